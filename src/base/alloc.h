@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alloc.h - all memory of the house; zeroed, overflow-checked, countable, and able to fail on request. */
+#ifndef FKT_BASE_ALLOC_H
+#define FKT_BASE_ALLOC_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+
+/* *pp gets `n` zeroed elements, or NULL and FKT_E_NOMEM. n = 0 gives one element, so that NULL always means failure.
+ * `pp` is the address of a typed pointer: fkt_alloc(&sum, dim). */
+#define fkt_alloc(pp, n) fkt_alloc_bytes((pp), (n), sizeof **(pp))
+/* *pp, made by fkt_alloc or NULL, grows or shrinks to n elements; what is new is NOT zeroed; on failure the old
+ * block stays. */
+#define fkt_realloc(pp, n) fkt_realloc_bytes((pp), (n), sizeof **(pp))
+
+FKT_MUST_USE fkt_status fkt_alloc_bytes(void *pp, size_t n, size_t size);
+FKT_MUST_USE fkt_status fkt_realloc_bytes(void *pp, size_t n, size_t size);
+FKT_MUST_USE fkt_status fkt_strdup(char **out, const char *s); /* gives *out */
+void fkt_free(void *p);                                        /* NULL is fine */
+
+/* malloc-shaped doors for libraries that take an allocator (jansson, libpng): same counting and faults. */
+void *fkt_malloc_raw(size_t size);
+
+/* Tests only: the n-th allocation from now fails (and every later one too when `sticky`); 0 switches faults off. */
+void fkt_alloc_fault_at(size_t n, int sticky);
+size_t fkt_alloc_live(void); /* blocks given and not yet freed */
+
+#endif

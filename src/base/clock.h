@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - a stopwatch for reports; nothing that is computed may depend on it. */
+#ifndef FKT_BASE_CLOCK_H
+#define FKT_BASE_CLOCK_H
+
+#include <time.h>
+
+static inline double fkt_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+#endif

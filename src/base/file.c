@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.c - files that are whole or absent (folders: folder.c).
+ *
+ *   begin: open "<path>.tmp-<pid>-<n>"  ->  caller writes  ->  commit: fflush, fsync, rename, fsync of the folder
+ *
+ * kill -9 at any moment leaves the old file or the new one under the final name, never a half. A full disk shows at
+ * fflush or fsync, before the rename. */
+#include "base/file.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_uint serial;
+
+fkt_status fkt_io_fail(const char *verb, const char *path)
+{
+    int e = errno;
+    if (e == ENOSPC || e == EDQUOT)
+        return fkt_fail_hint(FKT_E_IO, "free some space or choose another output folder; nothing was left half-written",
+                             "cannot %s '%s': %s", verb, path, strerror(e));
+    return fkt_fail(FKT_E_IO, "cannot %s '%s': %s", verb, path, strerror(e));
+}
+
+fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max)
+{
+    FILE *f = NULL;
+    uint8_t *buf = NULL;
+    struct stat sb;
+    fkt_status st = FKT_OK;
+    size_t n;
+    int fd;
+
+    *out = NULL;
+    *len = 0;
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up before we see that it is one */
+    f = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (!f || fstat(fd, &sb) != 0) {
+        st = fkt_io_fail("read", path);
+        goto out;
+    }
+    if (!S_ISREG(sb.st_mode)) {
+        st = fkt_fail(FKT_E_IO, "cannot read '%s': not a regular file", path);
+        goto out;
+    }
+    if ((uint64_t)sb.st_size > max) {
+        st = fkt_fail(FKT_E_FORMAT, "'%s' is too large: %lld bytes, at most %zu", path, (long long)sb.st_size, max);
+        goto out;
+    }
+    n = (size_t)sb.st_size;
+    FKT_TRY(fkt_alloc(&buf, n + 1));
+    if (fread(buf, 1, n, f) != n) {
+        st = ferror(f) ? fkt_io_fail("read", path) : fkt_fail(FKT_E_IO, "'%s' shrank while it was read", path);
+        goto out;
+    }
+    *out = buf;
+    *len = n;
+    buf = NULL;
+out:
+    fkt_free(buf);
+    if (f) fclose(f);
+    else if (fd >= 0) close(fd);
+    return st;
+}
+
+fkt_status fkt_temp_name(char **out, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    fkt_status st = fkt_alloc(out, n + 48);
+    if (st == FKT_OK)
+        snprintf(*out, n + 48, "%.*s.tmp-%ld-%u", (int)n, path, (long)getpid(), atomic_fetch_add(&serial, 1));
+    return st;
+}
+
+/* After the rename nothing may fail any more, so this allocates nothing and gives no status. Some file systems
+ * refuse to sync a folder; the rename stands all the same. */
+void fkt_sync_parent(const char *path)
+{
+    char dir[4096];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    int fd;
+    if (n >= sizeof dir) return;
+    snprintf(dir, sizeof dir, "%.*s", (int)n, path);
+    fd = open(n ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+fkt_status fkt_file_free_name(const char *path, int flags)
+{
+    struct stat sb;
+    size_t n = strlen(path);
+    if (n == 0 || path[n - 1] == '/') return fkt_fail(FKT_E_ARG, "'%s' is no name for a file", path);
+    if (lstat(path, &sb) != 0) return FKT_OK;
+    if (!S_ISREG(sb.st_mode)) /* folders, links, pipes and devices are not ours to replace, whatever the flags */
+        return fkt_fail_hint(FKT_E_EXISTS, "name a file", "'%s' exists and is not a regular file", path);
+    if (!(flags & FKT_FILE_REPLACE))
+        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", path);
+    return FKT_OK;
+}
+
+fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags)
+{
+    fkt_status st;
+    int fd;
+    memset(f, 0, sizeof *f);
+    f->flags = flags;
+    FKT_TRY(fkt_file_free_name(path, flags));
+    FKT_TRY(fkt_strdup(&f->path, path));
+    do { /* a name that a killed run left behind is passed over, never opened */
+        fkt_free(f->tmp);
+        FKT_TRY(fkt_temp_name(&f->tmp, path));
+        fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, flags & FKT_FILE_PRIVATE ? 0600 : 0666);
+    } while (fd < 0 && errno == EEXIST);
+    if (fd >= 0) f->stream = fdopen(fd, "wb");
+    if (!f->stream) {
+        st = fkt_io_fail("write", path);
+        if (fd >= 0) {
+            close(fd);
+            unlink(f->tmp);
+        }
+    }
+out:
+    if (st != FKT_OK) fkt_file_release(f);
+    return st;
+}
+
+/* Without FKT_FILE_REPLACE a file that appeared since begin must not be overwritten either. */
+static int move_into_place(const struct fkt_file *f)
+{
+    if (!(f->flags & FKT_FILE_REPLACE)) {
+        if (renameat2(AT_FDCWD, f->tmp, AT_FDCWD, f->path, RENAME_NOREPLACE) == 0) return 0;
+        if (errno != EINVAL && errno != ENOSYS) return -1; /* those two: a file system that cannot */
+        if (link(f->tmp, f->path) == 0) return unlink(f->tmp);
+        if (errno == EEXIST) return -1;
+    }
+    return rename(f->tmp, f->path);
+}
+
+fkt_status fkt_file_commit(struct fkt_file *f)
+{
+    fkt_status st = FKT_OK;
+    int bad = fflush(f->stream) != 0 || ferror(f->stream) || fsync(fileno(f->stream)) != 0;
+    if (bad) st = fkt_io_fail("write", f->path);
+    if (fclose(f->stream) != 0 && st == FKT_OK) st = fkt_io_fail("write", f->path);
+    f->stream = NULL;
+    if (st == FKT_OK && move_into_place(f) != 0)
+        st = errno == EEXIST ? fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", f->path)
+                             : fkt_io_fail("write", f->path);
+    if (st == FKT_OK) fkt_sync_parent(f->path);
+    else unlink(f->tmp);
+    fkt_free(f->tmp);
+    f->tmp = NULL;
+    fkt_file_release(f);
+    return st;
+}
+
+void fkt_file_release(struct fkt_file *f)
+{
+    if (f->stream) {
+        fclose(f->stream);
+        unlink(f->tmp);
+    }
+    fkt_free(f->path);
+    fkt_free(f->tmp);
+    memset(f, 0, sizeof *f);
+}
+
+fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags)
+{
+    struct fkt_file f;
+    fkt_status st = fkt_file_begin(&f, path, flags);
+    if (st != FKT_OK) return st;
+    if (fwrite(data, 1, len, f.stream) != len) {
+        st = fkt_io_fail("write", path);
+        fkt_file_release(&f);
+        return st;
+    }
+    return fkt_file_commit(&f);
+}
+
+fkt_status fkt_mkdirs(const char *path)
+{
+    char *p = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_strdup(&p, path));
+    if (!*p) goto out;
+    for (char *s = p + 1;; s++) {
+        char c = *s;
+        if (c != '/' && c != '\0') continue;
+        *s = '\0';
+        if (mkdir(p, 0777) != 0 && errno != EEXIST) {
+            st = fkt_io_fail("make folder", p);
+            goto out;
+        }
+        *s = c;
+        if (c == '\0') break;
+    }
+out:
+    fkt_free(p);
+    return st;
+}
+
+fkt_status fkt_path_join(char **out, const char *dir, const char *name)
+{
+    size_t n = strlen(dir) + strlen(name) + 2;
+    fkt_status st = fkt_alloc(out, n);
+    if (st == FKT_OK) snprintf(*out, n, "%s%s%s", dir, !*dir || dir[strlen(dir) - 1] == '/' ? "" : "/", name);
+    return st;
+}
+
+fkt_status fkt_spool(int *fd)
+{
+    const char *dir = getenv("TMPDIR");
+    char *path = NULL;
+    fkt_status st = fkt_path_join(&path, dir && *dir ? dir : "/tmp", "fedkt-spool-XXXXXX");
+    *fd = -1;
+    if (st != FKT_OK) return st;
+    *fd = mkostemp(path, O_CLOEXEC);
+    if (*fd < 0) st = fkt_io_fail("make a temporary file", path);
+    else unlink(path);
+    fkt_free(path);
+    return st;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h - files that are whole or absent: written under a temporary name, synced, renamed. */
+#ifndef FKT_BASE_FILE_H
+#define FKT_BASE_FILE_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Reads a whole regular file of at most `max` bytes; gives *out (NUL after the last byte, not counted in *len). */
+FKT_MUST_USE fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max);
+
+/* A file on its way: write to f->stream, then commit (sync, rename) or abort (remove). release() aborts what is not
+ * committed. */
+struct fkt_file {
+    FILE *stream; /* NULL when not open */
+    char *path, *tmp;
+    int flags;
+};
+/* `flags` below: FKT_FILE_REPLACE takes the place of a file that exists (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it
+ * readable by its owner alone (0600). */
+enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2 };
+FKT_MUST_USE fkt_status fkt_file_free_name(const char *path, int flags); /* FKT_E_EXISTS when it is taken */
+FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags);
+FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
+void fkt_file_release(struct fkt_file *f);
+FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags); /* all three */
+
+/* A folder on its way: fill f->tmp, then commit renames it to its final name. With force an old folder is replaced,
+ * but only when it is empty or carries the marker file `.fedkt` that commit puts into every folder we made. */
+struct fkt_folder {
+    char *path, *tmp;
+    int force;
+};
+FKT_MUST_USE fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force);
+FKT_MUST_USE fkt_status fkt_folder_commit(struct fkt_folder *f);
+void fkt_folder_release(struct fkt_folder *f);
+/* A failure while filling the folder, on its way up: the sentence names the folder by its final name. Gives st back. */
+fkt_status fkt_folder_fail(const struct fkt_folder *f, fkt_status st);
+
+/* For file.c and folder.c: a fresh temporary name beside `path`; the sentence for errno; the parent folder synced. */
+FKT_MUST_USE fkt_status fkt_temp_name(char **out, const char *path);
+fkt_status fkt_io_fail(const char *verb, const char *path);
+void fkt_sync_parent(const char *path);
+
+FKT_MUST_USE fkt_status fkt_mkdirs(const char *path);                                 /* mkdir -p */
+FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* gives *out */
+FKT_MUST_USE fkt_status fkt_spool(int *fd); /* an unlinked temporary file under $TMPDIR or /tmp; caller closes */
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder.c - folders that are whole or absent.
+ *
+ *   begin: mkdir "<path>.tmp-<pid>-<n>"  ->  caller fills it  ->  commit: marker file, swap or rename, remove the old
+ *
+ * What stands under the final name is looked at twice, at begin and at commit: a folder that is not empty is replaced
+ * only with force and only when it carries our marker, whatever happened in between. Where the file system can, old
+ * and new change places in one step (RENAME_EXCHANGE); elsewhere the old one is renamed away first and put back on
+ * failure. */
+#include "base/file.h"
+
+#include "base/alloc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARKER ".fedkt"
+
+enum look { ABSENT, EMPTY, OURS, FOREIGN, NO_FOLDER };
+
+static enum look look_at(const char *path)
+{
+    struct stat sb;
+    struct dirent *e;
+    enum look found = EMPTY;
+    DIR *d;
+    if (lstat(path, &sb) != 0) return ABSENT;
+    if (!S_ISDIR(sb.st_mode)) return NO_FOLDER;
+    d = opendir(path);
+    if (!d) return FOREIGN;
+    while ((e = readdir(d))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if (!strcmp(e->d_name, MARKER)) found = OURS;
+        else if (found == EMPTY) found = FOREIGN;
+    }
+    closedir(d);
+    return found;
+}
+
+static fkt_status may_take(const char *path, enum look found, int force)
+{
+    if (found == NO_FOLDER) return fkt_fail(FKT_E_EXISTS, "'%s' exists and is not a folder", path);
+    if ((found == OURS || found == FOREIGN) && !force)
+        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it, or name another folder",
+                             "output folder '%s' is not empty", path);
+    if (found == FOREIGN)
+        return fkt_fail_hint(FKT_E_EXISTS, "name a new folder; --force replaces only folders that fedkt made",
+                             "folder '%s' holds files that are not fedkt's", path);
+    return FKT_OK;
+}
+
+/* Through folder handles: needs no memory of ours, so it works when memory has run out, and follows no link. */
+static void remove_tree_at(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if (unlinkat(fd, e->d_name, 0) != 0) remove_tree_at(fd, e->d_name);
+    }
+    if (d) closedir(d);
+    else if (fd >= 0) close(fd);
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+static void remove_tree(const char *path) { remove_tree_at(AT_FDCWD, path); }
+
+/* The folders above `path`, as far as they are missing. */
+static fkt_status make_parent(const char *path)
+{
+    char *p = NULL, *slash;
+    fkt_status st = fkt_strdup(&p, path);
+    if (st != FKT_OK) return st;
+    slash = strrchr(p, '/');
+    if (slash && slash != p) {
+        *slash = '\0';
+        st = fkt_mkdirs(p);
+    }
+    fkt_free(p);
+    return st;
+}
+
+fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force)
+{
+    size_t n;
+    int made;
+    fkt_status st;
+    memset(f, 0, sizeof *f);
+    f->force = force;
+    FKT_TRY(may_take(path, look_at(path), force));
+    FKT_TRY(fkt_strdup(&f->path, path));
+    n = strlen(f->path);
+    while (n > 1 && f->path[n - 1] == '/') f->path[--n] = '\0';
+    FKT_TRY(make_parent(f->path));
+    do { /* only a folder that we make is ours: a name that is taken, by a link or a killed run, is passed over */
+        char *tmp = NULL;
+        fkt_free(f->tmp);
+        f->tmp = NULL;
+        FKT_TRY(fkt_temp_name(&tmp, f->path));
+        made = mkdir(tmp, 0777);
+        if (made == 0) f->tmp = tmp;
+        else fkt_free(tmp);
+    } while (made != 0 && errno == EEXIST);
+    if (made != 0) st = fkt_io_fail("make folder", f->path);
+out:
+    if (st != FKT_OK) fkt_folder_release(f);
+    return st;
+}
+
+/* f->path holds an older folder of ours: it ends up under f->tmp, and the new one under f->path. */
+static fkt_status swap_in(struct fkt_folder *f)
+{
+    char *old = NULL;
+    fkt_status st = FKT_OK;
+    if (renameat2(AT_FDCWD, f->tmp, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0) return FKT_OK;
+    if (errno != EINVAL && errno != ENOSYS) return fkt_io_fail("replace", f->path);
+    FKT_TRY(fkt_temp_name(&old, f->path));
+    if (rename(f->path, old) != 0) {
+        st = fkt_io_fail("replace", f->path);
+    } else if (rename(f->tmp, f->path) != 0) {
+        st = fkt_io_fail("replace", f->path);
+        (void)rename(old, f->path); /* put it back; if even that fails, it keeps a name that begins with its own */
+    } else {
+        fkt_free(f->tmp);
+        f->tmp = old;
+        old = NULL;
+    }
+out:
+    fkt_free(old);
+    return st;
+}
+
+fkt_status fkt_folder_commit(struct fkt_folder *f)
+{
+    enum look found = look_at(f->path);
+    char *marker = NULL;
+    fkt_status st;
+    FKT_TRY(may_take(f->path, found, f->force));
+    FKT_TRY(fkt_path_join(&marker, f->tmp, MARKER));
+    FKT_TRY(fkt_file_write(marker, "", 0, FKT_FILE_REPLACE));
+    if (found == OURS) {
+        FKT_TRY(swap_in(f));
+    } else {
+        if (found == EMPTY) (void)rmdir(f->path); /* no longer empty: the rename below fails, and nothing is lost */
+        if (rename(f->tmp, f->path) != 0) {
+            st = errno == ENOTEMPTY || errno == EEXIST ? may_take(f->path, FOREIGN, 0) : fkt_io_fail("write", f->path);
+            goto out;
+        }
+        fkt_free(f->tmp);
+        f->tmp = NULL;
+    }
+    fkt_sync_parent(f->path);
+out:
+    fkt_free(marker);
+    fkt_folder_release(f); /* removes what f->tmp still names: the unfinished folder, or the old one */
+    return st;
+}
+
+void fkt_folder_release(struct fkt_folder *f)
+{
+    if (f->tmp) remove_tree(f->tmp);
+    fkt_free(f->path);
+    fkt_free(f->tmp);
+    memset(f, 0, sizeof *f);
+}
+
+fkt_status fkt_folder_fail(const struct fkt_folder *f, fkt_status st)
+{
+    struct fkt_failure e;
+    char *at;
+    if (st == FKT_OK || !f->tmp) return st;
+    fkt_failure_save(&e, st);
+    while ((at = strstr(e.text, f->tmp))) { /* tmp begins with path, so only its ending has to go */
+        char *end = at + strlen(f->tmp);
+        memmove(at + strlen(f->path), end, strlen(end) + 1);
+    }
+    return fkt_failure_restore(&e);
+}

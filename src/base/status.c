@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status.c - names of the statuses and the per-thread sentence of the last failure.
+ * A library must not print; it leaves one sentence and perhaps a hint, and the porch (cli/) says them. */
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct fkt_failure last;
+
+const char *fkt_status_name(fkt_status st)
+{
+    switch (st) {
+    case FKT_OK: return "ok";
+    case FKT_E_ARG: return "bad argument";
+    case FKT_E_STATE: return "wrong order of calls";
+    case FKT_E_NOMEM: return "out of memory";
+    case FKT_E_IO: return "input/output error";
+    case FKT_E_EXISTS: return "already exists";
+    case FKT_E_ENTROPY: return "no randomness";
+    case FKT_E_STOPPED: return "stopped";
+    case FKT_E_FORMAT: return "bad format";
+    case FKT_E_NUMERIC: return "bad number";
+    case FKT_E_MISMATCH: return "mismatch";
+    case FKT_E_BUDGET: return "privacy budget spent";
+    }
+    return "unknown status";
+}
+
+const char *fkt_error_text(void) { return last.text; }
+const char *fkt_error_hint(void) { return last.hint; }
+const char *fkt_version(void) { return FKT_VERSION; }
+
+fkt_status fkt_fail(fkt_status st, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(last.text, sizeof last.text, fmt, ap);
+    va_end(ap);
+    last.hint[0] = '\0';
+    last.status = st;
+    return st;
+}
+
+fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(last.text, sizeof last.text, fmt, ap);
+    va_end(ap);
+    snprintf(last.hint, sizeof last.hint, "%s", hint);
+    last.status = st;
+    return st;
+}
+
+fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...)
+{
+    char head[256], tail[sizeof last.text];
+    va_list ap;
+    if (st == FKT_OK) return st;
+    va_start(ap, fmt);
+    vsnprintf(head, sizeof head, fmt, ap);
+    va_end(ap);
+    memcpy(tail, last.text, sizeof tail);
+    tail[sizeof tail - sizeof head - 3] = '\0'; /* head + ": " + tail always fits */
+    snprintf(last.text, sizeof last.text, "%s: %s", head, tail);
+    return st;
+}
+
+fkt_status fkt_hint(fkt_status st, const char *hint)
+{
+    if (st != FKT_OK && !last.hint[0]) snprintf(last.hint, sizeof last.hint, "%s", hint);
+    return st;
+}
+
+void fkt_failure_save(struct fkt_failure *f, fkt_status st)
+{
+    *f = last;
+    f->status = st;
+}
+
+fkt_status fkt_failure_restore(const struct fkt_failure *f)
+{
+    last = *f;
+    return f->status;
+}

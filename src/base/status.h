@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status.h - failing with a sentence, and the one control-flow macro of the house. */
+#ifndef FKT_BASE_STATUS_H
+#define FKT_BASE_STATUS_H
+
+#include "fedkt/status.h"
+
+#include <stdarg.h>
+
+/* Remembers the sentence (cause first, lower case, subject in quotes, no full stop) for this thread, clears the
+ * hint, gives st back. */
+fkt_status fkt_fail(fkt_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same with a second line that says what to do next. `hint` is printed as it is. */
+fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Puts "prefix: " before the sentence of a failure on its way up; gives st back. No effect on FKT_OK. */
+fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Says what to do next where the failure on its way up does not say it yet; gives st back. No effect on FKT_OK. */
+fkt_status fkt_hint(fkt_status st, const char *hint);
+
+/* A failure travels from a worker thread to the thread that waits for it. */
+struct fkt_failure {
+    fkt_status status;
+    char text[768];
+    char hint[384];
+};
+void fkt_failure_save(struct fkt_failure *f, fkt_status st);
+fkt_status fkt_failure_restore(const struct fkt_failure *f); /* gives f->status */
+
+/* Needs `fkt_status st` and a label `out` in the function. */
+#define FKT_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        st = (call);                                                                                                   \
+        if (st != FKT_OK) goto out;                                                                                    \
+    } while (0)
+
+#endif

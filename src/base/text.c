@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.c - growing text, and numbers from text without surprises.
+ * atoi takes "ten" for 0; the parsers here take a whole string or nothing. */
+#include "base/text.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char nothing[1] = "";
+
+void fkt_text_init(struct fkt_text *t)
+{
+    memset(t, 0, sizeof *t);
+    t->s = nothing;
+}
+
+void fkt_text_release(struct fkt_text *t)
+{
+    if (t->s != nothing) fkt_free(t->s);
+    fkt_text_init(t);
+}
+
+static int reserve(struct fkt_text *t, size_t more)
+{
+    char *s = t->s == nothing ? NULL : t->s;
+    size_t cap = t->cap ? t->cap : 256;
+    if (t->st != FKT_OK) return 0;
+    if (t->len + more + 1 <= t->cap) return 1;
+    while (cap < t->len + more + 1) cap *= 2;
+    t->st = fkt_realloc(&s, cap);
+    if (t->st != FKT_OK) return 0;
+    if (t->len == 0) s[0] = '\0';
+    t->s = s;
+    t->cap = cap;
+    return 1;
+}
+
+void fkt_text_addn(struct fkt_text *t, const char *s, size_t n)
+{
+    if (!reserve(t, n)) return;
+    memcpy(t->s + t->len, s, n);
+    t->len += n;
+    t->s[t->len] = '\0';
+}
+
+void fkt_text_add(struct fkt_text *t, const char *s) { fkt_text_addn(t, s, strlen(s)); }
+
+void fkt_text_addf(struct fkt_text *t, const char *fmt, ...)
+{
+    va_list ap, again;
+    int n;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && reserve(t, (size_t)n)) {
+        vsnprintf(t->s + t->len, (size_t)n + 1, fmt, again);
+        t->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+fkt_status fkt_text_status(const struct fkt_text *t) { return t->st; }
+
+fkt_status fkt_parse_double(double *out, const char *s)
+{
+    char *end;
+    double x;
+    if (!s || !(*s == '-' || *s == '.' || (*s >= '0' && *s <= '9')))
+        return fkt_fail(FKT_E_ARG, "'%s' is not a number", s ? s : "");
+    errno = 0;
+    x = strtod(s, &end);
+    if (*end != '\0' || end == s || !isfinite(x)) return fkt_fail(FKT_E_ARG, "'%s' is not a number", s);
+    *out = x;
+    return FKT_OK;
+}
+
+fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max)
+{
+    char *end;
+    unsigned long long x;
+    if (!s || !(*s >= '0' && *s <= '9')) return fkt_fail(FKT_E_ARG, "'%s' is not a whole number", s ? s : "");
+    errno = 0;
+    x = strtoull(s, &end, 10);
+    if (*end != '\0') return fkt_fail(FKT_E_ARG, "'%s' is not a whole number", s);
+    if (errno == ERANGE || x > max) return fkt_fail(FKT_E_ARG, "'%s' is larger than %llu", s, (unsigned long long)max);
+    *out = x;
+    return FKT_OK;
+}
+
+size_t fkt_utf8_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t n = s[0] == 0 ? 0 : s[0] < 0x80 ? 1 : s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
+void fkt_hex(char *out, const uint8_t *bytes, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * n] = '\0';
+}

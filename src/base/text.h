@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h - growing text, and numbers from text without surprises. */
+#ifndef FKT_BASE_TEXT_H
+#define FKT_BASE_TEXT_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A growing, always NUL-terminated string. Errors are sticky: append as you like, ask fkt_text_status() once at the
+ * end. */
+struct fkt_text {
+    char *s; /* "" never NULL after init; owned */
+    size_t len, cap;
+    fkt_status st;
+};
+void fkt_text_init(struct fkt_text *t);
+void fkt_text_release(struct fkt_text *t);
+void fkt_text_add(struct fkt_text *t, const char *s);
+void fkt_text_addn(struct fkt_text *t, const char *s, size_t n);
+void fkt_text_addf(struct fkt_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+fkt_status fkt_text_status(const struct fkt_text *t);
+
+/* The whole of `s` must be one number in range; "ten", "1e", "nan", "inf", "" and trailing blanks are refused with
+ * FKT_E_ARG. */
+FKT_MUST_USE fkt_status fkt_parse_double(double *out, const char *s);
+FKT_MUST_USE fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max);
+
+/* Bytes of the UTF-8 sequence that s begins with; 0 at the end and where there is none (overlong forms and
+ * surrogates are none). */
+size_t fkt_utf8_length(const char *s);
+
+void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entropy.h - secret randomness comes in by this door: the operating system in life, a seeded stream in tests. */
+#ifndef FKT_CRYPTO_ENTROPY_H
+#define FKT_CRYPTO_ENTROPY_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A source of uniform bytes. `secure` is 0 for seeded sources, and whoever makes an artifact from it must say so
+ * there. */
+struct fkt_entropy {
+    fkt_status (*fill)(void *self, uint8_t *out, size_t len);
+    void *self;
+    int secure;
+};
+
+/* The operating system's generator (getrandom). No state, nothing to free. */
+void fkt_entropy_os(struct fkt_entropy *e);
+
+/* A ChaCha20 stream from a 64-bit seed and a stream number: the same bytes every time. INSECURE: tests and
+ * --insecure-seed only. */
+struct fkt_entropy_seeded {
+    uint8_t key[32];
+    uint64_t block; /* next 64-byte block of the stream */
+    uint8_t buf[1024];
+    size_t left;
+};
+void fkt_entropy_seeded_init(struct fkt_entropy_seeded *s, uint64_t seed, uint64_t stream);
+void fkt_entropy_seeded(struct fkt_entropy *e, struct fkt_entropy_seeded *s); /* borrows s for e's life */
+
+void fkt_wipe(void *p, size_t n);
+
+#endif
