@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* linalg.h - the house's only door to BLAS and LAPACK. Row-major, double, one thread inside (callers parallelise
+ * over classes). */
+#ifndef FKT_TENSOR_LINALG_H
+#define FKT_TENSOR_LINALG_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Once, from an outer door: BLAS runs on one thread inside each call. */
+void fkt_linalg_init(void);
+const char *fkt_linalg_core(void); /* the kernel set that BLAS chose, for `fedkt bench` */
+
+/* upper triangle of c (m,m) += x^T x, x (n,m). The lower triangle of c is not touched. */
+void fkt_syrk(double *c, const double *x, size_t n, size_t m);
+/* c (n,k) = a (n,m) b (m,k) */
+void fkt_gemm(double *c, const double *a, const double *b, size_t n, size_t m, size_t k);
+/* c (n,k) = a (n,m) b^T, b (k,m) */
+void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m, size_t k);
+/* Symmetric a (m,m), not changed: row i of `vectors` (m,m) is the eigenvector of values[i], ascending. NaN in a:
+ * FKT_E_NUMERIC. */
+FKT_MUST_USE fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m);
+/* Lower Cholesky factor of a (m,m) into l (upper part zeroed); FKT_E_NUMERIC when not positive definite. */
+FKT_MUST_USE fkt_status fkt_cholesky(double *l, const double *a, size_t m);
+
+#endif
