@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image.h - labelled image sets: read from the formats people have, written in the formats people want.
+ *
+ * Letters: n records, K classes, S side in pixels. Pixels are uint8 RGB, row by row, interleaved: (S, S, 3).
+ * A dataset may be read from several threads at once; opening and freeing belong to one.
+ */
+#ifndef FEDKT_IMAGE_H
+#define FEDKT_IMAGE_H
+
+#include "fedkt/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fkt_dataset;
+
+enum fkt_filter { FKT_FILTER_BILINEAR = 0, FKT_FILTER_BICUBIC = 1, FKT_FILTER_LANCZOS = 2, FKT_FILTER_BOX = 3 };
+
+struct fkt_dataset_options {
+    const char *split;          /* "train", "test", "val" or NULL: all records, or "train" where the set has splits */
+    const char *const *classes; /* the agreed list, so that sites with missing classes agree; NULL: those found */
+    size_t n_classes;           /* length of classes; a record of a class outside the list is an error that names it */
+    size_t limit; /* 0: all; else at most this many records, spread evenly over the classes, first ones of each */
+    int skip_bad; /* images that cannot be read are left out and counted, instead of stopping */
+};
+
+/* Opens a folder (ImageFolder, with or without split folders), a tar (plain, gz, xz, zst, bz2) of one, a WebDataset
+ * tar, a CIFAR-10/100 binary folder or file, an MNIST idx pair (folder, or the images file beside its labels), a
+ * MedMNIST .npz, or "demo:train" / "demo:test" (ten procedural classes, made on the fly). Copies path and options;
+ * gives *out. Nothing is decoded yet. */
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path,
+                                                 const struct fkt_dataset_options *options);
+FKT_API void fkt_dataset_free(struct fkt_dataset *ds);
+
+FKT_API size_t fkt_dataset_size(const struct fkt_dataset *ds);                 /* n */
+FKT_API size_t fkt_dataset_classes(const struct fkt_dataset *ds);              /* K */
+FKT_API const char *fkt_dataset_class(const struct fkt_dataset *ds, size_t k); /* borrowed from ds */
+FKT_API uint32_t fkt_dataset_label(const struct fkt_dataset *ds, size_t i);    /* < K */
+FKT_API const char *fkt_dataset_name(const struct fkt_dataset *ds,
+                                     size_t i); /* borrowed; a path or "file[17]", for error sentences */
+FKT_API const char *
+fkt_dataset_format(const struct fkt_dataset *ds); /* "ImageFolder", "tar of ImageFolder", "CIFAR-10 binary", ... */
+
+FKT_API size_t
+fkt_dataset_skipped(const struct fkt_dataset *ds); /* files passed over at opening: neither image nor label */
+
+/* Decodes record i, scales its short side to S with `filter` (antialiased, as Pillow does it) and crops the centre:
+ * rgb (S, S, 3). Greyscale is repeated over the channels, alpha is laid over white; *note (may be NULL) gets a bit
+ * mask of FKT_IMAGE_*. */
+enum {
+    FKT_IMAGE_WAS_GREY = 1,
+    FKT_IMAGE_HAD_ALPHA = 2,
+    FKT_IMAGE_RESIZED = 4,
+    FKT_IMAGE_ENLARGED = 8,
+    FKT_IMAGE_16BIT = 16,
+    FKT_IMAGE_CMYK = 32
+};
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size,
+                                                 enum fkt_filter filter, uint8_t *rgb, unsigned *note);
+
+/* Splits by a fixed seed, stratified: held[i] becomes 1 for about `fraction` of each class (rounded to nearest),
+ * else 0. */
+FKT_API FKT_MUST_USE fkt_status fkt_split_holdout(uint8_t *held, const uint32_t *labels, size_t n, size_t classes,
+                                                  double fraction, uint64_t seed);
+
+/* Who holds which record. `owner` (n) gets 0..sites-1.
+ * iid: shuffled, cut into equal parts. dirichlet: for each class the shares of the sites are Dirichlet(alpha),
+ * nothing else (the plain rule). pfllib: the same draw with a cap at n/sites records and re-draws until each site
+ * has at least `min_records`. pathological: each site holds `k` classes. All depend on `seed` alone. */
+enum fkt_partition_rule {
+    FKT_PARTITION_IID = 0,
+    FKT_PARTITION_DIRICHLET = 1,
+    FKT_PARTITION_PFLLIB = 2,
+    FKT_PARTITION_PATHOLOGICAL = 3
+};
+struct fkt_partition_spec {
+    enum fkt_partition_rule rule;
+    double alpha; /* dirichlet, pfllib */
+    uint32_t k;   /* pathological: classes per site */
+    uint32_t sites;
+    uint32_t min_records; /* pfllib; 0: 10 */
+    uint64_t seed;
+};
+FKT_API FKT_MUST_USE fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, size_t n, size_t classes,
+                                              const struct fkt_partition_spec *spec);
+
+/* Writing. Every writer is atomic: the file or folder appears whole or not at all; `force` replaces. */
+FKT_API FKT_MUST_USE fkt_status fkt_png_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height,
+                                              int force);
+/* The same bytes in memory; gives *png, freed with fkt_image_free. */
+FKT_API FKT_MUST_USE fkt_status fkt_png_encode(uint8_t **png, size_t *len, const uint8_t *rgb, uint32_t width,
+                                               uint32_t height);
+
+/* A sheet of samples: `rows` x `cols` tiles of (S, S, 3), a small gap, enlarged by a whole factor so that tiles are
+ * at least 64 px; row_names (rows, may be NULL) are drawn left of the rows. `tiles` is (rows, cols, S, S, 3). Gives
+ * *rgb (H, W, 3), freed with fkt_image_free. */
+FKT_API FKT_MUST_USE fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles,
+                                         size_t rows, size_t cols, uint32_t size, const char *const *row_names);
+FKT_API void fkt_image_free(uint8_t *rgb);
+
+/* A labelled set on its way to disk, image by image; memory does not grow with their number. */
+enum fkt_export_format { FKT_EXPORT_FOLDER = 0, FKT_EXPORT_NPZ = 1, FKT_EXPORT_WEBDATASET = 2 };
+struct fkt_export;
+/* FOLDER: path/train/<class>/<index>.png, path/metadata.jsonl. NPZ: path/dataset.npz with {train}_images (n,S,S,3)
+ * uint8 and {train}_labels (n,1) uint8/uint16. WEBDATASET: path/train-000000.tar ... with key.png and key.cls.
+ * `split` is "train" or "test". `total` images will follow. `path` is an existing folder (the caller's temporary
+ * one). Class names are made safe for file systems. */
+FKT_API FKT_MUST_USE fkt_status fkt_export_open(struct fkt_export **out, const char *path,
+                                                enum fkt_export_format format, const char *split,
+                                                const char *const *classes, size_t n_classes, uint32_t size,
+                                                size_t total);
+FKT_API FKT_MUST_USE fkt_status fkt_export_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb);
+FKT_API FKT_MUST_USE fkt_status
+fkt_export_close(struct fkt_export **e);            /* finishes; *e becomes NULL, also on failure */
+FKT_API void fkt_export_free(struct fkt_export *e); /* drops what is unfinished; NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* card.c - a dataset card in the style of the Hugging Face hub: YAML front matter, then Markdown.
+ *
+ * A dataset is copied from hand to hand; its README is what stays with it. So the privacy statement stands here in
+ * plain words beside the numbers, with what it does not cover. Names come from strangers: in YAML they are JSON strings
+ * (which YAML reads), in Markdown every character with a meaning is escaped. */
+#include "images/card.h"
+
+#include "images/export.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *fkt_card_protects(const char *adjacency)
+{
+    static const struct {
+        const char *name, *words;
+    } table[] = {
+        {"add-remove", "whether any one image was used at all, what it shows, and its label"},
+        {"replace", "what any one image shows; the number of images of each class is public"},
+        {"replace-any", "what any one image shows and its label; the total number of images is public"},
+    };
+    for (size_t i = 0; adjacency && i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].name, adjacency)) return table[i].words;
+    return NULL;
+}
+
+/* Markdown, also inside a table: letters with a meaning get a backslash or become entities, line breaks blanks. */
+static void escaped(struct fkt_text *t, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '<') fkt_text_add(t, "&lt;");
+        else if (c == '>') fkt_text_add(t, "&gt;");
+        else if (c == '&') fkt_text_add(t, "&amp;");
+        else if (c < 0x20 || c == 0x7f) fkt_text_add(t, " ");
+        else if (strchr("\\`*_[]|#~$!", c)) fkt_text_addf(t, "\\%c", c);
+        else fkt_text_addn(t, s, 1);
+    }
+}
+
+static void row(struct fkt_text *t, const char *name, const char *value)
+{
+    if (!value) return;
+    fkt_text_addf(t, "| %s | ", name);
+    escaped(t, value);
+    fkt_text_add(t, " |\n");
+}
+
+static int is_private(const struct fkt_card *c) { return c->epsilon > 0 && isfinite(c->epsilon) && !c->insecure_seed; }
+
+static uint64_t total(const struct fkt_card *c)
+{
+    uint64_t sum = 0;
+    for (size_t k = 0; c->counts && k < c->n_classes; k++) sum += c->counts[k];
+    return sum;
+}
+
+static const char *size_category(uint64_t n)
+{
+    return n < 1000      ? "n<1K"
+           : n < 10000   ? "1K<n<10K"
+           : n < 100000  ? "10K<n<100K"
+           : n < 1000000 ? "100K<n<1M"
+                         : "1M<n<10M";
+}
+
+static void front_matter(struct fkt_text *t, const struct fkt_card *c)
+{
+    fkt_text_add(t, "---\npretty_name: ");
+    fkt_json_quote(t, c->name);
+    fkt_text_add(
+        t, "\nlicense: other\nlicense_name: unknown\ntask_categories:\n- image-classification\ntags:\n- synthetic\n");
+    if (is_private(c)) fkt_text_add(t, "- differential-privacy\n");
+    fkt_text_add(t, "- federated-learning\n");
+    if (c->counts) fkt_text_addf(t, "size_categories:\n- %s\n", size_category(total(c)));
+    fkt_text_add(t, "---\n\n# ");
+    escaped(t, c->name);
+    fkt_text_add(t, "\n\n");
+}
+
+static void summary(struct fkt_text *t, const struct fkt_card *c)
+{
+    fkt_text_add(t, "**Synthetic images.** ");
+    if (c->counts) fkt_text_addf(t, "%llu pictures", (unsigned long long)total(c));
+    else fkt_text_add(t, "Pictures");
+    fkt_text_addf(t, " of %u x %u pixels in %zu classes, drawn from class statistics", c->size, c->size, c->n_classes);
+    if (c->sites > 1) fkt_text_addf(t, " that %u sites contributed to", c->sites);
+    fkt_text_add(t, ". No picture here was taken by a camera.\n\n");
+}
+
+static void privacy(struct fkt_text *t, const struct fkt_card *c)
+{
+    const char *protects = fkt_card_protects(c->adjacency);
+    fkt_text_add(t, "## Privacy\n\n");
+    if (c->insecure_seed) {
+        fkt_text_add(t, "> **NOT PRIVATE: made with a fixed seed for the noise (`--insecure-seed`).** Whoever knows "
+                        "the seed can take\n"
+                        "> the noise off again. For tests only: never publish this dataset.\n\n");
+        return;
+    }
+    if (!(c->epsilon > 0 && isfinite(c->epsilon))) {
+        fkt_text_add(t, "> **NOT PRIVATE: no noise was added.** The statistics behind these images are exact. Never "
+                        "publish this dataset.\n\n");
+        return;
+    }
+    fkt_text_addf(t, "The statistics were released with (epsilon = %g, delta = %g)-differential privacy", c->epsilon,
+                  c->delta);
+    fkt_text_addf(
+        t,
+        "; the unit is %s.\nEverything below was computed from that release alone, so it costs no further privacy.\n\n",
+        c->unit ? c->unit : "one image");
+    if (c->composed_epsilon > c->epsilon * (1 + 1e-9))
+        fkt_text_addf(
+            t,
+            "Other releases of the same records exist; together with them it is epsilon = %.4g at the same delta.\n\n",
+            c->composed_epsilon);
+    if (c->simulated) fkt_text_add(t, "It was made by a simulation, which keeps no ledger of further releases.\n\n");
+    if (protects)
+        fkt_text_addf(
+            t,
+            "- **Protected:** %s. Whatever anybody may conclude from this dataset, or from anything trained on it, "
+            "would\n"
+            "  have come out with nearly the same probability without that image: at most e^%g times it, plus %g.\n",
+            protects, c->epsilon, c->delta);
+    fkt_text_add(t, "- **Not protected:** what is true of a whole class; several images of one person taken together "
+                    "(the promise weakens\n"
+                    "  with their number); further releases of the same records, which add up;\n"
+                    "  the public images that the codec was built from.\n\n");
+}
+
+static void number(struct fkt_text *t, const char *name, double x)
+{
+    if (x > 0) fkt_text_addf(t, "| %s | %.6g |\n", name, x);
+}
+
+static void facts(struct fkt_text *t, const struct fkt_card *c)
+{
+    fkt_text_add(t, "| | |\n|---|---|\n");
+    if (c->epsilon > 0 && isfinite(c->epsilon)) {
+        number(t, "epsilon", c->epsilon);
+        number(t, "delta", c->delta);
+        number(t, "mu (Gaussian DP)", c->mu);
+        row(t, "adjacency", c->adjacency);
+        row(t, "mechanism", c->mechanism);
+        row(t, "unit of privacy", c->unit ? c->unit : "one image");
+    }
+    row(t, "codec", c->codec);
+    row(t, "calibration (public images)", c->calibration);
+    for (size_t i = 0; i < c->n_hashes; i++) {
+        fkt_text_add(t, "| SHA-256 of ");
+        escaped(t, c->hashes[i].name);
+        fkt_text_add(t, " | `");
+        for (const char *s = c->hashes[i].hex; *s; s++)
+            if ((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f')) fkt_text_addn(t, s, 1);
+        fkt_text_add(t, "` |\n");
+    }
+    row(t, "made with fedkt", c->version);
+    fkt_text_add(t, "\n");
+}
+
+static void classes(struct fkt_text *t, const struct fkt_card *c)
+{
+    fkt_text_addf(t, "## Classes\n\n| label | class |%s\n|---:|---|%s\n", c->counts ? " images |" : "",
+                  c->counts ? "---:|" : "");
+    for (size_t k = 0; k < c->n_classes; k++) {
+        fkt_text_addf(t, "| %zu | ", k);
+        escaped(t, c->classes[k]);
+        if (c->below && c->below[k]) fkt_text_add(t, " (below the noise: its images show little else)");
+        if (c->counts) fkt_text_addf(t, " | %llu", (unsigned long long)c->counts[k]);
+        fkt_text_add(t, " |\n");
+    }
+    fkt_text_add(t, "\n");
+}
+
+static void loading(struct fkt_text *t, const struct fkt_card *c)
+{
+    const char *split = c->split ? c->split : "train", *format = c->format ? c->format : "ImageFolder";
+    fkt_text_add(t,
+                 "## Loading it\n\n`classes.json` lists the class names in the order of their labels.\n\n```python\n");
+    if (!strcmp(format, "npz"))
+        fkt_text_addf(t,
+                      "import numpy as np\n\nz = np.load(\"dataset.npz\")\nimages, labels = z[\"%s_images\"], "
+                      "z[\"%s_labels\"][:, 0]"
+                      "   # (n, %u, %u, 3) uint8, (n,)\n",
+                      split, split, c->size, c->size);
+    else if (!strcmp(format, "WebDataset"))
+        fkt_text_addf(t,
+                      "import glob\nimport webdataset as wds\n\nshards = sorted(glob.glob(\"%s-*.tar\"))\n"
+                      "data = wds.WebDataset(shards, shardshuffle=False).decode(\"rgb8\").to_tuple(\"png\", \"cls\")\n",
+                      split);
+    else
+        fkt_text_addf(
+            t,
+            "from datasets import load_dataset            # columns: image, label, class (from metadata.jsonl)\n\n"
+            "data = load_dataset(\"imagefolder\", data_dir=\".\", split=\"%s\")\n\n"
+            "from torchvision.datasets import ImageFolder   # numbers the classes by folder name instead\n\n"
+            "data = ImageFolder(\"%s\")\n",
+            split, split);
+    fkt_text_add(t, "```\n");
+}
+
+fkt_status fkt_card_text(struct fkt_text *t, const struct fkt_card *c)
+{
+    if (!c->name || !c->classes || c->n_classes < 1)
+        return fkt_fail(FKT_E_ARG, "a dataset card needs a name and classes");
+    front_matter(t, c);
+    summary(t, c);
+    privacy(t, c);
+    facts(t, c);
+    classes(t, c);
+    loading(t, c);
+    return fkt_text_status(t);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* card.h - the README.md that travels with a synthetic dataset: what it is, what is promised, how to load it. */
+#ifndef FKT_IMAGES_CARD_H
+#define FKT_IMAGES_CARD_H
+
+#include "base/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fkt_card_hash {
+    const char *name, *hex; /* "release", "9f86d0..." */
+};
+
+/* All text is borrowed and escaped where it is printed. NULL strings and n = 0 leave their line out. Nothing here may
+ * be private: counts are those of the synthetic images, not of the records behind them. */
+struct fkt_card {
+    const char *name;           /* required */
+    const char *const *classes; /* (n_classes) required */
+    const uint64_t *counts;     /* (n_classes) synthetic images written of each class; may be NULL */
+    size_t n_classes;
+    uint32_t size;                   /* pixels a side */
+    const char *format;              /* "ImageFolder", "npz" or "WebDataset" */
+    const char *split;               /* "train" or "test" */
+    double epsilon, delta;           /* epsilon 0 or infinite: NOT private, and the card says so in capitals */
+    double mu;                       /* GDP parameter; 0: left out */
+    const char *adjacency;           /* "add-remove", "replace", "replace-any" */
+    const char *mechanism;           /* "joint", "paper" */
+    const char *unit;                /* "one image"; NULL: that */
+    const char *codec, *calibration; /* identity of the codec; name of the public set behind its calibration */
+    uint32_t sites;                  /* 0: left out */
+    const struct fkt_card_hash *hashes;
+    size_t n_hashes;
+    int insecure_seed;
+    int simulated;           /* 1: no ledger was kept */
+    double composed_epsilon; /* with the other releases of the same records; not above epsilon: left out */
+    const uint8_t *below;    /* (n_classes) 1: the class cannot be told from an empty one; may be NULL */
+    const char *version;
+};
+
+/* Appends the card. The only failure is memory (sticky in t) or a missing required field. */
+FKT_MUST_USE fkt_status fkt_card_text(struct fkt_text *t, const struct fkt_card *card);
+
+/* What an adjacency protects, as half a sentence: "that any one image was used at all, what it shows, and its label".
+ * Unknown names get NULL. */
+const char *fkt_card_protects(const char *adjacency);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dataset.c - a labelled set as the rest of the house sees it: n records, K classes, and pixels of one size on demand.
+ * Everything but the backend's own reading is immutable after opening, so that reading needs no lock. */
+#include "images/dataset.h"
+
+#include "base/alloc.h"
+#include "images/resize.h"
+
+void fkt_dataset_free(struct fkt_dataset *ds)
+{
+    if (!ds) return;
+    if (ds->vt) ds->vt->free(ds->self);
+    fkt_free(ds->names.text);
+    fkt_free(ds->records);
+    fkt_free(ds->classes);
+    fkt_free(ds);
+}
+
+size_t fkt_dataset_size(const struct fkt_dataset *ds) { return ds->n; }
+size_t fkt_dataset_classes(const struct fkt_dataset *ds) { return ds->k; }
+const char *fkt_dataset_class(const struct fkt_dataset *ds, size_t k)
+{
+    return k < ds->k ? ds->names.text + ds->classes[k] : "";
+}
+uint32_t fkt_dataset_label(const struct fkt_dataset *ds, size_t i) { return i < ds->n ? ds->records[i].label : 0; }
+const char *fkt_dataset_name(const struct fkt_dataset *ds, size_t i)
+{
+    return i < ds->n ? ds->names.text + ds->records[i].name : "";
+}
+const char *fkt_dataset_format(const struct fkt_dataset *ds) { return ds->vt->format; }
+size_t fkt_dataset_skipped(const struct fkt_dataset *ds) { return ds->skipped; }
+
+fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size, enum fkt_filter filter, uint8_t *rgb,
+                            unsigned *note)
+{
+    uint8_t *whole = NULL;
+    uint32_t w = 0, h = 0;
+    unsigned bits = 0;
+    fkt_status st = FKT_OK;
+    if (i >= ds->n) return fkt_fail(FKT_E_ARG, "there is no record %zu: the set has %zu", i, ds->n);
+    if (size < 1 || size > FKT_IMAGE_MAX_SIDE)
+        return fkt_fail(FKT_E_ARG, "size %u is out of range: 1 to %u", size, FKT_IMAGE_MAX_SIDE);
+    FKT_TRY(ds->vt->decode(ds->self, ds->records[i].raw, &whole, &w, &h, &bits));
+    FKT_TRY(fkt_resize_crop(rgb, size, whole, w, h, filter));
+    if (w != size || h != size) bits |= FKT_IMAGE_RESIZED;
+    if (w < size || h < size) bits |= FKT_IMAGE_ENLARGED;
+    if (note) *note = bits;
+out:
+    fkt_free(whole);
+    return fkt_fail_in(st, "cannot read '%s'", fkt_dataset_name(ds, i));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dataset.h - the inside of a dataset and of its builder, for the images room alone.
+ *
+ * Names live in one growing arena of NUL-terminated strings and are known by their offset: a million records cost their
+ * text plus 32 bytes each, and two blocks of memory. */
+#ifndef FKT_IMAGES_DATASET_H
+#define FKT_IMAGES_DATASET_H
+
+#include "fedkt/image.h"
+#include "images/backend.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FKT_IMAGE_MAX_SIDE 16384U       /* pixels; beyond it a header is taken for a lie */
+#define FKT_IMAGE_MAX_AREA (1U << 26)   /* pixels of one image: at most 7 bytes each while it is decoded, 470 MB */
+#define FKT_IMAGE_MAX_FILE (256U << 20) /* bytes of one compressed image */
+#define FKT_CLASSES_MAX 65536U          /* a larger label is taken for a lie, and so are more names */
+
+#define FKT_FORMATS_HINT                                                                                               \
+    "fedkt reads a folder with one subfolder of JPEG or PNG files per class (also under train/, test/, val/), a tar "  \
+    "of one, a "                                                                                                       \
+    "WebDataset tar, CIFAR-10/100 binary, MNIST idx, and MedMNIST .npz"
+
+struct fkt_names {
+    char *text;
+    size_t len, cap;
+};
+FKT_MUST_USE fkt_status fkt_names_add(struct fkt_names *a, const char *s, size_t n, size_t *at);
+
+struct fkt_record {
+    size_t raw;  /* the backend's number */
+    size_t name; /* offset into names */
+    uint32_t label;
+    int8_t split; /* index into the builder's splits, -1: none */
+};
+
+struct fkt_dataset {
+    struct fkt_names names;
+    struct fkt_record *records; /* n */
+    size_t n, cap;
+    size_t *classes; /* K offsets into names */
+    size_t k, k_cap;
+    size_t skipped;
+    const struct fkt_dataset_backend *vt;
+    void *self;
+};
+
+enum { FKT_SPLITS = 3 }; /* train, test, val */
+
+struct fkt_dataset_builder {
+    struct fkt_dataset *ds;
+    const char *path; /* borrowed, for sentences */
+    uint32_t *order;  /* the k class numbers sorted by name, for look-up */
+    int keep_order;   /* classes and records stay as added */
+    int numbered;     /* the class names are mere numbers 0..k-1: an agreed list then gives them names */
+    int named;        /* names for the numbers were added beforehand (class_names.c): no more may come */
+    int no_empty;     /* a class that was found without any record is an error, unless a class list is given */
+    unsigned splits;  /* bit mask of the splits seen */
+    unsigned unsplit; /* 1 when some record has no split */
+};
+
+/* The canonical name of a split folder ("valid" and "validation" are "val"), or NULL when it is none. */
+const char *fkt_split_name(const char *name);
+/* Classes "0" .. "k-1", where not there yet; sets `numbered`, unless they are `named`. Labels beyond FKT_CLASSES_MAX
+ * are refused. */
+FKT_MUST_USE fkt_status fkt_builder_numbers(struct fkt_dataset_builder *b, uint64_t k);
+void fkt_builder_skip(struct fkt_dataset_builder *b); /* counts a file that was passed over */
+
+/* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
+FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);
+void fkt_builder_release(struct fkt_dataset_builder *b); /* what is left of it; ds is not touched */
+
+#endif

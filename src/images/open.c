@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* open.c - the front door of the room: a path (or "demo:...") and wishes become a dataset. Nothing is decoded here,
+ * whatever the options say: an image that cannot be read shows when it is read, and the reader counts or stops
+ * (skip_bad is the reader's). */
+#include "images/formats.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static fkt_status check_options(const struct fkt_dataset_options *o)
+{
+    if (!o || !o->classes) return FKT_OK;
+    if (o->n_classes == 0) return fkt_fail(FKT_E_ARG, "the class list is empty");
+    if (o->n_classes > FKT_CLASSES_MAX)
+        return fkt_fail(FKT_E_ARG, "the class list has %zu names: at most %u", o->n_classes, FKT_CLASSES_MAX);
+    for (size_t i = 0; i < o->n_classes; i++)
+        if (!o->classes[i] || !o->classes[i][0])
+            return fkt_fail(FKT_E_ARG, "class %zu of the class list has no name", i);
+    return FKT_OK;
+}
+
+fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path, const struct fkt_dataset_options *options)
+{
+    struct fkt_dataset_builder b;
+    fkt_status st;
+    memset(&b, 0, sizeof b);
+    *out = NULL;
+    FKT_TRY(check_options(options));
+    FKT_TRY(fkt_alloc(&b.ds, 1));
+    b.path = path;
+    FKT_TRY(!strncmp(path, "demo:", 5) ? fkt_procedural_open(&b, path + 5) : fkt_recognise(&b, path));
+    FKT_TRY(fkt_builder_finish(&b, options));
+    *out = b.ds;
+    b.ds = NULL;
+out:
+    fkt_builder_release(&b);
+    fkt_dataset_free(b.ds);
+    return st;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "images/card.h"
+#include "tests/support/check.h"
+
+static const char *const names[] = {"cat", "a|b <script>", "line\nbreak `x`"};
+static const uint64_t counts[] = {100, 200, 300};
+static const struct fkt_card_hash hashes[] = {{"release", "9f86d081"}, {"task", "ab`|<cd"}};
+
+static struct fkt_card plain(void)
+{
+    return (struct fkt_card){.name = "EuroSAT: \"synthetic\" #1",
+                             .classes = names,
+                             .counts = counts,
+                             .n_classes = 3,
+                             .size = 32,
+                             .format = "ImageFolder",
+                             .split = "train",
+                             .epsilon = 1.5,
+                             .delta = 1e-5,
+                             .mu = 0.4,
+                             .adjacency = "add-remove",
+                             .mechanism = "joint",
+                             .codec = "dct/1 size=32 dim=64",
+                             .sites = 12,
+                             .calibration = "analytic natural-image spectrum",
+                             .hashes = hashes,
+                             .n_hashes = 2,
+                             .version = "0.1.0"};
+}
+
+static char *text_of(struct fkt_text *t, const struct fkt_card *c)
+{
+    fkt_text_release(t);
+    CHECK_OK(fkt_card_text(t, c));
+    return t->s;
+}
+
+static void the_promise_stands_in_words_and_numbers(void **state)
+{
+    struct fkt_card c = plain();
+    struct fkt_text t;
+    char *s;
+    (void)state;
+    fkt_text_init(&t);
+    s = text_of(&t, &c);
+    CHECK(!strncmp(s, "---\npretty_name: \"EuroSAT: \\\"synthetic\\\" #1\"\nlicense: other\n", 60));
+    CHECK(strstr(s, "- differential-privacy\n") && strstr(s, "- n<1K\n") && strstr(s, "- image-classification\n"));
+    CHECK(strstr(s, "# EuroSAT: \"synthetic\" \\#1"));
+    CHECK(strstr(s, "epsilon = 1.5, delta = 1e-05") && strstr(s, "| mu (Gaussian DP) | 0.4 |"));
+    CHECK(strstr(s, "whether any one image was used at all, what it shows, and its label"));
+    CHECK(strstr(s, "600 pictures of 32 x 32 pixels in 3 classes") && strstr(s, "12 sites"));
+    CHECK(strstr(s, "load_dataset(\"imagefolder\"") && strstr(s, "| 0 | cat | 100 |"));
+    CHECK(!strstr(s, "NOT PRIVATE"));
+    c.format = "npz";
+    CHECK(strstr(text_of(&t, &c), "z[\"train_images\"]"));
+    c.format = "WebDataset";
+    CHECK(strstr(text_of(&t, &c), "train-*.tar"));
+    fkt_text_release(&t);
+    CHECK(fkt_alloc_live() == 0);
+}
+
+static void strange_names_are_escaped(void **state)
+{
+    struct fkt_card c = plain();
+    struct fkt_text t;
+    char *s;
+    (void)state;
+    fkt_text_init(&t);
+    s = text_of(&t, &c);
+    CHECK(!strstr(s, "<script>") && strstr(s, "| 1 | a\\|b &lt;script&gt; | 200 |"));
+    CHECK(strstr(s, "| 2 | line break \\`x\\` | 300 |"));
+    CHECK(strstr(s, "`abcd`"));
+    fkt_text_release(&t);
+}
+
+static void what_is_not_private_says_so(void **state)
+{
+    struct fkt_card c = plain();
+    struct fkt_text t;
+    (void)state;
+    fkt_text_init(&t);
+    c.insecure_seed = 1;
+    CHECK(strstr(text_of(&t, &c), "NOT PRIVATE: made with a fixed seed"));
+    CHECK(!strstr(t.s, "- differential-privacy\n"));
+    for (int i = 0; i < 3; i++) {
+        const double none[] = {0, INFINITY, NAN};
+        c = plain();
+        c.epsilon = none[i];
+        CHECK(strstr(text_of(&t, &c), "NOT PRIVATE: no noise was added"));
+        CHECK(!strstr(t.s, "differential") && !strstr(t.s, "epsilon"));
+    }
+    c.classes = NULL;
+    CHECK_STATUS(fkt_card_text(&t, &c), FKT_E_ARG);
+    fkt_text_release(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_promise_stands_in_words_and_numbers),
+        cmocka_unit_test(strange_names_are_escaped),
+        cmocka_unit_test(what_is_not_private_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
