@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* codec.h - the frozen, public autoencoder: images -> latents, latents -> images; and its public calibration.
+ *
+ * Letters: S side in pixels, D length of the codec's raw latent z, d <= D length of the calibrated vector u.
+ *   encode: uint8 RGB (S,S,3) -> z in R^D        u = W (z - mu0)        z' = mu0 + V u        decode: z' -> uint8
+ * RGB (S,S,3) Calibration comes from a named PUBLIC image set (or an analytic model), never from private data.
+ */
+#ifndef FEDKT_CODEC_H
+#define FEDKT_CODEC_H
+
+#include "fedkt/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fkt_codec;
+
+struct fkt_codec_spec {
+    const char *name; /* "dct" */
+    uint32_t size;    /* S */
+    uint32_t dim;     /* D for codecs with a free length (dct: coefficients kept); 0: the codec's own default */
+};
+
+/* Copies the spec; gives *out. A codec is immutable after opening and may be used from many threads. */
+FKT_API FKT_MUST_USE fkt_status fkt_codec_open(struct fkt_codec **out, const struct fkt_codec_spec *spec);
+FKT_API void fkt_codec_free(struct fkt_codec *c);
+FKT_API const char *fkt_codec_name(const struct fkt_codec *c);
+FKT_API uint32_t fkt_codec_size(const struct fkt_codec *c);
+FKT_API uint32_t fkt_codec_dim(const struct fkt_codec *c); /* D */
+/* One line that fixes the codec's arithmetic ("dct/1 size=32 dim=64 block=32 ..."; weight hashes for networks): its
+ * hash is part of a task. */
+FKT_API const char *fkt_codec_identity(const struct fkt_codec *c);
+
+/* n images at a time; the result of an image does not depend on n or on its neighbours. */
+FKT_API FKT_MUST_USE fkt_status fkt_codec_encode(const struct fkt_codec *c, const uint8_t *rgb /* (n,S,S,3) */,
+                                                 size_t n, float *z /* (n,D) */);
+FKT_API FKT_MUST_USE fkt_status fkt_codec_decode(const struct fkt_codec *c, const float *z /* (n,D) */, size_t n,
+                                                 uint8_t *rgb /* (n,S,S,3) */);
+
+/* The public calibration. Plain data; tensors are owned. */
+struct fkt_calibration {
+    uint32_t raw_dim;  /* D */
+    uint32_t dim;      /* d <= D */
+    float *centre;     /* (D) mu0 */
+    float *map;        /* (d, D) W */
+    float *unmap;      /* (D, d) V: pseudo-inverse of W */
+    double log_mean;   /* c: mean of log|u| over the public set */
+    double log_spread; /* s: three standard deviations of log|u| */
+    double radius;     /* R of the clip coordinates, in units of u */
+    uint64_t images;   /* how many public images; 0 for an analytic model */
+    char source[128];  /* "analytic natural-image spectrum", or the public set's name */
+    char codec[256];   /* identity of the codec it belongs to */
+};
+
+/* The calibration that is built in for this codec; FKT_E_STATE with a hint when there is none. */
+FKT_API FKT_MUST_USE fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fkt_codec *c);
+FKT_API FKT_MUST_USE fkt_status fkt_calibration_load(struct fkt_calibration *out, const char *path); /* safetensors */
+FKT_API FKT_MUST_USE fkt_status fkt_calibration_save(const struct fkt_calibration *cal, const char *path, int force);
+FKT_API FKT_MUST_USE fkt_status fkt_calibration_check(const struct fkt_calibration *cal,
+                                                      const struct fkt_codec *c); /* FKT_E_MISMATCH / NUMERIC */
+FKT_API void fkt_calibration_release(struct fkt_calibration *cal);
+
+/* Fitting: first pass of public latents through add (mean, covariance), `middle` makes W, second pass of the SAME
+ * latents through add gathers log|u|, `finish` gives the calibration. top = d (0: D). Not for use on private data. */
+struct fkt_calibrator;
+FKT_API FKT_MUST_USE fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_codec *c, uint32_t top,
+                                                   const char *source);
+FKT_API FKT_MUST_USE fkt_status fkt_calibrator_add(struct fkt_calibrator *k, const float *z /* (n,D) */, size_t n);
+FKT_API FKT_MUST_USE fkt_status fkt_calibrator_middle(struct fkt_calibrator *k);
+FKT_API FKT_MUST_USE fkt_status fkt_calibrator_finish(struct fkt_calibrator *k, struct fkt_calibration *out);
+FKT_API void fkt_calibrator_free(struct fkt_calibrator *k);
+
+/* u = W(z - mu0) and back, one record at a time, in double and in a fixed order: the same bits for any batch and
+ * thread count. */
+FKT_API void fkt_calibration_forward(const struct fkt_calibration *cal, const float *z /* (D) */, double *u /* (d) */);
+FKT_API void fkt_calibration_backward(const struct fkt_calibration *cal, const double *u /* (d) */, float *z /* (D) */);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
