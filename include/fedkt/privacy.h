@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* privacy.h - what a release costs, and the one joint Gaussian mechanism that makes it.
+ *
+ * Noise N(0, s_n^2) on counts, N(0, s_m^2) on sums, and on second moments variance s_M^2 on the diagonal, s_M^2/2
+ * off it. Callers give (epsilon, delta, adjacency); sigma is derived here and never taken from outside. A ledger is
+ * debited before noise is drawn.
+ */
+#ifndef FEDKT_PRIVACY_H
+#define FEDKT_PRIVACY_H
+
+#include "fedkt/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum fkt_adjacency { FKT_ADD_REMOVE = 0, FKT_REPLACE = 1, FKT_REPLACE_ANY = 2 };
+enum fkt_mechanism { FKT_JOINT = 0, FKT_PAPER = 1 }; /* paper: needs FKT_REPLACE */
+
+struct fkt_privacy_spec {
+    double epsilon, delta; /* 0 < epsilon <= 1000, 0 < delta < 1: no defaults */
+    enum fkt_adjacency adjacency;
+    enum fkt_mechanism mechanism;
+    double shares[3]; /* budget shares of mu^2: count, sum, moment; any positive scale (count may be 0 for replace) */
+    double radius;    /* of the ball: Rq for a release, R for a look at the cost */
+};
+
+struct fkt_privacy_plan {
+    struct fkt_privacy_spec spec;
+    double mu;            /* GDP parameter that the sigmas below really give, rounded up */
+    double sigma_count;   /* s_n; 0: counts are public (replace) */
+    double sigma_sum;     /* s_m */
+    double sigma_moment;  /* s_M: standard deviation on the diagonal */
+    double sigma_cross;   /* s_M / sqrt 2, rounded up: off the diagonal */
+    double epsilon_spent; /* epsilon at spec.delta that mu gives (<= spec.epsilon; far below it for `paper`) */
+};
+
+FKT_API FKT_MUST_USE fkt_status fkt_privacy_plan(struct fkt_privacy_plan *plan, const struct fkt_privacy_spec *spec);
+FKT_API double
+fkt_privacy_mu(double epsilon,
+               double delta); /* largest safe mu: delta(epsilon; mu) <= delta; rounded down; NaN on bad input */
+FKT_API double fkt_privacy_delta(double epsilon, double mu); /* rounded up */
+FKT_API double fkt_privacy_epsilon(double delta, double mu); /* smallest epsilon, rounded up */
+/* The largest mu^2 that two neighbours can be apart under `adjacency`, a = radius/s_m, b = radius^2/s_M, c = 1/s_n
+ * (0 where counts are public). */
+FKT_API double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double a, double b, double c);
+
+/* Zero-concentrated bookkeeping is not needed for one release: mu^2 adds up exactly under composition of Gaussian
+ * mechanisms. */
+struct fkt_ledger {
+    double budget_mu2; /* what may be spent in all */
+    double spent_mu2;
+    uint64_t entries;
+};
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_init(struct fkt_ledger *l, double budget_mu2, double spent_mu2);
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_debit(struct fkt_ledger *l,
+                                                 double mu2); /* FKT_E_BUDGET if short; then nothing changes */
+
+struct fkt_entropy; /* src/crypto/entropy.h; NULL below means the operating system */
+/* noised (K, block) = exact (K, block) + integer noise, drawn in a fixed order. Debits plan->mu^2 first. noised may
+ * be exact. Rounded Gaussians, exactly sampled: since the query is an integer, this is post-processing of the
+ * continuous mechanism. FKT_E_MISMATCH, before the debit, when `exact` cannot be a sum of records inside
+ * plan->spec.radius. After the debit a failure leaves `noised` all zero, in place too. */
+FKT_API FKT_MUST_USE fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t classes,
+                                                    uint32_t length, const struct fkt_privacy_plan *plan,
+                                                    struct fkt_ledger *ledger, struct fkt_entropy *entropy);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

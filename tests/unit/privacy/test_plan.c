@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fedkt/privacy.h"
+#include "tests/unit/privacy/csv.h"
+
+static enum fkt_adjacency adjacency_of(const char *s)
+{
+    return !strcmp(s, "replace") ? FKT_REPLACE : !strcmp(s, "replace-any") ? FKT_REPLACE_ANY : FKT_ADD_REMOVE;
+}
+
+/* Never less noise than the optimum to 25 digits, never more than 1e-4 above it. */
+static void check_sigma(double got, const char *want_text, double eps, double delta)
+{
+    const long double want =
+        strtold(want_text, NULL); /* 64 bits of mantissa: 1e-19 off at most, the plan's slack is 1e-10 */
+    if (want == 0 && got == 0) return;
+    if (!((long double)got / want >= 1 && (long double)got / want <= 1.0001L))
+        fail_msg("epsilon %g delta %g: sigma %.17g, optimum %.20Lg", eps, delta, got, want);
+}
+
+static void sigmas_are_optimal_and_never_below(void **state)
+{
+    struct csv c;
+    int rows = 0;
+    (void)state;
+    csv_open(&c, "calibration.csv");
+    while (csv_next(&c, 11)) {
+        struct fkt_privacy_plan p;
+        struct fkt_privacy_spec s = {
+            .epsilon = strtod(c.field[0], NULL),
+            .delta = strtod(c.field[1], NULL),
+            .adjacency = adjacency_of(c.field[2]),
+            .mechanism = strcmp(c.field[3], "paper") ? FKT_JOINT : FKT_PAPER,
+            .shares = {strtod(c.field[4], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)},
+            .radius = strtod(c.field[7], NULL)};
+        CHECK_OK(fkt_privacy_plan(&p, &s));
+        check_sigma(p.sigma_count, c.field[8], s.epsilon, s.delta);
+        check_sigma(p.sigma_sum, c.field[9], s.epsilon, s.delta);
+        check_sigma(p.sigma_moment, c.field[10], s.epsilon, s.delta);
+        CHECK((p.sigma_count == 0) == (s.adjacency == FKT_REPLACE));
+        CHECK(2 * (long double)p.sigma_cross * p.sigma_cross >= (long double)p.sigma_moment * p.sigma_moment);
+        CHECK(p.sigma_cross <= p.sigma_moment * 0.7072);
+        CHECK(p.epsilon_spent <= s.epsilon && p.epsilon_spent >= 0);
+        CHECK(fkt_privacy_delta(s.epsilon, p.mu) <= s.delta);
+        if (s.mechanism == FKT_JOINT) CHECK(p.epsilon_spent >= s.epsilon * (1 - 1e-5));
+        rows++;
+    }
+    CHECK(rows >= 2000);
+}
+
+struct known {
+    double epsilon;
+    enum fkt_adjacency adjacency;
+    enum fkt_mechanism mechanism;
+    double shares[3], want[3], tol;
+};
+
+static void published_values(void **state)
+{
+    const struct known known[] = {
+        {10, FKT_ADD_REMOVE, FKT_JOINT, {1, 24, 75}, {5.00, 1.02, 0.577}, 0.005},
+        {10, FKT_REPLACE, FKT_PAPER, {0, 0, 0}, {0, 1.838, 1.838}, 0.0005},
+        {10, FKT_REPLACE, FKT_JOINT, {0, 1, 1}, {0, 1.060, 1.060}, 0.0005},
+        {1, FKT_ADD_REMOVE, FKT_JOINT, {0.01, 0.24, 0.75}, {37, 7.6, 4.31}, 0.5},
+        {1, FKT_REPLACE, FKT_PAPER, {0, 0, 0}, {0, 14.70, 14.70}, 0.005},
+        {1, FKT_REPLACE, FKT_JOINT, {0, 5, 5}, {0, 7.91, 7.91}, 0.005},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const struct known *k = &known[i];
+        struct fkt_privacy_plan p;
+        struct fkt_privacy_spec s = {.epsilon = k->epsilon,
+                                     .delta = 1e-5,
+                                     .adjacency = k->adjacency,
+                                     .mechanism = k->mechanism,
+                                     .shares = {k->shares[0], k->shares[1], k->shares[2]},
+                                     .radius = 1};
+        CHECK_OK(fkt_privacy_plan(&p, &s));
+        CHECK_NEAR(p.sigma_count, k->want[0], k->tol);
+        CHECK_NEAR(p.sigma_sum, k->want[1], k->tol);
+        CHECK_NEAR(p.sigma_moment, k->want[2], k->tol);
+    }
+}
+
+static void the_paper_spends_about_half(void **state)
+{
+    struct fkt_privacy_plan p;
+    struct fkt_privacy_spec s = {
+        .epsilon = 10, .delta = 1e-5, .adjacency = FKT_REPLACE, .mechanism = FKT_PAPER, .radius = 3};
+    (void)state;
+    CHECK_OK(fkt_privacy_plan(&p, &s));
+    CHECK_NEAR(p.epsilon_spent, 5.17, 0.01);
+    CHECK_REL(p.mu, 3 * sqrt(2 / (p.sigma_sum * p.sigma_sum) + 2.5 * 9 / (p.sigma_moment * p.sigma_moment)), 1e-9);
+}
+
+static void radius_scales_the_noise(void **state)
+{
+    struct fkt_privacy_plan one, big;
+    struct fkt_privacy_spec s = {
+        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_REPLACE_ANY, .shares = {1, 24, 75}, .radius = 1};
+    (void)state;
+    CHECK_OK(fkt_privacy_plan(&one, &s));
+    s.radius = 256;
+    CHECK_OK(fkt_privacy_plan(&big, &s));
+    CHECK_REL(big.sigma_count, one.sigma_count, 1e-15);
+    CHECK_REL(big.sigma_sum, 256 * one.sigma_sum, 1e-15);
+    CHECK_REL(big.sigma_moment, 65536 * one.sigma_moment, 1e-15);
+    CHECK_REL(big.mu, one.mu, 1e-14);
+}
+
+static void bad_specs_are_refused_with_a_sentence(void **state)
+{
+    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 256};
+    const double bad[] = {NAN, INFINITY, -INFINITY, -1, 0};
+    struct fkt_privacy_plan p, untouched;
+    struct fkt_privacy_spec s;
+    (void)state;
+    memset(&p, 7, sizeof p);
+    memset(&untouched, 7, sizeof untouched);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        for (int which = 0; which < 6; which++) {
+            s = good;
+            double *const field[6] = {&s.epsilon, &s.delta, &s.radius, &s.shares[0], &s.shares[1], &s.shares[2]};
+            *field[which] = bad[i];
+            CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
+            CHECK(strlen(fkt_error_text()) > 20);
+        }
+    }
+    s = good;
+    s.delta = 1;
+    CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
+    CHECK(strstr(fkt_error_text(), "delta is 1") && *fkt_error_hint());
+    s = good;
+    s.mechanism = FKT_PAPER;
+    CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
+    CHECK(strstr(fkt_error_text(), "'paper'") && strstr(fkt_error_hint(), "'replace'"));
+    s = good;
+    s.adjacency = (enum fkt_adjacency)7;
+    CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
+    s = good;
+    s.mechanism = (enum fkt_mechanism)7;
+    CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
+    assert_memory_equal(&p, &untouched, sizeof p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sigmas_are_optimal_and_never_below),    cmocka_unit_test(published_values),
+        cmocka_unit_test(the_paper_spends_about_half),           cmocka_unit_test(radius_scales_the_noise),
+        cmocka_unit_test(bad_specs_are_refused_with_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
