@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* synth.h - noised moments -> one Gaussian per class -> record vectors. Sees released numbers only, so all of it is
+ * free of privacy cost.
+ *
+ * Letters: K classes, m length of w. Means and covariances are in units of w (already divided by Rq/R).
+ */
+#ifndef FEDKT_SYNTH_H
+#define FEDKT_SYNTH_H
+
+#include "fedkt/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* FKT_RAW leaves the covariance as it was measured, maybe not positive, and is for heads, which know what to do with
+ * its noise; its factor is that of FKT_CLAMP. */
+enum fkt_estimator { FKT_CLAMP = 0, FKT_RIE = 1, FKT_RAW = 2 };
+
+struct fkt_estimate_options {
+    enum fkt_estimator estimator;
+    double tau;  /* 0..1: eigenvalue floor, relative to the largest eigenvalue of the class before it; 0: 1e-6 */
+    double pool; /* 0..1: weight of the covariance pooled over classes; 0: none */
+};
+
+struct fkt_noise_scale { /* what the release says of its own noise, in integer units */
+    double sigma_count, sigma_sum, sigma_moment;
+    double unit; /* R / Rq: integer units -> units of w */
+};
+
+struct fkt_gaussians {
+    uint32_t classes, length;
+    double *count;      /* (K) n^ = max(noisy n, 1) */
+    double *mean;       /* (K, m) */
+    double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_RAW */
+    double *factor;     /* (K, m, m) A with A A^T = cov (FKT_RAW: = the clamped cov), row-major */
+    double *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) s_M unit^2 / n^ (src/synth/estimate.md) */
+    double *mean_noise; /* (K) standard deviation of the noise in each coordinate of mean */
+    double *signal; /* (K) largest eigenvalue of the raw, unpooled covariance over its noise edge; at most 1e9, which
+                         * also stands for a release without noise */
+    double count_noise; /* standard deviation of the noise in count; 0: counts are exact */
+};
+
+/* Borrows noised (K, (m+1)(m+2)/2); fills *out, to be released with fkt_gaussians_release. */
+FKT_API FKT_MUST_USE fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *noised,
+                                                       uint32_t classes, uint32_t length,
+                                                       const struct fkt_noise_scale *noise,
+                                                       const struct fkt_estimate_options *options);
+FKT_API void fkt_gaussians_release(struct fkt_gaussians *g);
+/* 1 when class k cannot be told from no records at all: its count is within three standard deviations of none, or its
+ * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000). */
+FKT_API int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k);
+
+/* w (n, m) ~ N(mean_k, cov_k). Sample number first+i of class k depends on (seed, k, first+i) alone: any number, in
+ * any chunks, at any time. */
+FKT_API FKT_MUST_USE fkt_status fkt_gaussians_sample(const struct fkt_gaussians *g, uint32_t k, uint64_t seed,
+                                                     uint64_t first, size_t n, double *w);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
