@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* classifier.h - closed-form heads from class Gaussians alone: nearest mean, LDA, QDA; noise-aware; no images needed.
+ * Letters: K classes, m length of w, n vectors. */
+#ifndef FEDKT_CLASSIFIER_H
+#define FEDKT_CLASSIFIER_H
+
+#include "fedkt/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum fkt_head_kind { FKT_NEAREST_MEAN = 0, FKT_LDA = 1, FKT_QDA = 2 };
+#define FKT_HEAD_KINDS 3
+FKT_API const char *fkt_head_name(enum fkt_head_kind kind); /* "nearest_mean", "lda", "qda" */
+
+/* Class statistics as plain arrays (synth makes them; round carries them over). */
+struct fkt_class_statistics {
+    uint32_t classes, length;
+    const double *count; /* (K) */
+    const double *mean;  /* (K, m) */
+    const double *cov;   /* (K, m, m) symmetric, without bias, NOT shrunk against the noise; need not be positive */
+    const double
+        *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) times its standard deviation on the diagonal */
+    const double *mean_noise; /* (K) standard deviation of the noise in each coordinate of mean */
+};
+
+struct fkt_head;
+FKT_API FKT_MUST_USE fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind,
+                                             const struct fkt_class_statistics *s);
+FKT_API void fkt_head_free(struct fkt_head *h);
+FKT_API FKT_MUST_USE fkt_status fkt_head_predict(const struct fkt_head *h, const double *w /* (n, m) */, size_t n,
+                                                 uint32_t *label /* (n) */);
+FKT_API FKT_MUST_USE fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force); /* safetensors */
+FKT_API FKT_MUST_USE fkt_status fkt_head_load(struct fkt_head **out, const char *path);
+/* Where a head comes from; saved with it, so that it is not used with another task and its privacy is not forgotten.
+ * Copies; text is "" before it is set. */
+FKT_API FKT_MUST_USE fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256,
+                                                    const char *release_sha256, int is_private);
+FKT_API const char *fkt_head_task(const struct fkt_head *h);
+FKT_API uint32_t fkt_head_classes(const struct fkt_head *h);
+FKT_API uint32_t fkt_head_length(const struct fkt_head *h);
+
+/* Counting hits: confusion is (K, K), rows = truth. */
+struct fkt_score {
+    uint32_t classes;
+    uint64_t *confusion;
+};
+FKT_API FKT_MUST_USE fkt_status fkt_score_init(struct fkt_score *s, uint32_t classes);
+FKT_API void fkt_score_release(struct fkt_score *s);
+FKT_API FKT_MUST_USE fkt_status fkt_score_add(struct fkt_score *s, const uint32_t *truth, const uint32_t *guess,
+                                              size_t n);
+FKT_API uint64_t fkt_score_total(const struct fkt_score *s);
+FKT_API double fkt_score_accuracy(const struct fkt_score *s); /* NaN when empty */
+FKT_API double fkt_score_class_accuracy(const struct fkt_score *s, uint32_t k);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heads.c - closed-form classifiers from class Gaussians that carry known noise: nearest mean, LDA, QDA.
+ * docs/method.md 1.7.
+ *
+ *   nearest mean   the class whose mean is nearest in expectation:         |w - mean|^2 + m doubt
+ *   LDA            the same in the metric of the pooled covariance P:      (w - mean)^T P^-1 (w - mean) + doubt tr P^-1
+ *   QDA            the most likely class Gaussian:                         (w - mean)^T C^-1 (w - mean) + log det C
+ *
+ * mean and doubt (its remaining variance per coordinate) come from statistics.c, as does P with its eigenvalues floored
+ * at the noise edge; the average doubt is added to P. C_k lies between P and the class's own covariance, each entry as
+ * far as its noise and its sample size allow: quadratic.c. Without noise LDA is the textbook's, and so is QDA as the
+ * sample grows. What was chosen and on which public data: docs/decisions/0003-noise-aware-heads.md.
+ *
+ * Priors are uniform: the counts of a federation say where data was collected, not what a test set will hold.
+ * Inverses are never formed; P and C are used through their eigenvectors and positive, floored eigenvalues. Ties go to
+ * the lowest class. Predicting is per record and in a fixed order: its answer does not depend on the batch.
+ * Cost: m K (linear) or m^2 K (quadratic) multiplications per record. */
+#include "classifier/heads.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "classifier/quadratic.h"
+#include "classifier/statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *fkt_head_name(enum fkt_head_kind kind)
+{
+    switch (kind) {
+    case FKT_NEAREST_MEAN: return "nearest_mean";
+    case FKT_LDA: return "lda";
+    case FKT_QDA: return "qda";
+    }
+    return "unknown head";
+}
+
+uint32_t fkt_head_classes(const struct fkt_head *h) { return h->classes; }
+uint32_t fkt_head_length(const struct fkt_head *h) { return h->length; }
+
+fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t classes, uint32_t length)
+{
+    struct fkt_head *h = NULL;
+    size_t k = classes, m = length;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_alloc(&h, 1));
+    h->kind = kind;
+    h->classes = classes;
+    h->length = length;
+    FKT_TRY(fkt_alloc(&h->bias, k));
+    if (kind == FKT_QDA) {
+        FKT_TRY(fkt_alloc(&h->mean, k * m));
+        FKT_TRY(fkt_alloc(&h->map, k * m * m)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
+    } else FKT_TRY(fkt_alloc(&h->weight, k * m));
+    *out = h;
+    h = NULL;
+out:
+    fkt_head_free(h);
+    return st;
+}
+
+void fkt_head_free(struct fkt_head *h)
+{
+    if (!h) return;
+    fkt_free(h->bias);
+    fkt_free(h->weight);
+    fkt_free(h->mean);
+    fkt_free(h->map);
+    fkt_free(h);
+}
+
+static void fit_nearest_mean(struct fkt_head *h, const struct fkt_ready *r)
+{
+    size_t m = h->length;
+    for (size_t k = 0; k < h->classes; k++) {
+        double square = 0;
+        for (size_t i = 0; i < m; i++) {
+            h->weight[k * m + i] = r->mean[k * m + i];
+            square += r->mean[k * m + i] * r->mean[k * m + i];
+        }
+        h->bias[k] = -(square + (double)m * r->doubt[k]) / 2;
+    }
+}
+
+static void fit_lda(struct fkt_head *h, const struct fkt_ready *r, const struct fkt_class_statistics *s)
+{
+    size_t m = h->length;
+    double total = 0, doubt = 0, trace = 0;
+    for (size_t k = 0; k < h->classes; k++) {
+        total += s->count[k];
+        doubt += s->count[k] * r->doubt[k];
+    }
+    doubt /= total;
+    for (size_t i = 0; i < m; i++) trace += 1 / (r->values[i] + doubt);
+    for (size_t k = 0; k < h->classes; k++) {
+        double square = 0;
+        for (size_t i = 0; i < m; i++) { /* along eigenvector i */
+            const double *v = r->vectors + i * m;
+            double along = 0;
+            for (size_t j = 0; j < m; j++) along += v[j] * r->mean[k * m + j];
+            square += along * along / (r->values[i] + doubt);
+            for (size_t j = 0; j < m; j++) h->weight[k * m + j] += along / (r->values[i] + doubt) * v[j];
+        }
+        h->bias[k] = -(square + r->doubt[k] * trace) / 2;
+    }
+}
+
+fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const struct fkt_class_statistics *s)
+{
+    struct fkt_ready r = {0};
+    struct fkt_head *h = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (kind != FKT_NEAREST_MEAN && kind != FKT_LDA && kind != FKT_QDA)
+        return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
+    FKT_TRY(fkt_ready_make(&r, s));
+    FKT_TRY(fkt_head_new(&h, kind, s->classes, s->length));
+    if (kind == FKT_NEAREST_MEAN) fit_nearest_mean(h, &r);
+    else if (kind == FKT_LDA) fit_lda(h, &r, s);
+    else FKT_TRY(fkt_quadratic_fit(h, &r, s));
+    *out = h;
+    h = NULL;
+out:
+    fkt_head_free(h);
+    fkt_ready_release(&r);
+    return st;
+}
+
+void fkt_head_scores(const struct fkt_head *h, const double *w, double *scores, double *work)
+{
+    size_t m = h->length;
+    for (size_t k = 0; k < h->classes; k++) {
+        double sum = 0;
+        if (h->kind != FKT_QDA) {
+            for (size_t i = 0; i < m; i++) sum += h->weight[k * m + i] * w[i];
+            scores[k] = h->bias[k] + sum;
+            continue;
+        }
+        memset(work, 0, m * sizeof *work);
+        for (size_t j = 0; j < m; j++) { /* the inner loop has no sum across i, so that the compiler may use vectors */
+            const double *map = h->map + (k * m + j) * m;
+            double x = w[j] - h->mean[k * m + j];
+            for (size_t i = 0; i < m; i++) work[i] += x * map[i];
+        }
+        for (size_t i = 0; i < m; i++) sum += work[i] * work[i];
+        scores[k] = h->bias[k] - sum / 2;
+    }
+}
+
+fkt_status fkt_head_predict(const struct fkt_head *h, const double *w, size_t n, uint32_t *label)
+{
+    size_t m = h->length;
+    double *scores = NULL, *work = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&scores, h->classes));
+    FKT_TRY(fkt_alloc(&work, m));
+    for (size_t r = 0; r < n; r++) {
+        uint32_t best = 0;
+        for (size_t i = 0; i < m; i++)
+            if (!isfinite(w[r * m + i])) {
+                st = fkt_fail(FKT_E_NUMERIC, "vector %zu is not finite at coordinate %zu", r, i);
+                goto out;
+            }
+        fkt_head_scores(h, w + r * m, scores, work);
+        for (uint32_t k = 1; k < h->classes; k++)
+            if (scores[k] > scores[best]) best = k;
+        label[r] = best;
+    }
+out:
+    fkt_free(scores);
+    fkt_free(work);
+    return st;
+}
