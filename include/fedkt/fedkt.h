@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fedkt.h - the contents page: every public header, in the order that data walks, and the conventions they share.
+ *
+ *   status.h      how a call answers, and the sentence behind a failure
+ *   image.h       labelled image sets in and out; splits, partitions over sites, sample sheets
+ *   codec.h       the frozen public autoencoder and its public calibration: pixels <-> u
+ *   moments.h     coordinates in a public ball, integers, exact class moments
+ *   privacy.h     what a release costs, the ledger, and the mechanism that adds the noise
+ *   synth.h       released numbers -> one Gaussian per class -> samples
+ *   classifier.h  closed-form heads and scores, straight from the Gaussians
+ *   round.h       the whole walk joined up: task, site, release, generation, judging, simulation, and the ledger's file
+ *
+ * Conventions
+ *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
+ *              and fkt_error_hint() perhaps what to do next, per thread. Outputs are then NULL, empty or as before.
+ *   NULL       is allowed where a header says so and nowhere else. Every _free takes NULL, every _release a zeroed
+ *              struct.
+ *   Life       new/open and free: the library's storage. init/estimate/load and release: the caller's struct.
+ *   Ownership  "borrows": until the call returns. "copies": keep or free yours. "takes": yours no longer.
+ *              "gives": yours to free with the function named.
+ *   Threads    Objects that are only read may be shared. An object that is being changed belongs to one thread.
+ *              The library keeps no global state but the per-thread sentence.
+ *   Arrays     row-major; the comment beside a pointer gives its shape, e.g. (K, m).
+ *   Randomness Noise comes from the operating system. Seeds that appear in headers choose public things (splits,
+ *              samples) and never noise.
+ *   Output     The library does not print, exit or abort. Files appear whole or not at all.
+ *   Privacy    Un-noised moments (moments.h) are as secret as the images. What fkt_privacy_release has written may be
+ *              shown to anyone, and everything after it costs nothing more.
+ */
+#ifndef FEDKT_FEDKT_H
+#define FEDKT_FEDKT_H
+
+#include "fedkt/classifier.h"
+#include "fedkt/codec.h"
+#include "fedkt/image.h"
+#include "fedkt/moments.h"
+#include "fedkt/privacy.h"
+#include "fedkt/round.h"
+#include "fedkt/status.h"
+#include "fedkt/synth.h"
+
+#endif

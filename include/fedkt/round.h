@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* round.h - the whole walk: a task that everybody agrees on, images -> moments -> release -> synthetic images, and
+ * judging it.
+ *
+ *   task + images --fkt_walk_moments--> moments --fkt_release_make--> release --fkt_generate--> labelled images
+ *                                                                      \------fkt_heads_fit--> closed-form heads
+ * Moments and latents are PRIVATE: they carry no noise. Only a release, and what is made from it, may leave.
+ */
+#ifndef FEDKT_ROUND_H
+#define FEDKT_ROUND_H
+
+#include "fedkt/classifier.h"
+#include "fedkt/codec.h"
+#include "fedkt/image.h"
+#include "fedkt/moments.h"
+#include "fedkt/privacy.h"
+#include "fedkt/status.h"
+#include "fedkt/synth.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FKT_SHA256_HEX 65
+
+/* ---- task: everything that must be the same at every site, and its hash ---- */
+
+struct fkt_task {
+    char name[128];
+    char **classes; /* (n_classes) owned; indices are labels */
+    uint32_t n_classes;
+    uint32_t size; /* S */
+    enum fkt_filter filter;
+    char codec[64];
+    uint32_t codec_dim; /* D */
+    char codec_identity[256];
+    char codec_sha256[FKT_SHA256_HEX];
+    char calibration_source[128];
+    uint64_t calibration_images;
+    char calibration_sha256[FKT_SHA256_HEX];
+    struct fkt_coordinates coordinates;
+    struct fkt_privacy_spec privacy; /* radius = Rq */
+    char sha256[FKT_SHA256_HEX];     /* of the canonical JSON */
+};
+
+/* What a person chooses; everything else in a task is derived. */
+struct fkt_task_choices {
+    const char *name;           /* NULL: "unnamed" */
+    const char *const *classes; /* borrowed */
+    uint32_t n_classes;
+    enum fkt_filter filter;
+    enum fkt_coordinate_kind coordinates;
+    double gamma;                    /* 0: default */
+    double clip;                     /* 0: the calibration's radius */
+    uint32_t rq;                     /* 0: default */
+    struct fkt_privacy_spec privacy; /* radius ignored; all shares 0: default 1/24/75 */
+};
+FKT_API FKT_MUST_USE fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *choices,
+                                              const struct fkt_codec *codec, const struct fkt_calibration *calibration);
+FKT_API FKT_MUST_USE fkt_status fkt_task_parse(struct fkt_task *out, const char *json,
+                                               size_t len); /* hostile input; unknown keys refused */
+FKT_API FKT_MUST_USE fkt_status fkt_task_load(struct fkt_task *out, const char *path);
+FKT_API FKT_MUST_USE fkt_status fkt_task_save(const struct fkt_task *t, const char *path, int force);
+FKT_API void fkt_task_release(struct fkt_task *t);
+
+/* ---- walk: one record after the other through codec, calibration, coordinates, quantisation ---- */
+
+struct fkt_walk; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
+/* calibration_path NULL: the codec's embedded one. FKT_E_MISMATCH when hashes differ from the task's. Copies the
+ * task. */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task,
+                                              const char *calibration_path);
+FKT_API void fkt_walk_free(struct fkt_walk *w);
+FKT_API const struct fkt_task *fkt_walk_task(const struct fkt_walk *w);
+FKT_API const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w);
+FKT_API const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w);
+
+/* Names and number of the images left out because they could not be read (only when the caller asks for it). */
+struct fkt_skipped {
+    size_t count;
+    char *names; /* one per line, the first 1000; owned */
+};
+FKT_API void fkt_skipped_release(struct fkt_skipped *s);
+
+/* Counts of log|u| in equal bins between c - 1.5 s and c + 1.5 s, ends included: for a look at the coordinates. NOT
+ * private. */
+#define FKT_NORM_BINS 48
+struct fkt_norms {
+    double lo, hi;
+    uint64_t bins[FKT_NORM_BINS];
+};
+
+struct fkt_walk_options {
+    unsigned threads; /* 0: all */
+    const struct fkt_progress *progress;
+    struct fkt_skipped *skipped; /* NULL: an unreadable image stops the walk */
+    struct fkt_norms *norms;     /* may be NULL */
+    double *moments_seconds;     /* may be NULL: thread-seconds spent adding up are added to it */
+};
+/* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds,
+                                                 const size_t *idx, size_t n, struct fkt_moments *m,
+                                                 const struct fkt_walk_options *options);
+/* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n). PRIVATE. */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *ds,
+                                                const size_t *idx, size_t n, const char *path, int force,
+                                                const struct fkt_walk_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path,
+                                                 struct fkt_moments *m); /* latents file -> moments */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **out);
+/* w (n, m) -> pixels (n, S, S, 3) */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size_t n,
+                                                uint8_t *rgb);
+
+FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task, const char *path,
+                                                 int force); /* PRIVATE */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *task,
+                                                 const char *path); /* adds; checks the task's hash */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX]);
+
+/* ---- release ---- */
+
+/* What a certificate says of the round beside the task. */
+struct fkt_round_facts {
+    uint32_t sites, survivors;
+    int simulated;           /* 1: made by a simulation, which keeps no ledger */
+    double composed_epsilon; /* what this release costs with the others of the same records, at the task's delta */
+};
+struct fkt_release {
+    struct fkt_task task;
+    struct fkt_calibration calibration;
+    struct fkt_privacy_plan plan;
+    int64_t *moments; /* (K, block) noised */
+    struct fkt_round_facts facts;
+    int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
+    char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
+};
+/* Plans, debits the ledger, draws. insecure_seed NULL: noise from the operating system. Copies task and calibration. */
+FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
+                                                 const struct fkt_calibration *calibration, struct fkt_moments *m,
+                                                 const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
+                                                 const uint64_t *insecure_seed);
+FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
+FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
+FKT_API void fkt_release_release(struct fkt_release *r);
+FKT_API FKT_MUST_USE fkt_status fkt_release_walk(const struct fkt_release *r,
+                                                 struct fkt_walk **out); /* an opened task from the release alone */
+FKT_API FKT_MUST_USE fkt_status fkt_release_certificate(const struct fkt_release *r,
+                                                        char **json); /* gives *json, freed with fkt_string_free */
+FKT_API void fkt_string_free(char *s);
+FKT_API FKT_MUST_USE fkt_status fkt_release_gaussians(const struct fkt_release *r,
+                                                      const struct fkt_estimate_options *options,
+                                                      struct fkt_gaussians *out);
+
+/* A ledger that outlives the process: one JSON file, locked and synced before noise is drawn. A fingerprint names the
+ * moments of one site (fkt_moments_sha256 of the exact integers): the same pictures under another task are other
+ * moments, which the ledger cannot know. All n are charged or none; a fingerprint twice is FKT_E_ARG, since its records
+ * would count twice. The budget bounds the sum over all releases of these moments;
+ * *spent_mu2 (may be NULL) gets that sum for the account that has spent most. */
+struct fkt_ledger_charge {
+    const char (*fingerprints)[FKT_SHA256_HEX]; /* (n) borrowed */
+    size_t n;
+    const char *task_sha256;
+    enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */
+    double mu;
+    double budget_epsilon, budget_delta; /* epsilon 0: the first charge is the whole budget, so a second is refused */
+    int insecure_seed;                   /* noted in the entry */
+};
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
+                                                      double *spent_mu2);
+
+/* ---- use ---- */
+
+struct fkt_generate_options {
+    size_t per_class;
+    uint64_t seed;
+    enum fkt_export_format format;
+    struct fkt_estimate_options estimate;
+    size_t grid_columns; /* 0: 12 */
+    int force;
+    unsigned threads;
+    const struct fkt_progress *progress;
+};
+/* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
+FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
+                                             const struct fkt_generate_options *options);
+/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. */
+FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g,
+                                                   uint64_t seed, uint32_t rows, size_t cols, uint8_t *rgb);
+
+struct fkt_heads {
+    struct fkt_head *head[FKT_HEAD_KINDS];
+};
+/* g from FKT_RAW: the heads shrink by themselves. */
+FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g);
+FKT_API void fkt_heads_release(struct fkt_heads *h);
+/* Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and
+ * added to. */
+FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset *ds,
+                                                   const size_t *idx, size_t n, const struct fkt_head *const *heads,
+                                                   size_t n_heads, struct fkt_score *scores,
+                                                   const struct fkt_walk_options *options);
+
+/* Public calibration from a public set: two passes over ds. */
+FKT_API FKT_MUST_USE fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec,
+                                              const struct fkt_dataset *ds, enum fkt_filter filter, uint32_t top,
+                                              const char *source, const struct fkt_walk_options *options);
+
+/* ---- simulate: many sites in one process ---- */
+
+struct fkt_simulation_spec {
+    const struct fkt_walk *walk;
+    const struct fkt_dataset *data; /* records of all sites */
+    const size_t *train;            /* (n_train) indices into data */
+    size_t n_train;
+    struct fkt_partition_spec partition;
+    double participation; /* 0 < p <= 1: share of the sites that take part */
+    double dropout;       /* 0 <= p < 1: share of those that are lost before their upload */
+    uint64_t seed;        /* participation and drop-out; the partition has its own */
+    unsigned threads;
+    const struct fkt_progress *progress;
+    struct fkt_skipped *skipped;
+};
+struct fkt_simulation {
+    uint32_t sites, survivors;
+    uint8_t *survived; /* (sites) */
+    uint32_t *owner;   /* (n_train) */
+    uint32_t *counts;  /* (sites, K) records per site and class; NOT private */
+    struct fkt_moments *total;
+    struct fkt_norms norms;
+    uint64_t records; /* in the total */
+    uint64_t bytes_per_site;
+    double seconds_encode, seconds_moments, seconds_aggregate;
+};
+/* Partitions, walks every surviving site's records, adds the sites' integers up. Release with
+ * fkt_simulation_release. */
+FKT_API FKT_MUST_USE fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec);
+FKT_API void fkt_simulation_release(struct fkt_simulation *s);
+
+/* ---- names of the choices, as they stand in tasks and on the command line; -1 when unknown ---- */
+FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);
+FKT_API int fkt_adjacency_parse(const char *s);
+FKT_API const char *
+fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "presence, pixels and label of any one record" */
+FKT_API const char *fkt_mechanism_name(enum fkt_mechanism m);
+FKT_API int fkt_mechanism_parse(const char *s);
+FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);
+FKT_API int fkt_coordinate_parse(const char *s);
+FKT_API const char *fkt_filter_name(enum fkt_filter f);
+FKT_API int fkt_filter_parse(const char *s);
+FKT_API const char *fkt_estimator_name(enum fkt_estimator e);
+FKT_API int fkt_estimator_parse(const char *s);
+FKT_API const char *fkt_export_name(enum fkt_export_format f);
+FKT_API int fkt_export_parse(const char *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

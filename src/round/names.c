@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - the words for each choice, once: tasks, certificates and the command line all read them here. */
+#include "fedkt/round.h"
+
+#include <string.h>
+
+static const char *const adjacencies[] = {"add-remove", "replace", "replace-any"};
+static const char *const protects[] = {
+    "presence, pixels and label of any one record",
+    "pixels of any one record (labels and class counts are public)",
+    "any one record swapped for any other, label included",
+};
+static const char *const mechanisms[] = {"joint", "paper"};
+static const char *const coordinates[] = {"gain-shape", "clip"};
+static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
+static const char *const estimators[] = {"clamp", "rie"};
+static const char *const exports[] = {"folder", "npz", "webdataset"};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static int look_up(const char *const *table, size_t n, const char *s)
+{
+    for (size_t i = 0; s && i < n; i++)
+        if (!strcmp(table[i], s)) return (int)i;
+    return -1;
+}
+
+static const char *name_of(const char *const *table, size_t n, int i)
+{
+    return i >= 0 && (size_t)i < n ? table[i] : "?";
+}
+
+const char *fkt_adjacency_name(enum fkt_adjacency a) { return name_of(adjacencies, COUNT(adjacencies), (int)a); }
+int fkt_adjacency_parse(const char *s) { return look_up(adjacencies, COUNT(adjacencies), s); }
+const char *fkt_adjacency_protects(enum fkt_adjacency a) { return name_of(protects, COUNT(protects), (int)a); }
+const char *fkt_mechanism_name(enum fkt_mechanism m) { return name_of(mechanisms, COUNT(mechanisms), (int)m); }
+int fkt_mechanism_parse(const char *s) { return look_up(mechanisms, COUNT(mechanisms), s); }
+const char *fkt_coordinate_name(enum fkt_coordinate_kind k) { return name_of(coordinates, COUNT(coordinates), (int)k); }
+int fkt_coordinate_parse(const char *s) { return look_up(coordinates, COUNT(coordinates), s); }
+const char *fkt_filter_name(enum fkt_filter f) { return name_of(filters, COUNT(filters), (int)f); }
+int fkt_filter_parse(const char *s) { return look_up(filters, COUNT(filters), s); }
+const char *fkt_estimator_name(enum fkt_estimator e) { return name_of(estimators, COUNT(estimators), (int)e); }
+int fkt_estimator_parse(const char *s) { return look_up(estimators, COUNT(estimators), s); }
+const char *fkt_export_name(enum fkt_export_format f) { return name_of(exports, COUNT(exports), (int)f); }
+int fkt_export_parse(const char *s) { return look_up(exports, COUNT(exports), s); }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.h - the parts of a release that other files of this room need. */
+#ifndef FKT_ROUND_RELEASE_H
+#define FKT_ROUND_RELEASE_H
+
+#include "fedkt/round.h"
+
+#include "base/status.h"
+
+#include <jansson.h>
+
+json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or NULL when memory is out */
+/* Reads sites, survivors and the seed mark out of a certificate and checks that every claim in it follows from the
+ * task. */
+FKT_MUST_USE fkt_status fkt_certificate_check(struct fkt_release *r, const char *json);
+FKT_MUST_USE fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_calibration *cal);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* walk.c - a task opened for work, and the walk of records through it.
+ *
+ *   dataset --read--> rgb (b,S,S,3) --codec--> z (b,D) --calibration--> u (d)
+ *                visitor <-- q (m) <--quantise-- w (m) <--coordinates--'
+ *
+ * Records go in batches of BATCH; a worker owns one set of buffers, so memory is threads * batch and does not grow
+ * with the set. Each record's q depends on its own pixels alone (every room on the way promises that), so order,
+ * batches and threads cannot change what a visitor adds up. */
+#include "round/walk.h"
+
+#include "round/task.h"
+
+#include "base/alloc.h"
+#include "base/threads.h"
+#include "crypto/hash.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { BATCH = 64 };
+
+fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
+                             struct fkt_calibration *cal)
+{
+    struct fkt_walk *w = NULL;
+    char hash[FKT_SHA256_HEX];
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_calibration_check(cal, codec));
+    fkt_hash_bytes_hex(hash, fkt_codec_identity(codec), strlen(fkt_codec_identity(codec)));
+    if (strcmp(hash, task->codec_sha256) != 0) {
+        st = fkt_fail_hint(FKT_E_MISMATCH,
+                           "all sites of a task must use the same codec: the same name, size, dim and weights",
+                           "the task wants codec '%s', this is '%s'", task->codec_identity, fkt_codec_identity(codec));
+        goto out;
+    }
+    FKT_TRY(fkt_task_check_calibration(task, cal));
+    if (task->coordinates.dim != cal->dim) {
+        st = fkt_fail(FKT_E_MISMATCH, "the task's coordinates have length %u, the calibration gives %u",
+                      task->coordinates.dim, cal->dim);
+        goto out;
+    }
+    FKT_TRY(fkt_alloc(&w, 1));
+    FKT_TRY(fkt_task_copy(&w->task, task));
+    w->codec = codec;
+    w->calibration = *cal;
+    memset(cal, 0, sizeof *cal);
+    codec = NULL;
+    *out = w;
+    w = NULL;
+out:
+    fkt_free(w);
+    fkt_codec_free(codec);
+    fkt_calibration_release(cal);
+    return st;
+}
+
+fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path)
+{
+    struct fkt_codec_spec spec = {task->codec, task->size, task->codec_dim};
+    struct fkt_calibration cal = {0};
+    struct fkt_codec *codec = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_codec_open(&codec, &spec));
+    if (calibration_path) FKT_TRY(fkt_calibration_load(&cal, calibration_path));
+    else FKT_TRY(fkt_calibration_embedded(&cal, codec));
+    return fkt_walk_assemble(out, task, codec, &cal);
+out:
+    fkt_codec_free(codec);
+    fkt_calibration_release(&cal);
+    return st;
+}
+
+void fkt_walk_free(struct fkt_walk *w)
+{
+    if (!w) return;
+    fkt_task_release(&w->task);
+    fkt_codec_free(w->codec);
+    fkt_calibration_release(&w->calibration);
+    fkt_free(w);
+}
+
+const struct fkt_task *fkt_walk_task(const struct fkt_walk *w) { return &w->task; }
+const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w) { return w->codec; }
+const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w) { return &w->calibration; }
+
+fkt_status fkt_walk_record(const struct fkt_walk *w, const float *z, double *u, double *wv, int32_t *q)
+{
+    fkt_status st;
+    fkt_calibration_forward(&w->calibration, z, u);
+    FKT_TRY(fkt_coordinates_forward(&w->task.coordinates, u, wv));
+    FKT_TRY(fkt_quantise(&w->task.coordinates, wv, q));
+out:
+    return st;
+}
+
+struct desk {     /* one worker's buffers */
+    uint8_t *rgb; /* (BATCH, S, S, 3) */
+    float *z;     /* (BATCH, D) */
+    double *u;    /* (d) */
+    double *w;    /* (BATCH, m) */
+    int32_t *q;   /* (BATCH, m) */
+    uint32_t labels[BATCH];
+    size_t asked, got; /* records of the batch, and those of them that could be read */
+    size_t ids[BATCH]; /* dataset index of each record, for error sentences */
+};
+
+struct job {
+    const struct fkt_walk *walk;
+    const struct fkt_dataset *ds;
+    const size_t *idx;
+    size_t n;
+    const struct fkt_visitor *visitor;
+    struct fkt_skipped *skipped;
+    struct fkt_norms *norms;
+    struct fkt_meter *meter;
+    struct desk *desks;
+    size_t next; /* in order: number of the batch on the first desk */
+    atomic_ullong bins[FKT_NORM_BINS];
+    pthread_mutex_t lock; /* guards skipped */
+};
+
+static void desk_release(struct desk *d)
+{
+    fkt_free(d->rgb);
+    fkt_free(d->z);
+    fkt_free(d->u);
+    fkt_free(d->w);
+    fkt_free(d->q);
+}
+
+static fkt_status desk_init(struct desk *d, const struct fkt_walk *w)
+{
+    size_t S = w->task.size, m = w->task.coordinates.length;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&d->rgb, BATCH * S * S * 3));
+    FKT_TRY(fkt_alloc(&d->z, BATCH * (size_t)w->task.codec_dim));
+    FKT_TRY(fkt_alloc(&d->u, w->task.coordinates.dim));
+    FKT_TRY(fkt_alloc(&d->w, BATCH * m));
+    FKT_TRY(fkt_alloc(&d->q, BATCH * m));
+out:
+    return st;
+}
+
+static void note_norm(struct job *j, const double *u)
+{
+    double sq = 0, x;
+    for (uint32_t i = 0; i < j->walk->task.coordinates.dim; i++) sq += u[i] * u[i];
+    x = (0.5 * log(sq) - j->norms->lo) / (j->norms->hi - j->norms->lo) * FKT_NORM_BINS;
+    atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
+}
+
+/* Reads the batch's images; those that cannot be read are left out when the caller counts them. Gives how many are
+ * there. */
+static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t n, size_t *got)
+{
+    size_t pixels = (size_t)j->walk->task.size * j->walk->task.size * 3;
+    *got = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t id = j->idx ? j->idx[first + i] : first + i;
+        fkt_status st =
+            fkt_dataset_read(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + *got * pixels, NULL);
+        if (st != FKT_OK && j->skipped && (st == FKT_E_FORMAT || st == FKT_E_IO)) {
+            pthread_mutex_lock(&j->lock);
+            st = fkt_skipped_add(j->skipped, fkt_error_text());
+            pthread_mutex_unlock(&j->lock);
+            if (st != FKT_OK) return st;
+            continue;
+        }
+        if (st != FKT_OK)
+            return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
+        d->labels[*got] = fkt_dataset_label(j->ds, id);
+        d->ids[*got] = id;
+        ++*got;
+    }
+    return FKT_OK;
+}
+
+/* Batch number `item` from pixels to integers, on desk d. */
+static fkt_status fill_desk(struct job *j, struct desk *d, size_t item)
+{
+    size_t m = j->walk->task.coordinates.length, first = item * BATCH, n = j->n - first < BATCH ? j->n - first : BATCH;
+    fkt_status st;
+    d->asked = n;
+    FKT_TRY(read_batch(j, d, first, n, &d->got));
+    FKT_TRY(fkt_codec_encode(j->walk->codec, d->rgb, d->got, d->z));
+    for (size_t i = 0; i < d->got; i++) {
+        st = fkt_walk_record(j->walk, d->z + i * j->walk->task.codec_dim, d->u, d->w + i * m, d->q + i * m);
+        FKT_TRY(fkt_fail_in(st, "'%s'", fkt_dataset_name(j->ds, d->ids[i])));
+        if (j->norms) note_norm(j, d->u);
+    }
+out:
+    return st;
+}
+
+static fkt_status show_desk(struct job *j, const struct desk *d, unsigned worker)
+{
+    struct fkt_batch b = {d->got, d->labels, d->z, d->w, d->q};
+    fkt_status st = j->visitor->visit(j->visitor->ctx, worker, &b);
+    return st == FKT_OK ? fkt_meter_add(j->meter, d->asked) : st;
+}
+
+static fkt_status do_batch(void *ctx, size_t item, unsigned worker)
+{
+    struct job *j = ctx;
+    fkt_status st = fill_desk(j, &j->desks[worker], item);
+    return st == FKT_OK ? show_desk(j, &j->desks[worker], worker) : st;
+}
+
+static fkt_status fill_one(void *ctx, size_t item, unsigned worker)
+{
+    struct job *j = ctx;
+    (void)worker;
+    return fill_desk(j, &j->desks[item], j->next + item);
+}
+
+/* As many batches at a time as there are desks, filled side by side and shown one after the other. */
+static fkt_status in_order(struct job *j, size_t items, unsigned desks)
+{
+    fkt_status st = FKT_OK;
+    for (j->next = 0; j->next < items; j->next += desks) {
+        size_t n = items - j->next < desks ? items - j->next : desks;
+        FKT_TRY(fkt_parallel(desks, n, fill_one, j, NULL, "walking"));
+        for (size_t i = 0; i < n; i++) FKT_TRY(show_desk(j, &j->desks[i], 0));
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                          const struct fkt_visitor *v, const struct fkt_walk_options *options, struct fkt_meter *meter)
+{
+    struct job *j = NULL;
+    size_t items = (n + BATCH - 1) / BATCH;
+    unsigned threads = options->threads ? options->threads : fkt_cpu_count();
+    fkt_status st;
+    if (fkt_dataset_classes(ds) != w->task.n_classes)
+        return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, the task %u", fkt_dataset_classes(ds),
+                        w->task.n_classes);
+    if (threads > items) threads = items ? (unsigned)items : 1;
+    FKT_TRY(fkt_alloc(&j, 1));
+    *j = (struct job){.walk = w,
+                      .ds = ds,
+                      .idx = idx,
+                      .n = n,
+                      .visitor = v,
+                      .skipped = options->skipped,
+                      .norms = options->norms,
+                      .meter = meter};
+    pthread_mutex_init(&j->lock, NULL);
+    FKT_TRY(fkt_alloc(&j->desks, threads));
+    for (unsigned i = 0; i < threads; i++) FKT_TRY(desk_init(&j->desks[i], w));
+    if (v->in_order) FKT_TRY(in_order(j, items, threads));
+    else FKT_TRY(fkt_parallel(threads, items, do_batch, j, NULL, "walking"));
+    for (int i = 0; options->norms && i < FKT_NORM_BINS; i++) options->norms->bins[i] += atomic_load(&j->bins[i]);
+out:
+    if (j && j->desks)
+        for (unsigned i = 0; i < threads; i++) desk_release(&j->desks[i]);
+    if (j) {
+        pthread_mutex_destroy(&j->lock);
+        fkt_free(j->desks);
+    }
+    fkt_free(j);
+    return st;
+}

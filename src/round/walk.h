@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* walk.h - the walk itself, record by record, for the files of this room. */
+#ifndef FKT_ROUND_WALK_H
+#define FKT_ROUND_WALK_H
+
+#include "fedkt/round.h"
+
+#include "base/meter.h"
+
+struct fkt_walk {
+    struct fkt_task task;
+    struct fkt_codec *codec;
+    struct fkt_calibration calibration;
+};
+
+/* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
+FKT_MUST_USE fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
+                                          struct fkt_calibration *cal);
+
+/* Some records of a dataset on their way; everything is borrowed for the call. Vectors are NULL when the visitor did
+ * not ask for them. */
+struct fkt_batch {
+    size_t n;               /* records in this batch, those left out not counted */
+    const uint32_t *labels; /* (n) */
+    const float *z;         /* (n, D) */
+    const double *w;        /* (n, m) */
+    const int32_t *q;       /* (n, m) */
+};
+/* visit() is called from `threads` workers (0..threads-1), batches in no order, each record once. */
+struct fkt_visitor {
+    fkt_status (*visit)(void *ctx, unsigned worker, const struct fkt_batch *b);
+    void *ctx;
+    int in_order; /* 1: called for one batch after the other, in the order of idx */
+};
+FKT_MUST_USE fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx,
+                                       size_t n, const struct fkt_visitor *v, const struct fkt_walk_options *options,
+                                       struct fkt_meter *meter);
+
+FKT_MUST_USE fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why); /* one line, which names the image */
+
+/* One latent: z (D) -> u (d), w (m), q (m). */
+FKT_MUST_USE fkt_status fkt_walk_record(const struct fkt_walk *w, const float *z, double *u, double *wv, int32_t *q);
+
+#endif

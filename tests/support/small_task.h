@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* small_task.h - the demo set, a codec of 8 numbers and a task over them: the smallest whole walk. */
+#ifndef FKT_TEST_SMALL_TASK_H
+#define FKT_TEST_SMALL_TASK_H
+
+#include "fedkt/round.h"
+
+#include "base/alloc.h"
+
+/* Gives *walk and *ds; the set has `limit` records of "demo:train". */
+static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset **ds, size_t limit, double epsilon,
+                                    enum fkt_coordinate_kind kind)
+{
+    struct fkt_dataset_options o = {.limit = limit};
+    struct fkt_codec_spec spec = {"dct", 16, 8};
+    struct fkt_codec *codec = NULL;
+    struct fkt_calibration cal = {0};
+    struct fkt_task task = {0};
+    const char *classes[64];
+    struct fkt_task_choices c = {.name = "small", .classes = classes, .coordinates = kind,
+                                 .privacy = {.epsilon = epsilon, .delta = 1e-5}};
+    fkt_status st;
+    *walk = NULL;
+    *ds = NULL;
+    FKT_TRY(fkt_dataset_open(ds, "demo:train", &o));
+    c.n_classes = (uint32_t)fkt_dataset_classes(*ds);
+    for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(*ds, k);
+    FKT_TRY(fkt_codec_open(&codec, &spec));
+    FKT_TRY(fkt_calibration_embedded(&cal, codec));
+    FKT_TRY(fkt_task_make(&task, &c, codec, &cal));
+    FKT_TRY(fkt_walk_open(walk, &task, NULL));
+out:
+    fkt_task_release(&task);
+    fkt_calibration_release(&cal);
+    fkt_codec_free(codec);
+    if (st != FKT_OK) {
+        fkt_walk_free(*walk);
+        *walk = NULL;
+        fkt_dataset_free(*ds);
+        *ds = NULL;
+    }
+    return st;
+}
+
+#endif
