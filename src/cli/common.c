@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common.c - what several verbs do alike: opening data and codec, turning options into a task, printing JSON. */
+#include "cli/common.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cli_begin(const struct cli_command *c, const struct cli_option *table, size_t n, int argc, char **argv)
+{
+    int help;
+    fkt_status st = cli_parse(table, n, argc, argv, &help);
+    if (st != FKT_OK) return cli_misuse(c, st);
+    if (help) {
+        cli_help(c, table, n);
+        return 0;
+    }
+    return -1;
+}
+
+fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_task *task)
+{
+    struct fkt_dataset_options o = {.split = d->split, .limit = (size_t)d->limit, .skip_bad = d->skip_bad};
+    if (task) {
+        o.classes = (const char *const *)task->classes;
+        o.n_classes = task->n_classes;
+    }
+    return fkt_dataset_open(out, d->path, &o);
+}
+
+fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
+{
+    if (c->size > 65535) return fkt_fail(FKT_E_ARG, "--size must be at most 65535");
+    if (c->dim > 1 << 24) return fkt_fail(FKT_E_ARG, "--dim must be at most %d", 1 << 24);
+    *out = (struct fkt_codec_spec){c->name, (uint32_t)c->size, (uint32_t)c->dim};
+    return FKT_OK;
+}
+
+fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec, struct fkt_calibration *cal)
+{
+    struct fkt_codec_spec spec;
+    fkt_status st;
+    *codec = NULL;
+    memset(cal, 0, sizeof *cal);
+    FKT_TRY(cli_codec_spec(c, &spec));
+    FKT_TRY(fkt_codec_open(codec, &spec));
+    if (c->calibration) {
+        FKT_TRY(fkt_calibration_load(cal, c->calibration));
+        FKT_TRY(fkt_calibration_check(cal, *codec));
+    } else {
+        FKT_TRY(fkt_calibration_embedded(cal, *codec));
+    }
+out:
+    if (st != FKT_OK) {
+        fkt_codec_free(*codec);
+        *codec = NULL;
+        fkt_calibration_release(cal);
+    }
+    return st;
+}
+
+fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n)
+{
+    char word[64];
+    *n = 0;
+    for (const char *s = list;; s++) {
+        size_t len = strcspn(s, ",");
+        fkt_status st;
+        if (*n == cap && cap == 1) return fkt_fail(FKT_E_ARG, "--%s: '%s' is not one number", option, list);
+        if (*n == cap) return fkt_fail(FKT_E_ARG, "--%s: '%s' is more than %zu numbers", option, list, cap);
+        if (len >= sizeof word) return fkt_fail(FKT_E_ARG, "--%s: '%.*s' is not a number", option, (int)len, s);
+        memcpy(word, s, len);
+        word[len] = '\0';
+        st = fkt_fail_in(fkt_parse_double(&out[(*n)++], word), "--%s", option);
+        if (st != FKT_OK) return st;
+        s += len;
+        if (*s == '\0') return FKT_OK;
+    }
+}
+
+fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n)
+{
+    fkt_status st;
+    *n = 1;
+    for (const char *s = list; *s; s++) *n += *s == ',';
+    FKT_TRY(fkt_strdup(text, list));
+    FKT_TRY(fkt_alloc(names, *n));
+    *n = 0;
+    for (char *s = *text; s;) {
+        char *comma = strchr(s, ',');
+        if (comma) *comma++ = '\0';
+        s += strspn(s, " ");
+        for (size_t len = strlen(s); len > 0 && s[len - 1] == ' '; len--) s[len - 1] = '\0';
+        (*names)[(*n)++] = s;
+        s = comma;
+    }
+out:
+    return st;
+}
+
+fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration)
+{
+    struct fkt_task task = {0};
+    fkt_status st = fkt_task_load(&task, task_path);
+    if (st != FKT_OK) return st;
+    st = fkt_walk_open(walk, &task, calibration);
+    fkt_task_release(&task);
+    return st;
+}
+
+fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out)
+{
+    size_t n;
+    *out = (struct fkt_privacy_spec){.epsilon = epsilon,
+                                     .delta = p->delta,
+                                     .adjacency = (enum fkt_adjacency)p->adjacency,
+                                     .mechanism = (enum fkt_mechanism)p->mechanism,
+                                     .shares = {1, 24, 75},
+                                     .radius = 1};
+    if (!p->shares) return FKT_OK;
+    if (cli_reals("shares", p->shares, out->shares, 3, &n) != FKT_OK || n != 3)
+        return fkt_fail(FKT_E_ARG, "--shares: '%s' is not three numbers like 1,24,75", p->shares);
+    if (!(out->shares[1] > 0 && out->shares[2] > 0))
+        return fkt_fail(FKT_E_ARG, "--shares: sum and moment must be above 0");
+    return FKT_OK;
+}
+
+fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
+                         const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
+                         const struct fkt_privacy_spec *privacy)
+{
+    struct fkt_task_choices t = {.name = name,
+                                 .classes = classes,
+                                 .n_classes = (uint32_t)n_classes,
+                                 .filter = (enum fkt_filter)c->filter,
+                                 .coordinates = (enum fkt_coordinate_kind)c->coordinates,
+                                 .gamma = c->gamma,
+                                 .clip = c->clip,
+                                 .rq = (uint32_t)c->rq,
+                                 .privacy = *privacy};
+    memset(out, 0, sizeof *out);
+    if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
+    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
+        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
+    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
+    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
+    return fkt_task_make(out, &t, codec, cal);
+}
+
+fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names)
+{
+    size_t K = fkt_dataset_classes(ds);
+    fkt_status st = fkt_alloc(names, K);
+    for (size_t k = 0; st == FKT_OK && k < K; k++) (*names)[k] = fkt_dataset_class(ds, k);
+    return st;
+}
+
+/* An absolute path without links, also for a name that does not exist yet in a folder that does; "" when neither
+ * does. */
+static void canonical(char out[PATH_MAX], const char *path)
+{
+    char dir[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    out[0] = '\0';
+    if (realpath(path, real)) {
+        snprintf(out, PATH_MAX, "%s", real);
+        return;
+    }
+    snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (realpath(dir, real)) snprintf(out, PATH_MAX, "%s/%s", real, base);
+}
+
+static int lies_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n && !strncmp(path, folder, n) && path[n] == '/';
+}
+
+fkt_status cli_not_an_input(const char *out, const char *in)
+{
+    char a[PATH_MAX], b[PATH_MAX];
+    if (!out || !in) return FKT_OK;
+    canonical(a, out);
+    canonical(b, in);
+    if (a[0] && b[0] && (!strcmp(a, b) || lies_below(b, a) || (lies_below(a, b) && access(a, F_OK) == 0)))
+        return fkt_fail(FKT_E_ARG, "--out: writing '%s' would take away the input '%s'", out, in);
+    return FKT_OK;
+}
+
+fkt_status cli_out_file(const char *path, int force)
+{
+    struct fkt_file f;
+    fkt_status st = fkt_file_begin(&f, path, force);
+    if (st == FKT_OK) fkt_file_release(&f);
+    return st;
+}
+
+fkt_status cli_out_folder(const char *path, int force)
+{
+    struct fkt_folder f;
+    fkt_status st = fkt_folder_begin(&f, path, force);
+    if (st == FKT_OK) fkt_folder_release(&f);
+    return st;
+}
+
+fkt_status cli_print_json(json_t *j)
+{
+    char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(j);
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
+    puts(text);
+    free(text);
+    return cli_flush();
+}
+
+fkt_status cli_flush(void)
+{
+    int failed = ferror(stdout);
+    if (fflush(stdout) == 0 && !failed) return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "see where the output goes: the disk may be full, or the reader gone",
+                         "cannot write to standard output");
+}
+
+void cli_tell_skipped(const struct fkt_skipped *s)
+{
+    if (!s->count) return;
+    fprintf(stderr, "fedkt: left out %zu image%s that could not be read:\n", s->count, s->count == 1 ? "" : "s");
+    for (const char *line = s->names; line && *line;) {
+        const char *end = strchr(line, '\n');
+        char one[1024];
+        snprintf(one, sizeof one, "%.*s", end ? (int)(end - line) : (int)strlen(line), line);
+        cli_say(one);
+        line = end ? end + 1 : NULL;
+    }
+}
+
+fkt_status cli_threads(uint64_t asked, unsigned *out)
+{
+    if (asked > 256) return fkt_fail(FKT_E_ARG, "--threads must be at most 256");
+    *out = (unsigned)asked;
+    return FKT_OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common.h - options that several verbs share, as rows for their tables, and what follows from them. */
+#ifndef FKT_CLI_COMMON_H
+#define FKT_CLI_COMMON_H
+
+#include "fedkt/round.h"
+
+#include "cli/options.h"
+#include "cli/progress.h"
+
+#include <jansson.h>
+
+/* Where images come from. */
+struct cli_data {
+    const char *path, *split;
+    uint64_t limit;
+    int skip_bad;
+};
+#define CLI_DATA_ROWS(d, req)                                                                                          \
+    CLI_OPT_HEAD("images in"),                                                                                         \
+        CLI_OPT_TEXT("data", &(d).path, "PATH", req,                                                                   \
+                     "image set: ImageFolder, tar of one, WebDataset tar, CIFAR binary, MNIST idx, MedMNIST .npz, or " \
+                     "demo:train"),                                                                                    \
+        CLI_OPT_TEXT("split", &(d).split, "NAME", 0, "train, test or val, where the set has splits (default: train)"), \
+        CLI_OPT_WHOLE("limit", &(d).limit, "N", 0, "use N images in all, spread evenly over the classes"),             \
+        CLI_OPT_FLAG("skip-bad", &(d).skip_bad,                                                                        \
+                     "leave out images that cannot be read, count and name them (default: stop)")
+
+/* Codec and coordinates. */
+struct cli_codec {
+    const char *name, *calibration;
+    uint64_t size, dim, rq;
+    int filter, coordinates;
+    double gamma, clip;
+};
+#define CLI_CODEC_DEFAULTS                                                                                             \
+    {                                                                                                                  \
+        .name = "dct", .size = 32, .dim = 64                                                                           \
+    }
+#define CLI_CODEC_ROWS(c)                                                                                              \
+    CLI_OPT_HEAD("codec and coordinates"),                                                                             \
+        CLI_OPT_TEXT("codec", &(c).name, "NAME", 0, "frozen public autoencoder (default: dct)"),                       \
+        CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
+        CLI_OPT_WHOLE("dim", &(c).dim, "D", 0, "length of the latent, for codecs that let you choose (default: 64)"),  \
+        CLI_OPT_TEXT("calibration", &(c).calibration, "FILE", 0,                                                       \
+                     "public calibration made by 'fedkt codec calibrate' (default: built in)"),                        \
+        CLI_OPT_CHOICE("filter", &(c).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
+                       "how images are scaled"),                                                                       \
+        CLI_OPT_CHOICE("coordinates", &(c).coordinates, fkt_coordinate_parse, "gain-shape or clip",                    \
+                       "record coordinates"),                                                                          \
+        CLI_OPT_REAL("gamma", &(c).gamma, "G", 0,                                                                      \
+                     "gain-shape: weight of the size beside the direction (default: 0.35)"),                           \
+        CLI_OPT_REAL("clip", &(c).clip, "R", 0, "clip: radius (default: the calibration's)"),                          \
+        CLI_OPT_WHOLE("rq", &(c).rq, "N", 0, "integer radius, 64 to 4096 (default: 256)")
+
+struct cli_privacy {
+    const char *epsilon, *shares; /* epsilon may be a list for verbs that take one */
+    double delta;
+    int adjacency, mechanism;
+};
+#define CLI_PRIVACY_ROWS(p, req)                                                                                       \
+    CLI_OPT_HEAD("privacy"),                                                                                           \
+        CLI_OPT_TEXT("epsilon", &(p).epsilon, "E", req, "privacy loss of the whole release; smaller is more private"), \
+        CLI_OPT_REAL(                                                                                                  \
+            "delta", &(p).delta, "D", req,                                                                             \
+            "slack beside epsilon: no event is likelier than e^epsilon times, plus delta; well below 1/records"),      \
+        CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, "add-remove, replace or replace-any",         \
+                       "what one record's change may be"),                                                             \
+        CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
+        CLI_OPT_TEXT("shares", &(p).shares, "N,S,M", 0,                                                                \
+                     "budget shares of count, sum and second moment (default: 1,24,75)")
+
+struct cli_run {
+    int json, quiet, force;
+    uint64_t threads;
+};
+#define CLI_TALK_ROWS(r)                                                                                               \
+    CLI_OPT_HEAD("output"), CLI_OPT_FLAG("json", &(r).json, "results as JSON on stdout"),                              \
+        CLI_OPT_FLAG("quiet", &(r).quiet, "no progress, no remarks; results only")
+#define CLI_RUN_ROWS(r)                                                                                                \
+    CLI_TALK_ROWS(r), CLI_OPT_FLAG("force", &(r).force, "replace an output that exists"),                              \
+        CLI_OPT_WHOLE("threads", &(r).threads, "N", 0, "worker threads (default: all cores)")
+
+#define CLI_COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* Every verb begins so: parse, print help, refuse stray words. Answers -1 to go on, else the exit code. */
+int cli_begin(const struct cli_command *c, const struct cli_option *table, size_t n, int argc, char **argv);
+
+FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d,
+                                      const struct fkt_task *task /* may be NULL */);
+FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
+FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
+                                       struct fkt_calibration *cal);
+/* "cat, dog" -> a list, blanks around the commas dropped; gives *names (pointers into *text) and *text. */
+FKT_MUST_USE fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n);
+FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration);
+FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
+/* "10,1" -> out (at most cap); failures name the option. */
+FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
+/* Task from options and a class list. Borrows everything. */
+FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes,
+                                      size_t n_classes, const struct cli_codec *c, const struct fkt_codec *codec,
+                                      const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy);
+FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names); /* gives the array */
+
+/* Before the work: is the name free (or force given), and can something be written there? Leaves nothing behind. */
+/* FKT_E_ARG when writing `out` would take away `in` (NULL is fine): the same file, a folder that holds it, or an
+ * existing file inside an input folder. */
+FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in);
+FKT_MUST_USE fkt_status cli_out_file(const char *path, int force);
+FKT_MUST_USE fkt_status cli_out_folder(const char *path, int force);
+
+/* Prints (and releases) a result: JSON text with --json. */
+FKT_MUST_USE fkt_status cli_print_json(json_t *j);
+FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */
+void cli_tell_skipped(const struct fkt_skipped *s);
+FKT_MUST_USE fkt_status cli_threads(uint64_t asked, unsigned *out);
+
+#endif

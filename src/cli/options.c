@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - a small table-driven option parser. Long names only, "--name value" or "--name=value", no
+ * abbreviations: what a script says today means the same tomorrow. getopt_long would give the loop but neither the
+ * checks nor the help. */
+#include "cli/options.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cli_option *find(const struct cli_option *table, size_t n, const char *name, size_t len)
+{
+    for (size_t i = 0; i < n; i++)
+        if (table[i].kind != CLI_HEADING && strlen(table[i].name) == len && !memcmp(table[i].name, name, len))
+            return &table[i];
+    return NULL;
+}
+
+static fkt_status assign(const struct cli_option *o, const char *value)
+{
+    fkt_status st = FKT_OK;
+    int choice;
+    switch (o->kind) {
+    case CLI_HEADING: break;
+    case CLI_FLAG: *(int *)o->value = 1; break;
+    case CLI_TEXT: *(const char **)o->value = value; break;
+    case CLI_REAL: st = fkt_fail_in(fkt_parse_double(o->value, value), "--%s", o->name); break;
+    case CLI_WHOLE: st = fkt_fail_in(fkt_parse_u64(o->value, value, UINT64_MAX), "--%s", o->name); break;
+    case CLI_CHOICE:
+        choice = o->choice(value);
+        if (choice < 0) return fkt_fail(FKT_E_ARG, "--%s: '%s' is not one of %s", o->name, value, o->choices);
+        *(int *)o->value = choice;
+        break;
+    }
+    if (st == FKT_OK && o->given) *o->given = 1;
+    return st;
+}
+
+fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help)
+{
+    const struct cli_option *seen[256] = {0};
+    const char *stray = NULL;
+    size_t n_seen = 0;
+    *help = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *arg = argv[i], *eq, *value = NULL;
+        const struct cli_option *o;
+        fkt_status st;
+        if (arg[0] != '-' || arg[1] == '\0') {
+            if (!stray) stray = arg;
+            continue;
+        }
+        if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
+            *help = 1;
+            return FKT_OK;
+        }
+        if (arg[1] != '-') return fkt_fail(FKT_E_ARG, "unknown option '%s'", arg);
+        eq = strchr(arg, '=');
+        o = find(table, n, arg + 2, eq ? (size_t)(eq - arg - 2) : strlen(arg + 2));
+        if (!o) return fkt_fail(FKT_E_ARG, "unknown option '%s'", arg);
+        if (o->kind == CLI_FLAG && eq) return fkt_fail(FKT_E_ARG, "--%s takes no value", o->name);
+        if (o->kind != CLI_FLAG) {
+            value = eq ? eq + 1 : i + 1 < argc ? argv[++i] : NULL;
+            if (!value) return fkt_fail(FKT_E_ARG, "--%s needs a value", o->name);
+        }
+        for (size_t s = 0; s < n_seen; s++)
+            if (seen[s] == o) return fkt_fail(FKT_E_ARG, "--%s is given twice", o->name);
+        if (n_seen < sizeof seen / sizeof *seen) seen[n_seen++] = o;
+        st = assign(o, value);
+        if (st != FKT_OK) return st;
+    }
+    if (stray) return fkt_fail(FKT_E_ARG, "unexpected word '%s'", stray);
+    for (size_t i = 0; i < n; i++) {
+        int found = !table[i].required;
+        for (size_t s = 0; s < n_seen && !found; s++) found = seen[s] == &table[i];
+        if (!found) return fkt_fail(FKT_E_ARG, "--%s is required", table[i].name);
+    }
+    return FKT_OK;
+}
+
+/* Help text folded at 100 columns with a hanging indent of 28. */
+static void fold(const char *s)
+{
+    size_t col = 0, width = 72;
+    while (*s) {
+        size_t word = strcspn(s, " ");
+        if (col && col + 1 + word > width) {
+            printf("\n%28s", "");
+            col = 0;
+        }
+        printf("%s%.*s", col ? " " : "", (int)word, s);
+        col += word + (col ? 1 : 0);
+        s += word;
+        while (*s == ' ') s++;
+    }
+    putchar('\n');
+}
+
+void cli_help(const struct cli_command *c, const struct cli_option *table, size_t n)
+{
+    printf("fedkt %s - %s\n\nusage: fedkt %s %s\n\n%s\n", c->name, c->summary, c->name, c->usage, c->teaches);
+    for (size_t i = 0; i < n; i++) {
+        const struct cli_option *o = &table[i];
+        char left[64];
+        if (o->kind == CLI_HEADING) {
+            printf("\n%s\n", o->name);
+            continue;
+        }
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : " ",
+                 o->kind == CLI_FLAG     ? ""
+                 : o->kind == CLI_CHOICE ? "WORD"
+                                         : o->metavar);
+        printf("  %-24s%s", left, strlen(left) >= 24 ? "\n                            " : "  ");
+        if (o->kind == CLI_CHOICE) {
+            char both[512];
+            snprintf(both, sizeof both, "%s: %s (default: %.*s)", o->help, o->choices, (int)strcspn(o->choices, ", "),
+                     o->choices);
+            fold(both);
+        } else {
+            fold(o->help);
+        }
+    }
+    printf("  %-24s  this text\n", "--help");
+}
+
+/* Names in a sentence may come from a hostile file: control bytes, which could drive a terminal or forge a line, are
+ * shown as '?'. */
+void cli_say(const char *text)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    for (; *u; u++) {
+        int c1 = u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
+        fputc(*u < 32 || *u == 127 || c1 ? '?' : *u, stderr);
+        if (c1) u++;
+    }
+    fputc('\n', stderr);
+}
+
+int cli_fail(fkt_status st)
+{
+    if (st == FKT_OK) return 0;
+    fputs("fedkt: ", stderr);
+    cli_say(fkt_error_text());
+    if (fkt_error_hint()[0]) fprintf(stderr, "hint: %s\n", fkt_error_hint());
+    return st == FKT_E_ARG ? 2 : 1;
+}
+
+int cli_misuse(const struct cli_command *c, fkt_status st)
+{
+    int code = cli_fail(st);
+    if (st == FKT_E_ARG && !fkt_error_hint()[0]) fprintf(stderr, "hint: see 'fedkt %s --help'\n", c->name);
+    return code;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - options stand in one table per verb; parsing, checking and --help all read it. */
+#ifndef FKT_CLI_OPTIONS_H
+#define FKT_CLI_OPTIONS_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_CHOICE, CLI_HEADING };
+
+struct cli_option {
+    enum cli_kind kind;
+    const char *name;    /* without the dashes; for CLI_HEADING the heading */
+    void *value;         /* int *, const char **, double *, uint64_t *, int * (choice) */
+    const char *metavar; /* what stands for the value in --help */
+    const char *help;
+    int required;
+    int (*choice)(const char *); /* CLI_CHOICE: name -> value, -1 unknown */
+    const char *choices;         /* CLI_CHOICE: "a, b or c" */
+    int *given;                  /* may be NULL: set to 1 when the option stands on the command line */
+};
+
+#define CLI_OPT_HEAD(text)                                                                                             \
+    {                                                                                                                  \
+        CLI_HEADING, text, NULL, NULL, NULL, 0, NULL, NULL, NULL                                                       \
+    }
+#define CLI_OPT_FLAG(name, var, help)                                                                                  \
+    {                                                                                                                  \
+        CLI_FLAG, name, var, NULL, help, 0, NULL, NULL, NULL                                                           \
+    }
+#define CLI_OPT_TEXT(name, var, meta, req, help)                                                                       \
+    {                                                                                                                  \
+        CLI_TEXT, name, var, meta, help, req, NULL, NULL, NULL                                                         \
+    }
+#define CLI_OPT_REAL(name, var, meta, req, help)                                                                       \
+    {                                                                                                                  \
+        CLI_REAL, name, var, meta, help, req, NULL, NULL, NULL                                                         \
+    }
+#define CLI_OPT_WHOLE(name, var, meta, req, help)                                                                      \
+    {                                                                                                                  \
+        CLI_WHOLE, name, var, meta, help, req, NULL, NULL, NULL                                                        \
+    }
+#define CLI_OPT_CHOICE(name, var, fn, list, help)                                                                      \
+    {                                                                                                                  \
+        CLI_CHOICE, name, var, NULL, help, 0, fn, list, NULL                                                           \
+    }
+
+struct cli_command {
+    const char *name;
+    const char *summary;
+    const char *usage;                                                 /* after "fedkt NAME" */
+    const char *teaches;                                               /* a few sentences and an example, for --help */
+    int (*run)(const struct cli_command *self, int argc, char **argv); /* exit code */
+};
+
+/* Parses argv[0..argc-1]. FKT_E_ARG with a sentence on misuse. *help becomes 1 when --help was asked for: print it and
+ * leave. */
+FKT_MUST_USE fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help);
+void cli_help(const struct cli_command *c, const struct cli_option *table, size_t n);
+/* The failing sentence and its hint on stderr; gives the exit code: 2 for misuse, 1 for everything else, 0 for
+ * FKT_OK. */
+int cli_fail(fkt_status st);
+void cli_say(const char *text);                             /* a line on stderr, control bytes as '?' */
+int cli_misuse(const struct cli_command *c, fkt_status st); /* the same, and points to --help */
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - one page that tells a run: what was done, what is promised, how well it works, and where it came from.
+ *
+ *   header, banner | In short | What is promised | Pictures | Accuracy | Classes | Holders | Norms | Cost | Origin
+ *
+ * The page is one file with its style, drawings and pictures inside; it loads nothing and runs nothing. What the
+ * release does not cover (real images, true counts, norms, partitions, accuracies on real test images) carries a badge
+ * where it stands, so that a screenshot of a part still says it. Cost: one growing string; pictures dominate. */
+#include "cli/report.h"
+
+#include "base/file.h"
+#include "cli/chart.h"
+#include "cli/report_html.h"
+
+#include <math.h>
+
+static void head(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_text_add(t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
+                    "content=\"no-referrer\">\n<title>");
+    fkt_html_text(t, r->title);
+    fkt_text_add(t, "</title>\n<style>\n");
+    fkt_html_style(t);
+    fkt_text_add(t, "</style>\n</head>\n<body>\n<main>\n");
+    if (r->insecure_seed)
+        fkt_text_add(t, "<div class=\"banner\" role=\"alert\">Made with --insecure-seed: the noise can be computed by "
+                        "anyone who knows the seed. "
+                        "Nothing here is private. For tests only.</div>\n");
+    fkt_text_add(t, "<header>\n<h1>");
+    fkt_html_text(t, r->title);
+    fkt_text_add(t, "</h1>\n<p class=\"sub\">");
+    fkt_html_text(t, r->dataset ? r->dataset : "");
+    if (r->format) {
+        fkt_text_add(t, r->dataset ? " \xc2\xb7 " : "");
+        fkt_html_text(t, r->format);
+    }
+    if (r->size) fkt_text_addf(t, " \xc2\xb7 %u \xc3\x97 %u pixels", r->size, r->size);
+    fkt_text_add(t, "</p>\n</header>\n");
+}
+
+static void figure(struct fkt_text *t, const char *caption, const uint8_t *png, size_t len, int not_private)
+{
+    if (!png || !len) return;
+    fkt_text_add(t, "<figure><figcaption>");
+    fkt_html_text(t, caption);
+    if (not_private) fkt_html_badge(t);
+    fkt_text_add(t, "</figcaption>");
+    fkt_html_png(t, png, len, caption);
+    fkt_text_add(t, "</figure>\n");
+}
+
+static void pictures(struct fkt_text *t, const struct fkt_report *r)
+{
+    struct fkt_text caption;
+    size_t any = r->real_len;
+    for (size_t a = 0; a < r->n_arms; a++) any += r->arms[a].grid_len;
+    if (!any) return;
+    fkt_html_section(t, "pictures", "Real and synthetic", 0);
+    fkt_text_add(t, "<div class=\"shots\">\n");
+    figure(t, "Real images", r->real_png, r->real_len, 1);
+    for (size_t a = 0; a < r->n_arms; a++) {
+        fkt_text_init(&caption);
+        fkt_text_addf(&caption, "Synthetic: %s", r->arms[a].name);
+        if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
+        figure(t, caption.s, r->arms[a].grid_png, r->arms[a].grid_len,
+               !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed);
+        fkt_text_release(&caption);
+    }
+    fkt_text_add(t, "</div>\n</section>\n");
+}
+
+static void accuracy(struct fkt_text *t, const struct fkt_report *r)
+{
+    static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
+    if (!r->n_arms) return;
+    fkt_html_section(t, "accuracy", "How well it works", 1);
+    fkt_text_add(t, "<p>Heads computed straight from the released statistics, tried on real images that were held out");
+    if (r->test_records) {
+        fkt_text_add(t, " (");
+        fkt_html_count(t, r->test_records);
+        fkt_text_add(t, ")");
+    }
+    fkt_text_add(t, ". The test images are not covered by the release, hence the mark.</p>\n");
+    fkt_chart_accuracy(t, r);
+    fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>accuracy, %</th>");
+    for (int h = 0; h < FKT_REPORT_HEADS; h++) fkt_text_addf(t, "<th>%s</th>", heads[h]);
+    fkt_text_add(t, "</tr></thead><tbody>\n");
+    for (size_t a = 0; a < r->n_arms; a++) {
+        const struct fkt_report_arm *arm = &r->arms[a];
+        double best = -1;
+        for (int h = 0; h < FKT_REPORT_HEADS; h++) best = fmax(best, arm->accuracy[h]);
+        fkt_text_add(t, "<tr><td>");
+        fkt_html_text(t, arm->name);
+        fkt_text_add(t, fkt_report_arm_is_private(arm) ? "</td>" : " (reference)</td>");
+        for (int h = 0; h < FKT_REPORT_HEADS; h++) {
+            double v = arm->accuracy[h];
+            fkt_text_add(t, v == best ? "<td class=\"best\">" : "<td>");
+            if (v >= 0 && v <= 1) fkt_text_addf(t, "%.1f</td>", 100 * v);
+            else fkt_text_add(t, "\xe2\x80\x93</td>");
+        }
+        fkt_text_add(t, "</tr>\n");
+    }
+    fkt_text_add(t, "</tbody></table></div>\n</section>\n");
+}
+
+static void class_head(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>class</th>");
+    if (r->counts) {
+        fkt_text_add(t, "<th>true count<br>");
+        fkt_html_badge(t);
+        fkt_text_add(t, "</th>");
+    }
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (int column = 0; column < 2; column++) {
+            if (!fkt_report_arm_is_private(&r->arms[a]) || !(column ? r->arms[a].signal : r->arms[a].noisy_count))
+                continue;
+            fkt_text_add(t, column ? "<th class=\"sig\">" : "<th>");
+            fkt_html_text(t, r->arms[a].name);
+            fkt_text_add(t, column ? "<br>signal / noise</th>" : "<br>noisy count</th>");
+        }
+    fkt_text_add(t, "</tr></thead><tbody>\n");
+}
+
+static int is_below(const struct fkt_report_arm *a, size_t k) { return a->below ? a->below[k] : a->signal[k] < 1; }
+
+static void signal_cell(struct fkt_text *t, double signal, int below)
+{
+    fkt_text_add(t, "<td class=\"sig\">");
+    fkt_chart_signal(t, signal);
+    if (below) fkt_text_addf(t, "<span class=\"below\">%.2f below noise</span></td>", signal);
+    else if (isfinite(signal)) fkt_text_addf(t, "%.1f</td>", signal);
+    else fkt_text_add(t, "\xe2\x80\x93</td>");
+}
+
+static void classes(struct fkt_text *t, const struct fkt_report *r)
+{
+    size_t below = 0;
+    if (!r->counts && !r->n_arms) return;
+    fkt_html_section(t, "classes", "Class by class", 0);
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (size_t k = 0; fkt_report_arm_is_private(&r->arms[a]) && r->arms[a].signal && k < r->n_classes; k++)
+            below += (size_t)is_below(&r->arms[a], k);
+    fkt_text_add(t, "<p>Signal is the largest visible spread of a class beside the edge of the noise; at 1, the tick "
+                    "of the bar, they are "
+                    "equal.");
+    if (below)
+        fkt_text_add(
+            t, " A class below noise keeps its mean, but its shape is mostly noise: judge its pictures with care.");
+    fkt_text_add(t, "</p>\n");
+    class_head(t, r);
+    for (size_t k = 0; k < r->n_classes; k++) {
+        fkt_text_add(t, "<tr><td>");
+        fkt_html_text(t, r->classes[k]);
+        fkt_text_add(t, "</td>");
+        if (r->counts) {
+            fkt_text_add(t, "<td>");
+            fkt_html_count(t, r->counts[k]);
+            fkt_text_add(t, "</td>");
+        }
+        for (size_t a = 0; a < r->n_arms; a++) {
+            const struct fkt_report_arm *arm = &r->arms[a];
+            if (!fkt_report_arm_is_private(arm)) continue; /* its counts are the true ones, its noise is none */
+            if (arm->noisy_count && isfinite(arm->noisy_count[k]))
+                fkt_text_addf(t, "<td>%.0f</td>", arm->noisy_count[k]);
+            else if (arm->noisy_count) fkt_text_add(t, "<td>\xe2\x80\x93</td>");
+            if (arm->signal) signal_cell(t, arm->signal[k], is_below(arm, k));
+        }
+        fkt_text_add(t, "</tr>\n");
+    }
+    fkt_text_add(t, "</tbody></table></div>\n</section>\n");
+}
+
+static void partition(struct fkt_text *t, const struct fkt_report *r)
+{
+    if (!r->owned || !r->sites) return;
+    fkt_html_section(t, "partition", "Who holds what", 1);
+    fkt_text_add(t, "<p>Sites across, classes down; darker is more. ");
+    if (r->partition) {
+        fkt_text_add(t, "Rule: ");
+        fkt_html_text(t, r->partition);
+        fkt_text_add(t, ". ");
+    }
+    fkt_text_add(t, "A site always sends all classes, zero-filled, so nobody learns this from its message.</p>\n");
+    fkt_chart_partition(t, r);
+    fkt_text_add(t, "</section>\n");
+}
+
+static void norms(struct fkt_text *t, const struct fkt_report *r)
+{
+    const struct fkt_report_histogram *h = &r->norms;
+    if (!h->bins || !h->counts || !(h->hi > h->lo)) return;
+    fkt_html_section(t, "norms", "How long the vectors are", 1);
+    fkt_text_add(t, "<p>Lengths of the described images before they are held inside the public ball; beyond the marks "
+                    "they are pulled "
+                    "back.</p>\n");
+    fkt_chart_histogram(t, h);
+    fkt_text_add(t, "</section>\n");
+}
+
+static void cost(struct fkt_text *t, const struct fkt_report *r)
+{
+    if (!r->n_phases && !r->bytes_per_site) return;
+    fkt_html_section(t, "cost", "What it took", 0);
+    if (r->bytes_per_site) {
+        fkt_text_add(t, "<p>Each site sent ");
+        fkt_html_bytes(t, r->bytes_per_site);
+        fkt_text_add(t, " once and trained nothing.</p>\n");
+    }
+    if (r->n_phases) fkt_chart_phases(t, r->phases, r->n_phases);
+    fkt_text_add(t, "</section>\n");
+}
+
+static void fact(struct fkt_text *t, const char *name, const char *value)
+{
+    if (!value) return;
+    fkt_text_add(t, "<dt>");
+    fkt_html_text(t, name);
+    fkt_text_add(t, "</dt><dd><code>");
+    fkt_html_text(t, value);
+    fkt_text_add(t, "</code></dd>\n");
+}
+
+static void provenance(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_html_section(t, "provenance", "Where it came from", 0);
+    if (r->command) {
+        fkt_text_add(t, "<pre>");
+        fkt_html_text(t, r->command);
+        fkt_text_add(t, "</pre>\n");
+    }
+    fkt_text_add(t, "<dl>\n");
+    fact(t, "codec", r->codec);
+    fact(t, "calibration", r->calibration);
+    fact(t, "coordinates", r->coordinates);
+    if (r->dim) fkt_text_addf(t, "<dt>d, m, Rq</dt><dd><code>%u, %u, %u</code></dd>\n", r->dim, r->length, r->rq);
+    for (size_t i = 0; i < r->n_facts; i++) fact(t, r->facts[i].name, r->facts[i].value);
+    fact(t, "fedkt", r->version);
+    fkt_text_add(t, "</dl>\n</section>\n");
+}
+
+fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int flags)
+{
+    struct fkt_text t;
+    fkt_status st;
+    fkt_text_init(&t);
+    if (!r->title || !r->classes || !r->n_classes) {
+        st = fkt_fail(FKT_E_ARG, "a report needs a title and classes");
+        goto out;
+    }
+    head(&t, r);
+    fkt_report_summary(&t, r);
+    fkt_report_privacy(&t, r);
+    pictures(&t, r);
+    accuracy(&t, r);
+    classes(&t, r);
+    partition(&t, r);
+    norms(&t, r);
+    cost(&t, r);
+    provenance(&t, r);
+    fkt_text_add(&t,
+                 "<footer>One file, no scripts, nothing loaded from elsewhere.</footer>\n</main>\n</body>\n</html>\n");
+    FKT_TRY(fkt_text_status(&t));
+    FKT_TRY(fkt_file_write(path, t.s, t.len, flags));
+out:
+    fkt_text_release(&t);
+    return st;
+}

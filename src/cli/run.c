@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - a simulated federation: open the data, let the sites work, release at each epsilon, judge all of them in
+ * one pass. The last arm is the bound: the same Gaussians from the exact moments, without privacy, never written to
+ * disk as a release. */
+#include "cli/run.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "iid", "dirichlet:0.1", "pfllib:0.1", "pathological:2" */
+static fkt_status parse_partition(const char *s, struct fkt_partition_spec *p)
+{
+    const char *colon = strchr(s, ':');
+    size_t len = colon ? (size_t)(colon - s) : strlen(s);
+    uint64_t k;
+    if (len == 3 && !memcmp(s, "iid", 3) && !colon) {
+        p->rule = FKT_PARTITION_IID;
+        return FKT_OK;
+    }
+    if (colon && len == 9 && !memcmp(s, "dirichlet", 9)) p->rule = FKT_PARTITION_DIRICHLET;
+    else if (colon && len == 6 && !memcmp(s, "pfllib", 6)) p->rule = FKT_PARTITION_PFLLIB;
+    else if (colon && len == 12 && !memcmp(s, "pathological", 12)) p->rule = FKT_PARTITION_PATHOLOGICAL;
+    else return fkt_fail(FKT_E_ARG, "--partition: '%s' is not iid, dirichlet:A, pfllib:A or pathological:K", s);
+    if (p->rule == FKT_PARTITION_PATHOLOGICAL) {
+        fkt_status st = fkt_fail_in(fkt_parse_u64(&k, colon + 1, 65535), "--partition");
+        p->k = (uint32_t)k;
+        return st;
+    }
+    return fkt_fail_in(fkt_parse_double(&p->alpha, colon + 1), "--partition");
+}
+
+static fkt_status all_indices(size_t **out, size_t n)
+{
+    fkt_status st = fkt_alloc(out, n);
+    for (size_t i = 0; st == FKT_OK && i < n; i++) (*out)[i] = i;
+    return st;
+}
+
+static fkt_status hold_out(const struct cli_sim *s, struct cli_outcome *o)
+{
+    size_t n = fkt_dataset_size(o->data);
+    uint32_t *labels = NULL;
+    uint8_t *held = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&labels, n));
+    FKT_TRY(fkt_alloc(&held, n));
+    FKT_TRY(fkt_alloc(&o->train, n));
+    FKT_TRY(fkt_alloc(&o->held, n));
+    for (size_t i = 0; i < n; i++) labels[i] = fkt_dataset_label(o->data, i);
+    FKT_TRY(fkt_split_holdout(held, labels, n, fkt_dataset_classes(o->data), s->holdout,
+                              0)); /* a fixed seed: the same split in every run */
+    for (size_t i = 0; i < n; i++)
+        if (held[i]) o->held[o->n_test++] = i;
+        else o->train[o->n_train++] = i;
+    o->test_set = o->data;
+    if (!o->n_train || !o->n_test)
+        st = fkt_fail_hint(FKT_E_ARG, "give a share between 0 and 1, for example 0.2, or more images",
+                           "--holdout %g leaves %zu images to learn from and %zu to judge on", s->holdout, o->n_train,
+                           o->n_test);
+out:
+    fkt_free(labels);
+    fkt_free(held);
+    return st;
+}
+
+static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
+{
+    struct fkt_dataset_options t = {
+        .split = s->test.split, .limit = (size_t)s->test.limit, .skip_bad = s->data.skip_bad};
+    const char **names = NULL;
+    fkt_status st;
+    FKT_TRY(cli_open_data(&o->data, &s->data, NULL));
+    if (s->holdout != 0) {
+        if (s->test.path || s->test.split) {
+            st = fkt_fail(FKT_E_ARG, "give either --holdout or a test set, not both");
+            goto out;
+        }
+        FKT_TRY(hold_out(s, o));
+        goto out;
+    }
+    o->n_train = fkt_dataset_size(o->data);
+    FKT_TRY(all_indices(&o->train, o->n_train));
+    if (!s->test.path && !s->test.split) goto out;
+    FKT_TRY(cli_class_names(o->data, &names));
+    t.classes = names;
+    t.n_classes = fkt_dataset_classes(o->data);
+    FKT_TRY(fkt_dataset_open(&o->test, s->test.path ? s->test.path : s->data.path, &t));
+    o->n_test = fkt_dataset_size(o->test);
+    FKT_TRY(all_indices(&o->held, o->n_test));
+    o->test_set = o->test;
+out:
+    fkt_free(names);
+    return st;
+}
+
+static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
+{
+    struct fkt_codec *codec = NULL;
+    struct fkt_calibration cal = {0};
+    struct fkt_privacy_spec privacy;
+    const char **names = NULL;
+    double eps[CLI_ARMS_MAX];
+    size_t n;
+    fkt_status st;
+    FKT_TRY(cli_reals("epsilon", s->privacy.epsilon, eps, CLI_ARMS_MAX, &n));
+    FKT_TRY(cli_open_codec(&s->codec, &codec, &cal));
+    FKT_TRY(cli_class_names(o->data, &names));
+    for (size_t i = 0; i < n; i++) {
+        struct cli_arm *a = &o->arm[i];
+        snprintf(a->name, sizeof a->name, "epsilon %g", eps[i]);
+        if (n > 1) snprintf(a->folder, sizeof a->folder, "eps-%g", eps[i]);
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(a->name, o->arm[j].name)) {
+                st = fkt_fail(FKT_E_ARG, "--epsilon: %g is given twice", eps[i]);
+                goto out;
+            }
+        a->is_private = 1;
+        FKT_TRY(cli_privacy_spec(&s->privacy, eps[i], &privacy));
+        FKT_TRY(
+            cli_make_task(&a->task, s->title, names, fkt_dataset_classes(o->data), &s->codec, codec, &cal, &privacy));
+        o->n_arms = i + 1;
+    }
+    snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");
+    o->n_arms = n + 1;
+    FKT_TRY(fkt_walk_open(&o->walk, &o->arm[0].task, s->codec.calibration));
+out:
+    fkt_free(names);
+    fkt_codec_free(codec);
+    fkt_calibration_release(&cal);
+    return st;
+}
+
+/* The joint price of showing all private arms, since they are releases of the same records. */
+static fkt_status price(struct cli_outcome *o, double *mu2)
+{
+    struct fkt_privacy_plan plan;
+    fkt_status st = FKT_OK;
+    *mu2 = 0;
+    for (size_t i = 0; i + 1 < o->n_arms; i++) {
+        FKT_TRY(fkt_privacy_plan(&plan, &o->arm[i].task.privacy));
+        *mu2 += plan.mu * plan.mu;
+    }
+    o->composed_epsilon = fkt_privacy_epsilon(o->arm[0].task.privacy.delta, sqrt(*mu2));
+out:
+    return st;
+}
+
+static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o)
+{
+    const struct fkt_coordinates *c = &fkt_walk_task(o->walk)->coordinates;
+    struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_RAW, 0, 0};
+    struct fkt_noise_scale silence = {0, 0, 0, c->radius / c->rq};
+    const uint32_t K = fkt_walk_task(o->walk)->n_classes;
+    struct fkt_ledger ledger;
+    const int64_t *exact;
+    double mu2;
+    fkt_status st;
+    FKT_TRY(price(o, &mu2));
+    FKT_TRY(fkt_ledger_init(&ledger, mu2, 0));
+    for (size_t i = 0; i + 1 < o->n_arms; i++) {
+        struct cli_arm *a = &o->arm[i];
+        uint64_t seed = s->insecure_seed + i;
+        double start = fkt_now();
+        struct fkt_round_facts facts = {o->sim.sites, o->sim.survivors, 1, o->composed_epsilon};
+        FKT_TRY(fkt_release_make(&a->release, &a->task, fkt_walk_calibration(o->walk), o->sim.total, &facts, &ledger,
+                                 s->seeded ? &seed : NULL));
+        FKT_TRY(fkt_release_gaussians(&a->release, &images, &a->shapes));
+        FKT_TRY(fkt_release_gaussians(&a->release, &heads, &a->measured));
+        a->seconds_release = fkt_now() - start;
+        FKT_TRY(fkt_heads_fit(&a->heads, &a->measured));
+    }
+    FKT_TRY(fkt_moments_packed(o->sim.total, &exact));
+    struct cli_arm *bound = &o->arm[o->n_arms - 1];
+    FKT_TRY(fkt_gaussians_estimate(&bound->shapes, exact, K, c->length, &silence, &images));
+    FKT_TRY(fkt_gaussians_estimate(&bound->measured, exact, K, c->length, &silence, &heads));
+    FKT_TRY(fkt_heads_fit(&bound->heads, &bound->measured));
+out:
+    return st;
+}
+
+static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress)
+{
+    const struct fkt_head *heads[(CLI_ARMS_MAX + 1) * FKT_HEAD_KINDS];
+    struct fkt_score scores[(CLI_ARMS_MAX + 1) * FKT_HEAD_KINDS];
+    struct fkt_walk_options w = {.progress = &progress->hook, .skipped = s->data.skip_bad ? &o->skipped : NULL};
+    size_t n = o->n_arms * FKT_HEAD_KINDS;
+    double start = fkt_now();
+    fkt_status st;
+    memset(scores, 0, sizeof scores);
+    FKT_TRY(cli_threads(s->run.threads, &w.threads));
+    for (size_t i = 0; i < n; i++) {
+        heads[i] = o->arm[i / FKT_HEAD_KINDS].heads.head[i % FKT_HEAD_KINDS];
+        FKT_TRY(fkt_score_init(&scores[i], fkt_walk_task(o->walk)->n_classes));
+    }
+    FKT_TRY(fkt_heads_evaluate(o->walk, o->test_set, o->held, o->n_test, heads, n, scores, &w));
+    o->seconds_evaluate = fkt_now() - start;
+out:
+    for (size_t i = 0; i < n; i++) o->arm[i / FKT_HEAD_KINDS].score[i % FKT_HEAD_KINDS] = scores[i];
+    return st;
+}
+
+fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress)
+{
+    struct fkt_simulation_spec spec = {.partition = {.seed = s->seed},
+                                       .participation = s->participation,
+                                       .dropout = s->dropout,
+                                       .seed = s->seed,
+                                       .progress = &progress->hook};
+    fkt_status st;
+    memset(o, 0, sizeof *o);
+    if (s->clients < 1 || s->clients > 1000000) return fkt_fail(FKT_E_ARG, "--clients must be between 1 and 1000000");
+    FKT_TRY(cli_not_an_input(s->out, s->data.path));
+    FKT_TRY(cli_not_an_input(s->out, s->test.path));
+    FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
+    if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
+    spec.partition.sites = (uint32_t)s->clients;
+    FKT_TRY(parse_partition(s->partition, &spec.partition));
+    FKT_TRY(cli_threads(s->run.threads, &spec.threads));
+    FKT_TRY(open_sets(s, o));
+    FKT_TRY(make_tasks(s, o));
+    spec.walk = o->walk;
+    spec.data = o->data;
+    spec.train = o->train;
+    spec.n_train = o->n_train;
+    spec.skipped = s->data.skip_bad ? &o->skipped : NULL;
+    FKT_TRY(fkt_simulate(&o->sim, &spec));
+    FKT_TRY(fkt_moments_sha256(o->sim.total, o->moments_sha256));
+    FKT_TRY(release_arms(s, o));
+    FKT_TRY(cli_progress_check("after the release"));
+    if (o->test_set) FKT_TRY(judge_arms(s, o, progress));
+out:
+    cli_progress_end(progress);
+    return st;
+}
+
+void cli_outcome_release(struct cli_outcome *o)
+{
+    for (size_t i = 0; i < CLI_ARMS_MAX + 1; i++) {
+        struct cli_arm *a = &o->arm[i];
+        fkt_task_release(&a->task);
+        fkt_release_release(&a->release);
+        fkt_gaussians_release(&a->shapes);
+        fkt_gaussians_release(&a->measured);
+        fkt_heads_release(&a->heads);
+        for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&a->score[k]);
+    }
+    fkt_simulation_release(&o->sim);
+    fkt_skipped_release(&o->skipped);
+    fkt_walk_free(o->walk);
+    fkt_free(o->train);
+    fkt_free(o->held);
+    fkt_dataset_free(o->data);
+    fkt_dataset_free(o->test);
+    memset(o, 0, sizeof *o);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.h - one simulated federation from images to a run folder; `simulate` and `demo` both are this with other
+ * options. */
+#ifndef FKT_CLI_RUN_H
+#define FKT_CLI_RUN_H
+
+#include "cli/common.h"
+
+enum { CLI_ARMS_MAX = 8 };
+
+struct cli_sim {
+    const char *title;
+    const char *command; /* for the report: what was typed */
+    struct cli_data data, test;
+    struct cli_codec codec;
+    struct cli_privacy privacy;
+    struct cli_run run;
+    const char *partition, *out;
+    double holdout, participation, dropout;
+    uint64_t clients, seed, insecure_seed, per_class;
+    int seeded, format, estimator;
+};
+
+/* What a release at one epsilon gave. */
+struct cli_arm {
+    char name[32], folder[32]; /* "eps 10"; "" or "eps-10/" inside the run folder */
+    int is_private;            /* 0: the bound without privacy */
+    struct fkt_task task;
+    struct fkt_release release;
+    struct fkt_gaussians shapes;   /* for images: the chosen estimator */
+    struct fkt_gaussians measured; /* for heads: raw */
+    struct fkt_heads heads;
+    struct fkt_score score[FKT_HEAD_KINDS];
+    double seconds_release, seconds_generate;
+};
+
+struct cli_outcome {
+    struct fkt_dataset *data, *test;
+    size_t *train, *held; /* indices into data, and into data or test */
+    size_t n_train, n_test;
+    const struct fkt_dataset *test_set; /* data or test, or NULL: nothing to judge on */
+    struct fkt_walk *walk;
+    struct fkt_simulation sim;
+    struct fkt_skipped skipped;
+    struct cli_arm arm[CLI_ARMS_MAX + 1]; /* private ones first, then the bound */
+    size_t n_arms;                        /* with the bound */
+    char moments_sha256[FKT_SHA256_HEX];
+    double composed_epsilon; /* of all private arms together, at the task's delta */
+    double seconds_evaluate;
+};
+
+FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
+void cli_outcome_release(struct cli_outcome *o);
+
+/* The run folder: task, partition, moments, release, certificate, results, grid.png, report.html, synthetic images
+ * if asked for. */
+FKT_MUST_USE fkt_status cli_run_folder(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
+json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_release.c - `fedkt release`: add the sites' moments up, let the ledger pay, draw the noise, write the one file
+ * that may leave. The order is the point: everything that can be refused is refused before the ledger pays. */
+#include "cli/common.h"
+#include "cli/verbs.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct asked {
+    struct cli_run run;
+    const char *task, *out, *calibration, *moments, *ledger;
+    uint64_t seed;
+    int seeded;
+    double budget_epsilon, budget_delta;
+    int budget_epsilon_given, budget_delta_given;
+};
+
+static int has_records(const int64_t *packed, const struct fkt_task *t)
+{
+    for (uint32_t k = 0; k < t->n_classes; k++)
+        if (packed[k * fkt_moments_block(t->coordinates.length)] != 0) return 1;
+    return 0;
+}
+
+struct pile { /* the sites' moments, added up */
+    struct fkt_moments *total;
+    size_t sites;
+    char (*prints)[FKT_SHA256_HEX]; /* the ledger keeps an account for each site that has records */
+    size_t n_prints;
+};
+
+/* Two files with the same records would count each of them twice, and the noise is sized for once. */
+static fkt_status add_site(struct pile *p, const struct fkt_walk *walk, const char *path, const char *out)
+{
+    const struct fkt_task *task = fkt_walk_task(walk);
+    struct fkt_moments *site = NULL;
+    const int64_t *packed;
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(out, path));
+    FKT_TRY(fkt_walk_moments_new(walk, &site));
+    FKT_TRY(fkt_moments_load(site, task, path));
+    FKT_TRY(fkt_moments_packed(site, &packed));
+    if (has_records(packed, task)) {
+        FKT_TRY(fkt_moments_sha256(site, p->prints[p->n_prints]));
+        for (size_t i = 0; i < p->n_prints; i++)
+            if (!strcmp(p->prints[i], p->prints[p->n_prints])) {
+                st =
+                    fkt_fail_hint(FKT_E_ARG, "list each site's moments once, or the noise is too small for its records",
+                                  "moments '%s' hold the same records as another file of the list", path);
+                goto out;
+            }
+        p->n_prints++;
+    }
+    FKT_TRY(fkt_moments_merge(p->total, site));
+out:
+    fkt_moments_free(site);
+    return st;
+}
+
+static fkt_status add_up(const struct asked *a, const struct fkt_walk *walk, struct pile *p)
+{
+    char *text = NULL;
+    const char **files = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_walk_moments_new(walk, &p->total));
+    FKT_TRY(cli_split(a->moments, &text, &files, &p->sites));
+    FKT_TRY(fkt_alloc(&p->prints, p->sites));
+    for (size_t i = 0; i < p->sites; i++) FKT_TRY(add_site(p, walk, files[i], a->out));
+out:
+    fkt_free(text);
+    fkt_free(files);
+    return st;
+}
+
+static fkt_status tell_release(const struct asked *a, const struct fkt_release *r)
+{
+    const struct fkt_privacy_spec *p = &r->task.privacy;
+    char *text = NULL;
+    json_t *j;
+    fkt_status st = FKT_OK;
+    if (!a->run.json) {
+        printf("release %s\nhash %s\n", a->out, r->sha256);
+        if (r->insecure_seed) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
+        else
+            printf("epsilon %g, delta %g (%s): protects %s\n", p->epsilon, p->delta, fkt_adjacency_name(p->adjacency),
+                   fkt_adjacency_protects(p->adjacency));
+        return st;
+    }
+    FKT_TRY(fkt_release_certificate(r, &text));
+    j = json_loads(text, 0, NULL);
+    json_object_set_new(j, "release", json_string(a->out));
+    json_object_set_new(j, "release_sha256", json_string(r->sha256));
+    FKT_TRY(cli_print_json(j));
+out:
+    fkt_string_free(text);
+    return st;
+}
+
+/* Both numbers of the total budget, or none: then the first release of some records is their whole budget. */
+static fkt_status check_budget(const struct asked *a)
+{
+    if (a->budget_epsilon_given != a->budget_delta_given)
+        return fkt_fail(FKT_E_ARG, "--budget-epsilon and --budget-delta belong together");
+    if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
+        return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
+    return FKT_OK;
+}
+
+/* The ledger pays, then noise is drawn, then the file is written: a failure on the way costs budget, never privacy. */
+static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *walk, const struct pile *p,
+                               struct fkt_release *r)
+{
+    const struct fkt_task *task = fkt_walk_task(walk);
+    struct fkt_privacy_plan plan;
+    struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
+    struct fkt_ledger once;
+    double spent;
+    int paid = 0;
+    fkt_status st;
+    FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
+    FKT_TRY(fkt_ledger_file_debit(a->ledger,
+                                  &(struct fkt_ledger_charge){(const char(*)[FKT_SHA256_HEX])p->prints, p->n_prints,
+                                                              task->sha256, task->privacy.adjacency, plan.mu,
+                                                              a->budget_epsilon, a->budget_delta, a->seeded},
+                                  &spent));
+    facts.composed_epsilon = fkt_privacy_epsilon(task->privacy.delta, sqrt(spent));
+    paid = 1;
+    FKT_TRY(fkt_ledger_init(&once, plan.mu * plan.mu, 0)); /* the file has paid for one draw, so this allows one */
+    FKT_TRY(
+        fkt_release_make(r, task, fkt_walk_calibration(walk), p->total, &facts, &once, a->seeded ? &a->seed : NULL));
+    FKT_TRY(fkt_release_save(r, a->out, a->run.force));
+out:
+    if (paid && st != FKT_OK) {
+        struct fkt_failure e;
+        fkt_failure_save(&e, st);
+        st =
+            fkt_fail_hint(st, "the ledger has paid for this draw; to draw again, raise --budget-epsilon", "%s", e.text);
+    }
+    return st;
+}
+
+static fkt_status run_release(const struct asked *a)
+{
+    struct fkt_walk *walk = NULL;
+    struct fkt_release r = {0};
+    struct cli_progress progress;
+    struct pile p = {0};
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    FKT_TRY(check_budget(a));
+    FKT_TRY(cli_not_an_input(a->out, a->ledger));
+    FKT_TRY(cli_not_an_input(a->out, a->task));
+    FKT_TRY(cli_not_an_input(a->out, a->calibration));
+    FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
+    FKT_TRY(cli_open_walk(&walk, a->task, a->calibration));
+    FKT_TRY(add_up(a, walk, &p));
+    FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
+    FKT_TRY(pay_and_draw(a, walk, &p, &r));
+    FKT_TRY(tell_release(a, &r));
+out:
+    fkt_free(p.prints);
+    fkt_moments_free(p.total);
+    fkt_release_release(&r);
+    fkt_walk_free(walk);
+    return st;
+}
+
+int cli_release(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
+        CLI_OPT_TEXT("moments", &a.moments, "F,F,...", 1, "moments files of the sites"),
+        CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 1,
+                     "privacy ledger (made when absent): remembers what these records have spent"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the release goes (safetensors)"),
+        CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
+        {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
+         "total budget of these records over all releases (default: one release)", 0, NULL, NULL,
+         &a.budget_epsilon_given},
+        {CLI_REAL, "budget-delta", &a.budget_delta, "D", "delta of the total budget", 0, NULL, NULL,
+         &a.budget_delta_given},
+        {CLI_WHOLE, "insecure-seed", &a.seed, "S",
+         "TESTS ONLY: noise from a known seed; the result is not private and says so", 0, NULL, NULL, &a.seeded},
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_release(&a));
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_simulate.c - `fedkt simulate` and `fedkt demo`: one is the other with every option decided. */
+#include "cli/common.h"
+#include "cli/run.h"
+#include "cli/verbs.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void tell(const struct cli_sim *s, const struct cli_outcome *o)
+{
+    const struct fkt_task *t = fkt_walk_task(o->walk);
+    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n\n",
+           o->sim.survivors, o->sim.sites, (unsigned long long)o->sim.records, t->n_classes,
+           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length, (double)o->sim.bytes_per_site / 1000);
+    if (o->test_set) {
+        printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
+               (unsigned long long)fkt_score_total(&o->arm[0].score[0]));
+        for (size_t i = 0; i < o->n_arms; i++) {
+            const struct cli_arm *a = &o->arm[i];
+            uint32_t drowned = 0;
+            for (uint32_t k = 0; k < a->measured.classes; k++)
+                drowned += (uint32_t)fkt_gaussians_drowned(&a->measured, k);
+            printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * fkt_score_accuracy(&a->score[0]),
+                   100 * fkt_score_accuracy(&a->score[1]), 100 * fkt_score_accuracy(&a->score[2]));
+            if (drowned) printf("   %u class%s below the noise", drowned, drowned == 1 ? "" : "es");
+            printf("%s\n", a->is_private ? "" : "   (reference without noise, not private)");
+        }
+        putchar('\n');
+    } else {
+        printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
+    }
+    if (o->n_arms > 2)
+        printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
+               o->composed_epsilon);
+    if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
+    if (s->out)
+        printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
+               s->out);
+    else printf("nothing was kept: give --out to keep the release, pictures and a report\n");
+    printf("a simulation keeps no ledger: every run on the same records is a further release\n");
+}
+
+static fkt_status run(const struct cli_sim *s)
+{
+    struct cli_outcome *o = NULL;
+    struct cli_progress progress;
+    fkt_status st;
+    cli_progress_init(&progress, s->run.quiet);
+    FKT_TRY(fkt_alloc(&o, 1));
+    FKT_TRY(cli_sim_run(s, o, &progress));
+    cli_tell_skipped(&o->skipped);
+    if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
+    if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));
+    else tell(s, o);
+out:
+    cli_progress_end(&progress);
+    if (o) cli_outcome_release(o);
+    fkt_free(o);
+    return st;
+}
+
+/* The words as typed, for the report. */
+static fkt_status command_line(struct fkt_text *t, const char *verb, int argc, char **argv)
+{
+    fkt_text_init(t);
+    fkt_text_addf(t, "fedkt %s", verb);
+    for (int i = 0; i < argc; i++) fkt_text_addf(t, " %s", argv[i]);
+    return fkt_text_status(t);
+}
+
+int cli_simulate(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
+                        .partition = "iid",
+                        .participation = 1,
+                        .clients = 20,
+                        .title = "fedkt simulation"};
+    struct fkt_text typed;
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &s.out, "DIR", 0, "run folder: release, certificate, results, grid.png, report.html"),
+        CLI_DATA_ROWS(s.data, 1),
+        CLI_OPT_TEXT("test", &s.test.path, "PATH", 0,
+                     "real images to judge on (default: --data, when --test-split is given)"),
+        CLI_OPT_TEXT("test-split", &s.test.split, "NAME", 0, "split of the test set"),
+        CLI_OPT_WHOLE("test-limit", &s.test.limit, "N", 0, "use N test images in all"),
+        CLI_OPT_REAL("holdout", &s.holdout, "F", 0,
+                     "hold out this share of every class for judging, always the same records"),
+        CLI_OPT_HEAD("federation"),
+        CLI_OPT_WHOLE("clients", &s.clients, "N", 0, "sites (default: 20)"),
+        CLI_OPT_TEXT("partition", &s.partition, "RULE", 0,
+                     "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
+        CLI_OPT_REAL("participation", &s.participation, "P", 0, "share of the sites that take part (default: 1)"),
+        CLI_OPT_REAL("dropout", &s.dropout, "P", 0, "share of those that are lost before their upload (default: 0)"),
+        CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition, drop-outs, samples (default: 0); public"),
+        {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
+         "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},
+        CLI_OPT_HEAD("synthetic images"),
+        CLI_OPT_WHOLE("per-class", &s.per_class, "N", 0,
+                      "write N synthetic images per class into the run folder (default: none)"),
+        CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
+                       "how covariances are repaired for sampling"),
+        CLI_CODEC_ROWS(s.codec),
+        CLI_PRIVACY_ROWS(s.privacy, 1),
+        CLI_RUN_ROWS(s.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    if (code >= 0) return code;
+    if (command_line(&typed, "simulate", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
+    s.command = typed.s;
+    if (s.per_class && !s.out) code = cli_misuse(self, fkt_fail(FKT_E_ARG, "--per-class needs --out"));
+    else code = cli_misuse(self, run(&s));
+    fkt_text_release(&typed);
+    return code;
+}
+
+int cli_demo(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
+                        .partition = "dirichlet:0.3",
+                        .participation = 1,
+                        .clients = 20,
+                        .title = "fedkt demo",
+                        .data = {.path = "demo:train"},
+                        .test = {.path = "demo:test"},
+                        .privacy = {.epsilon = "10,1", .delta = 1e-5},
+                        .per_class = 100,
+                        .out = "fedkt-demo"};
+    struct fkt_text typed;
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &s.out, "DIR", 0, "run folder (default: fedkt-demo)"),
+        CLI_OPT_WHOLE("limit", &s.data.limit, "N", 0, "use N of the 6000 images, spread evenly over the classes"),
+        CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition and samples (default: 0)"),
+        {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
+         "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},
+        CLI_RUN_ROWS(s.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    if (code >= 0) return code;
+    if (!s.run.quiet)
+        fprintf(stderr,
+                "twenty sites hold a painted image set of ten classes; nothing but a noised sum will leave them\n");
+    if (command_line(&typed, "demo", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
+    s.command = typed.s;
+    code = cli_misuse(self, run(&s));
+    fkt_text_release(&typed);
+    return code;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_stages.c - `fedkt task | encode | moments`: the stages of the walk at a site, files in between. */
+#include "cli/common.h"
+#include "cli/verbs.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct asked {
+    struct cli_data data;
+    struct cli_codec codec;
+    struct cli_privacy privacy;
+    struct cli_run run;
+    const char *task, *out, *classes, *name, *latents;
+};
+
+/* ---- task ---- */
+
+static fkt_status task_from(const struct asked *a, struct fkt_task *task)
+{
+    struct fkt_dataset *ds = NULL;
+    struct fkt_codec *codec = NULL;
+    struct fkt_calibration cal = {0};
+    struct fkt_privacy_spec privacy;
+    char *text = NULL;
+    const char **names = NULL;
+    double eps;
+    size_t n;
+    fkt_status st;
+    FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
+    FKT_TRY(cli_privacy_spec(&a->privacy, eps, &privacy));
+    FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
+    if (!a->classes == !a->data.path) {
+        st = fkt_fail(FKT_E_ARG, "give the class list with --classes, or a dataset that has all classes with --data");
+        goto out;
+    }
+    if (a->classes) {
+        FKT_TRY(cli_split(a->classes, &text, &names, &n));
+    } else {
+        FKT_TRY(cli_open_data(&ds, &a->data, NULL));
+        FKT_TRY(cli_class_names(ds, &names));
+        n = fkt_dataset_classes(ds);
+        fprintf(stderr,
+                "fedkt: the class list was read from the data and will be published as it is; if it is not public "
+                "knowledge, give --classes\n");
+    }
+    FKT_TRY(cli_make_task(task, a->name, names, n, &a->codec, codec, &cal, &privacy));
+out:
+    fkt_free(text);
+    fkt_free(names);
+    fkt_dataset_free(ds);
+    fkt_codec_free(codec);
+    fkt_calibration_release(&cal);
+    return st;
+}
+
+static fkt_status run_task(const struct asked *a)
+{
+    struct fkt_task task = {0};
+    fkt_status st;
+    FKT_TRY(task_from(a, &task));
+    FKT_TRY(fkt_task_save(&task, a->out, a->run.force));
+    if (a->run.json)
+        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:i s:i}", "task", a->out, "sha256", task.sha256, "classes",
+                                         (int)task.n_classes, "length", (int)task.coordinates.length)));
+    else
+        printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, task.sha256,
+               task.n_classes, task.size, task.codec_identity, task.privacy.epsilon, task.privacy.delta,
+               fkt_adjacency_name(task.privacy.adjacency));
+out:
+    fkt_task_release(&task);
+    return st;
+}
+
+int cli_task(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {.codec = CLI_CODEC_DEFAULTS};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the task goes"),
+        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "a name for people"),
+        CLI_OPT_TEXT("classes", &a.classes, "A,B,...", 0, "the class list, instead of the classes found in --data"),
+        CLI_DATA_ROWS(a.data, 0),
+        CLI_CODEC_ROWS(a.codec),
+        CLI_PRIVACY_ROWS(a.privacy, 1),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_task(&a));
+}
+
+/* ---- encode, moments ---- */
+
+/* What cannot or must not be written shows before the work. */
+static fkt_status check_out(const struct asked *a)
+{
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(a->out, a->task));
+    FKT_TRY(cli_not_an_input(a->out, a->data.path));
+    FKT_TRY(cli_not_an_input(a->out, a->latents));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
+    FKT_TRY(cli_out_file(a->out, a->run.force));
+out:
+    return st;
+}
+
+static fkt_status run_encode(const struct asked *a)
+{
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_skipped skipped = {0};
+    struct cli_progress progress;
+    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration));
+    FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk)));
+    FKT_TRY(fkt_walk_encode(walk, ds, NULL, 0, a->out, a->run.force, &o));
+    cli_progress_end(&progress);
+    cli_tell_skipped(&skipped);
+    if (a->run.json)
+        FKT_TRY(cli_print_json(json_pack(
+            "{s:s s:I s:I s:i s:b}", "latents", a->out, "records", (json_int_t)(fkt_dataset_size(ds) - skipped.count),
+            "skipped", (json_int_t)skipped.count, "dim", (int)fkt_codec_dim(fkt_walk_codec(walk)), "secret", 1)));
+    else
+        printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
+out:
+    cli_progress_end(&progress);
+    fkt_skipped_release(&skipped);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return st;
+}
+
+int cli_encode(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the latents go (safetensors)"),
+        CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
+                     "the task's calibration (default: the codec's own)"),
+        CLI_DATA_ROWS(a.data, 1),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_encode(&a));
+}
+
+/* How many records, in how many classes: what a site looks at to see that all its folders were read. */
+static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_t *held)
+{
+    size_t block = fkt_moments_block(fkt_moments_length(m));
+    const int64_t *packed;
+    fkt_status st = fkt_moments_packed(m, &packed);
+    *records = 0;
+    *held = 0;
+    for (uint32_t k = 0; st == FKT_OK && k < fkt_moments_classes(m); k++) {
+        *records += packed[k * block];
+        *held += packed[k * block] > 0;
+    }
+    return st;
+}
+
+static fkt_status run_moments(const struct asked *a)
+{
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_moments *m = NULL;
+    struct fkt_skipped skipped = {0};
+    struct cli_progress progress;
+    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    const struct fkt_task *task;
+    char hash[FKT_SHA256_HEX];
+    int64_t records;
+    uint32_t held;
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    if (!a->latents == !a->data.path) {
+        st = fkt_fail(FKT_E_ARG, "give either --data or --latents");
+        goto out;
+    }
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration));
+    task = fkt_walk_task(walk);
+    FKT_TRY(fkt_walk_moments_new(walk, &m));
+    if (a->latents) {
+        FKT_TRY(fkt_walk_latents(walk, a->latents, m));
+    } else {
+        FKT_TRY(cli_open_data(&ds, &a->data, task));
+        FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    }
+    FKT_TRY(fkt_moments_save(m, task, a->out, a->run.force));
+    FKT_TRY(fkt_moments_sha256(m, hash));
+    cli_progress_end(&progress);
+    cli_tell_skipped(&skipped);
+    FKT_TRY(count_records(m, &records, &held));
+    if (a->run.json)
+        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:I s:i s:i s:I s:b}", "moments", a->out, "moments_sha256", hash,
+                                         "records", (json_int_t)records, "classes", (int)task->n_classes, "length",
+                                         (int)task->coordinates.length, "skipped", (json_int_t)skipped.count, "secret",
+                                         1)));
+    else
+        printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n%s",
+               (long long)records, held, task->n_classes, a->out, hash,
+               a->data.limit ? "with --limit the promise is about the records that were kept\n" : "");
+out:
+    cli_progress_end(&progress);
+    fkt_skipped_release(&skipped);
+    fkt_moments_free(m);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return st;
+}
+
+int cli_moments(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the moments go (safetensors)"),
+        CLI_OPT_TEXT("latents", &a.latents, "FILE", 0, "latents made by 'fedkt encode', instead of --data"),
+        CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
+                     "the task's calibration (default: the codec's own)"),
+        CLI_DATA_ROWS(a.data, 0),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_moments(&a));
+}

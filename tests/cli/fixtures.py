@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fixtures.py - good and bad files for the cases, made anew for every run: nothing binary is kept in the repository.
+
+`make(folder, fedkt)` fills `folder`. Pictures come from a fixed formula, files of fedkt's own formats from the binary
+itself, and the damaged ones from those by changing what the case is about and nothing else.
+"""
+
+import io
+import os
+import pathlib
+import struct
+import subprocess
+import tarfile
+
+import numpy
+from PIL import Image
+
+import tensors
+
+NAN = struct.pack("<f", float("nan"))
+
+
+def picture(seed, size=40):
+    """Smooth waves whose direction, pitch and hue depend on the seed."""
+    y, x = numpy.mgrid[0:size, 0:size] / size
+    pitch = 3 * (seed % 7 + 1)
+    waves = [numpy.sin(pitch * (x * numpy.cos(seed + c) + y * numpy.sin(seed + c)) + seed) for c in range(3)]
+    return (numpy.stack(waves, axis=2) * 90 + 128).astype(numpy.uint8)
+
+
+def image_folder(root, classes, per_class, first_seed=0):
+    for k, name in enumerate(classes):
+        folder = root / name
+        folder.mkdir(parents=True)
+        for i in range(per_class):
+            Image.fromarray(picture(first_seed + 100 * k + i)).save(folder / f"{i:02}.png")
+
+
+def packed(format_name, seed=1):
+    buffer = io.BytesIO()
+    Image.fromarray(picture(seed)).save(buffer, format_name)
+    return buffer.getvalue()
+
+
+def bad_images(root):
+    for name, data in {
+        "cut-jpeg": ("cut.jpg", packed("JPEG")[:300]),
+        "cut-png": ("cut.png", packed("PNG")[:-60]),
+        "text-png": ("note.png", b"this is not a picture\n"),
+        "empty-file": ("nothing.jpg", b""),
+        "gif": ("old.gif", packed("GIF")),
+    }.items():
+        folder = root / name
+        image_folder(folder, ["a", "b"], 3)
+        (folder / "a" / data[0]).write_bytes(data[1])
+    both = root / "two-bad"
+    image_folder(both, ["a", "b"], 3)
+    (both / "a" / "cut.jpg").write_bytes(packed("JPEG")[:300])
+    (both / "b" / "note.png").write_bytes(b"this is not a picture\n")
+    image_folder(root / "empty-class", ["a", "b"], 3)
+    (root / "empty-class" / "c").mkdir()
+    image_folder(root / "third-class", ["a", "b", "c"], 3)
+    image_folder(root / "flat", ["."], 2)
+    (root / "nothing").mkdir()
+    image_folder(root / "loop", ["a", "b"], 3)
+    os.symlink("..", root / "loop" / "a" / "again")
+    os.symlink("itself", root / "itself")
+
+
+def labelled_sets(root):
+    pixels = numpy.stack([picture(i, 32) for i in range(4)])
+    records = b"".join(bytes([label]) + pixels[i].transpose(2, 0, 1).tobytes() for i, label in enumerate([0, 1, 12, 2]))
+    (root / "cifar").mkdir()
+    (root / "cifar" / "data_batch_1.bin").write_bytes(records)
+    (root / "cifar-cut").mkdir()
+    (root / "cifar-cut" / "data_batch_1.bin").write_bytes(records[:-7])
+    for name, labels in {"idx": [0, 1, 2, 200], "idx-few": [0, 1]}.items():
+        (root / name).mkdir()
+        (root / name / "train-images-idx3-ubyte").write_bytes(
+            struct.pack(">IIII", 0x803, 4, 32, 32) + pixels[:, :, :, 0].tobytes()
+        )
+        (root / name / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, len(labels)) + bytes(labels))
+    numpy.savez(root / "minus.npz", train_images=pixels, train_labels=numpy.array([[0], [1], [-1], [2]]))
+    numpy.savez(root / "large.npz", train_images=pixels, train_labels=numpy.array([[0], [1], [70000], [2]]))
+    (root / "cut.npz").write_bytes((root / "large.npz").read_bytes()[:2000])
+    for name, labels in {"shard": [b"0", b"1", b"99999999", b"1"], "words": [b"0", b"1", b"cat", b"1"]}.items():
+        with tarfile.open(root / f"{name}.tar", "w") as tar:
+            for i, label in enumerate(labels):
+                for ending, data in (("png", packed("PNG", i)), ("cls", label)):
+                    info = tarfile.TarInfo(f"{i:04}.{ending}")
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+
+
+def own_files(root, fedkt):
+    """Tasks, latents, moments, releases, calibrations: the good ones."""
+
+    def run(*words):
+        subprocess.run([fedkt, *map(str, words)], cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+    task = ["task", "--classes", "a,b", "--delta", "1e-5", "--dim", "16"]
+    run(*task, "--epsilon", "1", "--out", "task.json")
+    run(*task, "--epsilon", "2", "--out", "task-eps2.json")
+    run(*task[:-1], "24", "--epsilon", "1", "--out", "task-dim24.json")
+    run("encode", "--task", "task.json", "--data", "good", "--out", "latents.safetensors")
+    run("encode", "--task", "task-dim24.json", "--data", "good", "--out", "latents-dim24.safetensors")
+    run("moments", "--task", "task.json", "--data", "good", "--out", "moments.safetensors")
+    run("moments", "--task", "task.json", "--data", "more", "--out", "moments-more.safetensors")
+    run("codec", "calibrate", "--public", "public", "--dim", "16", "--out", "cal.safetensors")
+    run("codec", "calibrate", "--public", "public", "--dim", "8", "--out", "cal-dim8.safetensors")
+    run(*task, "--epsilon", "1", "--calibration", "cal.safetensors", "--out", "task-cal.json")
+    run(
+        "release",
+        "--task",
+        "task.json",
+        "--moments",
+        "moments.safetensors",
+        "--ledger",
+        "ledger.json",
+        "--insecure-seed",
+        "1",
+        "--out",
+        "release.safetensors",
+    )
+    run("heads", "--release", "release.safetensors", "--out", "heads")
+    (root / "ledger.json.lock").unlink()
+
+
+def bent_tensors(root):
+    latents = tensors.load(root / "latents.safetensors")
+    tensors.save(root / "latents-nan.safetensors", tensors.with_bytes(latents, "latents", 4 * (16 * 3 + 5), NAN))
+    tensors.save(root / "latents-label.safetensors", tensors.with_bytes(latents, "labels", 8, struct.pack("<q", 7)))
+    calibration = tensors.load(root / "cal.safetensors")
+    tensors.save(root / "cal-nan.safetensors", tensors.with_bytes(calibration, "map", 40, NAN))
+
+    def bend(name, offsets):
+        def change(head):
+            head[name]["data_offsets"] = offsets(*head[name]["data_offsets"])
+
+        return change
+
+    tensors.save(root / "overlap.safetensors", latents, bend("labels", lambda begin, end: [begin - 8, end - 8]))
+    tensors.save(root / "beyond.safetensors", latents, bend("labels", lambda begin, end: [begin + 2**40, end + 2**40]))
+    tensors.save(root / "overflow.safetensors", latents, bend("labels", lambda begin, end: [begin, 2**64 - 1]))
+    top = 2**63 - 1
+    tensors.save(root / "top.safetensors", latents, bend("labels", lambda begin, end: [top - (end - begin), top]))
+    tensors.save(root / "backwards.safetensors", latents, bend("labels", lambda begin, end: [end, begin]))
+    whole = (root / "latents.safetensors").read_bytes()
+    (root / "cut.safetensors").write_bytes(whole[:-100])
+    (root / "cut-head.safetensors").write_bytes(whole[:100])
+    (root / "longer.safetensors").write_bytes(whole + b"12345678")
+    (root / "short.safetensors").write_bytes(b"abc")
+    (root / "not.safetensors").write_bytes(b"this is not a tensor file at all\n")
+
+
+def tampered(root):
+    release = tensors.load(root / "release.safetensors")
+
+    def certificate(key, value):
+        return tensors.with_meta(release, "certificate", lambda document: document.update({key: value}))
+
+    bad = {
+        "moment": tensors.with_bytes(release, "moments", 80, struct.pack("<q", 12345)),
+        "epsilon": certificate("epsilon", 0.1),
+        "private": certificate("private", True),
+        "survivors": certificate("survivors", 5),
+        "calibration": tensors.with_bytes(release, "map", 40, struct.pack("<f", 0.5)),
+        "task": tensors.with_meta(release, "task", lambda document: document["privacy"].update({"epsilon": 0.5})),
+        "task-nan": tensors.with_meta(release, "task", lambda document: document["privacy"].update({"epsilon": -1.0})),
+        "key": tensors.with_meta(release, "task", lambda document: document.update({"extra": 1})),
+        "huge": tensors.with_bytes(release, "moments", 80, struct.pack("<q", 2**63 - 1)),
+    }
+    for name, file in bad.items():
+        tensors.save(root / f"release-{name}.safetensors", file)
+    moments = tensors.load(root / "moments.safetensors")
+    tensors.save(root / "moments-bent.safetensors", tensors.with_bytes(moments, "moments", 0, struct.pack("<q", -3)))
+    text = (root / "task.json").read_text()
+    (root / "task-cut.json").write_text(text[: len(text) // 2])
+    (root / "task-key.json").write_text(text.replace('"name"', '"nom"'))
+    (root / "task-gamma.json").write_text(text.replace('"gamma": 0.3', '"gamma": 0.4'))
+    (root / "ledger-cut.json").write_text((root / "ledger.json").read_text()[:50])
+    (root / "ledger-minus.json").write_text((root / "ledger.json").read_text().replace('"mu2": ', '"mu2": -'))
+    (root / "ledger-none.json").write_text("{}\n")
+
+
+def folders(root, fedkt):
+    subprocess.run(
+        [fedkt, "generate", "--release", "release.safetensors", "--per-class", "1", "--out", "made"],
+        cwd=root,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (root / "foreign").mkdir()
+    (root / "foreign" / "thesis.txt").write_text("do not delete\n")
+
+
+def make(root, fedkt):
+    root = pathlib.Path(root)
+    root.mkdir()
+    image_folder(root / "good", ["a", "b"], 6)
+    image_folder(root / "more", ["a", "b"], 4, first_seed=50)
+    image_folder(root / "public", ["a", "b"], 40, first_seed=20)
+    bad_images(root)
+    labelled_sets(root)
+    own_files(root, str(fedkt))
+    bent_tensors(root)
+    tampered(root)
+    folders(root, str(fedkt))
