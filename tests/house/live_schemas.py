@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""live_schemas.py - what the program writes is what the published schemas say, on a small walk from task to dataset.
+
+Usage: live_schemas.py FEDKT      exit 0: all well, 1: not, 77: python3-jsonschema is not installed
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from check_schemas import complaints
+
+PRIVACY = ["--epsilon", "1", "--delta", "1e-5"]
+NAMES = ["task", "moments", "ledger", "release", "made"]
+KINDS = [
+    [],
+    ["--adjacency", "replace-any"],
+    ["--adjacency", "replace", "--mechanism", "paper", "--coordinates", "clip"],
+]
+
+
+class Walk:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.bad, self.checked = program, folder, 0, 0
+
+    def run(self, *words):
+        got = subprocess.run(
+            [self.program, *words, "--quiet", "--json"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if got.returncode != 0:
+            print(f"fedkt {' '.join(words)}: exit {got.returncode}: {got.stderr}")
+            sys.exit(1)
+        return json.loads(got.stdout)
+
+    def file(self, name):
+        return json.loads(pathlib.Path(self.folder, name).read_text())
+
+    def check(self, schema, document, what):
+        self.checked += 1
+        for line in complaints(schema, document):
+            print(f"{what}: {line}")
+            self.bad = 1
+
+
+def one_walk(walk, number, extra):
+    task, moments, ledger, release, made = (f"{name}-{number}" for name in NAMES)
+    costs = [word for word in extra if word not in ("--coordinates", "clip")]
+    walk.check("privacy", walk.run("privacy", *PRIVACY, *costs, "--dim", "8", "--clip", "1"), "privacy")
+    walk.run("task", "--data", "demo:train", "--dim", "8", *PRIVACY, *extra, "--out", task)
+    walk.check("task", walk.file(task), task)
+    walk.run("moments", "--task", task, "--data", "demo:train", "--limit", "100", "--out", moments)
+    walk.run("release", "--task", task, "--moments", moments, "--ledger", ledger, "--out", release)
+    walk.check("ledger", walk.file(ledger), ledger)
+    walk.run("generate", "--release", release, "--per-class", "1", "--out", made)
+    walk.check("certificate", walk.file(f"{made}/certificate.json"), f"certificate {extra}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        walk = Walk(sys.argv[1], folder)
+        for number, extra in enumerate(KINDS):
+            one_walk(walk, number, extra)
+        printed = walk.run(
+            "simulate",
+            "--data",
+            "demo:train",
+            "--limit",
+            "200",
+            "--holdout",
+            "0.2",
+            "--dim",
+            "8",
+            "--clients",
+            "3",
+            "--epsilon",
+            "10,1",
+            "--delta",
+            "1e-5",
+            "--insecure-seed",
+            "1",
+            "--out",
+            "run",
+        )
+        walk.check("results", printed, "simulate --json")
+        walk.check("results", walk.file("run/results.json"), "results.json")
+        for path in sorted(pathlib.Path(folder, "run").rglob("certificate.json")):
+            walk.check("certificate", json.loads(path.read_text()), str(path.relative_to(folder)))
+    print(f"{walk.checked} documents")
+    return walk.bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

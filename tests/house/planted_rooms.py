@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""planted_rooms.py - check_rooms.py must catch each kind of forbidden include, and leave good ones alone."""
+
+import sys
+
+from planted import Garden, python_tool
+
+RULES = """
+[base]
+rooms = []
+[crypto]
+rooms = ["base"]
+libraries = ["sodium"]
+never = ["base/rng.h"]
+[moments]
+rooms = ["base"]
+public = ["moments"]
+[include]
+folder = "include/fedkt"
+public = ["*"]
+posix = false
+"""
+GOOD = {
+    "tools/rooms.toml": RULES,
+    "include/fedkt/status.h": "#include <stddef.h>\n",
+    "include/fedkt/moments.h": '#include "fedkt/status.h"\n',
+    "include/fedkt/privacy.h": "\n",
+    "src/base/rng.h": "\n",
+    "src/base/text.h": '#include "fedkt/status.h"\n',
+    "src/base/shuffle.h": '#include "base/rng.h"\n',
+    "src/crypto/key.c": '#include "base/text.h"\n#include <sodium.h>\n#include <unistd.h>\n',
+    "src/moments/sum.c": '#include "fedkt/moments.h"\n#include "base/rng.h"\n',
+}
+CASES = [
+    (
+        "a walk room meets another",
+        "src/moments/sum.c",
+        '\n#include "crypto/key.h"\n',
+        "src/moments/sum.c:2: room 'moments' may not include 'crypto' (allowed: base)",
+    ),
+    ("a library of another room", "src/moments/sum.c", "#include <sodium.h>\n", "may not use <sodium.h>"),
+    ("a library by its folder", "src/base/a.c", "#include <sodium/utils.h>\n", "may not use <sodium/utils.h>"),
+    ("a public header of another room", "src/moments/sum.c", '#include "fedkt/privacy.h"\n', "public header"),
+    ("a file that is never allowed", "src/crypto/key.c", '#include "base/rng.h"\n', "may never include 'base/rng.h'"),
+    (
+        "the same through a header",
+        "src/crypto/key.c",
+        '#include "base/shuffle.h"\n',
+        "may never include 'base/rng.h' (by way of base/shuffle.h -> base/rng.h)",
+    ),
+    ("no room named", "src/base/text.c", '#include "text.h"\n', "must name its room"),
+    ("out by the back door", "src/base/text.c", '#include "../crypto/key.h"\n', "must name its room"),
+    ("a room that is not in the table", "src/base/text.c", '#include "attic/a.h"\n', "names no room"),
+    ("a file outside every room", "src/attic/a.c", "\n", "belongs to no room"),
+    ("a computed include", "src/base/text.c", "# include HEADER\n", "cannot be checked"),
+    ("POSIX in the front door", "include/fedkt/status.h", "#include <unistd.h>\n", "may not use <unistd.h>"),
+    (
+        "a private header in the front door",
+        "include/fedkt/status.h",
+        '#include "base/text.h"\n',
+        "may not include 'base'",
+    ),
+]
+
+
+def main():
+    garden = Garden()
+    tool = python_tool("check_rooms.py")
+    garden.run("a good tree", tool, GOOD, 0)
+    for title, path, text, says in CASES:
+        garden.run(title, tool, {**GOOD, path: text}, 1, says)
+    broken = {**GOOD, "tools/rooms.toml": '[base]\nrooms = ["attic"]\n'}
+    garden.run("a table with an unknown room", tool, broken, 2, "unknown room 'attic'")
+    return garden.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
