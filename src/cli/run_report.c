@@ -19,11 +19,13 @@ struct png {
     size_t len;
 };
 
-/* tiles (K, cols, S, S, 3) -> a sheet of at most ROWS_MAX rows, as PNG bytes. */
+static uint32_t shown_rows(const struct fkt_task *t) { return t->n_classes < ROWS_MAX ? t->n_classes : ROWS_MAX; }
+
+/* tiles (rows, cols, S, S, 3) -> a sheet of at most ROWS_MAX rows, as PNG bytes. */
 static fkt_status sheet(struct png *out, const struct cli_outcome *o, const uint8_t *tiles, size_t cols)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
-    size_t rows = t->n_classes < ROWS_MAX ? t->n_classes : ROWS_MAX;
+    size_t rows = shown_rows(t);
     uint32_t width, height;
     uint8_t *rgb = NULL;
     fkt_status st;
@@ -38,7 +40,7 @@ static fkt_status synthetic_sheet(struct png *out, const struct cli_outcome *o, 
                                   size_t cols)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
-    uint32_t rows = t->n_classes < ROWS_MAX ? t->n_classes : ROWS_MAX;
+    uint32_t rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, rows * cols * t->size * t->size * 3));
@@ -49,22 +51,25 @@ out:
     return st;
 }
 
-/* The first readable training images of each class; a class with fewer leaves white tiles. */
+/* The first training images of each class shown; a class with fewer leaves white tiles, an image that cannot be read is
+ * passed over (the walk has counted it), and any other failure is one. */
 static fkt_status real_sheet(struct png *out, const struct cli_outcome *o)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
-    size_t pixels = (size_t)t->size * t->size * 3, *have = NULL;
+    size_t pixels = (size_t)t->size * t->size * 3, *have = NULL, rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&have, t->n_classes));
-    FKT_TRY(fkt_alloc(&tiles, t->n_classes * PAGE_COLUMNS * pixels));
-    memset(tiles, 255, t->n_classes * PAGE_COLUMNS * pixels);
+    FKT_TRY(fkt_alloc(&have, rows));
+    FKT_TRY(fkt_alloc(&tiles, rows * PAGE_COLUMNS * pixels));
+    memset(tiles, 255, rows * PAGE_COLUMNS * pixels);
     for (size_t i = 0; i < o->n_train; i++) {
         uint32_t k = fkt_dataset_label(o->data, o->train[i]);
-        if (have[k] == PAGE_COLUMNS) continue;
-        if (fkt_dataset_read(o->data, o->train[i], t->size, t->filter, tiles + (k * PAGE_COLUMNS + have[k]) * pixels,
-                             NULL) == FKT_OK)
-            have[k]++;
+        if (k >= rows || have[k] == PAGE_COLUMNS) continue;
+        st = fkt_dataset_read(o->data, o->train[i], t->size, t->filter, tiles + (k * PAGE_COLUMNS + have[k]) * pixels,
+                              NULL);
+        if (st == FKT_E_FORMAT || st == FKT_E_IO) continue;
+        FKT_TRY(st);
+        have[k]++;
     }
     FKT_TRY(sheet(out, o, tiles, PAGE_COLUMNS));
 out:
