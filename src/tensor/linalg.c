@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linalg.c - matrix products, eigenvectors and Cholesky factors, by OpenBLAS and LAPACK.
+/* linalg.c - matrix products and eigenvectors, by OpenBLAS and LAPACK.
  *
  *   row-major (ours)          column-major (LAPACK's)
  *   upper triangle      =     lower triangle of the same memory
@@ -11,7 +11,7 @@
  *
  * LAPACK says nothing about NaN and some of its loops never end on one, so every matrix is looked through first (m^2
  * reads beside m^3 work). Eigenvectors have a sign by convention: the component of largest magnitude is positive, the
- * first on ties. Both factorisations read the upper triangle only; the lower one must still be finite. Cost: syrk n*m^2
+ * first on ties. The decomposition reads the upper triangle only; the lower one must still be finite. Cost: syrk n*m^2
  * flops, gemm 2*n*m*k, eigen about 9*m^3 (divide and conquer) and 2*m^2 numbers of workspace. */
 #include "tensor/linalg.h"
 
@@ -103,18 +103,4 @@ out:
     fkt_free(work);
     fkt_free(iwork);
     return st;
-}
-
-fkt_status fkt_cholesky(double *l, const double *a, size_t m)
-{
-    lapack_int info;
-    fkt_status st = check_matrix(a, m, "factorise");
-    if (st != FKT_OK || m == 0) return st;
-    memset(l, 0, m * m * sizeof *l);
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = i; j < m; j++) l[j * m + i] = a[i * m + j];
-    info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)m, l, (lapack_int)m);
-    if (info != 0)
-        return fkt_fail(FKT_E_NUMERIC, "matrix of side %zu is not positive definite (pivot %d)", m, (int)info);
-    return FKT_OK;
 }

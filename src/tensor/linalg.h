@@ -22,7 +22,5 @@ void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m
 /* Symmetric a (m,m), not changed: row i of `vectors` (m,m) is the eigenvector of values[i], ascending. NaN in a:
  * FKT_E_NUMERIC. */
 FKT_MUST_USE fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m);
-/* Lower Cholesky factor of a (m,m) into l (upper part zeroed); FKT_E_NUMERIC when not positive definite. */
-FKT_MUST_USE fkt_status fkt_cholesky(double *l, const double *a, size_t m);
 
 #endif

@@ -117,43 +117,19 @@ static void eigen_of_a_known_matrix(void **state)
     CHECK_NEAR(v[3], sqrt(0.5), 1e-15);
 }
 
-static void cholesky_rebuilds_the_matrix(void **state)
-{
-    (void)state;
-    for (size_t s = 0; s < SIDES; s++) {
-        size_t m = sides[s];
-        double *a = random_spd(m, 8), *l = random_matrix(m, m, 9);
-        CHECK_OK(fkt_cholesky(l, a, m));
-        for (size_t i = 0; i < m; i++)
-            for (size_t j = 0; j < m; j++) {
-                double got = 0;
-                for (size_t k = 0; k < m; k++) got += l[i * m + k] * l[j * m + k];
-                CHECK_NEAR(got, a[i * m + j], 1e-11 * (double)(m + 1));
-                if (j > i) CHECK_NEAR(l[i * m + j], 0, 0);
-            }
-        for (size_t i = 0; i < m; i++) CHECK(l[i * m + i] > 0);
-        fkt_free(a), fkt_free(l);
-    }
-}
-
 static void bad_matrices_are_refused(void **state)
 {
     const double bad[] = {NAN, INFINITY, -INFINITY};
-    double e[3], v[9], indefinite[4] = {1, 2, 2, 1};
+    double e[3], v[9];
     (void)state;
     for (size_t b = 0; b < 3; b++)
         for (size_t i = 0; i < 9; i++) {
             double a[9] = {2, 0, 0, 0, 2, 0, 0, 0, 2};
             a[i] = bad[b];
             CHECK_STATUS(fkt_eigen(e, v, a, 3), FKT_E_NUMERIC);
-            CHECK_STATUS(fkt_cholesky(v, a, 3), FKT_E_NUMERIC);
         }
-    CHECK_STATUS(fkt_cholesky(v, indefinite, 2), FKT_E_NUMERIC);
-    CHECK(strstr(fkt_error_text(), "not positive definite"));
     CHECK_STATUS(fkt_eigen(NULL, NULL, NULL, 40000), FKT_E_ARG);
-    CHECK_STATUS(fkt_cholesky(NULL, NULL, (size_t)1 << 33), FKT_E_ARG);
     CHECK_OK(fkt_eigen(NULL, NULL, NULL, 0));
-    CHECK_OK(fkt_cholesky(NULL, NULL, 0));
 }
 
 static void each_allocation_of_eigen_may_fail(void **state)
@@ -181,7 +157,6 @@ int main(void)
         cmocka_unit_test(syrk_adds_to_the_upper_triangle_only),
         cmocka_unit_test(eigenvectors_are_rows_that_rebuild_the_matrix),
         cmocka_unit_test(eigen_of_a_known_matrix),
-        cmocka_unit_test(cholesky_rebuilds_the_matrix),
         cmocka_unit_test(bad_matrices_are_refused),
         cmocka_unit_test(each_allocation_of_eigen_may_fail),
     };
