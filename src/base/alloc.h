@@ -19,7 +19,7 @@ FKT_MUST_USE fkt_status fkt_realloc_bytes(void *pp, size_t n, size_t size);
 FKT_MUST_USE fkt_status fkt_strdup(char **out, const char *s); /* gives *out */
 void fkt_free(void *p);                                        /* NULL is fine */
 
-/* malloc-shaped doors for libraries that take an allocator (jansson, libpng): same counting and faults. */
+/* A malloc-shaped door for libraries that take an allocator (libpng): same counting and faults. */
 void *fkt_malloc_raw(size_t size);
 
 /* Tests only: the n-th allocation from now fails (and every later one too when `sticky`); 0 switches faults off. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the whole walk fails in turn: one clear status, nothing leaked, nothing under a final name. */
-#include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_task.h"
+#include "tests/support/sweep.h"
 
 #include <unistd.h>
 
@@ -81,39 +81,29 @@ out:
     return st;
 }
 
-static void sweep(fkt_status (*operation)(void), const char *final_name)
+static void drop_release(fkt_status st)
 {
-    size_t before = fkt_alloc_live(), n;
-    fkt_status st = FKT_E_NOMEM;
-    for (n = 1; st != FKT_OK; n++) {
-        if (final_name) unlink(scratch_path(&scratch, final_name));
-        fkt_alloc_fault_at(n, 0);
-        st = operation();
-        fkt_alloc_fault_at(0, 0);
-        if (st != FKT_OK && st != FKT_E_NOMEM)
-            fail_msg("allocation %zu: '%s' (%s)", n, fkt_status_name(st), fkt_error_text());
-        if (fkt_alloc_live() != before) fail_msg("allocation %zu: %zu blocks leaked", n, fkt_alloc_live() - before);
-    }
-    CHECK(n > 20);
+    (void)st;
+    unlink(scratch_path(&scratch, "release"));
 }
 
 static void the_way_to_a_release(void **state)
 {
     (void)state;
-    sweep(release_walk, "release");
+    CHECK(sweep_allocations(release_walk, drop_release) > 20);
 }
 
 static void what_a_release_gives(void **state)
 {
     (void)state;
     CHECK_OK(release_walk());
-    sweep(use_walk, NULL);
+    CHECK(sweep_allocations(use_walk, NULL) > 20);
 }
 
 static void many_sites(void **state)
 {
     (void)state;
-    sweep(simulate_walk, NULL);
+    CHECK(sweep_allocations(simulate_walk, NULL) > 20);
 }
 
 int main(void)

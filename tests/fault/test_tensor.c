@@ -4,37 +4,23 @@
 #include "base/file.h"
 #include "tensor/linalg.h"
 #include "tensor/safetensors.h"
-#include "tests/support/check.h"
+#include "tests/support/sweep.h"
 
 #include <unistd.h>
 
 static char folder[] = "/tmp/fedkt-test-XXXXXX", path[64];
 
-/* base/file.c takes memory once more after its rename, to sync the folder: a failure there leaves the whole file. */
-static void check_whole_or_absent(void)
+/* What a failed write leaves under the final name is a whole file, or none. */
+static void check_whole_or_absent(fkt_status st)
 {
     struct fkt_safetensors *s = NULL;
-    if (access(path, F_OK) != 0) return;
+    if (st == FKT_OK || access(path, F_OK) != 0) return;
     CHECK_OK(fkt_safetensors_open(&s, path));
     fkt_safetensors_free(s);
     CHECK(unlink(path) == 0);
 }
 
-static void sweep(fkt_status (*run)(void))
-{
-    size_t before = fkt_alloc_live(), n;
-    for (n = 1; n < 500; n++) {
-        fkt_status st;
-        fkt_alloc_fault_at(n, 0);
-        st = run();
-        fkt_alloc_fault_at(0, 0);
-        CHECK(fkt_alloc_live() == before);
-        if (st == FKT_OK) break;
-        CHECK_STATUS(st, FKT_E_NOMEM);
-        check_whole_or_absent();
-    }
-    CHECK(n > 1 && n < 500); /* at least one allocation was failed, and an end was reached */
-}
+static void sweep(fkt_status (*run)(void)) { CHECK(sweep_allocations(run, check_whole_or_absent) > 1); }
 
 static fkt_status fill(struct fkt_st_writer *w)
 {
