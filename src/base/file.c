@@ -95,7 +95,7 @@ void fkt_sync_parent(const char *path)
     close(fd);
 }
 
-fkt_status fkt_file_free_name(const char *path, int flags)
+static fkt_status free_name(const char *path, int flags)
 {
     struct stat sb;
     size_t n = strlen(path);
@@ -114,7 +114,7 @@ fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags)
     int fd;
     memset(f, 0, sizeof *f);
     f->flags = flags;
-    FKT_TRY(fkt_file_free_name(path, flags));
+    FKT_TRY(free_name(path, flags));
     FKT_TRY(fkt_strdup(&f->path, path));
     do { /* a name that a killed run left behind is passed over, never opened */
         fkt_free(f->tmp);

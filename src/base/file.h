@@ -22,7 +22,6 @@ struct fkt_file {
 /* `flags` below: FKT_FILE_REPLACE takes the place of a file that exists (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it
  * readable by its owner alone (0600). */
 enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2 };
-FKT_MUST_USE fkt_status fkt_file_free_name(const char *path, int flags); /* FKT_E_EXISTS when it is taken */
 FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags);
 FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
 void fkt_file_release(struct fkt_file *f);

@@ -5,8 +5,8 @@
 
 #include "tests/support/check.h"
 
-/* Each failing run must say FKT_E_NOMEM and leak nothing; `after` (may be NULL) looks at what a run left behind. Gives the
- * number of the first run that succeeded. */
+/* Each failing run must say FKT_E_NOMEM and leak nothing; `after` (may be NULL) looks at what a run left behind. Gives
+ * the number of the first run that succeeded. */
 static inline size_t sweep_allocations(fkt_status (*run)(void), void (*after)(fkt_status st))
 {
     size_t before = fkt_alloc_live(), n;
