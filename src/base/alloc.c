@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static atomic_size_t live;
 static atomic_size_t countdown; /* 0: no fault ordered */
@@ -79,6 +80,12 @@ void fkt_alloc_fault_at(size_t n, int sticky)
 {
     atomic_store(&sticky_fault, sticky);
     atomic_store(&countdown, n);
+}
+
+uint64_t fkt_machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
 }
 
 size_t fkt_alloc_live(void) { return atomic_load(&live); }

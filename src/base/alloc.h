@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* *pp gets `n` zeroed elements, or NULL and FKT_E_NOMEM. n = 0 gives one element, so that NULL always means failure.
  * `pp` is the address of a typed pointer: fkt_alloc(&sum, dim). */
@@ -21,6 +22,8 @@ void fkt_free(void *p);                                        /* NULL is fine *
 
 /* A malloc-shaped door for libraries that take an allocator (libpng): same counting and faults. */
 void *fkt_malloc_raw(size_t size);
+
+uint64_t fkt_machine_memory(void); /* bytes of memory in this machine; UINT64_MAX: not known */
 
 /* Tests only: the n-th allocation from now fails (and every later one too when `sticky`); 0 switches faults off. */
 void fkt_alloc_fault_at(size_t n, int sticky);

@@ -32,7 +32,10 @@ FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_
 struct fkt_folder {
     char *path, *tmp;
     int force;
+    int keep; /* a commit that fails leaves tmp where it is */
 };
+/* Would a commit to `path` be refused because of what stands there? FKT_E_EXISTS. */
+FKT_MUST_USE fkt_status fkt_folder_check(const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_commit(struct fkt_folder *f);
 void fkt_folder_release(struct fkt_folder *f);
@@ -44,7 +47,8 @@ FKT_MUST_USE fkt_status fkt_temp_name(char **out, const char *path);
 fkt_status fkt_io_fail(const char *verb, const char *path);
 void fkt_sync_parent(const char *path);
 
-FKT_MUST_USE fkt_status fkt_mkdirs(const char *path);                                 /* mkdir -p */
+void fkt_remove_tree(const char *path);               /* a file, or a folder and what is in it; follows no link */
+FKT_MUST_USE fkt_status fkt_mkdirs(const char *path); /* mkdir -p */
 FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* gives *out */
 FKT_MUST_USE fkt_status fkt_spool(int *fd); /* an unlinked temporary file under $TMPDIR or /tmp; caller closes */
 

@@ -53,6 +53,8 @@ static fkt_status may_take(const char *path, enum look found, int force)
     return FKT_OK;
 }
 
+fkt_status fkt_folder_check(const char *path, int force) { return may_take(path, look_at(path), force); }
+
 /* Through folder handles: needs no memory of ours, so it works when memory has run out, and follows no link. */
 static void remove_tree_at(int at, const char *name)
 {
@@ -68,7 +70,10 @@ static void remove_tree_at(int at, const char *name)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static void remove_tree(const char *path) { remove_tree_at(AT_FDCWD, path); }
+void fkt_remove_tree(const char *path)
+{
+    if (unlink(path) != 0) remove_tree_at(AT_FDCWD, path);
+}
 
 /* The folders above `path`, as far as they are missing. */
 static fkt_status make_parent(const char *path)
@@ -157,13 +162,17 @@ fkt_status fkt_folder_commit(struct fkt_folder *f)
     fkt_sync_parent(f->path);
 out:
     fkt_free(marker);
+    if (st != FKT_OK && f->keep) {
+        fkt_free(f->tmp);
+        f->tmp = NULL;
+    }
     fkt_folder_release(f); /* removes what f->tmp still names: the unfinished folder, or the old one */
     return st;
 }
 
 void fkt_folder_release(struct fkt_folder *f)
 {
-    if (f->tmp) remove_tree(f->tmp);
+    if (f->tmp) fkt_remove_tree(f->tmp);
     fkt_free(f->path);
     fkt_free(f->tmp);
     memset(f, 0, sizeof *f);

@@ -114,3 +114,11 @@ void fkt_hex(char *out, const uint8_t *bytes, size_t n)
     }
     out[2 * n] = '\0';
 }
+
+size_t fkt_control_length(const char *s)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    if (!*u) return 0;
+    if (*u < 0x20 || *u == 0x7F) return 1;
+    return u[0] == 0xC2 && u[1] >= 0x80 && u[1] < 0xA0 ? 2 : 0;
+}

@@ -31,6 +31,10 @@ FKT_MUST_USE fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max
  * surrogates are none). */
 size_t fkt_utf8_length(const char *s);
 
+/* Bytes of the control character that s begins with (C0, DEL, or C1 in UTF-8), which no terminal must see; 0: it is
+ * none. */
+size_t fkt_control_length(const char *s);
+
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - SHA-256 of bytes and files, through libsodium. */
+/* hash.h - SHA-256 of bytes and files, and BLAKE2b for what is long; through libsodium. */
 #ifndef FKT_CRYPTO_HASH_H
 #define FKT_CRYPTO_HASH_H
 
@@ -22,5 +22,8 @@ void fkt_hash_hex(struct fkt_hash *h, char out[FKT_HASH_HEX]); /* ends the hash 
 
 void fkt_hash_bytes_hex(char out[FKT_HASH_HEX], const void *data, size_t len);
 FKT_MUST_USE fkt_status fkt_hash_file_hex(char out[FKT_HASH_HEX], const char *path);
+
+/* BLAKE2b-256: three times as fast, for gigabytes of weights whose digests then go into a SHA-256. */
+void fkt_hash_long(uint8_t out[FKT_HASH_BYTES], const void *data, size_t len);
 
 #endif

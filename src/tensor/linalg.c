@@ -53,6 +53,13 @@ void fkt_gemm(double *c, const double *a, const double *b, size_t n, size_t m, s
                 leading(k), 0.0, c, leading(k));
 }
 
+void fkt_sgemm(float *c, const float *a, const float *b, size_t n, size_t m, size_t k)
+{
+    if (n == 0 || k == 0) return;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas_int(n), blas_int(k), blas_int(m), 1.0F, a, leading(m),
+                b, leading(k), 0.0F, c, leading(k));
+}
+
 void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m, size_t k)
 {
     if (n == 0 || k == 0) return;

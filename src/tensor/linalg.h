@@ -17,6 +17,8 @@ const char *fkt_linalg_core(void); /* the kernel set that BLAS chose, for `fedkt
 void fkt_syrk(double *c, const double *x, size_t n, size_t m);
 /* c (n,k) = a (n,m) b (m,k) */
 void fkt_gemm(double *c, const double *a, const double *b, size_t n, size_t m, size_t k);
+/* The same in float: what a processor can do at most, for `fedkt bench`. */
+void fkt_sgemm(float *c, const float *a, const float *b, size_t n, size_t m, size_t k);
 /* c (n,k) = a (n,m) b^T, b (k,m) */
 void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m, size_t k);
 /* Symmetric a (m,m), not changed: row i of `vectors` (m,m) is the eigenvector of values[i], ascending. NaN in a:

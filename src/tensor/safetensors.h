@@ -54,6 +54,10 @@ FKT_MUST_USE fkt_status fkt_safetensors_want(const struct fkt_safetensors *s, co
 /* Copies as float (F32, F16, BF16, F64); FKT_E_NUMERIC, naming the element, on NaN or infinity. */
 FKT_MUST_USE fkt_status fkt_tensor_copy_f32(float *out, const struct fkt_tensor *t);
 
+/* The pages that lie wholly inside this tensor of the file may leave memory; they come back by themselves when touched.
+ * Nothing happens to borrowed bytes. */
+void fkt_safetensors_drop(const struct fkt_safetensors *s, const struct fkt_tensor *t);
+
 /* Writing (`flags` of base/file.h): the bytes depend on what was added and in which order, on nothing else. */
 struct fkt_st_writer;
 FKT_MUST_USE fkt_status fkt_st_writer_new(struct fkt_st_writer **out);

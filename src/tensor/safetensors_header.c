@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -55,8 +56,12 @@ int fkt_st_elements(const uint64_t *shape, unsigned rank, enum fkt_dtype dtype, 
 const char *fkt_st_shown(char out[FKT_ST_SHOWN], const char *s)
 {
     size_t n = 0;
-    for (; s[n] && n + 4 < FKT_ST_SHOWN; n++) out[n] = (unsigned char)s[n] < 0x20 || s[n] == 0x7f ? '?' : s[n];
-    if (s[n]) {
+    for (; *s && n + 4 < FKT_ST_SHOWN; n++) {
+        size_t control = fkt_control_length(s);
+        out[n] = control ? '?' : *s;
+        s += control ? control : 1;
+    }
+    if (*s) {
         memcpy(out + n, "...", 3);
         n += 3;
     }

@@ -50,7 +50,7 @@ static fkt_status read_shape(struct fkt_tensor *t, uint64_t *bytes, json_t *shap
         return fkt_fail(FKT_E_FORMAT, "'%s': tensor '%s' has %zu dimensions, at most %d", at->file, at->tensor,
                         json_array_size(shape), FKT_ST_RANK_MAX);
     t->rank = (unsigned)json_array_size(shape);
-    json_array_foreach(shape, i, v) {
+    json_array_foreach (shape, i, v) {
         if (!json_is_integer(v) || json_integer_value(v) < 0)
             return fkt_fail(FKT_E_FORMAT, "'%s': dimension %zu of tensor '%s' is not a whole number", at->file, i,
                             at->tensor);
@@ -143,7 +143,7 @@ static fkt_status check_metadata(json_t *meta, const char *file)
     const char *key;
     json_t *v;
     if (meta && !json_is_object(meta)) return fkt_fail(FKT_E_FORMAT, "'%s': '__metadata__' is not an object", file);
-    json_object_foreach(meta, key, v) {
+    json_object_foreach (meta, key, v) {
         char shown[FKT_ST_SHOWN];
         if (!json_is_string(v))
             return fkt_fail(FKT_E_FORMAT, "'%s': metadata '%s' is not a string", file, fkt_st_shown(shown, key));
@@ -187,7 +187,7 @@ static fkt_status parse(struct fkt_safetensors *s, const uint8_t *bytes, size_t 
     data = bytes + 8 + header_len;
     data_len = len - 8 - header_len;
     FKT_TRY(fkt_alloc(&s->tensors, json_object_size(s->root)));
-    json_object_foreach(s->root, name, info) {
+    json_object_foreach (s->root, name, info) {
         if (!strcmp(name, "__metadata__")) continue;
         FKT_TRY(read_tensor(&s->tensors[s->count], name, info, data, data_len, s->path));
         s->count++;
@@ -286,6 +286,17 @@ const struct fkt_tensor *fkt_safetensors_find(const struct fkt_safetensors *s, c
 const char *fkt_safetensors_meta(const struct fkt_safetensors *s, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(s->root, "__metadata__"), key));
+}
+
+void fkt_safetensors_drop(const struct fkt_safetensors *s, const struct fkt_tensor *t)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)t->data,
+              end = begin + (uintptr_t)(t->count * fkt_dtype_size(t->dtype));
+    if (!s->map) return;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    /* Only advice: where the system does not take it, the pages merely stay. */
+    if (begin < end) (void)madvise((uint8_t *)s->map + (begin - (uintptr_t)s->map), end - begin, MADV_DONTNEED);
 }
 
 static void say_shape(char *out, size_t cap, unsigned rank, const uint64_t *shape)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "crypto/entropy.h"
 #include "crypto/hash.h"
 #include "tests/support/check.h"
@@ -6,11 +7,15 @@
 static void sha256_published_vectors(void **state)
 {
     char hex[FKT_HASH_HEX];
+    uint8_t digest[FKT_HASH_BYTES];
     (void)state; /* FIPS 180-4 examples */
     fkt_hash_bytes_hex(hex, "abc", 3);
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     fkt_hash_bytes_hex(hex, "", 0);
     assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    fkt_hash_long(digest, "abc", 3); /* RFC 7693's function at 32 bytes, from Python's hashlib */
+    fkt_hex(hex, digest, sizeof digest);
+    assert_string_equal(hex, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
 static void seeded_stream_does_not_depend_on_chunks(void **state)

@@ -177,6 +177,7 @@ static void hostile_headers_are_refused(void **state)
         {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":0}}", 4, "does not know"},
         {"{\"a\\nb\":1}", 0, "'a?b'"},
+        {"{\"a\\u009bb\\u00a0\":1}", 0, "'a?b\xc2\xa0'"},
         {"{\"\\u0000\":1}", 0, "not JSON"},
     };
     (void)state;
