@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* act.h - activations in memory, and the operations on them that no library has.
+ *
+ * Channels stand in blocks: (N, ceil(C/block), H, W, block). block 1 is NCHW, block C is NHWC, 8 and 16 are what
+ * vector units like. Lanes of the last block beyond C hold zeros, always. One body of code serves all of them.
+ */
+#ifndef FKT_NN_ACT_H
+#define FKT_NN_ACT_H
+
+#include "nn/engine.h"
+
+struct fkt_act {
+    void *data; /* float, or bfloat16 as uint16_t */
+    uint32_t n, c, h, w;
+    uint32_t block;
+    enum fkt_precision precision;
+};
+
+size_t fkt_act_count(const struct fkt_act *a); /* elements, padding included */
+size_t fkt_act_bytes(const struct fkt_act *a);
+
+/* All of these: shapes are the caller's promise (fkt_net_shapes made them); source and destination may differ in
+ * block and precision unless said otherwise; arithmetic is float, rounded once on the way out. `at` says where dst may
+ * be the very same memory as src. Each runs on the calling thread. */
+void fkt_act_from_nchw(const struct fkt_act *dst, const float *src);
+void fkt_act_to_nchw(float *dst, const struct fkt_act *src);
+void fkt_act_copy(const struct fkt_act *dst, const struct fkt_act *src); /* another block or precision */
+void fkt_act_unary(const struct fkt_act *dst, const struct fkt_act *src, const struct fkt_op *op); /* RELU, SILU,
+                                                       SOFT_CLAMP, AFFINE; same block and precision; in place */
+void fkt_act_add(const struct fkt_act *dst, const struct fkt_act *a, const struct fkt_act *b); /* in place on a or b */
+void fkt_act_glu(const struct fkt_act *dst, const struct fkt_act *src);
+void fkt_act_upsample(const struct fkt_act *dst, const struct fkt_act *src, uint32_t factor);
+void fkt_act_shuffle(const struct fkt_act *dst, const struct fkt_act *src, uint32_t factor);
+void fkt_act_unshuffle(const struct fkt_act *dst, const struct fkt_act *src, uint32_t factor);
+void fkt_act_group_mean(const struct fkt_act *dst, const struct fkt_act *src);
+void fkt_act_repeat(const struct fkt_act *dst, const struct fkt_act *src);
+void fkt_act_concat(const struct fkt_act *dst, const struct fkt_act *a, const struct fkt_act *b);
+/* `add` (may be NULL): dst = norm(src) + add, one pass. In place on src or add. */
+void fkt_act_rms_norm(const struct fkt_act *dst, const struct fkt_act *src, const float *weight, const float *bias,
+                      float eps, const struct fkt_act *add);
+void fkt_act_group_norm(const struct fkt_act *dst, const struct fkt_act *src, const float *weight, const float *bias,
+                        float eps, uint32_t groups);
+void fkt_act_channel_affine(const struct fkt_act *dst, const struct fkt_act *src, const float *scale,
+                            const float *shift); /* in place */
+/* `scratch`: fkt_act_attention_scratch(...) floats. */
+void fkt_act_attention(const struct fkt_act *dst, const struct fkt_act *src, uint32_t length, float eps,
+                       float *scratch);
+size_t fkt_act_attention_scratch(const struct fkt_act *src, uint32_t length);
+
+uint16_t fkt_bf16(float x); /* nearest, ties to even; NaN stays NaN */
+float fkt_from_bf16(uint16_t x);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine.c - one plan, many desks: any number of threads run the same network at once.
+ *
+ * A call takes a free desk (or sets one up), works alone on it, and puts it back: as many desks come to be as threads
+ * ever ran at the same time. Batches are cut to the plan's batch and the last one is filled up with zeros, since
+ * libraries choose kernels by batch size and an image must go through the same ones wherever it stands. */
+#include "nn/engine.h"
+
+#include "base/alloc.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct desk {
+    struct desk *next;
+    void *work;      /* the backend's */
+    float *in, *out; /* (batch, ...) for an incomplete batch */
+};
+
+struct fkt_engine {
+    const struct fkt_backend *backend;
+    void *plan;
+    struct fkt_engine_spec spec;
+    struct fkt_shape input, output;
+    struct fkt_engine_facts facts;
+    pthread_mutex_t lock; /* guards free_desks */
+    struct desk *free_desks;
+};
+
+static size_t numbers(struct fkt_shape s) { return (size_t)s.c * s.h * s.w; }
+
+fkt_status fkt_engine_new(struct fkt_engine **out, const struct fkt_backend *backend, const struct fkt_net *net,
+                          const struct fkt_weights *weights, const struct fkt_engine_spec *spec)
+{
+    struct fkt_engine *e = NULL;
+    struct fkt_shape *shapes = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (!spec->batch || spec->batch > 4096) return fkt_fail(FKT_E_ARG, "a batch is 1 to 4096 images");
+    FKT_TRY(fkt_alloc(&shapes, net->n_ops + 1));
+    FKT_TRY(fkt_net_shapes(net, spec->height, spec->width, shapes));
+    FKT_TRY(fkt_alloc(&e, 1));
+    pthread_mutex_init(&e->lock, NULL);
+    e->backend = backend;
+    e->spec = *spec;
+    e->input = shapes[0];
+    e->output = shapes[net->n_ops];
+    e->facts.flops = fkt_net_flops(net, shapes);
+    FKT_TRY(backend->plan(&e->plan, net, shapes, weights, spec, &e->facts));
+    *out = e;
+    e = NULL;
+out:
+    fkt_engine_free(e);
+    fkt_free(shapes);
+    return st;
+}
+
+static void desk_free(const struct fkt_engine *e, struct desk *d)
+{
+    if (!d) return;
+    if (d->work) e->backend->desk_free(d->work);
+    fkt_free(d->in);
+    fkt_free(d->out);
+    fkt_free(d);
+}
+
+void fkt_engine_free(struct fkt_engine *e)
+{
+    if (!e) return;
+    while (e->free_desks) {
+        struct desk *d = e->free_desks;
+        e->free_desks = d->next;
+        desk_free(e, d);
+    }
+    if (e->plan) e->backend->plan_free(e->plan);
+    pthread_mutex_destroy(&e->lock);
+    fkt_free(e);
+}
+
+static fkt_status desk_new(struct desk **out, const struct fkt_engine *e)
+{
+    struct desk *d = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&d, 1));
+    FKT_TRY(e->backend->desk(&d->work, e->plan));
+    FKT_TRY(fkt_alloc(&d->in, e->spec.batch * numbers(e->input)));
+    FKT_TRY(fkt_alloc(&d->out, e->spec.batch * numbers(e->output)));
+    *out = d;
+    d = NULL;
+out:
+    desk_free(e, d);
+    return st;
+}
+
+static fkt_status take_desk(struct fkt_engine *e, struct desk **out)
+{
+    pthread_mutex_lock(&e->lock);
+    *out = e->free_desks;
+    if (*out) e->free_desks = (*out)->next;
+    pthread_mutex_unlock(&e->lock);
+    return *out ? FKT_OK : desk_new(out, e);
+}
+
+static void put_desk(struct fkt_engine *e, struct desk *d)
+{
+    if (!d) return;
+    pthread_mutex_lock(&e->lock);
+    d->next = e->free_desks;
+    e->free_desks = d;
+    pthread_mutex_unlock(&e->lock);
+}
+
+fkt_status fkt_engine_run(struct fkt_engine *e, const float *in, size_t n, float *out)
+{
+    size_t each_in = numbers(e->input), each_out = numbers(e->output), batch = e->spec.batch;
+    struct desk *d = NULL;
+    fkt_status st = FKT_OK;
+    if (n) FKT_TRY(take_desk(e, &d));
+    for (; n >= batch; n -= batch, in += batch * each_in, out += batch * each_out)
+        FKT_TRY(e->backend->run(e->plan, d->work, in, out));
+    if (n) {
+        memcpy(d->in, in, n * each_in * sizeof *in);
+        memset(d->in + n * each_in, 0, (batch - n) * each_in * sizeof *in);
+        FKT_TRY(e->backend->run(e->plan, d->work, d->in, d->out));
+        memcpy(out, d->out, n * each_out * sizeof *out);
+    }
+out:
+    put_desk(e, d);
+    return st;
+}
+
+struct fkt_shape fkt_engine_output(const struct fkt_engine *e) { return e->output; }
+const struct fkt_engine_facts *fkt_engine_facts(const struct fkt_engine *e) { return &e->facts; }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net.c - building a list of operations.
+ *
+ * A builder of a large network makes hundreds of calls that hardly ever fail. They note the first failure in the list
+ * itself and do nothing after it, so that a model reads like its description and checks once. */
+#include "nn/net.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+
+void fkt_net_init(struct fkt_net *n, uint32_t input_channels) { *n = (struct fkt_net){.channels = input_channels}; }
+
+void fkt_net_release(struct fkt_net *n)
+{
+    for (size_t i = 0; i < n->n_slots; i++)
+        for (uint32_t k = 0; k < n->slot[i].parts; k++) fkt_free(n->slot[i].name[k]);
+    fkt_free(n->slot);
+    fkt_free(n->op);
+    *n = (struct fkt_net){0};
+}
+
+fkt_status fkt_net_status(const struct fkt_net *n) { return n->failed; }
+
+uint32_t fkt_net_last(const struct fkt_net *n) { return (uint32_t)n->n_ops; }
+
+uint32_t fkt_net_add(struct fkt_net *n, const struct fkt_op *op)
+{
+    if (n->failed != FKT_OK) return 0;
+    if (n->n_ops == n->op_room) {
+        size_t room = n->op_room ? 2 * n->op_room : 64;
+        n->failed = fkt_realloc(&n->op, room);
+        if (n->failed != FKT_OK) return 0;
+        n->op_room = room;
+    }
+    n->op[n->n_ops++] = *op;
+    return (uint32_t)n->n_ops;
+}
+
+uint32_t fkt_net_slot_parts(struct fkt_net *n, const char *const *names, uint32_t parts, uint32_t a, uint32_t b,
+                            uint32_t c, uint32_t d)
+{
+    struct fkt_slot s = {.shape = {a, b, c, d}};
+    if (n->failed != FKT_OK) return FKT_NO_SLOT;
+    if (!parts || parts > FKT_SLOT_PARTS || a % parts) {
+        n->failed = fkt_fail(FKT_E_ARG, "%" PRIu32 " tensors cannot be stacked to %" PRIu32 " rows", parts, a);
+        return FKT_NO_SLOT;
+    }
+    while (s.rank < FKT_SLOT_RANK && s.shape[s.rank]) s.rank++;
+    if (n->n_slots == n->slot_room) {
+        size_t room = n->slot_room ? 2 * n->slot_room : 64;
+        n->failed = fkt_realloc(&n->slot, room);
+        if (n->failed != FKT_OK) return FKT_NO_SLOT;
+        n->slot_room = room;
+    }
+    for (; s.parts < parts && n->failed == FKT_OK; s.parts += n->failed == FKT_OK)
+        n->failed = fkt_strdup(&s.name[s.parts], names[s.parts]);
+    n->slot[n->n_slots++] = s; /* also after a failure: release frees what it has */
+    return n->failed == FKT_OK ? (uint32_t)n->n_slots - 1 : FKT_NO_SLOT;
+}
+
+uint32_t fkt_net_slot(struct fkt_net *n, const char *name, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    return fkt_net_slot_parts(n, &name, 1, a, b, c, d);
+}
+
+static const struct fkt_op bare = {.weight = FKT_NO_SLOT, .bias = FKT_NO_SLOT, .mean = FKT_NO_SLOT, .var = FKT_NO_SLOT};
+
+uint32_t fkt_net_plain(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t y, float value)
+{
+    struct fkt_op op = bare;
+    op.kind = kind;
+    op.in[0] = x;
+    op.in[1] = y;
+    op.value[0] = value;
+    return fkt_net_add(n, &op);
+}
+
+uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t number)
+{
+    struct fkt_op op = bare;
+    op.kind = kind;
+    op.in[0] = x;
+    if (kind == FKT_OP_GROUP_MEAN || kind == FKT_OP_REPEAT) op.channels = number;
+    else op.factor = number;
+    return fkt_net_add(n, &op);
+}
+
+size_t fkt_slot_count(const struct fkt_slot *s)
+{
+    size_t count = 1;
+    for (uint32_t i = 0; i < s->rank; i++) count *= s->shape[i];
+    return count;
+}
+
+uint64_t fkt_net_parameters(const struct fkt_net *n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n->n_slots; i++) sum += fkt_slot_count(&n->slot[i]);
+    return sum;
+}
+
+const char *fkt_op_name(enum fkt_op_kind kind)
+{
+    static const char *const names[FKT_OP_KINDS] = {
+        "convolution", "linear",     "ReLU",      "SiLU",       "soft clamp",    "GLU",
+        "upsampling",  "shuffle",    "unshuffle", "group mean", "repeat",        "RMS norm",
+        "group norm",  "batch norm", "attention", "addition",   "concatenation", "affine"};
+    return (unsigned)kind < FKT_OP_KINDS ? names[kind] : "unknown";
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena.c - every buffer of a plan in one block, by the steps it is needed for.
+ *
+ * Two buffers may share bytes when no step needs both. Largest first, each at the lowest offset that is free for its
+ * whole life (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference":
+ * within some per cent of the best possible for chains). Scratchpads live for one step and so fill the gaps.
+ * Cost: O(buffers^2), some hundred buffers. */
+#include "nn/onednn/plan.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+enum { LINE = 64 };
+
+static void touch(struct fkt_plan *p, uint32_t buffer, uint32_t step)
+{
+    struct fkt_buffer *b;
+    if (buffer == FKT_NONE) return;
+    b = &p->buffer[buffer];
+    if (step < b->first) b->first = step;
+    if (step > b->last) b->last = step;
+}
+
+static void lives(struct fkt_plan *p)
+{
+    for (size_t i = 0; i < p->n_buffers; i++) {
+        p->buffer[i].first = FKT_NONE;
+        p->buffer[i].last = 0;
+    }
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        touch(p, p->step[i].src[0].buffer, i);
+        touch(p, p->step[i].src[1].buffer, i);
+        touch(p, p->step[i].dst.buffer, i);
+        touch(p, p->step[i].scratch, i);
+    }
+    touch(p, p->input.buffer, 0);
+    touch(p, p->output.buffer, (uint32_t)p->n_steps);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct fkt_buffer *x = *(struct fkt_buffer *const *)a, *y = *(struct fkt_buffer *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+static int meet(const struct fkt_buffer *a, const struct fkt_buffer *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest offset at which `b` touches none of the buffers placed already: try 0 and the end of each. */
+static size_t lowest(struct fkt_buffer *const *placed, size_t n, const struct fkt_buffer *b)
+{
+    size_t best = 0;
+    for (size_t changed = 1; changed;) {
+        changed = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct fkt_buffer *o = placed[i];
+            if (!meet(o, b) || best + b->bytes <= o->offset || o->offset + o->bytes <= best) continue;
+            best = o->offset + o->bytes;
+            changed = 1;
+        }
+    }
+    return best;
+}
+
+fkt_status fkt_arena(struct fkt_plan *p)
+{
+    struct fkt_buffer **order = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&order, p->n_buffers));
+    lives(p);
+    for (size_t i = 0; i < p->n_buffers; i++) {
+        order[i] = &p->buffer[i];
+        order[i]->bytes = (order[i]->bytes + LINE - 1) / LINE * LINE;
+    }
+    qsort(order, p->n_buffers, sizeof *order, larger_first);
+    for (size_t i = 0; i < p->n_buffers; i++) {
+        order[i]->offset = lowest(order, i, order[i]);
+        if (order[i]->offset + order[i]->bytes > p->arena_bytes) p->arena_bytes = order[i]->offset + order[i]->bytes;
+    }
+out:
+    fkt_free(order);
+    return st;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - from a list of operations to a list of steps, in one walk.
+ *
+ * All values have one layout (shim.h), chosen for the convolutions, where the time goes: blocks of 16 channels on
+ * AVX-512 and 8 below it in f32, since Winograd and the direct kernels want them; NHWC in bf16 on AMX; plain NCHW in a
+ * low-memory plan, since only the kernels by matrix product can read weights in the order of the file. The input alone
+ * stays NCHW where convolutions are its only readers: they like few channels that way. */
+#include "nn/onednn/plan.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+fkt_status fkt_draft_scratch(struct fkt_draft *d, uint32_t *buffer, size_t bytes)
+{
+    struct fkt_plan *p = d->plan;
+    fkt_status st = FKT_OK;
+    *buffer = FKT_NONE;
+    if (!bytes) return FKT_OK;
+    if (p->n_buffers == p->buffer_room) {
+        FKT_TRY(fkt_realloc(&p->buffer, p->buffer_room + 256));
+        p->buffer_room += 256;
+    }
+    *buffer = (uint32_t)p->n_buffers;
+    p->buffer[p->n_buffers++] = (struct fkt_buffer){.bytes = bytes};
+out:
+    return st;
+}
+
+fkt_status fkt_draft_seat(struct fkt_draft *d, struct fkt_seat *out, struct fkt_shape s, enum fkt_dnn_layout layout)
+{
+    out->act = (struct fkt_act){.n = d->plan->spec.batch,
+                                .c = s.c,
+                                .h = s.h,
+                                .w = s.w,
+                                .block = fkt_dnn_block(layout, s.c),
+                                .precision = d->plan->spec.precision};
+    out->offset = 0;
+    return fkt_draft_scratch(d, &out->buffer, fkt_act_bytes(&out->act));
+}
+
+fkt_status fkt_draft_step(struct fkt_draft *d, const struct fkt_step *step)
+{
+    struct fkt_plan *p = d->plan;
+    fkt_status st = FKT_OK;
+    if (p->n_steps == p->step_room) {
+        st = fkt_realloc(&p->step, p->step_room + 256);
+        if (st != FKT_OK) {
+            fkt_dnn_prim_free(step->prim);
+            return st;
+        }
+        p->step_room += 256;
+    }
+    p->step[p->n_steps++] = *step;
+    return st;
+}
+
+fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src)
+{
+    struct fkt_step s = {.kind = FKT_STEP_COPY, .dst = *dst, .scratch = FKT_NONE};
+    s.src[0] = *src;
+    s.src[1].buffer = FKT_NONE;
+    return fkt_draft_step(d, &s);
+}
+
+fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src,
+                           enum fkt_dnn_after kind)
+{
+    struct fkt_step s = {.kind = FKT_STEP_CALL, .dst = *dst, .scratch = FKT_NONE};
+    fkt_status st;
+    s.src[0] = *src;
+    s.src[1].buffer = FKT_NONE;
+    FKT_TRY(fkt_dnn_after_new(&s.prim, fkt_act_count(&src->act), src->act.precision, kind));
+    if (!s.prim) return fkt_fail(FKT_E_ARG, "oneDNN has no kernel for an activation");
+    FKT_TRY(fkt_draft_scratch(d, &s.scratch, fkt_dnn_scratch_bytes(s.prim)));
+    st = fkt_draft_step(d, &s);
+    s.prim = NULL;
+out:
+    fkt_dnn_prim_free(s.prim);
+    return st;
+}
+
+int fkt_draft_dead(const struct fkt_draft *d, uint32_t value, uint32_t end)
+{
+    return value != d->plan->net->n_ops && d->last[value] <= end;
+}
+
+/* May the result of the group that ends with `end` overwrite this value? */
+static int free_to_write(const struct fkt_draft *d, uint32_t value, uint32_t end)
+{
+    const struct fkt_act *a = &d->seat[value].act;
+    return fkt_draft_dead(d, value, end) && a->block == fkt_dnn_block(d->plan->layout, a->c);
+}
+
+static int may_be_in_place(enum fkt_op_kind kind)
+{
+    return kind == FKT_OP_RELU || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_AFFINE ||
+           kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
+}
+
+/* A step that oneDNN has no primitive for: act.h does it. An RMS norm takes its addition along as second source. */
+static fkt_status glue(struct fkt_draft *d, uint32_t i)
+{
+    const struct fkt_plan *p = d->plan;
+    const struct fkt_op *op = &p->net->op[i], *add = NULL;
+    uint32_t end = d->group[i].end, in[2] = {op->in[0], FKT_NONE};
+    struct fkt_step s = {.kind = FKT_STEP_GLUE, .op = op, .scratch = FKT_NONE};
+    const float *scale = NULL;
+    fkt_status st = FKT_OK;
+    if (d->group[i].add != FKT_NONE) add = &p->net->op[d->group[i].add];
+    if (add) in[1] = add->in[0] == i + 1 ? add->in[1] : add->in[0];
+    if (op->kind == FKT_OP_ADD || op->kind == FKT_OP_CONCAT) in[1] = op->in[1];
+    s.dst.buffer = s.src[1].buffer = FKT_NONE;
+    for (int k = 0; k < 2 && in[k] != FKT_NONE; k++) {
+        s.src[k] = d->seat[in[k]];
+        if (may_be_in_place(op->kind) && s.dst.buffer == FKT_NONE && free_to_write(d, in[k], end)) s.dst = s.src[k];
+    }
+    if (s.dst.buffer == FKT_NONE) FKT_TRY(fkt_draft_seat(d, &s.dst, d->shape[end + 1], p->layout));
+    if (op->kind == FKT_OP_BATCH_NORM) {
+        FKT_TRY(fkt_plan_scale(d->plan, op, &scale, &s.bias));
+        s.weights = scale;
+    } else if (op->kind == FKT_OP_RMS_NORM || op->kind == FKT_OP_GROUP_NORM) {
+        FKT_TRY(fkt_plan_vector(d->plan, op->weight, &scale));
+        FKT_TRY(fkt_plan_vector(d->plan, op->bias, &s.bias));
+        s.weights = scale;
+    } else if (op->kind == FKT_OP_ATTENTION) {
+        size_t floats = fkt_act_attention_scratch(&s.src[0].act, op->groups);
+        FKT_TRY(fkt_draft_scratch(d, &s.scratch, floats * sizeof(float)));
+    }
+    d->seat[end + 1] = s.dst;
+    FKT_TRY(fkt_draft_step(d, &s));
+out:
+    return st;
+}
+
+static fkt_status activation(struct fkt_draft *d, uint32_t i)
+{
+    const struct fkt_op *op = &d->plan->net->op[i];
+    enum fkt_dnn_after kind = op->kind == FKT_OP_RELU ? FKT_AFTER_RELU : FKT_AFTER_SILU;
+    struct fkt_seat *dst = &d->seat[i + 1], *src = &d->seat[op->in[0]];
+    fkt_status st = FKT_OK;
+    if (free_to_write(d, op->in[0], i)) *dst = *src;
+    else FKT_TRY(fkt_draft_seat(d, dst, d->shape[i + 1], d->plan->layout));
+    FKT_TRY(fkt_draft_after(d, dst, src, kind));
+out:
+    return st;
+}
+
+static fkt_status emit(struct fkt_draft *d, uint32_t head)
+{
+    switch (d->plan->net->op[head].kind) {
+    case FKT_OP_CONV:
+    case FKT_OP_LINEAR: return fkt_draft_conv(d, head);
+    case FKT_OP_RELU:
+    case FKT_OP_SILU: return activation(d, head);
+    default: return glue(d, head);
+    }
+}
+
+static void count_readers(struct fkt_draft *d)
+{
+    const struct fkt_net *net = d->plan->net;
+    for (uint32_t i = 0; i < net->n_ops; i++) {
+        d->readers[net->op[i].in[0]]++;
+        if (net->op[i].kind == FKT_OP_ADD || net->op[i].kind == FKT_OP_CONCAT) d->readers[net->op[i].in[1]]++;
+    }
+    d->readers[net->n_ops]++; /* the caller reads the output */
+}
+
+/* An operation reads when its group runs, which is in the place of the group's last member. */
+static void last_readers(struct fkt_draft *d)
+{
+    const struct fkt_net *net = d->plan->net;
+    for (uint32_t end = 0; end < net->n_ops; end++) {
+        const struct fkt_group *g;
+        if (d->group[end].head == FKT_NONE) continue;
+        g = &d->group[d->group[end].head];
+        d->last[net->op[d->group[end].head].in[0]] = end;
+        if (g->add != FKT_NONE) d->last[net->op[g->add].in[0]] = d->last[net->op[g->add].in[1]] = end;
+        if (net->op[end].kind == FKT_OP_ADD || net->op[end].kind == FKT_OP_CONCAT)
+            d->last[net->op[end].in[0]] = d->last[net->op[end].in[1]] = end;
+    }
+}
+
+static int input_stays_plain(const struct fkt_draft *d)
+{
+    const struct fkt_net *net = d->plan->net;
+    if (d->plan->spec.precision != FKT_PRECISION_F32 || d->readers[0] == 0 || net->channels > 4) return 0;
+    for (uint32_t i = 0; i < net->n_ops; i++) {
+        int two = net->op[i].kind == FKT_OP_ADD || net->op[i].kind == FKT_OP_CONCAT;
+        if ((net->op[i].in[0] == 0 && net->op[i].kind != FKT_OP_CONV) || (two && net->op[i].in[1] == 0)) return 0;
+    }
+    return 1;
+}
+
+static fkt_status walk(struct fkt_draft *d)
+{
+    struct fkt_plan *p = d->plan;
+    fkt_status st;
+    count_readers(d);
+    fkt_fuse(d->group, p->net, d->readers, !p->spec.low_memory);
+    last_readers(d);
+    FKT_TRY(fkt_draft_seat(d, &d->seat[0], d->shape[0], input_stays_plain(d) ? FKT_NCHW : p->layout));
+    for (uint32_t i = 0; i < p->net->n_ops; i++) {
+        if (d->group[i].head == FKT_NONE) p->facts->fused++;
+        else FKT_TRY(emit(d, d->group[i].head));
+    }
+    p->input = d->seat[0];
+    p->output = d->seat[p->net->n_ops];
+    FKT_TRY(fkt_arena(p));
+    p->facts->desk_bytes = p->arena_bytes;
+out:
+    return st;
+}
+
+static fkt_status choose_layout(struct fkt_plan *p)
+{
+    enum fkt_dnn_isa isa = fkt_dnn_isa();
+    if (p->spec.precision == FKT_PRECISION_BF16) {
+        if (isa < FKT_ISA_AVX512)
+            return fkt_fail_hint(FKT_E_ARG, "use f32", "this processor has no instructions for networks in bf16");
+        p->layout = isa == FKT_ISA_AMX ? FKT_NHWC : FKT_BLOCK16;
+    } else if (p->spec.low_memory) p->layout = FKT_NCHW;
+    else p->layout = isa >= FKT_ISA_AVX512 ? FKT_BLOCK16 : FKT_BLOCK8;
+    return FKT_OK;
+}
+
+/* Before anything large is touched: memory that is promised but not there ends a process without a word. */
+static fkt_status check_memory(const struct fkt_plan *p)
+{
+    const double gib = 1U << 30;
+    uint64_t wanted = p->arena_bytes + p->facts->packed_bytes, memory = fkt_machine_memory();
+    if (wanted <= memory / 2) return FKT_OK;
+    return fkt_fail_hint(FKT_E_NOMEM, "take a smaller --size: half of the memory is the most that a network may take",
+                         "a network for %u x %u inputs needs %.1f GiB, and this machine has %.1f GiB", p->spec.width,
+                         p->spec.height, (double)wanted / gib, (double)memory / gib);
+}
+
+fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
+{
+    struct fkt_draft d = {.plan = p, .shape = shapes};
+    size_t n = p->net->n_ops;
+    fkt_status st;
+    FKT_TRY(choose_layout(p));
+    FKT_TRY(fkt_alloc(&d.seat, n + 1));
+    FKT_TRY(fkt_alloc(&d.group, n));
+    FKT_TRY(fkt_alloc(&d.readers, n + 1));
+    FKT_TRY(fkt_alloc(&d.last, n + 1));
+    FKT_TRY(walk(&d));
+    FKT_TRY(check_memory(p));
+    FKT_TRY(fkt_plan_pack(p));
+out:
+    fkt_free(d.seat);
+    fkt_free(d.group);
+    fkt_free(d.readers);
+    fkt_free(d.last);
+    return st;
+}

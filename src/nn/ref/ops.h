@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h - one operation of a network on plain arrays. */
+#ifndef FKT_NN_REF_OPS_H
+#define FKT_NN_REF_OPS_H
+
+#include "nn/net.h"
+
+/* Everything one operation sees. Arrays are (n, C, H, W); weights are NULL where the operation has none. */
+struct fkt_ref_call {
+    const struct fkt_op *op;
+    uint32_t n;
+    struct fkt_shape x, z, y; /* of the two inputs and the result */
+    const float *a, *b;
+    float *out;
+    const float *weight, *bias, *mean, *var;
+};
+
+void fkt_ref_run(const struct fkt_ref_call *k);
+/* Doing one kind each; fkt_ref_run chooses. */
+void fkt_ref_convolution(const struct fkt_ref_call *k);
+void fkt_ref_linear(const struct fkt_ref_call *k);
+void fkt_ref_rms_norm(const struct fkt_ref_call *k);
+void fkt_ref_group_norm(const struct fkt_ref_call *k);
+void fkt_ref_batch_norm(const struct fkt_ref_call *k);
+void fkt_ref_attention(const struct fkt_ref_call *k);
+
+/* Where (i, c, y, x) stands. */
+static inline size_t fkt_ref_at(struct fkt_shape s, size_t i, size_t c, size_t y, size_t x)
+{
+    return ((i * s.c + c) * s.h + y) * s.w + x;
+}
+
+#endif

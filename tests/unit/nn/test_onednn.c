@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The oneDNN backend against the plain loops of nn/ref/: every operation, every pattern that is fused, shapes that fit
+ * no block, in f32, low-memory f32 and bf16, and once more in child processes under older instruction sets
+ * (FEDKT_MAX_ISA, which must be set before the library starts).
+ *
+ * f32: the largest difference is below 1e-5 of the largest number (Winograd's own error is 3e-6). bf16: below 3e-2 of
+ * it, since the plain loops round to 8 bits between operations that are one step here. */
+#include "nn/cpu.h"
+#include "nn/engine.h"
+#include "tests/support/build_net.h"
+#include "tests/support/random_weights.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int omp_get_max_threads(void);
+void omp_set_num_threads(int n);
+
+struct problem {
+    const char *name;
+    void (*build)(struct fkt_net *n);
+    uint32_t height, width;
+};
+
+#define CONV(x, from, to, ...) net_conv(n, x, from, to, (struct net_window){__VA_ARGS__})
+
+static void conv_first(struct fkt_net *n)
+{
+    fkt_net_init(n, 3);
+    CONV(0, 3, 64, 3, 1, 1, 1, 1);
+}
+static void conv_few(struct fkt_net *n) /* to 3, 4 and 12 channels, and back from 3 */
+{
+    uint32_t x;
+    fkt_net_init(n, 32);
+    x = CONV(0, 32, 3, 3, 1, 1, 1, 1);
+    x = CONV(x, 3, 48, 3, 1, 1, 1, 0);
+    x = CONV(x, 48, 12, 3, 1, 1, 1, 1);
+    CONV(x, 12, 4, 3, 1, 1, 1, 1);
+}
+static void conv_odd(struct fkt_net *n)
+{
+    uint32_t x;
+    fkt_net_init(n, 20);
+    x = CONV(0, 20, 33, 3, 1, 1, 1, 1);
+    x = net_one(n, FKT_OP_SILU, x);
+    x = CONV(x, 33, 7, 5, 2, 2, 1, 0);
+    CONV(x, 7, 50, 1, 1, 0, 1, 1);
+}
+static void conv_groups(struct fkt_net *n) /* groups that no block fits, then that fit, then depthwise */
+{
+    uint32_t x;
+    fkt_net_init(n, 60);
+    x = CONV(0, 60, 60, 3, 1, 1, 3, 1);
+    x = CONV(x, 60, 64, 1, 1, 0, 1, 0);
+    x = CONV(x, 64, 64, 1, 1, 0, 4, 1);
+    x = CONV(x, 64, 64, 3, 1, 1, 64, 1);
+    CONV(x, 64, 64, 5, 1, 2, 64, 0);
+}
+static void conv_stride(struct fkt_net *n)
+{
+    fkt_net_init(n, 64);
+    net_one(n, FKT_OP_RELU, CONV(0, 64, 64, 3, 2, 1, 1, 0));
+}
+static void conv_wide(struct fkt_net *n) /* Winograd with its three kinds of ending */
+{
+    uint32_t x, y;
+    fkt_net_init(n, 32);
+    x = net_conv3(n, 0, 32, 48);
+    y = net_one(n, FKT_OP_RELU, net_conv3(n, x, 48, 48));
+    y = net_one(n, FKT_OP_SILU, net_conv3(n, y, 48, 48));
+    y = net_conv3(n, y, 48, 48);
+    y = net_one(n, FKT_OP_RELU, net_sum(n, y, x));
+    x = net_conv3(n, y, 48, 48);
+    net_one(n, FKT_OP_SILU, net_sum(n, x, y));
+}
+static void conv_phases(struct fkt_net *n) /* few channels on large maps, with a folded norm and an activation */
+{
+    uint32_t x;
+    fkt_net_init(n, 32);
+    x = net_one(n, FKT_OP_SILU, net_norm(n, net_conv3(n, 0, 32, 2), FKT_OP_BATCH_NORM, 2, 1));
+    x = net_conv3(n, x, 2, 64);
+    CONV(x, 64, 4, 3, 1, 1, 1, 0);
+}
+static void linear(struct fkt_net *n)
+{
+    uint32_t x;
+    fkt_net_init(n, 3);
+    x = net_conv3(n, 0, 3, 20);
+    x = net_one(n, FKT_OP_RELU, net_linear(n, x, 20 * 7 * 5, 40));
+    net_linear(n, x, 40, 10);
+}
+static void
+add_twice(struct fkt_net *n) /* the addend is needed afterwards; the addend is the convolution's own input */
+{
+    uint32_t x, y, z;
+    fkt_net_init(n, 16);
+    x = net_one(n, FKT_OP_RELU, net_conv3(n, 0, 16, 32));
+    y = net_sum(n, net_conv3(n, x, 32, 32), x);
+    z = net_sum(n, x, CONV(y, 32, 32, 1, 1, 0, 1, 0));
+    net_sum(n, net_sum(n, z, x), y);
+}
+static void add_meeting(struct fkt_net *n) /* two convolutions meet in one addition, and the input is an addend */
+{
+    uint32_t a, b;
+    fkt_net_init(n, 16);
+    a = net_conv3(n, 0, 16, 16);
+    b = CONV(0, 16, 16, 1, 1, 0, 1, 1);
+    a = net_one(n, FKT_OP_SILU, net_sum(n, a, b));
+    net_sum(n, 0, net_conv3(n, a, 16, 16));
+}
+static void add_plain_input(struct fkt_net *n) /* an input of three channels that is also an addend */
+{
+    uint32_t x;
+    fkt_net_init(n, 3);
+    x = net_one(n, FKT_OP_RELU, net_conv3(n, 0, 3, 24));
+    x = net_sum(n, net_conv3(n, x, 24, 3), 0);
+    fkt_net_plain(n, FKT_OP_CONCAT, x, 0, 0);
+}
+static void norms(struct fkt_net *n)
+{
+    uint32_t x, y;
+    fkt_net_init(n, 24);
+    x = net_norm(n, net_conv3(n, 0, 24, 40), FKT_OP_BATCH_NORM, 40, 1);
+    y = CONV(x, 40, 40, 3, 1, 1, 1, 0);
+    y = net_one(n, FKT_OP_RELU, net_sum(n, net_norm(n, y, FKT_OP_BATCH_NORM, 40, 1), x));
+    x = net_sum(n, net_norm(n, net_conv3(n, y, 40, 40), FKT_OP_RMS_NORM, 40, 1), y);
+    x = net_norm(n, x, FKT_OP_RMS_NORM, 40, 1);
+    x = net_norm(n, x, FKT_OP_GROUP_NORM, 40, 5);
+    x = net_one(n, FKT_OP_RELU, net_norm(n, x, FKT_OP_BATCH_NORM, 40, 1));
+    net_sum(n, net_norm(n, x, FKT_OP_RMS_NORM, 40, 1), x);
+}
+static void moves(struct fkt_net *n)
+{
+    uint32_t x, y;
+    fkt_net_init(n, 3);
+    x = net_conv3(n, 0, 3, 24);
+    y = fkt_net_move(n, FKT_OP_UNSHUFFLE, x, 2);
+    y = fkt_net_move(n, FKT_OP_GROUP_MEAN, y, 24);
+    y = fkt_net_move(n, FKT_OP_REPEAT, net_conv3(n, y, 24, 24), 96);
+    y = fkt_net_move(n, FKT_OP_SHUFFLE, y, 2);
+    y = net_sum(n, y, x);
+    y = fkt_net_move(n, FKT_OP_UPSAMPLE, y, 2);
+    y = net_conv3(n, y, 24, 20);
+    net_one(n, FKT_OP_GLU, y);
+}
+static void attention(struct fkt_net *n)
+{
+    uint32_t x, y, q;
+    fkt_net_init(n, 64);
+    q = CONV(0, 64, 192, 1, 1, 0, 1, 0);
+    y = CONV(q, 192, 192, 5, 1, 2, 192, 0);
+    y = CONV(y, 192, 192, 1, 1, 0, 6, 0);
+    y = net_attention(n, fkt_net_plain(n, FKT_OP_CONCAT, q, y, 0), 32);
+    y = net_norm(n, CONV(y, 128, 64, 1, 1, 0, 1, 0), FKT_OP_RMS_NORM, 64, 1);
+    x = net_sum(n, y, 0);
+    y = net_one(n, FKT_OP_SILU, CONV(x, 64, 256, 1, 1, 0, 1, 1));
+    y = net_one(n, FKT_OP_GLU, CONV(y, 256, 256, 3, 1, 1, 256, 1));
+    net_sum(n, net_norm(n, CONV(y, 128, 64, 1, 1, 0, 1, 0), FKT_OP_RMS_NORM, 64, 1), x);
+}
+static void numbers(struct fkt_net *n) /* no convolution at all, in place and not */
+{
+    struct fkt_op op = net_op(FKT_OP_AFFINE, 0);
+    uint32_t x, y;
+    op.value[0] = 2;
+    op.value[1] = -0.5f;
+    fkt_net_init(n, 5);
+    x = fkt_net_add(n, &op);
+    y = net_one(n, FKT_OP_SILU, x);
+    y = net_one(n, FKT_OP_RELU, y);
+    y = fkt_net_plain(n, FKT_OP_SOFT_CLAMP, net_sum(n, y, x), 0, 1.5f);
+    net_one(n, FKT_OP_SILU, y);
+}
+static void taesd_like(struct fkt_net *n)
+{
+    uint32_t x, y;
+    fkt_net_init(n, 3);
+    x = net_conv3(n, 0, 3, 64);
+    for (int i = 0; i < 3; i++) {
+        if (i) x = CONV(x, 64, 64, 3, 2, 1, 1, 0);
+        y = net_one(n, FKT_OP_RELU, net_conv3(n, x, 64, 64));
+        y = net_one(n, FKT_OP_RELU, net_conv3(n, y, 64, 64));
+        x = net_one(n, FKT_OP_RELU, net_sum(n, net_conv3(n, y, 64, 64), x));
+    }
+    net_conv3(n, x, 64, 4);
+}
+
+static const struct problem problems[] = {
+    {"first convolution", conv_first, 16, 12},
+    {"few channels", conv_few, 9, 11},
+    {"odd channels", conv_odd, 9, 13},
+    {"groups", conv_groups, 6, 7},
+    {"stride", conv_stride, 8, 8},
+    {"wide", conv_wide, 13, 9},
+    {"wide on a small map", conv_wide, 4, 4},
+    {"wide on a tiny map", conv_wide, 2, 1},
+    {"phases", conv_phases, 16, 18},
+    {"linear", linear, 7, 5},
+    {"addends that live on", add_twice, 6, 6},
+    {"additions that meet", add_meeting, 8, 8},
+    {"input as addend", add_plain_input, 7, 7},
+    {"norms", norms, 6, 10},
+    {"moves", moves, 8, 12},
+    {"attention", attention, 4, 5},
+    {"numbers", numbers, 3, 5},
+    {"a small autoencoder", taesd_like, 16, 16},
+};
+enum { PROBLEMS = sizeof problems / sizeof *problems };
+
+static float *random_numbers(size_t n, uint64_t seed)
+{
+    struct fkt_rng r;
+    float *x = NULL;
+    CHECK_OK(fkt_alloc(&x, n));
+    fkt_rng_init(&r, seed, 1);
+    for (size_t i = 0; i < n; i++) x[i] = (float)(2 * fkt_rng_unit(&r) - 1);
+    return x;
+}
+
+/* Both backends on n images; the largest difference over the largest number. */
+static double difference(const struct problem *p, const struct fkt_engine_spec *spec, size_t n)
+{
+    struct fkt_engine_spec alone = *spec; /* the plain loops take images one by one anyway */
+    struct fkt_net net;
+    struct random_weights w;
+    struct fkt_engine *fast = NULL, *plain = NULL;
+    float *in, *got = NULL, *want = NULL;
+    double worst = 0, largest = 0;
+    struct fkt_shape s;
+    size_t count;
+    alone.batch = 1;
+    p->build(&net);
+    CHECK_OK(fkt_net_status(&net));
+    random_weights_init(&w, &net, 7);
+    CHECK_OK(fkt_engine_new(&fast, &fkt_backend_onednn, &net, w.bound, spec));
+    CHECK_OK(fkt_engine_new(&plain, &fkt_backend_ref, &net, w.bound, &alone));
+    s = fkt_engine_output(fast);
+    count = n * s.c * s.h * s.w;
+    in = random_numbers(n * net.channels * spec->height * spec->width, 11);
+    CHECK_OK(fkt_alloc(&got, count));
+    CHECK_OK(fkt_alloc(&want, count));
+    CHECK_OK(fkt_engine_run(fast, in, n, got));
+    CHECK_OK(fkt_engine_run(plain, in, n, want));
+    for (size_t i = 0; i < count; i++) {
+        double d = fabs((double)got[i] - (double)want[i]);
+        if (!(d <= worst)) worst = d; /* a NaN stays */
+        if (fabsf(want[i]) > largest) largest = fabsf(want[i]);
+    }
+    fkt_engine_free(fast);
+    fkt_engine_free(plain);
+    random_weights_release(&w);
+    fkt_net_release(&net);
+    fkt_free(in);
+    fkt_free(got);
+    fkt_free(want);
+    CHECK(largest > 1e-3);
+    return worst / largest;
+}
+
+static void compare_all(enum fkt_precision precision, int low_memory, double tolerance)
+{
+    static const uint32_t batches[] = {1, 3, 16};
+    for (int i = 0; i < PROBLEMS; i++)
+        for (int b = 0; b < 3; b++) {
+            struct fkt_engine_spec spec = {batches[b], problems[i].height, problems[i].width, precision, low_memory};
+            double d = difference(&problems[i], &spec, batches[b] == 3 ? 2 : 1);
+            if (!(d <= tolerance))
+                fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", problems[i].name, batches[b], d, tolerance);
+        }
+}
+
+static void f32_agrees(void **state)
+{
+    (void)state;
+    compare_all(FKT_PRECISION_F32, 0, 1e-5);
+}
+
+static void low_memory_agrees(void **state)
+{
+    (void)state;
+    compare_all(FKT_PRECISION_F32, 1, 1e-5);
+}
+
+static void bf16_agrees_or_is_refused(void **state)
+{
+    int possible;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    if (possible) compare_all(FKT_PRECISION_BF16, 0, 3e-2);
+    else {
+        struct fkt_engine_spec spec = {1, 16, 16, FKT_PRECISION_BF16, 0};
+        struct fkt_engine *e = NULL;
+        struct random_weights w;
+        struct fkt_net net;
+        taesd_like(&net);
+        random_weights_init(&w, &net, 7);
+        CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_ARG);
+        CHECK(strstr(fkt_error_text(), "bf16") && e == NULL);
+        random_weights_release(&w);
+        fkt_net_release(&net);
+    }
+}
+
+/* An engine with its network, weights and a batch of images. */
+struct bench {
+    struct fkt_net net;
+    struct random_weights w;
+    struct fkt_engine *e;
+    size_t n, each_in, each_out;
+    float *in, *out;
+};
+
+static void bench_init(struct bench *b, const struct problem *p, uint32_t batch, enum fkt_precision precision, int low)
+{
+    struct fkt_engine_spec spec = {batch, p->height, p->width, precision, low};
+    struct fkt_shape s;
+    memset(b, 0, sizeof *b);
+    p->build(&b->net);
+    random_weights_init(&b->w, &b->net, 3);
+    CHECK_OK(fkt_engine_new(&b->e, &fkt_backend_onednn, &b->net, b->w.bound, &spec));
+    s = fkt_engine_output(b->e);
+    b->n = batch;
+    b->each_in = (size_t)b->net.channels * p->height * p->width;
+    b->each_out = (size_t)s.c * s.h * s.w;
+    b->in = random_numbers(batch * b->each_in, 5);
+    CHECK_OK(fkt_alloc(&b->out, batch * b->each_out));
+    CHECK_OK(fkt_engine_run(b->e, b->in, batch, b->out));
+}
+
+static void bench_release(struct bench *b)
+{
+    fkt_engine_free(b->e);
+    random_weights_release(&b->w);
+    fkt_net_release(&b->net);
+    fkt_free(b->in);
+    fkt_free(b->out);
+}
+
+/* The first image in each place of a batch, among other neighbours: the same bits as it had in the first place. */
+static void place_does_not_matter(void **state)
+{
+    int possible;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    for (int mode = 0; mode < 2 + possible; mode++)
+        for (int t = 0; t < PROBLEMS; t++) {
+            struct bench b;
+            float *in = NULL, *out = NULL;
+            bench_init(&b, &problems[t], 7, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
+            CHECK_OK(fkt_alloc(&out, b.n * b.each_out));
+            for (size_t place = 0; place < b.n; place++) {
+                in = random_numbers(b.n * b.each_in, 100 + place);
+                memcpy(in + place * b.each_in, b.in, b.each_in * sizeof *in);
+                CHECK_OK(fkt_engine_run(b.e, in, b.n, out));
+                if (memcmp(out + place * b.each_out, b.out, b.each_out * sizeof *out))
+                    fail_msg("%s, mode %d: another result in place %zu", problems[t].name, mode, place);
+                fkt_free(in);
+            }
+            fkt_free(out);
+            bench_release(&b);
+        }
+}
+
+/* The first image alone in batches of other sizes. Not promised for a batch of one, where the library takes another
+ * Winograd transform, nor by the library's manual for any: this test is what says that it holds. */
+static void batch_does_not_matter(void **state)
+{
+    static const uint32_t batches[] = {5, 16};
+    int possible;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    for (int mode = 0; mode < 2 + possible; mode++)
+        for (int t = 0; t < PROBLEMS; t++) {
+            enum fkt_precision precision = mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
+            struct bench two, other;
+            bench_init(&two, &problems[t], 2, precision, mode == 1);
+            for (int i = 0; i < 2; i++) {
+                bench_init(&other, &problems[t], batches[i], precision, mode == 1);
+                if (memcmp(two.out, other.out, 2 * two.each_out * sizeof *two.out))
+                    fail_msg("%s, mode %d: another result in a batch of %u", problems[t].name, mode, batches[i]);
+                bench_release(&other);
+            }
+            bench_release(&two);
+        }
+}
+
+static void *again(void *arg)
+{
+    struct bench *b = arg;
+    float *out = NULL;
+    size_t bytes = b->n * b->each_out * sizeof *out;
+    void *wrong = NULL;
+    omp_set_num_threads(3);
+    if (fkt_alloc(&out, b->n * b->each_out) != FKT_OK) return b;
+    for (int i = 0; i < 4 && !wrong; i++) {
+        memset(out, 0xff, bytes);
+        if (fkt_engine_run(b->e, b->in, b->n, out) != FKT_OK || memcmp(out, b->out, bytes)) wrong = b;
+    }
+    if (omp_get_max_threads() != 3) wrong = b;
+    fkt_free(out);
+    return wrong;
+}
+
+/* 1, 2 and 4 threads on one engine: the same bits; each thread's OpenMP team is left as it was. */
+static void threads_do_not_matter(void **state)
+{
+    int possible;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    for (int mode = 0; mode < 2 + possible; mode++)
+        for (int threads = 1; threads <= 4; threads *= 2) {
+            pthread_t id[4];
+            struct bench b;
+            void *wrong;
+            bench_init(&b, &problems[PROBLEMS - 1], 3, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
+            for (int i = 0; i < threads; i++) CHECK(pthread_create(&id[i], NULL, again, &b) == 0);
+            for (int i = 0; i < threads; i++) {
+                CHECK(pthread_join(id[i], &wrong) == 0);
+                if (wrong) fail_msg("mode %d: %d threads gave another result or kept the team", mode, threads);
+            }
+            bench_release(&b);
+        }
+}
+
+static void facts_are_told(void **state)
+{
+    const struct fkt_engine_facts *f;
+    const char *isa;
+    struct bench b;
+    (void)state;
+    CHECK_OK(fkt_cpu_isa(&isa));
+    bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 0);
+    f = fkt_engine_facts(b.e);
+    CHECK(f->convolutions == 13 && f->fused == 12);
+    CHECK(f->packed_bytes > 9 * 64 * 64 * 9 * 4 && f->desk_bytes >= 2 * 4 * 64 * 16 * 16 * 4);
+    CHECK(f->winograd == (strncmp(isa, "avx512", 6) && strcmp(isa, "amx") ? 0 : 9));
+    bench_release(&b);
+    bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 1);
+    f = fkt_engine_facts(b.e);
+    CHECK(f->winograd == 0 && f->packed_bytes < 8192); /* the biases */
+    bench_release(&b);
+}
+
+static void weights_that_are_not_numbers(void **state)
+{
+    (void)state;
+    for (int low = 0; low < 2; low++) {
+        struct fkt_engine_spec spec = {1, 16, 12, FKT_PRECISION_F32, low};
+        struct fkt_engine *e = NULL;
+        struct random_weights w;
+        struct fkt_net net;
+        conv_first(&net);
+        random_weights_init(&w, &net, 7);
+        ((float *)(uintptr_t)fkt_safetensors_find(w.file, "0.weight")->data)[5] = NAN;
+        CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_NUMERIC);
+        CHECK(strstr(fkt_error_text(), "0.weight"));
+        random_weights_release(&w);
+        fkt_net_release(&net);
+    }
+}
+
+/* Finite weights whose sums overflow inside the network, with a ReLU after them that makes 0 of NaN and of -infinity:
+ * without a look inside, the result is finite and means nothing. The desk that failed is still looked at. */
+static void overflow_inside_is_found(void **state)
+{
+    static const char *const names[] = {"3.weight", "3.bias", "16.weight"};
+    int possible;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    for (int i = 0; i < 3 * (2 + possible); i++) {
+        struct fkt_engine_spec spec = {2, 16, 16, i / 3 == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, i / 3 == 1};
+        static float in[3 * 16 * 16], out[4 * 4 * 4];
+        const struct fkt_tensor *t;
+        struct fkt_engine *e = NULL;
+        struct random_weights w;
+        struct fkt_net net;
+        taesd_like(&net);
+        random_weights_init(&w, &net, 7);
+        t = fkt_safetensors_find(w.file, names[i % 3]);
+        CHECK(t);
+        for (size_t k = 0; k < t->count; k++)
+            ((float *)(uintptr_t)t->data)[k] = i % 3 == 1 ? -3e38F : k % 2 ? 2e38F : -3e38F;
+        for (size_t k = 0; k < 3 * 16 * 16; k++) in[k] = (float)(k % 7) - 3;
+        CHECK_OK(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec));
+        for (int again = 0; again < 2; again++) {
+            CHECK_STATUS(fkt_engine_run(e, in, 1, out), FKT_E_NUMERIC);
+            CHECK(strstr(fkt_error_text(), "not finite") && strstr(fkt_error_text(), "convolution"));
+            CHECK(strstr(fkt_error_text(), i % 3 == 2 ? "'16.weight'" : "'3.weight'"));
+        }
+        fkt_engine_free(e);
+        random_weights_release(&w);
+        fkt_net_release(&net);
+    }
+}
+
+/* Squares that overflow in a norm make it divide by infinity: zeros, which look like numbers. */
+static void overflow_in_a_norm_is_found(void **state)
+{
+    struct fkt_engine_spec spec = {1, 2, 2, FKT_PRECISION_F32, 0};
+    struct fkt_engine *e = NULL;
+    struct random_weights w;
+    struct fkt_net net;
+    float in[16 * 4], out[16 * 4];
+    (void)state;
+    fkt_net_init(&net, 16);
+    net_norm(&net, 0, FKT_OP_RMS_NORM, 16, 1);
+    random_weights_init(&w, &net, 7);
+    for (int i = 0; i < 16 * 4; i++) in[i] = 1e20F;
+    CHECK_OK(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec));
+    CHECK_STATUS(fkt_engine_run(e, in, 1, out), FKT_E_NUMERIC);
+    CHECK(strstr(fkt_error_text(), "RMS norm") && strstr(fkt_error_text(), "'0.weight'"));
+    fkt_engine_free(e);
+    random_weights_release(&w);
+    fkt_net_release(&net);
+}
+
+static void amx_is_used_only_when_it_works(void **state)
+{
+    const struct fkt_cpu_facts good = {1, 0x20, 1, 1};
+    struct fkt_cpu_facts f;
+    (void)state;
+    CHECK(fkt_amx_usable(&good));
+    f = good;
+    f.amx_announced = 0;
+    CHECK(!fkt_amx_usable(&f));
+    f = good;
+    f.max_leaf = 0x1C; /* a virtual machine that hides the tiles' description */
+    CHECK(!fkt_amx_usable(&f));
+    f = good;
+    f.palettes = 0;
+    CHECK(!fkt_amx_usable(&f));
+    f = good;
+    f.tiles_permitted = 0;
+    CHECK(!fkt_amx_usable(&f));
+}
+
+/* This test again, as a process of its own. */
+static int child(const char *isa, const char *what)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("FEDKT_MAX_ISA", isa, 1);
+        execl("/proc/self/exe", "test_onednn", what, (char *)NULL);
+        _exit(99);
+    }
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+static void older_processors(void **state)
+{
+    static const char *const isas[] = {"sse41", "avx2", "avx512", "avx512_bf16", "amx"};
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        if (child(isas[i], isas[i]) != 0) fail_msg("under FEDKT_MAX_ISA=%s", isas[i]);
+    CHECK(child("pentium", "refused") == 0);
+}
+
+static int run_child(const char *what)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(f32_agrees),
+                                       cmocka_unit_test(low_memory_agrees),
+                                       cmocka_unit_test(bf16_agrees_or_is_refused),
+                                       cmocka_unit_test(place_does_not_matter),
+                                       cmocka_unit_test(batch_does_not_matter),
+                                       cmocka_unit_test(facts_are_told)};
+    const char *isa;
+    fkt_status st = fkt_cpu_isa(&isa);
+    if (!strcmp(what, "refused")) return st == FKT_E_ARG && strstr(fkt_error_text(), "pentium") ? 0 : 1;
+    if (st != FKT_OK || !strcmp(isa, "none")) return 2;
+    if (!strcmp(what, "sse41") && strcmp(isa, "sse41")) return 3; /* every machine has this one */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(f32_agrees),
+        cmocka_unit_test(low_memory_agrees),
+        cmocka_unit_test(bf16_agrees_or_is_refused),
+        cmocka_unit_test(place_does_not_matter),
+        cmocka_unit_test(batch_does_not_matter),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(weights_that_are_not_numbers),
+        cmocka_unit_test(overflow_inside_is_found),
+        cmocka_unit_test(overflow_in_a_norm_is_found),
+        cmocka_unit_test(amx_is_used_only_when_it_works),
+        cmocka_unit_test(older_processors),
+    };
+    if (argc > 1) return run_child(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
