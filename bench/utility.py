@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy of the closed-form heads on a real image set: {clip, gain-shape} x {paper, joint}, several runs.
+"""Accuracy of the closed-form heads on a real image set: {clip, gain-shape} x {paper, joint}, several draws of noise.
 
-usage: bench/utility.py FEDKT PUBLIC PRIVATE [--runs 5] [--size 32] [--dim 64]
+usage: bench/utility.py FEDKT PUBLIC PRIVATE [--runs 5] [--size 32] [--dim 64] [--codec dct] [--weights PATH]
+                        [--test-split NAME] [--top K]
 
 PUBLIC calibrates the codec (a public image set), PRIVATE is the one to be protected; 20 % of it, always the same
-records, are held out for judging. Run r uses --seed r for the partition (20 sites, Dirichlet 0.1) and fresh noise from
-the operating system. Prints a Markdown table of mean and standard deviation in percent.
+records, are held out for judging, unless it has a split of its own for that (--test-split). 20 sites, Dirichlet 0.1;
+noise from the operating system. Prints a Markdown table of mean and standard deviation in percent.
 """
 
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 
@@ -23,52 +23,33 @@ def run(*words):
     return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def simulate(a, calibration, coordinates, mechanism, seed):
+def codec_words(a):
+    words = ["--codec", a.codec, "--size", str(a.size)]
+    words += ["--dim", str(a.dim)] if a.codec == "dct" else []
+    return words + (["--weights", a.weights] if a.weights else [])
+
+
+def simulate(a, calibration, coordinates, mechanism):
     adjacency = "replace" if mechanism == "paper" else "add-remove"
-    return run(
-        a.fedkt,
-        "simulate",
-        "--data",
-        a.private,
-        "--holdout",
-        "0.2",
-        "--clients",
-        "20",
-        "--partition",
-        "dirichlet:0.1",
-        "--seed",
-        str(seed),
-        "--epsilon",
-        "10,1",
-        "--delta",
-        "1e-5",
-        "--size",
-        str(a.size),
-        "--dim",
-        str(a.dim),
-        "--calibration",
-        calibration,
-        "--coordinates",
-        coordinates,
-        "--mechanism",
-        mechanism,
-        "--adjacency",
-        adjacency,
-        "--json",
-        "--quiet",
-    )
+    words = ["--clients", "20", "--partition", "dirichlet:0.1", "--seed", "1", "--runs", str(a.runs)]
+    words += ["--epsilon", "10,1", "--delta", "1e-5", "--mechanism", mechanism, "--adjacency", adjacency]
+    words += ["--coordinates", coordinates, "--calibration", calibration, "--json", "--quiet"]
+    words += ["--test-split", a.test_split] if a.test_split else ["--holdout", "0.2"]
+    return run(a.fedkt, "simulate", "--data", a.private, *codec_words(a), *words)
 
 
 def cell(values):
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{100 * statistics.mean(values):.1f} ± {100 * spread:.1f}"
+    mean = sum(values) / len(values)
+    spread = (sum((v - mean) ** 2 for v in values) / max(1, len(values) - 1)) ** 0.5
+    return f"{100 * mean:.1f} ± {100 * spread:.1f}"
 
 
-def rows(results, coordinates, mechanism):
+def rows(result, coordinates, mechanism):
     for head in HEADS:
-        bound = 100 * results[0]["accuracy_without_privacy"][head]
-        arms = [cell([r["arms"][i]["accuracy"][head] for r in results]) for i in range(2)]
-        print(f"| {coordinates} | {mechanism} | {head.replace('_', ' ')} | {bound:.1f} | {arms[0]} | {arms[1]} |")
+        bound = 100 * result["accuracy_without_privacy"][head]
+        arms = [cell(arm["accuracy_runs"][head]) for arm in result["arms"]]
+        name = head.replace("_", " ") if head == "nearest_mean" else head.upper()
+        print(f"| {coordinates} | {mechanism} | {name} | {bound:.1f} | {arms[0]} | {arms[1]} |", flush=True)
 
 
 def main():
@@ -79,29 +60,20 @@ def main():
     p.add_argument("--runs", type=int, default=5)
     p.add_argument("--size", type=int, default=32)
     p.add_argument("--dim", type=int, default=64)
+    p.add_argument("--codec", default="dct")
+    p.add_argument("--weights")
+    p.add_argument("--test-split")
+    p.add_argument("--top", type=int, help="keep the strongest directions of the calibration")
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         calibration = os.path.join(folder, "calibration.safetensors")
-        run(
-            a.fedkt,
-            "codec",
-            "calibrate",
-            "--public",
-            a.public,
-            "--size",
-            str(a.size),
-            "--dim",
-            str(a.dim),
-            "--out",
-            calibration,
-            "--json",
-            "--quiet",
-        )
+        top = ["--top", str(a.top)] if a.top else []
+        words = ["--public", a.public, "--out", calibration, "--json", "--quiet"]
+        run(a.fedkt, "codec", "calibrate", *codec_words(a), *top, *words)
         print("| coordinates | mechanism | head | no privacy | epsilon 10 | epsilon 1 |\n|---|---|---|---|---|---|")
         for coordinates in ("gain-shape", "clip"):
             for mechanism in ("joint", "paper"):
-                results = [simulate(a, calibration, coordinates, mechanism, seed) for seed in range(1, a.runs + 1)]
-                rows(results, coordinates, mechanism)
+                rows(simulate(a, calibration, coordinates, mechanism), coordinates, mechanism)
 
 
 if __name__ == "__main__":

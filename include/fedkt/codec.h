@@ -19,10 +19,22 @@ extern "C" {
 
 struct fkt_codec;
 
+/* Between the layers of a network; a codec without weights takes no notice. AUTO measures once per machine. */
+enum fkt_codec_dtype { FKT_CODEC_F32 = 0, FKT_CODEC_BF16, FKT_CODEC_AUTO };
+
+/* What a machine brings along. It decides where weights are found and how fast they run, not what the codec is: none
+ * of it is in the identity. */
+struct fkt_codec_means {
+    const char *weights; /* a file, or a folder with the published files; NULL: the cache */
+    enum fkt_codec_dtype dtype;
+    int low_memory; /* weights are used where the file is mapped, as far as possible; slower */
+};
+
 struct fkt_codec_spec {
-    const char *name; /* "dct" */
+    const char *name; /* "dct", "taesd", "dc-ae-f32c32-in", ... */
     uint32_t size;    /* S */
     uint32_t dim;     /* D for codecs with a free length (dct: coefficients kept); 0: the codec's own default */
+    struct fkt_codec_means means;
 };
 
 /* Copies the spec; gives *out. A codec is immutable after opening and may be used from many threads. */
@@ -30,11 +42,30 @@ FKT_API FKT_MUST_USE fkt_status fkt_codec_open(struct fkt_codec **out, const str
 FKT_API void fkt_codec_free(struct fkt_codec *c);
 FKT_API const char *fkt_codec_name(const struct fkt_codec *c);
 FKT_API uint32_t fkt_codec_size(const struct fkt_codec *c);
-FKT_API uint32_t fkt_codec_dim(const struct fkt_codec *c); /* D */
+FKT_API uint32_t fkt_codec_dim(const struct fkt_codec *c);                    /* D */
+FKT_API enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c); /* what it runs in: never AUTO */
 /* One line that fixes the codec's arithmetic ("dct/1 size=32 dim=64 block=32 ..."; weight hashes for networks): its
  * hash is part of a task. */
 FKT_API const char *fkt_codec_identity(const struct fkt_codec *c);
 
+/* For people and benchmarks. [0] is the encoder, [1] the decoder; zero, "" and NULL where there is nothing to say. */
+struct fkt_codec_facts {
+    char kind[16];   /* "dct", "taesd", "dc-ae" */
+    char layout[32]; /* of the weights: "taesd", "diffusers", "efficientvit" */
+    uint32_t latent_channels, reduction;
+    double latent_scale, latent_shift;
+    uint64_t parameters[2];
+    uint64_t flops[2];        /* of one image, counted as direct convolutions */
+    uint64_t packed_bytes[2]; /* private copies of weights, once the direction has been used */
+    uint64_t desk_bytes[2];   /* activations of one thread, likewise */
+    uint32_t batch[2];        /* images that go through the network together */
+    const char *file[2];      /* borrowed from the codec; the second is NULL where one file holds both */
+    const char *config;       /* config.json that was read, likewise; NULL: none */
+};
+FKT_API FKT_MUST_USE fkt_status fkt_codec_facts(const struct fkt_codec *c, struct fkt_codec_facts *out);
+
+/* Images that go through together: whole multiples of it are fastest to encode and decode. At least 1. */
+FKT_API size_t fkt_codec_batch(const struct fkt_codec *c);
 /* n images at a time; the result of an image does not depend on n or on its neighbours. */
 FKT_API FKT_MUST_USE fkt_status fkt_codec_encode(const struct fkt_codec *c, const uint8_t *rgb /* (n,S,S,3) */,
                                                  size_t n, float *z /* (n,D) */);
@@ -69,6 +100,8 @@ FKT_API void fkt_calibration_release(struct fkt_calibration *cal);
 struct fkt_calibrator;
 FKT_API FKT_MUST_USE fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_codec *c, uint32_t top,
                                                    const char *source);
+/* FKT_E_STATE when so many latents are too few: to be asked before they are made. */
+FKT_API FKT_MUST_USE fkt_status fkt_calibrator_enough(const struct fkt_calibrator *k, uint64_t latents);
 FKT_API FKT_MUST_USE fkt_status fkt_calibrator_add(struct fkt_calibrator *k, const float *z /* (n,D) */, size_t n);
 FKT_API FKT_MUST_USE fkt_status fkt_calibrator_middle(struct fkt_calibrator *k);
 FKT_API FKT_MUST_USE fkt_status fkt_calibrator_finish(struct fkt_calibrator *k, struct fkt_calibration *out);

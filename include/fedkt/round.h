@@ -66,10 +66,15 @@ FKT_API void fkt_task_release(struct fkt_task *t);
 /* ---- walk: one record after the other through codec, calibration, coordinates, quantisation ---- */
 
 struct fkt_walk; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
-/* calibration_path NULL: the codec's embedded one. FKT_E_MISMATCH when hashes differ from the task's. Copies the
- * task. */
+/* calibration_path NULL: the codec's embedded one; means NULL: all defaults. FKT_E_MISMATCH when hashes differ from the
+ * task's. Copies the task. */
 FKT_API FKT_MUST_USE fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task,
-                                              const char *calibration_path);
+                                              const char *calibration_path, const struct fkt_codec_means *means);
+/* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be there
+ * (fkt_walk_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and calibration are
+ * compared with the task by their names and hashes alone. */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_open_bare(struct fkt_walk **out, const struct fkt_task *task,
+                                                   const char *calibration_path);
 FKT_API void fkt_walk_free(struct fkt_walk *w);
 FKT_API const struct fkt_task *fkt_walk_task(const struct fkt_walk *w);
 FKT_API const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w);
@@ -143,8 +148,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const 
 FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
 FKT_API void fkt_release_release(struct fkt_release *r);
-FKT_API FKT_MUST_USE fkt_status fkt_release_walk(const struct fkt_release *r,
-                                                 struct fkt_walk **out); /* an opened task from the release alone */
+/* An opened task from the release alone (and the codec's weights, where it has any). means NULL: all defaults. */
+FKT_API FKT_MUST_USE fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means,
+                                                 struct fkt_walk **out);
 FKT_API FKT_MUST_USE fkt_status fkt_release_certificate(const struct fkt_release *r,
                                                         char **json); /* gives *json, freed with fkt_string_free */
 FKT_API void fkt_string_free(char *s);
@@ -180,13 +186,16 @@ struct fkt_generate_options {
     int force;
     unsigned threads;
     const struct fkt_progress *progress;
+    struct fkt_codec_means means;
+    const struct fkt_walk *walk; /* of the same codec, calibration and coordinates; NULL: opened from the release */
 };
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
                                              const struct fkt_generate_options *options);
-/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. */
+/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. threads 0: all. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g,
-                                                   uint64_t seed, uint32_t rows, size_t cols, uint8_t *rgb);
+                                                   uint64_t seed, uint32_t rows, size_t cols, unsigned threads,
+                                                   uint8_t *rgb);
 
 struct fkt_heads {
     struct fkt_head *head[FKT_HEAD_KINDS];
@@ -240,8 +249,7 @@ FKT_API void fkt_simulation_release(struct fkt_simulation *s);
 /* ---- names of the choices, as they stand in tasks and on the command line; -1 when unknown ---- */
 FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);
 FKT_API int fkt_adjacency_parse(const char *s);
-FKT_API const char *
-fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "presence, pixels and label of any one record" */
+FKT_API const char *fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "pixels of one record" */
 FKT_API const char *fkt_mechanism_name(enum fkt_mechanism m);
 FKT_API int fkt_mechanism_parse(const char *s);
 FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);
@@ -252,6 +260,8 @@ FKT_API const char *fkt_estimator_name(enum fkt_estimator e);
 FKT_API int fkt_estimator_parse(const char *s);
 FKT_API const char *fkt_export_name(enum fkt_export_format f);
 FKT_API int fkt_export_parse(const char *s);
+FKT_API const char *fkt_codec_dtype_name(enum fkt_codec_dtype d);
+FKT_API int fkt_codec_dtype_parse(const char *s);
 
 #ifdef __cplusplus
 }

@@ -3,24 +3,35 @@
 #ifndef FKT_CLI_BENCH_H
 #define FKT_CLI_BENCH_H
 
-#include "base/status.h"
-
-#include <stddef.h>
+#include "cli/common.h"
 
 struct fkt_bench_row {
     char name[64];
     double value;
     char unit[16];
     double bound; /* in the same unit, measured in the same run */
+    int peer;     /* 1: no bound but something to stand beside; it may be passed */
     double ratio_to_bound;
     char bound_name[64];
-    char note[128];
+    char note[160];
 };
 
-/* Each checks its answer against a slow twin first and fails when it is wrong; then fills at most `cap` rows, best of
- * ten runs or more. */
-FKT_MUST_USE fkt_status fkt_bench_moments(struct fkt_bench_row *rows, size_t cap, size_t *n);
+/* What a bench may be told. */
+struct cli_bench {
+    struct cli_codec codec;
+    uint64_t images; /* 0: as many as take a few seconds */
+    struct cli_run run;
+};
 
-FKT_MUST_USE fkt_status fkt_bench_privacy(struct fkt_bench_row *rows, size_t cap, size_t *n);
+/* Each checks its answer first, against a slow twin where there is one, and fails when it is wrong; then fills at most
+ * `cap` rows. */
+FKT_MUST_USE fkt_status fkt_bench_moments(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+FKT_MUST_USE fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+
+/* GFLOP/s of large products on `threads` threads, each with its own: the better of BLAS (f32 only) and the library
+ * behind networks. */
+FKT_MUST_USE fkt_status fkt_bench_peak(enum fkt_codec_dtype dtype, unsigned threads, double *gflops,
+                                       const char **whose);
 
 #endif

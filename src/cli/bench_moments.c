@@ -197,9 +197,10 @@ out:
     return st;
 }
 
-fkt_status fkt_bench_moments(struct fkt_bench_row *rows, size_t cap, size_t *n)
+fkt_status fkt_bench_moments(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n)
 {
     const struct setting settings[] = {{128, 50000}, {65, 50000}, {513, 5000}};
+    (void)o;
     *n = 0;
     fkt_linalg_init();
     for (size_t i = 0; i < sizeof settings / sizeof *settings && i < cap; i++) {

@@ -53,12 +53,13 @@ out:
     return st;
 }
 
-fkt_status fkt_bench_privacy(struct fkt_bench_row *rows, size_t cap, size_t *n)
+fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n)
 {
     static const double sigmas[] = {5.0, 577.0, 37813.0};
     struct fkt_entropy e;
     double bound;
     fkt_status st;
+    (void)o;
     *n = 0;
     fkt_entropy_os(&e);
     FKT_TRY(entropy_rate(&e, &bound));

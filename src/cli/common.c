@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "codec/codec.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -38,8 +39,35 @@ fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
 {
     if (c->size > 65535) return fkt_fail(FKT_E_ARG, "--size must be at most 65535");
     if (c->dim > 1 << 24) return fkt_fail(FKT_E_ARG, "--dim must be at most %d", 1 << 24);
-    *out = (struct fkt_codec_spec){c->name, (uint32_t)c->size, (uint32_t)c->dim};
+    *out = (struct fkt_codec_spec){.name = c->name, .size = (uint32_t)c->size, .dim = (uint32_t)c->dim};
+    cli_codec_means(&c->means, &out->means);
     return FKT_OK;
+}
+
+void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out)
+{
+    *out = (struct fkt_codec_means){m->weights, (enum fkt_codec_dtype)m->dtype, m->low_memory};
+}
+
+void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const struct cli_run *r)
+{
+    if (m->dtype == FKT_CODEC_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
+        fprintf(stderr, "fedkt: --dtype auto: measured, codec '%s' runs in %s on this machine\n", fkt_codec_name(c),
+                fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
+}
+
+const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c)
+{
+    int bf16 = fkt_codec_dtype_used(c) == FKT_CODEC_BF16;
+    if (m->dtype == FKT_CODEC_AUTO) return bf16 ? "bf16 (chosen by --dtype auto)" : "f32 (chosen by --dtype auto)";
+    return bf16 ? "bf16" : "f32";
+}
+
+void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec)
+{
+    const char *weights = c->means.weights;
+    snprintf(out, cap, "fedkt codec calibrate %s%s%s --size %u --public SET --out FILE", fkt_codec_name(codec),
+             weights ? " --weights " : "", weights ? weights : "", fkt_codec_size(codec));
 }
 
 fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec, struct fkt_calibration *cal)
@@ -54,7 +82,13 @@ fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec, s
         FKT_TRY(fkt_calibration_load(cal, c->calibration));
         FKT_TRY(fkt_calibration_check(cal, *codec));
     } else {
-        FKT_TRY(fkt_calibration_embedded(cal, *codec));
+        char command[256], hint[384];
+        cli_calibrate_command(command, sizeof command, c, *codec);
+        snprintf(hint, sizeof hint, "make one from a public image set and give it with --calibration: %s", command);
+        st = fkt_calibration_embedded(cal, *codec);
+        if (st == FKT_E_STATE)
+            st = fkt_fail_hint(st, hint, "codec '%s' has no built-in calibration", fkt_codec_name(*codec));
+        if (st != FKT_OK) goto out;
     }
 out:
     if (st != FKT_OK) {
@@ -104,12 +138,15 @@ out:
     return st;
 }
 
-fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration)
+fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
+                         const struct cli_means *means)
 {
+    struct fkt_codec_means m;
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load(&task, task_path);
     if (st != FKT_OK) return st;
-    st = fkt_walk_open(walk, &task, calibration);
+    if (means) cli_codec_means(means, &m);
+    st = means ? fkt_walk_open(walk, &task, calibration, &m) : fkt_walk_open_bare(walk, &task, calibration);
     fkt_task_release(&task);
     return st;
 }

@@ -26,22 +26,40 @@ struct cli_data {
         CLI_OPT_FLAG("skip-bad", &(d).skip_bad,                                                                        \
                      "leave out images that cannot be read, count and name them (default: stop)")
 
+/* What this machine brings along for a codec with weights. */
+struct cli_means {
+    const char *weights;
+    int dtype, low_memory;
+};
+#define CLI_MEANS_LINES(m)                                                                                             \
+    CLI_OPT_TEXT("weights", &(m).weights, "PATH", 0,                                                                   \
+                 "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
+                 "codec pull' fills)"),                                                                                \
+        CLI_OPT_CHOICE("dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                \
+                       "numbers between a network's layers; auto takes what this machine is faster with"),             \
+        CLI_OPT_FLAG("low-memory", &(m).low_memory,                                                                    \
+                     "use a network's weights where the file is mapped, as far as possible; slower")
+#define CLI_MEANS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_MEANS_LINES(m)
+
 /* Codec and coordinates. */
 struct cli_codec {
     const char *name, *calibration;
+    struct cli_means means;
     uint64_t size, dim, rq;
     int filter, coordinates;
     double gamma, clip;
 };
 #define CLI_CODEC_DEFAULTS                                                                                             \
     {                                                                                                                  \
-        .name = "dct", .size = 32, .dim = 64                                                                           \
+        .name = "dct", .size = 32                                                                                      \
     }
 #define CLI_CODEC_ROWS(c)                                                                                              \
     CLI_OPT_HEAD("codec and coordinates"),                                                                             \
         CLI_OPT_TEXT("codec", &(c).name, "NAME", 0, "frozen public autoencoder (default: dct)"),                       \
         CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
-        CLI_OPT_WHOLE("dim", &(c).dim, "D", 0, "length of the latent, for codecs that let you choose (default: 64)"),  \
+        CLI_OPT_WHOLE("dim", &(c).dim, "D", 0,                                                                         \
+                      "length of the latent, for codecs that let you choose (default: 64 for dct)"),                   \
+        CLI_MEANS_LINES((c).means),                                                                                    \
         CLI_OPT_TEXT("calibration", &(c).calibration, "FILE", 0,                                                       \
                      "public calibration made by 'fedkt codec calibrate' (default: built in)"),                        \
         CLI_OPT_CHOICE("filter", &(c).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
@@ -93,7 +111,16 @@ FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_cod
                                        struct fkt_calibration *cal);
 /* "cat, dog" -> a list, blanks around the commas dropped; gives *names (pointers into *text) and *text. */
 FKT_MUST_USE fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n);
-FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration);
+void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out); /* borrows m->weights */
+/* The command line that makes a calibration for this codec, as people would type it. */
+void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec);
+/* "f32", "bf16", "bf16 (chosen by --dtype auto)" */
+const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c);
+/* With --dtype auto, a line on stderr when it was measured now: what this machine is faster with. */
+void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const struct cli_run *r);
+/* means NULL: the verb begins at latents or moments, and opens the codec only for a calibration that is built in. */
+FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
+                                      const struct cli_means *means);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
 /* "10,1" -> out (at most cap); failures name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the porch: find the verb, run it, leave with 0 (ok), 1 (failed) or 2 (misuse). */
 #include "cli/common.h"
+#include "cli/startup.h"
 #include "cli/verbs.h"
 
 #include "tensor/linalg.h"
@@ -17,12 +18,17 @@ static const struct cli_command commands[] = {
      "Noise for one release of n, sum and second moment of vectors in a ball of radius R, in units of R and R^2.\n"
      "Example: fedkt privacy --epsilon 10 --delta 1e-5 --dim 128 --clip 1 --records 5000",
      cli_privacy},
-    {"codec", "frozen public autoencoders: list, info, calibrate, roundtrip",
-     "list | info | calibrate | roundtrip [...]",
-     "list shows what is built in; info one codec and its calibration; calibrate fits a public calibration on a PUBLIC "
-     "image set;\n"
-     "roundtrip encodes and decodes images and gives PSNR and a before/after picture.\n"
-     "Example: fedkt codec calibrate --public tiny-imagenet.tar --size 32 --dim 64 --out cal.safetensors",
+    {"codec", "frozen public autoencoders: list, info, pull, verify, calibrate, roundtrip",
+     "list | info [NAME] | pull NAME | verify NAME | calibrate [NAME] | roundtrip [NAME] [...]",
+     "list shows what there is and what is on this machine; info one codec and its calibration; pull fetches "
+     "published\n"
+     "weights into the cache; verify checks their hashes and a picture; calibrate fits a public calibration on a "
+     "PUBLIC\n"
+     "image set; roundtrip encodes and decodes images and gives PSNR and a before/after picture.\n"
+     "Weights lie in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
+     "there.\n"
+     "Example: fedkt codec pull taesd\n"
+     "Example: fedkt codec calibrate taesd --public tiny-imagenet.tar --size 32 --out taesd-32.safetensors",
      cli_codec},
     {"task", "write down what all sites must agree on", "--data PATH --epsilon E --delta D --out task.json [...]",
      "Takes the class list from a dataset (or --classes), and codec, calibration, coordinates and privacy from "
@@ -71,7 +77,7 @@ static const struct cli_command commands[] = {
      "A lower bound above epsilon would prove a bug.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
-    {"bench", "speed beside a stated bound", "[moments | privacy]",
+    {"bench", "speed beside a stated bound", "[codec | moments | privacy]",
      "Checks the answer first, then times it: best of ten or more.\n"
      "Example: fedkt bench moments --json",
      cli_bench},
@@ -111,6 +117,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int code;
+    cli_startup(argv);
     fkt_linalg_init();
     code = run(argc, argv);
     return code ? code : cli_fail(cli_flush()); /* results that did not arrive are a failure */

@@ -128,11 +128,10 @@ void cli_help(const struct cli_command *c, const struct cli_option *table, size_
  * shown as '?'. */
 void cli_say(const char *text)
 {
-    const unsigned char *u = (const unsigned char *)text;
-    for (; *u; u++) {
-        int c1 = u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
-        fputc(*u < 32 || *u == 127 || c1 ? '?' : *u, stderr);
-        if (c1) u++;
+    while (*text) {
+        size_t control = fkt_control_length(text);
+        fputc(control ? '?' : *text, stderr);
+        text += control ? control : 1;
     }
     fputc('\n', stderr);
 }
@@ -142,7 +141,10 @@ int cli_fail(fkt_status st)
     if (st == FKT_OK) return 0;
     fputs("fedkt: ", stderr);
     cli_say(fkt_error_text());
-    if (fkt_error_hint()[0]) fprintf(stderr, "hint: %s\n", fkt_error_hint());
+    if (fkt_error_hint()[0]) {
+        fputs("hint: ", stderr);
+        cli_say(fkt_error_hint());
+    }
     return st == FKT_E_ARG ? 2 : 1;
 }
 

@@ -20,16 +20,31 @@ static void on_interrupt(int sig)
     interrupted = 1;
 }
 
+/* "40 s", "12 min", "3 h 05 min" */
+static void span(char *out, size_t cap, double seconds)
+{
+    unsigned long long minutes = (unsigned long long)(seconds / 60 + 0.5);
+    if (seconds < 100) snprintf(out, cap, "%.0f s", seconds);
+    else if (minutes < 100) snprintf(out, cap, "%llu min", minutes);
+    else snprintf(out, cap, "%llu h %02llu min", minutes / 60, minutes % 60);
+}
+
 static void bar(struct cli_progress *p, unsigned long long done, unsigned long long total, double rate, double left)
 {
-    char marks[25];
+    char marks[25], time[48];
     int full = total ? (int)(24.0 * (double)done / (double)total) : 0;
     for (int i = 0; i < 24; i++) marks[i] = i < full ? '#' : '.';
     marks[24] = '\0';
-    if (total)
-        fprintf(stderr, "\r\033[K%-14s [%s] %3.0f %%  %llu/%llu  %.0f/s  %.0f s left", p->what, marks,
-                100.0 * (double)done / (double)total, done, total, rate, left);
-    else fprintf(stderr, "\r\033[K%-14s %llu  %.0f/s", p->what, done, rate);
+    span(time, sizeof time, left);
+    fprintf(stderr, "\r\033[K%-14s ", p->what);
+    if (total) fprintf(stderr, "[%s] %3.0f %%  ", marks, 100.0 * (double)done / (double)total);
+    if (p->bytes) fprintf(stderr, "%.1f MB", 1e-6 * (double)done);
+    else fprintf(stderr, "%llu", done);
+    if (p->bytes && total) fprintf(stderr, " of %.1f MB", 1e-6 * (double)total);
+    else if (total) fprintf(stderr, "/%llu", total);
+    if (rate > 0 && p->bytes) fprintf(stderr, "  %.1f MB/s", 1e-6 * rate);
+    else if (rate > 0) fprintf(stderr, "  %.*f/s", rate < 10 ? 2 : 0, rate);
+    if (rate > 0 && total) fprintf(stderr, "  %s left", time);
     fflush(stderr);
     p->drawn = 1;
 }
@@ -42,18 +57,21 @@ static int step(void *self, const char *what, unsigned long long done, unsigned 
     if (p->quiet) return 0;
     if (strncmp(p->what, what, sizeof p->what - 1) != 0) {
         snprintf(p->what, sizeof p->what, "%s", what);
-        p->started = p->shown = now;
+        p->started = now; /* the first step comes when some work is done: it is not counted, and neither is its time */
+        p->before = done;
+        p->shown = p->terminal ? 0 : now;
     }
+    if (done < p->before) p->before = done; /* a download that starts over */
     if (now - p->shown < (p->terminal ? 0.1 : 5.0)) return 0;
     p->shown = now;
-    rate = now > p->started ? (double)done / (now - p->started) : 0;
+    rate = now > p->started ? (double)(done - p->before) / (now - p->started) : 0;
     left = rate > 0 && total >= done ? (double)(total - done) / rate : 0;
     if (p->terminal) bar(p, done, total, rate, left);
     else
         fprintf(
             stderr,
-            "{\"progress\": \"%s\", \"done\": %llu, \"total\": %llu, \"per_second\": %.1f, \"seconds_left\": %.1f}\n",
-            p->what, done, total, rate, left);
+            "{\"progress\": \"%s\", \"done\": %llu, \"total\": %llu, \"per_second\": %.1f, \"seconds_left\": %.1f%s}\n",
+            p->what, done, total, rate, left, p->bytes ? ", \"unit\": \"bytes\"" : "");
     return 0;
 }
 

@@ -8,8 +8,10 @@
 struct cli_progress {
     struct fkt_progress hook; /* pass &hook on */
     int terminal, quiet;
+    int bytes; /* steps count bytes: shown as MB */
     char what[64];
     double started, shown;
+    unsigned long long before; /* done when `started` */
     int drawn;
 };
 void cli_progress_init(struct cli_progress *p, int quiet);

@@ -70,10 +70,23 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n</section>\n");
 }
 
+static int any_accuracy(const struct fkt_report *r)
+{
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (int h = 0; h < FKT_REPORT_HEADS; h++)
+            if (r->arms[a].accuracy[h] >= 0) return 1;
+    return 0;
+}
+
 static void accuracy(struct fkt_text *t, const struct fkt_report *r)
 {
     static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
     if (!r->n_arms) return;
+    if (!any_accuracy(r)) {
+        fkt_html_section(t, "accuracy", "How well it works", 0);
+        fkt_text_add(t, "<p>Not judged: no real images were held out to try it on.</p>\n</section>\n");
+        return;
+    }
     fkt_html_section(t, "accuracy", "How well it works", 1);
     fkt_text_add(t, "<p>Heads computed straight from the released statistics, tried on real images that were held out");
     if (r->test_records) {

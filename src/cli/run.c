@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "round/walk.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -109,6 +110,7 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
     fkt_status st;
     FKT_TRY(cli_reals("epsilon", s->privacy.epsilon, eps, CLI_ARMS_MAX, &n));
     FKT_TRY(cli_open_codec(&s->codec, &codec, &cal));
+    cli_tell_dtype(&s->codec.means, codec, &s->run);
     FKT_TRY(cli_class_names(o->data, &names));
     for (size_t i = 0; i < n; i++) {
         struct cli_arm *a = &o->arm[i];
@@ -127,7 +129,8 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
     }
     snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");
     o->n_arms = n + 1;
-    FKT_TRY(fkt_walk_open(&o->walk, &o->arm[0].task, s->codec.calibration));
+    st = fkt_walk_assemble(&o->walk, &o->arm[0].task, codec, &cal); /* takes the codec: it is opened once */
+    codec = NULL;
 out:
     fkt_free(names);
     fkt_codec_free(codec);
@@ -183,24 +186,44 @@ out:
     return st;
 }
 
+/* Head h of the list of all heads to judge, and where its score goes: the arms' own, then those of further draws. */
+static const struct fkt_head *head_at(struct cli_outcome *o, size_t h, struct fkt_score **score)
+{
+    size_t k = h % FKT_HEAD_KINDS, at = h / FKT_HEAD_KINDS;
+    if (at < o->n_arms) {
+        *score = &o->arm[at].score[k];
+        return o->arm[at].heads.head[k];
+    }
+    at -= o->n_arms;
+    struct cli_arm *a = &o->arm[at % (o->n_arms - 1)];
+    *score = &a->repeat[at / (o->n_arms - 1)].score[k];
+    return a->repeat[at / (o->n_arms - 1)].heads.head[k];
+}
+
 static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress)
 {
-    const struct fkt_head *heads[(CLI_ARMS_MAX + 1) * FKT_HEAD_KINDS];
-    struct fkt_score scores[(CLI_ARMS_MAX + 1) * FKT_HEAD_KINDS];
     struct fkt_walk_options w = {.progress = &progress->hook, .skipped = s->data.skip_bad ? &o->skipped : NULL};
-    size_t n = o->n_arms * FKT_HEAD_KINDS;
+    size_t n = (o->n_arms + o->arm[0].n_repeats * (o->n_arms - 1)) * FKT_HEAD_KINDS;
+    const struct fkt_head **heads = NULL;
+    struct fkt_score *scores = NULL, *place;
     double start = fkt_now();
     fkt_status st;
-    memset(scores, 0, sizeof scores);
     FKT_TRY(cli_threads(s->run.threads, &w.threads));
+    FKT_TRY(fkt_alloc(&heads, n));
+    FKT_TRY(fkt_alloc(&scores, n));
     for (size_t i = 0; i < n; i++) {
-        heads[i] = o->arm[i / FKT_HEAD_KINDS].heads.head[i % FKT_HEAD_KINDS];
+        heads[i] = head_at(o, i, &place);
         FKT_TRY(fkt_score_init(&scores[i], fkt_walk_task(o->walk)->n_classes));
     }
     FKT_TRY(fkt_heads_evaluate(o->walk, o->test_set, o->held, o->n_test, heads, n, scores, &w));
     o->seconds_evaluate = fkt_now() - start;
 out:
-    for (size_t i = 0; i < n; i++) o->arm[i / FKT_HEAD_KINDS].score[i % FKT_HEAD_KINDS] = scores[i];
+    for (size_t i = 0; scores && i < n; i++) {
+        (void)head_at(o, i, &place);
+        *place = scores[i];
+    }
+    fkt_free(heads);
+    fkt_free(scores);
     return st;
 }
 
@@ -213,14 +236,17 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
                                        .progress = &progress->hook};
     fkt_status st;
     memset(o, 0, sizeof *o);
+    if (s->runs > CLI_RUNS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", CLI_RUNS_MAX);
     if (s->clients < 1 || s->clients > 1000000) return fkt_fail(FKT_E_ARG, "--clients must be between 1 and 1000000");
     FKT_TRY(cli_not_an_input(s->out, s->data.path));
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
+    FKT_TRY(cli_not_an_input(s->out, s->codec.means.weights));
     if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
     spec.partition.sites = (uint32_t)s->clients;
     FKT_TRY(parse_partition(s->partition, &spec.partition));
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));
+    o->threads = spec.threads;
     FKT_TRY(open_sets(s, o));
     FKT_TRY(make_tasks(s, o));
     spec.walk = o->walk;
@@ -231,6 +257,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(fkt_simulate(&o->sim, &spec));
     FKT_TRY(fkt_moments_sha256(o->sim.total, o->moments_sha256));
     FKT_TRY(release_arms(s, o));
+    if (s->runs > 1 && o->test_set) FKT_TRY(cli_repeats_draw(s, o));
     FKT_TRY(cli_progress_check("after the release"));
     if (o->test_set) FKT_TRY(judge_arms(s, o, progress));
 out:
@@ -247,6 +274,7 @@ void cli_outcome_release(struct cli_outcome *o)
         fkt_gaussians_release(&a->shapes);
         fkt_gaussians_release(&a->measured);
         fkt_heads_release(&a->heads);
+        cli_repeats_release(a);
         for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&a->score[k]);
     }
     fkt_simulation_release(&o->sim);

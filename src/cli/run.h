@@ -18,7 +18,14 @@ struct cli_sim {
     const char *partition, *out;
     double holdout, participation, dropout;
     uint64_t clients, seed, insecure_seed, per_class;
+    uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;
+};
+
+/* A further draw of a release, kept only to be judged. */
+struct cli_repeat {
+    struct fkt_heads heads;
+    struct fkt_score score[FKT_HEAD_KINDS];
 };
 
 /* What a release at one epsilon gave. */
@@ -32,6 +39,8 @@ struct cli_arm {
     struct fkt_heads heads;
     struct fkt_score score[FKT_HEAD_KINDS];
     double seconds_release, seconds_generate;
+    struct cli_repeat *repeat; /* (n_repeats) */
+    size_t n_repeats;
 };
 
 struct cli_outcome {
@@ -47,10 +56,22 @@ struct cli_outcome {
     char moments_sha256[FKT_SHA256_HEX];
     double composed_epsilon; /* of all private arms together, at the task's delta */
     double seconds_evaluate;
+    unsigned threads; /* 0: all */
 };
 
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 void cli_outcome_release(struct cli_outcome *o);
+
+/* Further draws (run_repeats.c): made after the releases, judged with them. Mean and standard deviation of one head's
+ * accuracy over all draws of an arm; the draws' accuracies by head. */
+enum { CLI_RUNS_MAX = 100 };
+struct cli_spread {
+    double mean, deviation;
+};
+FKT_MUST_USE fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o);
+void cli_repeats_release(struct cli_arm *a);
+struct cli_spread cli_arm_spread(const struct cli_arm *a, int head);
+json_t *cli_repeats_json(const struct cli_arm *a);
 
 /* The run folder: task, partition, moments, release, certificate, results, grid.png, report.html, synthetic images
  * if asked for. */

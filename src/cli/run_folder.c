@@ -40,6 +40,7 @@ static json_t *arm_json(const struct cli_outcome *o, const struct cli_arm *a)
                   p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
                   a->release.sha256, "private", !a->release.insecure_seed, "classes", classes);
     if (o->test_set) json_object_set_new(j, "accuracy", accuracies(a));
+    if (a->n_repeats) json_object_set_new(j, "accuracy_runs", cli_repeats_json(a));
     return j;
 }
 
@@ -54,19 +55,21 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
         release += o->arm[i].seconds_release;
         generate += o->arm[i].seconds_generate;
     }
-    j = json_pack("{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
-                  "s:f s:f} s:[s s s s s s s]}",
-                  "schema", "fedkt.results/1", "version", fkt_version(), "clients", (int)o->sim.sites, "survivors",
-                  (int)o->sim.survivors, "records", (json_int_t)o->sim.records, "classes", (int)t->n_classes, "dim",
-                  (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity,
-                  "coordinates", fkt_coordinate_name(t->coordinates.kind), "partition", s->partition, "bytes_per_site",
-                  (json_int_t)o->sim.bytes_per_site, "epsilon", first->release.plan.spec.epsilon, "delta",
-                  first->release.plan.spec.delta, "composed_epsilon", o->composed_epsilon, "moments_sha256",
-                  o->moments_sha256, "release_sha256", first->release.sha256, "skipped", (json_int_t)o->skipped.count,
-                  "test_images", (json_int_t)o->n_test, "arms", arms, "seconds", "encode", o->sim.seconds_encode,
-                  "moments", o->sim.seconds_moments, "aggregate", o->sim.seconds_aggregate, "release", release,
-                  "generate", generate, "evaluate", o->seconds_evaluate, "not_private", "records", "moments_sha256",
-                  "accuracy", "accuracy_without_privacy", "skipped", "test_images", "seconds");
+    j = json_pack(
+        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
+        "s:f s:f} s:[s s s s s s s]}",
+        "schema", "fedkt.results/1", "version", fkt_version(), "clients", (int)o->sim.sites, "survivors",
+        (int)o->sim.survivors, "records", (json_int_t)o->sim.records, "classes", (int)t->n_classes, "dim",
+        (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
+        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(o->walk))), "coordinates",
+        fkt_coordinate_name(t->coordinates.kind), "partition", s->partition, "bytes_per_site",
+        (json_int_t)o->sim.bytes_per_site, "epsilon", first->release.plan.spec.epsilon, "delta",
+        first->release.plan.spec.delta, "composed_epsilon", o->composed_epsilon, "moments_sha256", o->moments_sha256,
+        "release_sha256", first->release.sha256, "skipped", (json_int_t)o->skipped.count, "test_images",
+        (json_int_t)o->n_test, "arms", arms, "seconds", "encode", o->sim.seconds_encode, "moments",
+        o->sim.seconds_moments, "aggregate", o->sim.seconds_aggregate, "release", release, "generate", generate,
+        "evaluate", o->seconds_evaluate, "not_private", "records", "moments_sha256", "accuracy",
+        "accuracy_without_privacy", "skipped", "test_images", "seconds");
     if (j && o->test_set) {
         json_object_set_new(j, "accuracy", accuracies(first));
         json_object_set_new(j, "accuracy_without_privacy", accuracies(&o->arm[o->n_arms - 1]));
@@ -102,7 +105,8 @@ static fkt_status save_json(const char *folder, const char *name, json_t *j)
     return st;
 }
 
-static fkt_status arm_folder(const struct cli_sim *s, struct cli_arm *a, const char *run, struct cli_progress *progress)
+static fkt_status arm_folder(const struct cli_sim *s, const struct fkt_walk *walk, struct cli_arm *a, const char *run,
+                             struct cli_progress *progress)
 {
     char *folder = NULL, *path = NULL, *certificate = NULL;
     struct fkt_generate_options g = {.per_class = (size_t)s->per_class,
@@ -110,7 +114,8 @@ static fkt_status arm_folder(const struct cli_sim *s, struct cli_arm *a, const c
                                      .format = (enum fkt_export_format)s->format,
                                      .estimate = {(enum fkt_estimator)s->estimator, 0, 0},
                                      .threads = (unsigned)s->run.threads,
-                                     .progress = &progress->hook};
+                                     .progress = &progress->hook,
+                                     .walk = walk};
     double start = fkt_now();
     fkt_status st;
     FKT_TRY(fkt_path_join(&folder, run, a->folder));
@@ -147,7 +152,7 @@ fkt_status cli_run_folder(const struct cli_sim *s, struct cli_outcome *o, struct
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_folder_begin(&f, s->out, s->run.force));
-    for (size_t i = 0; i + 1 < o->n_arms; i++) FKT_TRY(arm_folder(s, &o->arm[i], f.tmp, progress));
+    for (size_t i = 0; i + 1 < o->n_arms; i++) FKT_TRY(arm_folder(s, o->walk, &o->arm[i], f.tmp, progress));
     FKT_TRY(fkt_path_join(&path, f.tmp, "moments.safetensors"));
     FKT_TRY(fkt_moments_save(o->sim.total, fkt_walk_task(o->walk), path, 0));
     FKT_TRY(save_json(f.tmp, "partition.json", partition_json(s, o)));

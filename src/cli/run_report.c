@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "codec/codec.h"
 #include "cli/report.h"
 
 #include <math.h>
@@ -44,7 +45,7 @@ static fkt_status synthetic_sheet(struct png *out, const struct cli_outcome *o, 
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, rows * cols * t->size * t->size * 3));
-    FKT_TRY(fkt_generate_tiles(o->walk, &a->shapes, seed, rows, cols, tiles));
+    FKT_TRY(fkt_generate_tiles(o->walk, &a->shapes, seed, rows, cols, o->threads, tiles));
     FKT_TRY(sheet(out, o, tiles, cols));
 out:
     fkt_free(tiles);
@@ -139,11 +140,15 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
         {"encode", o->sim.seconds_encode},        {"moments", o->sim.seconds_moments},
         {"aggregate", o->sim.seconds_aggregate},  {"release", o->arm[0].seconds_release},
         {"generate", o->arm[0].seconds_generate}, {"evaluate", o->seconds_evaluate}};
-    const struct fkt_report_pair facts[] = {{"task", t->sha256},
-                                            {"codec", t->codec_sha256},
-                                            {"calibration", t->calibration_sha256},
-                                            {"moments (not private)", o->moments_sha256},
-                                            {"release", o->arm[0].release.sha256}};
+    const struct fkt_codec *codec = fkt_walk_codec(o->walk);
+    const int network = !fkt_codec_has_calibration(t->codec);
+    const struct fkt_report_pair facts[] = {
+        {"task", t->sha256},
+        {"codec", t->codec_sha256},
+        {"calibration", t->calibration_sha256},
+        {"moments (not private)", o->moments_sha256},
+        {"release", o->arm[0].release.sha256},
+        {"numbers of the network", network ? cli_dtype_words(&s->codec.means, codec) : NULL}};
     struct fkt_report r = {.title = s->title,
                            .command = s->command,
                            .dataset = s->data.path,

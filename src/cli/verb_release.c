@@ -156,7 +156,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
     FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
-    FKT_TRY(cli_open_walk(&walk, a->task, a->calibration));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->calibration, NULL));
     FKT_TRY(add_up(a, walk, &p));
     FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
     FKT_TRY(pay_and_draw(a, walk, &p, &r));

@@ -24,10 +24,14 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
             uint32_t drowned = 0;
             for (uint32_t k = 0; k < a->measured.classes; k++)
                 drowned += (uint32_t)fkt_gaussians_drowned(&a->measured, k);
-            printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * fkt_score_accuracy(&a->score[0]),
-                   100 * fkt_score_accuracy(&a->score[1]), 100 * fkt_score_accuracy(&a->score[2]));
+            printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * cli_arm_spread(a, 0).mean,
+                   100 * cli_arm_spread(a, 1).mean, 100 * cli_arm_spread(a, 2).mean);
             if (drowned) printf("   %u class%s below the noise", drowned, drowned == 1 ? "" : "es");
             printf("%s\n", a->is_private ? "" : "   (reference without noise, not private)");
+            if (a->n_repeats)
+                printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
+                       100 * cli_arm_spread(a, 0).deviation, 100 * cli_arm_spread(a, 1).deviation,
+                       100 * cli_arm_spread(a, 2).deviation, a->n_repeats + 1);
         }
         putchar('\n');
     } else {
@@ -95,6 +99,8 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                      "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
         CLI_OPT_REAL("participation", &s.participation, "P", 0, "share of the sites that take part (default: 1)"),
         CLI_OPT_REAL("dropout", &s.dropout, "P", 0, "share of those that are lost before their upload (default: 0)"),
+        CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
+                      "draw every release R times and judge each: mean and spread; the first is kept (default: 1)"),
         CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition, drop-outs, samples (default: 0); public"),
         {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
          "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},

@@ -69,6 +69,8 @@ static fkt_status run_task(const struct asked *a)
         printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, task.sha256,
                task.n_classes, task.size, task.codec_identity, task.privacy.epsilon, task.privacy.delta,
                fkt_adjacency_name(task.privacy.adjacency));
+    if (!a->run.json && a->codec.calibration)
+        printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
 out:
     fkt_task_release(&task);
     return st;
@@ -100,6 +102,7 @@ static fkt_status check_out(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->latents));
     FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.means.weights));
     FKT_TRY(cli_out_file(a->out, a->run.force));
 out:
     return st;
@@ -116,15 +119,18 @@ static fkt_status run_encode(const struct asked *a)
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
-    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, &a->codec.means));
+    cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
     FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk)));
     FKT_TRY(fkt_walk_encode(walk, ds, NULL, 0, a->out, a->run.force, &o));
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
     if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack(
-            "{s:s s:I s:I s:i s:b}", "latents", a->out, "records", (json_int_t)(fkt_dataset_size(ds) - skipped.count),
-            "skipped", (json_int_t)skipped.count, "dim", (int)fkt_codec_dim(fkt_walk_codec(walk)), "secret", 1)));
+        FKT_TRY(cli_print_json(
+            json_pack("{s:s s:I s:I s:i s:s s:b}", "latents", a->out, "records",
+                      (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped", (json_int_t)skipped.count, "dim",
+                      (int)fkt_codec_dim(fkt_walk_codec(walk)), "codec_dtype",
+                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
     else
         printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
 out:
@@ -144,6 +150,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 1),
+        CLI_MEANS_ROWS(a.codec.means),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
@@ -185,12 +192,13 @@ static fkt_status run_moments(const struct asked *a)
     }
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
-    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.means));
     task = fkt_walk_task(walk);
     FKT_TRY(fkt_walk_moments_new(walk, &m));
     if (a->latents) {
         FKT_TRY(fkt_walk_latents(walk, a->latents, m));
     } else {
+        cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
         FKT_TRY(cli_open_data(&ds, &a->data, task));
         FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
     }
@@ -200,10 +208,11 @@ static fkt_status run_moments(const struct asked *a)
     cli_tell_skipped(&skipped);
     FKT_TRY(count_records(m, &records, &held));
     if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:I s:i s:i s:I s:b}", "moments", a->out, "moments_sha256", hash,
-                                         "records", (json_int_t)records, "classes", (int)task->n_classes, "length",
-                                         (int)task->coordinates.length, "skipped", (json_int_t)skipped.count, "secret",
-                                         1)));
+        FKT_TRY(cli_print_json(json_pack(
+            "{s:s s:s s:I s:i s:i s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
+            (json_int_t)records, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
+            (json_int_t)skipped.count, "codec_dtype",
+            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
     else
         printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n%s",
                (long long)records, held, task->n_classes, a->out, hash,
@@ -227,6 +236,7 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 0),
+        CLI_MEANS_ROWS(a.codec.means),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -11,6 +11,7 @@
 
 struct asked {
     struct cli_data data, test;
+    struct cli_means means;
     struct cli_run run;
     const char *release, *out, *model;
     uint64_t per_class, seed;
@@ -40,6 +41,7 @@ static fkt_status tell_drowned(const struct fkt_release *r, const struct fkt_est
 static fkt_status run_generate(const struct asked *a)
 {
     struct fkt_release r = {0};
+    struct fkt_walk *walk = NULL;
     struct cli_progress progress;
     struct fkt_generate_options o = {.per_class = (size_t)a->per_class,
                                      .seed = a->seed,
@@ -53,16 +55,24 @@ static fkt_status run_generate(const struct asked *a)
         st = fkt_fail(FKT_E_ARG, "--per-class must be between 1 and 100000000");
         goto out;
     }
+    cli_codec_means(&a->means, &o.means);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_not_an_input(a->out, a->release));
+    FKT_TRY(cli_not_an_input(a->out, a->means.weights));
+    FKT_TRY(cli_out_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_walk(&r, &o.means, &walk));
+    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
+    o.walk = walk;
     FKT_TRY(fkt_generate(&r, a->out, &o));
     cli_progress_end(&progress);
     if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack(
-            "{s:s s:I s:i s:s s:f s:f s:s s:b}", "out", a->out, "images", (json_int_t)(a->per_class * r.task.n_classes),
-            "classes", (int)r.task.n_classes, "format", fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon,
-            "delta", r.task.privacy.delta, "release_sha256", r.sha256, "private", !r.insecure_seed)));
+        FKT_TRY(cli_print_json(
+            json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:b}", "out", a->out, "images",
+                      (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
+                      fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta", r.task.privacy.delta,
+                      "release_sha256", r.sha256, "codec_dtype",
+                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private", !r.insecure_seed)));
     else
         printf("%llu images of %u classes in %s\nlook at %s/grid.png; %s/README.md says what is promised\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, a->out,
@@ -70,6 +80,7 @@ static fkt_status run_generate(const struct asked *a)
     if (!a->run.quiet) FKT_TRY(tell_drowned(&r, &o.estimate));
 out:
     cli_progress_end(&progress);
+    fkt_walk_free(walk);
     fkt_release_release(&r);
     return st;
 }
@@ -86,6 +97,7 @@ int cli_generate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
         CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
+        CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
@@ -183,15 +195,20 @@ static fkt_status run_heads(const struct asked *a)
     struct fkt_gaussians g = {0};
     struct fkt_heads h = {{0}};
     struct fkt_estimate_options e = {FKT_RAW, 0, a->pool};
+    struct fkt_codec_means means;
     double accuracy[FKT_HEAD_KINDS];
     fkt_status st;
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
     FKT_TRY(fkt_release_load(&r, a->release));
-    FKT_TRY(fkt_release_walk(&r, &walk));
     FKT_TRY(fkt_release_gaussians(&r, &e, &g));
     FKT_TRY(fkt_heads_fit(&h, &g));
-    if (a->test.path) FKT_TRY(score_heads(a, walk, &h, accuracy));
+    if (a->test.path) {
+        cli_codec_means(&a->means, &means);
+        FKT_TRY(fkt_release_walk(&r, &means, &walk));
+        cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
+        FKT_TRY(score_heads(a, walk, &h, accuracy));
+    }
     if (a->out) FKT_TRY(save_heads(&h, &r, a->out, a->run.force));
     FKT_TRY(tell_heads(a, &r, &g, accuracy));
 out:
@@ -213,6 +230,7 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("limit", &a.test.limit, "N", 0, "use N test images in all, spread evenly over the classes"),
         CLI_OPT_FLAG("skip-bad", &a.test.skip_bad, "leave out test images that cannot be read"),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
+        CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
@@ -253,11 +271,14 @@ static fkt_status run_evaluate(const struct asked *a)
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
     struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_codec_means means;
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
+    cli_codec_means(&a->means, &means);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(fkt_release_load(&r, a->release));
-    FKT_TRY(fkt_release_walk(&r, &walk));
+    FKT_TRY(fkt_release_walk(&r, &means, &walk));
+    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
     FKT_TRY(fkt_head_load(&head, a->model));
     if (fkt_head_task(head)[0] && strcmp(fkt_head_task(head), r.task.sha256) != 0) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "give the release that 'fedkt heads' made this head from",
@@ -290,6 +311,7 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
                      "the release that the head was made from (gives codec and coordinates)"),
         CLI_OPT_TEXT("model", &a.model, "FILE", 1, "a head saved by 'fedkt heads'"),
         CLI_DATA_ROWS(a.data, 1),
+        CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -130,12 +130,16 @@ fkt_status fkt_calibration_sound(const struct fkt_calibration *cal)
 
 fkt_status fkt_calibration_check(const struct fkt_calibration *cal, const struct fkt_codec *c)
 {
-    if (strcmp(cal->codec, c->identity) != 0)
-        return fkt_fail_hint(FKT_E_MISMATCH, "calibrate this codec, or open the codec that the calibration names",
-                             "calibration '%s' is for codec '%s', not '%s'", cal->source, cal->codec, c->identity);
+    if (strcmp(cal->codec, c->identity) != 0) {
+        char theirs[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX];
+        fkt_identity_difference(cal->codec, c->identity, theirs, ours);
+        return fkt_fail_hint(FKT_E_MISMATCH, "calibrate this codec, or open the codec that the calibration was made of",
+                             "calibration '%s' is of another codec: it has %s, codec '%s' has %s", cal->source, theirs,
+                             c->name, ours);
+    }
     if (cal->raw_dim != c->dim)
         return fkt_fail(FKT_E_MISMATCH, "calibration '%s' takes %u numbers, codec '%s' gives %u", cal->source,
-                        cal->raw_dim, c->identity, c->dim);
+                        cal->raw_dim, c->name, c->dim);
     return fkt_calibration_sound(cal);
 }
 

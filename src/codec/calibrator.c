@@ -25,22 +25,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 256U          /* rows per product; fixed, since it fixes the order of summation */
-#define EIGEN_FLOOR 1e-6    /* of the largest eigenvalue */
+#define BLOCK 256U       /* rows per product; fixed, since it fixes the order of summation */
+#define SQUARES 4U       /* (D,D) arrays of doubles at the peak: the sums, eigenvectors, and the solver's */
+#define EIGEN_FLOOR 1e-6 /* of the largest eigenvalue */
 
 enum stage { FIRST, SECOND, DONE };
 
 struct fkt_calibrator {
     enum stage stage;
-    uint32_t raw, top;         /* D, d */
-    uint64_t seen[2];          /* latents in each pass */
-    double *shift;             /* (D) the first latent */
-    double *sum[2];            /* (D) of z - shift, in each pass */
-    double *outer;             /* (D,D) upper triangle of the sum of (z - shift)(z - shift)^T */
-    double *block;             /* (BLOCK, D) */
-    size_t filled;             /* rows of block */
-    double *u;                 /* (d) */
-    double *logs;              /* (cap) log|u| */
+    uint32_t raw, top; /* D, d */
+    uint64_t seen[2];  /* latents in each pass */
+    double *shift;     /* (D) the first latent */
+    double *sum[2];    /* (D) of z - shift, in each pass */
+    double *outer;     /* (D,D) upper triangle of the sum of (z - shift)(z - shift)^T */
+    double *block;     /* (BLOCK, D) */
+    size_t filled;     /* rows of block */
+    double *u;         /* (d) */
+    double *logs;      /* (cap) log|u| */
     size_t cap;
     struct fkt_calibration cal; /* tensors from `middle` on */
     char source[128], codec[FKT_IDENTITY_MAX];
@@ -53,7 +54,12 @@ fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_code
     fkt_status st;
     *out = NULL;
     if (top > raw)
-        return fkt_fail(FKT_E_ARG, "cannot keep %u directions of the %zu of codec '%s'", top, raw, c->ops->name);
+        return fkt_fail(FKT_E_ARG, "cannot keep %u directions of the %zu of codec '%s'", top, raw, c->name);
+    if (raw * raw * SQUARES * sizeof(double) > fkt_machine_memory() / 2)
+        return fkt_fail_hint(FKT_E_NOMEM, "take a smaller --size",
+                             "a calibration of the %zu numbers of codec '%s' needs more than half of this machine's "
+                             "memory",
+                             raw, c->name);
     FKT_TRY(fkt_alloc(&k, 1));
     if (!source || !*source || strlen(source) >= sizeof k->source) {
         st = fkt_fail(FKT_E_ARG, "a calibration needs the name of its public image set, at most %zu bytes",
@@ -125,6 +131,13 @@ static fkt_status add_second(struct fkt_calibrator *k, const float *z)
     return FKT_OK;
 }
 
+fkt_status fkt_calibrator_enough(const struct fkt_calibrator *k, uint64_t latents)
+{
+    if (latents > k->top) return FKT_OK;
+    return fkt_fail_hint(FKT_E_STATE, "give more public images, or keep fewer directions",
+                         "%" PRIu64 " images of '%s' are too few to fit %u directions", latents, k->source, k->top);
+}
+
 fkt_status fkt_calibrator_add(struct fkt_calibrator *k, const float *z, size_t n)
 {
     unsigned pass = k->stage == FIRST ? 0 : 1;
@@ -137,10 +150,8 @@ fkt_status fkt_calibrator_add(struct fkt_calibrator *k, const float *z, size_t n
                                 k->seen[pass]);
         if (pass == 0 && k->seen[0] == 0)
             for (size_t j = 0; j < k->raw; j++) k->shift[j] = (double)z[j];
-        if (pass == 0)
-            add_first(k, z);
-        else
-            st = add_second(k, z);
+        if (pass == 0) add_first(k, z);
+        else st = add_second(k, z);
         if (st != FKT_OK) return st;
         for (size_t j = 0; j < k->raw; j++) k->sum[pass][j] += (double)z[j] - k->shift[j];
         k->seen[pass]++;
@@ -180,10 +191,7 @@ fkt_status fkt_calibrator_middle(struct fkt_calibrator *k)
     double *values = NULL, *vectors = NULL;
     fkt_status st;
     if (k->stage != FIRST) return fkt_fail(FKT_E_STATE, "the first pass of the calibration is over already");
-    if (k->seen[0] <= k->top)
-        return fkt_fail_hint(FKT_E_STATE, "give more public images, or keep fewer directions",
-                             "%" PRIu64 " images of '%s' are too few to fit %u directions", k->seen[0], k->source,
-                             k->top);
+    FKT_TRY(fkt_calibrator_enough(k, k->seen[0]));
     FKT_TRY(fkt_alloc(&values, k->raw));
     FKT_TRY(fkt_alloc(&vectors, (size_t)k->raw * k->raw));
     FKT_TRY(fkt_calibration_init(&k->cal, k->raw, k->top));

@@ -3,32 +3,42 @@
  *
  *   rgb (n,S,S,3) --encode--> z (n,D) --calibration--> u (n,d)        and back
  *
- * Latents pass through here in both directions, so this is where a NaN is stopped: on the way out of an encoder,
- * whatever its weights, and on the way into a decoder. Source: paper, section on the frozen public autoencoder; the
+ * Latents pass through here in both directions, so this is where a NaN is stopped that has come so far: on the way out
+ * of an encoder and on the way into a decoder. It is the last look, not the only one: a network may swallow a NaN (a
+ * ReLU makes 0 of it), so weights are looked at when they are read (nn/weights.c) and the inside of a network when it
+ * runs for the first time (nn/onednn/look.c). Source: paper, section on the frozen public autoencoder; the
  * table replaces its single fixed network, so that a weight-free codec (dct.c) and networks look the same to the rest
  * of the walk. */
 #include "codec/codec.h"
+#include "codec/family.h"
 
 #include "base/alloc.h"
 
 #include <math.h>
 #include <string.h>
 
-static const struct fkt_codec_ops *const known[] = {&fkt_codec_dct};
+/* "dct, taesd, ..." */
+static fkt_status no_such_codec(const char *name)
+{
+    char hint[384];
+    size_t at = (size_t)snprintf(hint, sizeof hint, "known codecs: dct");
+    for (size_t i = 0; fkt_member_at(i) && at < sizeof hint; i++)
+        at += (size_t)snprintf(hint + at, sizeof hint - at, ", %s", fkt_member_at(i)->name);
+    return fkt_fail_hint(FKT_E_ARG, hint, "there is no codec '%s'", name);
+}
 
 fkt_status fkt_codec_open(struct fkt_codec **out, const struct fkt_codec_spec *spec)
 {
-    const struct fkt_codec_ops *ops = NULL;
+    const char *name = spec->name ? spec->name : "";
+    const struct fkt_member *member = fkt_member_find(name, strlen(name));
     struct fkt_codec *c = NULL;
     fkt_status st;
     *out = NULL;
-    for (size_t i = 0; spec->name && i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i]->name, spec->name)) ops = known[i];
-    if (!ops)
-        return fkt_fail_hint(FKT_E_ARG, "known codecs: dct", "there is no codec '%s'", spec->name ? spec->name : "");
+    if (!member && strcmp(name, fkt_codec_dct.name) != 0) return no_such_codec(name);
     FKT_TRY(fkt_alloc(&c, 1));
-    FKT_TRY(ops->open(c, spec));
-    c->ops = ops;
+    c->ops = member ? &fkt_codec_network : &fkt_codec_dct;
+    c->name = member ? member->name : fkt_codec_dct.name;
+    FKT_TRY(c->ops->open(c, spec));
     *out = c;
     c = NULL;
 out:
@@ -43,18 +53,51 @@ void fkt_codec_free(struct fkt_codec *c)
     fkt_free(c);
 }
 
-const char *fkt_codec_name(const struct fkt_codec *c) { return c->ops->name; }
+const char *fkt_codec_name(const struct fkt_codec *c) { return c->name; }
 uint32_t fkt_codec_size(const struct fkt_codec *c) { return c->size; }
 uint32_t fkt_codec_dim(const struct fkt_codec *c) { return c->dim; }
+enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c) { return c->dtype; }
+size_t fkt_codec_batch(const struct fkt_codec *c) { return c->batch ? c->batch : 1; }
 const char *fkt_codec_identity(const struct fkt_codec *c) { return c->identity; }
+int fkt_codec_dtype_measured(const struct fkt_codec *c) { return c->dtype_measured; }
+
+int fkt_codec_has_calibration(const char *name) { return !strcmp(name, fkt_codec_dct.name); }
+
+/* "size=32 ..." -> "size 32"; a hash is cut to the twelve digits that people compare. */
+static void show_word(char out[FKT_DIFFERENCE_MAX], const char *word)
+{
+    int n = (int)strcspn(word, " "), key = (int)strcspn(word, "= ");
+    if (!n) snprintf(out, FKT_DIFFERENCE_MAX, "nothing");
+    else if (key == n) snprintf(out, FKT_DIFFERENCE_MAX, "kind %.*s", n, word);
+    else snprintf(out, FKT_DIFFERENCE_MAX, "%.*s %.*s", key, word, n - key - 1 > 40 ? 12 : n - key - 1, word + key + 1);
+}
+
+void fkt_identity_difference(const char *a, const char *b, char in_a[FKT_DIFFERENCE_MAX], char in_b[FKT_DIFFERENCE_MAX])
+{
+    for (;;) {
+        size_t n = strcspn(a, " "), m = strcspn(b, " ");
+        if (n != m || memcmp(a, b, n) != 0 || !a[n] || !b[m]) break;
+        a += n + 1;
+        b += m + 1;
+    }
+    show_word(in_a, a);
+    show_word(in_b, b);
+}
+
+fkt_status fkt_codec_facts(const struct fkt_codec *c, struct fkt_codec_facts *out)
+{
+    memset(out, 0, sizeof *out);
+    out->latent_scale = 1;
+    snprintf(out->kind, sizeof out->kind, "%s", c->name);
+    return c->ops->facts ? c->ops->facts(c->self, out) : FKT_OK;
+}
 
 static fkt_status check_finite(const struct fkt_codec *c, const float *z, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < c->dim; j++)
             if (!isfinite(z[i * c->dim + j]))
-                return fkt_fail(FKT_E_NUMERIC, "number %u of latent %zu of codec '%s' is not finite", j, i,
-                                c->ops->name);
+                return fkt_fail(FKT_E_NUMERIC, "number %u of latent %zu of codec '%s' is not finite", j, i, c->name);
     return FKT_OK;
 }
 
@@ -74,9 +117,13 @@ fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fk
 {
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (!c->ops->calibrate)
-        return fkt_fail_hint(FKT_E_STATE, "make one from a public image set: fedkt codec calibrate",
-                             "codec '%s' has no built-in calibration", c->ops->name);
+    if (!c->ops->calibrate) {
+        char hint[192];
+        snprintf(hint, sizeof hint,
+                 "make one from a public image set: fedkt codec calibrate %s --size %u --public SET --out FILE",
+                 c->name, c->size);
+        return fkt_fail_hint(FKT_E_STATE, hint, "codec '%s' has no built-in calibration", c->name);
+    }
     st = fkt_calibration_init(out, c->dim, c->dim);
     if (st != FKT_OK) return st;
     c->ops->calibrate(c->self, out);

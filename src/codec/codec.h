@@ -8,8 +8,8 @@
 
 #define FKT_IDENTITY_MAX 256 /* with the NUL; the length of fkt_calibration.codec */
 
-/* A codec as its implementation sees it. `open` fills self, size, dim and identity from the spec; on failure it
- * leaves nothing behind. encode and decode must not change self: they run on many threads at once. */
+/* A codec as its implementation sees it. `open` fills self, size, dim, dtype, batch and identity from the spec; on
+ * failure it leaves nothing behind. encode and decode must not change self: they run on many threads at once. */
 struct fkt_codec_ops {
     const char *name;
     fkt_status (*open)(struct fkt_codec *c, const struct fkt_codec_spec *spec);
@@ -18,17 +18,34 @@ struct fkt_codec_ops {
     /* Fills centre, map, unmap (allocated, zeroed), the constants and the source; NULL: this codec has no built-in
      * calibration. */
     void (*calibrate)(const void *self, struct fkt_calibration *cal);
+    /* Adds to *out, zeroed, what is not the same for all codecs; NULL: nothing to add. */
+    fkt_status (*facts)(const void *self, struct fkt_codec_facts *out);
     void (*free)(void *self);
 };
 
 struct fkt_codec {
     const struct fkt_codec_ops *ops;
-    void *self; /* owned, released by ops->free */
+    const char *name; /* static; several names may share one implementation */
+    void *self;       /* owned, released by ops->free */
     uint32_t size, dim;
+    enum fkt_codec_dtype dtype; /* what it runs in: F32 or BF16 */
+    int dtype_measured;         /* AUTO: it was found out now, not remembered */
+    uint32_t batch;             /* images that go through together; 0: one by one */
     char identity[FKT_IDENTITY_MAX];
 };
 
 extern const struct fkt_codec_ops fkt_codec_dct;
+extern const struct fkt_codec_ops fkt_codec_network; /* every name of members.c */
+
+/* 1 when the codec of this name carries a calibration of its own; weights are not looked at. */
+int fkt_codec_has_calibration(const char *name);
+/* 1 when AUTO timed the codec while it was opened, 0 when the answer was known. */
+int fkt_codec_dtype_measured(const struct fkt_codec *c);
+
+/* The first thing in which two identities differ, once for each: "size 32", "weights 0123456789ab", "kind dct/1". */
+enum { FKT_DIFFERENCE_MAX = 48 };
+void fkt_identity_difference(const char *a, const char *b, char in_a[FKT_DIFFERENCE_MAX],
+                             char in_b[FKT_DIFFERENCE_MAX]);
 
 /* Allocates the three tensors for (raw_dim, dim); the rest of *cal is zero. Release with fkt_calibration_release. */
 FKT_MUST_USE fkt_status fkt_calibration_init(struct fkt_calibration *cal, uint32_t raw_dim, uint32_t dim);

@@ -17,66 +17,85 @@
 
 #include <string.h>
 
-enum { CHUNK = 512, BATCH = 32, GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
+enum { CHUNK_USUAL = 512, CHUNK_BYTES = 16 << 20, GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
 
+/* Images stand in one row, class after class, `each` of them; a chunk is n of them from `first` on. */
 struct chunk {
     const struct fkt_walk *walk;
     const struct fkt_gaussians *g;
-    uint64_t seed, first;
-    uint32_t k;
-    size_t n;
-    uint8_t *rgb; /* (CHUNK, S, S, 3) */
+    uint64_t seed, first, each;
+    size_t n, batch;
+    uint8_t *rgb; /* (n, S, S, 3) */
+    struct fkt_meter *meter;
 };
 
 static fkt_status make_some(void *ctx, size_t item, unsigned worker)
 {
     struct chunk *c = ctx;
-    size_t pixels = (size_t)c->walk->task.size * c->walk->task.size * 3, from = item * BATCH,
-           n = c->n - from < BATCH ? c->n - from : BATCH;
+    size_t pixels = (size_t)c->walk->task.size * c->walk->task.size * 3, from = item * c->batch,
+           n = c->n - from < c->batch ? c->n - from : c->batch, some;
     double *w = NULL;
     fkt_status st;
     (void)worker;
     FKT_TRY(fkt_alloc(&w, n * c->g->length));
-    FKT_TRY(fkt_gaussians_sample(c->g, c->k, c->seed, c->first + from, n, w));
+    for (size_t i = 0; i < n; i += some) { /* a batch may reach from one class into the next */
+        uint64_t at = c->first + from + i, number = at % c->each;
+        some = c->each - number < n - i ? (size_t)(c->each - number) : n - i;
+        FKT_TRY(fkt_gaussians_sample(c->g, (uint32_t)(at / c->each), c->seed, number, some, w + i * c->g->length));
+    }
     FKT_TRY(fkt_walk_decode(c->walk, w, n, c->rgb + from * pixels));
+    FKT_TRY(fkt_meter_add(c->meter, n));
 out:
     fkt_free(w);
     return st;
 }
 
-fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
-                              size_t cols, uint8_t *rgb)
+static fkt_status make_chunk(struct chunk *c, unsigned threads)
 {
-    size_t pixels = (size_t)w->task.size * w->task.size * 3;
-    fkt_status st = FKT_OK;
-    for (uint32_t k = 0; k < rows; k++) {
-        struct chunk c = {w, g, seed, 0, k, cols, rgb + k * cols * pixels};
-        FKT_TRY(fkt_parallel(0, (cols + BATCH - 1) / BATCH, make_some, &c, NULL, "sampling"));
-    }
-out:
-    return st;
+    return fkt_parallel(threads, (c->n + c->batch - 1) / c->batch, make_some, c, NULL, "generating");
+}
+
+fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
+                              size_t cols, unsigned threads, uint8_t *rgb)
+{
+    struct chunk c = {.walk = w, .g = g, .seed = seed, .each = cols, .n = rows * cols, .rgb = rgb};
+    if (!w->codec) return fkt_walk_no_codec(w);
+    c.batch = fkt_walk_batch(w->codec);
+    return make_chunk(&c, threads);
+}
+
+/* Enough for every worker to have a batch, and else no more than a few megabytes: small images go 512 at a time. */
+static size_t chunk_images(const struct chunk *c, unsigned threads)
+{
+    size_t pixels = (size_t)c->walk->task.size * c->walk->task.size * 3, n = CHUNK_BYTES / pixels;
+    if (n > CHUNK_USUAL) n = CHUNK_USUAL;
+    if (n < c->batch * threads) n = c->batch * threads;
+    return n - n % c->batch;
 }
 
 static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussians *g, const char *folder,
                                const struct fkt_generate_options *o)
 {
     const struct fkt_task *t = &w->task;
-    size_t pixels = (size_t)t->size * t->size * 3;
+    unsigned threads = o->threads ? o->threads : fkt_cpu_count();
+    size_t pixels = (size_t)t->size * t->size * 3, room;
+    uint64_t all = (uint64_t)o->per_class * t->n_classes;
     struct fkt_export *e = NULL;
     struct fkt_meter meter;
-    struct chunk c = {.walk = w, .g = g, .seed = o->seed};
+    struct chunk c = {.walk = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
     fkt_status st;
-    fkt_meter_init(&meter, o->progress, "generating", (uint64_t)o->per_class * t->n_classes);
-    FKT_TRY(fkt_alloc(&c.rgb, CHUNK * pixels));
+    c.batch = fkt_walk_batch(w->codec);
+    room = chunk_images(&c, threads);
+    fkt_meter_init(&meter, o->progress, "generating", all);
+    FKT_TRY(fkt_alloc(&c.rgb, room * pixels));
     FKT_TRY(fkt_export_open(&e, folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
                             o->per_class * t->n_classes));
-    for (c.k = 0; c.k < t->n_classes; c.k++)
-        for (c.first = 0; c.first < o->per_class; c.first += c.n) {
-            c.n = o->per_class - c.first < CHUNK ? (size_t)(o->per_class - c.first) : CHUNK;
-            FKT_TRY(fkt_parallel(o->threads, (c.n + BATCH - 1) / BATCH, make_some, &c, NULL, "generating"));
-            for (size_t i = 0; i < c.n; i++) FKT_TRY(fkt_export_add(e, c.k, c.rgb + i * pixels));
-            FKT_TRY(fkt_meter_add(&meter, c.n));
-        }
+    for (c.first = 0; c.first < all; c.first += c.n) {
+        c.n = all - c.first < room ? (size_t)(all - c.first) : room;
+        FKT_TRY(make_chunk(&c, threads));
+        for (size_t i = 0; i < c.n; i++)
+            FKT_TRY(fkt_export_add(e, (uint32_t)((c.first + i) / c.each), c.rgb + i * pixels));
+    }
     FKT_TRY(fkt_export_close(&e));
 out:
     fkt_export_free(e);
@@ -94,7 +113,7 @@ static fkt_status write_grid(const struct fkt_walk *w, const struct fkt_gaussian
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, (size_t)rows * cols * pixels));
-    FKT_TRY(fkt_generate_tiles(w, g, o->seed, rows, cols, tiles));
+    FKT_TRY(fkt_generate_tiles(w, g, o->seed, rows, cols, o->threads, tiles));
     FKT_TRY(fkt_grid(&sheet, &width, &height, tiles, rows, cols, w->task.size, (const char *const *)w->task.classes));
     FKT_TRY(fkt_path_join(&path, folder, "grid.png"));
     FKT_TRY(fkt_png_write(path, sheet, width, height, 0));
@@ -169,15 +188,30 @@ out:
     return st;
 }
 
+/* A walk that the caller has open already must be the release's own in everything that decoding uses. */
+static fkt_status check_walk(const struct fkt_walk *w, const struct fkt_task *t)
+{
+    const struct fkt_coordinates *a = &w->task.coordinates, *b = &t->coordinates;
+    if (!strcmp(w->task.codec_sha256, t->codec_sha256) && !strcmp(w->task.calibration_sha256, t->calibration_sha256) &&
+        w->task.size == t->size && a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq &&
+        a->radius == b->radius && a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)
+        return FKT_OK;
+    return fkt_fail(FKT_E_MISMATCH, "the opened walk has another codec, calibration or coordinates than the release");
+}
+
 fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const struct fkt_generate_options *o)
 {
     struct fkt_folder f = {0};
-    struct fkt_walk *w = NULL;
+    struct fkt_walk *own = NULL;
+    const struct fkt_walk *w = o->walk;
     struct fkt_gaussians g = {0};
     fkt_status st;
     if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
-    FKT_TRY(fkt_release_walk(r, &w));
+    if (w && !w->codec) FKT_TRY(fkt_walk_no_codec(w));
+    if (w) FKT_TRY(check_walk(w, &r->task));
+    else FKT_TRY(fkt_release_walk(r, &o->means, &own));
+    if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, &o->estimate, &g));
     FKT_TRY(write_images(w, &g, f.tmp, o));
     FKT_TRY(write_grid(w, &g, f.tmp, o));
@@ -186,7 +220,7 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
 out:
     fkt_folder_fail(&f, st);
     fkt_gaussians_release(&g);
-    fkt_walk_free(w);
+    fkt_walk_free(own);
     fkt_folder_release(&f);
     return st;
 }

@@ -14,6 +14,7 @@ static const char *const mechanisms[] = {"joint", "paper"};
 static const char *const coordinates[] = {"gain-shape", "clip"};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
 static const char *const estimators[] = {"clamp", "rie"};
+static const char *const dtypes[] = {"f32", "bf16", "auto"};
 static const char *const exports[] = {"folder", "npz", "webdataset"};
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -43,3 +44,5 @@ const char *fkt_estimator_name(enum fkt_estimator e) { return name_of(estimators
 int fkt_estimator_parse(const char *s) { return look_up(estimators, COUNT(estimators), s); }
 const char *fkt_export_name(enum fkt_export_format f) { return name_of(exports, COUNT(exports), (int)f); }
 int fkt_export_parse(const char *s) { return look_up(exports, COUNT(exports), s); }
+const char *fkt_codec_dtype_name(enum fkt_codec_dtype d) { return name_of(dtypes, COUNT(dtypes), (int)d); }
+int fkt_codec_dtype_parse(const char *s) { return look_up(dtypes, COUNT(dtypes), s); }

@@ -241,13 +241,14 @@ out:
     return st;
 }
 
-fkt_status fkt_release_walk(const struct fkt_release *r, struct fkt_walk **out)
+fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means, struct fkt_walk **out)
 {
-    struct fkt_codec_spec spec = {r->task.codec, r->task.size, r->task.codec_dim};
+    struct fkt_codec_spec spec = {.name = r->task.codec, .size = r->task.size, .dim = r->task.codec_dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     *out = NULL;
+    if (means) spec.means = *means;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_copy(&cal, &r->calibration));
     return fkt_walk_assemble(out, &r->task, codec, &cal);

@@ -2,9 +2,10 @@
 /* simulate.c - many sites in one process: partition the records, let each site compute its moments, add the integers
  * up.
  *
- * Sites run in a thread pool, each on its own records with its own moments; with fewer sites than threads the
- * threads go inside a site instead. Memory: one site's moments per worker and one total per worker, never one per
- * site. The sum is exact, so neither the partition nor the schedule can change it (tests/invariance). */
+ * Large sites go one after the other with all threads inside, small ones side by side with a thread each, so that
+ * neither a site with half of the records nor a thousand sites with ten leave threads idle. Each works on its own
+ * records with its own moments. Memory: one site's moments per worker and one total per worker, never one per site. The
+ * sum is exact, so neither the partition nor the schedule can change it (tests/invariance). */
 #include "fedkt/round.h"
 
 #include "base/alloc.h"
@@ -17,7 +18,11 @@
 #include <math.h>
 #include <string.h>
 
+struct pool;
 struct lane { /* what one worker gathers */
+    struct pool *pool;
+    struct fkt_progress hook; /* counts the images of this lane's site into the pool's meter */
+    uint64_t seen;            /* of that site, by the meter so far */
     struct fkt_moments *total;
     struct fkt_norms norms;
     struct fkt_skipped skipped;
@@ -28,10 +33,10 @@ struct pool {
     const struct fkt_simulation_spec *spec;
     struct fkt_simulation *sim;
     size_t *order, *first; /* records of site s: order[first[s] .. first[s+1]) */
+    uint32_t *site;        /* (sites) large ones first */
+    uint32_t large;        /* how many of them go one after the other */
     struct lane *lanes;
-    struct fkt_meter meter;
-    struct fkt_progress inner; /* counts the images of all sites together */
-    unsigned inner_threads;
+    struct fkt_meter meter; /* of the images of all sites together */
 };
 
 /* Stable counting sort of the records by their owner. */
@@ -93,39 +98,57 @@ out:
     return st;
 }
 
-static int inner_step(void *self, const char *what, unsigned long long done, unsigned long long total)
+/* A large site has two batches for each thread. With fewer sites than threads all are. */
+static fkt_status sort_by_size(struct pool *p, unsigned threads)
 {
-    (void)what;
-    (void)total;
-    struct pool *p = self;
-    /* Only called when sites run one after the other, so `done` of this site starts again from 0: step by its
-     * increments. */
-    return p->spec->progress->step(p->spec->progress->self, "encoding", p->meter.done + done, p->meter.total);
+    size_t large = 2 * threads * fkt_walk_batch(fkt_walk_codec(p->spec->walk));
+    uint32_t sites = p->sim->sites, n = 0;
+    fkt_status st = fkt_alloc(&p->site, sites);
+    for (int small = 0; small < 2 && st == FKT_OK; small++) {
+        for (uint32_t s = 0; s < sites; s++)
+            if ((threads > 1 && (sites < threads || p->first[s + 1] - p->first[s] >= large)) != small) p->site[n++] = s;
+        if (!small) p->large = n;
+    }
+    return st;
 }
 
-static fkt_status do_site(void *ctx, size_t s, unsigned worker)
+static int lane_step(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
-    struct pool *p = ctx;
-    struct lane *lane = &p->lanes[worker];
+    struct lane *l = self;
+    uint64_t more = done - l->seen;
+    (void)what;
+    (void)total;
+    l->seen = done;
+    return fkt_meter_add(&l->pool->meter, more) != FKT_OK;
+}
+
+static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsigned threads)
+{
     struct fkt_moments *m = NULL;
     size_t n = p->first[s + 1] - p->first[s];
-    struct fkt_walk_options o = {.threads = p->inner_threads,
-                                 .progress = p->inner_threads > 1 && p->spec->progress ? &p->inner : NULL,
+    struct fkt_walk_options o = {.threads = threads,
+                                 .progress = &lane->hook,
                                  .skipped = p->spec->skipped ? &lane->skipped : NULL,
                                  .norms = &lane->norms,
                                  .moments_seconds = &lane->moments_seconds};
     double start;
     fkt_status st = FKT_OK;
     if (!p->sim->survived[s]) return fkt_meter_add(&p->meter, n);
+    lane->seen = 0;
     FKT_TRY(fkt_walk_moments_new(p->spec->walk, &m));
     FKT_TRY(fkt_walk_moments(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
     start = fkt_now();
     FKT_TRY(fkt_moments_merge(lane->total, m));
     lane->merge_seconds += fkt_now() - start;
-    FKT_TRY(fkt_meter_add(&p->meter, n));
 out:
     fkt_moments_free(m);
     return st;
+}
+
+static fkt_status small_site(void *ctx, size_t item, unsigned worker)
+{
+    struct pool *p = ctx;
+    return walk_site(p, p->site[p->large + item], &p->lanes[worker], 1);
 }
 
 static fkt_status gather(struct pool *p, unsigned lanes)
@@ -168,9 +191,8 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     out->sites = spec->partition.sites;
     if (out->sites < 1 || spec->n_train < 1)
         return fkt_fail(FKT_E_ARG, "a simulation needs at least one site and one record");
-    lanes = out->sites >= threads ? threads : 1;
-    p.inner_threads = lanes == 1 ? threads : 1;
-    p.inner = (struct fkt_progress){inner_step, &p};
+    if (!fkt_walk_codec(spec->walk)) return fkt_walk_no_codec(spec->walk);
+    lanes = out->sites < threads ? out->sites : threads;
     fkt_meter_init(&p.meter, spec->progress, "encoding", spec->n_train);
     out->norms.lo = cal->log_mean - 1.5 * cal->log_spread;
     out->norms.hi = cal->log_mean + 1.5 * cal->log_spread;
@@ -181,13 +203,17 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     FKT_TRY(partition(out, spec));
     FKT_TRY(choose_survivors(out, spec));
     FKT_TRY(sort_by_owner(&p));
+    FKT_TRY(sort_by_size(&p, threads));
     FKT_TRY(fkt_alloc(&p.lanes, lanes));
     for (unsigned i = 0; i < lanes; i++) {
+        p.lanes[i].pool = &p;
+        p.lanes[i].hook = (struct fkt_progress){lane_step, &p.lanes[i]};
         p.lanes[i].norms = out->norms;
         FKT_TRY(fkt_walk_moments_new(spec->walk, &p.lanes[i].total));
     }
     start = fkt_now();
-    FKT_TRY(fkt_parallel(lanes, out->sites, do_site, &p, NULL, "encoding"));
+    for (uint32_t i = 0; i < p.large; i++) FKT_TRY(walk_site(&p, p.site[i], &p.lanes[0], threads));
+    FKT_TRY(fkt_parallel(lanes, out->sites - p.large, small_site, &p, NULL, "encoding"));
     out->seconds_encode = fkt_now() - start;
     FKT_TRY(gather(&p, lanes));
     out->seconds_moments /= threads;
@@ -203,6 +229,7 @@ out:
     fkt_free(p.lanes);
     fkt_free(p.order);
     fkt_free(p.first);
+    fkt_free(p.site);
     fkt_meter_release(&p.meter);
     if (st != FKT_OK) fkt_simulation_release(out);
     return st;

@@ -84,12 +84,14 @@ fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *d
     struct fkt_meter meter;
     uint64_t tail = w->task.codec_dim;
     fkt_status st;
+    if (!w->codec) return fkt_walk_no_codec(w);
     if (!idx) n = fkt_dataset_size(ds);
     fkt_meter_init(&meter, options->progress, "encoding", n);
     FKT_TRY(fkt_st_stream_new(&s.file, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE));
     FKT_TRY(fkt_st_stream_meta(s.file, "format", LATENTS_FORMAT));
     FKT_TRY(fkt_st_stream_meta(s.file, "secret", "yes: un-noised latents of single records; must not leave the site"));
     FKT_TRY(fkt_st_stream_meta(s.file, "codec_sha256", w->task.codec_sha256));
+    FKT_TRY(fkt_st_stream_meta(s.file, "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(w->codec))));
     FKT_TRY(fkt_st_stream_meta(s.file, "task_sha256", w->task.sha256));
     FKT_TRY(fkt_st_stream_tensor(s.file, "latents", FKT_F32, 1, &tail, &s.latents));
     FKT_TRY(fkt_st_stream_tensor(s.file, "labels", FKT_I64, 0, NULL, &s.labels));
@@ -167,6 +169,7 @@ fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size
     float *z = NULL;
     double *u = NULL;
     fkt_status st;
+    if (!w->codec) return fkt_walk_no_codec(w);
     FKT_TRY(fkt_alloc(&z, n * D));
     FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
     for (size_t i = 0; i < n; i++) {

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "codec/codec.h"
 #include "crypto/hash.h"
 
 #include <math.h>
@@ -80,7 +81,9 @@ fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt
         cal->images == t->calibration_images)
         return FKT_OK;
     return fkt_fail_hint(FKT_E_MISMATCH,
-                         "give the task's calibration file with --calibration, or leave it out for the codec's own",
+                         t->calibration_images == 0 && fkt_codec_has_calibration(t->codec)
+                             ? "leave --calibration out: the task was made with the codec's own"
+                             : "ask the task's author for the calibration file and give it with --calibration",
                          "the task was made with calibration %.12s from '%s', this is %.12s from '%s'",
                          t->calibration_sha256, t->calibration_source, hash, cal->source);
 }

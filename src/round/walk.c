@@ -4,15 +4,19 @@
  *   dataset --read--> rgb (b,S,S,3) --codec--> z (b,D) --calibration--> u (d)
  *                visitor <-- q (m) <--quantise-- w (m) <--coordinates--'
  *
- * Records go in batches of BATCH; a worker owns one set of buffers, so memory is threads * batch and does not grow
- * with the set. Each record's q depends on its own pixels alone (every room on the way promises that), so order,
- * batches and threads cannot change what a visitor adds up. */
+ * Records go in batches; a worker owns one set of buffers, so memory is threads * batch and does not grow with the set.
+ * Batches are whole ones of the codec and get smaller as images get larger, so that buffers stay small and progress
+ * shows. Each record's q depends on its own pixels alone (every room on the way promises that; a network fills up an
+ * incomplete batch, so that each image goes through the same kernels), so order, batches and threads cannot change what
+ * a visitor adds up. */
 #include "round/walk.h"
 
 #include "round/task.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
+#include "codec/codec.h"
+#include "codec/family.h"
 #include "crypto/hash.h"
 
 #include <math.h>
@@ -20,27 +24,65 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { BATCH = 64 };
+enum { BATCH_MAX = 256, BATCH_USUAL = 64, BATCH_BYTES = 2 << 20 };
+
+size_t fkt_walk_batch(const struct fkt_codec *c)
+{
+    size_t pixels = (size_t)fkt_codec_size(c) * fkt_codec_size(c) * 3, whole = fkt_codec_batch(c),
+           n = BATCH_BYTES / pixels;
+    if (whole > 1) return whole < BATCH_MAX ? whole : BATCH_MAX; /* a network: slow enough to be handed out so */
+    if (n > BATCH_USUAL) n = BATCH_USUAL;
+    return n ? n : 1;
+}
+
+/* Where the weights lie: a file, or the folder of a pair. */
+static int weights_at(const struct fkt_codec *codec, const char **path)
+{
+    struct fkt_codec_facts facts;
+    const char *slash;
+    if (fkt_codec_facts(codec, &facts) != FKT_OK || !facts.file[0]) return 0;
+    *path = facts.file[0];
+    slash = facts.file[1] ? strrchr(facts.file[0], '/') : NULL;
+    return slash ? (int)(slash - facts.file[0]) : (int)strlen(facts.file[0]);
+}
+
+static fkt_status check_codec(const struct fkt_task *task, const struct fkt_codec *codec)
+{
+    const char *identity = fkt_codec_identity(codec), *path = NULL;
+    char hash[FKT_SHA256_HEX], wanted[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX], hint[192];
+    int length = weights_at(codec, &path);
+    fkt_hash_bytes_hex(hash, identity, strlen(identity));
+    if (!strcmp(hash, task->codec_sha256)) return FKT_OK;
+    fkt_identity_difference(task->codec_identity, identity, wanted, ours);
+    if (!length || strncmp(wanted, "weights ", 8) != 0 || strncmp(ours, "weights ", 8) != 0)
+        return fkt_fail_hint(FKT_E_MISMATCH,
+                             "all sites of a task must use the same codec: the same name, size, dim and weights",
+                             "the task wants codec '%s' with %s, this one has %s", task->codec, wanted, ours);
+    snprintf(hint, sizeof hint, "fetch them again, or check them with 'fedkt codec verify %s'", task->codec);
+    return fkt_fail_hint(FKT_E_MISMATCH, hint, "the weights in '%.*s' are not those of the task: they are %s, not %s",
+                         length, path, ours + 8, wanted + 8);
+}
+
+static fkt_status no_calibration(const struct fkt_task *task)
+{
+    return fkt_fail_hint(FKT_E_STATE, "ask the task's author for the file and give it with --calibration",
+                         "the task wants calibration %.12s from '%s', and codec '%s' has none built in",
+                         task->calibration_sha256, task->calibration_source, task->codec);
+}
 
 fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
                              struct fkt_calibration *cal)
 {
     struct fkt_walk *w = NULL;
-    char hash[FKT_SHA256_HEX];
     fkt_status st;
     *out = NULL;
-    FKT_TRY(fkt_calibration_check(cal, codec));
-    fkt_hash_bytes_hex(hash, fkt_codec_identity(codec), strlen(fkt_codec_identity(codec)));
-    if (strcmp(hash, task->codec_sha256) != 0) {
-        st = fkt_fail_hint(FKT_E_MISMATCH,
-                           "all sites of a task must use the same codec: the same name, size, dim and weights",
-                           "the task wants codec '%s', this is '%s'", task->codec_identity, fkt_codec_identity(codec));
-        goto out;
-    }
+    if (codec) FKT_TRY(check_codec(task, codec));
     FKT_TRY(fkt_task_check_calibration(task, cal));
-    if (task->coordinates.dim != cal->dim) {
-        st = fkt_fail(FKT_E_MISMATCH, "the task's coordinates have length %u, the calibration gives %u",
-                      task->coordinates.dim, cal->dim);
+    if (codec) FKT_TRY(fkt_calibration_check(cal, codec));
+    if (task->coordinates.dim != cal->dim || task->codec_dim != cal->raw_dim) {
+        st = fkt_fail(FKT_E_MISMATCH,
+                      "the task has latents of length %u and coordinates of %u, the calibration %u and %u",
+                      task->codec_dim, task->coordinates.dim, cal->raw_dim, cal->dim);
         goto out;
     }
     FKT_TRY(fkt_alloc(&w, 1));
@@ -58,14 +100,21 @@ out:
     return st;
 }
 
-fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path)
+fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path,
+                         const struct fkt_codec_means *means)
 {
-    struct fkt_codec_spec spec = {task->codec, task->size, task->codec_dim};
+    struct fkt_codec_spec spec = {.name = task->codec, .size = task->size, .dim = task->codec_dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     *out = NULL;
+    if (means) spec.means = *means;
     FKT_TRY(fkt_codec_open(&codec, &spec));
+    FKT_TRY(check_codec(task, codec)); /* before the calibration: of the wrong weights none can be right */
+    if (!calibration_path && !fkt_codec_has_calibration(task->codec)) {
+        st = no_calibration(task);
+        goto out;
+    }
     if (calibration_path) FKT_TRY(fkt_calibration_load(&cal, calibration_path));
     else FKT_TRY(fkt_calibration_embedded(&cal, codec));
     return fkt_walk_assemble(out, task, codec, &cal);
@@ -73,6 +122,31 @@ out:
     fkt_codec_free(codec);
     fkt_calibration_release(&cal);
     return st;
+}
+
+fkt_status fkt_walk_open_bare(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path)
+{
+    struct fkt_calibration cal = {0};
+    struct fkt_failure why;
+    fkt_status st;
+    *out = NULL;
+    if (!calibration_path) {
+        if (fkt_member_find(task->codec, strlen(task->codec))) return no_calibration(task);
+        st = fkt_walk_open(out, task, NULL, NULL);
+        if (st == FKT_OK || st == FKT_E_NOMEM) return st;
+        fkt_failure_save(&why, st);
+        return fkt_fail_hint(st, "give the task's calibration file with --calibration: then nothing else is needed",
+                             "%s", why.text);
+    }
+    FKT_TRY(fkt_calibration_load(&cal, calibration_path));
+    return fkt_walk_assemble(out, task, NULL, &cal);
+out:
+    return st;
+}
+
+fkt_status fkt_walk_no_codec(const struct fkt_walk *w)
+{
+    return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this walk begins at latents", w->task.codec);
 }
 
 void fkt_walk_free(struct fkt_walk *w)
@@ -99,21 +173,21 @@ out:
 }
 
 struct desk {     /* one worker's buffers */
-    uint8_t *rgb; /* (BATCH, S, S, 3) */
-    float *z;     /* (BATCH, D) */
+    uint8_t *rgb; /* (batch, S, S, 3) */
+    float *z;     /* (batch, D) */
     double *u;    /* (d) */
-    double *w;    /* (BATCH, m) */
-    int32_t *q;   /* (BATCH, m) */
-    uint32_t labels[BATCH];
-    size_t asked, got; /* records of the batch, and those of them that could be read */
-    size_t ids[BATCH]; /* dataset index of each record, for error sentences */
+    double *w;    /* (batch, m) */
+    int32_t *q;   /* (batch, m) */
+    uint32_t labels[BATCH_MAX];
+    size_t asked, got;     /* records of the batch, and those of them that could be read */
+    size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
 };
 
 struct job {
     const struct fkt_walk *walk;
     const struct fkt_dataset *ds;
     const size_t *idx;
-    size_t n;
+    size_t n, batch;
     const struct fkt_visitor *visitor;
     struct fkt_skipped *skipped;
     struct fkt_norms *norms;
@@ -133,15 +207,15 @@ static void desk_release(struct desk *d)
     fkt_free(d->q);
 }
 
-static fkt_status desk_init(struct desk *d, const struct fkt_walk *w)
+static fkt_status desk_init(struct desk *d, const struct fkt_walk *w, size_t batch)
 {
     size_t S = w->task.size, m = w->task.coordinates.length;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&d->rgb, BATCH * S * S * 3));
-    FKT_TRY(fkt_alloc(&d->z, BATCH * (size_t)w->task.codec_dim));
+    FKT_TRY(fkt_alloc(&d->rgb, batch * S * S * 3));
+    FKT_TRY(fkt_alloc(&d->z, batch * (size_t)w->task.codec_dim));
     FKT_TRY(fkt_alloc(&d->u, w->task.coordinates.dim));
-    FKT_TRY(fkt_alloc(&d->w, BATCH * m));
-    FKT_TRY(fkt_alloc(&d->q, BATCH * m));
+    FKT_TRY(fkt_alloc(&d->w, batch * m));
+    FKT_TRY(fkt_alloc(&d->q, batch * m));
 out:
     return st;
 }
@@ -183,7 +257,8 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
 /* Batch number `item` from pixels to integers, on desk d. */
 static fkt_status fill_desk(struct job *j, struct desk *d, size_t item)
 {
-    size_t m = j->walk->task.coordinates.length, first = item * BATCH, n = j->n - first < BATCH ? j->n - first : BATCH;
+    size_t m = j->walk->task.coordinates.length, first = item * j->batch,
+           n = j->n - first < j->batch ? j->n - first : j->batch;
     fkt_status st;
     d->asked = n;
     FKT_TRY(read_batch(j, d, first, n, &d->got));
@@ -235,25 +310,29 @@ fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds
                           const struct fkt_visitor *v, const struct fkt_walk_options *options, struct fkt_meter *meter)
 {
     struct job *j = NULL;
-    size_t items = (n + BATCH - 1) / BATCH;
+    size_t batch, items;
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
     fkt_status st;
+    if (!w->codec) return fkt_walk_no_codec(w);
     if (fkt_dataset_classes(ds) != w->task.n_classes)
         return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, the task %u", fkt_dataset_classes(ds),
                         w->task.n_classes);
+    batch = fkt_walk_batch(w->codec);
+    items = (n + batch - 1) / batch;
     if (threads > items) threads = items ? (unsigned)items : 1;
     FKT_TRY(fkt_alloc(&j, 1));
     *j = (struct job){.walk = w,
                       .ds = ds,
                       .idx = idx,
                       .n = n,
+                      .batch = batch,
                       .visitor = v,
                       .skipped = options->skipped,
                       .norms = options->norms,
                       .meter = meter};
     pthread_mutex_init(&j->lock, NULL);
     FKT_TRY(fkt_alloc(&j->desks, threads));
-    for (unsigned i = 0; i < threads; i++) FKT_TRY(desk_init(&j->desks[i], w));
+    for (unsigned i = 0; i < threads; i++) FKT_TRY(desk_init(&j->desks[i], w, batch));
     if (v->in_order) FKT_TRY(in_order(j, items, threads));
     else FKT_TRY(fkt_parallel(threads, items, do_batch, j, NULL, "walking"));
     for (int i = 0; options->norms && i < FKT_NORM_BINS; i++) options->norms->bins[i] += atomic_load(&j->bins[i]);

@@ -9,9 +9,14 @@
 
 struct fkt_walk {
     struct fkt_task task;
-    struct fkt_codec *codec;
+    struct fkt_codec *codec; /* NULL: a bare walk, which begins at latents */
     struct fkt_calibration calibration;
 };
+
+fkt_status fkt_walk_no_codec(const struct fkt_walk *w); /* the failure of a bare walk that is shown images */
+
+/* How many images to take at a time: whole batches of the codec, and no more pixels than stay near a core. */
+size_t fkt_walk_batch(const struct fkt_codec *c);
 
 /* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
 FKT_MUST_USE fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,

@@ -126,6 +126,55 @@ def own_files(root, fedkt):
     (root / "ledger.json.lock").unlink()
 
 
+def small_network(folder, stem, seed, latent=4, width=8):
+    """A pair in TAESD's own layout, narrow and untaught."""
+    folder.mkdir(exist_ok=True)
+    numbers = numpy.random.default_rng(seed)
+    blocks = {"encoder": (1, 3, 4, 5, 7, 8, 9, 11, 12, 13), "decoder": (3, 4, 5, 8, 9, 10, 13, 14, 15, 18)}
+    bare = {
+        "encoder": [(0, 3, width, 1), (2, width, width, 0), (6, width, width, 0), (10, width, width, 0)]
+        + [(14, width, latent, 1)],
+        "decoder": [(1, latent, width, 1), (7, width, width, 0), (12, width, width, 0), (17, width, width, 0)]
+        + [(19, width, 3, 1)],
+    }
+    for side in ("encoder", "decoder"):
+        convolutions = [(f"{i}.", *rest) for i, *rest in bare[side]]
+        convolutions += [(f"{i}.conv.{k}.", width, width, 1) for i in blocks[side] for k in (0, 2, 4)]
+        found = {}
+        for name, inside, out, bias in convolutions:
+            weight = numbers.standard_normal((out, inside, 3, 3)) / (3 * inside**0.5)
+            found[name + "weight"] = ("F32", [out, inside, 3, 3], weight.astype("<f4").tobytes())
+            if bias:
+                found[name + "bias"] = ("F32", [out], numpy.zeros(out, "<f4").tobytes())
+        tensors.save(folder / f"{stem}_{side}.safetensors", {"meta": {}, "tensors": found})
+
+
+def networks(root, fedkt):
+    """Weights of a codec that has no calibration of its own, others in their place, and what a task makes of them."""
+
+    def run(*words):
+        subprocess.run([fedkt, *map(str, words)], cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+    small_network(root / "net", "small", 1)
+    small_network(root / "net-other", "small", 2)
+    small_network(root / "net-half", "small", 1)
+    (root / "net-half" / "small_decoder.safetensors").unlink()
+    small_network(root / "net-taesd", "taesd", 1)
+    for stem in ("first", "second"):
+        small_network(root / "net-pairs", stem, 1)
+    for name in ("net-half", "net-taesd"):
+        (root / f"cache-{name}" / "codecs").mkdir(parents=True)
+        os.symlink(f"../../{name}", root / f"cache-{name}" / "codecs" / "taesdxl")
+    (root / "cache-text" / "codecs" / "taesd").mkdir(parents=True)
+    (root / "cache-text" / "codecs" / "taesd" / "model.safetensors").write_bytes(b"this is not a tensor file at all\n")
+    tiny = ["tiny", "--weights", "net", "--size"]
+    for size in (16, 32):
+        out = f"cal-net{size}.safetensors"
+        run("codec", "calibrate", *tiny, size, "--top", "8", "--public", "public", "--out", out)
+    task = ["task", "--classes", "a,b", "--delta", "1e-5", "--epsilon", "1", "--codec", *tiny, "16"]
+    run(*task, "--calibration", "cal-net16.safetensors", "--out", "task-net.json")
+
+
 def bent_tensors(root):
     latents = tensors.load(root / "latents.safetensors")
     tensors.save(root / "latents-nan.safetensors", tensors.with_bytes(latents, "latents", 4 * (16 * 3 + 5), NAN))
@@ -203,6 +252,7 @@ def make(root, fedkt):
     bad_images(root)
     labelled_sets(root)
     own_files(root, str(fedkt))
+    networks(root, str(fedkt))
     bent_tensors(root)
     tampered(root)
     folders(root, str(fedkt))

@@ -97,6 +97,7 @@ def start(case, fedkt, work):
             resource.setrlimit(resource.RLIMIT_FSIZE, (case["fsize"], case["fsize"]))
 
     environment = {**os.environ, "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1"}
+    environment.update(FEDKT_CACHE="cache", HF_ENDPOINT="", NO_PROXY="*")  # weights of this machine are none of ours
     environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"
     words = shlex.split(case["args"].replace("{ff}", "\udcff"))
     with open("/dev/full" if case.get("full") else os.devnull, "w") as out:

@@ -143,7 +143,7 @@ class Interrupted(binary.Case):
         process.send_signal(number)
         said = process.communicate()
         self.assertEqual((process.returncode, said[0]), (1, ""), said)
-        self.assertRegex(said[1], r"\Afedkt: stopped [a-z ]+\n\Z")
+        self.assertRegex(said[1], r'\A(\{"progress".*\}\n)*fedkt: stopped [a-z ]+\n\Z')
         self.assertEqual({path.name for path in self.folder.iterdir()}, before)
 
     def until_temporary(self, process):

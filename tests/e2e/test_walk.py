@@ -232,6 +232,19 @@ class Invariance(binary.Case):
         self.assertNotEqual(first["release_sha256"], second["release_sha256"])
         self.assertTrue(first["arms"][0]["private"] and "insecure_seed" not in first)
 
+    def test_further_runs_are_fresh_draws_of_the_same_release(self):
+        words = f"{self.SIMULATE.replace('10 --delta', '10,1 --delta')} --holdout 0.3"
+        once, more, again = self.fedkt(words), self.fedkt(f"{words} --runs 6"), self.fedkt(f"{words} --runs 6")
+        self.fits("results", more)
+        self.assertEqual(once["release_sha256"], more["release_sha256"])
+        for first, arm, repeated in zip(once["arms"], more["arms"], again["arms"]):
+            self.assertNotIn("accuracy_runs", first)
+            self.assertEqual(arm["accuracy_runs"], repeated["accuracy_runs"])
+            for head, runs in arm["accuracy_runs"].items():
+                self.assertEqual((len(runs), runs[0]), (6, first["accuracy"][head]))
+        self.assertGreater(len(set(more["arms"][1]["accuracy_runs"]["qda"])), 2)
+        self.assertNotEqual(more["arms"][0]["accuracy_runs"], more["arms"][1]["accuracy_runs"])
+
     def test_images_depend_on_the_seed_alone(self):
         self.fedkt(f"{self.SIMULATE.replace('1000', '200')} --clients 5 --out run")
         for name in ("folder", "npz", "webdataset"):

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum { D = 6, N = 40 };
-static const struct fkt_codec_spec spec = {"dct", 8, D};
+static const struct fkt_codec_spec spec = {.name = "dct", .size = 8, .dim = D};
 static struct fkt_codec *codec;
 static float latents[N * D];
 static char folder[] = "/tmp/fedkt-test-XXXXXX", path[64], saved[64];

@@ -12,7 +12,7 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
                                     enum fkt_coordinate_kind kind)
 {
     struct fkt_dataset_options o = {.limit = limit};
-    struct fkt_codec_spec spec = {"dct", 16, 8};
+    struct fkt_codec_spec spec = {.name = "dct", .size = 16, .dim = 8};
     struct fkt_codec *codec = NULL;
     struct fkt_calibration cal = {0};
     struct fkt_task task = {0};
@@ -28,7 +28,7 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
     FKT_TRY(fkt_task_make(&task, &c, codec, &cal));
-    FKT_TRY(fkt_walk_open(walk, &task, NULL));
+    FKT_TRY(fkt_walk_open(walk, &task, NULL, NULL));
 out:
     fkt_task_release(&task);
     fkt_calibration_release(&cal);

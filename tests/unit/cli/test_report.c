@@ -346,12 +346,28 @@ static void missing_numbers_become_dashes(void **state)
     unmake(&s);
 }
 
+static void without_test_images_nothing_is_judged(void **state)
+{
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    for (int a = 0; a < 3; a++)
+        for (int h = 0; h < FKT_REPORT_HEADS; h++) s.arms[a].accuracy[h] = NAN;
+    page = render(&s.report, "unjudged.html");
+    CHECK(strstr(section(page, "accuracy"), "no real images were held out"));
+    CHECK(!strstr(page, "accuracy, %") && !strstr(page, "tried on real images"));
+    fkt_free(page);
+    unmake(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_section_stands_in_its_place), cmocka_unit_test(strings_of_strangers_are_escaped),
         cmocka_unit_test(a_fixed_seed_is_told_in_red),       cmocka_unit_test(large_and_empty_runs_fit),
         cmocka_unit_test(missing_numbers_become_dashes),
+        cmocka_unit_test(without_test_images_nothing_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void make_latents(float *z, size_t n, uint64_t seed)
 static struct fkt_codec *open_dct(uint32_t dim)
 {
     struct fkt_codec *c = NULL;
-    CHECK_OK(fkt_codec_open(&c, &(struct fkt_codec_spec){"dct", 8, dim}));
+    CHECK_OK(fkt_codec_open(&c, &(struct fkt_codec_spec){.name = "dct", .size = 8, .dim = dim}));
     return c;
 }
 

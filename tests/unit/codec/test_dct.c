@@ -12,7 +12,7 @@ static const struct {
 static struct fkt_codec *open_dct(uint32_t size, uint32_t dim)
 {
     struct fkt_codec *c = NULL;
-    CHECK_OK(fkt_codec_open(&c, &(struct fkt_codec_spec){"dct", size, dim}));
+    CHECK_OK(fkt_codec_open(&c, &(struct fkt_codec_spec){.name = "dct", .size = size, .dim = dim}));
     return c;
 }
 
@@ -242,9 +242,15 @@ static void layouts_are_nested(void **state)
 
 static void impossible_codecs_are_refused(void **state)
 {
-    static const struct fkt_codec_spec bad[] = {{"dct", 7, 0},      {"dct", 513, 0}, {"dct", 8, 193},
-                                                {"dct", 512, 4097}, {"dct", 0, 0},   {"jpeg", 32, 64},
-                                                {NULL, 32, 64},     {"", 32, 64},    {"dct", 32, ~0U}};
+    static const struct fkt_codec_spec bad[] = {{.name = "dct", .size = 7, .dim = 0},
+                                                {.name = "dct", .size = 513, .dim = 0},
+                                                {.name = "dct", .size = 8, .dim = 193},
+                                                {.name = "dct", .size = 512, .dim = 4097},
+                                                {.name = "dct", .size = 0, .dim = 0},
+                                                {.name = "jpeg", .size = 32, .dim = 64},
+                                                {.name = NULL, .size = 32, .dim = 64},
+                                                {.name = "", .size = 32, .dim = 64},
+                                                {.name = "dct", .size = 32, .dim = ~0U}};
     struct fkt_codec *c = NULL;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -261,6 +267,26 @@ static void impossible_codecs_are_refused(void **state)
     fkt_codec_free(NULL);
 }
 
+static void a_difference_is_one_word(void **state)
+{
+    static const char long_a[] = "taesd/1 size=32 weights=0123456789abcdef0123456789abcdef0123456789abcdef",
+                      long_b[] = "taesd/1 size=32 weights=fedcba98765432100123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *a, *b, *in_a, *in_b;
+    } rows[] = {{"dct/1 size=32 dim=8", "dct/1 size=64 dim=8", "size 32", "size 64"},
+                {"dct/1 size=32", "taesd/1 size=32", "kind dct/1", "kind taesd/1"},
+                {long_a, long_b, "weights 0123456789ab", "weights fedcba987654"},
+                {"a/1", "a/1 size=3", "kind a/1", "kind a/1"},
+                {"", "a/1", "nothing", "kind a/1"}};
+    char a[FKT_DIFFERENCE_MAX], b[FKT_DIFFERENCE_MAX];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fkt_identity_difference(rows[i].a, rows[i].b, a, b);
+        assert_string_equal(a, rows[i].in_a);
+        assert_string_equal(b, rows[i].in_b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +299,7 @@ int main(void)
         cmocka_unit_test(batches_do_not_matter),
         cmocka_unit_test(layouts_are_nested),
         cmocka_unit_test(impossible_codecs_are_refused),
+        cmocka_unit_test(a_difference_is_one_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void a_release_survives_its_file(void **state)
     assert_memory_equal(back.moments, s.release.moments, n * sizeof *back.moments);
     assert_string_equal(back.sha256, s.release.sha256);
     CHECK(back.insecure_seed && back.facts.sites == 3 && back.facts.survivors == 2);
-    CHECK_OK(fkt_release_walk(&back, &walk));
+    CHECK_OK(fkt_release_walk(&back, NULL, &walk));
     fkt_walk_free(walk);
     fkt_release_release(&back);
     scene_release(&s);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* family.h - a pair of networks, recognised from the files that hold their weights. */
+#ifndef FKT_CODEC_FAMILY_H
+#define FKT_CODEC_FAMILY_H
+
+#include "nn/net.h"
+#include "nn/weights.h"
+
+#include "base/text.h"
+#include "codec/family_config.h"
+#include "crypto/hash.h"
+
+enum { FKT_ENCODER = 0, FKT_DECODER = 1 };
+#define FKT_FAMILY_CHANNELS_MAX 65536U /* widest layer that is believed */
+
+enum fkt_family_layout {
+    FKT_LAYOUT_TAESD = 0,    /* two files, torch.nn.Sequential indices */
+    FKT_LAYOUT_TINY,         /* diffusers AutoencoderTiny */
+    FKT_LAYOUT_DC,           /* diffusers AutoencoderDC */
+    FKT_LAYOUT_EFFICIENTVIT, /* efficientvit's DC-AE */
+    FKT_LAYOUTS
+};
+
+struct fkt_family {
+    char kind[16];                       /* "taesd" or "dc-ae" */
+    char layout[32];                     /* "taesd", "diffusers", "efficientvit" */
+    struct fkt_net net[2];               /* encoder, decoder */
+    struct fkt_weights *weights[2];      /* owned */
+    uint32_t latent_channels, reduction; /* pixels per latent pixel, each way */
+    double pixel_scale, pixel_shift;     /* network input = pixel/255 * scale + shift */
+    double latent_scale, latent_shift;   /* z = (network output - shift) * scale */
+    struct fkt_safetensors *file[2];     /* owned; the second is NULL where one file holds both */
+    char *path[2];                       /* owned; as file */
+    char *config;                        /* owned; path of the config.json that was read; NULL: none */
+};
+
+/* `path` is a file or a folder. `codec` (may be NULL) is the member's name: it picks among several pairs in a folder,
+ * gives the latent scale where no config.json does, and is held against what the tensors say. `report` (may be NULL)
+ * gets every misfit on a line of its own, or NULL; freed with fkt_free. */
+FKT_MUST_USE fkt_status fkt_family_open(struct fkt_family *out, const char *path, const char *codec, char **report);
+void fkt_family_release(struct fkt_family *f);
+
+/* SHA-256 of both networks as numbers: the same for the same values in any layout and number type. Reads every weight
+ * once; FKT_E_NUMERIC names the tensor that holds a NaN or an infinity. family_hash.c. */
+FKT_MUST_USE fkt_status fkt_family_sha256(const struct fkt_family *f, char out[FKT_HASH_HEX]);
+
+/* fkt_family_open from files that are open already and outlive *out; `file[1]` is NULL where one file holds both
+ * networks. `config` (may be NULL) is the text of a config.json. `name` stands in sentences. */
+struct fkt_family_source {
+    const struct fkt_safetensors *file[2];
+    const char *config;
+    size_t config_len;
+    const char *name, *codec;
+};
+FKT_MUST_USE fkt_status fkt_family_recognise(struct fkt_family *out, const struct fkt_family_source *source,
+                                             char **report);
+
+/* The files behind a path; family_files.c. All owned by the caller. config is NULL where there is none. */
+struct fkt_family_files {
+    char *path[2];
+    char *config_path;
+    uint8_t *config;
+    size_t config_len;
+};
+FKT_MUST_USE fkt_status fkt_family_find(struct fkt_family_files *out, const char *path, const char *codec);
+void fkt_family_files_release(struct fkt_family_files *f);
+
+/* A published member: what its name promises. */
+struct fkt_member {
+    const char *name, *kind;
+    uint32_t latent_channels, reduction; /* 0: whatever the weights say */
+    double latent_scale;                 /* where no config.json says it */
+};
+const struct fkt_member *fkt_member_find(const char *name, size_t length); /* NULL when unknown */
+const struct fkt_member *fkt_member_at(size_t i);                          /* NULL at the end */
+
+/* What a builder is given and what it finds out. Misfits are lines. */
+struct fkt_family_draft {
+    struct fkt_family *family; /* net[], latent_channels and reduction are the builder's to fill */
+    enum fkt_family_layout layout;
+    const struct fkt_safetensors *file[2]; /* of encoder and decoder: twice the same where one file holds both */
+    const struct fkt_family_config *config;
+    struct fkt_text *misfits;
+};
+/* Derives the shape of both networks from the tensors and writes them down as operations. Misfits that leave nothing
+ * to build are noted and the networks stay empty; FKT_E_NOMEM otherwise. */
+FKT_MUST_USE fkt_status fkt_taesd_build(struct fkt_family_draft *d);
+FKT_MUST_USE fkt_status fkt_dcae_build(struct fkt_family_draft *d);
+
+/* Odd one out: the value that most of the votes were for, whatever one wrong tensor says (Boyer and Moore 1981). */
+struct fkt_vote {
+    uint64_t value;
+    uint32_t lead;
+};
+static inline void fkt_vote(struct fkt_vote *v, uint64_t value)
+{
+    if (!v->lead) v->value = value;
+    if (v->value == value) v->lead++;
+    else v->lead--;
+}
+
+#endif

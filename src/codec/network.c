@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network.c - a codec made of two networks: pixels in, latents out, and back.
+ *
+ *   rgb (n,S,S,3) -> floats (n,3,S,S) in the family's range -> encoder -> (x - shift) * scale -> z (n,D)
+ *
+ * D = latent channels * (S / reduction)^2, in the order channel, row, column. Pixels on the way out are clamped and
+ * rounded half up. Opening reads every weight once, for the hash in the identity; it makes no engine: those come to be
+ * on first use, one for each direction, so that a site that only encodes never pays for the decoder.
+ *
+ * The batch is fixed by family and size. Libraries choose kernels by batch, so that an image's latent would otherwise
+ * depend on how many came with it; with a fixed batch it is the same for any chunking and any number of threads. It is
+ * chosen so that kernels are near their best (within a tenth of the best batch measured) and activations stay small. */
+#include "codec/codec.h"
+#include "codec/dtype.h"
+#include "codec/family.h"
+#include "codec/manifest.h"
+#include "codec/place.h"
+
+#include "base/alloc.h"
+#include "nn/cpu.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE_MAX_PX = 4096, DIM_MAX = 1 << 20 };
+
+/* What comes to be after opening; engines are made once and never replaced. */
+struct lazy {
+    pthread_mutex_t lock;
+    struct fkt_engine *engine[2];
+};
+
+struct network {
+    struct fkt_family family;
+    struct fkt_engine_spec spec[2];
+    uint32_t size, dim;
+    float pixel[256]; /* network input of each pixel value */
+    struct lazy *lazy;
+};
+
+/* Images at a time: so many at so many pixels, fewer of larger ones, never more than 16. Kernels for one image alone
+ * are slower, so two go together as long as that takes little memory. */
+static uint32_t batch_of(const struct fkt_family *f, uint32_t size)
+{
+    uint64_t pixels = (uint64_t)size * size, n = !strcmp(f->kind, "taesd") ? 8 * 32 * 32 : 16 * 64 * 64;
+    if (n / pixels > 16) return 16;
+    if (n / pixels < 2) return size <= 256 ? 2 : 1;
+    return (uint32_t)(n / pixels);
+}
+
+static void network_free(void *self)
+{
+    struct network *n = self;
+    if (!n) return;
+    if (n->lazy) {
+        for (int i = 0; i < 2; i++) fkt_engine_free(n->lazy->engine[i]);
+        pthread_mutex_destroy(&n->lazy->lock);
+        fkt_free(n->lazy);
+    }
+    fkt_family_release(&n->family);
+    fkt_free(n);
+}
+
+static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
+{
+    const struct fkt_family *f = &n->family;
+    uint64_t side = spec->size / f->reduction, dim = f->latent_channels * side * side;
+    if (!spec->size || spec->size % f->reduction || spec->size > SIZE_MAX_PX)
+        return fkt_fail(FKT_E_ARG, "codec '%s' cannot take images of %u px: its sizes are multiples of %u up to %d",
+                        spec->name, spec->size, f->reduction, SIZE_MAX_PX);
+    if (dim > DIM_MAX)
+        return fkt_fail(FKT_E_ARG, "codec '%s' makes %llu numbers of %u px images: at most %d", spec->name,
+                        (unsigned long long)dim, spec->size, DIM_MAX);
+    if (spec->dim && spec->dim != dim)
+        return fkt_fail_hint(FKT_E_ARG, "leave the length out, or cut it in the calibration",
+                             "codec '%s' makes %llu numbers of %u px images, not %u", spec->name,
+                             (unsigned long long)dim, spec->size, spec->dim);
+    n->size = spec->size;
+    n->dim = (uint32_t)dim;
+    for (int i = 0; i < 2; i++) {
+        struct fkt_engine_spec *e = &n->spec[i];
+        e->batch = batch_of(f, spec->size);
+        e->height = e->width = i == FKT_ENCODER ? spec->size : (uint32_t)side;
+        e->low_memory = spec->means.low_memory;
+    }
+    for (int i = 0; i < 256; i++) n->pixel[i] = (float)i / 255.0F * (float)f->pixel_scale + (float)f->pixel_shift;
+    return FKT_OK;
+}
+
+/* What AUTO means on this machine: the encoder is timed. */
+static fkt_status set_dtype(struct network *n, const struct fkt_codec_spec *spec, struct fkt_codec *c)
+{
+    struct fkt_dtype_trial t = {.backend = &fkt_backend_onednn,
+                                .net = &n->family.net[FKT_ENCODER],
+                                .weights = n->family.weights[FKT_ENCODER],
+                                .spec = n->spec[FKT_ENCODER],
+                                .measured = &c->dtype_measured};
+    enum fkt_codec_dtype *out = &c->dtype;
+    char processor[128], machine[256], member[64];
+    const char *isa = NULL;
+    fkt_status st = FKT_OK;
+    *out = spec->means.dtype;
+    if (*out == FKT_CODEC_AUTO) {
+        fkt_dtype_processor(processor, sizeof processor);
+        FKT_TRY(fkt_cpu_isa(&isa));
+        FKT_TRY(fkt_cpu_bf16(&t.bf16));
+        snprintf(machine, sizeof machine, "%s, %s, %s", processor, isa, fkt_cpu_library());
+        snprintf(member, sizeof member, "%s f%uc%u", n->family.kind, n->family.reduction, n->family.latent_channels);
+        t.machine = machine;
+        t.codec = member;
+        FKT_TRY(fkt_dtype_choose(out, &t));
+    }
+    for (int i = 0; i < 2; i++) n->spec[i].precision = *out == FKT_CODEC_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
+out:
+    return st;
+}
+
+/* The shortest text that reads back as the same number: two codecs never share an identity. */
+static const char *exactly(char out[32], double x)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, 32, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) break;
+    }
+    return out;
+}
+
+static fkt_status set_identity(const struct network *n, struct fkt_codec *c)
+{
+    const struct fkt_family *f = &n->family;
+    char hash[FKT_HASH_HEX], number[32], scale[32], shift[40] = "";
+    fkt_status st = fkt_family_sha256(f, hash);
+    if (st != FKT_OK) return fkt_fail_in(st, "weights '%s'", f->path[0]);
+    if (f->latent_shift != 0) snprintf(shift, sizeof shift, " shift=%s", exactly(number, f->latent_shift));
+    snprintf(c->identity, sizeof c->identity, "%s/1 size=%u dim=%u scale=%s%s weights=%s", f->kind, n->size, n->dim,
+             exactly(scale, f->latent_scale), shift, hash);
+    return FKT_OK;
+}
+
+/* What lies in the cache and cannot be used was pulled, or should have been. */
+static fkt_status open_family(struct network *n, const struct fkt_codec_spec *spec, const char *path)
+{
+    char hint[192];
+    fkt_status st = fkt_family_open(&n->family, path, spec->name, NULL);
+    if (spec->means.weights || !fkt_published_find(spec->name)) return st;
+    snprintf(hint, sizeof hint, "fetch the weights anew: fedkt codec pull %s --force", spec->name);
+    return st == FKT_E_NOMEM ? st : fkt_hint(st, hint);
+}
+
+static fkt_status network_open(struct fkt_codec *c, const struct fkt_codec_spec *spec)
+{
+    struct network *n = NULL;
+    char *path = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_codec_place(&path, spec->name, spec->means.weights));
+    FKT_TRY(fkt_alloc(&n, 1));
+    FKT_TRY(fkt_alloc(&n->lazy, 1));
+    pthread_mutex_init(&n->lazy->lock, NULL);
+    FKT_TRY(open_family(n, spec, path));
+    FKT_TRY(set_size(n, spec));
+    FKT_TRY(set_identity(n, c));
+    FKT_TRY(set_dtype(n, spec, c));
+    c->size = n->size;
+    c->dim = n->dim;
+    c->batch = n->spec[FKT_ENCODER].batch;
+    c->self = n;
+    n = NULL;
+out:
+    fkt_free(path);
+    network_free(n);
+    return st;
+}
+
+static fkt_status engine_of(const struct network *n, int side, struct fkt_engine **out)
+{
+    fkt_status st = FKT_OK;
+    pthread_mutex_lock(&n->lazy->lock);
+    if (!n->lazy->engine[side])
+        st = fkt_engine_new(&n->lazy->engine[side], &fkt_backend_onednn, &n->family.net[side], n->family.weights[side],
+                            &n->spec[side]);
+    *out = n->lazy->engine[side];
+    pthread_mutex_unlock(&n->lazy->lock);
+    return st;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static fkt_status network_encode(const void *self, const uint8_t *rgb, size_t n, float *z)
+{
+    const struct network *w = self;
+    const size_t plane = (size_t)w->size * w->size, batch = w->spec[FKT_ENCODER].batch;
+    const double scale = w->family.latent_scale, shift = w->family.latent_shift;
+    struct fkt_engine *e = NULL;
+    float *in = NULL;
+    fkt_status st;
+    FKT_TRY(engine_of(w, FKT_ENCODER, &e));
+    FKT_TRY(fkt_alloc(&in, least(n, batch) * 3 * plane));
+    for (size_t first = 0; first < n; first += batch) {
+        size_t m = least(n - first, batch);
+        float *out = z + first * w->dim;
+        for (size_t i = 0; i < m; i++)
+            for (size_t c = 0; c < 3; c++)
+                for (size_t p = 0; p < plane; p++)
+                    in[(3 * i + c) * plane + p] = w->pixel[rgb[((first + i) * plane + p) * 3 + c]];
+        FKT_TRY(fkt_engine_run(e, in, m, out));
+        for (size_t i = 0; i < m * w->dim; i++) out[i] = (float)((out[i] - shift) * scale);
+    }
+out:
+    fkt_free(in);
+    return st;
+}
+
+static fkt_status to_pixels(const struct network *w, const float *x, size_t n, uint8_t *rgb)
+{
+    const size_t plane = (size_t)w->size * w->size;
+    const double scale = 255 / w->family.pixel_scale, shift = w->family.pixel_shift;
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++)
+            for (size_t p = 0; p < plane; p++) {
+                double v = floor((x[(3 * i + c) * plane + p] - shift) * scale + 0.5);
+                if (isnan(v)) return fkt_fail(FKT_E_NUMERIC, "the decoder of '%s' gave NaN", w->family.kind);
+                rgb[(i * plane + p) * 3 + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+            }
+    return FKT_OK;
+}
+
+static fkt_status network_decode(const void *self, const float *z, size_t n, uint8_t *rgb)
+{
+    const struct network *w = self;
+    const size_t image = 3 * (size_t)w->size * w->size, batch = w->spec[FKT_DECODER].batch;
+    const double scale = w->family.latent_scale, shift = w->family.latent_shift;
+    struct fkt_engine *e = NULL;
+    float *in = NULL, *out = NULL;
+    fkt_status st;
+    FKT_TRY(engine_of(w, FKT_DECODER, &e));
+    FKT_TRY(fkt_alloc(&in, least(n, batch) * w->dim));
+    FKT_TRY(fkt_alloc(&out, least(n, batch) * image));
+    for (size_t first = 0; first < n; first += batch) {
+        size_t m = least(n - first, batch);
+        for (size_t i = 0; i < m * w->dim; i++) {
+            in[i] = (float)(z[first * w->dim + i] / scale + shift);
+            if (isfinite(in[i])) continue;
+            st = fkt_fail(FKT_E_NUMERIC, "number %zu of latent %zu is too large for the decoder of '%s'", i % w->dim,
+                          first + i / w->dim, w->family.kind);
+            goto out;
+        }
+        FKT_TRY(fkt_engine_run(e, in, m, out));
+        FKT_TRY(to_pixels(w, out, m, rgb + first * image));
+    }
+out:
+    fkt_free(in);
+    fkt_free(out);
+    return st;
+}
+
+/* Numbers that were learnt: the statistics of batch norms are none. */
+static uint64_t parameters(const struct fkt_net *n)
+{
+    uint64_t sum = fkt_net_parameters(n);
+    for (size_t i = 0; i < n->n_ops; i++)
+        if (n->op[i].kind == FKT_OP_BATCH_NORM)
+            sum -= fkt_slot_count(&n->slot[n->op[i].mean]) + fkt_slot_count(&n->slot[n->op[i].var]);
+    return sum;
+}
+
+static fkt_status flops(const struct network *w, int side, uint64_t *out)
+{
+    const struct fkt_net *n = &w->family.net[side];
+    struct fkt_shape *shapes = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&shapes, n->n_ops + 1));
+    FKT_TRY(fkt_net_shapes(n, w->spec[side].height, w->spec[side].width, shapes));
+    *out = fkt_net_flops(n, shapes);
+out:
+    fkt_free(shapes);
+    return st;
+}
+
+static fkt_status network_facts(const void *self, struct fkt_codec_facts *out)
+{
+    const struct network *w = self;
+    const struct fkt_family *f = &w->family;
+    fkt_status st = FKT_OK;
+    snprintf(out->kind, sizeof out->kind, "%s", f->kind);
+    snprintf(out->layout, sizeof out->layout, "%s", f->layout);
+    out->latent_channels = f->latent_channels;
+    out->reduction = f->reduction;
+    out->latent_scale = f->latent_scale;
+    out->latent_shift = f->latent_shift;
+    out->config = f->config;
+    for (int i = 0; i < 2; i++) {
+        out->parameters[i] = parameters(&f->net[i]);
+        out->batch[i] = w->spec[i].batch;
+        out->file[i] = f->path[i];
+        FKT_TRY(flops(w, i, &out->flops[i]));
+        pthread_mutex_lock(&w->lazy->lock);
+        if (w->lazy->engine[i]) {
+            out->packed_bytes[i] = fkt_engine_facts(w->lazy->engine[i])->packed_bytes;
+            out->desk_bytes[i] = fkt_engine_facts(w->lazy->engine[i])->desk_bytes;
+        }
+        pthread_mutex_unlock(&w->lazy->lock);
+    }
+out:
+    return st;
+}
+
+const struct fkt_codec_ops fkt_codec_network = {
+    .name = "network",
+    .open = network_open,
+    .encode = network_encode,
+    .decode = network_decode,
+    .facts = network_facts,
+    .free = network_free,
+};
