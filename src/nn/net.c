@@ -108,3 +108,5 @@ const char *fkt_op_name(enum fkt_op_kind kind)
         "group norm",  "batch norm", "attention", "addition",   "concatenation", "affine"};
     return (unsigned)kind < FKT_OP_KINDS ? names[kind] : "unknown";
 }
+
+int fkt_op_reads_two(const struct fkt_op *op) { return op->kind == FKT_OP_ADD || op->kind == FKT_OP_CONCAT; }

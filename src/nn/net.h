@@ -96,6 +96,7 @@ uint64_t fkt_net_flops(const struct fkt_net *n, const struct fkt_shape *shapes);
                                                                                      multiply-add is two */
 uint64_t fkt_net_parameters(const struct fkt_net *n);
 const char *fkt_op_name(enum fkt_op_kind kind);  /* "convolution", ... */
+int fkt_op_reads_two(const struct fkt_op *op);   /* does in[1] name a value? */
 size_t fkt_slot_count(const struct fkt_slot *s); /* numbers in it */
 
 #endif

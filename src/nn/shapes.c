@@ -159,7 +159,7 @@ fkt_status fkt_net_shapes(const struct fkt_net *n, uint32_t height, uint32_t wid
         return fkt_fail(FKT_E_ARG, "a network cannot take images of %" PRIu32 " x %" PRIu32, width, height);
     for (size_t i = 0; i < n->n_ops; i++) {
         struct check k = {n, &n->op[i], i};
-        int two = k.op->kind == FKT_OP_ADD || k.op->kind == FKT_OP_CONCAT;
+        int two = fkt_op_reads_two(k.op);
         fkt_status st;
         if (k.op->in[0] > i || (two && k.op->in[1] > i)) return refuse(&k, "it takes a value that does not exist yet");
         st = one(&k, out[k.op->in[0]], two ? out[k.op->in[1]] : out[0], &out[i + 1]);

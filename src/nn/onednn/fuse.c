@@ -10,8 +10,7 @@
 
 static int reads(const struct fkt_op *op, uint32_t value)
 {
-    int two = op->kind == FKT_OP_ADD || op->kind == FKT_OP_CONCAT;
-    return op->in[0] == value || (two && op->in[1] == value);
+    return op->in[0] == value || (fkt_op_reads_two(op) && op->in[1] == value);
 }
 
 /* The only operation that reads the value and is in no group yet, or FKT_NONE. */

@@ -109,7 +109,7 @@ static fkt_status glue(struct fkt_draft *d, uint32_t i)
     fkt_status st = FKT_OK;
     if (d->group[i].add != FKT_NONE) add = &p->net->op[d->group[i].add];
     if (add) in[1] = add->in[0] == i + 1 ? add->in[1] : add->in[0];
-    if (op->kind == FKT_OP_ADD || op->kind == FKT_OP_CONCAT) in[1] = op->in[1];
+    if (fkt_op_reads_two(op)) in[1] = op->in[1];
     s.dst.buffer = s.src[1].buffer = FKT_NONE;
     for (int k = 0; k < 2 && in[k] != FKT_NONE; k++) {
         s.src[k] = d->seat[in[k]];
@@ -162,7 +162,7 @@ static void count_readers(struct fkt_draft *d)
     const struct fkt_net *net = d->plan->net;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         d->readers[net->op[i].in[0]]++;
-        if (net->op[i].kind == FKT_OP_ADD || net->op[i].kind == FKT_OP_CONCAT) d->readers[net->op[i].in[1]]++;
+        if (fkt_op_reads_two(&net->op[i])) d->readers[net->op[i].in[1]]++;
     }
     d->readers[net->n_ops]++; /* the caller reads the output */
 }
@@ -177,8 +177,7 @@ static void last_readers(struct fkt_draft *d)
         g = &d->group[d->group[end].head];
         d->last[net->op[d->group[end].head].in[0]] = end;
         if (g->add != FKT_NONE) d->last[net->op[g->add].in[0]] = d->last[net->op[g->add].in[1]] = end;
-        if (net->op[end].kind == FKT_OP_ADD || net->op[end].kind == FKT_OP_CONCAT)
-            d->last[net->op[end].in[0]] = d->last[net->op[end].in[1]] = end;
+        if (fkt_op_reads_two(&net->op[end])) d->last[net->op[end].in[0]] = d->last[net->op[end].in[1]] = end;
     }
 }
 
@@ -187,7 +186,7 @@ static int input_stays_plain(const struct fkt_draft *d)
     const struct fkt_net *net = d->plan->net;
     if (d->plan->spec.precision != FKT_PRECISION_F32 || d->readers[0] == 0 || net->channels > 4) return 0;
     for (uint32_t i = 0; i < net->n_ops; i++) {
-        int two = net->op[i].kind == FKT_OP_ADD || net->op[i].kind == FKT_OP_CONCAT;
+        int two = fkt_op_reads_two(&net->op[i]);
         if ((net->op[i].in[0] == 0 && net->op[i].kind != FKT_OP_CONV) || (two && net->op[i].in[1] == 0)) return 0;
     }
     return 1;

@@ -111,7 +111,7 @@ static const float *slot(const struct plan *p, uint32_t i) { return i < p->net->
 static void step(const struct plan *p, float *arena, size_t i)
 {
     const struct fkt_op *op = &p->net->op[i];
-    int two = op->kind == FKT_OP_ADD || op->kind == FKT_OP_CONCAT;
+    int two = fkt_op_reads_two(op);
     uint32_t second = two ? op->in[1] : op->in[0];
     struct fkt_ref_call k = {.op = op,
                              .n = p->spec.batch,
