@@ -376,8 +376,8 @@ def main():
                 kid.close()
     show(rows)
     if load > 0.5:
-        print(f"The machine was busy at the start (load {load:.1f}): PyTorch, which waits for all its threads at every")
-        print("layer, suffers far more from that than we do. These ratios are not to be quoted.")
+        print(f"The machine was busy at the start (load {load:.1f}): repeat it on a quiet one before")
+        print("these ratios are quoted. PyTorch seems to suffer more from company than we do.")
     if a.json:
         with open(a.json, "w") as f:
             head = {"machine": machine(), "load_at_start": load, "threads": a.threads, "rounds": a.rounds}

@@ -5,10 +5,10 @@
  *                visitor <-- q (m) <--quantise-- w (m) <--coordinates--'
  *
  * Records go in batches; a worker owns one set of buffers, so memory is threads * batch and does not grow with the set.
- * Batches are whole ones of the codec and get smaller as images get larger, so that buffers stay small and progress
- * shows. Each record's q depends on its own pixels alone (every room on the way promises that; a network fills up an
- * incomplete batch, so that each image goes through the same kernels), so order, batches and threads cannot change what
- * a visitor adds up. */
+ * A batch is the codec's own where that is a network, so that few images keep every thread busy; else it gets smaller
+ * as images get larger, so that buffers stay small and progress shows. Each record's q depends on its own pixels alone
+ * (every room on the way promises that; a network fills up an incomplete batch, so that each image goes through the
+ * same kernels), so order, batches and threads cannot change what a visitor adds up. */
 #include "round/walk.h"
 
 #include "round/task.h"

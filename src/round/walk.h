@@ -15,7 +15,7 @@ struct fkt_walk {
 
 fkt_status fkt_walk_no_codec(const struct fkt_walk *w); /* the failure of a bare walk that is shown images */
 
-/* How many images to take at a time: whole batches of the codec, and no more pixels than stay near a core. */
+/* How many images to take at a time: one batch of a network, else as many pixels as stay near a core. */
 size_t fkt_walk_batch(const struct fkt_codec *c);
 
 /* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
