@@ -4,7 +4,8 @@
 
 A room may include: itself, the C library and POSIX, fedkt/status.h, and what its table lists (rooms, public headers,
 outside libraries). Files under `never` may not be reached at all, not even through a header of an allowed room.
-A table may name its folder; without one it is src/<name>. `posix = false` leaves only the C standard library.
+`only` keeps a library to one file or folder of the room. A table may name its folder; without one it is src/<name>.
+`posix = false` leaves only the C standard library.
 
 Usage: check_rooms.py [--root DIR]      exit 0: all well, 1: violations on stdout, 2: misuse or a broken table
 """
@@ -105,6 +106,10 @@ class House:
                 number,
                 f"room '{room}' may not use <{name}> " f"(libraries allowed: {', '.join(libraries) or 'none'})",
             )
+        for library, place in rule.get("only", {}).items():
+            home = self.folder(room) / place
+            if library_allowed(name, [library]) and home != path and home not in path.parents:
+                self.complain(path, number, f"<{name}> belongs to '{place}' of room '{room}' alone")
 
     def check_room(self, room):
         rule = self.rooms[room]

@@ -22,6 +22,9 @@ const char *fkt_status_name(fkt_status st)
     case FKT_E_FORMAT: return "bad format";
     case FKT_E_NUMERIC: return "bad number";
     case FKT_E_MISMATCH: return "mismatch";
+    case FKT_E_PEER_FORMAT: return "bad message";
+    case FKT_E_PEER_AUTH: return "peer not believed";
+    case FKT_E_TOO_FEW: return "too few peers";
     case FKT_E_BUDGET: return "privacy budget spent";
     }
     return "unknown status";

@@ -115,6 +115,15 @@ void fkt_hex(char *out, const uint8_t *bytes, size_t n)
     out[2 * n] = '\0';
 }
 
+int fkt_unhex(uint8_t *out, const char *hex, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (strlen(hex) != 2 * n || strspn(hex, digits) != 2 * n) return 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint8_t)((strchr(digits, hex[2 * i]) - digits) << 4 | (strchr(digits, hex[2 * i + 1]) - digits));
+    return 1;
+}
+
 size_t fkt_control_length(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;

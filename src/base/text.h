@@ -36,5 +36,7 @@ size_t fkt_utf8_length(const char *s);
 size_t fkt_control_length(const char *s);
 
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
+/* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is as before. */
+int fkt_unhex(uint8_t *out, const char *hex, size_t n);
 
 #endif

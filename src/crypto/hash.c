@@ -20,10 +20,12 @@ void fkt_hash_add_u64(struct fkt_hash *h, uint64_t x)
     fkt_hash_add(h, b, sizeof b);
 }
 
+void fkt_hash_end(struct fkt_hash *h, uint8_t out[FKT_HASH_BYTES]) { crypto_hash_sha256_final(&h->state, out); }
+
 void fkt_hash_hex(struct fkt_hash *h, char out[FKT_HASH_HEX])
 {
-    uint8_t d[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_final(&h->state, d);
+    uint8_t d[FKT_HASH_BYTES];
+    fkt_hash_end(h, d);
     fkt_hex(out, d, sizeof d);
 }
 

@@ -19,6 +19,7 @@ void fkt_hash_init(struct fkt_hash *h);
 void fkt_hash_add(struct fkt_hash *h, const void *data, size_t len);
 void fkt_hash_add_u64(struct fkt_hash *h, uint64_t x);         /* eight bytes, little-endian */
 void fkt_hash_hex(struct fkt_hash *h, char out[FKT_HASH_HEX]); /* ends the hash */
+void fkt_hash_end(struct fkt_hash *h, uint8_t out[FKT_HASH_BYTES]);
 
 void fkt_hash_bytes_hex(char out[FKT_HASH_HEX], const void *data, size_t len);
 FKT_MUST_USE fkt_status fkt_hash_file_hex(char out[FKT_HASH_HEX], const char *path);

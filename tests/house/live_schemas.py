@@ -64,9 +64,11 @@ def one_walk(walk, number, extra):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        walk = Walk(sys.argv[1], folder)
+        walk = Walk(pathlib.Path(sys.argv[1]).resolve(), folder)
         for number, extra in enumerate(KINDS):
             one_walk(walk, number, extra)
+        shares = ["--noise", "distributed", "--sites", "20"]
+        walk.check("privacy", walk.run("privacy", *PRIVACY, *shares, "--dim", "8", "--clip", "1"), "privacy, shares")
         printed = walk.run(
             "simulate",
             "--data",
@@ -92,6 +94,12 @@ def main():
         walk.check("results", walk.file("run/results.json"), "results.json")
         for path in sorted(pathlib.Path(folder, "run").rglob("certificate.json")):
             walk.check("certificate", json.loads(path.read_text()), str(path.relative_to(folder)))
+            walk.check("task", json.loads((path.parent / "task.json").read_text()), f"task beside {path}")
+        roster = json.loads((path.parent / "task.json").read_text())["federation"]["roster"]
+        pathlib.Path(folder, "roster").write_text("# the sites' keys\n" + "\n".join(roster) + "\n")
+        words = ["--roster", "roster", "--records", "1000", "--classes", "a,b", "--keystream", "chacha20"]
+        walk.run("task", *words, *PRIVACY, "--out", "federated")
+        walk.check("task", walk.file("federated"), "task --roster")
     print(f"{walk.checked} documents")
     return walk.bad
 

@@ -10,7 +10,8 @@ RULES = """
 rooms = []
 [crypto]
 rooms = ["base"]
-libraries = ["sodium"]
+libraries = ["sodium", "openssl", "curve"]
+only = { openssl = "mask.c", curve = "fast" }
 never = ["base/rng.h"]
 [moments]
 rooms = ["base"]
@@ -29,6 +30,8 @@ GOOD = {
     "src/base/text.h": '#include "fedkt/status.h"\n',
     "src/base/shuffle.h": '#include "base/rng.h"\n',
     "src/crypto/key.c": '#include "base/text.h"\n#include <sodium.h>\n#include <unistd.h>\n',
+    "src/crypto/mask.c": "#include <openssl/evp.h>\n",
+    "src/crypto/fast/a.c": "#include <curve.h>\n",
     "src/moments/sum.c": '#include "fedkt/moments.h"\n#include "base/rng.h"\n',
 }
 CASES = [
@@ -40,6 +43,13 @@ CASES = [
     ),
     ("a library of another room", "src/moments/sum.c", "#include <sodium.h>\n", "may not use <sodium.h>"),
     ("a library by its folder", "src/base/a.c", "#include <sodium/utils.h>\n", "may not use <sodium/utils.h>"),
+    (
+        "a library outside its file",
+        "src/crypto/key.c",
+        "#include <openssl/evp.h>\n",
+        "src/crypto/key.c:1: <openssl/evp.h> belongs to 'mask.c' of room 'crypto' alone",
+    ),
+    ("a library outside its folder", "src/crypto/mask.c", "#include <curve.h>\n", "belongs to 'fast' of room 'crypto'"),
     ("a public header of another room", "src/moments/sum.c", '#include "fedkt/privacy.h"\n', "public header"),
     ("a file that is never allowed", "src/crypto/key.c", '#include "base/rng.h"\n', "may never include 'base/rng.h'"),
     (

@@ -72,6 +72,22 @@ static fkt_status add_item(void *ctx, size_t item, unsigned worker)
     return FKT_OK;
 }
 
+static void hexadecimal_is_exact(void **state)
+{
+    const uint8_t bytes[4] = {0x00, 0x9f, 0xa0, 0xff};
+    uint8_t back[4] = {1, 2, 3, 4};
+    char hex[9];
+    (void)state;
+    for (const char *const *bad =
+             (const char *const[]){"", "009fa0f", "009fa0ff0", "009FA0FF", "009fa0fg", " 09fa0ff", NULL};
+         *bad; bad++)
+        CHECK(!fkt_unhex(back, *bad, 4) && back[0] == 1 && back[3] == 4);
+    fkt_hex(hex, bytes, 4);
+    assert_string_equal(hex, "009fa0ff");
+    CHECK(fkt_unhex(back, hex, 4) && !memcmp(back, bytes, 4));
+    CHECK(fkt_unhex(back, "", 0));
+}
+
 static void a_hint_never_covers_another(void **state)
 {
     (void)state;
@@ -187,7 +203,7 @@ int main(void)
         cmocka_unit_test(numbers_are_whole_or_refused),   cmocka_unit_test(text_grows),
         cmocka_unit_test(utf8_is_told_from_other_bytes),  cmocka_unit_test(a_hint_never_covers_another),
         cmocka_unit_test(parallel_visits_each_item_once), cmocka_unit_test(files_are_whole_or_absent),
-        cmocka_unit_test(public_randomness_is_pinned),
+        cmocka_unit_test(public_randomness_is_pinned),    cmocka_unit_test(hexadecimal_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
