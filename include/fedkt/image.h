@@ -61,6 +61,9 @@ enum {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size,
                                                  enum fkt_filter filter, uint8_t *rgb, unsigned *note);
+/* The same record at its own size, neither scaled nor cropped: gives *rgb (h, w, 3), freed with fkt_image_free. */
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_read_original(const struct fkt_dataset *ds, size_t i, uint8_t **rgb,
+                                                          uint32_t *width, uint32_t *height);
 
 /* Splits by a fixed seed, stratified: held[i] becomes 1 for about `fraction` of each class (rounded to nearest),
  * else 0. */

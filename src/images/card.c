@@ -123,6 +123,11 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
             "would\n"
             "  have come out with nearly the same probability without that image: at most e^%g times it, plus %g.\n",
             protects, c->epsilon, c->delta);
+    if (c->holds_against) {
+        fkt_text_add(t, "- **Holds against:** ");
+        escaped(t, c->holds_against);
+        fkt_text_add(t, ".\n");
+    }
     fkt_text_add(t, "- **Not protected:** what is true of a whole class; several images of one person taken together "
                     "(the promise weakens\n"
                     "  with their number); further releases of the same records, which add up;\n"
@@ -141,8 +146,12 @@ static void facts(struct fkt_text *t, const struct fkt_card *c)
         number(t, "epsilon", c->epsilon);
         number(t, "delta", c->delta);
         number(t, "mu (Gaussian DP)", c->mu);
+        number(t, "rho (zero-concentrated DP)", c->rho);
         row(t, "adjacency", c->adjacency);
         row(t, "mechanism", c->mechanism);
+        if (c->counted)
+            fkt_text_addf(t, "| shares of noise | the promise rests on %u; %u are in the numbers |\n", c->counted,
+                          c->in_total);
         row(t, "unit of privacy", c->unit ? c->unit : "one image");
     }
     row(t, "codec", c->codec);

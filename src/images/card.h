@@ -24,11 +24,14 @@ struct fkt_card {
     const char *split;               /* "train" or "test" */
     double epsilon, delta;           /* epsilon 0 or infinite: NOT private, and the card says so in capitals */
     double mu;                       /* GDP parameter; 0: left out */
+    double rho;                      /* zero-concentrated DP parameter; 0: left out */
     const char *adjacency;           /* "add-remove", "replace", "replace-any" */
     const char *mechanism;           /* "joint", "paper" */
     const char *unit;                /* "one image"; NULL: that */
     const char *codec, *calibration; /* identity of the codec; name of the public set behind its calibration */
     uint32_t sites;                  /* 0: left out */
+    const char *holds_against;       /* the certificate's words: whom the promise holds against */
+    uint32_t counted, in_total;      /* shares of noise: that the promise rests on, and in the numbers; 0: left out */
     const struct fkt_card_hash *hashes;
     size_t n_hashes;
     int insecure_seed;

@@ -49,3 +49,13 @@ out:
     fkt_free(whole);
     return fkt_fail_in(st, "cannot read '%s'", fkt_dataset_name(ds, i));
 }
+
+fkt_status fkt_dataset_read_original(const struct fkt_dataset *ds, size_t i, uint8_t **rgb, uint32_t *width,
+                                     uint32_t *height)
+{
+    unsigned bits = 0;
+    *rgb = NULL;
+    if (i >= ds->n) return fkt_fail(FKT_E_ARG, "there is no record %zu: the set has %zu", i, ds->n);
+    return fkt_fail_in(ds->vt->decode(ds->self, ds->records[i].raw, rgb, width, height, &bits), "cannot read '%s'",
+                       fkt_dataset_name(ds, i));
+}

@@ -12,10 +12,11 @@
 #include "fedkt/privacy.h"
 
 #include "base/status.h"
+#include "privacy/plan.h"
 
 #include <math.h>
 
-#define NOISE_UP  (1 + 1e-10) /* plan.md, step 4: above the rounding here, far below the 1e-4 we promise */
+#define NOISE_UP (1 + 1e-10) /* plan.md, step 4: above the rounding here, far below the 1e-4 we promise */
 #define SQRT_HALF 0.70710678118654752440
 
 static fkt_status check_shares(const struct fkt_privacy_spec *s)
@@ -33,7 +34,7 @@ static fkt_status check_shares(const struct fkt_privacy_spec *s)
     return FKT_OK;
 }
 
-static fkt_status check_spec(const struct fkt_privacy_spec *s)
+fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
 {
     if (!(s->epsilon >= 1e-4 && s->epsilon <= 1000))
         return fkt_fail_hint(FKT_E_ARG, "0.1 is strong, 1 is usual, 10 is weak protection",
@@ -54,14 +55,13 @@ static fkt_status check_spec(const struct fkt_privacy_spec *s)
 }
 
 /* plan.md, step 2: mu^2 is homogeneous in the squares of a, b, c, so the ratio of the shares needs one division. */
-static void joint_sigmas(struct fkt_privacy_plan *p)
+void fkt_plan_joint(struct fkt_privacy_plan *p, double mu)
 {
     const struct fkt_privacy_spec *s = &p->spec;
     const double top = fmax(s->shares[0], fmax(s->shares[1], s->shares[2])), r = s->radius;
     const double c = s->adjacency == FKT_REPLACE ? 0 : sqrt(s->shares[0] / top);
     const double a = sqrt(s->shares[1] / top), b = sqrt(s->shares[2] / top);
-    const double unit =
-        sqrt(fkt_privacy_mu_squared(s->adjacency, a, b, c)) / fkt_privacy_mu(s->epsilon, s->delta) * NOISE_UP;
+    const double unit = sqrt(fkt_privacy_mu_squared(s->adjacency, a, b, c)) / mu * NOISE_UP;
     p->sigma_count = c > 0 ? unit / c : 0;
     p->sigma_sum = r * (unit / a);
     p->sigma_moment = r * r * (unit / b);
@@ -75,27 +75,29 @@ static void paper_sigmas(struct fkt_privacy_plan *p)
     p->sigma_moment = 2 * r * r / mu * NOISE_UP;
 }
 
+double fkt_plan_distance(const struct fkt_privacy_plan *p)
+{
+    const double r = p->spec.radius;
+    return sqrt(fkt_privacy_mu_squared(p->spec.adjacency, r / p->sigma_sum, r * r / p->sigma_moment,
+                                       p->sigma_count > 0 ? 1 / p->sigma_count : 0)) *
+           (1 + 1e-14);
+}
+
 fkt_status fkt_privacy_plan(struct fkt_privacy_plan *plan, const struct fkt_privacy_spec *spec)
 {
     struct fkt_privacy_plan p = {0};
-    double r;
-    fkt_status st = check_spec(spec);
+    fkt_status st = fkt_plan_check_spec(spec);
     if (st != FKT_OK) return st;
     p.spec = *spec;
-    r = spec->radius;
-    if (spec->mechanism == FKT_PAPER)
-        paper_sigmas(&p);
-    else
-        joint_sigmas(&p);
+    if (spec->mechanism == FKT_PAPER) paper_sigmas(&p);
+    else fkt_plan_joint(&p, fkt_privacy_mu(spec->epsilon, spec->delta));
     p.sigma_cross = nextafter(p.sigma_moment * SQRT_HALF, INFINITY) * NOISE_UP;
-    p.mu = sqrt(fkt_privacy_mu_squared(spec->adjacency, r / p.sigma_sum, r * r / p.sigma_moment,
-                                       p.sigma_count > 0 ? 1 / p.sigma_count : 0)) *
-           (1 + 1e-14);
+    p.mu = fkt_plan_distance(&p);
     /* plan.md, step 5: spec->epsilon is a proven bound as well; the smaller of two upper bounds is an upper bound */
     p.epsilon_spent = fmin(spec->epsilon, fkt_privacy_epsilon(spec->delta, p.mu));
     if (!(p.mu > 0 && p.mu < INFINITY && p.epsilon_spent >= 0 && p.sigma_sum < INFINITY && p.sigma_moment < INFINITY))
         return fkt_fail(FKT_E_NUMERIC, "no noise can be worked out for epsilon %g, delta %g, radius %g", spec->epsilon,
-                        spec->delta, r);
+                        spec->delta, spec->radius);
     *plan = p;
     return FKT_OK;
 }

@@ -13,12 +13,11 @@
 #include "base/checked.h"
 #include "base/status.h"
 #include "crypto/entropy.h"
+#include "privacy/block.h"
 #include "privacy/rounded_gaussian.h"
 
 #include <math.h>
 #include <string.h>
-
-#define EXACT_MAX ((int64_t)1 << 61) /* and noise stays below 256 * 2^52 + 1 < 2^61: no sum reaches 2^62 */
 
 struct scales {
     struct fkt_gaussian_scale count, sum, moment, cross;
@@ -53,32 +52,13 @@ out:
     return st;
 }
 
-/* release.md, step 3: what any sum of n records of the plan's ball obeys. A plan made for another radius (R instead of
- * Rq, say) would protect nothing; honest sums always pass, so the answer tells nothing about them. */
-static fkt_status check_block(const int64_t *exact, uint32_t length, double radius)
-{
-    const double most = (double)exact[0] * (1 + 1e-9), sum = most * radius, moment = sum * radius;
-    const int64_t *m = exact + 1 + length;
-    double trace = 0; /* a sum of |q|^2, so it is bounded as one entry is */
-    int ok = exact[0] >= 0 && exact[0] <= EXACT_MAX && moment <= (double)EXACT_MAX;
-    for (uint32_t i = 0; ok && i < length; i++) ok = fabs((double)exact[1 + i]) <= sum;
-    for (uint32_t i = 0; ok && i < length; i++)
-        for (uint32_t j = i; ok && j < length; j++, m++) {
-            ok = fabs((double)*m) <= moment && (i != j || *m >= 0);
-            if (i == j) trace += (double)*m;
-        }
-    ok = ok && trace <= moment;
-    return ok ? FKT_OK
-              : fkt_fail_hint(FKT_E_MISMATCH, "plan with the integer radius Rq that the records were quantised to",
-                              "the moments are not sums of records inside the plan's radius %g", radius);
-}
-
 static fkt_status add_noise(int64_t *out, int64_t exact, struct fkt_rounded_gaussian *g,
                             const struct fkt_gaussian_scale *s)
 {
     int64_t noise = 0;
     fkt_status st = fkt_rounded_gaussian_draw(g, s, &noise);
     if (st != FKT_OK) return st;
+    /* |exact| <= 2^61 and |noise| <= 256 * 2^52 + 1: no sum reaches 2^62 */
     if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit 64 bits");
     return FKT_OK;
 }
@@ -89,10 +69,8 @@ static fkt_status noise_block(int64_t *out, const int64_t *exact, uint32_t lengt
 {
     fkt_status st = FKT_OK;
     size_t at = 0;
-    if (s->counts_public)
-        out[at] = exact[at];
-    else
-        FKT_TRY(add_noise(&out[at], exact[at], g, &s->count));
+    if (s->counts_public) out[at] = exact[at];
+    else FKT_TRY(add_noise(&out[at], exact[at], g, &s->count));
     at++;
     for (uint32_t i = 0; i < length; i++, at++) FKT_TRY(add_noise(&out[at], exact[at], g, &s->sum));
     for (uint32_t i = 0; i < length; i++)
@@ -112,19 +90,14 @@ fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t c
     fkt_status st = FKT_OK;
 
     fkt_rounded_gaussian_init(&g, entropy);
-    if (classes == 0 || length == 0 || !ledger) {
-        st = fkt_fail(FKT_E_ARG, "a release needs at least one class, records of length 1 or more, and a ledger");
+    if (!ledger) {
+        st = fkt_fail(FKT_E_ARG, "a release needs a ledger");
         goto out;
     }
-    if (!fkt_mul_size((size_t)length + 1, (size_t)length + 2, &block) || !fkt_mul_size(block / 2, classes, &n) ||
-        n > SIZE_MAX / sizeof *noised) {
-        st = fkt_fail(FKT_E_ARG, "%u classes of records of length %u do not fit memory", classes, length);
-        goto out;
-    }
-    block /= 2;
+    FKT_TRY(fkt_block_sizes(classes, length, &block, &n));
     FKT_TRY(check_plan(plan));
     FKT_TRY(make_scales(&s, plan));
-    for (uint32_t c = 0; c < classes; c++) FKT_TRY(check_block(exact + c * block, length, plan->spec.radius));
+    for (uint32_t c = 0; c < classes; c++) FKT_TRY(fkt_block_check(exact + c * block, length, plan->spec.radius));
     FKT_TRY(fkt_ledger_debit(ledger, plan->mu * plan->mu));
     for (uint32_t c = 0; c < classes && st == FKT_OK; c++)
         st = noise_block(noised + c * block, exact + c * block, length, &g, &s);

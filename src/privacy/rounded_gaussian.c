@@ -14,22 +14,10 @@
 #include <math.h>
 #include <string.h>
 
-#define FIRST_FILL 512
-
-static fkt_status broken(const char *what)
-{
-    return fkt_fail_hint(FKT_E_ENTROPY, "do not use what was made with this source of randomness",
-                         "the source of randomness is broken: %s", what);
-}
-
 void fkt_rounded_gaussian_init(struct fkt_rounded_gaussian *g, const struct fkt_entropy *entropy)
 {
     memset(g, 0, sizeof *g);
-    g->next_fill = FIRST_FILL;
-    if (entropy)
-        g->entropy = *entropy;
-    else
-        fkt_entropy_os(&g->entropy);
+    fkt_digits_init(&g->digits, entropy);
 }
 
 void fkt_rounded_gaussian_release(struct fkt_rounded_gaussian *g) { fkt_wipe(g, sizeof *g); }
@@ -44,37 +32,13 @@ fkt_status fkt_gaussian_scale_init(struct fkt_gaussian_scale *s, double sigma)
     return FKT_OK;
 }
 
-static fkt_status refill(struct fkt_rounded_gaussian *g)
-{
-    fkt_status st = g->entropy.fill(g->entropy.self, g->buf, g->next_fill);
-    if (st != FKT_OK) return st;
-    g->at = 0;
-    g->filled = g->next_fill;
-    g->next_fill = 2 * g->next_fill < sizeof g->buf ? 2 * g->next_fill : sizeof g->buf;
-    return FKT_OK;
-}
-
-/* One digit: four bytes, little-endian, so that a seed gives the same noise on every machine. */
-static inline fkt_status draw_digit(struct fkt_rounded_gaussian *g, uint32_t *digit)
-{
-    const uint8_t *b;
-    if (g->at == g->filled) {
-        fkt_status st = refill(g);
-        if (st != FKT_OK) return st;
-    }
-    b = g->buf + g->at;
-    *digit = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-    g->at += 4;
-    return FKT_OK;
-}
-
 /* Draws the digits of u up to index i. */
 static inline fkt_status need_digit(struct fkt_rounded_gaussian *g, struct fkt_lazy *u, unsigned i)
 {
     while (u->n <= i) {
         fkt_status st;
-        if (u->n == FKT_GAUSSIAN_DIGITS) return broken("two uniform numbers agree in 512 bits");
-        st = draw_digit(g, &u->digit[u->n]);
+        if (u->n == FKT_GAUSSIAN_DIGITS) return fkt_digits_broken("two uniform numbers agree in 512 bits");
+        st = fkt_digits_draw(&g->digits, &u->digit[u->n]);
         if (st != FKT_OK) return st;
         u->n++;
     }
@@ -101,19 +65,10 @@ static inline void copy(struct fkt_lazy *to, const struct fkt_lazy *from)
     for (unsigned i = 0; i < from->n; i++) to->digit[i] = from->digit[i];
 }
 
-/* Uniform in 0..m-1 by rejection: step 3. pre: 2 <= m <= 2^16 */
+/* Uniform in 0..m-1: step 3. pre: 2 <= m <= 2^16 */
 static inline fkt_status below(struct fkt_rounded_gaussian *g, uint32_t m, uint32_t *out)
 {
-    const uint32_t rest = (0U - m) % m; /* 2^32 mod m */
-    for (int tries = 0; tries < 64; tries++) {
-        uint32_t digit;
-        fkt_status st = draw_digit(g, &digit);
-        if (st != FKT_OK) return st;
-        if (digit < rest) continue;
-        *out = digit % m;
-        return FKT_OK;
-    }
-    return broken("64 digits in a row are nearly zero");
+    return fkt_digits_below(&g->digits, m, (0U - m) % m, out); /* 2^32 mod m */
 }
 
 /* Algorithm H, yes with probability exp(-1/2): step 4. Falling run 1/2 > u1 > u2 > ..., yes if its length is even. */
@@ -170,7 +125,7 @@ static inline fkt_status try_normal(struct fkt_rounded_gaussian *g, uint32_t *k,
 {
     fkt_status st;
     for (*k = 0;; ++*k) { /* N1: geometric */
-        if (*k == FKT_GAUSSIAN_WHOLE_END) return broken("a normal deviate of 256 or more");
+        if (*k == FKT_GAUSSIAN_WHOLE_END) return fkt_digits_broken("a normal deviate of 256 or more");
         st = half_exp(g, yes);
         if (st != FKT_OK) return st;
         if (!*yes) break;
@@ -226,11 +181,12 @@ fkt_status fkt_rounded_gaussian_draw(struct fkt_rounded_gaussian *g, const struc
     int yes = 0;
     fkt_status st;
     for (int tries = 0; !yes; tries++) {
-        st = tries < FKT_GAUSSIAN_TRIES ? try_normal(g, &k, &yes) : broken("10000 tries give no normal deviate");
+        st = tries < FKT_GAUSSIAN_TRIES ? try_normal(g, &k, &yes)
+                                        : fkt_digits_broken("10000 tries give no normal deviate");
         if (st != FKT_OK) return st;
     }
     st = nearest(g, s, k, &size);
-    if (st == FKT_OK) st = draw_digit(g, &sign);
+    if (st == FKT_OK) st = fkt_digits_draw(&g->digits, &sign);
     if (st == FKT_OK) *out = sign >> 31 ? -(int64_t)size : (int64_t)size; /* size <= 256 * 2^52 + 1 */
     return st;
 }

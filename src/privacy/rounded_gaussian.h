@@ -10,7 +10,7 @@
 #define FKT_PRIVACY_ROUNDED_GAUSSIAN_H
 
 #include "base/status.h"
-#include "crypto/entropy.h"
+#include "privacy/digits.h"
 
 #include <stdint.h>
 
@@ -20,7 +20,6 @@
 #define FKT_GAUSSIAN_WHOLE_END 256   /* |draw| <= 256 * sigma + 1/2 */
 #define FKT_GAUSSIAN_DIGITS    16    /* of 32 bits, for one uniform number */
 #define FKT_GAUSSIAN_TRIES     10000 /* at one normal deviate */
-#define FKT_GAUSSIAN_BUFFER    4096  /* bytes of entropy fetched at a time, after a shorter start */
 
 /* sigma = mantissa * 2^(64 - shift), exactly. */
 struct fkt_gaussian_scale {
@@ -35,10 +34,8 @@ struct fkt_lazy {
 };
 
 struct fkt_rounded_gaussian {
-    struct fkt_entropy entropy;
-    size_t at, filled, next_fill; /* bytes of buf */
-    struct fkt_lazy x, y, z, r;   /* the work of one draw; here and not on the stack, so that release can wipe it */
-    uint8_t buf[FKT_GAUSSIAN_BUFFER];
+    struct fkt_digits digits;
+    struct fkt_lazy x, y, z, r; /* the work of one draw; here and not on the stack, so that release can wipe it */
 };
 
 void fkt_rounded_gaussian_init(struct fkt_rounded_gaussian *g, const struct fkt_entropy *entropy);

@@ -48,9 +48,23 @@ static void a_release_needs_no_memory(void **state)
     fkt_alloc_fault_at(0, 0);
 }
 
+static void nor_does_a_share(void **state)
+{
+    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 64};
+    struct fkt_share_plan p;
+    int64_t x[6] = {10, 0, 0, 0, 0, 0};
+    double sigma[3];
+    (void)state;
+    fkt_alloc_fault_at(1, 1);
+    CHECK_OK(fkt_privacy_plan_shares(&p, &s, 3, 4));
+    CHECK_OK(fkt_privacy_share(x, x, 1, 2, &p, NULL));
+    CHECK_OK(fkt_privacy_gather(x, x, 1, 2, &p, 3, sigma));
+    fkt_alloc_fault_at(0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(an_audit_without_memory),
-                                       cmocka_unit_test(a_release_needs_no_memory)};
+                                       cmocka_unit_test(a_release_needs_no_memory), cmocka_unit_test(nor_does_a_share)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ struct biased {
 static fkt_status biased_fill(void *self, uint8_t *out, size_t len)
 {
     struct biased *b = self;
-    uint16_t coin[FKT_GAUSSIAN_BUFFER / 4];
+    uint16_t coin[FKT_DIGITS_BUFFER / 4];
     fkt_status st = b->inner.fill(b->inner.self, out, len);
     if (st == FKT_OK) st = b->coin.fill(b->coin.self, (uint8_t *)coin, len / 2);
     for (size_t i = 0; i < len / 4; i++)

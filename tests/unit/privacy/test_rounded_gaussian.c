@@ -119,12 +119,12 @@ static void release_wipes(void **state)
     int64_t out;
     (void)state;
     fkt_rounded_gaussian_init(&g, NULL);
-    CHECK(g.entropy.secure);
+    CHECK(g.digits.entropy.secure);
     CHECK_OK(fkt_gaussian_scale_init(&s, 1000));
     CHECK_OK(fkt_rounded_gaussian_draw(&g, &s, &out));
-    CHECK(memcmp(g.buf, zero.buf, sizeof g.buf));
+    CHECK(memcmp(g.digits.buf, zero.digits.buf, sizeof g.digits.buf));
     fkt_rounded_gaussian_release(&g);
-    assert_memory_equal(g.buf, zero.buf, sizeof g.buf);
+    assert_memory_equal(g.digits.buf, zero.digits.buf, sizeof g.digits.buf);
     assert_memory_equal(&g.x, &zero.x, sizeof g.x);
 }
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share_plan.c - from (epsilon, delta, adjacency) to the noise that each site adds.
+ *
+ *   rho from zcdp.c -> mu = sqrt(2 rho), less what a sum of shares differs from one Gaussian
+ *   -> the sigmas of plan.c at that mu -> divided over `counted` shares -> counts scaled up -> rounded up to dyadics
+ *
+ * Source: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, proposition 14. We differ:
+ * coordinates have four different sigmas (step 3 of share_plan.md), the dimension is a fixed bound of 2^32 and not the
+ * task's, and counts are multiplied by a power of two, since their noise alone is small enough for the lattice to show.
+ * What a plan claims is worked out again from its rounded variances. Cost: about a millisecond. */
+#include "privacy/share_plan.h"
+
+#include "base/status.h"
+#include "privacy/discrete_gaussian.h"
+#include "privacy/plan.h"
+
+#include <math.h>
+
+#define VARIANCE_MIN 4.0   /* of one share; here tau is below 1e-16 and tau * 2^16 below 1e-11: step 4 */
+#define COUNT_COMFORT 16.0 /* what scaling gives the counts for nothing */
+#define SCALE_MAX (1U << 20)
+#define PRECISION 40 /* bits of a dyadic: rounding up costs at most 2^-39 of the variance */
+#define DOWN (1 - 1e-14)
+#define UP (1 + 1e-14)
+#define TWO_PI_SQUARED 19.739208802178717238
+#define LN2 0.69314718055994530942
+#define TERMS 64
+
+static double value(const struct fkt_dyadic *v) { return ldexp((double)v->num, -(int)v->shift); }
+
+/* An upper bound of 10 sum over k < n of exp(-2 pi^2 variance k/(k + 1)). */
+static double tau(double variance, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t k = 1; k < n && k <= TERMS; k++) sum += exp(-TWO_PI_SQUARED * variance * k / (k + 1.0));
+    if (n > TERMS + 1) sum += (n - 1.0 - TERMS) * exp(-TWO_PI_SQUARED * variance * (TERMS + 1) / (TERMS + 2.0));
+    return 10 * sum * (1 + 1e-9);
+}
+
+void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3])
+{
+    for (int i = 0; i < 3; i++) sigma[i] = sqrt(shares * value(&p->variance[i])) * DOWN;
+    sigma[0] /= p->count_scale;
+}
+
+double fkt_share_rho(const struct fkt_share_plan *p)
+{
+    const double root_entries = sqrt((double)FKT_SHARE_ENTRIES);
+    struct fkt_privacy_plan q = p->plan;
+    double sigma[3], least = INFINITY, mu;
+    fkt_share_sigmas(p, p->counted, sigma);
+    q.sigma_count = sigma[0];
+    q.sigma_sum = sigma[1];
+    q.sigma_moment = sigma[2];
+    for (int i = p->variance[0].num == 0; i < 4; i++) least = fmin(least, value(&p->variance[i]));
+    mu = fkt_plan_distance(&q) + tau(least * DOWN, p->counted) * root_entries;
+    return mu * mu / 2 * UP;
+}
+
+/* The smallest dyadic of PRECISION bits (more where shift is 0) that is at least v. */
+static fkt_status dyadic_up(struct fkt_dyadic *out, double v)
+{
+    int exponent;
+    if (!(v < ldexp(1, FKT_DISCRETE_BITS - 1)))
+        return fkt_fail_hint(FKT_E_ARG, "ask for a larger epsilon, or quantise the records more coarsely",
+                             "a share of noise would have a standard deviation of %g, more than can be drawn", sqrt(v));
+    (void)frexp(v, &exponent);
+    out->shift = exponent < PRECISION ? (uint32_t)(PRECISION - exponent) : 0;
+    out->num = (uint64_t)ceil(ldexp(v, (int)out->shift));
+    return FKT_OK;
+}
+
+/* share_plan.md, step 5. */
+static fkt_status divide(struct fkt_share_plan *s, const struct fkt_privacy_plan *p)
+{
+    double v;
+    fkt_status st = FKT_OK;
+    s->count_scale = 1;
+    if (p->sigma_count > 0) {
+        v = p->sigma_count * p->sigma_count / s->counted;
+        for (; v < COUNT_COMFORT && s->count_scale < SCALE_MAX; s->count_scale *= 2) v *= 4;
+        FKT_TRY(dyadic_up(&s->variance[0], fmax(v, VARIANCE_MIN)));
+    }
+    FKT_TRY(dyadic_up(&s->variance[1], fmax(p->sigma_sum * p->sigma_sum / s->counted, VARIANCE_MIN)));
+    v = fmax(p->sigma_moment * p->sigma_moment / s->counted, VARIANCE_MIN);
+    FKT_TRY(dyadic_up(&s->variance[2], v));
+    FKT_TRY(dyadic_up(&s->variance[3], fmax(value(&s->variance[2]) / 2, VARIANCE_MIN)));
+out:
+    return st;
+}
+
+/* share_plan.md, step 7. */
+static fkt_status set_tail(struct fkt_share_plan *s)
+{
+    double most = 0, tail;
+    for (int i = 0; i < 4; i++) most = fmax(most, value(&s->variance[i]));
+    tail = ceil(sqrt(2 * 113 * LN2 * most * s->sites) * (1 + 1e-9)) + 1;
+    if (!(tail < 0x1p61))
+        return fkt_fail_hint(FKT_E_ARG, "ask for a larger epsilon, or quantise the records more coarsely",
+                             "the noise of %u shares does not fit 61 bits", s->sites);
+    s->tail = (int64_t)tail;
+    return FKT_OK;
+}
+
+static fkt_status check_request(const struct fkt_privacy_spec *spec, uint32_t counted, uint32_t sites)
+{
+    if (spec->mechanism == FKT_PAPER)
+        return fkt_fail_hint(FKT_E_ARG, "choose the mechanism 'joint', or noise added in one place",
+                             "mechanism 'paper' has no form in shares");
+    if (counted == 0 || counted > sites)
+        return fkt_fail(FKT_E_ARG, "the promise cannot rest on %u shares of %u sites", counted, sites);
+    return fkt_plan_check_spec(spec);
+}
+
+fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_privacy_spec *spec, uint32_t counted,
+                                   uint32_t sites)
+{
+    struct fkt_share_plan s = {.counted = counted, .sites = sites};
+    double target, sigma[3];
+    fkt_status st = FKT_OK;
+    FKT_TRY(check_request(spec, counted, sites));
+    s.plan.spec = *spec;
+    target = sqrt(2 * fkt_privacy_rho(spec->epsilon, spec->delta)) * DOWN -
+             tau(VARIANCE_MIN * DOWN, counted) * sqrt((double)FKT_SHARE_ENTRIES);
+    fkt_plan_joint(&s.plan, target);
+    if (!(target > 0 && s.plan.sigma_sum < INFINITY && s.plan.sigma_moment < INFINITY)) {
+        st = fkt_fail(FKT_E_NUMERIC, "no noise can be worked out for epsilon %g, delta %g, radius %g", spec->epsilon,
+                      spec->delta, spec->radius);
+        goto out;
+    }
+    FKT_TRY(divide(&s, &s.plan));
+    FKT_TRY(set_tail(&s));
+    fkt_share_sigmas(&s, counted, sigma);
+    s.plan.sigma_count = sigma[0];
+    s.plan.sigma_sum = sigma[1];
+    s.plan.sigma_moment = sigma[2];
+    s.plan.sigma_cross = sqrt(counted * value(&s.variance[3])) * UP; /* at least sigma_moment / sqrt 2 */
+    s.rho = fkt_share_rho(&s);
+    s.plan.mu = sqrt(2 * s.rho) * UP;
+    /* step 6: spec->epsilon is a proven bound as well */
+    s.plan.epsilon_spent = fmin(spec->epsilon, fkt_privacy_epsilon_zcdp(spec->delta, s.rho));
+    *out = s;
+out:
+    return st;
+}

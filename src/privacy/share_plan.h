@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share_plan.h - what a plan for noise in shares is worth, worked out from its variances alone. */
+#ifndef FKT_PRIVACY_SHARE_PLAN_H
+#define FKT_PRIVACY_SHARE_PLAN_H
+
+#include "fedkt/privacy.h"
+
+#define FKT_SHARE_ENTRIES ((uint64_t)1 << 32) /* most numbers in one total: what tail and tau are counted for */
+
+/* Standard deviations of `shares` shares together in the units of the moments, rounded down: count, sum, moment. */
+void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3]);
+/* rho of `counted` shares: share_plan.md, steps 2 to 4; rounded up. NaN where the plan holds no numbers. */
+double fkt_share_rho(const struct fkt_share_plan *p);
+
+#endif

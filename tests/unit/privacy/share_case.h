@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share_case.h - one case of tests/vectors/privacy_shares.json as a plan. */
+#ifndef FKT_TEST_PRIVACY_SHARE_CASE_H
+#define FKT_TEST_PRIVACY_SHARE_CASE_H
+
+#include "fedkt/privacy.h"
+#include "tests/support/vectors.h"
+
+static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
+{
+    const json_t *j = json_object_get(c, "plan");
+    const char *adjacency = vectors_text(j, "adjacency");
+    const json_t *variance = json_object_get(j, "variance"), *shares = json_object_get(j, "shares");
+    *p = (struct fkt_share_plan){.counted = (uint32_t)vectors_int(j, "counted"),
+                                 .sites = (uint32_t)vectors_int(j, "sites"),
+                                 .count_scale = (uint32_t)vectors_int(j, "count_scale"),
+                                 .rho = vectors_number(j, "rho"),
+                                 .tail = vectors_int(j, "tail")};
+    p->plan.mu = vectors_number(j, "mu");
+    p->plan.spec = (struct fkt_privacy_spec){.epsilon = vectors_number(j, "epsilon"),
+                                             .delta = vectors_number(j, "delta"),
+                                             .adjacency = !strcmp(adjacency, "replace")       ? FKT_REPLACE
+                                                          : !strcmp(adjacency, "replace-any") ? FKT_REPLACE_ANY
+                                                                                              : FKT_ADD_REMOVE,
+                                             .radius = vectors_number(j, "radius")};
+    CHECK(json_array_size(variance) == 4 && json_array_size(shares) == 3);
+    for (size_t i = 0; i < 3; i++) p->plan.spec.shares[i] = json_number_value(json_array_get(shares, i));
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *v = json_array_get(variance, i);
+        p->variance[i].num = (uint64_t)json_integer_value(json_array_get(v, 0));
+        p->variance[i].shift = (uint32_t)json_integer_value(json_array_get(v, 1));
+    }
+}
+
+static inline double share_case_value(const struct fkt_dyadic *v) { return ldexp((double)v->num, -(int)v->shift); }
+
+#endif

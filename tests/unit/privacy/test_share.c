@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole shares against the oracle: the same stream gives the same numbers; what it refuses is refused. */
+#include "crypto/entropy.h"
+#include "tests/unit/privacy/share_case.h"
+
+enum { N = 12 };
+
+static fkt_status status_of(const char *name)
+{
+    return !strcmp(name, "FKT_E_ARG") ? FKT_E_ARG : !strcmp(name, "FKT_E_MISMATCH") ? FKT_E_MISMATCH : FKT_OK;
+}
+
+static void check_gather(const json_t *c, const struct fkt_share_plan *p)
+{
+    int64_t total[N], want[N], got[N];
+    double sigma[3];
+    CHECK(vectors_ints(c, "total", total, N) == N && vectors_ints(c, "noised", want, N) == N);
+    CHECK_OK(fkt_privacy_gather(got, total, 2, 2, p, (uint32_t)vectors_int(c, "gathered"), sigma));
+    assert_memory_equal(got, want, sizeof want);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_REL(sigma[i], json_number_value(json_array_get(json_object_get(c, "sigma"), i)), 1e-12);
+    CHECK_OK(fkt_privacy_gather(total, total, 2, 2, p, p->counted, sigma)); /* in place */
+    assert_memory_equal(total, want, sizeof want);
+}
+
+static void one_case(const json_t *c)
+{
+    static const int64_t zero[N];
+    struct fkt_share_plan p;
+    struct fkt_entropy_seeded seeded;
+    struct fkt_entropy e;
+    int64_t exact[N], want[N], x[N], kept[N];
+    double sigma[3];
+    const fkt_status verdict = status_of(vectors_text(c, "verdict"));
+    share_case_plan(&p, c);
+    CHECK(vectors_int(c, "classes") == 2 && vectors_int(c, "length") == 2);
+    CHECK(vectors_ints(c, "exact", exact, N) == N);
+    fkt_entropy_seeded_init(&seeded, (uint64_t)vectors_int(c, "seed"), 3);
+    fkt_entropy_seeded(&e, &seeded);
+    memset(x, 0x55, sizeof x);
+    const fkt_status got = fkt_privacy_share(x, exact, 2, 2, &p, &e);
+    if (got != verdict)
+        fail_msg("%s: got %s (%s), want %s", vectors_text(c, "name"), fkt_status_name(got), fkt_error_text(),
+                 vectors_text(c, "verdict"));
+    if (verdict != FKT_OK) {
+        assert_memory_equal(x, zero, sizeof x);
+        memset(x, 0x55, sizeof x);
+        memcpy(kept, x, sizeof x);
+        if (verdict == FKT_E_ARG) {
+            CHECK_STATUS(fkt_privacy_gather(x, exact, 2, 2, &p, p.sites, sigma), FKT_E_ARG);
+            assert_memory_equal(x, kept, sizeof x);
+        }
+        return;
+    }
+    CHECK(vectors_ints(c, "x", want, N) == N);
+    assert_memory_equal(x, want, sizeof want);
+    fkt_entropy_seeded_init(&seeded, (uint64_t)vectors_int(c, "seed"), 3);
+    CHECK_OK(fkt_privacy_share(exact, exact, 2, 2, &p, &e)); /* in place */
+    assert_memory_equal(exact, want, sizeof want);
+    check_gather(c, &p);
+}
+
+static void shares_are_the_oracles(void **state)
+{
+    json_t *root, *cases = vectors_open(&root, "privacy_shares.json");
+    (void)state;
+    CHECK(json_array_size(cases) == 41);
+    for (size_t i = 0; i < json_array_size(cases); i++) one_case(json_array_get(cases, i));
+    json_decref(root);
+}
+
+static void make_plan(struct fkt_share_plan *p)
+{
+    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 64};
+    CHECK_OK(fkt_privacy_plan_shares(p, &s, 180, 240));
+}
+
+static void sizes_and_shares_are_checked(void **state)
+{
+    struct fkt_share_plan p;
+    int64_t x[N] = {10, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0};
+    double sigma[3];
+    (void)state;
+    make_plan(&p);
+    CHECK_STATUS(fkt_privacy_share(x, x, 0, 2, &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, 2, 0, &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, UINT32_MAX, &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, 2, &p, NULL), FKT_E_ARG); /* 2^34 numbers fit memory */
+    CHECK(x[0] == 10);
+    CHECK_STATUS(fkt_privacy_gather(x, x, 2, 2, &p, 179, sigma), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_gather(x, x, 2, 2, &p, 241, sigma), FKT_E_ARG);
+    CHECK_OK(fkt_privacy_gather(x, x, 2, 2, &p, 180, sigma));
+    CHECK_REL(sigma[1], p.plan.sigma_sum, 1e-12);
+    CHECK_REL(sigma[2], p.plan.sigma_moment, 1e-12);
+    const double k2 = (double)p.count_scale * p.count_scale;
+    CHECK_REL(sigma[0], sqrt(p.plan.sigma_count * p.plan.sigma_count + (k2 + 2) / (12 * k2)), 1e-12);
+    CHECK_OK(fkt_privacy_gather(x, x, 2, 2, &p, 240, sigma)); /* surplus noise: 240/180 of the variance */
+    CHECK_REL(sigma[1] * sigma[1], p.plan.sigma_sum * p.plan.sigma_sum * 240 / 180, 1e-12);
+}
+
+static void extreme_totals_are_rounded_too(void **state)
+{
+    struct fkt_share_plan p;
+    int64_t x[6] = {INT64_MIN, 0, 0, 0, 0, 0}, y[6];
+    double sigma[3];
+    (void)state;
+    make_plan(&p);
+    CHECK(p.count_scale == 2);
+    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK(y[0] == INT64_MIN / 2);
+    x[0] = INT64_MAX;
+    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK(y[0] == (int64_t)1 << 62);
+    x[0] = -3;
+    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK(y[0] == -2);
+}
+
+static fkt_status fill_then_fail(void *self, uint8_t *out, size_t len)
+{
+    int *left = self;
+    if ((*left)-- == 0) return fkt_fail(FKT_E_ENTROPY, "the source ran dry");
+    for (size_t i = 0; i < len; i++) out[i] = (uint8_t)(i * 197 + i / 7 * 31 + i / 64 * 53 + (size_t)*left * 11);
+    return FKT_OK;
+}
+
+static void a_failure_on_the_way_leaves_nothing(void **state)
+{
+    enum { K = 20 };
+    static const int64_t zero[K * 6];
+    struct fkt_share_plan p;
+    int64_t x[K * 6];
+    int left = 1;
+    struct fkt_entropy e = {fill_then_fail, &left, 0};
+    (void)state;
+    make_plan(&p);
+    for (int i = 0; i < K * 6; i++) x[i] = i % 6 == 0 ? 1000 : 3;
+    CHECK_STATUS(fkt_privacy_share(x, x, K, 2, &p, &e), FKT_E_ENTROPY);
+    assert_memory_equal(x, zero, sizeof x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_the_oracles),
+        cmocka_unit_test(sizes_and_shares_are_checked),
+        cmocka_unit_test(extreme_totals_are_rounded_too),
+        cmocka_unit_test(a_failure_on_the_way_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
