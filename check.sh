@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check.sh - everything that must hold, from a fresh checkout: install, build, test.
-#   1. sanitize: unit, fault, invariance and fuzz-corpus tests with address and undefined-behaviour checks
+#   1. sanitize: unit, fault, invariance, protocol and fuzz-corpus tests with address and undefined-behaviour checks
 #   2. release:  every test; its CTest summary is the last thing printed
 # Tests on real image sets read the folder named by FEDKT_DATA and are skipped when it is not set.
 set -eu
@@ -12,7 +12,7 @@ install_packages build test
 configure_options="-DFEDKT_TESTS=ON"
 build_preset sanitize
 say "testing sanitize"
-ctest --preset sanitize --parallel "$(jobs_wanted)" --label-regex '^(unit|fault|invariance|fuzz)$'
+ctest --preset sanitize --parallel "$(jobs_wanted)" --label-regex '^(unit|fault|invariance|protocol|fuzz)$'
 build_preset release
 say "testing release"
 ctest --preset release --parallel "$(jobs_wanted)"

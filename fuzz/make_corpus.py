@@ -22,9 +22,12 @@ import numpy as np
 from PIL import Image
 
 import corpus_family
+import corpus_sa
 
 LIMIT = 4096
 LIMITS = {"family": 16384}  # a network has a few hundred tensors, each with a name
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
 
 
 def picture(width, height, channels=3, seed=1):
@@ -384,6 +387,14 @@ def tasks():
     variant("bad-class-twice", ["classes"], ["cat", "cat"])
     variant("bad-class-type", ["classes"], ["cat", 7])
     variant("bad-missing", ["calibration"], None)
+    good = json.loads((EXAMPLES / "task.federation.json").read_text())
+    files["federation"] = good
+    variant("bad-federation-sites", ["federation", "sites"], 4)
+    variant("bad-federation-degree", ["federation", "degree"], 2)
+    variant("bad-federation-corrupt", ["federation", "corrupt"], 4294967295)
+    variant("bad-federation-records", ["federation", "records"], 1 << 40)
+    variant("bad-federation-roster", ["federation", "roster"], ["00" * 32] * 5)
+    variant("bad-federation-noise", ["federation", "noise"], None)
     texts = {name: json.dumps(task, indent=1).encode() for name, task in files.items()}
     texts["bad-deep"] = b"[" * 1900 + b"]" * 1900
     texts["bad-twice"] = b'{"schema":"fedkt.task/1","schema":"fedkt.task/1"}'
@@ -407,6 +418,9 @@ def main():
         "tar": tars,
         "task": tasks,
         "family": corpus_family.files,
+        "sa_to_server": corpus_sa.to_server,
+        "sa_to_site": corpus_sa.to_site,
+        "sa_talk": corpus_sa.talk,
     }
     for door, make in doors.items():
         (here / door).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* msg.c - the messages of docs/protocol.md between plain structs and bytes, through protobuf-c.
+ *
+ *   decode: length <= max -> tags ascend -> unpack -> pack again, byte by byte against what came -> struct fkt_sa_msg
+ *
+ * Protocol buffers leave a writer free: fields in any order, twice, unknown, defaults spelt out, varints with idle
+ * bytes. Signatures and repeats are over bytes here, so one message has one encoding (2.4), and the way to see it is to
+ * encode what was decoded and compare. That comparison needs no memory: protobuf-c packs into a buffer of ours that
+ * only looks. What it cannot undo is memory taken on the way, and protobuf-c takes some for every unknown or repeated
+ * field; so a first pass over the tags, which takes none, lets through at most one field of each number.
+ *
+ * One row of `rows` is all that is known about a kind: its place in the oneof, its descriptor and where its fields lie
+ * in struct fkt_sa_msg, in the order of their numbers. Types and offsets on protobuf-c's side come from the descriptor.
+ *
+ * Memory comes from base/alloc.h with its size in front, so that it can be wiped when it is given back: opened scalars
+ * and shares come through here. Cost: one copy of each field, and one pass of comparison. */
+#include "secagg/msg.h"
+
+#include "base/alloc.h"
+#include "crypto/entropy.h"
+
+#include <fedkt.pb-c.h>
+
+#include <string.h>
+
+enum { FIELDS_MAX = 4, HEAD = 16 /* keeps the alignment of malloc */ };
+
+struct row {
+    int to_server;
+    uint32_t tag; /* number in the oneof */
+    const ProtobufCMessageDescriptor *body;
+    size_t n, at[FIELDS_MAX];
+};
+
+#define AT(field) offsetof(struct fkt_sa_msg, field)
+#define SERVER(NAME) 1, FEDKT__V1__TO_SERVER__BODY_##NAME
+#define SITE(NAME) 0, FEDKT__V1__TO_SITE__BODY_##NAME
+static const struct row rows[] = {
+    [FKT_SA_M_ADVERTISE] = {SERVER(ADVERTISE),
+                            &fedkt__v1__advertise__descriptor,
+                            4,
+                            {AT(advertise.channel_key), AT(advertise.mask_key), AT(advertise.coin),
+                             AT(advertise.signature)}},
+    [FKT_SA_M_OPEN] = {SERVER(OPEN),
+                       &fedkt__v1__open__descriptor,
+                       3,
+                       {AT(open.attempt), AT(open.scalar), AT(open.next_coin)}},
+    [FKT_SA_M_SHARES] = {SERVER(SHARES),
+                         &fedkt__v1__shares__descriptor,
+                         2,
+                         {AT(shares.sealed), AT(shares.self_commitment)}},
+    [FKT_SA_M_MASKED] = {SERVER(MASKED), &fedkt__v1__masked__descriptor, 1, {AT(masked.packed)}},
+    [FKT_SA_M_CONFIRM] = {SERVER(CONFIRM), &fedkt__v1__confirm__descriptor, 1, {AT(confirm.signature)}},
+    [FKT_SA_M_REVEAL] = {SERVER(REVEAL), &fedkt__v1__reveal__descriptor, 1, {AT(reveal.shares)}},
+    [FKT_SA_M_LEAVE] = {SERVER(LEAVE), &fedkt__v1__leave__descriptor, 1, {AT(leave.status)}},
+    [FKT_SA_M_BEGIN] = {SITE(BEGIN), &fedkt__v1__begin__descriptor, 2, {AT(begin.round), AT(begin.task)}},
+    [FKT_SA_M_COIN] = {SITE(COIN),
+                       &fedkt__v1__coin__descriptor,
+                       4,
+                       {AT(coin.attempt), AT(coin.leaves), AT(coin.position), AT(coin.path)}},
+    [FKT_SA_M_NEIGHBOURS] = {SITE(NEIGHBOURS),
+                             &fedkt__v1__neighbours__descriptor,
+                             3,
+                             {AT(neighbours.scalar), AT(neighbours.present), AT(neighbours.adverts)}},
+    [FKT_SA_M_DELIVER] = {SITE(DELIVER),
+                          &fedkt__v1__deliver__descriptor,
+                          2,
+                          {AT(deliver.delivered), AT(deliver.sealed)}},
+    [FKT_SA_M_SURVIVORS] = {SITE(SURVIVORS), &fedkt__v1__survivors__descriptor, 1, {AT(survivors.survivors)}},
+    [FKT_SA_M_CONFIRMED] = {SITE(CONFIRMED),
+                            &fedkt__v1__confirmed__descriptor,
+                            2,
+                            {AT(confirmed.present), AT(confirmed.signatures)}},
+    [FKT_SA_M_ABORTED] = {SITE(ABORTED), &fedkt__v1__aborted__descriptor, 1, {AT(aborted.status)}},
+};
+#define KINDS (sizeof rows / sizeof *rows)
+
+union top {
+    ProtobufCMessage base;
+    Fedkt__V1__ToServer to_server;
+    Fedkt__V1__ToSite to_site;
+};
+union body { /* room for any of them */
+    ProtobufCMessage base;
+    Fedkt__V1__Advertise advertise;
+    Fedkt__V1__Open open;
+    Fedkt__V1__Shares shares;
+    Fedkt__V1__Masked masked;
+    Fedkt__V1__Confirm confirm;
+    Fedkt__V1__Reveal reveal;
+    Fedkt__V1__Leave leave;
+    Fedkt__V1__Begin begin;
+    Fedkt__V1__Coin coin;
+    Fedkt__V1__Neighbours neighbours;
+    Fedkt__V1__Deliver deliver;
+    Fedkt__V1__Survivors survivors;
+    Fedkt__V1__Confirmed confirmed;
+    Fedkt__V1__Aborted aborted;
+};
+
+/* protobuf-c only reads through these; its struct has no const. */
+static ProtobufCBinaryData lend(struct fkt_sa_bytes b)
+{
+    return (ProtobufCBinaryData){.len = b.n, .data = (uint8_t *)(uintptr_t)b.p};
+}
+
+static struct fkt_sa_bytes borrow(const ProtobufCBinaryData *b) { return (struct fkt_sa_bytes){b->data, b->len}; }
+
+/* Between field i of the body and its place in m. */
+static void body_from_msg(ProtobufCMessage *body, const struct row *r, const struct fkt_sa_msg *m)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const ProtobufCFieldDescriptor *f = &r->body->fields[i];
+        const void *from = (const char *)m + r->at[i];
+        void *to = (char *)body + f->offset;
+        if (f->type == PROTOBUF_C_TYPE_BYTES) *(ProtobufCBinaryData *)to = lend(*(const struct fkt_sa_bytes *)from);
+        else *(uint32_t *)to = *(const uint32_t *)from;
+    }
+}
+
+static void msg_from_body(struct fkt_sa_msg *m, const struct row *r, const ProtobufCMessage *body)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const ProtobufCFieldDescriptor *f = &r->body->fields[i];
+        const void *from = (const char *)body + f->offset;
+        void *to = (char *)m + r->at[i];
+        if (f->type == PROTOBUF_C_TYPE_BYTES) *(struct fkt_sa_bytes *)to = borrow(from);
+        else *(uint32_t *)to = *(const uint32_t *)from;
+    }
+}
+
+struct letter {
+    union top top;
+    union body body;
+};
+
+/* l gets what protobuf-c wants to see, with the bytes of m; 0 when there is no such kind. */
+static int put_together(struct letter *l, const struct fkt_sa_msg *m)
+{
+    const struct row *r;
+    if (m->kind == FKT_SA_M_NONE || m->kind >= KINDS) return 0;
+    r = &rows[m->kind];
+    protobuf_c_message_init(r->body, &l->body);
+    body_from_msg(&l->body.base, r, m);
+    if (r->to_server) {
+        fedkt__v1__to_server__init(&l->top.to_server);
+        l->top.to_server.session = lend(m->session);
+        l->top.to_server.site = m->site;
+        l->top.to_server.body_case = r->tag;
+        l->top.to_server.advertise = &l->body.advertise;
+    } else {
+        fedkt__v1__to_site__init(&l->top.to_site);
+        l->top.to_site.session = lend(m->session);
+        l->top.to_site.body_case = r->tag;
+        l->top.to_site.begin = &l->body.begin;
+    }
+    return 1;
+}
+
+size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m)
+{
+    struct letter l;
+    return put_together(&l, m) ? protobuf_c_message_get_packed_size(&l.top.base) : 0;
+}
+
+fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len)
+{
+    struct letter l;
+    size_t need;
+    *len = 0;
+    if (!put_together(&l, m)) return fkt_fail(FKT_E_ARG, "there is no message of kind %d", (int)m->kind);
+    need = protobuf_c_message_get_packed_size(&l.top.base);
+    if (need > cap) return fkt_fail(FKT_E_ARG, "a message of %zu bytes does not fit into %zu", need, cap);
+    *len = protobuf_c_message_pack(&l.top.base, out);
+    return FKT_OK;
+}
+
+static int varint(const uint8_t **p, const uint8_t *end, uint64_t *x)
+{
+    *x = 0;
+    for (unsigned shift = 0; shift < 35 && *p < end; shift += 7) {
+        uint8_t b = *(*p)++;
+        *x |= (uint64_t)(b & 0x7f) << shift;
+        if (b < 0x80) return 1;
+    }
+    return 0;
+}
+
+/* 1 when p (n) is a run of whole fields, varints or bytes, whose numbers ascend and are below 16; and, at depth 0, the
+ * bodies from field `body` on are so too. */
+static int fields_ascend(const uint8_t *p, size_t n, unsigned body, int depth)
+{
+    const uint8_t *end = p + n;
+    unsigned last = 0;
+    while (p < end) {
+        unsigned number = *p >> 3, type = *p & 7;
+        uint64_t x;
+        if (*p++ > 0x7f || number <= last || (type != 0 && type != 2) || !varint(&p, end, &x)) return 0;
+        last = number;
+        if (type == 0) continue;
+        if (x > (uint64_t)(end - p)) return 0;
+        if (depth == 0 && number >= body && !fields_ascend(p, (size_t)x, 0, 1)) return 0;
+        p += x;
+    }
+    return 1;
+}
+
+static void *get_memory(void *failed, size_t size)
+{
+    size_t *head = size < SIZE_MAX / 2 ? fkt_malloc_raw(HEAD + size) : NULL;
+    if (!head) {
+        *(int *)failed = 1;
+        return NULL;
+    }
+    *head = size;
+    return (char *)head + HEAD;
+}
+
+static void give_back(void *failed, void *p)
+{
+    size_t *head = (size_t *)((char *)p - HEAD);
+    (void)failed;
+    fkt_wipe(head, HEAD + *head);
+    fkt_free(head);
+}
+
+/* Where protobuf-c packs to: nothing is kept, only compared with what came. Where the two differ is no secret: both are
+ * made from the bytes that a sender chose. */
+struct looker {
+    ProtobufCBuffer base;
+    const uint8_t *want;
+    size_t left;
+    int same;
+};
+
+static void look(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
+{
+    struct looker *l = (struct looker *)buffer;
+    if (!l->same || len > l->left || (len && memcmp(l->want, data, len) != 0)) {
+        l->same = 0;
+        return;
+    }
+    l->want += len;
+    l->left -= len;
+}
+
+static int canonical(const ProtobufCMessage *top, const ProtobufCMessage *body, const uint8_t *msg, size_t len)
+{
+    struct looker l = {.base = {.append = look}, .want = msg, .left = len, .same = 1};
+    if (top->n_unknown_fields || body->n_unknown_fields) return 0; /* protobuf-c would pack them too */
+    protobuf_c_message_pack_to_buffer(top, &l.base);
+    return l.same && l.left == 0;
+}
+
+static enum fkt_sa_kind kind_of(int to_server, uint32_t tag)
+{
+    for (unsigned k = FKT_SA_M_NONE + 1; k < KINDS; k++)
+        if (rows[k].to_server == to_server && rows[k].tag == tag) return (enum fkt_sa_kind)k;
+    return FKT_SA_M_NONE;
+}
+
+fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t *msg, size_t len, size_t max)
+{
+    int failed = 0;
+    ProtobufCAllocator memory = {.alloc = get_memory, .free = give_back, .allocator_data = &failed};
+    const ProtobufCMessage *body = NULL;
+    union top *top;
+    uint32_t tag;
+    to_server = to_server != 0;
+    memset(m, 0, sizeof *m);
+    if (len > max)
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message of %zu bytes is longer than any of this round (%zu)", len, max);
+    if (!fields_ascend(msg, len, to_server ? FEDKT__V1__TO_SERVER__BODY_ADVERTISE : FEDKT__V1__TO_SITE__BODY_BEGIN, 0))
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message is cut off, or its fields are not in order");
+    top = (union top *)protobuf_c_message_unpack(
+        to_server ? &fedkt__v1__to_server__descriptor : &fedkt__v1__to_site__descriptor, &memory, len, msg);
+    if (!top && failed) return fkt_fail(FKT_E_NOMEM, "out of memory: cannot decode a message of %zu bytes", len);
+    if (!top) return fkt_fail(FKT_E_PEER_FORMAT, "a message is none of this protocol");
+    m->owner = top;
+    tag = to_server ? top->to_server.body_case : top->to_site.body_case;
+    m->kind = kind_of(to_server, tag);
+    if (m->kind != FKT_SA_M_NONE) body = to_server ? &top->to_server.advertise->base : &top->to_site.begin->base;
+    if (!body || !canonical(&top->base, body, msg, len)) {
+        fkt_sa_msg_release(m);
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message has no body, or is not in its one canonical form");
+    }
+    m->session = borrow(to_server ? &top->to_server.session : &top->to_site.session);
+    m->site = to_server ? top->to_server.site : 0;
+    msg_from_body(m, &rows[m->kind], body);
+    return FKT_OK;
+}
+
+void fkt_sa_msg_release(struct fkt_sa_msg *m)
+{
+    ProtobufCAllocator memory = {.free = give_back};
+    if (m->owner) protobuf_c_message_free_unpacked(m->owner, &memory);
+    memset(m, 0, sizeof *m);
+}

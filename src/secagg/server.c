@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.c - the aggregating side of a round: a machine that is told things and asked things (docs/protocol.md 3).
+ *
+ *   ADVERTISE -> COIN (sparse graphs; again for each throw) -> SHARE -> MASK -> CONFIRM -> REVEAL -> UNMASK -> DONE
+ *       \__________\____________________________________\________\______\__________\__________\____> FAILED
+ *
+ * holds in every phase     a living site (status FKT_OK) is one whose answer of the phase before came; each of them is
+ *                          waited for once; `pending` counts those still to come
+ * left when                pending is 0, or the deadline passes; then the silent are lost for the rest of the round
+ * left for the next phase  with at least N - D sites (REVEAL: with t shares of every secret), else for FAILED
+ * holds in UNMASK          every survivor's self seed, every other mask key of U2; no shares any more
+ * holds in DONE            the total; no secrets
+ * holds in FAILED          why, and whom to tell; no secrets
+ *
+ * Who is lost: the silent, those that leave, and those that send what the protocol does not allow. Losing a site never
+ * ends the round by itself; too few left does. A message of an earlier phase or of another round is late mail, not a
+ * lie, and is ignored. A message ahead of its phase is a lie: nobody can answer what was not asked. A site that claims
+ * to be another is lost, the other is not.
+ *
+ * The machine draws no randomness and reads no clock, so its state is a function of what it was told, in order.
+ * Memory: a seat of about 400 bytes for each site, 84 bytes for each pair of neighbours until delivery and 36 after it,
+ * one vector; no site's vector is kept. Source: Bonawitz et al., CCS 2017, figure 4, server; Bell et al., CCS 2020,
+ * algorithm 3. */
+#include "secagg/server.h"
+
+#include "base/alloc.h"
+#include "crypto/digest.h"
+#include "crypto/entropy.h"
+
+#include <string.h>
+
+static int waiting(const struct fkt_sa_server *s) { return s->state >= FKT_SA_ADVERTISE && s->state <= FKT_SA_REVEAL; }
+
+void fkt_sa_server_forget(struct fkt_sa_server *s)
+{
+    for (uint32_t i = 0; s->seat && i < s->p.sites; i++) {
+        struct fkt_sa_seat *seat = &s->seat[i];
+        if (seat->reveal) fkt_wipe(seat->reveal, fkt_sa_near_count(s, i, FKT_SA_IN_MASK) * (size_t)FKT_SA_SHARE_BYTES);
+        fkt_free(seat->reveal);
+        fkt_free(seat->sealed);
+        seat->reveal = NULL;
+        seat->sealed = NULL;
+        fkt_wipe(seat->secret, sizeof seat->secret);
+    }
+}
+
+fkt_status fkt_sa_server_fail(struct fkt_sa_server *s, fkt_status st)
+{
+    fkt_failure_save(&s->failure, st);
+    fkt_sa_server_forget(s);
+    s->state = FKT_SA_FAILED;
+    s->pending = 0;
+    s->cursor = 0;
+    return st;
+}
+
+void fkt_sa_server_lose(struct fkt_sa_server *s, uint32_t site, fkt_status why)
+{
+    struct fkt_sa_seat *seat = &s->seat[site];
+    if (seat->status != FKT_OK) return;
+    seat->status = why;
+    if (waiting(s) && !seat->heard) s->pending--;
+}
+
+uint32_t fkt_sa_near_count(const struct fkt_sa_server *s, uint32_t site, uint8_t set)
+{
+    const uint32_t *near = fkt_sa_near(s, site);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < s->p.degree; k++) n += (s->sets[near[k]] & set) != 0;
+    return n;
+}
+
+uint32_t fkt_sa_near_rank(const struct fkt_sa_server *s, uint32_t owner, uint32_t site, uint8_t set)
+{
+    const uint32_t *near = fkt_sa_near(s, owner);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < s->p.degree && near[k] < site; k++) n += (s->sets[near[k]] & set) != 0;
+    return n;
+}
+
+/* Leaves phases for as long as there is nobody left to wait for. */
+static fkt_status settle(struct fkt_sa_server *s)
+{
+    fkt_status st = FKT_OK;
+    while (st == FKT_OK && waiting(s)) {
+        uint32_t hope = s->census.heard + s->pending;
+        if (s->state != FKT_SA_REVEAL && hope < s->p.sites - s->p.dropped) st = fkt_sa_phase_too_few(s, hope);
+        else if (s->pending == 0) st = fkt_sa_phase_leave(s);
+        else break;
+    }
+    return st == FKT_OK ? st : fkt_sa_server_fail(s, st);
+}
+
+/* ---- the front door ---- */
+
+fkt_status fkt_sa_server_new(struct fkt_sa_server **out, const struct fkt_sa_params *params,
+                             const uint8_t round[FKT_SA_ROUND], uint64_t patience_ms)
+{
+    struct fkt_sa_server *s = NULL;
+    size_t field;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_alloc(&s, 1));
+    FKT_TRY(fkt_sa_params_copy(&s->p, params));
+    field = (size_t)s->p.degree * FKT_SA_ADVERT;
+    if (field < 32 * FKT_SA_NODE) field = 32 * FKT_SA_NODE; /* the path of a coin: a node for each bit of a number */
+    FKT_TRY(fkt_alloc(&s->seat, s->p.sites));
+    FKT_TRY(fkt_alloc(&s->sets, s->p.sites));
+    FKT_TRY(fkt_alloc(&s->adjacent, (size_t)s->p.sites * s->p.degree));
+    FKT_TRY(fkt_alloc(&s->delivered, fkt_bitmap_bytes(s->p.sites)));
+    FKT_TRY(fkt_alloc(&s->survivors, fkt_bitmap_bytes(s->p.sites)));
+    FKT_TRY(fkt_alloc(&s->scratch, fkt_bitmap_bytes(s->p.degree) + field));
+    FKT_TRY(fkt_sa_vector_init(&s->sum, &s->p));
+    memcpy(s->round, round, FKT_SA_ROUND);
+    fkt_sa_session(s->session, &s->p, round);
+    s->patience_ms = patience_ms;
+    s->state = FKT_SA_ADVERTISE;
+    s->pending = s->census.expected = s->p.sites;
+    *out = s;
+    s = NULL;
+out:
+    fkt_sa_server_free(s);
+    return st;
+}
+
+void fkt_sa_server_free(struct fkt_sa_server *s)
+{
+    if (!s) return;
+    fkt_sa_server_forget(s);
+    fkt_sa_coin_release(&s->coin);
+    fkt_sa_vector_release(&s->sum);
+    fkt_free(s->seat);
+    fkt_free(s->sets);
+    fkt_free(s->adjacent);
+    fkt_free(s->witness);
+    fkt_free(s->delivered);
+    fkt_free(s->survivors);
+    fkt_free(s->scratch);
+    fkt_free(s->job);
+    fkt_free(s->total);
+    fkt_free(s->survived);
+    fkt_sa_params_release(&s->p);
+    fkt_free(s);
+}
+
+enum fkt_sa_state fkt_sa_server_state(const struct fkt_sa_server *s) { return s->state; }
+
+void fkt_sa_server_census(const struct fkt_sa_server *s, struct fkt_sa_census *out) { *out = s->census; }
+
+fkt_status fkt_sa_server_site(const struct fkt_sa_server *s, uint32_t site)
+{
+    return site < s->p.sites ? s->seat[site].status : FKT_E_ARG;
+}
+
+/* protocol.md 3.8: a site tells of others' faults, or that it stopped, and of nothing else. */
+static fkt_status hear_leave(struct fkt_sa_server *s, uint32_t from, uint32_t status)
+{
+    if (status != FKT_E_STOPPED && status != FKT_E_PEER_FORMAT && status != FKT_E_PEER_AUTH && status != FKT_E_TOO_FEW)
+        return fkt_fail(FKT_E_PEER_FORMAT, "it leaves with status %u, which no site tells", status);
+    s->seat[from].left = 1;
+    s->census.left++;
+    fkt_sa_server_lose(s, from, (fkt_status)status);
+    return FKT_OK;
+}
+
+/* About one decoded message of a living site. */
+static fkt_status take(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+{
+    enum fkt_sa_state phase = fkt_sa_phase_of(m->kind);
+    fkt_status st;
+    if (m->session.n != FKT_SA_SESSION) return fkt_fail(FKT_E_PEER_FORMAT, "its message has no session");
+    if (!fkt_same(m->session.p, s->session, FKT_SA_SESSION))
+        return fkt_fail(FKT_E_STATE, "its message belongs to another round");
+    if (m->site != from) return fkt_fail(FKT_E_PEER_AUTH, "it calls itself site %u", m->site);
+    if (m->kind == FKT_SA_M_LEAVE) return hear_leave(s, from, m->leave.status);
+    if (phase > s->state) return fkt_fail(FKT_E_PEER_AUTH, "it answers what it was not asked yet");
+    if (phase < s->state || s->seat[from].heard) return fkt_fail(FKT_E_STATE, "its message comes late or twice");
+    st = fkt_sa_server_hear(s, from, m);
+    if (st != FKT_OK) return st;
+    s->seat[from].heard = 1;
+    s->census.heard++;
+    s->pending--;
+    return FKT_OK;
+}
+
+fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint8_t *msg, size_t len)
+{
+    struct fkt_sa_msg m = {0};
+    struct fkt_failure about;
+    fkt_status st, end;
+    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (from >= s->p.sites) return fkt_fail(FKT_E_ARG, "there is no site %u among %u", from, s->p.sites);
+    if (!waiting(s)) return fkt_fail(FKT_E_STATE, "site %u: its message comes late", from);
+    if (!fkt_sa_alive(s, from)) return fkt_fail(FKT_E_STATE, "site %u is no part of the round any more", from);
+    st = fkt_sa_msg_decode(&m, 1, msg, len, fkt_sa_to_server_max(&s->p));
+    if (st == FKT_OK) st = take(s, from, &m);
+    fkt_sa_msg_release(&m);
+    fkt_fail_in(st, "site %u", from);
+    if (st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH) fkt_sa_server_lose(s, from, st);
+    else if (st != FKT_OK && st != FKT_E_STATE) return fkt_sa_server_fail(s, st);
+    fkt_failure_save(&about, st); /* what settling says must not stand in its place, unless it ends the round */
+    end = settle(s);
+    return end != FKT_OK ? end : fkt_failure_restore(&about);
+}
+
+fkt_status fkt_sa_server_close(struct fkt_sa_server *s)
+{
+    fkt_status st;
+    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (!waiting(s)) return fkt_fail(FKT_E_STATE, "no phase is open");
+    st = fkt_sa_phase_leave(s);
+    if (st != FKT_OK) return fkt_sa_server_fail(s, st);
+    return settle(s);
+}
+
+fkt_status fkt_sa_server_tick(struct fkt_sa_server *s, uint64_t now_ms)
+{
+    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (now_ms < s->now_ms) return fkt_fail(FKT_E_ARG, "time goes back");
+    s->now_ms = now_ms;
+    if (!s->began) {
+        s->began = 1;
+        s->began_ms = now_ms;
+    }
+    if (!waiting(s) || s->patience_ms == 0 || now_ms - s->began_ms < s->patience_ms) return FKT_OK;
+    return fkt_sa_server_close(s);
+}
+
+fkt_status fkt_sa_server_lost(struct fkt_sa_server *s, uint32_t site)
+{
+    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (site >= s->p.sites) return fkt_fail(FKT_E_ARG, "there is no site %u among %u", site, s->p.sites);
+    if (!waiting(s)) return FKT_OK;
+    fkt_sa_server_lose(s, site, FKT_E_STOPPED);
+    return settle(s);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_outbox.c - what a phase says to each site, made when the transport asks for it (docs/protocol.md 3).
+ *
+ * The messages of a phase differ from site to site and together are as large as all that was received; none is stored.
+ * A cursor walks over the sites, and the message of the site under it is put together from seats and sets that do not
+ * change while a phase lasts. Who is lost before the cursor comes by gets nothing. After the last Deliver the sealed
+ * shares are freed. Cost: for one site O(k) copies, and for Deliver O(k^2) bits to find each peer's place. */
+#include "secagg/server.h"
+
+#include "base/alloc.h"
+#include "crypto/sign.h"
+
+#include <string.h>
+
+/* The sites of `list` (degree) within `over`, as a bitmap of those that are within `set` too, with one field each that
+ * `put` writes for `site`. The bitmap stands in front, then the fields; both in scratch. */
+static void collect(const struct fkt_sa_server *s, uint32_t site, const uint32_t *list, uint8_t over, uint8_t set,
+                    size_t field, void (*put)(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out),
+                    struct fkt_sa_bytes *present, struct fkt_sa_bytes *fields)
+{
+    uint8_t *at = s->scratch + fkt_bitmap_bytes(s->p.degree);
+    size_t bits = 0;
+    memset(s->scratch, 0, fkt_bitmap_bytes(s->p.degree));
+    fields->p = at;
+    for (uint32_t k = 0; k < s->p.degree; k++) {
+        if (over && !(s->sets[list[k]] & over)) continue;
+        if (s->sets[list[k]] & set) {
+            fkt_bitmap_set(s->scratch, bits);
+            put(s, list[k], site, at);
+            at += field;
+        }
+        bits++;
+    }
+    fields->n = (size_t)(at - fields->p);
+    present->p = s->scratch;
+    present->n = fkt_bitmap_bytes(bits);
+}
+
+static void put_advert(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
+{
+    const struct fkt_sa_seat *seat = &s->seat[of];
+    (void)to;
+    memcpy(out, seat->channel_key, 32);
+    memcpy(out + 32, seat->mask_key, 32);
+    memcpy(out + 64, seat->advert, FKT_SIGN_BYTES);
+}
+
+static void put_sealed(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
+{
+    size_t place = fkt_sa_near_rank(s, of, to, FKT_SA_IN_SHARE);
+    memcpy(out, s->seat[of].sealed + place * FKT_SA_SEALED, FKT_SA_SEALED);
+}
+
+static void put_confirmation(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
+{
+    (void)to;
+    memcpy(out, s->seat[of].confirmation, FKT_SIGN_BYTES);
+}
+
+static void say_coin(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
+{
+    uint32_t position = s->seat[site].position;
+    m->kind = FKT_SA_M_COIN;
+    m->coin.attempt = s->census.throws;
+    m->coin.leaves = s->coin.leaves;
+    m->coin.position = position;
+    fkt_sa_coin_path(&s->coin, position, s->scratch);
+    m->coin.path = (struct fkt_sa_bytes){s->scratch, fkt_sa_coin_path_bytes(s->coin.leaves, position)};
+}
+
+/* This phase's message to one site. */
+static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
+{
+    const uint32_t *near = s->adjacent ? fkt_sa_near(s, site) : NULL;
+    m->session = (struct fkt_sa_bytes){s->session, FKT_SA_SESSION};
+    switch (s->state) {
+    case FKT_SA_ADVERTISE:
+        m->kind = FKT_SA_M_BEGIN;
+        m->session = (struct fkt_sa_bytes){NULL, 0};
+        m->begin.round = (struct fkt_sa_bytes){s->round, FKT_SA_ROUND};
+        m->begin.task = (struct fkt_sa_bytes){s->p.task, sizeof s->p.task};
+        break;
+    case FKT_SA_COIN: say_coin(s, site, m); break;
+    case FKT_SA_SHARE:
+        m->kind = FKT_SA_M_NEIGHBOURS;
+        m->neighbours.scalar = (struct fkt_sa_bytes){s->v, fkt_sa_complete(&s->p) ? 0 : sizeof s->v};
+        collect(s, site, near, 0, FKT_SA_IN_SHARE, FKT_SA_ADVERT, put_advert, &m->neighbours.present,
+                &m->neighbours.adverts);
+        break;
+    case FKT_SA_MASK:
+        m->kind = FKT_SA_M_DELIVER;
+        collect(s, site, near, 0, FKT_SA_IN_MASK, FKT_SA_SEALED, put_sealed, &m->deliver.delivered, &m->deliver.sealed);
+        m->deliver.delivered = (struct fkt_sa_bytes){s->delivered, fkt_bitmap_bytes(s->p.sites)}; /* the same for all */
+        break;
+    case FKT_SA_CONFIRM:
+        m->kind = FKT_SA_M_SURVIVORS;
+        m->survivors.survivors = (struct fkt_sa_bytes){s->survivors, fkt_bitmap_bytes(s->p.sites)};
+        break;
+    case FKT_SA_REVEAL:
+        m->kind = FKT_SA_M_CONFIRMED;
+        collect(s, site, s->witness ? s->witness : near, s->witness ? 0 : FKT_SA_IN_MASK, FKT_SA_HAS_CONFIRMED,
+                FKT_SIGN_BYTES, put_confirmation, &m->confirmed.present, &m->confirmed.signatures);
+        break;
+    default: m->kind = FKT_SA_M_ABORTED; m->aborted.status = (uint32_t)s->failure.status;
+    }
+}
+
+/* In a phase the living; after a failure everyone that may still be waiting, whatever we think of it. */
+static int listens(const struct fkt_sa_server *s, uint32_t site)
+{
+    if (s->state == FKT_SA_FAILED) return !s->seat[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
+    return fkt_sa_alive(s, site) && !s->seat[site].heard;
+}
+
+static void all_said(struct fkt_sa_server *s)
+{
+    if (s->state != FKT_SA_MASK) return;
+    for (uint32_t i = 0; i < s->p.sites; i++) {
+        fkt_free(s->seat[i].sealed);
+        s->seat[i].sealed = NULL;
+    }
+}
+
+fkt_status fkt_sa_server_next(struct fkt_sa_server *s, uint32_t *to, uint8_t *out, size_t cap, size_t *len)
+{
+    struct fkt_sa_msg m = {0};
+    fkt_status st;
+    *len = 0;
+    if (s->state == FKT_SA_UNMASK || s->state == FKT_SA_DONE || s->cursor == s->p.sites) return FKT_OK;
+    while (s->cursor < s->p.sites && !listens(s, s->cursor)) s->cursor++;
+    if (s->cursor < s->p.sites) {
+        say(s, s->cursor, &m);
+        st = fkt_sa_msg_encode(&m, out, cap, len);
+        if (st != FKT_OK) {
+            *len = 0;
+            return st;
+        }
+        *to = s->cursor++;
+    }
+    if (s->cursor == s->p.sites) all_said(s);
+    return FKT_OK;
+}

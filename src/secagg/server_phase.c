@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_phase.c - the end of a phase and the beginning of the next (docs/protocol.md 3 and 4).
+ *
+ *   ADVERTISE  -> living sites throw the coin, or on a complete graph share at once
+ *   COIN       -> all leaves opened: V, seed, graph, U1. One did not: another throw with those that did
+ *   SHARE      -> U2, after the sites with fewer than t neighbours in it are dropped, again and again
+ *   MASK       -> S, as a bitmap
+ *   CONFIRM    -> t witnesses have signed, and t peers of every site are there to reveal
+ *   REVEAL     -> t shares of every secret, or the end
+ *
+ * Counting here is for liveness alone: it stops a round early that its sites would stop later. What protects the sites
+ * they check themselves. Cost: O(N k) for each phase, and for a throw 2N group operations. */
+#include "secagg/server.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+fkt_status fkt_sa_phase_too_few(const struct fkt_sa_server *s, uint32_t there)
+{
+    return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
+                         "too few sites in phase %s: %u of %u, at least %u must stay", fkt_sa_state_name(s->state),
+                         there, s->p.sites, s->p.sites - s->p.dropped);
+}
+
+static fkt_status enough(const struct fkt_sa_server *s, uint32_t there)
+{
+    return there >= s->p.sites - s->p.dropped ? FKT_OK : fkt_sa_phase_too_few(s, there);
+}
+
+static uint32_t living(const struct fkt_sa_server *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->p.sites; i++) n += fkt_sa_alive(s, i);
+    return n;
+}
+
+/* Everyone alive is asked, and waited for. */
+static void enter(struct fkt_sa_server *s, enum fkt_sa_state state)
+{
+    for (uint32_t i = 0; i < s->p.sites; i++) s->seat[i].heard = 0;
+    s->state = state;
+    s->pending = s->census.expected = living(s);
+    s->census.heard = 0;
+    s->cursor = 0;
+    s->began = 0;
+}
+
+/* Another throw, whose leaves are the living sites. */
+static fkt_status throw_coin(struct fkt_sa_server *s)
+{
+    struct fkt_sa_leaf *leaf = NULL;
+    uint32_t n = 0;
+    fkt_status st;
+    FKT_TRY(enough(s, living(s)));
+    if (s->census.throws == s->p.attempts) {
+        st = fkt_fail_hint(FKT_E_TOO_FEW, "begin another round",
+                           "too few sites in phase %s: in each of %u throws one "
+                           "or more did not open",
+                           fkt_sa_state_name(s->state), s->p.attempts);
+        goto out;
+    }
+    FKT_TRY(fkt_alloc(&leaf, s->p.sites));
+    for (uint32_t i = 0; i < s->p.sites; i++) {
+        struct fkt_sa_seat *seat = &s->seat[i];
+        if (!fkt_sa_alive(s, i)) continue;
+        seat->position = n;
+        leaf[n++] = (struct fkt_sa_leaf){i, seat->channel_key, seat->mask_key, seat->coin};
+    }
+    fkt_sa_coin_release(&s->coin);
+    FKT_TRY(fkt_sa_coin_build(&s->coin, s->session, s->census.throws + 1, leaf, n));
+    s->census.throws++;
+    enter(s, FKT_SA_COIN);
+out:
+    fkt_free(leaf);
+    return st;
+}
+
+/* The seed is known: everyone's neighbours, and those among them that take part. */
+static fkt_status draw_graph(struct fkt_sa_server *s)
+{
+    struct fkt_sa_graph g = {0};
+    fkt_status st;
+    FKT_TRY(enough(s, living(s)));
+    FKT_TRY(fkt_sa_graph_make(&g, &s->p, s->session, s->seed));
+    if (!fkt_sa_complete(&s->p)) {
+        FKT_TRY(fkt_alloc(&s->witness, s->p.degree));
+        fkt_sa_graph_witnesses(&g, s->witness);
+    }
+    for (uint32_t i = 0; i < s->p.sites; i++) {
+        fkt_sa_graph_neighbours(&g, i, s->adjacent + (size_t)i * s->p.degree);
+        if (fkt_sa_alive(s, i)) s->sets[i] |= FKT_SA_IN_SHARE;
+    }
+    enter(s, FKT_SA_SHARE);
+out:
+    fkt_sa_graph_release(&g);
+    return st;
+}
+
+static fkt_status leave_advertise(struct fkt_sa_server *s)
+{
+    fkt_status st;
+    if (!fkt_sa_complete(&s->p)) return throw_coin(s);
+    st = fkt_sa_coin_seed(s->seed, s->session, NULL, NULL);
+    return st == FKT_OK ? draw_graph(s) : st;
+}
+
+/* All leaves must have opened, also those that are lost by now. */
+static fkt_status leave_coin(struct fkt_sa_server *s)
+{
+    uint8_t *scalars = NULL;
+    fkt_status st;
+    if (s->census.heard < s->coin.leaves) return throw_coin(s);
+    FKT_TRY(fkt_alloc(&scalars, (size_t)s->coin.leaves * 32));
+    for (uint32_t i = 0; i < s->p.sites; i++)
+        if (s->seat[i].heard) memcpy(scalars + (size_t)s->seat[i].position * 32, s->seat[i].scalar, 32);
+    fkt_sa_coin_open(&s->coin, scalars, s->v);
+    FKT_TRY(fkt_sa_coin_seed(s->seed, s->session, fkt_sa_coin_root(&s->coin), s->v));
+    FKT_TRY(draw_graph(s));
+    fkt_sa_coin_release(&s->coin);
+out:
+    fkt_free(scalars);
+    return st;
+}
+
+/* protocol.md 3.4: who has fewer than t neighbours in U2 is dropped, and so perhaps are its neighbours then. On a ring
+ * the gap would grow as a rule until nobody is left (at its edge a site has k/2 neighbours, and t is more); so it ends
+ * as soon as too few are, after D + 1 passes at most. */
+static fkt_status leave_share(struct fkt_sa_server *s)
+{
+    uint32_t left = living(s);
+    int again;
+    fkt_status st;
+    for (uint32_t i = 0; i < s->p.sites; i++)
+        if (fkt_sa_alive(s, i)) s->sets[i] |= FKT_SA_IN_MASK;
+    do {
+        again = 0;
+        FKT_TRY(enough(s, left));
+        for (uint32_t i = 0; i < s->p.sites && left >= s->p.sites - s->p.dropped; i++) {
+            if (!(s->sets[i] & FKT_SA_IN_MASK) || fkt_sa_near_count(s, i, FKT_SA_IN_MASK) >= s->p.threshold) continue;
+            s->sets[i] &= (uint8_t)~FKT_SA_IN_MASK;
+            fkt_sa_server_lose(s, i, FKT_E_TOO_FEW);
+            left--;
+            again = 1;
+        }
+    } while (again);
+    for (uint32_t i = 0; i < s->p.sites; i++)
+        if (s->sets[i] & FKT_SA_IN_MASK) fkt_bitmap_set(s->delivered, i);
+    fkt_sa_delivered_hash(s->delivered_hash, s->session, s->seed, s->delivered, fkt_bitmap_bytes(s->p.sites));
+    enter(s, FKT_SA_MASK);
+out:
+    return st;
+}
+
+static int has_revealed(const struct fkt_sa_server *s, uint32_t site) { return s->sets[site] & FKT_SA_HAS_REVEALED; }
+
+/* Every site of U2 has a secret that is needed: t peers must be able to tell it. */
+static fkt_status covered(const struct fkt_sa_server *s, int (*tells)(const struct fkt_sa_server *s, uint32_t site))
+{
+    for (uint32_t i = 0; i < s->p.sites; i++) {
+        const uint32_t *near = fkt_sa_near(s, i);
+        uint32_t n = 0;
+        if (!(s->sets[i] & FKT_SA_IN_MASK)) continue;
+        for (uint32_t k = 0; k < s->p.degree; k++) n += s->sets[near[k]] & FKT_SA_IN_MASK && tells(s, near[k]);
+        if (n < s->p.threshold)
+            return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
+                                 "too few sites in phase %s: %u peers of site %u are left, and its secret needs %u",
+                                 fkt_sa_state_name(s->state), n, i, s->p.threshold);
+    }
+    return FKT_OK;
+}
+
+static fkt_status leave_mask(struct fkt_sa_server *s)
+{
+    fkt_status st;
+    FKT_TRY(enough(s, s->census.heard));
+    FKT_TRY(covered(s, fkt_sa_alive));
+    for (uint32_t i = 0; i < s->p.sites; i++) {
+        if (!s->seat[i].heard) continue;
+        s->sets[i] |= FKT_SA_SURVIVED;
+        fkt_bitmap_set(s->survivors, i);
+    }
+    enter(s, FKT_SA_CONFIRM);
+out:
+    return st;
+}
+
+static fkt_status witnessed(const struct fkt_sa_server *s)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < s->p.degree; k++) n += (s->sets[s->witness[k]] & FKT_SA_HAS_CONFIRMED) != 0;
+    if (n >= s->p.threshold) return FKT_OK;
+    return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
+                         "too few sites in phase %s: %u of the %u witnesses signed, and %u are needed",
+                         fkt_sa_state_name(s->state), n, s->p.degree, s->p.threshold);
+}
+
+static fkt_status leave_confirm(struct fkt_sa_server *s)
+{
+    fkt_status st;
+    FKT_TRY(enough(s, s->census.heard));
+    if (s->witness) FKT_TRY(witnessed(s)); /* on a complete graph N - D - 1 >= t peers of each have signed now */
+    FKT_TRY(covered(s, fkt_sa_alive));
+    enter(s, FKT_SA_REVEAL);
+out:
+    return st;
+}
+
+static fkt_status leave_reveal(struct fkt_sa_server *s)
+{
+    fkt_status st;
+    FKT_TRY(covered(s, has_revealed));
+    FKT_TRY(fkt_sa_server_rebuild(s));
+    FKT_TRY(fkt_sa_server_list_jobs(s));
+    s->state = FKT_SA_UNMASK;
+out:
+    return st;
+}
+
+fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
+{
+    for (uint32_t i = 0; i < s->p.sites; i++)
+        if (!s->seat[i].heard) fkt_sa_server_lose(s, i, FKT_E_STOPPED);
+    switch (s->state) {
+    case FKT_SA_ADVERTISE: return leave_advertise(s);
+    case FKT_SA_COIN: return leave_coin(s);
+    case FKT_SA_SHARE: return leave_share(s);
+    case FKT_SA_MASK: return leave_mask(s);
+    case FKT_SA_CONFIRM: return leave_confirm(s);
+    default: return leave_reveal(s);
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct.h - secrets as memory that valgrind believes to be undefined: a branch or an address made from one is reported.
+ *
+ * The idea is Adam Langley's ctgrind. memcheck follows undefined bits through arithmetic and speaks up only when they
+ * decide a jump or an address, which is just what constant-time code may not do. SECRET marks, PUBLIC takes the mark
+ * off where a result is meant to be known, ct_tainted asks, so that each case can show that its secrets did reach the
+ * result and the silence means something. Verdicts that are public by design and reached inside a library stand in
+ * verdicts.supp, each with its reason. */
+#ifndef FKT_TEST_CT_H
+#define FKT_TEST_CT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(__has_include)
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#define CT_AVAILABLE 1
+#endif
+#endif
+
+#ifdef CT_AVAILABLE
+#define SECRET(p, n) VALGRIND_MAKE_MEM_UNDEFINED((p), (n))
+#define PUBLIC(p, n) VALGRIND_MAKE_MEM_DEFINED((p), (n))
+#else
+#define RUNNING_ON_VALGRIND 0
+#define SECRET(p, n) ((void)(p), (void)(n))
+#define PUBLIC(p, n) ((void)(p), (void)(n))
+#endif
+
+enum { CT_SKIP = 77, CT_MOST = 65536 };
+
+/* How many of the n bytes have an undefined bit. */
+static inline size_t ct_marked(const void *p, size_t n)
+{
+    size_t marked = 0;
+#ifdef CT_AVAILABLE
+    static uint8_t bits[CT_MOST];
+    if (n > CT_MOST || VALGRIND_GET_VBITS(p, bits, n) != 1) return 0;
+    for (size_t i = 0; i < n; i++) marked += bits[i] != 0;
+#else
+    (void)p;
+    (void)n;
+#endif
+    return marked;
+}
+
+static inline int ct_tainted(const void *p, size_t n) { return ct_marked(p, n) == n; }
+
+/* The case fails when `cond`, which must be public, does not hold. */
+#define CT_CHECK(cond)                                                                                                 \
+    do {                                                                                                               \
+        if (!(cond)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                                       \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+struct ct_case {
+    const char *name;
+    int (*run)(void); /* 0: all well */
+};
+
+/* Runs them all. Exit 77 outside valgrind: nothing is looked at there. */
+static inline int ct_main(const struct ct_case *cases, size_t n)
+{
+    int failed = 0;
+    if (!RUNNING_ON_VALGRIND) {
+        fprintf(stderr, "skipped: needs valgrind and its header\n");
+        return CT_SKIP;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t before = 0;
+#ifdef CT_AVAILABLE
+        before = VALGRIND_COUNT_ERRORS;
+#endif
+        int bad = cases[i].run();
+#ifdef CT_AVAILABLE
+        if (VALGRIND_COUNT_ERRORS != before) bad = 1;
+#endif
+        (void)before;
+        fprintf(stderr, "%s %s\n", bad ? "FAILED" : "ok", cases[i].name);
+        failed |= bad;
+    }
+    return failed;
+}
+
+#endif
