@@ -3,7 +3,7 @@
 """Accuracy of the closed-form heads on a real image set: {clip, gain-shape} x {paper, joint}, several draws of noise.
 
 usage: bench/utility.py FEDKT PUBLIC PRIVATE [--runs 5] [--size 32] [--dim 64] [--codec dct] [--weights PATH]
-                        [--test-split NAME] [--top K]
+                        [--test-split NAME] [--top K] [--noise central]
 
 PUBLIC calibrates the codec (a public image set), PRIVATE is the one to be protected; 20 % of it, always the same
 records, are held out for judging, unless it has a split of its own for that (--test-split). 20 sites, Dirichlet 0.1;
@@ -33,7 +33,7 @@ def simulate(a, calibration, coordinates, mechanism):
     adjacency = "replace" if mechanism == "paper" else "add-remove"
     words = ["--clients", "20", "--partition", "dirichlet:0.1", "--seed", "1", "--runs", str(a.runs)]
     words += ["--epsilon", "10,1", "--delta", "1e-5", "--mechanism", mechanism, "--adjacency", adjacency]
-    words += ["--coordinates", coordinates, "--calibration", calibration, "--json", "--quiet"]
+    words += ["--coordinates", coordinates, "--calibration", calibration, "--noise", a.noise, "--json", "--quiet"]
     words += ["--test-split", a.test_split] if a.test_split else ["--holdout", "0.2"]
     return run(a.fedkt, "simulate", "--data", a.private, *codec_words(a), *words)
 
@@ -63,6 +63,9 @@ def main():
     p.add_argument("--codec", default="dct")
     p.add_argument("--weights")
     p.add_argument("--test-split")
+    p.add_argument(
+        "--noise", default="central", help="central, or distributed: shares of noise, the joint mechanism alone"
+    )
     p.add_argument("--top", type=int, help="keep the strongest directions of the calibration")
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +75,7 @@ def main():
         run(a.fedkt, "codec", "calibrate", *codec_words(a), *top, *words)
         print("| coordinates | mechanism | head | no privacy | epsilon 10 | epsilon 1 |\n|---|---|---|---|---|---|")
         for coordinates in ("gain-shape", "clip"):
-            for mechanism in ("joint", "paper"):
+            for mechanism in ("joint", "paper") if a.noise == "central" else ("joint",):
                 rows(simulate(a, calibration, coordinates, mechanism), coordinates, mechanism)
 
 

@@ -5,10 +5,14 @@
  *   image.h       labelled image sets in and out; splits, partitions over sites, sample sheets
  *   codec.h       the frozen public autoencoder and its public calibration: pixels <-> u
  *   moments.h     coordinates in a public ball, integers, exact class moments
- *   privacy.h     what a release costs, the ledger, and the mechanism that adds the noise
+ *   secagg.h      sites and server add integer vectors up, and nobody sees one of them
+ *   privacy.h     what a release costs, and the mechanisms that add the noise: in one place, or in shares
+ *   ledger.h      the account of some records, in a file that outlives the process
+ *   federation.h  who adds up with whom, as a task says it, and one round of it inside a process
  *   synth.h       released numbers -> one Gaussian per class -> samples
  *   classifier.h  closed-form heads and scores, straight from the Gaussians
- *   round.h       the whole walk joined up: task, site, release, generation, judging, simulation, and the ledger's file
+ *   round.h       the whole walk joined up: task, site, release, generation, judging
+ *   simulate.h    many sites in one process
  *
  * Conventions
  *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
@@ -21,21 +25,27 @@
  *   Threads    Objects that are only read may be shared. An object that is being changed belongs to one thread.
  *              The library keeps no global state but the per-thread sentence.
  *   Arrays     row-major; the comment beside a pointer gives its shape, e.g. (K, m).
- *   Randomness Noise comes from the operating system. Seeds that appear in headers choose public things (splits,
- *              samples) and never noise.
+ *   Randomness Noise and keys come from the operating system: pass NULL where a struct fkt_entropy is asked for. Seeds
+ *              that appear in headers choose public things (splits, samples), never noise; but for those called
+ *              insecure_seed, which are for tests, and whose artifacts say NOT PRIVATE.
  *   Output     The library does not print, exit or abort. Files appear whole or not at all.
  *   Privacy    Un-noised moments (moments.h) are as secret as the images. What fkt_privacy_release has written may be
- *              shown to anyone, and everything after it costs nothing more.
+ *              shown to anyone, and everything after it costs nothing more. What fkt_privacy_share has written is
+ *              PRIVATE until it is masked: one share of noise is too little, only a total of them may be shown.
  */
 #ifndef FEDKT_FEDKT_H
 #define FEDKT_FEDKT_H
 
 #include "fedkt/classifier.h"
 #include "fedkt/codec.h"
+#include "fedkt/federation.h"
 #include "fedkt/image.h"
+#include "fedkt/ledger.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
 #include "fedkt/round.h"
+#include "fedkt/secagg.h"
+#include "fedkt/simulate.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
 

@@ -11,7 +11,9 @@
 
 #include "fedkt/classifier.h"
 #include "fedkt/codec.h"
+#include "fedkt/federation.h"
 #include "fedkt/image.h"
+#include "fedkt/ledger.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
 #include "fedkt/status.h"
@@ -20,8 +22,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define FKT_SHA256_HEX 65
 
 /* ---- task: everything that must be the same at every site, and its hash ---- */
 
@@ -39,8 +39,9 @@ struct fkt_task {
     uint64_t calibration_images;
     char calibration_sha256[FKT_SHA256_HEX];
     struct fkt_coordinates coordinates;
-    struct fkt_privacy_spec privacy; /* radius = Rq */
-    char sha256[FKT_SHA256_HEX];     /* of the canonical JSON */
+    struct fkt_privacy_spec privacy;  /* radius = Rq */
+    struct fkt_federation federation; /* sites 0: none */
+    char sha256[FKT_SHA256_HEX];      /* of the canonical JSON */
 };
 
 /* What a person chooses; everything else in a task is derived. */
@@ -50,10 +51,11 @@ struct fkt_task_choices {
     uint32_t n_classes;
     enum fkt_filter filter;
     enum fkt_coordinate_kind coordinates;
-    double gamma;                    /* 0: default */
-    double clip;                     /* 0: the calibration's radius */
-    uint32_t rq;                     /* 0: default */
-    struct fkt_privacy_spec privacy; /* radius ignored; all shares 0: default 1/24/75 */
+    double gamma;                                    /* 0: default */
+    double clip;                                     /* 0: the calibration's radius */
+    uint32_t rq;                                     /* 0: default */
+    struct fkt_privacy_spec privacy;                 /* radius ignored; all shares 0: default 1/24/75 */
+    const struct fkt_federation_choices *federation; /* NULL: none */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *choices,
                                               const struct fkt_codec *codec, const struct fkt_calibration *calibration);
@@ -122,6 +124,12 @@ FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const st
 FKT_API FKT_MUST_USE fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *task,
                                                  const char *path); /* adds; checks the task's hash */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX]);
+/* One name for records idx[0..n-1] of ds (idx NULL: all) that no task changes: SHA-256 over the sorted hashes of their
+ * original pixels. Order, labels, class names, file names, size and codec do not enter; one record more or less is
+ * another name. options (may be NULL): threads, progress, skipped. 32 bytes of memory a record. */
+FKT_API FKT_MUST_USE fkt_status fkt_records_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                                        const struct fkt_walk_options *options,
+                                                        char out[FKT_SHA256_HEX]);
 
 /* ---- release ---- */
 
@@ -134,17 +142,25 @@ struct fkt_round_facts {
 struct fkt_release {
     struct fkt_task task;
     struct fkt_calibration calibration;
-    struct fkt_privacy_plan plan;
-    int64_t *moments; /* (K, block) noised */
+    struct fkt_privacy_plan plan; /* what is promised */
+    struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
+    double sigma[3];              /* noise that is really in the moments (count, sum, moment), surplus shares and all */
+    int64_t *moments;             /* (K, block) noised */
     struct fkt_round_facts facts;
     int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
     char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
 };
-/* Plans, debits the ledger, draws. insecure_seed NULL: noise from the operating system. Copies task and calibration. */
+/* Plans, debits the ledger, draws; not for a task whose noise is in shares. insecure_seed NULL: noise from the
+ * operating system. Copies task and calibration. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
                                                  const struct fkt_calibration *calibration, struct fkt_moments *m,
                                                  const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
                                                  const uint64_t *insecure_seed);
+/* From the total of a round whose task has noise in shares; facts->survivors of them are in it. The sites' ledgers have
+ * paid. insecure_seed 1: some share came from a known seed. */
+FKT_API FKT_MUST_USE fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *task,
+                                                   const struct fkt_calibration *calibration, const int64_t *total,
+                                                   const struct fkt_round_facts *facts, int insecure_seed);
 FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
 FKT_API void fkt_release_release(struct fkt_release *r);
@@ -157,23 +173,6 @@ FKT_API void fkt_string_free(char *s);
 FKT_API FKT_MUST_USE fkt_status fkt_release_gaussians(const struct fkt_release *r,
                                                       const struct fkt_estimate_options *options,
                                                       struct fkt_gaussians *out);
-
-/* A ledger that outlives the process: one JSON file, locked and synced before noise is drawn. A fingerprint names the
- * moments of one site (fkt_moments_sha256 of the exact integers): the same pictures under another task are other
- * moments, which the ledger cannot know. All n are charged or none; a fingerprint twice is FKT_E_ARG, since its records
- * would count twice. The budget bounds the sum over all releases of these moments;
- * *spent_mu2 (may be NULL) gets that sum for the account that has spent most. */
-struct fkt_ledger_charge {
-    const char (*fingerprints)[FKT_SHA256_HEX]; /* (n) borrowed */
-    size_t n;
-    const char *task_sha256;
-    enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */
-    double mu;
-    double budget_epsilon, budget_delta; /* epsilon 0: the first charge is the whole budget, so a second is refused */
-    int insecure_seed;                   /* noted in the entry */
-};
-FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
-                                                      double *spent_mu2);
 
 /* ---- use ---- */
 
@@ -214,37 +213,6 @@ FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_walk *w, con
 FKT_API FKT_MUST_USE fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec,
                                               const struct fkt_dataset *ds, enum fkt_filter filter, uint32_t top,
                                               const char *source, const struct fkt_walk_options *options);
-
-/* ---- simulate: many sites in one process ---- */
-
-struct fkt_simulation_spec {
-    const struct fkt_walk *walk;
-    const struct fkt_dataset *data; /* records of all sites */
-    const size_t *train;            /* (n_train) indices into data */
-    size_t n_train;
-    struct fkt_partition_spec partition;
-    double participation; /* 0 < p <= 1: share of the sites that take part */
-    double dropout;       /* 0 <= p < 1: share of those that are lost before their upload */
-    uint64_t seed;        /* participation and drop-out; the partition has its own */
-    unsigned threads;
-    const struct fkt_progress *progress;
-    struct fkt_skipped *skipped;
-};
-struct fkt_simulation {
-    uint32_t sites, survivors;
-    uint8_t *survived; /* (sites) */
-    uint32_t *owner;   /* (n_train) */
-    uint32_t *counts;  /* (sites, K) records per site and class; NOT private */
-    struct fkt_moments *total;
-    struct fkt_norms norms;
-    uint64_t records; /* in the total */
-    uint64_t bytes_per_site;
-    double seconds_encode, seconds_moments, seconds_aggregate;
-};
-/* Partitions, walks every surviving site's records, adds the sites' integers up. Release with
- * fkt_simulation_release. */
-FKT_API FKT_MUST_USE fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec);
-FKT_API void fkt_simulation_release(struct fkt_simulation *s);
 
 /* ---- names of the choices, as they stand in tasks and on the command line; -1 when unknown ---- */
 FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);

@@ -8,6 +8,7 @@
 #include "codec/codec.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
 
 fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
                          const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
-                         const struct fkt_privacy_spec *privacy)
+                         const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation)
 {
     struct fkt_task_choices t = {.name = name,
                                  .classes = classes,
@@ -180,7 +181,8 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
                                  .gamma = c->gamma,
                                  .clip = c->clip,
                                  .rq = (uint32_t)c->rq,
-                                 .privacy = *privacy};
+                                 .privacy = *privacy,
+                                 .federation = federation};
     memset(out, 0, sizeof *out);
     if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
     if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
@@ -188,6 +190,29 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
     if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
     return fkt_task_make(out, &t, codec, cal);
+}
+
+fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out)
+{
+    double x;
+    fkt_status st = fkt_fail_in(fkt_parse_double(&x, text), "--%s", option);
+    if (st != FKT_OK) return st;
+    if (!(x >= 0 && x <= sites) || (x >= 1 && x != floor(x)))
+        return fkt_fail(FKT_E_ARG, "--%s: '%s' is neither a share below 1 nor a number of the %u sites", option, text,
+                        sites);
+    *out = (uint32_t)(x < 1 ? ceil(x * sites - 1e-9) : x); /* 0.1 of 20 is 2, though 0.1 is a little more */
+    return FKT_OK;
+}
+
+fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t *out)
+{
+    return cli_share_of("dropped", text ? text : sites < 5 ? "0" : "0.1", sites, out);
+}
+
+void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r)
+{
+    if (!dropped && !r->quiet)
+        fprintf(stderr, "fedkt: no site may be lost (--dropped 0): one missing site ends the round\n");
 }
 
 fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names)

@@ -11,7 +11,8 @@
 
 static const struct cli_command commands[] = {
     {"demo", "the whole walk on a built-in image set, in under two minutes", "[--out DIR]",
-     "Twenty sites hold a procedural set of ten classes. Their moments are added up and released at epsilon 10 and 1;\n"
+     "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its share of the\n"
+     "noise, and the sums are released at epsilon 10 and 1;\n"
      "images are sampled, heads are fitted, and everything is shown beside a bound without privacy in report.html.",
      cli_demo},
     {"privacy", "what a release costs in noise, and what that gives", "--epsilon E --delta D --dim d --clip R [...]",
@@ -33,7 +34,8 @@ static const struct cli_command commands[] = {
     {"task", "write down what all sites must agree on", "--data PATH --epsilon E --delta D --out task.json [...]",
      "Takes the class list from a dataset (or --classes), and codec, calibration, coordinates and privacy from "
      "options.\n"
-     "The task's hash binds them: moments made for one task cannot be released under another.\n"
+     "The task's hash binds them: moments made for one task cannot be released under another. With --roster it is\n"
+     "for a federation, whose sites add up under masks.\n"
      "Example: fedkt task --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json",
      cli_task},
     {"encode", "images to latents (private)", "--task task.json --data PATH --out latents.safetensors",
@@ -68,17 +70,22 @@ static const struct cli_command commands[] = {
      cli_evaluate},
     {"simulate", "many sites in one process, from images to accuracies and a report",
      "--data PATH --clients N --epsilon E[,E...] --delta D --out DIR [...]",
-     "Partitions the records over N sites, lets each compute its moments, releases the sum, samples, judges.\n"
+     "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
+     "by the protocol of a real federation, samples, judges. Sites may be lost in any of its phases: --dropout.\n"
      "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --clients 20 --partition dirichlet:0.1 --epsilon 10,1 "
      "--delta 1e-5 --out run/",
      cli_simulate},
     {"audit", "try to break a release: a lower bound on epsilon by attack", "--epsilon E --delta D",
      "Releases two worst-case neighbouring datasets many times and tells them apart as well as theory allows.\n"
-     "A lower bound above epsilon would prove a bug.\n"
+     "A lower bound above epsilon would prove a bug. What is attacked is the central mechanism, as 'fedkt release' "
+     "runs it;\n"
+     "noise in shares, as a federation adds it, is not attacked here.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
-    {"bench", "speed beside a stated bound", "[codec | moments | privacy]",
-     "Checks the answer first, then times it: best of ten or more.\n"
+    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy]",
+     "Checks the answer first, then times it: best of ten or more. secagg runs whole rounds, a process for each core, "
+     "and\n"
+     "takes half a minute for a thousand sites.\n"
      "Example: fedkt bench moments --json",
      cli_bench},
 };

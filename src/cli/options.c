@@ -27,6 +27,10 @@ static fkt_status assign(const struct cli_option *o, const char *value)
     case CLI_TEXT: *(const char **)o->value = value; break;
     case CLI_REAL: st = fkt_fail_in(fkt_parse_double(o->value, value), "--%s", o->name); break;
     case CLI_WHOLE: st = fkt_fail_in(fkt_parse_u64(o->value, value, UINT64_MAX), "--%s", o->name); break;
+    case CLI_POSITIVE:
+        st = fkt_fail_in(fkt_parse_u64(o->value, value, UINT64_MAX), "--%s", o->name);
+        if (st == FKT_OK && *(uint64_t *)o->value == 0) st = fkt_fail(FKT_E_ARG, "--%s must be at least 1", o->name);
+        break;
     case CLI_CHOICE:
         choice = o->choice(value);
         if (choice < 0) return fkt_fail(FKT_E_ARG, "--%s: '%s' is not one of %s", o->name, value, o->choices);

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_CHOICE, CLI_HEADING };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_POSITIVE, CLI_CHOICE, CLI_HEADING };
 
 struct cli_option {
     enum cli_kind kind;
     const char *name;    /* without the dashes; for CLI_HEADING the heading */
-    void *value;         /* int *, const char **, double *, uint64_t *, int * (choice) */
+    void *value;         /* int *, const char **, double *, uint64_t * (whole, and positive: not 0), int * (choice) */
     const char *metavar; /* what stands for the value in --help */
     const char *help;
     int required;
@@ -42,9 +42,17 @@ struct cli_option {
     {                                                                                                                  \
         CLI_WHOLE, name, var, meta, help, req, NULL, NULL, NULL                                                        \
     }
+#define CLI_OPT_POSITIVE(name, var, meta, req, help)                                                                   \
+    {                                                                                                                  \
+        CLI_POSITIVE, name, var, meta, help, req, NULL, NULL, NULL                                                     \
+    }
 #define CLI_OPT_CHOICE(name, var, fn, list, help)                                                                      \
     {                                                                                                                  \
         CLI_CHOICE, name, var, NULL, help, 0, fn, list, NULL                                                           \
+    }
+#define CLI_OPT_CHOICE_GIVEN(name, var, fn, list, help, given)                                                         \
+    {                                                                                                                  \
+        CLI_CHOICE, name, var, NULL, help, 0, fn, list, given                                                          \
     }
 
 struct cli_command {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - one page that tells a run: what was done, what is promised, how well it works, and where it came from.
  *
- *   header, banner | In short | What is promised | Pictures | Accuracy | Classes | Holders | Norms | Cost | Origin
+ *   header, banner | In short | What is promised | Pictures | Accuracy | Classes | Holders | Norms | Sum | Cost
+ *   Origin
  *
  * The page is one file with its style, drawings and pictures inside; it loads nothing and runs nothing. What the
  * release does not cover (real images, true counts, norms, partitions, accuracies on real test images) carries a badge
@@ -212,6 +213,61 @@ static void norms(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</section>\n");
 }
 
+/* Who is in the sum, and who was there when it was unmasked: not the same, since late losses stay in. */
+static void losses(struct fkt_text *t, const struct fkt_report_aggregation *a)
+{
+    static const char *const phases[] = {"advertise", "coin", "share", "mask", "confirm", "reveal"};
+    uint32_t gone = 0;
+    const char *gap = "";
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) gone += a->lost[i];
+    if (gone) {
+        fkt_text_addf(t, "<p>%u stayed to the end; lost were ", a->sites - gone);
+        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+            if (!a->lost[i]) continue;
+            fkt_text_addf(t, "%s%u in phase %s", gap, a->lost[i], phases[i]);
+            gap = ", ";
+        }
+        fkt_text_add(t, a->lost[4] + a->lost[5] ? ". Those of confirm and reveal are in the sum.</p>\n" : ".</p>\n");
+    }
+    if (a->throws)
+        fkt_text_addf(t, "<p>Who masks with whom was drawn by %u throw%s of a common coin.</p>\n", a->throws,
+                      a->throws == 1 ? "" : "s");
+}
+
+static void aggregation(struct fkt_text *t, const struct fkt_report *r)
+{
+    const struct fkt_report_aggregation *a = &r->aggregation;
+    if (!a->sites) return;
+    fkt_html_section(t, "aggregation", "How it was added up", 0);
+    fkt_text_addf(t, "<p>%u of %u sites are in the sum. ", a->survivors, a->sites);
+    fkt_text_addf(
+        t,
+        "Each hid its numbers under masks that it shares with %u others and that cancel out in the sum; %u of "
+        "those can lift what a lost site leaves behind. Up to %u may be lost, and up to %u may collude with "
+        "the server.</p>\n",
+        a->degree, a->threshold, a->dropped, a->corrupt);
+    losses(t, a);
+    fkt_text_add(t, "<p>");
+    if (a->counted)
+        fkt_text_addf(t,
+                      "The noise came in shares, added by each site before masking: nobody ever held a sum without it. "
+                      "The promise rests on %u shares; %u are in the sum, so it carries %.0f %% more variance than "
+                      "promised.</p>\n",
+                      a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));
+    else
+        fkt_text_add(t, "The noise was added to the sum afterwards: whoever did that saw the exact sum, though no "
+                        "single site's numbers.</p>\n");
+    fkt_text_add(t, "<dl>\n<dt>a site sent</dt><dd>");
+    fkt_html_bytes(t, a->up);
+    fkt_text_add(t, ", its vector being ");
+    fkt_html_bytes(t, a->packed);
+    fkt_text_addf(t, " of %u-bit numbers</dd>\n<dt>a site got</dt><dd>", a->bits);
+    fkt_html_bytes(t, a->down);
+    fkt_text_addf(t,
+                  "</dd>\n<dt>time, all sites and the server in one process</dt><dd>%.2f s</dd>\n</dl>\n</section>\n",
+                  a->seconds);
+}
+
 static void cost(struct fkt_text *t, const struct fkt_report *r)
 {
     if (!r->n_phases && !r->bytes_per_site) return;
@@ -270,6 +326,7 @@ fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int fl
     classes(&t, r);
     partition(&t, r);
     norms(&t, r);
+    aggregation(&t, r);
     cost(&t, r);
     provenance(&t, r);
     fkt_text_add(&t,

@@ -17,6 +17,7 @@ enum { FKT_REPORT_NEAREST_MEAN = 0, FKT_REPORT_LDA = 1, FKT_REPORT_QDA = 2, FKT_
 struct fkt_report_arm {
     const char *name;                            /* required: "epsilon 1", "no privacy" */
     double epsilon, delta, mu;                   /* epsilon 0 or infinite: no privacy, a reference only */
+    double rho;                                  /* above 0: accounted as zero-concentrated DP, and mu is not used */
     double sigma_count, sigma_sum, sigma_moment; /* in units of the ball: 1, R, R^2 */
     const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
@@ -52,6 +53,16 @@ struct fkt_report_phase {
     double seconds;
 };
 
+/* How the sites' numbers were added up; sites 0: without a protocol. */
+struct fkt_report_aggregation {
+    uint32_t sites, survivors, dropped, corrupt; /* of the roster; in the total; tolerated */
+    uint32_t lost[6], throws;                    /* by phase, advertise to reveal; of the coin */
+    uint32_t degree, threshold, bits;
+    uint32_t counted;          /* shares of noise that the promise rests on; 0: added in one place */
+    uint64_t up, down, packed; /* bytes of a site, mean; its vector among those up */
+    double seconds;
+};
+
 struct fkt_report {
     const char *title;            /* required */
     const char *command;          /* the command line that made it */
@@ -72,6 +83,7 @@ struct fkt_report {
     const struct fkt_report_phase *phases;
     size_t n_phases;
     uint64_t bytes_per_site;
+    struct fkt_report_aggregation aggregation;
     double composed_epsilon;             /* of all private arms together, at their delta; 0: not known */
     const struct fkt_report_pair *facts; /* hashes, versions, machine: name beside value */
     size_t n_facts;

@@ -3,7 +3,9 @@
  *
  * The plain-words bound: a mechanism with Gaussian-DP parameter mu lets no test between two neighbouring datasets be
  * right more often than Phi(mu/2) when both are equally likely (Dong, Roth, Su 2022: the trade-off curve of N(0,1)
- * against N(mu,1)). It is printed rounded up. Unlike e^epsilon it means something at epsilon = 10. */
+ * against N(mu,1)). Under rho-zCDP the Kullback-Leibler divergence of two neighbours is at most rho, so their total
+ * variation is at most sqrt(rho/2) (Pinsker) and sqrt(1 - e^-rho) (Bretagnolle, Huber), and no test is right more often
+ * than half of one plus that. It is printed rounded up. Unlike e^epsilon it means something at epsilon = 10. */
 #include "cli/report_html.h"
 
 #include "cli/chart.h"
@@ -136,7 +138,8 @@ static void quantity(struct fkt_text *t, const char *name, double x)
 
 static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
 {
-    double best = 50 * erfc(-arm->mu / 2 / sqrt(2)); /* 100 Phi(mu/2) */
+    double best = arm->rho > 0 ? 50 * (1 + fmin(sqrt(arm->rho / 2), sqrt(-expm1(-arm->rho))))
+                               : 50 * erfc(-arm->mu / 2 / sqrt(2)); /* 100 Phi(mu/2) */
     fkt_text_add(t, "<p><strong>Protected:</strong> ");
     fkt_html_text(t, arm->protects ? arm->protects : "any single image");
     fkt_text_add(t, ".</p>\n");
@@ -171,7 +174,8 @@ static void card(struct fkt_text *t, const struct fkt_report *r, size_t a)
     else promise(t, arm);
     fkt_text_add(t, "<dl>\n");
     quantity(t, "\xce\xb4", arm->delta);
-    quantity(t, "\xce\xbc (Gaussian DP)", arm->mu);
+    if (arm->rho > 0) quantity(t, "\xcf\x81 (zero-concentrated DP)", arm->rho);
+    else quantity(t, "\xce\xbc (Gaussian DP)", arm->mu);
     definition(t, "adjacency", arm->adjacency);
     definition(t, "unit", "one image");
     definition(t, "mechanism", arm->mechanism);
@@ -191,7 +195,7 @@ void fkt_report_privacy(struct fkt_text *t, const struct fkt_report *r)
                     "of a whole class; several images "
                     "of one person taken together (the promise weakens with their number); the public images behind "
                     "the codec; sites that send "
-                    "wrong numbers on purpose. Releasing the same images again adds up: \xce\xbc\xc2\xb2 of the "
-                    "releases is summed. Noise is given as "
+                    "wrong numbers on purpose. Releasing the same images again adds up: \xce\xbc\xc2\xb2 (or \xcf\x81) "
+                    "of the releases is summed. Noise is given as "
                     "standard deviations in units of the ball: 1, R and R\xc2\xb2.</p>\n</section>\n");
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "crypto/entropy.h"
 #include "round/walk.h"
 
 #include <math.h>
@@ -123,8 +124,8 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
             }
         a->is_private = 1;
         FKT_TRY(cli_privacy_spec(&s->privacy, eps[i], &privacy));
-        FKT_TRY(
-            cli_make_task(&a->task, s->title, names, fkt_dataset_classes(o->data), &s->codec, codec, &cal, &privacy));
+        FKT_TRY(cli_make_task(&a->task, s->title, names, fkt_dataset_classes(o->data), &s->codec, codec, &cal, &privacy,
+                              o->federation.choices.sites ? &o->federation.choices : NULL));
         o->n_arms = i + 1;
     }
     snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");
@@ -138,22 +139,32 @@ out:
     return st;
 }
 
-/* The joint price of showing all private arms, since they are releases of the same records. */
-static fkt_status price(struct cli_outcome *o, double *mu2)
+/* How often each release is drawn: once, where there is nothing to judge it on. */
+static uint64_t draws(const struct cli_sim *s, const struct cli_outcome *o)
 {
-    struct fkt_privacy_plan plan;
+    return s->runs > 1 && o->test_set ? s->runs : 1;
+}
+
+/* The joint price of showing all private arms, every draw of them, since they are releases of the same records. What
+ * was accounted as zCDP is converted from the sum of its rho. *mu2 gets the arms' own, one draw each. */
+static fkt_status price(const struct cli_sim *s, struct cli_outcome *o, double *mu2)
+{
+    const double delta = o->arm[0].task.privacy.delta, times = (double)draws(s, o);
+    double rho = 0, one_mu2, one_rho;
     fkt_status st = FKT_OK;
     *mu2 = 0;
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
-        FKT_TRY(fkt_privacy_plan(&plan, &o->arm[i].task.privacy));
-        *mu2 += plan.mu * plan.mu;
+        FKT_TRY(cli_round_price(&o->arm[i].task, &one_mu2, &one_rho));
+        *mu2 += one_mu2;
+        rho += one_rho;
     }
-    o->composed_epsilon = fkt_privacy_epsilon(o->arm[0].task.privacy.delta, sqrt(*mu2));
+    o->composed_epsilon =
+        rho > 0 ? fkt_privacy_epsilon_zcdp(delta, times * rho) : fkt_privacy_epsilon(delta, sqrt(times * *mu2));
 out:
     return st;
 }
 
-static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o)
+static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o, const struct fkt_progress *progress)
 {
     const struct fkt_coordinates *c = &fkt_walk_task(o->walk)->coordinates;
     struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_RAW, 0, 0};
@@ -163,18 +174,16 @@ static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o)
     const int64_t *exact;
     double mu2;
     fkt_status st;
-    FKT_TRY(price(o, &mu2));
+    FKT_TRY(price(s, o, &mu2));
     FKT_TRY(fkt_ledger_init(&ledger, mu2, 0));
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
         struct cli_arm *a = &o->arm[i];
-        uint64_t seed = s->insecure_seed + i;
         double start = fkt_now();
-        struct fkt_round_facts facts = {o->sim.sites, o->sim.survivors, 1, o->composed_epsilon};
-        FKT_TRY(fkt_release_make(&a->release, &a->task, fkt_walk_calibration(o->walk), o->sim.total, &facts, &ledger,
-                                 s->seeded ? &seed : NULL));
+        FKT_TRY(cli_round_release(s, o, a, s->insecure_seed + i, &ledger, progress, &a->release, &a->round));
         FKT_TRY(fkt_release_gaussians(&a->release, &images, &a->shapes));
         FKT_TRY(fkt_release_gaussians(&a->release, &heads, &a->measured));
-        a->seconds_release = fkt_now() - start;
+        a->seconds_release = fkt_now() - start - a->round.seconds;
+        o->sim.seconds_aggregate += a->round.seconds;
         FKT_TRY(fkt_heads_fit(&a->heads, &a->measured));
     }
     FKT_TRY(fkt_moments_packed(o->sim.total, &exact));
@@ -231,7 +240,6 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
 {
     struct fkt_simulation_spec spec = {.partition = {.seed = s->seed},
                                        .participation = s->participation,
-                                       .dropout = s->dropout,
                                        .seed = s->seed,
                                        .progress = &progress->hook};
     fkt_status st;
@@ -248,7 +256,9 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));
     o->threads = spec.threads;
     FKT_TRY(open_sets(s, o));
+    FKT_TRY(cli_round_plan(s, &spec, o->n_train, &o->federation));
     FKT_TRY(make_tasks(s, o));
+    spec.keep = o->federation.choices.sites > 0;
     spec.walk = o->walk;
     spec.data = o->data;
     spec.train = o->train;
@@ -256,8 +266,8 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.skipped = s->data.skip_bad ? &o->skipped : NULL;
     FKT_TRY(fkt_simulate(&o->sim, &spec));
     FKT_TRY(fkt_moments_sha256(o->sim.total, o->moments_sha256));
-    FKT_TRY(release_arms(s, o));
-    if (s->runs > 1 && o->test_set) FKT_TRY(cli_repeats_draw(s, o));
+    FKT_TRY(release_arms(s, o, &progress->hook));
+    if (draws(s, o) > 1) FKT_TRY(cli_repeats_draw(s, o, &progress->hook));
     FKT_TRY(cli_progress_check("after the release"));
     if (o->test_set) FKT_TRY(judge_arms(s, o, progress));
 out:
@@ -271,6 +281,7 @@ void cli_outcome_release(struct cli_outcome *o)
         struct cli_arm *a = &o->arm[i];
         fkt_task_release(&a->task);
         fkt_release_release(&a->release);
+        fkt_federate_release(&a->round);
         fkt_gaussians_release(&a->shapes);
         fkt_gaussians_release(&a->measured);
         fkt_heads_release(&a->heads);
@@ -278,6 +289,9 @@ void cli_outcome_release(struct cli_outcome *o)
         for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&a->score[k]);
     }
     fkt_simulation_release(&o->sim);
+    fkt_free(o->federation.roster);
+    if (o->federation.secrets) fkt_wipe(o->federation.secrets, o->federation.choices.sites * (size_t)FKT_SA_SECRET);
+    fkt_free(o->federation.secrets);
     fkt_skipped_release(&o->skipped);
     fkt_walk_free(o->walk);
     fkt_free(o->train);

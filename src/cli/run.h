@@ -6,6 +6,8 @@
 
 #include "cli/common.h"
 
+#include "fedkt/simulate.h"
+
 enum { CLI_ARMS_MAX = 8 };
 
 struct cli_sim {
@@ -16,8 +18,11 @@ struct cli_sim {
     struct cli_privacy privacy;
     struct cli_run run;
     const char *partition, *out;
-    double holdout, participation, dropout;
+    const char *dropout, *corrupt, *dropped; /* as typed; NULL: none, a tenth, a tenth or what --dropout loses */
+    double holdout, participation;
     uint64_t clients, seed, insecure_seed, per_class;
+    uint64_t records; /* most of one class at one site; 0: from the size of the set */
+    int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;
 };
@@ -34,13 +39,20 @@ struct cli_arm {
     int is_private;            /* 0: the bound without privacy */
     struct fkt_task task;
     struct fkt_release release;
-    struct fkt_gaussians shapes;   /* for images: the chosen estimator */
-    struct fkt_gaussians measured; /* for heads: raw */
+    struct fkt_federate_result round; /* how the sums came together; survivors 0: without a protocol */
+    struct fkt_gaussians shapes;      /* for images: the chosen estimator */
+    struct fkt_gaussians measured;    /* for heads: raw */
     struct fkt_heads heads;
     struct fkt_score score[FKT_HEAD_KINDS];
     double seconds_release, seconds_generate;
     struct cli_repeat *repeat; /* (n_repeats) */
     size_t n_repeats;
+};
+
+/* The federation that a simulation's tasks are made for; sites 0: too few for one. */
+struct cli_federation {
+    struct fkt_federation_choices choices;
+    uint8_t *roster, *secrets;
 };
 
 struct cli_outcome {
@@ -49,12 +61,13 @@ struct cli_outcome {
     size_t n_train, n_test;
     const struct fkt_dataset *test_set; /* data or test, or NULL: nothing to judge on */
     struct fkt_walk *walk;
+    struct cli_federation federation;
     struct fkt_simulation sim;
     struct fkt_skipped skipped;
     struct cli_arm arm[CLI_ARMS_MAX + 1]; /* private ones first, then the bound */
     size_t n_arms;                        /* with the bound */
     char moments_sha256[FKT_SHA256_HEX];
-    double composed_epsilon; /* of all private arms together, at the task's delta */
+    double composed_epsilon; /* of all draws of all private arms together, at the task's delta */
     double seconds_evaluate;
     unsigned threads; /* 0: all */
 };
@@ -62,13 +75,30 @@ struct cli_outcome {
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 void cli_outcome_release(struct cli_outcome *o);
 
+/* run_round.c. The options that say who may be lost and who may collude: --dropout into spec, the rest into
+ * o->federation, with keys; n records in all. */
+FKT_MUST_USE fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *spec, size_t records,
+                                       struct cli_federation *out);
+/* What one release under `task` costs: mu^2, and rho where the noise is in shares (else 0). */
+FKT_MUST_USE fkt_status cli_round_price(const struct fkt_task *task, double *mu2, double *rho);
+/* A draw of an arm's release, the sites' round before it; `ledger` pays first. */
+FKT_MUST_USE fkt_status cli_round_release(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a,
+                                          uint64_t seed, struct fkt_ledger *ledger, const struct fkt_progress *progress,
+                                          struct fkt_release *out, struct fkt_federate_result *round);
+/* Why the noise did not come from the sites though nobody asked for that; NULL: it did, or somebody did. */
+const char *cli_round_fallback(const struct cli_sim *s, const struct cli_outcome *o);
+void cli_round_remark(const struct cli_sim *s, const struct cli_outcome *o); /* on stderr, what deserves a line */
+void cli_round_tell(const struct cli_sim *s, const struct cli_outcome *o);   /* on stdout, how the sums came together */
+json_t *cli_round_json(const struct cli_outcome *o); /* of the first arm; null when there was no protocol */
+
 /* Further draws (run_repeats.c): made after the releases, judged with them. Mean and standard deviation of one head's
  * accuracy over all draws of an arm; the draws' accuracies by head. */
 enum { CLI_RUNS_MAX = 100 };
 struct cli_spread {
     double mean, deviation;
 };
-FKT_MUST_USE fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o);
+FKT_MUST_USE fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o,
+                                         const struct fkt_progress *progress);
 void cli_repeats_release(struct cli_arm *a);
 struct cli_spread cli_arm_spread(const struct cli_arm *a, int head);
 json_t *cli_repeats_json(const struct cli_arm *a);

@@ -34,11 +34,15 @@ static json_t *arm_json(const struct cli_outcome *o, const struct cli_arm *a)
         json_array_append_new(classes, json_pack("{s:s s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
                                                  a->measured.count[k], "signal", a->measured.signal[k], "below_noise",
                                                  fkt_gaussians_drowned(&a->measured, k)));
-    j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o}", "epsilon", p->spec.epsilon, "delta",
-                  p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
+    j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
+                  "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
                   p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
-                  a->release.sha256, "private", !a->release.insecure_seed, "classes", classes);
+                  a->release.sha256, "private", !a->release.insecure_seed, "classes", classes, "accounting",
+                  a->release.shares.counted ? "zcdp" : "gdp", "rho",
+                  a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2, "sigma_count_in_total",
+                  a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1], "sigma_moment_in_total",
+                  a->release.sigma[2]);
     if (o->test_set) json_object_set_new(j, "accuracy", accuracies(a));
     if (a->n_repeats) json_object_set_new(j, "accuracy_runs", cli_repeats_json(a));
     return j;
@@ -63,17 +67,22 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
         (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(o->walk))), "coordinates",
         fkt_coordinate_name(t->coordinates.kind), "partition", s->partition, "bytes_per_site",
-        (json_int_t)o->sim.bytes_per_site, "epsilon", first->release.plan.spec.epsilon, "delta",
-        first->release.plan.spec.delta, "composed_epsilon", o->composed_epsilon, "moments_sha256", o->moments_sha256,
-        "release_sha256", first->release.sha256, "skipped", (json_int_t)o->skipped.count, "test_images",
-        (json_int_t)o->n_test, "arms", arms, "seconds", "encode", o->sim.seconds_encode, "moments",
-        o->sim.seconds_moments, "aggregate", o->sim.seconds_aggregate, "release", release, "generate", generate,
-        "evaluate", o->seconds_evaluate, "not_private", "records", "moments_sha256", "accuracy",
-        "accuracy_without_privacy", "skipped", "test_images", "seconds");
+        (json_int_t)(first->round.survivors ? first->round.up : o->sim.bytes_per_site), "epsilon",
+        first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
+        o->composed_epsilon, "moments_sha256", o->moments_sha256, "release_sha256", first->release.sha256, "skipped",
+        (json_int_t)o->skipped.count, "test_images", (json_int_t)o->n_test, "arms", arms, "seconds", "encode",
+        o->sim.seconds_encode, "moments", o->sim.seconds_moments, "aggregate", o->sim.seconds_aggregate, "release",
+        release, "generate", generate, "evaluate", o->seconds_evaluate, "not_private", "records", "moments_sha256",
+        "accuracy", "accuracy_without_privacy", "skipped", "test_images", "seconds");
     if (j && o->test_set) {
         json_object_set_new(j, "accuracy", accuracies(first));
         json_object_set_new(j, "accuracy_without_privacy", accuracies(&o->arm[o->n_arms - 1]));
     }
+    if (j) json_object_set_new(j, "aggregation", cli_round_json(o));
+    if (j)
+        json_object_set_new(
+            j, "noise",
+            json_string(fkt_noise_name(first->release.shares.counted ? FKT_NOISE_DISTRIBUTED : FKT_NOISE_CENTRAL)));
     if (j && s->seeded) json_object_set_new(j, "insecure_seed", json_integer((json_int_t)s->insecure_seed));
     return j;
 }

@@ -2,8 +2,8 @@
 /* run_repeats.c - the same release drawn again and again, to see how much of an accuracy is luck.
  *
  * The exact sums do not depend on who holds what (tests/invariance), so fresh noise is all that changes from run to run
- * and the images are encoded once. Each further draw pays its full price to a ledger of its own; its heads are judged
- * and it is thrown away. What a simulation writes down is its first draw. */
+ * and the images are encoded once. Each further draw is a round of its own and pays its full price to a ledger of its
+ * own; its heads are judged and it is thrown away. What a simulation writes down is its first draw. */
 #include "cli/run.h"
 
 #include "base/alloc.h"
@@ -11,33 +11,34 @@
 #include <math.h>
 
 static fkt_status draw(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a, uint64_t seed,
-                       struct cli_repeat *out)
+                       const struct fkt_progress *progress, struct cli_repeat *out)
 {
-    struct fkt_round_facts facts = {o->sim.sites, o->sim.survivors, 1, o->composed_epsilon};
+    struct fkt_federate_result round = {0};
     struct fkt_estimate_options raw = {FKT_RAW, 0, 0};
     struct fkt_gaussians measured = {0};
     struct fkt_release again = {0};
     struct fkt_ledger ledger;
     fkt_status st;
     FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
-    FKT_TRY(fkt_release_make(&again, &a->task, fkt_walk_calibration(o->walk), o->sim.total, &facts, &ledger,
-                             s->seeded ? &seed : NULL));
+    FKT_TRY(cli_round_release(s, o, a, seed, &ledger, progress, &again, &round));
     FKT_TRY(fkt_release_gaussians(&again, &raw, &measured));
     FKT_TRY(fkt_heads_fit(&out->heads, &measured));
 out:
     fkt_gaussians_release(&measured);
+    fkt_federate_release(&round);
     fkt_release_release(&again);
     return st;
 }
 
-fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o)
+fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o, const struct fkt_progress *progress)
 {
     fkt_status st = FKT_OK;
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
         struct cli_arm *a = &o->arm[i];
         FKT_TRY(fkt_alloc(&a->repeat, s->runs - 1));
         for (a->n_repeats = 0; a->n_repeats < s->runs - 1; a->n_repeats++)
-            FKT_TRY(draw(s, o, a, s->insecure_seed + CLI_ARMS_MAX * (a->n_repeats + 1) + i, &a->repeat[a->n_repeats]));
+            FKT_TRY(draw(s, o, a, s->insecure_seed + CLI_ARMS_MAX * (a->n_repeats + 1) + i, progress,
+                         &a->repeat[a->n_repeats]));
     }
 out:
     return st;

@@ -108,6 +108,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
     r->epsilon = plan->spec.epsilon;
     r->delta = plan->spec.delta;
     r->mu = plan->mu;
+    r->rho = a->release.shares.rho;
     r->sigma_count = plan->sigma_count;
     r->sigma_sum = plan->sigma_sum / rq;
     r->sigma_moment = plan->sigma_moment / (rq * rq);
@@ -128,6 +129,29 @@ static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], co
         marks[0] = (struct fkt_report_mark){"c - s", c->log_mean - c->log_spread};
         marks[1] = (struct fkt_report_mark){"c + s", c->log_mean + c->log_spread};
     }
+}
+
+/* Of the first release; the others went the same way. */
+static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
+{
+    const struct fkt_federation *f = &o->arm[0].task.federation;
+    const struct fkt_federate_result *r = &o->arm[0].round;
+    struct fkt_report_aggregation a = {.sites = f->sites,
+                                       .survivors = r->survivors,
+                                       .dropped = f->dropped,
+                                       .corrupt = f->corrupt,
+                                       .degree = f->degree,
+                                       .threshold = f->threshold,
+                                       .bits = f->bits,
+                                       .counted = o->arm[0].release.shares.counted,
+                                       .up = r->up,
+                                       .down = r->down,
+                                       .packed = r->packed,
+                                       .seconds = r->seconds,
+                                       .throws = r->throws};
+    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++)
+        a.lost[phase - FKT_SA_ADVERTISE] = r->lost[phase];
+    return a;
 }
 
 static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *o, const char *folder,
@@ -174,7 +198,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .n_arms = o->n_arms,
                            .phases = phases,
                            .n_phases = sizeof phases / sizeof *phases,
-                           .bytes_per_site = o->sim.bytes_per_site,
+                           .bytes_per_site = o->arm[0].round.survivors ? o->arm[0].round.up : o->sim.bytes_per_site,
+                           .aggregation = aggregation(o),
                            .composed_epsilon = o->composed_epsilon,
                            .facts = facts,
                            .n_facts = sizeof facts / sizeof *facts,

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ROWS = 32 };
+enum { MAX_ROWS = 64 };
 
 static const struct {
     const char *room;
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 } benches[] = {{"codec", fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
                {"moments", fkt_bench_moments},
+               {"secagg", fkt_bench_secagg},
                {"privacy", fkt_bench_privacy}};
 
 /* Rates should be high; times and memory low. */
@@ -76,6 +77,11 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
         CLI_MEANS_LINES(o.codec.means),
+        CLI_OPT_HEAD("secagg: a round of secure aggregation, a tenth of its sites lost"),
+        CLI_OPT_POSITIVE("sites", &o.sites, "N", 0,
+                         "sites of one round, 10 to 65536 (default: 20, then 100, then 1000)"),
+        CLI_OPT_POSITIVE("classes", &o.classes, "K", 0, "classes, at most 1000, of 128 numbers a record (default: 10)"),
+        CLI_OPT_HEAD("run"),
         CLI_OPT_WHOLE("threads", &o.run.threads, "N", 0, "worker threads (default: all cores)"),
         CLI_TALK_ROWS(o.run),
     };
@@ -98,7 +104,8 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         n += got;
     }
     if (!known)
-        return cli_misuse(self, fkt_fail(FKT_E_ARG, "no bench for '%s'; there are codec, moments and privacy", room));
+        return cli_misuse(self,
+                          fkt_fail(FKT_E_ARG, "no bench for '%s'; there are codec, moments, secagg and privacy", room));
     if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
     return cli_misuse(self, st);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_privacy.c - `fedkt privacy`: the noise of a release before there is one, in numbers and in words. */
+/* verb_privacy.c - `fedkt privacy`: the noise of a release before there is one, in numbers and in words; added in one
+ * place, or in shares by the sites of a federation. Shares are planned for the integers that a task's sites add up
+ * (radius FKT_RQ_DEFAULT, as in a task) and told in the units of the ball, so they are those of such a task. */
 #include "cli/common.h"
 #include "cli/verbs.h"
 
@@ -9,23 +11,76 @@
 struct asked {
     struct cli_privacy privacy;
     struct cli_run run;
-    uint64_t dim, records;
+    uint64_t dim, records, sites;
+    const char *dropped, *corrupt;
+    int noise;
     double clip;
 };
 
-static void tell(const struct fkt_privacy_plan *p, const struct asked *a)
+/* What the noise rests on when it comes in shares; sites 0: it does not. */
+struct crew {
+    uint32_t sites, dropped, corrupt, counted;
+    double rho, surplus; /* zCDP of the release; variance beyond the promise when nobody is lost, as a share of it */
+};
+
+static int noise_parse(const char *s) /* the other way round: this verb begins at one place */
+{
+    int place = fkt_noise_parse(s);
+    return place < 0 ? place : place == FKT_NOISE_DISTRIBUTED;
+}
+
+static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_spec *spec, struct fkt_privacy_plan *plan,
+                              struct crew *c)
+{
+    struct fkt_privacy_spec integers = *spec;
+    struct fkt_share_plan shares;
+    double unit = a->clip / FKT_RQ_DEFAULT;
+    fkt_status st = FKT_OK;
+    if (a->sites < 3 || a->sites > FKT_SA_SITES_MAX)
+        return fkt_fail(FKT_E_ARG, "--noise distributed needs --sites between 3 and %u", FKT_SA_SITES_MAX);
+    if (!(a->clip > 0)) return fkt_fail(FKT_E_ARG, "--clip must be positive");
+    c->sites = (uint32_t)a->sites;
+    FKT_TRY(cli_dropped_of(a->dropped, c->sites, &c->dropped));
+    FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", c->sites, &c->corrupt));
+    if ((uint64_t)c->dropped + c->corrupt + 2 > c->sites)
+        return fkt_fail_hint(FKT_E_ARG, "tolerate fewer, or have more sites",
+                             "of %u sites %u may be lost and %u may collude, so fewer than two honest ones are certain "
+                             "to stay",
+                             c->sites, c->dropped, c->corrupt);
+    c->counted = c->sites - c->dropped - c->corrupt;
+    integers.radius = FKT_RQ_DEFAULT;
+    FKT_TRY(fkt_privacy_plan_shares(&shares, &integers, c->counted, c->sites));
+    c->rho = shares.rho;
+    c->surplus = (double)c->sites / c->counted - 1;
+    *plan = shares.plan;
+    plan->sigma_sum *= unit;
+    plan->sigma_moment *= unit * unit;
+out:
+    return st;
+}
+
+static void tell(const struct fkt_privacy_plan *p, const struct crew *c, const struct asked *a)
 {
     double R = a->clip, d = (double)a->dim;
     printf("epsilon %.6g, delta %.3g, adjacency %s, mechanism %s\n", p->spec.epsilon, p->spec.delta,
            fkt_adjacency_name(p->spec.adjacency), fkt_mechanism_name(p->spec.mechanism));
     printf("protects: %s\n\n", fkt_adjacency_protects(p->spec.adjacency));
-    printf("  mu (GDP)       %.6g\n", p->mu);
+    if (c->sites) {
+        printf("  shares         %u of %u count: %u sites may be lost, %u may collude\n", c->counted, c->sites,
+               c->dropped, c->corrupt);
+        printf("  rho (zCDP)     %.6g\n", c->rho);
+    } else {
+        printf("  mu (GDP)       %.6g\n", p->mu);
+    }
     if (p->sigma_count > 0) printf("  sigma count    %.6g records\n", p->sigma_count);
     else printf("  sigma count    0 (counts are public under this adjacency)\n");
     printf("  sigma sum      %.6g   (%.4g R)\n", p->sigma_sum, p->sigma_sum / R);
     printf("  sigma moment   %.6g   (%.4g R^2 on the diagonal, /sqrt 2 off it)\n", p->sigma_moment,
            p->sigma_moment / (R * R));
-    if (p->epsilon_spent < 0.999 * p->spec.epsilon)
+    if (c->sites) {
+        printf("  when nobody is lost, the total carries %.3g %% more variance than this\n", 100 * c->surplus);
+        printf("  epsilon spent  %.6g\n", p->epsilon_spent);
+    } else if (p->epsilon_spent < 0.999 * p->spec.epsilon)
         printf("  this noise really spends epsilon %.4g: the recipe wastes the rest\n", p->epsilon_spent);
     if (a->records) {
         double n = (double)a->records;
@@ -40,6 +95,7 @@ static fkt_status run(const struct asked *a)
 {
     struct fkt_privacy_spec spec;
     struct fkt_privacy_plan plan;
+    struct crew crew = {0};
     double eps;
     size_t n;
     fkt_status st;
@@ -47,22 +103,32 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &spec));
     if (a->dim < 1 || a->dim > 65535) return fkt_fail(FKT_E_ARG, "--dim must be between 1 and 65535");
     spec.radius = a->clip;
-    FKT_TRY(fkt_privacy_plan(&plan, &spec));
+    if (a->noise) FKT_TRY(plan_shares(a, &spec, &plan, &crew));
+    else if (a->sites || a->dropped || a->corrupt)
+        return fkt_fail(FKT_E_ARG,
+                        "--sites, --dropped and --corrupt are for noise in shares: give --noise distributed");
+    else FKT_TRY(fkt_privacy_plan(&plan, &spec));
     if (a->run.json) {
-        json_t *j = json_pack(
-            "{s:f s:f s:f s:f s:f s:f s:f s:s s:s s:s s:i s:f s:[fff]}", "mu", plan.mu, "sigma_count", plan.sigma_count,
-            "sigma_sum", plan.sigma_sum, "sigma_moment", plan.sigma_moment, "epsilon", spec.epsilon, "delta",
-            spec.delta, "epsilon_spent", plan.epsilon_spent, "adjacency", fkt_adjacency_name(spec.adjacency),
-            "mechanism", fkt_mechanism_name(spec.mechanism), "protects", fkt_adjacency_protects(spec.adjacency), "dim",
-            (int)a->dim, "clip", a->clip, "shares", spec.shares[0], spec.shares[1], spec.shares[2]);
+        json_t *j =
+            json_pack("{s:f s:f s:f s:f s:f s:f s:f s:s s:s s:s s:i s:f s:[fff] s:s}", "mu", plan.mu, "sigma_count",
+                      plan.sigma_count, "sigma_sum", plan.sigma_sum, "sigma_moment", plan.sigma_moment, "epsilon",
+                      spec.epsilon, "delta", spec.delta, "epsilon_spent", plan.epsilon_spent, "adjacency",
+                      fkt_adjacency_name(spec.adjacency), "mechanism", fkt_mechanism_name(spec.mechanism), "protects",
+                      fkt_adjacency_protects(spec.adjacency), "dim", (int)a->dim, "clip", a->clip, "shares",
+                      spec.shares[0], spec.shares[1], spec.shares[2], "noise", crew.sites ? "distributed" : "central");
         if (j && a->records)
             json_object_set_new(j, "with_records",
                                 json_pack("{s:I s:f s:f}", "records", (json_int_t)a->records, "mean_noise",
                                           plan.sigma_sum / (double)a->records, "covariance_edge",
                                           sqrt(2 * (double)a->dim) * plan.sigma_moment / (double)a->records));
+        if (j && crew.sites)
+            json_object_set_new(j, "federation",
+                                json_pack("{s:I s:I s:I s:I s:f s:f}", "sites", (json_int_t)crew.sites, "dropped",
+                                          (json_int_t)crew.dropped, "corrupt", (json_int_t)crew.corrupt, "counted",
+                                          (json_int_t)crew.counted, "rho", crew.rho, "surplus", crew.surplus));
         FKT_TRY(cli_print_json(j));
     } else {
-        tell(&plan, a);
+        tell(&plan, &crew, a);
     }
 out:
     return st;
@@ -76,7 +142,16 @@ int cli_privacy(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("the query"),
         CLI_OPT_WHOLE("dim", &a.dim, "d", 1, "length of the record vector"),
         CLI_OPT_REAL("clip", &a.clip, "R", 1, "radius of the ball that holds every record"),
-        CLI_OPT_WHOLE("records", &a.records, "n", 0, "records in a class, to see what the noise does to it"),
+        CLI_OPT_POSITIVE("records", &a.records, "n", 0, "records in a class, to see what the noise does to it"),
+        CLI_OPT_HEAD("who adds it"),
+        CLI_OPT_CHOICE("noise", &a.noise, noise_parse, "central or distributed",
+                       "one place after the sum, or every site its share before masking"),
+        CLI_OPT_POSITIVE("sites", &a.sites, "N", 0, "sites of the federation, for noise in shares"),
+        CLI_OPT_TEXT("dropped", &a.dropped, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that may be lost (default: 0.1; of fewer than "
+                     "five sites 0)"),
+        CLI_OPT_TEXT("corrupt", &a.corrupt, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1)"),
         CLI_TALK_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -100,6 +100,15 @@ out:
     return st;
 }
 
+/* A federation adds up by its own protocol. Exact moments of its sites in one hand are what it was made to avoid. */
+static fkt_status check_task(const struct fkt_task *t)
+{
+    if (!t->federation.sites) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "make a task without --roster to add moments files up in one place",
+                         "task '%s' is for a federation of %u sites, whose numbers leave them only under masks",
+                         t->name, t->federation.sites);
+}
+
 /* Both numbers of the total budget, or none: then the first release of some records is their whole budget. */
 static fkt_status check_budget(const struct asked *a)
 {
@@ -118,16 +127,17 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *wal
     struct fkt_privacy_plan plan;
     struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
     struct fkt_ledger once;
-    double spent;
+    struct fkt_ledger_spent spent;
     int paid = 0;
     fkt_status st;
     FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
     FKT_TRY(fkt_ledger_file_debit(a->ledger,
                                   &(struct fkt_ledger_charge){(const char(*)[FKT_SHA256_HEX])p->prints, p->n_prints,
                                                               task->sha256, task->privacy.adjacency, plan.mu,
-                                                              a->budget_epsilon, a->budget_delta, a->seeded},
+                                                              a->budget_epsilon, a->budget_delta, a->seeded,
+                                                              FKT_ACCOUNT_GDP},
                                   &spent));
-    facts.composed_epsilon = fkt_privacy_epsilon(task->privacy.delta, sqrt(spent));
+    facts.composed_epsilon = fkt_ledger_epsilon(task->privacy.delta, &spent);
     paid = 1;
     FKT_TRY(fkt_ledger_init(&once, plan.mu * plan.mu, 0)); /* the file has paid for one draw, so this allows one */
     FKT_TRY(
@@ -157,6 +167,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
     FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
     FKT_TRY(cli_open_walk(&walk, a->task, a->calibration, NULL));
+    FKT_TRY(check_task(fkt_walk_task(walk)));
     FKT_TRY(add_up(a, walk, &p));
     FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
     FKT_TRY(pay_and_draw(a, walk, &p, &r));

@@ -13,9 +13,13 @@
 static void tell(const struct cli_sim *s, const struct cli_outcome *o)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
-    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n\n",
+    const struct fkt_federate_result *r = &o->arm[0].round;
+    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
            o->sim.survivors, o->sim.sites, (unsigned long long)o->sim.records, t->n_classes,
-           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length, (double)o->sim.bytes_per_site / 1000);
+           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
+           (double)(r->survivors ? r->up : o->sim.bytes_per_site) / 1000);
+    cli_round_tell(s, o);
+    putchar('\n');
     if (o->test_set) {
         printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
                (unsigned long long)fkt_score_total(&o->arm[0].score[0]));
@@ -37,7 +41,7 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
     } else {
         printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
     }
-    if (o->n_arms > 2)
+    if (o->n_arms > 2 || o->arm[0].n_repeats)
         printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
                o->composed_epsilon);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
@@ -58,6 +62,7 @@ static fkt_status run(const struct cli_sim *s)
     FKT_TRY(cli_sim_run(s, o, &progress));
     cli_tell_skipped(&o->skipped);
     if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
+    cli_round_remark(s, o);
     if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));
     else tell(s, o);
 out:
@@ -98,7 +103,25 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("partition", &s.partition, "RULE", 0,
                      "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
         CLI_OPT_REAL("participation", &s.participation, "P", 0, "share of the sites that take part (default: 1)"),
-        CLI_OPT_REAL("dropout", &s.dropout, "P", 0, "share of those that are lost before their upload (default: 0)"),
+        CLI_OPT_TEXT(
+            "dropout", &s.dropout, "P", 0,
+            "share of those that are lost before their upload, or by phase: PHASE:P,PHASE:P with advertise, coin, "
+            "share, mask, confirm, reveal; their sum is rounded to whole sites (default: 0)"),
+        CLI_OPT_TEXT("dropped", &s.dropped, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that the task bears to be lost (default: 0.1, or "
+                     "what --dropout loses where that is more; of fewer than five sites 0)"),
+        CLI_OPT_TEXT("corrupt", &s.corrupt, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "
+                     "so one at least)"),
+        CLI_OPT_CHOICE_GIVEN("noise", &s.noise, fkt_noise_parse, "distributed or central",
+                             "who adds it: every site its share before masking, or one place after the sum",
+                             &s.noise_given),
+        CLI_OPT_CHOICE_GIVEN("keystream", &s.keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",
+                             "what masks are made of", &s.keystream_given),
+        CLI_OPT_POSITIVE(
+            "records", &s.records, "N", 0,
+            "most records of one class at one site, published in the task (default: the set's size, rounded "
+            "up to a power of two)"),
         CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
                       "draw every release R times and judge each: mean and spread; the first is kept (default: 1)"),
         CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition, drop-outs, samples (default: 0); public"),

@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "images/card.h"
 
+#include <jansson.h>
 #include <string.h>
 
 enum { CHUNK_USUAL = 512, CHUNK_BYTES = 16 << 20, GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
@@ -146,6 +147,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     uint64_t *counts = NULL;
     uint8_t *below = NULL;
     char *certificate = NULL;
+    json_t *said = NULL;
     fkt_status st;
     fkt_text_init(&text);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
@@ -154,36 +156,47 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
         counts[k] = o->per_class;
         below[k] = (uint8_t)fkt_gaussians_drowned(g, k);
     }
-    FKT_TRY(fkt_card_text(&text, &(struct fkt_card){.name = t->name,
-                                                    .classes = (const char *const *)t->classes,
-                                                    .counts = counts,
-                                                    .below = below,
-                                                    .simulated = r->facts.simulated,
-                                                    .composed_epsilon = r->facts.composed_epsilon,
-                                                    .n_classes = t->n_classes,
-                                                    .size = t->size,
-                                                    .format = formats[o->format],
-                                                    .split = "train",
-                                                    .epsilon = t->privacy.epsilon,
-                                                    .delta = t->privacy.delta,
-                                                    .mu = r->plan.mu,
-                                                    .adjacency = fkt_adjacency_name(t->privacy.adjacency),
-                                                    .mechanism = fkt_mechanism_name(t->privacy.mechanism),
-                                                    .codec = t->codec_identity,
-                                                    .calibration = t->calibration_source,
-                                                    .sites = r->facts.sites,
-                                                    .hashes = hashes,
-                                                    .n_hashes = sizeof hashes / sizeof *hashes,
-                                                    .insecure_seed = r->insecure_seed,
-                                                    .version = fkt_version()}));
+    FKT_TRY(fkt_release_certificate(r, &certificate));
+    said = json_loads(certificate, 0, NULL);
+    if (!said) {
+        st = fkt_fail(FKT_E_NOMEM, "out of memory while writing a dataset card");
+        goto out;
+    }
+    FKT_TRY(fkt_card_text(&text,
+                          &(struct fkt_card){.name = t->name,
+                                             .classes = (const char *const *)t->classes,
+                                             .counts = counts,
+                                             .below = below,
+                                             .simulated = r->facts.simulated,
+                                             .composed_epsilon = r->facts.composed_epsilon,
+                                             .n_classes = t->n_classes,
+                                             .size = t->size,
+                                             .format = formats[o->format],
+                                             .split = "train",
+                                             .epsilon = t->privacy.epsilon,
+                                             .delta = t->privacy.delta,
+                                             .mu = r->shares.counted ? 0 : r->plan.mu,
+                                             .rho = r->shares.rho,
+                                             .adjacency = fkt_adjacency_name(t->privacy.adjacency),
+                                             .mechanism = fkt_mechanism_name(t->privacy.mechanism),
+                                             .codec = t->codec_identity,
+                                             .calibration = t->calibration_source,
+                                             .sites = r->facts.sites,
+                                             .holds_against = json_string_value(json_object_get(said, "holds_against")),
+                                             .counted = r->shares.counted,
+                                             .in_total = r->facts.survivors,
+                                             .hashes = hashes,
+                                             .n_hashes = sizeof hashes / sizeof *hashes,
+                                             .insecure_seed = r->insecure_seed,
+                                             .version = fkt_version()}));
     FKT_TRY(fkt_text_status(&text));
     FKT_TRY(write_text(folder, "README.md", text.s));
-    FKT_TRY(fkt_release_certificate(r, &certificate));
     FKT_TRY(write_text(folder, "certificate.json", certificate));
 out:
     fkt_free(counts);
     fkt_free(below);
     fkt_string_free(certificate);
+    json_decref(said);
     fkt_text_release(&text);
     return st;
 }

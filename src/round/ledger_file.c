@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_file.c - a privacy ledger that outlives the process.
  *
- *   {"schema": "fedkt.ledger/1",
- *    "records": {"<fingerprint>": {"budget_mu2": b, "adjacency": a,
- *                                  "entries": [{"task_sha256": t, "mu2": m, "entropy": e}, ...]}}}
+ *   {"schema": "fedkt.ledger/2", "records": {"<fingerprint>": account, ...}}                  account: account.c
  *
- * The fingerprint is the SHA-256 of one site's exact moments, so the ledger is as private as they are (0600). A
- * release of several sites debits each of them, so that {A, B} and then {A} alone is two releases for A. A debit
- * takes a lock, reads, adds, writes, syncs and renames BEFORE any noise is drawn: a crash in between costs budget,
- * never privacy. The budget of some records is set at their first debit: the given (epsilon, delta), or else just
- * what that first release costs, so that a second release of the same records is refused until somebody decides
- * otherwise. mu^2 adds up within one adjacency
- * (docs/privacy.md). */
+ * A fingerprint names the exact moments of one site, or its records; it is computed from private numbers, so the
+ * ledger is as private as they are (0600). A release of several sites debits each of them, so that {A, B} and then {A}
+ * alone is two releases for A. Every change takes a lock, reads, changes, writes, syncs and renames BEFORE noise is
+ * drawn or a share leaves: a crash in between costs budget, never privacy.
+ *
+ *   debit     spent at once                                  a release by one party
+ *   reserve   counts in full from before the masked vector leaves; a new round of the same task may take it over, since
+ *             the keys of the old one lived in memory only and this site will never reveal in it any more
+ *   spend     before the first share is revealed: from then on the task is over for this ledger, in every account
+ *
+ * What the sites of a federation owe each other is that each reveals for one task once (docs/protocol.md 7): a site's
+ * vector can be in a total without its own share, so it is the refusal of those that did reveal that keeps it out of a
+ * second one. Hence a task that was spent is refused whatever the budget, sessions are remembered for ever, and nothing
+ * takes a reservation back: a site whose round went silent cannot know that it is not in a total. A task has
+ * FKT_LEDGER_ROUNDS rounds at most, since every one shows the server another graph.
+ *
+ * The budget of some records is set at their first charge: the given (epsilon, delta), or else just what that charge
+ * costs, so that a second release of the same records is refused until somebody decides otherwise. mu^2 adds up within
+ * one adjacency (docs/privacy.md). Version 1 of the file had neither sessions nor zCDP; it is read, and written as
+ * version 2, which an older fedkt refuses rather than add up wrongly. */
+#include "round/account.h"
 #include "round/task.h"
 
 #include "base/alloc.h"
@@ -26,9 +38,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SCHEMA "fedkt.ledger/1"
+#define SCHEMA "fedkt.ledger/2"
+#define SCHEMA_OLD "fedkt.ledger/1"
 #define MAX_BYTES (64U << 20)
-#define DAMAGED "restore it from a backup; a damaged ledger must not be replaced by an empty one"
 
 static fkt_status lock(int *fd, const char *path)
 {
@@ -60,86 +72,13 @@ static fkt_status load(json_t **root, const char *path)
     if (st != FKT_OK) return st;
     *root = json_loadb((char *)text, len, JSON_REJECT_DUPLICATES, &e);
     schema = json_string_value(json_object_get(*root, "schema"));
-    if (!schema || strcmp(schema, SCHEMA) != 0 || !json_is_object(json_object_get(*root, "records"))) {
+    if (!schema || (strcmp(schema, SCHEMA) != 0 && strcmp(schema, SCHEMA_OLD) != 0) ||
+        !json_is_object(json_object_get(*root, "records"))) {
         json_decref(*root);
         *root = NULL;
-        st = fkt_fail_hint(FKT_E_FORMAT, DAMAGED, "'%s' is not a privacy ledger", path);
+        st = fkt_fail_hint(FKT_E_FORMAT, FKT_LEDGER_DAMAGED, "'%s' is not a privacy ledger", path);
     }
     fkt_free(text);
-    return st;
-}
-
-/* What the entries of one set of records have spent; NaN or a negative number in the file counts as everything. */
-static double spent(const json_t *record)
-{
-    const json_t *entries = json_object_get(record, "entries");
-    double sum = 0;
-    for (size_t i = 0; i < json_array_size(entries); i++) {
-        double mu2 = json_number_value(json_object_get(json_array_get(entries, i), "mu2"));
-        sum += mu2 > 0 ? mu2 : INFINITY;
-    }
-    return sum;
-}
-
-static fkt_status open_account(json_t **out, json_t *root, const char *fingerprint, const struct fkt_ledger_charge *c,
-                               double budget_mu2, const char *path)
-{
-    json_t *records = json_object_get(root, "records"), *record = json_object_get(records, fingerprint);
-    const char *kept, *asked = fkt_adjacency_name(c->adjacency);
-    *out = record;
-    if (!record) {
-        record = json_pack("{s:f s:s s:[]}", "budget_mu2", budget_mu2 > 0 ? budget_mu2 : c->mu * c->mu, "adjacency",
-                           asked, "entries");
-        *out = record;
-        return json_object_set_new(records, fingerprint, record) == 0
-                   ? FKT_OK
-                   : fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
-    }
-    kept = json_string_value(json_object_get(record, "adjacency"));
-    if (!kept || fkt_adjacency_parse(kept) < 0 || !json_is_array(json_object_get(record, "entries")))
-        return fkt_fail_hint(FKT_E_FORMAT, DAMAGED, "the ledger '%s' holds an account without adjacency or entries",
-                             path);
-    if (strcmp(kept, asked) != 0)
-        return fkt_fail_hint(
-            FKT_E_BUDGET, "privacy losses under different adjacencies do not add up; keep to the first one",
-            "the ledger '%s' counts these records under '%s', this release is under '%s'", path, kept, asked);
-    if (budget_mu2 > 0) json_object_set_new(record, "budget_mu2", json_real(budget_mu2));
-    return FKT_OK;
-}
-
-/* *most becomes the largest sum of mu^2 of any account that was charged. */
-static fkt_status debit(json_t *root, const char *fingerprint, const struct fkt_ledger_charge *c, double budget_mu2,
-                        const char *path, double *most)
-{
-    json_t *record = NULL;
-    struct fkt_ledger l;
-    double had, budget, mu2 = c->mu * c->mu;
-    fkt_status st;
-    FKT_TRY(open_account(&record, root, fingerprint, c, budget_mu2, path));
-    had = spent(record);
-    if (!isfinite(had))
-        return fkt_fail_hint(FKT_E_FORMAT, DAMAGED, "the ledger '%s' holds an entry that is not a positive number",
-                             path);
-    budget = json_number_value(json_object_get(record, "budget_mu2"));
-    if (!(budget > 0 && isfinite(budget)))
-        return fkt_fail_hint(FKT_E_FORMAT, DAMAGED, "the ledger '%s' holds a budget that is not a positive number",
-                             path);
-    FKT_TRY(fkt_ledger_init(&l, budget, had));
-    st = fkt_ledger_debit(&l, mu2);
-    if (st == FKT_E_BUDGET)
-        st = fkt_fail_hint(
-            FKT_E_BUDGET,
-            "sample more from the release that exists (free of cost), or raise the total with --budget-epsilon and "
-            "--budget-delta",
-            "the ledger '%s' has no budget left for these records: spent mu^2 = %.6g, budget %.6g, asked %.6g", path,
-            had, l.budget_mu2, mu2);
-    FKT_TRY(st);
-    *most = fmax(*most, had + mu2);
-    if (json_array_append_new(json_object_get(record, "entries"),
-                              json_pack("{s:s s:f s:s}", "task_sha256", c->task_sha256, "mu2", mu2, "entropy",
-                                        c->insecure_seed ? "INSECURE SEED" : "operating system")) != 0)
-        st = fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
-out:
     return st;
 }
 
@@ -157,29 +96,171 @@ static fkt_status real_path(char **real, const char *path)
     return st;
 }
 
-fkt_status fkt_ledger_file_debit(const char *name, const struct fkt_ledger_charge *c, double *spent_mu2)
+/* The file between lock and rename. */
+struct held {
+    char *path;
+    int fd;
+    json_t *root, *records; /* records is borrowed from root */
+};
+
+static fkt_status take(struct held *h, const char *name)
 {
-    json_t *root = NULL;
-    char *path = NULL;
-    int fd = -1;
-    double most = 0;
-    double budget_mu = c->budget_epsilon != 0 ? fkt_privacy_mu(c->budget_epsilon, c->budget_delta) : 0;
-    fkt_status st = FKT_OK;
-    if (!(budget_mu >= 0) || !(c->mu > 0)) return fkt_fail(FKT_E_ARG, "the budget needs epsilon > 0 and 0 < delta < 1");
+    fkt_status st;
+    *h = (struct held){.fd = -1};
+    FKT_TRY(real_path(&h->path, name));
+    FKT_TRY(lock(&h->fd, h->path));
+    FKT_TRY(load(&h->root, h->path));
+    h->records = json_object_get(h->root, "records");
+out:
+    return st;
+}
+
+static fkt_status put_back(struct held *h)
+{
+    if (json_object_set_new(h->root, "schema", json_string(SCHEMA)) != 0)
+        return fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
+    return fkt_json_save(json_incref(h->root), h->path, FKT_FILE_REPLACE | FKT_FILE_PRIVATE);
+}
+
+static void let_go(struct held *h)
+{
+    json_decref(h->root);
+    fkt_free(h->path);
+    if (h->fd >= 0) close(h->fd);
+}
+
+static fkt_status check_charge(const struct fkt_ledger_charge *c)
+{
+    if (!(c->mu > 0 && c->mu < 1e100) || (c->accounting != FKT_ACCOUNT_GDP && c->accounting != FKT_ACCOUNT_ZCDP))
+        return fkt_fail(FKT_E_ARG, "a charge of mu %g cannot be booked", c->mu);
+    if (c->budget_epsilon != 0 && !(fkt_privacy_mu(c->budget_epsilon, c->budget_delta) > 0))
+        return fkt_fail(FKT_E_ARG, "the budget needs epsilon > 0 and 0 < delta < 1");
     for (size_t i = 0; i < c->n; i++)
         for (size_t j = 0; j < i; j++)
             if (!strcmp(c->fingerprints[i], c->fingerprints[j]))
                 return fkt_fail(FKT_E_ARG,
                                 "the same moments stand twice in one release: their records would count twice");
-    FKT_TRY(real_path(&path, name));
-    FKT_TRY(lock(&fd, path));
-    FKT_TRY(load(&root, path));
-    for (size_t i = 0; i < c->n; i++) FKT_TRY(debit(root, c->fingerprints[i], c, budget_mu * budget_mu, path, &most));
-    FKT_TRY(fkt_json_save(json_incref(root), path, FKT_FILE_REPLACE | FKT_FILE_PRIVATE));
-    if (spent_mu2) *spent_mu2 = most;
+    return FKT_OK;
+}
+
+static fkt_status check_session(const char *session)
+{
+    if (strlen(session) != FKT_SHA256_HEX - 1 || strspn(session, "0123456789abcdef") != FKT_SHA256_HEX - 1)
+        return fkt_fail(FKT_E_ARG, "'%.70s' is no session: 64 hex digits", session);
+    return FKT_OK;
+}
+
+/* All that the accounts know of m->task and m->session. */
+static fkt_status recall(const struct held *h, struct fkt_account_memory *m)
+{
+    const char *name;
+    json_t *account;
+    fkt_status st = FKT_OK;
+    m->sessions = json_object();
+    if (!m->sessions) return fkt_fail(FKT_E_NOMEM, "out of memory while reading the ledger");
+    json_object_foreach (h->records, name, account) FKT_TRY(fkt_account_recall(account, h->path, m));
 out:
-    json_decref(root);
-    fkt_free(path);
-    if (fd >= 0) close(fd);
     return st;
+}
+
+static fkt_status refuse_spent(const struct held *h, const char *task)
+{
+    return fkt_fail_hint(FKT_E_BUDGET, "a further release of these records is a new task",
+                         "the ledger '%s' has spent task %.8s... already: it is refused whatever the budget", h->path,
+                         task);
+}
+
+/* May a round of this session begin? */
+static fkt_status check_round(const struct held *h, const char *task, const char *session)
+{
+    struct fkt_account_memory m = {.task = task, .session = session};
+    fkt_status st;
+    FKT_TRY(recall(h, &m));
+    if (m.known)
+        st = fkt_fail_hint(FKT_E_STATE, "begin a new round, with fresh keys",
+                           "the ledger '%s' knows session %.8s... already", h->path, session);
+    else if (m.spent) st = refuse_spent(h, task);
+    else if (json_object_size(m.sessions) >= FKT_LEDGER_ROUNDS)
+        st = fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
+                           "the ledger '%s' has seen %d rounds of task %.8s... that did not end", h->path,
+                           FKT_LEDGER_ROUNDS, task);
+out:
+    json_decref(m.sessions);
+    return st;
+}
+
+static fkt_status charge_one(struct held *h, const struct fkt_ledger_charge *c, size_t i, const char *session,
+                             struct fkt_ledger_spent *most)
+{
+    json_t *account = NULL, *past = json_array();
+    fkt_status st = past ? FKT_OK : fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
+    FKT_TRY(st);
+    FKT_TRY(fkt_account_open(&account, h->records, c->fingerprints[i], c, h->path));
+    if (session) FKT_TRY(fkt_account_take_over(account, c->task_sha256, past));
+    FKT_TRY(fkt_account_charge(account, c, session, past, h->path, most));
+out:
+    json_decref(past);
+    return st;
+}
+
+static fkt_status charge_all(const char *name, const struct fkt_ledger_charge *c, const char *session,
+                             struct fkt_ledger_spent *spent)
+{
+    struct fkt_ledger_spent most = {0};
+    struct held h = {.fd = -1};
+    fkt_status st;
+    FKT_TRY(check_charge(c));
+    FKT_TRY(take(&h, name));
+    if (session) FKT_TRY(check_round(&h, c->task_sha256, session));
+    for (size_t i = 0; i < c->n; i++) FKT_TRY(charge_one(&h, c, i, session, &most));
+    FKT_TRY(put_back(&h));
+    if (spent) *spent = most;
+out:
+    let_go(&h);
+    return st;
+}
+
+fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
+                                 struct fkt_ledger_spent *spent)
+{
+    return charge_all(path, charge, NULL, spent);
+}
+
+fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge, const char *session,
+                                   struct fkt_ledger_spent *spent)
+{
+    fkt_status st = check_session(session);
+    if (st == FKT_OK && charge->n == 0) st = fkt_fail(FKT_E_ARG, "a reservation needs the fingerprint of some records");
+    return st == FKT_OK ? charge_all(path, charge, session, spent) : st;
+}
+
+fkt_status fkt_ledger_file_spend(const char *path, const char *session)
+{
+    struct fkt_account_memory m = {0};
+    struct held h = {.fd = -1};
+    const char *name;
+    json_t *account;
+    fkt_status st;
+    FKT_TRY(check_session(session));
+    FKT_TRY(take(&h, path));
+    json_object_foreach (h.records, name, account)
+        if (!m.task) m.task = fkt_account_reserved_for(account, session);
+    if (!m.task)
+        st = fkt_fail(FKT_E_STATE, "the ledger '%s' holds no reservation for session %.8s...", h.path, session);
+    FKT_TRY(st);
+    FKT_TRY(recall(&h, &m));
+    if (m.spent) st = refuse_spent(&h, m.task);
+    FKT_TRY(st);
+    json_object_foreach (h.records, name, account) FKT_TRY(fkt_account_spend(account, session));
+    FKT_TRY(put_back(&h));
+out:
+    json_decref(m.sessions);
+    let_go(&h);
+    return st;
+}
+
+double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *spent)
+{
+    return spent->accounting == FKT_ACCOUNT_ZCDP ? fkt_privacy_epsilon_zcdp(delta, spent->mu2 / 2)
+                                                 : fkt_privacy_epsilon(delta, sqrt(spent->mu2));
 }

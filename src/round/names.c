@@ -15,6 +15,8 @@ static const char *const coordinates[] = {"gain-shape", "clip"};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
 static const char *const estimators[] = {"clamp", "rie"};
 static const char *const dtypes[] = {"f32", "bf16", "auto"};
+static const char *const noises[] = {"distributed", "central"};
+static const char *const keystreams[] = {"aes-256-ctr", "chacha20"};
 static const char *const exports[] = {"folder", "npz", "webdataset"};
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -46,3 +48,7 @@ const char *fkt_export_name(enum fkt_export_format f) { return name_of(exports, 
 int fkt_export_parse(const char *s) { return look_up(exports, COUNT(exports), s); }
 const char *fkt_codec_dtype_name(enum fkt_codec_dtype d) { return name_of(dtypes, COUNT(dtypes), (int)d); }
 int fkt_codec_dtype_parse(const char *s) { return look_up(dtypes, COUNT(dtypes), s); }
+const char *fkt_noise_name(enum fkt_noise_place n) { return name_of(noises, COUNT(noises), (int)n); }
+int fkt_noise_parse(const char *s) { return look_up(noises, COUNT(noises), s); }
+const char *fkt_keystream_name(enum fkt_sa_keystream k) { return name_of(keystreams, COUNT(keystreams), (int)k); }
+int fkt_keystream_parse(const char *s) { return look_up(keystreams, COUNT(keystreams), s); }

@@ -6,9 +6,14 @@
  *
  * The file is all that is needed to sample images at any later time (docs/method.md 1.6), and holds nothing that was
  * not noised or public. The order is fixed: plan, debit, draw. What the certificate says is derived from the plan that
- * was really used. */
+ * was really used.
+ *
+ * Two ways lead here. Exact moments: the noise is drawn here. The total of a round with noise in shares: it is in
+ * already, and often more of it than the plan counts on, since the promise rests on the sites that are certain to stay.
+ * So the plan (what is promised) and sigma (what is in the numbers, for estimators) are kept apart. */
 #include "round/release.h"
 
+#include "round/federation.h"
 #include "round/task.h"
 #include "round/walk.h"
 
@@ -94,6 +99,42 @@ out:
     return st;
 }
 
+/* Promise and noise of a release whose task and facts are known. */
+static fkt_status plan_noise(struct fkt_release *r)
+{
+    fkt_status st;
+    FKT_TRY(fkt_federation_shares(&r->task, &r->shares));
+    if (r->shares.counted) r->plan = r->shares.plan;
+    else FKT_TRY(fkt_privacy_plan(&r->plan, &r->task.privacy));
+out:
+    return st;
+}
+
+/* What the numbers really carry: that of the plan, or that of as many shares as survived. */
+static fkt_status weigh_noise(struct fkt_release *r)
+{
+    int64_t none[3] = {0}; /* the smallest block: the privacy room says what so many shares give */
+    if (r->shares.counted) return fkt_privacy_gather(none, none, 1, 1, &r->shares, r->facts.survivors, r->sigma);
+    r->sigma[0] = r->plan.sigma_count;
+    r->sigma[1] = r->plan.sigma_sum;
+    r->sigma[2] = r->plan.sigma_moment;
+    return FKT_OK;
+}
+
+static fkt_status begin(struct fkt_release *out, const struct fkt_task *task, const struct fkt_calibration *calibration,
+                        const struct fkt_round_facts *facts)
+{
+    fkt_status st;
+    out->facts = *facts;
+    FKT_TRY(fkt_task_copy(&out->task, task));
+    FKT_TRY(fkt_calibration_copy(&out->calibration, calibration));
+    FKT_TRY(fkt_alloc(&out->moments, task->n_classes * fkt_moments_block(task->coordinates.length)));
+    FKT_TRY(fkt_facts_check(task, facts));
+    FKT_TRY(plan_noise(out));
+out:
+    return st;
+}
+
 fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
                             const struct fkt_calibration *calibration, struct fkt_moments *m,
                             const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
@@ -108,22 +149,41 @@ fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task
     memset(&seeded, 0, sizeof seeded);
     if (fkt_moments_classes(m) != K || fkt_moments_length(m) != length || fkt_moments_rq(m) != task->coordinates.rq)
         return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
+    if (fkt_task_has_shares(task))
+        return fkt_fail_hint(FKT_E_MISMATCH, "use a task that was made without --sites, or with --noise central",
+                             "under task '%s' each site adds its share of the noise before its numbers leave it",
+                             task->name);
     fkt_entropy_os(&entropy);
     if (insecure_seed) {
         fkt_entropy_seeded_init(&seeded, *insecure_seed, 0);
         fkt_entropy_seeded(&entropy, &seeded);
     }
+    FKT_TRY(begin(out, task, calibration, facts));
     out->insecure_seed = !entropy.secure;
-    out->facts = *facts;
-    FKT_TRY(fkt_task_copy(&out->task, task));
-    FKT_TRY(fkt_calibration_copy(&out->calibration, calibration));
-    FKT_TRY(fkt_alloc(&out->moments, K * fkt_moments_block(length)));
-    FKT_TRY(fkt_privacy_plan(&out->plan, &task->privacy));
     FKT_TRY(fkt_moments_packed(m, &exact));
     FKT_TRY(fkt_privacy_release(out->moments, exact, K, length, &out->plan, ledger, &entropy));
+    FKT_TRY(weigh_noise(out));
     FKT_TRY(seal(out));
 out:
     fkt_wipe(&seeded, sizeof seeded);
+    if (st != FKT_OK) fkt_release_release(out);
+    return st;
+}
+
+fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *task,
+                              const struct fkt_calibration *calibration, const int64_t *total,
+                              const struct fkt_round_facts *facts, int insecure_seed)
+{
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    if (!fkt_task_has_shares(task))
+        return fkt_fail(FKT_E_MISMATCH, "task '%s' has no noise in shares, so its total has none", task->name);
+    FKT_TRY(begin(out, task, calibration, facts));
+    out->insecure_seed = insecure_seed;
+    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, task->coordinates.length, &out->shares,
+                               facts->survivors, out->sigma));
+    FKT_TRY(seal(out));
+out:
     if (st != FKT_OK) fkt_release_release(out);
     return st;
 }
@@ -226,8 +286,9 @@ fkt_status fkt_release_load(struct fkt_release *out, const char *path)
         goto out;
     }
     FKT_TRY(load_moments(out, file));
-    FKT_TRY(fkt_privacy_plan(&out->plan, &out->task.privacy));
+    FKT_TRY(plan_noise(out));
     FKT_TRY(fkt_certificate_check(out, certificate));
+    FKT_TRY(weigh_noise(out));
     FKT_TRY(fkt_hash_file_hex(out->sha256, path));
 out:
     fkt_safetensors_free(file);
@@ -261,6 +322,6 @@ fkt_status fkt_release_gaussians(const struct fkt_release *r, const struct fkt_e
                                  struct fkt_gaussians *out)
 {
     const struct fkt_coordinates *c = &r->task.coordinates;
-    struct fkt_noise_scale noise = {r->plan.sigma_count, r->plan.sigma_sum, r->plan.sigma_moment, c->radius / c->rq};
+    struct fkt_noise_scale noise = {r->sigma[0], r->sigma[1], r->sigma[2], c->radius / c->rq};
     return fkt_gaussians_estimate(out, r->moments, r->task.n_classes, c->length, &noise, options);
 }

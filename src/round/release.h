@@ -13,6 +13,8 @@ json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or 
 /* Reads sites, survivors and the seed mark out of a certificate and checks that every claim in it follows from the
  * task. */
 FKT_MUST_USE fkt_status fkt_certificate_check(struct fkt_release *r, const char *json);
+/* Sites and survivors must be possible: those of the task's federation where it has one. FKT_E_FORMAT. */
+FKT_MUST_USE fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_facts *facts);
 FKT_MUST_USE fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_calibration *cal);
 
 #endif

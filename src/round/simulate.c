@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate.c - many sites in one process: partition the records, let each site compute its moments, add the integers
- * up.
+/* simulate.c - many sites in one process: partition the records, let each site compute its moments, and let them add
+ * up in rounds.
  *
  * Large sites go one after the other with all threads inside, small ones side by side with a thread each, so that
  * neither a site with half of the records nor a thousand sites with ten leave threads idle. Each works on its own
- * records with its own moments. Memory: one site's moments per worker and one total per worker, never one per site. The
- * sum is exact, so neither the partition nor the schedule can change it (tests/invariance). */
-#include "fedkt/round.h"
+ * records with its own moments. Memory: one site's moments per worker and one total per worker; what the rounds need
+ * again lies on a shelf, in memory or in a file. The plain sum is exact, so neither the partition nor the schedule can
+ * change it, and a round without noise gives the very same integers (tests/invariance). */
+#include "fedkt/simulate.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/meter.h"
 #include "base/rng.h"
 #include "base/threads.h"
+#include "round/shelf.h"
 #include "round/walk.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define SHELF_MEMORY (UINT64_C(256) << 20)
 
 struct pool;
 struct lane { /* what one worker gathers */
@@ -74,25 +80,74 @@ out:
     return st;
 }
 
-/* Whom we hear: a random share of the sites takes part, and of those a random share is lost before its upload. */
+/* How many of `parts` sites are lost in one phase: the shares up to it and with it, rounded, less those before it, so
+ * that many small shares lose as many sites as their sum does. */
+static uint32_t lost_in(const struct fkt_simulation_spec *spec, int phase, uint32_t parts)
+{
+    double before = 0;
+    for (int p = 0; p < phase; p++) before += spec->dropout[p];
+    return (uint32_t)(round((before + spec->dropout[phase]) * parts + 1e-9) - round(before * parts + 1e-9));
+}
+
+fkt_status fkt_simulation_size(const struct fkt_simulation_spec *spec, uint32_t *parts, uint32_t *lost)
+{
+    double sum = 0;
+    if (!(spec->participation > 0 && spec->participation <= 1))
+        return fkt_fail(FKT_E_ARG, "participation must be above 0 and at most 1");
+    *parts = (uint32_t)fmax(1, round(spec->participation * spec->partition.sites));
+    *lost = 0;
+    for (int phase = 0; phase <= FKT_SA_REVEAL; phase++) {
+        if (!(spec->dropout[phase] >= 0 && spec->dropout[phase] < 1))
+            return fkt_fail(FKT_E_ARG, "dropout must be at least 0 and below 1");
+        sum += spec->dropout[phase];
+        if (sum > 1 + 1e-9) return fkt_fail(FKT_E_ARG, "dropout adds up to more than 1 over its phases");
+        *lost += lost_in(spec, phase, *parts);
+        if (*lost >= *parts)
+            return fkt_fail_hint(FKT_E_ARG, "let fewer be lost", "all %u sites that take part are lost", *parts);
+    }
+    return FKT_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The place of a site in the roster. */
+static uint32_t place(const struct fkt_simulation *sim, uint32_t site)
+{
+    const uint32_t *at = bsearch(&site, sim->roster, sim->parts, sizeof site, ascending);
+    return (uint32_t)(at - sim->roster);
+}
+
+/* Whom we hear: a random share of the sites takes part; the last of those in the random order are lost before their
+ * numbers count, phase by phase, and the last of the rest after it. */
 static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_simulation_spec *spec)
 {
     struct fkt_rng r;
-    size_t *order = NULL;
-    uint32_t parts, lost;
+    size_t *order = NULL, next;
+    uint32_t lost, early = 0;
     fkt_status st;
-    if (!(spec->participation > 0 && spec->participation <= 1))
-        return fkt_fail(FKT_E_ARG, "participation must be above 0 and at most 1");
-    if (!(spec->dropout >= 0 && spec->dropout < 1))
-        return fkt_fail(FKT_E_ARG, "dropout must be at least 0 and below 1");
+    FKT_TRY(fkt_simulation_size(spec, &sim->parts, &lost));
+    for (int phase = 0; phase <= FKT_SA_MASK; phase++) early += lost_in(spec, phase, sim->parts);
+    sim->survivors = sim->parts - early;
     FKT_TRY(fkt_alloc(&order, sim->sites));
+    FKT_TRY(fkt_alloc(&sim->roster, sim->parts));
+    FKT_TRY(fkt_alloc(&sim->lost, lost));
     for (uint32_t s = 0; s < sim->sites; s++) order[s] = s;
     fkt_rng_init(&r, spec->seed, 0x73697465); /* "site" */
     fkt_rng_shuffle(&r, order, sim->sites);
-    parts = (uint32_t)fmax(1, round(spec->participation * sim->sites));
-    lost = (uint32_t)round(spec->dropout * parts);
-    sim->survivors = parts > lost ? parts - lost : 1;
+    for (uint32_t i = 0; i < sim->parts; i++) sim->roster[i] = (uint32_t)order[i];
+    qsort(sim->roster, sim->parts, sizeof *sim->roster, ascending);
     for (uint32_t i = 0; i < sim->survivors; i++) sim->survived[order[i]] = 1;
+    next = sim->parts - lost; /* those of CONFIRM and REVEAL come first: they survive in the total */
+    for (int turn = 0, phase = FKT_SA_CONFIRM; turn < FKT_SA_REVEAL; turn++) {
+        for (uint32_t n = lost_in(spec, phase, sim->parts); n > 0; n--)
+            sim->lost[sim->n_lost++] =
+                (struct fkt_federate_loss){place(sim, (uint32_t)order[next++]), (enum fkt_sa_state)phase};
+        phase = phase == FKT_SA_REVEAL ? FKT_SA_ADVERTISE : phase + 1;
+    }
 out:
     fkt_free(order);
     return st;
@@ -131,6 +186,7 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
                                  .skipped = p->spec->skipped ? &lane->skipped : NULL,
                                  .norms = &lane->norms,
                                  .moments_seconds = &lane->moments_seconds};
+    const int64_t *packed;
     double start;
     fkt_status st = FKT_OK;
     if (!p->sim->survived[s]) return fkt_meter_add(&p->meter, n);
@@ -138,6 +194,10 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
     FKT_TRY(fkt_walk_moments_new(p->spec->walk, &m));
     FKT_TRY(fkt_walk_moments(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
     start = fkt_now();
+    if (p->sim->shelf) {
+        FKT_TRY(fkt_moments_packed(m, &packed));
+        FKT_TRY(fkt_shelf_put(p->sim->shelf, place(p->sim, s), packed));
+    }
     FKT_TRY(fkt_moments_merge(lane->total, m));
     lane->merge_seconds += fkt_now() - start;
 out:
@@ -202,6 +262,9 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     FKT_TRY(fkt_alloc(&out->counts, (size_t)out->sites * task->n_classes));
     FKT_TRY(partition(out, spec));
     FKT_TRY(choose_survivors(out, spec));
+    if (spec->keep)
+        FKT_TRY(fkt_shelf_new(&out->shelf, out->parts, task->n_classes * fkt_moments_block(task->coordinates.length),
+                              SHELF_MEMORY));
     FKT_TRY(sort_by_owner(&p));
     FKT_TRY(sort_by_size(&p, threads));
     FKT_TRY(fkt_alloc(&p.lanes, lanes));
@@ -235,8 +298,33 @@ out:
     return st;
 }
 
+static fkt_status from_shelf(void *self, uint32_t site, int64_t *exact) { return fkt_shelf_get(self, site, exact); }
+
+fkt_status fkt_simulation_aggregate(struct fkt_federate_result *out, const struct fkt_simulation *sim,
+                                    const struct fkt_simulation_round *round)
+{
+    struct fkt_federate_spec spec = {.task = round->task,
+                                     .secrets = round->secrets,
+                                     .moments = from_shelf,
+                                     .self = sim->shelf,
+                                     .lost = sim->lost,
+                                     .n_lost = sim->n_lost,
+                                     .insecure_seed = round->insecure_seed,
+                                     .threads = round->threads,
+                                     .progress = round->progress};
+    memset(out, 0, sizeof *out);
+    if (!sim->shelf) return fkt_fail(FKT_E_STATE, "the simulation did not keep its sites' moments");
+    if (round->task->federation.sites != sim->parts)
+        return fkt_fail(FKT_E_MISMATCH, "%u sites take part, the task's federation has %u", sim->parts,
+                        round->task->federation.sites);
+    return fkt_federate(out, &spec);
+}
+
 void fkt_simulation_release(struct fkt_simulation *s)
 {
+    fkt_free(s->roster);
+    fkt_free(s->lost);
+    fkt_shelf_free(s->shelf);
     fkt_free(s->survived);
     fkt_free(s->owner);
     fkt_free(s->counts);

@@ -7,6 +7,8 @@
  * the place. */
 #include "round/task.h"
 
+#include "round/federation.h"
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -27,14 +29,18 @@ json_t *fkt_task_json(const struct fkt_task *t)
 {
     const struct fkt_coordinates *c = &t->coordinates;
     const struct fkt_privacy_spec *p = &t->privacy;
-    json_t *classes = json_array();
+    json_t *classes = json_array(), *federation = NULL;
     for (uint32_t k = 0; classes && k < t->n_classes; k++)
         if (json_array_append_new(classes, json_string(t->classes[k])) != 0) {
             json_decref(classes);
             return NULL;
         }
+    if (t->federation.sites && !(federation = fkt_federation_json(&t->federation))) {
+        json_decref(classes);
+        return NULL;
+    }
     return json_pack("{s:s s:s s:o s:{s:i s:s} s:{s:s s:i s:s s:s} s:{s:s s:I s:s} s:{s:s s:i s:i s:i s:f s:f s:f s:f}"
-                     " s:{s:f s:f s:s s:s s:[fff] s:s}}",
+                     " s:{s:f s:f s:s s:s s:[fff] s:s} s:o*}",
                      "schema", SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size, "filter",
                      fkt_filter_name(t->filter), "codec", "name", t->codec, "dim", (int)t->codec_dim, "identity",
                      t->codec_identity, "sha256", t->codec_sha256, "calibration", "source", t->calibration_source,
@@ -43,7 +49,7 @@ json_t *fkt_task_json(const struct fkt_task *t)
                      (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean", c->log_mean, "log_spread",
                      c->log_spread, "privacy", "epsilon", p->epsilon, "delta", p->delta, "adjacency",
                      fkt_adjacency_name(p->adjacency), "mechanism", fkt_mechanism_name(p->mechanism), "shares",
-                     p->shares[0], p->shares[1], p->shares[2], "unit", "record");
+                     p->shares[0], p->shares[1], p->shares[2], "unit", "record", "federation", federation);
 }
 
 static fkt_status seal(struct fkt_task *t)
@@ -172,6 +178,7 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     if (c->privacy.shares[0] == 0 && c->privacy.shares[1] == 0 && c->privacy.shares[2] == 0)
         memcpy(t->privacy.shares, default_shares, sizeof default_shares);
     FKT_TRY(check_privacy(t));
+    if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
     FKT_TRY(seal(t));
 out:
     if (st != FKT_OK) fkt_task_release(t);
@@ -281,14 +288,16 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
 {
     json_error_t e;
     json_t *schema, *name, *classes, *filter, *codec, *identity, *codec_sha, *source, *cal_sha, *coordinates, *privacy;
+    json_t *federation = NULL;
     json_int_t size, codec_dim, images;
     int f = 0;
     fkt_status st;
-    if (json_unpack_ex(
-            root, &e, JSON_STRICT, "{s:o s:o s:o s:{s:I s:o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o}", "schema",
-            &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter, "codec", "name",
-            &codec, "dim", &codec_dim, "identity", &identity, "sha256", &codec_sha, "calibration", "source", &source,
-            "images", &images, "sha256", &cal_sha, "coordinates", &coordinates, "privacy", &privacy) != 0)
+    if (json_unpack_ex(root, &e, JSON_STRICT,
+                       "{s:o s:o s:o s:{s:I s:o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o s?o}", "schema",
+                       &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter, "codec",
+                       "name", &codec, "dim", &codec_dim, "identity", &identity, "sha256", &codec_sha, "calibration",
+                       "source", &source, "images", &images, "sha256", &cal_sha, "coordinates", &coordinates, "privacy",
+                       &privacy, "federation", &federation) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: %s", e.text);
     if (!json_string_value(schema) || strcmp(json_string_value(schema), SCHEMA) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: schema is not '" SCHEMA "'");
@@ -308,6 +317,7 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(take_hash(t->calibration_sha256, cal_sha, "calibration sha256"));
     FKT_TRY(take_coordinates(t, coordinates));
     FKT_TRY(take_privacy(t, privacy));
+    if (federation) FKT_TRY(fkt_fail_in(fkt_federation_take(t, federation), "task"));
     FKT_TRY(seal(t));
 out:
     return st;
@@ -326,7 +336,7 @@ fkt_status fkt_task_parse(struct fkt_task *out, const char *json, size_t len)
     if (st == FKT_E_ARG) { /* a number that a room refused came from the file, not from the caller */
         struct fkt_failure f;
         fkt_failure_save(&f, st);
-        st = fkt_fail(FKT_E_FORMAT, "task: %s", f.text);
+        st = fkt_fail(FKT_E_FORMAT, strncmp(f.text, "task: ", 6) ? "task: %s" : "%s", f.text);
     }
     if (st != FKT_OK) fkt_task_release(out);
     return st;
@@ -355,7 +365,9 @@ fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t)
     *out = *t;
     out->classes = NULL;
     out->n_classes = 0;
+    memset(&out->federation, 0, sizeof out->federation);
     st = copy_classes(out, (const char *const *)t->classes, t->n_classes);
+    if (st == FKT_OK) st = fkt_federation_copy(&out->federation, &t->federation);
     if (st != FKT_OK) fkt_task_release(out);
     return st;
 }
@@ -364,5 +376,6 @@ void fkt_task_release(struct fkt_task *t)
 {
     for (uint32_t k = 0; k < t->n_classes; k++) fkt_free(t->classes[k]);
     fkt_free(t->classes);
+    fkt_federation_release(&t->federation);
     memset(t, 0, sizeof *t);
 }

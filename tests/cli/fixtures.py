@@ -6,6 +6,7 @@ itself, and the damaged ones from those by changing what the case is about and n
 """
 
 import io
+import json
 import os
 import pathlib
 import struct
@@ -18,6 +19,7 @@ from PIL import Image
 import tensors
 
 NAN = struct.pack("<f", float("nan"))
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "schema" / "examples"
 
 
 def picture(seed, size=40):
@@ -124,6 +126,33 @@ def own_files(root, fedkt):
     )
     run("heads", "--release", "release.safetensors", "--out", "heads")
     (root / "ledger.json.lock").unlink()
+
+
+def federations(root, fedkt):
+    """Rosters and a task that names one; the damaged ones differ in one line or number."""
+    keys = json.loads((EXAMPLES / "task.federation.json").read_text())["federation"]["roster"]
+    for name, lines in {
+        "roster": ["# the sites", *keys, ""],
+        "roster-short": keys[:2],
+        "roster-junk": [*keys[:2], "not a key", *keys[2:]],
+        "roster-twice": [*keys, keys[1]],
+        "roster-zero": [*keys, "0" * 64],
+        "roster-nul": [*keys[:2], keys[2] + "\0", *keys[3:]],
+        "roster-return": [*keys[:2], keys[2] + "\r" + keys[3], keys[4]],
+        "roster-long": [*keys[:3], keys[3] + "00"],
+        "roster-few-digits": ["", keys[0], keys[1][:62]],
+        "roster-none": ["# nobody yet", ""],
+        "roster-windows": ["\ufeff# the sites\r", *(key + " \t\r" for key in keys)],
+        "roster-crowd": [keys[0]] * 65537,
+    }.items():
+        (root / f"{name}.txt").write_text("\n".join(lines) + "\n", newline="")
+    words = "task --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100 --out task-fed.json"
+    subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    text = (root / "task-fed.json").read_text()
+    (root / "task-fed-threshold.json").write_text(text.replace('"threshold": 3', '"threshold": 2'))
+    (root / "task-fed-key.json").write_text(text.replace(keys[2], "01" + "00" * 31))
+    words = "moments --task task-fed.json --data good --out moments-fed.safetensors"
+    subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
 def small_network(folder, stem, seed, latent=4, width=8):
@@ -252,6 +281,7 @@ def make(root, fedkt):
     bad_images(root)
     labelled_sets(root)
     own_files(root, str(fedkt))
+    federations(root, str(fedkt))
     networks(root, str(fedkt))
     bent_tensors(root)
     tampered(root)

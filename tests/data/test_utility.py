@@ -60,6 +60,8 @@ def main():
                 key[1],
                 "--adjacency",
                 "replace" if key[1] == "paper" else "add-remove",
+                "--noise",
+                "central",
                 "--json",
                 "--quiet",
             )

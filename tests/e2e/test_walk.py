@@ -25,6 +25,12 @@ from PIL import Image
 CLASSES = ["a", "b", "c", "d"]
 
 
+def epsilon_zcdp(rho, delta):
+    """By the best order alpha of Canonne, Kamath and Steinke's conversion, on a fine grid."""
+    a = 1 + numpy.exp(numpy.linspace(-3, 8, 200001))
+    return float(numpy.min(a * rho + (numpy.log(1 / delta) + (a - 1) * numpy.log1p(-1 / a) - numpy.log(a)) / (a - 1)))
+
+
 class Stages(binary.Case):
     def test_stage_by_stage(self):
         made = self.fedkt("task --data demo:train --epsilon 10 --delta 1e-5 --name walk --out task.json --json")
@@ -195,12 +201,12 @@ class Invariance(binary.Case):
         1: ["iid", "dirichlet:0.1", "pfllib:0.1", "pathological:10"],
         2: ["iid", "dirichlet:0.1", "pfllib:0.1", "pathological:5"],
         20: ["iid", "dirichlet:0.1", "pfllib:10", "pathological:2"],
-        1000: ["iid", "dirichlet:0.1", "pathological:1"],
+        60: ["iid", "dirichlet:0.1", "pathological:1"],
     }
 
     def test_neither_sites_nor_threads_change_a_bit(self):
         moments, releases, files = set(), {}, {}
-        for clients, threads in itertools.product(self.RULES, (1, 2, 4)):
+        for clients, threads in itertools.product(self.RULES, (1, 4)):
             for rule in self.RULES[clients]:
                 told = self.fedkt(f"{self.SIMULATE} --clients {clients} --partition {rule} --threads {threads}")
                 self.fits("results", told)
@@ -208,22 +214,29 @@ class Invariance(binary.Case):
                 moments.add(told["moments_sha256"])
                 releases.setdefault(clients, set()).add(told["release_sha256"])
         self.assertEqual(len(moments), 1, "exact moments depend on split or threads")
-        self.assertEqual({clients: len(found) for clients, found in releases.items()}, {1: 1, 2: 1, 20: 1, 1000: 1})
-        for (
-            clients
-        ) in self.RULES:  # the files themselves; a certificate names the sites, so only its integers are alike
-            told = self.fedkt(
-                f"{self.SIMULATE} --clients {clients} --partition {self.RULES[clients][1]} " f"--out run{clients}"
-            )
+        self.assertEqual({clients: len(found) for clients, found in releases.items()}, {1: 1, 2: 1, 20: 1, 60: 1})
+        self.assertEqual(len(set.union(*releases.values())), 4, "each site draws its own noise")
+        for clients, rules in self.RULES.items():
+            words = f"{self.SIMULATE} --clients {clients} --partition {rules[1]} --out run{clients}"
+            told = self.fedkt(words)
             self.assertEqual(tree(self.folder / f"run{clients}")["release.safetensors"], told["release_sha256"])
             self.assertEqual({told["release_sha256"]}, releases[clients])
             self.fits("certificate", json.loads(self.bytes(f"run{clients}/certificate.json")))
+            self.fits("task", json.loads(self.bytes(f"run{clients}/task.json")))
             self.fits("results", json.loads(self.bytes(f"run{clients}/results.json")))
-            files[clients] = (
-                self.bytes(f"run{clients}/moments.safetensors"),
-                tensors.load(self.folder / f"run{clients}/release.safetensors")["tensors"],
-            )
+            # Noise added in one place is the same for any number of sites; the rest of a file names them.
+            self.fedkt(f"{words} --noise central --force")
+            files[clients] = [
+                tensors.load(self.folder / f"run{clients}" / name)["tensors"]
+                for name in ("moments.safetensors", "release.safetensors")
+            ]
         self.assertTrue(all(pair == files[1] for pair in files.values()), "moments or noised integers differ")
+
+    def test_many_sites(self):
+        told = self.fedkt(f"{self.SIMULATE} --dim 4 --clients 300 --partition dirichlet:1 --dropout 0.1")
+        self.fits("results", told)
+        self.assertEqual((told["survivors"], told["aggregation"]["lost"]["mask"]), (270, 30))
+        self.assertLess(told["aggregation"]["degree"], 150)
 
     def test_noise_is_fresh_without_a_seed(self):
         words = self.SIMULATE.replace(" --insecure-seed 7", "").replace("1000", "100")
@@ -231,12 +244,19 @@ class Invariance(binary.Case):
         self.assertEqual(first["moments_sha256"], second["moments_sha256"])
         self.assertNotEqual(first["release_sha256"], second["release_sha256"])
         self.assertTrue(first["arms"][0]["private"] and "insecure_seed" not in first)
+        self.fedkt(f"{words} --out run")
+        told = json.loads(self.bytes("run/certificate.json"))["holds_against"]
+        self.assertEqual(told, "readers of the release; one process held all records and keys")
 
     def test_further_runs_are_fresh_draws_of_the_same_release(self):
         words = f"{self.SIMULATE.replace('10 --delta', '10,1 --delta')} --holdout 0.3"
         once, more, again = self.fedkt(words), self.fedkt(f"{words} --runs 6"), self.fedkt(f"{words} --runs 6")
         self.fits("results", more)
-        self.assertEqual(once["release_sha256"], more["release_sha256"])
+        self.assertEqual(again["release_sha256"], more["release_sha256"])
+        # Every draw of every arm is a release of the same records: showing their accuracies costs all of them.
+        rho = sum(arm["rho"] for arm in once["arms"])
+        self.assertAlmostEqual(once["composed_epsilon"], epsilon_zcdp(rho, 1e-5), places=4)
+        self.assertAlmostEqual(more["composed_epsilon"], epsilon_zcdp(6 * rho, 1e-5), places=4)
         for first, arm, repeated in zip(once["arms"], more["arms"], again["arms"]):
             self.assertNotIn("accuracy_runs", first)
             self.assertEqual(arm["accuracy_runs"], repeated["accuracy_runs"])
@@ -268,6 +288,95 @@ class Invariance(binary.Case):
             counts.reshape(10, -1)[:, 0].tolist(),
             [sum(partition["counts"][site][k] for site in heard) for k in range(10)],
         )
+        certificate = json.loads(self.bytes("run/certificate.json"))
+        self.assertEqual((certificate["sites"], certificate["survivors"]), (8, 6))
+        self.assertEqual(certificate["noise_shares"]["counted"], 8 - 2 - 1)
+        self.assertEqual(json.loads(self.bytes("run/task.json"))["federation"]["dropped"], 2)
+
+
+class Phases(binary.Case):
+    """Sites are lost in each phase of the protocol; what they contributed before stays."""
+
+    SIMULATE = "simulate --data demo:train --limit 300 --dim 6 --epsilon 10 --delta 1e-5 --insecure-seed 7 --json"
+    PHASES = ["advertise", "coin", "share", "mask", "confirm", "reveal"]
+
+    def test_sites_are_lost_in_each_phase(self):
+        whole = self.fedkt(f"{self.SIMULATE} --noise central")
+        for clients, phase in itertools.product((20, 60), self.PHASES):
+            lost = clients // 10
+            told = self.fedkt(f"{self.SIMULATE} --clients {clients} --dropout {phase}:0.1")
+            self.fits("results", told)
+            late = phase in ("confirm", "reveal")
+            self.assertEqual(told["survivors"], clients if late else clients - lost, phase)
+            self.assertEqual(told["aggregation"]["survivors"], told["survivors"])
+            # A complete graph has no coin: who would be lost there is missed one phase later.
+            missed = "share" if phase == "coin" and clients == 20 else phase
+            self.assertEqual(told["aggregation"]["lost"], {name: lost * (name == missed) for name in self.PHASES})
+            self.assertEqual(told["aggregation"]["throws"], 0 if clients == 20 else 2 if phase == "coin" else 1)
+            self.assertEqual(told["moments_sha256"] == whole["moments_sha256"], late)
+            self.assertEqual(told["bytes_per_site"], told["aggregation"]["traffic"]["up"])
+
+    def test_all_phases_together(self):
+        words = ",".join(f"{phase}:0.05" for phase in self.PHASES)
+        told = self.fedkt(f"{self.SIMULATE} --clients 60 --dropout {words} --corrupt 0.05 --out run")
+        self.assertEqual(set(told["aggregation"]["lost"].values()), {3})
+        self.assertEqual((told["survivors"], told["aggregation"]["dropped_tolerated"]), (60 - 4 * 3, 18))
+        certificate = json.loads(self.bytes("run/certificate.json"))
+        shares = certificate["noise_shares"]
+        self.assertEqual((shares["counted"], shares["in_total"]), (60 - 18 - 3, 48))
+        self.assertAlmostEqual(shares["surplus_variance"], 48 / 39 - 1)
+        self.assertEqual(shares["corrupt_tolerated"], 3)
+        self.assertEqual(certificate["holds_against"], "nobody: the noise came from a known seed")
+        arm = told["arms"][0]
+        self.assertAlmostEqual(arm["sigma_sum_in_total"] / arm["sigma_sum"], (48 / 39) ** 0.5, places=9)
+        self.fedkt("generate --release run/release.safetensors --per-class 2 --out made")  # and it is read back
+        card = self.bytes("made/README.md").decode()
+        self.assertIn("rho", card)
+        self.assertIn("the promise rests on 39; 48 are in the numbers", card)
+        self.assertNotIn("Holds against", card)  # a known seed promises nothing
+        page = self.bytes("run/report.html").decode()
+        self.assertIn("42 stayed to the end; lost were 3 in phase advertise, 3 in phase coin", page)
+        self.assertIn("2 throws of a common coin", page)  # one went wrong with a site lost
+        said = self.fedkt(f"{self.SIMULATE.removesuffix(' --json')} --clients 60 --dropout {words} --corrupt 0.05")
+        self.assertIn("3 in confirm, 3 in reveal; 48 of 60 sites are in the sum, 42 stayed to the end", said)
+
+    def test_small_shares_lose_what_their_sum_loses(self):
+        words = ",".join(f"{phase}:0.02" for phase in self.PHASES)
+        told = self.fedkt(f"{self.SIMULATE} --clients 20 --dropout {words}")
+        self.assertEqual(sum(told["aggregation"]["lost"].values()), 2)
+        self.assertEqual(told["aggregation"]["dropped_tolerated"], 2)
+
+    def test_shares_are_rounded_up(self):
+        told = self.fedkt(f"{self.SIMULATE} --clients 21 --dropped 0.1 --corrupt 1 --keystream chacha20 --out run")
+        self.assertEqual((told["aggregation"]["dropped_tolerated"], told["aggregation"]["corrupt_tolerated"]), (3, 1))
+        federation = json.loads(self.bytes("run/task.json"))["federation"]
+        self.assertEqual((federation["dropped"], federation["keystream"]), (3, "chacha20"))
+        (self.folder / "roster").write_text("\n".join(federation["roster"]))
+        made = self.fedkt("task --classes a,b --epsilon 1 --delta 1e-5 --roster roster --records 9 --out t.json --json")
+        self.assertEqual((made["federation"]["dropped"], made["federation"]["sites"]), (3, 21))
+
+    def test_the_card_says_whom_the_promise_holds_against(self):
+        words = "simulate --data demo:train --limit 100 --dim 4 --clients 5 --epsilon 10 --delta 1e-5 --per-class 1"
+        self.fedkt(f"{words} --out run")
+        against = json.loads(self.bytes("run/certificate.json"))["holds_against"]
+        self.assertIn(f"**Holds against:** {against}.", self.bytes("run/synthetic/README.md").decode())
+
+    def test_two_sites_cannot_hide(self):
+        told = self.fedkt(f"{self.SIMULATE} --clients 2 --out run")
+        self.assertIsNone(told["aggregation"])
+        self.assertEqual(told["noise"], "central")
+        self.assertNotIn("federation", json.loads(self.bytes("run/task.json")))
+        certificate = json.loads(self.bytes("run/certificate.json"))
+        self.assertEqual((certificate["accounting"], certificate["noise_shares"]), ("gdp", None))
+
+    def test_further_releases_add_up(self):
+        told = self.fedkt(self.SIMULATE.replace("--epsilon 10", "--epsilon 1,1.5,2"))
+        rho = sum(arm["rho"] for arm in told["arms"])
+        self.assertEqual({arm["accounting"] for arm in told["arms"]}, {"zcdp"})
+        alone = self.fedkt(f"privacy --epsilon {told['composed_epsilon']} --delta 1e-5 --dim 6 --clip 1 --json")
+        self.assertLess(told["composed_epsilon"], 4.5)
+        self.assertGreater(told["composed_epsilon"], 2)
+        self.assertLess(2 * rho, alone["mu"] ** 2 * 1.001, "zCDP never promises more than the Gaussian it is made for")
 
 
 class Reports(binary.Case):

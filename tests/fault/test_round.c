@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the whole walk fails in turn: one clear status, nothing leaked, nothing under a final name. */
+#include "fedkt/simulate.h"
 #include "tests/support/scratch.h"
+#include "tests/support/small_federation.h"
 #include "tests/support/small_task.h"
 #include "tests/support/sweep.h"
 
@@ -66,6 +68,7 @@ static fkt_status simulate_walk(void)
     struct fkt_simulation_spec spec = {.train = train,
                                        .n_train = 10,
                                        .participation = 1,
+                                       .keep = 1,
                                        .threads = 1,
                                        .partition = {.rule = FKT_PARTITION_IID, .sites = 3}};
     fkt_status st;
@@ -78,6 +81,69 @@ out:
     fkt_simulation_release(&sim);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
+    return st;
+}
+
+/* task -> round with a lost site -> release */
+static fkt_status federate_walk(void)
+{
+    const struct fkt_round_facts four_of_five = {5, 4, 1, 0};
+    const uint64_t seed = 1;
+    const struct fkt_federate_loss lost = {2, FKT_SA_MASK};
+    struct small_federation *f = malloc(sizeof *f);
+    struct fkt_federate_spec spec = {.task = &f->task,
+                                     .secrets = f->secrets,
+                                     .moments = small_moments,
+                                     .lost = &lost,
+                                     .n_lost = 1,
+                                     .insecure_seed = &seed,
+                                     .threads = 1};
+    struct fkt_federate_result r = {0};
+    struct fkt_release release = {0};
+    struct fkt_task copy = {0};
+    fkt_status st;
+    FKT_TRY(small_federation_init(f, (struct fkt_federation_choices){.sites = 5, .dropped = 1, .corrupt = 1}, 10));
+    FKT_TRY(fkt_federate(&r, &spec));
+    FKT_TRY(fkt_release_gather(&release, &f->task, &f->calibration, r.total, &four_of_five, 1));
+    FKT_TRY(fkt_task_save(&f->task, scratch_path(&scratch, "task"), 1));
+    FKT_TRY(fkt_task_load(&copy, scratch_path(&scratch, "task")));
+out:
+    fkt_task_release(&copy);
+    fkt_release_release(&release);
+    fkt_federate_release(&r);
+    small_federation_release(f);
+    free(f);
+    return st;
+}
+
+#define SESSION "1111111111111111111111111111111111111111111111111111111111111111"
+
+/* fingerprint -> reserve -> spend, and another one cancelled */
+static fkt_status site_account(void)
+{
+    const struct fkt_dataset_options limit = {.limit = 10};
+    const struct fkt_walk_options one = {.threads = 1};
+    const char *path = scratch_path(&scratch, "ledger");
+    struct fkt_dataset *ds = NULL;
+    char name[1][FKT_SHA256_HEX];
+    struct fkt_ledger_charge c = {.fingerprints = (const char(*)[FKT_SHA256_HEX])name,
+                                  .n = 1,
+                                  .task_sha256 = SESSION,
+                                  .mu = 0.1,
+                                  .budget_epsilon = 1,
+                                  .budget_delta = 1e-5,
+                                  .accounting = FKT_ACCOUNT_ZCDP};
+    char other[] = SESSION;
+    fkt_status st;
+    other[0] = '2';
+    unlink(path);
+    FKT_TRY(fkt_dataset_open(&ds, "demo:train", &limit));
+    FKT_TRY(fkt_records_fingerprint(ds, NULL, 0, &one, name[0]));
+    FKT_TRY(fkt_ledger_file_reserve(path, &c, SESSION, NULL));
+    FKT_TRY(fkt_ledger_file_reserve(path, &c, other, NULL)); /* takes over */
+    FKT_TRY(fkt_ledger_file_spend(path, other));
+out:
+    fkt_dataset_free(ds);
     return st;
 }
 
@@ -100,18 +166,29 @@ static void what_a_release_gives(void **state)
     CHECK(sweep_allocations(use_walk, NULL) > 20);
 }
 
+static void a_round_in_memory(void **state)
+{
+    (void)state;
+    CHECK(sweep_allocations(federate_walk, NULL) > 100);
+}
+
 static void many_sites(void **state)
 {
     (void)state;
     CHECK(sweep_allocations(simulate_walk, NULL) > 20);
 }
 
+static void the_account_of_a_site(void **state)
+{
+    (void)state;
+    CHECK(sweep_allocations(site_account, NULL) > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_way_to_a_release),
-        cmocka_unit_test(what_a_release_gives),
-        cmocka_unit_test(many_sites),
+        cmocka_unit_test(the_way_to_a_release), cmocka_unit_test(what_a_release_gives),  cmocka_unit_test(many_sites),
+        cmocka_unit_test(a_round_in_memory),    cmocka_unit_test(the_account_of_a_site),
     };
     int failed;
     scratch_init(&scratch);

@@ -62,8 +62,8 @@ static void make_numbers(struct sample *s)
             s->counts[k] += s->owned[i * K + k];
         }
         for (int a = 0; a < 3; a++) {
-            s->noisy[a][k] = (double)s->counts[k] + (a ? 0 : 37) * fkt_rng_normal(&r) +
-                             (a == 1 ? 5 : 0) * fkt_rng_normal(&r);
+            s->noisy[a][k] =
+                (double)s->counts[k] + (a ? 0 : 37) * fkt_rng_normal(&r) + (a == 1 ? 5 : 0) * fkt_rng_normal(&r);
             s->signal[a][k] = (a == 0 ? 0.6 : a == 1 ? 5 : 900) * exp(0.5 * fkt_rng_normal(&r));
         }
         s->report.records += s->counts[k];
@@ -110,38 +110,38 @@ static void make(struct sample *s)
         s->arms[a].grid_len = s->len[a + 1];
     }
     s->arms[2].noisy_count = NULL;
-    s->report = (struct fkt_report){
-        .title = "Demo pictures, synthesised",
-        .command = "fedkt demo --out demo --clients 20 --partition dirichlet:0.5 --epsilon 1,10",
-        .dataset = "demo:train",
-        .format = "procedural demo",
-        .codec = "dct/1 size=32 dim=64",
-        .calibration = "analytic natural-image spectrum",
-        .coordinates = "gain-shape, gamma 0.35",
-        .partition = "dirichlet:0.5",
-        .size = 32,
-        .dim = 64,
-        .length = 65,
-        .rq = 256,
-        .classes = s->names,
-        .n_classes = K,
-        .sites = SITES,
-        .survivors = SITES,
-        .records = s->report.records,
-        .test_records = 1500,
-        .counts = s->counts,
-        .owned = s->owned,
-        .norms = {"log |u|", s->bins, BINS, 0, 4, marks, 3},
-        .real_png = s->png[0],
-        .real_len = s->len[0],
-        .arms = s->arms,
-        .n_arms = 3,
-        .phases = phases,
-        .n_phases = 5,
-        .bytes_per_site = 176880,
-        .facts = facts,
-        .n_facts = 2,
-        .version = "0.1.0"};
+    s->report =
+        (struct fkt_report){.title = "Demo pictures, synthesised",
+                            .command = "fedkt demo --out demo --clients 20 --partition dirichlet:0.5 --epsilon 1,10",
+                            .dataset = "demo:train",
+                            .format = "procedural demo",
+                            .codec = "dct/1 size=32 dim=64",
+                            .calibration = "analytic natural-image spectrum",
+                            .coordinates = "gain-shape, gamma 0.35",
+                            .partition = "dirichlet:0.5",
+                            .size = 32,
+                            .dim = 64,
+                            .length = 65,
+                            .rq = 256,
+                            .classes = s->names,
+                            .n_classes = K,
+                            .sites = SITES,
+                            .survivors = SITES,
+                            .records = s->report.records,
+                            .test_records = 1500,
+                            .counts = s->counts,
+                            .owned = s->owned,
+                            .norms = {"log |u|", s->bins, BINS, 0, 4, marks, 3},
+                            .real_png = s->png[0],
+                            .real_len = s->len[0],
+                            .arms = s->arms,
+                            .n_arms = 3,
+                            .phases = phases,
+                            .n_phases = 5,
+                            .bytes_per_site = 176880,
+                            .facts = facts,
+                            .n_facts = 2,
+                            .version = "0.1.0"};
 }
 
 static void unmake(struct sample *s)
@@ -260,6 +260,42 @@ static void every_section_stands_in_its_place(void **state)
     unmake(&s);
 }
 
+/* With noise in shares the accounting is another one, and so is the bound in plain words. */
+static void the_sum_is_told(void **state)
+{
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    for (int a = 0; a < 2; a++) s.arms[a].rho = a ? 1.78 : 0.03;
+    s.report.aggregation = (struct fkt_report_aggregation){.sites = 20,
+                                                           .survivors = 18,
+                                                           .dropped = 2,
+                                                           .corrupt = 2,
+                                                           .degree = 19,
+                                                           .threshold = 11,
+                                                           .bits = 35,
+                                                           .counted = 16,
+                                                           .up = 99000,
+                                                           .down = 5400,
+                                                           .packed = 96732,
+                                                           .seconds = 0.31};
+    page = render(&s.report, "sum.html");
+    CHECK(strstr(section(page, "privacy"), "(zero-concentrated DP)") && !strstr(page, "(Gaussian DP)"));
+    CHECK(strstr(section(page, "privacy"), "at most <strong>56.2 %</strong>")); /* 50 (1 + sqrt(0.015)) = 56.12 */
+    CHECK(strstr(section(page, "privacy"), "at most <strong>95.6 %</strong>")); /* 50 (1 + sqrt(1 - e^-1.78)) */
+    CHECK(strstr(section(page, "aggregation"), "18 of 20 sites are in the sum"));
+    CHECK(strstr(section(page, "aggregation"), "The promise rests on 16 shares; 18 are in the sum"));
+    CHECK(strstr(section(page, "aggregation"), "12 % more variance"));
+    CHECK(section(page, "aggregation") < section(page, "cost"));
+    fkt_free(page);
+    s.report.aggregation.counted = 0;
+    page = render(&s.report, "central.html");
+    CHECK(strstr(section(page, "aggregation"), "whoever did that saw the exact sum"));
+    fkt_free(page);
+    unmake(&s);
+}
+
 static void strings_of_strangers_are_escaped(void **state)
 {
     static const struct fkt_report_mark mark = {evil, 2};
@@ -364,8 +400,11 @@ static void without_test_images_nothing_is_judged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_section_stands_in_its_place), cmocka_unit_test(strings_of_strangers_are_escaped),
-        cmocka_unit_test(a_fixed_seed_is_told_in_red),       cmocka_unit_test(large_and_empty_runs_fit),
+        cmocka_unit_test(every_section_stands_in_its_place),
+        cmocka_unit_test(strings_of_strangers_are_escaped),
+        cmocka_unit_test(the_sum_is_told),
+        cmocka_unit_test(a_fixed_seed_is_told_in_red),
+        cmocka_unit_test(large_and_empty_runs_fit),
         cmocka_unit_test(missing_numbers_become_dashes),
         cmocka_unit_test(without_test_images_nothing_is_judged),
     };

@@ -17,8 +17,10 @@ static const char only_b[1][FKT_SHA256_HEX] = {B};
 static fkt_status debit(const char *path, const char (*prints)[FKT_SHA256_HEX], size_t n, const char *task, double mu,
                         double budget_epsilon, double budget_delta)
 {
-    return fkt_ledger_file_debit(
-        path, &(struct fkt_ledger_charge){prints, n, task, FKT_ADD_REMOVE, mu, budget_epsilon, budget_delta, 0}, NULL);
+    return fkt_ledger_file_debit(path,
+                                 &(struct fkt_ledger_charge){prints, n, task, FKT_ADD_REMOVE, mu, budget_epsilon,
+                                                             budget_delta, 0, FKT_ACCOUNT_GDP},
+                                 NULL);
 }
 
 static void a_second_release_is_refused(void **state)
@@ -103,7 +105,7 @@ static void moments_may_stand_once_only(void **state)
 /* A release with exact counts costs infinitely much under add-remove: accounts of two adjacencies must not be added. */
 static void adjacencies_are_not_mixed(void **state)
 {
-    struct fkt_ledger_charge c = {both, 1, T, FKT_REPLACE, 0.1, 8, 1e-5, 0};
+    struct fkt_ledger_charge c = {both, 1, T, FKT_REPLACE, 0.1, 8, 1e-5, 0, FKT_ACCOUNT_GDP};
     struct scratch s;
     (void)state;
     scratch_init(&s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks without a codec, batches, and work that is handed out to threads. */
 #include "codec/codec.h"
+#include "fedkt/simulate.h"
 #include "round/walk.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* federation.h - the federation's part of a task, for task.c. */
+#ifndef FKT_ROUND_FEDERATION_H
+#define FKT_ROUND_FEDERATION_H
+
+#include "fedkt/round.h"
+
+#include "base/status.h"
+
+#include <jansson.h>
+
+/* Both fill t->federation from what was chosen; classes, coordinates and privacy of t must be there. */
+FKT_MUST_USE fkt_status fkt_federation_make(struct fkt_task *t, const struct fkt_federation_choices *c);
+FKT_MUST_USE fkt_status fkt_federation_take(struct fkt_task *t, const json_t *j); /* hostile */
+/* The noise of one site; counted 0 when the task has none in shares. */
+FKT_MUST_USE fkt_status fkt_federation_shares(const struct fkt_task *t, struct fkt_share_plan *shares);
+static inline int fkt_task_has_shares(const struct fkt_task *t)
+{
+    return t->federation.sites && t->federation.noise == FKT_NOISE_DISTRIBUTED;
+}
+FKT_MUST_USE fkt_status fkt_federation_copy(struct fkt_federation *out, const struct fkt_federation *f);
+void fkt_federation_release(struct fkt_federation *f);
+json_t *fkt_federation_json(const struct fkt_federation *f); /* a new reference, or NULL when memory is out */
+
+#endif

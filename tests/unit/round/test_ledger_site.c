@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two steps of a site's account: what is reserved counts and stands, a task is spent once, a session is used once,
+ * kill -9 leaves the file whole. */
+#include "base/file.h"
+#include "fedkt/ledger.h"
+#include "tests/support/check.h"
+#include "tests/support/scratch.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define T1 "1111111111111111111111111111111111111111111111111111111111111111"
+#define T2 "2222222222222222222222222222222222222222222222222222222222222222"
+#define T3 "3333333333333333333333333333333333333333333333333333333333333333"
+
+static const char only_a[1][FKT_SHA256_HEX] = {A};
+static const char both[2][FKT_SHA256_HEX] = {A, B};
+
+static struct scratch dir;
+static const char *path;
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_init(&dir);
+    path = scratch_path(&dir, "ledger.json");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_release(&dir);
+    return fkt_alloc_live() == 0 ? 0 : -1;
+}
+
+static const char *session(unsigned i)
+{
+    static char text[4][FKT_SHA256_HEX];
+    static int at;
+    char *s = text[at++ % 4];
+    snprintf(s, FKT_SHA256_HEX, "%064x", i);
+    return s;
+}
+
+static struct fkt_ledger_charge charge(const char *task, double mu, double epsilon)
+{
+    return (struct fkt_ledger_charge){.fingerprints = only_a,
+                                      .n = 1,
+                                      .task_sha256 = task,
+                                      .mu = mu,
+                                      .budget_epsilon = epsilon,
+                                      .budget_delta = epsilon > 0 ? 1e-5 : 0,
+                                      .accounting = FKT_ACCOUNT_ZCDP};
+}
+
+static fkt_status reserve(const char *task, double mu, double epsilon, unsigned i)
+{
+    const struct fkt_ledger_charge c = charge(task, mu, epsilon);
+    return fkt_ledger_file_reserve(path, &c, session(i), NULL);
+}
+
+/* How many entries the ledger holds in `state` ("reserved", "spent"); NULL: in all. */
+static size_t count(const char *where)
+{
+    json_error_t e;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e), *account;
+    const char *name;
+    size_t n = 0;
+    if (!root) fail_msg("the ledger is damaged: %s", e.text);
+    CHECK(!strcmp(json_string_value(json_object_get(root, "schema")), "fedkt.ledger/2"));
+    json_object_foreach (json_object_get(root, "records"), name, account) {
+        json_t *entries = json_object_get(account, "entries");
+        for (size_t i = 0; i < json_array_size(entries); i++)
+            n += !where || !strcmp(json_string_value(json_object_get(json_array_get(entries, i), "state")), where);
+    }
+    json_decref(root);
+    return n;
+}
+
+static void reserved_then_spent(void **state)
+{
+    (void)state;
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_STATE);
+    CHECK_OK(reserve(T1, 0.3, 0, 1));
+    CHECK(count("reserved") == 1 && count("spent") == 0);
+    CHECK_STATUS(reserve(T1, 0.3, 0, 1), FKT_E_STATE); /* the same session twice */
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(2)), FKT_E_STATE);
+    CHECK_OK(fkt_ledger_file_spend(path, session(1)));
+    CHECK(count("reserved") == 0 && count("spent") == 1);
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_STATE);
+    CHECK_STATUS(reserve(T1, 0.3, 0, 1), FKT_E_STATE);
+    CHECK_STATUS(reserve(T1, 0.3, 0, 2), FKT_E_BUDGET); /* the first was the whole budget */
+    CHECK(count(NULL) == 1);
+}
+
+static void a_new_round_of_the_same_task_takes_over(void **state)
+{
+    (void)state;
+    CHECK_OK(reserve(T1, 0.3, 0, 1));
+    CHECK_OK(reserve(T1, 0.3, 0, 2)); /* the first one's keys are gone */
+    CHECK(count("reserved") == 1);
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_STATE);
+    CHECK_STATUS(reserve(T2, 0.3, 0, 3), FKT_E_BUDGET); /* another task pays for itself */
+    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
+    CHECK(count("reserved") == 0 && count("spent") == 1);
+}
+
+/* Others may hold this site's numbers in a total of that task already: a second one is never free, and never cheap. */
+static void a_task_that_was_spent_is_over(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.3, 10);
+    (void)state;
+    CHECK_OK(reserve(T1, 0.3, 10, 1)); /* epsilon 10 would hold dozens */
+    CHECK_OK(fkt_ledger_file_spend(path, session(1)));
+    CHECK_STATUS(reserve(T1, 0.3, 10, 2), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "spent") && strstr(fkt_error_hint(), "is a new task"));
+    CHECK_STATUS(reserve(T1, 0.3, 100, 2), FKT_E_BUDGET); /* whatever the budget */
+    c.fingerprints = &both[1];
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_BUDGET); /* whichever the records */
+    CHECK(count(NULL) == 1);
+    CHECK_OK(reserve(T2, 0.3, 0, 2));
+    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
+    c.task_sha256 = T3;
+    CHECK_OK(fkt_ledger_file_debit(path, &c, NULL)); /* spent at once, and in one place: the same rule */
+    CHECK_STATUS(reserve(T3, 0.3, 0, 3), FKT_E_BUDGET);
+}
+
+/* Two sets of records stand ready for one task: whichever reveals first, the other may not any more. */
+static void two_accounts_do_not_spend_one_task(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.3, 0);
+    (void)state;
+    CHECK_OK(reserve(T1, 0.3, 0, 1));
+    c.fingerprints = &both[1];
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), NULL));
+    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_BUDGET);
+    CHECK(count("spent") == 1 && count("reserved") == 1);
+}
+
+static void a_session_is_known_for_ever(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i <= 5; i++) CHECK_OK(reserve(T1, 0.1, 10, i));
+    for (unsigned i = 1; i <= 5; i++) CHECK_STATUS(reserve(T1, 0.1, 10, i), FKT_E_STATE);
+    for (unsigned i = 1; i <= 5; i++) CHECK_STATUS(reserve(T2, 0.1, 10, i), FKT_E_STATE); /* for any task */
+    for (unsigned i = 1; i <= 4; i++) CHECK_STATUS(fkt_ledger_file_spend(path, session(i)), FKT_E_STATE);
+    CHECK(count(NULL) == 1);
+    CHECK_OK(fkt_ledger_file_spend(path, session(5)));
+    for (unsigned i = 1; i <= 5; i++) CHECK_STATUS(reserve(T2, 0.1, 10, i), FKT_E_STATE);
+}
+
+static void a_task_has_64_rounds(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.1, 10);
+    (void)state;
+    c.fingerprints = both;
+    for (unsigned i = 0; i < FKT_LEDGER_ROUNDS; i++) {
+        c.n = i % 2 ? 2 : 1; /* counted over all accounts, and each session once */
+        CHECK_OK(fkt_ledger_file_reserve(path, &c, session(i), NULL));
+    }
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(100), NULL), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "64 rounds") && *fkt_error_hint());
+    CHECK_OK(reserve(T2, 0.1, 10, 100));
+    CHECK_OK(fkt_ledger_file_spend(path, session(FKT_LEDGER_ROUNDS - 1)));
+}
+
+static void reservations_count_against_the_budget(void **state)
+{
+    const double mu = 0.05, all = 2 * fkt_privacy_rho(1, 1e-5);
+    const unsigned fit = (unsigned)(all / (mu * mu));
+    (void)state;
+    for (unsigned i = 0; i < fit; i++) {
+        char task[FKT_SHA256_HEX];
+        snprintf(task, sizeof task, "%064x", 1000 + i);
+        CHECK_OK(reserve(task, mu, 1, i));
+        if (i % 2) CHECK_OK(fkt_ledger_file_spend(path, session(i)));
+    }
+    CHECK(fit == 24 && count(NULL) == fit);
+    CHECK_STATUS(reserve(T1, mu, 1, 99), FKT_E_BUDGET);
+    CHECK_STATUS(reserve(T1, mu, 0, 99), FKT_E_BUDGET);
+    CHECK_OK(reserve(T1, mu, 2, 99)); /* what is reserved stands: only a larger total makes room */
+}
+
+/* The Gaussian formula would let 28 through; one charge in zCDP makes it 24, whatever the others are. */
+static void accountings_are_mixed_on_the_safe_side(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.05, 1);
+    struct fkt_ledger_spent spent = {0};
+    const double gdp = fkt_privacy_mu(1, 1e-5);
+    unsigned made = 0;
+    (void)state;
+    c.accounting = FKT_ACCOUNT_GDP;
+    while (fkt_ledger_file_debit(path, &c, &spent) == FKT_OK) {
+        CHECK(spent.accounting == FKT_ACCOUNT_GDP);
+        made++;
+    }
+    CHECK(made == 28 && made == (unsigned)(gdp * gdp / 0.0025));
+    CHECK_REL(fkt_ledger_epsilon(1e-5, &spent), fkt_privacy_epsilon(1e-5, sqrt(made * 0.0025)), 1e-9);
+    CHECK_STATUS(reserve(T2, 0.05, 0, 1), FKT_E_BUDGET);
+    CHECK(unlink(path) == 0);
+    for (made = 0; made < 10; made++) CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
+    c.accounting = FKT_ACCOUNT_ZCDP;
+    c.task_sha256 = T2;
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), &spent));
+    CHECK(spent.accounting == FKT_ACCOUNT_ZCDP);
+    CHECK_REL(spent.mu2, 11 * 0.0025, 1e-12);
+    CHECK_REL(fkt_ledger_epsilon(1e-5, &spent), fkt_privacy_epsilon_zcdp(1e-5, 11 * 0.0025 / 2), 1e-9);
+    c.accounting = FKT_ACCOUNT_GDP;
+    for (made = 11; fkt_ledger_file_debit(path, &c, NULL) == FKT_OK;) made++;
+    CHECK(made == 24);
+}
+
+/* Without (epsilon, delta) there is no way to turn one accounting into the other. */
+static void a_bare_budget_keeps_to_one_accounting(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.5, 0);
+    static const char old[] =
+        "{\"schema\": \"fedkt.ledger/1\", \"records\": {\"" A
+        "\": {\"budget_mu2\": 100, \"adjacency\": \"add-remove\", \"entries\": [{\"task_sha256\": \"" T2
+        "\", \"mu2\": 0.25, \"entropy\": \"operating system\"}]}}}";
+    (void)state;
+    CHECK_OK(fkt_file_write(path, old, strlen(old), 1));
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "accounting") && *fkt_error_hint());
+    c.accounting = FKT_ACCOUNT_GDP; /* an account from before sessions is read and goes on */
+    CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
+    c = charge(T3, 0.5, 20);
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), NULL));
+    CHECK_OK(fkt_ledger_file_spend(path, session(1)));
+}
+
+static void several_accounts_all_or_none(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.3, 0);
+    (void)state;
+    CHECK_OK(reserve(T2, 0.3, 0, 1)); /* A is full */
+    c.fingerprints = both;
+    c.n = 2;
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_BUDGET);
+    CHECK(count(NULL) == 1);
+    c.budget_epsilon = 10;
+    c.budget_delta = 1e-5;
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), NULL));
+    CHECK(count("reserved") == 3);
+    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
+    CHECK(count("spent") == 2);
+}
+
+static void nonsense_and_damage_are_refused(void **state)
+{
+    static const char *const entries[] = {
+        "{\"mu2\": 0.1, \"accounting\": \"other\"}", "{\"mu2\": 0.1, \"accounting\": 3}",
+        "{\"mu2\": 0.1, \"state\": \"lost\"}",       "{\"mu2\": 0.1, \"state\": null}",
+        "{\"mu2\": 0.1, \"state\": \"reserved\"}",   "{\"mu2\": -0.1, \"state\": \"spent\"}",
+        "{\"mu2\": 0.1, \"past\": \"" T1 "\"}",      "{\"mu2\": 0.1, \"past\": [7]}"};
+    struct fkt_ledger_charge c = charge(T1, 0.3, 0);
+    char text[512];
+    (void)state;
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, "abc", NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_ledger_file_spend(path, T1 "0"), FKT_E_ARG);
+    c.n = 0;
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
+    c = charge(T1, NAN, 0);
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
+    c = charge(T1, 0.3, -1);
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
+    c = charge(T1, 0.3, 0);
+    c.accounting = (enum fkt_accounting)7;
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
+    CHECK(access(path, F_OK) != 0);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        snprintf(text, sizeof text,
+                 "{\"schema\": \"fedkt.ledger/2\", \"records\": {\"" A
+                 "\": {\"budget_mu2\": 100, \"adjacency\": \"add-remove\", \"entries\": [%s]}}}",
+                 entries[i]);
+        CHECK_OK(fkt_file_write(path, text, strlen(text), 1));
+        CHECK_STATUS(reserve(T1, 0.3, 0, 1), FKT_E_FORMAT);
+        c = charge(T1, 0.3, 0);
+        c.fingerprints = &both[1]; /* another account's damage may hide that the task is spent */
+        CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_FORMAT);
+    }
+    CHECK_OK(fkt_file_write(path, "{", 1, 1));
+    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_FORMAT);
+}
+
+static void child_runs(int to, unsigned first)
+{
+    for (unsigned i = first;; i++) {
+        char task[FKT_SHA256_HEX];
+        snprintf(task, sizeof task, "%064x", i - (i % 3 == 1)); /* one of three is left, the next takes it over */
+        if (reserve(task, 0.001, 100, i) != FKT_OK || write(to, "r", 1) != 1) _exit(1);
+        if (i % 3 == 0) continue;
+        if (fkt_ledger_file_spend(path, session(i)) != FKT_OK || write(to, "s", 1) != 1) _exit(1);
+    }
+}
+
+/* Reads what the child told, one letter a step; -1: until it is gone. How many of it were 's'. */
+static size_t hear(int from, int letters)
+{
+    size_t spent = 0;
+    char c;
+    for (; letters != 0 && read(from, &c, 1) == 1; letters--) spent += c == 's';
+    return spent;
+}
+
+/* Kills a child that reserves, takes over and spends without end; what it was told to be on disk must be there. The
+ * kill comes a few steps in, and then at any moment of a step. */
+static void kill_9_leaves_the_ledger_whole(void **state)
+{
+    size_t spent = 0;
+    unsigned seed = 1;
+    (void)state;
+    CHECK_OK(reserve(T1, 0.001, 100, 999999));
+    for (unsigned round = 0; round < 25; round++) {
+        int pipes[2], status = 0;
+        CHECK(pipe(pipes) == 0);
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) child_runs(pipes[1], 1000 * (round + 1));
+        close(pipes[1]);
+        size_t told = hear(pipes[0], 2 + (int)round % 6);
+        seed = seed * 1103515245U + 12345U;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(seed >> 8) % 2000000}, NULL);
+        CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+        CHECK(WIFSIGNALED(status)); /* and no step had failed */
+        told += hear(pipes[0], -1);
+        close(pipes[0]);
+        const size_t now = count("spent");
+        if (!(now == spent + told || now == spent + told + 1))
+            fail_msg("round %u: %zu spent on disk, %zu before and %zu since", round, now, spent, told);
+        CHECK(count("reserved") <= round + 2); /* one of each that was killed, and the first */
+        spent = now;
+    }
+    CHECK(spent >= 20);
+}
+
+/* Many at once: the lock lets exactly as many through as the budget holds. */
+static void a_crowd_does_not_pass_the_budget(void **state)
+{
+    pid_t child[8];
+    int passed = 0;
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        child[i] = fork();
+        CHECK(child[i] >= 0);
+        if (child[i] == 0) {
+            char task[FKT_SHA256_HEX];
+            snprintf(task, sizeof task, "%064x", i);
+            const fkt_status st = reserve(task, 0.14, 1, i); /* three of them fit epsilon 1 */
+            _exit(st == FKT_OK ? 0 : st == FKT_E_BUDGET ? 3 : 1);
+        }
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        int status = 0;
+        CHECK(waitpid(child[i], &status, 0) == child[i] && WIFEXITED(status));
+        CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3);
+        passed += WEXITSTATUS(status) == 0;
+    }
+    CHECK(passed == 3 && count("reserved") == 3);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(reserved_then_spent),
+        TEST(a_new_round_of_the_same_task_takes_over),
+        TEST(a_task_that_was_spent_is_over),
+        TEST(two_accounts_do_not_spend_one_task),
+        TEST(a_session_is_known_for_ever),
+        TEST(a_task_has_64_rounds),
+        TEST(reservations_count_against_the_budget),
+        TEST(accountings_are_mixed_on_the_safe_side),
+        TEST(a_bare_budget_keeps_to_one_accounting),
+        TEST(several_accounts_all_or_none),
+        TEST(nonsense_and_damage_are_refused),
+        TEST(kill_9_leaves_the_ledger_whole),
+        TEST(a_crowd_does_not_pass_the_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
