@@ -28,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { LENGTH = 128, RATE_RUNS = 10, CREWS_MAX = 64, ROWS = 6 };
 #define PAPER_KIB 327.5
@@ -55,13 +54,6 @@ struct round {
     double memory_mb;
 };
 
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static fkt_status measure_rates(struct rates *r)
 {
     enum { BYTES = 335400, TIMES = 64 };
@@ -76,22 +68,22 @@ static fkt_status measure_rates(struct rates *r)
     fkt_sign_keypair(vk, sk, key);
     fkt_sign(sig, key, 32, sk);
     for (int run = 0; run < RATE_RUNS; run++) {
-        double start = cpu_seconds();
+        double start = fkt_cpu_now();
         for (int i = 0; i < TIMES; i++) FKT_TRY(fkt_stream_bytes(s, key, buf, BYTES));
-        r->stream = fmax(r->stream, (double)BYTES * TIMES / (cpu_seconds() - start));
-        start = cpu_seconds();
+        r->stream = fmax(r->stream, (double)BYTES * TIMES / (fkt_cpu_now() - start));
+        start = fkt_cpu_now();
         for (int i = 0; i < TIMES; i++) FKT_TRY(fkt_stream_bytes(other, key, buf, BYTES));
-        r->chacha = fmax(r->chacha, (double)BYTES * TIMES / (cpu_seconds() - start));
-        start = cpu_seconds();
+        r->chacha = fmax(r->chacha, (double)BYTES * TIMES / (fkt_cpu_now() - start));
+        start = fkt_cpu_now();
         for (int i = 0; i < TIMES; i++) FKT_TRY(fkt_agree(shared, key, pk));
-        r->agree = fmax(r->agree, TIMES / (cpu_seconds() - start));
-        start = cpu_seconds();
+        r->agree = fmax(r->agree, TIMES / (fkt_cpu_now() - start));
+        start = fkt_cpu_now();
         for (int i = 0; i < TIMES; i++)
             if (!fkt_verify(sig, key, 32, vk)) {
                 st = fkt_fail(FKT_E_NUMERIC, "a right signature is refused: not timed");
                 goto out;
             }
-        r->verify = fmax(r->verify, TIMES / (cpu_seconds() - start));
+        r->verify = fmax(r->verify, TIMES / (fkt_cpu_now() - start));
     }
 out:
     fkt_stream_free(s);
@@ -148,9 +140,9 @@ static fkt_status hear(struct round *r)
         if (!fds[i].revents) continue;
         FKT_TRY(cli_crew_take(&r->crew[i], r->buf, r->cap, &len));
         if (len == 0) continue;
-        start = cpu_seconds();
+        start = fkt_cpu_now();
         FKT_TRY(fkt_sa_server_recv(r->server, r->crew[i].site, r->buf, len));
-        r->server_seconds += cpu_seconds() - start;
+        r->server_seconds += fkt_cpu_now() - start;
     }
 out:
     return st;
@@ -168,11 +160,11 @@ static fkt_status play(struct round *r)
 {
     fkt_status st = FKT_OK;
     while (fkt_sa_server_state(r->server) < FKT_SA_UNMASK) {
-        double start = cpu_seconds();
+        double start = fkt_cpu_now();
         uint32_t to;
         size_t len;
         FKT_TRY(fkt_sa_server_next(r->server, &to, r->out, r->cap, &len));
-        r->server_seconds += cpu_seconds() - start;
+        r->server_seconds += fkt_cpu_now() - start;
         if (len > 0) {
             struct cli_crew *c = &r->crew[to % r->crews];
             while (c->busy) FKT_TRY(hear(r));
@@ -180,9 +172,9 @@ static fkt_status play(struct round *r)
         } else if (anyone_busy(r)) {
             FKT_TRY(hear(r));
         } else { /* only the lost are still to be heard */
-            start = cpu_seconds();
+            start = fkt_cpu_now();
             FKT_TRY(fkt_sa_server_close(r->server));
-            r->server_seconds += cpu_seconds() - start;
+            r->server_seconds += fkt_cpu_now() - start;
         }
     }
     if (fkt_sa_server_state(r->server) != FKT_SA_UNMASK)
@@ -213,18 +205,18 @@ static fkt_status unmask(struct round *r, unsigned threads)
     FKT_TRY(fkt_sa_lane_new(&alone, r->server));
     r->jobs = fkt_sa_server_jobs(r->server);
     start = fkt_now();
-    cpu = cpu_seconds();
+    cpu = fkt_cpu_now();
     for (size_t i = 0; i < r->jobs; i++) FKT_TRY(fkt_sa_server_job(r->server, i, alone));
-    r->unmask_cpu = cpu_seconds() - cpu;
+    r->unmask_cpu = fkt_cpu_now() - cpu;
     r->unmask_one = fkt_now() - start;
     w.lanes = lanes;
     for (unsigned i = 0; i < threads; i++) FKT_TRY(fkt_sa_lane_new(&lanes[i], r->server));
     start = fkt_now();
     FKT_TRY(fkt_parallel(threads, r->jobs, one_job, &w, NULL, "unmasking"));
     r->unmask_all = fkt_now() - start;
-    start = cpu_seconds();
+    start = fkt_cpu_now();
     FKT_TRY(fkt_sa_server_finish(r->server, lanes, threads));
-    r->server_seconds += cpu_seconds() - start;
+    r->server_seconds += fkt_cpu_now() - start;
 out:
     fkt_sa_lane_free(alone);
     for (unsigned i = 0; lanes && i < threads; i++) fkt_sa_lane_free(lanes[i]);

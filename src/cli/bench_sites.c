@@ -9,6 +9,7 @@
 #include "cli/bench_sites.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "crypto/entropy.h"
 #include "crypto/sign.h"
 
@@ -18,7 +19,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct seat { /* one site of a crew */
@@ -28,13 +28,6 @@ struct seat { /* one site of a crew */
     const struct fkt_sa_params *p;
     double drawing; /* seconds in the vector callback */
 };
-
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 int64_t cli_bench_number(const struct fkt_sa_params *p, uint32_t i, uint32_t j)
 {
@@ -74,9 +67,9 @@ static fkt_status agree(void *self, const uint8_t session[FKT_SA_SESSION])
 static fkt_status draw(void *self, int64_t *x, uint32_t length)
 {
     struct seat *s = self;
-    double start = cpu_seconds();
+    double start = fkt_cpu_now();
     for (uint32_t j = 0; j < length; j++) x[j] = cli_bench_number(s->p, s->cost.site, j);
-    s->drawing = cpu_seconds() - start;
+    s->drawing = fkt_cpu_now() - start;
     return FKT_OK;
 }
 
@@ -94,7 +87,7 @@ static fkt_status sit_down(struct seat *s, const struct fkt_sa_params *p, uint32
 /* One message in, one answer out. */
 static fkt_status answer(struct seat *s, uint8_t *buf, size_t cap, size_t *len, int lost)
 {
-    double start = cpu_seconds();
+    double start = fkt_cpu_now();
     fkt_status st;
     s->cost.down += *len;
     FKT_TRY(fkt_sa_client_recv(s->client, buf, *len));
@@ -102,7 +95,7 @@ static fkt_status answer(struct seat *s, uint8_t *buf, size_t cap, size_t *len, 
     if (lost && fkt_sa_client_state(s->client) >= FKT_SA_MASK) goto out;
     FKT_TRY(fkt_sa_client_send(s->client, buf, cap, len));
     s->cost.up += *len;
-    s->cost.seconds += cpu_seconds() - start - s->drawing;
+    s->cost.seconds += fkt_cpu_now() - start - s->drawing;
     s->drawing = 0;
 out:
     return st;
