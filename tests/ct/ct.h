@@ -9,6 +9,8 @@
 #ifndef FKT_TEST_CT_H
 #define FKT_TEST_CT_H
 
+#include "crypto/entropy.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +46,17 @@ static inline size_t ct_marked(const void *p, size_t n)
     (void)n;
 #endif
     return marked;
+}
+
+/* An entropy's fill: bytes of the seeded stream `self`, marked as they are handed out. */
+static inline fkt_status ct_fill(void *self, uint8_t *out, size_t len)
+{
+    struct fkt_entropy e;
+    fkt_status st;
+    fkt_entropy_seeded(&e, self);
+    st = e.fill(e.self, out, len);
+    SECRET(out, len);
+    return st;
 }
 
 static inline int ct_tainted(const void *p, size_t n) { return ct_marked(p, n) == n; }

@@ -51,16 +51,6 @@ struct round {
     struct fkt_sa_server *server;
 };
 
-static fkt_status fill(void *self, uint8_t *out, size_t len)
-{
-    struct fkt_entropy e;
-    fkt_status st;
-    fkt_entropy_seeded(&e, self);
-    st = e.fill(e.self, out, len);
-    SECRET(out, len);
-    return st;
-}
-
 static fkt_status ledger(void *self, const uint8_t session[FKT_SA_SESSION])
 {
     (void)self;
@@ -89,7 +79,7 @@ static int begin(struct round *r)
         struct party *party = &r->party[i];
         for (int64_t k = 0; k < LENGTH; k++) party->x[k] = (k - 150) * (i + 1);
         fkt_entropy_seeded_init(&party->seeded, 4, i);
-        party->entropy = (struct fkt_entropy){fill, &party->seeded, 0};
+        party->entropy = (struct fkt_entropy){ct_fill, &party->seeded, 0};
         party->doors = (struct fkt_sa_site){ledger, vector, ledger, party};
         CT_CHECK(fkt_sa_client_new(&party->client, &r->p, i, secret[i], &party->doors, &party->entropy) == FKT_OK);
         SECRET(party->client->secret.sign, sizeof party->client->secret.sign);

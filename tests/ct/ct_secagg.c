@@ -15,20 +15,7 @@ enum { SITES = 3, LENGTH = 700 };
 
 static const uint8_t session[FKT_SA_SESSION] = {1}, seed[32] = {2};
 static struct fkt_entropy_seeded seeded;
-
-/* Bytes from a seeded stream, marked as they are handed out. */
-static fkt_status fill(void *self, uint8_t *out, size_t len)
-{
-    struct fkt_entropy e;
-    fkt_status st;
-    (void)self;
-    fkt_entropy_seeded(&e, &seeded);
-    st = e.fill(e.self, out, len);
-    SECRET(out, len);
-    return st;
-}
-
-static struct fkt_entropy entropy = {fill, NULL, 0};
+static struct fkt_entropy entropy = {ct_fill, &seeded, 0};
 
 struct site {
     uint8_t channel[32], mask_seed[32], self_seed[32], mask[32]; /* secret */

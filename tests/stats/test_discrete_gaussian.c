@@ -4,6 +4,7 @@
  * about once in a million seeds; that of the far tails fails once in 1e9. The seeds are fixed. */
 #include "crypto/entropy.h"
 #include "privacy/discrete_gaussian.h"
+#include "tests/stats/biased.h"
 #include "tests/stats/chi2.h"
 #include "tests/unit/privacy/csv.h"
 
@@ -259,23 +260,6 @@ static void one_percent_of_the_variance_is_caught(void **state)
     CHECK(tail_of_control(&t, (struct fkt_dyadic){(uint64_t)(5.05 * 1024), 10}, 400, NULL) < ALPHA);
     read_table(&t, "1000001", "3");
     CHECK(tail_of_control(&t, (struct fkt_dyadic){990000, 3}, 401, NULL) < ALPHA);
-}
-
-/* One bit of each digit is set a little too often. */
-struct biased {
-    struct fkt_entropy inner, coin;
-    int bit, one_in;
-};
-
-static fkt_status biased_fill(void *self, uint8_t *out, size_t len)
-{
-    struct biased *b = self;
-    uint16_t coin[FKT_DIGITS_BUFFER / 4];
-    fkt_status st = b->inner.fill(b->inner.self, out, len);
-    if (st == FKT_OK) st = b->coin.fill(b->coin.self, (uint8_t *)coin, len / 2);
-    for (size_t i = 0; i < len / 4; i++)
-        if (coin[i] % b->one_in == 0) out[4 * i + (size_t)b->bit / 8] |= (uint8_t)(1 << b->bit % 8);
-    return st;
 }
 
 static void one_biased_bit_is_caught(void **state)

@@ -4,13 +4,14 @@
  * seeds; the seeds are fixed. */
 #include "crypto/entropy.h"
 #include "privacy/rounded_gaussian.h"
+#include "tests/stats/biased.h"
 #include "tests/stats/chi2.h"
 #include "tests/unit/privacy/csv.h"
 
-#define ALPHA         1e-6
-#define DRAWS         2000000
+#define ALPHA 1e-6
+#define DRAWS 2000000
 #define CONTROL_DRAWS 4000000 /* enough to see half a percent of sigma */
-#define BINS_MAX      128
+#define BINS_MAX 128
 
 struct table {
     double sigma;
@@ -42,10 +43,8 @@ static int bin_of(const struct table *t, double x)
     int lo = 0, hi = t->bins - 1;
     while (lo < hi) {
         const int mid = (lo + hi) / 2;
-        if (x <= t->last[mid])
-            hi = mid;
-        else
-            lo = mid + 1;
+        if (x <= t->last[mid]) hi = mid;
+        else lo = mid + 1;
     }
     return lo;
 }
@@ -168,23 +167,6 @@ static void half_a_percent_of_sigma_is_caught(void **state)
     CHECK(tail_of_control(&t, t.sigma * 1.005, 400, NULL) < ALPHA);
     read_table(&t, "577.35");
     CHECK(tail_of_control(&t, t.sigma * 0.995, 401, NULL) < ALPHA);
-}
-
-/* One bit of each digit is set a little too often. */
-struct biased {
-    struct fkt_entropy inner, coin;
-    int bit, one_in;
-};
-
-static fkt_status biased_fill(void *self, uint8_t *out, size_t len)
-{
-    struct biased *b = self;
-    uint16_t coin[FKT_DIGITS_BUFFER / 4];
-    fkt_status st = b->inner.fill(b->inner.self, out, len);
-    if (st == FKT_OK) st = b->coin.fill(b->coin.self, (uint8_t *)coin, len / 2);
-    for (size_t i = 0; i < len / 4; i++)
-        if (coin[i] % b->one_in == 0) out[4 * i + (size_t)b->bit / 8] |= (uint8_t)(1 << b->bit % 8);
-    return st;
 }
 
 static void one_biased_bit_is_caught(void **state)

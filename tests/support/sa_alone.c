@@ -71,6 +71,14 @@ static void draw_like_the_site(struct alone *a)
     if (!fkt_sa_complete(&a->p)) CHECK_OK(fkt_scalar_random(a->r, &a->twin));
 }
 
+int alone_zero(const void *p, size_t n)
+{
+    const uint8_t *b = p;
+    for (size_t i = 0; i < n; i++)
+        if (b[i]) return 0;
+    return 1;
+}
+
 void alone_init(struct alone *a, enum alone_kind kind)
 {
     struct fkt_entropy_seeded world_seed;

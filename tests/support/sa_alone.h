@@ -55,6 +55,7 @@ struct alone {
     struct fkt_sa_msg said;
 };
 
+int alone_zero(const void *p, size_t n); /* 1 when all n bytes are */
 void alone_init(struct alone *a, enum alone_kind kind);
 void alone_release(struct alone *a);
 void alone_make(struct alone *a, enum fkt_sa_kind kind);

@@ -21,16 +21,8 @@ static int tear_down(void **state)
     return fkt_alloc_live() == 0 ? 0 : -1;
 }
 
-static int zero(const void *p, size_t n)
-{
-    const uint8_t *b = p;
-    for (size_t i = 0; i < n; i++)
-        if (b[i]) return 0;
-    return 1;
-}
-
-#define GONE(field) assert_true(zero(&(field), sizeof(field)))
-#define THERE(field) assert_false(zero(&(field), sizeof(field)))
+#define GONE(field) assert_true(alone_zero(&(field), sizeof(field)))
+#define THERE(field) assert_false(alone_zero(&(field), sizeof(field)))
 
 static void same(struct fkt_sa_bytes got, const void *want, size_t n)
 {
@@ -183,7 +175,7 @@ static void check_confirm(void)
         const struct fkt_sa_neighbour *j = &a.client->neighbour[i];
         if (i == a.lost || !alone_is_peer(&a, i)) GONE(j->self_share);
         if (i != a.lost) GONE(j->mask_share);
-        if (alone_is_peer(&a, i)) assert_true(zero(j->self_share, 32) != zero(j->mask_share, 32));
+        if (alone_is_peer(&a, i)) assert_true(alone_zero(j->self_share, 32) != alone_zero(j->mask_share, 32));
     }
 }
 
@@ -350,7 +342,7 @@ static void never_both(void **state)
             else
                 while (!alone_is_peer(&a, i) || i == a.lost) i++;
             j = &a.client->neighbour[i];
-            assert_true(zero(lost ? j->self_share : j->mask_share, 32));
+            assert_true(alone_zero(lost ? j->self_share : j->mask_share, 32));
             (lost ? j->self_share : j->mask_share)[31] = 1;
             alone_make(&a, FKT_SA_M_CONFIRMED);
             CHECK_STATUS(alone_tell(&a), FKT_E_STATE);

@@ -19,14 +19,6 @@ static int tear_down(void **state)
     return fkt_alloc_live() == 0 ? 0 : -1;
 }
 
-static int zero(const void *p, size_t n)
-{
-    const uint8_t *b = p;
-    for (size_t i = 0; i < n; i++)
-        if (b[i]) return 0;
-    return 1;
-}
-
 /* What the server is told: a peer's fault, or nothing about why. */
 static fkt_status told_as(fkt_status status)
 {
@@ -42,7 +34,7 @@ static void check_end(fkt_status status, int leaves)
     snprintf(text, sizeof text, "%s", fkt_error_text());
     assert_true(strlen(text) > 0);
     assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_FAILED);
-    assert_true(zero(&a.client->secret, sizeof a.client->secret));
+    assert_true(alone_zero(&a.client->secret, sizeof a.client->secret));
     assert_null(a.client->neighbour);
     assert_null(a.client->survivors);
     assert_null(a.client->out);
