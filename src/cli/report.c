@@ -250,7 +250,8 @@ static void aggregation(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "<p>");
     if (a->counted)
         fkt_text_addf(t,
-                      "The noise came in shares, added by each site before masking: nobody ever held a sum without it. "
+                      "The noise came in shares, added by each site before masking: in a federation nobody holds a sum "
+                      "without it. "
                       "The promise rests on %u shares; %u are in the sum, so it carries %.0f %% more variance than "
                       "promised.</p>\n",
                       a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));

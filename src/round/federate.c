@@ -20,6 +20,7 @@
 #include "base/meter.h"
 #include "base/threads.h"
 #include "crypto/entropy.h"
+#include "secagg/params.h"
 
 #include <string.h>
 
@@ -172,7 +173,7 @@ static fkt_status open_hall(struct hall *h, const struct fkt_federate_spec *spec
         FKT_TRY(fkt_alloc(&h->mail[i].in, h->in_max));
         FKT_TRY(fkt_alloc(&h->mail[i].out, h->out_max));
     }
-    phases = h->params.degree == h->params.sites - 1 ? 5 : 6; /* the coin is for sparse graphs */
+    phases = fkt_sa_complete(&h->params) ? 5 : 6; /* the coin is for sparse graphs */
     h->meter.total = (uint64_t)phases * h->params.sites;
     FKT_TRY(seat_all(h));
     FKT_TRY(open_server(h));
