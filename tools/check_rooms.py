@@ -19,9 +19,9 @@ import tomllib
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S.*))')
 STANDARD = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype""".split())
-POSIX = set("""dirent fcntl fnmatch ftw getopt glob libgen poll pthread pwd sched semaphore strings termios unistd
-sys/auxv sys/file sys/ioctl sys/mman sys/random sys/resource sys/socket sys/stat sys/statvfs sys/time sys/types sys/uio
-sys/utsname sys/wait""".split())
+POSIX = set("""arpa/inet dirent fcntl fnmatch ftw getopt glob libgen poll pthread pwd sched semaphore strings termios
+unistd sys/auxv sys/file sys/ioctl sys/mman sys/random sys/resource sys/socket sys/stat sys/statvfs sys/time sys/types
+sys/uio sys/utsname sys/wait""".split())
 
 
 def includes_of(path):

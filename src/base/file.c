@@ -19,13 +19,31 @@
 
 static atomic_uint serial;
 
+/* In general; whoever knows what the file is for says it better. */
+static const char *what_to_do(int e, const char *verb)
+{
+    const int reads = !strcmp(verb, "read") || !strcmp(verb, "open");
+    switch (e) {
+    case ENOENT: return reads ? "look whether the name is right" : "look whether the folder is there that it goes into";
+    case ENOTDIR: return "a part of that name is a file, and no folder";
+    case EISDIR: return "that is a folder: name a file";
+    case EACCES:
+    case EPERM: return "see with 'ls -l' who may do that, and run fedkt as that user, or change it with chmod or chown";
+    case EFBIG: return "a limit on the size of files stands in the way: see 'ulimit -f'";
+    case EROFS: return "choose a place that can be written to";
+    case EEXIST: return "move away what is there, or choose another name";
+    default: return "see to the disk or the folder, and try again";
+    }
+}
+
 fkt_status fkt_io_fail(const char *verb, const char *path)
 {
     int e = errno;
     if (e == ENOSPC || e == EDQUOT)
         return fkt_fail_hint(FKT_E_IO, "free some space or choose another output folder; nothing was left half-written",
                              "cannot %s '%s': %s", verb, path, strerror(e));
-    return fkt_fail(FKT_E_IO, "cannot %s '%s': %s", verb, path, strerror(e));
+    fkt_fail(FKT_E_IO, "cannot %s '%s': %s", verb, path, strerror(e));
+    return fkt_hint_weakly(FKT_E_IO, what_to_do(e, verb));
 }
 
 fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max)
@@ -79,20 +97,26 @@ fkt_status fkt_temp_name(char **out, const char *path)
     return st;
 }
 
-/* After the rename nothing may fail any more, so this allocates nothing and gives no status. Some file systems
- * refuse to sync a folder; the rename stands all the same. */
-void fkt_sync_parent(const char *path)
+/* After a rename nothing may fail any more, so this allocates nothing. Some file systems cannot sync a folder; there
+ * the name stands all the same, as well as it can. */
+int fkt_sync_parent(const char *path)
 {
     char dir[4096];
     const char *slash = strrchr(path, '/');
     size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
-    int fd;
-    if (n >= sizeof dir) return;
+    int fd, bad, e;
+    if (n >= sizeof dir) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     snprintf(dir, sizeof dir, "%.*s", (int)n, path);
     fd = open(n ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    (void)fsync(fd);
+    if (fd < 0) return -1;
+    bad = fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP;
+    e = errno;
     close(fd);
+    errno = e;
+    return bad ? -1 : 0;
 }
 
 static fkt_status free_name(const char *path, int flags)
@@ -141,9 +165,20 @@ static int move_into_place(const struct fkt_file *f)
         if (renameat2(AT_FDCWD, f->tmp, AT_FDCWD, f->path, RENAME_NOREPLACE) == 0) return 0;
         if (errno != EINVAL && errno != ENOSYS) return -1; /* those two: a file system that cannot */
         if (link(f->tmp, f->path) == 0) return unlink(f->tmp);
-        if (errno == EEXIST) return -1;
+        if (errno == EEXIST || f->flags & FKT_FILE_FIRST) return -1;
     }
     return rename(f->tmp, f->path);
+}
+
+static fkt_status not_moved(const struct fkt_file *f)
+{
+    fkt_status st;
+    if (errno == EEXIST)
+        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", f->path);
+    st = fkt_io_fail("write", f->path);
+    if (f->flags & FKT_FILE_FIRST)
+        fkt_hint(st, "choose a place on another file system: this one cannot keep two programs from replacing a file");
+    return st;
 }
 
 fkt_status fkt_file_commit(struct fkt_file *f)
@@ -153,10 +188,8 @@ fkt_status fkt_file_commit(struct fkt_file *f)
     if (bad) st = fkt_io_fail("write", f->path);
     if (fclose(f->stream) != 0 && st == FKT_OK) st = fkt_io_fail("write", f->path);
     f->stream = NULL;
-    if (st == FKT_OK && move_into_place(f) != 0)
-        st = errno == EEXIST ? fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", f->path)
-                             : fkt_io_fail("write", f->path);
-    if (st == FKT_OK) fkt_sync_parent(f->path);
+    if (st == FKT_OK && move_into_place(f) != 0) st = not_moved(f);
+    if (st == FKT_OK) (void)fkt_sync_parent(f->path);
     else unlink(f->tmp);
     fkt_free(f->tmp);
     f->tmp = NULL;
@@ -188,6 +221,12 @@ fkt_status fkt_file_write(const char *path, const void *data, size_t len, int fl
     return fkt_file_commit(&f);
 }
 
+fkt_status fkt_mkdir(const char *path, unsigned mode)
+{
+    if (mkdir(path, (mode_t)mode) != 0) return errno == EEXIST ? FKT_OK : fkt_io_fail("make folder", path);
+    return fkt_sync_parent(path) == 0 ? FKT_OK : fkt_io_fail("make folder", path);
+}
+
 fkt_status fkt_mkdirs(const char *path)
 {
     char *p = NULL;
@@ -198,10 +237,7 @@ fkt_status fkt_mkdirs(const char *path)
         char c = *s;
         if (c != '/' && c != '\0') continue;
         *s = '\0';
-        if (mkdir(p, 0777) != 0 && errno != EEXIST) {
-            st = fkt_io_fail("make folder", p);
-            goto out;
-        }
+        FKT_TRY(fkt_mkdir(p, 0777));
         *s = c;
         if (c == '\0') break;
     }

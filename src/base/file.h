@@ -20,8 +20,9 @@ struct fkt_file {
     int flags;
 };
 /* `flags` below: FKT_FILE_REPLACE takes the place of a file that exists (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it
- * readable by its owner alone (0600). */
-enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2 };
+ * readable by its owner alone (0600); FKT_FILE_FIRST fails where the file system has no way to spare a file that
+ * appears in the same moment. */
+enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2, FKT_FILE_FIRST = 4 };
 FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags);
 FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
 void fkt_file_release(struct fkt_file *f);
@@ -42,13 +43,16 @@ void fkt_folder_release(struct fkt_folder *f);
 /* A failure while filling the folder, on its way up: the sentence names the folder by its final name. Gives st back. */
 fkt_status fkt_folder_fail(const struct fkt_folder *f, fkt_status st);
 
-/* For file.c and folder.c: a fresh temporary name beside `path`; the sentence for errno; the parent folder synced. */
+/* For file.c and folder.c: a fresh temporary name beside `path`; the sentence for errno; the parent folder synced: 0,
+ * also where a file system cannot, or -1 and errno. */
 FKT_MUST_USE fkt_status fkt_temp_name(char **out, const char *path);
 fkt_status fkt_io_fail(const char *verb, const char *path);
-void fkt_sync_parent(const char *path);
+int fkt_sync_parent(const char *path);
 
-void fkt_remove_tree(const char *path);               /* a file, or a folder and what is in it; follows no link */
-FKT_MUST_USE fkt_status fkt_mkdirs(const char *path); /* mkdir -p */
+void fkt_remove_tree(const char *path); /* a file, or a folder and what is in it; follows no link */
+/* One folder, whose name is on disk then; one that is there is fine. */
+FKT_MUST_USE fkt_status fkt_mkdir(const char *path, unsigned mode);
+FKT_MUST_USE fkt_status fkt_mkdirs(const char *path);                                 /* mkdir -p of the same kind */
 FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* gives *out */
 FKT_MUST_USE fkt_status fkt_spool(int *fd); /* an unlinked temporary file under $TMPDIR or /tmp; caller closes */
 

@@ -159,7 +159,7 @@ fkt_status fkt_folder_commit(struct fkt_folder *f)
         fkt_free(f->tmp);
         f->tmp = NULL;
     }
-    fkt_sync_parent(f->path);
+    (void)fkt_sync_parent(f->path);
 out:
     fkt_free(marker);
     if (st != FKT_OK && f->keep) {

@@ -41,6 +41,7 @@ fkt_status fkt_fail(fkt_status st, const char *fmt, ...)
     vsnprintf(last.text, sizeof last.text, fmt, ap);
     va_end(ap);
     last.hint[0] = '\0';
+    last.weak = 0;
     last.status = st;
     return st;
 }
@@ -52,6 +53,7 @@ fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...)
     vsnprintf(last.text, sizeof last.text, fmt, ap);
     va_end(ap);
     snprintf(last.hint, sizeof last.hint, "%s", hint);
+    last.weak = 0;
     last.status = st;
     return st;
 }
@@ -72,7 +74,17 @@ fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...)
 
 fkt_status fkt_hint(fkt_status st, const char *hint)
 {
-    if (st != FKT_OK && !last.hint[0]) snprintf(last.hint, sizeof last.hint, "%s", hint);
+    if (st == FKT_OK || (last.hint[0] && !last.weak)) return st;
+    snprintf(last.hint, sizeof last.hint, "%s", hint);
+    last.weak = 0;
+    return st;
+}
+
+fkt_status fkt_hint_weakly(fkt_status st, const char *hint)
+{
+    if (st == FKT_OK || last.hint[0]) return st;
+    snprintf(last.hint, sizeof last.hint, "%s", hint);
+    last.weak = 1;
     return st;
 }
 

@@ -16,12 +16,15 @@ fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...) 
 fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Says what to do next where the failure on its way up does not say it yet; gives st back. No effect on FKT_OK. */
 fkt_status fkt_hint(fkt_status st, const char *hint);
+/* The same, but fkt_hint further up may still say it better. */
+fkt_status fkt_hint_weakly(fkt_status st, const char *hint);
 
 /* A failure travels from a worker thread to the thread that waits for it. */
 struct fkt_failure {
     fkt_status status;
     char text[768];
     char hint[384];
+    int weak; /* the hint */
 };
 void fkt_failure_save(struct fkt_failure *f, fkt_status st);
 fkt_status fkt_failure_restore(const struct fkt_failure *f); /* gives f->status */

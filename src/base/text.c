@@ -124,10 +124,41 @@ int fkt_unhex(uint8_t *out, const char *hex, size_t n)
     return 1;
 }
 
+void fkt_text_cut(char *out, size_t cap, const char *s)
+{
+    size_t at = 0, n;
+    for (; *s; s += n, at += n) {
+        const size_t whole = fkt_utf8_length(s);
+        n = whole ? whole : 1;
+        if (at + n >= cap) break;
+        memcpy(out + at, whole ? s : "?", n);
+    }
+    out[at] = '\0';
+}
+
+/* U+200B, U+200E, U+200F, U+2028 .. U+202E, U+2060 .. U+206F (all e2 80 xx or e2 81 xx). The two joiners U+200C and
+ * U+200D stay: Persian words and emoji are written with them. */
+static int is_unseen(unsigned char second, unsigned char third)
+{
+    if (second == 0x81) return third >= 0xA0 && third <= 0xAF;
+    return second == 0x80 && (third == 0x8B || third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE));
+}
+
 size_t fkt_control_length(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;
     if (!*u) return 0;
     if (*u < 0x20 || *u == 0x7F) return 1;
-    return u[0] == 0xC2 && u[1] >= 0x80 && u[1] < 0xA0 ? 2 : 0;
+    if (u[0] == 0xC2) return u[1] >= 0x80 && u[1] < 0xA0 ? 2 : 0;
+    if (u[0] == 0xD8) return u[1] == 0x9C ? 2 : 0; /* U+061C */
+    if (u[0] == 0xE2) return u[1] && is_unseen(u[1], u[2]) ? 3 : 0;
+    return u[0] == 0xEF && u[1] == 0xBB && u[2] == 0xBF ? 3 : 0; /* U+FEFF */
+}
+
+int fkt_plain_text(const char *s)
+{
+    if (!*s) return 0;
+    for (size_t n; *s; s += n)
+        if (!(n = fkt_utf8_length(s)) || fkt_control_length(s)) return 0;
+    return 1;
 }

@@ -31,9 +31,17 @@ FKT_MUST_USE fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max
  * surrogates are none). */
 size_t fkt_utf8_length(const char *s);
 
-/* Bytes of the control character that s begins with (C0, DEL, or C1 in UTF-8), which no terminal must see; 0: it is
- * none. */
+/* Copies as much of s as fits into `cap` bytes with its end, whole characters alone; a byte that is no UTF-8 becomes
+ * '?'. */
+void fkt_text_cut(char *out, size_t cap, const char *s);
+
+/* Bytes of the control character that s begins with, which no terminal must see; 0: it is none. C0, DEL and C1, and
+ * those characters that turn the writing around, end a line or cannot be seen, so that one name looks like another:
+ * marks, embeddings, overrides and isolates of direction, line and paragraph separators, zero-width space and word
+ * joiner, invisible operators, the byte order mark. */
 size_t fkt_control_length(const char *s);
+/* 1 when s may be shown to people as a name: UTF-8, not empty, no control characters. */
+int fkt_plain_text(const char *s);
 
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
 /* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is as before. */

@@ -2,7 +2,8 @@
 /* entropy.c - where secret randomness comes from.
  * OS: getrandom(2), which blocks until the kernel's pool is ready and then never. Seeded: ChaCha20 (RFC 8439 stream,
  * through libsodium) under a key derived from the seed by BLAKE2b with a domain string, so that no two uses share a
- * stream by accident. */
+ * stream by accident. Keyed: the same stream under 256 bits that the operating system gave once, for a state that must
+ * come back after a crash. */
 #include "crypto/entropy.h"
 
 #include <errno.h>
@@ -38,6 +39,16 @@ void fkt_entropy_seeded_init(struct fkt_entropy_seeded *s, uint64_t seed, uint64
     crypto_generichash(s->key, sizeof s->key, in, sizeof in, NULL, 0);
 }
 
+void fkt_entropy_keyed_init(struct fkt_entropy_seeded *s, const uint8_t key[FKT_ENTROPY_KEY], uint64_t stream)
+{
+    static const char domain[16] = "fedkt keyed v1";
+    uint8_t in[24];
+    memset(s, 0, sizeof *s);
+    memcpy(in, domain, 16);
+    for (int i = 0; i < 8; i++) in[16 + i] = (uint8_t)(stream >> (8 * i));
+    crypto_generichash(s->key, sizeof s->key, in, sizeof in, key, FKT_ENTROPY_KEY);
+}
+
 static fkt_status seeded_fill(void *self, uint8_t *out, size_t len)
 {
     static const uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
@@ -62,6 +73,11 @@ static fkt_status seeded_fill(void *self, uint8_t *out, size_t len)
 void fkt_entropy_seeded(struct fkt_entropy *e, struct fkt_entropy_seeded *s)
 {
     *e = (struct fkt_entropy){seeded_fill, s, 0};
+}
+
+void fkt_entropy_keyed(struct fkt_entropy *e, struct fkt_entropy_seeded *s)
+{
+    *e = (struct fkt_entropy){seeded_fill, s, 1};
 }
 
 void fkt_wipe(void *p, size_t n) { sodium_memzero(p, n); }

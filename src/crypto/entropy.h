@@ -30,6 +30,12 @@ struct fkt_entropy_seeded {
 void fkt_entropy_seeded_init(struct fkt_entropy_seeded *s, uint64_t seed, uint64_t stream);
 void fkt_entropy_seeded(struct fkt_entropy *e, struct fkt_entropy_seeded *s); /* borrows s for e's life */
 
+/* The same stream under a 256-bit key from the operating system: as good as that key is secret, and the same bytes
+ * again after a crash. Streams of one key are independent. Whoever keeps the key answers for wiping it. */
+#define FKT_ENTROPY_KEY 32
+void fkt_entropy_keyed_init(struct fkt_entropy_seeded *s, const uint8_t key[FKT_ENTROPY_KEY], uint64_t stream);
+void fkt_entropy_keyed(struct fkt_entropy *e, struct fkt_entropy_seeded *s); /* borrows s for e's life */
+
 void fkt_wipe(void *p, size_t n);
 
 #endif

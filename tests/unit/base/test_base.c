@@ -37,6 +37,20 @@ static void text_grows(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+static void texts_are_cut_between_characters(void **state)
+{
+    char out[6];
+    (void)state;
+    fkt_text_cut(out, sizeof out, "abc\xc3\xa9");
+    CHECK(!strcmp(out, "abc\xc3\xa9"));
+    fkt_text_cut(out, sizeof out, "abcd\xc3\xa9");
+    CHECK(!strcmp(out, "abcd"));
+    fkt_text_cut(out, sizeof out, "\xffm\xc3");
+    CHECK(!strcmp(out, "?m?"));
+    fkt_text_cut(out, 1, "abc");
+    CHECK(!strcmp(out, ""));
+}
+
 static void utf8_is_told_from_other_bytes(void **state)
 {
     static const struct {
@@ -70,6 +84,23 @@ static fkt_status add_item(void *ctx, size_t item, unsigned worker)
     if (item == s->bad) return fkt_fail_hint(FKT_E_NUMERIC, "look at it", "item %zu is bad", item);
     atomic_fetch_add(&s->total, item);
     return FKT_OK;
+}
+
+static void a_name_is_plain_text(void **state)
+{
+    /* the last two: a family of emoji and a Persian plural, joined and held apart by characters of no width */
+    static const char *const good[] = {
+        "a",        "North clinic", "Hôpital Saint-Louis", "診療所", " ", "\u2027\u202f\u2070\ufefe\uff00",
+        "👩\u200d👧", "کتاب\u200cها"};
+    static const char *const bad[] = {"", "a\nb", "a\tb", "\x7f", "\xc2\x85", "a\xff", "\xed\xa0\x80", "a\x1b[2J",
+                                      "\xe2\x82",
+                                      /* what turns the writing around, ends a line, or cannot be seen */
+                                      "a\u061c", "a\u200b", "a\u200e", "a\u200fb", "a\u2028b", "\u2029", "a\u202ab",
+                                      "ab\u202egnp.exe", "\u2060", "\u2064", "\u2066", "a\u2069", "\u206f", "\ufeff"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK(fkt_plain_text(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (fkt_plain_text(bad[i])) fail_msg("text %zu is taken", i);
 }
 
 static void hexadecimal_is_exact(void **state)
@@ -200,10 +231,16 @@ static void public_randomness_is_pinned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_whole_or_refused),   cmocka_unit_test(text_grows),
-        cmocka_unit_test(utf8_is_told_from_other_bytes),  cmocka_unit_test(a_hint_never_covers_another),
-        cmocka_unit_test(parallel_visits_each_item_once), cmocka_unit_test(files_are_whole_or_absent),
-        cmocka_unit_test(public_randomness_is_pinned),    cmocka_unit_test(hexadecimal_is_exact),
+        cmocka_unit_test(numbers_are_whole_or_refused),
+        cmocka_unit_test(text_grows),
+        cmocka_unit_test(texts_are_cut_between_characters),
+        cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(a_hint_never_covers_another),
+        cmocka_unit_test(parallel_visits_each_item_once),
+        cmocka_unit_test(files_are_whole_or_absent),
+        cmocka_unit_test(public_randomness_is_pinned),
+        cmocka_unit_test(hexadecimal_is_exact),
+        cmocka_unit_test(a_name_is_plain_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
