@@ -13,6 +13,10 @@
  *   classifier.h  closed-form heads and scores, straight from the Gaussians
  *   round.h       the whole walk joined up: task, site, release, generation, judging
  *   simulate.h    many sites in one process
+ *   service.h     where the server of a task is, and the operator's signature under the task
+ *   mailbox.h     the joint between what carries messages and what they mean
+ *   host.h        the server's side of a task over all its rounds; checking its audit log
+ *   attend.h      a site's side of a task over all its rounds
  *
  * Conventions
  *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
@@ -36,15 +40,19 @@
 #ifndef FEDKT_FEDKT_H
 #define FEDKT_FEDKT_H
 
+#include "fedkt/attend.h"
 #include "fedkt/classifier.h"
 #include "fedkt/codec.h"
 #include "fedkt/federation.h"
+#include "fedkt/host.h"
 #include "fedkt/image.h"
 #include "fedkt/ledger.h"
+#include "fedkt/mailbox.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
 #include "fedkt/round.h"
 #include "fedkt/secagg.h"
+#include "fedkt/service.h"
 #include "fedkt/simulate.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.h - a privacy account that outlives the process: one JSON file, locked and synced before anything leaves.
+/* ledger.h - a privacy account that outlives the process: one SQLite file, changed as a whole and synced before
+ * anything leaves.
  *
  *   central release   fkt_ledger_file_debit, then noise is drawn
  *   federation        fkt_ledger_file_reserve before the masked vector is made (docs/protocol.md 7),
@@ -21,6 +22,7 @@
 #include "fedkt/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +41,8 @@ struct fkt_ledger_charge {
                                           * charge, so that a second one is refused */
     int insecure_seed;                   /* noted in the entry */
     enum fkt_accounting accounting;
+    double delta;          /* for people: the task's, at which its epsilon was agreed; 0: not known */
+    const char *task_name; /* for people, borrowed; NULL: none */
 };
 
 /* Of the account that has most, this charge included. */
@@ -54,7 +58,8 @@ FKT_API double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *s
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                                       struct fkt_ledger_spent *spent);
 /* Sets aside what `session` will cost. A reservation of the same task for the same records that was never spent is
- * taken over: its round's keys are gone. FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever
+ * taken over: its round's keys are gone. Where the two differ in price, accounting or noise, the worse one stands.
+ * FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever
  * the budget, when the task was spent by any of the ledger's accounts, or had FKT_LEDGER_ROUNDS sessions. */
 #define FKT_LEDGER_ROUNDS 64
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge,
@@ -62,6 +67,51 @@ FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_reserve(const char *path, const 
 /* From reserved to spent, on disk when it answers. FKT_E_STATE when nothing is reserved for `session`, FKT_E_BUDGET
  * when its task was spent in another one. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_spend(const char *path, const char *session);
+/* How a session stands, for whoever resumes after a crash between asking and noting the answer. */
+enum fkt_ledger_session { FKT_SESSION_UNKNOWN = 0, FKT_SESSION_RESERVED, FKT_SESSION_SPENT };
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256,
+                                                        const char *fingerprint,
+                                                        enum fkt_ledger_session *out); /* UNKNOWN unless both fit */
+/* Would a reservation of this charge be granted now? The statuses of fkt_ledger_file_reserve; changes nothing. spent:
+ * what it would come to. A ledger that is not there is an empty one. */
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_ask(const char *path, const struct fkt_ledger_charge *charge,
+                                                    struct fkt_ledger_spent *spent);
+
+/* ---- what stands in a ledger, for people ---- */
+
+#define FKT_LEDGER_NAME 128
+struct fkt_ledger_entry {
+    char task_sha256[FKT_SHA256_HEX];
+    char session[FKT_SHA256_HEX]; /* "": a release by one party, not a round of a federation */
+    double mu2;
+    enum fkt_accounting accounting;
+    int reserved; /* 1: set aside for a round, 0: spent; both count */
+    int insecure_seed;
+    int64_t when;                    /* set aside or spent, the later of them: seconds since 1970, UTC; 0: not known */
+    double delta;                    /* of its task; 0: not known */
+    char task_name[FKT_LEDGER_NAME]; /* "": none */
+};
+struct fkt_ledger_account {
+    char fingerprint[FKT_SHA256_HEX];
+    enum fkt_adjacency adjacency;
+    double budget_epsilon, budget_delta; /* 0: nobody set a total */
+    double budget_mu2;                   /* then this is all there is: what the first charge cost */
+    double limit_mu2;                    /* the largest sum of mu2 that it may come to, in its accounting */
+    struct fkt_ledger_spent total;       /* of all its entries, rounded up */
+    struct fkt_ledger_entry *entries;    /* (n) oldest first; owned */
+    size_t n;
+};
+struct fkt_ledger_book {
+    struct fkt_ledger_account *accounts; /* (n) oldest first; owned */
+    size_t n;
+};
+/* All accounts, or that of `fingerprint` alone (n is 0 when there is none). FKT_E_IO when there is no such file. */
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path,
+                                                     const char *fingerprint /* may be NULL */);
+FKT_API void fkt_ledger_book_release(struct fkt_ledger_book *b);
+/* Takes over all accounts of an old ledger (a JSON file, fedkt.ledger/1 or /2) or none; *n of them, may be NULL.
+ * FKT_E_EXISTS when the ledger at `path` holds one of them already. */
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_import(const char *path, const char *old, size_t *n);
 
 #ifdef __cplusplus
 }

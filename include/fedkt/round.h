@@ -16,6 +16,7 @@
 #include "fedkt/ledger.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
+#include "fedkt/service.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
 
@@ -41,6 +42,8 @@ struct fkt_task {
     struct fkt_coordinates coordinates;
     struct fkt_privacy_spec privacy;  /* radius = Rq */
     struct fkt_federation federation; /* sites 0: none */
+    struct fkt_service service;       /* address "": none; only with a federation */
+    struct fkt_signature signature;   /* not part of the canonical JSON */
     char sha256[FKT_SHA256_HEX];      /* of the canonical JSON */
 };
 
@@ -56,6 +59,7 @@ struct fkt_task_choices {
     uint32_t rq;                                     /* 0: default */
     struct fkt_privacy_spec privacy;                 /* radius ignored; all shares 0: default 1/24/75 */
     const struct fkt_federation_choices *federation; /* NULL: none */
+    const struct fkt_service_choices *service;       /* NULL: none */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *choices,
                                               const struct fkt_codec *codec, const struct fkt_calibration *calibration);
@@ -151,7 +155,8 @@ struct fkt_release {
     char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
 };
 /* Plans, debits the ledger, draws; not for a task whose noise is in shares. insecure_seed NULL: noise from the
- * operating system. Copies task and calibration. */
+ * operating system, which is the caller's to say: a task that is seeded (service.h) does not by itself. Copies task and
+ * calibration. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
                                                  const struct fkt_calibration *calibration, struct fkt_moments *m,
                                                  const struct fkt_round_facts *facts, struct fkt_ledger *ledger,

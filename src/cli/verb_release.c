@@ -135,7 +135,7 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *wal
                                   &(struct fkt_ledger_charge){(const char(*)[FKT_SHA256_HEX])p->prints, p->n_prints,
                                                               task->sha256, task->privacy.adjacency, plan.mu,
                                                               a->budget_epsilon, a->budget_delta, a->seeded,
-                                                              FKT_ACCOUNT_GDP},
+                                                              FKT_ACCOUNT_GDP, task->privacy.delta, task->name},
                                   &spent));
     facts.composed_epsilon = fkt_ledger_epsilon(task->privacy.delta, &spent);
     paid = 1;

@@ -161,6 +161,12 @@ void fkt_builder_backend(struct fkt_dataset_builder *b, const struct fkt_dataset
 void fkt_builder_keep_order(struct fkt_dataset_builder *b) { b->keep_order = 1; }
 void fkt_builder_skip(struct fkt_dataset_builder *b) { b->ds->skipped++; }
 
+void fkt_builder_skip_image(struct fkt_dataset_builder *b)
+{
+    b->ds->skipped++;
+    b->loose = 1;
+}
+
 static fkt_status absent_split(const struct fkt_dataset_builder *b, const char *asked)
 {
     char present[64];
@@ -202,6 +208,20 @@ static int all_numbers(const char *const *names, size_t n)
     return 1;
 }
 
+/* Says which classes there are, as many as fit. */
+static fkt_status not_in_list(const struct fkt_dataset *ds, const struct fkt_record *r, const char *const *list,
+                              size_t n)
+{
+    char hint[384];
+    size_t at = (size_t)snprintf(hint, sizeof hint, "the list has"), i;
+    for (i = 0; i < n && at + strlen(list[i]) + 80 < sizeof hint; i++)
+        at += (size_t)snprintf(hint + at, sizeof hint - at, "%s '%s'", i ? "," : "", list[i]);
+    if (i < n) at += (size_t)snprintf(hint + at, sizeof hint - at, " and %zu more", n - i);
+    snprintf(hint + at, sizeof hint - at, "; rename the folder, or move it away");
+    return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' is of class '%s', which is not in the class list of %zu",
+                         ds->names.text + r->name, ds->names.text + ds->classes[r->label], n);
+}
+
 /* map[old class] = new class; UINT32_MAX where the list does not have it. */
 static fkt_status map_to_list(struct fkt_dataset_builder *b, uint32_t *map, const char *const *list, size_t n)
 {
@@ -220,11 +240,7 @@ static fkt_status map_to_list(struct fkt_dataset_builder *b, uint32_t *map, cons
     }
     for (size_t i = 0; i < ds->n; i++) {
         const struct fkt_record *r = &ds->records[i];
-        if (map[r->label] == UINT32_MAX)
-            return fkt_fail_hint(FKT_E_MISMATCH,
-                                 "add the class to the agreed list at every site, or take its records away",
-                                 "'%s' is of class '%s', which is not in the class list of %zu",
-                                 ds->names.text + r->name, ds->names.text + ds->classes[r->label], n);
+        if (map[r->label] == UINT32_MAX) return not_in_list(ds, r, list, n);
     }
     if (n > ds->k_cap) {
         st = fkt_realloc(&ds->classes, n);
@@ -350,8 +366,11 @@ fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_da
     if (b->splits && b->unsplit)
         return fkt_fail(FKT_E_FORMAT, "'%s' has records inside and outside of its splits", b->path);
     if (ds->n == 0)
-        return fkt_fail_hint(FKT_E_FORMAT, FKT_FORMATS_HINT, "'%s' holds no images in class folders (%zu other files)",
-                             b->path, ds->skipped);
+        return fkt_fail_hint(FKT_E_FORMAT,
+                             b->loose ? "its images lie beside each other: give the folder above, in which each class "
+                                        "has a folder of its name"
+                                      : FKT_FORMATS_HINT,
+                             "'%s' holds no images in class folders (%zu other files)", b->path, ds->skipped);
     if (b->no_empty && !(o && o->classes)) FKT_TRY(refuse_empty(ds));
     FKT_TRY(choose_split(b, o ? o->split : NULL));
     FKT_TRY(map_classes(b, o));

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 const char *fkt_card_protects(const char *adjacency)
 {
@@ -25,15 +26,22 @@ const char *fkt_card_protects(const char *adjacency)
     return NULL;
 }
 
-/* Markdown, also inside a table: letters with a meaning get a backslash or become entities, line breaks blanks. */
+/* Markdown, also inside a table: letters with a meaning get a backslash or become entities, line breaks and other
+ * control characters blanks. GitHub makes links of bare addresses; "://", "www." and '@' are written so that it does
+ * not. */
 static void escaped(struct fkt_text *t, const char *s)
 {
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '<') fkt_text_add(t, "&lt;");
+    const char *begin = s;
+    for (size_t control; *s; s += control ? control : 1) {
+        const char c = *s;
+        control = fkt_control_length(s);
+        if (control) fkt_text_add(t, " ");
+        else if (c == '<') fkt_text_add(t, "&lt;");
         else if (c == '>') fkt_text_add(t, "&gt;");
         else if (c == '&') fkt_text_add(t, "&amp;");
-        else if (c < 0x20 || c == 0x7f) fkt_text_add(t, " ");
+        else if (c == '@') fkt_text_add(t, "&#64;");
+        else if (!strncmp(s, "://", 3)) fkt_text_add(t, "&#58;");
+        else if (c == '.' && s - begin >= 3 && !strncasecmp(s - 3, "www", 3)) fkt_text_add(t, "&#46;");
         else if (strchr("\\`*_[]|#~$!", c)) fkt_text_addf(t, "\\%c", c);
         else fkt_text_addn(t, s, 1);
     }

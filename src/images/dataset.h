@@ -58,6 +58,7 @@ struct fkt_dataset_builder {
     int no_empty;     /* a class that was found without any record is an error, unless a class list is given */
     unsigned splits;  /* bit mask of the splits seen */
     unsigned unsplit; /* 1 when some record has no split */
+    int loose;        /* an image lay beside the class folders */
 };
 
 /* The canonical name of a split folder ("valid" and "validation" are "val"), or NULL when it is none. */
@@ -65,7 +66,8 @@ const char *fkt_split_name(const char *name);
 /* Classes "0" .. "k-1", where not there yet; sets `numbered`, unless they are `named`. Labels beyond FKT_CLASSES_MAX
  * are refused. */
 FKT_MUST_USE fkt_status fkt_builder_numbers(struct fkt_dataset_builder *b, uint64_t k);
-void fkt_builder_skip(struct fkt_dataset_builder *b); /* counts a file that was passed over */
+void fkt_builder_skip(struct fkt_dataset_builder *b);       /* counts a file that was passed over */
+void fkt_builder_skip_image(struct fkt_dataset_builder *b); /* the same, and remembers that it is an image */
 
 /* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);

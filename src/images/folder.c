@@ -126,7 +126,8 @@ static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int dept
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
     if ((what == A_FILE || what == NOWHERE) && depth > 0 && fkt_is_image_name(e->d_name))
         return remember(w, &w->f->images, e->d_name);
-    fkt_builder_skip(w->b);
+    if (what == A_FILE && fkt_is_image_name(e->d_name)) fkt_builder_skip_image(w->b);
+    else fkt_builder_skip(w->b);
     return FKT_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.h - one account of a ledger's file: its entries, what they add up to, and what they may. */
+/* account.h - what the entries of one account add up to, and whether one charge more fits. */
 #ifndef FKT_ROUND_ACCOUNT_H
 #define FKT_ROUND_ACCOUNT_H
 
@@ -7,34 +7,17 @@
 
 #include "base/status.h"
 
-#include <jansson.h>
-
 #define FKT_LEDGER_DAMAGED "restore it from a backup; a damaged ledger must not be replaced by an empty one"
 
-/* The account of `fingerprint` in *out, opened when new, with the charge's budget where it brings one. `path` is for
- * sentences. */
-FKT_MUST_USE fkt_status fkt_account_open(json_t **out, json_t *records, const char *fingerprint,
-                                         const struct fkt_ledger_charge *c, const char *path);
-/* Adds an entry: spent at once (session NULL), or reserved for a session, with the sessions `past` (may be NULL,
- * borrowed) that it takes the place of. *most grows to what the account then has. */
-FKT_MUST_USE fkt_status fkt_account_charge(json_t *account, const struct fkt_ledger_charge *c, const char *session,
-                                           json_t *past, const char *path, struct fkt_ledger_spent *most);
-/* Removes the reservations of a task, since a new round of it takes over, and adds their sessions to `past`. */
-FKT_MUST_USE fkt_status fkt_account_take_over(json_t *account, const char *task_sha256, json_t *past);
+fkt_status fkt_ledger_damaged(const char *path, const char *what); /* FKT_E_FORMAT: the ledger '..' holds .. */
 
-/* What a ledger remembers, put together over its accounts. */
-struct fkt_account_memory {
-    const char *task, *session; /* asked for; session may be NULL */
-    int spent;                  /* the task has been spent */
-    int known;                  /* the session was used, for whatever task */
-    json_t *sessions;           /* an object whose keys are the sessions of the task; the caller's */
-};
-/* FKT_E_FORMAT when an entry is damaged: it might be the one that matters. */
-FKT_MUST_USE fkt_status fkt_account_recall(const json_t *account, const char *path, struct fkt_account_memory *m);
+const char *fkt_accounting_name(enum fkt_accounting a);
+int fkt_accounting_parse(const char *s); /* -1: unknown; s may be NULL */
 
-/* The task that `session` is reserved for, or NULL. */
-const char *fkt_account_reserved_for(const json_t *account, const char *session);
-/* Turns what is reserved for a session into spent. */
-FKT_MUST_USE fkt_status fkt_account_spend(json_t *account, const char *session);
+/* Fills total and limit_mu2 from the rest. `path`, here and below, is for sentences. */
+FKT_MUST_USE fkt_status fkt_account_add_up(struct fkt_ledger_account *a, const char *path);
+/* FKT_E_BUDGET unless `e` fits beside the entries. *most grows to what the account then has. */
+FKT_MUST_USE fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e,
+                                        const char *path, struct fkt_ledger_spent *most);
 
 #endif

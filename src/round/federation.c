@@ -33,6 +33,12 @@
 #define FAILURE_MAX 64
 #define ATTEMPTS_MAX 16
 #define RECORDS_MAX (UINT64_C(1) << 40)
+/* A server keeps messages and the release as values of its journal, and SQLite ends a row at 1,000,000,000 bytes
+ * (SQLITE_MAX_LENGTH), others at less. A task beyond it would fail when every site has spent its budget. A release
+ * carries beside its numbers two texts of the task, which has at most 16 MiB: that is the room between its limit and
+ * SQLite's. A message is held several times on its way, in as many hands. */
+#define KEPT_MESSAGE ((uint64_t)512 << 20)
+#define KEPT_RELEASE ((uint64_t)768 << 20)
 #define KEYS_STREAM 1 /* of an insecure seed; 0 is the central noise, federate.c has those above */
 
 static const uint32_t usual_security = 40, usual_failure = 20, usual_attempts = 8;
@@ -105,10 +111,15 @@ out:
     return st;
 }
 
+static uint64_t vector_length(const struct fkt_task *t)
+{
+    return (uint64_t)t->n_classes * fkt_moments_block(t->coordinates.length);
+}
+
 /* The rules of docs/protocol.md 1, every key of the roster among them. */
 static fkt_status to_params(struct fkt_sa_params *out, const struct fkt_federation *f, const struct fkt_task *t)
 {
-    uint64_t length = (uint64_t)t->n_classes * fkt_moments_block(t->coordinates.length);
+    const uint64_t length = vector_length(t);
     if (length > UINT32_MAX)
         return fkt_fail(FKT_E_ARG, "a vector of %llu numbers is too long to be aggregated", (unsigned long long)length);
     *out = (struct fkt_sa_params){.sites = f->sites,
@@ -123,6 +134,27 @@ static fkt_status to_params(struct fkt_sa_params *out, const struct fkt_federati
                                   .keystream = f->keystream,
                                   .roster = f->roster};
     return fkt_sa_params_check(out);
+}
+
+fkt_status fkt_federation_fits(const struct fkt_task *t)
+{
+    const struct fkt_federation *f = &t->federation;
+    const uint64_t raw = t->codec_dim, dim = t->coordinates.dim, length = vector_length(t);
+    const uint64_t release = 8 * length + 4 * (raw + 2 * raw * dim); /* moments; centre, map and unmap */
+    const struct fkt_sa_params p = {
+        .sites = f->sites, .degree = f->degree, .attempts = f->attempts, .bits = f->bits, .length = (uint32_t)length};
+    if (release > KEPT_RELEASE)
+        return fkt_fail_hint(FKT_E_ARG, "have fewer classes, or a codec or calibration with fewer numbers",
+                             "a release of %u classes with %u numbers a record has %llu MiB, and a server keeps at "
+                             "most %llu",
+                             t->n_classes, t->coordinates.length, (unsigned long long)(release >> 20),
+                             (unsigned long long)(KEPT_RELEASE >> 20));
+    if (fkt_sa_to_server_max(&p) > KEPT_MESSAGE)
+        return fkt_fail_hint(
+            FKT_E_ARG, "have fewer classes, a codec or calibration with fewer numbers, or fewer records a site",
+            "a message of %u numbers of %u bits has %llu MiB, and a server takes at most %llu", p.length, p.bits,
+            (unsigned long long)(fkt_sa_to_server_max(&p) >> 20), (unsigned long long)(KEPT_MESSAGE >> 20));
+    return FKT_OK;
 }
 
 fkt_status fkt_federation_make(struct fkt_task *t, const struct fkt_federation_choices *c)
@@ -204,8 +236,9 @@ static fkt_status take_numbers(const struct number *row, size_t n)
 static fkt_status derived(const char *name, json_int_t said, uint64_t follows)
 {
     if (said >= 0 && (uint64_t)said == follows) return FKT_OK;
-    return fkt_fail(FKT_E_FORMAT, "federation: '%s' is %lld, though %llu follows from the rest", name, (long long)said,
-                    (unsigned long long)follows);
+    return fkt_fail_hint(FKT_E_FORMAT, "fetch the task from the operator again; to change something, make a new one",
+                         "federation: '%s' is %lld, though %llu follows from the rest: it was changed by hand", name,
+                         (long long)said, (unsigned long long)follows);
 }
 
 fkt_status fkt_federation_take(struct fkt_task *t, const json_t *j)

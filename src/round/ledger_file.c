@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_file.c - a privacy ledger that outlives the process.
- *
- *   {"schema": "fedkt.ledger/2", "records": {"<fingerprint>": account, ...}}                  account: account.c
+/* ledger_file.c - a privacy ledger that outlives the process. Its rows: book.c; its sums: account.c.
  *
  * A fingerprint names the exact moments of one site, or its records; it is computed from private numbers, so the
  * ledger is as private as they are (0600). A release of several sites debits each of them, so that {A, B} and then {A}
- * alone is two releases for A. Every change takes a lock, reads, changes, writes, syncs and renames BEFORE noise is
- * drawn or a share leaves: a crash in between costs budget, never privacy.
+ * alone is two releases for A. Every change is one transaction, on disk BEFORE noise is drawn or a share leaves: a
+ * crash in between costs budget, never privacy.
  *
  *   debit     spent at once                                  a release by one party
  *   reserve   counts in full from before the masked vector leaves; a new round of the same task may take it over, since
- *             the keys of the old one lived in memory only and this site will never reveal in it any more
+ *             this site will never reveal in the old one any more
  *   spend     before the first share is revealed: from then on the task is over for this ledger, in every account
+ *   ask       a reserve that is given up: what would be said
  *
  * What the sites of a federation owe each other is that each reveals for one task once (docs/protocol.md 7): a site's
  * vector can be in a total without its own share, so it is the refusal of those that did reveal that keeps it out of a
@@ -21,112 +20,21 @@
  *
  * The budget of some records is set at their first charge: the given (epsilon, delta), or else just what that charge
  * costs, so that a second release of the same records is refused until somebody decides otherwise. mu^2 adds up within
- * one adjacency (docs/privacy.md). Version 1 of the file had neither sessions nor zCDP; it is read, and written as
- * version 2, which an older fedkt refuses rather than add up wrongly. */
+ * one adjacency (docs/privacy.md). The date of an entry is the wall clock's, for people; nothing depends on it. */
+#include "fedkt/ledger.h"
+
+#include "fedkt/round.h"
 #include "round/account.h"
-#include "round/task.h"
+#include "round/book.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
-#define SCHEMA "fedkt.ledger/2"
-#define SCHEMA_OLD "fedkt.ledger/1"
-#define MAX_BYTES (64U << 20)
-
-static fkt_status lock(int *fd, const char *path)
+static int is_hex(const char *s)
 {
-    char *name = NULL;
-    size_t n = strlen(path) + 6;
-    fkt_status st;
-    FKT_TRY(fkt_alloc(&name, n));
-    snprintf(name, n, "%s.lock", path);
-    *fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (*fd < 0 || flock(*fd, LOCK_EX) != 0)
-        st = fkt_fail(FKT_E_IO, "cannot lock the ledger '%s': %s", path, strerror(errno));
-out:
-    fkt_free(name);
-    return st;
-}
-
-static fkt_status load(json_t **root, const char *path)
-{
-    uint8_t *text = NULL;
-    size_t len;
-    json_error_t e;
-    const char *schema;
-    fkt_status st;
-    if (access(path, F_OK) != 0 && errno == ENOENT) {
-        *root = json_pack("{s:s s:{}}", "schema", SCHEMA, "records");
-        return *root ? FKT_OK : fkt_fail(FKT_E_NOMEM, "out of memory while opening the ledger");
-    }
-    st = fkt_file_read(&text, &len, path, MAX_BYTES);
-    if (st != FKT_OK) return st;
-    *root = json_loadb((char *)text, len, JSON_REJECT_DUPLICATES, &e);
-    schema = json_string_value(json_object_get(*root, "schema"));
-    if (!schema || (strcmp(schema, SCHEMA) != 0 && strcmp(schema, SCHEMA_OLD) != 0) ||
-        !json_is_object(json_object_get(*root, "records"))) {
-        json_decref(*root);
-        *root = NULL;
-        st = fkt_fail_hint(FKT_E_FORMAT, FKT_LEDGER_DAMAGED, "'%s' is not a privacy ledger", path);
-    }
-    fkt_free(text);
-    return st;
-}
-
-/* Through a link the ledger is the file it points to: one account, one lock, whatever the name. Gives *real. */
-static fkt_status real_path(char **real, const char *path)
-{
-    struct stat sb;
-    char *resolved = realpath(path, NULL);
-    fkt_status st;
-    if (lstat(resolved ? resolved : path, &sb) == 0 && (!resolved || !S_ISREG(sb.st_mode) || sb.st_nlink > 1))
-        st = fkt_fail_hint(FKT_E_IO, "name the ledger's own file: another name for it would be another account",
-                           "the ledger '%s' is a link to nothing, no regular file, or has a second name", path);
-    else st = fkt_strdup(real, resolved ? resolved : path);
-    free(resolved);
-    return st;
-}
-
-/* The file between lock and rename. */
-struct held {
-    char *path;
-    int fd;
-    json_t *root, *records; /* records is borrowed from root */
-};
-
-static fkt_status take(struct held *h, const char *name)
-{
-    fkt_status st;
-    *h = (struct held){.fd = -1};
-    FKT_TRY(real_path(&h->path, name));
-    FKT_TRY(lock(&h->fd, h->path));
-    FKT_TRY(load(&h->root, h->path));
-    h->records = json_object_get(h->root, "records");
-out:
-    return st;
-}
-
-static fkt_status put_back(struct held *h)
-{
-    if (json_object_set_new(h->root, "schema", json_string(SCHEMA)) != 0)
-        return fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
-    return fkt_json_save(json_incref(h->root), h->path, FKT_FILE_REPLACE | FKT_FILE_PRIVATE);
-}
-
-static void let_go(struct held *h)
-{
-    json_decref(h->root);
-    fkt_free(h->path);
-    if (h->fd >= 0) close(h->fd);
+    return strlen(s) == FKT_SHA256_HEX - 1 && strspn(s, "0123456789abcdef") == FKT_SHA256_HEX - 1;
 }
 
 static fkt_status check_charge(const struct fkt_ledger_charge *c)
@@ -135,132 +43,266 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
         return fkt_fail(FKT_E_ARG, "a charge of mu %g cannot be booked", c->mu);
     if (c->budget_epsilon != 0 && !(fkt_privacy_mu(c->budget_epsilon, c->budget_delta) > 0))
         return fkt_fail(FKT_E_ARG, "the budget needs epsilon > 0 and 0 < delta < 1");
-    for (size_t i = 0; i < c->n; i++)
+    if (c->delta != 0 && !(c->delta > 0 && c->delta < 1))
+        return fkt_fail(FKT_E_ARG, "a charge at delta %g cannot be booked", c->delta);
+    if (!is_hex(c->task_sha256))
+        return fkt_fail(FKT_E_ARG, "'%.70s' is no hash of a task: 64 hex digits", c->task_sha256);
+    for (size_t i = 0; i < c->n; i++) {
+        if (!is_hex(c->fingerprints[i]))
+            return fkt_fail(FKT_E_ARG, "'%.70s' is no fingerprint: 64 hex digits", c->fingerprints[i]);
         for (size_t j = 0; j < i; j++)
             if (!strcmp(c->fingerprints[i], c->fingerprints[j]))
                 return fkt_fail(FKT_E_ARG,
                                 "the same moments stand twice in one release: their records would count twice");
+    }
     return FKT_OK;
 }
 
 static fkt_status check_session(const char *session)
 {
-    if (strlen(session) != FKT_SHA256_HEX - 1 || strspn(session, "0123456789abcdef") != FKT_SHA256_HEX - 1)
-        return fkt_fail(FKT_E_ARG, "'%.70s' is no session: 64 hex digits", session);
-    return FKT_OK;
+    return is_hex(session) ? FKT_OK : fkt_fail(FKT_E_ARG, "'%.70s' is no session: 64 hex digits", session);
 }
 
-/* All that the accounts know of m->task and m->session. */
-static fkt_status recall(const struct held *h, struct fkt_account_memory *m)
+static fkt_status check_not_spent(struct fkt_book *b, const char *task)
 {
-    const char *name;
-    json_t *account;
-    fkt_status st = FKT_OK;
-    m->sessions = json_object();
-    if (!m->sessions) return fkt_fail(FKT_E_NOMEM, "out of memory while reading the ledger");
-    json_object_foreach (h->records, name, account) FKT_TRY(fkt_account_recall(account, h->path, m));
-out:
+    int64_t spent = 0;
+    fkt_status st =
+        fkt_book_count(b, &spent, "SELECT count(*) FROM entries WHERE task = ? AND state = 'spent'", task, NULL);
+    if (st == FKT_OK && spent)
+        st = fkt_fail_hint(FKT_E_BUDGET, "a further release of these records is a new task",
+                           "the ledger '%s' has spent task %.8s... already: it is refused whatever the budget", b->path,
+                           task);
     return st;
 }
 
-static fkt_status refuse_spent(const struct held *h, const char *task)
+/* May a round of the task begin, in this session (NULL: in a new one)? */
+static fkt_status check_round(struct fkt_book *b, const char *task, const char *session)
 {
-    return fkt_fail_hint(FKT_E_BUDGET, "a further release of these records is a new task",
-                         "the ledger '%s' has spent task %.8s... already: it is refused whatever the budget", h->path,
-                         task);
-}
-
-/* May a round of this session begin? */
-static fkt_status check_round(const struct held *h, const char *task, const char *session)
-{
-    struct fkt_account_memory m = {.task = task, .session = session};
+    int64_t known = 0, rounds = 0;
     fkt_status st;
-    FKT_TRY(recall(h, &m));
-    if (m.known)
+    if (session) FKT_TRY(fkt_book_count(b, &known, "SELECT count(*) FROM sessions WHERE session = ?", session, NULL));
+    if (known)
         st = fkt_fail_hint(FKT_E_STATE, "begin a new round, with fresh keys",
-                           "the ledger '%s' knows session %.8s... already", h->path, session);
-    else if (m.spent) st = refuse_spent(h, task);
-    else if (json_object_size(m.sessions) >= FKT_LEDGER_ROUNDS)
+                           "the ledger '%s' knows session %.8s... already", b->path, session);
+    else st = check_not_spent(b, task);
+    FKT_TRY(st);
+    FKT_TRY(fkt_book_count(b, &rounds, "SELECT count(*) FROM sessions WHERE task = ?", task, NULL));
+    if (rounds >= FKT_LEDGER_ROUNDS)
         st = fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
-                           "the ledger '%s' has seen %d rounds of task %.8s... that did not end", h->path,
+                           "the ledger '%s' has seen %d rounds of task %.8s... that did not end", b->path,
                            FKT_LEDGER_ROUNDS, task);
 out:
-    json_decref(m.sessions);
     return st;
 }
 
-static fkt_status charge_one(struct held *h, const struct fkt_ledger_charge *c, size_t i, const char *session,
-                             struct fkt_ledger_spent *most)
+/* The account that a charge is for, opened when new, with the charge's budget where it brings one. */
+static fkt_status open_account(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *fingerprint,
+                               struct fkt_ledger_account *a, int64_t *id)
 {
-    json_t *account = NULL, *past = json_array();
-    fkt_status st = past ? FKT_OK : fkt_fail(FKT_E_NOMEM, "out of memory while writing the ledger");
+    fkt_status st;
+    FKT_TRY(fkt_book_account(b, fingerprint, a, id));
+    if (*id && a->adjacency != c->adjacency)
+        st = fkt_fail_hint(FKT_E_BUDGET,
+                           "privacy losses under different adjacencies do not add up; keep to the first one",
+                           "the ledger '%s' counts these records under '%s', this release is under '%s'", b->path,
+                           fkt_adjacency_name(a->adjacency), fkt_adjacency_name(c->adjacency));
     FKT_TRY(st);
-    FKT_TRY(fkt_account_open(&account, h->records, c->fingerprints[i], c, h->path));
-    if (session) FKT_TRY(fkt_account_take_over(account, c->task_sha256, past));
-    FKT_TRY(fkt_account_charge(account, c, session, past, h->path, most));
+    if (*id && c->budget_epsilon == 0) goto out;
+    a->adjacency = c->adjacency;
+    a->budget_mu2 = c->mu * c->mu;
+    if (c->budget_epsilon > 0) {
+        const double mu = fkt_privacy_mu(c->budget_epsilon, c->budget_delta);
+        a->budget_mu2 = mu * mu;
+        a->budget_epsilon = c->budget_epsilon;
+        a->budget_delta = c->budget_delta;
+    }
+    FKT_TRY(fkt_book_put_account(b, a, id));
 out:
-    json_decref(past);
     return st;
 }
 
-static fkt_status charge_all(const char *name, const struct fkt_ledger_charge *c, const char *session,
+/* A new round of the task takes the place of those reserved before; their sessions stay known. *e becomes the worst of
+ * all of them: a task has one price, and where two rounds name two, the dearer one may be what is in a total. */
+static fkt_status take_over(struct fkt_book *b, int64_t id, struct fkt_ledger_account *a, struct fkt_ledger_entry *e)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct fkt_ledger_entry *old = &a->entries[i];
+        if (!old->reserved || strcmp(old->task_sha256, e->task_sha256) != 0) {
+            a->entries[kept++] = *old;
+            continue;
+        }
+        if (old->mu2 > e->mu2) e->mu2 = old->mu2;
+        if (old->accounting == FKT_ACCOUNT_ZCDP) e->accounting = FKT_ACCOUNT_ZCDP;
+        e->insecure_seed |= old->insecure_seed;
+    }
+    a->n = kept;
+    return fkt_db_do(b->db, "DELETE FROM entries WHERE account = ? AND task = ? AND state = 'reserved'", "it", id,
+                     e->task_sha256);
+}
+
+static fkt_status charge_one(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *fingerprint,
+                             const char *session, int round, struct fkt_ledger_spent *most)
+{
+    struct fkt_ledger_entry e = {.mu2 = c->mu * c->mu,
+                                 .accounting = c->accounting,
+                                 .reserved = round,
+                                 .insecure_seed = c->insecure_seed != 0,
+                                 .when = (int64_t)time(NULL),
+                                 .delta = c->delta};
+    struct fkt_ledger_account a = {0};
+    int64_t id = 0;
+    fkt_status st;
+    snprintf(e.task_sha256, sizeof e.task_sha256, "%s", c->task_sha256);
+    snprintf(e.session, sizeof e.session, "%s", session ? session : "");
+    snprintf(e.task_name, sizeof e.task_name, "%s", c->task_name ? c->task_name : "");
+    FKT_TRY(open_account(b, c, fingerprint, &a, &id));
+    if (round) FKT_TRY(take_over(b, id, &a, &e));
+    FKT_TRY(fkt_account_fit(&a, &e, b->path, most));
+    if (session || !round) FKT_TRY(fkt_book_put_entry(b, id, &e));
+out:
+    fkt_account_release(&a);
+    return st;
+}
+
+/* `round` 0: spent at once. Else a reservation; without a session it is only looked at. */
+static fkt_status charge_all(const char *path, const struct fkt_ledger_charge *c, const char *session, int round,
                              struct fkt_ledger_spent *spent)
 {
+    const int look = round && !session;
     struct fkt_ledger_spent most = {0};
-    struct held h = {.fd = -1};
+    struct fkt_book b = {0};
     fkt_status st;
+    if (round && c->n == 0) return fkt_fail(FKT_E_ARG, "a reservation needs the fingerprint of some records");
     FKT_TRY(check_charge(c));
-    FKT_TRY(take(&h, name));
-    if (session) FKT_TRY(check_round(&h, c->task_sha256, session));
-    for (size_t i = 0; i < c->n; i++) FKT_TRY(charge_one(&h, c, i, session, &most));
-    FKT_TRY(put_back(&h));
+    FKT_TRY(fkt_book_open(&b, path, look ? FKT_BOOK_EMPTY | FKT_BOOK_LOOK : FKT_BOOK_MAKE));
+    if (round) FKT_TRY(check_round(&b, c->task_sha256, session));
+    if (session) FKT_TRY(fkt_book_put_session(&b, session, c->task_sha256));
+    for (size_t i = 0; i < c->n; i++) FKT_TRY(charge_one(&b, c, c->fingerprints[i], session, round, &most));
+    if (!look) FKT_TRY(fkt_book_commit(&b));
     if (spent) *spent = most;
 out:
-    let_go(&h);
+    fkt_book_close(&b);
     return st;
 }
 
 fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                  struct fkt_ledger_spent *spent)
 {
-    return charge_all(path, charge, NULL, spent);
+    return charge_all(path, charge, NULL, 0, spent);
 }
 
 fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge, const char *session,
                                    struct fkt_ledger_spent *spent)
 {
     fkt_status st = check_session(session);
-    if (st == FKT_OK && charge->n == 0) st = fkt_fail(FKT_E_ARG, "a reservation needs the fingerprint of some records");
-    return st == FKT_OK ? charge_all(path, charge, session, spent) : st;
+    return st == FKT_OK ? charge_all(path, charge, session, 1, spent) : st;
+}
+
+fkt_status fkt_ledger_file_ask(const char *path, const struct fkt_ledger_charge *charge, struct fkt_ledger_spent *spent)
+{
+    return charge_all(path, charge, NULL, 1, spent);
+}
+
+/* The task that `session` is reserved for; "" when it is not. */
+static fkt_status reserved_for(struct fkt_book *b, const char *session, char task[FKT_SHA256_HEX])
+{
+    struct fkt_rows *r = NULL;
+    const char *found = NULL;
+    int there = 0;
+    fkt_status st;
+    FKT_TRY(fkt_db_ask(&r, b->db, "SELECT task FROM entries WHERE session = ? AND state = 'reserved'", "t", session));
+    FKT_TRY(fkt_rows_next(r, &there));
+    if (there) found = fkt_rows_text(r, 0);
+    snprintf(task, FKT_SHA256_HEX, "%s", found ? found : "");
+out:
+    fkt_rows_done(r);
+    return st;
 }
 
 fkt_status fkt_ledger_file_spend(const char *path, const char *session)
 {
-    struct fkt_account_memory m = {0};
-    struct held h = {.fd = -1};
-    const char *name;
-    json_t *account;
+    char task[FKT_SHA256_HEX] = "";
+    struct fkt_book b = {0};
     fkt_status st;
     FKT_TRY(check_session(session));
-    FKT_TRY(take(&h, path));
-    json_object_foreach (h.records, name, account)
-        if (!m.task) m.task = fkt_account_reserved_for(account, session);
-    if (!m.task)
-        st = fkt_fail(FKT_E_STATE, "the ledger '%s' holds no reservation for session %.8s...", h.path, session);
+    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY));
+    FKT_TRY(reserved_for(&b, session, task));
+    if (!*task) st = fkt_fail(FKT_E_STATE, "the ledger '%s' holds no reservation for session %.8s...", b.path, session);
     FKT_TRY(st);
-    FKT_TRY(recall(&h, &m));
-    if (m.spent) st = refuse_spent(&h, m.task);
-    FKT_TRY(st);
-    json_object_foreach (h.records, name, account) FKT_TRY(fkt_account_spend(account, session));
-    FKT_TRY(put_back(&h));
+    FKT_TRY(check_not_spent(&b, task));
+    FKT_TRY(fkt_db_do(b.db, "UPDATE entries SET state = 'spent', at = ? WHERE session = ? AND state = 'reserved'", "it",
+                      (int64_t)time(NULL), session));
+    FKT_TRY(fkt_book_commit(&b));
 out:
-    json_decref(m.sessions);
-    let_go(&h);
+    fkt_book_close(&b);
     return st;
 }
 
-double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *spent)
+fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256,
+                                   const char *fingerprint, enum fkt_ledger_session *out)
 {
-    return spent->accounting == FKT_ACCOUNT_ZCDP ? fkt_privacy_epsilon_zcdp(delta, spent->mu2 / 2)
-                                                 : fkt_privacy_epsilon(delta, sqrt(spent->mu2));
+    struct fkt_ledger_account a = {0};
+    struct fkt_book b = {0};
+    int64_t id;
+    fkt_status st;
+    *out = FKT_SESSION_UNKNOWN;
+    FKT_TRY(check_session(session));
+    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY));
+    FKT_TRY(fkt_book_account(&b, fingerprint, &a, &id));
+    for (size_t i = 0; i < a.n; i++)
+        if (!strcmp(a.entries[i].session, session) && !strcmp(a.entries[i].task_sha256, task_sha256))
+            *out = a.entries[i].reserved ? FKT_SESSION_RESERVED : FKT_SESSION_SPENT;
+out:
+    fkt_account_release(&a);
+    fkt_book_close(&b);
+    return st;
+}
+
+static fkt_status read_one(struct fkt_book *b, const char *fingerprint, struct fkt_ledger_book *out)
+{
+    struct fkt_ledger_account *a = &out->accounts[out->n];
+    int64_t id = 0;
+    fkt_status st;
+    FKT_TRY(fkt_book_account(b, fingerprint, a, &id));
+    if (id) FKT_TRY(fkt_account_add_up(a, b->path));
+out:
+    if (st == FKT_OK && id) out->n++;
+    else fkt_account_release(a);
+    return st;
+}
+
+fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, const char *fingerprint)
+{
+    struct fkt_rows *r = NULL;
+    struct fkt_book b = {0};
+    int64_t n = 0;
+    int there = 0;
+    fkt_status st;
+    *out = (struct fkt_ledger_book){0};
+    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_LOOK));
+    FKT_TRY(fkt_book_count(&b, &n, "SELECT count(*) FROM accounts WHERE ?1 = '' OR fingerprint = ?1",
+                           fingerprint ? fingerprint : "", NULL));
+    FKT_TRY(fkt_alloc(&out->accounts, (size_t)n));
+    if (fingerprint) {
+        if (n) FKT_TRY(read_one(&b, fingerprint, out));
+        goto out;
+    }
+    FKT_TRY(fkt_db_ask(&r, b.db, "SELECT fingerprint FROM accounts ORDER BY id", ""));
+    while (out->n < (size_t)n) {
+        FKT_TRY(fkt_rows_next(r, &there));
+        FKT_TRY(read_one(&b, fkt_rows_text(r, 0), out));
+    }
+out:
+    fkt_rows_done(r);
+    fkt_book_close(&b);
+    if (st != FKT_OK) fkt_ledger_book_release(out);
+    return st;
+}
+
+void fkt_ledger_book_release(struct fkt_ledger_book *b)
+{
+    for (size_t i = 0; i < b->n; i++) fkt_account_release(&b->accounts[i]);
+    fkt_free(b->accounts);
+    *b = (struct fkt_ledger_book){0};
 }

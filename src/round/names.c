@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - the words for each choice, once: tasks, certificates and the command line all read them here. */
+#include "fedkt/mailbox.h"
 #include "fedkt/round.h"
 
 #include <string.h>
@@ -20,6 +21,10 @@ static const char *const keystreams[] = {"aes-256-ctr", "chacha20"};
 static const char *const exports[] = {"folder", "npz", "webdataset"};
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static const char *const stages[] = {"gathering", "running", "finishing", "released", "given-up"};
+static const char *const refusals[] = {"unknown-site", "signature", "other-task", "replayed",
+                                       "too-large",    "too-often", "malformed"};
 
 static int look_up(const char *const *table, size_t n, const char *s)
 {
@@ -52,3 +57,5 @@ const char *fkt_noise_name(enum fkt_noise_place n) { return name_of(noises, COUN
 int fkt_noise_parse(const char *s) { return look_up(noises, COUNT(noises), s); }
 const char *fkt_keystream_name(enum fkt_sa_keystream k) { return name_of(keystreams, COUNT(keystreams), (int)k); }
 int fkt_keystream_parse(const char *s) { return look_up(keystreams, COUNT(keystreams), s); }
+const char *fkt_box_stage_name(enum fkt_box_stage s) { return name_of(stages, COUNT(stages), (int)s); }
+const char *fkt_box_refusal_name(enum fkt_box_refusal r) { return name_of(refusals, COUNT(refusals), (int)r); }

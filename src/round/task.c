@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.c - the agreement: classes, codec, calibration, coordinates and privacy, with one hash over all of it.
+/* task.c - the agreement: classes, codec, calibration, coordinates and privacy, who adds up and where, with one hash
+ * over all of it, and beside the hash the operator's signature.
  *
  * Two sites that hold tasks with the same hash compute the same integers from the same pixels and claim the same
  * privacy. The hash is SHA-256 of the canonical JSON (json.c). A task read from a file is hostile: unknown keys,
@@ -8,6 +9,7 @@
 #include "round/task.h"
 
 #include "round/federation.h"
+#include "round/service.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -19,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA "fedkt.task/1"
 #define MAX_CLASSES 65536U
 #define MAX_TASK_BYTES (16U << 20)
 
@@ -29,30 +30,42 @@ json_t *fkt_task_json(const struct fkt_task *t)
 {
     const struct fkt_coordinates *c = &t->coordinates;
     const struct fkt_privacy_spec *p = &t->privacy;
-    json_t *classes = json_array(), *federation = NULL;
+    json_t *classes = json_array(), *federation = NULL, *service = NULL;
     for (uint32_t k = 0; classes && k < t->n_classes; k++)
         if (json_array_append_new(classes, json_string(t->classes[k])) != 0) {
             json_decref(classes);
             return NULL;
         }
-    if (t->federation.sites && !(federation = fkt_federation_json(&t->federation))) {
+    if ((t->federation.sites && !(federation = fkt_federation_json(&t->federation))) ||
+        (t->service.address[0] && !(service = fkt_service_json(&t->service, t->federation.sites)))) {
         json_decref(classes);
+        json_decref(federation);
         return NULL;
     }
     return json_pack("{s:s s:s s:o s:{s:i s:s} s:{s:s s:i s:s s:s} s:{s:s s:I s:s} s:{s:s s:i s:i s:i s:f s:f s:f s:f}"
-                     " s:{s:f s:f s:s s:s s:[fff] s:s} s:o*}",
-                     "schema", SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size, "filter",
-                     fkt_filter_name(t->filter), "codec", "name", t->codec, "dim", (int)t->codec_dim, "identity",
-                     t->codec_identity, "sha256", t->codec_sha256, "calibration", "source", t->calibration_source,
-                     "images", (json_int_t)t->calibration_images, "sha256", t->calibration_sha256, "coordinates",
-                     "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim, "length", (int)c->length, "rq",
-                     (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean", c->log_mean, "log_spread",
-                     c->log_spread, "privacy", "epsilon", p->epsilon, "delta", p->delta, "adjacency",
-                     fkt_adjacency_name(p->adjacency), "mechanism", fkt_mechanism_name(p->mechanism), "shares",
-                     p->shares[0], p->shares[1], p->shares[2], "unit", "record", "federation", federation);
+                     " s:{s:f s:f s:s s:s s:[fff] s:s} s:o* s:o*}",
+                     "schema", FKT_TASK_SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size,
+                     "filter", fkt_filter_name(t->filter), "codec", "name", t->codec, "dim", (int)t->codec_dim,
+                     "identity", t->codec_identity, "sha256", t->codec_sha256, "calibration", "source",
+                     t->calibration_source, "images", (json_int_t)t->calibration_images, "sha256",
+                     t->calibration_sha256, "coordinates", "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim,
+                     "length", (int)c->length, "rq", (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean",
+                     c->log_mean, "log_spread", c->log_spread, "privacy", "epsilon", p->epsilon, "delta", p->delta,
+                     "adjacency", fkt_adjacency_name(p->adjacency), "mechanism", fkt_mechanism_name(p->mechanism),
+                     "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record", "federation", federation,
+                     "service", service);
 }
 
-static fkt_status seal(struct fkt_task *t)
+json_t *fkt_task_document(const struct fkt_task *t)
+{
+    json_t *j = fkt_task_json(t);
+    if (!j || !t->signature.there) return j;
+    if (json_object_set_new(j, "signature", fkt_signature_json(&t->signature)) == 0) return j;
+    json_decref(j);
+    return NULL;
+}
+
+fkt_status fkt_task_seal(struct fkt_task *t)
 {
     char *text = NULL;
     fkt_status st = fkt_json_text(&text, fkt_task_json(t), 0);
@@ -97,24 +110,17 @@ fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 /* Sorted once, so that a list of 65,536 names is no work. */
-static fkt_status all_different(const char *const *classes, uint32_t n)
+fkt_status fkt_all_different(const char *const *names, uint32_t n, const char *what)
 {
     const char **sorted = NULL;
     fkt_status st = fkt_alloc(&sorted, n);
     if (st != FKT_OK) return st;
-    memcpy(sorted, classes, n * sizeof *sorted);
+    memcpy(sorted, names, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_name);
     for (uint32_t k = 1; k < n && st == FKT_OK; k++)
-        if (!strcmp(sorted[k - 1], sorted[k])) st = fkt_fail(FKT_E_ARG, "class '%s' is listed twice", sorted[k]);
+        if (!strcmp(sorted[k - 1], sorted[k])) st = fkt_fail(FKT_E_ARG, "%s '%s' is listed twice", what, sorted[k]);
     fkt_free(sorted);
     return st;
-}
-
-/* C0, DEL and C1: names are printed on terminals, in pages and in tables. */
-static int is_control(const char *s)
-{
-    const unsigned char *u = (const unsigned char *)s;
-    return u[0] < 32 || u[0] == 127 || (u[0] == 0xc2 && u[1] < 0xa0);
 }
 
 static fkt_status copy_classes(struct fkt_task *t, const char *const *classes, uint32_t n)
@@ -127,15 +133,14 @@ static fkt_status copy_classes(struct fkt_task *t, const char *const *classes, u
             st = fkt_fail(FKT_E_ARG, "class %u has an empty name", k);
             goto out;
         }
-        for (const char *s = classes[k]; *s; s += fkt_utf8_length(s))
-            if (!fkt_utf8_length(s) || is_control(s)) {
-                st = fkt_fail_hint(FKT_E_ARG, "rename the class", "the name of class %u is not plain UTF-8 text", k);
-                goto out;
-            }
+        if (!fkt_plain_text(classes[k])) {
+            st = fkt_fail_hint(FKT_E_ARG, "rename the class", "the name of class %u is not plain UTF-8 text", k);
+            goto out;
+        }
         FKT_TRY(fkt_strdup(&t->classes[k], classes[k]));
         t->n_classes = k + 1;
     }
-    FKT_TRY(all_different(classes, n));
+    FKT_TRY(fkt_all_different(classes, n, "class"));
 out:
     return st;
 }
@@ -157,6 +162,11 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     FKT_TRY(fkt_calibration_check(cal, codec));
     if (c->name && strlen(c->name) >= sizeof t->name)
         return fkt_fail(FKT_E_ARG, "the task's name is longer than %zu bytes", sizeof t->name - 1);
+    if (c->name && *c->name && !fkt_plain_text(c->name))
+        return fkt_fail(FKT_E_ARG, "the task's name is not plain UTF-8 text");
+    if (*cal->source && !fkt_plain_text(cal->source))
+        return fkt_fail_hint(FKT_E_ARG, "calibrate again, and call the image set otherwise",
+                             "the calibration names an image set that is not plain UTF-8 text");
     snprintf(t->name, sizeof t->name, "%s", c->name ? c->name : "unnamed");
     FKT_TRY(copy_classes(t, c->classes, c->n_classes));
     t->size = fkt_codec_size(codec);
@@ -179,19 +189,20 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
         memcpy(t->privacy.shares, default_shares, sizeof default_shares);
     FKT_TRY(check_privacy(t));
     if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
-    FKT_TRY(seal(t));
+    if (c->service) FKT_TRY(fkt_service_make(t, c->service));
+    FKT_TRY(fkt_task_seal(t));
 out:
     if (st != FKT_OK) fkt_task_release(t);
     return st;
 }
 
 /* Text of a JSON value into a fixed field; too long or holding a NUL is an error, since a cut name would be another
- * name. */
+ * name, and so are control characters: people read these. */
 static fkt_status take_text(char *out, size_t cap, const json_t *v, const char *what)
 {
     size_t n = json_string_length(v);
     const char *s = json_string_value(v);
-    if (!s || n + 1 > cap || strlen(s) != n)
+    if (!s || n + 1 > cap || strlen(s) != n || (n && !fkt_plain_text(s)))
         return fkt_fail(FKT_E_FORMAT, "task: %s is missing, too long or not plain text", what);
     memcpy(out, s, n + 1);
     return FKT_OK;
@@ -284,23 +295,40 @@ out:
     return st;
 }
 
+/* Files of ours that people mix up are named as what they are. */
+static fkt_status check_schema(const json_t *root)
+{
+    static const struct {
+        const char *schema, *what;
+    } others[] = {{"fedkt.key/", "a secret key"},
+                  {"fedkt.site/", "a public key"},
+                  {"fedkt.receipt/", "a site's receipt"},
+                  {"fedkt.certificate/", "a certificate"}};
+    const char *has = json_string_value(json_object_get(root, "schema"));
+    if (has && !strcmp(has, FKT_TASK_SCHEMA)) return FKT_OK;
+    for (size_t i = 0; has && i < sizeof others / sizeof *others; i++)
+        if (!strncmp(has, others[i].schema, strlen(others[i].schema)))
+            return fkt_fail_hint(FKT_E_FORMAT, "give the task, as the operator sent it: task.json",
+                                 "it is %s, not a task", others[i].what);
+    return fkt_fail(FKT_E_FORMAT, "task: schema is not '" FKT_TASK_SCHEMA "'");
+}
+
 static fkt_status take_task(struct fkt_task *t, json_t *root)
 {
     json_error_t e;
     json_t *schema, *name, *classes, *filter, *codec, *identity, *codec_sha, *source, *cal_sha, *coordinates, *privacy;
-    json_t *federation = NULL;
+    json_t *federation = NULL, *service = NULL, *signature = NULL;
     json_int_t size, codec_dim, images;
     int f = 0;
-    fkt_status st;
+    fkt_status st = check_schema(root);
+    if (st != FKT_OK) return st;
     if (json_unpack_ex(root, &e, JSON_STRICT,
-                       "{s:o s:o s:o s:{s:I s:o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o s?o}", "schema",
+                       "{s:o s:o s:o s:{s:I s:o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o s?o s?o s?o}", "schema",
                        &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter, "codec",
                        "name", &codec, "dim", &codec_dim, "identity", &identity, "sha256", &codec_sha, "calibration",
                        "source", &source, "images", &images, "sha256", &cal_sha, "coordinates", &coordinates, "privacy",
-                       &privacy, "federation", &federation) != 0)
+                       &privacy, "federation", &federation, "service", &service, "signature", &signature) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: %s", e.text);
-    if (!json_string_value(schema) || strcmp(json_string_value(schema), SCHEMA) != 0)
-        return fkt_fail(FKT_E_FORMAT, "task: schema is not '" SCHEMA "'");
     if (size < 1 || size > 65535 || codec_dim < 1 || codec_dim > 1 << 24 || images < 0)
         return fkt_fail(FKT_E_FORMAT, "task: image size, codec dim or image count out of range");
     FKT_TRY(take_text(t->name, sizeof t->name, name, "name"));
@@ -318,7 +346,9 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(take_coordinates(t, coordinates));
     FKT_TRY(take_privacy(t, privacy));
     if (federation) FKT_TRY(fkt_fail_in(fkt_federation_take(t, federation), "task"));
-    FKT_TRY(seal(t));
+    if (service) FKT_TRY(fkt_fail_in(fkt_service_take(t, service), "task"));
+    if (signature) FKT_TRY(fkt_fail_in(fkt_signature_take(&t->signature, signature), "task"));
+    FKT_TRY(fkt_task_seal(t));
 out:
     return st;
 }
@@ -351,12 +381,12 @@ fkt_status fkt_task_load(struct fkt_task *out, const char *path)
     st = fkt_file_read(&text, &len, path, MAX_TASK_BYTES);
     if (st == FKT_OK) st = fkt_fail_in(fkt_task_parse(out, (const char *)text, len), "cannot use '%s'", path);
     fkt_free(text);
-    return fkt_hint(st, "give the file made by 'fedkt task', unchanged: all sites must hold the same one");
+    return fkt_hint(st, "give the file made by 'fedkt task new', unchanged: all sites must hold the same one");
 }
 
 fkt_status fkt_task_save(const struct fkt_task *t, const char *path, int force)
 {
-    return fkt_json_save(fkt_task_json(t), path, force ? FKT_FILE_REPLACE : 0);
+    return fkt_json_save(fkt_task_document(t), path, force ? FKT_FILE_REPLACE : 0);
 }
 
 fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t)
@@ -366,8 +396,10 @@ fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t)
     out->classes = NULL;
     out->n_classes = 0;
     memset(&out->federation, 0, sizeof out->federation);
+    memset(&out->service, 0, sizeof out->service);
     st = copy_classes(out, (const char *const *)t->classes, t->n_classes);
     if (st == FKT_OK) st = fkt_federation_copy(&out->federation, &t->federation);
+    if (st == FKT_OK) st = fkt_service_copy(&out->service, &t->service, t->federation.sites);
     if (st != FKT_OK) fkt_task_release(out);
     return st;
 }
@@ -376,6 +408,7 @@ void fkt_task_release(struct fkt_task *t)
 {
     for (uint32_t k = 0; k < t->n_classes; k++) fkt_free(t->classes[k]);
     fkt_free(t->classes);
+    fkt_service_release(&t->service, t->federation.sites);
     fkt_federation_release(&t->federation);
     memset(t, 0, sizeof *t);
 }

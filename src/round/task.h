@@ -9,7 +9,13 @@
 
 #include <jansson.h>
 
-json_t *fkt_task_json(const struct fkt_task *t); /* a new reference, or NULL when memory is out */
+#define FKT_TASK_SCHEMA "fedkt.task/1"
+
+json_t *fkt_task_json(const struct fkt_task *t);           /* a new reference, or NULL when memory is out */
+json_t *fkt_task_document(const struct fkt_task *t);       /* the same with the signature, as it stands in its file */
+FKT_MUST_USE fkt_status fkt_task_seal(struct fkt_task *t); /* the hash of what is there now */
+/* FKT_E_ARG when one stands there twice: "class 'cat' is listed twice". */
+FKT_MUST_USE fkt_status fkt_all_different(const char *const *names, uint32_t n, const char *what);
 FKT_MUST_USE fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t);
 /* FKT_E_MISMATCH unless `cal` is the calibration that the task names: hash, source and number of images. */
 FKT_MUST_USE fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt_calibration *cal);

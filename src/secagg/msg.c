@@ -157,6 +157,13 @@ static int put_together(struct letter *l, const struct fkt_sa_msg *m)
     return 1;
 }
 
+const char *fkt_sa_kind_name(enum fkt_sa_kind kind)
+{
+    static const char *const names[] = {"unreadable", "advertise", "open",   "shares",
+                                        "masked",     "confirm",   "reveal", "leave"};
+    return kind <= FKT_SA_M_LEAVE ? names[kind] : "";
+}
+
 size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m)
 {
     struct letter l;

@@ -79,6 +79,9 @@ struct fkt_sa_msg {
     void *owner; /* what decode allocated; fkt_sa_msg_release frees it */
 };
 
+/* What logs and receipts call a message to the server; FKT_SA_M_NONE, which does not decode, is "unreadable". */
+const char *fkt_sa_kind_name(enum fkt_sa_kind kind);
+
 size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m); /* what encode will need; 0 when there is no such kind */
 /* FKT_E_ARG when cap is too small. */
 FKT_MUST_USE fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len);

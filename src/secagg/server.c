@@ -23,6 +23,8 @@
  * algorithm 3. */
 #include "secagg/server.h"
 
+#include "secagg/look.h"
+
 #include "base/alloc.h"
 #include "crypto/digest.h"
 #include "crypto/entropy.h"
@@ -150,6 +152,15 @@ void fkt_sa_server_census(const struct fkt_sa_server *s, struct fkt_sa_census *o
 fkt_status fkt_sa_server_site(const struct fkt_sa_server *s, uint32_t site)
 {
     return site < s->p.sites ? s->seat[site].status : FKT_E_ARG;
+}
+
+fkt_status fkt_sa_server_signed(const struct fkt_sa_server *s, const uint8_t **seed, const uint8_t **survivors)
+{
+    if (s->state < FKT_SA_CONFIRM || s->state > FKT_SA_DONE)
+        return fkt_fail(FKT_E_STATE, "nobody was asked to sign the survivors yet");
+    *seed = s->seed;
+    *survivors = s->survivors;
+    return FKT_OK;
 }
 
 /* protocol.md 3.8: a site tells of others' faults, or that it stopped, and of nothing else. */

@@ -2,8 +2,8 @@
 #include "images/card.h"
 #include "tests/support/check.h"
 
-static const char *const names[] = {"cat", "a|b <script>", "line\nbreak `x`"};
-static const uint64_t counts[] = {100, 200, 300};
+static const char *const names[] = {"cat", "a|b <script>", "line\nbreak `x`", "tac\u202e www.a.org https://b"};
+static const uint64_t counts[] = {100, 200, 300, 1};
 static const struct fkt_card_hash hashes[] = {{"release", "9f86d081"}, {"task", "ab`|<cd"}};
 
 static struct fkt_card plain(void)
@@ -70,6 +70,11 @@ static void strange_names_are_escaped(void **state)
     CHECK(!strstr(s, "<script>") && strstr(s, "| 1 | a\\|b &lt;script&gt; | 200 |"));
     CHECK(strstr(s, "| 2 | line break \\`x\\` | 300 |"));
     CHECK(strstr(s, "`abcd`"));
+    c.n_classes = 4;
+    s = text_of(&t, &c); /* nothing turns the writing around, and no link is made of what looks like one */
+    CHECK(strstr(s, "| 3 | tac  www&#46;a.org https&#58;//b | 1 |"));
+    c.name = "me@example.org";
+    CHECK(strstr(text_of(&t, &c), "# me&#64;example.org\n"));
     fkt_text_release(&t);
 }
 

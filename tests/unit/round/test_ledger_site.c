@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two steps of a site's account: what is reserved counts and stands, a task is spent once, a session is used once,
  * kill -9 leaves the file whole. */
-#include "base/file.h"
 #include "fedkt/ledger.h"
+#include "tests/support/bent_ledger.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
-#include <jansson.h>
+#include <dirent.h>
 #include <signal.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +31,7 @@ static int set_up(void **state)
 {
     (void)state;
     scratch_init(&dir);
-    path = scratch_path(&dir, "ledger.json");
+    path = scratch_path(&dir, "ledger.db");
     return 0;
 }
 
@@ -68,19 +71,21 @@ static fkt_status reserve(const char *task, double mu, double epsilon, unsigned 
 /* How many entries the ledger holds in `state` ("reserved", "spent"); NULL: in all. */
 static size_t count(const char *where)
 {
-    json_error_t e;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e), *account;
-    const char *name;
+    struct fkt_ledger_book book;
     size_t n = 0;
-    if (!root) fail_msg("the ledger is damaged: %s", e.text);
-    CHECK(!strcmp(json_string_value(json_object_get(root, "schema")), "fedkt.ledger/2"));
-    json_object_foreach (json_object_get(root, "records"), name, account) {
-        json_t *entries = json_object_get(account, "entries");
-        for (size_t i = 0; i < json_array_size(entries); i++)
-            n += !where || !strcmp(json_string_value(json_object_get(json_array_get(entries, i), "state")), where);
-    }
-    json_decref(root);
+    CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
+    for (size_t a = 0; a < book.n; a++)
+        for (size_t i = 0; i < book.accounts[a].n; i++)
+            n += !where || book.accounts[a].entries[i].reserved == !strcmp(where, "reserved");
+    fkt_ledger_book_release(&book);
     return n;
+}
+
+static enum fkt_ledger_session stands(unsigned i, const char *task, const char *fingerprint)
+{
+    enum fkt_ledger_session s = (enum fkt_ledger_session)9;
+    CHECK_OK(fkt_ledger_file_session(path, session(i), task, fingerprint, &s));
+    return s;
 }
 
 static void reserved_then_spent(void **state)
@@ -109,6 +114,39 @@ static void a_new_round_of_the_same_task_takes_over(void **state)
     CHECK_STATUS(reserve(T2, 0.3, 0, 3), FKT_E_BUDGET); /* another task pays for itself */
     CHECK_OK(fkt_ledger_file_spend(path, session(2)));
     CHECK(count("reserved") == 0 && count("spent") == 1);
+}
+
+/* The first round's vector may be in a total all the same: a later round that asks for less does not make it cheaper,
+ * and neither its accounting nor where its noise came from gets better. */
+static void what_is_taken_over_counts_in_full(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.001, 10);
+    struct fkt_ledger_spent spent = {0};
+    struct fkt_ledger_book book;
+    (void)state;
+    c.accounting = FKT_ACCOUNT_GDP;
+    CHECK_OK(reserve(T1, 1, 10, 1));
+    CHECK_OK(fkt_ledger_file_ask(path, &c, &spent));
+    CHECK_NEAR(spent.mu2, 1, 1e-9);
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), &spent));
+    CHECK_NEAR(spent.mu2, 1, 1e-9);
+    CHECK(spent.accounting == FKT_ACCOUNT_ZCDP && count(NULL) == 1);
+    c.mu = 1.25;
+    c.insecure_seed = 1;
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(3), &spent));
+    c.mu = 0.5;
+    c.insecure_seed = 0;
+    c.delta = 1e-6;
+    c.task_name = "chest-xray";
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(4), &spent));
+    CHECK_OK(fkt_ledger_file_spend(path, session(4)));
+    CHECK_OK(fkt_ledger_file_read(&book, path, A));
+    CHECK(book.n == 1 && book.accounts[0].n == 1 && book.accounts[0].entries[0].insecure_seed);
+    CHECK(book.accounts[0].entries[0].accounting == FKT_ACCOUNT_ZCDP);
+    CHECK(book.accounts[0].entries[0].delta == 1e-6);
+    assert_string_equal(book.accounts[0].entries[0].task_name, "chest-xray");
+    CHECK(book.accounts[0].entries[0].mu2 == 1.25 * 1.25); /* to the bit, however often it is taken over */
+    fkt_ledger_book_release(&book);
 }
 
 /* Others may hold this site's numbers in a total of that task already: a second one is never free, and never cheap. */
@@ -220,16 +258,15 @@ static void accountings_are_mixed_on_the_safe_side(void **state)
 /* Without (epsilon, delta) there is no way to turn one accounting into the other. */
 static void a_bare_budget_keeps_to_one_accounting(void **state)
 {
-    struct fkt_ledger_charge c = charge(T1, 0.5, 0);
-    static const char old[] =
-        "{\"schema\": \"fedkt.ledger/1\", \"records\": {\"" A
-        "\": {\"budget_mu2\": 100, \"adjacency\": \"add-remove\", \"entries\": [{\"task_sha256\": \"" T2
-        "\", \"mu2\": 0.25, \"entropy\": \"operating system\"}]}}}";
+    struct fkt_ledger_charge c = charge(T2, 0.5, 0);
     (void)state;
-    CHECK_OK(fkt_file_write(path, old, strlen(old), 1));
+    c.accounting = FKT_ACCOUNT_GDP;
+    CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
+    bend_ledger(path, "UPDATE accounts SET budget_mu2 = 100.0");
+    c = charge(T1, 0.5, 0);
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_BUDGET);
     CHECK(strstr(fkt_error_text(), "accounting") && *fkt_error_hint());
-    c.accounting = FKT_ACCOUNT_GDP; /* an account from before sessions is read and goes on */
+    c.accounting = FKT_ACCOUNT_GDP;
     CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
     c = charge(T3, 0.5, 20);
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), NULL));
@@ -255,13 +292,17 @@ static void several_accounts_all_or_none(void **state)
 
 static void nonsense_and_damage_are_refused(void **state)
 {
-    static const char *const entries[] = {
-        "{\"mu2\": 0.1, \"accounting\": \"other\"}", "{\"mu2\": 0.1, \"accounting\": 3}",
-        "{\"mu2\": 0.1, \"state\": \"lost\"}",       "{\"mu2\": 0.1, \"state\": null}",
-        "{\"mu2\": 0.1, \"state\": \"reserved\"}",   "{\"mu2\": -0.1, \"state\": \"spent\"}",
-        "{\"mu2\": 0.1, \"past\": \"" T1 "\"}",      "{\"mu2\": 0.1, \"past\": [7]}"};
+    static const char *const bends[] = {
+        "UPDATE entries SET accounting = 'other'",
+        "UPDATE entries SET state = 'lost'",
+        "UPDATE entries SET session = NULL",
+        "UPDATE entries SET mu2 = -0.1",
+        "UPDATE entries SET session = '" T2 "'",
+        "UPDATE sessions SET task = 7",
+        "DELETE FROM sessions",
+        "INSERT INTO entries SELECT 9, account, task, mu2, accounting, 'spent', 'abc', 0, 0, NULL, NULL FROM entries",
+    };
     struct fkt_ledger_charge c = charge(T1, 0.3, 0);
-    char text[512];
     (void)state;
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, "abc", NULL), FKT_E_ARG);
     CHECK_STATUS(fkt_ledger_file_spend(path, T1 "0"), FKT_E_ARG);
@@ -271,23 +312,82 @@ static void nonsense_and_damage_are_refused(void **state)
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
     c = charge(T1, 0.3, -1);
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
+    c = charge("T1", 0.3, 0);
+    CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
     c = charge(T1, 0.3, 0);
     c.accounting = (enum fkt_accounting)7;
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
     CHECK(access(path, F_OK) != 0);
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        snprintf(text, sizeof text,
-                 "{\"schema\": \"fedkt.ledger/2\", \"records\": {\"" A
-                 "\": {\"budget_mu2\": 100, \"adjacency\": \"add-remove\", \"entries\": [%s]}}}",
-                 entries[i]);
-        CHECK_OK(fkt_file_write(path, text, strlen(text), 1));
-        CHECK_STATUS(reserve(T1, 0.3, 0, 1), FKT_E_FORMAT);
+    for (size_t i = 0; i < sizeof bends / sizeof *bends; i++) {
+        unlink(path);
+        CHECK_OK(reserve(T1, 0.1, 9, 1));
+        bend_ledger(path, bends[i]);
+        CHECK_STATUS(reserve(T1, 0.3, 0, 2), FKT_E_FORMAT);
+        CHECK(strstr(fkt_error_hint(), "backup"));
         c = charge(T1, 0.3, 0);
         c.fingerprints = &both[1]; /* another account's damage may hide that the task is spent */
-        CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_FORMAT);
+        CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_FORMAT);
+        CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_FORMAT);
+        CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_FORMAT);
+        enum fkt_ledger_session s;
+        CHECK_STATUS(fkt_ledger_file_session(path, session(1), T1, A, &s), FKT_E_FORMAT);
+        CHECK(s == FKT_SESSION_UNKNOWN);
     }
-    CHECK_OK(fkt_file_write(path, "{", 1, 1));
-    CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_FORMAT);
+}
+
+/* Whoever resumes after a crash learns what the ledger had said. */
+static void how_a_session_stands(void **state)
+{
+    enum fkt_ledger_session s;
+    (void)state;
+    CHECK(stands(1, T1, A) == FKT_SESSION_UNKNOWN);
+    CHECK_STATUS(fkt_ledger_file_session(path, "abc", T1, A, &s), FKT_E_ARG);
+    CHECK(access(path, F_OK) != 0); /* asking makes no ledger */
+    CHECK_OK(reserve(T1, 0.1, 9, 1));
+    CHECK(stands(1, T1, A) == FKT_SESSION_RESERVED);
+    CHECK(stands(1, T2, A) == FKT_SESSION_UNKNOWN && stands(1, T1, B) == FKT_SESSION_UNKNOWN);
+    CHECK(stands(2, T1, A) == FKT_SESSION_UNKNOWN);
+    CHECK_OK(reserve(T1, 0.1, 9, 2));
+    CHECK(stands(1, T1, A) == FKT_SESSION_UNKNOWN && stands(2, T1, A) == FKT_SESSION_RESERVED); /* taken over */
+    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
+    CHECK(stands(2, T1, A) == FKT_SESSION_SPENT && stands(2, T2, A) == FKT_SESSION_UNKNOWN);
+    CHECK(count(NULL) == 1);
+}
+
+/* What a reservation would be told, and nothing changes; again and again. */
+static void asking_changes_nothing(void **state)
+{
+    struct fkt_ledger_charge c = charge(T1, 0.1, 1), other;
+    struct fkt_ledger_spent asked = {0}, got = {0};
+    (void)state;
+    CHECK_OK(fkt_ledger_file_ask(path, &c, &asked));
+    CHECK(access(path, F_OK) != 0);
+    CHECK_REL(asked.mu2, 0.01, 1e-12);
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), &got));
+    CHECK(got.mu2 == asked.mu2 && got.accounting == asked.accounting);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(fkt_ledger_file_ask(path, &c, &asked)); /* the same task would take it over */
+        CHECK(asked.mu2 == got.mu2);
+        other = charge(T2, 0.1, 0);
+        CHECK_OK(fkt_ledger_file_ask(path, &other, &asked));
+        CHECK_REL(asked.mu2, 0.02, 1e-12);
+        other = charge(T2, 5, 0);
+        CHECK_STATUS(fkt_ledger_file_ask(path, &other, NULL), FKT_E_BUDGET);
+        other = charge(T2, 5, 100); /* a larger total is asked about, not set */
+        CHECK_OK(fkt_ledger_file_ask(path, &other, NULL));
+        CHECK(count("reserved") == 1 && stands(1, T1, A) == FKT_SESSION_RESERVED);
+    }
+    other = charge(T2, 5, 0);
+    CHECK_STATUS(fkt_ledger_file_ask(path, &other, NULL), FKT_E_BUDGET);
+    CHECK_OK(fkt_ledger_file_spend(path, session(1)));
+    CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "spent task"));
+    for (unsigned i = 0; i < FKT_LEDGER_ROUNDS; i++) CHECK_OK(reserve(T3, 0.1, 0, 100 + i));
+    c = charge(T3, 0.1, 0);
+    CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "64 rounds"));
+    c.n = 0;
+    CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_ARG);
 }
 
 static void child_runs(int to, unsigned first)
@@ -368,11 +468,69 @@ static void a_crowd_does_not_pass_the_budget(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+/* Everything that shows from outside: names, modes, times and lengths of all that lies in the folder. Where there is a
+ * log, SQLite notes its readers in the log's index: no time for that one. */
+static void look_around(char out[1024])
+{
+    struct dirent **names;
+    const int n = scandir(dir.dir, &names, NULL, alphasort);
+    size_t at = 0;
+    CHECK(n > 2);
+    for (int i = 0; i < n; i++) {
+        struct stat sb;
+        char name[512];
+        snprintf(name, sizeof name, "%s/%s", dir.dir, names[i]->d_name);
+        CHECK(stat(name, &sb) == 0);
+        if (strstr(name, "-shm")) sb.st_mtim = (struct timespec){0};
+        if (strcmp(names[i]->d_name, "..") != 0)
+            at +=
+                (size_t)snprintf(out + at, 1024 - at, "%s %o %lld %lld.%09ld\n", names[i]->d_name, (unsigned)sb.st_mode,
+                                 (long long)sb.st_size, (long long)sb.st_mtim.tv_sec, sb.st_mtim.tv_nsec);
+        free(names[i]);
+    }
+    free(names);
+}
+
+/* To ask and to read leaves no trace, whatever the name and the mode of the file, or a log that somebody left. */
+static void asking_touches_nothing(void **state)
+{
+    const struct fkt_ledger_charge c = charge(T1, 0.3, 0), other = charge(T2, 0.3, 5);
+    struct fkt_ledger_book book;
+    char before[1024], after[1024];
+    (void)state;
+    path = scratch_path(&dir, "a ledger #1?%41.db");
+    CHECK_OK(reserve(T1, 0.3, 0, 1));
+    CHECK(chmod(path, 0640) == 0);
+    for (int i = 0; i < 2; i++) {
+        look_around(before);
+        CHECK_OK(fkt_ledger_file_ask(path, &c, NULL));
+        CHECK_OK(fkt_ledger_file_ask(path, &other, NULL));
+        CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
+        CHECK(book.n == 1 && book.accounts[0].n == 1u + (unsigned)i);
+        fkt_ledger_book_release(&book);
+        look_around(after);
+        assert_string_equal(after, before);
+        if (i == 0) { /* one that was killed left its log, and what is in it counts */
+            const pid_t child = fork();
+            int status;
+            if (child == 0) {
+                sqlite3 *h = NULL; /* stays open: the last one to close the file would tidy up */
+                if (sqlite3_open(path, &h) != SQLITE_OK) _exit(1);
+                if (sqlite3_exec(h, "SELECT count(*) FROM entries", NULL, NULL, NULL) != SQLITE_OK) _exit(1);
+                _exit(reserve(T2, 0.3, 5, 2) == FKT_OK ? 0 : 1);
+            }
+            CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
+    }
+    path = scratch_path(&dir, "ledger.db");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(reserved_then_spent),
         TEST(a_new_round_of_the_same_task_takes_over),
+        TEST(what_is_taken_over_counts_in_full),
         TEST(a_task_that_was_spent_is_over),
         TEST(two_accounts_do_not_spend_one_task),
         TEST(a_session_is_known_for_ever),
@@ -382,6 +540,9 @@ int main(void)
         TEST(a_bare_budget_keeps_to_one_accounting),
         TEST(several_accounts_all_or_none),
         TEST(nonsense_and_damage_are_refused),
+        TEST(how_a_session_stands),
+        TEST(asking_changes_nothing),
+        TEST(asking_touches_nothing),
         TEST(kill_9_leaves_the_ledger_whole),
         TEST(a_crowd_does_not_pass_the_budget),
     };

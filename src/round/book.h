@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* book.h - a ledger's file, open: accounts, entries and sessions as rows. */
+#ifndef FKT_ROUND_BOOK_H
+#define FKT_ROUND_BOOK_H
+
+#include "fedkt/ledger.h"
+
+#include "base/status.h"
+#include "store/db.h"
+
+struct fkt_book {
+    char *path; /* through a link: of the file it points to */
+    struct fkt_db *db;
+};
+/* No file: make one; see an empty one; FKT_E_IO. LOOK, alone or with EMPTY, is a copy: nothing of it is kept. */
+enum { FKT_BOOK_MAKE = 1, FKT_BOOK_EMPTY = 2, FKT_BOOK_LOOK = 4 };
+/* Opens, begins a change and checks everything that is in it; FKT_E_FORMAT when something is damaged, whichever account
+ * it is in. Close gives up what was not committed. */
+FKT_MUST_USE fkt_status fkt_book_open(struct fkt_book *b, const char *path, int how);
+FKT_MUST_USE fkt_status fkt_book_commit(struct fkt_book *b);
+void fkt_book_close(struct fkt_book *b);
+
+/* The account of `fingerprint` with its entries; *id 0: there is none. release(a) in any case. */
+FKT_MUST_USE fkt_status fkt_book_account(struct fkt_book *b, const char *fingerprint, struct fkt_ledger_account *a,
+                                         int64_t *id);
+void fkt_account_release(struct fkt_ledger_account *a);
+/* Writes down an account as it stands in *a, without entries: a new one (*id 0, set) or what changed in its budget. */
+FKT_MUST_USE fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_account *a, int64_t *id);
+FKT_MUST_USE fkt_status fkt_book_put_entry(struct fkt_book *b, int64_t account, const struct fkt_ledger_entry *e);
+/* Remembers that a session was used, for this task; FKT_E_FORMAT when it is known for another one. */
+FKT_MUST_USE fkt_status fkt_book_put_session(struct fkt_book *b, const char *session, const char *task);
+/* The first column of the first row of a question with the text parameters `a` and `b` (NULL: fewer of them). */
+FKT_MUST_USE fkt_status fkt_book_count(struct fkt_book *b, int64_t *out, const char *sql, const char *one,
+                                       const char *two);
+
+#endif
