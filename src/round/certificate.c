@@ -21,7 +21,19 @@
 
 #define SCHEMA "fedkt.certificate/1"
 #define LEDGER "file"
+#define LEDGERS_OF_SITES "each site's own"
 #define SIMULATION "none (simulation)"
+
+/* A served task: whoever makes the release has never seen a ledger. */
+static int has_sites_ledgers(const struct fkt_release *r)
+{
+    return !r->facts.simulated && r->task.service.address[0] != '\0';
+}
+
+static const char *ledger_of(const struct fkt_release *r)
+{
+    return r->facts.simulated ? SIMULATION : has_sites_ledgers(r) ? LEDGERS_OF_SITES : LEDGER;
+}
 
 static json_t *warnings(const struct fkt_release *r)
 {
@@ -39,6 +51,9 @@ static json_t *warnings(const struct fkt_release *r)
         json_array_append_new(
             list,
             json_string("made by a simulation, which keeps no ledger: every further run on these records adds up"));
+    if (has_sites_ledgers(r))
+        json_array_append_new(list, json_string("what else was released of these records only each site's own ledger "
+                                                "knows: composed_epsilon is of this release alone"));
     if (r->facts.composed_epsilon > r->task.privacy.epsilon * (1 + 1e-9))
         json_array_append_new(list, json_string("other releases of the same records were made beside this one: see "
                                                 "composed_epsilon"));
@@ -104,9 +119,9 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
         r->task.codec_sha256, "calibration", "source", r->calibration.source, "images",
         (json_int_t)r->calibration.images, "sha256", r->task.calibration_sha256, "task_sha256", r->task.sha256,
         "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger",
-        r->facts.simulated ? SIMULATION : LEDGER, "composed_epsilon", composed, "version", fkt_version(), "warnings",
-        warnings(r), "accounting", shared ? "zcdp" : "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2,
-        "noise_shares", noise_shares(r), "holds_against", holds_against(r));
+        ledger_of(r), "composed_epsilon", composed, "version", fkt_version(), "warnings", warnings(r), "accounting",
+        shared ? "zcdp" : "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r),
+        "holds_against", holds_against(r));
 }
 
 fkt_status fkt_release_certificate(const struct fkt_release *r, char **json)
@@ -180,7 +195,7 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
                       composed);
         goto out;
     }
-    r->facts.simulated = strcmp(ledger, LEDGER) != 0;
+    r->facts.simulated = !strcmp(ledger, SIMULATION);
     r->facts.composed_epsilon = composed;
     derived = fkt_certificate_json(r);
     if (!derived) {

@@ -13,7 +13,10 @@
  * Nobody lies here. A site that ends with anything but "too few are left" has found a fault of ours or of its data, and
  * the round fails with its sentence. With a seed every site draws from streams of its own, so neither threads nor
  * drop-outs of others change what it sends. */
+#include "round/contribution.h"
 #include "round/federation.h"
+
+#include "round/finish.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -25,11 +28,6 @@
 #include <string.h>
 
 enum { MAIL_PER_THREAD = 4, CLOSES_MAX = 64 };
-
-/* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two. */
-#define STREAM_ROUND UINT64_MAX
-#define STREAM_KEYS(site) (2 + 2 * (uint64_t)(site))
-#define STREAM_NOISE(site) (3 + 2 * (uint64_t)(site))
 
 struct hall;
 struct seat { /* a site, as the round sees it */
@@ -59,7 +57,6 @@ struct hall {
     struct mail *mail;                 /* (cap) */
     size_t n, cap, in_max, out_max;
     unsigned threads;
-    struct fkt_sa_lane **lanes; /* (threads) */
     struct fkt_meter meter;
     uint32_t lost[FKT_SA_REVEAL + 1];
 };
@@ -73,31 +70,15 @@ static fkt_status no_ledger(void *self, const uint8_t session[FKT_SA_SESSION])
     return FKT_OK;
 }
 
-/* Checked before noise is drawn, in words that its owner understands; the machine checks every number after it. */
-static fkt_status check_records(const struct fkt_task *t, const int64_t *exact)
-{
-    size_t block = fkt_moments_block(t->coordinates.length);
-    for (uint32_t k = 0; k < t->n_classes; k++)
-        if (exact[k * block] < 0 || (uint64_t)exact[k * block] > t->federation.records)
-            return fkt_fail_hint(FKT_E_MISMATCH, "make the task with a larger --records",
-                                 "%lld records of class '%s', though the task allows a site %llu",
-                                 (long long)exact[k * block], t->classes[k], (unsigned long long)t->federation.records);
-    return FKT_OK;
-}
-
 static fkt_status vector(void *self, int64_t *x, uint32_t length)
 {
     struct seat *s = self;
     const struct fkt_federate_spec *spec = s->hall->spec;
-    const struct fkt_task *t = spec->task;
     int64_t *exact = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&exact, length));
     FKT_TRY(spec->moments(spec->self, s->index, exact));
-    FKT_TRY(check_records(t, exact));
-    if (s->hall->shares.counted)
-        FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, t->coordinates.length, &s->hall->shares, &s->noise));
-    else memcpy(x, exact, length * sizeof *x);
+    FKT_TRY(fkt_contribution_make(x, exact, spec->task, &s->hall->shares, &s->noise));
 out:
     if (exact) fkt_wipe(exact, length * sizeof *exact);
     fkt_free(exact);
@@ -135,8 +116,8 @@ static fkt_status seat_all(struct hall *h)
         s->hall = h;
         s->index = i;
         s->brings = (struct fkt_sa_site){no_ledger, vector, no_ledger, s};
-        entropy_of(&s->keys, seed ? &h->seeded[2 * (size_t)i] : NULL, seed, STREAM_KEYS(i));
-        entropy_of(&s->noise, seed ? &h->seeded[2 * (size_t)i + 1] : NULL, seed, STREAM_NOISE(i));
+        entropy_of(&s->keys, seed ? &h->seeded[2 * (size_t)i] : NULL, seed, FKT_STREAM_KEYS(i));
+        entropy_of(&s->noise, seed ? &h->seeded[2 * (size_t)i + 1] : NULL, seed, FKT_STREAM_NOISE(i));
         FKT_TRY(fkt_sa_client_new(&s->client, &h->params, i, spec->secrets + (size_t)i * FKT_SA_SECRET, &s->brings,
                                   &s->keys));
     }
@@ -150,7 +131,7 @@ static fkt_status open_server(struct hall *h)
     struct fkt_entropy entropy;
     uint8_t round[FKT_SA_ROUND];
     fkt_status st;
-    entropy_of(&entropy, &own, h->spec->insecure_seed, STREAM_ROUND);
+    entropy_of(&entropy, &own, h->spec->insecure_seed, FKT_STREAM_ROUND);
     FKT_TRY(entropy.fill(entropy.self, round, sizeof round));
     FKT_TRY(fkt_sa_server_new(&h->server, &h->params, round, 0));
 out:
@@ -188,13 +169,11 @@ static void close_hall(struct hall *h)
         fkt_free(h->mail[i].in);
         fkt_free(h->mail[i].out);
     }
-    for (unsigned i = 0; h->lanes && i < h->threads; i++) fkt_sa_lane_free(h->lanes[i]);
     fkt_sa_server_free(h->server);
     if (h->seeded) fkt_wipe(h->seeded, 2 * (size_t)h->params.sites * sizeof *h->seeded);
     fkt_free(h->seeded);
     fkt_free(h->seat);
     fkt_free(h->mail);
-    fkt_free(h->lanes);
     fkt_meter_release(&h->meter);
 }
 
@@ -270,25 +249,6 @@ out:
     return st;
 }
 
-static fkt_status take_off(void *ctx, size_t job, unsigned worker)
-{
-    struct hall *h = ctx;
-    return fkt_sa_server_job(h->server, job, h->lanes[worker]);
-}
-
-static fkt_status unmask(struct hall *h)
-{
-    size_t jobs = fkt_sa_server_jobs(h->server);
-    unsigned lanes = jobs < h->threads ? (unsigned)jobs : h->threads;
-    fkt_status st;
-    FKT_TRY(fkt_alloc(&h->lanes, h->threads));
-    for (unsigned i = 0; i < lanes; i++) FKT_TRY(fkt_sa_lane_new(&h->lanes[i], h->server));
-    FKT_TRY(fkt_parallel(lanes ? lanes : 1, jobs, take_off, h, h->spec->progress, "unmasking"));
-    FKT_TRY(fkt_sa_server_finish(h->server, h->lanes, lanes));
-out:
-    return st;
-}
-
 static fkt_status report(struct fkt_federate_result *out, const struct hall *h)
 {
     const uint32_t n = h->params.sites, length = h->params.length;
@@ -328,7 +288,7 @@ fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federa
     FKT_TRY(open_hall(&h, spec));
     FKT_TRY(converse(&h));
     spoken = fkt_now();
-    FKT_TRY(unmask(&h));
+    FKT_TRY(fkt_unmask(h.server, h.threads, spec->progress));
     FKT_TRY(report(out, &h));
     out->seconds = fkt_now() - start;
     out->seconds_unmask = fkt_now() - spoken;

@@ -84,18 +84,25 @@ out:
     return st;
 }
 
-static fkt_status seal(struct fkt_release *r)
+fkt_status fkt_release_bytes(const struct fkt_release *r, uint8_t **bytes, size_t *len)
 {
     struct fkt_st_writer *w = NULL;
+    fkt_status st;
+    *bytes = NULL;
+    FKT_TRY(lay_out(&w, r));
+    FKT_TRY(fkt_st_writer_bytes(w, bytes, len));
+out:
+    fkt_st_writer_free(w);
+    return st;
+}
+
+static fkt_status seal(struct fkt_release *r)
+{
     uint8_t *bytes = NULL;
     size_t len;
-    fkt_status st;
-    FKT_TRY(lay_out(&w, r));
-    FKT_TRY(fkt_st_writer_bytes(w, &bytes, &len));
-    fkt_hash_bytes_hex(r->sha256, bytes, len);
-out:
+    fkt_status st = fkt_release_bytes(r, &bytes, &len);
+    if (st == FKT_OK) fkt_hash_bytes_hex(r->sha256, bytes, len);
     fkt_free(bytes);
-    fkt_st_writer_free(w);
     return st;
 }
 

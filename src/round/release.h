@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+/* Gives *bytes: those that fkt_release_save would write. */
+FKT_MUST_USE fkt_status fkt_release_bytes(const struct fkt_release *r, uint8_t **bytes, size_t *len);
 json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or NULL when memory is out */
 /* Reads sites, survivors and the seed mark out of a certificate and checks that every claim in it follows from the
  * task. */

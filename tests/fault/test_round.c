@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the whole walk fails in turn: one clear status, nothing leaked, nothing under a final name. */
+#include "base/file.h"
 #include "fedkt/simulate.h"
+#include "round/task.h"
 #include "tests/support/scratch.h"
-#include "tests/support/small_federation.h"
+#include "tests/support/small_service.h"
 #include "tests/support/small_task.h"
 #include "tests/support/sweep.h"
 
@@ -116,15 +118,38 @@ out:
     return st;
 }
 
+/* task with a server -> signed -> file -> task -> copy -> another pin */
+static fkt_status served_task(void)
+{
+    struct small_federation *f = calloc(1, sizeof *f);
+    struct fkt_task back = {0}, copy = {0};
+    fkt_status st;
+    FKT_TRY(small_service_init(f, NULL));
+    FKT_TRY(fkt_task_sign(&f->task, small_operator(f)));
+    FKT_TRY(fkt_task_save(&f->task, scratch_path(&scratch, "served"), 1));
+    FKT_TRY(fkt_task_load(&back, scratch_path(&scratch, "served")));
+    FKT_TRY(fkt_task_copy(&copy, &back));
+    FKT_TRY(fkt_task_verify(&copy, NULL));
+    FKT_TRY(fkt_task_pin(&copy, SERVICE_PIN));
+out:
+    fkt_task_release(&copy);
+    fkt_task_release(&back);
+    small_federation_release(f);
+    free(f);
+    return st;
+}
+
 #define SESSION "1111111111111111111111111111111111111111111111111111111111111111"
 
-/* fingerprint -> reserve -> spend, and another one cancelled */
+/* fingerprint -> asked, reserved, taken over, spent; then looked at */
 static fkt_status site_account(void)
 {
     const struct fkt_dataset_options limit = {.limit = 10};
     const struct fkt_walk_options one = {.threads = 1};
     const char *path = scratch_path(&scratch, "ledger");
     struct fkt_dataset *ds = NULL;
+    struct fkt_ledger_book book = {0};
+    enum fkt_ledger_session stands = FKT_SESSION_UNKNOWN;
     char name[1][FKT_SHA256_HEX];
     struct fkt_ledger_charge c = {.fingerprints = (const char(*)[FKT_SHA256_HEX])name,
                                   .n = 1,
@@ -139,12 +164,38 @@ static fkt_status site_account(void)
     unlink(path);
     FKT_TRY(fkt_dataset_open(&ds, "demo:train", &limit));
     FKT_TRY(fkt_records_fingerprint(ds, NULL, 0, &one, name[0]));
+    FKT_TRY(fkt_ledger_file_ask(path, &c, NULL));
     FKT_TRY(fkt_ledger_file_reserve(path, &c, SESSION, NULL));
     FKT_TRY(fkt_ledger_file_reserve(path, &c, other, NULL)); /* takes over */
     FKT_TRY(fkt_ledger_file_spend(path, other));
+    FKT_TRY(fkt_ledger_file_session(path, other, SESSION, name[0], &stands));
+    FKT_TRY(fkt_ledger_file_read(&book, path, NULL));
+    CHECK(stands == FKT_SESSION_SPENT && book.n == 1 && book.accounts[0].n == 1);
 out:
+    fkt_ledger_book_release(&book);
     fkt_dataset_free(ds);
     return st;
+}
+
+static const char old_ledger[] =
+    "{\"schema\": \"fedkt.ledger/2\", \"records\": {\"" SESSION
+    "\": {\"budget_mu2\": 1, \"adjacency\": \"replace\", \"entries\": [{\"task_sha256\": \"" SESSION
+    "\", \"mu2\": 0.5, \"entropy\": \"operating system\", \"session\": \"" SESSION "\"}]}}}";
+
+static fkt_status old_account(void)
+{
+    return fkt_ledger_file_import(scratch_path(&scratch, "imported"), scratch_path(&scratch, "old.json"), NULL);
+}
+
+/* A run that failed brought nothing over. */
+static void none_of_it(fkt_status st)
+{
+    struct fkt_ledger_book book = {0};
+    const char *path = scratch_path(&scratch, "imported");
+    if (st == FKT_OK || access(path, F_OK) != 0) return;
+    CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
+    CHECK(book.n == 0);
+    fkt_ledger_book_release(&book);
 }
 
 static void drop_release(fkt_status st)
@@ -172,6 +223,12 @@ static void a_round_in_memory(void **state)
     CHECK(sweep_allocations(federate_walk, NULL) > 100);
 }
 
+static void a_task_with_a_server(void **state)
+{
+    (void)state;
+    CHECK(sweep_allocations(served_task, NULL) > 20);
+}
+
 static void many_sites(void **state)
 {
     (void)state;
@@ -182,13 +239,16 @@ static void the_account_of_a_site(void **state)
 {
     (void)state;
     CHECK(sweep_allocations(site_account, NULL) > 10);
+    CHECK_OK(fkt_file_write(scratch_path(&scratch, "old.json"), old_ledger, strlen(old_ledger), 0));
+    CHECK(sweep_allocations(old_account, none_of_it) > 10);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_way_to_a_release), cmocka_unit_test(what_a_release_gives),  cmocka_unit_test(many_sites),
-        cmocka_unit_test(a_round_in_memory),    cmocka_unit_test(the_account_of_a_site),
+        cmocka_unit_test(the_way_to_a_release), cmocka_unit_test(what_a_release_gives),
+        cmocka_unit_test(many_sites),           cmocka_unit_test(a_round_in_memory),
+        cmocka_unit_test(a_task_with_a_server), cmocka_unit_test(the_account_of_a_site),
     };
     int failed;
     scratch_init(&scratch);

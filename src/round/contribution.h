@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contribution.h - what a site puts into a round, and what that costs it; the same in memory (federate.c) and over a
+ * network (attend*.c). */
+#ifndef FKT_ROUND_CONTRIBUTION_H
+#define FKT_ROUND_CONTRIBUTION_H
+
+#include "fedkt/round.h"
+
+#include "base/status.h"
+#include "crypto/entropy.h"
+
+/* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two, whatever the round; the rounds of a
+ * server have those from FKT_STREAM_ROUND downwards (host_course.c). */
+#define FKT_STREAM_ROUND UINT64_MAX
+#define FKT_STREAM_KEYS(site) (2 + 2 * (uint64_t)(site))
+#define FKT_STREAM_NOISE(site) (3 + 2 * (uint64_t)(site))
+
+/* FKT_E_MISMATCH when a class has more records than the task allows a site. exact (K, block). */
+FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact);
+/* x (K, block) = what goes under the masks: exact moments, with this site's share of the noise where the task wants
+ * shares. PRIVATE. Checks first. */
+FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
+                                              const struct fkt_share_plan *shares, struct fkt_entropy *noise);
+/* What a round costs the records with this fingerprint, for ledger.h. Borrows fingerprint and the task's hash. */
+FKT_MUST_USE fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
+                                                const struct fkt_share_plan *shares,
+                                                const char (*fingerprint)[FKT_SHA256_HEX]);
+
+/* The messages that a site sends in a round, in their order: kind, longest form in bytes, and what is in it. The one
+ * for a coin is there on a sparse graph only. */
+#define FKT_CONTRIBUTION_MESSAGES 6
+struct fkt_contribution_message {
+    const char *kind, *holds;
+    size_t bytes;
+};
+size_t fkt_contribution_messages(struct fkt_contribution_message out[FKT_CONTRIBUTION_MESSAGES],
+                                 const struct fkt_sa_params *p); /* how many */
+
+#endif
