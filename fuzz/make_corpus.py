@@ -3,7 +3,7 @@
 """make_corpus.py - write the seed corpora: for each door a few small good files and some that lie in a known way.
 
 Made with numpy 1.24 and Pillow 9.4 (Debian 12); the same versions give the same bytes. Each file stays
-below 4 KB (networks 16 KB).
+below 4 KB (networks 16 KB, logs 8 KB).
 Usage: make_corpus.py [FOLDER]      FOLDER is fuzz/corpus when not given
 """
 
@@ -21,11 +21,15 @@ import zlib
 import numpy as np
 from PIL import Image
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "oracle"))
+import audit  # noqa: E402
+import corpus_courier
 import corpus_family
+import corpus_http
 import corpus_sa
 
 LIMIT = 4096
-LIMITS = {"family": 16384}  # a network has a few hundred tensors, each with a name
+LIMITS = {"family": 16384, "audit": 8192}  # a network has a few hundred tensors, a log a few dozen lines
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
 
@@ -395,6 +399,27 @@ def tasks():
     variant("bad-federation-records", ["federation", "records"], 1 << 40)
     variant("bad-federation-roster", ["federation", "roster"], ["00" * 32] * 5)
     variant("bad-federation-noise", ["federation", "noise"], None)
+    good = json.loads((EXAMPLES / "task.service.json").read_text())
+    files["service"] = good
+    variant("service-unsigned", ["signature"], None)
+    variant("service-no-pin", ["service", "pin"], None)
+    variant("service-no-names", ["service", "names"], None)
+    variant("service-seed", ["service", "insecure_seed"], 7)
+    variant("service-ip6", ["service", "address"], "https://[2001:db8::7]:8443")
+    variant("bad-service-alone", ["federation"], None)
+    variant("bad-service-address", ["service", "address"], "https://me@host:8443/path")
+    variant("bad-service-host", ["service", "address"], "https://" + "a." * 123)
+    variant("bad-service-ip6", ["service", "address"], "https://[::1%eth0]")
+    variant("bad-service-pin", ["service", "pin"], good["service"]["pin"][:-2] + "9=")
+    variant("bad-service-seconds", ["service", "phase_seconds"], 604801)
+    variant("bad-service-rounds", ["service", "rounds"], 1 << 40)
+    variant("bad-service-expires", ["service", "expires"], 1 << 62)
+    variant("bad-service-names", ["service", "names"], ["a"] * 5)
+    variant("bad-service-few-names", ["service", "names"], ["a"])
+    variant("bad-service-name", ["service", "names"], ["a", "b", "c", "d", "e\u0085"])
+    variant("bad-service-seed", ["service", "insecure_seed"], 1 << 53)
+    variant("bad-signature", ["signature", "bytes"], "00")
+    variant("bad-signature-key", ["signature", "key"], 7)
     texts = {name: json.dumps(task, indent=1).encode() for name, task in files.items()}
     texts["bad-deep"] = b"[" * 1900 + b"]" * 1900
     texts["bad-twice"] = b'{"schema":"fedkt.task/1","schema":"fedkt.task/1"}'
@@ -404,6 +429,60 @@ def tasks():
     texts["bad-cut"] = texts["good"][:200]
     texts["empty"] = b""
     return texts
+
+
+def audits():
+    """Lies about one honest log, `corpus/audit/honest`: made with audit_folder (tests/oracle), its chain taken out."""
+    honest = (pathlib.Path(__file__).resolve().parent / "corpus" / "audit" / "honest").read_bytes()
+    lines = honest[1:].splitlines()
+    at = {json.loads(line)["event"]: i for i, line in reversed(list(enumerate(lines)))}
+
+    def joined(changed, how=b"m"):
+        return how + b"".join(line + b"\n" for line in changed)
+
+    def put(event, **values):
+        changed = list(lines)
+        changed[at[event]] = json.dumps(json.loads(lines[at[event]]) | values).encode()
+        return joined(changed)
+
+    def without(event):
+        return joined(lines[: at[event]] + lines[at[event] + 1 :])
+
+    task = json.loads(lines[0])["task"]
+    task.pop("signature")
+    heads, sent, name = ["0" * 64], [], ""
+    for n, line in enumerate(map(json.loads, lines), 1):
+        heads.append(audit.sha256(audit.dump(line | {"at": 0, "entry": n, "prev": heads[-1]}).encode()))
+        name = line["name"] if line["event"] == "begin" else name
+        if line["event"] == "message" and line["site"] == 1:
+            kept = {key: line[key] for key in ("kind", "sha256", "bytes")}
+            sent.append({"round": name, **kept, "taken": True})
+    receipt = {
+        "schema": "fedkt.receipt/1",
+        "task_sha256": audit.sha256(audit.dump(task).encode()),
+        "site": 1,
+        "heads": [{"entry": n, "sha256": heads[n]} for n in (3, len(lines))],
+        "messages": sent,
+    }
+    return {
+        "empty": b"",
+        "raw": joined(lines[1:], b"r"),
+        "bad-open-twice": joined([lines[0], *lines]),
+        "bad-no-end": joined(lines[:-1]),
+        "bad-no-survivors": without("survivors"),
+        "bad-no-signature": without("confirmed"),
+        "bad-survivors": put("survivors", survivors="06", count=2),
+        "bad-seed": put("survivors", seed="00" * 32),
+        "bad-signature": put("confirmed", signature="00" * 64),
+        "bad-round": put("begin", round=2),
+        "bad-site": put("message", site=65536),
+        "bad-number": put("phase", heard=1e300),
+        "bad-text": put("failed", reason="\u0000"),
+        "bad-second-release": joined([*lines[:-1], lines[at["release"]], lines[-1]]),
+        "given-up": joined([lines[0], b'{"event":"given-up","reason":"nobody came"}', b'{"event":"end"}']),
+        "receipt": joined([json.dumps(receipt).encode(), *lines], b"k"),
+        "bad-receipt": joined([json.dumps(receipt | {"heads": [{}]}).encode()], b"k"),
+    }
 
 
 def main():
@@ -417,7 +496,10 @@ def main():
         "cifar": cifar,
         "tar": tars,
         "task": tasks,
+        "audit": audits,
         "family": corpus_family.files,
+        "http": corpus_http.files,
+        "courier": corpus_courier.files,
         "sa_to_server": corpus_sa.to_server,
         "sa_to_site": corpus_sa.to_site,
         "sa_talk": corpus_sa.talk,

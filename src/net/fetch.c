@@ -318,7 +318,7 @@ fkt_status fkt_fetch(const struct fkt_fetch_spec *spec, struct fkt_fetched *out)
         goto out;
     }
     (void)unlink(t.tag);
-    fkt_sync_parent(spec->path);
+    (void)fkt_sync_parent(spec->path);
     out->size = t.at;
     out->transferred = t.got;
 out:

@@ -4,6 +4,7 @@
 #include "codec/golden.h"
 #include "codec/place.h"
 #include "codec/record.h"
+#include "net/page.h"
 #include "net/pull.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
@@ -76,6 +77,24 @@ out:
     return st;
 }
 
+/* Whoever writes a status looks at its text once, in the end. */
+static fkt_status run_page(void)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const uint8_t seat[] = {FKT_SEAT_READY, FKT_SEAT_LOST, FKT_SEAT_AWAY};
+    const struct fkt_page_facts f = {.task_name = "t", .sites = 3, .names = names, .classes = names, .n_classes = 3};
+    const struct fkt_box_view v = {.sites = 3, .seat = seat};
+    const struct fkt_page_counts c = {.requests = 1};
+    struct fkt_text t;
+    fkt_status st;
+    fkt_text_init(&t);
+    fkt_page_status(&t, &f, &v, &c, 1, 0);
+    fkt_page_metrics(&t, &f, &v, &c, 1);
+    st = fkt_text_status(&t);
+    fkt_text_release(&t);
+    return st;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -85,6 +104,7 @@ static void every_allocation_may_fail(void **state)
     CHECK(mkdir(scratch_path(&s, "codecs"), 0777) == 0 && mkdir(scratch_path(&s, "codecs/taesd"), 0777) == 0);
     CHECK(symlink("x", scratch_path(&s, "codecs/taesd/a.safetensors")) == 0);
     CHECK(sweep_allocations(run_addresses, NULL) > 2);
+    CHECK(sweep_allocations(run_page, NULL) > 3);
     CHECK(sweep_allocations(run_pull, NULL) > 4);
     CHECK(sweep_allocations(run_record, NULL) > 4);
     CHECK(sweep_allocations(run_place, NULL) > 2);

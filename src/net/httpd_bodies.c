@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd_bodies.c - memory for the bodies of messages, which must be read before their signatures can be looked at.
+ *
+ * Whoever knows the task can begin a message in the name of any site and never end it. So what bodies may hold depends
+ * on what speaks for them (gate.h): STEP for all of strangers, twice that when the site's last signature came from the
+ * same address, and three times for connections that have brought one, so that each of the three always has a STEP
+ * that those below cannot take. Within its standing a site has room for two messages, since its own are one at a time
+ * and one may be left from a connection that has died; strangers of one address have ADDRESS. A site that finds no room
+ * polls, which needs no body, and comes back by the same connection.
+ *
+ * Bytes count when they are there, not when they are announced, and until their answer has left. */
+#include "base/alloc.h"
+#include "net/httpd_inside.h"
+
+enum { STEP = 32 << 20, ADDRESS = 8 << 20 };
+
+fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box)
+{
+    const size_t two = 2 * box->in_max;
+    pthread_mutex_init(&b->lock, NULL);
+    b->per_site = two;
+    b->per_address = two > ADDRESS ? two : ADDRESS;
+    b->step = two > STEP ? two : STEP;
+    return fkt_alloc(&b->site, (size_t)box->sites * FKT_GATE_STANDINGS);
+}
+
+void fkt_bodies_release(struct fkt_bodies *b)
+{
+    fkt_free(b->site);
+    pthread_mutex_destroy(&b->lock);
+}
+
+static size_t *of_site(struct fkt_bodies *b, const struct fkt_ask *a)
+{
+    return &b->site[(size_t)a->verdict.site * FKT_GATE_STANDINGS + a->verdict.standing];
+}
+
+/* Under the lock. */
+static int has_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
+{
+    const enum fkt_gate_standing standing = a->verdict.standing;
+    if (b->all + n > b->step * (1 + (size_t)standing) || *of_site(b, a) + n > b->per_site) return 0;
+    return standing != FKT_GATE_STRANGER || fkt_lines_strange_bytes(&a->h->lines, a->line) + n <= b->per_address;
+}
+
+int fkt_bodies_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
+{
+    int room;
+    pthread_mutex_lock(&b->lock);
+    room = has_room(b, a, n);
+    pthread_mutex_unlock(&b->lock);
+    return room;
+}
+
+int fkt_bodies_take(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
+{
+    int room;
+    pthread_mutex_lock(&b->lock);
+    room = has_room(b, a, n);
+    if (room) {
+        b->all += n;
+        *of_site(b, a) += n;
+        if (a->verdict.standing == FKT_GATE_STRANGER) atomic_fetch_add(&a->line->strange_bytes, n);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return room;
+}
+
+void fkt_bodies_give(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
+{
+    if (!n) return;
+    pthread_mutex_lock(&b->lock);
+    b->all -= n;
+    *of_site(b, a) -= n;
+    if (a->verdict.standing == FKT_GATE_STRANGER) atomic_fetch_sub(&a->line->strange_bytes, n);
+    pthread_mutex_unlock(&b->lock);
+}

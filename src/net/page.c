@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page.c - how a task stands, as one line of JSON (docs/schema/status.json): what the status page draws.
+ *
+ * It tells what the operator knows anyway: who is there, how far the round is, what was promised. It has no number of
+ * any site's vector and no class that a site holds, since the server itself has neither. Names of sites and classes and
+ * the reasons of failures are other people's text: they are escaped here, and the page puts them in as text.
+ *
+ * Cost: 40 bytes or so for each site that has a name.
+ */
+#include "net/page.h"
+
+#include <string.h>
+
+/* A JSON string. What is no UTF-8 becomes U+FFFD, so that a line is always valid. */
+static void string(struct fkt_text *t, const char *s)
+{
+    fkt_text_add(t, "\"");
+    while (s && *s) {
+        size_t n = fkt_utf8_length(s);
+        if (n == 0) fkt_text_add(t, "\xef\xbf\xbd");
+        else if (*s == '"' || *s == '\\') fkt_text_addf(t, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20 || *s == 0x7f) fkt_text_addf(t, "\\u%04x", (unsigned)*s);
+        else fkt_text_addn(t, s, n);
+        s += n ? n : 1;
+    }
+    fkt_text_add(t, "\"");
+}
+
+/* ,"name": */
+static void key(struct fkt_text *t, const char *name) { fkt_text_addf(t, ",\"%s\":", name); }
+
+static void number(struct fkt_text *t, const char *name, uint64_t x)
+{
+    key(t, name);
+    fkt_text_addf(t, "%llu", (unsigned long long)x);
+}
+
+static void words(struct fkt_text *t, const char *name, const char *s)
+{
+    key(t, name);
+    string(t, s);
+}
+
+static void truth(struct fkt_text *t, const char *name, int yes)
+{
+    key(t, name);
+    fkt_text_add(t, yes ? "true" : "false");
+}
+
+static void list(struct fkt_text *t, const char *name, const char *const *s, uint32_t n)
+{
+    key(t, name);
+    fkt_text_add(t, "[");
+    for (uint32_t i = 0; s && i < n; i++) {
+        if (i) fkt_text_add(t, ",");
+        string(t, s[i]);
+    }
+    fkt_text_add(t, "]");
+}
+
+static void task(struct fkt_text *t, const struct fkt_page_facts *f)
+{
+    key(t, "task");
+    fkt_text_add(t, "{\"name\":");
+    string(t, f->task_name);
+    words(t, "sha256", f->task_sha256);
+    words(t, "privacy", f->privacy);
+    words(t, "noise", f->noise);
+    truth(t, "insecure", f->insecure);
+    truth(t, "sparse", f->sparse);
+    list(t, "classes", f->classes, f->n_classes);
+    list(t, "names", f->names, f->sites);
+    fkt_text_add(t, "}");
+}
+
+/* One letter per site, in the order of enum fkt_box_seat. */
+static void seats(struct fkt_text *t, const struct fkt_box_view *v)
+{
+    static const char letter[] = {'-', 'r', 'a', 'h', 'l', 'c'};
+    key(t, "seats");
+    fkt_text_add(t, "\"");
+    for (uint32_t i = 0; v->seat && i < v->sites; i++)
+        fkt_text_addn(t, &letter[v->seat[i] < sizeof letter ? v->seat[i] : 0], 1);
+    fkt_text_add(t, "\"");
+}
+
+static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
+{
+    words(t, "stage", fkt_box_stage_name(v->stage));
+    words(t, "phase", v->phase);
+    number(t, "round", v->round);
+    number(t, "sites", v->sites);
+    number(t, "ready", v->ready);
+    number(t, "expected", v->expected);
+    number(t, "heard", v->heard);
+    number(t, "lost", v->lost);
+    number(t, "survivors", v->survivors);
+    number(t, "needed", v->needed);
+    seats(t, v);
+    number(t, "stage_since", v->stage_since);
+    number(t, "phase_since", v->phase_since);
+    number(t, "phase_until", v->phase_until);
+    number(t, "messages", v->messages);
+    number(t, "message_bytes", v->message_bytes);
+    number(t, "audit_entries", v->audit_entries);
+    words(t, "reason", v->reason);
+    words(t, "release_sha256", v->release_sha256);
+}
+
+static void refused(struct fkt_text *t, const struct fkt_box_view *v)
+{
+    key(t, "refused");
+    for (int r = 0; r < FKT_BOX_REFUSALS; r++)
+        fkt_text_addf(t, "%s\"%s\":%llu", r ? "," : "{", fkt_box_refusal_name((enum fkt_box_refusal)r),
+                      (unsigned long long)v->refused[r]);
+    fkt_text_add(t, "}");
+}
+
+static void traffic(struct fkt_text *t, const struct fkt_page_counts *c)
+{
+    key(t, "traffic");
+    fkt_text_addf(t, "{\"requests\":%llu", (unsigned long long)c->requests);
+    number(t, "answers_2xx", c->answers_2xx);
+    number(t, "answers_4xx", c->answers_4xx);
+    number(t, "answers_5xx", c->answers_5xx);
+    number(t, "bytes_in", c->bytes_in);
+    number(t, "bytes_out", c->bytes_out);
+    number(t, "connections", c->connections);
+    number(t, "parked", c->parked);
+    number(t, "streams", c->streams);
+    fkt_text_add(t, "}");
+}
+
+void fkt_page_status(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_box_view *v,
+                     const struct fkt_page_counts *c, uint64_t now_ms, int grid)
+{
+    fkt_text_add(out, "{\"schema\":\"fedkt.status/1\"");
+    words(out, "version", f->version);
+    number(out, "started", f->started_ms);
+    number(out, "now", now_ms);
+    task(out, f);
+    round_of(out, v);
+    truth(out, "grid", grid);
+    refused(out, v);
+    traffic(out, c);
+    fkt_text_add(out, "}");
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page_file.c - the status page as it is served, and the policy that a browser must hold it to.
+ *
+ * page.html is turned into an array of bytes when the program is built (embed.cmake). It holds one <style> and one
+ * <script>; the policy allows exactly these two by the SHA-256 of what stands between their tags (Content Security
+ * Policy Level 3, section 6.6), so that text which somehow came to be HTML could still not run. It is computed from the
+ * page itself and so cannot be forgotten when the page changes.
+ */
+#include "net/digest64.h"
+#include "net/page.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const unsigned char fkt_page_bytes[]; /* generated */
+
+static char policy[512];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+const char *fkt_page_html(void) { return (const char *)fkt_page_bytes; }
+
+/* The hash of the only element of this kind; the page's test looks that there is one. */
+static void hash_element(char out[FKT_DIGEST64], const char *open, const char *close)
+{
+    const char *start = strstr(fkt_page_html(), open), *end = start ? strstr(start, close) : NULL;
+    out[0] = '\0';
+    if (!end) return;
+    start += strlen(open);
+    fkt_digest64(out, start, (size_t)(end - start));
+}
+
+static void write_policy(void)
+{
+    char script[FKT_DIGEST64], style[FKT_DIGEST64];
+    hash_element(script, "<script>", "</script>");
+    hash_element(style, "<style>", "</style>");
+    snprintf(policy, sizeof policy,
+             "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src 'self' data:; "
+             "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             script, style);
+}
+
+const char *fkt_page_csp(void)
+{
+    pthread_once(&once, write_policy);
+    return policy;
+}

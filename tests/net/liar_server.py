@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""liar_server.py - an HTTPS server on loopback that answers a site with whatever a test wants.
+
+`answers` is a list of functions (or ready answers) that are used up in order, the last one again and again. An answer
+is (code, headers, body); headers is a list of pairs, so that one can stand there twice.
+"""
+
+import http.server
+import ssl
+import threading
+
+NONCE = "0123456789abcdef" * 2
+
+
+def told(code, stage="gathering", body=b"", **more):
+    return code, [("Fedkt-Stage", stage), *((f"Fedkt-{name.title()}", value) for name, value in more.items())], body
+
+
+def problem(code, title, *headers):
+    return code, [("Fedkt-Nonce", NONCE), *headers], b'{"type": "about:blank", "title": "%s"}' % title.encode()
+
+
+class Liar:
+    def __init__(self, certificate, key, newest=None):
+        self.answers = [told(204)]
+        self.log = []  # (method, path, headers, body)
+        self.connections = 0
+        self.stop = threading.Event()
+        liar = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *words):
+                pass
+
+            def setup(self):
+                liar.connections += 1
+                super().setup()
+
+            def do_GET(self):
+                liar.answer(self)
+
+            def do_POST(self):
+                liar.answer(self)
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request, address):
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        if newest:
+            context.maximum_version = newest
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self):
+        self.stop.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, request):
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        self.log.append((request.command, request.path, dict(request.headers), body))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer == "stall":
+            self.stop.wait(60)
+            request.close_connection = True
+            return
+        code, headers, data = answer
+        request.send_response(code)
+        for name, value in headers:
+            request.send_header(name, value)
+        if code != 204:
+            request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
