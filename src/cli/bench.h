@@ -19,8 +19,10 @@ struct fkt_bench_row {
 /* What a bench may be told. */
 struct cli_bench {
     struct cli_codec codec;
-    uint64_t images;         /* 0: as many as take a few seconds */
-    uint64_t sites, classes; /* of the aggregation; 0: the usual ones */
+    uint64_t images;             /* 0: as many as take a few seconds */
+    uint64_t sites, classes;     /* of the aggregation; 0: the usual ones */
+    uint64_t dim, phase_seconds; /* of the federation; 0: the usual ones */
+    double dropout;
     struct cli_run run;
 };
 
@@ -31,6 +33,9 @@ FKT_MUST_USE fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_
 FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 
 FKT_MUST_USE fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+/* Starts a server and waits for deadlines: asked for by name alone. */
+FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap,
+                                             size_t *n);
 
 /* GFLOP/s of large products on `threads` threads, each with its own: the better of BLAS (f32 only) and the library
  * behind networks. */

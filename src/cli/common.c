@@ -171,7 +171,8 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
 
 fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
                          const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
-                         const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation)
+                         const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation,
+                         const struct fkt_service_choices *service)
 {
     struct fkt_task_choices t = {.name = name,
                                  .classes = classes,
@@ -182,7 +183,8 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
                                  .clip = c->clip,
                                  .rq = (uint32_t)c->rq,
                                  .privacy = *privacy,
-                                 .federation = federation};
+                                 .federation = federation,
+                                 .service = service};
     memset(out, 0, sizeof *out);
     if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
     if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))

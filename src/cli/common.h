@@ -128,7 +128,8 @@ FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *
 FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes,
                                       size_t n_classes, const struct cli_codec *c, const struct fkt_codec *codec,
                                       const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
-                                      const struct fkt_federation_choices *federation /* may be NULL */);
+                                      const struct fkt_federation_choices *federation /* may be NULL */,
+                                      const struct fkt_service_choices *service /* may be NULL */);
 /* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: a tenth, but none of fewer than five sites, which cannot bear a loss beside one that colludes. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federation.h - the options of `fedkt task` that name a federation. */
+/* federation.h - the options of `fedkt task new` that name a federation. */
 #ifndef FKT_CLI_FEDERATION_H
 #define FKT_CLI_FEDERATION_H
 
 #include "cli/common.h"
+#include "cli/roster.h"
 
 struct cli_federation_asked {
     const char *roster, *dropped, *corrupt;
@@ -14,8 +15,8 @@ struct cli_federation_asked {
 #define CLI_FEDERATION_ROWS(f)                                                                                         \
     CLI_OPT_HEAD("federation (for sites that aggregate; without it the task is for 'fedkt release')"),                 \
         CLI_OPT_TEXT("roster", &(f).roster, "FILE", 0,                                                                 \
-                     "Ed25519 public keys of the sites, one of 64 hexadecimal digits per line, in their order; blank " \
-                     "lines and lines that begin with '#' do not count"),                                              \
+                     "the sites, made by 'fedkt enroll' or by hand: per line a key of 64 hexadecimal digits and, "     \
+                     "after blanks, a name; their order counts, blank lines and lines that begin with '#' do not"),    \
         CLI_OPT_POSITIVE("sites", &(f).sites, "N", 0,                                                                  \
                          "how many keys the roster must hold (default: as many as it has)"),                           \
         CLI_OPT_POSITIVE("records", &(f).records, "N", 0,                                                              \
@@ -32,8 +33,8 @@ struct cli_federation_asked {
         CLI_OPT_CHOICE_GIVEN("keystream", &(f).keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",              \
                              "what masks are made of", &(f).keystream_given)
 
-/* What was asked for; out->sites 0: no federation. Gives *roster, which *out borrows. */
+/* What was asked for; out->sites 0: no federation. Fills *roster, to be released, which *out borrows. */
 FKT_MUST_USE fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct fkt_federation_choices *out,
-                                               uint8_t **roster);
+                                               struct cli_roster *roster);
 
 #endif

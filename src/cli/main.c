@@ -31,12 +31,22 @@ static const struct cli_command commands[] = {
      "Example: fedkt codec pull taesd\n"
      "Example: fedkt codec calibrate taesd --public tiny-imagenet.tar --size 32 --out taesd-32.safetensors",
      cli_codec},
-    {"task", "write down what all sites must agree on", "--data PATH --epsilon E --delta D --out task.json [...]",
-     "Takes the class list from a dataset (or --classes), and codec, calibration, coordinates and privacy from "
-     "options.\n"
-     "The task's hash binds them: moments made for one task cannot be released under another. With --roster it is\n"
-     "for a federation, whose sites add up under masks.\n"
-     "Example: fedkt task --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json",
+    {"keygen", "make a key: who a site, or an operator, is", "--out site.key [--name NAME]",
+     "Writes the secret key, which only you can read and which never leaves, and beside it the public part that you\n"
+     "send to the operator. Read the fingerprint out over the telephone, so that nobody puts another key in its "
+     "place.\n"
+     "Example: fedkt keygen --out site.key --name 'North clinic'",
+     cli_keygen},
+    {"enroll", "collect the sites' public keys into a roster", "--roster roster.txt SITE.pub...",
+     "Checks that each was made by who holds the key, and adds them to the end of the roster, which is made when it "
+     "is\n"
+     "not there. Their order numbers the sites. Compare the fingerprints by telephone.\n"
+     "Example: fedkt enroll --roster roster.txt north.pub south.pub east.pub",
+     cli_enroll},
+    {"task", "what all sites must agree on: new, show, sign, verify", "new | show | sign | verify [...]",
+     "new writes a task down; show says in words what one is; sign puts the operator's name under it; verify looks\n"
+     "whether it is there and right.\n"
+     "Example: fedkt task new --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json",
      cli_task},
     {"encode", "images to latents (private)", "--task task.json --data PATH --out latents.safetensors",
      "One pass through the frozen codec. The file holds one latent per record and must not leave the site.\n"
@@ -52,9 +62,17 @@ static const struct cli_command commands[] = {
      "The only file that may leave. The ledger is debited before noise is drawn; a second release of the same records "
      "is refused\n"
      "unless the ledger's budget allows it.\n"
-     "Example: fedkt release --task task.json --moments site1.safetensors,site2.safetensors --ledger ledger.json --out "
+     "Example: fedkt release --task task.json --moments site1.safetensors,site2.safetensors --ledger ledger.db --out "
      "release.safetensors",
      cli_release},
+    {"ledger", "what some records have spent, and what is left",
+     "[show | import OLD.json] [--ledger FILE] [--data PATH]",
+     "show (default) lists each set of records: what is allowed in all, what was spent and set aside, and every "
+     "entry.\n"
+     "With --data it shows the account of that image set alone. import brings over a ledger of an older fedkt, which\n"
+     "was a JSON file: all of its accounts or none.\n"
+     "Example: fedkt ledger --data photos/",
+     cli_ledger},
     {"generate", "a release to labelled synthetic images", "--release FILE --per-class N --out DIR",
      "Any number of images, at any time, from the release alone, free of privacy cost.\n"
      "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
@@ -82,10 +100,35 @@ static const struct cli_command commands[] = {
      "noise in shares, as a federation adds it, is not attacked here.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
-    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy]",
+    {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
+     "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
+     "certificate, synthetic images and audit log, and waits until the sites have fetched them. Whatever stops it,\n"
+     "the same command goes on where it was. A page shows how it stands. Exit 0: stopped, or released; 3: the task "
+     "was\n"
+     "given up, now or before, and starting again changes nothing.\n"
+     "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
+     cli_serve},
+    {"join", "one site's part in a federation", "--task task.json --key site.key --data PATH [...]",
+     "Works through this site's images, calls the server, takes part in rounds until one gives a release, fetches it\n"
+     "and checks it. Sums leave under masks and with noise; the ledger pays before they do. Whatever stops it, the\n"
+     "same command goes on where it was. Exit 0: there is a release, it could be checked, and this site is in it; 3: "
+     "the\n"
+     "task is over without this site (given up, expired, or released without it), and there is nothing to try again.\n"
+     "A proxy that https_proxy names is used; it sees the server's address and encrypted bytes.\n"
+     "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --dry-run\n"
+     "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --out result/",
+     cli_join},
+    {"verify", "check what a server published, without trusting it",
+     "--folder DIR [--task FILE] [--receipt FILE] [...]",
+     "Walks the audit log line by line, checks the operator's and the sites' signatures, and derives the certificate "
+     "from\n"
+     "the release. With the receipt that 'fedkt join' kept, a server that rewrote its log afterwards is caught too.\n"
+     "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",
+     cli_verify},
+    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy | federation]",
      "Checks the answer first, then times it: best of ten or more. secagg runs whole rounds, a process for each core, "
      "and\n"
-     "takes half a minute for a thousand sites.\n"
+     "takes half a minute for a thousand sites; federation, on request only, a real server and its sites over TLS.\n"
      "Example: fedkt bench moments --json",
      cli_bench},
 };
@@ -99,7 +142,7 @@ static void overview(FILE *to)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\n'fedkt VERB --help' teaches a verb. Results go to stdout, talk to stderr; --json for machines.\n"
-                "Exit codes: 0 ok, 1 failed, 2 misuse. Start with 'fedkt demo'.\n");
+                "Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, join). Start with 'fedkt demo'.\n");
 }
 
 static int run(int argc, char **argv)

@@ -12,7 +12,8 @@
 static const struct cli_option *find(const struct cli_option *table, size_t n, const char *name, size_t len)
 {
     for (size_t i = 0; i < n; i++)
-        if (table[i].kind != CLI_HEADING && strlen(table[i].name) == len && !memcmp(table[i].name, name, len))
+        if (table[i].kind != CLI_HEADING && table[i].kind != CLI_WORDS && strlen(table[i].name) == len &&
+            !memcmp(table[i].name, name, len))
             return &table[i];
     return NULL;
 }
@@ -22,7 +23,8 @@ static fkt_status assign(const struct cli_option *o, const char *value)
     fkt_status st = FKT_OK;
     int choice;
     switch (o->kind) {
-    case CLI_HEADING: break;
+    case CLI_HEADING:
+    case CLI_WORDS: break;
     case CLI_FLAG: *(int *)o->value = 1; break;
     case CLI_TEXT: *(const char **)o->value = value; break;
     case CLI_REAL: st = fkt_fail_in(fkt_parse_double(o->value, value), "--%s", o->name); break;
@@ -41,18 +43,34 @@ static fkt_status assign(const struct cli_option *o, const char *value)
     return st;
 }
 
+static const struct cli_option *words_of(const struct cli_option *table, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (table[i].kind == CLI_WORDS) return &table[i];
+    return NULL;
+}
+
+/* Words without dashes have been moved to the front of argv. */
+static fkt_status take_words(const struct cli_option *o, char **argv, size_t n)
+{
+    if (!o && n) return fkt_fail(FKT_E_ARG, "unexpected word '%s'", argv[0]);
+    if (o && !n) return fkt_fail(FKT_E_ARG, "no %s is given", o->name);
+    if (o) *(struct cli_words *)o->value = (struct cli_words){argv, n};
+    return FKT_OK;
+}
+
 fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help)
 {
     const struct cli_option *seen[256] = {0};
-    const char *stray = NULL;
-    size_t n_seen = 0;
+    size_t n_seen = 0, n_words = 0;
+    fkt_status st;
     *help = 0;
     for (int i = 0; i < argc; i++) {
-        const char *arg = argv[i], *eq, *value = NULL;
+        const char *eq, *value = NULL;
+        char *arg = argv[i];
         const struct cli_option *o;
-        fkt_status st;
         if (arg[0] != '-' || arg[1] == '\0') {
-            if (!stray) stray = arg;
+            argv[n_words++] = arg;
             continue;
         }
         if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
@@ -74,7 +92,8 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
         st = assign(o, value);
         if (st != FKT_OK) return st;
     }
-    if (stray) return fkt_fail(FKT_E_ARG, "unexpected word '%s'", stray);
+    st = take_words(words_of(table, n), argv, n_words);
+    if (st != FKT_OK) return st;
     for (size_t i = 0; i < n; i++) {
         int found = !table[i].required;
         for (size_t s = 0; s < n_seen && !found; s++) found = seen[s] == &table[i];
@@ -111,10 +130,12 @@ void cli_help(const struct cli_command *c, const struct cli_option *table, size_
             printf("\n%s\n", o->name);
             continue;
         }
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : " ",
-                 o->kind == CLI_FLAG     ? ""
-                 : o->kind == CLI_CHOICE ? "WORD"
-                                         : o->metavar);
+        if (o->kind == CLI_WORDS) snprintf(left, sizeof left, "%s ...", o->name);
+        else
+            snprintf(left, sizeof left, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : " ",
+                     o->kind == CLI_FLAG     ? ""
+                     : o->kind == CLI_CHOICE ? "WORD"
+                                             : o->metavar);
         printf("  %-24s%s", left, strlen(left) >= 24 ? "\n                            " : "  ");
         if (o->kind == CLI_CHOICE) {
             char both[512];
@@ -128,17 +149,24 @@ void cli_help(const struct cli_command *c, const struct cli_option *table, size_
     printf("  %-24s  this text\n", "--help");
 }
 
-/* Names in a sentence may come from a hostile file: control bytes, which could drive a terminal or forge a line, are
- * shown as '?'. */
-void cli_say(const char *text)
+/* Names in a sentence may come from a hostile file: control characters, which could drive a terminal, forge a line or
+ * turn it around, are shown as '?'. */
+static void put(FILE *to, const char *text, size_t n)
 {
-    while (*text) {
+    for (const char *end = text + n; text < end;) {
         size_t control = fkt_control_length(text);
-        fputc(control ? '?' : *text, stderr);
+        fputc(control ? '?' : *text, to);
         text += control ? control : 1;
     }
+}
+
+void cli_say(const char *text)
+{
+    put(stderr, text, strlen(text));
     fputc('\n', stderr);
 }
+
+void cli_show(const char *text, size_t n) { put(stdout, text, n); }
 
 int cli_fail(fkt_status st)
 {

@@ -8,12 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_POSITIVE, CLI_CHOICE, CLI_HEADING };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_POSITIVE, CLI_CHOICE, CLI_HEADING, CLI_WORDS };
+
+/* What stands on the command line without dashes, for verbs that have a CLI_OPT_WORDS row. */
+struct cli_words {
+    char **list; /* (n) borrowed from argv */
+    size_t n;
+};
 
 struct cli_option {
     enum cli_kind kind;
-    const char *name;    /* without the dashes; for CLI_HEADING the heading */
-    void *value;         /* int *, const char **, double *, uint64_t * (whole, and positive: not 0), int * (choice) */
+    const char *name; /* without the dashes; for CLI_HEADING the heading, for CLI_WORDS what a word is */
+    void *value;      /* int *, const char **, double *, uint64_t * (whole, and positive: not 0), int * (choice), struct
+                  * cli_words * */
     const char *metavar; /* what stands for the value in --help */
     const char *help;
     int required;
@@ -55,6 +62,11 @@ struct cli_option {
         CLI_CHOICE, name, var, NULL, help, 0, fn, list, given                                                          \
     }
 
+#define CLI_OPT_WORDS(name, var, help)                                                                                 \
+    {                                                                                                                  \
+        CLI_WORDS, name, var, NULL, help, 0, NULL, NULL, NULL                                                          \
+    }
+
 struct cli_command {
     const char *name;
     const char *summary;
@@ -63,14 +75,18 @@ struct cli_command {
     int (*run)(const struct cli_command *self, int argc, char **argv); /* exit code */
 };
 
-/* Parses argv[0..argc-1]. FKT_E_ARG with a sentence on misuse. *help becomes 1 when --help was asked for: print it and
- * leave. */
+/* Parses argv[0..argc-1], whose order it may change. FKT_E_ARG with a sentence on misuse. *help becomes 1 when --help
+ * was asked for: print it and leave. */
 FKT_MUST_USE fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help);
 void cli_help(const struct cli_command *c, const struct cli_option *table, size_t n);
+/* The exit code of `serve` and `join` when the task has ended without what they were started for: nothing will change
+ * that, and whatever starts programs again must not. */
+enum { CLI_OVER = 3 };
 /* The failing sentence and its hint on stderr; gives the exit code: 2 for misuse, 1 for everything else, 0 for
  * FKT_OK. */
 int cli_fail(fkt_status st);
-void cli_say(const char *text);                             /* a line on stderr, control bytes as '?' */
+void cli_say(const char *text);                             /* a line on stderr, control characters as '?' */
+void cli_show(const char *text, size_t n);                  /* so many bytes on stdout, the same */
 int cli_misuse(const struct cli_command *c, fkt_status st); /* the same, and points to --help */
 
 #endif

@@ -22,7 +22,7 @@ void fkt_html_text(struct fkt_text *t, const char *s)
         case '\'': fkt_text_add(t, "&#39;"); break;
         default:
             if (n == 0) fkt_text_add(t, "\xef\xbf\xbd");
-            else if ((unsigned char)*s < 0x20 || *s == 0x7f) fkt_text_add(t, " ");
+            else if (fkt_control_length(s)) fkt_text_add(t, " ");
             else fkt_text_addn(t, s, n);
         }
         s += n ? n : 1;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_privacy.c - what was done and what is promised, in words first and numbers after.
- *
- * The plain-words bound: a mechanism with Gaussian-DP parameter mu lets no test between two neighbouring datasets be
- * right more often than Phi(mu/2) when both are equally likely (Dong, Roth, Su 2022: the trade-off curve of N(0,1)
- * against N(mu,1)). Under rho-zCDP the Kullback-Leibler divergence of two neighbours is at most rho, so their total
- * variation is at most sqrt(rho/2) (Pinsker) and sqrt(1 - e^-rho) (Bretagnolle, Huber), and no test is right more often
- * than half of one plus that. It is printed rounded up. Unlike e^epsilon it means something at epsilon = 10. */
+/* report_privacy.c - what was done and what is promised, in words first and numbers after. */
 #include "cli/report_html.h"
 
 #include "cli/chart.h"
+#include "cli/privacy_words.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,8 +133,6 @@ static void quantity(struct fkt_text *t, const char *name, double x)
 
 static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
 {
-    double best = arm->rho > 0 ? 50 * (1 + fmin(sqrt(arm->rho / 2), sqrt(-expm1(-arm->rho))))
-                               : 50 * erfc(-arm->mu / 2 / sqrt(2)); /* 100 Phi(mu/2) */
     fkt_text_add(t, "<p><strong>Protected:</strong> ");
     fkt_html_text(t, arm->protects ? arm->protects : "any single image");
     fkt_text_add(t, ".</p>\n");
@@ -149,7 +142,7 @@ static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
             "<p>Someone who knows everything else, and for whom it is even odds whether one given image was used, "
             "guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin is right "
             "50 %%.</p>\n",
-            fmin(100, ceil(best * 10) / 10));
+            fkt_guess_percent(arm->mu, arm->rho));
     }
 }
 

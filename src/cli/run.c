@@ -125,7 +125,7 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
         a->is_private = 1;
         FKT_TRY(cli_privacy_spec(&s->privacy, eps[i], &privacy));
         FKT_TRY(cli_make_task(&a->task, s->title, names, fkt_dataset_classes(o->data), &s->codec, codec, &cal, &privacy,
-                              o->federation.choices.sites ? &o->federation.choices : NULL));
+                              o->federation.choices.sites ? &o->federation.choices : NULL, NULL));
         o->n_arms = i + 1;
     }
     snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");

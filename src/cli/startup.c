@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* startup.c - a second start when BLAS has mistaken the processor.
+/* startup.c - a second start when BLAS has mistaken the processor; and memory that stays the process's own.
  *
  * OpenBLAS reads OPENBLAS_CORETYPE while it is loaded, before main: setting it there is too late, so the program is
  * executed again with the variable set. Words, descriptors and the rest of the environment stay as they are. What a
@@ -15,6 +15,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define CORE "OPENBLAS_CORETYPE"
@@ -39,6 +41,15 @@ void cli_startup(char **argv)
     if (setenv(CORE, wanted, 1) == 0) execv(self, argv);
     unsetenv(CORE);
     unsetenv(FORMER);
+}
+
+/* Where the system does not let us, the verb goes on: whoever can read its memory then can read its files too. */
+void cli_keep_secrets(void)
+{
+    const struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0,
+                0); /* also where dumps go to a program, which no limit stops; and no ptrace */
 }
 
 const char *cli_startup_corrected_from(void) { return getenv(FORMER); }

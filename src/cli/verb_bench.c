@@ -14,11 +14,13 @@ enum { MAX_ROWS = 64 };
 
 static const struct {
     const char *room;
+    int on_request; /* not unless it is named */
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
-} benches[] = {{"codec", fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
-               {"moments", fkt_bench_moments},
-               {"secagg", fkt_bench_secagg},
-               {"privacy", fkt_bench_privacy}};
+} benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
+               {"moments", 0, fkt_bench_moments},
+               {"secagg", 0, fkt_bench_secagg},
+               {"privacy", 0, fkt_bench_privacy},
+               {"federation", 1, fkt_bench_federation}};
 
 /* Rates should be high; times and memory low. */
 static const char *good(const char *unit)
@@ -70,17 +72,24 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
 
 int cli_bench(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_bench o = {.codec = {.name = "taesd", .size = 32}};
+    struct cli_bench o = {.codec = {.name = "taesd", .size = 32}, .dropout = 0.1};
     const struct cli_option table[] = {
         CLI_OPT_HEAD("codec"),
         CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
         CLI_MEANS_LINES(o.codec.means),
-        CLI_OPT_HEAD("secagg: a round of secure aggregation, a tenth of its sites lost"),
-        CLI_OPT_POSITIVE("sites", &o.sites, "N", 0,
-                         "sites of one round, 10 to 65536 (default: 20, then 100, then 1000)"),
+        CLI_OPT_HEAD(
+            "secagg: a round in memory, a tenth of its sites lost; federation: a real server, N sites over TLS"),
+        CLI_OPT_POSITIVE(
+            "sites", &o.sites, "N", 0,
+            "sites of one round, 10 to 65536 (default: 20, then 100, then 1000; federation: 20, then 100)"),
         CLI_OPT_POSITIVE("classes", &o.classes, "K", 0, "classes, at most 1000, of 128 numbers a record (default: 10)"),
+        CLI_OPT_POSITIVE("dim", &o.dim, "D", 0, "federation: length of the latent (default: 127)"),
+        CLI_OPT_REAL("dropout", &o.dropout, "P", 0,
+                     "federation: share of the sites that is lost, over its phases (default: 0.1)"),
+        CLI_OPT_POSITIVE("phase-seconds", &o.phase_seconds, "S", 0,
+                         "federation: how long a phase waits for a site (default: 10 and a tenth of the sites)"),
         CLI_OPT_HEAD("run"),
         CLI_OPT_WHOLE("threads", &o.run.threads, "N", 0, "worker threads (default: all cores)"),
         CLI_TALK_ROWS(o.run),
@@ -93,7 +102,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
     if (code >= 0) return code;
     for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
         size_t got = 0;
-        if (room && strcmp(room, benches[i].room) != 0) continue;
+        if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
         known++;
         st = benches[i].run(&o, rows + n, MAX_ROWS - n, &got);
         if (st == FKT_E_IO && !room) { /* weights that are not there are no reason to time nothing else */
@@ -104,8 +113,9 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         n += got;
     }
     if (!known)
-        return cli_misuse(self,
-                          fkt_fail(FKT_E_ARG, "no bench for '%s'; there are codec, moments, secagg and privacy", room));
+        return cli_misuse(
+            self,
+            fkt_fail(FKT_E_ARG, "no bench for '%s'; there are codec, moments, secagg, privacy and federation", room));
     if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
     return cli_misuse(self, st);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_stages.c - `fedkt task | encode | moments`: the stages of the walk at a site, files in between. */
+/* verb_stages.c - `fedkt encode | moments`: the stages of the walk at a site, files in between. */
 #include "cli/common.h"
-#include "cli/federation.h"
 #include "cli/verbs.h"
-
-#include "base/alloc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,114 +9,9 @@
 struct asked {
     struct cli_data data;
     struct cli_codec codec;
-    struct cli_privacy privacy;
-    struct cli_federation_asked federation;
     struct cli_run run;
-    const char *task, *out, *classes, *name, *latents;
+    const char *task, *out, *latents;
 };
-
-/* ---- task ---- */
-
-static fkt_status task_from(const struct asked *a, struct fkt_task *task)
-{
-    struct fkt_dataset *ds = NULL;
-    struct fkt_codec *codec = NULL;
-    struct fkt_calibration cal = {0};
-    struct fkt_privacy_spec privacy;
-    struct fkt_federation_choices federation;
-    uint8_t *roster = NULL;
-    char *text = NULL;
-    const char **names = NULL;
-    double eps;
-    size_t n;
-    fkt_status st;
-    FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
-    FKT_TRY(cli_privacy_spec(&a->privacy, eps, &privacy));
-    FKT_TRY(cli_federation_choices(&a->federation, &federation, &roster));
-    FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
-    if (!a->classes == !a->data.path) {
-        st = fkt_fail(FKT_E_ARG, "give the class list with --classes, or a dataset that has all classes with --data");
-        goto out;
-    }
-    if (a->classes) {
-        FKT_TRY(cli_split(a->classes, &text, &names, &n));
-    } else {
-        FKT_TRY(cli_open_data(&ds, &a->data, NULL));
-        FKT_TRY(cli_class_names(ds, &names));
-        n = fkt_dataset_classes(ds);
-        fprintf(stderr,
-                "fedkt: the class list was read from the data and will be published as it is; if it is not public "
-                "knowledge, give --classes\n");
-    }
-    FKT_TRY(cli_make_task(task, a->name, names, n, &a->codec, codec, &cal, &privacy,
-                          federation.sites ? &federation : NULL));
-out:
-    fkt_free(roster);
-    fkt_free(text);
-    fkt_free(names);
-    fkt_dataset_free(ds);
-    fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
-    return st;
-}
-
-/* What the sites agreed to, without their keys. */
-static json_t *federation_json(const struct fkt_federation *f)
-{
-    if (!f->sites) return json_null();
-    return json_pack("{s:I s:I s:I s:I s:I s:I s:I s:s s:s}", "sites", (json_int_t)f->sites, "dropped",
-                     (json_int_t)f->dropped, "corrupt", (json_int_t)f->corrupt, "degree", (json_int_t)f->degree,
-                     "threshold", (json_int_t)f->threshold, "bits", (json_int_t)f->bits, "records",
-                     (json_int_t)f->records, "noise", fkt_noise_name(f->noise), "keystream",
-                     fkt_keystream_name(f->keystream));
-}
-
-static fkt_status run_task(const struct asked *a)
-{
-    struct fkt_task task = {0};
-    fkt_status st;
-    FKT_TRY(task_from(a, &task));
-    FKT_TRY(fkt_task_save(&task, a->out, a->run.force));
-    if (task.federation.sites) cli_tell_no_loss(task.federation.dropped, &a->run);
-    if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:i s:i s:o}", "task", a->out, "sha256", task.sha256, "classes",
-                                         (int)task.n_classes, "length", (int)task.coordinates.length, "federation",
-                                         federation_json(&task.federation))));
-    else
-        printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, task.sha256,
-               task.n_classes, task.size, task.codec_identity, task.privacy.epsilon, task.privacy.delta,
-               fkt_adjacency_name(task.privacy.adjacency));
-    if (!a->run.json && task.federation.sites)
-        printf("federation of %u sites: %u may be lost, %u may collude; %u neighbours each, threshold %u, sums of %u "
-               "bits, "
-               "%s noise\n",
-               task.federation.sites, task.federation.dropped, task.federation.corrupt, task.federation.degree,
-               task.federation.threshold, task.federation.bits, fkt_noise_name(task.federation.noise));
-    if (!a->run.json && a->codec.calibration)
-        printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
-out:
-    fkt_task_release(&task);
-    return st;
-}
-
-int cli_task(const struct cli_command *self, int argc, char **argv)
-{
-    struct asked a = {.codec = CLI_CODEC_DEFAULTS};
-    const struct cli_option table[] = {
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the task goes"),
-        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "a name for people"),
-        CLI_OPT_TEXT("classes", &a.classes, "A,B,...", 0, "the class list, instead of the classes found in --data"),
-        CLI_DATA_ROWS(a.data, 0),
-        CLI_CODEC_ROWS(a.codec),
-        CLI_PRIVACY_ROWS(a.privacy, 1),
-        CLI_FEDERATION_ROWS(a.federation),
-        CLI_RUN_ROWS(a.run),
-    };
-    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
-    return code >= 0 ? code : cli_misuse(self, run_task(&a));
-}
-
-/* ---- encode, moments ---- */
 
 /* What cannot or must not be written shows before the work. */
 static fkt_status check_out(const struct asked *a)

@@ -7,16 +7,22 @@
 
 int cli_privacy(const struct cli_command *self, int argc, char **argv);
 int cli_codec(const struct cli_command *self, int argc, char **argv);
+int cli_keygen(const struct cli_command *self, int argc, char **argv);
+int cli_enroll(const struct cli_command *self, int argc, char **argv);
 int cli_task(const struct cli_command *self, int argc, char **argv);
 int cli_encode(const struct cli_command *self, int argc, char **argv);
 int cli_moments(const struct cli_command *self, int argc, char **argv);
 int cli_release(const struct cli_command *self, int argc, char **argv);
+int cli_ledger(const struct cli_command *self, int argc, char **argv);
 int cli_generate(const struct cli_command *self, int argc, char **argv);
 int cli_heads(const struct cli_command *self, int argc, char **argv);
 int cli_evaluate(const struct cli_command *self, int argc, char **argv);
 int cli_simulate(const struct cli_command *self, int argc, char **argv);
 int cli_demo(const struct cli_command *self, int argc, char **argv);
 int cli_audit(const struct cli_command *self, int argc, char **argv);
+int cli_join(const struct cli_command *self, int argc, char **argv);
+int cli_serve(const struct cli_command *self, int argc, char **argv);
+int cli_verify(const struct cli_command *self, int argc, char **argv);
 int cli_bench(const struct cli_command *self, int argc, char **argv);
 
 #endif

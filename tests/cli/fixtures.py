@@ -5,12 +5,16 @@
 itself, and the damaged ones from those by changing what the case is about and nothing else.
 """
 
+import contextlib
 import io
 import json
 import os
 import pathlib
+import shutil
+import sqlite3
 import struct
 import subprocess
+import sys
 import tarfile
 
 import numpy
@@ -18,8 +22,13 @@ from PIL import Image
 
 import tensors
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "oracle"))
+import audit  # noqa: E402
+
 NAN = struct.pack("<f", float("nan"))
-EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "schema" / "examples"
+EXAMPLES = ROOT / "docs" / "schema" / "examples"
+CORPUS = ROOT / "fuzz" / "corpus" / "audit"
 
 
 def picture(seed, size=40):
@@ -100,7 +109,7 @@ def own_files(root, fedkt):
     def run(*words):
         subprocess.run([fedkt, *map(str, words)], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
-    task = ["task", "--classes", "a,b", "--delta", "1e-5", "--dim", "16"]
+    task = ["task", "new", "--classes", "a,b", "--delta", "1e-5", "--dim", "16"]
     run(*task, "--epsilon", "1", "--out", "task.json")
     run(*task, "--epsilon", "2", "--out", "task-eps2.json")
     run(*task[:-1], "24", "--epsilon", "1", "--out", "task-dim24.json")
@@ -118,14 +127,15 @@ def own_files(root, fedkt):
         "--moments",
         "moments.safetensors",
         "--ledger",
-        "ledger.json",
+        "ledger.db",
         "--insecure-seed",
         "1",
         "--out",
         "release.safetensors",
     )
     run("heads", "--release", "release.safetensors", "--out", "heads")
-    (root / "ledger.json.lock").unlink()
+    run(*task[:-1], "100", "--epsilon", "1", "--out", "task-wide.json")  # its release is longer than a ledger
+    run("moments", "--task", "task-wide.json", "--data", "good", "--out", "moments-wide.safetensors")
 
 
 def federations(root, fedkt):
@@ -146,13 +156,59 @@ def federations(root, fedkt):
         "roster-crowd": [keys[0]] * 65537,
     }.items():
         (root / f"{name}.txt").write_text("\n".join(lines) + "\n", newline="")
-    words = "task --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100 --out task-fed.json"
+    words = "task new --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100"
+    words += " --out task-fed.json"
     subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
     text = (root / "task-fed.json").read_text()
     (root / "task-fed-threshold.json").write_text(text.replace('"threshold": 3', '"threshold": 2'))
     (root / "task-fed-key.json").write_text(text.replace(keys[2], "01" + "00" * 31))
     words = "moments --task task-fed.json --data good --out moments-fed.safetensors"
     subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+
+def identities(root, fedkt):
+    """Keys, a roster with names, and a signed task with a server; the damaged ones differ in what the case is about."""
+
+    def run(*words):
+        subprocess.run([fedkt, *words], cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    for name in ("operator", "north", "south", "east", "nameless"):
+        run("keygen", "--out", f"{name}.key", *(["--name", name] if name != "nameless" else []))
+    run("keygen", "--out", "north-again.key", "--name", "north")
+    run("enroll", "--roster", "named.txt", *(f"{name}.key.pub" for name in ("north", "south", "east")))
+    run("enroll", "--roster", "half-named.txt", *(f"{name}.key.pub" for name in ("north", "south", "nameless")))
+    named = (root / "named.txt").read_text()
+    (root / "twice-named.txt").write_text(named.replace("east", "north"))
+    (root / "tab-named.txt").write_text(named.replace("east", "ea\tst"))
+    (root / "long-named.txt").write_text(named.replace("east", "e" * 128))
+    key = json.loads((root / "north.key").read_text())
+    public = json.loads((root / "north.key.pub").read_text())
+    for name, document in {
+        "key-halves.key": {**key, "public": public["key"][:-2] + "00"},
+        "key-schema.key": {**key, "schema": "fedkt.key/2"},
+        "renamed.pub": {**public, "name": "south"},
+        "stolen.pub": {**public, "key": json.loads((root / "south.key.pub").read_text())["key"]},
+    }.items():
+        (root / name).write_text(json.dumps(document))
+        (root / name).chmod(0o600)
+    (root / "open.key").write_text(json.dumps(key))
+    (root / "open.key").chmod(0o640)
+    (root / "cut.key").write_text(json.dumps(key)[:100])
+    (root / "cut.key").chmod(0o600)
+    words = "task new --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster named.txt --records 100 --server".split()
+    run(*words, "https://fedkt.example.org:8443", "--out", "task-unsigned.json")
+    run(*words, "https://fedkt.example.org:8443", "--key", "operator.key", "--out", "task-signed.json")
+    text = (root / "task-signed.json").read_text()
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=fedkt"
+    for name in ("tls", "other-tls"):
+        pair = ["-keyout", root / f"{name}.key", "-out", root / f"{name}.pem"]
+        subprocess.run([*make.split(), *pair], check=True, capture_output=True, timeout=60)
+    pinned = ["https://fedkt.example.org:8443", "--certificate", "tls.pem"]
+    run(*words, *pinned, "--key", "operator.key", "--out", "task-pinned.json")
+    run(*words, *pinned, "--out", "task-pinned-unsigned.json")
+    (root / "task-forged.json").write_text(text.replace("fedkt.example.org", "fedkt.example.net"))
+    (root / "task-address.json").write_text(text.replace("https://", "http://"))
+    (root / "task-signature.json").write_text(text.replace('"bytes": "', '"bytes": "00'))
 
 
 def small_network(folder, stem, seed, latent=4, width=8):
@@ -200,7 +256,7 @@ def networks(root, fedkt):
     for size in (16, 32):
         out = f"cal-net{size}.safetensors"
         run("codec", "calibrate", *tiny, size, "--top", "8", "--public", "public", "--out", out)
-    task = ["task", "--classes", "a,b", "--delta", "1e-5", "--epsilon", "1", "--codec", *tiny, "16"]
+    task = ["task", "new", "--classes", "a,b", "--delta", "1e-5", "--epsilon", "1", "--codec", *tiny, "16"]
     run(*task, "--calibration", "cal-net16.safetensors", "--out", "task-net.json")
 
 
@@ -256,9 +312,32 @@ def tampered(root):
     (root / "task-cut.json").write_text(text[: len(text) // 2])
     (root / "task-key.json").write_text(text.replace('"name"', '"nom"'))
     (root / "task-gamma.json").write_text(text.replace('"gamma": 0.3', '"gamma": 0.4'))
-    (root / "ledger-cut.json").write_text((root / "ledger.json").read_text()[:50])
-    (root / "ledger-minus.json").write_text((root / "ledger.json").read_text().replace('"mu2": ', '"mu2": -'))
-    (root / "ledger-none.json").write_text("{}\n")
+    ledgers(root)
+
+
+def ledgers(root):
+    """Damaged ones, and those of an older fedkt, which were JSON files."""
+    (root / "ledger-cut.db").write_bytes((root / "ledger.db").read_bytes()[:9000])
+    (root / "ledger-empty.db").write_bytes(b"")
+    (root / "ledger-none.db").write_text("{}\n")
+    for name, change in {
+        "minus": "UPDATE entries SET mu2 = -mu2",
+        "state": "UPDATE entries SET state = 'lost'",
+        "orphan": "UPDATE entries SET account = 7",
+        "trigger": "CREATE TRIGGER forget AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
+        "later": "PRAGMA user_version = 9",
+        "other": "PRAGMA application_id = 9",
+    }.items():
+        shutil.copy(root / "ledger.db", root / f"ledger-{name}.db")
+        with contextlib.closing(sqlite3.connect(root / f"ledger-{name}.db", isolation_level=None)) as bent:
+            bent.execute("PRAGMA ignore_check_constraints = ON")
+            bent.execute(change)
+    entry = {"task_sha256": "1" * 64, "mu2": 0.01, "entropy": "operating system"}
+    account = {"budget_mu2": 0.01, "adjacency": "add-remove", "entries": [entry]}
+    old = {"schema": "fedkt.ledger/1", "records": {"a" * 64: account}}
+    (root / "ledger-old.json").write_text(json.dumps(old))
+    (root / "ledger-old-minus.json").write_text(json.dumps(old).replace('"mu2": ', '"mu2": -'))
+    (root / "ledger-old-cut.json").write_text(json.dumps(old)[:-20])
 
 
 def folders(root, fedkt):
@@ -272,6 +351,31 @@ def folders(root, fedkt):
     (root / "foreign" / "thesis.txt").write_text("do not delete\n")
 
 
+def audit_log(folder, lines):
+    """Lines of fuzz/corpus/audit, whose chain was taken out, as a log."""
+    folder.mkdir()
+    prev, text = "0" * 64, ""
+    for number, line in enumerate(lines, 1):
+        line = audit.dump(json.loads(line) | {"at": 1700000000000, "entry": number, "prev": prev})
+        prev, text = audit.sha256(line.encode()), text + line + "\n"
+    (folder / "audit.jsonl").write_text(text)
+    return text
+
+
+def audits(root):
+    given_up = (CORPUS / "given-up").read_text()[1:].splitlines()
+    honest = (CORPUS / "honest").read_text()[1:].splitlines()
+    audit_log(root / "audit-given-up", given_up)
+    audit_log(root / "audit-no-release", honest)
+    audit_log(root / "audit-unsigned", [line for line in honest if '"confirmed"' not in line])
+    text = audit_log(root / "audit-cut", honest[:-1])
+    audit_log(root / "audit-changed", honest)
+    (root / "audit-changed" / "audit.jsonl").write_text(text.replace("too few sites", "too few sitez"))
+    (root / "receipt-other.json").write_text(
+        json.dumps({"schema": "fedkt.receipt/1", "task_sha256": "0" * 64, "site": 1, "heads": [], "messages": []})
+    )
+
+
 def make(root, fedkt):
     root = pathlib.Path(root)
     root.mkdir()
@@ -282,7 +386,9 @@ def make(root, fedkt):
     labelled_sets(root)
     own_files(root, str(fedkt))
     federations(root, str(fedkt))
+    identities(root, str(fedkt))
     networks(root, str(fedkt))
     bent_tensors(root)
     tampered(root)
     folders(root, str(fedkt))
+    audits(root)

@@ -98,6 +98,7 @@ def start(case, fedkt, work):
 
     environment = {**os.environ, "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1"}
     environment.update(FEDKT_CACHE="cache", HF_ENDPOINT="", NO_PROXY="*")  # weights of this machine are none of ours
+    environment.update(XDG_DATA_HOME=f"{work}/data", XDG_STATE_HOME=f"{work}/state")  # nor are its ledgers
     environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"
     words = shlex.split(case["args"].replace("{ff}", "\udcff"))
     with open("/dev/full" if case.get("full") else os.devnull, "w") as out:
@@ -119,7 +120,7 @@ def run(case, fedkt, root):
     os.symlink("../in", work / "in")
     for pair in case.get("copy", []):
         source, target = pair.split(":")
-        copy = shutil.copytree if (root / "in" / source).is_dir() else shutil.copyfile
+        copy = shutil.copytree if (root / "in" / source).is_dir() else shutil.copy
         copy(root / "in" / source, work / target)
     with contextlib.ExitStack() as stack:
         if "disk" in case:

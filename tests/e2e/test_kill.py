@@ -99,7 +99,7 @@ class Killed(binary.Case):
 
     def test_files(self):
         """Latents and moments: one file instead of a folder."""
-        self.fedkt("task --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
+        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
         for verb in ("encode", "moments"):
             line = f"{verb} --task task.json --data demo:train --limit 300 --out x --force"
             seconds = self.time(line)
@@ -112,17 +112,16 @@ class Killed(binary.Case):
             self.assertEqual(self.bytes("x"), wanted)
 
     def test_release_and_its_ledger(self):
-        self.fedkt("task --data demo:train --epsilon 1 --delta 1e-5 --dim 100 --out task.json")
+        self.fedkt("task new --data demo:train --epsilon 1 --delta 1e-5 --dim 100 --out task.json")
         self.fedkt("moments --task task.json --data demo:train --limit 100 --out m.safetensors")
         line = (
-            "release --task task.json --moments m.safetensors --ledger l.json --budget-epsilon 500 "
-            "--budget-delta 1e-5"
+            "release --task task.json --moments m.safetensors --ledger l.db --budget-epsilon 500 " "--budget-delta 1e-5"
         )
         seconds = self.time(f"{line} --out first")
         entries, killed = 1, 0
         for i, moment in enumerate(self.moments_of(seconds)):
             killed += self.kill_after(f"{line} --out r{i}", moment)
-            accounts = list(json.loads(self.bytes("l.json"))["records"].values())
+            accounts = self.fedkt("ledger --ledger l.db --json")["accounts"]
             self.assertEqual(len(accounts), 1)
             paid = len(accounts[0]["entries"]) - entries
             self.assertIn(paid, (0, 1))
@@ -132,7 +131,7 @@ class Killed(binary.Case):
                 self.fedkt(f"heads --release r{i}")
         self.assertGreater(killed, KILLS // 3, "hardly any run was caught alive")
         self.fedkt(f"{line} --out last")
-        self.assertEqual(len(list(json.loads(self.bytes("l.json"))["records"].values())[0]["entries"]), entries + 1)
+        self.assertEqual(len(self.fedkt("ledger --ledger l.db --json")["accounts"][0]["entries"]), entries + 1)
 
 
 class Interrupted(binary.Case):
@@ -162,7 +161,7 @@ class Interrupted(binary.Case):
 
     def test_ctrl_c(self):
         self.fedkt("simulate --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")
-        self.fedkt("task --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
+        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
         many = "generate --release run/release.safetensors --per-class 100000 --out made"
         for line in (
             many,

@@ -33,7 +33,7 @@ def epsilon_zcdp(rho, delta):
 
 class Stages(binary.Case):
     def test_stage_by_stage(self):
-        made = self.fedkt("task --data demo:train --epsilon 10 --delta 1e-5 --name walk --out task.json --json")
+        made = self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --name walk --out task.json --json")
         task = json.loads(self.bytes("task.json"))
         self.fits("task", task)
         self.assertEqual(made["classes"], len(task["classes"]))
@@ -56,7 +56,7 @@ class Stages(binary.Case):
         exact = numpy.frombuffer(tensors.load(self.folder / "m.safetensors")["tensors"]["moments"][2], "<i8")
         self.assertEqual(exact.reshape(10, -1)[:, 0].tolist(), [60] * 10)
 
-        release = "release --task task.json --moments m.safetensors --ledger l.json --insecure-seed 3 --json"
+        release = "release --task task.json --moments m.safetensors --ledger l.db --insecure-seed 3 --json"
         certificate = self.fedkt(f"{release} --out r.safetensors")
         self.assertEqual(certificate.pop("release"), "r.safetensors")
         digest = certificate.pop("release_sha256")
@@ -145,7 +145,7 @@ class Sites(binary.Case):
                 target.mkdir(parents=True, exist_ok=True)
                 for path in (self.folder / site / name).iterdir():
                     (target / f"{site}-{path.name}").write_bytes(path.read_bytes())
-        self.fedkt(f"task --classes {','.join(CLASSES)} --epsilon 5 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt(f"task new --classes {','.join(CLASSES)} --epsilon 5 --delta 1e-5 --dim 12 --out task.json")
         for site in ("one", "two", "both"):
             self.fedkt(f"moments --task task.json --data {site} --out {site}.safetensors")
 
@@ -163,23 +163,24 @@ class Sites(binary.Case):
             ("r1", "both.safetensors"),
         ):
             self.fedkt(
-                f"release --task task.json --moments {sites} --ledger {out}.json --insecure-seed 9 "
+                f"release --task task.json --moments {sites} --ledger {out}.db --insecure-seed 9 "
                 f"--out {out}.safetensors"
             )
         self.assertEqual(self.bytes("r2.safetensors"), self.bytes("r3.safetensors"))
         self.assertTrue((self.integers("r1") == self.integers("r2")).all(), "the same noise on the same sum")
         self.assertFalse((self.integers("r1") == self.integers("both")).all(), "no noise at all")
 
+    def accounts(self):
+        return self.fedkt("ledger --ledger l.db --json")["accounts"]
+
     def test_ledger_keeps_an_account_per_site(self):
-        words = "release --task task.json --ledger l.json"
+        words = "release --task task.json --ledger l.db"
         self.fedkt(f"{words} --moments one.safetensors,two.safetensors --out r.safetensors")
         self.fedkt(f"{words} --moments two.safetensors --out s.safetensors", code=1)
-        ledger = json.loads(self.bytes("l.json"))
-        self.assertEqual([len(record["entries"]) for record in ledger["records"].values()], [1, 1])
+        self.assertEqual([len(account["entries"]) for account in self.accounts()], [1, 1])
         self.fedkt(f"{words} --moments one.safetensors --budget-epsilon 50 --budget-delta 1e-5 --out s.safetensors")
-        ledger = json.loads(self.bytes("l.json"))
-        self.assertEqual(sorted(len(record["entries"]) for record in ledger["records"].values()), [1, 2])
-        self.assertEqual((self.folder / "l.json").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(sorted(len(account["entries"]) for account in self.accounts()), [1, 2])
+        self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)
 
     def test_a_site_without_records_is_heard_and_has_no_account(self):
         zeros = tensors.load(self.folder / "one.safetensors")
@@ -188,11 +189,11 @@ class Sites(binary.Case):
         for name in ("empty", "empty2"):
             tensors.save(self.folder / f"{name}.safetensors", zeros)
         told = self.fedkt(
-            "release --task task.json --ledger l.json --moments "
+            "release --task task.json --ledger l.db --moments "
             "one.safetensors,empty.safetensors,empty2.safetensors --out r.safetensors --json"
         )
         self.assertEqual((told["sites"], told["survivors"]), (3, 3))
-        self.assertEqual(len(json.loads(self.bytes("l.json"))["records"]), 1)
+        self.assertEqual(len(self.accounts()), 1)
 
 
 class Invariance(binary.Case):
@@ -352,7 +353,8 @@ class Phases(binary.Case):
         federation = json.loads(self.bytes("run/task.json"))["federation"]
         self.assertEqual((federation["dropped"], federation["keystream"]), (3, "chacha20"))
         (self.folder / "roster").write_text("\n".join(federation["roster"]))
-        made = self.fedkt("task --classes a,b --epsilon 1 --delta 1e-5 --roster roster --records 9 --out t.json --json")
+        words = "--classes a,b --epsilon 1 --delta 1e-5 --roster roster --records 9 --out t.json --json"
+        made = self.fedkt(f"task new {words}")
         self.assertEqual((made["federation"]["dropped"], made["federation"]["sites"]), (3, 21))
 
     def test_the_card_says_whom_the_promise_holds_against(self):
@@ -391,7 +393,7 @@ class Reports(binary.Case):
     def test_a_calibration_of_ones_own(self):
         self.fedkt("codec calibrate --public demo:test --limit 500 --dim 24 --top 10 --source demo --out c.safetensors")
         self.fedkt(
-            "task --data demo:train --epsilon 10 --delta 1e-5 --dim 24 --calibration c.safetensors "
+            "task new --data demo:train --epsilon 10 --delta 1e-5 --dim 24 --calibration c.safetensors "
             "--coordinates clip --out task.json"
         )
         self.fits("task", json.loads(self.bytes("task.json")))
@@ -399,7 +401,7 @@ class Reports(binary.Case):
             "moments --task task.json --calibration c.safetensors --data demo:train --limit 200 " "--out m.safetensors"
         )
         self.fedkt(
-            "release --task task.json --calibration c.safetensors --moments m.safetensors --ledger l.json "
+            "release --task task.json --calibration c.safetensors --moments m.safetensors --ledger l.db "
             "--out r.safetensors"
         )
         self.fedkt("generate --release r.safetensors --per-class 2 --out made")  # the release alone is enough

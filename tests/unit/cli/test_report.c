@@ -12,7 +12,7 @@
 
 enum { K = FKT_DEMO_CLASSES, SITES = 20, BINS = 48, TILES = 6, BYTES = FKT_DEMO_SIDE * FKT_DEMO_SIDE * 3 };
 
-static const char evil[] = "<script>alert('x')</script> & \"q\" \xff\x01";
+static const char evil[] = "<script>alert('x')</script> & \"q\" \xff\x01\u202e";
 
 struct sample {
     struct fkt_report report;
@@ -318,6 +318,7 @@ static void strings_of_strangers_are_escaped(void **state)
     for (int a = 0; a < 3; a++) s.arms[a].name = s.arms[a].adjacency = s.arms[a].protects = s.arms[a].mechanism = evil;
     page = render(&s.report, "evil.html");
     CHECK(!strstr(page, "<script") && !strstr(page, "alert('") && !strchr(page, '\x01') && !strchr(page, '\xff'));
+    CHECK(!strstr(page, "\u202e"));
     CHECK(occurrences(page, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;q&quot; \xef\xbf\xbd") > 30);
     fkt_free(page);
     unmake(&s);

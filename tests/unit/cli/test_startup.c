@@ -5,8 +5,11 @@
 #include "tests/support/scratch.h"
 
 #include "base/file.h"
+#include "cli/startup.h"
 #include "tensor/blas_core.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +89,23 @@ static void a_loader_on_the_command_line(void **state)
     assert_string_equal(log, "core=- was=-\n");
 }
 
+/* In a process of its own: there is no way back. */
+static void secrets_stay_in_memory(void **state)
+{
+    int status;
+    pid_t pid = fork();
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit core = {1, 1};
+        cli_keep_secrets();
+        if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0 || getrlimit(RLIMIT_CORE, &core) != 0) _exit(1);
+        _exit(core.rlim_cur != 0 || core.rlim_max != 0);
+    }
+    assert_true(waitpid(pid, &status, 0) == pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +113,7 @@ int main(void)
         cmocka_unit_test(what_a_user_set_is_respected),
         cmocka_unit_test(one_start_more_at_most),
         cmocka_unit_test(a_loader_on_the_command_line),
+        cmocka_unit_test(secrets_stay_in_memory),
     };
     int failed;
     scratch_init(&scratch);
