@@ -53,13 +53,26 @@ def one_walk(walk, number, extra):
     task, moments, ledger, release, made = (f"{name}-{number}" for name in NAMES)
     costs = [word for word in extra if word not in ("--coordinates", "clip")]
     walk.check("privacy", walk.run("privacy", *PRIVACY, *costs, "--dim", "8", "--clip", "1"), "privacy")
-    walk.run("task", "--data", "demo:train", "--dim", "8", *PRIVACY, *extra, "--out", task)
+    walk.run("task", "new", "--data", "demo:train", "--dim", "8", *PRIVACY, *extra, "--out", task)
     walk.check("task", walk.file(task), task)
     walk.run("moments", "--task", task, "--data", "demo:train", "--limit", "100", "--out", moments)
     walk.run("release", "--task", task, "--moments", moments, "--ledger", ledger, "--out", release)
-    walk.check("ledger", walk.file(ledger), ledger)
+    walk.check("ledger", walk.run("ledger", "--ledger", ledger), ledger)
     walk.run("generate", "--release", release, "--per-class", "1", "--out", made)
     walk.check("certificate", walk.file(f"{made}/certificate.json"), f"certificate {extra}")
+
+
+def a_federation_with_a_server(walk):
+    for name in ("one", "two", "three"):
+        walk.run("keygen", "--out", name, "--name", f"site {name}")
+        walk.check("key", walk.file(name), "a key")
+        walk.check("site", walk.file(f"{name}.pub"), "a site")
+    walk.run("enroll", "--roster", "enrolled", "one.pub", "two.pub", "three.pub")
+    words = ["--roster", "enrolled", "--records", "9", "--classes", "a,b", "--server", "https://[::1]:8443"]
+    for more in ([], ["--insecure-seed", "7", "--expires", "2d", "--rounds", "64"]):
+        walk.run("task", "new", *words, *more, *PRIVACY, "--key", "one", "--out", "served", "--force")
+        walk.check("task", walk.file("served"), f"task --server {more}")
+        walk.check("task", walk.run("task", "show", "--task", "served")["task"], "task show")
 
 
 def main():
@@ -98,8 +111,9 @@ def main():
         roster = json.loads((path.parent / "task.json").read_text())["federation"]["roster"]
         pathlib.Path(folder, "roster").write_text("# the sites' keys\n" + "\n".join(roster) + "\n")
         words = ["--roster", "roster", "--records", "1000", "--classes", "a,b", "--keystream", "chacha20"]
-        walk.run("task", *words, *PRIVACY, "--out", "federated")
+        walk.run("task", "new", *words, *PRIVACY, "--out", "federated")
         walk.check("task", walk.file("federated"), "task --roster")
+        a_federation_with_a_server(walk)
     print(f"{walk.checked} documents")
     return walk.bad
 

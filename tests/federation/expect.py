@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""expect.py - the release that a seeded federation must give, worked out without it.
+
+Exact moments of every site come from `fedkt moments`, which knows nothing of federations; shares of the noise from the
+oracle's discrete Gaussian on the streams that a seed names (site i: 3 + 2i); their sum over the survivors is rounded
+as docs/privacy.md has it. Nothing here has seen a mask.
+"""
+
+import functools
+import json
+import math
+import pathlib
+import subprocess
+import sys
+from fractions import Fraction
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+for folder in ("oracle", "tests/cli", "tests/e2e"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import numpy  # noqa: E402
+import tensors  # noqa: E402
+from discrete_gaussian import Digits, draw  # noqa: E402
+
+
+class Plan:
+    """What the task says of noise."""
+
+    def __init__(self, tool, task):
+        said = subprocess.run([tool, task], capture_output=True, text=True, check=True, timeout=60)
+        told = json.loads(said.stdout)
+        self.length, self.numbers = told["length"], told["vector"]
+        self.block = (self.length + 1) * (self.length + 2) // 2
+        self.classes, self.count_scale = self.numbers // self.block, told["count_scale"]
+        self.variance = tuple(Fraction(num, 1 << shift) for num, shift in told["variance"])
+
+    def kinds(self):
+        """For every number of a vector, which variance its noise has."""
+        one = [0] + [1] * self.length
+        one += [2 if i == j else 3 for i in range(self.length) for j in range(i, self.length)]
+        return one * self.classes
+
+
+@functools.cache
+def noise(seed, site, kinds, variance):
+    source = Digits(seed, 3 + 2 * site)
+    return [draw(source, variance[k]) if variance[k] else 0 for k in kinds]
+
+
+def exact(path):
+    """The numbers of a moments file."""
+    return numpy.frombuffer(tensors.load(path)["tensors"]["moments"][2], "<i8").tolist()
+
+
+def share(plan, seed, site, moments):
+    """A site's vector as it goes under the masks."""
+    kinds = tuple(plan.kinds())
+    scaled = [x * plan.count_scale if k == 0 else x for x, k in zip(moments, kinds)]
+    return [a + b for a, b in zip(scaled, noise(seed, site, kinds, plan.variance))]
+
+
+def release(plan, shares):
+    """What the survivors' shares become: their sum, counts in units again, halves away from zero."""
+    total = [sum(column) for column in zip(*shares)]
+    for at in range(0, plan.numbers, plan.block):
+        size = (2 * abs(total[at]) + plan.count_scale) // (2 * plan.count_scale)
+        total[at] = size if total[at] >= 0 else -size
+    return total
+
+
+def near(plan, numbers, moments, sigmas=12):
+    """Whether a release without a seed can be the sum of these exact moments and their shares of the noise: a mask that
+    stayed on would be off by 2^(b-2) or so. 12 standard deviations: 4e-33 for one number."""
+    for at, kind in enumerate(plan.kinds()):
+        want, scale = sum(m[at] for m in moments), plan.count_scale if kind == 0 else 1
+        wide = math.sqrt(len(moments) * plan.variance[kind]) / scale
+        if not abs(numbers[at] - want) <= sigmas * wide + 1:
+            return f"number {at} of the release is {numbers[at]}, not {want} and noise of {wide:.1f}"
+    return ""
+
+
+def released(path):
+    return numpy.frombuffer(tensors.load(path)["tensors"]["moments"][2], "<i8").tolist()
