@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "crypto/entropy.h"
 #include "net/listen.h"
+#include "round/service.h"
 #include "round/task.h"
 
 #include <string.h>
@@ -28,18 +29,6 @@ enum { TASK_MAX = 64 << 20, TOKEN = 32 };
 
 static const char other_key[] =
     "give its certificate with --certificate and --private-key, or the --state folder that holds it";
-
-/* "https://host:port" -> host, without the brackets of an IPv6 address. */
-static void host_of(char *out, size_t cap, const char *address)
-{
-    const char *start = strstr(address, "://") ? strstr(address, "://") + 3 : address, *end = strrchr(start, ':');
-    if (!end) end = start + strlen(start);
-    if (*start == '[' && end > start && end[-1] == ']') {
-        start++;
-        end--;
-    }
-    snprintf(out, cap, "%.*s", (int)(end - start), start);
-}
 
 static fkt_status open_task(struct fkt_task *task, const char *path)
 {
@@ -72,12 +61,13 @@ out:
 
 static fkt_status open_tls(struct cli_serve_open *o, const struct cli_serve_spec *s)
 {
-    char host[sizeof o->task.service.address];
+    char host[FKT_SERVICE_HOST];
+    uint16_t port;
     fkt_status st;
     if (s->certificate) return fkt_tls_read(&o->tls, s->certificate, s->private_key);
     FKT_TRY(look_for_key(o, s->state));
     FKT_TRY(fkt_mkdirs(s->state));
-    host_of(host, sizeof host, o->task.service.address);
+    FKT_TRY(fkt_service_address(o->task.service.address, host, &port));
     FKT_TRY(fkt_tls_own(&o->tls, s->state, host));
 out:
     return st;

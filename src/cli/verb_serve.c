@@ -18,11 +18,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "net/httpd.h"
+#include "round/service.h"
 
 #include "fedkt/host.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -121,12 +123,15 @@ static fkt_status print_line(json_t *j)
 /* Sites come to the port that stands in the task; another one here is right where something forwards. */
 static void compare_ports(const struct server *s)
 {
-    const char *named = strrchr(s->o.task.service.address, ':'), *here = strrchr(fkt_httpd_address(s->httpd), ':');
-    if (!s->a->run.quiet && named && here && strcmp(named, here) != 0)
+    const char *here = strrchr(fkt_httpd_address(s->httpd), ':') + 1; /* it always has one */
+    char host[FKT_SERVICE_HOST];
+    uint16_t named;
+    if (s->a->run.quiet || fkt_service_address(s->o.task.service.address, host, &named) != FKT_OK) return;
+    if (strtoul(here, NULL, 10) != named)
         fprintf(stderr,
-                "fedkt: sites come to port %s, which the task names, and this server listens on port %s: something "
+                "fedkt: sites come to port %u, which the task names, and this server listens on port %s: something "
                 "must forward the one to the other\n",
-                named + 1, here + 1);
+                named, here);
 }
 
 static fkt_status announce(const struct server *s)
