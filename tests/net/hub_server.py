@@ -9,11 +9,11 @@ import hashlib
 import http.server
 import pathlib
 import socket
-import ssl
 import struct
 import subprocess
-import threading
 import time
+
+from loopback import Loopback
 
 
 def openssl(*words, folder):
@@ -47,7 +47,7 @@ def make_certificates(folder):
     )
 
 
-class Hub:
+class Hub(Loopback):
     """One repository per hub. Tests change the fields between two runs, or while one is going on."""
 
     def __init__(self, folder, certificate="server"):
@@ -71,38 +71,16 @@ class Hub:
         self.moved = None  # (old repository, new repository)
         self.loop = False  # HEAD is redirected to itself
         self.log = []  # (method, path, Range or None, If-Range or None, code, body bytes sent)
-        self.stop = threading.Event()
         hub = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words):
-                pass
-
             def do_HEAD(self):
                 hub.answer(self, body=False)
 
             def do_GET(self):
                 hub.answer(self, body=True)
 
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request, address):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / f"{certificate}.pem", folder / f"{certificate}.key")
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self):
-        self.stop.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler, folder / f"{certificate}.pem", folder / f"{certificate}.key")
 
     def sent(self, part):
         """Body bytes of all answers whose path holds `part`."""

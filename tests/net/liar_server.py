@@ -6,8 +6,8 @@ is (code, headers, body); headers is a list of pairs, so that one can stand ther
 """
 
 import http.server
-import ssl
-import threading
+
+from loopback import Loopback
 
 NONCE = "0123456789abcdef" * 2
 
@@ -20,20 +20,14 @@ def problem(code, title, *headers):
     return code, [("Fedkt-Nonce", NONCE), *headers], b'{"type": "about:blank", "title": "%s"}' % title.encode()
 
 
-class Liar:
+class Liar(Loopback):
     def __init__(self, certificate, key, newest=None):
         self.answers = [told(204)]
         self.log = []  # (method, path, headers, body)
         self.connections = 0
-        self.stop = threading.Event()
         liar = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words):
-                pass
-
             def setup(self):
                 liar.connections += 1
                 super().setup()
@@ -44,25 +38,7 @@ class Liar:
             def do_POST(self):
                 liar.answer(self)
 
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request, address):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        if newest:
-            context.maximum_version = newest
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self):
-        self.stop.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler, certificate, key, newest)
 
     def answer(self, request):
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
