@@ -14,6 +14,14 @@ static struct fkt_attend_view look(const struct aw *w)
     return v;
 }
 
+/* A site that has heard of round 1, with no noise of its own. */
+static void start(struct aw *w)
+{
+    aw_init(w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    CHECK_OK(aw_open(w));
+    aw_begin_round(w, 1);
+}
+
 static void check_total(const struct aw *w)
 {
     const int64_t *total;
@@ -91,9 +99,7 @@ static void another_round_ends_the_one_under_way(void **state)
 {
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     while (!look(&w).masked) CHECK(aw_step(&w));
     aw_begin_round(&w, 2); /* the server gave up the first */
     aw_run(&w);
@@ -106,9 +112,7 @@ static void a_round_is_begun_once(void **state)
 {
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     CHECK(aw_step(&w));
     CHECK_OK(aw_tell(&w, FKT_BOX_RUNNING, FKT_E_STOPPED)); /* lost */
     assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
@@ -130,9 +134,7 @@ static void a_false_begin_begins_nothing(void **state)
     struct aw w;
     struct fkt_letter l;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     aw_pump(&w);
     l = aw_letter(&w);
     l.round[0] ^= 1;
@@ -182,9 +184,7 @@ static void who_has_revealed_begins_no_more(void **state)
     struct fkt_attend_spec spec;
     int yes;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     aw_run(&w);
     CHECK(look(&w).spent);
     for (int i = 2; i < 4; i++) {
@@ -214,9 +214,7 @@ static void a_session_that_only_the_ledger_knows(void **state)
 {
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     while (!look(&w).masked) CHECK(aw_step(&w));
     aw_close(&w);
     CHECK(unlink(w.state) == 0);
@@ -294,9 +292,7 @@ static void a_lie_ends_the_round_alone(void **state)
     struct aw w;
     int taken;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     for (int i = 0; i < 2; i++) CHECK(aw_step(&w));
     aw_pump(&w);
     w.newest[w.newest_len - 1] ^= 1;
@@ -433,9 +429,7 @@ static void nothing_secret_stays(void **state)
     struct aw w;
     uint8_t seed[32] = {0}, letter[64], zero[32] = {0};
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     for (int i = 0; i < 4; i++) CHECK(aw_step(&w));
     aw_pump(&w);
     CHECK_OK(aw_recv(&w));
@@ -460,9 +454,7 @@ static void a_round_that_is_over_leaves_no_seed(void **state)
     struct aw w;
     uint8_t seed[32] = {0};
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(aw_open(&w));
-    aw_begin_round(&w, 1);
+    start(&w);
     for (int i = 0; i < 3; i++) CHECK(aw_step(&w));
     aw_close(&w);
     aw_seed(&w, seed);
