@@ -178,6 +178,17 @@ class Serve(unittest.TestCase):
         server, _ = self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")
         self.assertIn("sites come to port 8443", self.end(server))
 
+    def test_an_address_without_a_port(self):
+        self.run_fedkt(
+            *"task new --force --out task.json --classes a,b --epsilon 4 --delta 1e-5 --records 64".split(),
+            *"--roster roster.txt --server https://[::1]".split(),
+        )
+        server, _ = self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")
+        self.assertIn("sites come to port 443,", self.end(server))
+        names = ["openssl", "x509", "-in", self.folder / "state/tls.pem", "-noout", "-ext", "subjectAltName"]
+        told = subprocess.run(names, check=True, capture_output=True, text=True).stdout
+        self.assertIn("IP Address:0:0:0:0:0:0:0:1,", told)
+
     def test_an_expired_task_is_not_begun(self):
         """A clock that is wrong for one start must not be the end of the task."""
         self.run_fedkt(
