@@ -152,8 +152,27 @@ def attention():
     case("attention/no query", lambda x, value: linear(x, value, 4), dead, value=(1e-15, 0.0), groups=4)
 
 
+def pools():
+    for name, k, s, p, h, w in (
+        ("3x3 stride 2", 3, 2, 1, 9, 6),
+        ("2x2", 2, 2, 0, 5, 4),
+        ("2x2 padded", 2, 2, 1, 3, 6),
+        ("5x5 stride 3", 5, 3, 2, 7, 8),
+    ):
+        case(
+            f"max-pool/{name}",
+            lambda x, value: F.max_pool2d(x, k, stride=s, padding=p),
+            random(2, 5, h, w) - 3,  # what pads must not win over negative numbers
+            kernel=k,
+            stride=s,
+            pad=p,
+        )
+    case("mean/all", lambda x, value: F.adaptive_avg_pool2d(x, 1), random(2, 5, 3, 4) + 1)
+    case("mean/one", lambda x, value: F.adaptive_avg_pool2d(x, 1), random(3, 2, 1, 1))
+
+
 if __name__ == "__main__":
-    for make in (convolutions, number_by_number, moves, norms, attention):
+    for make in (convolutions, number_by_number, moves, norms, attention, pools):
         make()
     safetensors.torch.save_file(tensors, sys.argv[1])
     print("torch", torch.__version__, "diffusers", diffusers.__version__, "tensors", len(tensors))

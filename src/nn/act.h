@@ -42,6 +42,8 @@ void fkt_act_group_norm(const struct fkt_act *dst, const struct fkt_act *src, co
                         float eps, uint32_t groups);
 void fkt_act_channel_affine(const struct fkt_act *dst, const struct fkt_act *src, const float *scale,
                             const float *shift); /* in place */
+void fkt_act_max_pool(const struct fkt_act *dst, const struct fkt_act *src, const struct fkt_op *op);
+void fkt_act_mean(const struct fkt_act *dst, const struct fkt_act *src); /* of each map */
 /* `scratch`: fkt_act_attention_scratch(...) floats. */
 void fkt_act_attention(const struct fkt_act *dst, const struct fkt_act *src, uint32_t length, float eps,
                        float *scratch);

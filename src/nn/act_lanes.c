@@ -6,39 +6,18 @@
  * count the lane loop becomes vector instructions; a single lane is a loop over pixels. */
 #include "nn/act_lanes.h"
 
-#include <string.h>
+#include "nn/bf16.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Written without branches, so that a loop of it becomes vector instructions. */
-ALWAYS uint16_t narrow(float x)
-{
-    int32_t bits, is_nan;
-    uint32_t rounded, quiet;
-    memcpy(&bits, &x, sizeof bits);
-    is_nan = (bits & 0x7fffffff) > 0x7f800000;
-    rounded = ((uint32_t)bits + 0x7fff + ((uint32_t)bits >> 16 & 1)) >> 16;
-    quiet = (uint32_t)bits >> 16 | 0x40; /* rounding could make an infinity of it */
-    return (uint16_t)(is_nan ? quiet : rounded);
-}
-
-uint16_t fkt_bf16(float x) { return narrow(x); }
-
-ALWAYS float widen(uint16_t x)
-{
-    uint32_t bits = (uint32_t)x << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-float fkt_from_bf16(uint16_t x) { return widen(x); }
+uint16_t fkt_bf16(float x) { return fkt_bf16_narrow(x); }
+float fkt_from_bf16(uint16_t x) { return fkt_bf16_widen(x); }
 
 ALWAYS void put(void *restrict to, int to_half, size_t i, const void *restrict from, int from_half, size_t j)
 {
     if (to_half && from_half) ((uint16_t *)to)[i] = ((const uint16_t *)from)[j];
-    else if (to_half) ((uint16_t *)to)[i] = narrow(((const float *)from)[j]);
-    else if (from_half) ((float *)to)[i] = widen(((const uint16_t *)from)[j]);
+    else if (to_half) ((uint16_t *)to)[i] = fkt_bf16_narrow(((const float *)from)[j]);
+    else if (from_half) ((float *)to)[i] = fkt_bf16_widen(((const uint16_t *)from)[j]);
     else ((float *)to)[i] = ((const float *)from)[j];
 }
 

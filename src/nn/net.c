@@ -103,9 +103,9 @@ uint64_t fkt_net_parameters(const struct fkt_net *n)
 const char *fkt_op_name(enum fkt_op_kind kind)
 {
     static const char *const names[FKT_OP_KINDS] = {
-        "convolution", "linear",     "ReLU",      "SiLU",       "soft clamp",    "GLU",
-        "upsampling",  "shuffle",    "unshuffle", "group mean", "repeat",        "RMS norm",
-        "group norm",  "batch norm", "attention", "addition",   "concatenation", "affine"};
+        "convolution", "linear",    "ReLU",          "SiLU",   "soft clamp", "GLU",        "upsampling",
+        "shuffle",     "unshuffle", "group mean",    "repeat", "RMS norm",   "group norm", "batch norm",
+        "attention",   "addition",  "concatenation", "affine", "max-pool",   "mean"};
     return (unsigned)kind < FKT_OP_KINDS ? names[kind] : "unknown";
 }
 

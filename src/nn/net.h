@@ -34,6 +34,9 @@ enum fkt_op_kind {
     FKT_OP_ADD,        /* in[0] + in[1] */
     FKT_OP_CONCAT,     /* channels of in[0], then those of in[1] */
     FKT_OP_AFFINE,     /* value[0] x + value[1] */
+    FKT_OP_MAX_POOL, /* (C, H', W'): largest number of each kernel x kernel window; H' as in CONV, 2 pad <= kernel, and
+                          what pads never wins */
+    FKT_OP_MEAN,     /* (C, 1, 1): mean of each map */
     FKT_OP_KINDS
 };
 
@@ -44,7 +47,7 @@ struct fkt_op {
     enum fkt_op_kind kind;
     uint32_t in[2];                       /* values; the second for ADD and CONCAT alone */
     uint32_t channels;                    /* of the result: CONV, LINEAR, GROUP_MEAN, REPEAT */
-    uint32_t kernel, stride, pad, groups; /* CONV; groups also GROUP_NORM and ATTENTION */
+    uint32_t kernel, stride, pad, groups; /* CONV, MAX_POOL; groups also GROUP_NORM and ATTENTION */
     uint32_t factor;                      /* UPSAMPLE, SHUFFLE, UNSHUFFLE */
     float value[2];
     uint32_t weight, bias, mean, var; /* slots, FKT_NO_SLOT where there is none */
@@ -80,7 +83,8 @@ uint32_t fkt_net_add(struct fkt_net *n, const struct fkt_op *op);
 uint32_t fkt_net_slot(struct fkt_net *n, const char *name, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 uint32_t fkt_net_slot_parts(struct fkt_net *n, const char *const *names, uint32_t parts, uint32_t a, uint32_t b,
                             uint32_t c, uint32_t d);
-/* An operation without weights and numbers, or with one number: RELU, SILU, SOFT_CLAMP, GLU, ADD, CONCAT. */
+/* An operation without weights and numbers, or with one number: RELU, SILU, SOFT_CLAMP, GLU, ADD, CONCAT,
+ * MEAN. */
 uint32_t fkt_net_plain(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t y, float value);
 /* UPSAMPLE, SHUFFLE, UNSHUFFLE (number = factor), GROUP_MEAN, REPEAT (number = channels). */
 uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t number);

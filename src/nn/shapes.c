@@ -54,6 +54,20 @@ static fkt_status convolution(const struct check *k, struct fkt_shape x, struct 
     return FKT_OK;
 }
 
+/* Every window holds at least one number of the map, since 2 pad <= kernel. */
+static fkt_status max_pool(const struct check *k, struct fkt_shape x, struct fkt_shape *y)
+{
+    const struct fkt_op *op = k->op;
+    uint32_t h, w;
+    if (!op->kernel || op->kernel > 64 || !op->stride || op->stride > 64 || op->pad > op->kernel / 2)
+        return refuse(k, "its window is out of range");
+    h = x.h + 2 * op->pad;
+    w = x.w + 2 * op->pad;
+    if (h < op->kernel || w < op->kernel) return refuse(k, "its window is larger than the map");
+    *y = (struct fkt_shape){x.c, (h - op->kernel) / op->stride + 1, (w - op->kernel) / op->stride + 1};
+    return FKT_OK;
+}
+
 static fkt_status linear(const struct check *k, struct fkt_shape x, struct fkt_shape *y)
 {
     uint64_t inputs = (uint64_t)x.c * x.h * x.w;
@@ -140,6 +154,8 @@ static fkt_status one(const struct check *k, struct fkt_shape a, struct fkt_shap
     case FKT_OP_CONCAT:
         y->c = a.c + b.c;
         return a.h == b.h && a.w == b.w ? FKT_OK : refuse(k, "its two inputs differ in size");
+    case FKT_OP_MAX_POOL: return max_pool(k, a, y);
+    case FKT_OP_MEAN: *y = (struct fkt_shape){a.c, 1, 1}; return FKT_OK;
     case FKT_OP_KINDS: break;
     }
     return refuse(k, "no such operation");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.c - the slots of a network bound to tensors of mapped files.
+/* weights.c - the slots of a network bound to tensors of mapped files, or to arrays in memory.
  *
  * Binding looks at names, types and shapes alone; no weight is touched, so a file of gigabytes binds at once. All that
  * does not fit is gathered before anything is said: who brings weights of another layout wants the whole list, not its
  * first line. Shapes count as the same when they are so without trailing ones: (C, C) is (C, C, 1, 1), since both name
  * the same numbers in the same order; (1, C) is not (C, 1). A name that two files hold is taken from the first; the
- * second one is a tensor that nobody asks for.
+ * second one is a tensor that nobody asks for. An array in memory is a tensor without a file.
  * Cost: slots times tensors comparisons of names. */
 #include "nn/weights.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 
 struct part {
-    const struct fkt_safetensors *file;
+    const struct fkt_safetensors *file; /* NULL: an array in memory */
     const struct fkt_tensor *tensor;
 };
 
@@ -29,6 +29,7 @@ struct bound {
 struct fkt_weights {
     struct bound *slot; /* (n_slots) */
     size_t n_slots;
+    struct fkt_tensor *array; /* (n_slots) owned, with their names; NULL where tensors are of files */
 };
 
 /* What a binding has seen so far. */
@@ -195,9 +196,36 @@ out:
     return st;
 }
 
+fkt_status fkt_weights_from_arrays(struct fkt_weights **out, const struct fkt_net *net, const float *const *array)
+{
+    struct fkt_weights *w = NULL;
+    char *name = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_net_status(net));
+    FKT_TRY(fkt_alloc(&w, 1));
+    FKT_TRY(fkt_alloc(&w->slot, net->n_slots));
+    FKT_TRY(fkt_alloc(&w->array, net->n_slots));
+    for (; w->n_slots < net->n_slots; w->n_slots++) {
+        const struct fkt_slot *s = &net->slot[w->n_slots];
+        struct fkt_tensor *t = &w->array[w->n_slots];
+        FKT_TRY(fkt_strdup(&name, s->name[0]));
+        *t = (struct fkt_tensor){name, FKT_F32, s->rank, {0}, array[w->n_slots], fkt_slot_count(s)};
+        for (uint32_t i = 0; i < s->rank; i++) t->shape[i] = s->shape[i];
+        w->slot[w->n_slots] = (struct bound){{{NULL, t}}, 1};
+    }
+    *out = w;
+    w = NULL;
+out:
+    fkt_weights_free(w);
+    return st;
+}
+
 void fkt_weights_free(struct fkt_weights *w)
 {
     if (!w) return;
+    for (size_t i = 0; w->array && i < w->n_slots; i++) fkt_free((char *)w->array[i].name);
+    fkt_free(w->array);
     fkt_free(w->slot);
     fkt_free(w);
 }
@@ -230,7 +258,7 @@ const float *fkt_weights_mapped(const struct fkt_weights *w, uint32_t slot)
 void fkt_weights_drop(const struct fkt_weights *w, uint32_t slot)
 {
     const struct bound *b = &w->slot[slot];
-    for (uint32_t k = 0; k < b->parts; k++) fkt_safetensors_drop(b->part[k].file, b->part[k].tensor);
+    for (uint32_t k = 0; k < b->parts && b->part[k].file; k++) fkt_safetensors_drop(b->part[k].file, b->part[k].tensor);
 }
 
 const char *fkt_weights_name(const struct fkt_weights *w, uint32_t slot) { return w->slot[slot].part[0].tensor->name; }

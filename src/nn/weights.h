@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.h - the slots of a network bound to tensors of mapped files. */
+/* weights.h - the slots of a network bound to tensors of mapped files, or to arrays in memory. */
 #ifndef FKT_NN_WEIGHTS_H
 #define FKT_NN_WEIGHTS_H
 
@@ -16,6 +16,10 @@ struct fkt_weights; /* immutable; shared by engines and threads */
 FKT_MUST_USE fkt_status fkt_weights_bind(struct fkt_weights **out, const struct fkt_net *net,
                                          const struct fkt_safetensors *const *files, size_t n_files,
                                          int (*ignore)(const char *name), char **report);
+/* Every slot from an array in the order of its shape, borrowed: array (n_slots) and what it points to must outlive the
+ * weights. Reading finds NaN and infinity as it does in files. */
+FKT_MUST_USE fkt_status fkt_weights_from_arrays(struct fkt_weights **out, const struct fkt_net *net,
+                                                const float *const *array);
 void fkt_weights_free(struct fkt_weights *w);
 
 /* The slot's numbers as float, in the order of its shape; FKT_E_NUMERIC names tensor and element on NaN or infinity. */

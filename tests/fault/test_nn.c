@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails the 1st, 2nd, 3rd ... allocation of building a network, binding weights and running an engine. */
-#include "nn/engine.h"
+/* Fails the 1st, 2nd, 3rd ... allocation of building a network, binding weights, running an engine and learning. */
+#include "nn/learner.h"
+#include "tests/support/build_net.h"
 #include "tests/support/sweep.h"
 
 static const float numbers[64] = {1, 2, 3};
@@ -60,6 +61,52 @@ out:
     return st;
 }
 
+/* Weights from arrays, as a learner's are. */
+static fkt_status run_arrays(void)
+{
+    const float *const arrays[2] = {numbers, numbers};
+    struct fkt_net n;
+    struct fkt_weights *w = NULL;
+    fkt_status st;
+    FKT_TRY(build(&n));
+    FKT_TRY(fkt_weights_from_arrays(&w, &n, arrays));
+out:
+    fkt_weights_free(w);
+    fkt_net_release(&n);
+    return st;
+}
+
+static enum fkt_precision precision;
+
+/* The average comes to be with its first call; a call that fails leaves none. */
+static fkt_status run_learner(void)
+{
+    const struct fkt_learner_spec spec = {2, 2, 2, precision, 1, 0.1F};
+    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 1};
+    struct fkt_learner *l = NULL;
+    struct fkt_net n;
+    float out[2 * 6 * 4], x[12];
+    fkt_status st;
+    fkt_net_init(&n, 2);
+    net_norm(&n, net_conv(&n, 0, 2, 6, (struct net_window){1, 1, 0, 1, 0}), FKT_OP_BATCH_NORM, 6, 1);
+    FKT_TRY(fkt_net_status(&n));
+    FKT_TRY(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
+    FKT_TRY(fkt_learner_forward(l, numbers, out));
+    FKT_TRY(fkt_learner_backward(l, out));
+    FKT_TRY(fkt_learner_step(l, &sgd));
+    st = fkt_learner_average(l, 0.5F);
+    CHECK(st == fkt_learner_read(l, FKT_AVERAGE, 0, x) || st == FKT_E_NOMEM);
+    if (st == FKT_E_NOMEM) {
+        CHECK_STATUS(fkt_learner_read(l, FKT_AVERAGE, 0, x), FKT_E_STATE);
+        fkt_alloc_fault_at(1, 0);
+        CHECK_STATUS(fkt_learner_write(l, FKT_AVERAGE, 0, numbers), FKT_E_NOMEM);
+    }
+out:
+    fkt_learner_free(l);
+    fkt_net_release(&n);
+    return st;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     struct fkt_st_writer *w = NULL;
@@ -75,6 +122,9 @@ static void every_allocation_may_fail(void **state)
     CHECK_OK(fkt_safetensors_parse(&file, bytes, len, "weights"));
     CHECK(sweep_allocations(run_engine, NULL) > 20);
     CHECK(sweep_allocations(run_misfit, NULL) > 6);
+    CHECK(sweep_allocations(run_arrays, NULL) > 8);
+    for (precision = FKT_PRECISION_F32; precision <= FKT_PRECISION_BF16; precision++)
+        CHECK(sweep_allocations(run_learner, NULL) > 20);
     fkt_safetensors_free(file);
     fkt_free(bytes);
 }

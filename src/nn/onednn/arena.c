@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - every buffer of a plan in one block, by the steps it is needed for.
+/* arena.c - every buffer of a plan or of a learner in one block, by the steps it is needed for.
  *
  * Two buffers may share bytes when no step needs both. Largest first, each at the lowest offset that is free for its
  * whole life (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference":
@@ -66,22 +66,28 @@ static size_t lowest(struct fkt_buffer *const *placed, size_t n, const struct fk
     return best;
 }
 
-fkt_status fkt_arena(struct fkt_plan *p)
+fkt_status fkt_arena_place(struct fkt_buffer *buffer, size_t n, size_t *bytes)
 {
     struct fkt_buffer **order = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&order, p->n_buffers));
-    lives(p);
-    for (size_t i = 0; i < p->n_buffers; i++) {
-        order[i] = &p->buffer[i];
+    *bytes = 0;
+    FKT_TRY(fkt_alloc(&order, n));
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &buffer[i];
         order[i]->bytes = (order[i]->bytes + LINE - 1) / LINE * LINE;
     }
-    qsort(order, p->n_buffers, sizeof *order, larger_first);
-    for (size_t i = 0; i < p->n_buffers; i++) {
+    qsort(order, n, sizeof *order, larger_first);
+    for (size_t i = 0; i < n; i++) {
         order[i]->offset = lowest(order, i, order[i]);
-        if (order[i]->offset + order[i]->bytes > p->arena_bytes) p->arena_bytes = order[i]->offset + order[i]->bytes;
+        if (order[i]->offset + order[i]->bytes > *bytes) *bytes = order[i]->offset + order[i]->bytes;
     }
 out:
     fkt_free(order);
     return st;
+}
+
+fkt_status fkt_arena(struct fkt_plan *p)
+{
+    lives(p);
+    return fkt_arena_place(p->buffer, p->n_buffers, &p->arena_bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dnnl_v2.c - shim.h on oneDNN 2.x: the one file that knows dnnl.h.
+/* dnnl_v2.c - shim.h on oneDNN 2.x. With dnnl_v2_learn.c and their dnnl_v2.h, all that knows dnnl.h.
  *
  * Source: oneDNN 2.6 developer guide (convolution, eltwise, attributes: post-ops and user scratchpads). What version 3
  * changes is all here: operation descriptors are gone, memory descriptors became handles, sums and eltwise post-ops
@@ -8,12 +8,10 @@
  * The library never says "slow": where it has no kernel for a shape or layout it runs scalar reference loops, three
  * hundred times slower. So a primitive whose implementation is called "ref" is handed back as nothing, and the planner
  * asks for another layout. Scratchpads are the caller's: the library's own would be one per primitive and thread. */
-#include "nn/onednn/shim.h"
+#include "nn/onednn/dnnl_v2.h"
 
 #include "base/alloc.h"
 #include "nn/cpu.h"
-
-#include <oneapi/dnnl/dnnl.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -58,14 +56,12 @@ static const struct isa {
     [FKT_ISA_AMX] = {"amx", dnnl_cpu_isa_avx512_core_amx},
 };
 
-static fkt_status failed(dnnl_status_t s, const char *what)
+fkt_status fkt_dnn_check(dnnl_status_t s, const char *what)
 {
     if (s == dnnl_success) return FKT_OK;
     if (s == dnnl_out_of_memory) return fkt_fail(FKT_E_NOMEM, "no memory for oneDNN to %s", what);
     return fkt_fail(FKT_E_STATE, "oneDNN cannot %s (its status %d)", what, (int)s);
 }
-
-#define DNN_TRY(call, what) FKT_TRY(failed((call), (what)))
 
 static fkt_status wanted_cap(enum fkt_dnn_isa *out)
 {
@@ -119,6 +115,7 @@ const char *fkt_cpu_library(void)
 }
 
 enum fkt_dnn_isa fkt_dnn_isa(void) { return lib.isa; }
+dnnl_engine_t fkt_dnn_engine(void) { return lib.engine; }
 
 fkt_status fkt_cpu_isa(const char **name)
 {
@@ -141,19 +138,21 @@ fkt_status fkt_cpu_bf16(int *possible)
     return st;
 }
 
-int fkt_dnn_alone(void)
+int fkt_dnn_team(int size)
 {
     int team = omp_get_max_threads();
-    if (team != 1) omp_set_num_threads(1);
+    if (team != size) omp_set_num_threads(size);
     return team;
 }
+
+int fkt_dnn_alone(void) { return fkt_dnn_team(1); }
 
 void fkt_dnn_together(int team)
 {
     if (team != 1) omp_set_num_threads(team);
 }
 
-static dnnl_format_tag_t tag_of(enum fkt_dnn_layout l)
+dnnl_format_tag_t fkt_dnn_tag(enum fkt_dnn_layout l)
 {
     switch (l) {
     case FKT_NHWC: return dnnl_nhwc;
@@ -164,7 +163,7 @@ static dnnl_format_tag_t tag_of(enum fkt_dnn_layout l)
     return dnnl_nchw;
 }
 
-static dnnl_data_type_t type_of(enum fkt_precision p) { return p == FKT_PRECISION_BF16 ? dnnl_bf16 : dnnl_f32; }
+dnnl_data_type_t fkt_dnn_type(enum fkt_precision p) { return p == FKT_PRECISION_BF16 ? dnnl_bf16 : dnnl_f32; }
 
 static dnnl_status_t weight_descs(dnnl_memory_desc_t *file, dnnl_memory_desc_t *wanted, const struct fkt_dnn_conv *k)
 {
@@ -175,7 +174,7 @@ static dnnl_status_t weight_descs(dnnl_memory_desc_t *file, dnnl_memory_desc_t *
     int64_t *dims = g > 1 ? grouped : plain;
     dnnl_status_t s = dnnl_memory_desc_init_by_tag(file, rank, dims, dnnl_f32, tag);
     if (s != dnnl_success) return s;
-    return dnnl_memory_desc_init_by_tag(wanted, rank, dims, type_of(k->precision),
+    return dnnl_memory_desc_init_by_tag(wanted, rank, dims, fkt_dnn_type(k->precision),
                                         k->plain ? tag : dnnl_format_tag_any);
 }
 
@@ -185,8 +184,10 @@ static dnnl_status_t conv_desc(dnnl_convolution_desc_t *out, struct fkt_dnn_prim
     dnnl_dims_t vector = {k->out_c}, strides = {k->stride, k->stride}, pads = {k->pad, k->pad};
     dnnl_alg_kind_t algorithm = k->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     dnnl_status_t s;
-    if ((s = dnnl_memory_desc_init_by_tag(&p->src, 4, in, type_of(k->precision), tag_of(k->in_layout)))) return s;
-    if ((s = dnnl_memory_desc_init_by_tag(&p->dst, 4, to, type_of(k->precision), tag_of(k->out_layout)))) return s;
+    if ((s = dnnl_memory_desc_init_by_tag(&p->src, 4, in, fkt_dnn_type(k->precision), fkt_dnn_tag(k->in_layout))))
+        return s;
+    if ((s = dnnl_memory_desc_init_by_tag(&p->dst, 4, to, fkt_dnn_type(k->precision), fkt_dnn_tag(k->out_layout))))
+        return s;
     if ((s = dnnl_memory_desc_init_by_tag(&p->bias, 1, vector, dnnl_f32, dnnl_x))) return s;
     if ((s = weight_descs(&p->file, &p->weights, k))) return s;
     return dnnl_convolution_forward_desc_init(out, dnnl_forward_inference, algorithm, &p->src, &p->weights,
@@ -278,7 +279,7 @@ fkt_status fkt_dnn_after_new(struct fkt_dnn_prim **out, size_t count, enum fkt_p
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&p, 1));
-    DNN_TRY(dnnl_memory_desc_init_by_tag(&p->src, 1, dims, type_of(precision), dnnl_x), "describe an array");
+    DNN_TRY(dnnl_memory_desc_init_by_tag(&p->src, 1, dims, fkt_dnn_type(precision), dnnl_x), "describe an array");
     p->dst = p->src;
     DNN_TRY(dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &p->src, alpha, 0.0f),
             "describe an activation");
@@ -314,7 +315,7 @@ size_t fkt_dnn_scratch_bytes(const struct fkt_dnn_prim *p)
 int fkt_dnn_plain(const struct fkt_dnn_prim *p) { return dnnl_memory_desc_equal(&p->weights, &p->file); }
 const char *fkt_dnn_kernel(const struct fkt_dnn_prim *p) { return p->kernel; }
 
-static fkt_status execute(dnnl_primitive_t p, dnnl_stream_t stream, int n, const dnnl_exec_arg_t *args)
+fkt_status fkt_dnn_execute(dnnl_primitive_t p, dnnl_stream_t stream, int n, const dnnl_exec_arg_t *args)
 {
     fkt_status st;
     DNN_TRY(dnnl_primitive_execute(p, stream, n, args), "run an operation");
@@ -339,7 +340,7 @@ fkt_status fkt_dnn_pack(const struct fkt_dnn_prim *p, void *packed, const float 
     DNN_TRY(dnnl_primitive_create(&reorder, pd), "pack weights");
     args[0].memory = from;
     args[1].memory = to;
-    FKT_TRY(execute(reorder, stream, 2, args));
+    FKT_TRY(fkt_dnn_execute(reorder, stream, 2, args));
 out:
     if (reorder) dnnl_primitive_destroy(reorder);
     if (pd) dnnl_primitive_desc_destroy(pd);
@@ -389,4 +390,7 @@ void fkt_dnn_call_free(struct fkt_dnn_call *c)
     fkt_free(c);
 }
 
-fkt_status fkt_dnn_call_run(struct fkt_dnn_call *c) { return execute(c->primitive, c->stream, c->n_args, c->arg); }
+fkt_status fkt_dnn_call_run(struct fkt_dnn_call *c)
+{
+    return fkt_dnn_execute(c->primitive, c->stream, c->n_args, c->arg);
+}

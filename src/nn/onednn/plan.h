@@ -115,5 +115,7 @@ FKT_MUST_USE fkt_status fkt_look_before(const struct fkt_plan *p, size_t step, c
 FKT_MUST_USE fkt_status fkt_look_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst);
 
 FKT_MUST_USE fkt_status fkt_arena(struct fkt_plan *p); /* gives every buffer its offset */
+/* The same for buffers whose first and last step are known (first > last: never touched); *bytes: of the block. */
+FKT_MUST_USE fkt_status fkt_arena_place(struct fkt_buffer *buffer, size_t n, size_t *bytes);
 
 #endif

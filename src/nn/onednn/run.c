@@ -141,6 +141,8 @@ static void glue(const struct desk *d, const struct fkt_step *s)
     case FKT_OP_ATTENTION: fkt_act_attention(&y, &a, op->groups, op->value[0], at(d, s->scratch, 0)); break;
     case FKT_OP_ADD: fkt_act_add(&y, &a, &b); break;
     case FKT_OP_CONCAT: fkt_act_concat(&y, &a, &b); break;
+    case FKT_OP_MAX_POOL: fkt_act_max_pool(&y, &a, op); break;
+    case FKT_OP_MEAN: fkt_act_mean(&y, &a); break;
     case FKT_OP_CONV:
     case FKT_OP_LINEAR:
     case FKT_OP_RELU:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shim.h - the little of oneDNN that a plan needs, in words that do not change with its version.
  *
- * dnnl_v2.c is the only file that includes dnnl.h; version 3 is a second such file. A primitive is immutable and shared
+ * Only dnnl_v2*.[ch] know dnnl.h; version 3 is a second such set. A primitive is immutable and shared
  * by threads; a call is a primitive with the addresses of one desk, for one thread at a time. Both are made and run
  * with an OpenMP team of one (fkt_dnn_alone), since parallelism is the caller's. */
 #ifndef FKT_NN_ONEDNN_SHIM_H
@@ -25,6 +25,7 @@ enum fkt_dnn_isa fkt_dnn_isa(void); /* after a start */
 /* The calling thread's team becomes one; gives what it was, for fkt_dnn_together. */
 int fkt_dnn_alone(void);
 void fkt_dnn_together(int team);
+int fkt_dnn_team(int size); /* the same with a team of this size: learning (learn_shim.h) */
 
 struct fkt_dnn_prim;
 struct fkt_dnn_call;

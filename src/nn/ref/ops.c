@@ -119,6 +119,8 @@ void fkt_ref_run(const struct fkt_ref_call *k)
     case FKT_OP_ADD: add(k); break;
     case FKT_OP_CONCAT: concatenate(k); break;
     case FKT_OP_AFFINE: affine(k); break;
+    case FKT_OP_MAX_POOL: fkt_ref_max_pool(k); break;
+    case FKT_OP_MEAN: fkt_ref_mean(k); break;
     case FKT_OP_KINDS: break;
     }
 }

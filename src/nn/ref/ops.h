@@ -23,11 +23,25 @@ void fkt_ref_rms_norm(const struct fkt_ref_call *k);
 void fkt_ref_group_norm(const struct fkt_ref_call *k);
 void fkt_ref_batch_norm(const struct fkt_ref_call *k);
 void fkt_ref_attention(const struct fkt_ref_call *k);
+void fkt_ref_max_pool(const struct fkt_ref_call *k);
+void fkt_ref_mean(const struct fkt_ref_call *k);
+/* Which number of k->a is the largest of the window of result (i, c, y, x). */
+size_t fkt_ref_largest(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
 
 /* Where (i, c, y, x) stands. */
 static inline size_t fkt_ref_at(struct fkt_shape s, size_t i, size_t c, size_t y, size_t x)
 {
     return ((i * s.c + c) * s.h + y) * s.w + x;
 }
+
+/* Loops over a row of a convolution take so many neighbours at once. */
+enum { FKT_REF_RUN = 64 };
+static inline size_t fkt_ref_run_length(size_t left) { return left < FKT_REF_RUN ? left : FKT_REF_RUN; }
+
+/* Of n results of a row from `first` on: those whose place kx of the window lies inside a map of this width. */
+struct fkt_ref_span {
+    size_t first, end;
+};
+struct fkt_ref_span fkt_ref_inside(const struct fkt_op *op, size_t width, size_t first, size_t n, size_t kx);
 
 #endif

@@ -2,41 +2,56 @@
 /* sums.c - the operations that sum: convolution, linear, norms, attention.
  *
  * Each function is its line in net.h written as loops. Sums run in double and are rounded once, so that what a fast
- * backend is held against has no rounding of its own to speak of. Cost: no blocking, no cache in mind; a thousandth of
- * a real backend's speed is enough for tests. */
+ * backend is held against has no rounding of its own to speak of. Convolutions take a run of neighbours at once, which
+ * changes no sum and lets compilers use vectors. Cost: no blocking, no cache in mind; a hundredth of a real backend's
+ * speed is enough for tests. */
 #include "nn/ref/ops.h"
 
 #include <math.h>
 
-/* One output; positions outside the map count as zeros. */
-static double window(const struct fkt_ref_call *k, size_t i, size_t oc, size_t oy, size_t ox)
+struct fkt_ref_span fkt_ref_inside(const struct fkt_op *op, size_t width, size_t first, size_t n, size_t kx)
+{
+    struct fkt_ref_span s = {first, first + n};
+    while (s.first < s.end && s.first * op->stride + kx < op->pad) s.first++;
+    while (s.first < s.end && (s.end - 1) * op->stride + kx >= width + op->pad) s.end--;
+    return s;
+}
+
+/* n <= FKT_REF_RUN neighbours of one row of results, from ox on; positions outside the map count as zeros. Every sum
+ * adds channel after channel, row after row of the window. */
+static void windows(const struct fkt_ref_call *k, size_t i, size_t oc, size_t oy, size_t ox, size_t n, double *sum)
 {
     const struct fkt_op *op = k->op;
     size_t per = k->x.c / op->groups, first = oc / (k->y.c / op->groups) * per;
-    double sum = 0;
+    for (size_t j = 0; j < n; j++) sum[j] = 0;
     for (size_t c = 0; c < per; c++)
         for (size_t ky = 0; ky < op->kernel; ky++) {
             size_t iy = oy * op->stride + ky - op->pad; /* wraps round to something huge above the map */
             const float *w = k->weight + ((oc * per + c) * op->kernel + ky) * op->kernel;
-            const float *row;
             if (iy >= k->x.h) continue;
-            row = k->a + fkt_ref_at(k->x, i, first + c, iy, 0);
             for (size_t kx = 0; kx < op->kernel; kx++) {
-                size_t ix = ox * op->stride + kx - op->pad;
-                if (ix < k->x.w) sum += (double)w[kx] * row[ix];
+                struct fkt_ref_span s = fkt_ref_inside(op, k->x.w, ox, n, kx);
+                double weight = (double)w[kx];
+                const float *in;
+                if (s.first == s.end) continue;
+                in = k->a + fkt_ref_at(k->x, i, first + c, iy, s.first * op->stride + kx - op->pad);
+                for (size_t j = s.first; j < s.end; j++) sum[j - ox] += weight * in[(j - s.first) * op->stride];
             }
         }
-    return sum;
 }
 
 void fkt_ref_convolution(const struct fkt_ref_call *k)
 {
+    double sum[FKT_REF_RUN];
     for (size_t i = 0; i < k->n; i++)
         for (size_t c = 0; c < k->y.c; c++)
             for (size_t y = 0; y < k->y.h; y++)
-                for (size_t x = 0; x < k->y.w; x++)
-                    k->out[fkt_ref_at(k->y, i, c, y, x)] =
-                        (float)(window(k, i, c, y, x) + (k->bias ? (double)k->bias[c] : 0));
+                for (size_t x = 0, n; x < k->y.w; x += n) {
+                    float *out = k->out + fkt_ref_at(k->y, i, c, y, x);
+                    n = fkt_ref_run_length(k->y.w - x);
+                    windows(k, i, c, y, x, n, sum);
+                    for (size_t j = 0; j < n; j++) out[j] = (float)(sum[j] + (k->bias ? (double)k->bias[c] : 0));
+                }
 }
 
 void fkt_ref_linear(const struct fkt_ref_call *k)

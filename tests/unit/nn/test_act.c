@@ -134,6 +134,8 @@ static void call(const struct trial *t, const struct fkt_act *dst, const struct 
         break;
     case FKT_OP_ADD: fkt_act_add(dst, a, b); break;
     case FKT_OP_CONCAT: fkt_act_concat(dst, a, b); break;
+    case FKT_OP_MAX_POOL: fkt_act_max_pool(dst, a, op); break;
+    case FKT_OP_MEAN: fkt_act_mean(dst, a); break;
     default: fkt_act_unary(dst, a, op);
     }
 }
@@ -237,6 +239,51 @@ static void arithmetic_agrees(void **state)
         y.c = x.c * 2;
         t = one(FKT_OP_GLU, y, x);
         check_all(&t);
+    }
+}
+
+/* Windows that hang over every edge, rows longer than a tile, strides beyond the window; a NaN is its window's. */
+static void pools_agree(void **state)
+{
+    static const uint32_t windows[][3] = {{3, 2, 1}, {2, 2, 0}, {2, 2, 1}, {3, 1, 1}, {5, 3, 2}, {1, 2, 0}};
+    static const struct fkt_shape shapes[] = {{1, 5, 5}, {3, 7, 5}, {16, 4, 6}, {20, 5, 40}, {33, 6, 5}};
+    (void)state;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        struct fkt_shape x = shapes[s];
+        struct trial t = one(FKT_OP_MEAN, x, (struct fkt_shape){x.c, 1, 1});
+        check_all(&t);
+        for (size_t k = 0; k < sizeof windows / sizeof *windows; k++) {
+            const uint32_t *w = windows[k];
+            t = one(FKT_OP_MAX_POOL, x, x);
+            t.exact = 1;
+            t.op.kernel = w[0];
+            t.op.stride = w[1];
+            t.op.pad = w[2];
+            t.y.h = (x.h + 2 * w[2] - w[0]) / w[1] + 1;
+            t.y.w = (x.w + 2 * w[2] - w[0]) / w[1] + 1;
+            check_all(&t);
+        }
+    }
+}
+
+static void a_nan_wins_its_windows(void **state)
+{
+    struct trial t = one(FKT_OP_MAX_POOL, (struct fkt_shape){3, 6, 6}, (struct fkt_shape){3, 3, 3});
+    struct fkt_act a = act(0, 1, t.x, layouts[2]), dst = act(2, 1, t.y, layouts[2]);
+    (void)state;
+    t.op.kernel = 3;
+    t.op.stride = 2;
+    t.op.pad = 1;
+    fill(input[0], count(1, t.x), 11, FKT_PRECISION_F32);
+    input[0][36 + 7] = NAN; /* channel 1, pixel (1, 1): in four windows */
+    fkt_act_from_nchw(&a, input[0]);
+    expect(&t, 1);
+    call(&t, &dst, &a, &a);
+    fkt_act_to_nchw(got, &dst);
+    for (size_t i = 0; i < 27; i++) {
+        int hit = i == 9 || i == 10 || i == 12 || i == 13;
+        CHECK(!isnan(got[i]) == !hit && !isnan(want[i]) == !hit);
+        if (!hit) CHECK(got[i] == want[i]);
     }
 }
 
@@ -364,6 +411,8 @@ int main(void)
         cmocka_unit_test(bfloat16_rounds_to_nearest_even),
         cmocka_unit_test(moves_agree_to_the_bit),
         cmocka_unit_test(arithmetic_agrees),
+        cmocka_unit_test(pools_agree),
+        cmocka_unit_test(a_nan_wins_its_windows),
         cmocka_unit_test(norms_agree),
         cmocka_unit_test(attention_agrees),
         cmocka_unit_test(silu_is_right_everywhere),

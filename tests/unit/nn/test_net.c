@@ -246,6 +246,28 @@ static void pointwise(void **state)
     assert_string_equal(fkt_op_name((enum fkt_op_kind)999), "unknown");
 }
 
+static void pools(void **state)
+{
+    struct one good = plain(FKT_OP_MAX_POOL, 5, 8, 9), o;
+    (void)state;
+    good.op.kernel = 3;
+    good.op.stride = 2;
+    good.op.pad = 1;
+    accept(good, 5, 4, 5);
+    o = good, o.op.kernel = 2, accept(o, 5, 5, 5);
+    o = good, o.op.kernel = 2, o.op.pad = 0, accept(o, 5, 4, 4);
+    o = good, o.x.h = o.x.w = 1, accept(o, 5, 1, 1);
+    o = good, o.op.pad = 2, refuse(o, "window is out of range"); /* a window of padding alone */
+    o = good, o.op.kernel = 0, refuse(o, "window is out of range");
+    o = good, o.op.kernel = 65, refuse(o, "window is out of range");
+    o = good, o.op.stride = 0, refuse(o, "window is out of range");
+    o = good, o.op.stride = 65, refuse(o, "window is out of range");
+    o = good, o.op.pad = UINT32_MAX, refuse(o, "window is out of range");
+    o = good, o.op.kernel = 12, o.op.pad = 1, refuse(o, "larger than the map");
+    o = good, o.op.kernel = 11, o.op.pad = 1, refuse(o, "larger than the map"); /* it is one row too low */
+    accept(plain(FKT_OP_MEAN, 7, 3, 4), 7, 1, 1);
+}
+
 static void sizes_are_bounded(void **state)
 {
     static const struct fkt_shape bad[] = {{0, 4, 4},     {3, 0, 4},     {3, 4, 0},         {(1 << 20) + 1, 1, 1},
@@ -311,6 +333,7 @@ int main(void)
         cmocka_unit_test(moves),
         cmocka_unit_test(norms),
         cmocka_unit_test(pointwise),
+        cmocka_unit_test(pools),
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(flops_are_counted),
     };

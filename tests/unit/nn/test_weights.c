@@ -308,6 +308,43 @@ static void dropped_pages_come_back(void **state)
     scratch_release(&s);
 }
 
+/* Numbers in memory behave like those of a file: borrowed, where they lie, and looked at when they are read. */
+static void arrays_are_weights_too(void **state)
+{
+    static const char *const parts[] = {"q", "k", "v"};
+    static float bad[6] = {1, 2, NAN, 4, 5, 6};
+    const float *arrays[3] = {six, six, bad};
+    struct fkt_net n;
+    struct fkt_weights *w = NULL;
+    float got[6] = {0};
+    (void)state;
+    fkt_net_init(&n, 3);
+    fkt_net_slot(&n, "matrix", 2, 3, 0, 0);
+    fkt_net_slot_parts(&n, parts, 3, 6, 0, 0, 0);
+    fkt_net_slot(&n, "broken", 6, 1, 1, 1);
+    CHECK_OK(fkt_weights_from_arrays(&w, &n, arrays));
+    fkt_net_release(&n); /* is no longer needed */
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(fkt_weights_mapped(w, i) == six);
+        fkt_weights_drop(w, i);
+        CHECK_OK(fkt_weights_read(w, i, got));
+        assert_memory_equal(got, six, sizeof six);
+    }
+    assert_string_equal(fkt_weights_name(w, 0), "matrix");
+    assert_string_equal(fkt_weights_name(w, 1), "q");
+    CHECK_STATUS(fkt_weights_read(w, 2, got), FKT_E_NUMERIC);
+    CHECK(strstr(fkt_error_text(), "element 2") && strstr(fkt_error_text(), "'broken'"));
+    bad[2] = 3; /* they are borrowed: what is written there is read */
+    CHECK_OK(fkt_weights_read(w, 2, got));
+    CHECK(got[2] == 3);
+    fkt_weights_free(w);
+    fkt_net_init(&n, 3);
+    fkt_net_slot_parts(&n, parts, 0, 1, 0, 0, 0);
+    CHECK_STATUS(fkt_weights_from_arrays(&w, &n, arrays), FKT_E_ARG);
+    CHECK(!w);
+    fkt_net_release(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +356,7 @@ int main(void)
         cmocka_unit_test(the_first_of_two_files_wins),
         cmocka_unit_test(what_is_not_finite_is_named),
         cmocka_unit_test(dropped_pages_come_back),
+        cmocka_unit_test(arrays_are_weights_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
