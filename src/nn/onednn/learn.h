@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn.h - a network made ready to learn: lessons, buffers, arrays. Private to nn/onednn/.
+ *
+ *   operations --learn_plan.c--> lessons ahead --learn_back.c--> lessons back --arena.c--> offsets in one block
+ *                learn_conv.c: which kernels; learn_arrays.c: weights and the three arrays beside them
+ *                learn_norm.c, learn_loops.c: what is not oneDNN's; learn_run.c: the backend */
+#ifndef FKT_NN_ONEDNN_LEARN_H
+#define FKT_NN_ONEDNN_LEARN_H
+
+#include "nn/learner.h"
+#include "nn/onednn/learn_shim.h"
+#include "nn/onednn/plan.h"
+
+/* How maps of one shape lie in memory: strides in elements, channels in blocks of `lanes`, the last one padded. */
+struct fkt_field {
+    size_t images, blocks, pixels;
+    size_t image, block, pixel; /* strides */
+    unsigned lanes;             /* 8 or 16 */
+    int half;                   /* bfloat16 */
+};
+
+/* One batch norm. Arrays of blocks * lanes floats. */
+struct fkt_norm {
+    const struct fkt_op *op;
+    struct fkt_field field;
+    uint32_t channels;                                                   /* without padding */
+    float *weight, *bias, *mean, *var, *weight_gradient, *bias_gradient; /* the learner's */
+    float *centre, *scale, *a, *b, *p, *r; /* letters as in learn_norm.c; the first is owned, with the others in it */
+    double *part;                          /* owned: (blocks, threads, 2, lanes) sums */
+};
+
+/* Operands are data; those that a lesson does not have are NULL. */
+struct fkt_norm_maps {
+    const void *x, *z; /* the norm's source, and what is added to its result */
+    void *y;           /* the result; going back, read for the ReLU's mask where there was a z, else NULL */
+    int relu;
+    const void *g, *h; /* gradients by y, to be added up */
+    void *e;           /* their sum behind the ReLU: the gradient by z; may be g or h */
+    void *d;           /* the gradient by x; may be x */
+};
+void fkt_norm_forward(struct fkt_norm *n, const struct fkt_norm_maps *m, float momentum, unsigned threads);
+void fkt_norm_backward(struct fkt_norm *n, const struct fkt_norm_maps *m, unsigned threads);
+
+/* learn_loops.c. Elementwise, in place or not, any of the last pointers may be one of the first. */
+void fkt_loop_sum(void *y, const void *a, const void *b /* or NULL */, int relu, size_t n, int half, unsigned threads);
+void fkt_loop_mask(void *d, const void *g, const void *h /* or NULL */, const void *y /* or NULL: no ReLU */, size_t n,
+                   int half, unsigned threads);
+void fkt_loop_mean(void *y, const void *x, const struct fkt_field *f, unsigned threads);      /* y: one pixel each */
+void fkt_loop_mean_back(void *d, const void *g, const struct fkt_field *f, unsigned threads); /* f: of d */
+/* Where a map of x holds a NaN, the first pixel of that map of y becomes one. */
+void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const struct fkt_field *f, unsigned threads);
+void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt_sgd *k, unsigned threads);
+void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads);
+
+enum fkt_lesson_kind {
+    FKT_LESSON_CALL = 0, /* a task of oneDNN's: x or d is its source, y or g its result */
+    FKT_LESSON_NORM,
+    FKT_LESSON_NORM_BACK,
+    FKT_LESSON_SUM,  /* y = x + z, or x, behind a ReLU or not */
+    FKT_LESSON_MASK, /* d = g + h where y > 0 */
+    FKT_LESSON_MEAN,
+    FKT_LESSON_MEAN_BACK,
+    FKT_LESSON_MARK, /* after a max-pool, x to y: the library's loses NaN */
+    FKT_LESSON_CLEAR /* gradients of an operation that the result does not depend on */
+};
+
+struct fkt_lesson {
+    enum fkt_lesson_kind kind;
+    const struct fkt_op *op;
+    uint32_t x, z, y, g, h, e, d; /* buffers, FKT_NONE: no such operand; letters as in fkt_norm_maps */
+    uint32_t keep, scratch;       /* buffers, of a task */
+    int relu;
+    struct fkt_dnn_task *task; /* owned; NULL on the way to weights: the home of op->weight is meant */
+    enum fkt_dnn_way way;      /* of the task */
+    uint32_t copy;             /* weights of the task: FKT_NONE: the masters (or their gradients) */
+    uint32_t norm;
+    struct fkt_field field; /* of x, or of d */
+    struct fkt_field to;    /* of y, where that has another shape: MARK */
+};
+
+/* What stands behind a slot. Offsets are in floats and the same in all four blocks. */
+struct fkt_array {
+    size_t offset, count;          /* count: padding included */
+    struct fkt_dnn_task *home;     /* owned: weights of a convolution: who writes their gradient; NULL: a vector */
+    uint32_t shape[FKT_SLOT_RANK]; /* of home: padded */
+    int statistic;                 /* mean or var of a batch norm */
+};
+
+/* Weights as a kernel wants them where it does not want the masters. */
+struct fkt_copy {
+    uint32_t slot;
+    struct fkt_dnn_task *task; /* owned */
+    size_t offset, bytes;
+    uint32_t scratch; /* buffer */
+};
+
+struct fkt_learn {
+    const struct fkt_net *net; /* borrowed */
+    struct fkt_learner_spec spec;
+    unsigned threads;
+    enum fkt_dnn_layout layout;
+    unsigned lanes; /* of a block of channels */
+    struct fkt_lesson *lesson;
+    size_t n_lessons, lesson_room, n_ahead; /* the first n_ahead are the forward */
+    struct fkt_buffer *buffer;
+    size_t n_buffers, buffer_room;
+    struct fkt_norm *norm;
+    size_t n_norms;
+    struct fkt_array *array;   /* (n_slots) */
+    float *learned[4];         /* by enum fkt_learned: (floats), and (parameters) of the two in the middle */
+    size_t parameters, floats; /* parameters first, then statistics */
+    struct fkt_copy *copy;
+    size_t n_copies, copy_room, copy_bytes;
+    uint8_t *arena, *copies;                        /* on cache lines, in ... */
+    uint8_t *owned[4], *owned_arena, *owned_copies; /* ... what is to be freed */
+    size_t arena_bytes;
+    struct fkt_act input, output;
+    uint32_t in_buffer, out_buffer, dout_buffer; /* dout: FKT_NONE where nothing learns */
+    int stale;                                   /* masters have changed since the copies were made */
+};
+
+/* Which operations become one lesson: a norm, an addition, a ReLU. Entry i of a table over the operations. */
+struct fkt_class {
+    uint32_t head;      /* the first operation of the group that ends with i; FKT_NONE: i is inside a group */
+    uint32_t add, relu; /* at the head: the members, FKT_NONE where there is none */
+    uint32_t end;       /* at the head: the last member; the group runs in its place */
+};
+
+/* While planning. A value's gradient may be in two buffers, which whoever needs it adds up. */
+struct fkt_school {
+    struct fkt_learn *l;
+    const struct fkt_shape *shape; /* (n_ops + 1) */
+    struct fkt_learner_facts *facts;
+    int plain_input;         /* value 0 is NCHW */
+    uint32_t *buffer;        /* (n_ops + 1) of a value */
+    uint32_t *readers;       /* (n_ops + 1) how many operations read it, and the caller */
+    uint32_t *uses;          /* (n_ops + 1) how many lessons back still will read it */
+    uint8_t *needs;          /* (n_ops + 1) it depends on something that learns */
+    struct fkt_class *group; /* (n_ops) */
+    uint32_t *norm, *keep;   /* (n_ops) number of a norm; what a pooling left for its backward */
+    uint32_t (*gradient)[2]; /* (n_ops + 1) buffers, FKT_NONE: none */
+    uint32_t *pending;       /* (buffer_room) in how many places of `gradient` a buffer stands */
+};
+
+FKT_MUST_USE fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes,
+                                       struct fkt_learner_facts *facts);
+FKT_MUST_USE fkt_status fkt_school_back(struct fkt_school *s); /* learn_back.c */
+
+FKT_MUST_USE fkt_status fkt_school_buffer(struct fkt_school *s, uint32_t *out, size_t bytes); /* 0: FKT_NONE */
+FKT_MUST_USE fkt_status fkt_school_map(struct fkt_school *s, uint32_t *out, uint32_t value);  /* as large as it */
+struct fkt_lesson fkt_lesson_of(enum fkt_lesson_kind kind, const struct fkt_op *op);
+/* Takes the lesson's task, also when it fails. */
+FKT_MUST_USE fkt_status fkt_school_lesson(struct fkt_school *s, const struct fkt_lesson *lesson);
+struct fkt_field fkt_school_field(const struct fkt_school *s, uint32_t value);
+uint32_t fkt_school_channels(const struct fkt_school *s, uint32_t value); /* padded */
+enum fkt_dnn_layout fkt_school_layout(const struct fkt_school *s, uint32_t value);
+int fkt_school_heads(const struct fkt_school *s, uint32_t i);          /* is operation i the first of its group? */
+uint32_t fkt_school_addend(const struct fkt_school *s, uint32_t head); /* what is added to a norm's result */
+FKT_MUST_USE fkt_status fkt_school_pool_task(const struct fkt_school *s, uint32_t i, enum fkt_dnn_way way,
+                                             struct fkt_dnn_task **out);
+
+/* learn_conv.c: operation `i`, a convolution or linear map. Back: from the gradient g of its result to that of its
+ * source, *d, FKT_NONE where nobody needs it. */
+FKT_MUST_USE fkt_status fkt_school_conv(struct fkt_school *s, uint32_t i);
+FKT_MUST_USE fkt_status fkt_school_conv_back(struct fkt_school *s, uint32_t i, uint32_t g, uint32_t *d);
+
+/* learn_arrays.c */
+void fkt_arrays_lay_out(struct fkt_learn *l);                    /* offsets; lessons must be there */
+uint64_t fkt_arrays_bytes(const struct fkt_learn *l);            /* all but the average */
+FKT_MUST_USE fkt_status fkt_arrays_new(struct fkt_learn *l);     /* memory of the first three and of copies */
+FKT_MUST_USE fkt_status fkt_arrays_average(struct fkt_learn *l); /* memory of the fourth, once */
+FKT_MUST_USE fkt_status fkt_arrays_write(struct fkt_learn *l, enum fkt_learned what, uint32_t slot, const float *x);
+FKT_MUST_USE fkt_status fkt_arrays_read(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot, float *x);
+FKT_MUST_USE fkt_status fkt_arrays_refresh(struct fkt_learn *l); /* copies, where they are stale */
+/* Zeroed bytes from a cache line on; *block is what is to be freed. */
+FKT_MUST_USE fkt_status fkt_learn_block(uint8_t **block, uint8_t **base, size_t bytes);
+static inline float *fkt_array_at(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot)
+{
+    return slot == FKT_NO_SLOT ? NULL : l->learned[what] + l->array[slot].offset;
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_loops.c - what a learner does besides convolutions and norms: sums behind a ReLU, gradients of both, means of
+ * maps, the step of gradient descent. One pass each, on the team; each number is computed by itself or in a fixed
+ * order, so that the bits do not depend on the number of threads.
+ *
+ * Cost: memory. A step of gradient descent reads three numbers and writes two for each parameter: of ResNet-18's 11
+ * million, 220 MB. */
+#include "nn/onednn/lanes.h"
+#include "nn/onednn/learn.h"
+#include "nn/onednn/team.h"
+
+enum { GRAIN = 4096, EIGHT = 8 }; /* maps and arrays are whole blocks: multiples of 8 */
+
+struct loop {
+    const void *in[3];
+    void *out;
+    size_t n;
+    int relu, half;
+    const struct fkt_field *field, *to;
+};
+
+FKT_ALWAYS void sum_part(const struct loop *k, size_t from, size_t to, int half)
+{
+    for (size_t i = from; i < to; i += EIGHT) {
+        fkt_f8 a, b;
+        fkt_f8_load(&a, k->in[0], i, half);
+        if (k->in[1]) {
+            fkt_f8_load(&b, k->in[1], i, half);
+            a += b;
+        }
+        if (k->relu) {
+            b = a;
+            fkt_f8_mask(&a, &b);
+        }
+        fkt_f8_store(k->out, i, &a, half);
+    }
+}
+
+FKT_WIDE static void sum(void *ctx, unsigned member, unsigned members)
+{
+    const struct loop k = *(const struct loop *)ctx;
+    size_t from, to;
+    fkt_team_part(k.n, GRAIN, member, members, &from, &to);
+    if (k.half) sum_part(&k, from, to, 1);
+    else sum_part(&k, from, to, 0);
+}
+
+void fkt_loop_sum(void *y, const void *a, const void *b, int relu, size_t n, int half, unsigned threads)
+{
+    struct loop k = {.in = {a, b}, .out = y, .n = n, .relu = relu, .half = half};
+    fkt_team_run(threads, sum, &k);
+}
+
+FKT_ALWAYS void mask_part(const struct loop *k, size_t from, size_t to, int half)
+{
+    for (size_t i = from; i < to; i += EIGHT) {
+        fkt_f8 g, other;
+        fkt_f8_load(&g, k->in[0], i, half);
+        if (k->in[1]) {
+            fkt_f8_load(&other, k->in[1], i, half);
+            g += other;
+        }
+        if (k->in[2]) {
+            fkt_f8_load(&other, k->in[2], i, half);
+            fkt_f8_mask(&g, &other);
+        }
+        fkt_f8_store(k->out, i, &g, half);
+    }
+}
+
+FKT_WIDE static void mask(void *ctx, unsigned member, unsigned members)
+{
+    const struct loop k = *(const struct loop *)ctx;
+    size_t from, to;
+    fkt_team_part(k.n, GRAIN, member, members, &from, &to);
+    if (k.half) mask_part(&k, from, to, 1);
+    else mask_part(&k, from, to, 0);
+}
+
+void fkt_loop_mask(void *d, const void *g, const void *h, const void *y, size_t n, int half, unsigned threads)
+{
+    struct loop k = {.in = {g, h, y}, .out = d, .n = n, .half = half};
+    fkt_team_run(threads, mask, &k);
+}
+
+/* Item: eight lanes of one map. Where item i begins in maps of the field; of maps of one pixel it is at 8 i. */
+FKT_ALWAYS size_t item_at(const struct fkt_field *f, size_t i)
+{
+    size_t eights = f->lanes / EIGHT, map = i / eights;
+    return map / f->blocks * f->image + map % f->blocks * f->block + i % eights * EIGHT;
+}
+
+FKT_ALWAYS void mean_part(const struct loop *k, size_t from, size_t to, int half)
+{
+    const struct fkt_field *f = k->field;
+    for (size_t i = from; i < to; i++) {
+        size_t at = item_at(f, i);
+        fkt_f8 x, sum = {0};
+        for (size_t p = 0; p < f->pixels; p++) {
+            fkt_f8_load(&x, k->in[0], at + p * f->pixel, half);
+            sum += x;
+        }
+        sum *= 1 / (float)f->pixels;
+        fkt_f8_store(k->out, i * EIGHT, &sum, half);
+    }
+}
+
+FKT_ALWAYS void spread_part(const struct loop *k, size_t from, size_t to, int half)
+{
+    const struct fkt_field *f = k->field;
+    for (size_t i = from; i < to; i++) {
+        size_t at = item_at(f, i);
+        fkt_f8 x;
+        fkt_f8_load(&x, k->in[0], i * EIGHT, half);
+        x *= 1 / (float)f->pixels;
+        for (size_t p = 0; p < f->pixels; p++) fkt_f8_store(k->out, at + p * f->pixel, &x, half);
+    }
+}
+
+FKT_WIDE static void mean(void *ctx, unsigned member, unsigned members)
+{
+    const struct loop k = *(const struct loop *)ctx;
+    size_t from, to;
+    fkt_team_part(k.n, 1, member, members, &from, &to);
+    if (k.half) mean_part(&k, from, to, 1);
+    else mean_part(&k, from, to, 0);
+}
+
+FKT_WIDE static void spread(void *ctx, unsigned member, unsigned members)
+{
+    const struct loop k = *(const struct loop *)ctx;
+    size_t from, to;
+    fkt_team_part(k.n, 1, member, members, &from, &to);
+    if (k.half) spread_part(&k, from, to, 1);
+    else spread_part(&k, from, to, 0);
+}
+
+void fkt_loop_mean(void *y, const void *x, const struct fkt_field *f, unsigned threads)
+{
+    struct loop k = {.in = {x}, .out = y, .half = f->half, .field = f};
+    k.n = f->images * f->blocks * f->lanes / EIGHT;
+    fkt_team_run(threads, mean, &k);
+}
+
+void fkt_loop_mean_back(void *d, const void *g, const struct fkt_field *f, unsigned threads)
+{
+    struct loop k = {.in = {g}, .out = d, .half = f->half, .field = f};
+    k.n = f->images * f->blocks * f->lanes / EIGHT;
+    fkt_team_run(threads, spread, &k);
+}
+
+FKT_ALWAYS void mark_part(const struct loop *k, size_t from, size_t to, int half)
+{
+    const struct fkt_field *f = k->field;
+    for (size_t i = from; i < to; i++) {
+        size_t at = item_at(f, i);
+        fkt_i8 seen = {0}, bits;
+        fkt_f8 x;
+        for (size_t p = 0; p < f->pixels; p++) {
+            fkt_f8_load(&x, k->in[0], at + p * f->pixel, half);
+            seen |= x != x;
+        }
+        at = item_at(k->to, i);
+        fkt_f8_load(&x, k->out, at, half);
+        memcpy(&bits, &x, sizeof bits);
+        bits |= seen; /* all ones are a NaN */
+        memcpy(&x, &bits, sizeof x);
+        fkt_f8_store(k->out, at, &x, half);
+    }
+}
+
+FKT_WIDE static void mark(void *ctx, unsigned member, unsigned members)
+{
+    const struct loop k = *(const struct loop *)ctx;
+    size_t from, to;
+    fkt_team_part(k.n, 1, member, members, &from, &to);
+    if (k.half) mark_part(&k, from, to, 1);
+    else mark_part(&k, from, to, 0);
+}
+
+void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const struct fkt_field *f, unsigned threads)
+{
+    struct loop k = {.in = {x}, .out = y, .half = f->half, .field = f, .to = to};
+    k.n = f->images * f->blocks * f->lanes / EIGHT;
+    fkt_team_run(threads, mark, &k);
+}
+
+struct descent {
+    float *w, *v;
+    const float *g;
+    size_t n;
+    struct fkt_sgd k;
+};
+
+FKT_WIDE static void descend(void *ctx, unsigned member, unsigned members)
+{
+    const struct descent *d = ctx;
+    const float rate = d->k.rate, momentum = d->k.momentum, decay = d->k.decay;
+    size_t from, to;
+    fkt_team_part(d->n, GRAIN, member, members, &from, &to);
+    for (size_t i = from; i < to; i += EIGHT) {
+        fkt_f8 w, v, g;
+        fkt_f8_load(&w, d->w, i, 0);
+        fkt_f8_load(&v, d->v, i, 0);
+        fkt_f8_load(&g, d->g, i, 0);
+        g += decay * w;
+        v = momentum * v + g;
+        fkt_f8_store(d->v, i, &v, 0);
+        if (d->k.nesterov) v = g + momentum * v;
+        w -= rate * v;
+        fkt_f8_store(d->w, i, &w, 0);
+    }
+}
+
+void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt_sgd *k, unsigned threads)
+{
+    struct descent d = {w, v, g, n, *k};
+    fkt_team_run(threads, descend, &d);
+}
+
+FKT_WIDE static void follow(void *ctx, unsigned member, unsigned members)
+{
+    const struct descent *d = ctx;
+    const float decay = d->k.decay;
+    size_t from, to;
+    fkt_team_part(d->n, GRAIN, member, members, &from, &to);
+    for (size_t i = from; i < to; i += EIGHT) {
+        fkt_f8 a, w;
+        fkt_f8_load(&a, d->v, i, 0);
+        fkt_f8_load(&w, d->g, i, 0);
+        a = decay * a + (1 - decay) * w;
+        fkt_f8_store(d->v, i, &a, 0);
+    }
+}
+
+void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads)
+{
+    struct descent d = {.v = average, .g = w, .n = n, .k.decay = decay};
+    fkt_team_run(threads, follow, &d);
+}
