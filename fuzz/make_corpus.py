@@ -3,7 +3,7 @@
 """make_corpus.py - write the seed corpora: for each door a few small good files and some that lie in a known way.
 
 Made with numpy 1.24 and Pillow 9.4 (Debian 12); the same versions give the same bytes. Each file stays
-below 4 KB (networks 16 KB, logs 8 KB).
+below 4 KB (networks 16 KB, classifiers and logs 8 KB).
 Usage: make_corpus.py [FOLDER]      FOLDER is fuzz/corpus when not given
 """
 
@@ -26,10 +26,12 @@ import audit  # noqa: E402
 import corpus_courier
 import corpus_family
 import corpus_http
+import corpus_model
+import corpus_onnx
 import corpus_sa
 
 LIMIT = 4096
-LIMITS = {"family": 16384, "audit": 8192}  # a network has a few hundred tensors, a log a few dozen lines
+LIMITS = {"family": 16384, "model": 8192, "onnx": 8192, "audit": 8192}  # networks have many tensors, logs many lines
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
 
@@ -499,6 +501,8 @@ def main():
         "audit": audits,
         "family": corpus_family.files,
         "http": corpus_http.files,
+        "model": corpus_model.files,
+        "onnx": corpus_onnx.files,
         "courier": corpus_courier.files,
         "sa_to_server": corpus_sa.to_server,
         "sa_to_site": corpus_sa.to_site,

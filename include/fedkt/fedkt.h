@@ -11,7 +11,9 @@
  *   federation.h  who adds up with whom, as a task says it, and one round of it inside a process
  *   synth.h       released numbers -> one Gaussian per class -> samples
  *   classifier.h  closed-form heads and scores, straight from the Gaussians
+ *   learn.h       ResNets that learn from pictures in memory; their files, their judgement
  *   round.h       the whole walk joined up: task, site, release, generation, judging
+ *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
  *   simulate.h    many sites in one process
  *   service.h     where the server of a task is, and the operator's signature under the task
  *   mailbox.h     the joint between what carries messages and what they mean
@@ -46,6 +48,7 @@
 #include "fedkt/federation.h"
 #include "fedkt/host.h"
 #include "fedkt/image.h"
+#include "fedkt/learn.h"
 #include "fedkt/ledger.h"
 #include "fedkt/mailbox.h"
 #include "fedkt/moments.h"
@@ -56,5 +59,6 @@
 #include "fedkt/simulate.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
+#include "fedkt/train.h"
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_model.c - the door through which classifiers come in: metadata and shapes of a safetensors file.
+ *
+ * The smallest model has 78,000 numbers, which would drown what is worth changing. An input is therefore the JSON of
+ * the header alone; the door puts its length before it and as many small numbers behind it as the header asks for, up
+ * to what the models of the corpus need. What is accepted must be a model that keeps every promise of learn.h, and
+ * must come back the same from a file of our own. */
+#include "fuzz_support.h"
+
+#include "classifier/model.h"
+#include "tensor/safetensors.h"
+
+enum { DATA_MAX = 1 << 19 };
+
+/* The largest number in the header that stands after a ',' inside "data_offsets":[a,b]. */
+static size_t data_length(const uint8_t *head, size_t size)
+{
+    static const char key[] = "\"data_offsets\":[";
+    size_t most = 0;
+    for (size_t i = 0; i + sizeof key < size; i++) {
+        size_t end = 0, at = i + sizeof key - 1;
+        if (memcmp(head + i, key, sizeof key - 1) != 0) continue;
+        while (at < size && head[at] != ',' && head[at] != ']') at++;
+        for (at++; at < size && head[at] >= '0' && head[at] <= '9' && end < DATA_MAX; at++)
+            end = end * 10 + (size_t)(head[at] - '0');
+        if (end > most) most = end;
+    }
+    return most < DATA_MAX ? most : DATA_MAX;
+}
+
+static void use(const struct fkt_model *m)
+{
+    struct fkt_model *again = NULL;
+    const char *path = fuzz_file("model", (const uint8_t *)"", 0);
+    FUZZ_CHECK(fkt_model_size(m) >= FKT_MODEL_SIZE_MIN && fkt_model_size(m) <= FKT_MODEL_SIZE_MAX);
+    FUZZ_CHECK(fkt_model_classes(m) >= 1 && fkt_model_classes(m) <= FKT_MODEL_CLASSES_MAX);
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++) FUZZ_CHECK(*fkt_model_class(m, k));
+    for (int c = 0; c < 3; c++) FUZZ_CHECK(fkt_model_std(m)[c] > 0);
+    for (size_t i = 0; i < fkt_model_tensors(m); i++) {
+        struct fkt_model_tensor t = fkt_model_tensor(m, i);
+        for (size_t k = 0; k < t.count; k++) FUZZ_CHECK(t.data[k] - t.data[k] == 0.0F); /* finite */
+    }
+    FUZZ_CHECK(fkt_model_save(m, path, 1) == FKT_OK);
+    FUZZ_CHECK(fkt_model_load(&again, path, fkt_model_size(m)) == FKT_OK);
+    FUZZ_CHECK(!memcmp(fkt_model_origin(m), fkt_model_origin(again), sizeof(struct fkt_model_origin)));
+    FUZZ_CHECK(!memcmp(fkt_model_mean(m), fkt_model_mean(again), 3 * sizeof(float)));
+    fkt_model_free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fkt_safetensors *file = NULL;
+    struct fkt_model *m = NULL;
+    size_t more = data_length(data, size);
+    uint8_t *bytes = malloc(8 + size + more);
+    FUZZ_CHECK(bytes != NULL);
+    for (size_t i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)size >> 8 * i);
+    if (size) memcpy(bytes + 8, data, size);
+    for (size_t i = 0; i < more; i++) bytes[8 + size + i] = i % 2 ? 0x3D : (uint8_t)(i / 2); /* positive, small */
+    if (fkt_safetensors_parse(&file, bytes, 8 + size + more, "input") == FKT_OK) {
+        if (fkt_model_read(&m, file, "input", 0) == FKT_OK) use(m);
+        else FUZZ_CHECK(m == NULL && fkt_error_text()[0] != '\0');
+    }
+    fkt_model_free(m);
+    fkt_safetensors_free(file);
+    free(bytes);
+    return 0;
+}

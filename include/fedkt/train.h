@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train.h - where pictures to learn from come from, and the paper's two downstream protocols on them.
+ *
+ * A pool is pictures with labels in memory: read from a set, drawn from a release (no images on disk), or both. What it
+ * was made of decides what a model that learns from it may claim (fkt_pool_origin).
+ */
+#ifndef FEDKT_TRAIN_H
+#define FEDKT_TRAIN_H
+
+#include "fedkt/learn.h"
+#include "fedkt/round.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fkt_pool {
+    uint8_t *rgb;    /* (n, S, S, 3) owned */
+    uint32_t *label; /* (n) owned */
+    size_t n;
+    uint32_t size;  /* S */
+    char **classes; /* (n_classes) owned */
+    uint32_t n_classes;
+    struct fkt_model_origin origin; /* recipe "" */
+};
+FKT_API void fkt_pool_release(struct fkt_pool *p);
+
+/* *o has also seen what `more` tells of: private only if both are; `how` (may be "") begins the words, "taught by ".
+ * Two promises of different releases add up, for their records may be the same. */
+FKT_API void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const struct fkt_model_origin *more);
+
+struct fkt_pool_options {
+    unsigned threads; /* 0: all */
+    const struct fkt_progress *progress;
+    struct fkt_skipped *skipped; /* NULL: an unreadable image stops */
+};
+/* Records idx[0..n-1] (NULL: all) of ds, scaled to S. A set that fkt_generate made carries its promise along when
+ * `folder` (or the folder of that file; may be NULL) holds the certificate.json of a release that was really private,
+ * and these are all of the pictures that it was written for, unchanged; all else is not private. A certificate is the
+ * word of who wrote it: whoever changes pictures, pictures.json and certificate together is not found out here. */
+FKT_API FKT_MUST_USE fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, const size_t *idx,
+                                              size_t n, uint32_t size, enum fkt_filter filter, const char *folder,
+                                              const struct fkt_pool_options *options);
+
+struct fkt_draw_options {
+    size_t per_class;
+    uint64_t seed;
+    uint64_t first; /* number of the first sample of each class: another epoch, other pictures */
+    struct fkt_estimate_options estimate;
+    const struct fkt_walk *walk; /* of the release; borrowed */
+};
+/* Samples and decodes: the same pictures as fkt_generate with the same seed. */
+FKT_API FKT_MUST_USE fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r,
+                                              const struct fkt_draw_options *draw,
+                                              const struct fkt_pool_options *options);
+/* Pictures of `more` after those of p; sizes and class names must agree. The result is private only if both are. */
+FKT_API FKT_MUST_USE fkt_status fkt_pool_append(struct fkt_pool *p, const struct fkt_pool *more);
+/* Every picture encoded and decoded: what a network that learned from decoded pictures would rather see. */
+FKT_API FKT_MUST_USE fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *codec,
+                                                       const struct fkt_pool_options *options);
+/* Cuts a stratified share of p off into *held (fkt_split_holdout). */
+FKT_API FKT_MUST_USE fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double share,
+                                                  uint64_t seed);
+FKT_API FKT_MUST_USE fkt_status fkt_pool_judge(struct fkt_judgement *j /* initialised */, const struct fkt_model *m,
+                                               const struct fkt_pool *p, const struct fkt_predict_options *options);
+
+/* ---- the personalised protocol: per-site accuracy on the site's own held-out records ---- */
+
+enum fkt_personal_way {
+    FKT_PERSONAL_GLOBAL = 0,   /* pretrained on X*, untouched */
+    FKT_PERSONAL_TUNED,        /* pretrained on X*, last layer fine-tuned on the site's records: ours */
+    FKT_PERSONAL_LOCAL,        /* trained on the site's records alone, from scratch */
+    FKT_PERSONAL_FEDAVG,       /* those local models averaged once, weighted by records */
+    FKT_PERSONAL_FEDAVG_TUNED, /* that average, last layer fine-tuned */
+    FKT_PERSONAL_WAYS
+};
+FKT_API const char *
+fkt_personal_name(enum fkt_personal_way w); /* "global", "tuned", "local", "fedavg", "fedavg_tuned" */
+
+struct fkt_personal_spec {
+    const struct fkt_model *pretrained; /* on X*; borrowed */
+    const struct fkt_pool *data;        /* all sites' records, borrowed */
+    const struct fkt_pool *test;        /* what to judge on, borrowed: each class is shared out over the sites in
+                                           proportion to their records of it; NULL: records of the sites' own */
+    struct fkt_partition_spec partition;
+    double test_share;       /* without `test`: of each class of each site, 0 to below 1; one record of it always
+                                stays for training */
+    struct fkt_recipe local; /* local training, also FedAvg's */
+    struct fkt_recipe tune;  /* of the last layer */
+    unsigned ways;           /* mask of 1 << fkt_personal_way; 0: all */
+    uint64_t seed;
+    const struct fkt_progress *progress;
+    /* Each model as it is made, borrowed: TUNED, LOCAL and FEDAVG_TUNED of a site, FEDAVG once, as of site 0. None of
+     * them is private, and their origins say so. May be NULL. */
+    fkt_status (*model)(void *ctx, uint32_t site, enum fkt_personal_way way, const struct fkt_model *m);
+    void *ctx;
+};
+struct fkt_personal_site {
+    uint64_t train, test;               /* records */
+    uint32_t classes;                   /* with a record */
+    int untrained;                      /* 1: fewer than two records to train on, so LOCAL is the network of the start,
+                                           which the average leaves out */
+    double accuracy[FKT_PERSONAL_WAYS]; /* NaN: not asked for, or the site has no test record */
+};
+struct fkt_personal {
+    uint32_t sites;
+    struct fkt_personal_site *site;                            /* (sites) owned */
+    double mean[FKT_PERSONAL_WAYS], spread[FKT_PERSONAL_WAYS]; /* over sites with test records, each the same weight */
+    double pooled[FKT_PERSONAL_WAYS];                          /* hits over records of all sites */
+};
+FKT_API FKT_MUST_USE fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_spec *spec);
+FKT_API void fkt_personal_release(struct fkt_personal *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

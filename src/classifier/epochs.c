@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* epochs.c - the run: steps make epochs, each ends with an evaluation and a checkpoint.
+ *
+ *   batch of views -> forward -> loss -> backward -> SGD at this step's rate -> moving average
+ *        |                        ^
+ *        +-> teacher's forward ---+
+ *
+ * Evaluation uses the running statistics and the same engine as any later prediction, so that what is reported is what
+ * the saved model does. The moving average is PyTorch's AveragedModel with use_buffers: a copy of the weights after the
+ * first step, then average = decay average + (1 - decay) weights, running statistics included.
+ *
+ * Where a hook stops a run, its state is whole, and running again goes on from there; a stop at the last step of an
+ * epoch, or while held-out pictures are judged, leaves the evaluation to whoever goes on. A step that fails half-way
+ * has moved running statistics already: after it only a checkpoint can go on. A loss that is not finite stops the run
+ * before a checkpoint of it can take the place of a good one. */
+#include "classifier/trainer.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "classifier/augment.h"
+#include "classifier/model.h"
+#include "nn/loss.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { JUDGED_AT_ONCE = 256 };
+
+static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs * t->epoch_steps; }
+
+/* The views of this step's pictures, and their labels. */
+static void fill_batch(struct fkt_trainer *t)
+{
+    const uint32_t size = t->model->size;
+    const size_t picture = (size_t)3 * size * size;
+    const size_t first = (size_t)(t->done.step % t->epoch_steps) * t->batch;
+    for (size_t i = 0; i < t->batch; i++) {
+        const size_t index = t->order[first + i];
+        const struct fkt_view v = fkt_view_of(&t->recipe, t->now_epoch, index);
+        t->label[i] = t->now.label[index];
+        fkt_view_apply(&v, t->value, t->now.rgb + index * picture, size, t->in + i * picture);
+        if (t->teacher)
+            fkt_view_apply(&v, t->teacher_value, t->now.rgb + index * picture, size, t->teacher_in + i * picture);
+    }
+}
+
+static fkt_status diverged(const struct fkt_trainer *t)
+{
+    return fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate, or a warm-up",
+                         "training diverged: the loss is not finite at step %" PRIu64 " of %" PRIu64
+                         " in epoch %" PRIu32 ", where the rate is %g",
+                         t->done.step % t->epoch_steps + 1, t->epoch_steps, t->now_epoch + 1,
+                         fkt_recipe_rate(&t->recipe, t->done.step, t->epoch_steps));
+}
+
+static int all_finite(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+static fkt_status one_step(struct fkt_trainer *t)
+{
+    const struct fkt_recipe *r = &t->recipe;
+    const struct fkt_loss kind = {.smoothing = r->smoothing, .temperature = r->temperature, .share = r->share};
+    const struct fkt_sgd sgd = {.rate = (float)fkt_recipe_rate(r, t->done.step, t->epoch_steps),
+                                .momentum = (float)r->momentum,
+                                .decay = (float)r->decay,
+                                .nesterov = r->nesterov};
+    const size_t classes = t->model->n_classes;
+    const double begin = fkt_now();
+    double loss = NAN;
+    size_t hits = 0;
+    fkt_status st;
+    fill_batch(t);
+    if (t->teacher) FKT_TRY(fkt_model_forward(t->teacher, t->teacher_in, t->batch, t->teacher_out, r->threads));
+    FKT_TRY(fkt_learner_forward(t->learner, t->in, t->out));
+    if (!all_finite(t->out, t->batch * classes)) return diverged(t);
+    FKT_TRY(fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, classes, &loss, t->slope, &hits));
+    if (!isfinite(loss)) return diverged(t);
+    FKT_TRY(fkt_learner_backward(t->learner, t->slope));
+    FKT_TRY(fkt_learner_step(t->learner, &sgd));
+    if (r->ema > 0) FKT_TRY(fkt_learner_average(t->learner, t->done.step == 0 ? 0 : (float)r->ema));
+    t->done.step++;
+    t->done.loss += loss;
+    t->done.hits += hits;
+    t->done.seconds += fkt_now() - begin;
+out:
+    return st;
+}
+
+/* A wish to stop gets its checkpoint first. */
+static fkt_status stopped(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+{
+    fkt_status st;
+    if (hooks->checkpoint) FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
+    st = fkt_fail_hint(FKT_E_STOPPED,
+                       hooks->checkpoint ? "the checkpoint has all of it: resume from there"
+                                         : "without a checkpoint the run has to begin again",
+                       "stopped while training, after step %" PRIu64 " of %" PRIu64, t->done.step, steps_of(t));
+out:
+    return st;
+}
+
+/* How far judging is, over the parts that it is done in; with an average the pictures are judged twice. */
+struct judging {
+    const struct fkt_progress *progress;
+    unsigned long long before, total;
+};
+
+static int tell_judged(void *self, const char *what, unsigned long long done, unsigned long long total)
+{
+    const struct judging *j = self;
+    (void)what;
+    (void)total;
+    return j->progress->step(j->progress->self, "judging", j->before + done, j->total);
+}
+
+/* Loss and accuracy on the held-out pictures of the weights, or of their average. */
+static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct judging *judging, double *loss,
+                           double *accuracy)
+{
+    const struct fkt_progress progress = {tell_judged, judging};
+    const struct fkt_predict_options options = {
+        .threads = t->recipe.threads, .dtype = t->recipe.dtype, .progress = judging->progress ? &progress : NULL};
+    const size_t picture = (size_t)3 * t->held.size * t->held.size;
+    struct fkt_judgement j;
+    float *logits = NULL;
+    fkt_status st;
+    memset(&j, 0, sizeof j);
+    FKT_TRY(fkt_trainer_read(t, what, t->model));
+    FKT_TRY(fkt_judgement_init(&j, t->model->n_classes));
+    FKT_TRY(fkt_alloc(&logits, (size_t)JUDGED_AT_ONCE * t->model->n_classes));
+    for (size_t i = 0; i < t->held.n; i += JUDGED_AT_ONCE) {
+        const size_t n = t->held.n - i < JUDGED_AT_ONCE ? t->held.n - i : JUDGED_AT_ONCE;
+        FKT_TRY(fkt_model_predict(t->model, t->held.rgb + i * picture, n, logits, NULL, &options));
+        FKT_TRY(fkt_judgement_add(&j, logits, t->held.label + i, n));
+        judging->before += n;
+    }
+    *loss = fkt_judgement_loss(&j);
+    *accuracy = fkt_judgement_accuracy(&j);
+out:
+    fkt_free(logits);
+    fkt_judgement_release(&j);
+    return st;
+}
+
+/* After the last step of an epoch: what it came to, into history. */
+static fkt_status finish_epoch(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+{
+    const double begin = fkt_now(), images = (double)t->epoch_steps * t->batch;
+    struct fkt_epoch e = {
+        .epoch = t->done.epochs + 1,
+        .loss = t->done.loss / (double)t->epoch_steps,
+        .accuracy = (double)t->done.hits / images,
+        .held_loss = NAN,
+        .held_accuracy = NAN,
+        .ema_held_loss = NAN,
+        .ema_held_accuracy = NAN,
+        .rate = fkt_recipe_rate(&t->recipe, t->done.step - 1, t->epoch_steps),
+        .images_per_second = t->done.seconds > 0 ? images / t->done.seconds : 0,
+    };
+    struct judging judging = {.progress = hooks->progress && hooks->progress->step ? hooks->progress : NULL,
+                              .total = t->held.n * (t->recipe.ema > 0 ? 2 : 1)};
+    fkt_status st = FKT_OK;
+    if (t->held.n && t->recipe.ema > 0) st = evaluate(t, FKT_AVERAGE, &judging, &e.ema_held_loss, &e.ema_held_accuracy);
+    if (t->held.n && st == FKT_OK) st = evaluate(t, FKT_WEIGHT, &judging, &e.held_loss, &e.held_accuracy);
+    if (st == FKT_E_STOPPED) st = stopped(t, hooks);
+    FKT_TRY(st);
+    e.seconds = t->done.seconds + fkt_now() - begin;
+    t->history[t->done.epochs++] = e;
+    t->done.loss = t->done.seconds = 0;
+    t->done.hits = 0;
+out:
+    return st;
+}
+
+static fkt_status tell(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+{
+    const struct fkt_progress *p = hooks->progress;
+    if (!p || !p->step || !p->step(p->self, "training", t->done.step * t->batch, steps_of(t) * t->batch)) return FKT_OK;
+    return stopped(t, hooks);
+}
+
+static fkt_status one_epoch(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+{
+    const uint64_t end = (t->done.epochs + 1) * t->epoch_steps;
+    fkt_status st;
+    FKT_TRY(fkt_trainer_fetch(t, t->done.epochs));
+    fkt_epoch_order(t->order, t->n, t->recipe.seed, t->done.epochs);
+    while (t->done.step < end) {
+        st = one_step(t);
+        t->spoilt = st != FKT_OK;
+        if (st != FKT_OK) goto out;
+        FKT_TRY(tell(t, hooks));
+        if (hooks->checkpoint && hooks->checkpoint_steps && t->done.step < end &&
+            t->done.step % hooks->checkpoint_steps == 0)
+            FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
+    }
+    FKT_TRY(finish_epoch(t, hooks));
+    if (hooks->checkpoint) FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
+    if (hooks->epoch) FKT_TRY(hooks->epoch(hooks->ctx, &t->history[t->done.epochs - 1]));
+out:
+    return st;
+}
+
+fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+{
+    static const struct fkt_trainer_hooks none = {0};
+    fkt_status st = FKT_OK;
+    if (t->spoilt) return fkt_fail(FKT_E_STATE, "a trainer that failed in a step or a resume cannot go on");
+    while (t->done.epochs < t->recipe.epochs && st == FKT_OK) st = one_epoch(t, hooks ? hooks : &none);
+    return st;
+}
