@@ -8,34 +8,94 @@
  * renaming is no way round the account; duplicates count as often as they stand. What it cannot see is in
  * docs/threat-model.md: one record more or less, or one changed pixel, is another name. Digests are sorted, so the name
  * tells nothing about the order, but it is computed from private pixels and is as private as a hash of them can be.
- * Cost: decoding every image once; 32 bytes of memory a record. */
-#include "round/walk.h"
+ *
+ * What `generate` wrote is known by a second one, for there labels count: a network that has seen real records could
+ * have given them anew. Which pictures are of one class is in it; what the class is called is not, since a folder's
+ * name or a number in an archive may stand for it.
+ *
+ *   digests of one class -> sort -> SHA-256(domain, n, digests) -> sort the classes -> SHA-256(domain, classes, those)
+ *
+ * Cost: decoding every image once; 32 bytes of memory a record, 36 with labels. */
+#include "round/fingerprint.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
-#include "crypto/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define DOMAIN "fedkt records v1" /* with its NUL */
+#define DOMAIN "fedkt records v1" /* with its NUL, like the others */
+#define OF_CLASS "fedkt pictures of a class v1"
+#define OF_CLASSES "fedkt labelled pictures v1"
 
-struct digest {
-    uint8_t bytes[FKT_HASH_BYTES];
-};
+void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height)
+{
+    struct fkt_hash h;
+    fkt_hash_init(&h);
+    fkt_hash_add_u64(&h, width);
+    fkt_hash_add_u64(&h, height);
+    fkt_hash_add(&h, rgb, (size_t)3 * width * height);
+    fkt_hash_end(&h, out->bytes);
+}
+
+static int compare(const void *a, const void *b) { return memcmp(a, b, sizeof(struct fkt_digest)); }
+
+static int compare_labelled(const void *a, const void *b)
+{
+    const struct fkt_labelled *x = a, *y = b;
+    if (x->label != y->label) return x->label < y->label ? -1 : 1;
+    return compare(&x->picture, &y->picture);
+}
+
+static void add_all(struct fkt_hash *h, const struct fkt_labelled *list, size_t n)
+{
+    fkt_hash_add_u64(h, n);
+    for (size_t i = 0; i < n; i++) fkt_hash_add(h, &list[i].picture, sizeof list[i].picture);
+}
+
+void fkt_labelled_end(struct fkt_labelled *list, size_t n, char out[FKT_SHA256_HEX])
+{
+    struct fkt_hash h;
+    struct fkt_digest whole;
+    size_t classes = 0, end;
+    qsort(list, n, sizeof *list, compare_labelled);
+    for (size_t from = 0; from < n; from = end) { /* a class's digest takes the place of one of its pictures */
+        for (end = from; end < n && list[end].label == list[from].label; end++) continue;
+        fkt_hash_init(&h);
+        fkt_hash_add(&h, OF_CLASS, sizeof OF_CLASS);
+        add_all(&h, list + from, end - from);
+        fkt_hash_end(&h, whole.bytes);
+        list[classes++] = (struct fkt_labelled){.picture = whole};
+    }
+    qsort(list, classes, sizeof *list, compare_labelled);
+    fkt_hash_init(&h);
+    fkt_hash_add(&h, OF_CLASSES, sizeof OF_CLASSES);
+    add_all(&h, list, classes);
+    fkt_hash_hex(&h, out);
+}
+
+static void end(struct fkt_digest *list, size_t n, char out[FKT_SHA256_HEX])
+{
+    struct fkt_hash h;
+    qsort(list, n, sizeof *list, compare);
+    fkt_hash_init(&h);
+    fkt_hash_add(&h, DOMAIN, sizeof DOMAIN);
+    fkt_hash_add_u64(&h, n);
+    fkt_hash_add(&h, list, n * sizeof *list);
+    fkt_hash_hex(&h, out);
+}
 
 struct job {
     const struct fkt_dataset *ds;
     const size_t *idx;
     int skip_bad;
-    struct digest *digests; /* (n) */
-    uint8_t *bad;           /* (n) 1: could not be read */
+    struct fkt_digest *digests; /* (n) */
+    uint8_t *bad;               /* (n) 1: could not be read */
 };
 
 static fkt_status hash_record(void *ctx, size_t i, unsigned worker)
 {
     struct job *j = ctx;
-    struct fkt_hash h;
     uint8_t *rgb = NULL;
     uint32_t width = 0, height = 0;
     fkt_status st;
@@ -46,38 +106,53 @@ static fkt_status hash_record(void *ctx, size_t i, unsigned worker)
         return FKT_OK;
     }
     FKT_TRY(st);
-    fkt_hash_init(&h);
-    fkt_hash_add_u64(&h, width);
-    fkt_hash_add_u64(&h, height);
-    fkt_hash_add(&h, rgb, (size_t)3 * width * height);
-    fkt_hash_end(&h, j->digests[i].bytes);
+    fkt_fingerprint_picture(&j->digests[i], rgb, width, height);
 out:
     fkt_image_free(rgb);
     return st;
 }
 
-static int compare(const void *a, const void *b) { return memcmp(a, b, sizeof(struct digest)); }
+static fkt_status hash_all(struct job *j, size_t n, const struct fkt_walk_options *options)
+{
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&j->digests, n ? n : 1));
+    FKT_TRY(fkt_alloc(&j->bad, n ? n : 1));
+    FKT_TRY(fkt_parallel(options ? options->threads : 0, n, hash_record, j, options ? options->progress : NULL,
+                         "fingerprint"));
+out:
+    return st;
+}
+
+fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                    const struct fkt_walk_options *options, char out[FKT_SHA256_HEX])
+{
+    struct job j = {.ds = ds, .idx = idx};
+    struct fkt_labelled *list = NULL;
+    fkt_status st;
+    if (!idx) n = fkt_dataset_size(ds);
+    FKT_TRY(fkt_alloc(&list, n ? n : 1));
+    FKT_TRY(hash_all(&j, n, options));
+    for (size_t i = 0; i < n; i++)
+        list[i] = (struct fkt_labelled){j.digests[i], fkt_dataset_label(ds, idx ? idx[i] : i)};
+    fkt_labelled_end(list, n, out);
+out:
+    fkt_free(list);
+    fkt_free(j.digests);
+    fkt_free(j.bad);
+    return st;
+}
 
 fkt_status fkt_records_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
                                    const struct fkt_walk_options *options, char out[FKT_SHA256_HEX])
 {
     struct job j = {.ds = ds, .idx = idx, .skip_bad = options && options->skipped};
-    struct fkt_hash h;
     size_t good = 0;
     fkt_status st;
     if (!idx) n = fkt_dataset_size(ds);
-    FKT_TRY(fkt_alloc(&j.digests, n ? n : 1));
-    FKT_TRY(fkt_alloc(&j.bad, n ? n : 1));
-    FKT_TRY(fkt_parallel(options ? options->threads : 0, n, hash_record, &j, options ? options->progress : NULL,
-                         "fingerprint"));
+    FKT_TRY(hash_all(&j, n, options));
     for (size_t i = 0; i < n; i++)
         if (!j.bad[i]) j.digests[good++] = j.digests[i];
-    qsort(j.digests, good, sizeof *j.digests, compare);
-    fkt_hash_init(&h);
-    fkt_hash_add(&h, DOMAIN, sizeof DOMAIN);
-    fkt_hash_add_u64(&h, good);
-    fkt_hash_add(&h, j.digests, good * sizeof *j.digests);
-    fkt_hash_hex(&h, out);
+    end(j.digests, good, out);
 out:
     fkt_free(j.digests);
     fkt_free(j.bad);

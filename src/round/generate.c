@@ -2,12 +2,14 @@
 /* generate.c - a release becomes a labelled image set: sample, decode, export, with a card that says what is promised.
  *
  *   folder/  train/<class>/<number>.png + metadata.jsonl | dataset.npz | train-<shard>.tar
- *            grid.png  README.md  certificate.json
+ *            grid.png  README.md  certificate.json  pictures.json
  *
  * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled and decoded in parallel and
- * written in order, so the folder's bytes do not depend on threads, and memory does not grow with the number of
- * images. */
-#include "round/walk.h"
+ * written in order, so the folder's bytes do not depend on threads, and memory grows with the number of images by
+ * the 36 bytes of hash and label alone: pictures.json names the very pictures that the certificate was written for. */
+#include "round/draw.h"
+#include "round/fingerprint.h"
+#include "round/origin.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,88 +20,41 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { CHUNK_USUAL = 512, CHUNK_BYTES = 16 << 20, GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
-
-/* Images stand in one row, class after class, `each` of them; a chunk is n of them from `first` on. */
-struct chunk {
-    const struct fkt_walk *walk;
-    const struct fkt_gaussians *g;
-    uint64_t seed, first, each;
-    size_t n, batch;
-    uint8_t *rgb; /* (n, S, S, 3) */
-    struct fkt_meter *meter;
-};
-
-static fkt_status make_some(void *ctx, size_t item, unsigned worker)
-{
-    struct chunk *c = ctx;
-    size_t pixels = (size_t)c->walk->task.size * c->walk->task.size * 3, from = item * c->batch,
-           n = c->n - from < c->batch ? c->n - from : c->batch, some;
-    double *w = NULL;
-    fkt_status st;
-    (void)worker;
-    FKT_TRY(fkt_alloc(&w, n * c->g->length));
-    for (size_t i = 0; i < n; i += some) { /* a batch may reach from one class into the next */
-        uint64_t at = c->first + from + i, number = at % c->each;
-        some = c->each - number < n - i ? (size_t)(c->each - number) : n - i;
-        FKT_TRY(fkt_gaussians_sample(c->g, (uint32_t)(at / c->each), c->seed, number, some, w + i * c->g->length));
-    }
-    FKT_TRY(fkt_walk_decode(c->walk, w, n, c->rgb + from * pixels));
-    FKT_TRY(fkt_meter_add(c->meter, n));
-out:
-    fkt_free(w);
-    return st;
-}
-
-static fkt_status make_chunk(struct chunk *c, unsigned threads)
-{
-    return fkt_parallel(threads, (c->n + c->batch - 1) / c->batch, make_some, c, NULL, "generating");
-}
-
-fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
-                              size_t cols, unsigned threads, uint8_t *rgb)
-{
-    struct chunk c = {.walk = w, .g = g, .seed = seed, .each = cols, .n = rows * cols, .rgb = rgb};
-    if (!w->codec) return fkt_walk_no_codec(w);
-    c.batch = fkt_walk_batch(w->codec);
-    return make_chunk(&c, threads);
-}
-
-/* Enough for every worker to have a batch, and else no more than a few megabytes: small images go 512 at a time. */
-static size_t chunk_images(const struct chunk *c, unsigned threads)
-{
-    size_t pixels = (size_t)c->walk->task.size * c->walk->task.size * 3, n = CHUNK_BYTES / pixels;
-    if (n > CHUNK_USUAL) n = CHUNK_USUAL;
-    if (n < c->batch * threads) n = c->batch * threads;
-    return n - n % c->batch;
-}
+enum { GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
 
 static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussians *g, const char *folder,
-                               const struct fkt_generate_options *o)
+                               const struct fkt_generate_options *o, char fingerprint[FKT_SHA256_HEX])
 {
     const struct fkt_task *t = &w->task;
     unsigned threads = o->threads ? o->threads : fkt_cpu_count();
     size_t pixels = (size_t)t->size * t->size * 3, room;
     uint64_t all = (uint64_t)o->per_class * t->n_classes;
     struct fkt_export *e = NULL;
+    struct fkt_labelled *made = NULL;
     struct fkt_meter meter;
-    struct chunk c = {.walk = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
+    struct fkt_drawing c = {.walk = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
     fkt_status st;
-    c.batch = fkt_walk_batch(w->codec);
-    room = chunk_images(&c, threads);
+    room = fkt_draw_chunk_size(w, threads);
     fkt_meter_init(&meter, o->progress, "generating", all);
     FKT_TRY(fkt_alloc(&c.rgb, room * pixels));
+    FKT_TRY(fkt_alloc(&made, (size_t)all));
     FKT_TRY(fkt_export_open(&e, folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
                             o->per_class * t->n_classes));
-    for (c.first = 0; c.first < all; c.first += c.n) {
-        c.n = all - c.first < room ? (size_t)(all - c.first) : room;
-        FKT_TRY(make_chunk(&c, threads));
-        for (size_t i = 0; i < c.n; i++)
-            FKT_TRY(fkt_export_add(e, (uint32_t)((c.first + i) / c.each), c.rgb + i * pixels));
+    for (c.at = 0; c.at < all; c.at += c.n) {
+        c.n = all - c.at < room ? (size_t)(all - c.at) : room;
+        FKT_TRY(fkt_draw_chunk(&c, threads));
+        for (size_t i = 0; i < c.n; i++) {
+            struct fkt_labelled *m = &made[c.at + i];
+            m->label = (uint32_t)((c.at + i) / c.each);
+            fkt_fingerprint_picture(&m->picture, c.rgb + i * pixels, t->size, t->size);
+            FKT_TRY(fkt_export_add(e, m->label, c.rgb + i * pixels));
+        }
     }
     FKT_TRY(fkt_export_close(&e));
+    fkt_labelled_end(made, (size_t)all, fingerprint);
 out:
     fkt_export_free(e);
+    fkt_free(made);
     fkt_free(c.rgb);
     fkt_meter_release(&meter);
     return st;
@@ -135,7 +90,7 @@ static fkt_status write_text(const char *folder, const char *name, const char *t
 }
 
 static fkt_status write_card(const struct fkt_release *r, const struct fkt_gaussians *g, const char *folder,
-                             const struct fkt_generate_options *o)
+                             const struct fkt_generate_options *o, const char *fingerprint)
 {
     static const char *const formats[] = {"ImageFolder", "npz", "WebDataset"};
     const struct fkt_task *t = &r->task;
@@ -192,6 +147,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     FKT_TRY(fkt_text_status(&text));
     FKT_TRY(write_text(folder, "README.md", text.s));
     FKT_TRY(write_text(folder, "certificate.json", certificate));
+    FKT_TRY(fkt_origin_note(folder, r->sha256, certificate, o->per_class * t->n_classes, fingerprint));
 out:
     fkt_free(counts);
     fkt_free(below);
@@ -201,34 +157,23 @@ out:
     return st;
 }
 
-/* A walk that the caller has open already must be the release's own in everything that decoding uses. */
-static fkt_status check_walk(const struct fkt_walk *w, const struct fkt_task *t)
-{
-    const struct fkt_coordinates *a = &w->task.coordinates, *b = &t->coordinates;
-    if (!strcmp(w->task.codec_sha256, t->codec_sha256) && !strcmp(w->task.calibration_sha256, t->calibration_sha256) &&
-        w->task.size == t->size && a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq &&
-        a->radius == b->radius && a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)
-        return FKT_OK;
-    return fkt_fail(FKT_E_MISMATCH, "the opened walk has another codec, calibration or coordinates than the release");
-}
-
 fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const struct fkt_generate_options *o)
 {
     struct fkt_folder f = {0};
     struct fkt_walk *own = NULL;
     const struct fkt_walk *w = o->walk;
     struct fkt_gaussians g = {0};
+    char fingerprint[FKT_SHA256_HEX];
     fkt_status st;
     if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
-    if (w && !w->codec) FKT_TRY(fkt_walk_no_codec(w));
-    if (w) FKT_TRY(check_walk(w, &r->task));
+    if (w) FKT_TRY(fkt_draw_check_walk(w, &r->task));
     else FKT_TRY(fkt_release_walk(r, &o->means, &own));
     if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, &o->estimate, &g));
-    FKT_TRY(write_images(w, &g, f.tmp, o));
+    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
     FKT_TRY(write_grid(w, &g, f.tmp, o));
-    FKT_TRY(write_card(r, &g, f.tmp, o));
+    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint));
     FKT_TRY(fkt_folder_commit(&f));
 out:
     fkt_folder_fail(&f, st);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fingerprint.h - a fingerprint of pictures that also says which of them are of one class, and its parts, for who has
+ * the pixels in hand already. */
+#ifndef FKT_ROUND_FINGERPRINT_H
+#define FKT_ROUND_FINGERPRINT_H
+
+#include "fedkt/round.h"
+
+#include "crypto/hash.h"
+
+struct fkt_digest {
+    uint8_t bytes[FKT_HASH_BYTES];
+};
+struct fkt_labelled {
+    struct fkt_digest picture;
+    uint32_t label;
+};
+void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height);
+void fkt_labelled_end(struct fkt_labelled *list, size_t n, char out[FKT_SHA256_HEX]); /* overwrites the list */
+/* Of records idx[0..n-1] (NULL: all) of ds. */
+FKT_MUST_USE fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                                 const struct fkt_walk_options *options, char out[FKT_SHA256_HEX]);
+
+#endif

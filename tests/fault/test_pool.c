@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation of reading, drawing, putting together and taking apart pictures fails in turn. */
+#include "fedkt/train.h"
+
+#include "tests/support/scratch.h"
+#include "tests/support/small_task.h"
+#include "tests/support/sweep.h"
+
+static struct scratch scratch;
+static const struct fkt_pool_options one = {.threads = 1};
+
+/* A private release, and the folder that it generates, once. */
+static int prepare(void **state)
+{
+    const struct fkt_round_facts facts = {1, 1, 0, 0};
+    struct fkt_walk_options w = {.threads = 1};
+    struct fkt_generate_options g = {.per_class = 1, .grid_columns = 1, .threads = 1};
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_moments *m = NULL;
+    struct fkt_release r = {0};
+    struct fkt_ledger ledger;
+    (void)state;
+    scratch_init(&scratch);
+    CHECK_OK(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_walk_moments_new(walk, &m));
+    CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, m, &w));
+    CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
+    CHECK_OK(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), m, &facts, &ledger, NULL));
+    CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 0));
+    CHECK_OK(fkt_generate(&r, scratch_path(&scratch, "images"), &g));
+    fkt_release_release(&r);
+    fkt_moments_free(m);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    scratch_release(&scratch);
+    return 0;
+}
+
+/* release -> drawn; folder -> read with its promise; both together, through the codec, a share held out */
+static fkt_status pools(void)
+{
+    const char *folder = scratch_path(&scratch, "images");
+    struct fkt_release r = {0};
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_pool drawn = {0}, read = {0}, held = {0};
+    struct fkt_draw_options d = {.per_class = 1};
+    fkt_status st;
+    FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
+    FKT_TRY(fkt_release_walk(&r, NULL, &walk));
+    d.walk = walk;
+    FKT_TRY(fkt_pool_draw(&drawn, &r, &d, &one));
+    FKT_TRY(fkt_dataset_open(&ds, folder, NULL));
+    FKT_TRY(fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
+    if (!read.origin.is_private) fail_msg("the promise was lost: %s", read.origin.data);
+    FKT_TRY(fkt_pool_append(&drawn, &read));
+    FKT_TRY(fkt_pool_through_codec(&drawn, fkt_walk_codec(walk), &one));
+    FKT_TRY(fkt_pool_hold_out(&drawn, &held, 0.5, 1));
+out:
+    fkt_pool_release(&held);
+    fkt_pool_release(&read);
+    fkt_pool_release(&drawn);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    fkt_release_release(&r);
+    return st;
+}
+
+static void no_allocation_is_forgotten(void **state)
+{
+    (void)state;
+    CHECK(sweep_allocations(pools, NULL) > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_allocation_is_forgotten)};
+    return cmocka_run_group_tests(tests, prepare, finish);
+}
