@@ -15,21 +15,20 @@ PyTorch is given its best form: every combination of {eager, traced + frozen + o
 frozen weights} x {NCHW, channels-last} x batch that is not hopeless is tried for a moment, each checked against plain
 eager first; the fastest goes into the rounds. Inputs lie in memory as float tensors in the layout it likes, inference
 mode is on, threads are the same as ours. Then, round by round, PyTorch and `fedkt bench codec` take turns; best and
-median of each are printed. PyTorch runs in a child process, since bf16 can kill one where AMX is announced and does not
-work; a child that dies is reported as such and the rest goes on.
+median of each are printed. PyTorch runs in a child process (bench/beside.py).
 """
 
 import argparse
 import itertools
 import json
 import os
-import platform
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import beside
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ORACLE = os.path.join(HERE, "..", "oracle")
@@ -142,54 +141,9 @@ class Peer:
 
 
 def child(threads, dtype):
-    import warnings
-
-    warnings.filterwarnings("ignore")
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is talk
     peer = Peer(threads, dtype)
     with peer.torch.inference_mode():
-        for line in sys.stdin:
-            try:
-                answer = peer.time(json.loads(line))
-            except Exception as e:  # a form that does not exist here is an answer, not an end
-                answer = {"error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
-            print(json.dumps(answer), file=out, flush=True)
-
-
-class Child:
-    def __init__(self, threads, dtype):
-        self.words = [sys.executable, os.path.abspath(__file__), "--child", str(threads), dtype]
-        self.env = dict(os.environ, OMP_NUM_THREADS=str(threads), TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp())
-        self.p = None
-
-    def ask(self, **q):
-        if not self.p:
-            self.p = subprocess.Popen(
-                self.words,
-                env=self.env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-        try:
-            self.p.stdin.write(json.dumps(q) + "\n")
-            self.p.stdin.flush()
-            line = self.p.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if line:
-            return json.loads(line)
-        rc = self.p.wait()
-        self.p = None
-        return {"error": f"the process died: {signal.Signals(-rc).name if rc < 0 else rc}"}
-
-    def close(self):
-        if self.p:
-            self.p.stdin.close()
-            self.p.wait()
-            self.p = None
+        beside.serve(peer.time)
 
 
 # ---------------------------------------------------------------------------------------------------------- the parent
@@ -327,25 +281,6 @@ def show(rows):
         print(f"{case} {cell(r, 'ours')} {cell(r, 'peer')} {ratio}  {form}{note}")
 
 
-def machine():
-    model = "unknown"
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as f:
-            words = dict(line.split(":", 1) for line in f if ":" in line)
-        pick = lambda k: next((v.strip() for n, v in words.items() if n.strip() == k), "?")
-        model = f"{pick('model name')} family {pick('cpu family')} model {pick('model')}"
-    import diffusers
-    import torch
-
-    return {
-        "cpu": model,
-        "cpus": os.cpu_count(),
-        "kernel": platform.release(),
-        "torch": torch.__version__,
-        "diffusers": diffusers.__version__,
-    }
-
-
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--fedkt")
@@ -361,7 +296,7 @@ def main():
     p.add_argument("--scratch")
     p.add_argument("--quiet", action="store_true")
     a = p.parse_args()
-    talk = (lambda s: None) if a.quiet else (lambda s: print(s, file=sys.stderr, flush=True))
+    talk = beside.talk(a.quiet)
     a.scratch = a.scratch or tempfile.mkdtemp()
     load = os.getloadavg()[0]
     rows = []
@@ -369,20 +304,14 @@ def main():
         for case in CASES:
             if a.only not in f"{case[0]}-{case[3]}-{dtype}":
                 continue
-            kid = Child(a.threads, dtype)
+            kid = beside.Child(__file__, a.threads, a.threads, dtype)
             try:
                 rows += measure(a, kid, case, dtype, talk)
             finally:
                 kid.close()
     show(rows)
-    if load > 0.5:
-        print(f"The machine was busy at the start (load {load:.1f}): repeat it on a quiet one before")
-        print("these ratios are quoted. PyTorch seems to suffer more from company than we do.")
-    if a.json:
-        with open(a.json, "w") as f:
-            head = {"machine": machine(), "load_at_start": load, "threads": a.threads, "rounds": a.rounds}
-            json.dump({**head, "rows": rows}, f, indent=1)
-            f.write("\n")
+    beside.remark_on_company(load)
+    beside.write_json(a.json, a, load, rows, "torch", "diffusers")
 
 
 if __name__ == "__main__":

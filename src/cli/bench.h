@@ -23,6 +23,10 @@ struct cli_bench {
     uint64_t sites, classes;     /* of the aggregation; 0: the usual ones */
     uint64_t dim, phase_seconds; /* of the federation; 0: the usual ones */
     double dropout;
+    int model;         /* of the training; enum fkt_architecture */
+    const char *sizes; /* "32,64"; NULL: those */
+    uint64_t batch;    /* 0: 64 */
+    double seconds;    /* 0: the usual ones */
     struct cli_run run;
 };
 
@@ -33,6 +37,8 @@ FKT_MUST_USE fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_
 FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 
 FKT_MUST_USE fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+/* Takes memory and half a minute: asked for by name alone. */
+FKT_MUST_USE fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 /* Starts a server and waits for deadlines: asked for by name alone. */
 FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap,
                                              size_t *n);

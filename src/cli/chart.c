@@ -57,23 +57,32 @@ static void legend(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n");
 }
 
-void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)
+int fkt_chart_judged(const struct fkt_report *r) { return r->network ? FKT_REPORT_JUDGED : FKT_REPORT_HEADS; }
+
+const char *fkt_chart_judged_name(const struct fkt_report *r, int column)
 {
     static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
-    const double left = 56, right = 12, top = 22, plot = 250, bottom = 34,
-                 group = (WIDTH - left - right) / FKT_REPORT_HEADS;
+    return column < FKT_REPORT_HEADS ? heads[column] : r->network;
+}
+
+void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)
+{
+    const int columns = fkt_chart_judged(r);
+    const double left = 56, right = 12, top = 22, plot = 250, bottom = 34, group = (WIDTH - left - right) / columns;
     double bar = group * 0.78 / (double)(r->n_arms ? r->n_arms : 1), chance = plot / (double)r->n_classes;
     char words[32], class[8];
     if (bar > 72) bar = 72;
     legend(t, r);
-    open_svg(t, top + plot + bottom, "accuracy of three heads for each arm");
+    open_svg(t, top + plot + bottom,
+             r->network ? "accuracy of three heads and a network for each arm"
+                        : "accuracy of three heads for each arm");
     for (int tick = 0; tick <= 100; tick += 25) {
         double y = top + plot * (1 - tick / 100.0);
         line(t, tick ? "grid" : "axis", left, y, WIDTH - right, y);
         snprintf(words, sizeof words, "%d %%", tick);
         label(t, left - 10, y + 4, "end", "", 13, words);
     }
-    for (int h = 0; h < FKT_REPORT_HEADS; h++) {
+    for (int h = 0; h < columns; h++) {
         double x0 = left + group * (h + 0.5) - bar * (double)r->n_arms / 2;
         for (size_t a = 0; a < r->n_arms; a++) {
             double v = r->arms[a].accuracy[h];
@@ -84,7 +93,7 @@ void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)
             label(t, x0 + bar * ((double)a + 0.5), top + plot * (1 - v) - 6, "middle", "strong", bar > 30 ? 13 : 9,
                   words);
         }
-        label(t, left + group * (h + 0.5), top + plot + 24, "middle", "strong", 14, heads[h]);
+        label(t, left + group * (h + 0.5), top + plot + 24, "middle", "strong", 14, fkt_chart_judged_name(r, h));
     }
     line(t, "chance", left, top + plot - chance, WIDTH - right, top + plot - chance);
     label(t, WIDTH - right, top + plot - chance - 5, "end", "", 12, "chance");

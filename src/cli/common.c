@@ -194,6 +194,27 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     return fkt_task_make(out, &t, codec, cal);
 }
 
+fkt_status cli_partition(const char *s, struct fkt_partition_spec *p)
+{
+    const char *colon = strchr(s, ':');
+    size_t len = colon ? (size_t)(colon - s) : strlen(s);
+    uint64_t k;
+    if (len == 3 && !memcmp(s, "iid", 3) && !colon) {
+        p->rule = FKT_PARTITION_IID;
+        return FKT_OK;
+    }
+    if (colon && len == 9 && !memcmp(s, "dirichlet", 9)) p->rule = FKT_PARTITION_DIRICHLET;
+    else if (colon && len == 6 && !memcmp(s, "pfllib", 6)) p->rule = FKT_PARTITION_PFLLIB;
+    else if (colon && len == 12 && !memcmp(s, "pathological", 12)) p->rule = FKT_PARTITION_PATHOLOGICAL;
+    else return fkt_fail(FKT_E_ARG, "--partition: '%s' is not iid, dirichlet:A, pfllib:A or pathological:K", s);
+    if (p->rule == FKT_PARTITION_PATHOLOGICAL) {
+        fkt_status st = fkt_fail_in(fkt_parse_u64(&k, colon + 1, 65535), "--partition");
+        p->k = (uint32_t)k;
+        return st;
+    }
+    return fkt_fail_in(fkt_parse_double(&p->alpha, colon + 1), "--partition");
+}
+
 fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out)
 {
     double x;
@@ -246,14 +267,16 @@ static int lies_below(const char *path, const char *folder)
     return n && !strncmp(path, folder, n) && path[n] == '/';
 }
 
-fkt_status cli_not_an_input(const char *out, const char *in)
+fkt_status cli_not_an_input(const char *out, const char *in) { return cli_output_not_an_input("--out", out, in); }
+
+fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in)
 {
     char a[PATH_MAX], b[PATH_MAX];
     if (!out || !in) return FKT_OK;
     canonical(a, out);
     canonical(b, in);
     if (a[0] && b[0] && (!strcmp(a, b) || lies_below(b, a) || (lies_below(a, b) && access(a, F_OK) == 0)))
-        return fkt_fail(FKT_E_ARG, "--out: writing '%s' would take away the input '%s'", out, in);
+        return fkt_fail(FKT_E_ARG, "%s: writing '%s' would take away the input '%s'", option, out, in);
     return FKT_OK;
 }
 

@@ -130,6 +130,8 @@ FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, co
                                       const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
                                       const struct fkt_federation_choices *federation /* may be NULL */,
                                       const struct fkt_service_choices *service /* may be NULL */);
+/* "iid", "dirichlet:0.1", "pfllib:0.1", "pathological:2" -> rule and its number; the rest of p stays. */
+FKT_MUST_USE fkt_status cli_partition(const char *s, struct fkt_partition_spec *p);
 /* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: a tenth, but none of fewer than five sites, which cannot bear a loss beside one that colludes. */
@@ -140,7 +142,8 @@ FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char
 /* Before the work: is the name free (or force given), and can something be written there? Leaves nothing behind. */
 /* FKT_E_ARG when writing `out` would take away `in` (NULL is fine): the same file, a folder that holds it, or an
  * existing file inside an input folder. */
-FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in);
+FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in); /* of --out */
+FKT_MUST_USE fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in);
 FKT_MUST_USE fkt_status cli_out_file(const char *path, int force);
 FKT_MUST_USE fkt_status cli_out_folder(const char *path, int force);
 

@@ -82,10 +82,36 @@ static const struct cli_command commands[] = {
      "real images.\n"
      "Example: fedkt heads --release release.safetensors --test photos/ --test-split test",
      cli_heads},
-    {"evaluate", "a saved head on real images", "--release FILE --model head.safetensors --data PATH",
-     "Accuracy, per class and in all. The release gives codec and coordinates.\n"
+    {"train", "a ResNet on synthetic pictures: from a folder, or straight from a release",
+     "(--data PATH | --release FILE) --out model.safetensors [...]",
+     "Learns a ResNet-18 (or a small ResNet-8) with SGD. From a release pictures are drawn and decoded in memory. A "
+     "model\n"
+     "that has seen nothing but a private release is as private as that release, and its file says so; with --mix or "
+     "any\n"
+     "real pictures it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
+     "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
+     "Example: fedkt train --data synthetic/ --model resnet8 --held-out 0.1 --test photos/ --out model.safetensors",
+     cli_train},
+    {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
+     "Accuracy, per class and in all, who is taken for whom, and how far confidence can be trusted. A head of 'fedkt\n"
+     "heads' needs the release that it was made from; a model of 'fedkt train', or a torchvision resnet18 as "
+     "safetensors\n"
+     "or ONNX, needs nothing else. With --through-codec images are encoded and decoded first, and both ways are told.\n"
+     "Example: fedkt evaluate --model model.safetensors --data photos/ --split test\n"
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},
+    {"personalize", "a trained network, its last layer tuned at every site",
+     "--model FILE --data PATH --clients N --partition RULE [...]",
+     "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
+     "images,\n"
+     "on its own records, and is judged on others of its own. Beside it, on the same records: that network untouched "
+     "(global),\n"
+     "local training from scratch, and one round of federated averaging. Only the network that came from a release is\n"
+     "private; what a site tunes or trains is not.\n"
+     "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --clients 20 --partition "
+     "pathological:2\n"
+     "Example: fedkt personalize --model model.safetensors --data photos/ --clients 1 --out mine.safetensors",
+     cli_personalize},
     {"simulate", "many sites in one process, from images to accuracies and a report",
      "--data PATH --clients N --epsilon E[,E...] --delta D --out DIR [...]",
      "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
@@ -125,11 +151,13 @@ static const struct cli_command commands[] = {
      "the release. With the receipt that 'fedkt join' kept, a server that rewrote its log afterwards is caught too.\n"
      "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",
      cli_verify},
-    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy | federation]",
+    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy | train | federation]",
      "Checks the answer first, then times it: best of ten or more. secagg runs whole rounds, a process for each core, "
      "and\n"
-     "takes half a minute for a thousand sites; federation, on request only, a real server and its sites over TLS.\n"
-     "Example: fedkt bench moments --json",
+     "takes half a minute for a thousand sites. On request only: train, steps of SGD; federation, a real server and\n"
+     "its sites over TLS.\n"
+     "Example: fedkt bench moments --json\n"
+     "Example: fedkt bench train --model resnet18 --sizes 32",
      cli_bench},
 };
 
@@ -140,7 +168,7 @@ static void overview(FILE *to)
             "[options]\n\n",
             fkt_version());
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\n'fedkt VERB --help' teaches a verb. Results go to stdout, talk to stderr; --json for machines.\n"
                 "Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, join). Start with 'fedkt demo'.\n");
 }

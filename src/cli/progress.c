@@ -43,7 +43,8 @@ static void bar(struct cli_progress *p, unsigned long long done, unsigned long l
     if (p->bytes && total) fprintf(stderr, " of %.1f MB", 1e-6 * (double)total);
     else if (total) fprintf(stderr, "/%llu", total);
     if (rate > 0 && p->bytes) fprintf(stderr, "  %.1f MB/s", 1e-6 * rate);
-    else if (rate > 0) fprintf(stderr, "  %.*f/s", rate < 10 ? 2 : 0, rate);
+    else if (rate > 0)
+        fprintf(stderr, "  %.*f%s%s/s", rate < 10 ? 2 : 0, rate, p->unit ? " " : "", p->unit ? p->unit : "");
     if (rate > 0 && total) fprintf(stderr, "  %s left", time);
     fflush(stderr);
     p->drawn = 1;
@@ -71,7 +72,10 @@ static int step(void *self, const char *what, unsigned long long done, unsigned 
         fprintf(
             stderr,
             "{\"progress\": \"%s\", \"done\": %llu, \"total\": %llu, \"per_second\": %.1f, \"seconds_left\": %.1f%s}\n",
-            p->what, done, total, rate, left, p->bytes ? ", \"unit\": \"bytes\"" : "");
+            p->what, done, total, rate, left,
+            p->bytes  ? ", \"unit\": \"bytes\""
+            : p->unit ? ", \"unit\": \"images\""
+                      : "");
     return 0;
 }
 

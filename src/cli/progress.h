@@ -8,7 +8,8 @@
 struct cli_progress {
     struct fkt_progress hook; /* pass &hook on */
     int terminal, quiet;
-    int bytes; /* steps count bytes: shown as MB */
+    int bytes;        /* steps count bytes: shown as MB */
+    const char *unit; /* what is counted, "img"; NULL: nothing is said */
     char what[64];
     double started, shown;
     unsigned long long before; /* done when `started` */

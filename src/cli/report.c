@@ -74,14 +74,14 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
 static int any_accuracy(const struct fkt_report *r)
 {
     for (size_t a = 0; a < r->n_arms; a++)
-        for (int h = 0; h < FKT_REPORT_HEADS; h++)
+        for (int h = 0; h < fkt_chart_judged(r); h++)
             if (r->arms[a].accuracy[h] >= 0) return 1;
     return 0;
 }
 
 static void accuracy(struct fkt_text *t, const struct fkt_report *r)
 {
-    static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
+    const int columns = fkt_chart_judged(r);
     if (!r->n_arms) return;
     if (!any_accuracy(r)) {
         fkt_html_section(t, "accuracy", "How well it works", 0);
@@ -95,19 +95,30 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
         fkt_html_count(t, r->test_records);
         fkt_text_add(t, ")");
     }
+    if (r->network) {
+        fkt_text_add(t, "; beside them ");
+        fkt_html_text(t, r->network);
+        fkt_text_add(t, ", a network that learned from pictures drawn from each release (");
+        fkt_html_text(t, r->network_recipe);
+        fkt_text_add(t, "; the last epoch's accuracy)");
+    }
     fkt_text_add(t, ". The test images are not covered by the release, hence the mark.</p>\n");
     fkt_chart_accuracy(t, r);
     fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>accuracy, %</th>");
-    for (int h = 0; h < FKT_REPORT_HEADS; h++) fkt_text_addf(t, "<th>%s</th>", heads[h]);
+    for (int h = 0; h < columns; h++) {
+        fkt_text_add(t, "<th>");
+        fkt_html_text(t, fkt_chart_judged_name(r, h));
+        fkt_text_add(t, "</th>");
+    }
     fkt_text_add(t, "</tr></thead><tbody>\n");
     for (size_t a = 0; a < r->n_arms; a++) {
         const struct fkt_report_arm *arm = &r->arms[a];
         double best = -1;
-        for (int h = 0; h < FKT_REPORT_HEADS; h++) best = fmax(best, arm->accuracy[h]);
+        for (int h = 0; h < columns; h++) best = fmax(best, arm->accuracy[h]);
         fkt_text_add(t, "<tr><td>");
         fkt_html_text(t, arm->name);
         fkt_text_add(t, fkt_report_arm_is_private(arm) ? "</td>" : " (reference)</td>");
-        for (int h = 0; h < FKT_REPORT_HEADS; h++) {
+        for (int h = 0; h < columns; h++) {
             double v = arm->accuracy[h];
             fkt_text_add(t, v == best ? "<td class=\"best\">" : "<td>");
             if (v >= 0 && v <= 1) fkt_text_addf(t, "%.1f</td>", 100 * v);

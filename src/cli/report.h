@@ -11,7 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FKT_REPORT_NEAREST_MEAN = 0, FKT_REPORT_LDA = 1, FKT_REPORT_QDA = 2, FKT_REPORT_HEADS = 3 };
+enum {
+    FKT_REPORT_NEAREST_MEAN = 0,
+    FKT_REPORT_LDA = 1,
+    FKT_REPORT_QDA = 2,
+    FKT_REPORT_HEADS = 3,
+    FKT_REPORT_NETWORK = 3, /* where one was trained */
+    FKT_REPORT_JUDGED = 4
+};
 
 /* One way of releasing the same data; arms stand beside each other. */
 struct fkt_report_arm {
@@ -22,7 +29,7 @@ struct fkt_report_arm {
     const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
     const char *mechanism;                       /* "joint", "paper" */
-    double accuracy[FKT_REPORT_HEADS];           /* 0..1 on the test images; NaN: not measured */
+    double accuracy[FKT_REPORT_JUDGED];          /* 0..1 on the test images; NaN: not measured */
     const double *noisy_count;                   /* (K) */
     const double *signal;                        /* (K) signal over noise */
     const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < 1 */
@@ -84,8 +91,9 @@ struct fkt_report {
     size_t n_phases;
     uint64_t bytes_per_site;
     struct fkt_report_aggregation aggregation;
-    double composed_epsilon;             /* of all private arms together, at their delta; 0: not known */
-    const struct fkt_report_pair *facts; /* hashes, versions, machine: name beside value */
+    const char *network, *network_recipe; /* "resnet8"; "20 epochs on ...": half a sentence; NULL: none was trained */
+    double composed_epsilon;              /* of all private arms together, at their delta; 0: not known */
+    const struct fkt_report_pair *facts;  /* hashes, versions, machine: name beside value */
     size_t n_facts;
     int insecure_seed;
     const char *version;

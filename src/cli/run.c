@@ -6,35 +6,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "crypto/entropy.h"
 #include "round/walk.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* "iid", "dirichlet:0.1", "pfllib:0.1", "pathological:2" */
-static fkt_status parse_partition(const char *s, struct fkt_partition_spec *p)
-{
-    const char *colon = strchr(s, ':');
-    size_t len = colon ? (size_t)(colon - s) : strlen(s);
-    uint64_t k;
-    if (len == 3 && !memcmp(s, "iid", 3) && !colon) {
-        p->rule = FKT_PARTITION_IID;
-        return FKT_OK;
-    }
-    if (colon && len == 9 && !memcmp(s, "dirichlet", 9)) p->rule = FKT_PARTITION_DIRICHLET;
-    else if (colon && len == 6 && !memcmp(s, "pfllib", 6)) p->rule = FKT_PARTITION_PFLLIB;
-    else if (colon && len == 12 && !memcmp(s, "pathological", 12)) p->rule = FKT_PARTITION_PATHOLOGICAL;
-    else return fkt_fail(FKT_E_ARG, "--partition: '%s' is not iid, dirichlet:A, pfllib:A or pathological:K", s);
-    if (p->rule == FKT_PARTITION_PATHOLOGICAL) {
-        fkt_status st = fkt_fail_in(fkt_parse_u64(&k, colon + 1, 65535), "--partition");
-        p->k = (uint32_t)k;
-        return st;
-    }
-    return fkt_fail_in(fkt_parse_double(&p->alpha, colon + 1), "--partition");
-}
 
 static fkt_status all_indices(size_t **out, size_t n)
 {
@@ -252,10 +229,11 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(cli_not_an_input(s->out, s->codec.means.weights));
     if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
     spec.partition.sites = (uint32_t)s->clients;
-    FKT_TRY(parse_partition(s->partition, &spec.partition));
+    FKT_TRY(cli_partition(s->partition, &spec.partition));
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));
     o->threads = spec.threads;
     FKT_TRY(open_sets(s, o));
+    FKT_TRY(cli_sim_train_check(s, o->test_set != NULL));
     FKT_TRY(cli_round_plan(s, &spec, o->n_train, &o->federation));
     FKT_TRY(make_tasks(s, o));
     spec.keep = o->federation.choices.sites > 0;
@@ -270,6 +248,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     if (draws(s, o) > 1) FKT_TRY(cli_repeats_draw(s, o, &progress->hook));
     FKT_TRY(cli_progress_check("after the release"));
     if (o->test_set) FKT_TRY(judge_arms(s, o, progress));
+    if (s->train) FKT_TRY(cli_sim_train(s, o, progress));
 out:
     cli_progress_end(progress);
     return st;

@@ -25,6 +25,8 @@ struct cli_sim {
     int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;
+    int train; /* 1 + enum fkt_architecture of --train; 0: no network is trained */
+    uint64_t epochs, train_per_class;
 };
 
 /* A further draw of a release, kept only to be judged. */
@@ -44,6 +46,7 @@ struct cli_arm {
     struct fkt_gaussians measured;    /* for heads: raw */
     struct fkt_heads heads;
     struct fkt_score score[FKT_HEAD_KINDS];
+    double network; /* accuracy of a network that learned from it, with --train */
     double seconds_release, seconds_generate;
     struct cli_repeat *repeat; /* (n_repeats) */
     size_t n_repeats;
@@ -68,12 +71,15 @@ struct cli_outcome {
     size_t n_arms;                        /* with the bound */
     char moments_sha256[FKT_SHA256_HEX];
     double composed_epsilon; /* of all draws of all private arms together, at the task's delta */
-    double seconds_evaluate;
+    double seconds_evaluate, seconds_train;
     unsigned threads; /* 0: all */
 };
 
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 void cli_outcome_release(struct cli_outcome *o);
+/* run_train.c: a network for each arm, on pictures drawn from it. */
+FKT_MUST_USE fkt_status cli_sim_train_check(const struct cli_sim *s, int tested);
+FKT_MUST_USE fkt_status cli_sim_train(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 
 /* run_round.c. The options that say who may be lost and who may collude: --dropout into spec, the rest into
  * o->federation, with keys; n records in all. */

@@ -13,20 +13,23 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/run_report.h"
+#include "fedkt/learn.h"
 #include "round/task.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static json_t *accuracies(const struct cli_arm *a)
+static json_t *accuracies(const struct cli_sim *s, const struct cli_arm *a)
 {
     json_t *j = json_object();
     for (int k = 0; k < FKT_HEAD_KINDS; k++)
         json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k), json_real(fkt_score_accuracy(&a->score[k])));
+    if (s->train)
+        json_object_set_new(j, fkt_architecture_name((enum fkt_architecture)(s->train - 1)), json_real(a->network));
     return j;
 }
 
-static json_t *arm_json(const struct cli_outcome *o, const struct cli_arm *a)
+static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a)
 {
     const struct fkt_privacy_plan *p = &a->release.plan;
     json_t *classes = json_array(), *j;
@@ -43,7 +46,7 @@ static json_t *arm_json(const struct cli_outcome *o, const struct cli_arm *a)
                   a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2, "sigma_count_in_total",
                   a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1], "sigma_moment_in_total",
                   a->release.sigma[2]);
-    if (o->test_set) json_object_set_new(j, "accuracy", accuracies(a));
+    if (o->test_set) json_object_set_new(j, "accuracy", accuracies(s, a));
     if (a->n_repeats) json_object_set_new(j, "accuracy_runs", cli_repeats_json(a));
     return j;
 }
@@ -55,7 +58,7 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
     double release = 0, generate = 0;
     json_t *arms = json_array(), *j;
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
-        json_array_append_new(arms, arm_json(o, &o->arm[i]));
+        json_array_append_new(arms, arm_json(s, o, &o->arm[i]));
         release += o->arm[i].seconds_release;
         generate += o->arm[i].seconds_generate;
     }
@@ -75,9 +78,10 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
         release, "generate", generate, "evaluate", o->seconds_evaluate, "not_private", "records", "moments_sha256",
         "accuracy", "accuracy_without_privacy", "skipped", "test_images", "seconds");
     if (j && o->test_set) {
-        json_object_set_new(j, "accuracy", accuracies(first));
-        json_object_set_new(j, "accuracy_without_privacy", accuracies(&o->arm[o->n_arms - 1]));
+        json_object_set_new(j, "accuracy", accuracies(s, first));
+        json_object_set_new(j, "accuracy_without_privacy", accuracies(s, &o->arm[o->n_arms - 1]));
     }
+    if (j && s->train) json_object_set_new(json_object_get(j, "seconds"), "train", json_real(o->seconds_train));
     if (j) json_object_set_new(j, "aggregation", cli_round_json(o));
     if (j)
         json_object_set_new(

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "codec/codec.h"
 #include "cli/report.h"
+#include "fedkt/learn.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
                                  .grid_png = p->bytes,
                                  .grid_len = p->len};
     for (int k = 0; k < FKT_HEAD_KINDS; k++) r->accuracy[k] = o->test_set ? fkt_score_accuracy(&a->score[k]) : NAN;
+    r->accuracy[FKT_REPORT_NETWORK] = a->network;
     if (!a->is_private) {
         r->noisy_count = r->signal = NULL;
         return;
@@ -160,10 +162,14 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     const struct fkt_task *t = fkt_walk_task(o->walk);
     struct fkt_report_arm arms[CLI_ARMS_MAX + 1];
     struct fkt_report_mark marks[2];
-    const struct fkt_report_phase phases[] = {
-        {"encode", o->sim.seconds_encode},        {"moments", o->sim.seconds_moments},
-        {"aggregate", o->sim.seconds_aggregate},  {"release", o->arm[0].seconds_release},
-        {"generate", o->arm[0].seconds_generate}, {"evaluate", o->seconds_evaluate}};
+    const struct fkt_report_phase phases[] = {{"encode", o->sim.seconds_encode},
+                                              {"moments", o->sim.seconds_moments},
+                                              {"aggregate", o->sim.seconds_aggregate},
+                                              {"release", o->arm[0].seconds_release},
+                                              {"generate", o->arm[0].seconds_generate},
+                                              {"evaluate", o->seconds_evaluate},
+                                              {"train", o->seconds_train}};
+    char recipe[96];
     const struct fkt_codec *codec = fkt_walk_codec(o->walk);
     const int network = !fkt_codec_has_calibration(t->codec);
     const struct fkt_report_pair facts[] = {
@@ -197,9 +203,11 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .arms = arms,
                            .n_arms = o->n_arms,
                            .phases = phases,
-                           .n_phases = sizeof phases / sizeof *phases,
+                           .n_phases = sizeof phases / sizeof *phases - !s->train,
                            .bytes_per_site = o->arm[0].round.survivors ? o->arm[0].round.up : o->sim.bytes_per_site,
                            .aggregation = aggregation(o),
+                           .network = s->train ? fkt_architecture_name((enum fkt_architecture)(s->train - 1)) : NULL,
+                           .network_recipe = recipe,
                            .composed_epsilon = o->composed_epsilon,
                            .facts = facts,
                            .n_facts = sizeof facts / sizeof *facts,
@@ -209,6 +217,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     uint8_t *below = NULL;
     char *path = NULL;
     fkt_status st;
+    snprintf(recipe, sizeof recipe, "%llu epochs on %llu pictures per class", (unsigned long long)s->epochs,
+             (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
     FKT_TRY(fkt_alloc(&below, o->n_arms * t->n_classes));
     for (uint32_t i = 0; i < o->sim.sites; i++)

@@ -4,6 +4,8 @@
 #include "cli/startup.h"
 #include "cli/verbs.h"
 
+#include "fedkt/learn.h"
+
 #include "nn/cpu.h"
 #include "tensor/linalg.h"
 
@@ -17,9 +19,8 @@ static const struct {
     int on_request; /* not unless it is named */
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 } benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
-               {"moments", 0, fkt_bench_moments},
-               {"secagg", 0, fkt_bench_secagg},
-               {"privacy", 0, fkt_bench_privacy},
+               {"moments", 0, fkt_bench_moments},      {"secagg", 0, fkt_bench_secagg},
+               {"privacy", 0, fkt_bench_privacy},      {"train", 1, fkt_bench_train},
                {"federation", 1, fkt_bench_federation}};
 
 /* Rates should be high; times and memory low. */
@@ -79,6 +80,11 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
         CLI_MEANS_LINES(o.codec.means),
+        CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
+        CLI_OPT_CHOICE("model", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
+        CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the pictures (default: 32,64)"),
+        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "pictures a step (default: 64)"),
+        CLI_OPT_REAL("seconds", &o.seconds, "S", 0, "at least ten steps, and until S seconds are over (default: 10)"),
         CLI_OPT_HEAD(
             "secagg: a round in memory, a tenth of its sites lost; federation: a real server, N sites over TLS"),
         CLI_OPT_POSITIVE(
@@ -114,8 +120,8 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
     }
     if (!known)
         return cli_misuse(
-            self,
-            fkt_fail(FKT_E_ARG, "no bench for '%s'; there are codec, moments, secagg, privacy and federation", room));
+            self, fkt_fail(FKT_E_ARG,
+                           "no bench for '%s'; there are codec, moments, secagg, privacy, train and federation", room));
     if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
     return cli_misuse(self, st);
 }

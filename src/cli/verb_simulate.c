@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "fedkt/learn.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,10 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
                        100 * cli_arm_spread(a, 0).deviation, 100 * cli_arm_spread(a, 1).deviation,
                        100 * cli_arm_spread(a, 2).deviation, a->n_repeats + 1);
         }
+        for (size_t i = 0; s->train && i < o->n_arms; i++)
+            printf("%-16s %12.2f %%   %s, %llu epochs on %llu pictures per class, the last epoch's\n", o->arm[i].name,
+                   100 * o->arm[i].network, fkt_architecture_name((enum fkt_architecture)(s->train - 1)),
+                   (unsigned long long)s->epochs, (unsigned long long)s->train_per_class);
         putchar('\n');
     } else {
         printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
@@ -81,12 +86,20 @@ static fkt_status command_line(struct fkt_text *t, const char *verb, int argc, c
     return fkt_text_status(t);
 }
 
+static int parse_network(const char *word)
+{
+    int a = fkt_architecture_parse(word);
+    return !strcmp(word, "none") ? 0 : a < 0 ? a : a + 1;
+}
+
 int cli_simulate(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
                         .partition = "iid",
                         .participation = 1,
                         .clients = 20,
+                        .epochs = 20,
+                        .train_per_class = 500,
                         .title = "fedkt simulation"};
     struct fkt_text typed;
     const struct cli_option table[] = {
@@ -133,6 +146,12 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
         CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
                        "how covariances are repaired for sampling"),
+        CLI_OPT_HEAD("a network on them"),
+        {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
+         "none, resnet18 or resnet8", NULL},
+        CLI_OPT_WHOLE("epochs", &s.epochs, "N", 0, "passes over its pictures (default: 20)"),
+        CLI_OPT_POSITIVE("train-per-class", &s.train_per_class, "N", 0,
+                         "pictures drawn for each class, in memory (default: 500)"),
         CLI_CODEC_ROWS(s.codec),
         CLI_PRIVACY_ROWS(s.privacy, 1),
         CLI_RUN_ROWS(s.run),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_use.c - `fedkt generate | heads | evaluate`: what a release is good for. */
+/* verb_use.c - `fedkt generate | heads`: what a release is good for. */
 #include "cli/common.h"
 #include "cli/verbs.h"
 
@@ -10,10 +10,10 @@
 #include <string.h>
 
 struct asked {
-    struct cli_data data, test;
+    struct cli_data test;
     struct cli_means means;
     struct cli_run run;
-    const char *release, *out, *model;
+    const char *release, *out;
     uint64_t per_class, seed;
     int format, estimator;
     double pool, tau;
@@ -235,85 +235,4 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     return code >= 0 ? code : cli_misuse(self, run_heads(&a));
-}
-
-/* ---- evaluate ---- */
-
-static fkt_status tell_score(const struct asked *a, const struct fkt_task *task, const struct fkt_score *s)
-{
-    json_t *per = json_object();
-    if (!a->run.json) {
-        printf("accuracy %.2f %% on %llu images\n", 100 * fkt_score_accuracy(s),
-               (unsigned long long)fkt_score_total(s));
-        for (uint32_t k = 0; k < task->n_classes; k++) {
-            double x = fkt_score_class_accuracy(s, k);
-            if (x >= 0) printf("  %-24.24s %6.2f %%\n", task->classes[k], 100 * x);
-            else printf("  %-24.24s no images\n", task->classes[k]);
-        }
-        json_decref(per);
-        return FKT_OK;
-    }
-    for (uint32_t k = 0; k < task->n_classes; k++) {
-        double x = fkt_score_class_accuracy(s, k);
-        json_object_set_new(per, task->classes[k], x >= 0 ? json_real(x) : json_null());
-    }
-    return cli_print_json(json_pack("{s:f s:o s:I}", "accuracy", fkt_score_accuracy(s), "per_class", per, "n",
-                                    (json_int_t)fkt_score_total(s)));
-}
-
-static fkt_status run_evaluate(const struct asked *a)
-{
-    struct fkt_release r = {0};
-    struct fkt_walk *walk = NULL;
-    struct fkt_dataset *ds = NULL;
-    struct fkt_head *head = NULL;
-    struct fkt_score score = {0};
-    struct fkt_skipped skipped = {0};
-    struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
-    struct fkt_codec_means means;
-    fkt_status st;
-    cli_progress_init(&progress, a->run.quiet);
-    cli_codec_means(&a->means, &means);
-    FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    FKT_TRY(fkt_release_load(&r, a->release));
-    FKT_TRY(fkt_release_walk(&r, &means, &walk));
-    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
-    FKT_TRY(fkt_head_load(&head, a->model));
-    if (fkt_head_task(head)[0] && strcmp(fkt_head_task(head), r.task.sha256) != 0) {
-        st = fkt_fail_hint(FKT_E_MISMATCH, "give the release that 'fedkt heads' made this head from",
-                           "head '%s' belongs to task %.12s, the release to %.12s", a->model, fkt_head_task(head),
-                           r.task.sha256);
-        goto out;
-    }
-    FKT_TRY(cli_open_data(&ds, &a->data, &r.task));
-    FKT_TRY(fkt_score_init(&score, r.task.n_classes));
-    FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
-    cli_progress_end(&progress);
-    cli_tell_skipped(&skipped);
-    FKT_TRY(tell_score(a, &r.task, &score));
-out:
-    cli_progress_end(&progress);
-    fkt_skipped_release(&skipped);
-    fkt_score_release(&score);
-    fkt_head_free(head);
-    fkt_dataset_free(ds);
-    fkt_walk_free(walk);
-    fkt_release_release(&r);
-    return st;
-}
-
-int cli_evaluate(const struct cli_command *self, int argc, char **argv)
-{
-    struct asked a = {0};
-    const struct cli_option table[] = {
-        CLI_OPT_TEXT("release", &a.release, "FILE", 1,
-                     "the release that the head was made from (gives codec and coordinates)"),
-        CLI_OPT_TEXT("model", &a.model, "FILE", 1, "a head saved by 'fedkt heads'"),
-        CLI_DATA_ROWS(a.data, 1),
-        CLI_MEANS_ROWS(a.means),
-        CLI_RUN_ROWS(a.run),
-    };
-    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
-    return code >= 0 ? code : cli_misuse(self, run_evaluate(&a));
 }

@@ -17,6 +17,8 @@ int cli_ledger(const struct cli_command *self, int argc, char **argv);
 int cli_generate(const struct cli_command *self, int argc, char **argv);
 int cli_heads(const struct cli_command *self, int argc, char **argv);
 int cli_evaluate(const struct cli_command *self, int argc, char **argv);
+int cli_train(const struct cli_command *self, int argc, char **argv);
+int cli_personalize(const struct cli_command *self, int argc, char **argv);
 int cli_simulate(const struct cli_command *self, int argc, char **argv);
 int cli_demo(const struct cli_command *self, int argc, char **argv);
 int cli_audit(const struct cli_command *self, int argc, char **argv);

@@ -138,6 +138,19 @@ def own_files(root, fedkt):
     run("moments", "--task", "task-wide.json", "--data", "good", "--out", "moments-wide.safetensors")
 
 
+def models(root, fedkt):
+    """A small classifier of the classes a and b, its checkpoint, and one that nobody told the names of its classes."""
+    words = (
+        "train --data good --model resnet8 --size 8 --epochs 1 --batch 4 --threads 1 --quiet --checkpoint checkpoint"
+    )
+    words += " --out model.safetensors --onnx model.onnx"
+    subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    file = tensors.load(root / "model.safetensors")
+    tensors.save(root / "model-bare.safetensors", {**file, "meta": {}})
+    image_folder(root / "swapped", ["b", "a"], 6)
+    image_folder(root / "alone", ["a"], 6)
+
+
 def federations(root, fedkt):
     """Rosters and a task that names one; the damaged ones differ in one line or number."""
     keys = json.loads((EXAMPLES / "task.federation.json").read_text())["federation"]["roster"]
@@ -385,6 +398,7 @@ def make(root, fedkt):
     bad_images(root)
     labelled_sets(root)
     own_files(root, str(fedkt))
+    models(root, str(fedkt))
     federations(root, str(fedkt))
     identities(root, str(fedkt))
     networks(root, str(fedkt))

@@ -75,6 +75,17 @@ def a_federation_with_a_server(walk):
         walk.check("task", walk.run("task", "show", "--task", "served")["task"], "task show")
 
 
+def a_personalised_network(walk):
+    words = ["train", "--data", "demo:train", "--limit", "40", "--model", "resnet8", "--size", "8"]
+    walk.run(*words, "--epochs", "1", "--batch", "8", "--threads", "1", "--out", "network")
+    words = ["personalize", "--model", "network", "--data", "demo:train", "--limit", "60", "--threads", "1"]
+    sites = ["--clients", "3", "--partition", "dirichlet:0.1", "--epochs-local", "1", "--out", "sites"]
+    walk.check("personalize", walk.run(*words, *sites), "personalize")
+    walk.check("personalize", walk.file("sites/results.json"), "personalize --out")
+    for more in (["--out", "mine"], ["--test", "demo:test", "--test-limit", "20"], ["--test-share", "0"]):
+        walk.check("personalize", walk.run(*words, "--clients", "1", *more), f"personalize {more}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         walk = Walk(pathlib.Path(sys.argv[1]).resolve(), folder)
@@ -114,6 +125,7 @@ def main():
         walk.run("task", "new", *words, *PRIVACY, "--out", "federated")
         walk.check("task", walk.file("federated"), "task --roster")
         a_federation_with_a_server(walk)
+        a_personalised_network(walk)
     print(f"{walk.checked} documents")
     return walk.bad
 

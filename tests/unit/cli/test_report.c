@@ -306,7 +306,7 @@ static void strings_of_strangers_are_escaped(void **state)
     (void)state;
     make(&s);
     s.report.title = s.report.command = s.report.dataset = s.report.format = s.report.codec = s.report.calibration =
-        evil;
+        s.report.network = s.report.network_recipe = evil;
     s.report.coordinates = s.report.partition = s.report.version = s.report.norms.quantity = evil;
     s.report.norms.marks = &mark;
     s.report.norms.n_marks = 1;
@@ -383,6 +383,28 @@ static void missing_numbers_become_dashes(void **state)
     unmake(&s);
 }
 
+static void a_network_stands_beside_the_heads(void **state)
+{
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    page = render(&s.report, "heads.html");
+    CHECK(!strstr(page, "a network that learned") && occurrences(section(page, "accuracy"), "<td>0.0</td>") == 0);
+    fkt_free(page);
+    s.report.network = "resnet8";
+    s.report.network_recipe = "20 epochs on 500 pictures per class";
+    for (int a = 0; a < 3; a++) s.arms[a].accuracy[FKT_REPORT_NETWORK] = 0.9312 + 0.02 * a;
+    page = render(&s.report, "network.html");
+    CHECK(strstr(section(page, "accuracy"), "resnet8, a network that learned from pictures drawn from each release "
+                                            "(20 epochs on 500 pictures per class; the last epoch's accuracy)"));
+    CHECK(strstr(section(page, "accuracy"), "<th>resnet8</th>") &&
+          strstr(section(page, "accuracy"), ">resnet8</text>"));
+    CHECK(strstr(section(page, "accuracy"), "<td class=\"best\">93.1</td>"));
+    fkt_free(page);
+    unmake(&s);
+}
+
 static void without_test_images_nothing_is_judged(void **state)
 {
     struct sample s;
@@ -407,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_fixed_seed_is_told_in_red),
         cmocka_unit_test(large_and_empty_runs_fit),
         cmocka_unit_test(missing_numbers_become_dashes),
+        cmocka_unit_test(a_network_stands_beside_the_heads),
         cmocka_unit_test(without_test_images_nothing_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
