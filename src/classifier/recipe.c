@@ -133,7 +133,7 @@ fkt_status fkt_recipe_check(const struct fkt_recipe *r)
         const int above = f->open & OPEN_LOW ? step > f->low : x >= f->low; /* a NaN is neither above nor below */
         const int below = f->open & OPEN_HIGH ? step < f->high : x <= f->high;
         if (!above || !below)
-            return fkt_fail(FKT_E_ARG, "the recipe's %s is %.15g: it must be %s %g and %s %g", f->name, x,
+            return fkt_fail(FKT_E_ARG, "the recipe's %s is %.15g: it must be %s %.15g and %s %.15g", f->name, x,
                             f->open & OPEN_LOW ? "more than" : "at least", f->low,
                             f->open & OPEN_HIGH ? "less than" : "at most", f->high);
     }
