@@ -47,5 +47,7 @@ FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct f
  * behind networks. */
 FKT_MUST_USE fkt_status fkt_bench_peak(enum fkt_codec_dtype dtype, unsigned threads, double *gflops,
                                        const char **whose);
+double fkt_bench_memory(void); /* MB that the process held at most; NaN: not known */
+void fkt_bench_sort(double *x, size_t n);
 
 #endif

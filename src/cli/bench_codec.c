@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define PASSES 5
 #define PATIENCE 30.0 /* seconds: no further pass after them */
@@ -37,12 +36,6 @@ struct job {
     struct cli_progress progress;
     struct fkt_meter *meter; /* of the side that is timed now */
 };
-
-static double peak_mb(void)
-{
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1000 : NAN;
-}
 
 static size_t pixels(const struct job *j) { return (size_t)fkt_codec_size(j->codec) * fkt_codec_size(j->codec) * 3; }
 
@@ -96,7 +89,7 @@ static fkt_status time_side(struct job *j, int decode)
         spent += took;
         if (pass > 0) j->seconds[decode] = fmin(j->seconds[decode], took); /* the first one sets up a desk per worker */
     }
-    j->peak_mb[decode] = peak_mb();
+    j->peak_mb[decode] = fkt_bench_memory();
 out:
     j->meter = NULL;
     fkt_meter_release(&meter);

@@ -213,16 +213,10 @@ static void close_world(struct world *w)
 
 /* ---- floors ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile(double *of, size_t n, double q)
 {
     size_t at = (size_t)ceil(q * (double)n);
-    qsort(of, n, sizeof *of, by_size);
+    fkt_bench_sort(of, n);
     return n ? of[at > 0 ? at - 1 : 0] : NAN;
 }
 

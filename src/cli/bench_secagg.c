@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { LENGTH = 128, RATE_RUNS = 10, CREWS_MAX = 64, ROWS = 6 };
 #define PAPER_KIB 327.5
@@ -300,15 +299,13 @@ static fkt_status measure(uint32_t sites, uint32_t classes, unsigned threads, co
                           struct fkt_bench_row **at)
 {
     struct round r = {0};
-    struct rusage u;
     fkt_status st;
     reset_peak();
     FKT_TRY(set_up(&r, sites, classes, threads));
     FKT_TRY(play(&r));
     FKT_TRY(cli_crews_end(r.crew, r.crews, r.costs, &r.n_costs));
     FKT_TRY(unmask(&r, threads));
-    getrusage(RUSAGE_SELF, &u);
-    r.memory_mb = (double)u.ru_maxrss / 1000;
+    r.memory_mb = fkt_bench_memory();
     FKT_TRY(check_sum(&r));
     qsort(r.costs, r.n_costs, sizeof *r.costs, by_seconds);
     fill_rows(&r, rate, threads, at);

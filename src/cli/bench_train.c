@@ -26,9 +26,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum {
     CLASSES = 10,
@@ -135,12 +133,6 @@ out:
     return st;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static fkt_status time_steps(struct desk *d, const struct cli_bench *o, const struct fkt_progress *progress,
                              struct timing *out)
 {
@@ -174,7 +166,7 @@ static fkt_status time_steps(struct desk *d, const struct cli_bench *o, const st
                       loss);
         goto out;
     }
-    qsort(took, out->steps, sizeof *took, by_size);
+    fkt_bench_sort(took, out->steps);
     out->median = (took[(out->steps - 1) / 2] + took[out->steps / 2]) / 2;
 out:
     fkt_meter_release(&meter);
@@ -233,7 +225,6 @@ static fkt_status kept_numbers(const struct fkt_net *net, uint32_t size, uint64_
     FKT_TRY(fkt_alloc(&shapes, net->n_ops + 1));
     FKT_TRY(fkt_alloc(&seen, net->n_ops + 1));
     FKT_TRY(fkt_net_shapes(net, size, size, shapes));
-    memset(seen, 0, net->n_ops + 1);
     for (size_t i = 0; i < net->n_ops; i++) {
         const uint32_t in = net->op[i].in[0];
         if (net->op[i].kind != FKT_OP_CONV || seen[in]) continue;
@@ -252,10 +243,9 @@ static fkt_status memory_row(struct fkt_bench_row *r, const struct desk *d, cons
     const struct fkt_learner_facts *f = fkt_learner_facts(d->learner);
     const double each = p == FKT_PRECISION_BF16 ? 2 : 4;
     uint64_t kept = 0;
-    struct rusage u;
     fkt_status st = kept_numbers(net, d->size, &kept);
     fill_row(r, "memory", d->model, d->size, p);
-    r->value = getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1000 : NAN;
+    r->value = fkt_bench_memory();
     snprintf(r->unit, sizeof r->unit, "MB");
     r->bound = (double)fkt_model_parameters(d->model) * 12e-6 + (double)kept * d->batch * each * 1e-6;
     r->ratio_to_bound = r->value / r->bound;
