@@ -54,13 +54,6 @@ static fkt_status diverged(const struct fkt_trainer *t)
                          fkt_recipe_rate(&t->recipe, t->done.step, t->epoch_steps));
 }
 
-static int all_finite(const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return 0;
-    return 1;
-}
-
 static fkt_status one_step(struct fkt_trainer *t)
 {
     const struct fkt_recipe *r = &t->recipe;
@@ -69,7 +62,6 @@ static fkt_status one_step(struct fkt_trainer *t)
                                 .momentum = (float)r->momentum,
                                 .decay = (float)r->decay,
                                 .nesterov = r->nesterov};
-    const size_t classes = t->model->n_classes;
     const double begin = fkt_now();
     double loss = NAN;
     size_t hits = 0;
@@ -77,9 +69,10 @@ static fkt_status one_step(struct fkt_trainer *t)
     fill_batch(t);
     if (t->teacher) FKT_TRY(fkt_model_forward(t->teacher, t->teacher_in, t->batch, t->teacher_out, r->threads));
     FKT_TRY(fkt_learner_forward(t->learner, t->in, t->out));
-    if (!all_finite(t->out, t->batch * classes)) return diverged(t);
-    FKT_TRY(fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, classes, &loss, t->slope, &hits));
-    if (!isfinite(loss)) return diverged(t);
+    st = fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, t->model->n_classes, &loss, t->slope,
+                          &hits);
+    if (st == FKT_E_NUMERIC || (st == FKT_OK && !isfinite(loss))) return diverged(t);
+    FKT_TRY(st);
     FKT_TRY(fkt_learner_backward(t->learner, t->slope));
     FKT_TRY(fkt_learner_step(t->learner, &sgd));
     if (r->ema > 0) FKT_TRY(fkt_learner_average(t->learner, t->done.step == 0 ? 0 : (float)r->ema));
