@@ -19,6 +19,7 @@ struct loop {
     const struct fkt_field *field, *to;
 };
 
+/* in[0] + in[1], where there is one, behind a ReLU of itself or of in[2], where there is one. */
 FKT_ALWAYS void sum_part(const struct loop *k, size_t from, size_t to, int half)
 {
     for (size_t i = from; i < to; i += EIGHT) {
@@ -28,10 +29,9 @@ FKT_ALWAYS void sum_part(const struct loop *k, size_t from, size_t to, int half)
             fkt_f8_load(&b, k->in[1], i, half);
             a += b;
         }
-        if (k->relu) {
-            b = a;
-            fkt_f8_mask(&a, &b);
-        }
+        b = a;
+        if (k->in[2]) fkt_f8_load(&b, k->in[2], i, half);
+        if (k->relu) fkt_f8_mask(&a, &b);
         fkt_f8_store(k->out, i, &a, half);
     }
 }
@@ -51,36 +51,10 @@ void fkt_loop_sum(void *y, const void *a, const void *b, int relu, size_t n, int
     fkt_team_run(threads, sum, &k);
 }
 
-FKT_ALWAYS void mask_part(const struct loop *k, size_t from, size_t to, int half)
-{
-    for (size_t i = from; i < to; i += EIGHT) {
-        fkt_f8 g, other;
-        fkt_f8_load(&g, k->in[0], i, half);
-        if (k->in[1]) {
-            fkt_f8_load(&other, k->in[1], i, half);
-            g += other;
-        }
-        if (k->in[2]) {
-            fkt_f8_load(&other, k->in[2], i, half);
-            fkt_f8_mask(&g, &other);
-        }
-        fkt_f8_store(k->out, i, &g, half);
-    }
-}
-
-FKT_WIDE static void mask(void *ctx, unsigned member, unsigned members)
-{
-    const struct loop k = *(const struct loop *)ctx;
-    size_t from, to;
-    fkt_team_part(k.n, GRAIN, member, members, &from, &to);
-    if (k.half) mask_part(&k, from, to, 1);
-    else mask_part(&k, from, to, 0);
-}
-
 void fkt_loop_mask(void *d, const void *g, const void *h, const void *y, size_t n, int half, unsigned threads)
 {
-    struct loop k = {.in = {g, h, y}, .out = d, .n = n, .half = half};
-    fkt_team_run(threads, mask, &k);
+    struct loop k = {.in = {g, h, y}, .out = d, .n = n, .relu = y != NULL, .half = half};
+    fkt_team_run(threads, sum, &k);
 }
 
 /* Item: eight lanes of one map. Where item i begins in maps of the field; of maps of one pixel it is at 8 i. */
