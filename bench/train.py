@@ -5,7 +5,8 @@
 usage: bench/train.py --fedkt BINARY [--models resnet18] [--sizes 32,64] [--batch 64] [--rounds 5] [--steps 10]
                       [--threads 2] [--dtypes f32,bf16] [--forms compiled,eager] [--json OUT] [--quiet]
 
-It wants a machine with nothing else to do. Run it with a Python that has PyTorch from PyPI.
+It wants a machine with nothing else to do, and three to eight minutes a case, most of them for PyTorch's compiler. Run
+it with a Python that has PyTorch from PyPI. A case is told as soon as it is known.
 
 PyTorch is given its best form: {compiled, eager} x {channels-last, NCHW}, SGD in its fused form, pictures in memory as
 float tensors in the layout it likes, the same threads as ours. Each form is tried for a few steps and its losses are
@@ -238,10 +239,11 @@ def main():
     a = p.parse_args()
     load, rows = os.getloadavg()[0], []
     for model, size, dtype in itertools.product(a.models.split(","), map(int, a.sizes.split(",")), a.dtypes.split(",")):
-        rows += measure(a, (model, size, dtype), beside.talk(a.quiet))
-    show(rows)
+        found = measure(a, (model, size, dtype), beside.talk(a.quiet))
+        rows += found
+        show(found)
+        beside.write_json(a.json, a, load, rows, "torch")
     beside.remark_on_company(load)
-    beside.write_json(a.json, a, load, rows, "torch")
 
 
 if __name__ == "__main__":
