@@ -81,6 +81,14 @@ fkt_status fkt_parse_double(double *out, const char *s)
     return FKT_OK;
 }
 
+void fkt_double_text(char out[FKT_DOUBLE_TEXT], double x)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, FKT_DOUBLE_TEXT, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) return;
+    }
+}
+
 fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max)
 {
     char *end;

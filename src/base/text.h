@@ -27,6 +27,10 @@ fkt_status fkt_text_status(const struct fkt_text *t);
 FKT_MUST_USE fkt_status fkt_parse_double(double *out, const char *s);
 FKT_MUST_USE fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max);
 
+/* 15 to 17 digits, the fewest that fkt_parse_double reads back as the same number. */
+enum { FKT_DOUBLE_TEXT = 32 };
+void fkt_double_text(char out[FKT_DOUBLE_TEXT], double x);
+
 /* Bytes of the UTF-8 sequence that s begins with; 0 at the end and where there is none (overlong forms and
  * surrogates are none). */
 size_t fkt_utf8_length(const char *s);

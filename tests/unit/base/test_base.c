@@ -25,6 +25,30 @@ static void numbers_are_whole_or_refused(void **state)
     CHECK(u == 10);
 }
 
+static void numbers_are_told_in_full_and_no_longer(void **state)
+{
+    static const struct {
+        double x;
+        const char *text;
+    } told[] = {{0.05, "0.05"},
+                {1e6, "1000000"},
+                {0.1 + 0.2, "0.30000000000000004"},
+                {-2.5, "-2.5"},
+                {1e-300, "1e-300"},
+                {5e-324, "4.94065645841247e-324"},
+                {1 / 3.0, "0.3333333333333333"},
+                {0, "0"}};
+    char text[FKT_DOUBLE_TEXT];
+    double x;
+    (void)state;
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        fkt_double_text(text, told[i].x);
+        assert_string_equal(text, told[i].text);
+        CHECK_OK(fkt_parse_double(&x, text));
+        CHECK_NEAR(x, told[i].x, 0);
+    }
+}
+
 static void text_grows(void **state)
 {
     struct fkt_text t;
@@ -232,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_whole_or_refused),
+        cmocka_unit_test(numbers_are_told_in_full_and_no_longer),
         cmocka_unit_test(text_grows),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(utf8_is_told_from_other_bytes),
