@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 enum { BATCH_MAX = 1 << 16 };
 
@@ -105,6 +106,15 @@ static fkt_status check_memory(const struct fkt_net *net, const struct fkt_shape
                          spec->batch, spec->width, spec->height, (double)bytes / giga, (double)(have / 4 * 3) / giga);
 }
 
+/* Memory may be short for other reasons than the machine's size (a limit on the process): then an allocation fails. */
+static fkt_status name_batch(fkt_status st, const struct fkt_learner_spec *spec)
+{
+    if (st != FKT_E_NOMEM || strstr(fkt_error_text(), "a batch of")) return st;
+    return fkt_hint(fkt_fail_in(st, "learning with a batch of %" PRIu32 " images of %" PRIu32 " x %" PRIu32,
+                                spec->batch, spec->width, spec->height),
+                    "take a smaller batch");
+}
+
 fkt_status fkt_learner_new(struct fkt_learner **out, const struct fkt_learner_backend *backend,
                            const struct fkt_net *net, const struct fkt_learner_spec *spec)
 {
@@ -125,7 +135,7 @@ fkt_status fkt_learner_new(struct fkt_learner **out, const struct fkt_learner_ba
     FKT_TRY(check_ops(l, shapes, spec->batch, seen));
     FKT_TRY(check_memory(net, shapes, spec));
     l->facts.flops = fkt_net_flops(net, shapes);
-    FKT_TRY(backend->make(&l->self, net, shapes, spec, &l->facts));
+    FKT_TRY(name_batch(backend->make(&l->self, net, shapes, spec, &l->facts), spec));
     *out = l;
     l = NULL;
 out:

@@ -31,7 +31,8 @@ struct row {
     size_t classes;
 };
 
-/* The row's loss; dz (may be NULL) gets its gradient times `scale`. A target of 0 counts nothing, whatever log p is. */
+/* The row's loss; dz (may be NULL) gets its gradient times `scale`. Logits are finite, so logarithms are: a target of 0
+ * counts nothing. */
 static double row_loss(const struct fkt_loss *k, const struct row *r, double scale, float *dz)
 {
     const double t = k->temperature, rest = k->smoothing / (double)r->classes;
@@ -41,10 +42,10 @@ static double row_loss(const struct fkt_loss *k, const struct row *r, double sca
     for (size_t j = 0; j < r->classes; j++) {
         double log_p = (double)r->z[j] - sum_p, target = rest + (j == r->label ? 1 - k->smoothing : 0);
         double slope = (1 - k->share) * (exp(log_p) - target);
-        if (target > 0) loss -= (1 - k->share) * target * log_p;
+        loss -= (1 - k->share) * target * log_p;
         if (k->share > 0) {
             double log_q = (double)r->z[j] / t - sum_q, log_s = (double)r->teacher[j] / t - sum_s, s = exp(log_s);
-            if (s > 0) loss += k->share * t * t * s * (log_s - log_q);
+            loss += k->share * t * t * s * (log_s - log_q);
             slope += k->share * t * (exp(log_q) - s);
         }
         if (dz) dz[j] = (float)(slope * scale);

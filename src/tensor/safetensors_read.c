@@ -16,6 +16,7 @@
 #include "tensor/safetensors_header.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -221,11 +222,12 @@ static fkt_status map_file(struct fkt_safetensors *s)
     void *map;
     int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &sb) != 0) {
-        st = fkt_fail(FKT_E_IO, "cannot read '%s': %s", s->path, strerror(errno));
+        st = fkt_io_fail("read", s->path);
         goto out;
     }
     if (!S_ISREG(sb.st_mode)) {
         st = fkt_fail(FKT_E_IO, "cannot read '%s': not a regular file", s->path);
+        st = fkt_hint_weakly(st, "that is a folder, a pipe or a device: name a file");
         goto out;
     }
     if (sb.st_size == 0) {

@@ -41,4 +41,12 @@
                      fkt_status_name(want_));                                                                          \
     } while (0)
 
+/* For main: what a group of tests came to, and a failure where memory is left. A group's teardown cannot say so: cmocka
+ * prints that it failed and returns 0. */
+static inline int check_nothing_left(int failed)
+{
+    if (fkt_alloc_live()) fprintf(stderr, "%zu blocks of memory are left\n", fkt_alloc_live());
+    return failed || fkt_alloc_live();
+}
+
 #endif

@@ -130,7 +130,6 @@ out:
 
 fkt_status fkt_arrays_read(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot, float *x)
 {
-    if (!l->learned[what]) return fkt_fail(FKT_E_STATE, "no average has been taken yet");
     return move(l, what, slot, x, 1);
 }
 

@@ -433,7 +433,14 @@ static void facts_are_told(void **state)
     CHECK(f->flops == 2 * (64 * 4 * 27 + 16 * (4 * 36 * 2) + 4 * (6 * 36 + 6 * 4) + 6 * 5));
     CHECK(f->weight_bytes == 16 * fkt_net_parameters(&a.net));
     CHECK(fkt_learner_facts(b.l)->weight_bytes == 20 * fkt_net_parameters(&a.net));
-    CHECK(f->arena_bytes > 0 && f->arena_bytes % 8 == 0);
+    { /* every value and its gradient */
+        struct fkt_shape shapes[32];
+        uint64_t numbers = 0;
+        CHECK(a.net.n_ops < 32);
+        CHECK_OK(fkt_net_shapes(&a.net, small.height, small.width, shapes));
+        for (size_t i = 0; i <= a.net.n_ops; i++) numbers += (uint64_t)shapes[i].c * shapes[i].h * shapes[i].w;
+        CHECK(f->arena_bytes == 2 * sizeof(float) * small.batch * numbers);
+    }
     bench_release(&a);
     bench_release(&b);
 }

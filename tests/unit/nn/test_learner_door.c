@@ -2,6 +2,8 @@
 /* What the door of the learners refuses, and in which order calls may come. */
 #include "nn/learner.h"
 
+#include "base/alloc.h"
+
 #include "tests/support/build_net.h"
 
 static const struct fkt_learner_spec spec = {2, 4, 4, FKT_PRECISION_F32, 1, 0.1F};
@@ -94,6 +96,30 @@ static void too_little_memory_names_the_batch(void **state)
     fkt_net_release(&n);
 }
 
+/* A limit on the process, which the machine's size does not tell: an allocation of the backend fails. */
+static void an_allocation_that_fails_names_the_batch(void **state)
+{
+    struct fkt_net n;
+    unsigned named = 0;
+    (void)state;
+    conv_norm_linear(&n);
+    for (size_t at = 1;; at++) {
+        struct fkt_learner *l = NULL;
+        fkt_status st;
+        fkt_alloc_fault_at(at, 0);
+        st = fkt_learner_new(&l, &fkt_learner_ref, &n, &spec);
+        fkt_alloc_fault_at(0, 0);
+        fkt_learner_free(l);
+        if (st == FKT_OK) break;
+        CHECK_STATUS(st, FKT_E_NOMEM);
+        if (!strstr(fkt_error_text(), "learning with a batch of 2 images of 4 x 4: out of memory")) continue;
+        CHECK(strstr(fkt_error_hint(), "smaller batch"));
+        named++;
+    }
+    CHECK(named > 2);
+    fkt_net_release(&n);
+}
+
 static void calls_have_an_order(void **state)
 {
     static const float in[2 * 3 * 16] = {1, 2, 3}, dout[4] = {1};
@@ -125,6 +151,48 @@ static void calls_have_an_order(void **state)
     fkt_learner_free(NULL);
 }
 
+static fkt_status cannot_forward(void *self, const float *in, float *out)
+{
+    (void)self;
+    (void)in;
+    (void)out;
+    return fkt_fail(FKT_E_NUMERIC, "a backend that fails");
+}
+
+static fkt_status cannot_backward(void *self, const float *dout)
+{
+    (void)self;
+    (void)dout;
+    return fkt_fail(FKT_E_NUMERIC, "a backend that fails");
+}
+
+/* What failed has not been done: half a forward has no backward, and half a backward no gradients. */
+static void what_failed_does_not_count(void **state)
+{
+    static const float in[2 * 3 * 16] = {1, 2, 3}, dout[4] = {1};
+    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 0};
+    struct fkt_learner_backend broken = fkt_learner_ref;
+    struct fkt_learner *l = NULL;
+    struct fkt_net n;
+    float out[4];
+    (void)state;
+    conv_norm_linear(&n);
+    CHECK_OK(fkt_learner_new(&l, &broken, &n, &spec));
+    CHECK_OK(fkt_learner_forward(l, in, out));
+    CHECK_OK(fkt_learner_backward(l, dout));
+    CHECK_OK(fkt_learner_forward(l, in, out));
+    broken.backward = cannot_backward;
+    CHECK_STATUS(fkt_learner_backward(l, dout), FKT_E_NUMERIC);
+    CHECK_STATUS(fkt_learner_step(l, &sgd), FKT_E_STATE);
+    broken.backward = fkt_learner_ref.backward;
+    CHECK_OK(fkt_learner_forward(l, in, out));
+    broken.forward = cannot_forward;
+    CHECK_STATUS(fkt_learner_forward(l, in, out), FKT_E_NUMERIC);
+    CHECK_STATUS(fkt_learner_backward(l, dout), FKT_E_STATE);
+    fkt_learner_free(l);
+    fkt_net_release(&n);
+}
+
 static void slots(void **state)
 {
     static const enum fkt_learned none[] = {FKT_GRADIENT, FKT_VELOCITY};
@@ -149,14 +217,20 @@ static void slots(void **state)
     x[5] = INFINITY;
     CHECK_STATUS(fkt_learner_write(l, FKT_AVERAGE, n.op[0].weight, x), FKT_E_NUMERIC);
     CHECK_STATUS(fkt_learner_read(l, FKT_AVERAGE, 0, x), FKT_E_STATE);
+    x[5] = 3;
+    CHECK_OK(fkt_learner_write(l, FKT_AVERAGE, n.op[0].weight, x)); /* one that is written is one */
+    x[5] = 0;
+    CHECK_OK(fkt_learner_read(l, FKT_AVERAGE, n.op[0].weight, x));
+    CHECK(x[5] == 3);
     fkt_learner_free(l);
     fkt_net_release(&n);
 }
 
 static void steps_have_bounds(void **state)
 {
-    static const struct fkt_sgd bad[] = {{NAN, 0, 0, 0},    {INFINITY, 0, 0, 0}, {0.1F, 1, 0, 0},  {0.1F, -0.1F, 0, 0},
-                                         {0.1F, NAN, 0, 0}, {0.1F, 0, -1, 0},    {0.1F, 0, NAN, 0}};
+    static const struct fkt_sgd bad[] = {{NAN, 0, 0, 0},      {INFINITY, 0, 0, 0},   {0.1F, 1, 0, 0},
+                                         {0.1F, -0.1F, 0, 0}, {0.1F, NAN, 0, 0},     {0.1F, 0, -1, 0},
+                                         {0.1F, 0, NAN, 0},   {0.1F, 0, INFINITY, 0}};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
     float x[108] = {0};
@@ -176,7 +250,9 @@ int main(void)
         cmocka_unit_test(specs),
         cmocka_unit_test(operations),
         cmocka_unit_test(too_little_memory_names_the_batch),
+        cmocka_unit_test(an_allocation_that_fails_names_the_batch),
         cmocka_unit_test(calls_have_an_order),
+        cmocka_unit_test(what_failed_does_not_count),
         cmocka_unit_test(slots),
         cmocka_unit_test(steps_have_bounds),
     };

@@ -174,6 +174,42 @@ static void order_of_calls(void **state)
     pupil_release(&p);
 }
 
+enum { EVEN = 8 };
+static void one_norm(struct fkt_net *n)
+{
+    fkt_net_init(n, EVEN);
+    net_bn(n, 0, EVEN);
+}
+
+/* All numbers of a channel are the same but the first, which the sums are taken around: v (n - 1) / n and about v^2 / n
+ * are left of numbers that are n times as large. Rounding makes some of these variances negative, by more than the
+ * epsilon; sums of floats over all pixels would lose the mean too. */
+static void one_pixel_unlike_all_others(void **state)
+{
+    static const struct problem bare = {"one norm", one_norm, 64, 64};
+    static const float v[EVEN] = {10.1F, 100.3F, 1000.7F, 3.3F, 333.3F, 0, -10.1F, -100.3F};
+    const size_t images = 128, pixels = (size_t)64 * 64, n = images * pixels;
+    const uint32_t mean = 2, var = 3;
+    float got[EVEN];
+    struct pupil p;
+    (void)state;
+    pupil_init(&p, &bare, &fkt_learner_onednn, (uint32_t)images, FKT_PRECISION_F32, 1);
+    for (size_t i = 0; i < p.n_in; i++) p.in[i] = v[i / pixels % EVEN];
+    for (size_t c = 0; c < EVEN; c++) p.in[c * pixels] = 0;
+    CHECK_OK(fkt_learner_forward(p.l, p.in, p.out));
+    for (size_t i = 0; i < p.n_out; i++) CHECK(isfinite(p.out[i]));
+    CHECK_OK(fkt_learner_read(p.l, FKT_WEIGHT, mean, got));
+    for (size_t c = 0; c < EVEN; c++)
+        CHECK_NEAR(got[c], 0.1 * (double)v[c] * (double)(n - 1) / (double)n, 1e-6 * fabs((double)v[c]));
+    CHECK_OK(fkt_learner_read(p.l, FKT_WEIGHT, var, got)); /* 0.9 of the first, which is 1, and a tenth of this one */
+    for (size_t c = 0; c < EVEN; c++) {
+        const double want = (double)v[c] * (double)v[c] / (double)n;
+        CHECK(got[c] >= 0.9F);
+        CHECK_NEAR(got[c], 0.9 + 0.1 * want, 1e-6 * (double)v[c] * (double)v[c] + 1e-6);
+    }
+    pupil_release(&p);
+}
+
 static void facts_are_told(void **state)
 {
     const struct fkt_learner_facts *f;
@@ -197,8 +233,13 @@ static void facts_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_repeat),       cmocka_unit_test(team_is_given_back), cmocka_unit_test(more_than_there_is),
-        cmocka_unit_test(nan_is_not_hidden), cmocka_unit_test(order_of_calls),     cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(bits_repeat),
+        cmocka_unit_test(team_is_given_back),
+        cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(nan_is_not_hidden),
+        cmocka_unit_test(order_of_calls),
+        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(one_pixel_unlike_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
