@@ -62,15 +62,15 @@ FKT_API enum fkt_stem fkt_model_stem(const struct fkt_model *m);
 FKT_API uint32_t fkt_model_size(const struct fkt_model *m);
 FKT_API uint32_t fkt_model_classes(const struct fkt_model *m);
 FKT_API const char *fkt_model_class(const struct fkt_model *m, uint32_t k); /* borrowed */
-FKT_API uint32_t fkt_model_features(const struct fkt_model *m);             /* F */
+FKT_API int fkt_model_named(const struct fkt_model *m); /* 0: read from a file without names, and not renamed since */
+FKT_API uint32_t fkt_model_features(const struct fkt_model *m); /* F */
 FKT_API uint64_t fkt_model_parameters(const struct fkt_model *m);
 FKT_API const float *fkt_model_mean(const struct fkt_model *m); /* (3), then std (3) */
 FKT_API const float *fkt_model_std(const struct fkt_model *m);
 FKT_API const struct fkt_model_origin *fkt_model_origin(const struct fkt_model *m);
 FKT_API void fkt_model_set_origin(struct fkt_model *m, const struct fkt_model_origin *origin);
 
-/* Tensors in the order of the file, by torchvision's names: "conv1.weight", "bn1.running_mean", "fc.bias", ...
- * (num_batches_tracked is written to files, and is no tensor here). */
+/* Tensors in the order of the file, by torchvision's names ("conv1.weight", ...); num_batches_tracked is none here. */
 struct fkt_model_tensor {
     const char *name; /* borrowed */
     uint32_t rank, shape[4];
@@ -79,7 +79,8 @@ struct fkt_model_tensor {
 };
 FKT_API size_t fkt_model_tensors(const struct fkt_model *m);
 FKT_API struct fkt_model_tensor fkt_model_tensor(const struct fkt_model *m, size_t i);
-FKT_API void fkt_model_changed(struct fkt_model *m); /* to be called after writing to `data`: predictions look again */
+/* To be called after writing to `data`: predictions look again; the origin, which was of other numbers, is emptied. */
+FKT_API void fkt_model_changed(struct fkt_model *m);
 
 /* safetensors; PyTorch's load_state_dict(strict=True) takes it. Class names, size, normalisation and origin are in its
  * metadata. A file without that metadata (from PyTorch) is read too: architecture and stem follow from the shapes,
@@ -130,19 +131,14 @@ struct fkt_pictures {
     size_t n;
     uint32_t size;
 };
-/* The pictures of an epoch, 0 the first: valid until the next call. A source that draws anew each time gives as many
- * each time. */
+/* The pictures of an epoch, 0 the first: valid until the next call, and as many each time. */
 struct fkt_picture_source {
     fkt_status (*pictures)(void *ctx, uint32_t epoch, struct fkt_pictures *out);
     void *ctx;
+    int anew; /* 1: each epoch has its own; a checkpoint remembers it */
 };
 
-enum fkt_schedule {
-    FKT_SCHEDULE_CONSTANT = 0,
-    FKT_SCHEDULE_STEP = 1,
-    FKT_SCHEDULE_COSINE = 2,
-    FKT_SCHEDULE_ONE_CYCLE = 3
-};
+enum fkt_schedule { FKT_SCHEDULE_CONSTANT, FKT_SCHEDULE_STEP, FKT_SCHEDULE_COSINE, FKT_SCHEDULE_ONE_CYCLE }; /* 0..3 */
 FKT_API const char *fkt_schedule_name(enum fkt_schedule s); /* "constant", "step", "cosine", "one-cycle" */
 FKT_API int fkt_schedule_parse(const char *s);
 
@@ -155,7 +151,7 @@ struct fkt_recipe {
     double warmup;              /* epochs of linear growth from 0, before step or cosine */
     double step_every, step_by; /* STEP: rate *= step_by every step_every epochs */
     int flip;                   /* left-right, one in two */
-    uint32_t pad;               /* zero-pad (the mean's colour) by so many pixels, cut S x S at random; 0: none */
+    uint32_t pad;               /* below S: zero-pad (the mean's colour) by so many pixels, cut S x S at random */
     double smoothing;           /* of labels */
     double ema;                 /* decay of the average of weights per step; 0: none */
     double temperature, share;  /* of a teacher; share 0: none */
@@ -195,7 +191,7 @@ struct fkt_trainer_hooks {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks);
 /* Before the run: goes on where the checkpoint (0600) was written, to the bits of an undisturbed run. FKT_E_MISMATCH
- * names what differs: architecture, classes, size, recipe, number or checksum of pictures, weights at the start. */
+ * names what differs: architecture, classes, size, recipe, the first epoch's pictures, anew, teacher, first weights. */
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint);
 FKT_API const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t, size_t *n); /* resumed ones too */
 /* The weights now, their origin empty; averaged 1: their moving average (FKT_E_STATE without one). */

@@ -2,7 +2,8 @@
 /* train.h - where pictures to learn from come from, and the paper's two downstream protocols on them.
  *
  * A pool is pictures with labels in memory: read from a set, drawn from a release (no images on disk), or both. What it
- * was made of decides what a model that learns from it may claim (fkt_pool_origin).
+ * was made of decides what a model that learns from it may claim. A trainer does not know that: give the pool's origin
+ * to the model that comes out (fkt_model_set_origin), with those of teacher and start added (fkt_model_origin_add).
  */
 #ifndef FEDKT_TRAIN_H
 #define FEDKT_TRAIN_H
@@ -88,7 +89,7 @@ struct fkt_personal_spec {
     struct fkt_recipe local; /* local training, also FedAvg's */
     struct fkt_recipe tune;  /* of the last layer */
     unsigned ways;           /* mask of 1 << fkt_personal_way; 0: all */
-    uint64_t seed;
+    uint64_t seed;           /* splits, first weights, order of batches: the seeds of `local` and `tune` do not count */
     const struct fkt_progress *progress;
     /* Each model as it is made, borrowed: TUNED, LOCAL and FEDAVG_TUNED of a site, FEDAVG once, as of site 0. None of
      * them is private, and their origins say so. May be NULL. */

@@ -17,8 +17,9 @@
  * The file is hostile: shapes are those of the run at hand or it is refused, all numbers are finite, the count of steps
  * fits the epochs, and nothing reaches the trainer before all of it is checked. The checksum (checksum.c) finds
  * accidents, not forgers. A new file takes the old one's place in one move (base/file.c). Pixels and labels of epoch 0
- * stand for the pictures: a source that draws anew each time follows from its own seed. Their checksum tells whoever
- * knows all of them but one how to test a guess at that one, so the file is for its owner's eyes alone (0600). */
+ * stand for the pictures: a source that draws anew each time says so, and follows from its own seed. Their checksum
+ * tells whoever knows all of them but one how to test a guess at that one, so the file is for its owner's eyes alone
+ * (0600). */
 #include "classifier/trainer.h"
 
 #include "base/alloc.h"
@@ -35,7 +36,7 @@
 
 #define FORMAT "fedkt.checkpoint/1"
 enum {
-    FACTS = 11,
+    FACTS = 12,
     WORDS = FACTS + FKT_RECIPE_FIELDS,
     WORD_MAX = 96,
     FULL_NAME = FKT_MODEL_NAME_MAX + 16,
@@ -69,6 +70,7 @@ static void words_of(struct word words[WORDS], const struct fkt_trainer *t)
         (double)m->std[0], (double)m->std[1], (double)m->std[2]);
     SAY("number of pictures", "%zu", t->n);
     SAY("checksum of the pictures", "%016" PRIx64, t->pictures_sum);
+    SAY("set of pictures", "%s", t->source.anew ? "drawn anew for each epoch" : "the same for all epochs");
     SAY("checksum of the held-out pictures", "%016" PRIx64, t->held_sum);
     SAY("checksum of the teacher", "%016" PRIx64, t->teacher_sum);
     SAY("checksum of the weights at the start", "%016" PRIx64, t->start_sum);
@@ -331,7 +333,6 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     fkt_checksum_add(&sum, x.history, (size_t)epochs * COLUMNS * sizeof *x.history);
     FKT_TRY(check_arrays(f, t, checkpoint, &sum, x.state[0], room));
     t->spoilt = 1;
-    if (t->recipe.ema > 0 && x.state[0] > 0) FKT_TRY(fkt_learner_average(t->learner, 0)); /* makes its memory */
     FKT_TRY(take_arrays(f, t, x.state[0], room));
     t->done = (struct fkt_progressed){x.state[0], (uint32_t)epochs, x.running[0], x.running[1], x.state[1]};
     for (uint32_t i = 0; i < t->done.epochs; i++) t->history[i] = epoch_of(x.history + (size_t)i * COLUMNS, i + 1);

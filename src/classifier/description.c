@@ -23,6 +23,18 @@
 #define PIXEL_MAX 1e6   /* of mean and std */
 #define EPSILON_MAX 1e6 /* a promise of more is none */
 
+/* Those of docs/privacy.md, or none; this room has no business with their meaning. */
+static int is_adjacency(const char *s)
+{
+    return !*s || !strcmp(s, "add-remove") || !strcmp(s, "replace") || !strcmp(s, "replace-any");
+}
+
+static int is_sha256(const char *s)
+{
+    uint8_t hash[32];
+    return !*s || fkt_unhex(hash, s, sizeof hash);
+}
+
 /* ---- writing ---- */
 
 struct writing {
@@ -81,6 +93,8 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
     char size[16];
     if (o->is_private && !(o->epsilon > 0 && o->epsilon < EPSILON_MAX && o->delta > 0 && o->delta < 1))
         return fkt_fail(FKT_E_ARG, "a model that is called private must say its epsilon and delta");
+    if (!is_adjacency(o->adjacency) || !is_sha256(o->release_sha256))
+        return fkt_fail(FKT_E_ARG, "a model's origin has an unknown kind of neighbours, or no hash for a release's");
     snprintf(size, sizeof size, "%" PRIu32, m->size);
     say(&w, "format", FKT_MODEL_FORMAT);
     say(&w, "architecture", fkt_architecture_name(m->architecture));
@@ -167,23 +181,19 @@ static fkt_status read_line(const struct reading *r, const char *key, char *out,
     return FKT_OK;
 }
 
-/* May be missing too. The kinds are those of docs/privacy.md; this room has no business with their meaning. */
+/* May be missing too. */
 static fkt_status read_adjacency(const struct reading *r, struct fkt_model_origin *o)
 {
-    static const char *const kinds[] = {"", "add-remove", "replace", "replace-any"};
     const char *value = r->get(r->ctx, "adjacency");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i], value ? value : "")) {
-            snprintf(o->adjacency, sizeof o->adjacency, "%s", kinds[i]);
-            return FKT_OK;
-        }
-    return refuse(r, "adjacency", "a kind of neighbours");
+    if (!value) return FKT_OK;
+    if (!is_adjacency(value)) return refuse(r, "adjacency", "a kind of neighbours");
+    snprintf(o->adjacency, sizeof o->adjacency, "%s", value);
+    return FKT_OK;
 }
 
 static fkt_status read_origin(const struct reading *r, struct fkt_model_origin *o)
 {
     const char *word = r->get(r->ctx, "private");
-    uint8_t hash[32];
     fkt_status st;
     if (!word || (strcmp(word, "true") != 0 && strcmp(word, "false") != 0))
         return refuse(r, "private", "'true' or 'false'");
@@ -194,8 +204,7 @@ static fkt_status read_origin(const struct reading *r, struct fkt_model_origin *
         FKT_TRY(read_adjacency(r, o));
     }
     FKT_TRY(read_line(r, "release_sha256", o->release_sha256, sizeof o->release_sha256));
-    if (*o->release_sha256 && !fkt_unhex(hash, o->release_sha256, sizeof hash))
-        FKT_TRY(refuse(r, "release_sha256", "a SHA-256 hash"));
+    if (!is_sha256(o->release_sha256)) FKT_TRY(refuse(r, "release_sha256", "a SHA-256 hash"));
     FKT_TRY(read_line(r, "data", o->data, sizeof o->data));
     FKT_TRY(read_line(r, "recipe", o->recipe, sizeof o->recipe));
 out:
@@ -204,6 +213,7 @@ out:
 
 static fkt_status read_classes(struct reading *r, const struct fkt_resnet_kind *kind)
 {
+    const char *twin = NULL;
     fkt_status st;
     r->names = read_list(r, "classes");
     if (!r->names) return refuse(r, "classes", "a list of names");
@@ -215,6 +225,8 @@ static fkt_status read_classes(struct reading *r, const struct fkt_resnet_kind *
         r->classes[k] = json_string_value(json_array_get(r->names, k));
         if (!r->classes[k] || !fkt_plain_text(r->classes[k])) FKT_TRY(refuse(r, "classes", "a list of plain names"));
     }
+    FKT_TRY(fkt_model_twin(r->classes, kind->classes, &twin));
+    if (twin) st = refuse(r, "classes", "a list of names, each once");
 out:
     return st;
 }
@@ -282,6 +294,7 @@ static fkt_status read_foreign(struct fkt_model **out, struct reading *r, const 
                                         .classes = r->classes,
                                         .n_classes = kind->classes};
     FKT_TRY(fkt_model_blank(out, &spec));
+    (*out)->nameless = 1;
 out:
     fkt_free(numbers);
     return st;

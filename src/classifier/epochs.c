@@ -71,7 +71,7 @@ static fkt_status one_step(struct fkt_trainer *t)
     FKT_TRY(fkt_learner_forward(t->learner, t->in, t->out));
     st = fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, t->model->n_classes, &loss, t->slope,
                           &hits);
-    if (st == FKT_E_NUMERIC || (st == FKT_OK && !isfinite(loss))) return diverged(t);
+    if (st == FKT_E_NUMERIC) return diverged(t);
     FKT_TRY(st);
     FKT_TRY(fkt_learner_backward(t->learner, t->slope));
     FKT_TRY(fkt_learner_step(t->learner, &sgd));

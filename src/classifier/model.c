@@ -11,6 +11,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LINE = 64 / sizeof(float) }; /* arrays begin on cache lines */
@@ -20,14 +21,33 @@ static const float imagenet_mean[3] = {0.485F, 0.456F, 0.406F}, imagenet_std[3] 
 
 static size_t rounded(size_t n) { return (n + LINE - 1) / LINE * LINE; }
 
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+fkt_status fkt_model_twin(const char *const *names, uint32_t n, const char **twin)
+{
+    const char **sorted = NULL;
+    fkt_status st = fkt_alloc(&sorted, n);
+    *twin = NULL;
+    if (st != FKT_OK) return st;
+    memcpy(sorted, names, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_names);
+    for (uint32_t k = 1; k < n && !*twin; k++)
+        if (!strcmp(sorted[k - 1], sorted[k])) *twin = sorted[k];
+    fkt_free(sorted);
+    return FKT_OK;
+}
+
 static fkt_status check_names(const char *const *classes, uint32_t n)
 {
+    const char *twin = NULL;
+    fkt_status st;
     if (n < 1 || n > FKT_MODEL_CLASSES_MAX)
         return fkt_fail(FKT_E_ARG, "a model cannot have %u classes: 1 to %d", n, FKT_MODEL_CLASSES_MAX);
     for (uint32_t k = 0; k < n; k++)
         if (!classes[k] || !fkt_plain_text(classes[k]))
             return fkt_fail(FKT_E_ARG, "the name of class %u is empty, no UTF-8 or has control characters", k);
-    return FKT_OK;
+    st = fkt_model_twin(classes, n, &twin);
+    return twin ? fkt_fail(FKT_E_ARG, "two classes have the name '%s'", twin) : st;
 }
 
 static fkt_status check_spec(const struct fkt_model_spec *s)
@@ -183,12 +203,18 @@ fkt_status fkt_model_copy(struct fkt_model **out, const struct fkt_model *m)
 {
     fkt_status st = fkt_model_new_head(out, m, (const char *const *)m->classes, m->n_classes, 0);
     if (st != FKT_OK) return st;
+    (*out)->nameless = m->nameless;
     for (size_t i = m->net.n_slots - 2; i < m->net.n_slots; i++)
         memcpy((*out)->array[i], m->array[i], fkt_slot_count(&m->net.slot[i]) * sizeof(float));
     return FKT_OK;
 }
 
-void fkt_model_changed(struct fkt_model *m) { fkt_model_engines_drop(m->engines); }
+/* Nobody here knows what the new numbers have seen. */
+void fkt_model_changed(struct fkt_model *m)
+{
+    fkt_model_engines_drop(m->engines);
+    memset(&m->origin, 0, sizeof m->origin);
+}
 
 void fkt_model_pixels(const struct fkt_model *m, float table[3][256])
 {
@@ -201,6 +227,7 @@ enum fkt_stem fkt_model_stem(const struct fkt_model *m) { return m->stem; }
 uint32_t fkt_model_size(const struct fkt_model *m) { return m->size; }
 uint32_t fkt_model_classes(const struct fkt_model *m) { return m->n_classes; }
 const char *fkt_model_class(const struct fkt_model *m, uint32_t k) { return k < m->n_classes ? m->classes[k] : ""; }
+int fkt_model_named(const struct fkt_model *m) { return !m->nameless; }
 uint32_t fkt_model_features(const struct fkt_model *m) { return m->features; }
 const float *fkt_model_mean(const struct fkt_model *m) { return m->mean; }
 const float *fkt_model_std(const struct fkt_model *m) { return m->std; }

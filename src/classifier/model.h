@@ -28,6 +28,7 @@ struct fkt_model {
     enum fkt_stem stem;
     uint32_t size, n_classes, features;
     char **classes; /* (K) */
+    int nameless;   /* 1: they are numbers, since its file had no names */
     float mean[3], std[3];
     struct fkt_model_origin origin;
     struct fkt_net net;
@@ -53,6 +54,8 @@ int fkt_resnet_recognise(struct fkt_resnet_kind *out, const uint64_t conv1[4], c
 
 /* A model whose weights are all zero, for who fills them in: everything else as in fkt_model_new. */
 FKT_MUST_USE fkt_status fkt_model_blank(struct fkt_model **out, const struct fkt_model_spec *spec);
+/* A name that stands twice among these, borrowed; NULL: none does. Classes are matched by name. */
+FKT_MUST_USE fkt_status fkt_model_twin(const char *const *names, uint32_t n, const char **twin);
 /* Initial weights of one slot, from the seed, its name and its shape alone. */
 void fkt_model_draw(struct fkt_model *m, size_t slot, uint64_t seed);
 int fkt_model_is_statistic(const struct fkt_model *m, size_t slot); /* running_mean or running_var */

@@ -20,10 +20,13 @@
 #include "nn/weights.h"
 #include "tensor/safetensors.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define COUNTER "num_batches_tracked"
 
@@ -148,12 +151,13 @@ enum content { SAFETENSORS, ONNX, PICKLE };
 static fkt_status look(enum content *out, const char *path)
 {
     uint8_t b[9] = {0};
-    FILE *f = fopen(path, "rb");
-    size_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    struct stat sb;
+    ssize_t n = 0;
     *out = SAFETENSORS;
-    if (!f) return fkt_io_fail("read", path);
-    n = fread(b, 1, sizeof b, f);
-    fclose(f);
+    if (fd < 0) return fkt_io_fail("read", path);
+    if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode)) n = read(fd, b, sizeof b); /* what else it is, the reader says */
+    close(fd);
     if (n == sizeof b && b[8] == '{' && !(b[4] | b[5] | b[6] | b[7])) return FKT_OK;
     if (n >= 2 && b[0] == 0x08 && b[1] < 0x80) *out = ONNX;
     if (n >= 4 && !memcmp(b, "PK\003\004", 4)) *out = PICKLE;

@@ -212,7 +212,7 @@ static fkt_status match_flatten(struct match *m, const char *x, uint32_t feature
     int64_t shape[2] = {0};
     if (!n) return match_plain(m, "Flatten", x, out);
     if (n->n_input != 2 || strcmp(n->input[0], x) != 0) return another(m, x, "Flatten");
-    if (fkt_onnx_ints(fkt_onnx_tensor(m->g, n->input[1]), shape, 2) != 2 || shape[1] == 0 ||
+    if (fkt_onnx_ints(fkt_onnx_tensor(m->g, n->input[1]), shape, 2) != 2 ||
         (shape[1] != (int64_t)features && shape[1] != -1))
         return fkt_fail(FKT_E_MISMATCH,
                         "'%s' is not a %s: before its last layer it reshapes to something else than %" PRIu32

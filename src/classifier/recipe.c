@@ -17,6 +17,7 @@
 #include "classifier/recipe.h"
 
 #include "base/status.h"
+#include "base/text.h"
 #include "base/threads.h"
 
 #include <inttypes.h>
@@ -114,7 +115,7 @@ void fkt_recipe_field_text(const struct fkt_recipe *r, size_t i, char out[FKT_RE
     const struct field *f = &fields[i];
     const double x = number_of(r, f);
     switch (f->kind) {
-    case F64: snprintf(out, FKT_RECIPE_TEXT, "%.17g", x); return;
+    case F64: fkt_double_text(out, x); return;
     case SWITCH: snprintf(out, FKT_RECIPE_TEXT, "%s", x != 0 ? "on" : "off"); return;
     case SCHEDULE: snprintf(out, FKT_RECIPE_TEXT, "%s", fkt_schedule_name(r->schedule)); return;
     case DTYPE: snprintf(out, FKT_RECIPE_TEXT, "%s", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32"); return;

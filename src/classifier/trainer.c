@@ -144,6 +144,11 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     *out = NULL;
     FKT_TRY(fkt_recipe_check(&spec->recipe));
     FKT_TRY(check_teacher(spec));
+    if (spec->recipe.pad >= fkt_model_size(spec->start)) {
+        st = fkt_fail(FKT_E_ARG, "shifts by up to %" PRIu32 " px take pictures of %" PRIu32 " px out of sight",
+                      spec->recipe.pad, fkt_model_size(spec->start));
+        goto out;
+    }
     if (spec->held) FKT_TRY(check_pictures(spec->held, spec->start, "held-out pictures"));
     FKT_TRY(fkt_alloc(&t, 1));
     t->recipe = spec->recipe;

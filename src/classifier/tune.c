@@ -103,7 +103,7 @@ static fkt_status one_loss(struct tuner *t, uint64_t step)
     fkt_gemm_nt(t->product, t->x, t->weight, t->batch, t->features, t->classes);
     for (size_t i = 0; i < t->batch * t->classes; i++) t->logits[i] = (float)(t->product[i] + t->bias[i % t->classes]);
     st = fkt_loss_softmax(&kind, t->logits, t->label, NULL, t->batch, t->classes, &loss, t->slope, NULL);
-    if (st == FKT_E_NUMERIC || (st == FKT_OK && !isfinite(loss)))
+    if (st == FKT_E_NUMERIC)
         st = fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate",
                            "tuning diverged: the loss is not finite at step %zu of %zu in epoch %" PRIu64,
                            (size_t)(step % t->epoch_steps) + 1, t->epoch_steps, step / t->epoch_steps + 1);
@@ -153,7 +153,6 @@ fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe, c
                          const uint32_t *label, size_t n)
 {
     float *weight = m->array[m->net.n_slots - 2], *bias = m->array[m->net.n_slots - 1];
-    const struct fkt_model_origin unknown = {0};
     struct tuner t = {.r = recipe, .features = m->features, .classes = m->n_classes};
     uint64_t step = 0;
     fkt_status st;
@@ -173,7 +172,6 @@ fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe, c
     }
     FKT_TRY(store(&t, weight, bias));
     fkt_model_changed(m);
-    fkt_model_set_origin(m, &unknown);
 out:
     release(&t);
     return st;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "classifier/checksum.h"
+#include "classifier/recipe.h"
 #include "nn/cpu.h"
 #include "tensor/safetensors.h"
 #include "tests/support/scratch.h"
@@ -75,10 +76,11 @@ static void resumes_everywhere(struct fkt_trainer_spec spec, const struct fkt_le
         CHECK_OK(fkt_trainer_new_on(&first, &spec, backend));
         CHECK_STATUS(fkt_trainer_run(first, &hooks), FKT_E_STOPPED);
         CHECK(strstr(fkt_error_hint(), "resume"));
-        fkt_trainer_free(first);
         CHECK_OK(fkt_trainer_new_on(&second, &spec, backend));
         CHECK_OK(fkt_trainer_resume(second, file));
         CHECK(second->done.step == after[i]);
+        CHECK_NEAR(second->done.seconds, first->done.seconds, 0);
+        fkt_trainer_free(first);
         CHECK_OK(fkt_trainer_run(second, NULL));
         take_end(&got, second);
         check_same_end(&want, &got);
@@ -134,24 +136,47 @@ static void so_does_one_with_all_the_trimmings(void **state)
     fkt_model_free(teacher);
 }
 
+/* What a checkpoint holds when step `at` is told, which is before the step's own is written. */
+struct reader {
+    const struct fkt_trainer_spec *spec;
+    const char *file;
+    uint64_t seen[8]; /* by steps told; 0: there is none */
+};
+
+static int read_there(void *self, const char *what, unsigned long long done, unsigned long long total)
+{
+    struct reader *r = self;
+    struct fkt_trainer *t = NULL;
+    (void)what;
+    (void)total;
+    if (access(r->file, F_OK) != 0) return 0;
+    CHECK_OK(fkt_trainer_new_on(&t, r->spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_resume(t, r->file));
+    r->seen[done / 8] = t->done.step;
+    fkt_trainer_free(t);
+    return 0;
+}
+
 /* A checkpoint after every second step and every epoch; the last one written is of a finished run. */
 static void checkpoints_come_by_steps_and_epochs(void **state)
 {
+    static const uint64_t want[8] = {0, 0, 0, 2, 3, 4, 4}; /* three steps an epoch */
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe());
     struct fkt_trainer *t = NULL;
     struct scratch s;
-    struct stopper stop = {0};
-    const struct fkt_progress p = {stop_there, &stop};
+    struct reader reader = {.spec = &spec};
+    const struct fkt_progress p = {read_there, &reader};
     struct fkt_trainer_hooks hooks = {.checkpoint_steps = 2, .progress = &p};
     struct fkt_trainer *kept;
     size_t n;
     (void)state;
     scratch_init(&s);
-    hooks.checkpoint = scratch_path(&s, "run.checkpoint");
+    reader.file = hooks.checkpoint = scratch_path(&s, "run.checkpoint");
     toy_draw(&toy, 1, 26);
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_OK(fkt_trainer_run(t, &hooks));
+    assert_memory_equal(reader.seen, want, sizeof want);
     CHECK_OK(fkt_trainer_new_on(&kept, &spec, &fkt_learner_ref));
     CHECK_OK(fkt_trainer_resume(kept, hooks.checkpoint));
     fkt_trainer_history(kept, &n);
@@ -185,10 +210,11 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe()), other;
     struct fkt_trainer *t = NULL;
     struct scratch s;
-    const char *file;
+    const char *file, *taught;
     (void)state;
     scratch_init(&s);
     file = scratch_path(&s, "run.checkpoint");
+    taught = scratch_path(&s, "taught.checkpoint");
     toy_draw(&toy, 1, 16);
     toy_draw(&held, 2, 9);
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
@@ -196,10 +222,13 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     fkt_trainer_free(t);
     other = spec;
     other.recipe.rate = 0.01;
-    differs(other, file, "its rate is 0.050000000000000003, and this run's is 0.01");
+    differs(other, file, "its rate is 0.05, and this run's is 0.01");
     other = spec;
     other.recipe.epochs = 7;
     differs(other, file, "its epochs is 2, and this run's is 7");
+    other = spec;
+    other.source.anew = 1;
+    differs(other, file, "its set of pictures is the same for all epochs, and this run's is drawn anew for each epoch");
     other = spec;
     other.recipe.schedule = FKT_SCHEDULE_STEP;
     differs(other, file, "its schedule is cosine, and this run's is step");
@@ -223,6 +252,14 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     other.start = big;
     other.recipe.batch = 2;
     differs(other, file, "its architecture is resnet8, and this run's is resnet18");
+    other = spec;
+    other.recipe.share = 0.5;
+    other.teacher = start;
+    CHECK_OK(fkt_trainer_new_on(&t, &other, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_save(t, taught));
+    fkt_trainer_free(t);
+    other.teacher = began;
+    differs(other, taught, "checksum of the teacher");
     other = spec;
     other.held = &held.pictures;
     differs(other, file, "checksum of the held-out pictures");
@@ -314,10 +351,10 @@ static void a_count_of_steps_that_cannot_be_is_refused(void **state)
     file = scratch_path(&s, "liar");
     toy_draw(&toy, 1, 16);
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
-    for (int lie = 0; lie < 6; lie++) {
+    for (int lie = 0; lie < 7; lie++) {
         const struct fkt_progressed honest = t->done;
-        t->done.step = lie == 0 ? 3 : lie == 1 ? UINT64_MAX : 0;
-        t->done.epochs = lie == 2 ? 1 : 0;
+        t->done.step = lie == 0 ? 3 : lie == 1 ? UINT64_MAX : lie == 6 ? 5 : 0; /* 5: one after the last */
+        t->done.epochs = lie == 2 ? 1 : lie == 6 ? 2 : 0;
         t->done.hits = lie == 3 ? 100 : lie == 4 ? 1 : 0; /* one hit, before the first picture */
         t->done.seconds = lie == 5 ? INFINITY : 0;
         CHECK_OK(fkt_trainer_save(t, file));
@@ -326,6 +363,103 @@ static void a_count_of_steps_that_cannot_be_is_refused(void **state)
         CHECK(strstr(fkt_error_text(), "that cannot be"));
     }
     fkt_trainer_free(t);
+    fkt_model_free(start);
+    scratch_release(&s);
+}
+
+static void copy_words(struct fkt_st_writer *w, const struct fkt_safetensors *f)
+{
+    static const char *const facts[] = {"format",
+                                        "checksum",
+                                        "architecture",
+                                        "stem",
+                                        "picture size",
+                                        "number of classes",
+                                        "checksum of the classes' names",
+                                        "normalisation",
+                                        "number of pictures",
+                                        "checksum of the pictures",
+                                        "set of pictures",
+                                        "checksum of the held-out pictures",
+                                        "checksum of the teacher",
+                                        "checksum of the weights at the start"};
+    enum { FACTS = sizeof facts / sizeof *facts };
+    for (size_t i = 0; i < FACTS + FKT_RECIPE_FIELDS; i++) {
+        const char *key = i < FACTS ? facts[i] : fkt_recipe_field_name(i - FACTS);
+        CHECK_OK(fkt_st_writer_meta(w, key, fkt_safetensors_meta(f, key)));
+    }
+}
+
+/* A tensor more than belongs there, which no checksum covers. */
+static void a_stowaway_is_refused(void **state)
+{
+    static const float one = 1; /* borrowed until it is written */
+    struct fkt_model *start = toy_model(TOY_CLASSES, 5);
+    struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe());
+    struct fkt_trainer *t = NULL;
+    struct fkt_safetensors *f = NULL;
+    struct fkt_st_writer *w = NULL;
+    struct scratch s;
+    const char *file, *more;
+    (void)state;
+    scratch_init(&s);
+    file = scratch_path(&s, "run.checkpoint");
+    more = scratch_path(&s, "more");
+    toy_draw(&toy, 1, 16);
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_save(t, file));
+    CHECK_OK(fkt_safetensors_open(&f, file));
+    for (int stowaway = 1; stowaway >= 0; stowaway--) {
+        CHECK_OK(fkt_st_writer_new(&w));
+        for (size_t i = 0; i < fkt_safetensors_count(f); i++) {
+            const struct fkt_tensor *x = fkt_safetensors_at(f, i);
+            CHECK_OK(fkt_st_writer_add(w, x->name, x->dtype, x->rank, x->shape, x->data));
+        }
+        if (stowaway) CHECK_OK(fkt_st_writer_add(w, "stowaway", FKT_F32, 0, NULL, &one));
+        copy_words(w, f);
+        CHECK_OK(fkt_st_writer_write(w, more, FKT_FILE_REPLACE));
+        fkt_st_writer_free(w);
+        CHECK_STATUS(fkt_trainer_resume(t, more), stowaway ? FKT_E_FORMAT : FKT_OK);
+        if (stowaway) CHECK(strstr(fkt_error_text(), "tensors, and"));
+    }
+    fkt_safetensors_free(f);
+    fkt_trainer_free(t);
+    fkt_model_free(start);
+    scratch_release(&s);
+}
+
+/* Weights multiply by some -10^6 in each step; the last one of some run makes numbers that no float can hold, and no
+ * loss tells of it: then the model, or the checkpoint, does. */
+static void what_the_last_step_spoils_is_not_kept(void **state)
+{
+    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *m = NULL;
+    struct fkt_recipe r = toy_recipe();
+    struct fkt_trainer_hooks hooks = {0};
+    struct scratch s;
+    int said = 0;
+    (void)state;
+    scratch_init(&s);
+    toy_draw(&toy, 1, 8);
+    r.momentum = r.nesterov = 0;
+    r.rate = 1e6;
+    r.decay = 0.9;
+    r.schedule = FKT_SCHEDULE_CONSTANT;
+    for (r.epochs = 1; r.epochs < 12 && !said; r.epochs++) {
+        struct fkt_trainer_spec spec = toy_spec(&toy, start, r);
+        struct fkt_trainer *t = NULL;
+        CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+        if (fkt_trainer_run(t, &hooks) == FKT_OK && fkt_trainer_model(t, 0, &m) != FKT_OK) {
+            CHECK(strstr(fkt_error_text(), "is not finite after step"));
+            hooks.checkpoint = scratch_path(&s, "run.checkpoint");
+            CHECK_STATUS(fkt_trainer_save(t, hooks.checkpoint), FKT_E_NUMERIC);
+            CHECK(strstr(fkt_error_text(), "cannot keep the run") && access(hooks.checkpoint, F_OK) != 0);
+            said = 1;
+        }
+        fkt_model_free(m);
+        m = NULL;
+        fkt_trainer_free(t);
+    }
+    CHECK(said);
     fkt_model_free(start);
     scratch_release(&s);
 }
@@ -401,6 +535,8 @@ int main(void)
         cmocka_unit_test(a_checkpoint_of_another_run_is_named),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(a_count_of_steps_that_cannot_be_is_refused),
+        cmocka_unit_test(a_stowaway_is_refused),
+        cmocka_unit_test(what_the_last_step_spoils_is_not_kept),
         cmocka_unit_test(a_model_is_no_checkpoint),
         cmocka_unit_test(a_checkpoint_that_cannot_be_written_stops_the_run),
         cmocka_unit_test(checksums_tell_bytes_lengths_and_order_apart),

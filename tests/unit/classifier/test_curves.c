@@ -112,6 +112,8 @@ static void events_are_framed_and_hold_the_curves(void **state)
     }
     CHECK(holds(event[1], n[1], "train/loss", 2.25F) && holds(event[1], n[1], "held/accuracy", 0.25F));
     CHECK(holds(event[2], n[2], "ema_held/accuracy", 0.4375F) && holds(event[2], n[2], "train/rate", 0.05F));
+    CHECK(holds(event[2], n[2], "ema_held/loss", 1.7F) && holds(event[2], n[2], "held/loss", 1.75F));
+    CHECK(holds(event[2], n[2], "train/images_per_second", 5000));
     CHECK(holds(event[3], n[3], "train/accuracy", 1.0F));
     for (size_t i = 0; i + 8 <= n[3]; i++) CHECK(memcmp(event[3] + i, "held/los", 8) != 0); /* NaN is left out */
     fkt_free(got);

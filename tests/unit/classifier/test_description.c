@@ -93,7 +93,15 @@ static void words_make_the_model_again(void **state)
     assert_string_equal(fkt_model_origin(m)->adjacency, "replace");
     CHECK(fkt_model_mean(m)[0] == 0.485F && fkt_model_std(m)[2] == 0.225F);
     assert_string_equal(fkt_model_class(m, 1), "b \"x\"");
+    CHECK(fkt_model_named(m));
     assert_string_equal(fkt_model_origin(m)->recipe, "--epochs 2");
+    fkt_model_free(m);
+    change(&w, "mean", "[0.115887016,0.5,0.5]"); /* a float that needs all nine digits */
+    CHECK_OK(fkt_model_from_words(&m, &kind, get, &w, 0, "file"));
+    words_release(&w);
+    memset(&w, 0, sizeof w);
+    CHECK_OK(fkt_model_describe(m, put, &w));
+    assert_string_equal(get(&w, "mean"), "[0.115887016,0.5,0.5]");
     fkt_model_free(m);
     change(&w, "private", "false"); /* what is not private has no promise, whatever the file adds */
     CHECK_OK(fkt_model_from_words(&m, &kind, get, &w, 0, "file"));
@@ -128,6 +136,7 @@ static void words_that_lie_are_refused(void **state)
         {"classes", "[\"a\",\"b\",\"c\",\"d\"]", FKT_E_MISMATCH},
         {"classes", "[\"a\",\"b\",3]", FKT_E_FORMAT},
         {"classes", "[\"a\",\"b\",\"\"]", FKT_E_FORMAT},
+        {"classes", "[\"a\",\"b\",\"a\"]", FKT_E_FORMAT},
         {"classes", "[\"a\",\"b\",\"c\\u001b[2J\"]", FKT_E_FORMAT},
         {"classes", "[\"a\",\"b\",\"c\\u0000\"]", FKT_E_FORMAT},
         {"classes", NULL, FKT_E_FORMAT},
@@ -137,12 +146,14 @@ static void words_that_lie_are_refused(void **state)
         {"mean", "0.5", FKT_E_FORMAT},
         {"std", "[1,0,1]", FKT_E_FORMAT},
         {"std", "[1,-1,1]", FKT_E_FORMAT},
+        {"std", "[1,1,0]", FKT_E_FORMAT},
         {"std", "[1,1e-60,1]", FKT_E_FORMAT},
         {"private", "yes", FKT_E_FORMAT},
         {"private", NULL, FKT_E_FORMAT},
         {"epsilon", "nan", FKT_E_FORMAT},
         {"adjacency", "unknown", FKT_E_FORMAT},
         {"epsilon", "0", FKT_E_FORMAT},
+        {"epsilon", "1e6", FKT_E_FORMAT},
         {"epsilon", NULL, FKT_E_FORMAT},
         {"delta", "1", FKT_E_FORMAT},
         {"delta", "-1e-5", FKT_E_FORMAT},
@@ -189,11 +200,18 @@ static void without_our_words_shapes_speak(void **state)
 {
     const struct fkt_resnet_kind big = {FKT_RESNET18, FKT_STEM_IMAGENET, 2};
     struct words none = {0};
-    struct fkt_model *m = NULL;
+    struct fkt_model *m = NULL, *copy = NULL;
     (void)state;
     CHECK_OK(fkt_model_from_words(&m, &big, get, &none, 0, "file"));
     CHECK(fkt_model_size(m) == 224 && fkt_model_stem(m) == FKT_STEM_IMAGENET && fkt_model_classes(m) == 2);
     assert_string_equal(fkt_model_class(m, 1), "1");
+    CHECK(!fkt_model_named(m));
+    CHECK_OK(fkt_model_copy(&copy, m));
+    CHECK(!fkt_model_named(copy));
+    fkt_model_free(copy);
+    CHECK_OK(fkt_model_new_head(&copy, m, (const char *const[]){"x", "y"}, 2, 1));
+    CHECK(fkt_model_named(copy));
+    fkt_model_free(copy);
     fkt_model_free(m);
     CHECK_OK(fkt_model_from_words(&m, &kind, get, &none, 96, "file"));
     CHECK(fkt_model_size(m) == 96);

@@ -55,14 +55,14 @@ static void initial_weights_follow_torchvisions_law(void **state)
     double sum = 0, squares = 0, s = sqrt(2.0 / (64 * 9)), low = 1, high = -1;
     (void)state;
     CHECK_OK(fkt_model_new(&m, &small));
-    t = tensor(m, "layer3.0.conv2.weight");
-    CHECK(t.count == 36864);
+    t = tensor(m, "layer3.0.conv1.weight"); /* from 32 channels to 64: which of them counts */
+    CHECK(t.count == 18432);
     for (size_t i = 0; i < t.count; i++) {
         sum += t.data[i];
         squares += (double)t.data[i] * t.data[i];
     }
-    CHECK_NEAR(sum / 36864, 0, 6 * s / 192);
-    CHECK_REL(sqrt(squares / 36864), s, 6 / sqrt(2 * 36864.0));
+    CHECK_NEAR(sum / 18432, 0, 6 * s / sqrt(18432.0));
+    CHECK_REL(sqrt(squares / 18432), s, 6 / sqrt(2 * 18432.0));
     t = tensor(m, "fc.weight");
     for (size_t i = 0; i < t.count; i++) {
         low = fmin(low, t.data[i]);
@@ -158,6 +158,9 @@ static void an_origin_is_one_line_fit_for_a_terminal(void **state)
     CHECK(strlen(fkt_model_origin(m)->recipe) == sizeof origin.recipe - 1);
     fkt_model_set_origin(m, fkt_model_origin(m)); /* its own */
     assert_string_equal(fkt_model_origin(m)->data, "folder 'a?b?[2J' ?, caf\xc3\xa9");
+    origin = (struct fkt_model_origin){.adjacency = "replace"}; /* who promises nothing has no kind of neighbours */
+    fkt_model_set_origin(m, &origin);
+    assert_string_equal(fkt_model_origin(m)->adjacency, "");
     fkt_model_free(m);
 }
 
@@ -174,14 +177,30 @@ static void pixels_become_what_the_network_sees(void **state)
     fkt_model_free(m);
 }
 
+/* A promise is about the weights that it was given with. */
+static void other_weights_lose_the_promise(void **state)
+{
+    const struct fkt_model_origin promised = {.is_private = 1, .epsilon = 1, .delta = 1e-5, .data = "a release"},
+                                  none = {0};
+    struct fkt_model *m = NULL;
+    (void)state;
+    CHECK_OK(fkt_model_new(&m, &small));
+    fkt_model_set_origin(m, &promised);
+    CHECK(fkt_model_origin(m)->is_private);
+    fkt_model_tensor(m, 0).data[0] += 1;
+    fkt_model_changed(m);
+    CHECK(!memcmp(fkt_model_origin(m), &none, sizeof none));
+    fkt_model_free(m);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     const float bad[3] = {1, NAN, 1}, zero[3] = {1, 0, 1};
-    const char *const ugly[] = {"fine", "a\nb"}, *const empty[] = {""};
-    struct fkt_model_spec spec[10];
+    const char *const ugly[] = {"fine", "a\nb"}, *const empty[] = {""}, *const twins[] = {"a", "b", "a"};
+    struct fkt_model_spec spec[11];
     struct fkt_model *m = NULL;
     (void)state;
-    for (int i = 0; i < 10; i++) spec[i] = small;
+    for (int i = 0; i < 11; i++) spec[i] = small;
     spec[0].size = 7;
     spec[1].size = 513;
     spec[2].n_classes = 0;
@@ -194,7 +213,9 @@ static void what_cannot_be_is_refused(void **state)
     spec[8].n_classes = 2;
     spec[9].classes = empty;
     spec[9].n_classes = 1;
-    for (int i = 0; i < 10; i++) {
+    spec[10].classes = twins;
+    spec[10].n_classes = 3;
+    for (int i = 0; i < 11; i++) {
         m = (struct fkt_model *)&spec;
         CHECK_STATUS(fkt_model_new(&m, &spec[i]), FKT_E_ARG);
         CHECK(m == NULL);
@@ -214,6 +235,7 @@ int main(void)
         cmocka_unit_test(copies_and_new_heads_stand_alone),
         cmocka_unit_test(an_origin_is_one_line_fit_for_a_terminal),
         cmocka_unit_test(pixels_become_what_the_network_sees),
+        cmocka_unit_test(other_weights_lose_the_promise),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const names[] = {"aeroplane", "caf\xc3\xa9 \"1\"", "tree"};
@@ -118,12 +119,19 @@ static void sizes_must_agree(void **state)
 
 static void a_private_model_must_say_its_promise(void **state)
 {
-    const struct fkt_model_origin bare = {.is_private = 1};
+    const struct fkt_model_origin unreadable[] = {
+        {.is_private = 1},
+        {.is_private = 1, .epsilon = 1, .delta = 1e-5, .adjacency = "some"},
+        {.is_private = 1, .epsilon = 1, .delta = 1e-5, .release_sha256 = "88"},
+        {.release_sha256 = "no hash"},
+    };
     struct fkt_model *a = NULL;
     (void)state;
     CHECK_OK(fkt_model_new(&a, &small));
-    fkt_model_set_origin(a, &bare);
-    CHECK_STATUS(fkt_model_save(a, path, 1), FKT_E_ARG);
+    for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
+        fkt_model_set_origin(a, &unreadable[i]);
+        CHECK_STATUS(fkt_model_save(a, path, 1), FKT_E_ARG);
+    }
     fkt_model_free(a);
 }
 
@@ -299,6 +307,19 @@ static void other_formats_are_told_apart(void **state)
     fkt_model_free(m);
 }
 
+/* Nobody writes into it: whoever waits for the first byte waits for ever. */
+static void a_pipe_is_refused_and_not_waited_for(void **state)
+{
+    const char *pipe = scratch_path(&scratch, "pipe");
+    struct fkt_model *m = NULL;
+    (void)state;
+    CHECK(mkfifo(pipe, 0600) == 0);
+    alarm(20);
+    CHECK_STATUS(fkt_model_load(&m, pipe, 0), FKT_E_IO);
+    alarm(0);
+    CHECK(strstr(fkt_error_text(), "not a regular file") && fkt_error_hint()[0]);
+}
+
 static void what_is_no_safetensors_is_refused(void **state)
 {
     static const struct {
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test(every_misfit_is_named),
         cmocka_unit_test(bad_numbers_are_named),
         cmocka_unit_test(other_formats_are_told_apart),
+        cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
         cmocka_unit_test(what_is_no_safetensors_is_refused),
         cmocka_unit_test(huge_claims_are_refused_before_memory),
     };

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { SIDE = 16, PICTURES = 3, CLASSES = 3 };
 
@@ -103,6 +104,15 @@ static void nothing_is_overwritten_or_half_written(void **state)
     CHECK_OK(fkt_model_export_onnx(m, path, 0));
     CHECK_STATUS(fkt_model_export_onnx(m, path, 0), FKT_E_EXISTS);
     CHECK_OK(fkt_model_export_onnx(m, path, 1));
+    for (int private = 0; private < 2; private ++) { /* what is not private is for its owner's eyes alone */
+        const struct fkt_model_origin o = {.is_private = private, .epsilon = private, .delta = 1e-5 * private};
+        struct stat st;
+        fkt_model_set_origin(m, &o);
+        CHECK_OK(fkt_model_export_onnx(m, path, 1));
+        CHECK(stat(path, &st) == 0 && ((st.st_mode & 077) != 0) == private);
+        CHECK_OK(fkt_model_save(m, scratch_path(&s, "model"), 1));
+        CHECK(stat(scratch_path(&s, "model"), &st) == 0 && ((st.st_mode & 077) != 0) == private);
+    }
     CHECK_STATUS(fkt_model_export_onnx(m, scratch_path(&s, "no/model.onnx"), 0), FKT_E_IO);
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &limit) == 0);
     small = (struct rlimit){100000, limit.rlim_max}; /* a disk that is full after 100,000 bytes */

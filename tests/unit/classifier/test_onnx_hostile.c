@@ -69,6 +69,39 @@ static void elsewhere(Onnx__ModelProto *m)
     t->has_data_location = 1;
     t->data_location = 1;
 }
+static void elsewhere_unsaid(Onnx__ModelProto *m) /* the place is given, and that it counts is not */
+{
+    Onnx__TensorProto *t = onnx_tensor(m, "layer3.0.conv1.weight");
+    t->external_data = calloc(1, sizeof *t->external_data);
+    t->n_external_data = 1;
+}
+static void one_input_more(Onnx__NodeProto *n, const char *name)
+{
+    n->input = realloc(n->input, (n->n_input + 1) * sizeof(void *));
+    n->input[n->n_input++] = strdup(name);
+}
+static void bias_before_norm(Onnx__ModelProto *m) { one_input_more(onnx_node(m, "Conv", 1), "layer1.0.bn1.bias"); }
+static void folded_bias_of_five(Onnx__ModelProto *m) /* where sixteen are read */
+{
+    one_input_more(onnx_node(m, "Conv", 0), "fc.bias");
+    onnx_cut(m, onnx_node(m, "BatchNormalization", 0), "conv1_out");
+}
+static void mean_of_colours(Onnx__ModelProto *m)
+{
+    Onnx__NodeProto *n = onnx_node(m, "GlobalAveragePool", 0);
+    Onnx__AttributeProto *a = calloc(1, sizeof *a);
+    onnx__attribute_proto__init(a);
+    a->name = strdup("axes");
+    a->has_type = 1;
+    a->type = 7;
+    a->n_ints = 2;
+    a->ints = calloc(2, sizeof *a->ints);
+    a->ints[0] = 1;
+    a->ints[1] = 2;
+    n->attribute = calloc(1, sizeof(void *));
+    n->attribute[n->n_attribute++] = a;
+    onnx_rename(&n->op_type, "ReduceMean");
+}
 static void not_a_number(Onnx__ModelProto *m)
 {
     const float nan = NAN;
@@ -265,6 +298,10 @@ static const struct lie {
     {both_data, FKT_E_FORMAT, "20 bytes and 5 numbers"},
     {half_floats, FKT_E_MISMATCH, "type 10, not as float32"},
     {elsewhere, FKT_E_MISMATCH, "'layer3.0.conv1.weight' in another file"},
+    {elsewhere_unsaid, FKT_E_MISMATCH, "'layer3.0.conv1.weight' in another file"},
+    {bias_before_norm, FKT_E_MISMATCH, "a convolution has a bias, and the norm of 'layer1.0.bn1.weight' follows"},
+    {folded_bias_of_five, FKT_E_MISMATCH, "the tensor that should be 'bn1.bias' is 5"},
+    {mean_of_colours, FKT_E_MISMATCH, "its mean is not over the last two dimensions"},
     {not_a_number, FKT_E_NUMERIC, "'layer3.0.bn2.weight'"},
     {negative_variance, FKT_E_NUMERIC, "negative variance"},
     {missing_tensor, FKT_E_FORMAT, "'layer1.0.bn2.running_var' is read, and there is no such value"},

@@ -73,7 +73,37 @@ static void bfloat16_is_near(void **state)
     int possible;
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
-    if (possible) golden("resnet8", 32, 0.03, FKT_LEARN_BF16);
+    if (!possible) return;
+    golden("resnet8", 32, 0.03, FKT_LEARN_BF16);
+    {
+        const struct fkt_predict_options half = {1, FKT_LEARN_BF16, NULL};
+        struct fkt_model *m = NULL;
+        uint8_t rgb[16 * 16 * 3];
+        float a[3], b[3];
+        memset(rgb, 77, sizeof rgb);
+        CHECK_OK(fkt_model_new(&m, &small));
+        CHECK_OK(fkt_model_predict(m, rgb, 1, a, NULL, NULL));
+        CHECK_OK(fkt_model_predict(m, rgb, 1, b, NULL, &half));
+        CHECK(memcmp(a, b, sizeof a) != 0); /* it is not the other one */
+        fkt_model_free(m);
+    }
+}
+
+/* A map of more than 2^16 pixels is a batch of its own. */
+static void large_pictures_come_one_by_one(void **state)
+{
+    struct fkt_model_spec spec = small;
+    struct fkt_model *m = NULL;
+    uint8_t *rgb = NULL;
+    float logits[6];
+    (void)state;
+    spec.size = 264;
+    CHECK_OK(fkt_model_new(&m, &spec));
+    CHECK_OK(fkt_alloc(&rgb, (size_t)2 * 264 * 264 * 3));
+    CHECK_OK(fkt_model_predict(m, rgb, 2, logits, NULL, NULL));
+    assert_memory_equal(logits, logits + 3, 3 * sizeof *logits);
+    fkt_free(rgb);
+    fkt_model_free(m);
 }
 
 static void fill(uint8_t *rgb, size_t n)
@@ -223,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_and_features_are_torchvisions),
         cmocka_unit_test(bfloat16_is_near),
+        cmocka_unit_test(large_pictures_come_one_by_one),
         cmocka_unit_test(a_picture_is_alone),
         cmocka_unit_test(the_last_layer_is_applied_to_features),
         cmocka_unit_test(written_weights_count_from_then_on),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes: the rate of every step against PyTorch's schedulers, and what may not be asked for. */
 #include "classifier/recipe.h"
+
+#include "base/threads.h"
 #include "tests/support/vectors.h"
 
 static void rates_are_those_of_pytorch(void **state)
@@ -159,8 +161,27 @@ static void each_field_has_its_text(void **state)
         differ += strcmp(x, y) != 0;
         CHECK(strlen(fkt_recipe_field_name(i)) > 0);
         if (!strcmp(fkt_recipe_field_name(i), "seed")) assert_string_equal(y, "18446744073709551615");
+        if (!strcmp(fkt_recipe_field_name(i), "threads")) { /* all of them are as many as there are */
+            a.threads = 0;
+            b.threads = fkt_cpu_count();
+            fkt_recipe_field_text(&a, i, x);
+            fkt_recipe_field_text(&b, i, y);
+            assert_string_equal(x, y);
+        }
     }
     CHECK(differ == FKT_RECIPE_FIELDS);
+}
+
+/* docs/train.md and the help of `fedkt train` say these. */
+static void defaults_are_those_of_the_documents(void **state)
+{
+    struct fkt_recipe r;
+    (void)state;
+    fkt_recipe_default(&r);
+    CHECK(r.epochs == 20 && r.batch == 64 && r.nesterov && r.flip && r.pad == 4 && r.dtype == FKT_LEARN_F32);
+    CHECK(r.rate == 0.05 && r.momentum == 0.9 && r.decay == 5e-4 && r.schedule == FKT_SCHEDULE_COSINE);
+    CHECK(r.warmup == 0 && r.smoothing == 0 && r.ema == 0 && r.share == 0 && r.temperature == 4 && r.seed == 1);
+    CHECK_OK(fkt_recipe_check(&r));
 }
 
 int main(void)
@@ -172,6 +193,7 @@ int main(void)
         cmocka_unit_test(what_is_out_of_range_is_named),
         cmocka_unit_test(a_warm_up_needs_a_schedule_that_has_one),
         cmocka_unit_test(each_field_has_its_text),
+        cmocka_unit_test(defaults_are_those_of_the_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

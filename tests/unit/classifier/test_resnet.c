@@ -82,10 +82,14 @@ static void parameters_are_torchvisions(void **state)
 {
     (void)state;
     for (int i = 0; i < KNOWN; i++) {
+        static char text[1000][4];
         static const char *names[1000];
         struct fkt_model_spec spec = {known[i].architecture, known[i].stem, 32, names, known[i].classes, NULL, NULL, 1};
         struct fkt_model *m = NULL;
-        for (int k = 0; k < 1000; k++) names[k] = "x";
+        for (int k = 0; k < 1000; k++) {
+            snprintf(text[k], sizeof text[k], "%d", k);
+            names[k] = text[k];
+        }
         CHECK_OK(fkt_model_new(&m, &spec));
         CHECK(fkt_model_parameters(m) == known[i].parameters);
         fkt_model_free(m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training runs: they learn, they repeat to the bit, and what cannot be trained is refused before it begins. */
+#include "base/clock.h"
 #include "classifier/augment.h"
 #include "classifier/model.h"
 #include "images/procedural_scenes.h"
@@ -22,48 +23,72 @@ static struct fkt_model *trained(struct fkt_trainer_spec spec, const struct fkt_
     return m;
 }
 
-/* The whole run again, step by step, from nothing but the learner, the loss and the schedule. */
+/* Of a run of two epochs of two steps. */
+static void check_epoch(const struct fkt_trainer *t, const struct fkt_recipe *r, uint32_t e, double loss,
+                        double accuracy)
+{
+    size_t n;
+    const struct fkt_epoch *h = fkt_trainer_history(t, &n);
+    CHECK(n == 2);
+    CHECK_NEAR(h[e].loss, loss, 0);
+    CHECK_NEAR(h[e].accuracy, accuracy, 0);
+    CHECK_NEAR(h[e].rate, fkt_recipe_rate(r, 2 * e + 1, 2), 0);
+}
+
+/* The whole run again, step by step, from nothing but the learner, the loss, the teacher and the schedule. */
 static void a_run_is_what_its_parts_say(void **state)
 {
     enum { B = 8, PICTURE = 3 * TOY_SIDE * TOY_SIDE };
     static float in[B * PICTURE], out[B * TOY_CLASSES], slope[B * TOY_CLASSES], value[3][256], want[SLOT_MAX];
+    static float taught_in[B * PICTURE], taught[B * TOY_CLASSES], taught_value[3][256];
     static double average[64][SLOT_MAX];
     const struct fkt_learner_spec ls = {.batch = B, .height = 8, .width = 8, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_recipe r = toy_recipe();
-    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *got = NULL, *got_average = NULL;
+    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher = toy_model(TOY_CLASSES, 8), *got = NULL,
+                     *got_average = NULL;
     struct fkt_trainer_spec spec;
     struct fkt_trainer *t = NULL;
     struct fkt_learner *l = NULL;
-    size_t order[20];
+    double losses[2] = {0};
+    size_t order[20], hits[2] = {0};
     (void)state;
     toy_draw(&toy, 1, 20); /* two steps an epoch; four pictures are left out */
     r.smoothing = 0.1;
     r.ema = 0.75;
     r.seed = 3;
+    r.share = 0.3;
+    r.temperature = 2;
     spec = toy_spec(&toy, start, r);
+    spec.teacher = teacher;
+    teacher->mean[0] = teacher->std[1] = 0.3F; /* it sees colours in its own way */
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_OK(fkt_trainer_run(t, NULL));
     CHECK_OK(fkt_trainer_model(t, 0, &got));
     CHECK_OK(fkt_trainer_model(t, 1, &got_average));
-    fkt_trainer_free(t);
     CHECK(start->net.n_slots <= 64);
     CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &start->net, &ls));
     for (uint32_t s = 0; s < start->net.n_slots; s++) CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, s, start->array[s]));
     fkt_model_pixels(start, value);
+    fkt_model_pixels(teacher, taught_value);
     for (uint32_t step = 0; step < 4; step++) {
-        const struct fkt_loss kind = {.smoothing = 0.1};
+        const struct fkt_loss kind = {.smoothing = 0.1, .temperature = 2, .share = 0.3};
         const struct fkt_sgd sgd = {(float)fkt_recipe_rate(&r, step, 2), 0.9F, 5e-4F, 1};
         uint32_t label[B];
         double loss;
+        size_t right;
         fkt_epoch_order(order, 20, r.seed, step / 2);
         for (size_t i = 0; i < B; i++) {
             const size_t k = order[step % 2 * B + i];
             const struct fkt_view v = fkt_view_of(&r, step / 2, k);
             fkt_view_apply(&v, value, toy.rgb + k * TOY_PICTURE, TOY_SIDE, in + i * PICTURE);
+            fkt_view_apply(&v, taught_value, toy.rgb + k * TOY_PICTURE, TOY_SIDE, taught_in + i * PICTURE);
             label[i] = toy.label[k];
         }
+        CHECK_OK(fkt_model_forward(teacher, taught_in, B, taught, 1));
         CHECK_OK(fkt_learner_forward(l, in, out));
-        CHECK_OK(fkt_loss_softmax(&kind, out, label, NULL, B, TOY_CLASSES, &loss, slope, NULL));
+        CHECK_OK(fkt_loss_softmax(&kind, out, label, taught, B, TOY_CLASSES, &loss, slope, &right));
+        losses[step / 2] += loss;
+        hits[step / 2] += right;
         CHECK_OK(fkt_learner_backward(l, slope));
         CHECK_OK(fkt_learner_step(l, &sgd));
         for (uint32_t s = 0; s < start->net.n_slots; s++) {
@@ -79,8 +104,11 @@ static void a_run_is_what_its_parts_say(void **state)
             CHECK_NEAR(got_average->array[s][i], average[s][i], 1e-6);
     }
     CHECK(!toy_same(start, got));
+    for (uint32_t e = 0; e < 2; e++) check_epoch(t, &r, e, losses[e] / 2, (double)hits[e] / (2 * B));
+    fkt_trainer_free(t);
     fkt_learner_free(l);
     fkt_model_free(start);
+    fkt_model_free(teacher);
     fkt_model_free(got);
     fkt_model_free(got_average);
 }
@@ -146,6 +174,7 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     struct fkt_judgement j;
     float logits[12 * TOY_CLASSES];
     const struct fkt_epoch *h;
+    double began, took;
     size_t n = 9;
     (void)state;
     toy_draw(&toy, 3, 28);
@@ -157,11 +186,14 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     CHECK_STATUS(fkt_trainer_model(t, 1, &avg), FKT_E_STATE);
     h = fkt_trainer_history(t, &n);
     CHECK(n == 0 && h);
+    began = fkt_now();
     CHECK_OK(fkt_trainer_run(t, &hooks));
+    took = fkt_now() - began;
     CHECK(seen.epochs == 2 && seen.steps == 6 && seen.done == 48 && seen.total == 48);
     h = fkt_trainer_history(t, &n);
     CHECK(n == 2 && toy_same_epoch(h[1], seen.last));
     CHECK(h[1].seconds > 0 && h[1].images_per_second > 0);
+    CHECK(h[0].seconds + h[1].seconds <= took); /* no second counts twice */
     CHECK_NEAR(h[1].rate, fkt_recipe_rate(&r, 5, 3), 0);
     CHECK_OK(fkt_trainer_run(t, &hooks)); /* there is nothing left to do */
     CHECK(seen.steps == 6);
@@ -262,6 +294,9 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     toy.pictures.n = 0;
     refused(good, FKT_E_ARG, "there are no pictures", "");
     toy.pictures.n = 20;
+    bad = good;
+    bad.recipe.pad = TOY_SIDE;
+    refused(bad, FKT_E_ARG, "shifts by up to 8 px", "pictures of 8 px out of sight");
     bad = good;
     bad.recipe.epochs = 0;
     refused(bad, FKT_E_ARG, "epochs is 0", "");
