@@ -10,10 +10,10 @@
  * tells nothing about the order, but it is computed from private pixels and is as private as a hash of them can be.
  *
  * What `generate` wrote is known by a second one, for there labels count: a network that has seen real records could
- * have given them anew. Which pictures are of one class is in it; what the class is called is not, since a folder's
- * name or a number in an archive may stand for it.
+ * have given them anew, picture by picture or by changing names over. So it has the pictures of each class and the
+ * class's name; where an archive has numbers for names, whoever asks says which names they stand for.
  *
- *   digests of one class -> sort -> SHA-256(domain, n, digests) -> sort the classes -> SHA-256(domain, classes, those)
+ *   digests of one class -> sort -> SHA-256(domain, name, n, digests) -> sort -> SHA-256(domain, classes, those)
  *
  * Cost: decoding every image once; 32 bytes of memory a record, 36 with labels. */
 #include "round/fingerprint.h"
@@ -53,7 +53,7 @@ static void add_all(struct fkt_hash *h, const struct fkt_labelled *list, size_t 
     for (size_t i = 0; i < n; i++) fkt_hash_add(h, &list[i].picture, sizeof list[i].picture);
 }
 
-void fkt_labelled_end(struct fkt_labelled *list, size_t n, char out[FKT_SHA256_HEX])
+void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *names, char out[FKT_SHA256_HEX])
 {
     struct fkt_hash h;
     struct fkt_digest whole;
@@ -63,6 +63,7 @@ void fkt_labelled_end(struct fkt_labelled *list, size_t n, char out[FKT_SHA256_H
         for (end = from; end < n && list[end].label == list[from].label; end++) continue;
         fkt_hash_init(&h);
         fkt_hash_add(&h, OF_CLASS, sizeof OF_CLASS);
+        fkt_hash_add(&h, names[list[from].label], strlen(names[list[from].label]) + 1);
         add_all(&h, list + from, end - from);
         fkt_hash_end(&h, whole.bytes);
         list[classes++] = (struct fkt_labelled){.picture = whole};
@@ -123,7 +124,7 @@ out:
     return st;
 }
 
-fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n, const char *const *names,
                                     const struct fkt_walk_options *options, char out[FKT_SHA256_HEX])
 {
     struct job j = {.ds = ds, .idx = idx};
@@ -134,7 +135,7 @@ fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *
     FKT_TRY(hash_all(&j, n, options));
     for (size_t i = 0; i < n; i++)
         list[i] = (struct fkt_labelled){j.digests[i], fkt_dataset_label(ds, idx ? idx[i] : i)};
-    fkt_labelled_end(list, n, out);
+    fkt_labelled_end(list, n, names, out);
 out:
     fkt_free(list);
     fkt_free(j.digests);

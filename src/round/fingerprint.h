@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fingerprint.h - a fingerprint of pictures that also says which of them are of one class, and its parts, for who has
- * the pixels in hand already. */
+/* fingerprint.h - a fingerprint of pictures that also says of which class each is, and its parts, for who has the
+ * pixels in hand already. */
 #ifndef FKT_ROUND_FINGERPRINT_H
 #define FKT_ROUND_FINGERPRINT_H
 
@@ -16,9 +16,11 @@ struct fkt_labelled {
     uint32_t label;
 };
 void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height);
-void fkt_labelled_end(struct fkt_labelled *list, size_t n, char out[FKT_SHA256_HEX]); /* overwrites the list */
-/* Of records idx[0..n-1] (NULL: all) of ds. */
+/* names[label]; overwrites the list. */
+void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *names, char out[FKT_SHA256_HEX]);
+/* Of records idx[0..n-1] (NULL: all) of ds, whose classes are called `names`. */
 FKT_MUST_USE fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                                                 const struct fkt_walk_options *options, char out[FKT_SHA256_HEX]);
+                                                 const char *const *names, const struct fkt_walk_options *options,
+                                                 char out[FKT_SHA256_HEX]);
 
 #endif

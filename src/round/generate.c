@@ -51,7 +51,7 @@ static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussi
         }
     }
     FKT_TRY(fkt_export_close(&e));
-    fkt_labelled_end(made, (size_t)all, fingerprint);
+    fkt_labelled_end(made, (size_t)all, (const char *const *)t->classes, fingerprint);
 out:
     fkt_export_free(e);
     fkt_free(made);
@@ -147,7 +147,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     FKT_TRY(fkt_text_status(&text));
     FKT_TRY(write_text(folder, "README.md", text.s));
     FKT_TRY(write_text(folder, "certificate.json", certificate));
-    FKT_TRY(fkt_origin_note(folder, r->sha256, certificate, o->per_class * t->n_classes, fingerprint));
+    FKT_TRY(fkt_origin_note(folder, r, certificate, o->per_class * t->n_classes, fingerprint));
 out:
     fkt_free(counts);
     fkt_free(below);

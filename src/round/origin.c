@@ -6,7 +6,7 @@
  *   anything else            not private
  *
  * A certificate that lies beside pictures says nothing about them: real ones may have been put there. So `generate`
- * writes a fingerprint of its pictures and of which are of one class (fingerprint.c) and the hash of the certificate
+ * writes a fingerprint of its pictures and their classes (fingerprint.c) and the hash of the certificate
  * into pictures.json, and the promise is carried along only when the pictures at hand are those, all of them,
  * unchanged. That finds mistakes; it does not find a forger, who writes all three anew, and the words say "its
  * certificate says" for that reason.
@@ -40,18 +40,26 @@ enum { FILE_MAX = 1 << 20, NAME_ROOM = 80, WORDS_ROOM = 240 };
 #define UNLIKE "NOT private: promises about different kinds of neighbours do not add up: "
 #define SIMULATED "; made by a simulation, which keeps no ledger: other releases of the same records are not counted"
 
-fkt_status fkt_origin_note(const char *folder, const char *release_sha256, const char *certificate, uint64_t images,
+fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, const char *certificate, uint64_t images,
                            const char *fingerprint)
 {
     char hash[FKT_SHA256_HEX], *path = NULL;
+    json_t *classes = json_array(); /* a failure shows in its length, or makes json_pack fail */
     fkt_status st;
     fkt_hash_bytes_hex(hash, certificate, strlen(certificate));
-    FKT_TRY(fkt_path_join(&path, folder, "pictures.json"));
-    FKT_TRY(fkt_json_save(json_pack("{s:s s:s s:s s:I s:s}", "schema", SCHEMA, "release_sha256", release_sha256,
-                                    "certificate_sha256", hash, "images", (json_int_t)images, "pictures_sha256",
-                                    fingerprint),
-                          path, 0));
-out:
+    for (uint32_t k = 0; k < r->task.n_classes; k++)
+        (void)json_array_append_new(classes, json_string(r->task.classes[k]));
+    if (json_array_size(classes) != r->task.n_classes) {
+        json_decref(classes);
+        return fkt_fail(FKT_E_NOMEM, "out of memory for the names of classes");
+    }
+    st = fkt_path_join(&path, folder, "pictures.json");
+    if (st != FKT_OK) json_decref(classes);
+    else
+        st = fkt_json_save(json_pack("{s:s s:s s:s s:I s:s s:o}", "schema", SCHEMA, "release_sha256", r->sha256,
+                                     "certificate_sha256", hash, "images", (json_int_t)images, "pictures_sha256",
+                                     fingerprint, "classes", classes),
+                           path, 0);
     fkt_free(path);
     return st;
 }
@@ -219,22 +227,49 @@ static int read_promise(struct promise *p, const json_t *certificate)
     return !strcmp(schema, "fedkt.certificate/1") && fkt_adjacency_parse(p->adjacency) >= 0;
 }
 
+/* What the classes of ds are called: an archive by itself has numbers, and the note says what they stand for. Gives
+ * *out; NULL: the note's classes are not as many. */
+static fkt_status names_of(const char ***out, const struct fkt_dataset *ds, const json_t *list)
+{
+    const size_t n = fkt_dataset_classes(ds);
+    char number[24];
+    size_t numbers = 0;
+    fkt_status st;
+    *out = NULL;
+    if (json_array_size(list) != n) return FKT_OK;
+    st = fkt_alloc(out, n);
+    if (st != FKT_OK) return st;
+    for (size_t k = 0; k < n; k++) {
+        snprintf(number, sizeof number, "%zu", k);
+        numbers += !strcmp(number, fkt_dataset_class(ds, k));
+    }
+    for (size_t k = 0; k < n; k++) {
+        const char *name = json_string_value(json_array_get(list, k));
+        (*out)[k] = numbers < n ? fkt_dataset_class(ds, k) : name ? name : "";
+    }
+    return FKT_OK;
+}
+
 /* Are records idx[0..n-1] of ds all of the pictures that the note was written for? */
 static fkt_status same_pictures(int *same, const json_t *note, const char *certificate_hash,
                                 const struct fkt_dataset *ds, const size_t *idx, size_t n,
                                 const struct fkt_pool_options *o)
 {
     const struct fkt_walk_options w = {.threads = o->threads, .progress = o->progress};
-    const char *schema, *certificate, *pictures;
+    const char *schema, *certificate, *pictures, **names = NULL;
     char have[FKT_SHA256_HEX];
     json_int_t images;
+    json_t *classes;
     fkt_status st;
     *same = 0;
-    if (json_unpack((json_t *)note, "{s:s s:s s:I s:s}", "schema", &schema, "certificate_sha256", &certificate,
-                    "images", &images, "pictures_sha256", &pictures) != 0 ||
+    if (json_unpack((json_t *)note, "{s:s s:s s:I s:s s:o}", "schema", &schema, "certificate_sha256", &certificate,
+                    "images", &images, "pictures_sha256", &pictures, "classes", &classes) != 0 ||
         strcmp(schema, SCHEMA) != 0 || strcmp(certificate, certificate_hash) != 0 || images != (json_int_t)n)
         return FKT_OK;
-    st = fkt_labelled_fingerprint(ds, idx, n, &w, have);
+    st = names_of(&names, ds, classes);
+    if (st != FKT_OK || !names) return st;
+    st = fkt_labelled_fingerprint(ds, idx, n, names, &w, have);
+    fkt_free(names);
     if (st == FKT_E_FORMAT || st == FKT_E_IO) return FKT_OK; /* unreadable: left out, or a sentence where it is read */
     *same = st == FKT_OK && !strcmp(have, pictures);
     return st;
@@ -248,7 +283,7 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
     const char *release;
     uint8_t raw[32];
     struct promise p = {0};
-    int same = 0;
+    int promised, same = 0;
     fkt_status st = FKT_OK;
     memset(out, 0, sizeof *out);
     if (place) {
@@ -256,17 +291,18 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
         FKT_TRY(read_json(&certificate, place, "certificate.json", hash));
         FKT_TRY(read_json(&note, place, "pictures.json", NULL));
     }
-    if (!certificate || !read_promise(&p, certificate)) snprintf(words, sizeof words, "NOT private: no certificate");
+    promised = certificate && read_promise(&p, certificate); /* else p may be half filled */
+    if (!promised) snprintf(words, sizeof words, "NOT private: no certificate");
     else words_of_promise(words, sizeof words, &p, "its certificate says ");
-    if (certificate && note && !objection(&p)) {
+    if (promised && note && !objection(&p)) {
         FKT_TRY(same_pictures(&same, note, hash, ds, idx, n, options));
         if (same) take(out, &p);
         else
             snprintf(words, sizeof words,
                      "NOT private: these are not all and only the pictures that the certificate was written for");
-    } else if (certificate && !objection(&p))
+    } else if (promised && !objection(&p))
         snprintf(words, sizeof words, "NOT private: the certificate does not say for which pictures it was written");
-    if (certificate && note && json_unpack(note, "{s:s}", "release_sha256", &release) == 0 &&
+    if (promised && note && json_unpack(note, "{s:s}", "release_sha256", &release) == 0 &&
         fkt_unhex(raw, release, sizeof raw))
         snprintf(out->release_sha256, sizeof out->release_sha256, "%s", release);
     say(out, "%zu pictures of '%s': %s", n, name[0] ? name : fkt_dataset_format(ds), words);

@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 /* pictures.json of a folder that fkt_generate makes: which pictures its certificate was written for. */
-FKT_MUST_USE fkt_status fkt_origin_note(const char *folder, const char *release_sha256, const char *certificate,
+FKT_MUST_USE fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, const char *certificate,
                                         uint64_t images, const char *fingerprint);
 
 /* Of `per_class` pictures drawn for each class from r. */

@@ -152,7 +152,7 @@ static fkt_status tune(struct fkt_personal_run *r, const struct fkt_model *base,
     recipe.seed = fkt_personal_seed(r, STREAM_TUNE, r->site);
     FKT_TRY(fkt_model_copy(&m, base));
     snprintf(how, sizeof how, "last layer tuned on %zu records of one site", r->train.n);
-    if (r->train.n) FKT_TRY(fkt_head_tune(m, &recipe, r->features, r->train.label, r->train.n));
+    FKT_TRY(fkt_head_tune(m, &recipe, r->features, r->train.label, r->train.n));
     fkt_personal_disown(m, how, base);
     FKT_TRY(fkt_personal_hand_out(r, way, m));
     FKT_TRY(predict_and_judge(r, m, way));

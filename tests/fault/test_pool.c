@@ -52,18 +52,25 @@ static fkt_status pools(void)
     struct fkt_dataset *ds = NULL;
     struct fkt_pool drawn = {0}, read = {0}, held = {0};
     struct fkt_draw_options d = {.per_class = 1};
+    struct fkt_skipped skipped = {0};
+    const struct fkt_pool_options counted = {.threads = 1, .skipped = &skipped};
     fkt_status st;
     FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_walk(&r, NULL, &walk));
     d.walk = walk;
     FKT_TRY(fkt_pool_draw(&drawn, &r, &d, &one));
     FKT_TRY(fkt_dataset_open(&ds, folder, NULL));
+    FKT_TRY(
+        fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted)); /* want of memory is no damage */
+    if (skipped.count) fail_msg("%llu good pictures were left out", (unsigned long long)skipped.count);
+    fkt_pool_release(&read);
     FKT_TRY(fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
     if (!read.origin.is_private) fail_msg("the promise was lost: %s", read.origin.data);
     FKT_TRY(fkt_pool_append(&drawn, &read));
     FKT_TRY(fkt_pool_through_codec(&drawn, fkt_walk_codec(walk), &one));
     FKT_TRY(fkt_pool_hold_out(&drawn, &held, 0.5, 1));
 out:
+    fkt_skipped_release(&skipped);
     fkt_pool_release(&held);
     fkt_pool_release(&read);
     fkt_pool_release(&drawn);

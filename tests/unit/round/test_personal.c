@@ -64,6 +64,8 @@ static int set_up(void **state)
                                         .size = SIZE,
                                         .classes = (const char *const *)pool.classes,
                                         .n_classes = pool.n_classes,
+                                        .mean = (const float[3]){0.5F, 0.45F, 0.4F},
+                                        .std = (const float[3]){0.25F, 0.25F, 0.2F},
                                         .seed = 7};
     const struct fkt_model_origin origin = {
         .is_private = 1, .epsilon = 10, .delta = 1e-5, .data = "release 0123, 10 drawn per class"};
@@ -81,7 +83,7 @@ static int tear_down(void **state)
     fkt_model_free(pretrained);
     fkt_pool_release(&pool);
     fkt_pool_release(&tests);
-    return fkt_alloc_live() == 0 ? 0 : -1;
+    return 0;
 }
 
 static struct fkt_personal_spec a_spec(uint32_t sites, unsigned ways)
@@ -175,6 +177,7 @@ static void figures_are_counted_again(void **state)
     CHECK_OK(fkt_model_predict(pretrained, pool.rgb, pool.n, logits, NULL, &two));
     for (uint32_t i = 0; i < SITES; i++) {
         double hit = 0;
+        unsigned held = 0;
         for (size_t j = split.test.start[i]; j < split.test.start[i + 1]; j++) {
             const float *row = logits + split.test.record[j] * pool.n_classes;
             uint32_t best = 0;
@@ -184,6 +187,9 @@ static void figures_are_counted_again(void **state)
         }
         assert_int_equal(p.site[i].train, split.train.start[i + 1] - split.train.start[i]);
         assert_int_equal(p.site[i].test, split.test.start[i + 1] - split.test.start[i]);
+        for (size_t j = split.train.start[i]; j < split.train.start[i + 1]; j++)
+            held |= 1U << pool.label[split.train.record[j]];
+        assert_int_equal(p.site[i].classes, __builtin_popcount(held));
         CHECK_NEAR(p.site[i].accuracy[FKT_PERSONAL_GLOBAL], hit / (double)p.site[i].test, 1e-12);
         sum += p.site[i].accuracy[FKT_PERSONAL_GLOBAL];
         hits += hit;
@@ -235,6 +241,88 @@ static void a_run_repeats_to_the_bit(void **state)
     fkt_personal_release(&first);
     fkt_personal_release(&again);
     fkt_personal_release(&other);
+}
+
+/* Other records to be judged on, other labels, more of them: no model that comes out differs by a bit. */
+static void what_is_judged_never_trains(void **state)
+{
+    struct fkt_personal_spec s = a_spec(SITES, 0);
+    struct fkt_pool others = pool; /* of the right size; that the sites have seen them is of no account here */
+    static struct kept a, b;
+    struct fkt_personal first, again;
+    uint32_t labels[150];
+    (void)state;
+    for (uint32_t i = 0; i < 150; i++) labels[i] = i * 7 % 10;
+    others.label = labels;
+    others.n = 150;
+    s.model = keep;
+    s.test = &tests;
+    s.ctx = &a;
+    CHECK_OK(fkt_personalize(&first, &s));
+    s.test = &others;
+    s.ctx = &b;
+    CHECK_OK(fkt_personalize(&again, &s));
+    CHECK(a.calls == b.calls && a.calls == 3 * SITES + 1);
+    for (uint32_t i = 0; i < SITES; i++) {
+        CHECK(first.site[i].test != again.site[i].test);
+        for (int w = FKT_PERSONAL_TUNED; w < FKT_PERSONAL_WAYS; w++)
+            if (a.model[i][w]) assert_true(same_model(a.model[i][w], b.model[i][w]));
+    }
+    drop(&a);
+    drop(&b);
+    fkt_personal_release(&first);
+    fkt_personal_release(&again);
+}
+
+/* With a test set the seed does not split: what differs then is the chance in training itself. */
+static void the_seed_is_that_of_training_too(void **state)
+{
+    struct fkt_personal_spec s = a_spec(SITES, ONLY(LOCAL) | ONLY(TUNED));
+    static struct kept kept[3];
+    struct fkt_personal p;
+    (void)state;
+    s.test = &tests;
+    s.model = keep;
+    for (int run = 0; run < 3; run++) {
+        s.seed = run ? 2 : 1;
+        s.local.ema = run > 1 ? 0.5 : 0; /* the weights' average is the local model then */
+        s.ctx = &kept[run];
+        CHECK_OK(fkt_personalize(&p, &s));
+        fkt_personal_release(&p);
+    }
+    for (uint32_t i = 0; i < SITES; i++) {
+        struct fkt_model *const *a = kept[0].model[i], *const *b = kept[1].model[i], *const *c = kept[2].model[i];
+        assert_false(same_model(a[FKT_PERSONAL_LOCAL], b[FKT_PERSONAL_LOCAL]));
+        assert_false(same_model(a[FKT_PERSONAL_TUNED], b[FKT_PERSONAL_TUNED]));
+        assert_false(same_model(b[FKT_PERSONAL_LOCAL], c[FKT_PERSONAL_LOCAL]));
+    }
+    for (int run = 0; run < 3; run++) drop(&kept[run]);
+}
+
+/* Sites that hold the same are not the same: each has its own order and its own views. */
+static void sites_have_seeds_of_their_own(void **state)
+{
+    struct fkt_personal_spec s = a_spec(2, ONLY(LOCAL));
+    struct fkt_pool alike = pool;
+    static struct kept kept;
+    struct fkt_personal p;
+    (void)state;
+    CHECK_OK(fkt_alloc(&alike.rgb, (size_t)40 * SIZE * SIZE * 3));
+    CHECK_OK(fkt_alloc(&alike.label, 40)); /* all of class 0 */
+    alike.n = 40;
+    for (size_t i = 0; i < 40; i++) memcpy(alike.rgb + i * SIZE * SIZE * 3, pool.rgb, (size_t)SIZE * SIZE * 3);
+    s.data = &alike;
+    s.partition.rule = FKT_PARTITION_IID;
+    s.test_share = 0;
+    s.model = keep;
+    s.ctx = &kept;
+    CHECK_OK(fkt_personalize(&p, &s));
+    CHECK(p.site[0].train == 20 && p.site[1].train == 20);
+    assert_false(same_model(kept.model[0][FKT_PERSONAL_LOCAL], kept.model[1][FKT_PERSONAL_LOCAL]));
+    drop(&kept);
+    fkt_personal_release(&p);
+    fkt_free(alike.rgb);
+    fkt_free(alike.label);
 }
 
 /* The average is over the sites' local models, in proportion to the records that each trained on. */
@@ -314,12 +402,29 @@ static void tuned_models_are_frozen_below_and_not_private(void **state)
     fkt_personal_release(&p);
 }
 
+struct watched {
+    unsigned long long done, total, stop_at;
+    size_t steps;
+};
+
+static int watch(void *self, const char *what, unsigned long long done, unsigned long long total)
+{
+    struct watched *w = self;
+    (void)what;
+    CHECK(done >= w->done && done <= total);
+    CHECK(!w->steps || total == w->total);
+    *w = (struct watched){done, total, w->stop_at, w->steps + 1};
+    return w->stop_at && done >= w->stop_at;
+}
+
 /* Forty records over sixteen sites, unevenly: some have nothing, some one record, some nothing to be judged on. Those
  * that cannot train keep the start, all the same one, and the average is of the others. */
 static void sites_that_hold_too_little(void **state)
 {
     struct fkt_personal_spec s = a_spec(MOST_SITES, 0);
     struct fkt_pool few = pool;
+    struct watched watched = {0};
+    const struct fkt_progress progress = {watch, &watched};
     static struct kept kept;
     struct fkt_personal p;
     uint32_t none = 0, one = 0, judged = 0;
@@ -334,7 +439,9 @@ static void sites_that_hold_too_little(void **state)
     s.test_share = 0.4;
     s.model = keep;
     s.ctx = &kept;
+    s.progress = &progress;
     CHECK_OK(fkt_personalize(&p, &s));
+    assert_int_equal(watched.done, watched.total); /* who does not train is not counted on */
     for (uint32_t i = 0; i < MOST_SITES; i++) {
         const struct fkt_personal_site *site = &p.site[i];
         none += site->train == 0;
@@ -365,6 +472,7 @@ static void nothing_to_average(void **state)
 {
     struct fkt_personal_spec s = a_spec(3, 0);
     struct fkt_pool few = pool;
+    static struct kept a, b;
     struct fkt_personal p;
     (void)state;
     few.n = 3;
@@ -377,6 +485,20 @@ static void nothing_to_average(void **state)
     CHECK_OK(fkt_personalize(&p, &s));
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) assert_true(isnan(p.mean[w]) && isnan(p.pooled[w]));
     fkt_personal_release(&p);
+    s.ways = ONLY(LOCAL); /* the start, which sees colours as the network does and follows from the seed */
+    s.model = keep;
+    s.ctx = &a;
+    CHECK_OK(fkt_personalize(&p, &s));
+    fkt_personal_release(&p);
+    s.seed = 2;
+    s.ctx = &b;
+    CHECK_OK(fkt_personalize(&p, &s));
+    fkt_personal_release(&p);
+    assert_false(same_model(a.model[0][FKT_PERSONAL_LOCAL], b.model[0][FKT_PERSONAL_LOCAL]));
+    assert_memory_equal(fkt_model_mean(a.model[0][FKT_PERSONAL_LOCAL]), fkt_model_mean(pretrained), 3 * sizeof(float));
+    assert_memory_equal(fkt_model_std(a.model[0][FKT_PERSONAL_LOCAL]), fkt_model_std(pretrained), 3 * sizeof(float));
+    drop(&a);
+    drop(&b);
 }
 
 static void judged_on_a_test_set(void **state)
@@ -392,21 +514,6 @@ static void judged_on_a_test_set(void **state)
     }
     CHECK(p.mean[FKT_PERSONAL_TUNED] >= p.mean[FKT_PERSONAL_GLOBAL] + 0.2);
     fkt_personal_release(&p);
-}
-
-struct watched {
-    unsigned long long done, total, stop_at;
-    size_t steps;
-};
-
-static int watch(void *self, const char *what, unsigned long long done, unsigned long long total)
-{
-    struct watched *w = self;
-    (void)what;
-    CHECK(done >= w->done && done <= total);
-    CHECK(!w->steps || total == w->total);
-    *w = (struct watched){done, total, w->stop_at, w->steps + 1};
-    return w->stop_at && done >= w->stop_at;
 }
 
 /* One count for the whole run, which ends at its total; and a stop stops. */
@@ -453,7 +560,12 @@ static void misfits_are_named(void **state)
     labels[17] = 10;
     bad.label = labels;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
+    assert_non_null(strstr(fkt_error_text(), "label 10 of the records is out of range"));
     s.data = &pool;
+    s.test = &bad;
+    CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
+    assert_non_null(strstr(fkt_error_text(), "label 10 of the test records is out of range"));
+    s.test = NULL;
     s.ways = 1U << FKT_PERSONAL_WAYS;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
     s.ways = 0;
@@ -470,6 +582,9 @@ int main(void)
         cmocka_unit_test(tuning_leads_where_sites_hold_two_classes),
         cmocka_unit_test(figures_are_counted_again),
         cmocka_unit_test(a_run_repeats_to_the_bit),
+        cmocka_unit_test(what_is_judged_never_trains),
+        cmocka_unit_test(the_seed_is_that_of_training_too),
+        cmocka_unit_test(sites_have_seeds_of_their_own),
         cmocka_unit_test(fedavg_is_the_weighted_mean_of_the_local_models),
         cmocka_unit_test(fedavg_of_one_site_is_its_local_model),
         cmocka_unit_test(tuned_models_are_frozen_below_and_not_private),
@@ -479,5 +594,5 @@ int main(void)
         cmocka_unit_test(progress_counts_all_pictures),
         cmocka_unit_test(misfits_are_named),
     };
-    return cmocka_run_group_tests(tests_of_this, set_up, tear_down);
+    return check_nothing_left(cmocka_run_group_tests(tests_of_this, set_up, tear_down));
 }

@@ -146,6 +146,39 @@ static void seeds_decide(void **state)
     fkt_personal_split_release(&c);
 }
 
+/* Sites that hold the same numbers do not hold out the same places; of a test pool the seed chooses the records. Seeds
+ * are fixed; of others, one in 10^10 would agree by chance. */
+static void chance_is_each_ones_own(void **state)
+{
+    static uint32_t one_class[80];
+    const struct fkt_personal_labels data = {one_class, 80, 1}, test = {one_class, 40, 1};
+    const struct fkt_partition_spec p = {.rule = FKT_PARTITION_IID, .sites = 2, .seed = 1};
+    uint8_t place[2][40] = {{0}};
+    struct fkt_personal_split a, b;
+    (void)state;
+    CHECK_OK(fkt_personal_split_init(&a, &data, NULL, &p, 0.5, 5));
+    for (uint32_t site = 0; site < 2; site++) { /* train and test, merged, are the site's records in order */
+        size_t i = a.train.start[site], j = a.test.start[site], n = 0;
+        while (i < a.train.start[site + 1] || j < a.test.start[site + 1]) {
+            int held =
+                i == a.train.start[site + 1] || (j < a.test.start[site + 1] && a.test.record[j] < a.train.record[i]);
+            CHECK(n < 40);
+            place[site][n++] = (uint8_t)held;
+            i += !held;
+            j += held;
+        }
+        assert_int_equal(n, 40);
+    }
+    CHECK(memcmp(place[0], place[1], 40) != 0);
+    fkt_personal_split_release(&a);
+    CHECK_OK(fkt_personal_split_init(&a, &data, &test, &p, 0, 5));
+    CHECK_OK(fkt_personal_split_init(&b, &data, &test, &p, 0, 6));
+    CHECK(a.test.start[1] == 20 && b.test.start[1] == 20);
+    CHECK(memcmp(a.test.record, b.test.record, 20 * sizeof *a.test.record) != 0);
+    fkt_personal_split_release(&a);
+    fkt_personal_split_release(&b);
+}
+
 static void bad_shares_are_refused(void **state)
 {
     static const double bad[] = {-0.1, 1, 2, NAN};
@@ -153,7 +186,10 @@ static void bad_shares_are_refused(void **state)
     const struct fkt_partition_spec p = dirichlet(1, 1);
     struct fkt_personal_split s;
     (void)state;
-    for (size_t i = 0; i < 4; i++) CHECK_STATUS(fkt_personal_split_init(&s, &data, NULL, &p, bad[i], 5), FKT_E_ARG);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_STATUS(fkt_personal_split_init(&s, &data, NULL, &p, bad[i], 5), FKT_E_ARG);
+        CHECK(strstr(fkt_error_text(), "cannot be kept to be judged on"));
+    }
     assert_int_equal(fkt_alloc_live(), 0);
 }
 
@@ -164,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_pool_follows_the_sites),
         cmocka_unit_test(a_class_that_nobody_holds_is_not_judged),
         cmocka_unit_test(seeds_decide),
+        cmocka_unit_test(chance_is_each_ones_own),
         cmocka_unit_test(bad_shares_are_refused),
     };
     uneven_labels(label, N, 1);
