@@ -285,7 +285,7 @@ static fkt_status read_sizes(const char *list, uint32_t *size, size_t *n)
 {
     double x[SIZES];
     fkt_status st;
-    FKT_TRY(cli_reals("--sizes", list ? list : "32,64", x, SIZES, n));
+    FKT_TRY(cli_reals("sizes", list ? list : "32,64", x, SIZES, n));
     for (size_t i = 0; i < *n; i++) {
         if (!(x[i] >= FKT_MODEL_SIZE_MIN && x[i] <= FKT_MODEL_SIZE_MAX && x[i] == floor(x[i])))
             return fkt_fail(FKT_E_ARG, "--sizes has %g: a side is a whole number from %d to %d", x[i],
@@ -340,6 +340,10 @@ fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows
     FKT_TRY(read_sizes(o->sizes, size, &sizes));
     if (o->batch > 4096 || o->images > 1000000) {
         st = fkt_fail(FKT_E_ARG, "--batch must be at most 4096, and --images at most 1000000");
+        goto out;
+    }
+    if (!(o->seconds >= 0)) {
+        st = fkt_fail(FKT_E_ARG, "--seconds must not be negative");
         goto out;
     }
     FKT_TRY(wanted(o, dtype));

@@ -267,6 +267,14 @@ static int lies_below(const char *path, const char *folder)
     return n && !strncmp(path, folder, n) && path[n] == '/';
 }
 
+int cli_one_place(const char *a, const char *b)
+{
+    char x[PATH_MAX], y[PATH_MAX];
+    canonical(x, a);
+    canonical(y, b);
+    return !strcmp(a, b) || (x[0] && !strcmp(x, y));
+}
+
 fkt_status cli_not_an_input(const char *out, const char *in) { return cli_output_not_an_input("--out", out, in); }
 
 fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in)
@@ -296,11 +304,19 @@ fkt_status cli_out_folder(const char *path, int force)
     return st;
 }
 
+json_t *cli_path_json(const char *path)
+{
+    char shown[PATH_MAX];
+    if (!path) return json_null();
+    fkt_text_cut(shown, sizeof shown, path);
+    return json_string(shown);
+}
+
 fkt_status cli_print_json(json_t *j)
 {
     char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(j);
-    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON, or a name in it is no UTF-8");
     puts(text);
     free(text);
     return cli_flush();

@@ -144,9 +144,12 @@ FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char
  * existing file inside an input folder. */
 FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in); /* of --out */
 FKT_MUST_USE fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in);
+int cli_one_place(const char *a, const char *b); /* 1: two spellings of one name, "m" and "./m" */
 FKT_MUST_USE fkt_status cli_out_file(const char *path, int force);
 FKT_MUST_USE fkt_status cli_out_folder(const char *path, int force);
 
+/* A path as JSON has it, bytes that are no UTF-8 as '?'; null for NULL. Gives; NULL: no memory. */
+json_t *cli_path_json(const char *path);
 /* Prints (and releases) a result: JSON text with --json. */
 FKT_MUST_USE fkt_status cli_print_json(json_t *j);
 FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */

@@ -38,7 +38,17 @@ fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t siz
             if (!strncmp(format, others[i].format, strlen(others[i].format)))
                 st = fkt_fail_hint(FKT_E_FORMAT, others[i].hint, "'%s' is %s", path, others[i].what);
     fkt_safetensors_free(s);
-    return st == FKT_OK ? fkt_model_load(out, path, size) : st;
+    if (st == FKT_OK) st = fkt_model_load(out, path, size);
+    return st == FKT_E_FORMAT
+               ? fkt_hint(st, "give a model of 'fedkt train', or a torchvision resnet18 as safetensors or ONNX")
+               : st;
+}
+
+void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r)
+{
+    if (!fkt_model_named(m) && !asked && !r->quiet)
+        fprintf(stderr, "fedkt: '%s' has weights and no more: images are scaled to %u px (--size)\n", path,
+                fkt_model_size(m));
 }
 
 int cli_model_nameless(const struct fkt_model *m)
@@ -51,11 +61,67 @@ int cli_model_nameless(const struct fkt_model *m)
     return 1;
 }
 
+fkt_status cli_model_rename(struct fkt_model **m, const char *const *names)
+{
+    struct fkt_model *named = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_model_new_head(&named, *m, names, fkt_model_classes(*m), 0));
+    for (size_t i = 0; i < fkt_model_tensors(named); i++) {
+        const struct fkt_model_tensor to = fkt_model_tensor(named, i), of = fkt_model_tensor(*m, i);
+        memcpy(to.data, of.data, to.count * sizeof *to.data);
+    }
+    fkt_model_changed(named);
+    fkt_model_set_origin(named, fkt_model_origin(*m));
+    fkt_model_free(*m);
+    *m = named;
+out:
+    return st;
+}
+
+fkt_status cli_model_take_names(struct fkt_model **m, const struct fkt_dataset *ds)
+{
+    const char **names = NULL;
+    fkt_status st;
+    if (!cli_model_nameless(*m)) return FKT_OK;
+    FKT_TRY(fkt_alloc(&names, fkt_model_classes(*m)));
+    for (uint32_t k = 0; k < fkt_model_classes(*m); k++) names[k] = fkt_dataset_class(ds, k);
+    FKT_TRY(cli_model_rename(m, names));
+out:
+    fkt_free(names);
+    return st;
+}
+
 static fkt_status names_of(const struct fkt_model *m, const char ***names)
 {
     fkt_status st = fkt_alloc(names, fkt_model_classes(m));
     for (uint32_t k = 0; st == FKT_OK && k < fkt_model_classes(m); k++) (*names)[k] = fkt_model_class(m, k);
     return st;
+}
+
+/* Numbers may be names: the model's file said so, and the set has no others. */
+static int numbers_are_names(const struct fkt_model *m, const struct fkt_dataset *ds)
+{
+    for (size_t i = 0; i < fkt_dataset_classes(ds); i++) {
+        uint32_t k = 0;
+        while (k < fkt_model_classes(m) && strcmp(fkt_model_class(m, k), fkt_dataset_class(ds, i)) != 0) k++;
+        if (k == fkt_model_classes(m)) return 0;
+    }
+    return fkt_model_named(m);
+}
+
+/* A set that was opened in its own order, for a model without names. */
+static fkt_status take_order(const struct fkt_dataset *ds, const struct cli_data *d, const struct fkt_model *m,
+                             const struct cli_run *r)
+{
+    int same = 1;
+    if (fkt_dataset_classes(ds) != fkt_model_classes(m))
+        return fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, the model knows %u", d->path, fkt_dataset_classes(ds),
+                        fkt_model_classes(m));
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++)
+        same = same && !strcmp(fkt_dataset_class(ds, k), fkt_model_class(m, k));
+    if (!r->quiet && !same)
+        fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
+    return FKT_OK;
 }
 
 fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_model *m,
@@ -67,19 +133,17 @@ fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d
     *out = NULL;
     if (cli_model_nameless(m)) {
         FKT_TRY(fkt_dataset_open(out, d->path, &o));
-        if (fkt_dataset_classes(*out) != fkt_model_classes(m)) {
-            st = fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, the model knows %u", d->path,
-                          fkt_dataset_classes(*out), fkt_model_classes(m));
+        if (!numbers_are_names(m, *out)) {
+            st = take_order(*out, d, m, r);
             goto out;
         }
-        if (!r->quiet && strcmp(fkt_dataset_class(*out, 0), "0") != 0)
-            fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
-    } else {
-        FKT_TRY(names_of(m, &names));
-        o.classes = names;
-        o.n_classes = fkt_model_classes(m);
-        FKT_TRY(fkt_dataset_open(out, d->path, &o));
+        fkt_dataset_free(*out);
+        *out = NULL;
     }
+    FKT_TRY(names_of(m, &names));
+    o.classes = names;
+    o.n_classes = fkt_model_classes(m);
+    FKT_TRY(fkt_dataset_open(out, d->path, &o));
 out:
     fkt_free(names);
     if (st != FKT_OK) {

@@ -127,5 +127,6 @@ void cli_origin_tell(const struct fkt_model_origin *o, int claimed)
         cli_show(o->adjacency, strlen(o->adjacency));
         putchar(')');
     }
-    printf(", for each record behind the release; it adds nothing to that release's cost\n");
+    printf(o->release_sha256[0] ? ", for each record behind the release; it adds nothing to that release's cost\n"
+                                : ", for each record behind its releases together; it adds nothing to their cost\n");
 }

@@ -6,6 +6,7 @@
 
 #include "tensor/linalg.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +102,7 @@ static const struct cli_command commands[] = {
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},
     {"personalize", "a trained network, its last layer tuned at every site",
-     "--model FILE --data PATH --clients N --partition RULE [...]",
+     "(--model FILE | --release FILE) --data PATH --clients N --partition RULE [...]",
      "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
      "images,\n"
      "on its own records, and is judged on others of its own. Beside it, on the same records: that network untouched "
@@ -110,7 +111,8 @@ static const struct cli_command commands[] = {
      "private; what a site tunes or trains is not.\n"
      "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --clients 20 --partition "
      "pathological:2\n"
-     "Example: fedkt personalize --model model.safetensors --data photos/ --clients 1 --out mine.safetensors",
+     "Example: fedkt personalize --model model.safetensors --data photos/ --clients 1 --out mine.safetensors\n"
+     "Example: fedkt personalize --release release.safetensors --epochs 30 --data photos/ --clients 5 --partition iid",
      cli_personalize},
     {"simulate", "many sites in one process, from images to accuracies and a report",
      "--data PATH --clients N --epsilon E[,E...] --delta D --out DIR [...]",
@@ -196,6 +198,7 @@ int main(int argc, char **argv)
 {
     int code;
     cli_startup(argv);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
     fkt_linalg_init();
     code = run(argc, argv);
     return code ? code : cli_fail(cli_flush()); /* results that did not arrive are a failure */

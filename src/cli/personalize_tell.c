@@ -40,6 +40,19 @@ static void tell_sites(const struct cli_personalized *p, int which, const char *
     printf(": %s\n", n == 1 ? one : many);
 }
 
+static void tell_training(const struct cli_training *t)
+{
+    size_t n;
+    const struct fkt_epoch *e = t->trainer ? fkt_trainer_history(t->trainer, &n) : NULL;
+    if (!e) return;
+    printf(
+        "the network was trained first: %s, %zu pictures%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
+        fkt_architecture_name((enum fkt_architecture)t->asked->architecture), t->pictures.pool.n,
+        t->asked->fresh ? " an epoch" : "", e[n - 1].epoch, e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss,
+        100 * e[n - 1].accuracy);
+    if (t->asked->out) printf("saved it as %s\n", t->asked->out);
+}
+
 void cli_personalize_tell(const struct cli_personalized *p)
 {
     const struct fkt_personal *r = &p->result;
@@ -63,8 +76,9 @@ void cli_personalize_tell(const struct cli_personalized *p)
     if (p->asked->mask & ~(1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED))
         tell_sites(p, 1, "too few records to train on; its local network is the untrained start",
                    "too few records to train on; their local networks are the untrained start");
+    tell_training(&p->training);
     printf("the network: ");
-    cli_origin_tell(fkt_model_origin(p->pretrained), 1);
+    cli_origin_tell(fkt_model_origin(p->network), 1);
     printf("the table is NOT private: it counts real records, and no release covers it\n");
     if (p->tuned)
         printf("saved the tuned model as %s\nNOT PRIVATE: its last layer has seen your records; keep it at the site\n",
@@ -126,13 +140,25 @@ static json_t *model_json(const struct fkt_model *m)
     return j;
 }
 
+/* Of the network's own training, in this run. */
+static json_t *training_json(const struct cli_training *t)
+{
+    size_t n;
+    const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
+    json_t *j = json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)t->pictures.pool.n, "fresh",
+                          t->asked->fresh, "epochs", (int)e[n - 1].epoch, "loss", e[n - 1].loss, "accuracy",
+                          e[n - 1].accuracy, "seconds", t->seconds);
+    if (j && t->asked->out) json_object_set_new(j, "out", cli_path_json(t->asked->out));
+    return j;
+}
+
 json_t *cli_personalize_json(const struct cli_personalized *p)
 {
     const struct cli_personalize *a = p->asked;
     const struct fkt_personal *r = &p->result;
     json_t *j = json_pack(
         "{s:s s:s s:o s:i s:s s:I s:i s:I s:s s:o s:{s:o s:o} s:o s:o s:o s:o s:o s:b s:I s:f}", "schema",
-        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->pretrained), "clients", (int)r->sites,
+        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "clients", (int)r->sites,
         "partition", a->partition, "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records",
         (json_int_t)p->data.n, "judged_on", a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe",
         "local", recipe_json(&p->spec.local), "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean),
@@ -140,7 +166,8 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
         sites_json(p), "private", 0, "skipped", (json_int_t)p->skipped.count, "seconds", p->seconds);
     if (j && a->test.path) json_object_set_new(j, "test_records", json_integer((json_int_t)p->test.n));
     else if (j) json_object_set_new(j, "test_share", json_real(a->test_share));
-    if (j && a->out) json_object_set_new(j, "out", json_string(a->out));
+    if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));
+    if (j && p->training.trainer) json_object_set_new(j, "trained", training_json(&p->training));
     return j;
 }
 

@@ -81,7 +81,7 @@ static int step(void *self, const char *what, unsigned long long done, unsigned 
 
 void cli_progress_init(struct cli_progress *p, int quiet)
 {
-    struct sigaction sa;
+    struct sigaction sa, now;
     memset(p, 0, sizeof *p);
     p->hook = (struct fkt_progress){step, p};
     p->terminal = isatty(STDERR_FILENO);
@@ -91,6 +91,7 @@ void cli_progress_init(struct cli_progress *p, int quiet)
     sa.sa_flags = (int)SA_RESETHAND; /* a second Ctrl-C kills at once */
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &sa, NULL); /* not nohup */
 }
 
 fkt_status cli_progress_check(const char *when)

@@ -27,6 +27,7 @@ struct cli_sim {
     int seeded, format, estimator;
     int train; /* 1 + enum fkt_architecture of --train; 0: no network is trained */
     uint64_t epochs, train_per_class;
+    int epochs_given, train_per_class_given;
 };
 
 /* A further draw of a release, kept only to be judged. */

@@ -217,8 +217,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     uint8_t *below = NULL;
     char *path = NULL;
     fkt_status st;
-    snprintf(recipe, sizeof recipe, "%llu epochs on %llu pictures per class", (unsigned long long)s->epochs,
-             (unsigned long long)s->train_per_class);
+    snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu pictures per class", (unsigned long long)s->epochs,
+             s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
     FKT_TRY(fkt_alloc(&below, o->n_arms * t->n_classes));
     for (uint32_t i = 0; i < o->sim.sites; i++)

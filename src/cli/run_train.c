@@ -40,6 +40,8 @@ fkt_status cli_sim_train_check(const struct cli_sim *s, int tested)
 {
     static const struct cli_recipe_option option[] = {CLI_RECIPE("--epochs", epochs)};
     struct fkt_recipe r;
+    if (!s->train && (s->epochs_given || s->train_per_class_given))
+        return fkt_fail(FKT_E_ARG, "%s needs --train", s->epochs_given ? "--epochs" : "--train-per-class");
     if (!s->train) return FKT_OK;
     if (!tested) return fkt_fail(FKT_E_ARG, "--train needs a test set: --holdout, or --test or --test-split");
     recipe_of(s, &r);

@@ -10,7 +10,7 @@ struct cli_train {
     const char *release, *from, *teacher;
     uint64_t per_class, draw_seed;
     int fresh, filter;
-    int per_class_given, draw_seed_given;
+    int per_class_given, draw_seed_given, filter_given;
     struct fkt_estimate_options estimate;
     int estimator;
     const char *codec; /* of --through-codec; NULL: the release's */
@@ -22,7 +22,7 @@ struct cli_train {
     struct fkt_recipe recipe;
     uint64_t epochs, batch, pad; /* of the recipe, as typed */
     double share;                /* of the teacher; negative: not given */
-    int no_flip, no_nesterov, dtype, schedule, temperature_given;
+    int no_flip, no_nesterov, dtype, schedule, temperature_given, step_every_given, step_by_given;
     const char *out, *ema_out, *onnx, *curves, *tensorboard, *checkpoint;
     uint64_t checkpoint_steps;
     int resume, through_codec;
@@ -60,10 +60,14 @@ struct cli_training {
     int resumed;
 };
 
+/* verb_train.c */
+void cli_train_defaults(struct cli_train *a);
+
 /* train_check.c: options that do not go together, outputs that are not free; fills in the recipe. */
 FKT_MUST_USE fkt_status cli_train_check(struct cli_train *a);
 FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
-/* The effective options in one line, without paths, which may tell of places. */
+
+/* train_recipe.c: the effective options in one line, without paths, which may tell of places. */
 void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m);
 
 /* train_data.c: `size` 0: of the set or release; on return what it is. */
@@ -72,8 +76,11 @@ FKT_MUST_USE fkt_status cli_pictures_open(struct cli_pictures *p, const struct c
 FKT_MUST_USE fkt_status cli_pictures_of_epoch(void *ctx, uint32_t epoch, struct fkt_pictures *out);
 void cli_pictures_release(struct cli_pictures *p);
 
-/* train_run.c */
+/* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a
+ * start that has its classes and size; then the epochs, with a model that says where it comes from. */
 FKT_MUST_USE fkt_status cli_train_run(struct cli_training *t);
+FKT_MUST_USE fkt_status cli_train_prepare(struct cli_training *t);
+FKT_MUST_USE fkt_status cli_train_learn(struct cli_training *t);
 void cli_training_release(struct cli_training *t);
 
 /* train_report.c */

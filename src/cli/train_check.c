@@ -5,8 +5,6 @@
 #include "cli/train.h"
 
 #include "base/file.h"
-#include "base/text.h"
-#include "base/threads.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +23,7 @@ static fkt_status needs(int given, const char *option, int there, const char *wa
 
 static fkt_status check_pictures(const struct cli_train *a)
 {
-    const int release = a->release != NULL;
+    const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path;
     fkt_status st;
     if (!a->data.path && !release)
         return fkt_fail_hint(FKT_E_ARG, "--data learns from a set of pictures, --release draws them from a release",
@@ -39,6 +37,9 @@ static fkt_status check_pictures(const struct cli_train *a)
     FKT_TRY(needs(a->estimator != 0, "--estimator", release, "--release"));
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", release, "--release"));
     FKT_TRY(needs(a->estimate.pool != 0, "--pool", release, "--release"));
+    FKT_TRY(needs(a->estimate.tau != 0, "--tau", a->estimate.estimator == FKT_CLAMP, "--estimator clamp"));
+    FKT_TRY(needs(a->filter_given, "--filter", reads, "a set to read: a release is of one size"));
+    FKT_TRY(needs(a->data.skip_bad, "--skip-bad", reads, "a set to read: --data, --mix or --test"));
     FKT_TRY(needs(a->data.split != NULL, "--split", !release, "--data"));
     FKT_TRY(needs(a->data.limit != 0, "--limit", !release, "--data"));
     FKT_TRY(needs(a->mix.split != NULL, "--mix-split", a->mix.path != NULL, "--mix"));
@@ -60,6 +61,8 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->resume, "--resume", a->checkpoint != NULL, "--checkpoint"));
     FKT_TRY(needs(a->checkpoint_steps != 0, "--checkpoint-steps", a->checkpoint != NULL, "--checkpoint"));
     FKT_TRY(needs(a->ema_out != NULL, "--ema-out", a->recipe.ema != 0, "--ema"));
+    FKT_TRY(needs(a->step_every_given, "--step-every", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
+    FKT_TRY(needs(a->step_by_given, "--step-by", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
     FKT_TRY(needs(a->share >= 0, "--share", a->teacher != NULL, "--teacher"));
     FKT_TRY(needs(a->temperature_given, "--temperature", a->teacher != NULL, "--teacher"));
     FKT_TRY(needs(a->through_codec, "--through-codec", a->test.path != NULL, "--test"));
@@ -126,7 +129,7 @@ static fkt_status check_names(const struct output *outs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
-            if (outs[i].path && outs[k].path && !strcmp(outs[i].path, outs[k].path))
+            if (outs[i].path && outs[k].path && cli_one_place(outs[i].path, outs[k].path))
                 return fkt_fail(FKT_E_ARG, "%s and %s are both '%s'", outs[i].option, outs[k].option, outs[i].path);
     return FKT_OK;
 }
@@ -137,6 +140,7 @@ static fkt_status check_events(const char *path)
     char at[PATH_MAX];
     struct stat s;
     if (!path) return FKT_OK;
+    if (!*path) return fkt_fail(FKT_E_ARG, "--tensorboard: '' is no name for a folder");
     if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
         return fkt_fail(FKT_E_ARG, "--tensorboard: the name of the folder is too long");
     while (stat(at, &s) != 0) {
@@ -152,19 +156,18 @@ static fkt_status check_events(const char *path)
 
 fkt_status cli_train_outputs(const struct cli_train *a)
 {
-    const struct output outs[] = {{"--out", a->out},
-                                  {"--ema-out", a->ema_out},
-                                  {"--onnx", a->onnx},
-                                  {"--curves", a->curves},
-                                  {"--checkpoint", a->checkpoint}};
+    const struct output outs[] = {
+        {"--out", a->out},       {"--ema-out", a->ema_out},       {"--onnx", a->onnx},
+        {"--curves", a->curves}, {"--checkpoint", a->checkpoint}, {"--tensorboard", a->tensorboard}};
+    enum { FREE = 4, FILES = 5 }; /* of these: names that must be free, and files */
     const char *const ins[] = {a->data.path, a->mix.path, a->test.path,    a->release,
                                a->from,      a->teacher,  a->means.weights};
     fkt_status st;
     FKT_TRY(check_names(outs, CLI_COUNT(outs)));
-    for (size_t i = 0; i < CLI_COUNT(outs); i++)
+    for (size_t i = 0; i < FILES; i++)
         for (size_t k = 0; k < CLI_COUNT(ins); k++)
             FKT_TRY(cli_output_not_an_input(outs[i].option, outs[i].path, ins[k]));
-    for (size_t i = 0; i + 1 < CLI_COUNT(outs); i++)
+    for (size_t i = 0; i < FREE; i++)
         if (outs[i].path) FKT_TRY(cli_out_file(outs[i].path, a->run.force));
     FKT_TRY(check_events(a->tensorboard));
     if (!a->checkpoint) goto out;
@@ -176,32 +179,4 @@ fkt_status cli_train_outputs(const struct cli_train *a)
     FKT_TRY(cli_out_file(a->checkpoint, FKT_FILE_REPLACE));
 out:
     return st;
-}
-
-void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m)
-{
-    const struct fkt_recipe *r = &a->recipe;
-    struct fkt_text t;
-    fkt_text_init(&t);
-    if (a->release)
-        fkt_text_addf(&t, "--per-class %llu --draw-seed %llu --estimator %s%s ", (unsigned long long)a->per_class,
-                      (unsigned long long)a->draw_seed, fkt_estimator_name(a->estimate.estimator),
-                      a->fresh ? " --fresh" : "");
-    fkt_text_addf(&t, "--model %s --stem %s --size %u --epochs %u --batch %u --rate %g --momentum %g --decay %g ",
-                  fkt_architecture_name(fkt_model_architecture(m)), fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m),
-                  r->epochs, r->batch, r->rate, r->momentum, r->decay);
-    fkt_text_addf(&t, "--schedule %s", fkt_schedule_name(r->schedule));
-    if (r->schedule == FKT_SCHEDULE_STEP) fkt_text_addf(&t, " --step-every %g --step-by %g", r->step_every, r->step_by);
-    if (r->warmup > 0) fkt_text_addf(&t, " --warmup %g", r->warmup);
-    if (!r->nesterov) fkt_text_add(&t, " --no-nesterov");
-    if (!r->flip) fkt_text_add(&t, " --no-flip");
-    fkt_text_addf(&t, " --pad %u", r->pad);
-    if (r->smoothing > 0) fkt_text_addf(&t, " --smoothing %g", r->smoothing);
-    if (r->ema > 0) fkt_text_addf(&t, " --ema %g", r->ema);
-    if (r->share > 0) fkt_text_addf(&t, " --temperature %g --share %g", r->temperature, r->share);
-    if (a->held_out > 0) fkt_text_addf(&t, " --held-out %g", a->held_out);
-    fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32",
-                  (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
-    snprintf(out, cap, "%s", t.s);
-    fkt_text_release(&t);
 }

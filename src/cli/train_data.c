@@ -42,7 +42,7 @@ static fkt_status align(struct fkt_pool *p, const struct fkt_model *m)
     uint32_t *to = NULL;
     char **names = NULL;
     fkt_status st = FKT_OK;
-    if (!m || p->n_classes != fkt_model_classes(m)) return FKT_OK;
+    if (!m || !fkt_model_named(m) || p->n_classes != fkt_model_classes(m)) return FKT_OK;
     FKT_TRY(fkt_alloc(&to, p->n_classes));
     FKT_TRY(fkt_alloc(&names, p->n_classes));
     for (uint32_t k = 0; k < p->n_classes; k++) {

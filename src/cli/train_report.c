@@ -30,8 +30,6 @@ static json_t *epoch_json(const struct fkt_epoch *e)
                      "images_per_second", real(e->images_per_second));
 }
 
-static json_t *path_json(const char *path) { return path ? json_string(path) : json_null(); }
-
 static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, size_t n)
 {
     const struct cli_train *a = t->asked;
@@ -41,9 +39,10 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
         test = cli_judged_json(&t->judged, t->model);
         if (t->averaged) json_object_set_new(test, "averaged", cli_judged_json(&t->judged_averaged, t->averaged));
     }
-    j = json_pack("{s:s s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", a->out, "ema_out", path_json(a->ema_out),
-                  "onnx", path_json(a->onnx), "curves", path_json(a->curves), "checkpoint", path_json(a->checkpoint),
-                  "pictures", (json_int_t)t->pictures.pool.n, "held_out", (json_int_t)t->pictures.held.n, "model",
+    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
+                  cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
+                  "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "pictures",
+                  (json_int_t)t->pictures.pool.n, "held_out", (json_int_t)t->pictures.held.n, "model",
                   cli_model_json(t->model), "epochs", epochs, "test", test, "seconds", t->seconds, "resumed",
                   t->resumed);
     if (j) cli_origin_json(j, fkt_model_origin(t->model));

@@ -67,23 +67,11 @@ static fkt_status check_from(const struct cli_training *t)
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
     const struct fkt_pool *p = &t->pictures.pool;
-    struct fkt_model *named = NULL;
-    fkt_status st;
-    if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes || same_classes(*m, p)) return FKT_OK;
-    FKT_TRY(fkt_model_new_head(&named, *m, (const char *const *)p->classes, p->n_classes, 0));
-    for (size_t i = 0; i < fkt_model_tensors(named); i++) {
-        const struct fkt_model_tensor to = fkt_model_tensor(named, i), of = fkt_model_tensor(*m, i);
-        memcpy(to.data, of.data, to.count * sizeof *to.data);
-    }
-    fkt_model_changed(named);
-    fkt_model_set_origin(named, fkt_model_origin(*m));
-    if (!t->asked->run.quiet)
+    if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
+    if (!t->asked->run.quiet && !same_classes(*m, p))
         fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
                 option);
-    fkt_model_free(*m);
-    *m = named;
-out:
-    return st;
+    return cli_model_rename(m, (const char *const *)p->classes);
 }
 
 static fkt_status make_start(struct cli_training *t)
@@ -167,10 +155,30 @@ out:
     return st;
 }
 
-static fkt_status prepare(struct cli_training *t)
+/* A class that --limit or --skip-bad has left without pictures is never learned, and nothing later would show why. */
+static void remark_missing(const struct cli_training *t)
+{
+    const struct fkt_pool *p = &t->pictures.pool;
+    char text[256];
+    uint32_t missing = 0, first = 0;
+    for (uint32_t k = p->n_classes; k-- > 0;) {
+        size_t i = 0;
+        while (i < p->n && p->label[i] != k) i++;
+        if (i < p->n) continue;
+        missing++;
+        first = k;
+    }
+    if (!missing) return;
+    snprintf(text, sizeof text, "fedkt: there is no picture of class '%.100s'", p->classes[first]);
+    if (missing > 1) snprintf(text + strlen(text), sizeof text - strlen(text), ", nor of %u others", missing - 1);
+    remark(t, text);
+}
+
+fkt_status cli_train_prepare(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
     fkt_status st;
+    cli_progress_init(&t->progress, a->run.quiet);
     if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real pictures and will NOT be private");
     FKT_TRY(load_models(t));
     FKT_TRY(cli_pictures_open(&t->pictures, a, &t->progress.hook, t->from ? t->from : t->teacher));
@@ -183,12 +191,14 @@ static fkt_status prepare(struct cli_training *t)
                            t->pictures.pool.classes[0]);
         goto out;
     }
+    remark_missing(t);
     FKT_TRY(name_models(t));
     FKT_TRY(make_start(t));
     FKT_TRY(check_teacher(t));
     if (a->test.path) FKT_TRY(fkt_fail_in(cli_open_for_model(&t->test, &a->test, t->start, &a->run), "--test"));
     FKT_TRY(open_codec(t));
 out:
+    cli_progress_end(&t->progress);
     return st;
 }
 
@@ -227,7 +237,7 @@ static fkt_status learn(struct cli_training *t)
     const struct fkt_pictures held = {h->rgb, h->label, h->n, h->size};
     const struct fkt_trainer_spec spec = {.start = t->start,
                                           .recipe = a->recipe,
-                                          .source = {cli_pictures_of_epoch, &t->pictures},
+                                          .source = {cli_pictures_of_epoch, &t->pictures, a->fresh},
                                           .held = h->n ? &held : NULL,
                                           .teacher = t->teacher};
     const struct fkt_trainer_hooks hooks = {.epoch = cli_train_epoch,
@@ -292,9 +302,6 @@ static fkt_status keep(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
     fkt_status st;
-    FKT_TRY(fkt_trainer_model(t->trainer, 0, &t->model));
-    if (a->recipe.ema > 0) FKT_TRY(fkt_trainer_model(t->trainer, 1, &t->averaged));
-    set_origin(t);
     FKT_TRY(fkt_model_save(t->model, a->out, a->run.force));
     FKT_TRY(after_model(t, keep_rest(t), "what goes with it"));
 out:
@@ -322,17 +329,26 @@ out:
     return st;
 }
 
+fkt_status cli_train_learn(struct cli_training *t)
+{
+    fkt_status st;
+    FKT_TRY(learn(t));
+    FKT_TRY(fkt_trainer_model(t->trainer, 0, &t->model));
+    if (t->asked->recipe.ema > 0) FKT_TRY(fkt_trainer_model(t->trainer, 1, &t->averaged));
+    set_origin(t);
+out:
+    return st;
+}
+
 fkt_status cli_train_run(struct cli_training *t)
 {
     fkt_status st;
-    cli_progress_init(&t->progress, t->asked->run.quiet);
     FKT_TRY(cli_train_outputs(t->asked));
-    FKT_TRY(prepare(t));
-    FKT_TRY(learn(t));
+    FKT_TRY(cli_train_prepare(t));
+    FKT_TRY(cli_train_learn(t));
     FKT_TRY(keep(t));
     FKT_TRY(fkt_hint(after_model(t, judge(t), "its judgement"), "'fedkt evaluate' judges it at any time"));
     FKT_TRY(cli_train_tell(t));
 out:
-    cli_progress_end(&t->progress);
     return st;
 }

@@ -4,7 +4,6 @@
 #include "cli/judged.h"
 #include "cli/verbs.h"
 
-#include "base/alloc.h"
 #include "tensor/safetensors.h"
 
 #include <stdio.h>
@@ -145,8 +144,15 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     if (a->dim && !a->codec) return fkt_fail(FKT_E_ARG, "--dim needs --codec");
     if (a->size > 512) return fkt_fail(FKT_E_ARG, "--size must be at most 512");
     FKT_TRY(cli_model_load(&m, a->model, (uint32_t)a->size));
+    if (a->release && !a->through_codec) {
+        st = fkt_fail_hint(FKT_E_ARG, "a head alone is judged with its release; a network needs none",
+                           "--release needs --through-codec where a network is judged");
+        goto out;
+    }
+    cli_model_tell_size(m, a->model, a->size, &a->run);
     if (a->through_codec) FKT_TRY(open_codec(a, fkt_model_size(m), &walk, &codec));
     FKT_TRY(cli_open_for_model(&ds, &a->data, m, &a->run));
+    FKT_TRY(cli_model_take_names(&m, ds));
     FKT_TRY(cli_judge(&judged, m, ds, (enum fkt_filter)a->filter, walk ? fkt_walk_codec(walk) : codec, threads,
                       &progress->hook, a->data.skip_bad ? &skipped : NULL));
     cli_progress_end(progress);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/threads.h"
 
 #include <stdio.h>
@@ -42,20 +43,36 @@ out:
     return st;
 }
 
+/* What says how local networks learn, where no way asks for one. */
+static fkt_status check_local(const struct cli_personalize *a)
+{
+    const unsigned local = 1U << FKT_PERSONAL_LOCAL | 1U << FKT_PERSONAL_FEDAVG | 1U << FKT_PERSONAL_FEDAVG_TUNED;
+    if (a->mask & local || !(a->epochs_local_given || a->rate_local_given)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_ARG, "add local to --ways, or leave it away",
+                         "%s is about local training, which --ways leaves out",
+                         a->epochs_local_given ? "--epochs-local" : "--rate-local");
+}
+
 static fkt_status check(struct cli_personalize *a)
 {
     fkt_status st = FKT_OK;
     if (a->clients < 1 || a->clients > MOST) return fkt_fail(FKT_E_ARG, "--clients must be between 1 and %d", MOST);
     if (!(a->test_share >= 0 && a->test_share < 1))
-        return fkt_fail(FKT_E_ARG, "--test-share must be between 0 and below 1");
+        return fkt_fail(FKT_E_ARG, "--test-share must be at least 0 and below 1");
     if (a->epochs_local > MOST || a->epochs_tune > MOST || a->batch > MOST)
         return fkt_fail(FKT_E_ARG, "--epochs-local, --epochs-tune and --batch must be at most %d", MOST);
-    if (!a->test.path && a->test.split) a->test.path = a->data.path; /* as in simulate */
+    if (a->seed > INT64_MAX)
+        return fkt_fail(FKT_E_ARG, "--seed must be at most %lld", (long long)INT64_MAX); /* in JSON */
+    if (!a->test.path && a->test.split) a->test.path = a->data.path;                     /* as in simulate */
     if (!a->test.path && a->test.limit) return fkt_fail(FKT_E_ARG, "--test-limit needs --test or --test-split");
+    if (a->test.path && a->test_share_given)
+        return fkt_fail(FKT_E_ARG, "--test-share keeps records aside, and with a test set none are");
     FKT_TRY(parse_ways(a));
+    FKT_TRY(check_local(a));
     if (a->out && a->clients == 1 && !(a->mask >> FKT_PERSONAL_TUNED & 1))
         return fkt_fail_hint(FKT_E_ARG, "add tuned to --ways, or leave --out away",
                              "with one site --out saves the tuned model, which --ways leaves out");
+    FKT_TRY(cli_personalize_network_check(a));
     FKT_TRY(cli_not_an_input(a->out, a->model));
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
@@ -66,21 +83,6 @@ out:
 
 /* ---- the run ---- */
 
-/* A model whose classes have no names has taken the set's in its order: they go by the model's from here on. */
-static fkt_status take_names(struct fkt_pool *p, const struct fkt_model *m)
-{
-    for (uint32_t k = 0; k < p->n_classes; k++) {
-        char *name = NULL;
-        fkt_status st;
-        if (!strcmp(p->classes[k], fkt_model_class(m, k))) continue;
-        st = fkt_strdup(&name, fkt_model_class(m, k));
-        if (st != FKT_OK) return st;
-        fkt_free(p->classes[k]);
-        p->classes[k] = name;
-    }
-    return FKT_OK;
-}
-
 static fkt_status read_pool(struct cli_personalized *p, const struct cli_data *d, struct fkt_pool *out,
                             struct cli_progress *progress)
 {
@@ -89,9 +91,9 @@ static fkt_status read_pool(struct cli_personalized *p, const struct cli_data *d
     struct fkt_pool_options o = {.progress = &progress->hook, .skipped = d->skip_bad ? &p->skipped : NULL};
     fkt_status st;
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    FKT_TRY(cli_open_for_model(&ds, d, p->pretrained, &a->run));
-    FKT_TRY(fkt_pool_read(out, ds, NULL, 0, fkt_model_size(p->pretrained), (enum fkt_filter)a->filter, NULL, &o));
-    FKT_TRY(take_names(out, p->pretrained));
+    FKT_TRY(cli_open_for_model(&ds, d, p->network, &a->run));
+    FKT_TRY(cli_model_take_names(&p->network, ds));
+    FKT_TRY(fkt_pool_read(out, ds, NULL, 0, fkt_model_size(p->network), (enum fkt_filter)a->filter, NULL, &o));
 out:
     fkt_dataset_free(ds);
     return st;
@@ -101,10 +103,13 @@ out:
 static void recipe_line(char *out, size_t cap, const struct cli_personalized *p)
 {
     const struct fkt_recipe *r = &p->spec.tune;
+    const int kept = !p->asked->test.path; /* records aside */
+    char share[FKT_DOUBLE_TEXT], rate[FKT_DOUBLE_TEXT];
+    fkt_double_text(share, p->asked->test_share);
+    fkt_double_text(rate, r->rate);
     snprintf(out, cap,
-             "personalize --clients 1 --test-share %g --epochs-tune %u --rate-tune %g --batch %u --seed %llu "
-             "--threads %u",
-             p->asked->test.path ? 0 : p->asked->test_share, r->epochs, r->rate, r->batch,
+             "personalize --clients 1%s%s --epochs-tune %u --rate-tune %s --batch %u --seed %llu --threads %u",
+             kept ? " --test-share " : "", kept ? share : "", r->epochs, rate, r->batch,
              (unsigned long long)p->asked->seed, r->threads ? r->threads : fkt_cpu_count());
 }
 
@@ -141,8 +146,7 @@ static fkt_status fill_spec(struct cli_personalized *p, struct cli_progress *pro
     const struct cli_personalize *a = p->asked;
     struct fkt_personal_spec *s = &p->spec;
     fkt_status st;
-    *s = (struct fkt_personal_spec){.pretrained = p->pretrained,
-                                    .data = &p->data,
+    *s = (struct fkt_personal_spec){.data = &p->data,
                                     .test = a->test.path ? &p->test : NULL,
                                     .partition = {.sites = (uint32_t)a->clients, .seed = a->seed},
                                     .test_share = a->test_share,
@@ -165,6 +169,25 @@ out:
     return st;
 }
 
+static fkt_status keep(const struct cli_personalized *p)
+{
+    const struct cli_personalize *a = p->asked;
+    if (p->tuned) return fkt_model_save(p->tuned, a->out, a->run.force);
+    return a->out ? cli_personalize_folder(p) : FKT_OK;
+}
+
+/* What took hours is told also where it could not be kept, and then the failure is. */
+static fkt_status tell(const struct cli_personalized *p, struct cli_personalize *a, fkt_status kept)
+{
+    struct fkt_failure failure;
+    fkt_status st = FKT_OK;
+    fkt_failure_save(&failure, kept);
+    if (kept != FKT_OK) a->out = NULL; /* p->asked: nothing is there */
+    if (a->run.json) st = cli_print_json(cli_personalize_json(p));
+    else cli_personalize_tell(p);
+    return kept != FKT_OK ? fkt_failure_restore(&failure) : st;
+}
+
 static fkt_status run(struct cli_personalize *a)
 {
     struct cli_personalized p = {.asked = a};
@@ -173,20 +196,20 @@ static fkt_status run(struct cli_personalize *a)
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(check(a));
-    FKT_TRY(cli_model_load(&p.pretrained, a->model, 0));
     FKT_TRY(fill_spec(&p, &progress));
+    FKT_TRY(cli_personalize_network_open(&p));
     FKT_TRY(read_pool(&p, &a->data, &p.data, &progress));
     if (a->test.path) FKT_TRY(read_pool(&p, &a->test, &p.test, &progress));
+    cli_progress_end(&progress);
+    FKT_TRY(cli_personalize_network_train(&p));
+    p.spec.pretrained = p.network;
     progress.unit = "img";
     start = fkt_now();
     FKT_TRY(fkt_personalize(&p.result, &p.spec));
     p.seconds = fkt_now() - start;
     cli_progress_end(&progress);
     cli_tell_skipped(&p.skipped);
-    if (p.tuned) FKT_TRY(fkt_model_save(p.tuned, a->out, a->run.force));
-    else if (a->out) FKT_TRY(cli_personalize_folder(&p));
-    if (a->run.json) FKT_TRY(cli_print_json(cli_personalize_json(&p)));
-    else cli_personalize_tell(&p);
+    FKT_TRY(tell(&p, a, keep(&p)));
 out:
     cli_progress_end(&progress);
     fkt_personal_release(&p.result);
@@ -194,7 +217,8 @@ out:
     fkt_pool_release(&p.data);
     fkt_pool_release(&p.test);
     fkt_model_free(p.tuned);
-    fkt_model_free(p.pretrained);
+    fkt_model_free(p.network);
+    cli_training_release(&p.training);
     return st;
 }
 
@@ -208,17 +232,30 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
                                 .rate_local = 0.05,
                                 .rate_tune = 0.05,
                                 .batch = 32};
+    struct cli_train *t = &a.train;
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("model", &a.model, "FILE", 1, "the network that 'fedkt train' made from a release"),
+        CLI_OPT_TEXT("model", &a.model, "FILE", 0, "the network that 'fedkt train' made from a release"),
+        CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its pictures, where its file has weights alone"),
+        CLI_OPT_TEXT("release", &t->release, "FILE", 0, "or: train it in this run, on pictures drawn from a release"),
         CLI_OPT_TEXT("out", &a.out, "PATH", 0,
                      "what to keep: with --clients 1 the tuned model, a file; else a folder with sites.csv and "
                      "results.json"),
         CLI_DATA_ROWS(a.data, 1),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled"),
+        CLI_OPT_HEAD("the network, with --release; all else as 'fedkt train' does by default"),
+        CLI_OPT_CHOICE_GIVEN("network", &t->architecture, fkt_architecture_parse, "resnet18 or resnet8", "which one",
+                             &t->architecture_given),
+        {CLI_WHOLE, "per-class", &t->per_class, "N", "pictures drawn for each class (default: 500)", 0, NULL, NULL,
+         &t->per_class_given},
+        CLI_OPT_FLAG("fresh", &t->fresh, "draw others for each epoch (default: the same)"),
+        {CLI_WHOLE, "epochs", &t->epochs, "N", "passes over them (default: 20)", 0, NULL, NULL, &a.epochs_given},
+        CLI_OPT_TEXT("weights", &t->means.weights, "PATH", 0, "the codec's weights (default: the cache)"),
+        CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
         CLI_OPT_HEAD("judging"),
-        CLI_OPT_REAL("test-share", &a.test_share, "F", 0,
-                     "share of each class of each site that is kept to be judged on; 0: none (default: 0.25)"),
+        {CLI_REAL, "test-share", &a.test_share, "F",
+         "share of each class of each site that is kept to be judged on; 0: none (default: 0.25)", 0, NULL, NULL,
+         &a.test_share_given},
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0,
                      "judge on these instead, class by class in proportion to what the sites hold (default: --data, "
                      "when --test-split is given)"),
@@ -232,14 +269,18 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("learning"),
         CLI_OPT_TEXT("ways", &a.ways, "LIST", 0,
                      "of global, tuned, local, fedavg, fedavg_tuned (default: all; with one site global,tuned)"),
-        CLI_OPT_POSITIVE("epochs-local", &a.epochs_local, "N", 0, "of local training, fedavg's too (default: 20)"),
+        {CLI_POSITIVE, "epochs-local", &a.epochs_local, "N", "of local training, fedavg's too (default: 20)", 0, NULL,
+         NULL, &a.epochs_local_given},
         CLI_OPT_POSITIVE("epochs-tune", &a.epochs_tune, "N", 0, "of tuning a last layer (default: 20)"),
-        CLI_OPT_REAL("rate-local", &a.rate_local, "R", 0, "largest rate of local training (default: 0.05)"),
+        {CLI_REAL, "rate-local", &a.rate_local, "R", "largest rate of local training (default: 0.05)", 0, NULL, NULL,
+         &a.rate_local_given},
         CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest rate of tuning (default: 0.05)"),
-        CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "pictures in a batch (default: 32)"),
+        CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "of local training and tuning (default: 32)"),
         CLI_RUN_ROWS(a.run),
     };
-    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    int code;
+    cli_train_defaults(t);
+    code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     if (code >= 0) return code;
     a.test.skip_bad = a.data.skip_bad;
     return cli_misuse(self, run(&a));

@@ -39,9 +39,9 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
                        100 * cli_arm_spread(a, 2).deviation, a->n_repeats + 1);
         }
         for (size_t i = 0; s->train && i < o->n_arms; i++)
-            printf("%-16s %12.2f %%   %s, %llu epochs on %llu pictures per class, the last epoch's\n", o->arm[i].name,
+            printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n", o->arm[i].name,
                    100 * o->arm[i].network, fkt_architecture_name((enum fkt_architecture)(s->train - 1)),
-                   (unsigned long long)s->epochs, (unsigned long long)s->train_per_class);
+                   (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
         putchar('\n');
     } else {
         printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
@@ -149,9 +149,9 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("a network on them"),
         {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
          "none, resnet18 or resnet8", NULL},
-        CLI_OPT_WHOLE("epochs", &s.epochs, "N", 0, "passes over its pictures (default: 20)"),
-        CLI_OPT_POSITIVE("train-per-class", &s.train_per_class, "N", 0,
-                         "pictures drawn for each class, in memory (default: 500)"),
+        {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its pictures (default: 20)", 0, NULL, NULL, &s.epochs_given},
+        {CLI_POSITIVE, "train-per-class", &s.train_per_class, "N",
+         "pictures drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
         CLI_CODEC_ROWS(s.codec),
         CLI_PRIVACY_ROWS(s.privacy, 1),
         CLI_RUN_ROWS(s.run),

@@ -8,7 +8,7 @@
 
 static int parse_dtype(const char *s) { return !strcmp(s, "f32") ? 0 : !strcmp(s, "bf16") ? 1 : -1; }
 
-static void defaults(struct cli_train *a)
+void cli_train_defaults(struct cli_train *a)
 {
     memset(a, 0, sizeof *a);
     fkt_recipe_default(&a->recipe);
@@ -42,8 +42,8 @@ static void defaults(struct cli_train *a)
         CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N pictures of --mix"),                                 \
         CLI_OPT_REAL("held-out", &(a).held_out, "F", 0,                                                                \
                      "judge epochs on this share of --data or --release, never of --mix (default: 0)"),                \
-        CLI_OPT_CHOICE("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
-                       "how pictures are scaled")
+        CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
+                             "how pictures are scaled", &(a).filter_given)
 
 #define NETWORK_ROWS(a)                                                                                                \
     CLI_OPT_HEAD("network"),                                                                                           \
@@ -68,8 +68,10 @@ static void defaults(struct cli_train *a)
         CLI_OPT_CHOICE("schedule", &(a).schedule, fkt_schedule_parse, "cosine, constant, step or one-cycle",           \
                        "how the rate goes"),                                                                           \
         CLI_OPT_REAL("warmup", &(a).recipe.warmup, "E", 0, "epochs in which the rate grows from 0 (default: 0)"),      \
-        CLI_OPT_REAL("step-every", &(a).recipe.step_every, "E", 0, "step: every E epochs (default: 10) ..."),          \
-        CLI_OPT_REAL("step-by", &(a).recipe.step_by, "F", 0, "... the rate is multiplied by F (default: 0.1)"),        \
+        {CLI_REAL, "step-every", &(a).recipe.step_every, "E", "step: every E epochs (default: 10) ...", 0,             \
+         NULL,     NULL,         &(a).step_every_given},                                                               \
+        {CLI_REAL, "step-by", &(a).recipe.step_by, "F", "... the rate is multiplied by F (default: 0.1)", 0,           \
+         NULL,     NULL,      &(a).step_by_given},                                                                     \
         CLI_OPT_FLAG("no-flip", &(a).no_flip, "pictures are not mirrored (default: one in two is)"),                   \
         CLI_OPT_WHOLE("pad", &(a).pad, "PX", 0, "shift pictures at random by up to PX (default: 4; 0: not)"),          \
         CLI_OPT_REAL("smoothing", &(a).recipe.smoothing, "S", 0, "of labels, 0 to 1 (default: 0)"),                    \
@@ -110,7 +112,7 @@ int cli_train(const struct cli_command *self, int argc, char **argv)
                                        CLI_RUN_ROWS(a.run)};
     fkt_status st;
     int code;
-    defaults(&a);
+    cli_train_defaults(&a);
     code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     if (code >= 0) return code;
     st = cli_train_check(&a);

@@ -25,7 +25,6 @@ import re
 import resource
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -93,7 +92,6 @@ def small_disk(folder, size):
 def start(case, fedkt, work):
     def limit():
         if "fsize" in case:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (case["fsize"], case["fsize"]))
 
     environment = {**os.environ, "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1"}

@@ -9,9 +9,12 @@ Moments of death come from a fixed seed, spread over the time that the undisturb
 """
 
 import getpass
+import json
 import math
 import pathlib
 import random
+import re
+import resource
 import shutil
 import signal
 import socket
@@ -19,6 +22,9 @@ import sys
 import time
 
 import binary
+
+import numpy
+from PIL import Image
 
 import tensors  # from tests/cli, which binary.py puts on the path
 
@@ -81,7 +87,7 @@ class Killed(Train):
         line = f"train --data demo:train --limit 200 {SMALL} --checkpoint ck --out m"
         self.fedkt(line)
         wanted = self.bytes("m")
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             (self.folder / "m").unlink()
             (self.folder / "ck").unlink()
             process = self.start(line)
@@ -144,6 +150,8 @@ class Origin(Train):
     def test_a_folder_and_its_release_are_the_same_pictures(self):
         self.private_release()
         self.fedkt("generate --release release --per-class 4 --seed 3 --out made")
+        pooled = self.train("--release release --per-class 4 --draw-seed 3 --tau 0.01 --pool 0.5", "pooled")
+        self.assertIn("--draw-seed 3 --estimator clamp --tau 0.01 --pool 0.5 --model", pooled["recipe"])
         drawn = self.train("--release release --per-class 4 --draw-seed 3", "a")
         read = self.train("--data made --size 16", "b")
         self.assertEqual(self.weights("a"), self.weights("b"))
@@ -191,6 +199,19 @@ class Origin(Train):
             self.assertEqual((said["private"], said["epsilon"], said["delta"]), (True, 10, 1e-5))
             self.assertIn(words, said["data"])
 
+    def test_two_releases_of_the_same_records(self):
+        self.private_release()
+        budget = "--budget-epsilon 30 --budget-delta 2e-5"
+        self.fedkt(f"release --task task.json --moments moments --ledger other.db {budget} --out second")
+        self.train("--release release --per-class 2", "first")
+        said = self.train("--release second --per-class 2 --teacher first", "both")
+        self.assertEqual((said["private"], said["epsilon"], said["delta"]), (True, 20, 2e-5))
+        self.assertIsNone(said["release_sha256"])
+        told = self.fedkt("evaluate --model both --data demo:test --limit 20 --threads 1 --quiet")
+        self.assertIn(
+            "private: epsilon 20, delta 2e-05 (add-remove), for each record behind its releases together", told
+        )
+
     def test_two_kinds_of_neighbours(self):
         self.private_release()
         self.train("--release release --per-class 2", "pure")
@@ -217,6 +238,14 @@ class Origin(Train):
         self.assertEqual(process.returncode, 1, said)
         self.assertIn("another run: its checksum of the weights at the start", said)
         self.assertEqual((self.folder / "ck").stat().st_mode & 0o777, 0o600)
+
+    def test_a_checkpoint_knows_whether_epochs_draw_anew(self):
+        self.private_release()
+        line = f"train --release release --per-class 4 {SMALL} --quiet --checkpoint ck --out m"
+        self.fedkt(line)
+        process = self.start(f"{line} --resume --fresh --force")
+        self.assertIn("its set of pictures is the same for all epochs", process.communicate()[1])
+        self.assertEqual(process.returncode, 1)
 
     def test_no_place_travels(self):
         """Where pictures lie, on whose machine: models, checkpoints and curves go further than that should."""
@@ -253,6 +282,7 @@ class Use(Train):
         self.assertEqual((said["pictures"], said["held_out"], said["test"]["n"]), (30, 10, 40))
         self.assertEqual(len(said["epochs"]), 4)
         self.assertEqual(len(self.bytes("c.csv").splitlines()), 5)
+        self.assertEqual((said["curves"], said["tensorboard"]), ("c.csv", "events"))
         self.assertEqual(len(list((self.folder / "events").iterdir())), 1)
         for model in ("m", "m.onnx"):
             told = self.fedkt(
@@ -264,10 +294,25 @@ class Use(Train):
             self.assertEqual(sum(map(sum, told["confusion"])), 40)
         told = self.fedkt("evaluate --model e --data demo:test --limit 40 --json")
         self.assertEqual(told["confusion"], said["test"]["averaged"]["confusion"])
+        for key in ("private", "epsilon", "data", "recipe"):
+            self.assertEqual(told[key], said[key], key)
+        self.assertNotEqual(self.weights("e")["fc.weight"], self.weights("m")["fc.weight"])
+        text = self.fedkt(f"{line} --force")
+        self.assertIn("\nprivate: epsilon 10, delta 1e-05 (add-remove), for each record behind the release", text)
+        accuracy = 100 * said["test"]["averaged"]["accuracy"]
+        self.assertIn(f"\naveraged weights: accuracy {accuracy:.2f} %\n", text)
         text = self.fedkt("evaluate --model m --data demo:test --limit 40 --through-codec --release release")
         plain, through = [number for number, words in enumerate(text.splitlines()) if words.startswith("accuracy")]
         self.assertEqual((plain, through), (0, 1))
         self.assertIn("its file says: private: epsilon 10, delta 1e-05 (add-remove)", text)
+
+    def test_names_that_are_no_utf8(self):
+        """A file may be called anything, and JSON has no word for some of it."""
+        said = self.fedkt(f"train --data demo:train --limit 20 {SMALL} --quiet --json --out m\udcff --curves \udcc3")
+        self.assertEqual((said["out"], said["curves"]), ("m?", "?"))
+        words = "--data demo:train --limit 20 --clients 1 --threads 1 --quiet --json"
+        said = self.fedkt(f"personalize --model m\udcff {words} --out tuned\udcff")
+        self.assertEqual(said["out"], "tuned?")
 
     def test_the_drawing_is_the_curve(self):
         """Every column shows the accuracies of the epoch that it stands for, the first ones too."""
@@ -299,6 +344,150 @@ class Use(Train):
         self.assertFalse(said["private"])
         named = self.fedkt(f"{line} --model resnet8 --teacher m --json --out taught --force")
         self.assertEqual(said["epochs"][0]["loss"], named["epochs"][0]["loss"])
+        tune = "--data demo:train --limit 40 --clients 1 --threads 1 --quiet --json"
+        said = self.fedkt(f"personalize --model bare --size 16 {tune} --out mine")
+        self.assertEqual((said["model"]["size"], said["model"]["classes"][0]), (16, "apple"))
+        self.assertEqual(said["mean"], self.fedkt(f"personalize --model m {tune}")["mean"])
+        self.assertIn("apple", str(tensors.load(self.folder / "mine")["meta"]))
+
+    def test_the_recipe_repeats_the_run(self):
+        self.private_release()
+        for where, what in (
+            ("--release release --mix demo:train", "--per-class 5 --fresh --tau 0.0123456789 --mix-limit 7 --pool 0.3"),
+            (
+                "--data demo:train",
+                "--size 20 --limit 37 --filter lanczos --schedule step --step-every 1.5 --warmup 0.5",
+            ),
+        ):
+            line = f"train {where} --quiet --json"
+            said = self.fedkt(
+                f"{line} {what} --model resnet8 --epochs 2 --batch 8 --rate 0.0123456789 --threads 1 --out m"
+            )
+            self.fedkt(f"{line} {said['recipe']} --out again")
+            self.assertTrue(self.weights("again") == self.weights("m"), said["recipe"])
+            self.assertNotEqual(said["recipe"].find("--rate 0.0123456789 "), -1, said["recipe"])
+            for name in ("m", "again"):
+                (self.folder / name).unlink()
+
+    def numbered(self):
+        """Twelve classes that have numbers for names, which a folder and an archive put into different orders."""
+        rng, rgb = random.Random(5), []
+        for k in range(12):
+            (self.folder / f"photos/{k}").mkdir(parents=True)
+            for i in range(8):
+                colour = [k * 53 % 200, k * 97 % 200, k * 31 % 200]
+                rgb.append([[[c + rng.randrange(50) for c in colour] for _ in range(16)] for _ in range(16)])
+                Image.fromarray(numpy.array(rgb[-1], numpy.uint8)).save(self.folder / f"photos/{k}/{i}.png")
+        parts = {f"{split}_images": numpy.array(rgb, numpy.uint8) for split in ("train", "val", "test")}
+        parts |= {f"{split}_labels": numpy.repeat(numpy.arange(12), 8)[:, None] for split in ("train", "val", "test")}
+        numpy.savez(self.folder / "photos.npz", **parts)
+
+    def test_numbers_as_names(self):
+        self.numbered()
+        line = "train --size 16 --model resnet8 --epochs 12 --batch 16 --threads 1 --quiet"
+        judge = "--threads 1 --quiet --json"
+        self.fedkt(f"{line} --data photos.npz --out m")
+        wanted = self.fedkt(f"evaluate --model m --data photos.npz {judge}")
+        self.assertGreater(wanted["accuracy"], 0.9)
+        by_name = self.fedkt(f"evaluate --model m --data photos {judge}")
+        self.assertEqual((by_name["per_class"], by_name["confusion"]), (wanted["per_class"], wanted["confusion"]))
+        alone = self.fedkt(f"personalize --model m --data photos --clients 1 --ways global {judge}")
+        self.assertGreater(alone["pooled"]["global"], 0.9)
+        shutil.rmtree(self.folder / "photos/7")
+        self.assertIsNone(self.fedkt(f"evaluate --model m --data photos {judge}")["per_class"]["7"])
+
+    def test_numbers_of_nobody(self):
+        """Weights alone that learned from a folder: their classes are the folder's, in its order, and told so."""
+        self.numbered()
+        self.fedkt(
+            "train --size 16 --model resnet8 --epochs 12 --batch 16 --threads 1 --quiet --data photos --out named"
+        )
+        tensors.save(self.folder / "bare", {**tensors.load(self.folder / "named"), "meta": {}})
+        wanted = self.fedkt("evaluate --model named --data photos --threads 1 --quiet --json")
+        process = self.start("evaluate --model bare --data photos --size 16 --threads 1 --json")
+        said, talk = process.communicate()
+        self.assertIn("numbers and no names", talk)
+        said = json.loads(said)
+        self.assertEqual((said["per_class"], said["confusion"]), (wanted["per_class"], wanted["confusion"]))
+        self.assertEqual(said["model"]["classes"][:3], ["0", "1", "10"])
+        line = (
+            "train --data photos --size 16 --from bare --epochs 1 --rate 1e-30 --batch 96 --threads 1 --no-flip --pad 0"
+        )
+        self.assertLess(self.fedkt(f"{line} --quiet --json --out same")["epochs"][0]["loss"], 1)
+
+    def test_people_read_what_machines_read(self):
+        """Figures, who is taken for whom (a matrix for ten classes, the commonest for more) and privacy, both ways."""
+        from PIL import Image
+
+        for k in range(22):
+            for i in range(4):
+                path = self.folder / f"many/c{k:02}/{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.new("RGB", (8, 8), (k * 11, 60 * i, 255 - 9 * k)).save(path)
+        line = "--model resnet8 --size 8 --epochs 1 --batch 11 --threads 1 --quiet"
+        for data, many in (("demo:test --limit 100", 0), ("many", 1)):
+            self.fedkt(f"train --data {data} {line} --out m --force")
+            ask = f"evaluate --model m --data {data} --through-codec --codec dct --dim 4 --threads 1 --quiet"
+            said, text = self.fedkt(f"{ask} --json"), self.fedkt(ask)
+            told = [float(x) for x in re.findall(r"^accuracy ([\d.]+) %", text, re.M)]
+            for got, want in zip(told, (said["accuracy"], said["through_codec"]["accuracy"]), strict=True):
+                self.assertAlmostEqual(got, 100 * want, places=2)
+            self.assertNotEqual(said["confusion"], said["through_codec"]["confusion"])
+            self.assertIn("\nNOT PRIVATE: ", text)
+            names, confusion = said["model"]["classes"], said["confusion"]
+            for name, row, i in zip(names, confusion, range(len(names))):  # rows are the truth
+                self.assertEqual(said["per_class"][name], row[i] / sum(row) if sum(row) else None)
+            wrong = [
+                (confusion[i][k], names[i], names[k]) for i in range(len(names)) for k in range(len(names)) if i != k
+            ]
+            if many:
+                found = re.findall(r"^ +(\d+)  (c\d\d) +taken for (c\d\d)", text, re.M)
+                wrong = sorted((w for w in wrong if w[0]), key=lambda w: -w[0])  # equal ones stay in the matrix's order
+                self.assertEqual([(int(n), a, b) for n, a, b in found], wrong[:10])
+                continue
+            rows = re.findall(r"^ *\d+ \w+ .*\[ *\d+\].*$", text, re.M)
+            cells = [re.findall(r"\d+|\.", row[19:]) for row in rows]
+            self.assertEqual([[0 if x == "." else int(x) for x in row] for row in cells], confusion)
+            self.assertNotEqual(confusion, [list(row) for row in zip(*confusion)])  # else it could stand on its side
+
+    def test_a_simulated_network_is_that_of_train(self):
+        judged = "--test demo:test --test-limit 100 --epochs 3 --seed 3 --threads 1 --quiet --json"
+        line = "simulate --data demo:train --limit 400 --size 16 --dim 8 --epsilon 1000,0.01 --delta 1e-5"
+        arms = self.fedkt(f"{line} --insecure-seed 5 --train resnet8 --train-per-class 12 {judged} --out run")["arms"]
+        for arm, folder in zip(arms, ("eps-1000", "eps-0.01"), strict=True):
+            line = f"train --release run/{folder}/release.safetensors --per-class 12 --draw-seed 3 --model resnet8"
+            said = self.fedkt(f"{line} {judged} --out m --force")
+            self.assertEqual(said["release_sha256"], arm["release_sha256"])
+            self.assertEqual(said["test"]["accuracy"], arm["accuracy"]["resnet8"])
+
+    def test_the_recipe_is_what_was_asked_for(self):
+        """The effective options stand in the model, those with a default too."""
+        line = "train --data demo:train --limit 20 --model resnet8 --size 8 --epochs 2 --batch 5 --threads 1 --quiet"
+        said = self.fedkt(f"{line} --json --out m")["recipe"]
+        common = "--model resnet8 --stem cifar --size 8 --epochs 2 --batch 5 --rate 0.05 --momentum 0.9 --decay 0.0005"
+        common = f"--limit 20 {common}"
+        self.assertEqual(said, f"{common} --schedule cosine --pad 4 --dtype f32 --seed 1 --threads 1")
+        more = "--warmup 0.5 --no-nesterov --no-flip --pad 1 --smoothing 0.1 --ema 0.9 --temperature 2"
+        line += f" --schedule step --step-every 1 --step-by 0.5 {more} --held-out 0.5 --seed 7 --json --teacher m"
+        want = f"{common} --schedule step --step-every 1 --step-by 0.5 {more} --share SHARE --held-out 0.5"
+        want += " --dtype f32 --seed 7 --threads 1"
+        self.assertEqual(self.fedkt(f"{line} --out n")["recipe"], want.replace("SHARE", "0.5"))
+        self.assertEqual(self.fedkt(f"{line} --share 0.25 --out o")["recipe"], want.replace("SHARE", "0.25"))
+        self.private_release()
+        line = (
+            "train --release release --per-class 2 --fresh --model resnet8 --epochs 1 --batch 5 --quiet --json --out p"
+        )
+        said = self.fedkt(line)["recipe"]
+        self.assertRegex(said, r"\A--per-class 2 --draw-seed \d+ --estimator [a-z-]+ --fresh --model resnet8 ")
+
+    def test_the_seed_draws_the_network(self):
+        """At a rate of next to nothing what comes out is what was begun with."""
+        line = "train --data demo:train --limit 20 --model resnet8 --size 8 --epochs 1 --batch 20 --threads 1 --quiet"
+        for out, seed in (("a", 1), ("b", 1), ("c", 2)):
+            self.fedkt(f"{line} --rate 1e-30 --seed {seed} --out {out}")
+        a, b, c = (self.weights(name)["layer1.0.conv1.weight"] for name in "abc")
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
 
     def test_it_learns(self):
         """Two easy classes: a run that learns nothing would stay near one half."""
@@ -312,6 +501,63 @@ class Use(Train):
                 Image.new("RGB", (16, 16), tuple(shade)).save(self.folder / "set" / name / f"{i}.png")
         said = self.fedkt(f"train --data set {SMALL} --held-out 0.25 --quiet --json --out m")
         self.assertGreater(said["epochs"][-1]["held_accuracy"], 0.9)
+
+
+class Personal(Train):
+    def personalize(self, words):
+        said = self.fedkt(
+            f"personalize {words} --data demo:train --limit 60 --clients 3 --epochs-local 1 --seed 5 --threads 1 "
+            "--quiet --json"
+        )
+        self.fits("personalize", said)
+        return said
+
+    def test_trained_first_or_before_is_the_same(self):
+        self.private_release()
+        for fresh in ("", " --fresh"):
+            recipe = f"--release release --per-class 8 --epochs 2{fresh}"
+            trained = self.fedkt(f"train {recipe} --model resnet8 --seed 5 --threads 1 --quiet --json --out m --force")
+            now = self.personalize(f"{recipe} --network resnet8 --model-out n --force")
+            before = self.personalize("--model m")
+            self.assertEqual(self.bytes("m"), self.bytes("n"))
+            told, last = now.pop("trained"), trained["epochs"][-1]
+            for key in ("loss", "accuracy"):
+                self.assertEqual(told[key], last[key])
+            self.assertEqual((told["pictures"], told["epochs"], told["out"]), (80, 2, "n"))
+            self.assertEqual(told["fresh"], bool(fresh))
+            self.assertTrue(now["model"]["private"])
+            now.pop("seconds")
+            before.pop("seconds")
+            self.assertEqual(now, before)
+
+    def test_a_table_that_cannot_be_kept_is_told(self):
+        self.private_release()
+        self.fedkt(f"train --release release --per-class 4 {SMALL} --quiet --out m")
+        line = "personalize --model m --data demo:train --limit 40 --threads 1 --quiet --json --epochs-tune 2"
+        small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))}
+        for words in ("--clients 1 --out one", "--clients 2 --ways tuned --out many"):
+            process = self.start(f"{line} {words}", **small)
+            out, said = process.communicate()
+            self.assertEqual(process.returncode, 1, said)
+            self.assertRegex(said, r"fedkt: cannot write '[\w./]+': File too large\nhint: .*ulimit")
+            told = json.loads(out)
+            self.fits("personalize", told)
+            self.assertNotIn("out", told)
+            self.assertEqual([path for path in self.folder.iterdir() if path.name.startswith(("one", "many"))], [])
+
+    def test_ctrl_c_says_what_can_be_gone_on_with(self):
+        self.private_release()
+        process = self.start(
+            "personalize --release release --network resnet8 --per-class 500 --epochs 1000 --model-out n --out sites "
+            "--data demo:train --limit 60 --clients 3 --threads 1"
+        )
+        process.stderr.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+        self.assertEqual(process.returncode, 1, said)
+        self.assertIn("give its model with --model", said)
+        self.assertFalse((self.folder / "n").exists() or (self.folder / "sites").exists())
 
 
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ def a_personalised_network(walk):
     walk.check("personalize", walk.file("sites/results.json"), "personalize --out")
     for more in (["--out", "mine"], ["--test", "demo:test", "--test-limit", "20"], ["--test-share", "0"]):
         walk.check("personalize", walk.run(*words, "--clients", "1", *more), f"personalize {more}")
+    words[1:3] = ["--release", "release-0", "--network", "resnet8", "--per-class", "2", "--epochs", "1"]
+    for more in ([], ["--fresh", "--model-out", "first"]):
+        walk.check("personalize", walk.run(*words, "--clients", "1", *more), f"personalize --release {more}")
 
 
 def main():
