@@ -70,6 +70,7 @@ class Hub(Loopback):
         self.to = None  # where GET of a large file is sent instead of the store
         self.moved = None  # (old repository, new repository)
         self.loop = False  # HEAD is redirected to itself
+        self.under_way = set()  # bodies that are being sent
         self.log = []  # (method, path, Range or None, If-Range or None, code, body bytes sent)
         hub = self
 
@@ -81,6 +82,12 @@ class Hub(Loopback):
                 hub.answer(self, body=True)
 
         super().__init__(Handler, folder / f"{certificate}.pem", folder / f"{certificate}.key")
+
+    def forget(self):
+        """An empty log; what is still being said to somebody who has gone away does not come into it later."""
+        while self.under_way:
+            time.sleep(0.01)
+        self.log.clear()
 
     def sent(self, part):
         """Body bytes of all answers whose path holds `part`."""
@@ -150,6 +157,7 @@ class Hub(Loopback):
         self.send(request, data[start:], 206 if start else 200)
 
     def send(self, request, data, code):
+        self.under_way.add(request)
         at, end = 0, len(data) if self.cut is None else min(len(data), self.cut)
         try:
             while self.stall and not self.stop.wait(0.05):
@@ -165,6 +173,7 @@ class Hub(Loopback):
         except OSError:
             pass
         self.note(request, code, at)
+        self.under_way.discard(request)
         if end < len(data) or self.stall:
             if self.reset:
                 request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

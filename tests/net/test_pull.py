@@ -98,8 +98,7 @@ class Pull(binary.Case):
         self.assertFalse(self.place.exists())
         kept = self.arrived()
         self.assertTrue(at <= kept < SIZE)
-        self.until(lambda: self.hub.sent("/store/") > 0)
-        self.hub.log.clear()
+        self.hub.forget()
         return kept
 
     def whole(self):
@@ -128,7 +127,7 @@ class Arrives(Pull):
         self.assertEqual(checked[CONFIG], ("first-seen", sha256(config), len(config)))
         self.assertEqual(got["commit"], self.hub.commit)
         self.assertEqual({file["name"]: file["transferred"] for file in got["files"]}[WEIGHTS], SIZE)
-        self.hub.log.clear()
+        self.hub.forget()
         self.assertTrue(self.pull()["already_here"])
         self.assertEqual(self.hub.log, [])
         self.refuse("give --force", "--revision", "v2")
@@ -162,7 +161,7 @@ class Arrives(Pull):
         """What may not be replaced is found out before anything is fetched."""
         self.pull()
         (self.place / ".fedkt").unlink()
-        self.hub.log.clear()
+        self.hub.forget()
         self.refuse("holds files that are not fedkt's", "--force")
         self.assertEqual(self.hub.log, [])
         self.assertEqual(len(list(self.place.iterdir())), 3)
@@ -180,7 +179,7 @@ class Arrives(Pull):
         self.assertEqual([path.name for path in self.place.iterdir()], ["mine"])
         self.assertEqual((self.part / WEIGHTS).read_bytes(), self.hub.files[WEIGHTS])
         shutil.rmtree(self.place)
-        self.hub.log.clear()
+        self.hub.forget()
         self.pull()
         self.whole()
         self.assertEqual(self.hub.sent("/store/"), 0)
@@ -435,7 +434,7 @@ class Refuses(Pull):
         self.assertIn("hint: make room", self.refuse("No space left"))
         self.nothing_in_place()
         subprocess.run(["mount", "-o", "remount,size=16m", str(self.cache)], check=True)
-        self.hub.log.clear()
+        self.hub.forget()
         self.pull()
         self.whole()
         self.assertLess(self.hub.sent("/store/"), SIZE)
