@@ -337,7 +337,8 @@ static fkt_status refuse_empty(const struct fkt_dataset *ds)
     for (size_t i = 0; i < ds->n; i++) count[ds->records[i].label]++;
     for (size_t k = 0; k < ds->k; k++)
         if (!count[k]) {
-            st = fkt_fail_hint(FKT_E_FORMAT, "take the folder away, or give the class list: then classes may be empty",
+            st = fkt_fail_hint(FKT_E_FORMAT,
+                               "put images into it or take it away; a task may have classes that a site has none of",
                                "class folder '%s' holds no images", ds->names.text + ds->classes[k]);
             break;
         }
