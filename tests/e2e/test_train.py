@@ -84,7 +84,7 @@ class Killed(Train):
         self.resumed_to_the_same_bits("--release release --per-class 6 --fresh")
 
     def test_ctrl_c(self):
-        line = f"train --data demo:train --limit 200 {SMALL} --checkpoint ck --out m"
+        line = f"train --data demo:train --limit 2000 {SMALL} --checkpoint ck --out m"  # after one epoch three are left
         self.fedkt(line)
         wanted = self.bytes("m")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -126,7 +126,8 @@ class Killed(Train):
         self.assertGreater(stopped, 0, "no run was caught alive")
 
     def test_ctrl_c_without_a_checkpoint(self):
-        process = self.start(f"train --data demo:train --limit 200 {SMALL} --out m")
+        endless = SMALL.replace("--epochs 4", "--epochs 1000000")
+        process = self.start(f"train --data demo:train --limit 200 {endless} --out m")
         stat = pathlib.Path(f"/proc/{process.pid}/stat")
         while process.poll() is None and sum(map(int, stat.read_text().split()[13:15])) < 25:
             time.sleep(0.01)
