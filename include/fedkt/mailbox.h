@@ -86,6 +86,7 @@ struct fkt_box_view {
     uint64_t refused[FKT_BOX_REFUSALS];
     const char *reason;         /* of the last failed round, or of giving up; "" */
     const char *release_sha256; /* "" before RELEASED */
+    int comparing; /* FINISHING of a task that was over before a restart: its files are compared with the log */
 };
 
 /* The server's side. One thread calls all of it, but `work`, which may run in another beside the rest. */
@@ -116,7 +117,7 @@ struct fkt_mailbox {
     void (*head)(void *self, uint64_t *entry, char sha256[65]);
     /* The path of a public file of the finished task by its name ("release.safetensors", "certificate.json",
      * "audit.jsonl", "grid.png"), borrowed; NULL: no such file, or not yet. From RELEASED on all are there, from
-     * GIVEN_UP on audit.jsonl. */
+     * GIVEN_UP on audit.jsonl. NULL in FINISHING: ask again soon. */
     const char *(*file)(void *self, const char *name);
 };
 

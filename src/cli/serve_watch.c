@@ -38,6 +38,7 @@ void cli_watch_look(void *watch, const struct fkt_box_view *v)
     pthread_mutex_lock(&w->lock);
     g->there = 1;
     g->stage = v->stage;
+    g->comparing = v->comparing;
     g->round = v->round;
     g->ready = v->ready;
     g->expected = v->expected;
@@ -83,7 +84,10 @@ static void sentence(struct fkt_text *t, const struct cli_glance *g)
         fkt_text_addf(t, "round %u, %s: %u of %u sites have answered, %u lost", g->round, g->phase, g->heard,
                       g->expected, g->lost);
         return;
-    case FKT_BOX_FINISHING: fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors); return;
+    case FKT_BOX_FINISHING:
+        if (g->comparing) fkt_text_add(t, "the task was over before this start: files are compared with the audit log");
+        else fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors);
+        return;
     case FKT_BOX_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
     case FKT_BOX_GIVEN_UP: fkt_text_addf(t, "given up: %s", g->reason); return;
     }

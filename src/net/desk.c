@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { TICK_MS = 200, SWEEP_MS = 20, SWEEP_FREE = 64 };
+enum { TICK_MS = 200, SWEEP_MS = 20, SWEEP_FREE = 64, FILES_SECONDS = 3 };
 
 struct fkt_desk {
     struct fkt_desk_spec spec;
@@ -238,11 +238,13 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
-static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name)
+static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name, enum fkt_box_stage stage)
 {
     const char *path = d->spec.box->file(d->spec.box->self, name);
     struct fkt_answer *a = &j->answer;
-    if (!path) {
+    if (!path && stage == FKT_BOX_FINISHING) {
+        fkt_answer_busy(a, "the files are being made, or compared with the audit log after a restart", FILES_SECONDS);
+    } else if (!path) {
         fkt_answer_problem(a, 404, "not-found", "there is no such file, or not yet");
     } else if (fkt_strdup(&a->path, path) != FKT_OK) {
         fkt_answer_busy(a, "the server is short of memory", 1);
@@ -298,11 +300,11 @@ static void answer(struct fkt_desk *d, struct fkt_job *j, const struct signs *s,
         sign_answer(&j->answer, s, s->view.stage);
         return;
     case FKT_TARGET_FILE:
-        answer_file(d, j, j->target.name);
+        answer_file(d, j, j->target.name, s->view.stage);
         sign_answer(&j->answer, s, s->view.stage);
         return;
-    case FKT_TARGET_DOWNLOAD: answer_file(d, j, j->target.name); return;
-    case FKT_TARGET_GRID: answer_file(d, j, "grid.png"); return;
+    case FKT_TARGET_DOWNLOAD: answer_file(d, j, j->target.name, s->view.stage); return;
+    case FKT_TARGET_GRID: answer_file(d, j, "grid.png", s->view.stage); return;
     default: answer_person(d, j, wall_ms, counts); return;
     }
 }

@@ -105,6 +105,7 @@ static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
     number(t, "audit_entries", v->audit_entries);
     words(t, "reason", v->reason);
     words(t, "release_sha256", v->release_sha256);
+    truth(t, "comparing", v->comparing);
 }
 
 static void refused(struct fkt_text *t, const struct fkt_box_view *v)

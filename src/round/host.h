@@ -94,9 +94,10 @@ struct fkt_host {
     int job_waits; /* it was not handed out yet */
     struct fkt_failure worked;
     struct fkt_finish finish;
-    int released; /* the release is in the journal */
-    int gave_up;  /* that there will be none is; sites are told so once audit.jsonl is there */
-    int log_due;  /* audit.jsonl is to be written */
+    int released;  /* the release is in the journal */
+    int gave_up;   /* that there will be none is; sites are told so once audit.jsonl is there */
+    int comparing; /* one of the two was so, and the log ended, before this process began */
+    int log_due;   /* audit.jsonl is to be written */
     uint8_t *seats_shown;
 };
 

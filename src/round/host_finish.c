@@ -201,10 +201,12 @@ fkt_status fkt_host_resume_end(struct fkt_host *h)
         st = fkt_fail(FKT_E_FORMAT, "the journal is damaged: it contradicts itself about the end of the task");
         goto out;
     }
+    h->comparing = h->log.ended;
     if (reason) {
         fkt_text_cut(h->reason, sizeof h->reason, reason);
         h->gave_up = 1;
         h->log_due = 1; /* whatever stands there; told once it is written */
+        h->stage = FKT_BOX_FINISHING;
     } else if (h->released) {
         take_files(h);
         h->stage = FKT_BOX_FINISHING;

@@ -89,6 +89,7 @@ void fkt_host_view(void *self, struct fkt_box_view *out)
     out->audit_entries = h->log.settled.entry;
     memcpy(out->refused, h->refused, sizeof out->refused);
     out->reason = h->reason;
+    out->comparing = h->stage == FKT_BOX_FINISHING && h->comparing;
     out->release_sha256 = h->stage == FKT_BOX_RELEASED ? h->finish.sha256 : "";
 }
 

@@ -6,6 +6,7 @@ Usage: test_troubles.py FEDKT PLAN [test...]
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -96,6 +97,44 @@ class Twice(fed.Case):
         self.assertEqual(f.ended(), "released")
         self.assertEqual(fed_tree(f.public), before)
         f.verify()
+
+
+class Compared(fed.Case):
+    """A server that was started again after the end makes its files anew, which takes a while."""
+
+    IMAGES = 3000
+
+    def again(self, f):
+        f.server.kill()
+        shutil.rmtree(f.public / "dataset", ignore_errors=True)
+        f.serve(per_class=self.IMAGES)
+        return f.seen("it compares", lambda s: s["stage"] == "finishing" and s["comparing"])
+
+    def test_sites_wait_for_the_files(self):
+        """503 with Retry-After, not 404: sites that know of the release ask again, through a second kill."""
+        f = self.federation(sites=4, dropped=0)
+        f.serve(per_class=self.IMAGES)
+        f.join_all()
+        self.released(f)
+        self.sites_end(f, range(f.sites))
+        before = fed_tree(f.public)
+        status = self.again(f)
+        self.assertEqual((status["release_sha256"], status["grid"], status["reason"]), ("", False, ""))
+        f.join_all()  # the same state: nothing but the files is asked for
+        busy = '"reason": "the server is busy"'
+        fed.until("all have heard 503", lambda: all(busy in p.words() or p.ended() for p in f.site.values()))
+        door = f.door(0)
+        for target in ("/v1/files/release.safetensors", "/files/audit.jsonl"):
+            answer = door.ask("GET", target)
+            self.assertEqual((answer.code, answer.title), (503, "busy"))
+            self.assertGreater(int(answer.headers["Retry-After"]), 0)
+        door.close()
+        self.again(f)
+        self.assertEqual(f.ended(), "released")
+        self.sites_end(f, range(f.sites))
+        self.assertEqual(fed_tree(f.public), before)
+        for process in f.site.values():
+            self.assertEqual((process.out / "release.safetensors").read_bytes(), before["release.safetensors"])
 
 
 class Stopped(fed.Case):

@@ -234,6 +234,10 @@ static void people_and_news(void **state)
     j.target.name = "audit.jsonl";
     CHECK(turn(0, &j) == &j && j.answer.code == 404);
     fkt_answer_release(&j.answer);
+    box.stage = FKT_BOX_FINISHING; /* they will be there soon: ask again */
+    CHECK(turn(0, &j) == &j && j.answer.code == 503 && header(&j, "Retry-After"));
+    fkt_answer_release(&j.answer);
+    box.stage = FKT_BOX_GATHERING;
     fkt_text_init(&t);
     CHECK(fkt_desk_news(desk, 1, &counts, 0, &t) == 1 && t.len > 0);
     fkt_text_release(&t);
