@@ -43,7 +43,8 @@ struct cli_join {
     struct fkt_courier *courier;
     struct fkt_post_spec post;
     struct fkt_attend_view shown; /* what was last said of it */
-    int showed, troubled, expired;
+    char trouble[200];            /* the cause that was told last; "": none */
+    int showed, expired;
     int over; /* it ended, without a release that this site is in */
 };
 

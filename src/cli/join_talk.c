@@ -56,8 +56,9 @@ static void say(struct cli_join *j, const struct fkt_attend_view *v)
 static void say_trouble(struct cli_join *j, const char *trouble)
 {
     const int troubled = trouble[0] != '\0';
-    if (troubled == j->troubled) return; /* once, however often it is tried again */
-    j->troubled = troubled;
+    const size_t cause = strcspn(trouble, ":"); /* what follows differs from try to try */
+    if (strlen(j->trouble) == cause && !strncmp(j->trouble, trouble, cause)) return; /* once for each cause */
+    snprintf(j->trouble, sizeof j->trouble, "%.*s", (int)cause, trouble);
     if (!j->progress.terminal)
         cli_join_log(troubled ? json_pack("{s:s s:s}", "join", "trouble", "reason", trouble)
                               : json_pack("{s:s}", "join", "well"));

@@ -51,7 +51,8 @@ static fkt_status hire_courier(struct cli_join *j)
                                      .answer_max = fkt_sa_to_site_max(&j->params) + 4096,
                                      .heartbeat = cli_join_heartbeat,
                                      .self = j,
-                                     .patience_seconds = (uint32_t)j->a->patience};
+                                     .patience_seconds = (uint32_t)j->a->patience,
+                                     .expires = j->task.service.expires};
 out:
     return st;
 }

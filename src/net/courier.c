@@ -9,6 +9,8 @@
  *   401, 403, 400, 413         nothing that waiting would mend: the end, with what to do
  *   429, 503                   wait as long as Retry-After says; after a message that there was no room for, ask for
  *                              nothing first: a connection that has brought a signature is served before strangers
+ *   another key than the task's  refused, nothing sent; wait as below: one connection that somebody led astray must not
+ *                              end a site's part, and the next one may reach the server
  *   no answer, 5xx, nonsense   wait: uniform between 0 and 0.5, 1, 2 ... 15 seconds (full jitter), so that a thousand
  *                              sites do not come back all at once
  *
@@ -192,18 +194,22 @@ static enum fkt_courier_step end(struct fkt_courier *c, fkt_status st)
     return FKT_COURIER_ENDED;
 }
 
+int fkt_courier_pause(struct fkt_courier *c, uint64_t now_ms, uint32_t random, uint32_t *wait_ms)
+{
+    if (c->pause) c->ready_ms = now_ms + measure(c, random);
+    c->pause = PAUSE_NONE;
+    if (c->ready_ms <= now_ms || c->ready_ms - now_ms >= CLOCK_LIMIT_MS) return 0;
+    *wait_ms = (uint32_t)(c->ready_ms - now_ms);
+    return 1;
+}
+
 enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, uint32_t random,
                                        struct fkt_courier_request *request, uint32_t *wait_ms)
 {
     unsigned wants;
     fkt_status st;
     if (c->over) return FKT_COURIER_ENDED;
-    if (c->pause) c->ready_ms = now_ms + measure(c, random);
-    c->pause = PAUSE_NONE;
-    if (c->ready_ms > now_ms && c->ready_ms - now_ms < CLOCK_LIMIT_MS) {
-        *wait_ms = (uint32_t)(c->ready_ms - now_ms);
-        return FKT_COURIER_WAIT;
-    }
+    if (fkt_courier_pause(c, now_ms, random, wait_ms)) return FKT_COURIER_WAIT;
     wants = c->side->wants(c->side->self);
     if (!(wants & (FKT_POST_SEND | FKT_POST_RECV))) return end(c, FKT_OK);
     if (wants & FKT_POST_SEND && !c->probe) {
@@ -216,6 +222,9 @@ enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, u
 
 /* ---- answers that are of no use ---- */
 
+static const char wrong_key[] = "what answers at the server's address has another key than the task names, and was "
+                                "sent nothing";
+
 static fkt_status later(struct fkt_courier *c, uint64_t now_ms, enum pause pause, const char *why, const char *detail)
 {
     if (c->tries++ == 0) c->since_ms = now_ms;
@@ -224,9 +233,18 @@ static fkt_status later(struct fkt_courier *c, uint64_t now_ms, enum pause pause
     for (char *s = c->trouble; *s; s++) /* words from outside, on their way to a terminal */
         if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7F) *s = '?';
     if (c->patience_seconds && now_ms > c->since_ms && now_ms - c->since_ms > 1000ULL * c->patience_seconds)
-        return fkt_fail_hint(FKT_E_IO, "see whether the server runs, and join again: what was sent is not sent twice",
+        return fkt_fail_hint(FKT_E_IO,
+                             why == wrong_key
+                                 ? "ask the operator whether the task is the present one; somebody may stand in between"
+                                 : "see whether the server runs, and join again: what was sent is not sent twice",
                              "given up after %u seconds: %s", c->patience_seconds, c->trouble);
     return FKT_OK;
+}
+
+static fkt_status unreached(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+{
+    if (a->wrong_key) return later(c, now_ms, PAUSE_BACKOFF, wrong_key, NULL);
+    return later(c, now_ms, PAUSE_BACKOFF, "the server cannot be reached", a->why);
 }
 
 static fkt_status unreadable(struct fkt_courier *c, uint64_t now_ms, const char *what)
@@ -261,7 +279,8 @@ static int says(const struct fkt_courier_answer *a, const char *word)
     return yes;
 }
 
-int fkt_courier_learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
+/* 1 when the answer told a nonce or a floor, and the same should be asked again. */
+static int learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
 {
     uint8_t nonce[FKT_AUTH_NONCE];
     uint64_t floor;
@@ -277,7 +296,7 @@ int fkt_courier_learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
 
 static fkt_status unauthorised(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
 {
-    if (fkt_courier_learn(c, a))
+    if (learn(c, a))
         return c->chances++ < SECOND_CHANCES
                    ? FKT_OK
                    : later(c, now_ms, PAUSE_BACKOFF, "the server changes its nonce with every request", NULL);
@@ -393,6 +412,12 @@ static fkt_status no_way(const struct fkt_courier *c, int code)
                          "the server cannot read the requests of this site");
 }
 
+static fkt_status strange(struct fkt_courier *c, uint64_t now_ms, int code)
+{
+    return later(c, now_ms, PAUSE_BACKOFF, code >= 500 ? "the server is in trouble" : "no fedkt server answers here",
+                 NULL);
+}
+
 static fkt_status hear(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
 {
     if (c->probing && (a->code == 200 || a->code == 204 || a->code == 410)) { /* let in: that was all it was for */
@@ -401,7 +426,7 @@ static fkt_status hear(struct fkt_courier *c, uint64_t now_ms, const struct fkt_
     }
     if (c->posting && a->code == 503) c->probe = 1;
     switch (a->code) {
-    case 0: return later(c, now_ms, PAUSE_BACKOFF, "the server cannot be reached", a->why);
+    case 0: return unreached(c, now_ms, a);
     case 200: return c->posting ? unreadable(c, now_ms, "a code that does not belong here") : useful(c, now_ms, a);
     case 204:
     case 410: return useful(c, now_ms, a);
@@ -413,9 +438,7 @@ static fkt_status hear(struct fkt_courier *c, uint64_t now_ms, const struct fkt_
     case 401: return unauthorised(c, now_ms, a);
     case 429:
     case 503: return wait_as_told(c, now_ms, a);
-    default:
-        return later(c, now_ms, PAUSE_BACKOFF,
-                     a->code >= 500 ? "the server is in trouble" : "no fedkt server answers here", NULL);
+    default: return strange(c, now_ms, a->code);
     }
 }
 
@@ -426,4 +449,21 @@ fkt_status fkt_courier_answer(struct fkt_courier *c, uint64_t now_ms, const stru
     st = hear(c, now_ms, a);
     if (st != FKT_OK) (void)end(c, st);
     return st;
+}
+
+fkt_status fkt_courier_fetched(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a, int *again)
+{
+    *again = a->code != 200;
+    switch (a->code) {
+    case 0: return unreached(c, now_ms, a);
+    case 200: well(c); return FKT_OK;
+    case 400:
+    case 403:
+    case 413: return no_way(c, a->code);
+    case 401: return unauthorised(c, now_ms, a);
+    case 404: return fkt_fail(FKT_E_STATE, "the server has no such file");
+    case 429:
+    case 503: return wait_as_told(c, now_ms, a);
+    default: return strange(c, now_ms, a->code);
+    }
 }

@@ -32,10 +32,11 @@ struct fkt_courier_request {
     size_t len;
     uint32_t timeout_seconds;
 };
-/* An answer, or code 0: the server could not be reached, for the reason `why` (in words; may be NULL). Headers that
- * matter, NULL when absent. */
+/* An answer, or code 0: the server could not be reached, for the reason `why` (in words; may be NULL), or `wrong_key`:
+ * what answered has another key than the task names, and nothing was sent to it. Headers that matter, NULL when absent.
+ */
 struct fkt_courier_answer {
-    int code;
+    int code, wrong_key;
     const char *why;
     const uint8_t *body;
     size_t len;
@@ -51,10 +52,12 @@ enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, u
 FKT_MUST_USE fkt_status fkt_courier_answer(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a);
 /* After ENDED: FKT_OK, or the status and sentence of what ended it. */
 FKT_MUST_USE fkt_status fkt_courier_status(const struct fkt_courier *c);
-/* One more request under the site's name, outside the conversation: for files. The answer goes to fkt_courier_learn
- * alone: 1 when it only told a nonce or a floor, and the same should be asked again. */
+/* Requests under the site's name outside the conversation, for files: pause (1: wait so long first), get, fetched. The
+ * last gives FKT_OK with *again 0: the file is there; with 1: begin with the pause again. FKT_E_STATE: it has none. */
+int fkt_courier_pause(struct fkt_courier *c, uint64_t now_ms, uint32_t random, uint32_t *wait_ms);
 void fkt_courier_get(struct fkt_courier *c, const char *target, struct fkt_courier_request *request);
-FKT_MUST_USE int fkt_courier_learn(struct fkt_courier *c, const struct fkt_courier_answer *a);
-const char *fkt_courier_trouble(const struct fkt_courier *c); /* why it waits: "", or a sentence for people */
+FKT_MUST_USE fkt_status fkt_courier_fetched(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a,
+                                            int *again);
+const char *fkt_courier_trouble(const struct fkt_courier *c); /* why it waits: "", or "cause: details" for people */
 
 #endif

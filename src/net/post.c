@@ -7,8 +7,9 @@
  * time that the courier gives it. A proxy that the environment names (https_proxy) is used, since
  * many hospitals let nobody out without: it carries the TLS connection, and cannot read or change what is in it.
  *
- * A request that fails is the courier's to try again; only a wrong key, a build of libcurl without pins, and memory end
- * it here. The heartbeat is asked several times a second while waiting and about once a second while libcurl works. */
+ * A request that fails is the courier's to try again, and so is a connection to another key (it was sent nothing); only
+ * a build of libcurl without pins, and memory, end it here. The heartbeat is asked several times a second while waiting
+ * and about once a second while libcurl works. */
 #include "net/post.h"
 
 #include "net/pinned.h"
@@ -21,14 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-    NAP_MS = 200,
-    FETCH_TRIES = 12,
-    FETCH_SECONDS = 600,
-    ERROR_BYTES = 65536,
-    FIRST_PAUSE_MS = 250,
-    LONGEST_PAUSE_MS = 16000
-};
+enum { NAP_MS = 200, FETCH_SECONDS = 600, ERROR_BYTES = 65536 };
 
 struct line { /* one libcurl handle, and the answer under way */
     const struct fkt_post_spec *spec;
@@ -140,12 +134,9 @@ static fkt_status judge(struct line *l, CURLcode code, struct fkt_courier_answer
 {
     if (l->stopped || l->late) return why_not(l);
     if (l->disk_full) return fkt_fail(FKT_E_IO, "the disk is full");
-    if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
-        return fkt_fail_hint(FKT_E_PEER_AUTH,
-                             "ask the operator whether the task is the present one; somebody may stand in between",
-                             "the server at %s does not have the key that the task names", l->spec->address);
     if (code == CURLE_OUT_OF_MEMORY) return fkt_fail(FKT_E_NOMEM, "out of memory while talking to the server");
-    *a = (struct fkt_courier_answer){.why = l->long_answer ? "its answer is too long"
+    *a = (struct fkt_courier_answer){.wrong_key = code == CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+                                     .why = l->long_answer ? "its answer is too long"
                                             : l->detail[0] ? l->detail
                                                            : curl_easy_strerror(code)};
     return FKT_OK;
@@ -228,51 +219,59 @@ out:
 #define FILES "/v1/files/"
 static const char *name_of(const char *target) { return target + sizeof FILES - 1; }
 
-/* One try. FKT_E_IO: another one may do better; *at_once: without a pause, since it only had to learn a nonce. */
-static fkt_status try_fetch(struct line *l, const char *target, const char *path, int force, int *at_once)
+/* One try; *a is the answer, its words already taken. */
+static fkt_status try_fetch(struct line *l, const char *target, const char *path, int force,
+                            struct fkt_courier_answer *a, int *again)
 {
     struct fkt_courier_request request;
-    struct fkt_courier_answer a;
     struct fkt_file f = {0};
     fkt_status st;
-    *at_once = 0;
+    *again = 0;
     FKT_TRY(fkt_file_begin(&f, path, force ? FKT_FILE_REPLACE : 0));
     l->file = f.stream;
     fkt_courier_get(l->spec->courier, target, &request);
-    FKT_TRY(fkt_fail_in(carry(l, &request, FETCH_SECONDS, &a), "cannot fetch '%s'", path));
-    *at_once = fkt_courier_learn(l->spec->courier, &a);
-    if (a.code == 200) st = fkt_file_commit(&f);
-    else if (l->long_answer)
+    FKT_TRY(carry(l, &request, FETCH_SECONDS, a));
+    if (l->long_answer)
         st = fkt_fail(FKT_E_MISMATCH, "'%s' at the server is longer than %zu bytes", name_of(target), l->max);
-    else if (a.code == 404) st = fkt_fail(FKT_E_STATE, "the server has no file '%s'", name_of(target));
-    else if (a.code == 0) st = fkt_fail(FKT_E_IO, "cannot fetch '%s': %s", name_of(target), a.why);
-    else st = fkt_fail(FKT_E_IO, "cannot fetch '%s': the server answered %d", name_of(target), a.code);
+    else if (a->code == 404) st = fkt_fail(FKT_E_STATE, "the server has no file '%s'", name_of(target));
+    else st = fkt_courier_fetched(l->spec->courier, now_ms(), a, again);
+    if (st == FKT_OK && !*again) st = fkt_file_commit(&f);
 out:
     l->file = NULL;
     fkt_file_release(&f);
     return st;
 }
 
+/* Without patience a site waits until the task has expired, and some minutes from its first failure all the same. */
+static fkt_status too_late(const struct line *l, double since)
+{
+    const struct fkt_post_spec *s = l->spec;
+    if (s->patience_seconds || !s->expires || (uint64_t)time(NULL) <= s->expires || fkt_now() - since < FETCH_SECONDS)
+        return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "ask the operator to start the server again, and join again",
+                         "given up, since the task has expired: %s", fkt_courier_trouble(s->courier));
+}
+
 fkt_status fkt_post_fetch(const struct fkt_post_spec *spec, const char *name, const char *path, uint64_t max, int force)
 {
+    struct fkt_courier_answer a = {0};
     struct line l = {0};
     char target[160];
-    uint32_t random = 0, ceiling = FIRST_PAUSE_MS;
-    int at_once;
+    uint32_t random = 0, wait = 0;
+    const double since = fkt_now();
+    int again = 1;
     fkt_status st;
     snprintf(target, sizeof target, FILES "%s", name);
     FKT_TRY(open_line(&l, spec));
     l.max = max < SIZE_MAX ? (size_t)max : SIZE_MAX;
     if (spec->patience_seconds) l.until = fkt_now() + spec->patience_seconds;
-    for (int tries = 1;; tries++) {
-        st = try_fetch(&l, target, path, force, &at_once);
-        if (st != FKT_E_IO || l.disk_full || l.late || (tries >= FETCH_TRIES && !l.until)) break;
-        if (at_once) continue;
+    while (again) {
+        FKT_TRY(try_fetch(&l, target, path, force, &a, &again));
+        if (again) FKT_TRY(too_late(&l, since));
         FKT_TRY(draw(&random));
-        FKT_TRY(nap(&l, random % ceiling));
-        if (ceiling < LONGEST_PAUSE_MS) ceiling *= 2;
+        while (again && fkt_courier_pause(spec->courier, now_ms(), random, &wait)) FKT_TRY(nap(&l, wait));
     }
 out:
     close_line(&l);
-    return st;
+    return fkt_fail_in(st, "cannot fetch '%s'", name);
 }

@@ -13,7 +13,8 @@ struct fkt_post_spec {
     /* Told now and then, also while waiting; non-zero: stop (FKT_E_STOPPED). `trouble` "": all is well. */
     int (*heartbeat)(void *self, const char *trouble);
     void *self;
-    uint32_t patience_seconds; /* of fkt_post_fetch: give up when nothing has come for so long; 0: some minutes */
+    uint32_t patience_seconds; /* of fkt_post_fetch: give up when nothing has come for so long; 0: see `expires` */
+    uint64_t expires;          /* of the task, in seconds; 0: never. Without patience fkt_post_fetch ends then */
 };
 FKT_MUST_USE fkt_status fkt_post_run(const struct fkt_post_spec *spec);
 /* A public file of the finished task to `path`, authenticated like the rest: GET /v1/files/NAME. */

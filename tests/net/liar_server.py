@@ -16,12 +16,18 @@ def told(code, stage="gathering", body=b"", **more):
     return code, [("Fedkt-Stage", stage), *((f"Fedkt-{name.title()}", value) for name, value in more.items())], body
 
 
+def closing(answer):
+    """The same, and the connection ends with it."""
+    code, headers, body = answer
+    return code, [*headers, ("Connection", "close")], body
+
+
 def problem(code, title, *headers):
     return code, [("Fedkt-Nonce", NONCE), *headers], b'{"type": "about:blank", "title": "%s"}' % title.encode()
 
 
 class Liar(Loopback):
-    def __init__(self, certificate, key, newest=None):
+    def __init__(self, certificate, key, newest=None, impostor=None):
         self.answers = [told(204)]
         self.log = []  # (method, path, headers, body)
         self.connections = 0
@@ -38,7 +44,7 @@ class Liar(Loopback):
             def do_POST(self):
                 liar.answer(self)
 
-        super().__init__(Handler, certificate, key, newest)
+        super().__init__(Handler, certificate, key, newest, impostor)
 
     def answer(self, request):
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))

@@ -7,9 +7,12 @@ import threading
 
 
 class Loopback:
-    """`handler` is a BaseHTTPRequestHandler; `newest` the latest TLS version, None: any. `stop` is set at the end."""
+    """`handler` is a BaseHTTPRequestHandler; `newest` the latest TLS version, None: any. `stop` is set at the end.
 
-    def __init__(self, handler, certificate, key, newest=None):
+    `impostor` is another certificate and its key, shown to the connections whose numbers (from 1) are in `betrayed`.
+    """
+
+    def __init__(self, handler, certificate, key, newest=None, impostor=None):
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
 
@@ -28,6 +31,18 @@ class Loopback:
         context.load_cert_chain(certificate, key)
         if newest:
             context.maximum_version = newest
+        self.handshakes, self.betrayed = 0, set()
+        if impostor:
+            other = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            other.load_cert_chain(*impostor)
+
+            def choose(connection, _name, _context):
+                self.handshakes += 1
+                if self.handshakes in self.betrayed:
+                    connection.context = other
+
+            context.num_tickets = 0  # each connection begins with a certificate, not with an earlier one's secret
+            context.sni_callback = choose
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()

@@ -22,10 +22,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
 import binary
 from hub_server import certificates
-from liar_server import NONCE, Liar, problem, told
+from liar_server import NONCE, Liar, closing, problem, told
 import fixtures
 
 SECONDS = 60
+
+
+def expire(case, seconds):
+    """The task's last moment, signed anew."""
+    task = json.loads((case.folder / "task.json").read_text())
+    task.pop("signature")
+    task["service"]["expires"] = int(time.time()) + seconds
+    (case.folder / "task.json").write_text(json.dumps(task))
+    case.fedkt("task sign --task task.json --key operator.key")
 
 
 class Join(binary.Case):
@@ -89,8 +98,10 @@ class Doors(Join):
 
     def test_another_key(self):
         liar = self.serve("server", pinned="other")
-        talk = self.refuse("does not have the key that the task names")
+        talk = self.refuse("given up after 2 seconds: what answers at the server's address has another key than the "
+                           "task names", "--patience", "2")  # fmt: skip
         self.assertIn("hint: ask the operator", talk)
+        self.assertEqual(talk.count('"trouble"'), 1)
         self.assertEqual(liar.log, [])
 
     def test_names_and_authorities_play_no_part(self):
@@ -130,6 +141,44 @@ class Doors(Join):
         self.task(f"https://127.0.0.1:{server.server_address[1]}")
         self.refuse("cannot be reached", "--patience", "1")
         self.assertNotIn(b"HTTP", b"".join(seen))
+
+
+class Impostors(Join):
+    """Somebody answers some of a site's connections under another key."""
+
+    WRONG = "what answers at the server's address has another key than the task names, and was sent nothing"
+
+    def serve(self, *betrayed):
+        liar = super().serve("server", impostor=[self.pki / "other.pem", self.pki / "other.key"])
+        liar.betrayed = set(betrayed)
+        return liar
+
+    def told(self, talk):
+        lines = [json.loads(line) for line in talk.splitlines() if line.startswith("{")]
+        return [line.get("reason", "") for line in lines if line["join"] in ("trouble", "well")]
+
+    def test_some_connections(self):
+        """Refused without a byte, said once for each change, tried again; the site goes on with the server."""
+        liar = self.serve(3, 4, 6)
+        waits = [closing(told(204)), closing((503, [("Retry-After", "0")], b""))]
+        liar.answers = [closing(problem(401, "nonce")), *waits, problem(401, "signature")]
+        talk = self.refuse("does not accept the signature of site 0")
+        self.assertEqual([len(liar.log), liar.handshakes], [4, 7])
+        self.assertEqual(self.told(talk), [self.WRONG, "the server is busy", self.WRONG])
+
+    def test_files(self):
+        liar = self.serve(2, 3)
+        liar.answers = [closing(told(410, "released")), (404, [], b"")]
+        talk = self.refuse("the server has no file 'release.safetensors'")
+        self.assertEqual([entry[1].split("/")[2][:8] for entry in liar.log], ["messages", "files"])
+        self.assertEqual(self.told(talk), [self.WRONG])
+
+    def test_until_the_task_expires(self):
+        liar = self.serve(*range(1, 1000))
+        expire(self, 12)
+        self.refuse("the task has expired", code=3)
+        self.assertEqual(liar.log, [])
+        self.assertGreater(liar.handshakes, 2)
 
 
 class Answers(Join):
@@ -209,6 +258,17 @@ class Answers(Join):
         self.refuse("the server has no file 'release.safetensors'")
         self.assertEqual(liar.log[-1][1], "/v1/files/release.safetensors")
 
+    def test_files_that_are_being_compared(self):
+        """503 while a server that was started again looks at its files: asked again as it says, however often."""
+        liar = self.serve()
+        liar.answers = [told(410, "given-up"), *([(503, [("Retry-After", "0")], b"")] * 14), (200, [], b"{}\n")]
+        started = time.monotonic()
+        _, talk = self.begin("--out", "result").communicate(timeout=SECONDS)
+        self.assertIn("what the server published, now in 'result.wrong-1', is not right", talk)
+        self.assertEqual(talk.count("the server is busy"), 1)
+        self.assertEqual(len(liar.log), 16)
+        self.assertLess(time.monotonic() - started, 40)
+
     def test_files_that_do_not_fit(self):
         liar = self.serve()
         liar.answers = [told(410, "given-up"), (200, [], b'{"entry": 1}\n')]
@@ -242,16 +302,9 @@ class Expires(Join):
         with contextlib.closing(sqlite3.connect(path)) as db:
             return [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("who", "moments")]
 
-    def expire(self, seconds):
-        task = json.loads((self.folder / "task.json").read_text())
-        task.pop("signature")
-        task["service"]["expires"] = int(time.time()) + seconds
-        (self.folder / "task.json").write_text(json.dumps(task))
-        self.fedkt("task sign --task task.json --key operator.key")
-
     def test_nothing_stays(self):
         self.serve()
-        self.expire(SECONDS // 4)
+        expire(self, SECONDS // 4)
         run = self.begin()
         _, talk = run.communicate(timeout=SECONDS)
         self.assertEqual(run.returncode, 3, talk)
@@ -263,7 +316,7 @@ class Expires(Join):
     def test_after_a_crash(self):
         """Killed before the hour, started after it: refused, and what was computed is gone."""
         liar = self.serve()
-        self.expire(SECONDS // 4)
+        expire(self, SECONDS // 4)
         run = self.begin()
         self.until("a request", lambda: liar.log)
         run.kill()

@@ -231,6 +231,12 @@ static const struct {
     {FKT_POST_SEND, {.code = 422, .stage = "running"}, "unwanted running!40", 0, 0, ""},
     {FKT_POST_SEND, {.code = 0, .why = "refused"}, "", 1, 500, "the server cannot be reached: refused"},
     {FKT_POST_SEND, {.code = 0, .why = "a\033[2Jb"}, "", 1, 500, "the server cannot be reached: a?[2Jb"},
+    {FKT_POST_SEND,
+     {.code = 0, .wrong_key = 1, .why = "pin"},
+     "",
+     1,
+     500,
+     "what answers at the server's address has another key than the task names, and was sent nothing"},
     {FKT_POST_SEND, {.code = 500}, "", 1, 500, "the server is in trouble"},
     {FKT_POST_SEND, {.code = 302}, "", 1, 500, "no fedkt server answers here"},
     {FKT_POST_SEND, {.code = 404}, "", 1, 500, "no fedkt server answers here"},
@@ -475,20 +481,37 @@ static void the_site_side_fails(void **state)
     fkt_courier_free(s.c);
 }
 
+/* An answer to a request for a file: 1 when it is to be asked for again, after a pause of at least `least`. */
+static int fetched(struct scene *s, struct fkt_courier_answer a, uint32_t least)
+{
+    uint32_t wait = 0;
+    int again;
+    CHECK_OK(fkt_courier_fetched(s->c, s->now, &a, &again));
+    if (again) CHECK(fkt_courier_pause(s->c, s->now, UINT32_MAX - 1, &wait) == (least > 0) && wait >= least);
+    s->now += wait;
+    return again;
+}
+
 static void files_are_asked_for_under_the_same_name(void **state)
 {
     struct scene s;
+    int again;
     (void)state;
     open_scene(&s, FKT_POST_ENDED, 0);
     fkt_courier_get(s.c, "/v1/files/audit.jsonl", &s.asked);
     assert_string_equal(s.asked.target, "/v1/files/audit.jsonl");
     assert_int_equal(sequence_of(&s), 1001);
-    assert_int_equal(fkt_courier_learn(s.c, &(struct fkt_courier_answer){.code = 401, .nonce = NONCE}), 1);
-    assert_int_equal(fkt_courier_learn(s.c, &(struct fkt_courier_answer){.code = 401, .nonce = NONCE}), 0);
-    assert_int_equal(fkt_courier_learn(s.c, &(struct fkt_courier_answer){.code = 401, .floor = "5000"}), 1);
-    assert_int_equal(fkt_courier_learn(s.c, &(struct fkt_courier_answer){.code = 404, .nonce = HEX32}), 0);
+    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}, 0));
+    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 401, .floor = "5000", PROBLEM("replayed")}, 0));
     fkt_courier_get(s.c, "/v1/files/audit.jsonl", &s.asked);
     assert_int_equal(sequence_of(&s), 5001);
+    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 503, .retry_after = "7"}, 7000));
+    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 0, .wrong_key = 1}, 1));
+    CHECK(strstr(fkt_courier_trouble(s.c), "another key") && strstr(fkt_courier_trouble(s.c), "sent nothing"));
+    CHECK(!fetched(&s, (struct fkt_courier_answer){.code = 200}, 0));
+    assert_string_equal(fkt_courier_trouble(s.c), "");
+    CHECK_STATUS(fkt_courier_fetched(s.c, s.now, &(struct fkt_courier_answer){.code = 404}, &again), FKT_E_STATE);
+    CHECK_STATUS(fkt_courier_fetched(s.c, s.now, &(struct fkt_courier_answer){.code = 403}, &again), FKT_E_MISMATCH);
     fkt_courier_free(s.c);
 }
 
