@@ -68,7 +68,8 @@ int main(void)
     if (st == FKT_OK) st = fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0); /* enough for one release, not for two */
     if (st == FKT_OK) st = fkt_privacy_release(noised, exact, CLASSES, DIM, &plan, &ledger, NULL);
 
-    struct fkt_noise_scale scale = {plan.sigma_count, plan.sigma_sum, plan.sigma_moment, c.radius / c.rq};
+    struct fkt_noise_scale scale = {.sigma_count = plan.sigma_count, .sigma_sum = plan.sigma_sum,
+                                    .sigma_moment = plan.sigma_moment, .unit = c.radius / c.rq};
     struct fkt_estimate_options options = {.estimator = FKT_CLAMP};
     if (st == FKT_OK) st = fkt_gaussians_estimate(&g, noised, CLASSES, DIM, &scale, &options);
     if (st == FKT_OK) {

@@ -50,6 +50,15 @@ FKT_API FKT_MUST_USE fkt_status fkt_coordinates_inverse(const struct fkt_coordin
 FKT_API FKT_MUST_USE fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w /* (m) */,
                                              int32_t *q /* (m) */);
 
+/* Leading coordinates of q that have the same length in every record, up to rounding: the direction in gain-shape,
+ * none in clip. The sum of their second moments over `square` is then a count. src/moments/quantise.md, *Length*. */
+struct fkt_direction {
+    uint32_t length; /* d, or 0: there are none, and the rest is 0 */
+    double square;   /* what |q_1..d|^2 is on average */
+    double slack;    /* how far the average of a class may be from that */
+};
+FKT_API struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c);
+
 /* Per class the packed block (n, S, M): 1 count, m sums, then the upper triangle of sum q q^T row by row. */
 FKT_API size_t fkt_moments_block(size_t length); /* (m+1)(m+2)/2; 0 when it would overflow */
 

@@ -145,7 +145,7 @@ static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o, c
 {
     const struct fkt_coordinates *c = &fkt_walk_task(o->walk)->coordinates;
     struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_RAW, 0, 0};
-    struct fkt_noise_scale silence = {0, 0, 0, c->radius / c->rq};
+    struct fkt_noise_scale silence = {.unit = c->radius / c->rq};
     const uint32_t K = fkt_walk_task(o->walk)->n_classes;
     struct fkt_ledger ledger;
     const int64_t *exact;

@@ -34,8 +34,9 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
     const struct fkt_privacy_plan *p = &a->release.plan;
     json_t *classes = json_array(), *j;
     for (uint32_t k = 0; k < a->measured.classes; k++)
-        json_array_append_new(classes, json_pack("{s:s s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
-                                                 a->measured.count[k], "signal", a->measured.signal[k], "below_noise",
+        json_array_append_new(classes, json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
+                                                 a->measured.count[k], "count_noise", a->measured.count_noise[k],
+                                                 "signal", a->measured.signal[k], "below_noise",
                                                  fkt_gaussians_drowned(&a->measured, k)));
     j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
                   "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",

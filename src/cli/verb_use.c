@@ -110,9 +110,9 @@ static json_t *classes_json(const struct fkt_release *r, const struct fkt_gaussi
 {
     json_t *list = json_array();
     for (uint32_t k = 0; k < g->classes; k++)
-        json_array_append_new(list,
-                              json_pack("{s:s s:f s:f s:b}", "class", r->task.classes[k], "noisy_count", g->count[k],
-                                        "signal", g->signal[k], "below_noise", fkt_gaussians_drowned(g, k)));
+        json_array_append_new(list, json_pack("{s:s s:f s:f s:f s:b}", "class", r->task.classes[k], "noisy_count",
+                                              g->count[k], "count_noise", g->count_noise[k], "signal", g->signal[k],
+                                              "below_noise", fkt_gaussians_drowned(g, k)));
     return list;
 }
 
@@ -178,9 +178,9 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
         }
         return cli_print_json(j);
     }
-    printf("%-24s %12s %8s\n", "class", "noisy count", "signal");
+    printf("%-24s %12s %8s %8s\n", "class", "noisy count", "+-", "signal");
     for (uint32_t k = 0; k < g->classes; k++)
-        printf("%-24.24s %12.0f %8.2f%s\n", r->task.classes[k], g->count[k], g->signal[k],
+        printf("%-24.24s %12.0f %8.1f %8.2f%s\n", r->task.classes[k], g->count[k], g->count_noise[k], g->signal[k],
                fkt_gaussians_drowned(g, k) ? "  below the noise" : "");
     for (int k = 0; a->test.path && k < FKT_HEAD_KINDS; k++)
         printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);

@@ -60,3 +60,12 @@ fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w, int32_
     }
     return FKT_OK;
 }
+
+/* quantise.md, *Length*: rounding adds 1/12 in each coordinate on average; slack covers coordinates that are mostly
+ * rounded to 0 (d/4) and steps back in every record (Rq/2). */
+struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c)
+{
+    double rq = c->rq, d = c->dim;
+    if (c->kind != FKT_COORD_GAIN_SHAPE) return (struct fkt_direction){0};
+    return (struct fkt_direction){c->dim, rq * rq / (c->radius * c->radius) + d / 12, d / 4 + rq / 2};
+}

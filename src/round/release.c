@@ -329,6 +329,13 @@ fkt_status fkt_release_gaussians(const struct fkt_release *r, const struct fkt_e
                                  struct fkt_gaussians *out)
 {
     const struct fkt_coordinates *c = &r->task.coordinates;
-    struct fkt_noise_scale noise = {r->sigma[0], r->sigma[1], r->sigma[2], c->radius / c->rq};
+    struct fkt_direction direction = fkt_coordinates_direction(c);
+    struct fkt_noise_scale noise = {.sigma_count = r->sigma[0],
+                                    .sigma_sum = r->sigma[1],
+                                    .sigma_moment = r->sigma[2],
+                                    .unit = c->radius / c->rq,
+                                    .direction = direction.length,
+                                    .direction_square = direction.square,
+                                    .direction_slack = direction.slack};
     return fkt_gaussians_estimate(out, r->moments, r->task.n_classes, c->length, &noise, options);
 }

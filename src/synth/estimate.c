@@ -5,9 +5,11 @@
  *   (n, S, M) + noise -> mean = a S, raw = a M - b (S S^T - s_m^2 I) -> pool -> eigenvalues -> estimator -> cov, factor
  *                        a estimates 1/n, b estimates 1/n^2 (inverse.c)
  *
- * mean and raw are unbiased: M, S and n carry independent noise, and s_m^2 I is what the noise of S adds to S S^T. The
- * paper divides by the true n and subtracts the noisy S S^T whole; we have no true n, and the difference is visible at
- * epsilon = 1. Every number here comes from the release, so nothing costs privacy.
+ * Where all records have one length, the trace of M is a second count; n^ combines the two (count_of, estimate.md 5).
+ * mean and raw are unbiased: M, S and n carry independent noise, s_m^2 I is what the noise of S adds to S S^T, and how
+ * far the combined count and the diagonal of M vary together is known. The paper divides by the true n and subtracts
+ * the noisy S S^T whole; we have no true n, and the difference is visible at epsilon = 1. Every number here comes from
+ * the release, so nothing costs privacy.
  * Cost: one eigen-decomposition per class (two when pooling). */
 #include "fedkt/synth.h"
 
@@ -43,6 +45,10 @@ static fkt_status check_arguments(uint32_t classes, uint32_t length, const struc
         if (!(sigma[i] >= 0) || !isfinite(sigma[i]))
             return fkt_fail(FKT_E_ARG, "noise scale %g is not a number >= 0", sigma[i]);
     if (!(s->unit > 0) || !isfinite(s->unit)) return fkt_fail(FKT_E_ARG, "unit %g is not a number > 0", s->unit);
+    if (s->direction > length || (s->direction && !(s->direction_square > 0 && s->direction_slack >= 0 &&
+                                                    isfinite(s->direction_square + s->direction_slack))))
+        return fkt_fail(FKT_E_ARG, "a direction of %u numbers, square length %g and slack %g does not fit length %u",
+                        s->direction, s->direction_square, s->direction_slack, length);
     if (o->estimator != FKT_CLAMP && o->estimator != FKT_RIE && o->estimator != FKT_RAW)
         return fkt_fail(FKT_E_ARG, "unknown estimator %d", (int)o->estimator);
     if (!(o->tau >= 0 && o->tau <= 1)) return fkt_fail(FKT_E_ARG, "eigenvalue floor tau %g is not in 0..1", o->tau);
@@ -59,6 +65,7 @@ static fkt_status make_room(struct fkt_gaussians *g, struct scratch *s, uint32_t
     g->classes = classes;
     g->length = length;
     FKT_TRY(fkt_alloc(&g->count, k));
+    FKT_TRY(fkt_alloc(&g->count_noise, k));
     FKT_TRY(fkt_alloc(&g->mean, k * m));
     FKT_TRY(fkt_alloc(&g->cov, k * m * m)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
     FKT_TRY(fkt_alloc(&g->factor, k * m * m));
@@ -87,25 +94,55 @@ static void scratch_release(struct scratch *s)
     fkt_free(s->noise);
 }
 
-/* One packed block (n, S, upper triangle of M) -> count, mean, raw covariance, noise in both (estimate.md 2). */
+/* The count of a class from both places that hold one, and what that does to its second moment (estimate.md 5). */
+struct count {
+    double value, noise; /* n^ and the standard deviation of its error */
+    double shift;        /* to add to the first `direction` diagonal entries of M */
+    double tied;         /* covariance of such an entry with n^ */
+};
+
+static struct count count_of(const int64_t *block, size_t m, const struct fkt_noise_scale *s)
+{
+    const double plain = (double)block[0], square = s->direction_square, own = s->sigma_count * s->sigma_count;
+    const int64_t *diagonal = block + 1 + m;
+    double trace = 0, noise, slack, all, h, g;
+    if (s->direction == 0) return (struct count){.value = fmax(plain, 1), .noise = s->sigma_count};
+    for (size_t i = 0; i < s->direction; diagonal += m - i++) trace += (double)*diagonal;
+    noise = s->sigma_moment / square;
+    noise *= noise * s->direction;
+    slack = s->direction_slack / square * fmax(plain, 1);
+    slack *= slack;
+    all = own + noise + slack;
+    h = all > 0 ? own / all : 0;
+    g = all > 0 ? noise / all : 0;
+    return (struct count){.value = fmax(plain + h * (trace / square - plain), 1),
+                          .noise = s->sigma_count * sqrt(1 - h),
+                          .shift = g * (plain * square - trace) / s->direction,
+                          .tied = h * (noise + g * slack) * square / s->direction};
+}
+
+/* One packed block (n, S, upper triangle of M) -> count, mean, raw covariance, noise in both (estimate.md 2, 5). */
 static void raw_moments(struct fkt_gaussians *g, struct scratch *s, size_t k, const int64_t *block,
                         const struct fkt_noise_scale *scale)
 {
     size_t m = g->length;
     const int64_t *sum = block + 1, *moment = sum + m;
     double *mean = g->mean + k * m, *cov = g->cov + k * m * m, u = scale->unit;
-    double count = block[0] > 1 ? (double)block[0] : 1;
-    struct fkt_inverse inv = fkt_inverse_count(count, scale->sigma_count);
+    struct count count = count_of(block, m, scale);
+    struct fkt_inverse inv = fkt_inverse_count(count.value, count.noise);
     double noise2 = scale->sigma_sum * scale->sigma_sum;
 
-    g->count[k] = count;
+    g->count[k] = count.value;
+    g->count_noise[k] = count.noise;
     g->mean_noise[k] = scale->sigma_sum * u * inv.one;
     s->noise[k] = scale->sigma_moment * u * u * inv.one;
     for (size_t i = 0; i < m; i++) {
         mean[i] = (double)sum[i] * inv.one * u;
         for (size_t j = i; j < m; j++, moment++) {
-            double outer = (double)sum[i] * (double)sum[j] - (i == j ? noise2 : 0);
-            cov[i * m + j] = cov[j * m + i] = ((double)*moment * inv.one - outer * inv.two) * u * u;
+            int known = i == j && i < scale->direction;
+            double outer = (double)sum[i] * (double)sum[j] - (i == j ? noise2 : 0) - (known ? count.tied : 0);
+            double second = (double)*moment + (known ? count.shift : 0);
+            cov[i * m + j] = cov[j * m + i] = (second * inv.one - outer * inv.two) * u * u;
         }
     }
 }
@@ -179,7 +216,6 @@ fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *nois
     st = check_arguments(classes, length, noise, options);
     if (st != FKT_OK) return st;
     FKT_TRY(make_room(out, &s, classes, length));
-    out->count_noise = noise->sigma_count;
     for (size_t k = 0; k < classes; k++) raw_moments(out, &s, k, noised + k * block, noise);
     for (size_t k = 0; k < classes && options->pool > 0; k++) {
         FKT_TRY(decompose(out, &s, k));
@@ -201,12 +237,13 @@ int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k)
 {
     /* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 but for about 1e-4. */
     double reach = 1 + 2 * pow(g->length, -2.0 / 3);
-    return !(g->signal[k] >= reach) || g->count[k] < 3 * g->count_noise;
+    return !(g->signal[k] >= reach) || g->count[k] < 3 * g->count_noise[k];
 }
 
 void fkt_gaussians_release(struct fkt_gaussians *g)
 {
     fkt_free(g->count);
+    fkt_free(g->count_noise);
     fkt_free(g->mean);
     fkt_free(g->cov);
     fkt_free(g->factor);

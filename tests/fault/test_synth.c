@@ -4,7 +4,7 @@
 #include "tests/support/check.h"
 
 static const int64_t blocks[] = {50, 10, -20, 5000, 300, 6000, 70, 5, 6, 9000, -80, 4000};
-static const struct fkt_noise_scale noise = {3, 20, 100, 0.1};
+static const struct fkt_noise_scale noise = {3, 20, 100, 0.1, 2, 100, 1};
 
 static void estimate_survives_each_failure(void **state)
 {

@@ -180,6 +180,26 @@ static void an_open_walk_generates_the_same(void **state)
     fkt_free(a), fkt_free(b), fkt_free(tiles);
 }
 
+/* Gain-shape records have a direction of length 1, so a release holds each count twice and the estimate uses both. */
+static void a_release_is_read_with_both_its_counts(void **state)
+{
+    const struct fkt_estimate_options raw = {.estimator = FKT_RAW};
+    struct fkt_gaussians g = {0};
+    struct fkt_release r = {0};
+    size_t block;
+    (void)state;
+    make_release(&r);
+    block = fkt_moments_block(r.task.coordinates.length);
+    CHECK_OK(fkt_release_gaussians(&r, &raw, &g));
+    CHECK(r.sigma[0] > 0);
+    for (size_t k = 0; k < g.classes; k++) {
+        CHECK(g.count_noise[k] > 0 && g.count_noise[k] < 0.9 * r.sigma[0]);
+        CHECK(fabs(g.count[k] - (double)r.moments[k * block]) > 1e-6);
+    }
+    fkt_gaussians_release(&g);
+    fkt_release_release(&r);
+}
+
 /* Large sites with all threads, small ones side by side: each image counts once, and the sum is that of one site. */
 static void sites_of_all_sizes(void **state)
 {
@@ -222,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(latents_need_no_codec, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bare_walk_checks_its_calibration, setup, teardown),
         cmocka_unit_test_setup_teardown(an_open_walk_generates_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_release_is_read_with_both_its_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(sites_of_all_sizes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

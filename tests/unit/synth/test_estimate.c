@@ -26,8 +26,11 @@ static void near_all(const double *got, const double **want, size_t n, double re
 /* tests/vectors/synth/estimate.bin: made by oracle/synth.py from the formulas of estimate.md. */
 static void golden_vectors(void **state)
 {
-    const struct fkt_estimate_options options[] = {
-        {.estimator = FKT_CLAMP, .tau = 1e-3}, SHRUNK, {.estimator = FKT_RIE, .pool = 0.5}};
+    const struct fkt_estimate_options options[] = {{.estimator = FKT_CLAMP, .tau = 1e-3},
+                                                   SHRUNK,
+                                                   {.estimator = FKT_RIE, .pool = 0.5},
+                                                   {.estimator = FKT_CLAMP, .tau = 1e-3},
+                                                   {.estimator = FKT_CLAMP, .tau = 1e-3}};
     uint8_t *bytes = NULL;
     size_t len, k, m;
     const double *want;
@@ -36,15 +39,18 @@ static void golden_vectors(void **state)
     const int64_t *head = (const int64_t *)(void *)bytes;
     k = (size_t)head[0];
     m = (size_t)head[1];
-    CHECK(k == 3 && m == 6 && len == 8 * (6 + k * 28 + 3 * (k * (4 + m + m * m))));
+    CHECK(k == 3 && m == 6 && len == 8 * (8 + k * 28 + 5 * (k * (5 + m + m * m))));
     want = (const double *)(void *)(head + 2);
-    struct fkt_noise_scale noise = {want[0], want[1], want[2], want[3]};
-    const int64_t *noised = head + 6;
+    struct fkt_noise_scale noise = {want[0], want[1], want[2], want[3], 0, want[4], want[5]};
+    const int64_t *noised = head + 8;
     want = (const double *)(const void *)(noised + k * 28);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         struct fkt_gaussians g;
+        if (i == 3) noise.direction = (uint32_t)m - 1;
+        if (i == 4) noise.sigma_count = 0;
         CHECK_OK(fkt_gaussians_estimate(&g, noised, (uint32_t)k, (uint32_t)m, &noise, &options[i]));
-        near_all(g.count, &want, k, 0, "count");
+        near_all(g.count, &want, k, i < 3 ? 0 : 1e-13, "count");
+        near_all(g.count_noise, &want, k, 1e-13, "count_noise");
         near_all(g.mean, &want, k * m, 1e-13, "mean");
         near_all(g.cov, &want, k * m * m, 1e-11, "cov");
         near_all(g.noise_edge, &want, k, 1e-13, "noise_edge");
@@ -131,14 +137,14 @@ static void unbiased_under(struct fkt_noise_scale noise, uint64_t seed)
 static void estimate_is_unbiased(void **state)
 {
     (void)state;
-    unbiased_under((struct fkt_noise_scale){15, 300, 15000, 0.5}, 3);
-    unbiased_under((struct fkt_noise_scale){1, 2500, 15000, 0.5}, 4);
+    unbiased_under((struct fkt_noise_scale){15, 300, 15000, 0.5, 0, 0, 0}, 3);
+    unbiased_under((struct fkt_noise_scale){1, 2500, 15000, 0.5, 0, 0, 0}, 4);
 }
 
 static void no_noise_is_the_plain_formula(void **state)
 {
     const int64_t b[] = {4, 8, -4, 40, -20, 28}; /* n 4; S (8,-4); M ((40,-20),(-20,28)) */
-    const struct fkt_noise_scale noise = {0, 0, 0, 0.5};
+    const struct fkt_noise_scale noise = {0, 0, 0, 0.5, 0, 0, 0};
     const double want[] = {(10 - 4) * 0.25, (-5 + 2) * 0.25, (-5 + 2) * 0.25, (7 - 1) * 0.25};
     (void)state;
     for (int e = 0; e < 2; e++) {
@@ -156,7 +162,7 @@ static void no_noise_is_the_plain_formula(void **state)
 static void an_empty_class_is_reported(void **state)
 {
     enum { M = 40, BLOCK = 41 * 42 / 2 };
-    const struct fkt_noise_scale noise = {30, 2000, 280000, 1.0 / 256};
+    const struct fkt_noise_scale noise = {30, 2000, 280000, 1.0 / 256, 0, 0, 0};
     int64_t b[2 * BLOCK];
     struct fkt_rng rng;
     (void)state;
@@ -184,7 +190,7 @@ static void an_empty_class_is_reported(void **state)
 static void one_dimension(void **state)
 {
     const int64_t b[] = {10, 20, 10};
-    const struct fkt_noise_scale noise = {1, 2, 3, 1};
+    const struct fkt_noise_scale noise = {1, 2, 3, 1, 0, 0, 0};
     const struct fkt_estimate_options options = SHRUNK;
     struct fkt_gaussians g;
     (void)state;
@@ -197,7 +203,7 @@ static void one_dimension(void **state)
 static void raw_is_left_alone(void **state)
 {
     const int64_t b[] = {10, 20, 10, 10, 0, 90};
-    const struct fkt_noise_scale noise = {0, 0, 3, 0.5};
+    const struct fkt_noise_scale noise = {0, 0, 3, 0.5, 0, 0, 0};
     const struct fkt_estimate_options raw = {.estimator = FKT_RAW}, clamp = CLAMPED;
     struct fkt_gaussians g, c;
     (void)state;
@@ -215,7 +221,7 @@ static void raw_is_left_alone(void **state)
 static void bad_arguments_are_named(void **state)
 {
     const int64_t b[] = {10, 20, 60};
-    const struct fkt_noise_scale good = {1, 2, 3, 1};
+    const struct fkt_noise_scale good = {1, 2, 3, 1, 0, 0, 0};
     const struct fkt_estimate_options o = SHRUNK;
     struct fkt_noise_scale n;
     struct fkt_estimate_options p;
