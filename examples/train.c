@@ -83,7 +83,7 @@ static void train(const struct fkt_pool *pool, struct fkt_model **model)
                                            .n_classes = pool->n_classes};
     const struct fkt_progress progress = {.step = tell_step};
     const struct fkt_trainer_hooks hooks = {.epoch = tell_epoch, .progress = &progress};
-    struct fkt_trainer_spec spec = {.source = {same_pictures, (void *)pool}};
+    struct fkt_trainer_spec spec = {.source = {.pictures = same_pictures, .ctx = (void *)pool}};
     struct fkt_model *start = NULL;
     struct fkt_trainer *trainer = NULL;
     fkt_recipe_default(&spec.recipe);

@@ -58,7 +58,7 @@ static fkt_status learn(const struct cli_sim *s, const struct cli_outcome *o, st
                                            .n_classes = t->n_classes,
                                            .seed = s->seed};
     const struct fkt_trainer_hooks hooks = {.progress = progress};
-    struct fkt_trainer_spec spec = {.source = {same_pictures, p}};
+    struct fkt_trainer_spec spec = {.source = {.pictures = same_pictures, .ctx = p}};
     struct fkt_model *start = NULL;
     struct fkt_trainer *trainer = NULL;
     fkt_status st;

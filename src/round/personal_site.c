@@ -185,7 +185,9 @@ static fkt_status same_pictures(void *ctx, uint32_t epoch, struct fkt_pictures *
 
 static fkt_status train_local(struct fkt_personal_run *r, struct fkt_model **out)
 {
-    struct fkt_trainer_spec spec = {.start = r->start, .recipe = r->spec->local, .source = {same_pictures, &r->train}};
+    struct fkt_trainer_spec spec = {.start = r->start,
+                                    .recipe = r->spec->local,
+                                    .source = {.pictures = same_pictures, .ctx = &r->train}};
     struct fkt_trainer_hooks hooks = {.progress = course_hook(&r->course)};
     struct fkt_trainer *trainer = NULL;
     char how[96];

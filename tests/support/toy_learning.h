@@ -66,7 +66,7 @@ static inline struct fkt_recipe toy_recipe(void)
 
 static inline struct fkt_trainer_spec toy_spec(struct toy *t, const struct fkt_model *start, struct fkt_recipe recipe)
 {
-    return (struct fkt_trainer_spec){.start = start, .recipe = recipe, .source = {toy_source, t}};
+    return (struct fkt_trainer_spec){.start = start, .recipe = recipe, .source = {.pictures = toy_source, .ctx = t}};
 }
 
 /* 1 when all weights are the same to the bit. */

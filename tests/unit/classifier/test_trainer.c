@@ -516,7 +516,7 @@ static void the_demo_classes_are_learned(void **state)
     struct fkt_pictures train = {.n = N, .size = FKT_DEMO_SIDE}, test = {.n = T, .size = FKT_DEMO_SIDE};
     uint8_t *rgb = malloc((size_t)(N + T) * BYTES);
     uint32_t *label = malloc((N + T) * sizeof *label);
-    struct fkt_trainer_spec spec = {.source = {plain_source, &train}, .held = &test};
+    struct fkt_trainer_spec spec = {.source = {.pictures = plain_source, .ctx = &train}, .held = &test};
     struct fkt_model *start = NULL;
     struct fkt_trainer *t = NULL;
     const struct fkt_epoch *h;

@@ -39,7 +39,7 @@ static fkt_status give(void *ctx, uint32_t epoch, struct fkt_pictures *out)
 static void pretrain(const struct fkt_model *start, struct fkt_pool *synthetic)
 {
     const struct fkt_trainer_hooks hooks = {0};
-    struct fkt_trainer_spec spec = {.start = start, .source = {give, synthetic}};
+    struct fkt_trainer_spec spec = {.start = start, .source = {.pictures = give, .ctx = synthetic}};
     struct fkt_trainer *t = NULL;
     fkt_recipe_default(&spec.recipe);
     spec.recipe.epochs = 2;
