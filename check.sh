@@ -1,18 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check.sh - everything that must hold, from a fresh checkout: install, build, test.
-#   1. sanitize: unit, fault, invariance, protocol and fuzz-corpus tests with address and undefined-behaviour checks
-#   2. release:  every test; its CTest summary is the last thing printed
+#   1. sanitize: gcc; unit, fault, invariance, protocol and fuzz-corpus tests with address and undefined-behaviour
+#                checks
+#   2. fuzz:     clang; everything is built, and libFuzzer runs each fuzz target for some seconds under the same checks
+#   3. release:  gcc; every test; its CTest summary is the last thing printed
+# A compiler's warning is an error in all three.
 # Tests on real image sets read the folder named by FEDKT_DATA and are skipped when it is not set.
 set -eu
 cd -- "$(dirname -- "$0")"
 . tools/setup.sh
 
 install_packages build test
-configure_options="-DFEDKT_TESTS=ON"
+configure_options="-DFEDKT_TESTS=ON -DFEDKT_WERROR=ON"
 build_preset sanitize
 say "testing sanitize"
 ctest --preset sanitize --parallel "$(jobs_wanted)" --label-regex '^(unit|fault|invariance|protocol|fuzz)$'
+build_preset fuzz
+say "testing fuzz"
+ctest --preset fuzz --parallel "$(jobs_wanted)" --label-regex '^fuzz$'
 build_preset release
 say "testing release"
 ctest --preset release --parallel "$(jobs_wanted)"
