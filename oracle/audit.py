@@ -395,6 +395,15 @@ def weigh(path):
     return sum(p.stat().st_size for p in files), sha256(b"".join(lines))
 
 
+def weak(task):
+    """The promise is too weak to be called private: docs/privacy.md."""
+    federation, privacy = task["federation"], task["privacy"]
+    bound = federation["records"] * federation["sites"] * len(task["classes"])
+    if federation["records"] == 2**20:  # nobody knows a bound
+        bound = 0
+    return privacy["epsilon"] > 20 or privacy["delta"] > min(1e-3, 1 / max(bound, 1)) * (1 + 1e-12)
+
+
 def check_files(folder, log):
     release = folder / "release.safetensors"
     if log.given_up:
@@ -417,7 +426,8 @@ def check_files(folder, log):
         "epsilon": privacy["epsilon"],
         "delta": privacy["delta"],
         "adjacency": privacy["adjacency"],
-        "private": not seeded,
+        "private": not seeded and not weak(log.task),
+        "promise": "weak" if weak(log.task) else None,
     }
     for key, value in wanted.items():
         need(inside.get(key) == value, f"certificate.json: '{key}' does not follow")

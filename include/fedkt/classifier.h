@@ -39,7 +39,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_head_load(struct fkt_head **out, const char 
 /* Where a head comes from; saved with it, so that it is not used with another task and its privacy is not forgotten.
  * Copies; text is "" before it is set. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256,
-                                                    const char *release_sha256, int is_private);
+                                                    const char *release_sha256,
+                                                    const char *not_private /* why it is not; NULL: it is */);
 FKT_API const char *fkt_head_task(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_classes(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_length(const struct fkt_head *h);

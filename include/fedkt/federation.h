@@ -23,13 +23,17 @@ struct fkt_task; /* round.h */
 
 enum fkt_noise_place { FKT_NOISE_DISTRIBUTED = 0, FKT_NOISE_CENTRAL = 1 };
 
+/* A bound for tasks whose author knows none: the same for every set, so it says nothing of this one. It does not count
+ * as a public bound on the records where a promise is weighed (fkt_task_promise). */
+#define FKT_RECORDS_UNKNOWN ((uint64_t)1 << 20)
+
 struct fkt_federation {
     uint32_t sites; /* N; 0: the task has no federation, and nothing below means anything */
     uint32_t dropped;
     uint32_t corrupt;           /* every curious participant counts; at least 1 where the noise is in shares */
     uint32_t security, failure; /* bits: a round keeps its promises, and ends well, except with 2^-these */
     uint32_t attempts;
-    uint64_t records; /* the most records of one class that a site may hold */
+    uint64_t records; /* the most records of one class that a site may hold; FKT_RECORDS_UNKNOWN: nobody named one */
     enum fkt_sa_keystream keystream;
     enum fkt_noise_place noise;
     uint32_t degree, threshold; /* from here on derived */

@@ -48,6 +48,16 @@ FKT_API double fkt_privacy_epsilon(double delta, double mu); /* smallest epsilon
  * (0 where counts are public). */
 FKT_API double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double a, double b, double c);
 
+/* From which promise on a release may be called private. A weak one is made only where somebody accepted it, and then
+ * everything that is made under it says so. records: a public bound on all records together, 0: there is none. why (may
+ * be NULL): "epsilon 1000 is above 20 and delta 0.9 is above 0.001"; "" for a sound one. NaN is weak. */
+enum fkt_promise { FKT_PROMISE_SOUND = 0, FKT_PROMISE_WEAK = 1 };
+#define FKT_PROMISE_EPSILON 20.0
+#define FKT_PROMISE_DELTA 1e-3 /* where there is no bound, or one below 1000 */
+#define FKT_PROMISE_WORDS 160
+FKT_API enum fkt_promise fkt_privacy_promise(double epsilon, double delta, double records, char why[FKT_PROMISE_WORDS]);
+FKT_API double fkt_promise_delta(double records); /* the largest delta of a sound promise */
+
 /* mu^2 adds up exactly under composition of Gaussian mechanisms; where noise is in shares mu^2 is 2 rho, which adds up
  * too, and the sum is turned into epsilon by fkt_privacy_epsilon_zcdp alone. */
 struct fkt_ledger {

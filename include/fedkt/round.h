@@ -60,6 +60,7 @@ struct fkt_task_choices {
     struct fkt_privacy_spec privacy;                 /* radius ignored; all shares 0: default 1/24/75 */
     const struct fkt_federation_choices *federation; /* NULL: none */
     const struct fkt_service_choices *service;       /* NULL: none */
+    int accept_weak;                                 /* 1: a weak promise is made, and the task says so; 0: FKT_E_ARG */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *choices,
                                               const struct fkt_codec *codec, const struct fkt_calibration *calibration);
@@ -68,6 +69,10 @@ FKT_API FKT_MUST_USE fkt_status fkt_task_parse(struct fkt_task *out, const char 
 FKT_API FKT_MUST_USE fkt_status fkt_task_load(struct fkt_task *out, const char *path);
 FKT_API FKT_MUST_USE fkt_status fkt_task_save(const struct fkt_task *t, const char *path, int force);
 FKT_API void fkt_task_release(struct fkt_task *t);
+/* Sound or weak (privacy.h), and why; the records are bounded by what all sites may hold of all classes. It follows
+ * from the task, whose JSON carries the word "weak" under its signature: one that is weak and does not say so is
+ * refused when it is read, and so is one that says so and is not. */
+FKT_API enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS] /* may be NULL */);
 
 /* ---- walk: one record after the other through codec, calibration, coordinates, quantisation ---- */
 
@@ -169,6 +174,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_gather(struct fkt_release *out, cons
 FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
 FKT_API void fkt_release_release(struct fkt_release *r);
+/* Why it is not called private: "the promise is weak", say; NULL: it is. */
+FKT_API const char *fkt_release_not_private(const struct fkt_release *r);
 /* An opened task from the release alone (and the codec's weights, where it has any). means NULL: all defaults. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means,
                                                  struct fkt_walk **out);

@@ -13,9 +13,11 @@
 #include "tensor/safetensors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FORMAT "fedkt.head/1"
+#define NOT_PRIVATE "false: " /* and why */
 #define CLASSES_MAX (1U << 20)
 
 /* One table for saving and loading: which tensors a head has, and where they live. */
@@ -38,13 +40,14 @@ static size_t parts_of(struct part parts[PARTS_MAX], const struct fkt_head *h)
     return 3;
 }
 
-fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256, const char *release_sha256, int is_private)
+fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256, const char *release_sha256,
+                               const char *not_private)
 {
     if (strlen(task_sha256) != 64 || strlen(release_sha256) != 64)
         return fkt_fail(FKT_E_ARG, "the origin of a head is named by two SHA-256 hashes");
     memcpy(h->task, task_sha256, 65);
     memcpy(h->release, release_sha256, 65);
-    h->is_private = is_private;
+    snprintf(h->not_private, sizeof h->not_private, "%s", not_private ? not_private : "");
     return FKT_OK;
 }
 
@@ -58,7 +61,9 @@ static fkt_status read_origin(struct fkt_head *h, const struct fkt_safetensors *
     if (!task) return FKT_OK;
     if (!release || !private_mark || strlen(task) != 64 || strlen(release) != 64)
         return fkt_fail(FKT_E_FORMAT, "'%s' does not say clearly which release its head comes from", path);
-    return fkt_head_set_origin(h, task, release, !strcmp(private_mark, "true"));
+    if (!strcmp(private_mark, "true")) private_mark = NULL;
+    else if (!strncmp(private_mark, NOT_PRIVATE, strlen(NOT_PRIVATE))) private_mark += strlen(NOT_PRIVATE);
+    return fkt_head_set_origin(h, task, release, private_mark);
 }
 
 fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
@@ -67,6 +72,7 @@ fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
     struct part parts[PARTS_MAX];
     size_t n = parts_of(parts, h);
     struct fkt_st_writer *w = NULL;
+    char mark[sizeof NOT_PRIVATE + sizeof h->not_private];
     fkt_status st;
     FKT_TRY(fkt_st_writer_new(&w));
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
@@ -74,7 +80,8 @@ fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
     if (h->task[0]) {
         FKT_TRY(fkt_st_writer_meta(w, "task_sha256", h->task));
         FKT_TRY(fkt_st_writer_meta(w, "release_sha256", h->release));
-        FKT_TRY(fkt_st_writer_meta(w, "private", h->is_private ? "true" : "false: the noise came from a known seed"));
+        snprintf(mark, sizeof mark, "%s%s", h->not_private[0] ? NOT_PRIVATE : "true", h->not_private);
+        FKT_TRY(fkt_st_writer_meta(w, "private", mark));
     }
     for (size_t i = 0; i < n; i++)
         FKT_TRY(fkt_st_writer_add(w, parts[i].name, FKT_F64, parts[i].rank, shape, parts[i].data));

@@ -13,7 +13,7 @@ struct fkt_head {
     enum fkt_head_kind kind;
     uint32_t classes, length;
     char task[65], release[65]; /* SHA-256 of where it comes from; "" when not said */
-    int is_private;
+    char not_private[64];       /* why it is not; "": it is */
     double *bias;   /* (K) */
     double *weight; /* (K, m) linear heads; NULL in a quadratic one */
     double *mean;   /* (K, m) quadratic heads; NULL in a linear one */

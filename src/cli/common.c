@@ -169,10 +169,51 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
     return FKT_OK;
 }
 
+static fkt_status too_weak(const char *why)
+{
+    return fkt_fail_hint(FKT_E_ARG,
+                         "lower it; or accept that nothing made of it is called private: --accept-weak-promise",
+                         "the promise is too weak to be called private: %s", why);
+}
+
+fkt_status cli_accept_promise(const struct fkt_privacy_spec *p, double records, int accepted)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_privacy_promise(p->epsilon, p->delta, records, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
+    return too_weak(why);
+}
+
+fkt_status cli_accept_task(const struct fkt_task *t, int accepted)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_task_promise(t, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH,
+                         "ask its author for a stricter one; or accept that nothing made of it is called private: "
+                         "--accept-weak-promise",
+                         "the promise of task '%s' is weak: %s", t->name, why);
+}
+
+int cli_task_is_private(const struct fkt_task *t)
+{
+    return !t->service.seeded && fkt_task_promise(t, NULL) == FKT_PROMISE_SOUND;
+}
+
+void cli_tell_weak(const struct fkt_task *t)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_task_promise(t, why) == FKT_PROMISE_WEAK)
+        printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
+}
+
+void cli_mark_weak(json_t *j, const struct fkt_task *t)
+{
+    if (j && fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK) json_object_set_new(j, "promise", json_string("weak"));
+}
+
 fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
                          const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
                          const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation,
-                         const struct fkt_service_choices *service)
+                         const struct fkt_service_choices *service, int accept_weak)
 {
     struct fkt_task_choices t = {.name = name,
                                  .classes = classes,
@@ -184,14 +225,22 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
                                  .rq = (uint32_t)c->rq,
                                  .privacy = *privacy,
                                  .federation = federation,
-                                 .service = service};
+                                 .service = service,
+                                 .accept_weak = 1}; /* weighed below, where the option is known */
+    char why[FKT_PROMISE_WORDS];
+    fkt_status st;
     memset(out, 0, sizeof *out);
     if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
     if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
         return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
     if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
     if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
-    return fkt_task_make(out, &t, codec, cal);
+    st = fkt_task_make(out, &t, codec, cal);
+    if (st == FKT_OK && !accept_weak && fkt_task_promise(out, why) == FKT_PROMISE_WEAK) {
+        fkt_task_release(out);
+        st = too_weak(why);
+    }
+    return st;
 }
 
 fkt_status cli_partition(const char *s, struct fkt_partition_spec *p)

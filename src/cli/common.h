@@ -75,6 +75,7 @@ struct cli_privacy {
     const char *epsilon, *shares; /* epsilon may be a list for verbs that take one */
     double delta;
     int adjacency, mechanism;
+    int accept_weak; /* of CLI_WEAK_ROW */
 };
 #define CLI_PRIVACY_ROWS(p, req)                                                                                       \
     CLI_OPT_HEAD("privacy"),                                                                                           \
@@ -87,6 +88,12 @@ struct cli_privacy {
         CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
         CLI_OPT_TEXT("shares", &(p).shares, "N,S,M", 0,                                                                \
                      "budget shares of count, sum and second moment (default: 1,24,75)")
+
+/* For every verb that makes a promise or takes part in one (privacy/promise.c says which are weak). */
+#define CLI_WEAK_ROW(to)                                                                                               \
+    CLI_OPT_FLAG("accept-weak-promise", &(to),                                                                         \
+                 "go on with epsilon above 20, or delta above one over the bound on records (0.001 where there is "    \
+                 "none): everything made says 'weak' and is not called private")
 
 struct cli_run {
     int json, quiet, force;
@@ -122,6 +129,15 @@ void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const 
 FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
                                       const struct cli_means *means);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
+/* FKT_E_ARG with a hint when the promise is weak and nobody accepted it. records: a public bound on all of them, 0:
+ * none. */
+FKT_MUST_USE fkt_status cli_accept_promise(const struct fkt_privacy_spec *p, double records, int accepted);
+/* The same of a task that was made elsewhere: FKT_E_MISMATCH. */
+FKT_MUST_USE fkt_status cli_accept_task(const struct fkt_task *t, int accepted);
+/* No seed stands in it and its promise is sound. */
+int cli_task_is_private(const struct fkt_task *t);
+void cli_tell_weak(const struct fkt_task *t);            /* a line on stdout when its promise is weak */
+void cli_mark_weak(json_t *j, const struct fkt_task *t); /* "promise": "weak" then; j may be NULL */
 /* "10,1" -> out (at most cap); failures name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
 /* Task from options and a class list. Borrows everything. */
@@ -129,7 +145,7 @@ FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, co
                                       size_t n_classes, const struct cli_codec *c, const struct fkt_codec *codec,
                                       const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
                                       const struct fkt_federation_choices *federation /* may be NULL */,
-                                      const struct fkt_service_choices *service /* may be NULL */);
+                                      const struct fkt_service_choices *service /* may be NULL */, int accept_weak);
 /* "iid", "dirichlet:0.1", "pfllib:0.1", "pathological:2" -> rule and its number; the rest of p stays. */
 FKT_MUST_USE fkt_status cli_partition(const char *s, struct fkt_partition_spec *p);
 /* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */

@@ -17,7 +17,7 @@ struct cli_join_asked {
     struct cli_run run;
     double budget_epsilon, budget_delta;
     int budget_epsilon_given, budget_delta_given;
-    int dry_run, insecure_seed;
+    int dry_run, insecure_seed, accept_weak;
     uint64_t patience;
 };
 

@@ -107,7 +107,7 @@ out:
 static fkt_status tell_json(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
                             size_t n)
 {
-    json_t *messages = json_array(), *classes = json_object();
+    json_t *messages = json_array(), *classes = json_object(), *told;
     json_int_t all = 0;
     for (uint32_t k = 0; k < j->task.n_classes; k++)
         json_object_set_new(classes, j->task.classes[k], json_integer((json_int_t)j->held[k]));
@@ -116,14 +116,16 @@ static fkt_status tell_json(struct cli_join *j, const struct cost *c, const stru
                                                   "holds", m[i].holds));
         all += (json_int_t)m[i].bytes;
     }
-    return cli_print_json(json_pack(
-        "{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:b}", "dry_run", 1,
-        "task", j->task.name, "task_sha256", j->task.sha256, "site", (json_int_t)j->site, "sites",
-        (json_int_t)j->task.federation.sites, "records", (json_int_t)j->records, "classes", classes, "skipped",
-        (json_int_t)j->skipped.count, "fingerprint", j->fingerprint[0], "server", j->task.service.address, "messages",
-        messages, "bytes", all, "noise", fkt_noise_name(j->task.federation.noise), "sigma", "count", c->sigma[0], "sum",
-        c->sigma[1], "moment", c->sigma[2], "delta", j->task.privacy.delta, "epsilon_before", c->before,
-        "epsilon_after", c->after, "ledger", j->ledger, "private", !j->task.service.seeded));
+    told = json_pack("{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:b}",
+                     "dry_run", 1, "task", j->task.name, "task_sha256", j->task.sha256, "site", (json_int_t)j->site,
+                     "sites", (json_int_t)j->task.federation.sites, "records", (json_int_t)j->records, "classes",
+                     classes, "skipped", (json_int_t)j->skipped.count, "fingerprint", j->fingerprint[0], "server",
+                     j->task.service.address, "messages", messages, "bytes", all, "noise",
+                     fkt_noise_name(j->task.federation.noise), "sigma", "count", c->sigma[0], "sum", c->sigma[1],
+                     "moment", c->sigma[2], "delta", j->task.privacy.delta, "epsilon_before", c->before,
+                     "epsilon_after", c->after, "ledger", j->ledger, "private", cli_task_is_private(&j->task));
+    cli_mark_weak(told, &j->task);
+    return cli_print_json(told);
 }
 
 fkt_status cli_join_tell(struct cli_join *j)

@@ -113,6 +113,7 @@ static fkt_status open_task(struct cli_join *j)
     FKT_TRY(cli_key_load(&j->key, a->key));
     FKT_TRY(fkt_task_site(&j->task, j->key.site.key, &j->site));
     FKT_TRY(check_seed(j));
+    FKT_TRY(cli_accept_task(&j->task, a->accept_weak));
 out:
     return st;
 }

@@ -125,19 +125,23 @@ static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *
     const int released = r->release_sha256[0] != '\0';
     struct fkt_attend_view view;
     fkt_attend_look(j->attend, &view);
-    if (j->a->run.json)
-        return cli_print_json(json_pack("{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name,
-                                        "task_sha256", j->task.sha256, "site", (json_int_t)j->site, "records",
-                                        (json_int_t)j->records, "stage", fkt_box_stage_name(view.stage), "in_release",
-                                        r->counted, "release_sha256", released ? r->release_sha256 : NULL, "survivors",
-                                        (json_int_t)r->survivors, "rounds", (json_int_t)view.begun, "bytes_sent",
-                                        (json_int_t)view.sent_bytes, "verified", 1, "private", !j->task.service.seeded,
-                                        "out", j->out));
+    if (j->a->run.json) {
+        json_t *told =
+            json_pack("{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name, "task_sha256",
+                      j->task.sha256, "site", (json_int_t)j->site, "records", (json_int_t)j->records, "stage",
+                      fkt_box_stage_name(view.stage), "in_release", r->counted, "release_sha256",
+                      released ? r->release_sha256 : NULL, "survivors", (json_int_t)r->survivors, "rounds",
+                      (json_int_t)view.begun, "bytes_sent", (json_int_t)view.sent_bytes, "verified", 1, "private",
+                      cli_task_is_private(&j->task), "out", j->out);
+        cli_mark_weak(told, &j->task);
+        return cli_print_json(told);
+    }
     if (released)
         printf("release %s\nof %u of %u sites, and %s\n", r->release_sha256, r->survivors, r->sites,
                r->counted ? "this one is among them" : "this one is NOT among them");
     else printf("no release: the server gave the task up, and its log says so\n");
     printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", j->out);
+    cli_tell_weak(&j->task);
     if (j->task.service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
     return FKT_OK;
 }

@@ -23,6 +23,9 @@ double fkt_guess_percent(double mu, double rho)
 static void promise(struct fkt_text *t, const struct fkt_task *task, double mu, double rho)
 {
     const struct fkt_privacy_spec *p = &task->privacy;
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_task_promise(task, why) == FKT_PROMISE_WEAK)
+        fkt_text_addf(t, "WEAK PROMISE: %s. Nothing made under this task is called private.\n", why);
     fkt_text_addf(t, "Protected: %s.\nDifferential privacy with epsilon ", fkt_adjacency_protects(p->adjacency));
     fkt_html_number(t, p->epsilon, 6);
     fkt_text_add(t, " and delta ");

@@ -65,7 +65,7 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_addf(&caption, "Synthetic: %s", r->arms[a].name);
         if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
         figure(t, caption.s, r->arms[a].grid_png, r->arms[a].grid_len,
-               !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed);
+               !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed || r->arms[a].weak[0]);
         fkt_text_release(&caption);
     }
     fkt_text_add(t, "</div>\n</section>\n");

@@ -8,6 +8,8 @@
 
 #include "base/status.h"
 
+#include "fedkt/privacy.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +31,7 @@ struct fkt_report_arm {
     const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
     const char *mechanism;                       /* "joint", "paper" */
+    char weak[FKT_PROMISE_WORDS];                /* why its promise is weak, "epsilon 50 is above 20"; "": it is not */
     double accuracy[FKT_REPORT_JUDGED];          /* 0..1 on the test images; NaN: not measured */
     const double *noisy_count;                   /* (K) */
     const double *signal;                        /* (K) signal over noise */

@@ -83,7 +83,7 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
     const struct fkt_report_arm *arm = strictest(r);
     fkt_html_section(t, "summary", "In short", 0);
     fkt_text_add(t, "<p class=\"lead\">");
-    data_words(t, r, arm && !r->insecure_seed);
+    data_words(t, r, arm && !r->insecure_seed && !arm->weak[0]);
     fkt_text_add(t, "</p>\n<p>");
     if (arm && !r->insecure_seed) {
         fkt_text_add(t, "<strong>Privacy.</strong> Protected is ");
@@ -94,6 +94,9 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
         fkt_html_number(t, arm->delta, 6);
         fkt_text_add(t, ")-differential privacy");
         fkt_text_add(t, r->n_arms > 1 ? " in the strictest arm shown." : ".");
+        if (arm->weak[0])
+            fkt_text_addf(t, " <strong>That is a weak promise</strong> (%s): nothing here is called private.",
+                          arm->weak);
         if (r->composed_epsilon > arm->epsilon) {
             fkt_text_add(
                 t,
@@ -165,6 +168,8 @@ static void card(struct fkt_text *t, const struct fkt_report *r, size_t a)
         fkt_text_add(t, "<p class=\"below\">Nothing is protected: the noise can be taken off again by whoever knows "
                         "the seed.</p>\n");
     else promise(t, arm);
+    if (arm->weak[0])
+        fkt_text_addf(t, "<p class=\"below\">Weak promise: %s. Nothing made of it is called private.</p>\n", arm->weak);
     fkt_text_add(t, "<dl>\n");
     quantity(t, "\xce\xb4", arm->delta);
     if (arm->rho > 0) quantity(t, "\xcf\x81 (zero-concentrated DP)", arm->rho);

@@ -102,7 +102,8 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
         a->is_private = 1;
         FKT_TRY(cli_privacy_spec(&s->privacy, eps[i], &privacy));
         FKT_TRY(cli_make_task(&a->task, s->title, names, fkt_dataset_classes(o->data), &s->codec, codec, &cal, &privacy,
-                              o->federation.choices.sites ? &o->federation.choices : NULL, NULL));
+                              o->federation.choices.sites ? &o->federation.choices : NULL, NULL,
+                              s->privacy.accept_weak));
         o->n_arms = i + 1;
     }
     snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");
@@ -234,7 +235,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     o->threads = spec.threads;
     FKT_TRY(open_sets(s, o));
     FKT_TRY(cli_sim_train_check(s, o->test_set != NULL));
-    FKT_TRY(cli_round_plan(s, &spec, o->n_train, &o->federation));
+    FKT_TRY(cli_round_plan(s, &spec, &o->federation));
     FKT_TRY(make_tasks(s, o));
     spec.keep = o->federation.choices.sites > 0;
     spec.walk = o->walk;

@@ -21,7 +21,7 @@ struct cli_sim {
     const char *dropout, *corrupt, *dropped; /* as typed; NULL: none, a tenth, a tenth or what --dropout loses */
     double holdout, participation;
     uint64_t clients, seed, insecure_seed, per_class;
-    uint64_t records; /* most of one class at one site; 0: from the size of the set */
+    uint64_t records; /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
     int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;
@@ -83,8 +83,8 @@ FKT_MUST_USE fkt_status cli_sim_train_check(const struct cli_sim *s, int tested)
 FKT_MUST_USE fkt_status cli_sim_train(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 
 /* run_round.c. The options that say who may be lost and who may collude: --dropout into spec, the rest into
- * o->federation, with keys; n records in all. */
-FKT_MUST_USE fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *spec, size_t records,
+ * o->federation, with keys. */
+FKT_MUST_USE fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *spec,
                                        struct cli_federation *out);
 /* What one release under `task` costs: mu^2, and rho where the noise is in shares (else 0). */
 FKT_MUST_USE fkt_status cli_round_price(const struct fkt_task *task, double *mu2, double *rho);

@@ -59,14 +59,6 @@ out:
     return st;
 }
 
-/* A bound on records that no site of this set can pass, whoever holds what. */
-static uint64_t power_of_two(size_t n)
-{
-    uint64_t p = 1;
-    while (p < n) p *= 2;
-    return p;
-}
-
 const char *cli_round_fallback(const struct cli_sim *s, const struct cli_outcome *o)
 {
     if (o->sim.parts < 3)
@@ -98,8 +90,7 @@ static fkt_status check_alone(const struct cli_sim *s, uint32_t parts)
                          parts == 1 ? "" : "s");
 }
 
-fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *spec, size_t records,
-                          struct cli_federation *out)
+fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *spec, struct cli_federation *out)
 {
     struct fkt_federation_choices *c = &out->choices;
     uint32_t parts, lost;
@@ -118,7 +109,7 @@ fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *s
     if (!s->dropped && lost > c->dropped) c->dropped = lost;
     FKT_TRY(cli_share_of("corrupt", s->corrupt ? s->corrupt : "0.1", parts, &c->corrupt));
     c->keystream = (enum fkt_sa_keystream)s->keystream;
-    c->records = s->records ? s->records : power_of_two(records);
+    c->records = s->records ? s->records : FKT_RECORDS_UNKNOWN;
     c->sites = parts;
     FKT_TRY(fkt_alloc(&out->roster, (size_t)parts * FKT_SA_KEY));
     FKT_TRY(fkt_alloc(&out->secrets, (size_t)parts * FKT_SA_SECRET));

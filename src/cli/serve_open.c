@@ -30,7 +30,7 @@ enum { TASK_MAX = 64 << 20, TOKEN = 32 };
 static const char other_key[] =
     "give its certificate with --certificate and --private-key, or the --state folder that holds it";
 
-static fkt_status open_task(struct fkt_task *task, const char *path)
+static fkt_status open_task(struct fkt_task *task, const char *path, int accept_weak)
 {
     fkt_status st = fkt_task_load(task, path);
     if (st != FKT_OK) return st;
@@ -40,7 +40,7 @@ static fkt_status open_task(struct fkt_task *task, const char *path)
     if (!task->service.address[0])
         return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --server https://NAME:PORT ...'",
                              "task '%s' names no server", task->name);
-    return FKT_OK;
+    return cli_accept_task(task, accept_weak);
 }
 
 /* A task that holds a pin is not served with a certificate made just now. */
@@ -189,7 +189,7 @@ fkt_status cli_serve_open(struct cli_serve_open *out, const struct cli_serve_spe
     fkt_status st;
     memset(out, 0, sizeof *out);
     FKT_TRY(try_listening(s->listen));
-    FKT_TRY(open_task(&out->task, s->task));
+    FKT_TRY(open_task(&out->task, s->task, s->accept_weak));
     if (stat(s->state, &sb) == 0 && !S_ISDIR(sb.st_mode)) {
         st = fkt_fail_hint(FKT_E_EXISTS, "name a folder with --state", "'%s' exists and is not a folder", s->state);
         goto out;

@@ -11,6 +11,7 @@
 struct cli_serve_spec {
     const char *task, *state, *listen;
     const char *certificate, *private_key, *key; /* may be NULL */
+    int accept_weak;
 };
 struct cli_serve_open {
     struct fkt_task task;

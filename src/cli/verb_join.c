@@ -108,6 +108,7 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
                       "give up when the server cannot be reached for so many seconds (default: wait for it)"),
         CLI_OPT_FLAG("insecure-seed", &a.insecure_seed,
                      "TESTS ONLY: take part in a task whose randomness is known; nothing of it is private"),
+        CLI_WEAK_ROW(a.accept_weak),
         CLI_DATA_ROWS(a.data, 1),
         CLI_MEANS_ROWS(a.means),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),

@@ -14,7 +14,7 @@ struct asked {
     struct cli_run run;
     const char *task, *out, *calibration, *moments, *ledger;
     uint64_t seed;
-    int seeded;
+    int seeded, accept_weak;
     double budget_epsilon, budget_delta;
     int budget_epsilon_given, budget_delta_given;
 };
@@ -84,6 +84,7 @@ static fkt_status tell_release(const struct asked *a, const struct fkt_release *
     fkt_status st = FKT_OK;
     if (!a->run.json) {
         printf("release %s\nhash %s\n", a->out, r->sha256);
+        cli_tell_weak(&r->task);
         if (r->insecure_seed) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
         else
             printf("epsilon %g, delta %g (%s): protects %s\n", p->epsilon, p->delta, fkt_adjacency_name(p->adjacency),
@@ -168,6 +169,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
     FKT_TRY(cli_open_walk(&walk, a->task, a->calibration, NULL));
     FKT_TRY(check_task(fkt_walk_task(walk)));
+    FKT_TRY(cli_accept_task(fkt_walk_task(walk), a->accept_weak));
     FKT_TRY(add_up(a, walk, &p));
     FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
     FKT_TRY(pay_and_draw(a, walk, &p, &r));
@@ -197,6 +199,7 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
          &a.budget_delta_given},
         {CLI_WHOLE, "insecure-seed", &a.seed, "S",
          "TESTS ONLY: noise from a known seed; the result is not private and says so", 0, NULL, NULL, &a.seeded},
+        CLI_WEAK_ROW(a.accept_weak),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

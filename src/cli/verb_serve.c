@@ -282,6 +282,7 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("key", &a.open.key, "FILE", 0, "the operator's key, needed once: to sign the task with its pin"),
         CLI_OPT_TEXT("certificate", &a.open.certificate, "PEM", 0, "of the server, with its chain (default: made)"),
         CLI_OPT_TEXT("private-key", &a.open.private_key, "PEM", 0, "of the certificate"),
+        CLI_WEAK_ROW(a.open.accept_weak),
         CLI_OPT_FLAG("stay", &a.stay, "go on serving files when the task is over, until it is stopped"),
         CLI_OPT_WHOLE("linger", &a.linger, "S", 0,
                       "wait so long for sites to fetch the audit log when it is over (default: 300)"),

@@ -49,6 +49,7 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
     if (o->n_arms > 2 || o->arm[0].n_repeats)
         printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
                o->composed_epsilon);
+    for (size_t i = 0; i + 1 < o->n_arms; i++) cli_tell_weak(&o->arm[i].task);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
         printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
@@ -131,10 +132,9 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                              &s.noise_given),
         CLI_OPT_CHOICE_GIVEN("keystream", &s.keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",
                              "what masks are made of", &s.keystream_given),
-        CLI_OPT_POSITIVE(
-            "records", &s.records, "N", 0,
-            "most records of one class at one site, published in the task (default: the set's size, rounded "
-            "up to a power of two)"),
+        CLI_OPT_POSITIVE("records", &s.records, "N", 0,
+                         "most records of one class at one site, published in the task (default: 2^20, which says "
+                         "nothing of the set)"),
         CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
                       "draw every release R times and judge each: mean and spread; the first is kept (default: 1)"),
         CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition, drop-outs, samples (default: 0); public"),
@@ -154,6 +154,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
          "pictures drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
         CLI_CODEC_ROWS(s.codec),
         CLI_PRIVACY_ROWS(s.privacy, 1),
+        CLI_WEAK_ROW(s.privacy.accept_weak),
         CLI_RUN_ROWS(s.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

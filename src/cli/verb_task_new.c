@@ -57,7 +57,8 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
     FKT_TRY(class_list(a, &ds, &text, &names, &n));
     FKT_TRY(cli_make_task(task, a->name, names, n, &a->codec, codec, &cal, &privacy,
-                          federation.sites ? &federation : NULL, service.choices.address ? &service.choices : NULL));
+                          federation.sites ? &federation : NULL, service.choices.address ? &service.choices : NULL,
+                          a->privacy.accept_weak));
     if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
 out:
     cli_roster_release(&roster);
@@ -95,6 +96,7 @@ static void tell(const struct asked *a, const struct fkt_task *t)
                t->signature.there ? "signed" : "not signed yet");
     if (s->address[0] && !s->pin[0])
         printf("next: 'fedkt serve --key' puts the pin in and signs it; send it to the sites after that\n");
+    cli_tell_weak(t);
     if (a->codec.calibration) printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
     if (s->seeded) printf("NOT PRIVATE: everything random comes from --insecure-seed, which stands in the task\n");
 }
@@ -108,14 +110,16 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(task_from(a, &task));
     FKT_TRY(fkt_task_save(&task, a->out, a->run.force));
     if (task.federation.sites) cli_tell_no_loss(task.federation.dropped, &a->run);
-    if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:i s:i s:o s:s? s:s? s:b s:b}", "task", a->out, "sha256",
-                                         task.sha256, "classes", (int)task.n_classes, "length",
-                                         (int)task.coordinates.length, "federation", federation_json(&task.federation),
-                                         "server", task.service.address[0] ? task.service.address : NULL, "pin",
-                                         task.service.pin[0] ? task.service.pin : NULL, "signed", task.signature.there,
-                                         "private", !task.service.seeded)));
-    else tell(a, &task);
+    if (a->run.json) {
+        json_t *j = json_pack("{s:s s:s s:i s:i s:o s:s? s:s? s:b s:b}", "task", a->out, "sha256", task.sha256,
+                              "classes", (int)task.n_classes, "length", (int)task.coordinates.length, "federation",
+                              federation_json(&task.federation), "server",
+                              task.service.address[0] ? task.service.address : NULL, "pin",
+                              task.service.pin[0] ? task.service.pin : NULL, "signed", task.signature.there, "private",
+                              cli_task_is_private(&task));
+        cli_mark_weak(j, &task);
+        FKT_TRY(cli_print_json(j));
+    } else tell(a, &task);
 out:
     fkt_task_release(&task);
     return st;
@@ -132,6 +136,7 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
         CLI_DATA_ROWS(a.data, 0),
         CLI_CODEC_ROWS(a.codec),
         CLI_PRIVACY_ROWS(a.privacy, 1),
+        CLI_WEAK_ROW(a.privacy.accept_weak),
         CLI_FEDERATION_ROWS(a.federation),
         CLI_SERVICE_ROWS(a.service),
         CLI_RUN_ROWS(a.run),

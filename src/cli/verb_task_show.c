@@ -68,9 +68,12 @@ static fkt_status show_privacy(const struct fkt_task *t)
 {
     const struct fkt_privacy_spec *p = &t->privacy;
     struct fkt_text words;
+    char why[FKT_PROMISE_WORDS];
     fkt_status st = FKT_OK;
     ROW("privacy", "epsilon %g, delta %g, adjacency %s (%s)", p->epsilon, p->delta, fkt_adjacency_name(p->adjacency),
         fkt_adjacency_protects(p->adjacency));
+    if (fkt_task_promise(t, why) == FKT_PROMISE_WEAK)
+        ROW("WEAK PROMISE", "%s; nothing made of it is called private", why);
     if (!t->federation.sites) return FKT_OK;
     fkt_text_init(&words);
     st = fkt_privacy_words(&words, t);

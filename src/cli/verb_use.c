@@ -66,17 +66,21 @@ static fkt_status run_generate(const struct asked *a)
     o.walk = walk;
     FKT_TRY(fkt_generate(&r, a->out, &o));
     cli_progress_end(&progress);
-    if (a->run.json)
-        FKT_TRY(cli_print_json(
-            json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:b}", "out", a->out, "images",
-                      (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
-                      fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta", r.task.privacy.delta,
-                      "release_sha256", r.sha256, "codec_dtype",
-                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private", !r.insecure_seed)));
-    else
+    if (a->run.json) {
+        json_t *j = json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:b}", "out", a->out, "images",
+                              (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
+                              fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta",
+                              r.task.privacy.delta, "release_sha256", r.sha256, "codec_dtype",
+                              fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private",
+                              !fkt_release_not_private(&r));
+        cli_mark_weak(j, &r.task);
+        FKT_TRY(cli_print_json(j));
+    } else {
         printf("%llu images of %u classes in %s\nlook at %s/grid.png; %s/README.md says what is promised\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
+        cli_tell_weak(&r.task);
+    }
     if (!a->run.quiet) FKT_TRY(tell_drowned(&r, &o.estimate));
 out:
     cli_progress_end(&progress);
@@ -128,7 +132,7 @@ static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release
         fkt_free(path);
         path = NULL;
         FKT_TRY(fkt_path_join(&path, f.tmp, name));
-        FKT_TRY(fkt_head_set_origin(h->head[k], r->task.sha256, r->sha256, !r->insecure_seed));
+        FKT_TRY(fkt_head_set_origin(h->head[k], r->task.sha256, r->sha256, fkt_release_not_private(r)));
         FKT_TRY(fkt_head_save(h->head[k], path, 0));
     }
     FKT_TRY(fkt_folder_commit(&f));
@@ -169,7 +173,9 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
     json_t *j;
     if (a->run.json) {
         j = json_pack("{s:o s:f s:f s:s s:b}", "classes", classes_json(r, g), "epsilon", r->task.privacy.epsilon,
-                      "delta", r->task.privacy.delta, "release_sha256", r->sha256, "private", !r->insecure_seed);
+                      "delta", r->task.privacy.delta, "release_sha256", r->sha256, "private",
+                      !fkt_release_not_private(r));
+        cli_mark_weak(j, &r->task);
         if (a->test.path) {
             json_t *acc = json_object();
             for (int k = 0; k < FKT_HEAD_KINDS; k++)

@@ -69,6 +69,7 @@ static void tell_release(const struct fkt_audit_report *r, const struct fkt_rele
         "%s;\n             no file can show that\n",
         release->task.federation.noise == FKT_NOISE_CENTRAL ? ", drawn once" : "");
     if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
+    cli_tell_weak(&release->task);
 }
 
 static void tell(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
@@ -106,7 +107,8 @@ static fkt_status tell_json(const struct asked *a, const struct fkt_audit_report
         json_object_update_new(j, json_pack("{s:f s:f s:s s:b s:b s:b}", "epsilon", release->task.privacy.epsilon,
                                             "delta", release->task.privacy.delta, "adjacency",
                                             fkt_adjacency_name(release->task.privacy.adjacency), "private",
-                                            !release->insecure_seed, "sum_proved", 0, "noise_proved", 0));
+                                            !fkt_release_not_private(release), "sum_proved", 0, "noise_proved", 0));
+    if (there) cli_mark_weak(j, &release->task);
     return cli_print_json(j);
 }
 

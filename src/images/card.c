@@ -55,7 +55,10 @@ static void row(struct fkt_text *t, const char *name, const char *value)
     fkt_text_add(t, " |\n");
 }
 
-static int is_private(const struct fkt_card *c) { return c->epsilon > 0 && isfinite(c->epsilon) && !c->insecure_seed; }
+static int is_private(const struct fkt_card *c)
+{
+    return c->epsilon > 0 && isfinite(c->epsilon) && !c->insecure_seed && !c->weak;
+}
 
 static uint64_t total(const struct fkt_card *c)
 {
@@ -112,6 +115,12 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
                         "publish this dataset.\n\n");
         return;
     }
+    if (c->weak) {
+        fkt_text_add(t, "> **WEAK PROMISE: ");
+        escaped(t, c->weak);
+        fkt_text_add(t, ".** There is noise in the statistics behind these images, but too little to call them "
+                        "private.\n\n");
+    }
     fkt_text_addf(t, "The statistics were released with (epsilon = %g, delta = %g)-differential privacy", c->epsilon,
                   c->delta);
     fkt_text_addf(
@@ -124,7 +133,7 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
             "Other releases of the same records exist; together with them it is epsilon = %.4g at the same delta.\n\n",
             c->composed_epsilon);
     if (c->simulated) fkt_text_add(t, "It was made by a simulation, which keeps no ledger of further releases.\n\n");
-    if (protects)
+    if (protects && !c->weak)
         fkt_text_addf(
             t,
             "- **Protected:** %s. Whatever anybody may conclude from this dataset, or from anything trained on it, "

@@ -23,6 +23,7 @@
 #define LEDGER "file"
 #define LEDGERS_OF_SITES "each site's own"
 #define SIMULATION "none (simulation)"
+#define SYSTEM "operating system"
 
 /* A served task: whoever makes the release has never seen a ledger. */
 static int has_sites_ledgers(const struct fkt_release *r)
@@ -37,10 +38,15 @@ static const char *ledger_of(const struct fkt_release *r)
 
 static json_t *warnings(const struct fkt_release *r)
 {
+    char why[FKT_PROMISE_WORDS], words[FKT_PROMISE_WORDS + 64];
     json_t *list = json_array();
     if (r->insecure_seed)
         json_array_append_new(list,
                               json_string("INSECURE: the noise came from a known seed; this release is NOT private"));
+    if (fkt_task_promise(&r->task, why) == FKT_PROMISE_WEAK) {
+        snprintf(words, sizeof words, "WEAK PROMISE: %s; this release is not called private", why);
+        json_array_append_new(list, json_string(words));
+    }
     if (r->task.privacy.mechanism == FKT_PAPER)
         json_array_append_new(
             list, json_string(
@@ -105,23 +111,24 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
     fkt_hash_bytes_hex(hash, r->moments, r->task.n_classes * fkt_moments_block(c->length) * sizeof *r->moments);
     return json_pack(
         "{s:s s:b s:s s:s s:s s:s s:s s:f s:f s:f s:f s:f s:f s:f s:[fff] s:f s:i s:s s:i s:i s:i s:{s:s "
-        "s:s s:s} s:{s:s s:I s:s} s:s s:s s:i s:i s:s s:f s:s s:o s:s s:f s:o s:o}",
-        "schema", SCHEMA, "private", !r->insecure_seed, "mechanism", fkt_mechanism_name(p->mechanism), "noise",
+        "s:s s:s} s:{s:s s:I s:s} s:s s:s s:i s:i s:s s:f s:s s:o s:s s:f s:o s:o s:s*}",
+        "schema", SCHEMA, "private", !fkt_release_not_private(r), "mechanism", fkt_mechanism_name(p->mechanism),
+        "noise",
         shared ? "distributed: discrete Gaussian shares on integer sums, sampled exactly, added by each site before "
                  "masking"
                : "central: rounded Gaussian on integer sums, sampled exactly",
-        "entropy", r->insecure_seed ? "INSECURE SEED" : "operating system", "adjacency",
-        fkt_adjacency_name(p->adjacency), "unit", "record", "epsilon", p->epsilon, "delta", p->delta, "mu", q->mu,
-        "epsilon_spent", q->epsilon_spent, "sigma_count", q->sigma_count, "sigma_sum", q->sigma_sum, "sigma_moment",
-        q->sigma_moment, "shares", p->shares[0], p->shares[1], p->shares[2], "radius", c->radius, "rq", (int)c->rq,
-        "coordinates", fkt_coordinate_name(c->kind), "classes", (int)r->task.n_classes, "dim", (int)c->dim, "length",
-        (int)c->length, "codec", "name", r->task.codec, "identity", r->task.codec_identity, "sha256",
-        r->task.codec_sha256, "calibration", "source", r->calibration.source, "images",
-        (json_int_t)r->calibration.images, "sha256", r->task.calibration_sha256, "task_sha256", r->task.sha256,
-        "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger",
-        ledger_of(r), "composed_epsilon", composed, "version", fkt_version(), "warnings", warnings(r), "accounting",
-        shared ? "zcdp" : "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r),
-        "holds_against", holds_against(r));
+        "entropy", r->insecure_seed ? "INSECURE SEED" : SYSTEM, "adjacency", fkt_adjacency_name(p->adjacency), "unit",
+        "record", "epsilon", p->epsilon, "delta", p->delta, "mu", q->mu, "epsilon_spent", q->epsilon_spent,
+        "sigma_count", q->sigma_count, "sigma_sum", q->sigma_sum, "sigma_moment", q->sigma_moment, "shares",
+        p->shares[0], p->shares[1], p->shares[2], "radius", c->radius, "rq", (int)c->rq, "coordinates",
+        fkt_coordinate_name(c->kind), "classes", (int)r->task.n_classes, "dim", (int)c->dim, "length", (int)c->length,
+        "codec", "name", r->task.codec, "identity", r->task.codec_identity, "sha256", r->task.codec_sha256,
+        "calibration", "source", r->calibration.source, "images", (json_int_t)r->calibration.images, "sha256",
+        r->task.calibration_sha256, "task_sha256", r->task.sha256, "noised_moments_sha256", hash, "sites",
+        (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed,
+        "version", fkt_version(), "warnings", warnings(r), "accounting", shared ? "zcdp" : "gdp", "rho",
+        shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against", holds_against(r),
+        "promise", fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
 }
 
 fkt_status fkt_release_certificate(const struct fkt_release *r, char **json)
@@ -171,13 +178,12 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
     json_t *said = json_loads(text, JSON_REJECT_DUPLICATES, &e), *derived = NULL;
     const char *key;
     const json_t *value;
-    const char *ledger;
+    const char *ledger, *entropy;
     json_int_t sites, survivors;
     double composed;
-    int private_mark;
     fkt_status st = FKT_OK;
-    if (!said || json_unpack_ex(said, &e, 0, "{s:I s:I s:b s:s s:F}", "sites", &sites, "survivors", &survivors,
-                                "private", &private_mark, "ledger", &ledger, "composed_epsilon", &composed) != 0) {
+    if (!said || json_unpack_ex(said, &e, 0, "{s:I s:I s:s s:s s:F}", "sites", &sites, "survivors", &survivors,
+                                "entropy", &entropy, "ledger", &ledger, "composed_epsilon", &composed) != 0) {
         st = fkt_fail(FKT_E_FORMAT, "certificate: %s", e.text);
         goto out;
     }
@@ -189,7 +195,7 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
     r->facts.sites = (uint32_t)sites;
     r->facts.survivors = (uint32_t)survivors;
     FKT_TRY(fkt_fail_in(fkt_facts_check(&r->task, &r->facts), "certificate"));
-    r->insecure_seed = !private_mark;
+    r->insecure_seed = strcmp(entropy, SYSTEM) != 0;
     if (!(isfinite(composed) && composed >= r->task.privacy.epsilon * (1 - 1e-9))) {
         st = fkt_fail(FKT_E_FORMAT, "certificate: a composed epsilon of %g is less than the release alone costs",
                       composed);

@@ -103,6 +103,8 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     uint8_t *below = NULL;
     char *certificate = NULL;
     json_t *said = NULL;
+    char why[FKT_PROMISE_WORDS];
+    const int weak = fkt_task_promise(t, why) == FKT_PROMISE_WEAK;
     fkt_status st;
     fkt_text_init(&text);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
@@ -143,6 +145,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
                                              .hashes = hashes,
                                              .n_hashes = sizeof hashes / sizeof *hashes,
                                              .insecure_seed = r->insecure_seed,
+                                             .weak = weak ? why : NULL,
                                              .version = fkt_version()}));
     FKT_TRY(fkt_text_status(&text));
     FKT_TRY(write_text(folder, "README.md", text.s));

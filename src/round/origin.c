@@ -11,7 +11,8 @@
  * unchanged. That finds mistakes; it does not find a forger, who writes all three anew, and the words say "its
  * certificate says" for that reason.
  *
- * Noise from a known seed is no promise. A simulation's is one, for that release: its noise is as real as any. What it
+ * Noise from a known seed is no promise, and neither is a weak one (privacy/promise.c), be it of one release or of a
+ * sum of several. A simulation's is one, for that release: its noise is as real as any. What it
  * lacks is a ledger, so nobody knows how often the same records were released, and the words say that.
  *
  * Two promises add up (basic composition, Dwork and Roth 2014, theorem 3.16) unless they are one and the same release:
@@ -38,6 +39,7 @@ enum { FILE_MAX = 1 << 20, NAME_ROOM = 80, WORDS_ROOM = 240 };
 #define SCHEMA "fedkt.pictures/1"
 #define USUAL fkt_adjacency_name(FKT_ADD_REMOVE)
 #define UNLIKE "NOT private: promises about different kinds of neighbours do not add up: "
+#define WEAK "NOT private: the promises add up to a weak one: "
 #define SIMULATED "; made by a simulation, which keeps no ledger: other releases of the same records are not counted"
 
 fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, const char *certificate, uint64_t images,
@@ -111,13 +113,18 @@ static void join_names(struct fkt_model_origin *o, const struct fkt_model_origin
 void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const struct fkt_model_origin *more)
 {
     const int both = o->is_private && more->is_private, alike = !strcmp(o->adjacency, more->adjacency);
+    const int one = one_release(o, more);
+    const int weak = fkt_privacy_promise(o->epsilon + more->epsilon, o->delta + more->delta, 0, NULL);
     char before[sizeof o->data];
     snprintf(before, sizeof before, "%s", o->data);
-    say(o, "%s%s%s%s%s", both && !alike ? UNLIKE : "", before, before[0] ? "; " : "", how,
-        more->data[0] ? more->data : "a model of unknown origin");
-    if (one_release(o, more)) return;
+    say(o, "%s%s%s%s%s",
+        both && !alike         ? UNLIKE
+        : both && weak && !one ? WEAK
+                               : "",
+        before, before[0] ? "; " : "", how, more->data[0] ? more->data : "a model of unknown origin");
+    if (one) return;
     join_names(o, more);
-    o->is_private = both && alike && o->delta + more->delta < 1;
+    o->is_private = both && alike && !weak;
     o->epsilon = o->is_private ? o->epsilon + more->epsilon : 0;
     o->delta = o->is_private ? o->delta + more->delta : 0;
     if (!o->is_private) o->adjacency[0] = '\0';
@@ -126,7 +133,7 @@ void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const str
 /* ---- a release ---- */
 
 struct promise {
-    int is_private, simulated;
+    int seeded, weak, simulated;
     double epsilon, delta, composed;
     const char *adjacency;
 };
@@ -135,8 +142,9 @@ struct promise {
 static const char *objection(const struct promise *p)
 {
     if (!(p->epsilon > 0 && isfinite(p->epsilon))) return "no noise was added";
-    if (!p->is_private) return "the noise came from a known seed";
+    if (p->seeded) return "the noise came from a known seed";
     if (!(p->delta > 0 && p->delta < 1)) return "no delta is promised";
+    if (p->weak) return "the promise is weak";
     return NULL;
 }
 
@@ -146,7 +154,9 @@ static void words_of_promise(char *out, size_t cap, const struct promise *p, con
     char composed[64] = "";
     if (p->composed > p->epsilon * (1 + 1e-9))
         snprintf(composed, sizeof composed, "; %.4g with other releases of the same records", p->composed);
-    if (why) snprintf(out, cap, "NOT private: %s", why);
+    if (why && p->weak && !p->seeded)
+        snprintf(out, cap, "NOT private: %s, epsilon %g, delta %g%s", why, p->epsilon, p->delta, composed);
+    else if (why) snprintf(out, cap, "NOT private: %s", why);
     else
         snprintf(out, cap, "%sepsilon %g, delta %g%s%s%s%s", says, p->epsilon, p->delta,
                  strcmp(p->adjacency, USUAL) != 0 ? " under " : "",
@@ -163,9 +173,13 @@ static void take(struct fkt_model_origin *o, const struct promise *p)
 
 void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_release *r, size_t per_class)
 {
-    const struct promise p = {!r->insecure_seed,         r->facts.simulated,
-                              r->task.privacy.epsilon,   r->task.privacy.delta,
-                              r->facts.composed_epsilon, fkt_adjacency_name(r->task.privacy.adjacency)};
+    const struct promise p = {.seeded = r->insecure_seed,
+                              .weak = fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK,
+                              .simulated = r->facts.simulated,
+                              .epsilon = r->task.privacy.epsilon,
+                              .delta = r->task.privacy.delta,
+                              .composed = r->facts.composed_epsilon,
+                              .adjacency = fkt_adjacency_name(r->task.privacy.adjacency)};
     char words[WORDS_ROOM];
     memset(out, 0, sizeof *out);
     take(out, &p);
@@ -218,11 +232,17 @@ out:
 
 static int read_promise(struct promise *p, const json_t *certificate)
 {
-    const char *schema, *ledger;
-    if (json_unpack((json_t *)certificate, "{s:s s:b s:F s:F s:s s:F s:s}", "schema", &schema, "private",
-                    &p->is_private, "epsilon", &p->epsilon, "delta", &p->delta, "ledger", &ledger, "composed_epsilon",
-                    &p->composed, "adjacency", &p->adjacency))
+    const char *schema, *ledger, *entropy;
+    int is_private;
+    if (json_unpack((json_t *)certificate, "{s:s s:b s:F s:F s:s s:F s:s}", "schema", &schema, "private", &is_private,
+                    "epsilon", &p->epsilon, "delta", &p->delta, "ledger", &ledger, "composed_epsilon", &p->composed,
+                    "adjacency", &p->adjacency))
         return 0;
+    /* the task's bound on records, which may make it weak too, stands behind the certificate's own word */
+    p->weak = json_object_get(certificate, "promise") != NULL ||
+              fkt_privacy_promise(p->epsilon, p->delta, 0, NULL) == FKT_PROMISE_WEAK;
+    entropy = json_string_value(json_object_get(certificate, "entropy"));
+    p->seeded = !is_private && !(p->weak && entropy && !strcmp(entropy, "operating system"));
     p->simulated = !strncmp(ledger, "none", 4);
     return !strcmp(schema, "fedkt.certificate/1") && fkt_adjacency_parse(p->adjacency) >= 0;
 }

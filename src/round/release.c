@@ -203,6 +203,12 @@ void fkt_release_release(struct fkt_release *r)
     memset(r, 0, sizeof *r);
 }
 
+const char *fkt_release_not_private(const struct fkt_release *r)
+{
+    if (r->insecure_seed) return "the noise came from a known seed";
+    return fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
+}
+
 fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force)
 {
     struct fkt_st_writer *w = NULL;

@@ -24,7 +24,17 @@
 #define MAX_CLASSES 65536U
 #define MAX_TASK_BYTES (16U << 20)
 
+#define WEAK "weak"
+
 static const double default_shares[3] = {1, 24, 75}; /* docs/method.md 1.4 */
+
+enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
+{
+    const struct fkt_federation *f = &t->federation;
+    const int bounded = f->sites && f->records != FKT_RECORDS_UNKNOWN;
+    return fkt_privacy_promise(t->privacy.epsilon, t->privacy.delta,
+                               bounded ? (double)f->records * f->sites * t->n_classes : 0, why);
+}
 
 json_t *fkt_task_json(const struct fkt_task *t)
 {
@@ -43,7 +53,7 @@ json_t *fkt_task_json(const struct fkt_task *t)
         return NULL;
     }
     return json_pack("{s:s s:s s:o s:{s:i s:s} s:{s:s s:i s:s s:s} s:{s:s s:I s:s} s:{s:s s:i s:i s:i s:f s:f s:f s:f}"
-                     " s:{s:f s:f s:s s:s s:[fff] s:s} s:o* s:o*}",
+                     " s:{s:f s:f s:s s:s s:[fff] s:s s:s*} s:o* s:o*}",
                      "schema", FKT_TASK_SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size,
                      "filter", fkt_filter_name(t->filter), "codec", "name", t->codec, "dim", (int)t->codec_dim,
                      "identity", t->codec_identity, "sha256", t->codec_sha256, "calibration", "source",
@@ -52,8 +62,9 @@ json_t *fkt_task_json(const struct fkt_task *t)
                      "length", (int)c->length, "rq", (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean",
                      c->log_mean, "log_spread", c->log_spread, "privacy", "epsilon", p->epsilon, "delta", p->delta,
                      "adjacency", fkt_adjacency_name(p->adjacency), "mechanism", fkt_mechanism_name(p->mechanism),
-                     "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record", "federation", federation,
-                     "service", service);
+                     "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record", "promise",
+                     fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation", federation, "service",
+                     service);
 }
 
 json_t *fkt_task_document(const struct fkt_task *t)
@@ -157,6 +168,7 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
 {
     struct fkt_task *t = out;
     uint32_t rq = c->rq ? c->rq : FKT_RQ_DEFAULT;
+    char why[FKT_PROMISE_WORDS];
     fkt_status st;
     memset(t, 0, sizeof *t);
     FKT_TRY(fkt_calibration_check(cal, codec));
@@ -190,6 +202,11 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     FKT_TRY(check_privacy(t));
     if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
     if (c->service) FKT_TRY(fkt_service_make(t, c->service));
+    if (fkt_task_promise(t, why) == FKT_PROMISE_WEAK && !c->accept_weak) {
+        st = fkt_fail_hint(FKT_E_ARG, "accept it as weak to go on: all that is made under it then says so",
+                           "the promise is too weak to be called private: %s", why);
+        goto out;
+    }
     FKT_TRY(fkt_task_seal(t));
 out:
     if (st != FKT_OK) fkt_task_release(t);
@@ -272,16 +289,32 @@ out:
     return st;
 }
 
+/* The mark follows from the rest: whoever reads a task must not have to work it out. */
+static fkt_status check_mark(const struct fkt_task *t, const json_t *privacy)
+{
+    const json_t *mark = json_object_get(privacy, "promise");
+    const char *said = json_string_value(mark);
+    char why[FKT_PROMISE_WORDS];
+    const int weak = fkt_task_promise(t, why) == FKT_PROMISE_WEAK;
+    if (mark && (!said || strcmp(said, WEAK) != 0))
+        return fkt_fail(FKT_E_FORMAT, "task: privacy: 'promise' can only be '" WEAK "'");
+    if (weak && !mark)
+        return fkt_fail_hint(FKT_E_FORMAT, "ask its author for a stricter task, or for one that says that it is weak",
+                             "task: its promise is too weak to be called private, and it does not say so: %s", why);
+    if (!weak && mark) return fkt_fail(FKT_E_FORMAT, "task: it calls its promise weak, which it is not");
+    return FKT_OK;
+}
+
 static fkt_status take_privacy(struct fkt_task *t, const json_t *j)
 {
     struct fkt_privacy_spec *p = &t->privacy;
     json_error_t e;
-    json_t *adjacency, *mechanism, *unit;
+    json_t *adjacency, *mechanism, *unit, *mark = NULL;
     int a = 0, m = 0;
     fkt_status st;
-    if (json_unpack_ex((json_t *)(uintptr_t)j, &e, JSON_STRICT, "{s:F s:F s:o s:o s:[FFF!] s:o}", "epsilon",
+    if (json_unpack_ex((json_t *)(uintptr_t)j, &e, JSON_STRICT, "{s:F s:F s:o s:o s:[FFF!] s:o s?o}", "epsilon",
                        &p->epsilon, "delta", &p->delta, "adjacency", &adjacency, "mechanism", &mechanism, "shares",
-                       &p->shares[0], &p->shares[1], &p->shares[2], "unit", &unit) != 0)
+                       &p->shares[0], &p->shares[1], &p->shares[2], "unit", &unit, "promise", &mark) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: privacy: %s", e.text);
     FKT_TRY(take_choice(&a, fkt_adjacency_parse, adjacency, "adjacency"));
     FKT_TRY(take_choice(&m, fkt_mechanism_parse, mechanism, "mechanism"));
@@ -346,6 +379,7 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(take_coordinates(t, coordinates));
     FKT_TRY(take_privacy(t, privacy));
     if (federation) FKT_TRY(fkt_fail_in(fkt_federation_take(t, federation), "task"));
+    FKT_TRY(check_mark(t, privacy));
     if (service) FKT_TRY(fkt_fail_in(fkt_service_take(t, service), "task"));
     if (signature) FKT_TRY(fkt_fail_in(fkt_signature_take(&t->signature, signature), "task"));
     FKT_TRY(fkt_task_seal(t));

@@ -112,6 +112,7 @@ def own_files(root, fedkt):
     task = ["task", "new", "--classes", "a,b", "--delta", "1e-5", "--dim", "16"]
     run(*task, "--epsilon", "1", "--out", "task.json")
     run(*task, "--epsilon", "2", "--out", "task-eps2.json")
+    run(*task, "--epsilon", "25", "--accept-weak-promise", "--out", "task-eps25.json")
     run(*task[:-1], "24", "--epsilon", "1", "--out", "task-dim24.json")
     run("encode", "--task", "task.json", "--data", "good", "--out", "latents.safetensors")
     run("encode", "--task", "task-dim24.json", "--data", "good", "--out", "latents-dim24.safetensors")
@@ -219,6 +220,12 @@ def identities(root, fedkt):
     pinned = ["https://fedkt.example.org:8443", "--certificate", "tls.pem"]
     run(*words, *pinned, "--key", "operator.key", "--out", "task-pinned.json")
     run(*words, *pinned, "--out", "task-pinned-unsigned.json")
+    weak = [*words[:-1], "--epsilon", "30", "--accept-weak-promise", "--server"]
+    weak.remove("--epsilon")
+    weak.remove("1")
+    run(*weak, *pinned, "--key", "operator.key", "--out", "task-weak.json")
+    marked = (root / "task-weak.json").read_text()
+    (root / "task-weak-unmarked.json").write_text(marked.replace('"promise": "weak",', ""))
     (root / "task-forged.json").write_text(text.replace("fedkt.example.org", "fedkt.example.net"))
     (root / "task-address.json").write_text(text.replace("https://", "http://"))
     (root / "task-signature.json").write_text(text.replace('"bytes": "', '"bytes": "00'))

@@ -26,7 +26,7 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
                                        .classes = (const char *const *)t->classes,
                                        .n_classes = t->n_classes,
                                        .coordinates = t->coordinates.kind,
-                                       .privacy = {.epsilon = 10, .delta = 1e-5},
+                                       .privacy = {.epsilon = 10, .delta = 1e-6},
                                        .federation = &c};
     CHECK_OK(fkt_alloc(&roster, (size_t)sites * FKT_SA_KEY));
     CHECK_OK(fkt_federation_keys(roster, secrets, sites, &seed));

@@ -26,7 +26,8 @@ static inline fkt_status small_federation_init(struct small_federation *f, struc
                                        .classes = classes,
                                        .n_classes = FED_CLASSES,
                                        .privacy = {.epsilon = epsilon, .delta = 1e-5},
-                                       .federation = &c};
+                                       .federation = &c,
+                                       .accept_weak = epsilon > FKT_PROMISE_EPSILON};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     memset(f, 0, sizeof *f);

@@ -34,13 +34,26 @@ static void says_what_the_task_says(void **state)
     check_holds(&t, "whether one given image was used, guesses right at most 5");
     check_holds(&t, "with up to 2 of 9 sites gone and 1 colluding");
     check_holds(&t, "Not protected:");
-    CHECK(!strstr(t.s, "exact sum"));
+    CHECK(!strstr(t.s, "exact sum") && !strstr(t.s, "WEAK"));
     fkt_text_release(&t);
     snprintf(f.task.service.address, sizeof f.task.service.address, "https://localhost:1");
     f.task.service.seeded = 1;
     CHECK_OK(fkt_privacy_words(&t, &f.task));
     check_holds(&t, "Nothing is protected");
     CHECK(!strstr(t.s, "epsilon"));
+    fkt_text_release(&t);
+    small_federation_release(&f);
+}
+
+static void a_weak_promise_is_called_so(void **state)
+{
+    struct small_federation f;
+    struct fkt_text t;
+    (void)state;
+    CHECK_OK(small_federation_init(&f, (struct fkt_federation_choices){.sites = 5, .corrupt = 1}, 30));
+    fkt_text_init(&t);
+    CHECK_OK(fkt_privacy_words(&t, &f.task));
+    check_holds(&t, "WEAK PROMISE: epsilon 30 is above 20. Nothing made under this task is called private.\n");
     fkt_text_release(&t);
     small_federation_release(&f);
 }
@@ -65,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guesses_are_rounded_up),
         cmocka_unit_test(says_what_the_task_says),
+        cmocka_unit_test(a_weak_promise_is_called_so),
         cmocka_unit_test(central_noise_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
