@@ -33,6 +33,7 @@ import corpus_sa
 LIMIT = 4096
 LIMITS = {"family": 16384, "model": 8192, "onnx": 8192, "audit": 8192}  # networks have many tensors, logs many lines
 
+VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors" / "image_files"
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
 
 
@@ -109,7 +110,15 @@ def images():
     at = jpg.index(b"\xff\xc0")
     jpg[at + 5 : at + 9] = b"\x40\x00\x40\x00"
     files["bad-large.jpg"] = bytes(jpg)
-    for name in ("rgb.png", "rgb.jpg", "progressive.jpg"):
+    strangers = "turned-6.jpg turned-6.png turned-6.webp turned-6.tif lossy.webp alpha.webp alpha.tif lzw.tif"
+    strangers += " deflate.tif packbits.tif palette.tif bilevel.tif tiles.tif planes.tif big.tif with-thumbnail.tif"
+    strangers += " rgb16.tif tiles16.tif planes16.tif alpha16.tif twelve.png bad-pages.tif bad-moving.webp"
+    strangers += " bad-float.tif bad-tile.tif"
+    for name in strangers.split():
+        files[name] = (VECTORS / name).read_bytes()
+    files["ycbcr.tif"] = encoded(rgb, "TIFF", compression="jpeg")
+    files["bad-dicom.dcm"] = bytes(128) + b"DICM\x02\0\0\0UL\x04\0"
+    for name in ("rgb.png", "rgb.jpg", "progressive.jpg", "lossy.webp", "lzw.tif", "ycbcr.tif"):
         files[f"bad-cut-{name}"] = files[name][: len(files[name]) * 2 // 3]
     return files
 

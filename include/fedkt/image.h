@@ -20,12 +20,17 @@ struct fkt_dataset;
 
 enum fkt_filter { FKT_FILTER_BILINEAR = 0, FKT_FILTER_BICUBIC = 1, FKT_FILTER_LANCZOS = 2, FKT_FILTER_BOX = 3 };
 
+/* How an image that is not square becomes one: the middle of it, all of it with black margins, or squeezed. */
+enum fkt_fit { FKT_FIT_CROP = 0, FKT_FIT_PAD = 1, FKT_FIT_STRETCH = 2 };
+
 struct fkt_dataset_options {
     const char *split;          /* "train", "test", "val" or NULL: all records, or "train" where the set has splits */
     const char *const *classes; /* the agreed list, so that sites with missing classes agree; NULL: those found */
     size_t n_classes;           /* length of classes; a record of a class outside the list is an error that names it */
-    size_t limit; /* 0: all; else at most this many records, spread evenly over the classes, first ones of each */
-    int skip_bad; /* images that cannot be read are left out and counted, instead of stopping */
+    size_t limit;     /* 0: all; else at most this many records, spread evenly over the classes, first ones of each */
+    int skip_bad;     /* images that cannot be read are left out and counted, instead of stopping */
+    enum fkt_fit fit; /* must be the task's wherever a task is there */
+    uint32_t bits;    /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
 };
 
 /* Opens a folder (ImageFolder, with or without split folders), a tar (plain, gz, xz, zst, bz2) of one, a WebDataset
@@ -45,19 +50,21 @@ FKT_API const char *fkt_dataset_name(const struct fkt_dataset *ds,
 FKT_API const char *
 fkt_dataset_format(const struct fkt_dataset *ds); /* "ImageFolder", "tar of ImageFolder", "CIFAR-10 binary", ... */
 
+FKT_API enum fkt_fit fkt_dataset_fit(const struct fkt_dataset *ds);
 FKT_API size_t
 fkt_dataset_skipped(const struct fkt_dataset *ds); /* files passed over at opening: neither image nor label */
 
-/* Decodes record i, scales its short side to S with `filter` (antialiased, as Pillow does it) and crops the centre:
- * rgb (S, S, 3). Greyscale is repeated over the channels, alpha is laid over white; *note (may be NULL) gets a bit
- * mask of FKT_IMAGE_*. */
+/* Decodes record i, turns it upright, scales it with `filter` (antialiased, as Pillow does it) and makes it square by
+ * the set's `fit`: rgb (S, S, 3). Greyscale is repeated over the channels, alpha is laid over white; *note (may be
+ * NULL) gets a bit mask of FKT_IMAGE_*. docs/formats.md, "Images in", has the rules. */
 enum {
     FKT_IMAGE_WAS_GREY = 1,
     FKT_IMAGE_HAD_ALPHA = 2,
     FKT_IMAGE_RESIZED = 4,
     FKT_IMAGE_ENLARGED = 8,
     FKT_IMAGE_16BIT = 16,
-    FKT_IMAGE_CMYK = 32
+    FKT_IMAGE_CMYK = 32,
+    FKT_IMAGE_TURNED = 64
 };
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size,
                                                  enum fkt_filter filter, uint8_t *rgb, unsigned *note);

@@ -32,6 +32,7 @@ struct fkt_task {
     uint32_t n_classes;
     uint32_t size; /* S */
     enum fkt_filter filter;
+    enum fkt_fit fit;
     char codec[64];
     uint32_t codec_dim; /* D */
     char codec_identity[256];
@@ -53,6 +54,7 @@ struct fkt_task_choices {
     const char *const *classes; /* borrowed */
     uint32_t n_classes;
     enum fkt_filter filter;
+    enum fkt_fit fit;
     enum fkt_coordinate_kind coordinates;
     double gamma;                                    /* 0: default */
     double clip;                                     /* 0: the calibration's radius */
@@ -236,6 +238,8 @@ FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);
 FKT_API int fkt_coordinate_parse(const char *s);
 FKT_API const char *fkt_filter_name(enum fkt_filter f);
 FKT_API int fkt_filter_parse(const char *s);
+FKT_API const char *fkt_fit_name(enum fkt_fit f);
+FKT_API int fkt_fit_parse(const char *s);
 FKT_API const char *fkt_estimator_name(enum fkt_estimator e);
 FKT_API int fkt_estimator_parse(const char *s);
 FKT_API const char *fkt_export_name(enum fkt_export_format f);

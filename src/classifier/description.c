@@ -2,7 +2,7 @@
 /* description.c - what stands beside a model's weights in a file, as words: the same keys in the metadata of
  * safetensors and in ONNX's metadata_props. docs/formats.md is their law.
  *
- *   format architecture stem size classes mean std | private epsilon delta adjacency release_sha256 data recipe
+ *   format architecture stem size classes mean std fit | private epsilon delta adjacency release_sha256 data recipe
  *
  * Lists are JSON. The words are held against what the tensors' shapes say, since either may be wrong; a file that bears
  * our format must say all of it, above all whether it is private, because a reader would take silence for either. A
@@ -28,6 +28,8 @@ static int is_adjacency(const char *s)
 {
     return !*s || !strcmp(s, "add-remove") || !strcmp(s, "replace") || !strcmp(s, "replace-any");
 }
+
+static int is_fit(const char *s) { return !*s || !strcmp(s, "pad") || !strcmp(s, "stretch"); }
 
 static int is_sha256(const char *s)
 {
@@ -93,6 +95,7 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
     char size[16];
     if (o->is_private && !(o->epsilon > 0 && o->epsilon < EPSILON_MAX && o->delta > 0 && o->delta < 1))
         return fkt_fail(FKT_E_ARG, "a model that is called private must say its epsilon and delta");
+    if (!is_fit(o->fit)) return fkt_fail(FKT_E_ARG, "a model's images became square in an unknown way");
     if (!is_adjacency(o->adjacency) || !is_sha256(o->release_sha256))
         return fkt_fail(FKT_E_ARG, "a model's origin has an unknown kind of neighbours, or no hash for a release's");
     snprintf(size, sizeof size, "%" PRIu32, m->size);
@@ -110,6 +113,7 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
         if (*o->adjacency) say(&w, "adjacency", o->adjacency);
     }
     if (*o->release_sha256) say(&w, "release_sha256", o->release_sha256);
+    if (*o->fit) say(&w, "fit", o->fit);
     if (*o->data) say(&w, "data", o->data);
     if (*o->recipe) say(&w, "recipe", o->recipe);
     return w.st;
@@ -205,6 +209,8 @@ static fkt_status read_origin(const struct reading *r, struct fkt_model_origin *
     }
     FKT_TRY(read_line(r, "release_sha256", o->release_sha256, sizeof o->release_sha256));
     if (!is_sha256(o->release_sha256)) FKT_TRY(refuse(r, "release_sha256", "a SHA-256 hash"));
+    FKT_TRY(read_line(r, "fit", o->fit, sizeof o->fit));
+    if (!is_fit(o->fit)) FKT_TRY(refuse(r, "fit", "'pad' or 'stretch'"));
     FKT_TRY(read_line(r, "data", o->data, sizeof o->data));
     FKT_TRY(read_line(r, "recipe", o->recipe, sizeof o->recipe));
 out:

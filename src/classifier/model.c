@@ -258,6 +258,7 @@ void fkt_model_set_origin(struct fkt_model *m, const struct fkt_model_origin *or
     m->origin = (struct fkt_model_origin){.is_private = o.is_private != 0, .epsilon = o.epsilon, .delta = o.delta};
     one_line(m->origin.adjacency, sizeof m->origin.adjacency, o.is_private ? o.adjacency : "");
     one_line(m->origin.release_sha256, sizeof m->origin.release_sha256, o.release_sha256);
+    one_line(m->origin.fit, sizeof m->origin.fit, o.fit);
     one_line(m->origin.data, sizeof m->origin.data, o.data);
     one_line(m->origin.recipe, sizeof m->origin.recipe, o.recipe);
 }

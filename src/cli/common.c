@@ -26,10 +26,20 @@ int cli_begin(const struct cli_command *c, const struct cli_option *table, size_
     return -1;
 }
 
+struct fkt_dataset_options cli_data_options(const struct cli_data *d)
+{
+    return (struct fkt_dataset_options){.split = d->split,
+                                        .limit = (size_t)d->limit,
+                                        .skip_bad = d->skip_bad,
+                                        .fit = (enum fkt_fit)d->fit,
+                                        .bits = d->bits > UINT32_MAX ? UINT32_MAX : (uint32_t)d->bits};
+}
+
 fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_task *task)
 {
-    struct fkt_dataset_options o = {.split = d->split, .limit = (size_t)d->limit, .skip_bad = d->skip_bad};
+    struct fkt_dataset_options o = cli_data_options(d);
     if (task) {
+        o.fit = task->fit;
         o.classes = (const char *const *)task->classes;
         o.n_classes = task->n_classes;
     }
@@ -219,6 +229,7 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
                                  .classes = classes,
                                  .n_classes = (uint32_t)n_classes,
                                  .filter = (enum fkt_filter)c->filter,
+                                 .fit = (enum fkt_fit)c->fit,
                                  .coordinates = (enum fkt_coordinate_kind)c->coordinates,
                                  .gamma = c->gamma,
                                  .clip = c->clip,

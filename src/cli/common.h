@@ -13,9 +13,18 @@
 /* Where images come from. */
 struct cli_data {
     const char *path, *split;
-    uint64_t limit;
+    uint64_t limit, bits;
     int skip_bad;
+    int fit, fit_given; /* of CLI_FIT_ROW, or set by the verb; a task's own counts more */
 };
+#define CLI_FIT_HELP                                                                                                   \
+    "how an image that is not square becomes one: its middle, all of it with black margins, or squeezed"
+#define CLI_FIT_ROW(d)                                                                                                 \
+    CLI_OPT_CHOICE_GIVEN("fit", &(d).fit, fkt_fit_parse, "crop, pad or stretch", CLI_FIT_HELP, &(d).fit_given)
+#define CLI_BITS_ROW(d)                                                                                                \
+    CLI_OPT_WHOLE("bits", &(d).bits, "N", 0,                                                                           \
+                  "depth of the samples in 16-bit PNG and TIFF files, 9 to 16 (default: 16; images that look like "    \
+                  "less are refused)")
 #define CLI_DATA_ROWS(d, req)                                                                                          \
     CLI_OPT_HEAD("images in"),                                                                                         \
         CLI_OPT_TEXT("data", &(d).path, "PATH", req,                                                                   \
@@ -24,7 +33,8 @@ struct cli_data {
         CLI_OPT_TEXT("split", &(d).split, "NAME", 0, "train, test or val, where the set has splits (default: train)"), \
         CLI_OPT_WHOLE("limit", &(d).limit, "N", 0, "use N images in all, spread evenly over the classes"),             \
         CLI_OPT_FLAG("skip-bad", &(d).skip_bad,                                                                        \
-                     "leave out images that cannot be read, count and name them (default: stop)")
+                     "leave out images that cannot be read, count and name them (default: stop)"),                     \
+        CLI_BITS_ROW(d)
 
 /* What this machine brings along for a codec with weights. */
 struct cli_means {
@@ -46,7 +56,7 @@ struct cli_codec {
     const char *name, *calibration;
     struct cli_means means;
     uint64_t size, dim, rq;
-    int filter, coordinates;
+    int filter, fit, coordinates;
     double gamma, clip;
 };
 #define CLI_CODEC_DEFAULTS                                                                                             \
@@ -64,6 +74,7 @@ struct cli_codec {
                      "public calibration made by 'fedkt codec calibrate' (default: built in)"),                        \
         CLI_OPT_CHOICE("filter", &(c).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
                        "how images are scaled"),                                                                       \
+        CLI_OPT_CHOICE("fit", &(c).fit, fkt_fit_parse, "crop, pad or stretch", CLI_FIT_HELP),                          \
         CLI_OPT_CHOICE("coordinates", &(c).coordinates, fkt_coordinate_parse, "gain-shape or clip",                    \
                        "record coordinates"),                                                                          \
         CLI_OPT_REAL("gamma", &(c).gamma, "G", 0,                                                                      \
@@ -111,6 +122,8 @@ struct cli_run {
 /* Every verb begins so: parse, print help, refuse stray words. Answers -1 to go on, else the exit code. */
 int cli_begin(const struct cli_command *c, const struct cli_option *table, size_t n, int argc, char **argv);
 
+/* Options of fkt_dataset_open; the class list is the caller's to add. */
+struct fkt_dataset_options cli_data_options(const struct cli_data *d);
 FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d,
                                       const struct fkt_task *task /* may be NULL */);
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */

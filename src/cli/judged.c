@@ -127,10 +127,12 @@ static fkt_status take_order(const struct fkt_dataset *ds, const struct cli_data
 fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_model *m,
                               const struct cli_run *r)
 {
-    struct fkt_dataset_options o = {.split = d->split, .limit = (size_t)d->limit, .skip_bad = d->skip_bad};
+    struct fkt_dataset_options o = cli_data_options(d);
     const char **names = NULL;
     fkt_status st;
     *out = NULL;
+    if (!d->fit_given && fkt_model_origin(m)->fit[0]) /* the images that it learned from */
+        o.fit = (enum fkt_fit)fkt_fit_parse(fkt_model_origin(m)->fit);
     if (cli_model_nameless(m)) {
         FKT_TRY(fkt_dataset_open(out, d->path, &o));
         if (!numbers_are_names(m, *out)) {

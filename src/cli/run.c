@@ -49,11 +49,15 @@ out:
 
 static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
 {
-    struct fkt_dataset_options t = {
-        .split = s->test.split, .limit = (size_t)s->test.limit, .skip_bad = s->data.skip_bad};
+    struct cli_data data = s->data, test = s->test;
+    struct fkt_dataset_options t;
     const char **names = NULL;
     fkt_status st;
-    FKT_TRY(cli_open_data(&o->data, &s->data, NULL));
+    data.fit = test.fit = s->codec.fit;
+    test.bits = data.bits;
+    test.skip_bad = data.skip_bad;
+    t = cli_data_options(&test);
+    FKT_TRY(cli_open_data(&o->data, &data, NULL));
     if (s->holdout != 0) {
         if (s->test.path || s->test.split) {
             st = fkt_fail(FKT_E_ARG, "give either --holdout or a test set, not both");

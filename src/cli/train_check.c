@@ -39,6 +39,8 @@ static fkt_status check_pictures(const struct cli_train *a)
     FKT_TRY(needs(a->estimate.pool != 0, "--pool", release, "--release"));
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", a->estimate.estimator == FKT_CLAMP, "--estimator clamp"));
     FKT_TRY(needs(a->filter_given, "--filter", reads, "a set to read: a release is of one size"));
+    FKT_TRY(needs(a->data.fit_given, "--fit", !release, "--data: a release has one already"));
+    FKT_TRY(needs(a->data.bits != 0, "--bits", reads, "a set to read: --data, --mix or --test"));
     FKT_TRY(needs(a->data.skip_bad, "--skip-bad", reads, "a set to read: --data, --mix or --test"));
     FKT_TRY(needs(a->data.split != NULL, "--split", !release, "--data"));
     FKT_TRY(needs(a->data.limit != 0, "--limit", !release, "--data"));

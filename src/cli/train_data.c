@@ -122,7 +122,7 @@ out:
 static fkt_status read_set(struct fkt_pool *out, const struct cli_data *d, const struct fkt_pool *like, uint32_t size,
                            const struct cli_train *a, const char *folder, struct cli_pictures *p)
 {
-    struct fkt_dataset_options o = {.split = d->split, .limit = (size_t)d->limit, .skip_bad = d->skip_bad};
+    struct fkt_dataset_options o = cli_data_options(d);
     struct fkt_pool_options read = p->options;
     struct fkt_dataset *ds = NULL;
     fkt_status st;
@@ -147,8 +147,12 @@ fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a, 
     p->options = (struct fkt_pool_options){.threads = a->recipe.threads, .progress = progress};
     p->like = like;
     mix.skip_bad = a->data.skip_bad;
-    if (a->release) FKT_TRY(open_release(p, a));
-    else {
+    mix.bits = a->data.bits;
+    mix.fit = a->data.fit;
+    if (a->release) {
+        FKT_TRY(open_release(p, a));
+        mix.fit = (int)p->release.task.fit;
+    } else {
         FKT_TRY(read_set(&p->pool, &a->data, NULL, size, a, a->data.path, p));
         FKT_TRY(align(&p->pool, like));
     }

@@ -33,6 +33,8 @@ static void add_pictures(struct fkt_text *t, const struct cli_train *a)
     if (a->estimate.pool != 0) add_number(t, "--pool", a->estimate.pool);
     add_data(t, "", &a->data);
     add_data(t, "mix-", &a->mix);
+    if (a->data.bits) fkt_text_addf(t, " --bits %llu", (unsigned long long)a->data.bits);
+    if (a->data.fit) fkt_text_addf(t, " --fit %s", fkt_fit_name((enum fkt_fit)a->data.fit));
     if (a->filter) fkt_text_addf(t, " --filter %s", fkt_filter_name((enum fkt_filter)a->filter));
 }
 

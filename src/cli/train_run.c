@@ -174,6 +174,17 @@ static void remark_missing(const struct cli_training *t)
     remark(t, text);
 }
 
+/* As the pictures were read that it learns from. */
+static fkt_status open_test(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    struct cli_data test = a->test;
+    test.bits = a->data.bits;
+    test.fit = a->release ? (int)t->pictures.release.task.fit : a->data.fit;
+    test.fit_given = 1;
+    return cli_open_for_model(&t->test, &test, t->start, &a->run);
+}
+
 fkt_status cli_train_prepare(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
@@ -195,7 +206,7 @@ fkt_status cli_train_prepare(struct cli_training *t)
     FKT_TRY(name_models(t));
     FKT_TRY(make_start(t));
     FKT_TRY(check_teacher(t));
-    if (a->test.path) FKT_TRY(fkt_fail_in(cli_open_for_model(&t->test, &a->test, t->start, &a->run), "--test"));
+    if (a->test.path) FKT_TRY(fkt_fail_in(open_test(t), "--test"));
     FKT_TRY(open_codec(t));
 out:
     cli_progress_end(&t->progress);

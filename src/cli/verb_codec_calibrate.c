@@ -22,6 +22,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
         goto out;
     }
     set.path = a->public_set;
+    set.fit = a->codec.fit;
     if (!set.path || !a->out) {
         st = fkt_fail(FKT_E_ARG, "calibrate needs --public (a PUBLIC image set) and --out");
         goto out;

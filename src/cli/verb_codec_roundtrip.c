@@ -209,6 +209,7 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     struct fkt_codec_spec spec;
     struct fkt_codec *codec = NULL;
     struct fkt_dataset *ds = NULL;
+    struct cli_data data;
     struct fkt_calibration cal = {0};
     unsigned threads;
     int there = 0;
@@ -223,7 +224,9 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     FKT_TRY(fkt_codec_open(&codec, &spec));
     cli_tell_dtype(&a->codec.means, codec, &a->run);
     if (a->codec.calibration) FKT_TRY(cli_codec_calibration(a, codec, &cal, &there));
-    FKT_TRY(cli_open_data(&ds, &a->data, NULL));
+    data = a->data;
+    data.fit = a->codec.fit;
+    FKT_TRY(cli_open_data(&ds, &data, NULL));
     FKT_TRY(there_and_back(a, codec, there ? &cal : NULL, ds, threads));
 out:
     fkt_calibration_release(&cal);

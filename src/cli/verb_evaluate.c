@@ -200,6 +200,8 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
                       "side of the pictures, for a file that does not say (default: 32, or 224 with ImageNet's stem)"),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled for a model"),
+        CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,
+                             &a.data.fit_given),
         CLI_DATA_ROWS(a.data, 1),
         CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),

@@ -87,11 +87,16 @@ static fkt_status read_pool(struct cli_personalized *p, const struct cli_data *d
                             struct cli_progress *progress)
 {
     const struct cli_personalize *a = p->asked;
+    struct cli_data set = *d;
     struct fkt_dataset *ds = NULL;
     struct fkt_pool_options o = {.progress = &progress->hook, .skipped = d->skip_bad ? &p->skipped : NULL};
     fkt_status st;
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    FKT_TRY(cli_open_for_model(&ds, d, p->network, &a->run));
+    if (a->train.release) { /* the network is not trained yet, and does not know its images */
+        set.fit = (int)p->training.pictures.release.task.fit;
+        set.fit_given = 1;
+    }
+    FKT_TRY(cli_open_for_model(&ds, &set, p->network, &a->run));
     FKT_TRY(cli_model_take_names(&p->network, ds));
     FKT_TRY(fkt_pool_read(out, ds, NULL, 0, fkt_model_size(p->network), (enum fkt_filter)a->filter, NULL, &o));
 out:
@@ -243,6 +248,8 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_DATA_ROWS(a.data, 1),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled"),
+        CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,
+                             &a.data.fit_given),
         CLI_OPT_HEAD("the network, with --release; all else as 'fedkt train' does by default"),
         CLI_OPT_CHOICE_GIVEN("network", &t->architecture, fkt_architecture_parse, "resnet18 or resnet8", "which one",
                              &t->architecture_given),
@@ -283,5 +290,8 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
     code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     if (code >= 0) return code;
     a.test.skip_bad = a.data.skip_bad;
+    a.test.bits = a.data.bits;
+    a.test.fit = a.data.fit;
+    a.test.fit_given = a.data.fit_given;
     return cli_misuse(self, run(&a));
 }

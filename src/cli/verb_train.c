@@ -43,7 +43,8 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_REAL("held-out", &(a).held_out, "F", 0,                                                                \
                      "judge epochs on this share of --data or --release, never of --mix (default: 0)"),                \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
-                             "how pictures are scaled", &(a).filter_given)
+                             "how pictures are scaled", &(a).filter_given),                                            \
+        CLI_FIT_ROW((a).data), CLI_BITS_ROW((a).data)
 
 #define NETWORK_ROWS(a)                                                                                                \
     CLI_OPT_HEAD("network"),                                                                                           \

@@ -28,6 +28,7 @@ const char *fkt_dataset_name(const struct fkt_dataset *ds, size_t i)
     return i < ds->n ? ds->names.text + ds->records[i].name : "";
 }
 const char *fkt_dataset_format(const struct fkt_dataset *ds) { return ds->vt->format; }
+enum fkt_fit fkt_dataset_fit(const struct fkt_dataset *ds) { return ds->fit; }
 size_t fkt_dataset_skipped(const struct fkt_dataset *ds) { return ds->skipped; }
 
 fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size, enum fkt_filter filter, uint8_t *rgb,
@@ -41,7 +42,7 @@ fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t siz
     if (size < 1 || size > FKT_IMAGE_MAX_SIDE)
         return fkt_fail(FKT_E_ARG, "size %u is out of range: 1 to %u", size, FKT_IMAGE_MAX_SIDE);
     FKT_TRY(ds->vt->decode(ds->self, ds->records[i].raw, &whole, &w, &h, &bits));
-    FKT_TRY(fkt_resize_crop(rgb, size, whole, w, h, filter));
+    FKT_TRY(fkt_resize(rgb, size, whole, w, h, filter, ds->fit));
     if (w != size || h != size) bits |= FKT_IMAGE_RESIZED;
     if (w < size || h < size) bits |= FKT_IMAGE_ENLARGED;
     if (note) *note = bits;

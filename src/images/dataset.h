@@ -13,14 +13,13 @@
 #include <stdint.h>
 
 #define FKT_IMAGE_MAX_SIDE 16384U       /* pixels; beyond it a header is taken for a lie */
-#define FKT_IMAGE_MAX_AREA (1U << 26)   /* pixels of one image: at most 7 bytes each while it is decoded, 470 MB */
+#define FKT_IMAGE_MAX_AREA (1U << 26)   /* pixels of one image: at most 11 bytes each while it is decoded, 740 MB */
 #define FKT_IMAGE_MAX_FILE (256U << 20) /* bytes of one compressed image */
 #define FKT_CLASSES_MAX 65536U          /* a larger label is taken for a lie, and so are more names */
 
 #define FKT_FORMATS_HINT                                                                                               \
-    "fedkt reads a folder with one subfolder of JPEG or PNG files per class (also under train/, test/, val/), a tar "  \
-    "of one, a "                                                                                                       \
-    "WebDataset tar, CIFAR-10/100 binary, MNIST idx, and MedMNIST .npz"
+    "fedkt reads a folder with one subfolder of JPEG, PNG, WebP or TIFF files per class (also under train/, test/, "   \
+    "val/), a tar of one, a WebDataset tar, CIFAR-10/100 binary, MNIST idx, and MedMNIST .npz"
 
 struct fkt_names {
     char *text;
@@ -42,6 +41,7 @@ struct fkt_dataset {
     size_t *classes; /* K offsets into names */
     size_t k, k_cap;
     size_t skipped;
+    enum fkt_fit fit;
     const struct fkt_dataset_backend *vt;
     void *self;
 };
@@ -59,6 +59,7 @@ struct fkt_dataset_builder {
     unsigned splits;  /* bit mask of the splits seen */
     unsigned unsplit; /* 1 when some record has no split */
     int loose;        /* an image lay beside the class folders */
+    unsigned bits;    /* of fkt_dataset_options; for the backend's decode */
 };
 
 /* The canonical name of a split folder ("valid" and "validation" are "val"), or NULL when it is none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decode.h - JPEG and PNG bytes to RGB, as hostile input. */
+/* decode.h - bytes of a JPEG, PNG, WebP or TIFF file to RGB, as hostile input. */
 #ifndef FKT_IMAGES_DECODE_H
 #define FKT_IMAGES_DECODE_H
 
@@ -14,22 +14,34 @@ struct fkt_pixels {
     uint8_t *samples; /* fkt_free */
     uint32_t w, h, channels;
     unsigned note;
+    int premultiplied;    /* colours are already multiplied by alpha (TIFF) */
+    unsigned orientation; /* EXIF's 1 to 8; 0 counts as 1 */
 };
 
 /* FKT_E_FORMAT unless the sides are 1..FKT_IMAGE_MAX_SIDE and their product is at most FKT_IMAGE_MAX_AREA. `what`
  * begins the sentence: "the JPEG is". */
 FKT_MUST_USE fkt_status fkt_image_check_size(const char *what, uint32_t w, uint32_t h);
 
-/* Decodes by looking at the first bytes; sizes are those of fkt_image_check_size. Borrows data; gives *rgb (h, w, 3),
+/* Decodes by looking at the first bytes; sizes are those of fkt_image_check_size. `bits` is the depth of the samples in
+ * files of 16 bits, 9 to 16, or 0: not stated (see fkt_pixels_narrow). Borrows data; gives *rgb (h, w, 3) upright,
  * freed with fkt_free; ORs FKT_IMAGE_* bits into *note. On failure *rgb is NULL and the sentence does not name the
  * file. */
-FKT_MUST_USE fkt_status fkt_image_decode_memory(const uint8_t *data, size_t len, uint8_t **rgb, uint32_t *w,
-                                                uint32_t *h, unsigned *note);
+FKT_MUST_USE fkt_status fkt_image_decode_memory(const uint8_t *data, size_t len, unsigned bits, uint8_t **rgb,
+                                                uint32_t *w, uint32_t *h, unsigned *note);
 
 FKT_MUST_USE fkt_status fkt_jpeg_decode(struct fkt_pixels *out, const uint8_t *data, size_t len);
-FKT_MUST_USE fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len);
+FKT_MUST_USE fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits);
+FKT_MUST_USE fkt_status fkt_webp_decode(struct fkt_pixels *out, const uint8_t *data, size_t len);
+FKT_MUST_USE fkt_status fkt_tiff_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits);
 
-/* Takes p->samples and gives RGB: grey repeated, alpha laid over white, CMYK as ink on white. */
+/* p->samples holds (h, w, channels) 16-bit samples in the machine's byte order; they become 8-bit samples in place:
+ * the upper 8 of `bits` bits. A sample beyond 2^bits - 1 is FKT_E_FORMAT. With bits 0 the depth is 16, and an image
+ * whose largest sample is above 0 and below 2^14 is FKT_E_FORMAT: its samples are likely of 10 to 14 bits, and would
+ * come out black. The last of 2 or 4 channels is alpha, which always has 16 bits. */
+FKT_MUST_USE fkt_status fkt_pixels_narrow(struct fkt_pixels *p, unsigned bits);
+/* Takes p->samples and gives RGB: grey repeated, alpha laid over white, CMYK as ink on white; not yet upright. */
 FKT_MUST_USE fkt_status fkt_pixels_to_rgb(struct fkt_pixels *p, uint8_t **rgb);
+/* Turns *rgb (h, w, 3) upright; for orientations 5 to 8 *w and *h change places. */
+FKT_MUST_USE fkt_status fkt_rgb_upright(uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned orientation);
 
 #endif

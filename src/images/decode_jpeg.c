@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "images/dataset.h"
+#include "images/exif.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -131,5 +132,6 @@ fkt_status fkt_jpeg_decode(struct fkt_pixels *out, const uint8_t *data, size_t l
         memset(out, 0, sizeof *out);
     }
     jpeg_destroy_decompress(&j.cinfo);
+    if (j.st == FKT_OK) out->orientation = fkt_exif_of_jpeg(data, len);
     return j.st;
 }

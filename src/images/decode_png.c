@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decode_png.c - PNG through libpng: every bit depth, palette, interlace, grey, alpha and transparent colour.
  *
- * 16-bit samples lose their low byte, as in Pillow. Checksums of critical chunks and the end chunk are required: a file
- * that was cut after its last pixel is refused too. libpng takes its memory from our allocator, so that fault tests
- * reach it. Memory is bounded before it is taken: the sides and the area are checked before there is room for a row,
- * and of the chunks only those that make pixels are read (IHDR, PLTE, tRNS, IDAT, IEND). Texts, profiles and the like
- * are stepped over without being unpacked: a text of 8 KB can unpack to 8 MB, there may be any number of them, and
- * libpng makes room for the length that a text claims before it looks for its bytes. As in decode_jpeg.c nothing lives
- * in registers across longjmp. */
+ * 16-bit samples are read as they are and then narrowed (decode.h). The chunk sBIT is not asked for their depth: by the
+ * specification samples fill 16 bits whatever it says, and instruments that break this rule do not write it. Checksums
+ * of critical chunks and the end chunk are required: a file that was cut after its last pixel is refused too.
+ *
+ * libpng takes its memory from our allocator, so that fault tests reach it. Memory is bounded before it is taken: the
+ * sides and the area are checked before there is room for a row, and of the chunks only those that make pixels are read
+ * (IHDR, PLTE, tRNS, IDAT, IEND). Texts, profiles and the like are stepped over without being unpacked: a text of 8 KB
+ * can unpack to 8 MB, there may be any number of them, and libpng makes room for the length that a text claims before
+ * it looks for its bytes. As in decode_jpeg.c nothing lives in registers across longjmp. */
 #include "images/decode.h"
 
 #include "base/alloc.h"
 #include "images/dataset.h"
+#include "images/exif.h"
 
 #include <setjmp.h>
 #include <string.h>
@@ -77,7 +80,7 @@ static void set_transforms(struct job *j)
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
     if (type == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
     if (transparent) png_set_tRNS_to_alpha(png);
-    if (depth == 16) png_set_strip_16(png);
+    if (depth == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(png);
     (void)png_set_interlace_handling(png);
     if (depth == 16) j->out->note |= FKT_IMAGE_16BIT;
     if (type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_GRAY_ALPHA) j->out->note |= FKT_IMAGE_WAS_GREY;
@@ -87,7 +90,7 @@ static void set_transforms(struct job *j)
 static void read_all(struct job *j)
 {
     struct fkt_pixels *o = j->out;
-    size_t stride;
+    size_t stride, bytes;
     png_set_user_limits(j->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* our own check has the better sentence */
     png_set_keep_unknown_chunks(j->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_chunk_cache_max(j->png, MAX_CHUNKS);
@@ -102,7 +105,8 @@ static void read_all(struct job *j)
     png_read_update_info(j->png, j->info);
     o->channels = png_get_channels(j->png, j->info);
     stride = png_get_rowbytes(j->png, j->info);
-    if (o->channels < 1 || o->channels > 4 || stride != (size_t)o->w * o->channels)
+    bytes = o->note & FKT_IMAGE_16BIT ? 2 : 1;
+    if (o->channels < 1 || o->channels > 4 || stride != (size_t)o->w * o->channels * bytes)
         png_error(j->png, "samples of an unknown kind");
     j->st = fkt_alloc(&o->samples, stride * o->h);
     if (j->st == FKT_OK) j->st = fkt_alloc(&j->rows, o->h);
@@ -122,7 +126,7 @@ static void decode_or_jump(struct job *j)
     else j->st = fkt_fail(FKT_E_NOMEM, "out of memory in the PNG library");
 }
 
-fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len)
+fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits)
 {
     struct job j;
     memset(&j, 0, sizeof j);
@@ -133,6 +137,8 @@ fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t le
     decode_or_jump(&j);
     png_destroy_read_struct(j.png ? &j.png : NULL, j.info ? &j.info : NULL, NULL);
     fkt_free(j.rows);
+    if (j.st == FKT_OK) out->orientation = fkt_exif_of_png(data, len);
+    if (j.st == FKT_OK && out->note & FKT_IMAGE_16BIT) j.st = fkt_pixels_narrow(out, bits);
     if (j.st != FKT_OK) {
         fkt_free(out->samples);
         memset(out, 0, sizeof *out);

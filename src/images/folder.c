@@ -28,6 +28,7 @@ struct list {
 
 struct folder {
     char *root;
+    unsigned bits;
     struct fkt_names names; /* paths relative to the root */
     struct list images, folders;
 };
@@ -62,7 +63,7 @@ static fkt_status folder_decode(const void *self, size_t r, uint8_t **rgb, uint3
     fkt_source_init(&s);
     FKT_TRY(fkt_path_join(&path, f->root, f->names.text + f->images.at[r]));
     FKT_TRY(fkt_source_open_plain(&s, path));
-    FKT_TRY(fkt_source_decode(&s, 0, s.size, rgb, w, h, note));
+    FKT_TRY(fkt_source_decode(&s, 0, s.size, f->bits, rgb, w, h, note));
 out:
     fkt_source_close(&s);
     fkt_free(path);
@@ -177,6 +178,7 @@ fkt_status fkt_imagefolder_open(struct fkt_dataset_builder *b, const char *path)
     FKT_TRY(fkt_alloc(&f, 1));
     fkt_builder_backend(b, &backend, f);
     FKT_TRY(fkt_strdup(&f->root, path));
+    f->bits = b->bits;
     w.b = b;
     w.f = f;
     FKT_TRY(walk(&w, 0));

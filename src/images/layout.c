@@ -9,7 +9,7 @@
  * images (most tars have one) are taken off, but never the last one before the image, nor a split before a single
  * class.
  *
- * What counts as an image is told by the ending. The kinds that we do not read (gif, tif, webp, bmp ...) count too:
+ * What counts as an image is told by the ending. The kinds that we do not read (gif, bmp, dcm ...) count too:
  * they become records whose reading fails with a clear sentence, since an image that silently goes missing is worse.
  * All other files are passed over and counted. */
 #include "images/layout.h"
@@ -29,8 +29,8 @@ const char *fkt_ending(const char *name)
 
 int fkt_is_image_name(const char *name)
 {
-    static const char *const kinds[] = {"jpg", "jpeg", "png",  "jpe", "jfif", "bmp",  "gif",
-                                        "tif", "tiff", "webp", "ppm", "pgm",  "heic", "avif"};
+    static const char *const kinds[] = {"jpg",  "jpeg", "png", "jpe", "jfif", "bmp",  "gif", "tif",
+                                        "tiff", "webp", "ppm", "pgm", "heic", "avif", "dcm", "dicom"};
     const char *end = fkt_ending(name);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcasecmp(end, kinds[i])) return 1;

@@ -10,6 +10,9 @@
 
 static fkt_status check_options(const struct fkt_dataset_options *o)
 {
+    if (o && o->bits && (o->bits < 9 || o->bits > 16))
+        return fkt_fail(FKT_E_ARG, "a depth of %u bits is out of range: 9 to 16", o->bits);
+    if (o && (unsigned)o->fit > FKT_FIT_STRETCH) return fkt_fail(FKT_E_ARG, "unknown fit %d", (int)o->fit);
     if (!o || !o->classes) return FKT_OK;
     if (o->n_classes == 0) return fkt_fail(FKT_E_ARG, "the class list is empty");
     if (o->n_classes > FKT_CLASSES_MAX)
@@ -29,6 +32,8 @@ fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path, const st
     FKT_TRY(check_options(options));
     FKT_TRY(fkt_alloc(&b.ds, 1));
     b.path = path;
+    b.bits = options ? options->bits : 0;
+    b.ds->fit = options ? options->fit : FKT_FIT_CROP;
     FKT_TRY(!strncmp(path, "demo:", 5) ? fkt_procedural_open(&b, path + 5) : fkt_recognise(&b, path));
     FKT_TRY(fkt_builder_finish(&b, options));
     *out = b.ds;

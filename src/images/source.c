@@ -175,8 +175,8 @@ fkt_status fkt_source_open(struct fkt_source *s, const char *path)
     return st;
 }
 
-fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, uint8_t **rgb, uint32_t *w,
-                             uint32_t *h, unsigned *note)
+fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits, uint8_t **rgb,
+                             uint32_t *w, uint32_t *h, unsigned *note)
 {
     uint8_t *data = NULL;
     fkt_status st = FKT_OK;
@@ -184,7 +184,7 @@ fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t s
         return fkt_fail(FKT_E_FORMAT, "the file is too large: %llu bytes", (unsigned long long)size);
     FKT_TRY(fkt_alloc(&data, (size_t)size));
     FKT_TRY(fkt_source_read(s, at, data, (size_t)size));
-    FKT_TRY(fkt_image_decode_memory(data, (size_t)size, rgb, w, h, note));
+    FKT_TRY(fkt_image_decode_memory(data, (size_t)size, bits, rgb, w, h, note));
 out:
     fkt_free(data);
     return st;

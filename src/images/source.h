@@ -25,9 +25,9 @@ void fkt_source_close(struct fkt_source *s);
 
 /* All of len bytes at `at`, or FKT_E_FORMAT when the file ends first. Safe from several threads. */
 FKT_MUST_USE fkt_status fkt_source_read(const struct fkt_source *s, uint64_t at, void *out, size_t len);
-/* Reads the JPEG or PNG in `size` bytes at `at`; see fkt_image_decode_memory. */
-FKT_MUST_USE fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, uint8_t **rgb,
-                                          uint32_t *w, uint32_t *h, unsigned *note);
+/* Reads the image in `size` bytes at `at`; see fkt_image_decode_memory. */
+FKT_MUST_USE fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits,
+                                          uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note);
 
 /* Appends to a spool at s->size, which grows. */
 FKT_MUST_USE fkt_status fkt_source_append(struct fkt_source *s, const void *data, size_t len);

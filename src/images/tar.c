@@ -34,7 +34,7 @@ static fkt_status tar_decode(const void *self, size_t r, uint8_t **rgb, uint32_t
 {
     const struct fkt_tar *t = self;
     const struct fkt_member *m = &t->members[r];
-    return fkt_source_decode(&t->shards[m->shard], m->at, m->size, rgb, w, h, note);
+    return fkt_source_decode(&t->shards[m->shard], m->at, m->size, t->bits, rgb, w, h, note);
 }
 
 static const struct fkt_dataset_backend as_folder = {"tar of ImageFolder", tar_decode, tar_free};
@@ -179,6 +179,7 @@ fkt_status fkt_tars_open(struct fkt_dataset_builder *b, const char *const *paths
     for (size_t i = 0; i < n; i++) fkt_source_init(&t->shards[i]);
     t->n_shards = n;
     t->shard_paths = paths;
+    t->bits = b->bits;
     if (first) {
         t->shards[0] = *first;
         fkt_source_init(first);

@@ -15,6 +15,7 @@ struct fkt_member {
 struct fkt_tar {
     struct fkt_source *shards;
     size_t n_shards;
+    unsigned bits;
     struct fkt_names names; /* member paths; dropped after opening */
     struct fkt_member *members;
     size_t n, cap;

@@ -14,6 +14,7 @@ static const char *const protects[] = {
 static const char *const mechanisms[] = {"joint", "paper"};
 static const char *const coordinates[] = {"gain-shape", "clip"};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
+static const char *const fits[] = {"crop", "pad", "stretch"};
 static const char *const estimators[] = {"clamp", "rie"};
 static const char *const dtypes[] = {"f32", "bf16", "auto"};
 static const char *const noises[] = {"distributed", "central"};
@@ -47,6 +48,8 @@ const char *fkt_coordinate_name(enum fkt_coordinate_kind k) { return name_of(coo
 int fkt_coordinate_parse(const char *s) { return look_up(coordinates, COUNT(coordinates), s); }
 const char *fkt_filter_name(enum fkt_filter f) { return name_of(filters, COUNT(filters), (int)f); }
 int fkt_filter_parse(const char *s) { return look_up(filters, COUNT(filters), s); }
+const char *fkt_fit_name(enum fkt_fit f) { return name_of(fits, COUNT(fits), (int)f); }
+int fkt_fit_parse(const char *s) { return look_up(fits, COUNT(fits), s); }
 const char *fkt_estimator_name(enum fkt_estimator e) { return name_of(estimators, COUNT(estimators), (int)e); }
 int fkt_estimator_parse(const char *s) { return look_up(estimators, COUNT(estimators), s); }
 const char *fkt_export_name(enum fkt_export_format f) { return name_of(exports, COUNT(exports), (int)f); }

@@ -130,6 +130,11 @@ void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const str
     if (!o->is_private) o->adjacency[0] = '\0';
 }
 
+static void note_fit(struct fkt_model_origin *o, enum fkt_fit fit)
+{
+    snprintf(o->fit, sizeof o->fit, "%s", fit == FKT_FIT_CROP ? "" : fkt_fit_name(fit));
+}
+
 /* ---- a release ---- */
 
 struct promise {
@@ -182,6 +187,7 @@ void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_releas
                               .adjacency = fkt_adjacency_name(r->task.privacy.adjacency)};
     char words[WORDS_ROOM];
     memset(out, 0, sizeof *out);
+    note_fit(out, r->task.fit);
     take(out, &p);
     words_of_promise(words, sizeof words, &p, "");
     memcpy(out->release_sha256, r->sha256, sizeof out->release_sha256);
@@ -306,6 +312,7 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
     int promised, same = 0;
     fkt_status st = FKT_OK;
     memset(out, 0, sizeof *out);
+    note_fit(out, fkt_dataset_fit(ds));
     if (place) {
         last_name(name, place);
         FKT_TRY(read_json(&certificate, place, "certificate.json", hash));

@@ -52,19 +52,19 @@ json_t *fkt_task_json(const struct fkt_task *t)
         json_decref(federation);
         return NULL;
     }
-    return json_pack("{s:s s:s s:o s:{s:i s:s} s:{s:s s:i s:s s:s} s:{s:s s:I s:s} s:{s:s s:i s:i s:i s:f s:f s:f s:f}"
-                     " s:{s:f s:f s:s s:s s:[fff] s:s s:s*} s:o* s:o*}",
-                     "schema", FKT_TASK_SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size,
-                     "filter", fkt_filter_name(t->filter), "codec", "name", t->codec, "dim", (int)t->codec_dim,
-                     "identity", t->codec_identity, "sha256", t->codec_sha256, "calibration", "source",
-                     t->calibration_source, "images", (json_int_t)t->calibration_images, "sha256",
-                     t->calibration_sha256, "coordinates", "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim,
-                     "length", (int)c->length, "rq", (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean",
-                     c->log_mean, "log_spread", c->log_spread, "privacy", "epsilon", p->epsilon, "delta", p->delta,
-                     "adjacency", fkt_adjacency_name(p->adjacency), "mechanism", fkt_mechanism_name(p->mechanism),
-                     "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record", "promise",
-                     fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation", federation, "service",
-                     service);
+    return json_pack(
+        "{s:s s:s s:o s:{s:i s:s s:s*} s:{s:s s:i s:s s:s} s:{s:s s:I s:s} s:{s:s s:i s:i s:i s:f s:f s:f s:f}"
+        " s:{s:f s:f s:s s:s s:[fff] s:s s:s*} s:o* s:o*}",
+        "schema", FKT_TASK_SCHEMA, "name", t->name, "classes", classes, "image", "size", (int)t->size, "filter",
+        fkt_filter_name(t->filter), "fit", t->fit == FKT_FIT_CROP ? NULL : fkt_fit_name(t->fit), "codec", "name",
+        t->codec, "dim", (int)t->codec_dim, "identity", t->codec_identity, "sha256", t->codec_sha256, "calibration",
+        "source", t->calibration_source, "images", (json_int_t)t->calibration_images, "sha256", t->calibration_sha256,
+        "coordinates", "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim, "length", (int)c->length, "rq",
+        (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean", c->log_mean, "log_spread", c->log_spread,
+        "privacy", "epsilon", p->epsilon, "delta", p->delta, "adjacency", fkt_adjacency_name(p->adjacency), "mechanism",
+        fkt_mechanism_name(p->mechanism), "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record",
+        "promise", fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation", federation, "service",
+        service);
 }
 
 json_t *fkt_task_document(const struct fkt_task *t)
@@ -183,6 +183,7 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     FKT_TRY(copy_classes(t, c->classes, c->n_classes));
     t->size = fkt_codec_size(codec);
     t->filter = c->filter;
+    t->fit = c->fit;
     snprintf(t->codec, sizeof t->codec, "%s", fkt_codec_name(codec));
     t->codec_dim = fkt_codec_dim(codec);
     snprintf(t->codec_identity, sizeof t->codec_identity, "%s", fkt_codec_identity(codec));
@@ -349,18 +350,20 @@ static fkt_status check_schema(const json_t *root)
 static fkt_status take_task(struct fkt_task *t, json_t *root)
 {
     json_error_t e;
-    json_t *schema, *name, *classes, *filter, *codec, *identity, *codec_sha, *source, *cal_sha, *coordinates, *privacy;
+    json_t *schema, *name, *classes, *filter, *fit = NULL, *codec, *identity, *codec_sha, *source, *cal_sha,
+                                              *coordinates, *privacy;
     json_t *federation = NULL, *service = NULL, *signature = NULL;
     json_int_t size, codec_dim, images;
     int f = 0;
     fkt_status st = check_schema(root);
     if (st != FKT_OK) return st;
     if (json_unpack_ex(root, &e, JSON_STRICT,
-                       "{s:o s:o s:o s:{s:I s:o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o s?o s?o s?o}", "schema",
-                       &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter, "codec",
-                       "name", &codec, "dim", &codec_dim, "identity", &identity, "sha256", &codec_sha, "calibration",
-                       "source", &source, "images", &images, "sha256", &cal_sha, "coordinates", &coordinates, "privacy",
-                       &privacy, "federation", &federation, "service", &service, "signature", &signature) != 0)
+                       "{s:o s:o s:o s:{s:I s:o s?o!} s:{s:o s:I s:o s:o!} s:{s:o s:I s:o!} s:o s:o s?o s?o s?o}",
+                       "schema", &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter,
+                       "fit", &fit, "codec", "name", &codec, "dim", &codec_dim, "identity", &identity, "sha256",
+                       &codec_sha, "calibration", "source", &source, "images", &images, "sha256", &cal_sha,
+                       "coordinates", &coordinates, "privacy", &privacy, "federation", &federation, "service", &service,
+                       "signature", &signature) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: %s", e.text);
     if (size < 1 || size > 65535 || codec_dim < 1 || codec_dim > 1 << 24 || images < 0)
         return fkt_fail(FKT_E_FORMAT, "task: image size, codec dim or image count out of range");
@@ -368,6 +371,9 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(take_classes(t, classes));
     FKT_TRY(take_choice(&f, fkt_filter_parse, filter, "filter"));
     t->filter = (enum fkt_filter)f;
+    if (fit) FKT_TRY(take_choice(&f, fkt_fit_parse, fit, "fit"));
+    t->fit = fit ? (enum fkt_fit)f : FKT_FIT_CROP;
+    if (fit && t->fit == FKT_FIT_CROP) FKT_TRY(fkt_fail(FKT_E_FORMAT, "task: fit 'crop' is not written out"));
     t->size = (uint32_t)size;
     t->codec_dim = (uint32_t)codec_dim;
     t->calibration_images = (uint64_t)images;

@@ -317,6 +317,9 @@ fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds
     if (fkt_dataset_classes(ds) != w->task.n_classes)
         return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, the task %u", fkt_dataset_classes(ds),
                         w->task.n_classes);
+    if (fkt_dataset_fit(ds) != w->task.fit)
+        return fkt_fail(FKT_E_MISMATCH, "the dataset was opened with fit '%s', the task says '%s'",
+                        fkt_fit_name(fkt_dataset_fit(ds)), fkt_fit_name(w->task.fit));
     batch = fkt_walk_batch(w->codec);
     items = (n + batch - 1) / batch;
     if (threads > items) threads = items ? (unsigned)items : 1;

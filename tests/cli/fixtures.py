@@ -64,6 +64,12 @@ def bad_images(root):
         folder = root / name
         image_folder(folder, ["a", "b"], 3)
         (folder / "a" / data[0]).write_bytes(data[1])
+    image_folder(root / "twelve", ["a", "b"], 3)
+    for path in (root / "twelve").glob("*/*.png"):
+        wide = numpy.asarray(Image.open(path).convert("L")).astype(numpy.uint16) << 4
+        Image.fromarray(wide).save(path)
+    image_folder(root / "dicom", ["a", "b"], 3)
+    (root / "dicom" / "a" / "scan.dcm").write_bytes(bytes(128) + b"DICM" + bytes(40))
     both = root / "two-bad"
     image_folder(both, ["a", "b"], 3)
     (both / "a" / "cut.jpg").write_bytes(packed("JPEG")[:300])

@@ -20,7 +20,7 @@ static fkt_status decode(const uint8_t *data, size_t len, uint8_t **rgb, uint32_
     CHECK(exact);
     memcpy(exact, data, len);
     *note = 0;
-    st = fkt_image_decode_memory(exact, len, rgb, w, h, note);
+    st = fkt_image_decode_memory(exact, len, 0, rgb, w, h, note);
     free(exact);
     return st;
 }
@@ -212,7 +212,7 @@ static void lies_about_size_are_refused(void **state)
     fkt_free(data);
     CHECK_STATUS(decode((const uint8_t *)"", 0, &rgb, &w, &h, &note), FKT_E_FORMAT);
     CHECK_STATUS(decode((const uint8_t *)"GIF89a", 6, &rgb, &w, &h, &note), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "neither JPEG nor PNG") && fkt_error_hint()[0]);
+    CHECK(strstr(fkt_error_text(), "not a JPEG, PNG, WebP or TIFF") && fkt_error_hint()[0]);
 }
 
 static long peak_mib(void)

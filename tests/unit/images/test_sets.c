@@ -161,13 +161,13 @@ static void bad_images_are_named(void **state)
     (void)state;
     put_image("set/cat/1.png", 1);
     scratch_write(&dir, "set/cat/2.jpg", "\xff\xd8\xff\xe0 not much of a picture", 26);
-    scratch_write(&dir, "set/cat/3.webp", "RIFF....WEBP", 12);
+    scratch_write(&dir, "set/cat/3.gif", "GIF89a......", 12);
     CHECK_OK(reopen("set"));
     CHECK(fkt_dataset_size(ds) == 3);
     CHECK_STATUS(fkt_dataset_read(ds, 1, 4, FKT_FILTER_BOX, rgb, NULL), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "cat/2.jpg': damaged or truncated JPEG"));
     CHECK_STATUS(fkt_dataset_read(ds, 2, 4, FKT_FILTER_BOX, rgb, NULL), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "cat/3.webp': it is neither JPEG nor PNG"));
+    CHECK(strstr(fkt_error_text(), "cat/3.gif': it is not a JPEG, PNG, WebP or TIFF file"));
     CHECK_STATUS(fkt_dataset_read(ds, 3, 4, FKT_FILTER_BOX, rgb, NULL), FKT_E_ARG);
     CHECK_STATUS(fkt_dataset_read(ds, 0, 0, FKT_FILTER_BOX, rgb, NULL), FKT_E_ARG);
 }
