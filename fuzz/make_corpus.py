@@ -181,6 +181,37 @@ def safetensors():
     }
 
 
+def calibrations():
+    unit = np.eye(2, dtype="<f4").tobytes()
+    words = {"source": "s", "codec": "c", "images": "3", "log_mean": "0.5", "log_spread": "1", "radius": "2"}
+    list_of_two = bytes(7) + b"\1" + bytes(7) + b"\2"
+
+    def file(digests=list_of_two, shape=None, dtype="U8", **changes):
+        head = {"__metadata__": {"format": "fedkt.calibration/2", **words, **changes}}
+        head |= {"centre": entry("F32", [2], 0, 8), "map": entry("F32", [2, 2], 8, 24)}
+        head["unmap"] = entry("F32", [2, 2], 24, 40)
+        if digests is not None:
+            head["image_digests"] = entry(dtype, shape or [len(digests) // 8, 8], 40, 40 + len(digests))
+        return tensors(head, unit[:8] + unit + unit + (digests or b""))
+
+    return {
+        "good": file(),
+        "one": file(list_of_two[:8]),
+        "analytic": file(None, images="0"),
+        "bad-before": file(None, format="fedkt.calibration/1"),
+        "bad-stripped": file(None),
+        "bad-none": file(b"", [0, 8]),
+        "bad-many": file(list_of_two, images="1"),
+        "bad-twice": file(list_of_two[:8] * 2),
+        "bad-backwards": file(list_of_two[8:] + list_of_two[:8]),
+        "bad-wide": file(list_of_two, [1, 16]),
+        "bad-flat": file(list_of_two, [16]),
+        "bad-words": file(list_of_two, [2, 1], "I64"),
+        "bad-images": file(images="18446744073709551616"),
+        "most-images": file(images="18446744073709551615"),
+    }
+
+
 def npy(array, header=None):
     if header is None:
         out = io.BytesIO()
@@ -501,6 +532,7 @@ def main():
     total = 0
     doors = {
         "safetensors": safetensors,
+        "calibration": calibrations,
         "image": images,
         "npz": npz,
         "idx": idx_files,

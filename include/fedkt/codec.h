@@ -85,7 +85,14 @@ struct fkt_calibration {
     uint64_t images;   /* how many public images; 0 for an analytic model */
     char source[128];  /* "analytic natural-image spectrum", or the public set's name */
     char codec[256];   /* identity of the codec it belongs to */
+    /* Which images: the first 8 bytes of the SHA-256 of each (width and height as eight bytes, little-endian, then the
+     * RGB of the original), ascending, each once. NULL for an analytic model, and inside a release, where their hash
+     * stands for them. */
+    uint8_t *digests; /* (n_digests, FKT_CALIBRATION_DIGEST) */
+    uint64_t n_digests;
+    char digests_sha256[65]; /* of the list; "": none was ever kept */
 };
+#define FKT_CALIBRATION_DIGEST 8
 
 /* The calibration that is built in for this codec; FKT_E_STATE with a hint when there is none. */
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fkt_codec *c);
@@ -94,6 +101,11 @@ FKT_API FKT_MUST_USE fkt_status fkt_calibration_save(const struct fkt_calibratio
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_check(const struct fkt_calibration *cal,
                                                       const struct fkt_codec *c); /* FKT_E_MISMATCH / NUMERIC */
 FKT_API void fkt_calibration_release(struct fkt_calibration *cal);
+/* Keeps the digests of its images, 1 to cal->images of them; a calibration of images cannot be saved without. */
+FKT_API FKT_MUST_USE fkt_status fkt_calibration_set_images(struct fkt_calibration *cal, const uint8_t (*sha256)[32],
+                                                           size_t n);
+/* 1: an image of this digest was among them. An image that was not is taken for one with probability n_digests/2^64. */
+FKT_API int fkt_calibration_holds(const struct fkt_calibration *cal, const uint8_t sha256[32]);
 
 /* Fitting: first pass of public latents through add (mean, covariance), `middle` makes W, second pass of the SAME
  * latents through add gathers log|u|, `finish` gives the calibration. top = d (0: D). Not for use on private data. */

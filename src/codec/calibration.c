@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration.c - the public linear map between a codec's latents and the coordinates that are summed.
  *
- *   u = W (z - mu0),  z' = mu0 + V u        file: safetensors, tensors centre (D), map (d,D), unmap (D,d), all F32
+ *   u = W (z - mu0),  z' = mu0 + V u        file: safetensors, tensors centre (D), map (d,D), unmap (D,d), all F32,
+ *                                                 and image_digests U8 (n,8), unless it was made of no images
  *
  * Why at all: the paper clips at R = alpha*sqrt(d), which rests on latents that are N(0,I); real codecs' are not, so
  * a public whitening makes them so (docs/method.md 1.1). Private data never enters. The file carries its source, the
@@ -22,7 +23,8 @@
 #include <math.h>
 #include <string.h>
 
-#define FORMAT "fedkt.calibration/1"
+#define FORMAT "fedkt.calibration/2"
+#define FORMAT_BEFORE "fedkt.calibration/1" /* did not say of which images */
 #define DIM_MAX 65536U
 
 fkt_status fkt_calibration_init(struct fkt_calibration *cal, uint32_t raw_dim, uint32_t dim)
@@ -44,6 +46,7 @@ void fkt_calibration_release(struct fkt_calibration *cal)
     fkt_free(cal->centre);
     fkt_free(cal->map);
     fkt_free(cal->unmap);
+    fkt_free(cal->digests);
     memset(cal, 0, sizeof *cal);
 }
 
@@ -157,6 +160,8 @@ fkt_status fkt_calibration_save(const struct fkt_calibration *cal, const char *p
     char images[32];
     fkt_status st;
     FKT_TRY(fkt_calibration_sound(cal));
+    if (cal->images && !cal->digests)
+        return fkt_fail(FKT_E_STATE, "calibration '%s' does not say of which images it was made", cal->source);
     FKT_TRY(fkt_st_writer_new(&w));
     snprintf(images, sizeof images, "%" PRIu64, cal->images);
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
@@ -169,6 +174,9 @@ fkt_status fkt_calibration_save(const struct fkt_calibration *cal, const char *p
     FKT_TRY(fkt_st_writer_add(w, "centre", FKT_F32, 1, (const uint64_t[]){raw}, cal->centre));
     FKT_TRY(fkt_st_writer_add(w, "map", FKT_F32, 2, (const uint64_t[]){d, raw}, cal->map));
     FKT_TRY(fkt_st_writer_add(w, "unmap", FKT_F32, 2, (const uint64_t[]){raw, d}, cal->unmap));
+    if (cal->digests)
+        FKT_TRY(fkt_st_writer_add(w, "image_digests", FKT_U8, 2,
+                                  (const uint64_t[]){cal->n_digests, FKT_CALIBRATION_DIGEST}, cal->digests));
     FKT_TRY(fkt_st_writer_write(w, path, force ? FKT_FILE_REPLACE : 0));
 out:
     fkt_st_writer_free(w);
@@ -224,22 +232,39 @@ out:
     return st;
 }
 
+/* The list of its images; after the metadata, which has their number. */
+static fkt_status read_images(struct fkt_calibration *cal, const struct fkt_safetensors *s)
+{
+    const struct fkt_tensor *t = fkt_safetensors_find(s, "image_digests");
+    if (!t && cal->images == 0) return FKT_OK;
+    if (!t || t->dtype != FKT_U8 || t->rank != 2 || t->shape[1] != FKT_CALIBRATION_DIGEST)
+        return fkt_fail(FKT_E_FORMAT, "no tensor 'image_digests' of bytes (n,%d), though it was made of images",
+                        FKT_CALIBRATION_DIGEST);
+    return fkt_calibration_take_digests(cal, t->data, t->shape[0]);
+}
+
+static fkt_status check_format(const char *format)
+{
+    if (format && !strcmp(format, FORMAT)) return FKT_OK;
+    if (format && !strcmp(format, FORMAT_BEFORE))
+        return fkt_fail_hint(FKT_E_FORMAT, "make it again from the same public images: fedkt codec calibrate",
+                             "it is of the older format '%s', which does not say of which images it was made",
+                             FORMAT_BEFORE);
+    return fkt_fail_hint(FKT_E_FORMAT, "make one with: fedkt codec calibrate", "not a calibration of format '%s'",
+                         FORMAT);
+}
+
 fkt_status fkt_calibration_load(struct fkt_calibration *out, const char *path)
 {
     struct fkt_safetensors *s = NULL;
-    const char *format;
     fkt_status st;
     memset(out, 0, sizeof *out);
     st = fkt_safetensors_open(&s, path);
     if (st != FKT_OK) return st; /* the sentence names the file already */
-    format = fkt_safetensors_meta(s, "format");
-    if (!format || strcmp(format, FORMAT) != 0) {
-        st = fkt_fail_hint(FKT_E_FORMAT, "make one with: fedkt codec calibrate", "not a calibration of format '%s'",
-                           FORMAT);
-        goto out;
-    }
+    FKT_TRY(check_format(fkt_safetensors_meta(s, "format")));
     FKT_TRY(read_tensors(out, s));
     FKT_TRY(read_metadata(out, s));
+    FKT_TRY(read_images(out, s));
     FKT_TRY(fkt_calibration_sound(out));
 out:
     fkt_safetensors_free(s);

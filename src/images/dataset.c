@@ -34,6 +34,12 @@ size_t fkt_dataset_skipped(const struct fkt_dataset *ds) { return ds->skipped; }
 fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size, enum fkt_filter filter, uint8_t *rgb,
                             unsigned *note)
 {
+    return fkt_dataset_read_seen(ds, i, size, filter, rgb, note, NULL, NULL);
+}
+
+fkt_status fkt_dataset_read_seen(const struct fkt_dataset *ds, size_t i, uint32_t size, enum fkt_filter filter,
+                                 uint8_t *rgb, unsigned *note, fkt_image_seen *seen, void *ctx)
+{
     uint8_t *whole = NULL;
     uint32_t w = 0, h = 0;
     unsigned bits = 0;
@@ -42,6 +48,7 @@ fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t siz
     if (size < 1 || size > FKT_IMAGE_MAX_SIDE)
         return fkt_fail(FKT_E_ARG, "size %u is out of range: 1 to %u", size, FKT_IMAGE_MAX_SIDE);
     FKT_TRY(ds->vt->decode(ds->self, ds->records[i].raw, &whole, &w, &h, &bits));
+    if (seen && seen(ctx, whole, w, h)) goto out;
     FKT_TRY(fkt_resize(rgb, size, whole, w, h, filter, ds->fit));
     if (w != size || h != size) bits |= FKT_IMAGE_RESIZED;
     if (w < size || h < size) bits |= FKT_IMAGE_ENLARGED;

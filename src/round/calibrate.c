@@ -4,8 +4,10 @@
  *
  * Between the two looks the latents wait in an unlinked temporary file: a network takes far longer to run than a disk
  * takes to read. Both looks see the same numbers in the same order, so the result does not depend on threads. Memory: a
- * chunk of latents, and one batch of pixels per worker. For PUBLIC images only: what comes out is shipped in the clear
- * (docs/method.md 1.1). */
+ * chunk of latents, one batch of pixels per worker and 32 bytes an image. The result keeps the digests of the images
+ * (codec/calibration_images.c), for which they are decoded a second time. For PUBLIC images only: what comes out is
+ * shipped in the clear (docs/method.md 1.1). */
+#include "round/fingerprint.h"
 #include "round/walk.h"
 
 #include "base/alloc.h"
@@ -78,6 +80,26 @@ out:
     return st;
 }
 
+static fkt_status keep_digests(struct fkt_calibration *cal, const struct fkt_dataset *ds,
+                               const struct fkt_walk_options *options)
+{
+    struct fkt_digest *digests = NULL;
+    uint8_t *bad = NULL;
+    size_t n = fkt_dataset_size(ds);
+    fkt_status st;
+    FKT_TRY(fkt_records_digests(ds, NULL, n, options, &digests, &bad));
+    for (size_t i = 0; i < n; i++)
+        if (bad[i]) {
+            st = fkt_fail(FKT_E_IO, "'%s' changed while it was read", fkt_dataset_name(ds, i));
+            goto out;
+        }
+    FKT_TRY(fkt_calibration_set_images(cal, (const uint8_t(*)[32])digests, n));
+out:
+    fkt_free(digests);
+    fkt_free(bad);
+    return st;
+}
+
 fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec, const struct fkt_dataset *ds,
                          enum fkt_filter filter, uint32_t top, const char *source,
                          const struct fkt_walk_options *options)
@@ -89,6 +111,7 @@ fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *co
     struct chunk c = {
         .codec = codec, .ds = ds, .filter = filter, .batch = fkt_walk_batch(codec), .spool = -1, .meter = &meter};
     fkt_status st;
+    memset(out, 0, sizeof *out);
     fkt_meter_init(&meter, options->progress, "calibrating", n);
     FKT_TRY(fkt_calibrator_new(&k, codec, top, source));
     FKT_TRY(fkt_calibrator_enough(k, n));
@@ -99,7 +122,9 @@ fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *co
     FKT_TRY(fkt_calibrator_middle(k));
     FKT_TRY(look(&c, n, threads, 1, k));
     FKT_TRY(fkt_calibrator_finish(k, out));
+    FKT_TRY(keep_digests(out, ds, options));
 out:
+    if (st != FKT_OK) fkt_calibration_release(out);
     fkt_calibrator_free(k);
     fkt_free(c.rgb);
     fkt_free(c.z);

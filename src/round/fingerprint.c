@@ -113,6 +113,7 @@ out:
     return st;
 }
 
+/* Gives j->digests and j->bad, also on failure. */
 static fkt_status hash_all(struct job *j, size_t n, const struct fkt_walk_options *options)
 {
     fkt_status st;
@@ -121,6 +122,16 @@ static fkt_status hash_all(struct job *j, size_t n, const struct fkt_walk_option
     FKT_TRY(fkt_parallel(options ? options->threads : 0, n, hash_record, j, options ? options->progress : NULL,
                          "fingerprint"));
 out:
+    return st;
+}
+
+fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                               const struct fkt_walk_options *options, struct fkt_digest **digests, uint8_t **bad)
+{
+    struct job j = {.ds = ds, .idx = idx, .skip_bad = 1};
+    fkt_status st = hash_all(&j, n, options);
+    *digests = j.digests;
+    *bad = j.bad;
     return st;
 }
 

@@ -16,6 +16,11 @@ struct fkt_labelled {
     uint32_t label;
 };
 void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height);
+/* Digests of records idx[0..n-1] (NULL: 0..n-1) of ds, and bad[i] 1 for those that cannot be read. Gives both, also on
+ * failure. */
+FKT_MUST_USE fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                            const struct fkt_walk_options *options, struct fkt_digest **digests,
+                                            uint8_t **bad);
 /* names[label]; overwrites the list. */
 void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *names, char out[FKT_SHA256_HEX]);
 /* Of records idx[0..n-1] (NULL: all) of ds, whose classes are called `names`. */

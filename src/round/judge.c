@@ -56,7 +56,7 @@ fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset
                               const struct fkt_walk_options *options)
 {
     struct judge j = {.heads = heads, .n_heads = n_heads, .scores = scores};
-    struct fkt_visitor v = {judge_batch, &j, 0};
+    struct fkt_visitor v = {.visit = judge_batch, .ctx = &j};
     struct fkt_meter meter;
     fkt_status st;
     for (size_t h = 0; h < n_heads; h++)

@@ -41,6 +41,8 @@ fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_ca
     fkt_status st;
     *out = *cal;
     out->centre = out->map = out->unmap = NULL;
+    out->digests = NULL;
+    out->n_digests = 0;
     FKT_TRY(copy_floats(&out->centre, cal->centre, D));
     FKT_TRY(copy_floats(&out->map, cal->map, d * D));
     FKT_TRY(copy_floats(&out->unmap, cal->unmap, d * D));
@@ -51,9 +53,10 @@ out:
 
 static json_t *calibration_json(const struct fkt_calibration *c)
 {
-    return json_pack("{s:i s:i s:f s:f s:f s:I s:s s:s}", "raw_dim", (int)c->raw_dim, "dim", (int)c->dim, "log_mean",
-                     c->log_mean, "log_spread", c->log_spread, "radius", c->radius, "images", (json_int_t)c->images,
-                     "source", c->source, "codec", c->codec);
+    return json_pack("{s:i s:i s:f s:f s:f s:I s:s s:s s:s*}", "raw_dim", (int)c->raw_dim, "dim", (int)c->dim,
+                     "log_mean", c->log_mean, "log_spread", c->log_spread, "radius", c->radius, "images",
+                     (json_int_t)c->images, "source", c->source, "codec", c->codec, "image_digests_sha256",
+                     *c->digests_sha256 ? c->digests_sha256 : NULL);
 }
 
 static fkt_status add_meta_json(struct fkt_st_writer *w, const char *key, json_t *j)
@@ -225,18 +228,18 @@ static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_s
 {
     json_error_t e;
     json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &e);
-    const char *source, *codec;
+    const char *source, *codec, *digests = "";
     const struct fkt_tensor *t;
     json_int_t D, d, images;
     fkt_status st = FKT_OK;
-    if (!j || json_unpack_ex(j, &e, JSON_STRICT, "{s:I s:I s:F s:F s:F s:I s:s s:s}", "raw_dim", &D, "dim", &d,
+    if (!j || json_unpack_ex(j, &e, JSON_STRICT, "{s:I s:I s:F s:F s:F s:I s:s s:s s?s}", "raw_dim", &D, "dim", &d,
                              "log_mean", &c->log_mean, "log_spread", &c->log_spread, "radius", &c->radius, "images",
-                             &images, "source", &source, "codec", &codec) != 0) {
+                             &images, "source", &source, "codec", &codec, "image_digests_sha256", &digests) != 0) {
         st = fkt_fail(FKT_E_FORMAT, "calibration: %s", e.text);
         goto out;
     }
     if (D < 1 || D > 1 << 24 || d < 1 || d > D || images < 0 || strlen(source) >= sizeof c->source ||
-        strlen(codec) >= sizeof c->codec) {
+        strlen(codec) >= sizeof c->codec || strlen(digests) >= sizeof c->digests_sha256) {
         st = fkt_fail(FKT_E_FORMAT, "calibration: a number or text is out of range");
         goto out;
     }
@@ -245,6 +248,7 @@ static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_s
     c->images = (uint64_t)images;
     snprintf(c->source, sizeof c->source, "%s", source);
     snprintf(c->codec, sizeof c->codec, "%s", codec);
+    snprintf(c->digests_sha256, sizeof c->digests_sha256, "%s", digests);
     FKT_TRY(fkt_safetensors_want(file, &t, "centre", FKT_F32, 1, (uint64_t[]){(uint64_t)D}));
     FKT_TRY(fkt_alloc(&c->centre, (size_t)D));
     FKT_TRY(fkt_tensor_copy_f32(c->centre, t));

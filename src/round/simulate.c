@@ -14,6 +14,7 @@
 #include "base/meter.h"
 #include "base/rng.h"
 #include "base/threads.h"
+#include "round/public_images.h"
 #include "round/shelf.h"
 #include "round/walk.h"
 
@@ -192,7 +193,7 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
     if (!p->sim->survived[s]) return fkt_meter_add(&p->meter, n);
     lane->seen = 0;
     FKT_TRY(fkt_walk_moments_new(p->spec->walk, &m));
-    FKT_TRY(fkt_walk_moments(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
+    FKT_TRY(fkt_walk_moments_compared(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
     start = fkt_now();
     if (p->sim->shelf) {
         FKT_TRY(fkt_moments_packed(m, &packed));
@@ -252,6 +253,9 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     if (out->sites < 1 || spec->n_train < 1)
         return fkt_fail(FKT_E_ARG, "a simulation needs at least one site and one record");
     if (!fkt_walk_codec(spec->walk)) return fkt_walk_no_codec(spec->walk);
+    st = fkt_public_images_refuse(spec->walk, spec->data, spec->train, spec->n_train,
+                                  &(struct fkt_walk_options){.threads = threads, .progress = spec->progress});
+    if (st != FKT_OK) return st;
     lanes = out->sites < threads ? out->sites : threads;
     fkt_meter_init(&p.meter, spec->progress, "encoding", spec->n_train);
     out->norms.lo = cal->log_mean - 1.5 * cal->log_spread;

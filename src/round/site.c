@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* site.c - what a site computes: the class moments of its records, or its latents in a file. Both are PRIVATE. */
-#include "round/walk.h"
+#include "round/public_images.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LATENTS_FORMAT "fedkt.latents/1"
+#define LATENTS_FORMAT "fedkt.latents/2" /* 1: without image_sha256 */
 
 fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **out)
 {
@@ -35,12 +35,21 @@ static fkt_status add_batch(void *ctx, unsigned worker, const struct fkt_batch *
 fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
                             struct fkt_moments *m, const struct fkt_walk_options *options)
 {
+    fkt_status st;
+    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!idx) n = fkt_dataset_size(ds);
+    st = fkt_public_images_refuse(w, ds, idx, n, options);
+    return st == FKT_OK ? fkt_walk_moments_compared(w, ds, idx, n, m, options) : st;
+}
+
+fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx,
+                                     size_t n, struct fkt_moments *m, const struct fkt_walk_options *options)
+{
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
     struct adder a = {0};
-    struct fkt_visitor v = {add_batch, &a, 0};
+    struct fkt_visitor v = {.visit = add_batch, .ctx = &a};
     struct fkt_meter meter;
     fkt_status st;
-    if (!idx) n = fkt_dataset_size(ds);
     fkt_meter_init(&meter, options->progress, "encoding", n);
     FKT_TRY(fkt_alloc(&a.part, threads));
     FKT_TRY(fkt_alloc(&a.seconds, threads));
@@ -58,7 +67,7 @@ out:
 
 struct latent_sink {
     struct fkt_st_stream *file;
-    size_t latents, labels;
+    size_t latents, labels, digests;
 };
 
 static fkt_status write_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
@@ -72,6 +81,7 @@ static fkt_status write_batch(void *ctx, unsigned worker, const struct fkt_batch
     for (size_t i = 0; i < b->n; i++) labels[i] = b->labels[i];
     FKT_TRY(fkt_st_stream_rows(s->file, s->latents, b->z, b->n));
     FKT_TRY(fkt_st_stream_rows(s->file, s->labels, labels, b->n));
+    FKT_TRY(fkt_st_stream_rows(s->file, s->digests, b->digests, b->n));
 out:
     return st;
 }
@@ -80,12 +90,14 @@ fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *d
                            const char *path, int force, const struct fkt_walk_options *options)
 {
     struct latent_sink s = {0};
-    struct fkt_visitor v = {write_batch, &s, 1};
+    struct fkt_visitor v = {.visit = write_batch, .ctx = &s, .digests = 1, .in_order = 1};
     struct fkt_meter meter;
-    uint64_t tail = w->task.codec_dim;
+    uint64_t tail = w->task.codec_dim, digest = FKT_HASH_BYTES;
     fkt_status st;
     if (!w->codec) return fkt_walk_no_codec(w);
     if (!idx) n = fkt_dataset_size(ds);
+    st = fkt_public_images_refuse(w, ds, idx, n, options);
+    if (st != FKT_OK) return st;
     fkt_meter_init(&meter, options->progress, "encoding", n);
     FKT_TRY(fkt_st_stream_new(&s.file, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE));
     FKT_TRY(fkt_st_stream_meta(s.file, "format", LATENTS_FORMAT));
@@ -95,6 +107,7 @@ fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *d
     FKT_TRY(fkt_st_stream_meta(s.file, "task_sha256", w->task.sha256));
     FKT_TRY(fkt_st_stream_tensor(s.file, "latents", FKT_F32, 1, &tail, &s.latents));
     FKT_TRY(fkt_st_stream_tensor(s.file, "labels", FKT_I64, 0, NULL, &s.labels));
+    FKT_TRY(fkt_st_stream_tensor(s.file, "image_sha256", FKT_U8, 1, &digest, &s.digests));
     FKT_TRY(fkt_walk_visit(w, ds, idx, n, &v, options, &meter));
     FKT_TRY(fkt_st_stream_close(&s.file));
 out:
@@ -107,7 +120,7 @@ out:
 fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m)
 {
     struct fkt_safetensors *file = NULL;
-    const struct fkt_tensor *z, *labels;
+    const struct fkt_tensor *z, *labels, *digests;
     const char *codec;
     size_t D = w->task.codec_dim;
     float *row = NULL;
@@ -130,6 +143,8 @@ fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct f
     n = z->shape[0];
     FKT_TRY(fkt_safetensors_want(file, &z, "latents", FKT_F32, 2, (uint64_t[]){n, D}));
     FKT_TRY(fkt_safetensors_want(file, &labels, "labels", FKT_I64, 1, (uint64_t[]){n}));
+    FKT_TRY(fkt_safetensors_want(file, &digests, "image_sha256", FKT_U8, 2, (uint64_t[]){n, FKT_HASH_BYTES}));
+    FKT_TRY(fkt_fail_in(fkt_public_images_refuse_rows(w, digests->data, n), "'%s'", path));
     FKT_TRY(fkt_alloc(&row, D));
     FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
     FKT_TRY(fkt_alloc(&wv, w->task.coordinates.length));

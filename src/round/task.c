@@ -91,9 +91,10 @@ void fkt_calibration_sha256(const struct fkt_calibration *cal, char out[FKT_SHA2
     char line[256];
     size_t D = cal->raw_dim, d = cal->dim;
     fkt_hash_init(&h);
-    snprintf(line, sizeof line, "fedkt.calibration/1 %zu %zu %.17g %.17g %.17g\n", D, d, cal->log_mean, cal->log_spread,
-             cal->radius);
+    snprintf(line, sizeof line, "fedkt.calibration/%d %zu %zu %.17g %.17g %.17g\n", *cal->digests_sha256 ? 2 : 1, D, d,
+             cal->log_mean, cal->log_spread, cal->radius);
     fkt_hash_add(&h, line, strlen(line));
+    fkt_hash_add(&h, cal->digests_sha256, strlen(cal->digests_sha256)); /* which images; none: nothing is added */
     fkt_hash_add(&h, cal->codec, strlen(cal->codec) + 1);
     fkt_hash_add(&h, cal->source, strlen(cal->source) + 1);
     fkt_hash_add_u64(&h, cal->images);

@@ -18,6 +18,7 @@
 #include "codec/codec.h"
 #include "codec/family.h"
 #include "crypto/hash.h"
+#include "images/dataset.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -181,6 +182,7 @@ struct desk {     /* one worker's buffers */
     uint32_t labels[BATCH_MAX];
     size_t asked, got;     /* records of the batch, and those of them that could be read */
     size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
+    struct fkt_digest digests[BATCH_MAX];
 };
 
 struct job {
@@ -228,6 +230,12 @@ static void note_norm(struct job *j, const double *u)
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
 
+static int note_digest(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height)
+{
+    fkt_fingerprint_picture(ctx, rgb, width, height);
+    return 0;
+}
+
 /* Reads the batch's images; those that cannot be read are left out when the caller counts them. Gives how many are
  * there. */
 static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t n, size_t *got)
@@ -237,7 +245,8 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
     for (size_t i = 0; i < n; i++) {
         size_t id = j->idx ? j->idx[first + i] : first + i;
         fkt_status st =
-            fkt_dataset_read(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + *got * pixels, NULL);
+            fkt_dataset_read_seen(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + *got * pixels, NULL,
+                                  j->visitor->digests ? note_digest : NULL, &d->digests[*got]);
         if (st != FKT_OK && j->skipped && (st == FKT_E_FORMAT || st == FKT_E_IO)) {
             pthread_mutex_lock(&j->lock);
             st = fkt_skipped_add(j->skipped, fkt_error_text());
@@ -274,7 +283,7 @@ out:
 
 static fkt_status show_desk(struct job *j, const struct desk *d, unsigned worker)
 {
-    struct fkt_batch b = {d->got, d->labels, d->z, d->w, d->q};
+    struct fkt_batch b = {d->got, d->labels, j->visitor->digests ? d->digests : NULL, d->z, d->w, d->q};
     fkt_status st = j->visitor->visit(j->visitor->ctx, worker, &b);
     return st == FKT_OK ? fkt_meter_add(j->meter, d->asked) : st;
 }

@@ -121,6 +121,7 @@ def own_files(root, fedkt):
     run(*task, "--epsilon", "25", "--accept-weak-promise", "--out", "task-eps25.json")
     run(*task[:-1], "24", "--epsilon", "1", "--out", "task-dim24.json")
     run("encode", "--task", "task.json", "--data", "good", "--out", "latents.safetensors")
+    run("encode", "--task", "task.json", "--data", "mixed", "--out", "latents-mixed.safetensors")
     run("encode", "--task", "task-dim24.json", "--data", "good", "--out", "latents-dim24.safetensors")
     run("moments", "--task", "task.json", "--data", "good", "--out", "moments.safetensors")
     run("moments", "--task", "task.json", "--data", "more", "--out", "moments-more.safetensors")
@@ -232,6 +233,7 @@ def identities(root, fedkt):
     run(*weak, *pinned, "--key", "operator.key", "--out", "task-weak.json")
     marked = (root / "task-weak.json").read_text()
     (root / "task-weak-unmarked.json").write_text(marked.replace('"promise": "weak",', ""))
+    run(*words, *pinned, "--key", "operator.key", "--calibration", "cal.safetensors", "--out", "task-cal-pinned.json")
     (root / "task-forged.json").write_text(text.replace("fedkt.example.org", "fedkt.example.net"))
     (root / "task-address.json").write_text(text.replace("https://", "http://"))
     (root / "task-signature.json").write_text(text.replace('"bytes": "', '"bytes": "00'))
@@ -286,12 +288,34 @@ def networks(root, fedkt):
     run(*task, "--calibration", "cal-net16.safetensors", "--out", "task-net.json")
 
 
+def calibrations(root, good):
+    """Calibrations that say nothing, or nonsense, about the images they were made of."""
+    dtype, shape, digests = good["tensors"]["image_digests"]
+    without = {name: tensor for name, tensor in good["tensors"].items() if name != "image_digests"}
+
+    def write(name, change, meta):
+        kept = {**without, **({"image_digests": change} if change else {})}
+        tensors.save(root / f"cal-{name}.safetensors", {"meta": {**good["meta"], **meta}, "tensors": kept})
+
+    write("before", None, {"format": "fedkt.calibration/1"})
+    write("stripped", None, {})
+    write("analytic", None, {"images": "0"})
+    write("backwards", (dtype, shape, digests[8:16] + digests[:8] + digests[16:]), {})
+    write("twice", (dtype, shape, digests[:8] + digests[:8] + digests[16:]), {})
+    write("images", (dtype, shape, digests[:-8] + b"\xff" * 8), {})
+    write("many", (dtype, [shape[0] + 1, 8], digests + b"\xff" * 8), {})
+    write("none", (dtype, [0, 8], b""), {})
+    write("wide", (dtype, [shape[0] // 2, 16], digests), {})
+    write("words", ("I64", [shape[0], 1], digests), {})
+
+
 def bent_tensors(root):
     latents = tensors.load(root / "latents.safetensors")
     tensors.save(root / "latents-nan.safetensors", tensors.with_bytes(latents, "latents", 4 * (16 * 3 + 5), NAN))
     tensors.save(root / "latents-label.safetensors", tensors.with_bytes(latents, "labels", 8, struct.pack("<q", 7)))
     calibration = tensors.load(root / "cal.safetensors")
     tensors.save(root / "cal-nan.safetensors", tensors.with_bytes(calibration, "map", 40, NAN))
+    calibrations(root, calibration)
 
     def bend(name, offsets):
         def change(head):
@@ -408,6 +432,9 @@ def make(root, fedkt):
     image_folder(root / "good", ["a", "b"], 6)
     image_folder(root / "more", ["a", "b"], 4, first_seed=50)
     image_folder(root / "public", ["a", "b"], 40, first_seed=20)
+    shutil.copytree(root / "good", root / "mixed")  # two images of the public set under other names, packed otherwise
+    Image.open(root / "public" / "a" / "07.png").save(root / "mixed" / "a" / "zz.png", compress_level=0)
+    Image.open(root / "public" / "b" / "31.png").save(root / "mixed" / "b" / "00.png", compress_level=1)
     bad_images(root)
     labelled_sets(root)
     own_files(root, str(fedkt))

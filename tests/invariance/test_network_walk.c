@@ -183,7 +183,7 @@ static fkt_status dump_batch(void *ctx, unsigned worker, const struct fkt_batch 
 static fkt_status dump_walk(const char *path, enum fkt_codec_dtype dtype, int low_memory)
 {
     struct dump d = {fopen(path, "wb")};
-    struct fkt_visitor v = {dump_batch, &d, 1};
+    struct fkt_visitor v = {.visit = dump_batch, .ctx = &d, .in_order = 1};
     struct fkt_walk_options o = {0};
     struct fkt_walk *w = NULL;
     fkt_status st;

@@ -60,7 +60,9 @@ static int same(const struct fkt_calibration *a, const struct fkt_calibration *b
     return a->raw_dim == b->raw_dim && a->dim == b->dim && !memcmp(a->centre, b->centre, raw * 4) &&
            !memcmp(a->map, b->map, d * raw * 4) && !memcmp(a->unmap, b->unmap, d * raw * 4) &&
            a->log_mean == b->log_mean && a->log_spread == b->log_spread && a->radius == b->radius &&
-           a->images == b->images && !strcmp(a->source, b->source) && !strcmp(a->codec, b->codec);
+           a->images == b->images && a->n_digests == b->n_digests &&
+           !strcmp(a->digests_sha256, b->digests_sha256) && !strcmp(a->source, b->source) &&
+           !strcmp(a->codec, b->codec);
 }
 
 /* In the fitted coordinates the public set has mean 0 and covariance I; the constants are those of |u|, computed here
@@ -239,6 +241,8 @@ static void files_keep_every_bit(void **state)
     snprintf(path, sizeof path, "%s/c", dir);
     make_latents(z, N, 6);
     fit(&cal, c, 7, z, N, N);
+    CHECK_STATUS(fkt_calibration_save(&cal, path, 0), FKT_E_STATE); /* of which images? */
+    CHECK_OK(fkt_calibration_set_images(&cal, (const uint8_t[2][32]){{2}, {1}}, 2));
     CHECK_OK(fkt_calibration_save(&cal, path, 0));
     CHECK_STATUS(fkt_calibration_save(&cal, path, 0), FKT_E_EXISTS);
     CHECK_OK(fkt_calibration_load(&back, path));
@@ -309,7 +313,7 @@ struct spoil {
 
 static void write_calibration(const char *path, const struct spoil *s, uint64_t rows, const float *map)
 {
-    static const char *const good[][2] = {{"format", "fedkt.calibration/1"},
+    static const char *const good[][2] = {{"format", "fedkt.calibration/2"},
                                           {"source", "s"},
                                           {"codec", "c"},
                                           {"images", "9"},
@@ -326,6 +330,8 @@ static void write_calibration(const char *path, const struct spoil *s, uint64_t 
     CHECK_OK(fkt_st_writer_add(w, "centre", FKT_F32, 1, (const uint64_t[]){2}, identity));
     CHECK_OK(fkt_st_writer_add(w, "map", FKT_F32, 2, (const uint64_t[]){rows, 2}, map ? map : identity));
     CHECK_OK(fkt_st_writer_add(w, "unmap", FKT_F32, 2, (const uint64_t[]){2, 2}, identity));
+    CHECK_OK(fkt_st_writer_add(w, "image_digests", FKT_U8, 2, (const uint64_t[]){2, 8},
+                               "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"));
     CHECK_OK(fkt_st_writer_write(w, path, 1));
     fkt_st_writer_free(w);
 }
@@ -333,7 +339,8 @@ static void write_calibration(const char *path, const struct spoil *s, uint64_t 
 static void bad_files_are_refused(void **state)
 {
     static const struct spoil spoilt[] = {
-        {"format", NULL, "not a calibration"}, {"format", "fedkt.calibration/2", "not a calibration"},
+        {"format", NULL, "not a calibration"}, {"format", "fedkt.calibration/3", "not a calibration"},
+        {"format", "fedkt.calibration/1", "of which images"}, {"images", "1", "2 image digests for 1 images"},
         {"source", NULL, "missing"},           {"codec", NULL, "missing"},
         {"images", "-1", "whole number"},      {"images", NULL, "whole number"},
         {"log_mean", "nan", "not a number"},   {"log_mean", NULL, "not a number"},
