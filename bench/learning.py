@@ -84,7 +84,7 @@ class Bench:
             return path
         folder = path[: -len(".npz")] + ".run"
         words = ["--data", archive, "--split", "train", "--test-split", "test", *self.codec(), "--coordinates", which]
-        words += ["--calibration", self.calibration(), "--clients", "20", "--partition", "dirichlet:0.1"]
+        words += ["--calibration", self.calibration(), "--sites", "20", "--partition", "dirichlet:0.1"]
         words += ["--epsilon", "10", "--delta", "1e-5", "--seed", str(seed), "--insecure-seed", str(seed)]
         words += ["--per-class", str(a.per_class), "--format", "npz", "--threads", str(a.threads), "--out", folder]
         words += ["--limit", str(a.records)] if a.records else []
@@ -141,7 +141,7 @@ class Bench:
             "--test-split",
             "test",
         ]
-        words += ["--model", model, "--stem", "cifar", "--size", "32", "--epochs", str(a.epochs), "--seed", str(seed)]
+        words += ["--network", model, "--stem", "cifar", "--size", "32", "--epochs", str(a.epochs), "--seed", str(seed)]
         words += ["--threads", str(a.threads), "--out", out, "--force", "--json"]
         got = run(a.fedkt, "train", *words)
         keep = {k: got[k] for k in ("epochs", "seconds", "pictures")}

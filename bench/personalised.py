@@ -4,7 +4,7 @@
 training and one round of federated averaging, on the same records.
 
 usage: bench/personalised.py FEDKT DATA [--codec taesd --weights PATH (--calibration FILE | --public SET)]
-                             [--model resnet8] [--limit 5000] [--test-limit 2000] [--seeds 0,1,2] [...]
+                             [--network resnet8] [--limit 5000] [--test-limit 2000] [--seeds 0,1,2] [...]
 
 DATA has splits `train` and `test` (CIFAR-10). For each seed: the sites' training records make a release (20 sites,
 epsilon 10), a network learns from pictures drawn from it, and `fedkt personalize` judges every way on the test split,
@@ -65,11 +65,11 @@ def pretrain(a, seed, calibration, folder):
     out = folder / f"run-{seed}"
     model = folder / f"model-{seed}.safetensors"
     threads = ["--threads", a.threads] if a.threads else []
-    words = ["--data", a.data, "--split", "train", "--limit", a.limit, "--clients", a.clients, "--seed", seed]
+    words = ["--data", a.data, "--split", "train", "--limit", a.limit, "--sites", a.sites, "--seed", seed]
     words += ["--epsilon", a.epsilon, "--delta", a.delta, "--coordinates", a.coordinates, "--out", out]
     words += ["--calibration", calibration] if calibration else []
     run(a.fedkt, "simulate", *words, *codec_words(a), *threads)
-    words = ["--release", out / "release.safetensors", "--model", a.model, "--per-class", a.per_class]
+    words = ["--release", out / "release.safetensors", "--network", a.model, "--per-class", a.per_class]
     words += ["--epochs", a.epochs, "--draw-seed", seed, "--seed", seed + 1, "--out", model]
     words += ["--test", a.data, "--test-split", "test", "--test-limit", a.test_limit]
     words += ["--weights", a.weights] if a.weights else []
@@ -79,7 +79,7 @@ def pretrain(a, seed, calibration, folder):
 
 def personalize(a, seed, model, partition):
     words = ["--model", model, "--data", a.data, "--split", "train", "--limit", a.limit]
-    words += ["--test-split", "test", "--test-limit", a.test_limit, "--clients", a.clients, "--partition", partition]
+    words += ["--test-split", "test", "--test-limit", a.test_limit, "--sites", a.sites, "--partition", partition]
     words += ["--epochs-local", a.epochs_local, "--epochs-tune", a.epochs_tune, "--batch", a.batch, "--seed", seed]
     words += ["--threads", a.threads] if a.threads else []
     return run(a.fedkt, "personalize", *words)
@@ -100,7 +100,7 @@ def cell(values):
 
 def table(a, results, trained, seconds):
     print(
-        f"{a.model}, {a.clients} sites, {a.limit} training records, {a.test_limit} test records, epsilon {a.epsilon}, "
+        f"{a.model}, {a.sites} sites, {a.limit} training records, {a.test_limit} test records, epsilon {a.epsilon}, "
         f"{a.codec}, {a.coordinates}, {a.per_class} pictures drawn per class; epochs: {a.epochs} on X*, "
         f"{a.epochs_local} local, {a.epochs_tune} of tuning; seeds {a.seeds}; {seconds / 60:.0f} minutes\n"
     )
@@ -131,7 +131,7 @@ def arguments():
     p.add_argument("--size", type=int, default=32)
     p.add_argument("--coordinates", default="gain-shape")
     p.add_argument("--model", default="resnet8", choices=("resnet8", "resnet18"))
-    p.add_argument("--clients", type=int, default=20)
+    p.add_argument("--sites", type=int, default=20)
     p.add_argument("--partitions", default="pathological:2,dirichlet:0.1")
     p.add_argument("--limit", type=int, default=5000)
     p.add_argument("--test-limit", type=int, default=2000)

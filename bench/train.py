@@ -120,7 +120,7 @@ def ours(a, case, steps):
         a.fedkt,
         "bench",
         "train",
-        "--model",
+        "--network",
         model,
         "--sizes",
         str(size),

@@ -31,7 +31,7 @@ def codec_words(a):
 
 def simulate(a, calibration, coordinates, mechanism):
     adjacency = "replace" if mechanism == "paper" else "add-remove"
-    words = ["--clients", "20", "--partition", "dirichlet:0.1", "--seed", "1", "--runs", str(a.runs)]
+    words = ["--sites", "20", "--partition", "dirichlet:0.1", "--seed", "1", "--runs", str(a.runs)]
     words += ["--epsilon", "10,1", "--delta", "1e-5", "--mechanism", mechanism, "--adjacency", adjacency]
     words += ["--coordinates", coordinates, "--calibration", calibration, "--noise", a.noise, "--json", "--quiet"]
     words += ["--test-split", a.test_split] if a.test_split else ["--holdout", "0.2"]

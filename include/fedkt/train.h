@@ -84,7 +84,7 @@ struct fkt_personal_spec {
     const struct fkt_pool *test;        /* what to judge on, borrowed: each class is shared out over the sites in
                                            proportion to their records of it; NULL: records of the sites' own */
     struct fkt_partition_spec partition;
-    double test_share;       /* without `test`: of each class of each site, 0 to below 1; one record of it always
+    double holdout;       /* without `test`: of each class of each site, 0 to below 1; one record of it always
                                 stays for training */
     struct fkt_recipe local; /* local training, also FedAvg's */
     struct fkt_recipe tune;  /* of the last layer */

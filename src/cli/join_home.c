@@ -85,10 +85,10 @@ static fkt_status check_seed(const struct cli_join *j)
     const struct fkt_service *s = &j->task.service;
     if (s->seeded && !j->a->insecure_seed)
         return fkt_fail_hint(
-            FKT_E_MISMATCH, "for a rehearsal with images that are not private, say --insecure-seed",
+            FKT_E_MISMATCH, "for a rehearsal with images that are not private, say --accept-insecure-seed",
             "everything random in this task comes from a seed that is written in it: nothing is private");
     if (!s->seeded && j->a->insecure_seed)
-        return fkt_fail(FKT_E_ARG, "--insecure-seed: the task has none, and a site alone cannot ask for it");
+        return fkt_fail(FKT_E_ARG, "--accept-insecure-seed: the task has none, and a site alone cannot ask for it");
     if (j->a->run.quiet || !s->seeded) return FKT_OK;
     if (j->progress.terminal) fprintf(stderr, "fedkt: %s\n", known);
     else cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason", known));

@@ -91,7 +91,7 @@ static const struct cli_command commands[] = {
      "any\n"
      "real pictures it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
      "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
-     "Example: fedkt train --data synthetic/ --model resnet8 --held-out 0.1 --test photos/ --out model.safetensors",
+     "Example: fedkt train --data synthetic/ --network resnet8 --holdout 0.1 --test photos/ --out model.safetensors",
      cli_train},
     {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
      "Accuracy, per class and in all, who is taken for whom, and how far confidence can be trusted. A head of 'fedkt\n"
@@ -102,23 +102,23 @@ static const struct cli_command commands[] = {
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},
     {"personalize", "a trained network, its last layer tuned at every site",
-     "(--model FILE | --release FILE) --data PATH --clients N --partition RULE [...]",
+     "(--model FILE | --release FILE) --data PATH --sites N --partition RULE [...]",
      "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
      "images,\n"
      "on its own records, and is judged on others of its own. Beside it, on the same records: that network untouched "
      "(global),\n"
      "local training from scratch, and one round of federated averaging. Only the network that came from a release is\n"
      "private; what a site tunes or trains is not.\n"
-     "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --clients 20 --partition "
+     "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --sites 20 --partition "
      "pathological:2\n"
-     "Example: fedkt personalize --model model.safetensors --data photos/ --clients 1 --out mine.safetensors\n"
-     "Example: fedkt personalize --release release.safetensors --epochs 30 --data photos/ --clients 5 --partition iid",
+     "Example: fedkt personalize --model model.safetensors --data photos/ --sites 1 --out mine.safetensors\n"
+     "Example: fedkt personalize --release release.safetensors --epochs 30 --data photos/ --sites 5 --partition iid",
      cli_personalize},
     {"simulate", "many sites in one process, from images to accuracies and a report",
-     "--data PATH --clients N --epsilon E[,E...] --delta D --out DIR [...]",
+     "--data PATH --sites N --epsilon E[,E...] --delta D --out DIR [...]",
      "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
      "by the protocol of a real federation, samples, judges. Sites may be lost in any of its phases: --dropout.\n"
-     "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --clients 20 --partition dirichlet:0.1 --epsilon 10,1 "
+     "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --sites 20 --partition dirichlet:0.1 --epsilon 10,1 "
      "--delta 1e-5 --out run/",
      cli_simulate},
     {"audit", "try to break a release: a lower bound on epsilon by attack", "--epsilon E --delta D",
@@ -159,7 +159,7 @@ static const struct cli_command commands[] = {
      "takes half a minute for a thousand sites. On request only: train, steps of SGD; federation, a real server and\n"
      "its sites over TLS.\n"
      "Example: fedkt bench moments --json\n"
-     "Example: fedkt bench train --model resnet18 --sizes 32",
+     "Example: fedkt bench train --network resnet18 --sizes 32",
      cli_bench},
 };
 

@@ -10,12 +10,12 @@ struct cli_personalize {
     struct cli_data data, test; /* test.path NULL: records of the sites' own */
     struct cli_run run;
     const char *model, *out, *partition, *ways;
-    double test_share, rate_local, rate_tune;
-    uint64_t size, clients, seed, epochs_local, epochs_tune, batch;
+    double holdout, rate_local, rate_tune;
+    uint64_t size, sites, seed, epochs_local, epochs_tune, batch;
     int filter;
     unsigned mask;          /* of the ways */
     struct cli_train train; /* of the network, where .release is given; else model is */
-    int epochs_given, test_share_given, epochs_local_given, rate_local_given;
+    int epochs_given, holdout_given, epochs_local_given, rate_local_given;
 };
 
 struct cli_personalized {

@@ -157,15 +157,15 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
     const struct cli_personalize *a = p->asked;
     const struct fkt_personal *r = &p->result;
     json_t *j = json_pack(
-        "{s:s s:s s:o s:i s:s s:I s:i s:I s:s s:o s:{s:o s:o} s:o s:o s:o s:o s:o s:b s:I s:f}", "schema",
-        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "clients", (int)r->sites,
-        "partition", a->partition, "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records",
+        "{s:s s:s s:o s:s s:I s:i s:I s:s s:o s:{s:o s:o} s:o s:o s:o s:o s:o s:b s:I s:f}", "schema",
+        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "partition",
+        a->partition, "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records",
         (json_int_t)p->data.n, "judged_on", a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe",
         "local", recipe_json(&p->spec.local), "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean),
         "spread", accuracies(p, r->spread), "pooled", accuracies(p, r->pooled), "left_out", left_out(p), "sites",
         sites_json(p), "private", 0, "skipped", (json_int_t)p->skipped.count, "seconds", p->seconds);
     if (j && a->test.path) json_object_set_new(j, "test_records", json_integer((json_int_t)p->test.n));
-    else if (j) json_object_set_new(j, "test_share", json_real(a->test_share));
+    else if (j) json_object_set_new(j, "holdout", json_real(a->holdout));
     if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));
     if (j && p->training.trainer) json_object_set_new(j, "trained", training_json(&p->training));
     return j;

@@ -227,13 +227,13 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     fkt_status st;
     memset(o, 0, sizeof *o);
     if (s->runs > CLI_RUNS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", CLI_RUNS_MAX);
-    if (s->clients < 1 || s->clients > 1000000) return fkt_fail(FKT_E_ARG, "--clients must be between 1 and 1000000");
+    if (s->sites < 1 || s->sites > 1000000) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and 1000000");
     FKT_TRY(cli_not_an_input(s->out, s->data.path));
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
     FKT_TRY(cli_not_an_input(s->out, s->codec.means.weights));
     if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
-    spec.partition.sites = (uint32_t)s->clients;
+    spec.partition.sites = (uint32_t)s->sites;
     FKT_TRY(cli_partition(s->partition, &spec.partition));
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));
     o->threads = spec.threads;

@@ -20,7 +20,7 @@ struct cli_sim {
     const char *partition, *out;
     const char *dropout, *corrupt, *dropped; /* as typed; NULL: none, a tenth, a tenth or what --dropout loses */
     double holdout, participation;
-    uint64_t clients, seed, insecure_seed, per_class;
+    uint64_t sites, seed, insecure_seed, per_class;
     uint64_t records; /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
     int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */

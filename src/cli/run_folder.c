@@ -67,7 +67,7 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
     j = json_pack(
         "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
         "s:f s:f} s:[s s s s s s s]}",
-        "schema", "fedkt.results/1", "version", fkt_version(), "clients", (int)o->sim.sites, "survivors",
+        "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)o->sim.sites, "survivors",
         (int)o->sim.survivors, "records", (json_int_t)o->sim.records, "classes", (int)t->n_classes, "dim",
         (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(o->walk))), "coordinates",

@@ -101,7 +101,7 @@ fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *s
     c->noise = (enum fkt_noise_place)s->noise;
     if (!s->noise_given && s->privacy.mechanism == FKT_PAPER) c->noise = FKT_NOISE_CENTRAL;
     if (parts > FKT_SA_SITES_MAX) {
-        st = fkt_fail_hint(FKT_E_ARG, "lower --clients or --participation", "%u sites take part; one round can have %u",
+        st = fkt_fail_hint(FKT_E_ARG, "lower --sites or --participation", "%u sites take part; one round can have %u",
                            parts, FKT_SA_SITES_MAX);
         goto out;
     }

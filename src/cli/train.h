@@ -16,7 +16,7 @@ struct cli_train {
     const char *codec; /* of --through-codec; NULL: the release's */
     uint64_t codec_dim;
     struct cli_means means;
-    double held_out;
+    double holdout;
     int architecture, architecture_given, stem, stem_given;
     uint64_t size; /* 0: the release's, the model's, or 32 */
     struct fkt_recipe recipe;

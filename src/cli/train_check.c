@@ -50,7 +50,7 @@ static fkt_status check_pictures(const struct cli_train *a)
     FKT_TRY(needs(a->test.limit != 0, "--test-limit", a->test.path != NULL, "--test"));
     if (a->per_class < 1 || a->per_class > PER_CLASS_MAX)
         return fkt_fail(FKT_E_ARG, "--per-class must be between 1 and %d", PER_CLASS_MAX);
-    if (!(a->held_out >= 0 && a->held_out < 1)) return fkt_fail(FKT_E_ARG, "--held-out must be at least 0 and below 1");
+    if (!(a->holdout >= 0 && a->holdout < 1)) return fkt_fail(FKT_E_ARG, "--holdout must be at least 0 and below 1");
     if (a->size && (a->size < SIZE_MIN || a->size > SIZE_MAX_PX))
         return fkt_fail(FKT_E_ARG, "--size must be between %d and %d", SIZE_MIN, SIZE_MAX_PX);
 out:
@@ -65,7 +65,7 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->ema_out != NULL, "--ema-out", a->recipe.ema != 0, "--ema"));
     FKT_TRY(needs(a->step_every_given, "--step-every", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
     FKT_TRY(needs(a->step_by_given, "--step-by", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
-    FKT_TRY(needs(a->share >= 0, "--share", a->teacher != NULL, "--teacher"));
+    FKT_TRY(needs(a->share >= 0, "--teacher-share", a->teacher != NULL, "--teacher"));
     FKT_TRY(needs(a->temperature_given, "--temperature", a->teacher != NULL, "--teacher"));
     FKT_TRY(needs(a->through_codec, "--through-codec", a->test.path != NULL, "--test"));
     FKT_TRY(
@@ -96,7 +96,7 @@ static fkt_status check_recipe(const struct fkt_recipe *r)
                                                       CLI_RECIPE("--smoothing", smoothing),
                                                       CLI_RECIPE("--ema", ema),
                                                       CLI_RECIPE("--temperature", temperature),
-                                                      CLI_RECIPE("--share", share)};
+                                                      CLI_RECIPE("--teacher-share", share)};
     return cli_recipe_check(r, option, CLI_COUNT(option));
 }
 

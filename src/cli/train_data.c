@@ -5,7 +5,7 @@
  *   --release FILE  drawn once; with --fresh anew for each epoch: samples e*N .. (e+1)*N - 1 of every class in epoch e,
  *                   so that a run that is resumed draws the same again
  *   --mix PATH      real ones beside them
- *   --held-out F    of the first two, never of --mix; with --fresh samples that no epoch ever sees
+ *   --holdout F    of the first two, never of --mix; with --fresh samples that no epoch ever sees
  *
  * Classes stand in the order of the model that the run starts from or is taught by, where it has the same ones. */
 #include "cli/train.h"
@@ -112,8 +112,8 @@ static fkt_status open_release(struct cli_pictures *p, const struct cli_train *a
         .per_class = (size_t)a->per_class, .seed = a->draw_seed, .estimate = a->estimate, .walk = p->walk};
     p->fresh = a->fresh;
     FKT_TRY(draw_epoch(p, 0));
-    if (!a->fresh || a->held_out <= 0) goto out;
-    samples = (uint64_t)llround(a->held_out * (double)a->per_class);
+    if (!a->fresh || a->holdout <= 0) goto out;
+    samples = (uint64_t)llround(a->holdout * (double)a->per_class);
     FKT_TRY(draw(p, &p->held, (uint64_t)a->recipe.epochs * a->per_class, samples ? (size_t)samples : 1));
 out:
     return st;
@@ -156,8 +156,8 @@ fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a, 
         FKT_TRY(read_set(&p->pool, &a->data, NULL, size, a, a->data.path, p));
         FKT_TRY(align(&p->pool, like));
     }
-    if (a->held_out > 0 && !p->held.n)
-        FKT_TRY(fkt_fail_in(fkt_pool_hold_out(&p->pool, &p->held, a->held_out, a->recipe.seed), "--held-out"));
+    if (a->holdout > 0 && !p->held.n)
+        FKT_TRY(fkt_fail_in(fkt_pool_hold_out(&p->pool, &p->held, a->holdout, a->recipe.seed), "--holdout"));
     if (!a->mix.path) goto out;
     FKT_TRY(fkt_fail_in(read_set(&p->mix, &mix, &p->pool, p->pool.size, a, NULL, p), "--mix"));
     FKT_TRY(fkt_pool_append(&p->pool, &p->mix));

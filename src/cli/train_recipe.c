@@ -57,7 +57,7 @@ static void add_steps(struct fkt_text *t, const struct fkt_recipe *r)
     if (r->ema > 0) add_number(t, "--ema", r->ema);
     if (r->share > 0) {
         add_number(t, "--temperature", r->temperature);
-        add_number(t, "--share", r->share);
+        add_number(t, "--teacher-share", r->share);
     }
 }
 
@@ -67,10 +67,10 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     struct fkt_text t;
     fkt_text_init(&t);
     add_pictures(&t, a);
-    fkt_text_addf(&t, " --model %s --stem %s --size %u", fkt_architecture_name(fkt_model_architecture(m)),
+    fkt_text_addf(&t, " --network %s --stem %s --size %u", fkt_architecture_name(fkt_model_architecture(m)),
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
     add_steps(&t, r);
-    if (a->held_out > 0) add_number(&t, "--held-out", a->held_out);
+    if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32",
                   (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
     snprintf(out, cap, "%s", t.s && t.s[0] ? t.s + 1 : "");

@@ -48,8 +48,8 @@ static fkt_status check_from(const struct cli_training *t)
     const struct cli_train *a = t->asked;
     const struct fkt_pool *p = &t->pictures.pool;
     if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
-        return fkt_fail_hint(FKT_E_MISMATCH, "leave --model away: --from says what network it is",
-                             "'%s' is a %s, --model asks for a %s", a->from,
+        return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
+                             "'%s' is a %s, --network asks for a %s", a->from,
                              fkt_architecture_name(fkt_model_architecture(t->from)),
                              fkt_architecture_name((enum fkt_architecture)a->architecture));
     if (a->stem_given && a->stem != (int)fkt_model_stem(t->from))

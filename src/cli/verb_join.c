@@ -106,7 +106,7 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_FLAG("dry-run", &a.dry_run, "say what would be sent and what it would cost; send and write nothing"),
         CLI_OPT_WHOLE("patience", &a.patience, "S", 0,
                       "give up when the server cannot be reached for so many seconds (default: wait for it)"),
-        CLI_OPT_FLAG("insecure-seed", &a.insecure_seed,
+        CLI_OPT_FLAG("accept-insecure-seed", &a.insecure_seed,
                      "TESTS ONLY: take part in a task whose randomness is known; nothing of it is private"),
         CLI_WEAK_ROW(a.accept_weak),
         CLI_DATA_ROWS(a.data, 1),

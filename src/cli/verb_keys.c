@@ -58,7 +58,7 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
     fkt_status st;
     memset(&k, 0, sizeof k);
     if (cli_not_an_input(public_path, secret_path) != FKT_OK) {
-        st = fkt_fail(FKT_E_ARG, "--public: '%s' is where the secret key is", public_path);
+        st = fkt_fail(FKT_E_ARG, "--public-key: '%s' is where the secret key is", public_path);
         goto out;
     }
     if (!a->key && !a->run.force && access(a->out, F_OK) == 0) {
@@ -75,7 +75,7 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
         tell_replaced(&old);
     }
     FKT_TRY(fkt_hint(cli_site_save(&k, public_path, a->run.force),
-                     "the secret key is written; make its public part with 'fedkt keygen --key FILE --public FILE'"));
+                     "the secret key is there; make its public part with 'fedkt keygen --key FILE --public-key FILE'"));
     FKT_TRY(tell_key(a, &k, public_path));
 out:
     cli_key_wipe(&k);
@@ -90,7 +90,7 @@ static fkt_status with_public_path(const struct asked *a)
         return fkt_fail(FKT_E_ARG, "give --out for a new key, or --key for the public part of one that you have");
     if (a->key && (a->name || !a->public_path))
         return fkt_fail(FKT_E_ARG, a->name ? "--name: a key keeps the name that it was made with"
-                                           : "--key: say with --public where its public part goes");
+                                           : "--key: say with --public-key where its public part goes");
     if (a->public_path) return run_keygen(a, a->public_path);
     FKT_TRY(fkt_alloc(&made, strlen(a->out) + sizeof ".pub"));
     snprintf(made, strlen(a->out) + sizeof ".pub", "%s.pub", a->out);
@@ -106,9 +106,9 @@ int cli_keygen(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the secret key goes, readable by you alone"),
         CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "what people call this site, or this operator; it is published"),
-        CLI_OPT_TEXT("public", &a.public_path, "FILE", 0, "where the public part goes (default: --out and .pub)"),
+        CLI_OPT_TEXT("public-key", &a.public_path, "FILE", 0, "where the public part goes (default: --out and .pub)"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0,
-                     "make no new key: write the public part of this one again, with --public"),
+                     "make no new key: write the public part of this one again, with --public-key"),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_FLAG("force", &a.run.force, "replace a key that exists: the old one is gone for good"),
     };

@@ -24,7 +24,7 @@ static fkt_status parse_ways(struct cli_personalize *a)
     const char **names = NULL;
     size_t n = 0;
     fkt_status st = FKT_OK;
-    a->mask = a->clients == 1 ? 1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED : ALL_WAYS;
+    a->mask = a->sites == 1 ? 1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED : ALL_WAYS;
     if (!a->ways) return FKT_OK;
     a->mask = 0;
     FKT_TRY(cli_split(a->ways, &text, &names, &n));
@@ -56,27 +56,27 @@ static fkt_status check_local(const struct cli_personalize *a)
 static fkt_status check(struct cli_personalize *a)
 {
     fkt_status st = FKT_OK;
-    if (a->clients < 1 || a->clients > MOST) return fkt_fail(FKT_E_ARG, "--clients must be between 1 and %d", MOST);
-    if (!(a->test_share >= 0 && a->test_share < 1))
-        return fkt_fail(FKT_E_ARG, "--test-share must be at least 0 and below 1");
+    if (a->sites < 1 || a->sites > MOST) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and %d", MOST);
+    if (!(a->holdout >= 0 && a->holdout < 1))
+        return fkt_fail(FKT_E_ARG, "--holdout must be at least 0 and below 1");
     if (a->epochs_local > MOST || a->epochs_tune > MOST || a->batch > MOST)
         return fkt_fail(FKT_E_ARG, "--epochs-local, --epochs-tune and --batch must be at most %d", MOST);
     if (a->seed > INT64_MAX)
         return fkt_fail(FKT_E_ARG, "--seed must be at most %lld", (long long)INT64_MAX); /* in JSON */
     if (!a->test.path && a->test.split) a->test.path = a->data.path;                     /* as in simulate */
     if (!a->test.path && a->test.limit) return fkt_fail(FKT_E_ARG, "--test-limit needs --test or --test-split");
-    if (a->test.path && a->test_share_given)
-        return fkt_fail(FKT_E_ARG, "--test-share keeps records aside, and with a test set none are");
+    if (a->test.path && a->holdout_given)
+        return fkt_fail(FKT_E_ARG, "--holdout keeps records aside, and with a test set none are");
     FKT_TRY(parse_ways(a));
     FKT_TRY(check_local(a));
-    if (a->out && a->clients == 1 && !(a->mask >> FKT_PERSONAL_TUNED & 1))
+    if (a->out && a->sites == 1 && !(a->mask >> FKT_PERSONAL_TUNED & 1))
         return fkt_fail_hint(FKT_E_ARG, "add tuned to --ways, or leave --out away",
                              "with one site --out saves the tuned model, which --ways leaves out");
     FKT_TRY(cli_personalize_network_check(a));
     FKT_TRY(cli_not_an_input(a->out, a->model));
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
-    if (a->out) FKT_TRY(a->clients == 1 ? cli_out_file(a->out, a->run.force) : cli_out_folder(a->out, a->run.force));
+    if (a->out) FKT_TRY(a->sites == 1 ? cli_out_file(a->out, a->run.force) : cli_out_folder(a->out, a->run.force));
 out:
     return st;
 }
@@ -110,11 +110,11 @@ static void recipe_line(char *out, size_t cap, const struct cli_personalized *p)
     const struct fkt_recipe *r = &p->spec.tune;
     const int kept = !p->asked->test.path; /* records aside */
     char share[FKT_DOUBLE_TEXT], rate[FKT_DOUBLE_TEXT];
-    fkt_double_text(share, p->asked->test_share);
+    fkt_double_text(share, p->asked->holdout);
     fkt_double_text(rate, r->rate);
     snprintf(out, cap,
-             "personalize --clients 1%s%s --epochs-tune %u --rate-tune %s --batch %u --seed %llu --threads %u",
-             kept ? " --test-share " : "", kept ? share : "", r->epochs, rate, r->batch,
+             "personalize --sites 1%s%s --epochs-tune %u --rate-tune %s --batch %u --seed %llu --threads %u",
+             kept ? " --holdout " : "", kept ? share : "", r->epochs, rate, r->batch,
              (unsigned long long)p->asked->seed, r->threads ? r->threads : fkt_cpu_count());
 }
 
@@ -153,12 +153,12 @@ static fkt_status fill_spec(struct cli_personalized *p, struct cli_progress *pro
     fkt_status st;
     *s = (struct fkt_personal_spec){.data = &p->data,
                                     .test = a->test.path ? &p->test : NULL,
-                                    .partition = {.sites = (uint32_t)a->clients, .seed = a->seed},
-                                    .test_share = a->test_share,
+                                    .partition = {.sites = (uint32_t)a->sites, .seed = a->seed},
+                                    .holdout = a->holdout,
                                     .ways = a->mask,
                                     .seed = a->seed,
                                     .progress = &progress->hook,
-                                    .model = a->out && a->clients == 1 ? keep_tuned : NULL,
+                                    .model = a->out && a->sites == 1 ? keep_tuned : NULL,
                                     .ctx = p};
     FKT_TRY(cli_partition(a->partition, &s->partition));
     fkt_recipe_default(&s->local);
@@ -229,9 +229,9 @@ out:
 
 int cli_personalize(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_personalize a = {.clients = 20,
+    struct cli_personalize a = {.sites = 20,
                                 .partition = "iid",
-                                .test_share = 0.25,
+                                .holdout = 0.25,
                                 .epochs_local = 20,
                                 .epochs_tune = 20,
                                 .rate_local = 0.05,
@@ -243,7 +243,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its pictures, where its file has weights alone"),
         CLI_OPT_TEXT("release", &t->release, "FILE", 0, "or: train it in this run, on pictures drawn from a release"),
         CLI_OPT_TEXT("out", &a.out, "PATH", 0,
-                     "what to keep: with --clients 1 the tuned model, a file; else a folder with sites.csv and "
+                     "what to keep: with --sites 1 the tuned model, a file; else a folder with sites.csv and "
                      "results.json"),
         CLI_DATA_ROWS(a.data, 1),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
@@ -260,16 +260,16 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("weights", &t->means.weights, "PATH", 0, "the codec's weights (default: the cache)"),
         CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
         CLI_OPT_HEAD("judging"),
-        {CLI_REAL, "test-share", &a.test_share, "F",
+        {CLI_REAL, "holdout", &a.holdout, "F",
          "share of each class of each site that is kept to be judged on; 0: none (default: 0.25)", 0, NULL, NULL,
-         &a.test_share_given},
+         &a.holdout_given},
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0,
                      "judge on these instead, class by class in proportion to what the sites hold (default: --data, "
                      "when --test-split is given)"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of the test set"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all"),
         CLI_OPT_HEAD("sites"),
-        CLI_OPT_WHOLE("clients", &a.clients, "N", 0, "sites; 1: all of --data is one site's (default: 20)"),
+        CLI_OPT_WHOLE("sites", &a.sites, "N", 0, "sites; 1: all of --data is one site's (default: 20)"),
         CLI_OPT_TEXT("partition", &a.partition, "RULE", 0,
                      "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
         CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "partition, splits, first weights, order of batches (default: 0)"),

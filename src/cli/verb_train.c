@@ -40,7 +40,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("mix", &(a).mix.path, "PATH", 0, "add real local pictures: the model is then NOT private"),       \
         CLI_OPT_TEXT("mix-split", &(a).mix.split, "NAME", 0, "split of --mix"),                                        \
         CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N pictures of --mix"),                                 \
-        CLI_OPT_REAL("held-out", &(a).held_out, "F", 0,                                                                \
+        CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                \
                      "judge epochs on this share of --data or --release, never of --mix (default: 0)"),                \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
                              "how pictures are scaled", &(a).filter_given),                                            \
@@ -48,7 +48,7 @@ void cli_train_defaults(struct cli_train *a)
 
 #define NETWORK_ROWS(a)                                                                                                \
     CLI_OPT_HEAD("network"),                                                                                           \
-        CLI_OPT_CHOICE_GIVEN("model", &(a).architecture, fkt_architecture_parse, "resnet18 or resnet8",                \
+        CLI_OPT_CHOICE_GIVEN("network", &(a).architecture, fkt_architecture_parse, "resnet18 or resnet8",              \
                              "which one; resnet8 is for quick runs", &(a).architecture_given),                         \
         CLI_OPT_CHOICE_GIVEN("stem", &(a).stem, fkt_stem_parse, "cifar or imagenet",                                   \
                              "its first layers: for small pictures, or for large ones", &(a).stem_given),              \
@@ -57,7 +57,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("teacher", &(a).teacher, "FILE", 0, "a model to learn from as well: distillation"),               \
         {CLI_REAL, "temperature", &(a).recipe.temperature, "T", "softens what the teacher says (default: 4)", 0,       \
          NULL,     NULL,          &(a).temperature_given},                                                             \
-        CLI_OPT_REAL("share", &(a).share, "F", 0, "of the loss that is the teacher's (default: 0.5)")
+        CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "of the loss that is the teacher's (default: 0.5)")
 
 #define RECIPE_ROWS(a)                                                                                                 \
     CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the pictures (default: 20)"),    \

@@ -184,7 +184,7 @@ static fkt_status open_run(struct fkt_personal_run *r)
     size_t most = 0;
     fkt_status st;
     if (t) test = (struct fkt_personal_labels){t->label, t->n, t->n_classes};
-    FKT_TRY(fkt_personal_split_init(&r->split, &data, t ? &test : NULL, &r->spec->partition, r->spec->test_share,
+    FKT_TRY(fkt_personal_split_init(&r->split, &data, t ? &test : NULL, &r->spec->partition, r->spec->holdout,
                                     r->spec->seed));
     FKT_TRY(describe_sites(r));
     if (fkt_personal_asked_average(r)) FKT_TRY(check_average(r));

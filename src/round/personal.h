@@ -22,12 +22,12 @@ struct fkt_personal_labels {
     const uint32_t *label; /* (n) */
     size_t n, classes;
 };
-/* Partition by its own seed. Then, without test: for each site and class about test_share of the records (rounded to
+/* Partition by its own seed. Then, without test: for each site and class about holdout of the records (rounded to
  * nearest, but at least one stays for training) by (seed, site, class). With test: each class of it in proportion to
  * the sites' records of that class, by (seed, class); a class that no site holds is left out. */
 FKT_MUST_USE fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct fkt_personal_labels *data,
                                                 const struct fkt_personal_labels *test /* NULL: none */,
-                                                const struct fkt_partition_spec *partition, double test_share,
+                                                const struct fkt_partition_spec *partition, double holdout,
                                                 uint64_t seed);
 void fkt_personal_split_release(struct fkt_personal_split *s);
 

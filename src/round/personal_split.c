@@ -173,16 +173,16 @@ out:
 
 fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct fkt_personal_labels *data,
                                    const struct fkt_personal_labels *test, const struct fkt_partition_spec *partition,
-                                   double test_share, uint64_t seed)
+                                   double holdout, uint64_t seed)
 {
     uint32_t *owner = NULL;
     fkt_status st;
     *out = (struct fkt_personal_split){.sites = partition->sites};
-    if (!test && !(test_share >= 0 && test_share < 1)) /* NaN too */
-        return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be judged on: 0 to below 1", test_share);
+    if (!test && !(holdout >= 0 && holdout < 1)) /* NaN too */
+        return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be judged on: 0 to below 1", holdout);
     FKT_TRY(fkt_alloc(&owner, data->n));
     FKT_TRY(fkt_partition(owner, data->label, data->n, data->classes, partition));
-    FKT_TRY(test ? split_test(out, data, owner, test, seed) : split_own(out, data, owner, test_share, seed));
+    FKT_TRY(test ? split_test(out, data, owner, test, seed) : split_own(out, data, owner, holdout, seed));
 out:
     fkt_free(owner);
     if (st != FKT_OK) fkt_personal_split_release(out);

@@ -149,7 +149,7 @@ def own_files(root, fedkt):
 def models(root, fedkt):
     """A small classifier of the classes a and b, its checkpoint, and one that nobody told the names of its classes."""
     words = (
-        "train --data good --model resnet8 --size 8 --epochs 1 --batch 4 --threads 1 --quiet --checkpoint checkpoint"
+        "train --data good --network resnet8 --size 8 --epochs 1 --batch 4 --threads 1 --quiet --checkpoint checkpoint"
     )
     words += " --out model.safetensors --onnx model.onnx"
     subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)

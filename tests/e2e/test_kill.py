@@ -168,7 +168,7 @@ class Interrupted(binary.Case):
             f"{many} --format npz",
             f"{many} --format webdataset",
             "simulate --data demo:train --epsilon 10 --delta 1e-5 --out two --threads 1",
-            "simulate --data demo:train --epsilon 10 --delta 1e-5 --out two --clients 1",
+            "simulate --data demo:train --epsilon 10 --delta 1e-5 --out two --sites 1",
             "encode --task task.json --data demo:train --out z",
         ):
             with self.subTest(line):

@@ -29,7 +29,7 @@ from PIL import Image
 import tensors  # from tests/cli, which binary.py puts on the path
 
 KILLS = 12
-SMALL = "--model resnet8 --size 16 --epochs 4 --batch 8 --threads 1"
+SMALL = "--network resnet8 --size 16 --epochs 4 --batch 8 --threads 1"
 
 
 class Train(binary.Case):
@@ -77,7 +77,7 @@ class Killed(Train):
                 self.assertRegex(path.name, r"\A(m|ck)\.tmp-")
 
     def test_from_a_set(self):
-        self.resumed_to_the_same_bits("--data demo:train --limit 60 --held-out 0.2 --ema 0.9")
+        self.resumed_to_the_same_bits("--data demo:train --limit 60 --holdout 0.2 --ema 0.9")
 
     def test_from_a_release_drawn_anew(self):
         self.private_release()
@@ -107,8 +107,8 @@ class Killed(Train):
 
     def test_ctrl_c_while_judging(self):
         """Nearly all pictures are held out, so that most of the time goes into judging them."""
-        line = "train --data demo:train --limit 400 --model resnet8 --size 32 --epochs 2 --batch 8 --threads 1"
-        line += " --held-out 0.96 --ema 0.9 --checkpoint ck --out m"
+        line = "train --data demo:train --limit 400 --network resnet8 --size 32 --epochs 2 --batch 8 --threads 1"
+        line += " --holdout 0.96 --ema 0.9 --checkpoint ck --out m"
         began = time.monotonic()
         self.fedkt(line)
         seconds, wanted, stopped = time.monotonic() - began, self.bytes("m"), 0
@@ -139,7 +139,7 @@ class Killed(Train):
 class Origin(Train):
     def train(self, words, out="m"):
         said = self.fedkt(
-            f"train {words} --model resnet8 --epochs 1 --batch 16 --threads 1 --quiet --json --out {out} --force"
+            f"train {words} --network resnet8 --epochs 1 --batch 16 --threads 1 --quiet --json --out {out} --force"
         )
         self.fits("train", said)
         told = self.fedkt(f"evaluate --model {out} --data demo:test --limit 20 --threads 1 --quiet --json")
@@ -152,7 +152,7 @@ class Origin(Train):
         self.private_release()
         self.fedkt("generate --release release --per-class 4 --seed 3 --out made")
         pooled = self.train("--release release --per-class 4 --draw-seed 3 --tau 0.01 --pool 0.5", "pooled")
-        self.assertIn("--draw-seed 3 --estimator clamp --tau 0.01 --pool 0.5 --model", pooled["recipe"])
+        self.assertIn("--draw-seed 3 --estimator clamp --tau 0.01 --pool 0.5 --network", pooled["recipe"])
         drawn = self.train("--release release --per-class 4 --draw-seed 3", "a")
         read = self.train("--data made --size 16", "b")
         self.assertEqual(self.weights("a"), self.weights("b"))
@@ -231,7 +231,7 @@ class Origin(Train):
         """Weights that saw real pictures do not get rid of that in a checkpoint."""
         self.private_release()
         self.train("--data demo:train --limit 20 --size 16", "real")
-        line = "train --release release --per-class 2 --model resnet8 --epochs 2 --batch 8 --threads 1 --quiet --json"
+        line = "train --release release --per-class 2 --network resnet8 --epochs 2 --batch 8 --threads 1 --quiet --json"
         self.fedkt(f"{line} --from real --checkpoint ck --out a")
         self.assertFalse(self.fedkt(f"{line} --from real --checkpoint ck --resume --out b")["private"])
         process = self.start(f"{line} --checkpoint ck --resume --out c")
@@ -255,7 +255,8 @@ class Origin(Train):
         for name in ("extra", "judges"):
             shutil.copytree(self.folder / "ward-seven/photos", self.folder / "ward-seven" / name)
         line = (
-            "train --data ward-seven/photos --mix ward-seven/extra --test ward-seven/judges --size 16 --model resnet8 "
+            "train --data ward-seven/photos --mix ward-seven/extra --test ward-seven/judges --size 16 "
+            "--network resnet8 "
         )
         line += "--epochs 1 --batch 8 --quiet --checkpoint ck --onnx m.onnx --curves c.csv --tensorboard events --out m"
         self.fedkt(line)
@@ -277,7 +278,7 @@ class Use(Train):
     def test_through_the_codec_and_files(self):
         self.private_release()
         line = f"train --release release --per-class 4 {SMALL} --quiet --out m --onnx m.onnx --curves c.csv "
-        line += "--tensorboard events --ema 0.5 --ema-out e --held-out 0.25 --test demo:test --test-limit 40"
+        line += "--tensorboard events --ema 0.5 --ema-out e --holdout 0.25 --test demo:test --test-limit 40"
         said = self.fedkt(f"{line} --through-codec --json")
         self.fits("train", said)
         self.assertEqual((said["pictures"], said["held_out"], said["test"]["n"]), (30, 10, 40))
@@ -311,15 +312,15 @@ class Use(Train):
         """A file may be called anything, and JSON has no word for some of it."""
         said = self.fedkt(f"train --data demo:train --limit 20 {SMALL} --quiet --json --out m\udcff --curves \udcc3")
         self.assertEqual((said["out"], said["curves"]), ("m?", "?"))
-        words = "--data demo:train --limit 20 --clients 1 --threads 1 --quiet --json"
+        words = "--data demo:train --limit 20 --sites 1 --threads 1 --quiet --json"
         said = self.fedkt(f"personalize --model m\udcff {words} --out tuned\udcff")
         self.assertEqual(said["out"], "tuned?")
 
     def test_the_drawing_is_the_curve(self):
         """Every column shows the accuracies of the epoch that it stands for, the first ones too."""
         for epochs, wide in ((3, 6), (61, 0)):
-            line = f"train --data demo:train --limit 20 --model resnet8 --size 8 --epochs {epochs} --batch 10"
-            text = self.fedkt(f"{line} --threads 1 --held-out 0.5 --quiet --curves c.csv --out m --force").splitlines()
+            line = f"train --data demo:train --limit 20 --network resnet8 --size 8 --epochs {epochs} --batch 10"
+            text = self.fedkt(f"{line} --threads 1 --holdout 0.5 --quiet --curves c.csv --out m --force").splitlines()
             head, *rows = (row.split(",") for row in self.bytes("c.csv").decode().splitlines())
             grid = [row[7:] for row in text[1:11]]
             columns = wide * epochs or 60
@@ -334,18 +335,18 @@ class Use(Train):
         """A file from PyTorch names no classes and no size: they are the pictures', and its last layer is kept."""
         self.private_release()
         line = "train --release release --per-class 4 --epochs 1 --batch 10 --threads 1 --quiet"
-        self.fedkt(f"{line} --model resnet8 --out m")
+        self.fedkt(f"{line} --network resnet8 --out m")
         tensors.save(self.folder / "bare", {**tensors.load(self.folder / "m"), "meta": {}})
         self.fedkt(f"{line} --from bare --rate 1e-30 --out same")
         for name, tensor in self.weights("m").items():
             if "running" not in name and "tracked" not in name:
                 self.assertEqual(self.weights("same")[name], tensor, name)
-        said = self.fedkt(f"{line} --model resnet8 --teacher bare --json --out taught")
+        said = self.fedkt(f"{line} --network resnet8 --teacher bare --json --out taught")
         self.assertEqual((said["model"]["size"], said["model"]["classes"][0]), (16, "apple"))
         self.assertFalse(said["private"])
-        named = self.fedkt(f"{line} --model resnet8 --teacher m --json --out taught --force")
+        named = self.fedkt(f"{line} --network resnet8 --teacher m --json --out taught --force")
         self.assertEqual(said["epochs"][0]["loss"], named["epochs"][0]["loss"])
-        tune = "--data demo:train --limit 40 --clients 1 --threads 1 --quiet --json"
+        tune = "--data demo:train --limit 40 --sites 1 --threads 1 --quiet --json"
         said = self.fedkt(f"personalize --model bare --size 16 {tune} --out mine")
         self.assertEqual((said["model"]["size"], said["model"]["classes"][0]), (16, "apple"))
         self.assertEqual(said["mean"], self.fedkt(f"personalize --model m {tune}")["mean"])
@@ -362,7 +363,7 @@ class Use(Train):
         ):
             line = f"train {where} --quiet --json"
             said = self.fedkt(
-                f"{line} {what} --model resnet8 --epochs 2 --batch 8 --rate 0.0123456789 --threads 1 --out m"
+                f"{line} {what} --network resnet8 --epochs 2 --batch 8 --rate 0.0123456789 --threads 1 --out m"
             )
             self.fedkt(f"{line} {said['recipe']} --out again")
             self.assertTrue(self.weights("again") == self.weights("m"), said["recipe"])
@@ -385,14 +386,14 @@ class Use(Train):
 
     def test_numbers_as_names(self):
         self.numbered()
-        line = "train --size 16 --model resnet8 --epochs 12 --batch 16 --threads 1 --quiet"
+        line = "train --size 16 --network resnet8 --epochs 12 --batch 16 --threads 1 --quiet"
         judge = "--threads 1 --quiet --json"
         self.fedkt(f"{line} --data photos.npz --out m")
         wanted = self.fedkt(f"evaluate --model m --data photos.npz {judge}")
         self.assertGreater(wanted["accuracy"], 0.9)
         by_name = self.fedkt(f"evaluate --model m --data photos {judge}")
         self.assertEqual((by_name["per_class"], by_name["confusion"]), (wanted["per_class"], wanted["confusion"]))
-        alone = self.fedkt(f"personalize --model m --data photos --clients 1 --ways global {judge}")
+        alone = self.fedkt(f"personalize --model m --data photos --sites 1 --ways global {judge}")
         self.assertGreater(alone["pooled"]["global"], 0.9)
         shutil.rmtree(self.folder / "photos/7")
         self.assertIsNone(self.fedkt(f"evaluate --model m --data photos {judge}")["per_class"]["7"])
@@ -401,7 +402,7 @@ class Use(Train):
         """Weights alone that learned from a folder: their classes are the folder's, in its order, and told so."""
         self.numbered()
         self.fedkt(
-            "train --size 16 --model resnet8 --epochs 12 --batch 16 --threads 1 --quiet --data photos --out named"
+            "train --size 16 --network resnet8 --epochs 12 --batch 16 --threads 1 --quiet --data photos --out named"
         )
         tensors.save(self.folder / "bare", {**tensors.load(self.folder / "named"), "meta": {}})
         wanted = self.fedkt("evaluate --model named --data photos --threads 1 --quiet --json")
@@ -425,7 +426,7 @@ class Use(Train):
                 path = self.folder / f"many/c{k:02}/{i}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.new("RGB", (8, 8), (k * 11, 60 * i, 255 - 9 * k)).save(path)
-        line = "--model resnet8 --size 8 --epochs 1 --batch 11 --threads 1 --quiet"
+        line = "--network resnet8 --size 8 --epochs 1 --batch 11 --threads 1 --quiet"
         for data, many in (("demo:test --limit 100", 0), ("many", 1)):
             self.fedkt(f"train --data {data} {line} --out m --force")
             ask = f"evaluate --model m --data {data} --through-codec --codec dct --dim 4 --threads 1 --quiet"
@@ -456,34 +457,36 @@ class Use(Train):
         line = "simulate --data demo:train --limit 400 --size 16 --dim 8 --epsilon 1000,0.01 --delta 1e-5"
         arms = self.fedkt(f"{line} --insecure-seed 5 --train resnet8 --train-per-class 12 {judged} --out run")["arms"]
         for arm, folder in zip(arms, ("eps-1000", "eps-0.01"), strict=True):
-            line = f"train --release run/{folder}/release.safetensors --per-class 12 --draw-seed 3 --model resnet8"
+            line = f"train --release run/{folder}/release.safetensors --per-class 12 --draw-seed 3 --network resnet8"
             said = self.fedkt(f"{line} {judged} --out m --force")
             self.assertEqual(said["release_sha256"], arm["release_sha256"])
             self.assertEqual(said["test"]["accuracy"], arm["accuracy"]["resnet8"])
 
     def test_the_recipe_is_what_was_asked_for(self):
         """The effective options stand in the model, those with a default too."""
-        line = "train --data demo:train --limit 20 --model resnet8 --size 8 --epochs 2 --batch 5 --threads 1 --quiet"
+        line = "train --data demo:train --limit 20 --network resnet8 --size 8 --epochs 2 --batch 5 --threads 1 --quiet"
         said = self.fedkt(f"{line} --json --out m")["recipe"]
-        common = "--model resnet8 --stem cifar --size 8 --epochs 2 --batch 5 --rate 0.05 --momentum 0.9 --decay 0.0005"
+        common = "--network resnet8 --stem cifar --size 8 --epochs 2 --batch 5 --rate 0.05 --momentum 0.9"
+        common += " --decay 0.0005"
         common = f"--limit 20 {common}"
         self.assertEqual(said, f"{common} --schedule cosine --pad 4 --dtype f32 --seed 1 --threads 1")
         more = "--warmup 0.5 --no-nesterov --no-flip --pad 1 --smoothing 0.1 --ema 0.9 --temperature 2"
-        line += f" --schedule step --step-every 1 --step-by 0.5 {more} --held-out 0.5 --seed 7 --json --teacher m"
-        want = f"{common} --schedule step --step-every 1 --step-by 0.5 {more} --share SHARE --held-out 0.5"
+        line += f" --schedule step --step-every 1 --step-by 0.5 {more} --holdout 0.5 --seed 7 --json --teacher m"
+        want = f"{common} --schedule step --step-every 1 --step-by 0.5 {more} --teacher-share SHARE --holdout 0.5"
         want += " --dtype f32 --seed 7 --threads 1"
         self.assertEqual(self.fedkt(f"{line} --out n")["recipe"], want.replace("SHARE", "0.5"))
-        self.assertEqual(self.fedkt(f"{line} --share 0.25 --out o")["recipe"], want.replace("SHARE", "0.25"))
+        self.assertEqual(self.fedkt(f"{line} --teacher-share 0.25 --out o")["recipe"], want.replace("SHARE", "0.25"))
         self.private_release()
         line = (
-            "train --release release --per-class 2 --fresh --model resnet8 --epochs 1 --batch 5 --quiet --json --out p"
+            "train --release release --per-class 2 --fresh --network resnet8 --epochs 1 --batch 5 --quiet "
+            "--json --out p"
         )
         said = self.fedkt(line)["recipe"]
-        self.assertRegex(said, r"\A--per-class 2 --draw-seed \d+ --estimator [a-z-]+ --fresh --model resnet8 ")
+        self.assertRegex(said, r"\A--per-class 2 --draw-seed \d+ --estimator [a-z-]+ --fresh --network resnet8 ")
 
     def test_the_seed_draws_the_network(self):
         """At a rate of next to nothing what comes out is what was begun with."""
-        line = "train --data demo:train --limit 20 --model resnet8 --size 8 --epochs 1 --batch 20 --threads 1 --quiet"
+        line = "train --data demo:train --limit 20 --network resnet8 --size 8 --epochs 1 --batch 20 --threads 1 --quiet"
         for out, seed in (("a", 1), ("b", 1), ("c", 2)):
             self.fedkt(f"{line} --rate 1e-30 --seed {seed} --out {out}")
         a, b, c = (self.weights(name)["layer1.0.conv1.weight"] for name in "abc")
@@ -500,14 +503,14 @@ class Use(Train):
             for i in range(40):
                 shade = [max(0, min(255, base + chance.randint(-40, 40))) for _ in range(3)]
                 Image.new("RGB", (16, 16), tuple(shade)).save(self.folder / "set" / name / f"{i}.png")
-        said = self.fedkt(f"train --data set {SMALL} --held-out 0.25 --quiet --json --out m")
+        said = self.fedkt(f"train --data set {SMALL} --holdout 0.25 --quiet --json --out m")
         self.assertGreater(said["epochs"][-1]["held_accuracy"], 0.9)
 
 
 class Personal(Train):
     def personalize(self, words):
         said = self.fedkt(
-            f"personalize {words} --data demo:train --limit 60 --clients 3 --epochs-local 1 --seed 5 --threads 1 "
+            f"personalize {words} --data demo:train --limit 60 --sites 3 --epochs-local 1 --seed 5 --threads 1 "
             "--quiet --json"
         )
         self.fits("personalize", said)
@@ -517,7 +520,8 @@ class Personal(Train):
         self.private_release()
         for fresh in ("", " --fresh"):
             recipe = f"--release release --per-class 8 --epochs 2{fresh}"
-            trained = self.fedkt(f"train {recipe} --model resnet8 --seed 5 --threads 1 --quiet --json --out m --force")
+            words = f"train {recipe} --network resnet8 --seed 5 --threads 1 --quiet --json --out m --force"
+            trained = self.fedkt(words)
             now = self.personalize(f"{recipe} --network resnet8 --model-out n --force")
             before = self.personalize("--model m")
             self.assertEqual(self.bytes("m"), self.bytes("n"))
@@ -536,7 +540,7 @@ class Personal(Train):
         self.fedkt(f"train --release release --per-class 4 {SMALL} --quiet --out m")
         line = "personalize --model m --data demo:train --limit 40 --threads 1 --quiet --json --epochs-tune 2"
         small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))}
-        for words in ("--clients 1 --out one", "--clients 2 --ways tuned --out many"):
+        for words in ("--sites 1 --out one", "--sites 2 --ways tuned --out many"):
             process = self.start(f"{line} {words}", **small)
             out, said = process.communicate()
             self.assertEqual(process.returncode, 1, said)
@@ -550,7 +554,7 @@ class Personal(Train):
         self.private_release()
         process = self.start(
             "personalize --release release --network resnet8 --per-class 500 --epochs 1000 --model-out n --out sites "
-            "--data demo:train --limit 60 --clients 3 --threads 1"
+            "--data demo:train --limit 60 --sites 3 --threads 1"
         )
         process.stderr.readline()
         time.sleep(1)

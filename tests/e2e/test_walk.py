@@ -110,7 +110,7 @@ class Stages(binary.Case):
         )
 
     def use_heads(self):
-        told = self.fedkt("heads --release r.safetensors --test demo:test --limit 300 --out heads --json")
+        told = self.fedkt("heads --release r.safetensors --test demo:test --test-limit 300 --out heads --json")
         self.assertEqual(len(told["classes"]), 10)
         self.assertEqual(
             sorted(path.name for path in (self.folder / "heads").glob("*.safetensors")),
@@ -207,34 +207,34 @@ class Invariance(binary.Case):
 
     def test_neither_sites_nor_threads_change_a_bit(self):
         moments, releases, files = set(), {}, {}
-        for clients, threads in itertools.product(self.RULES, (1, 4)):
-            for rule in self.RULES[clients]:
-                told = self.fedkt(f"{self.SIMULATE} --clients {clients} --partition {rule} --threads {threads}")
+        for sites, threads in itertools.product(self.RULES, (1, 4)):
+            for rule in self.RULES[sites]:
+                told = self.fedkt(f"{self.SIMULATE} --sites {sites} --partition {rule} --threads {threads}")
                 self.fits("results", told)
-                self.assertEqual((told["clients"], told["records"]), (clients, 1000))
+                self.assertEqual((told["sites"], told["records"]), (sites, 1000))
                 moments.add(told["moments_sha256"])
-                releases.setdefault(clients, set()).add(told["release_sha256"])
+                releases.setdefault(sites, set()).add(told["release_sha256"])
         self.assertEqual(len(moments), 1, "exact moments depend on split or threads")
-        self.assertEqual({clients: len(found) for clients, found in releases.items()}, {1: 1, 2: 1, 20: 1, 60: 1})
+        self.assertEqual({sites: len(found) for sites, found in releases.items()}, {1: 1, 2: 1, 20: 1, 60: 1})
         self.assertEqual(len(set.union(*releases.values())), 4, "each site draws its own noise")
-        for clients, rules in self.RULES.items():
-            words = f"{self.SIMULATE} --clients {clients} --partition {rules[1]} --out run{clients}"
+        for sites, rules in self.RULES.items():
+            words = f"{self.SIMULATE} --sites {sites} --partition {rules[1]} --out run{sites}"
             told = self.fedkt(words)
-            self.assertEqual(tree(self.folder / f"run{clients}")["release.safetensors"], told["release_sha256"])
-            self.assertEqual({told["release_sha256"]}, releases[clients])
-            self.fits("certificate", json.loads(self.bytes(f"run{clients}/certificate.json")))
-            self.fits("task", json.loads(self.bytes(f"run{clients}/task.json")))
-            self.fits("results", json.loads(self.bytes(f"run{clients}/results.json")))
+            self.assertEqual(tree(self.folder / f"run{sites}")["release.safetensors"], told["release_sha256"])
+            self.assertEqual({told["release_sha256"]}, releases[sites])
+            self.fits("certificate", json.loads(self.bytes(f"run{sites}/certificate.json")))
+            self.fits("task", json.loads(self.bytes(f"run{sites}/task.json")))
+            self.fits("results", json.loads(self.bytes(f"run{sites}/results.json")))
             # Noise added in one place is the same for any number of sites; the rest of a file names them.
             self.fedkt(f"{words} --noise central --force")
-            files[clients] = [
-                tensors.load(self.folder / f"run{clients}" / name)["tensors"]
+            files[sites] = [
+                tensors.load(self.folder / f"run{sites}" / name)["tensors"]
                 for name in ("moments.safetensors", "release.safetensors")
             ]
         self.assertTrue(all(pair == files[1] for pair in files.values()), "moments or noised integers differ")
 
     def test_many_sites(self):
-        told = self.fedkt(f"{self.SIMULATE} --dim 4 --clients 300 --partition dirichlet:1 --dropout 0.1")
+        told = self.fedkt(f"{self.SIMULATE} --dim 4 --sites 300 --partition dirichlet:1 --dropout 0.1")
         self.fits("results", told)
         self.assertEqual((told["survivors"], told["aggregation"]["lost"]["mask"]), (270, 30))
         self.assertLess(told["aggregation"]["degree"], 150)
@@ -267,7 +267,7 @@ class Invariance(binary.Case):
         self.assertNotEqual(more["arms"][0]["accuracy_runs"], more["arms"][1]["accuracy_runs"])
 
     def test_images_depend_on_the_seed_alone(self):
-        self.fedkt(f"{self.SIMULATE.replace('1000', '200')} --clients 5 --out run")
+        self.fedkt(f"{self.SIMULATE.replace('1000', '200')} --sites 5 --out run")
         for name in ("folder", "npz", "webdataset"):
             words = f"generate --release run/release.safetensors --per-class 40 --format {name}"
             for threads in (1, 2, 4):
@@ -278,9 +278,9 @@ class Invariance(binary.Case):
         self.assertNotEqual(tree(self.folder / "webdataset1"), tree(self.folder / "other"))
 
     def test_lost_sites_are_told(self):
-        told = self.fedkt(f"{self.SIMULATE} --clients 10 --dropout 0.3 --participation 0.8 --holdout 0.2 --out run")
+        told = self.fedkt(f"{self.SIMULATE} --sites 10 --dropout 0.3 --participation 0.8 --holdout 0.2 --out run")
         self.fits("results", told)
-        self.assertEqual((told["clients"], told["survivors"]), (10, 6))
+        self.assertEqual((told["sites"], told["survivors"]), (10, 6))
         partition = json.loads(self.bytes("run/partition.json"))
         heard = [site for site in range(10) if site not in partition["not_heard"]]
         self.assertEqual(told["records"], sum(sum(partition["counts"][site]) for site in heard))
@@ -303,23 +303,23 @@ class Phases(binary.Case):
 
     def test_sites_are_lost_in_each_phase(self):
         whole = self.fedkt(f"{self.SIMULATE} --noise central")
-        for clients, phase in itertools.product((20, 60), self.PHASES):
-            lost = clients // 10
-            told = self.fedkt(f"{self.SIMULATE} --clients {clients} --dropout {phase}:0.1")
+        for sites, phase in itertools.product((20, 60), self.PHASES):
+            lost = sites // 10
+            told = self.fedkt(f"{self.SIMULATE} --sites {sites} --dropout {phase}:0.1")
             self.fits("results", told)
             late = phase in ("confirm", "reveal")
-            self.assertEqual(told["survivors"], clients if late else clients - lost, phase)
+            self.assertEqual(told["survivors"], sites if late else sites - lost, phase)
             self.assertEqual(told["aggregation"]["survivors"], told["survivors"])
             # A complete graph has no coin: who would be lost there is missed one phase later.
-            missed = "share" if phase == "coin" and clients == 20 else phase
+            missed = "share" if phase == "coin" and sites == 20 else phase
             self.assertEqual(told["aggregation"]["lost"], {name: lost * (name == missed) for name in self.PHASES})
-            self.assertEqual(told["aggregation"]["throws"], 0 if clients == 20 else 2 if phase == "coin" else 1)
+            self.assertEqual(told["aggregation"]["throws"], 0 if sites == 20 else 2 if phase == "coin" else 1)
             self.assertEqual(told["moments_sha256"] == whole["moments_sha256"], late)
             self.assertEqual(told["bytes_per_site"], told["aggregation"]["traffic"]["up"])
 
     def test_all_phases_together(self):
         words = ",".join(f"{phase}:0.05" for phase in self.PHASES)
-        told = self.fedkt(f"{self.SIMULATE} --clients 60 --dropout {words} --corrupt 0.05 --out run")
+        told = self.fedkt(f"{self.SIMULATE} --sites 60 --dropout {words} --corrupt 0.05 --out run")
         self.assertEqual(set(told["aggregation"]["lost"].values()), {3})
         self.assertEqual((told["survivors"], told["aggregation"]["dropped_tolerated"]), (60 - 4 * 3, 18))
         certificate = json.loads(self.bytes("run/certificate.json"))
@@ -338,17 +338,17 @@ class Phases(binary.Case):
         page = self.bytes("run/report.html").decode()
         self.assertIn("42 stayed to the end; lost were 3 in phase advertise, 3 in phase coin", page)
         self.assertIn("2 throws of a common coin", page)  # one went wrong with a site lost
-        said = self.fedkt(f"{self.SIMULATE.removesuffix(' --json')} --clients 60 --dropout {words} --corrupt 0.05")
+        said = self.fedkt(f"{self.SIMULATE.removesuffix(' --json')} --sites 60 --dropout {words} --corrupt 0.05")
         self.assertIn("3 in confirm, 3 in reveal; 48 of 60 sites are in the sum, 42 stayed to the end", said)
 
     def test_small_shares_lose_what_their_sum_loses(self):
         words = ",".join(f"{phase}:0.02" for phase in self.PHASES)
-        told = self.fedkt(f"{self.SIMULATE} --clients 20 --dropout {words}")
+        told = self.fedkt(f"{self.SIMULATE} --sites 20 --dropout {words}")
         self.assertEqual(sum(told["aggregation"]["lost"].values()), 2)
         self.assertEqual(told["aggregation"]["dropped_tolerated"], 2)
 
     def test_shares_are_rounded_up(self):
-        told = self.fedkt(f"{self.SIMULATE} --clients 21 --dropped 0.1 --corrupt 1 --keystream chacha20 --out run")
+        told = self.fedkt(f"{self.SIMULATE} --sites 21 --dropped 0.1 --corrupt 1 --keystream chacha20 --out run")
         self.assertEqual((told["aggregation"]["dropped_tolerated"], told["aggregation"]["corrupt_tolerated"]), (3, 1))
         federation = json.loads(self.bytes("run/task.json"))["federation"]
         self.assertEqual((federation["dropped"], federation["keystream"]), (3, "chacha20"))
@@ -358,13 +358,13 @@ class Phases(binary.Case):
         self.assertEqual((made["federation"]["dropped"], made["federation"]["sites"]), (3, 21))
 
     def test_the_card_says_whom_the_promise_holds_against(self):
-        words = "simulate --data demo:train --limit 100 --dim 4 --clients 5 --epsilon 10 --delta 1e-5 --per-class 1"
+        words = "simulate --data demo:train --limit 100 --dim 4 --sites 5 --epsilon 10 --delta 1e-5 --per-class 1"
         self.fedkt(f"{words} --out run")
         against = json.loads(self.bytes("run/certificate.json"))["holds_against"]
         self.assertIn(f"**Holds against:** {against}.", self.bytes("run/synthetic/README.md").decode())
 
     def test_two_sites_cannot_hide(self):
-        told = self.fedkt(f"{self.SIMULATE} --clients 2 --out run")
+        told = self.fedkt(f"{self.SIMULATE} --sites 2 --out run")
         self.assertIsNone(told["aggregation"])
         self.assertEqual(told["noise"], "central")
         self.assertNotIn("federation", json.loads(self.bytes("run/task.json")))

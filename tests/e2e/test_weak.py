@@ -55,7 +55,7 @@ class Weak(binary.Case):
             meta = tensors.load(self.folder / "h" / f"{head}.safetensors")["meta"]
             self.assertEqual(meta["private"], "false: the promise is weak", head)
 
-        train = "--model resnet8 --epochs 1 --batch 10 --threads 1 --quiet --json"
+        train = "--network resnet8 --epochs 1 --batch 10 --threads 1 --quiet --json"
         for source in ("--release r.safetensors --per-class 2", "--data g"):
             told = self.fedkt(f"train {source} {train} --out n.safetensors --force")
             self.assertEqual((told["private"], told["epsilon"]), (False, None))

@@ -54,7 +54,7 @@ static fkt_status tuned(void)
     struct fkt_personal_spec s = {.pretrained = model,
                                   .data = &pool,
                                   .partition = {.rule = FKT_PARTITION_IID, .sites = 2, .seed = 1},
-                                  .test_share = 0.25,
+                                  .holdout = 0.25,
                                   .ways = 1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED};
     struct fkt_personal p;
     fkt_status st;

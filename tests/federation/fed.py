@@ -197,7 +197,7 @@ class Federation:
     def join(self, i, *extra, task="task.json", key=None, state=None, ledger=None, prefix=()):
         words = ["join", "--task", task, "--key", key or f"site{i}.key", "--data", f"data{i}"]
         words += ["--state", state or f"site{i}.state", "--ledger", ledger or f"site{i}.ledger"]
-        words += [] if self.seed is None else ["--insecure-seed"]
+        words += [] if self.seed is None else ["--accept-insecure-seed"]
         out = [] if "--out" in extra else ["--out", f"out{i}-{len(self.processes)}"]
         process = self.start([*words, *out, *extra], f"site {i}", prefix=prefix)
         process.out = self.folder / [*out, *extra][[*out, *extra].index("--out") + 1]

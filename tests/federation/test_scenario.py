@@ -37,7 +37,7 @@ class Scenario(fed.Case):
         door.close()
         f.run("keygen", "--out", "stranger.key")
         said = f.run("join", "--task", "task.json", "--key", "stranger.key", "--data", "data0", "--state", "x.state",
-                     "--ledger", "x.ledger", "--out", "x", "--insecure-seed", code=1)  # fmt: skip
+                     "--ledger", "x.ledger", "--out", "x", "--accept-insecure-seed", code=1)  # fmt: skip
         self.assertIn("roster", said.stderr)
 
     def other_task(self, f):

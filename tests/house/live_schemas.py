@@ -76,17 +76,17 @@ def a_federation_with_a_server(walk):
 
 
 def a_personalised_network(walk):
-    words = ["train", "--data", "demo:train", "--limit", "40", "--model", "resnet8", "--size", "8"]
+    words = ["train", "--data", "demo:train", "--limit", "40", "--network", "resnet8", "--size", "8"]
     walk.run(*words, "--epochs", "1", "--batch", "8", "--threads", "1", "--out", "network")
     words = ["personalize", "--model", "network", "--data", "demo:train", "--limit", "60", "--threads", "1"]
-    sites = ["--clients", "3", "--partition", "dirichlet:0.1", "--epochs-local", "1", "--out", "sites"]
+    sites = ["--sites", "3", "--partition", "dirichlet:0.1", "--epochs-local", "1", "--out", "sites"]
     walk.check("personalize", walk.run(*words, *sites), "personalize")
     walk.check("personalize", walk.file("sites/results.json"), "personalize --out")
-    for more in (["--out", "mine"], ["--test", "demo:test", "--test-limit", "20"], ["--test-share", "0"]):
-        walk.check("personalize", walk.run(*words, "--clients", "1", *more), f"personalize {more}")
+    for more in (["--out", "mine"], ["--test", "demo:test", "--test-limit", "20"], ["--holdout", "0"]):
+        walk.check("personalize", walk.run(*words, "--sites", "1", *more), f"personalize {more}")
     words[1:3] = ["--release", "release-0", "--network", "resnet8", "--per-class", "2", "--epochs", "1"]
     for more in ([], ["--fresh", "--model-out", "first"]):
-        walk.check("personalize", walk.run(*words, "--clients", "1", *more), f"personalize --release {more}")
+        walk.check("personalize", walk.run(*words, "--sites", "1", *more), f"personalize --release {more}")
 
 
 def main():
@@ -106,7 +106,7 @@ def main():
             "0.2",
             "--dim",
             "8",
-            "--clients",
+            "--sites",
             "3",
             "--epsilon",
             "10,1",

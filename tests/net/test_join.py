@@ -241,7 +241,7 @@ class Answers(Join):
         self.task(liar.address, extra="--insecure-seed 5")
         liar.answers = [(503, [], b""), told(204), told(204), problem(401, "signature")]
         before = time.time()
-        talk = self.refuse("does not accept the signature", "--insecure-seed")
+        talk = self.refuse("does not accept the signature", "--accept-insecure-seed")
         said = [json.loads(line) for line in talk.splitlines() if not line.startswith(("fedkt: the server", "hint: "))]
         for line in said:
             self.assertLess(abs(line["at"] / 1000 - before), SECONDS)
@@ -405,7 +405,7 @@ class Home(Join):
     def test_a_rehearsal(self):
         self.task(self.liar.address, extra="--insecure-seed 5")
         self.refuse("nothing is private")
-        got = self.fedkt("join --task task.json --key site0.key --data images --dry-run --json --insecure-seed")
+        got = self.fedkt("join --task task.json --key site0.key --data images --dry-run --json --accept-insecure-seed")
         self.assertIs(got["private"], False)
 
     def test_too_many_records(self):

@@ -112,7 +112,7 @@ static void make(struct sample *s)
     s->arms[2].noisy_count = NULL;
     s->report =
         (struct fkt_report){.title = "Demo pictures, synthesised",
-                            .command = "fedkt demo --out demo --clients 20 --partition dirichlet:0.5 --epsilon 1,10",
+                            .command = "fedkt demo --out demo --sites 20 --partition dirichlet:0.5 --epsilon 1,10",
                             .dataset = "demo:train",
                             .format = "procedural demo",
                             .codec = "dct/1 size=32 dim=64",

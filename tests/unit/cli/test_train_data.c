@@ -8,14 +8,14 @@ enum { EACH = 4, CLASSES = 10, DRAWN = EACH * CLASSES, MIXED = 20, EPOCHS = 3 };
 
 static struct fkt_release release; /* its noise is private */
 
-/* What 'train --release --per-class 4 --held-out 0.25 --mix' comes to. */
+/* What 'train --release --per-class 4 --holdout 0.25 --mix' comes to. */
 static struct cli_train asked(int fresh, const char *mix)
 {
     struct cli_train a = {.release = scratch_path(&scratch, "release"),
                           .per_class = EACH,
                           .draw_seed = 5,
                           .fresh = fresh,
-                          .held_out = 0.25,
+                          .holdout = 0.25,
                           .mix = {.path = mix, .limit = MIXED}};
     fkt_recipe_default(&a.recipe);
     a.recipe.epochs = EPOCHS;

@@ -91,7 +91,7 @@ static struct fkt_personal_spec a_spec(uint32_t sites, unsigned ways)
     struct fkt_personal_spec s = {.pretrained = pretrained,
                                   .data = &pool,
                                   .partition = {.rule = FKT_PARTITION_PATHOLOGICAL, .k = 2, .sites = sites, .seed = 1},
-                                  .test_share = 0.25,
+                                  .holdout = 0.25,
                                   .ways = ways,
                                   .seed = 1};
     fkt_recipe_default(&s.local);
@@ -313,7 +313,7 @@ static void sites_have_seeds_of_their_own(void **state)
     for (size_t i = 0; i < 40; i++) memcpy(alike.rgb + i * SIZE * SIZE * 3, pool.rgb, (size_t)SIZE * SIZE * 3);
     s.data = &alike;
     s.partition.rule = FKT_PARTITION_IID;
-    s.test_share = 0;
+    s.holdout = 0;
     s.model = keep;
     s.ctx = &kept;
     CHECK_OK(fkt_personalize(&p, &s));
@@ -436,7 +436,7 @@ static void sites_that_hold_too_little(void **state)
     s.data = &few;
     s.partition.rule = FKT_PARTITION_DIRICHLET;
     s.partition.alpha = 0.05;
-    s.test_share = 0.4;
+    s.holdout = 0.4;
     s.model = keep;
     s.ctx = &kept;
     s.progress = &progress;
