@@ -87,7 +87,7 @@ class Images(binary.Case):
         self.assertGreater(self.apart(padded, cropped), 0.2)
         self.fedkt("moments --task pad.json --data wide --out moments --quiet")
         self.fedkt("release --task pad.json --moments moments --ledger l.db --out release --quiet")
-        learn = "--model resnet8 --epochs 2 --batch 4 --threads 1 --quiet"
+        learn = "--network resnet8 --epochs 2 --batch 4 --threads 1 --quiet"
         self.fedkt(f"train --release release --per-class 6 {learn} --out drawn")
         self.fedkt(f"train --data wide --size 16 --fit pad {learn} --out real")
         for name in ("drawn", "real"):
