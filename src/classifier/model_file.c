@@ -11,7 +11,7 @@
  * A file is hostile: shapes decide what network it is, within bounds, before anything is allocated for it; then every
  * tensor must be there with its shape and no other, and every number must be one that a network can run with. F16, BF16
  * and F64 are read too. Files of other kinds that people have at hand are told apart by their first bytes: ONNX is read
- * elsewhere (onnx.h), a pickled checkpoint is never read, since unpickling runs what the file says. */
+ * elsewhere (onnx.h), a pickled checkpoint is never read (tensor/pytorch.c). */
 #include "classifier/model.h"
 #include "classifier/onnx.h"
 
@@ -146,39 +146,33 @@ out:
 }
 
 /* A safetensors file begins with the length of its header, below 2^32, and then '{'; protobuf writes ONNX's first field
- * (ir_version, a small number) as 08 and that number; torch.save makes a zip archive. */
-enum content { SAFETENSORS, ONNX, PICKLE };
-static fkt_status look(enum content *out, const char *path)
+ * (ir_version, a small number) as 08 and that number. */
+static fkt_status look(int *onnx, const char *path)
 {
     uint8_t b[9] = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
     struct stat sb;
     ssize_t n = 0;
-    *out = SAFETENSORS;
+    *onnx = 0;
     if (fd < 0) return fkt_io_fail("read", path);
     if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode)) n = read(fd, b, sizeof b); /* what else it is, the reader says */
     close(fd);
     if (n == sizeof b && b[8] == '{' && !(b[4] | b[5] | b[6] | b[7])) return FKT_OK;
-    if (n >= 2 && b[0] == 0x08 && b[1] < 0x80) *out = ONNX;
-    if (n >= 4 && !memcmp(b, "PK\003\004", 4)) *out = PICKLE;
+    *onnx = n >= 2 && b[0] == 0x08 && b[1] < 0x80;
     return FKT_OK;
 }
 
 fkt_status fkt_model_load(struct fkt_model **out, const char *path, uint32_t size)
 {
     struct fkt_safetensors *file = NULL;
-    enum content what;
+    int onnx;
     fkt_status st;
     *out = NULL;
     if (size && (size < FKT_MODEL_SIZE_MIN || size > FKT_MODEL_SIZE_MAX))
         return fkt_fail(FKT_E_ARG, "a model cannot take pictures of %" PRIu32 " px: %d to %d", size, FKT_MODEL_SIZE_MIN,
                         FKT_MODEL_SIZE_MAX);
-    FKT_TRY(look(&what, path));
-    if (what == ONNX) return fkt_onnx_load(out, path, size);
-    if (what == PICKLE)
-        return fkt_fail_hint(
-            FKT_E_FORMAT, "in Python: safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
-            "'%s' is a pickled checkpoint, which is not read here: unpickling runs what a file says", path);
+    FKT_TRY(look(&onnx, path));
+    if (onnx) return fkt_onnx_load(out, path, size);
     FKT_TRY(fkt_safetensors_open(&file, path));
     FKT_TRY(fkt_model_read(out, file, path, size));
 out:

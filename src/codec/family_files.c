@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tensor/pytorch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -109,15 +110,39 @@ static fkt_status others(const char *where, const char *stem, const char *codec)
     return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' holds the weights of '%s', not of '%s'", where, stem, codec);
 }
 
-static fkt_status judge(const struct pairs *p, const char *folder)
+/* The first file of a folder that has a name of PyTorch's; "" when there is none. */
+static void find_pickle(char out[128], const char *folder)
 {
-    const struct fkt_member *m = fkt_member_find(p->stem, strlen(p->stem));
-    int free_choice = takes_any(p->codec);
-    if (!p->n)
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+    out[0] = '\0';
+    while (dir && (e = readdir(dir)))
+        if (fkt_pytorch_name(e->d_name) && strlen(e->d_name) < 128 && (!*out || strcmp(e->d_name, out) < 0))
+            snprintf(out, 128, "%s", e->d_name);
+    if (dir) closedir(dir);
+}
+
+/* A folder without weights, or with weights that only PyTorch reads. */
+static fkt_status nothing_in(const char *folder)
+{
+    char name[128], path[256], hint[FKT_PYTORCH_HINT];
+    find_pickle(name, folder);
+    if (!*name)
         return fkt_fail_hint(FKT_E_IO,
                              "wanted: diffusion_pytorch_model.safetensors, model.safetensors, or a pair "
                              "NAME_encoder.safetensors and NAME_decoder.safetensors",
                              "folder '%s' holds no weights", folder);
+    snprintf(path, sizeof path, "%s/*%s", folder, strrchr(name, '.'));
+    fkt_pytorch_hint(hint, path);
+    return fkt_fail_hint(FKT_E_FORMAT, hint, "folder '%s' holds no safetensors, but PyTorch's own format: '%s'", folder,
+                         name);
+}
+
+static fkt_status judge(const struct pairs *p, const char *folder)
+{
+    const struct fkt_member *m = fkt_member_find(p->stem, strlen(p->stem));
+    int free_choice = takes_any(p->codec);
+    if (!p->n) return nothing_in(folder);
     if (p->exact || (p->n == 1 && (free_choice || !m))) return FKT_OK;
     if (p->n == 1) return others(folder, p->stem, p->codec);
     if (!free_choice)

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tensor/pytorch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,6 +159,7 @@ static fkt_status parse_header(struct fkt_safetensors *s, const uint8_t *bytes, 
     uint64_t n = 0;
     if (len < 8) return fkt_fail(FKT_E_FORMAT, "'%s' is too short to be safetensors: %zu bytes", s->path, len);
     for (unsigned i = 0; i < 8; i++) n |= (uint64_t)bytes[i] << (8 * i);
+    if (n > FKT_ST_HEADER_MAX && fkt_pytorch_bytes(bytes, len)) return fkt_pytorch_refuse(s->path);
     if (n > FKT_ST_HEADER_MAX)
         return fkt_fail(FKT_E_FORMAT, "'%s' is not safetensors: its header would be %" PRIu64 " bytes, at most %u",
                         s->path, n, FKT_ST_HEADER_MAX);

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import zipfile
 
 import numpy
 from PIL import Image
@@ -262,6 +263,21 @@ def small_network(folder, stem, seed, latent=4, width=8):
         tensors.save(folder / f"{stem}_{side}.safetensors", {"meta": {}, "tensors": found})
 
 
+def pytorch_files(root):
+    """What torch.save writes: a zip whose first member is NAME/data.pkl; before 1.6 a pickle with its magic number."""
+    legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03." + bytes(40)
+    for folder in ("net-pth", "net-bin"):
+        (root / folder).mkdir()
+    for name in ("weights.pth", "net-pth/small_encoder.pth", "net-pth/small_decoder.pth", "two words.pt"):
+        with zipfile.ZipFile(root / name, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("weights/data.pkl", b"\x80\x02}q\x00.")
+            archive.writestr("weights/version", b"3\n")
+    (root / "legacy.ckpt").write_bytes(legacy)
+    (root / "net-bin" / "diffusion_pytorch_model.bin").write_bytes(legacy)
+    with zipfile.ZipFile(root / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", b"no weights")
+
+
 def networks(root, fedkt):
     """Weights of a codec that has no calibration of its own, others in their place, and what a task makes of them."""
 
@@ -437,6 +453,7 @@ def make(root, fedkt):
     Image.open(root / "public" / "b" / "31.png").save(root / "mixed" / "b" / "00.png", compress_level=1)
     bad_images(root)
     labelled_sets(root)
+    pytorch_files(root)
     own_files(root, str(fedkt))
     models(root, str(fedkt))
     federations(root, str(fedkt))

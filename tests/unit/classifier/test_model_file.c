@@ -340,7 +340,8 @@ static void what_is_no_safetensors_is_refused(void **state)
         st = fkt_model_load(&m, path, 0);
         CHECK((st == FKT_E_FORMAT || st == FKT_E_MISMATCH) && !m);
     }
-    CHECK_OK(fkt_file_write(path, "PK\3\4 and so on", 14, FKT_FILE_REPLACE));
+    CHECK_OK(fkt_file_write(path, "PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\10\0\0\0data.pkl", 38,
+                            FKT_FILE_REPLACE));
     CHECK_STATUS(fkt_model_load(&m, path, 0), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "pickled") && strstr(fkt_error_hint(), "save_file"));
     unlink(path);
