@@ -86,6 +86,7 @@ struct fkt_box_view {
     uint64_t refused[FKT_BOX_REFUSALS];
     const char *reason;         /* of the last failed round, or of giving up; "" */
     const char *release_sha256; /* "" before RELEASED */
+    int overdue;   /* RUNNING: the time of the phase is over, and silent sites are waited for all the same */
     int comparing; /* FINISHING of a task that was over before a restart: its files are compared with the log */
 };
 

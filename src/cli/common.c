@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "codec/codec.h"
+#include "round/federation.h"
 
 #include <limits.h>
 #include <math.h>
@@ -287,9 +288,11 @@ fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, ui
     return FKT_OK;
 }
 
-fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t *out)
+fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, uint32_t *out)
 {
-    return cli_share_of("dropped", text ? text : sites < 5 ? "0" : "0.1", sites, out);
+    if (text) return cli_share_of("dropped", text, sites, out);
+    *out = fkt_federation_usual_dropped(sites, corrupt);
+    return FKT_OK;
 }
 
 void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r)

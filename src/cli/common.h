@@ -163,8 +163,8 @@ FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, co
 FKT_MUST_USE fkt_status cli_partition(const char *s, struct fkt_partition_spec *p);
 /* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
-/* --dropped; NULL: a tenth, but none of fewer than five sites, which cannot bear a loss beside one that colludes. */
-FKT_MUST_USE fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t *out);
+/* --dropped; NULL: fkt_federation_usual_dropped. */
+FKT_MUST_USE fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, uint32_t *out);
 void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r);                           /* a remark when it is 0 */
 FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names); /* gives the array */
 

@@ -30,8 +30,8 @@ fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct f
     }
     out->sites = n;
     out->roster = roster->keys;
-    FKT_TRY(cli_dropped_of(a->dropped, n, &out->dropped));
     FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", n, &out->corrupt));
+    FKT_TRY(cli_dropped_of(a->dropped, n, out->corrupt, &out->dropped));
 out:
     return st;
 }

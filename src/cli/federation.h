@@ -22,8 +22,8 @@ struct cli_federation_asked {
         CLI_OPT_POSITIVE("records", &(f).records, "N", 0,                                                              \
                          "most records of one class at one site: from public knowledge"),                              \
         CLI_OPT_TEXT("dropped", &(f).dropped, "F|N", 0,                                                                \
-                     "share (0.1; rounded up) or number (1) of sites that may be lost in a round (default: 0.1; of "   \
-                     "fewer than five sites 0)"),                                                                      \
+                     "share (0.1; rounded up) or number (1) of sites that may be lost in a round (default: 0.1 "       \
+                     "and at least 2, but 1 of five or six sites and 0 of fewer)"),                                    \
         CLI_OPT_TEXT("corrupt", &(f).corrupt, "F|N", 0,                                                                \
                      "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, " \
                      "so one at least)"),                                                                              \

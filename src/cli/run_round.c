@@ -5,9 +5,9 @@
  *   central noise     the protocol adds exact vectors up, and noise is added to the total afterwards
  *   one or two sites  nobody can hide in such a sum: no masks, and central noise is the only way
  *
- * The federation tolerates what was asked to be lost, and at least a tenth, or what --dropped says, be it less; how
- * many may collude with the server is an option. Both cost noise: the promise rests on the shares of the sites that are
- * certain to be honest and in the total.
+ * The federation tolerates what was asked to be lost, and as many sites as a task bears by default, or what --dropped
+ * says, be it less; how many may collude with the server is an option. Both cost noise: the promise rests on the shares
+ * of the sites that are certain to be honest and in the total.
  */
 #include "cli/run.h"
 
@@ -105,9 +105,9 @@ fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *s
                            parts, FKT_SA_SITES_MAX);
         goto out;
     }
-    FKT_TRY(cli_dropped_of(s->dropped, parts, &c->dropped));
-    if (!s->dropped && lost > c->dropped) c->dropped = lost;
     FKT_TRY(cli_share_of("corrupt", s->corrupt ? s->corrupt : "0.1", parts, &c->corrupt));
+    FKT_TRY(cli_dropped_of(s->dropped, parts, c->corrupt, &c->dropped));
+    if (!s->dropped && lost > c->dropped) c->dropped = lost;
     c->keystream = (enum fkt_sa_keystream)s->keystream;
     c->records = s->records ? s->records : FKT_RECORDS_UNKNOWN;
     c->sites = parts;

@@ -39,6 +39,7 @@ void cli_watch_look(void *watch, const struct fkt_box_view *v)
     g->there = 1;
     g->stage = v->stage;
     g->comparing = v->comparing;
+    g->overdue = v->overdue;
     g->round = v->round;
     g->ready = v->ready;
     g->expected = v->expected;
@@ -83,6 +84,7 @@ static void sentence(struct fkt_text *t, const struct cli_glance *g)
     case FKT_BOX_RUNNING:
         fkt_text_addf(t, "round %u, %s: %u of %u sites have answered, %u lost", g->round, g->phase, g->heard,
                       g->expected, g->lost);
+        if (g->overdue) fkt_text_add(t, "; its time is over, and the silent ones are waited for");
         return;
     case FKT_BOX_FINISHING:
         if (g->comparing) fkt_text_add(t, "the task was over before this start: files are compared with the audit log");
@@ -95,10 +97,10 @@ static void sentence(struct fkt_text *t, const struct cli_glance *g)
 
 static void say_json(const struct cli_glance *g)
 {
-    json_t *j = json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:s}", "stage", fkt_box_stage_name(g->stage),
+    json_t *j = json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_box_stage_name(g->stage),
                           "phase", g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready,
                           "needed", (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost",
-                          (int)g->lost, "survivors", (int)g->survivors, "reason", g->reason);
+                          (int)g->lost, "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason);
     char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
     json_decref(j);
     if (text) fprintf(stderr, "%s\n", text);
@@ -108,7 +110,8 @@ static void say_json(const struct cli_glance *g)
 /* What is worth a line at once; numbers within a phase wait for their second. */
 static int another(const struct cli_glance *a, const struct cli_glance *b)
 {
-    return a->there != b->there || a->stage != b->stage || a->round != b->round || strcmp(a->phase, b->phase) != 0;
+    return a->there != b->there || a->stage != b->stage || a->round != b->round || strcmp(a->phase, b->phase) != 0 ||
+           a->overdue != b->overdue;
 }
 
 static int moved(const struct cli_glance *a, const struct cli_glance *b)

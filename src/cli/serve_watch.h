@@ -11,7 +11,7 @@
 /* A look at the mailbox that outlives the call. */
 struct cli_glance {
     int there; /* 0: nobody has looked yet */
-    int comparing;
+    int comparing, overdue;
     enum fkt_box_stage stage;
     char phase[32], reason[512], release[80];
     uint32_t round, sites, ready, expected, heard, lost, survivors, needed;

@@ -40,8 +40,8 @@ static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_sp
         return fkt_fail(FKT_E_ARG, "--noise distributed needs --sites between 3 and %u", FKT_SA_SITES_MAX);
     if (!(a->clip > 0)) return fkt_fail(FKT_E_ARG, "--clip must be positive");
     c->sites = (uint32_t)a->sites;
-    FKT_TRY(cli_dropped_of(a->dropped, c->sites, &c->dropped));
     FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", c->sites, &c->corrupt));
+    FKT_TRY(cli_dropped_of(a->dropped, c->sites, c->corrupt, &c->dropped));
     if ((uint64_t)c->dropped + c->corrupt + 2 > c->sites)
         return fkt_fail_hint(FKT_E_ARG, "tolerate fewer, or have more sites",
                              "of %u sites %u may be lost and %u may collude, so fewer than two honest ones are certain "
@@ -155,8 +155,8 @@ int cli_privacy(const struct cli_command *self, int argc, char **argv)
                        "one place after the sum, or every site its share before masking"),
         CLI_OPT_POSITIVE("sites", &a.sites, "N", 0, "sites of the federation, for noise in shares"),
         CLI_OPT_TEXT("dropped", &a.dropped, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that may be lost (default: 0.1; of fewer than "
-                     "five sites 0)"),
+                     "share (0.1; rounded up) or number (1) of sites that may be lost (default: 0.1 and at least 2, "
+                     "but 1 of five or six sites and 0 of fewer)"),
         CLI_OPT_TEXT("corrupt", &a.corrupt, "F|N", 0,
                      "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1)"),
         CLI_TALK_ROWS(a.run),

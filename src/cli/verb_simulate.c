@@ -122,8 +122,9 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
             "share of those that are lost before their upload, or by phase: PHASE:P,PHASE:P with advertise, coin, "
             "share, mask, confirm, reveal; their sum is rounded to whole sites (default: 0)"),
         CLI_OPT_TEXT("dropped", &s.dropped, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that the task bears to be lost (default: 0.1, or "
-                     "what --dropout loses where that is more; of fewer than five sites 0)"),
+                     "share (0.1; rounded up) or number (1) of sites that the task bears to be lost (default: 0.1 and "
+                     "at least 2, but 1 of five or six sites and 0 of fewer; or what --dropout loses where that is "
+                     "more)"),
         CLI_OPT_TEXT("corrupt", &s.corrupt, "F|N", 0,
                      "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "
                      "so one at least)"),

@@ -100,6 +100,7 @@ static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
     number(t, "stage_since", v->stage_since);
     number(t, "phase_since", v->phase_since);
     number(t, "phase_until", v->phase_until);
+    truth(t, "overdue", v->overdue);
     number(t, "messages", v->messages);
     number(t, "message_bytes", v->message_bytes);
     number(t, "audit_entries", v->audit_entries);

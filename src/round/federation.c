@@ -43,6 +43,13 @@
 
 static const uint32_t usual_security = 40, usual_failure = 20, usual_attempts = 8;
 
+uint32_t fkt_federation_usual_dropped(uint32_t sites, uint32_t corrupt)
+{
+    const uint32_t tenth = sites / 10 + (sites % 10 != 0), wanted = tenth > 2 ? tenth : 2;
+    const uint32_t most = sites > corrupt + 2 ? (sites - corrupt - 2) / 2 : 0;
+    return wanted < most ? wanted : most;
+}
+
 static fkt_status check_choices(const struct fkt_federation *f)
 {
     if (f->sites < 3 || f->sites > FKT_SA_SITES_MAX)

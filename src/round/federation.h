@@ -24,4 +24,8 @@ FKT_MUST_USE fkt_status fkt_federation_copy(struct fkt_federation *out, const st
 void fkt_federation_release(struct fkt_federation *f);
 json_t *fkt_federation_json(const struct fkt_federation *f); /* a new reference, or NULL when memory is out */
 
+/* How many lost sites a task bears when nobody says: a tenth, rounded up, and two at least, but no more than
+ * docs/protocol.md 1 allows beside `corrupt` (sites >= corrupt + 2 * dropped + 2). */
+uint32_t fkt_federation_usual_dropped(uint32_t sites, uint32_t corrupt);
+
 #endif

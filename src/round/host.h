@@ -69,6 +69,7 @@ struct fkt_host {
 
     enum fkt_box_stage stage;
     uint64_t stage_since, phase_since;  /* now_ms; 0: not since the process began */
+    int overdue;                        /* the time of the phase is over, and it is waited for all the same */
     uint64_t phase_began, enough_since; /* elapsed; enough_since plus 1, 0: there are not enough sites */
     struct fkt_host_wait wait;
     uint64_t expired_since;               /* elapsed plus 1; 0: not by the last reading */

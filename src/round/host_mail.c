@@ -84,6 +84,7 @@ void fkt_host_view(void *self, struct fkt_box_view *out)
     out->stage_since = h->stage_since;
     out->phase_since = running ? h->phase_since : 0;
     if (out->phase_since) out->phase_until = h->now_ms + fkt_host_phase_left(h);
+    out->overdue = running && h->overdue;
     out->messages = h->messages + h->round_messages;
     out->message_bytes = h->bytes + h->round_bytes;
     out->audit_entries = h->log.settled.entry;

@@ -2,7 +2,7 @@
 /* host_time.c - what the clock brings about.
  *
  *   GATHERING   all sites present, or enough of them for gather_seconds -> a round begins; past `expires` -> given up
- *   RUNNING     phase_seconds since the phase was entered -> its deadline
+ *   RUNNING     phase_seconds since the phase was entered -> its deadline, unless the round is worth waiting for
  *   always      a minute's refusals become lines; what rounds left behind is forgotten, some of it at a time
  *
  * Time is the caller's wall clock, since lines of the log and `expires` mean it. Waiting is counted in how far that
@@ -13,12 +13,18 @@
  * than PATIENCE times: one that something restarts again and again would never come to the end of a phase in which a
  * site is dead. How long it has waited is in the journal, roughly: every SAVE_MS, and LIFE_MS for each start.
  *
- * A round begins only when nothing of the rounds before it is left in the journal. */
+ * A round begins only when nothing of the rounds before it is left in the journal.
+ *
+ * From MASK on sites have set budget aside, in REVEAL they have spent it: a round that fails then costs them something,
+ * and one that waits costs time. So a deadline does not end it while the answers of silent sites could still lead to a
+ * sum (`hold`). It does when the task has expired, or when nobody has revealed and enough sites for another round have
+ * been there for phase_seconds: that round takes over what they have set aside. */
 #include "round/host.h"
 
 #include "round/task.h"
 
 #include "base/alloc.h"
+#include "secagg/look.h"
 
 #include <stdlib.h>
 
@@ -42,6 +48,8 @@ void fkt_host_wait_anew(struct fkt_host *h, uint32_t page)
 {
     h->phase_since = page && h->ticked ? h->now_ms : 0;
     h->phase_began = h->elapsed;
+    h->enough_since = 0;
+    h->overdue = 0;
     h->wait = (struct fkt_host_wait){.page = page};
 }
 
@@ -131,26 +139,44 @@ out:
     return st;
 }
 
+static uint32_t present(const struct fkt_host *h)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->params.sites; i++) n += (uint32_t)fkt_host_present(h, i);
+    return n;
+}
+
+/* Are `there` sites enough for a round? Since when: enough_since. */
+static int enough(struct fkt_host *h, uint32_t there)
+{
+    if (there < h->params.sites - h->params.dropped) h->enough_since = 0;
+    else if (!h->enough_since) h->enough_since = h->elapsed + 1;
+    return h->enough_since != 0;
+}
+
+/* The clock has been past `expires` for EXPIRED_MS. */
+static int has_expired(struct fkt_host *h)
+{
+    const uint64_t expires = h->task->service.expires;
+    if (!expires || h->now_ms / 1000 < expires) h->expired_since = 0;
+    else if (!h->expired_since) h->expired_since = h->elapsed + 1;
+    return h->expired_since && h->elapsed - (h->expired_since - 1) >= EXPIRED_MS;
+}
+
 static fkt_status gather(struct fkt_host *h)
 {
     const struct fkt_service *s = &h->task->service;
     const uint32_t all = h->params.sites, needed = all - h->params.dropped;
     const int expired = s->expires && h->now_ms / 1000 >= s->expires;
-    uint32_t there = 0;
+    const uint32_t there = present(h);
     uint64_t waited = 0;
     fkt_status st = FKT_OK;
-    if (!expired) h->expired_since = 0;
-    else if (!h->expired_since) h->expired_since = h->elapsed + 1;
-    else if (h->elapsed - (h->expired_since - 1) >= EXPIRED_MS)
-        return fkt_host_give_up(h, "the task has expired, and no round of it came to an end in time");
-    for (uint32_t i = 0; i < all; i++) there += (uint32_t)fkt_host_present(h, i);
-    if (there >= needed) {
-        if (!h->enough_since) h->enough_since = h->elapsed + 1;
+    if (has_expired(h)) return fkt_host_give_up(h, "the task has expired, and no round of it came to an end in time");
+    if (enough(h, there)) {
         waited = h->elapsed - (h->enough_since - 1);
         FKT_TRY(note_wait(h, waited));
-    } else {
-        h->enough_since = 0;
-        if (h->elapsed > 2 * FKT_BOX_PRESENT_MS) h->wait.before = h->wait.saved = 0; /* they had time to come back */
+    } else if (h->elapsed > 2 * FKT_BOX_PRESENT_MS) {
+        h->wait.before = h->wait.saved = 0; /* they had time to come back */
     }
     if (h->sweep || h->scrub || expired || there < needed) goto out;
     if (there < all && wait_left(h, s->gather_seconds, waited)) goto out;
@@ -164,11 +190,23 @@ uint64_t fkt_host_phase_left(const struct fkt_host *h)
     return wait_left(h, h->task->service.phase_seconds, h->elapsed - h->phase_began);
 }
 
+/* Is a phase whose time is over waited for all the same? */
+static int hold(struct fkt_host *h)
+{
+    const uint64_t phase = (uint64_t)h->task->service.phase_seconds * 1000;
+    uint32_t revealed = 0;
+    if (has_expired(h) || !fkt_sa_server_worth_waiting(h->server)) return 0;
+    for (uint32_t i = 0; i < h->params.sites; i++) revealed += h->seat[i].revealed;
+    if (revealed || h->round >= h->task->service.rounds) return 1;
+    return !enough(h, present(h)) || h->elapsed - (h->enough_since - 1) < phase;
+}
+
 static fkt_status wait_for_phase(struct fkt_host *h)
 {
     fkt_status st;
     FKT_TRY(note_wait(h, h->elapsed - h->phase_began));
-    if (!fkt_host_phase_left(h)) FKT_TRY(fkt_host_deadline(h));
+    h->overdue = !fkt_host_phase_left(h) && hold(h);
+    if (!fkt_host_phase_left(h) && !h->overdue) FKT_TRY(fkt_host_deadline(h));
 out:
     return st;
 }

@@ -12,6 +12,8 @@
  * they check themselves. Cost: O(N k) for each phase, and for a throw 2N group operations. */
 #include "secagg/server.h"
 
+#include "secagg/look.h"
+
 #include "base/alloc.h"
 
 #include <string.h>
@@ -154,20 +156,31 @@ out:
 
 static int has_revealed(const struct fkt_sa_server *s, uint32_t site) { return s->sets[site] & FKT_SA_HAS_REVEALED; }
 
-/* Every site of U2 has a secret that is needed: t peers must be able to tell it. */
-static fkt_status covered(const struct fkt_sa_server *s, int (*tells)(const struct fkt_sa_server *s, uint32_t site))
+typedef int teller(const struct fkt_sa_server *s, uint32_t site);
+
+/* Every site of U2 has a secret that is needed: t peers must be able to tell it. The first site that has only *n of
+ * them; p.sites: there is none. */
+static uint32_t uncovered(const struct fkt_sa_server *s, teller *tells, uint32_t *n)
 {
-    for (uint32_t i = 0; i < s->p.sites; i++) {
+    uint32_t i = 0;
+    for (; i < s->p.sites; i++) {
         const uint32_t *near = fkt_sa_near(s, i);
-        uint32_t n = 0;
         if (!(s->sets[i] & FKT_SA_IN_MASK)) continue;
-        for (uint32_t k = 0; k < s->p.degree; k++) n += s->sets[near[k]] & FKT_SA_IN_MASK && tells(s, near[k]);
-        if (n < s->p.threshold)
-            return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
-                                 "too few sites in phase %s: %u peers of site %u are left, and its secret needs %u",
-                                 fkt_sa_state_name(s->state), n, i, s->p.threshold);
+        *n = 0;
+        for (uint32_t k = 0; k < s->p.degree; k++) *n += s->sets[near[k]] & FKT_SA_IN_MASK && tells(s, near[k]);
+        if (*n < s->p.threshold) break;
     }
-    return FKT_OK;
+    return i;
+}
+
+static fkt_status covered(const struct fkt_sa_server *s, teller *tells)
+{
+    uint32_t n = 0;
+    const uint32_t site = uncovered(s, tells, &n);
+    if (site == s->p.sites) return FKT_OK;
+    return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
+                         "too few sites in phase %s: %u peers of site %u are left, and its secret needs %u",
+                         fkt_sa_state_name(s->state), n, site, s->p.threshold);
 }
 
 static fkt_status leave_mask(struct fkt_sa_server *s)
@@ -185,10 +198,21 @@ out:
     return st;
 }
 
-static fkt_status witnessed(const struct fkt_sa_server *s)
+static int has_confirmed(const struct fkt_sa_server *s, uint32_t site)
+{
+    return (s->sets[site] & FKT_SA_HAS_CONFIRMED) != 0;
+}
+
+static uint32_t witnesses(const struct fkt_sa_server *s, teller *signs)
 {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < s->p.degree; k++) n += (s->sets[s->witness[k]] & FKT_SA_HAS_CONFIRMED) != 0;
+    for (uint32_t k = 0; k < s->p.degree; k++) n += signs(s, s->witness[k]) != 0;
+    return n;
+}
+
+static fkt_status witnessed(const struct fkt_sa_server *s)
+{
+    const uint32_t n = witnesses(s, has_confirmed);
     if (n >= s->p.threshold) return FKT_OK;
     return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
                          "too few sites in phase %s: %u of the %u witnesses signed, and %u are needed",
@@ -229,4 +253,37 @@ fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
     case FKT_SA_CONFIRM: return leave_confirm(s);
     default: return leave_reveal(s);
     }
+}
+
+/* ---- is it worth waiting? ---- */
+
+/* Whose answers count if the phase ends now, and if all that are silent answer yet; and who of them can still tell a
+ * secret: in REVEAL whoever has answered, before it whoever has not left. */
+static int answered(const struct fkt_sa_server *s, uint32_t site) { return s->seat[site].heard; }
+static int may_answer(const struct fkt_sa_server *s, uint32_t site)
+{
+    return answered(s, site) || fkt_sa_alive(s, site);
+}
+static int tells_now(const struct fkt_sa_server *s, uint32_t site)
+{
+    return answered(s, site) && (s->state == FKT_SA_REVEAL || fkt_sa_alive(s, site));
+}
+static int tells_later(const struct fkt_sa_server *s, uint32_t site)
+{
+    return fkt_sa_alive(s, site) || (s->state == FKT_SA_REVEAL && answered(s, site));
+}
+
+static int ends_well(const struct fkt_sa_server *s, teller *answers, teller *tells)
+{
+    uint32_t n = 0, few;
+    for (uint32_t i = 0; i < s->p.sites; i++) n += answers(s, i) != 0;
+    if (s->state != FKT_SA_REVEAL && n < s->p.sites - s->p.dropped) return 0;
+    if (s->state == FKT_SA_CONFIRM && s->witness && witnesses(s, answers) < s->p.threshold) return 0;
+    return uncovered(s, tells, &few) == s->p.sites;
+}
+
+int fkt_sa_server_worth_waiting(const struct fkt_sa_server *s)
+{
+    if (s->state != FKT_SA_MASK && s->state != FKT_SA_CONFIRM && s->state != FKT_SA_REVEAL) return 0;
+    return !ends_well(s, answered, tells_now) && ends_well(s, may_answer, tells_later);
 }

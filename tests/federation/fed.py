@@ -147,12 +147,15 @@ class Federation:
         (state / "tls.key").chmod(0o600)
 
     def task(self, name, dim, phase, gather, rounds, dropped, extra=(), epsilon="10"):
+        """`rounds`, `dropped` None: what the program chooses."""
         seed = [] if self.seed is None else ["--insecure-seed", self.seed]
+        chosen = [] if rounds is None else ["--rounds", rounds]
+        chosen += [] if dropped is None else ["--dropped", dropped]
         self.run(
             "task", "new", "--out", name, "--classes", ",".join(self.classes), "--size", 16, "--dim", dim,
-            "--epsilon", epsilon, "--delta", "1e-5", "--records", 64, "--dropped", dropped, "--roster", "roster.txt",
+            "--epsilon", epsilon, "--delta", "1e-5", "--records", 64, "--roster", "roster.txt",
             "--server", f"https://{self.address}", "--certificate", "state/tls.pem", "--key", "operator.key",
-            "--phase-seconds", phase, "--gather-seconds", gather, "--rounds", rounds, *seed, *extra
+            "--phase-seconds", phase, "--gather-seconds", gather, *chosen, *seed, *extra
         )  # fmt: skip
 
     def images(self, i):

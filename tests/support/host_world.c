@@ -211,9 +211,10 @@ static void read_letter(struct host_site *s, const struct fkt_letter *l)
     s->out = malloc(cap);
     CHECK_OK(fkt_sa_client_send(s->client, s->out, cap, &s->out_len));
     if (!silent(s)) return;
+    s->away = s->silent_in == 0; /* it has its answer, and may bring it when it comes back */
+    if (s->away) return;
     free(s->out);
     s->out = NULL;
-    s->away = s->silent_in == 0;
 }
 
 /* ---- turns ---- */
@@ -271,7 +272,7 @@ static uint32_t answer(struct host_world *w, uint32_t from, uint32_t most, uint3
     uint32_t who[HOST_SITES_MAX], n = 0, lives = w->lives, i;
     for (i = from; i < w->plan.sites && n < most; i++) {
         struct host_site *s = &w->site[i];
-        if (!s->out) continue;
+        if (!s->out || s->away) continue;
         st[n] = w->box.deliver(w->box.self, i, s->out, s->out_len);
         if (st[n] != FKT_OK && st[n] != FKT_E_STATE)
             fail_msg("site %u: %s: %s", i, fkt_status_name(st[n]), fkt_error_text());

@@ -288,6 +288,24 @@ static void delta_is_not_below_what_the_graph_gives(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* Two lost sites wherever the graph bears them beside the corrupt ones, and what is chosen can be made a task of. */
+static void two_may_be_lost_by_default(void **state)
+{
+    static const struct {
+        uint32_t sites, corrupt, dropped;
+    } rows[] = {{3, 1, 0},  {4, 1, 0},  {5, 1, 1},  {6, 1, 1},  {7, 1, 2},    {8, 1, 2},
+                {10, 1, 2}, {11, 2, 2}, {20, 2, 2}, {21, 3, 3}, {50, 5, 5},   {51, 6, 6},
+                {7, 2, 1},  {7, 5, 0},  {3, 3, 0},  {9, 0, 2},  {100, 0, 10}, {1000, 100, 100}};
+    uint32_t degree, threshold;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint32_t d = fkt_federation_usual_dropped(rows[i].sites, rows[i].corrupt);
+        if (d != rows[i].dropped) fail_msg("%u sites, %u corrupt: %u", rows[i].sites, rows[i].corrupt, d);
+        if (rows[i].corrupt + 2 <= rows[i].sites)
+            CHECK_OK(fkt_sa_find(rows[i].sites, rows[i].corrupt, d, 43, 20, &degree, &threshold));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +316,7 @@ int main(void)
         cmocka_unit_test(every_key_is_checked),
         cmocka_unit_test(choices_that_cannot_be_are_refused),
         cmocka_unit_test(a_curious_site_is_always_counted),
+        cmocka_unit_test(two_may_be_lost_by_default),
         cmocka_unit_test(the_graph_is_found_for_all_throws),
         cmocka_unit_test(delta_is_not_below_what_the_graph_gives),
     };

@@ -181,7 +181,7 @@ static void all_rounds_fail(void **state)
     (void)state;
     host_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
-        w.site[i].silent_from = FKT_SA_MASK;
+        w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1; /* comes back, and is silent again */
     }
     for (int turn = 0; turn < 200 && host_world_view(&w).stage < FKT_BOX_RELEASED; turn++) {
@@ -201,13 +201,51 @@ static void all_rounds_fail(void **state)
     host_world_release(&w);
 }
 
-/* Too few reveal: those that did have spent, and there are too few left for any other round. */
+/* Two of five are gone after their masked vectors, or after their signatures. The round is not given up while they can
+ * still come back: what the others have set aside, or spent, would be lost. */
+static void the_silent_come_back(void **state)
+{
+    (void)state;
+    for (int phase = FKT_SA_MASK; phase <= FKT_SA_REVEAL; phase++) {
+        struct host_world w;
+        struct fkt_box_view v;
+        host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+        for (int i = 1; i < 3; i++) w.site[i].silent_from = (enum fkt_sa_state)phase;
+        for (int i = 0; i < 600; i++) CHECK_OK(host_world_tick(&w, host_world_talk(&w) ? 100 : 5000));
+        v = host_world_view(&w);
+        CHECK(v.stage == FKT_BOX_RUNNING && v.round == 1 && v.overdue && v.lost == 0);
+        assert_string_equal(v.phase, fkt_sa_state_name((enum fkt_sa_state)phase));
+        host_world_crash(&w); /* the server, too */
+        for (int i = 1; i < 3; i++) w.site[i].silent_from = FKT_SA_BEGIN, w.site[i].away = 0;
+        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+        host_world_check(&w);
+        CHECK(host_world_view(&w).survivors == 5 && !host_world_view(&w).overdue);
+        host_world_release(&w);
+    }
+}
+
+/* Two that were lost earlier are back, and two others fall silent: another round can begin, so that this one ends. */
+static void another_round_is_better(void **state)
+{
+    struct host_world w;
+    (void)state;
+    host_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+    w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
+    w.site[1].silent_in = w.site[2].silent_in = 1;
+    w.site[3].silent_from = w.site[4].silent_from = FKT_SA_CONFIRM;
+    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    host_world_check(&w);
+    CHECK(host_world_view(&w).round == 2 && host_world_view(&w).survivors == 5);
+    host_world_release(&w);
+}
+
+/* Too few reveal before the task expires: those that did have spent, and too few are left for any other round. */
 static void spent_for_nothing(void **state)
 {
     struct host_world w;
     struct fkt_box_view v;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1});
+    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     w.site[0].silent_from = w.site[1].silent_from = w.site[2].silent_from = w.site[3].silent_from = FKT_SA_REVEAL;
     assert_int_equal(host_world_run(&w), FKT_BOX_GIVEN_UP);
     v = host_world_view(&w);
@@ -350,6 +388,8 @@ int main(void)
         cmocka_unit_test(too_few_to_begin),
         cmocka_unit_test(failed_round_then_a_good_one),
         cmocka_unit_test(all_rounds_fail),
+        cmocka_unit_test(the_silent_come_back),
+        cmocka_unit_test(another_round_is_better),
         cmocka_unit_test(spent_for_nothing),
         cmocka_unit_test(expires),
         cmocka_unit_test(clock_jumps),

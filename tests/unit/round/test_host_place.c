@@ -139,7 +139,7 @@ static void a_given_up_log_is_written_again(void **state)
 {
     struct host_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1});
+    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_REVEAL;
     assert_int_equal(host_world_run(&w), FKT_BOX_GIVEN_UP);
     overwrite(in_public(&w, "audit.jsonl"), "{}");
