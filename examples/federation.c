@@ -47,17 +47,20 @@ static void make_task(struct fkt_task *task, struct site *sites)
     fkt_codec_free(codec);
 }
 
-/* Moments of no images at all; fkt_walk_moments makes them of a data set, fkt_records_fingerprint its fingerprint. */
+/* Moments of no images at all; fkt_walk_moments makes them of a data set, and fills the records with what was in it. */
 static void open_site(struct site *s, const struct fkt_task *task, int i)
 {
     int64_t *moments = calloc(CLASSES * fkt_moments_block(task->coordinates.length), sizeof *moments);
-    char state[64], ledger[64], fingerprint[65] = {0};
+    struct fkt_records *records = NULL;
+    char state[64], ledger[64];
     snprintf(state, sizeof state, "federation/site%d.db", i);
     snprintf(ledger, sizeof ledger, "federation/ledger%d.db", i);
-    memset(fingerprint, 'a' + i, 64);
+    TRY(fkt_records_new(&records, task->privacy.adjacency));
     TRY(fkt_attend_open(&s->attend, &(struct fkt_attend_spec){.task = task, .secret = s->secret, .state = state,
-                                        .ledger = ledger, .fingerprint = fingerprint, .moments = moments}));
+                                        .ledger = ledger, .dataset = "images", .records = records,
+                                        .moments = moments}));
     if (st == FKT_OK) fkt_attend_correspondent(s->attend, &s->side);
+    fkt_records_free(records);
     free(moments);
 }
 

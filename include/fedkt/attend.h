@@ -23,19 +23,20 @@ struct fkt_attend_spec {
     const char *state;                   /* the state file; made 0600 when it is not there */
     const char *ledger;                  /* path of the site's ledger */
     double budget_epsilon, budget_delta; /* as in fkt_ledger_charge */
-    const char *fingerprint;             /* of the records: fkt_records_fingerprint */
+    const char *dataset;                 /* names the account in the ledger; copied */
+    struct fkt_records *records;         /* of the moments; its digests are copied */
     const int64_t *moments;              /* (K, block) exact, borrowed for the call; NULL: those that the state holds */
 };
 struct fkt_attend;
-/* FKT_E_STATE: another process holds the state file. FKT_E_MISMATCH: the file belongs to another task, key or records,
- * or the key is not on the roster. FKT_E_BUDGET: the ledger would refuse. Resumes a round where it stood. */
+/* FKT_E_STATE: another process holds the state file. FKT_E_MISMATCH: the file belongs to another task, key, dataset or
+ * records, or the key is not on the roster. FKT_E_BUDGET: the ledger would refuse. Resumes a round where it stood. */
 FKT_API FKT_MUST_USE fkt_status fkt_attend_open(struct fkt_attend **out, const struct fkt_attend_spec *spec);
 FKT_API void fkt_attend_close(struct fkt_attend *a); /* wipes what is in memory; the state file stays */
 FKT_API void fkt_attend_correspondent(struct fkt_attend *a, struct fkt_correspondent *out); /* borrows a */
 FKT_API uint32_t fkt_attend_site(const struct fkt_attend *a); /* its index on the roster */
 /* 1 when the file holds the moments of these records under this task, so that they need not be computed again. */
 FKT_API FKT_MUST_USE fkt_status fkt_attend_has_moments(const char *state, const struct fkt_task *task,
-                                                       const char *fingerprint, int *yes);
+                                                       struct fkt_records *records, int *yes);
 /* The task's last day is over. *goes_on 1: a round is under way, or its vector has left, or the task has ended: open it
  * and go on. 0: nothing of this task will happen here any more, and moments that the file held are gone. FKT_E_STATE:
  * another process holds it. No file is fine. */

@@ -10,10 +10,11 @@
  * total: the shares that take its masks off lie with others. So a reservation counts in full until the same task spends
  * it, and what was spent once is over.
  *
- * An account is named by a fingerprint: fkt_moments_sha256 of one site's exact moments, or fkt_records_fingerprint of
- * its records, which is the same under every task. mu^2 adds up within one adjacency. Where an account holds a charge
- * in zCDP, its whole sum is turned into epsilon by the zCDP formula: a mu-GDP Gaussian mechanism is mu^2/2-zCDP, the
- * other way round does not hold.
+ * An account is a dataset: a name that the operator chose. Every release under that name adds its mu^2, whatever its
+ * records are, so nothing that is published depends on which records there were. Beside that the ledger keeps a digest
+ * of each image, and under which name it was released: a charge that holds an image of another dataset is refused. mu^2
+ * adds up within one adjacency. Where an account holds a charge in zCDP, its whole sum is turned into epsilon by the
+ * zCDP formula: a mu-GDP Gaussian mechanism is mu^2/2-zCDP, the other way round does not hold.
  */
 #ifndef FEDKT_LEDGER_H
 #define FEDKT_LEDGER_H
@@ -30,10 +31,18 @@ extern "C" {
 
 #define FKT_SHA256_HEX 65
 
-/* All n are charged or none; a fingerprint twice is FKT_E_ARG, since its records would count twice. */
+#define FKT_LEDGER_NAME 128
+
+/* An image as it was decoded, before any task: the first 16 bytes of SHA-256(width, height, RGB). As PRIVATE as it. */
+#define FKT_RECORD_DIGEST 16
+struct fkt_record_digest {
+    uint8_t bytes[FKT_RECORD_DIGEST];
+};
+
 struct fkt_ledger_charge {
-    const char (*fingerprints)[FKT_SHA256_HEX]; /* (n) borrowed */
-    size_t n;
+    const char *dataset;                     /* names the account; plain text, shorter than FKT_LEDGER_NAME; borrowed */
+    const struct fkt_record_digest *records; /* (n_records) of all images in it (round.h: fkt_records_read); borrowed */
+    size_t n_records;
     const char *task_sha256;
     enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */
     double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNT_ZCDP below (federation.h: fkt_federation_open) */
@@ -45,19 +54,19 @@ struct fkt_ledger_charge {
     const char *task_name; /* for people, borrowed; NULL: none */
 };
 
-/* Of the account that has most, this charge included. */
+/* Of the account, this charge included. */
 struct fkt_ledger_spent {
     double mu2;
-    enum fkt_accounting accounting; /* zCDP when any charge in any of the accounts is */
+    enum fkt_accounting accounting; /* zCDP when any charge of the account is */
 };
 FKT_API double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *spent); /* rounded up */
 
-/* Below: FKT_E_BUDGET when what is spent and reserved would pass the budget, FKT_E_FORMAT when the file is damaged;
- * nothing changes then. spent may be NULL. A session is 64 lower-case hex digits: fkt_sa_session_hex
- * makes them of what a site of secagg.h is given. */
+/* Below: FKT_E_BUDGET when what is spent and reserved would pass the budget, or a record belongs to another dataset;
+ * FKT_E_FORMAT when the file is damaged; nothing changes then. spent may be NULL. A session is 64 lower-case hex
+ * digits: fkt_sa_session_hex makes them of what a site of secagg.h is given. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                                       struct fkt_ledger_spent *spent);
-/* Sets aside what `session` will cost. A reservation of the same task for the same records that was never spent is
+/* Sets aside what `session` will cost. A reservation of the same task for the same dataset that was never spent is
  * taken over: its round's keys are gone. Where the two differ in price, accounting or noise, the worse one stands.
  * FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever
  * the budget, when the task was spent by any of the ledger's accounts, or had FKT_LEDGER_ROUNDS sessions. */
@@ -70,16 +79,18 @@ FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_spend(const char *path, const ch
 /* How a session stands, for whoever resumes after a crash between asking and noting the answer. */
 enum fkt_ledger_session { FKT_SESSION_UNKNOWN = 0, FKT_SESSION_RESERVED, FKT_SESSION_SPENT };
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256,
-                                                        const char *fingerprint,
+                                                        const char *dataset,
                                                         enum fkt_ledger_session *out); /* UNKNOWN unless both fit */
 /* Would a reservation of this charge be granted now? The statuses of fkt_ledger_file_reserve; changes nothing. spent:
  * what it would come to. A ledger that is not there is an empty one. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_ask(const char *path, const struct fkt_ledger_charge *charge,
                                                     struct fkt_ledger_spent *spent);
+/* The dataset that most of these records belong to; "" when the ledger knows none of them. */
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_owner(const char *path, const struct fkt_record_digest *records,
+                                                      size_t n_records, char dataset[FKT_LEDGER_NAME]);
 
 /* ---- what stands in a ledger, for people ---- */
 
-#define FKT_LEDGER_NAME 128
 struct fkt_ledger_entry {
     char task_sha256[FKT_SHA256_HEX];
     char session[FKT_SHA256_HEX]; /* "": a release by one party, not a round of a federation */
@@ -92,7 +103,8 @@ struct fkt_ledger_entry {
     char task_name[FKT_LEDGER_NAME]; /* "": none */
 };
 struct fkt_ledger_account {
-    char fingerprint[FKT_SHA256_HEX];
+    char dataset[FKT_LEDGER_NAME];
+    uint64_t records; /* images that were in any of its entries; PRIVATE */
     enum fkt_adjacency adjacency;
     double budget_epsilon, budget_delta; /* 0: nobody set a total */
     double budget_mu2;                   /* then this is all there is: what the first charge cost */
@@ -105,13 +117,10 @@ struct fkt_ledger_book {
     struct fkt_ledger_account *accounts; /* (n) oldest first; owned */
     size_t n;
 };
-/* All accounts, or that of `fingerprint` alone (n is 0 when there is none). FKT_E_IO when there is no such file. */
+/* All accounts, or that of `dataset` alone (n is 0 when there is none). FKT_E_IO when there is no such file. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path,
-                                                     const char *fingerprint /* may be NULL */);
+                                                     const char *dataset /* may be NULL */);
 FKT_API void fkt_ledger_book_release(struct fkt_ledger_book *b);
-/* Takes over all accounts of an old ledger (a JSON file, fedkt.ledger/1 or /2) or none; *n of them, may be NULL.
- * FKT_E_EXISTS when the ledger at `path` holds one of them already. */
-FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_import(const char *path, const char *old, size_t *n);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,18 @@ FKT_API const struct fkt_task *fkt_walk_task(const struct fkt_walk *w);
 FKT_API const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w);
 FKT_API const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w);
 
+/* A set of records: which images some numbers are about. As PRIVATE as the images. Records with the same pixels and the
+ * same label count once; under FKT_REPLACE, which publishes counts exactly, they count each. */
+struct fkt_records;
+FKT_API FKT_MUST_USE fkt_status fkt_records_new(struct fkt_records **out, enum fkt_adjacency adjacency);
+FKT_API void fkt_records_free(struct fkt_records *r);
+FKT_API size_t fkt_records_copies(const struct fkt_records *r); /* how many were exact copies of another one */
+/* The digests of its images, each once, ascending: for fkt_ledger_charge. Borrowed until the next call with r. */
+FKT_API FKT_MUST_USE fkt_status fkt_records_list(struct fkt_records *r, const struct fkt_record_digest **out,
+                                                 size_t *n);
+/* Adds the images of `more`; *shared of them were there already. */
+FKT_API FKT_MUST_USE fkt_status fkt_records_merge(struct fkt_records *into, struct fkt_records *more, size_t *shared);
+
 /* Names and number of the images left out because they could not be read (only when the caller asks for it). */
 struct fkt_skipped {
     size_t count;
@@ -113,34 +125,38 @@ struct fkt_walk_options {
     const struct fkt_progress *progress;
     struct fkt_skipped *skipped; /* NULL: an unreadable image stops the walk */
     struct fkt_norms *norms;     /* may be NULL */
+    struct fkt_records *records; /* NULL: every record counts; else images are added, and exact copies count once */
     double *moments_seconds;     /* may be NULL: thread-seconds spent adding up are added to it */
 };
 /* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
 FKT_API FKT_MUST_USE fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds,
                                                  const size_t *idx, size_t n, struct fkt_moments *m,
                                                  const struct fkt_walk_options *options);
-/* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n). PRIVATE. */
+/* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n), "image_sha256" U8 (n, 32). PRIVATE. */
 FKT_API FKT_MUST_USE fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *ds,
                                                 const size_t *idx, size_t n, const char *path, int force,
                                                 const struct fkt_walk_options *options);
-FKT_API FKT_MUST_USE fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path,
-                                                 struct fkt_moments *m); /* latents file -> moments */
+/* A latents file to moments. records: as in fkt_walk_options. */
+FKT_API FKT_MUST_USE fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m,
+                                                 struct fkt_records *records);
 FKT_API FKT_MUST_USE fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **out);
 /* w (n, m) -> pixels (n, S, S, 3) */
 FKT_API FKT_MUST_USE fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size_t n,
                                                 uint8_t *rgb);
 
-FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task, const char *path,
-                                                 int force); /* PRIVATE */
+/* Adds records idx[0..n-1] of ds (idx NULL: all) without a walk: they are decoded, and that is all. Labels, class and
+ * file names, order, size and codec do not enter a digest. options (may be NULL): threads, progress, skipped
+ * (unreadable images are passed over; the walk counts them). */
+FKT_API FKT_MUST_USE fkt_status fkt_records_read(struct fkt_records *r, const struct fkt_dataset *ds, const size_t *idx,
+                                                 size_t n, const struct fkt_walk_options *options);
+
+/* records: of the images in m. PRIVATE. */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task,
+                                                 struct fkt_records *records, const char *path, int force);
+/* Adds; checks the task's hash. The file's images are added to records. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *task,
-                                                 const char *path); /* adds; checks the task's hash */
+                                                 const char *path, struct fkt_records *records);
 FKT_API FKT_MUST_USE fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX]);
-/* One name for records idx[0..n-1] of ds (idx NULL: all) that no task changes: SHA-256 over the sorted hashes of their
- * original pixels. Order, labels, class names, file names, size and codec do not enter; one record more or less is
- * another name. options (may be NULL): threads, progress, skipped. 32 bytes of memory a record. */
-FKT_API FKT_MUST_USE fkt_status fkt_records_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                                                        const struct fkt_walk_options *options,
-                                                        char out[FKT_SHA256_HEX]);
 
 /* ---- release ---- */
 
@@ -148,7 +164,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_records_fingerprint(const struct fkt_dataset
 struct fkt_round_facts {
     uint32_t sites, survivors;
     int simulated;           /* 1: made by a simulation, which keeps no ledger */
-    double composed_epsilon; /* what this release costs with the others of the same records, at the task's delta */
+    double composed_epsilon; /* what this release costs with the others of its dataset, at the task's delta */
 };
 struct fkt_release {
     struct fkt_task task;

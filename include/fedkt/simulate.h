@@ -27,6 +27,7 @@ struct fkt_simulation_spec {
     unsigned threads;
     const struct fkt_progress *progress;
     struct fkt_skipped *skipped;
+    struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
 };
 struct fkt_shelf; /* src/round/shelf.h */
 struct fkt_simulation {

@@ -406,6 +406,45 @@ void cli_tell_skipped(const struct fkt_skipped *s)
     }
 }
 
+void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
+{
+    const size_t n = fkt_records_copies(r);
+    if (!n) return;
+    fprintf(stderr, "fedkt: %zu record%s the pixels and the label of another one: %s\n", n, n == 1 ? " has" : "s have",
+            adjacency == FKT_REPLACE ? "each counts as a record of its own, since counts are published exactly"
+                                     : "such copies count once");
+}
+
+static int has_account(const char *ledger, const char *dataset)
+{
+    struct fkt_ledger_book book;
+    int yes = 0;
+    if (fkt_ledger_file_read(&book, ledger, dataset) != FKT_OK) return 0;
+    yes = book.n > 0;
+    fkt_ledger_book_release(&book);
+    return yes;
+}
+
+fkt_status cli_hint_dataset(fkt_status st, const struct fkt_ledger_charge *charge, const char *ledger)
+{
+    struct fkt_failure why;
+    char name[FKT_LEDGER_NAME], hint[sizeof why.hint];
+    int taken; /* by others, or by these images before they were changed */
+    if (st != FKT_E_BUDGET) return st;
+    fkt_failure_save(&why, st);
+    if (fkt_ledger_file_owner(ledger, charge->records, charge->n_records, name) != FKT_OK)
+        return fkt_failure_restore(&why);
+    taken = !*name && charge->n_records && has_account(ledger, charge->dataset);
+    st = fkt_failure_restore(&why);
+    if (taken) {
+        snprintf(hint, sizeof hint, "%s; if these are images of others, name their dataset: --dataset NAME", why.hint);
+        return fkt_fail_hint(st, hint, "%s", why.text);
+    }
+    if (!*name || !strcmp(name, charge->dataset)) return st;
+    snprintf(hint, sizeof hint, "an image has one account: charge these to it with --dataset '%s'", name);
+    return fkt_hint(st, hint);
+}
+
 fkt_status cli_threads(uint64_t asked, unsigned *out)
 {
     if (asked > 256) return fkt_fail(FKT_E_ARG, "--threads must be at most 256");

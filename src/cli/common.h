@@ -183,6 +183,10 @@ json_t *cli_path_json(const char *path);
 FKT_MUST_USE fkt_status cli_print_json(json_t *j);
 FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */
 void cli_tell_skipped(const struct fkt_skipped *s);
+/* How many records are exact copies of others, where there are any, and what became of them. */
+void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
+/* A ledger has refused records of another dataset: says how to name that one. Gives st back. */
+fkt_status cli_hint_dataset(fkt_status st, const struct fkt_ledger_charge *charge, const char *ledger);
 FKT_MUST_USE fkt_status cli_threads(uint64_t asked, unsigned *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include "net/post.h"
 
 struct cli_join_asked {
-    const char *task, *key, *operator_key, *ledger, *state, *out, *calibration;
+    const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration;
     struct cli_data data;
     struct cli_means means;
     struct cli_run run;
@@ -31,7 +31,8 @@ struct cli_join {
     struct fkt_sa_params params;
     struct fkt_share_plan shares;
     char *state, *ledger, *out;
-    char fingerprint[1][FKT_SHA256_HEX];
+    const char *dataset;    /* the account in the ledger */
+    struct fkt_records *of; /* which images */
     size_t records;
     uint64_t *held; /* (n_classes) records of each class, unreadable ones among them */
     struct fkt_skipped skipped;
@@ -49,7 +50,7 @@ struct cli_join {
 };
 
 /* ---- join_home.c ---- */
-/* Everything that can be refused before anything is computed, then the fingerprint, the ledger, the moments. */
+/* Everything that can be refused before anything is computed, then the digests, the ledger, the moments. */
 FKT_MUST_USE fkt_status cli_join_prepare(struct cli_join *j);
 FKT_MUST_USE fkt_status cli_join_charge(const struct cli_join *j, struct fkt_ledger_charge *out);
 void cli_join_release(struct cli_join *j);

@@ -31,7 +31,7 @@ static fkt_status count_cost(const struct cli_join *j, struct cost *c)
     FKT_TRY(cli_join_charge(j, &charge));
     FKT_TRY(fkt_ledger_file_ask(j->ledger, &charge, &spent));
     c->after = fkt_ledger_epsilon(delta, &spent);
-    if (access(j->ledger, F_OK) == 0) FKT_TRY(fkt_ledger_file_read(&book, j->ledger, j->fingerprint[0]));
+    if (access(j->ledger, F_OK) == 0) FKT_TRY(fkt_ledger_file_read(&book, j->ledger, j->dataset));
     if (book.n && book.accounts[0].total.mu2 > 0) c->before = fkt_ledger_epsilon(delta, &book.accounts[0].total);
     if (j->shares.counted) {
         c->sigma[0] = deviation(j->shares.variance[0]) / j->shares.count_scale;
@@ -80,8 +80,10 @@ static void tell_cost(const struct cli_join *j, const struct cost *c)
                "numbers of length %u at most)\n",
                c->sigma[0], c->sigma[1], c->sigma[2], j->task.coordinates.rq);
     else printf("noise of this site: none; whoever takes the masks off adds it\n");
-    printf("these records: epsilon %.4g at delta %.3g so far, %.4g after this task (ledger '%s')\n", c->before, delta,
-           c->after, j->ledger);
+    fputs("dataset ", stdout);
+    cli_show(j->dataset, strlen(j->dataset));
+    printf(": epsilon %.4g at delta %.3g so far, %.4g after this task (ledger '%s')\n", c->before, delta, c->after,
+           j->ledger);
 }
 
 static fkt_status tell_words(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
@@ -93,7 +95,6 @@ static fkt_status tell_words(struct cli_join *j, const struct cost *c, const str
     FKT_TRY(fkt_privacy_words(&words, &j->task));
     printf("site %u of %u, %zu records\n", j->site, j->task.federation.sites, j->records);
     tell_classes(j);
-    printf("records' fingerprint %s\n", j->fingerprint[0]);
     printf("server %s\n", j->task.service.address);
     tell_messages(m, n);
     tell_cost(j, c);
@@ -119,7 +120,7 @@ static fkt_status tell_json(struct cli_join *j, const struct cost *c, const stru
     told = json_pack("{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:b}",
                      "dry_run", 1, "task", j->task.name, "task_sha256", j->task.sha256, "site", (json_int_t)j->site,
                      "sites", (json_int_t)j->task.federation.sites, "records", (json_int_t)j->records, "classes",
-                     classes, "skipped", (json_int_t)j->skipped.count, "fingerprint", j->fingerprint[0], "server",
+                     classes, "skipped", (json_int_t)j->skipped.count, "dataset", j->dataset, "server",
                      j->task.service.address, "messages", messages, "bytes", all, "noise",
                      fkt_noise_name(j->task.federation.noise), "sigma", "count", c->sigma[0], "sum", c->sigma[1],
                      "moment", c->sigma[2], "delta", j->task.privacy.delta, "epsilon_before", c->before,

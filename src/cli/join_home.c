@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join_home.c - all that a site does before it calls the server, in the order in which it is cheapest to be refused:
  *
- *   task, its signature -> key on the roster -> names of files -> its day -> images opened, counted -> fingerprint
+ *   task, its signature -> key on the roster -> names of files -> its day -> images opened, counted -> digests
  *   -> ledger asked -> moments, unless the state file has them
  *
  * So a site that is slow to encode holds nobody up: the others do not know of it yet. */
@@ -109,6 +109,7 @@ static fkt_status open_task(struct cli_join *j)
     FKT_TRY(check_operator(j));
     FKT_TRY(fkt_federation_open(&j->task, &j->params, &j->shares));
     memcpy(j->hash, j->params.task, sizeof j->hash);
+    j->dataset = a->dataset ? a->dataset : j->task.name;
     FKT_TRY(check_service(j));
     FKT_TRY(cli_key_load(&j->key, a->key));
     FKT_TRY(fkt_task_site(&j->task, j->key.site.key, &j->site));
@@ -163,29 +164,26 @@ static fkt_status count_records(struct cli_join *j, const struct fkt_dataset *ds
     for (size_t i = 0; i < j->records; i++) j->held[fkt_dataset_label(ds, i)]++;
     for (uint32_t k = 0; k < j->task.n_classes && st == FKT_OK; k++)
         if (j->held[k] > most)
-            st = fkt_fail_hint(
-                FKT_E_MISMATCH,
-                "ask for a task that allows more; fewer, with --limit, would be another set of records to the "
-                "ledger, which could not count what these have spent",
-                "%llu records of class '%s', though the task allows a site %llu", (unsigned long long)j->held[k],
-                j->task.classes[k], (unsigned long long)most);
+            st = fkt_fail_hint(FKT_E_MISMATCH, "ask for a task that allows more, or take fewer with --limit",
+                               "%llu records of class '%s', though the task allows a site %llu",
+                               (unsigned long long)j->held[k], j->task.classes[k], (unsigned long long)most);
 out:
     return st;
 }
 
 fkt_status cli_join_charge(const struct cli_join *j, struct fkt_ledger_charge *out)
 {
-    fkt_status st = fkt_contribution_charge(out, &j->task, &j->shares, j->fingerprint);
+    fkt_status st = fkt_contribution_charge(out, &j->task, &j->shares, j->dataset);
     out->budget_epsilon = j->a->budget_epsilon;
     out->budget_delta = j->a->budget_delta;
-    return st;
+    return st == FKT_OK ? fkt_records_list(j->of, &out->records, &out->n_records) : st;
 }
 
 static fkt_status ask_ledger(const struct cli_join *j)
 {
     struct fkt_ledger_charge c;
     fkt_status st = cli_join_charge(j, &c);
-    return st == FKT_OK ? fkt_ledger_file_ask(j->ledger, &c, NULL) : st;
+    return st == FKT_OK ? cli_hint_dataset(fkt_ledger_file_ask(j->ledger, &c, NULL), &c, j->ledger) : st;
 }
 
 static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struct fkt_walk_options *o)
@@ -194,6 +192,10 @@ static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struc
     struct fkt_walk *walk = NULL;
     fkt_status st;
     fkt_skipped_release(&j->skipped);
+    fkt_records_free(j->of); /* the walk fills a set of its own, which leaves out exact copies */
+    j->of = NULL;
+    FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
+    o->records = j->of;
     cli_codec_means(&j->a->means, &means);
     FKT_TRY(fkt_walk_open(&walk, &j->task, j->a->calibration, &means));
     cli_tell_dtype(&j->a->means, fkt_walk_codec(walk), &j->a->run);
@@ -214,15 +216,19 @@ static fkt_status bring_records(struct cli_join *j)
     FKT_TRY(cli_threads(j->a->run.threads, &o.threads));
     FKT_TRY(cli_open_data(&ds, &j->a->data, &j->task));
     FKT_TRY(count_records(j, ds));
-    FKT_TRY(fkt_records_fingerprint(ds, NULL, 0, &o, j->fingerprint[0]));
-    if (!j->a->dry_run) FKT_TRY(fkt_attend_has_moments(j->state, &j->task, j->fingerprint[0], &yes));
+    FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
+    FKT_TRY(fkt_records_read(j->of, ds, NULL, 0, &o));
+    if (!j->a->dry_run) FKT_TRY(fkt_attend_has_moments(j->state, &j->task, j->of, &yes));
     if (yes) goto out; /* then the ledger was asked before, and is asked again when the state is opened */
     FKT_TRY(ask_ledger(j));
     FKT_TRY(encode(j, ds, &o));
 out:
     j->records -= j->skipped.count;
     cli_progress_end(&j->progress);
-    if (st == FKT_OK) cli_tell_skipped(&j->skipped);
+    if (st == FKT_OK) {
+        cli_tell_skipped(&j->skipped);
+        cli_tell_copies(j->of, j->task.privacy.adjacency);
+    }
     fkt_dataset_free(ds);
     return st;
 }
@@ -245,6 +251,7 @@ void cli_join_release(struct cli_join *j)
     fkt_courier_free(j->courier);
     fkt_attend_close(j->attend);
     fkt_moments_free(j->moments);
+    fkt_records_free(j->of);
     fkt_skipped_release(&j->skipped);
     fkt_free(j->held);
     fkt_free(j->state);

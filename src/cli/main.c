@@ -60,18 +60,18 @@ static const struct cli_command commands[] = {
      cli_moments},
     {"release", "add moments up, debit the ledger, add noise",
      "--task task.json --moments FILE[,FILE...] --ledger FILE --out release.safetensors",
-     "The only file that may leave. The ledger is debited before noise is drawn; a second release of the same records "
-     "is refused\n"
-     "unless the ledger's budget allows it.\n"
+     "The only file that may leave. The ledger is debited before noise is drawn. The account is the dataset that you\n"
+     "name: all its releases add up, and a second one is refused unless its budget allows it, whatever the records "
+     "are.\n"
+     "Images that the ledger knows under another name are refused, and so are moments files that share an image. An\n"
+     "image with a changed pixel, or encoded or resized anew, is not recognised: only the name accounts for it.\n"
      "Example: fedkt release --task task.json --moments site1.safetensors,site2.safetensors --ledger ledger.db --out "
      "release.safetensors",
      cli_release},
-    {"ledger", "what some records have spent, and what is left",
-     "[show | import OLD.json] [--ledger FILE] [--data PATH]",
-     "show (default) lists each set of records: what is allowed in all, what was spent and set aside, and every "
-     "entry.\n"
-     "With --data it shows the account of that image set alone. import brings over a ledger of an older fedkt, which\n"
-     "was a JSON file: all of its accounts or none.\n"
+    {"ledger", "what each dataset has spent, and what is left", "[show] [--ledger FILE] [--dataset NAME | --data PATH]",
+     "Lists each dataset: what is allowed in all, what was spent and set aside, and every entry. With --dataset it "
+     "shows\n"
+     "that one alone, with --data the one that these images belong to.\n"
      "Example: fedkt ledger --data photos/",
      cli_ledger},
     {"generate", "a release to labelled synthetic images", "--release FILE --per-class N --out DIR",

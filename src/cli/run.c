@@ -247,6 +247,8 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.train = o->train;
     spec.n_train = o->n_train;
     spec.skipped = s->data.skip_bad ? &o->skipped : NULL;
+    FKT_TRY(fkt_records_new(&o->records, o->arm[0].task.privacy.adjacency));
+    spec.records = o->records;
     FKT_TRY(fkt_simulate(&o->sim, &spec));
     FKT_TRY(fkt_moments_sha256(o->sim.total, o->moments_sha256));
     FKT_TRY(release_arms(s, o, &progress->hook));
@@ -277,6 +279,7 @@ void cli_outcome_release(struct cli_outcome *o)
     if (o->federation.secrets) fkt_wipe(o->federation.secrets, o->federation.choices.sites * (size_t)FKT_SA_SECRET);
     fkt_free(o->federation.secrets);
     fkt_skipped_release(&o->skipped);
+    fkt_records_free(o->records);
     fkt_walk_free(o->walk);
     fkt_free(o->train);
     fkt_free(o->held);

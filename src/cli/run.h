@@ -67,6 +67,7 @@ struct cli_outcome {
     struct fkt_walk *walk;
     struct cli_federation federation;
     struct fkt_simulation sim;
+    struct fkt_records *records; /* in the total */
     struct fkt_skipped skipped;
     struct cli_arm arm[CLI_ARMS_MAX + 1]; /* private ones first, then the bound */
     size_t n_arms;                        /* with the bound */

@@ -34,10 +34,10 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
     const struct fkt_privacy_plan *p = &a->release.plan;
     json_t *classes = json_array(), *j;
     for (uint32_t k = 0; k < a->measured.classes; k++)
-        json_array_append_new(classes, json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
-                                                 a->measured.count[k], "count_noise", a->measured.count_noise[k],
-                                                 "signal", a->measured.signal[k], "below_noise",
-                                                 fkt_gaussians_drowned(&a->measured, k)));
+        json_array_append_new(classes,
+                              json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
+                                        a->measured.count[k], "count_noise", a->measured.count_noise[k], "signal",
+                                        a->measured.signal[k], "below_noise", fkt_gaussians_drowned(&a->measured, k)));
     j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
                   "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
@@ -169,7 +169,7 @@ fkt_status cli_run_folder(const struct cli_sim *s, struct cli_outcome *o, struct
     FKT_TRY(fkt_folder_begin(&f, s->out, s->run.force));
     for (size_t i = 0; i + 1 < o->n_arms; i++) FKT_TRY(arm_folder(s, o->walk, &o->arm[i], f.tmp, progress));
     FKT_TRY(fkt_path_join(&path, f.tmp, "moments.safetensors"));
-    FKT_TRY(fkt_moments_save(o->sim.total, fkt_walk_task(o->walk), path, 0));
+    FKT_TRY(fkt_moments_save(o->sim.total, fkt_walk_task(o->walk), o->records, path, 0));
     FKT_TRY(save_json(f.tmp, "partition.json", partition_json(s, o)));
     FKT_TRY(save_json(f.tmp, "results.json", cli_results_json(s, o)));
     FKT_TRY(cli_progress_check("while writing the run folder"));

@@ -177,7 +177,6 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
         {"task", t->sha256},
         {"codec", t->codec_sha256},
         {"calibration", t->calibration_sha256},
-        {"moments (not private)", o->moments_sha256},
         {"release", o->arm[0].release.sha256},
         {"numbers of the network", network ? cli_dtype_words(&s->codec.means, codec) : NULL}};
     struct fkt_report r = {.title = s->title,

@@ -21,7 +21,8 @@ static fkt_status open_state(struct cli_join *j)
                                    .ledger = j->ledger,
                                    .budget_epsilon = j->a->budget_epsilon,
                                    .budget_delta = j->a->budget_delta,
-                                   .fingerprint = j->fingerprint[0],
+                                   .dataset = j->dataset,
+                                   .records = j->of,
                                    .moments = j->exact};
     fkt_status st;
     FKT_TRY(fkt_attend_open(&j->attend, &spec));
@@ -114,10 +115,14 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         CLI_OPT_HEAD("what it costs"),
         CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 0,
-                     "remembers what these records have spent; made when absent (default: ledger.db under "
-                     "$XDG_DATA_HOME/fedkt or ~/.local/share/fedkt)"),
+                     "remembers what each dataset has spent, and which images it has; made when absent (default: "
+                     "ledger.db under $XDG_DATA_HOME/fedkt or ~/.local/share/fedkt)"),
+        CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0,
+                     "the account that pays: every task under this name adds up, whatever its records, and an image "
+                     "that the ledger knows under another name is refused (default: the task's name)"),
         {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
-         "total budget of these records over all tasks (default: one task)", 0, NULL, NULL, &a.budget_epsilon_given},
+         "total budget of the dataset over all tasks (default: what its first task costs)", 0, NULL, NULL,
+         &a.budget_epsilon_given},
         {CLI_REAL, "budget-delta", &a.budget_delta, "D", "delta of the total budget", 0, NULL, NULL,
          &a.budget_delta_given},
         CLI_OPT_HEAD("files"),

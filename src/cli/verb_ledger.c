@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_ledger.c - `fedkt ledger`: what some records have spent, in the words of whoever answers for them.
+/* verb_ledger.c - `fedkt ledger`: what each dataset has spent, in the words of whoever answers for it.
  *
  * Per account: what is allowed in all, what was spent, what is set aside for rounds that did not end, what that comes
  * to together and what is left, then every entry with its date. The sums are stated at one delta, that of the total
  * that somebody set, else that of the tasks; an entry at its own task's, so that it is the number that was agreed. They
- * are made of sums of mu^2 (docs/privacy.md, Composition), so they do not add up, and the text says so. `import` brings
- * over a ledger from before they were SQLite files. */
+ * are made of sums of mu^2 (docs/privacy.md, Composition), so they do not add up, and the text says so. */
 #include "cli/common.h"
 #include "cli/places.h"
 #include "cli/verbs.h"
@@ -18,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DELTA 1e-5 /* to state an epsilon where nobody ever named a delta: entries of the oldest ledgers */
+#define DELTA 1e-5 /* to state an epsilon where nobody ever named a delta */
 
 struct asked {
     struct cli_data data;
     struct cli_run run;
-    const char *ledger, *old;
+    const char *ledger, *dataset;
     int delta_given;
     double delta; /* 0: the tasks' own */
 };
@@ -122,13 +121,13 @@ static json_t *account_json(const struct fkt_ledger_account *a, double delta)
         json_decref(entries);
         return NULL;
     }
-    return json_pack("{s:s s:s s:s s:s s:f s:{s:o s:o s:f} s:o s:o s:o s:o s:o}", "fingerprint", a->fingerprint,
-                     "adjacency", fkt_adjacency_name(a->adjacency), "protects", fkt_adjacency_protects(a->adjacency),
-                     "accounting", a->total.accounting == FKT_ACCOUNT_ZCDP ? "zcdp" : "gdp", "delta", s.delta, "budget",
-                     "epsilon", real_or_null(a->budget_epsilon), "delta", real_or_null(a->budget_delta), "mu2",
-                     a->limit_mu2, "spent", part_json("releases", &s.spent), "reserved",
-                     part_json("rounds", &s.reserved), "together", part_json(NULL, &s.together), "left",
-                     part_json(NULL, &s.left), "entries", entries);
+    return json_pack("{s:s s:I s:s s:s s:s s:f s:{s:o s:o s:f} s:o s:o s:o s:o s:o}", "dataset", a->dataset, "images",
+                     (json_int_t)a->records, "adjacency", fkt_adjacency_name(a->adjacency), "protects",
+                     fkt_adjacency_protects(a->adjacency), "accounting",
+                     a->total.accounting == FKT_ACCOUNT_ZCDP ? "zcdp" : "gdp", "delta", s.delta, "budget", "epsilon",
+                     real_or_null(a->budget_epsilon), "delta", real_or_null(a->budget_delta), "mu2", a->limit_mu2,
+                     "spent", part_json("releases", &s.spent), "reserved", part_json("rounds", &s.reserved), "together",
+                     part_json(NULL, &s.together), "left", part_json(NULL, &s.left), "entries", entries);
 }
 
 static json_t *book_json(const struct fkt_ledger_book *b, const char *path, double delta)
@@ -165,7 +164,9 @@ static void tell_total(const struct fkt_ledger_account *a, const struct sums *s)
 static void tell_account(const struct fkt_ledger_account *a, double delta)
 {
     const struct sums s = sums_of(a, delta);
-    printf("\nrecords %s\n", a->fingerprint);
+    fputs("\ndataset ", stdout);
+    cli_show(a->dataset, strlen(a->dataset));
+    printf("\n  images      %llu were in its releases\n", (unsigned long long)a->records);
     printf("  protects    %s\n", fkt_adjacency_protects(a->adjacency));
     tell_total(a, &s);
     printf("  %-18s%-12s%-10s%-10s%s\n", "date (UTC)", "state", "epsilon", "at delta", "task");
@@ -189,9 +190,9 @@ static void tell(const struct fkt_ledger_book *b, const char *path, const struct
     }
     printf("ledger %s\n", path);
     if (b->n == 0) {
-        printf("%s\n", a->data.path ? "these records have spent nothing in a federation; what 'fedkt release' spent is "
-                                      "kept under the hash of their moments"
-                                    : "nothing was spent yet");
+        printf("%s\n", a->dataset     ? "nothing was spent under this name yet"
+                       : a->data.path ? "the ledger knows none of these images: nothing was spent on them"
+                                      : "nothing was spent yet");
         return;
     }
     for (size_t i = 0; i < b->n; i++) tell_account(&b->accounts[i], a->delta);
@@ -201,19 +202,27 @@ static void tell(const struct fkt_ledger_book *b, const char *path, const struct
 
 /* ---- the words ---- */
 
-static fkt_status fingerprint_of(const struct asked *a, char out[FKT_SHA256_HEX])
+/* The dataset that some images belong to. */
+static fkt_status find_dataset(const struct asked *a, const char *path, char out[FKT_LEDGER_NAME])
 {
     struct fkt_dataset *ds = NULL;
+    struct fkt_records *records = NULL;
+    const struct fkt_record_digest *digests;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
     struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    size_t n;
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_open_data(&ds, &a->data, NULL));
-    FKT_TRY(fkt_records_fingerprint(ds, NULL, 0, &o, out));
+    FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_records_read(records, ds, NULL, 0, &o));
+    FKT_TRY(fkt_records_list(records, &digests, &n));
+    FKT_TRY(fkt_ledger_file_owner(path, digests, n, out));
 out:
     cli_progress_end(&progress);
+    fkt_records_free(records);
     fkt_dataset_free(ds);
     return st;
 }
@@ -221,18 +230,20 @@ out:
 static fkt_status show(const struct asked *a, const char *path)
 {
     struct fkt_ledger_book b = {0};
-    char fingerprint[FKT_SHA256_HEX];
+    char found[FKT_LEDGER_NAME] = "";
+    const char *dataset = a->data.path ? found : a->dataset;
     int there;
     fkt_status st = FKT_OK;
     if (a->delta_given && !(a->delta > 0 && a->delta < 1))
         return fkt_fail(FKT_E_ARG, "--delta must lie between 0 and 1");
-    if (a->data.path) FKT_TRY(fingerprint_of(a, fingerprint));
+    if (a->dataset && a->data.path) return fkt_fail(FKT_E_ARG, "give either --dataset or --data");
     there = access(path, F_OK) == 0 || errno != ENOENT;
     if (!there && a->ledger)
         st = fkt_fail_hint(FKT_E_IO, "'fedkt join' and 'fedkt release' make one when they first spend something",
                            "there is no ledger at '%s'", path);
     FKT_TRY(st);
-    if (there) FKT_TRY(fkt_ledger_file_read(&b, path, a->data.path ? fingerprint : NULL));
+    if (a->data.path) FKT_TRY(find_dataset(a, path, found));
+    if (there) FKT_TRY(fkt_ledger_file_read(&b, path, dataset));
     if (a->run.json) FKT_TRY(cli_print_json(book_json(&b, path, a->delta)));
     else tell(&b, path, a, there);
 out:
@@ -240,28 +251,13 @@ out:
     return st;
 }
 
-static fkt_status import(const struct asked *a, const char *path)
-{
-    size_t n = 0;
-    fkt_status st;
-    if (!a->old) return fkt_fail(FKT_E_ARG, "import needs the old ledger: fedkt ledger import OLD.json");
-    FKT_TRY(fkt_ledger_file_import(path, a->old, &n));
-    if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:I}", "ledger", path, "from", a->old, "accounts", (json_int_t)n)));
-    else
-        printf("brought %zu account%s from '%s' into the ledger '%s'; the old file is as it was, keep it as a backup\n",
-               n, n == 1 ? "" : "s", a->old, path);
-out:
-    return st;
-}
-
-static fkt_status run(const struct asked *a, int importing)
+static fkt_status run(const struct asked *a)
 {
     char *path = NULL;
     fkt_status st;
     if (a->ledger) FKT_TRY(fkt_strdup(&path, a->ledger));
-    else FKT_TRY(cli_place(CLI_PLACE_DATA, "ledger.db", "ledger", importing, &path));
-    FKT_TRY(importing ? import(a, path) : show(a, path));
+    else FKT_TRY(cli_place(CLI_PLACE_DATA, "ledger.db", "ledger", 0, &path));
+    FKT_TRY(show(a, path));
 out:
     fkt_free(path);
     return st;
@@ -273,18 +269,18 @@ int cli_ledger(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 0,
                      "the ledger (default: $XDG_DATA_HOME/fedkt/ledger.db, else ~/.local/share/fedkt/ledger.db)"),
+        CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0, "show this dataset alone"),
         {CLI_REAL, "delta", &a.delta, "D",
-         "delta to state epsilon at, for records whose total nobody set (default: that of their tasks)", 0, NULL, NULL,
+         "delta to state epsilon at, for a dataset whose total nobody set (default: that of its tasks)", 0, NULL, NULL,
          &a.delta_given},
         CLI_DATA_ROWS(a.data, 0),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads (default: all cores)"),
     };
-    const int importing = argc > 0 && !strcmp(argv[0], "import"), showing = argc > 0 && !strcmp(argv[0], "show");
-    int skip = importing || showing, code;
-    if (argc > 0 && !skip && argv[0][0] != '-')
+    const int showing = argc > 0 && !strcmp(argv[0], "show");
+    int code;
+    if (argc > 0 && !showing && argv[0][0] != '-')
         return cli_misuse(self, fkt_fail(FKT_E_ARG, "unknown word '%s' after ledger", argv[0]));
-    if (importing && argc > 1 && argv[1][0] != '-') a.old = argv[skip++];
-    code = cli_begin(self, table, CLI_COUNT(table), argc - skip, argv + skip);
-    return code >= 0 ? code : cli_misuse(self, run(&a, importing));
+    code = cli_begin(self, table, CLI_COUNT(table), argc - showing, argv + showing);
+    return code >= 0 ? code : cli_misuse(self, run(&a));
 }

@@ -12,49 +12,51 @@
 
 struct asked {
     struct cli_run run;
-    const char *task, *out, *calibration, *moments, *ledger;
+    const char *task, *out, *calibration, *moments, *ledger, *dataset;
     uint64_t seed;
     int seeded, accept_weak;
     double budget_epsilon, budget_delta;
     int budget_epsilon_given, budget_delta_given;
 };
 
-static int has_records(const int64_t *packed, const struct fkt_task *t)
-{
-    for (uint32_t k = 0; k < t->n_classes; k++)
-        if (packed[k * fkt_moments_block(t->coordinates.length)] != 0) return 1;
-    return 0;
-}
-
 struct pile { /* the sites' moments, added up */
     struct fkt_moments *total;
+    struct fkt_records *records, **of_file; /* of all files, and of each: (sites) */
     size_t sites;
-    char (*prints)[FKT_SHA256_HEX]; /* the ledger keeps an account for each site that has records */
-    size_t n_prints;
 };
 
-/* Two files with the same records would count each of them twice, and the noise is sized for once. */
-static fkt_status add_site(struct pile *p, const struct fkt_walk *walk, const char *path, const char *out)
+/* A record in two files would be in the sum twice, and the noise is sized for once. */
+static fkt_status refuse_shared(const struct pile *p, const char *const *files, size_t last)
+{
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < last && st == FKT_OK; i++) {
+        size_t shared = 0;
+        FKT_TRY(fkt_records_merge(p->of_file[i], p->of_file[last], &shared)); /* the command ends here */
+        if (shared)
+            st =
+                fkt_fail_hint(FKT_E_ARG,
+                              "list each file once; where two sites hold an image, make one of the files again without "
+                              "it",
+                              "moments '%s' and '%s' share %zu image%s, which would count twice", files[i], files[last],
+                              shared, shared == 1 ? "" : "s");
+    }
+out:
+    return st;
+}
+
+static fkt_status add_site(struct pile *p, const struct fkt_walk *walk, const char *const *files, size_t i,
+                           const char *out)
 {
     const struct fkt_task *task = fkt_walk_task(walk);
     struct fkt_moments *site = NULL;
-    const int64_t *packed;
+    size_t shared = 0;
     fkt_status st;
-    FKT_TRY(cli_not_an_input(out, path));
+    FKT_TRY(cli_not_an_input(out, files[i]));
     FKT_TRY(fkt_walk_moments_new(walk, &site));
-    FKT_TRY(fkt_moments_load(site, task, path));
-    FKT_TRY(fkt_moments_packed(site, &packed));
-    if (has_records(packed, task)) {
-        FKT_TRY(fkt_moments_sha256(site, p->prints[p->n_prints]));
-        for (size_t i = 0; i < p->n_prints; i++)
-            if (!strcmp(p->prints[i], p->prints[p->n_prints])) {
-                st =
-                    fkt_fail_hint(FKT_E_ARG, "list each site's moments once, or the noise is too small for its records",
-                                  "moments '%s' hold the same records as another file of the list", path);
-                goto out;
-            }
-        p->n_prints++;
-    }
+    FKT_TRY(fkt_records_new(&p->of_file[i], task->privacy.adjacency));
+    FKT_TRY(fkt_moments_load(site, task, files[i], p->of_file[i]));
+    FKT_TRY(fkt_records_merge(p->records, p->of_file[i], &shared));
+    if (shared) FKT_TRY(refuse_shared(p, files, i));
     FKT_TRY(fkt_moments_merge(p->total, site));
 out:
     fkt_moments_free(site);
@@ -65,15 +67,26 @@ static fkt_status add_up(const struct asked *a, const struct fkt_walk *walk, str
 {
     char *text = NULL;
     const char **files = NULL;
+    size_t n;
     fkt_status st;
     FKT_TRY(fkt_walk_moments_new(walk, &p->total));
-    FKT_TRY(cli_split(a->moments, &text, &files, &p->sites));
-    FKT_TRY(fkt_alloc(&p->prints, p->sites));
-    for (size_t i = 0; i < p->sites; i++) FKT_TRY(add_site(p, walk, files[i], a->out));
+    FKT_TRY(fkt_records_new(&p->records, fkt_walk_task(walk)->privacy.adjacency));
+    FKT_TRY(cli_split(a->moments, &text, &files, &n));
+    FKT_TRY(fkt_alloc(&p->of_file, n));
+    p->sites = n;
+    for (size_t i = 0; i < n; i++) FKT_TRY(add_site(p, walk, files, i, a->out));
 out:
     fkt_free(text);
     fkt_free(files);
     return st;
+}
+
+static void pile_clear(struct pile *p)
+{
+    for (size_t i = 0; i < p->sites; i++) fkt_records_free(p->of_file[i]);
+    fkt_free(p->of_file);
+    fkt_records_free(p->records);
+    fkt_moments_free(p->total);
 }
 
 static fkt_status tell_release(const struct asked *a, const struct fkt_release *r)
@@ -110,7 +123,7 @@ static fkt_status check_task(const struct fkt_task *t)
                          t->name, t->federation.sites);
 }
 
-/* Both numbers of the total budget, or none: then the first release of some records is their whole budget. */
+/* Both numbers of the total budget, or none: then the first release of a dataset is its whole budget. */
 static fkt_status check_budget(const struct asked *a)
 {
     if (a->budget_epsilon_given != a->budget_delta_given)
@@ -118,6 +131,28 @@ static fkt_status check_budget(const struct asked *a)
     if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
         return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
     return FKT_OK;
+}
+
+static fkt_status pay(const struct asked *a, const struct fkt_task *task, const struct fkt_privacy_plan *plan,
+                      const struct pile *p, double *composed)
+{
+    struct fkt_ledger_charge charge = {.dataset = a->dataset ? a->dataset : task->name,
+                                       .task_sha256 = task->sha256,
+                                       .adjacency = task->privacy.adjacency,
+                                       .mu = plan->mu,
+                                       .budget_epsilon = a->budget_epsilon,
+                                       .budget_delta = a->budget_delta,
+                                       .insecure_seed = a->seeded,
+                                       .accounting = FKT_ACCOUNT_GDP,
+                                       .delta = task->privacy.delta,
+                                       .task_name = task->name};
+    struct fkt_ledger_spent spent;
+    fkt_status st;
+    FKT_TRY(fkt_records_list(p->records, &charge.records, &charge.n_records));
+    FKT_TRY(cli_hint_dataset(fkt_ledger_file_debit(a->ledger, &charge, &spent), &charge, a->ledger));
+    *composed = fkt_ledger_epsilon(task->privacy.delta, &spent);
+out:
+    return st;
 }
 
 /* The ledger pays, then noise is drawn, then the file is written: a failure on the way costs budget, never privacy. */
@@ -128,17 +163,10 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *wal
     struct fkt_privacy_plan plan;
     struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
     struct fkt_ledger once;
-    struct fkt_ledger_spent spent;
     int paid = 0;
     fkt_status st;
     FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
-    FKT_TRY(fkt_ledger_file_debit(a->ledger,
-                                  &(struct fkt_ledger_charge){(const char(*)[FKT_SHA256_HEX])p->prints, p->n_prints,
-                                                              task->sha256, task->privacy.adjacency, plan.mu,
-                                                              a->budget_epsilon, a->budget_delta, a->seeded,
-                                                              FKT_ACCOUNT_GDP, task->privacy.delta, task->name},
-                                  &spent));
-    facts.composed_epsilon = fkt_ledger_epsilon(task->privacy.delta, &spent);
+    FKT_TRY(pay(a, task, &plan, p, &facts.composed_epsilon));
     paid = 1;
     FKT_TRY(fkt_ledger_init(&once, plan.mu * plan.mu, 0)); /* the file has paid for one draw, so this allows one */
     FKT_TRY(
@@ -175,8 +203,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(pay_and_draw(a, walk, &p, &r));
     FKT_TRY(tell_release(a, &r));
 out:
-    fkt_free(p.prints);
-    fkt_moments_free(p.total);
+    pile_clear(&p);
     fkt_release_release(&r);
     fkt_walk_free(walk);
     return st;
@@ -187,13 +214,17 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
-        CLI_OPT_TEXT("moments", &a.moments, "F,F,...", 1, "moments files of the sites"),
-        CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 1,
-                     "privacy ledger (made when absent): remembers what these records have spent"),
+        CLI_OPT_TEXT("moments", &a.moments, "F,F,...", 1, "moments files of the sites; no image may be in two of them"),
+        CLI_OPT_TEXT(
+            "ledger", &a.ledger, "FILE", 1,
+            "privacy ledger (made when absent): remembers what each dataset has spent, and which images it has"),
+        CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0,
+                     "the account that pays: every release under this name adds up, whatever its records, and an image "
+                     "that the ledger knows under another name is refused (default: the task's name)"),
         CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the release goes (safetensors)"),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
-         "total budget of these records over all releases (default: one release)", 0, NULL, NULL,
+         "total budget of the dataset over all releases (default: what its first release costs)", 0, NULL, NULL,
          &a.budget_epsilon_given},
         {CLI_REAL, "budget-delta", &a.budget_delta, "D", "delta of the total budget", 0, NULL, NULL,
          &a.budget_delta_given},

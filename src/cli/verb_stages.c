@@ -96,12 +96,13 @@ static fkt_status run_moments(const struct asked *a)
     struct fkt_walk *walk = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
+    struct fkt_records *records = NULL;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
     struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
     const struct fkt_task *task;
     char hash[FKT_SHA256_HEX];
-    int64_t records;
+    int64_t counted;
     uint32_t held;
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
@@ -114,31 +115,35 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.means));
     task = fkt_walk_task(walk);
     FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(fkt_records_new(&records, task->privacy.adjacency));
+    o.records = records;
     if (a->latents) {
-        FKT_TRY(fkt_walk_latents(walk, a->latents, m));
+        FKT_TRY(fkt_walk_latents(walk, a->latents, m, records));
     } else {
         cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
         FKT_TRY(cli_open_data(&ds, &a->data, task));
         FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
     }
-    FKT_TRY(fkt_moments_save(m, task, a->out, a->run.force));
+    FKT_TRY(fkt_moments_save(m, task, records, a->out, a->run.force));
     FKT_TRY(fkt_moments_sha256(m, hash));
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
-    FKT_TRY(count_records(m, &records, &held));
+    cli_tell_copies(records, task->privacy.adjacency);
+    FKT_TRY(count_records(m, &counted, &held));
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
-            "{s:s s:s s:I s:i s:i s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
-            (json_int_t)records, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
-            (json_int_t)skipped.count, "codec_dtype",
+            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
+            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
+            (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
             a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
     else
         printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n%s",
-               (long long)records, held, task->n_classes, a->out, hash,
+               (long long)counted, held, task->n_classes, a->out, hash,
                a->data.limit ? "with --limit the promise is about the records that were kept\n" : "");
 out:
     cli_progress_end(&progress);
     fkt_skipped_release(&skipped);
+    fkt_records_free(records);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);

@@ -130,7 +130,7 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
     if (c->composed_epsilon > c->epsilon * (1 + 1e-9))
         fkt_text_addf(
             t,
-            "Other releases of the same records exist; together with them it is epsilon = %.4g at the same delta.\n\n",
+            "Other releases of the same dataset exist; together with them it is epsilon = %.4g at the same delta.\n\n",
             c->composed_epsilon);
     if (c->simulated) fkt_text_add(t, "It was made by a simulation, which keeps no ledger of further releases.\n\n");
     if (protects && !c->weak)

@@ -37,7 +37,7 @@ struct fkt_card {
     int insecure_seed;
     const char *weak;        /* why the promise is weak, "epsilon 50 is above 20"; NULL: it is not */
     int simulated;           /* 1: no ledger was kept */
-    double composed_epsilon; /* with the other releases of the same records; not above epsilon: left out */
+    double composed_epsilon; /* with the other releases of the same dataset; not above epsilon: left out */
     const uint8_t *below;    /* (n_classes) 1: the class cannot be told from an empty one; may be NULL */
     const char *version;
 };

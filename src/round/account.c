@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.c - what some records have spent, what is set aside, and whether one charge more fits.
+/* account.c - what a dataset has spent, what is set aside, and whether one charge more fits.
  *
  * mu^2 adds up, reserved or spent. The limit is the largest sum that keeps (budget_epsilon, budget_delta): by the
  * Gaussian formula while every entry is a Gaussian mechanism ("gdp"), else by that of zCDP on rho = mu^2/2, since a
@@ -49,10 +49,10 @@ static fkt_status limit_of(const struct fkt_ledger_account *a, unsigned kinds, c
     const double e = a->budget_epsilon, d = a->budget_delta;
     const unsigned both = 1U << FKT_ACCOUNT_GDP | 1U << FKT_ACCOUNT_ZCDP;
     if (e == 0 && kinds == both)
-        return fkt_fail_hint(FKT_E_BUDGET, "set the total for these records as epsilon and delta",
-                             "the ledger '%s' counts these records in another accounting, and has no epsilon and delta "
+        return fkt_fail_hint(FKT_E_BUDGET, "set the total for this dataset as epsilon and delta",
+                             "the ledger '%s' counts dataset '%s' in another accounting, and has no epsilon and delta "
                              "to convert between the two",
-                             path);
+                             path, a->dataset);
     if (e == 0) *limit = a->budget_mu2;
     else if (kinds & 1U << FKT_ACCOUNT_ZCDP) *limit = 2 * fkt_privacy_rho(e, d);
     else *limit = fkt_privacy_mu(e, d) * fkt_privacy_mu(e, d);
@@ -80,20 +80,18 @@ static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_le
         const struct fkt_ledger_spent s = {mu2[i], kinds & 1U << FKT_ACCOUNT_ZCDP ? FKT_ACCOUNT_ZCDP : FKT_ACCOUNT_GDP};
         epsilon[i] = mu2[i] > 0 ? fkt_ledger_epsilon(delta, &s) : 0;
     }
-    snprintf(
-        hint, sizeof hint,
-        "sample more from the release that exists (free of cost), or decide that these records may spend more, and "
-        "say so: --budget-epsilon with at least %.3g and --budget-delta %g",
-        epsilon[2] * 1.01, delta);
-    return fkt_fail_hint(
-        FKT_E_BUDGET, hint,
-        "the ledger '%s' has no budget left for these records: epsilon %.4g of %.4g is spent, and with "
-        "this task it would be %.4g, at delta %g",
-        path, epsilon[0], epsilon[1], epsilon[2], delta);
+    snprintf(hint, sizeof hint,
+             "sample more from the release that exists (free of cost), or decide that this dataset may spend more, and "
+             "say so: --budget-epsilon with at least %.3g and --budget-delta %g",
+             epsilon[2] * 1.01, delta);
+    return fkt_fail_hint(FKT_E_BUDGET, hint,
+                         "the ledger '%s' has no budget left for dataset '%s': epsilon %.4g of %.4g is spent, and with "
+                         "this task it would be %.4g, at delta %g",
+                         path, a->dataset, epsilon[0], epsilon[1], epsilon[2], delta);
 }
 
 fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e, const char *path,
-                           struct fkt_ledger_spent *most)
+                           struct fkt_ledger_spent *spent)
 {
     struct fkt_ledger l;
     double had = 0, limit = 0;
@@ -106,8 +104,8 @@ fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_
     st = fkt_ledger_debit(&l, e->mu2);
     if (st == FKT_E_BUDGET) st = refuse(a, e, path, kinds, (const double[]){had, limit});
     FKT_TRY(st);
-    most->mu2 = fmax(most->mu2, l.spent_mu2);
-    if (kinds & 1U << FKT_ACCOUNT_ZCDP) most->accounting = FKT_ACCOUNT_ZCDP;
+    spent->mu2 = l.spent_mu2;
+    spent->accounting = kinds & 1U << FKT_ACCOUNT_ZCDP ? FKT_ACCOUNT_ZCDP : FKT_ACCOUNT_GDP;
 out:
     return st;
 }

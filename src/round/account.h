@@ -16,8 +16,8 @@ int fkt_accounting_parse(const char *s); /* -1: unknown; s may be NULL */
 
 /* Fills total and limit_mu2 from the rest. `path`, here and below, is for sentences. */
 FKT_MUST_USE fkt_status fkt_account_add_up(struct fkt_ledger_account *a, const char *path);
-/* FKT_E_BUDGET unless `e` fits beside the entries. *most grows to what the account then has. */
+/* FKT_E_BUDGET unless `e` fits beside the entries. *spent: what the account then has. */
 FKT_MUST_USE fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e,
-                                        const char *path, struct fkt_ledger_spent *most);
+                                        const char *path, struct fkt_ledger_spent *spent);
 
 #endif

@@ -18,6 +18,7 @@
 #include "round/attend.h"
 
 #include "round/contribution.h"
+#include "round/records.h"
 #include "round/task.h"
 
 #include "base/alloc.h"
@@ -31,20 +32,25 @@ static fkt_status check_spec(const struct fkt_attend_spec *spec)
     if (!spec->task->service.address[0])
         return fkt_fail_hint(FKT_E_ARG, "the operator makes one with 'fedkt task new --server'",
                              "task '%s' names no server", spec->task->name);
-    if (!spec->fingerprint || strlen(spec->fingerprint) != FKT_SHA256_HEX - 1)
-        return fkt_fail(FKT_E_ARG, "the fingerprint of the records is not 64 hexadecimal digits");
+    if (!spec->dataset || !spec->records)
+        return fkt_fail(FKT_E_ARG, "the ledger needs the name of the dataset and the digests of its records");
     return FKT_OK;
 }
 
 static fkt_status take_spec(struct fkt_attend *a, const struct fkt_attend_spec *spec)
 {
+    const struct fkt_record_digest *digests;
     fkt_status st;
     FKT_TRY(check_spec(spec));
     FKT_TRY(fkt_task_copy(&a->task, spec->task));
     FKT_TRY(fkt_federation_open(&a->task, &a->params, &a->shares));
     FKT_TRY(fkt_task_site(&a->task, spec->secret + FKT_SA_KEY, &a->site));
     memcpy(a->secret, spec->secret, sizeof a->secret);
-    snprintf(a->fingerprint[0], sizeof a->fingerprint[0], "%s", spec->fingerprint);
+    FKT_TRY(fkt_records_list(spec->records, &digests, &a->n_digests));
+    fkt_records_name(a->fingerprint, digests, a->n_digests);
+    FKT_TRY(fkt_alloc(&a->digests, a->n_digests + 1));
+    if (a->n_digests) memcpy(a->digests, digests, a->n_digests * sizeof *digests);
+    FKT_TRY(fkt_strdup(&a->dataset, spec->dataset));
     FKT_TRY(fkt_strdup(&a->ledger, spec->ledger));
     a->budget_epsilon = spec->budget_epsilon;
     a->budget_delta = spec->budget_delta;
@@ -103,6 +109,9 @@ void fkt_attend_close(struct fkt_attend *a)
     fkt_free(a->moments);
     if (a->answer) fkt_wipe(a->answer, a->answer_cap);
     fkt_free(a->answer);
+    if (a->digests) fkt_wipe(a->digests, a->n_digests * sizeof *a->digests);
+    fkt_free(a->digests);
+    fkt_free(a->dataset);
     fkt_free(a->ledger);
     fkt_task_release(&a->task);
     fkt_wipe(a, sizeof *a);

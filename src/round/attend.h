@@ -23,8 +23,10 @@ struct fkt_attend {
     struct fkt_share_plan shares;
     uint32_t site;
     uint8_t secret[FKT_SA_SECRET];
-    char fingerprint[1][FKT_SHA256_HEX];
-    char *ledger;
+    char fingerprint[FKT_SHA256_HEX];  /* of the records: fkt_records_name */
+    struct fkt_record_digest *digests; /* (n_digests) */
+    size_t n_digests;
+    char *dataset, *ledger;
     double budget_epsilon, budget_delta;
 
     struct fkt_db *db;

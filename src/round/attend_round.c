@@ -39,14 +39,16 @@ static fkt_status stands(const struct fkt_attend *a, const char *session, enum f
 {
     int tries = 0;
     fkt_status st;
-    do st = fkt_ledger_file_session(a->ledger, session, a->task.sha256, a->fingerprint[0], out);
+    do st = fkt_ledger_file_session(a->ledger, session, a->task.sha256, a->dataset, out);
     while (again(st, &tries));
     return st;
 }
 
 static fkt_status charge_of(const struct fkt_attend *a, struct fkt_ledger_charge *c)
 {
-    fkt_status st = fkt_contribution_charge(c, &a->task, &a->shares, (const char(*)[FKT_SHA256_HEX])a->fingerprint);
+    fkt_status st = fkt_contribution_charge(c, &a->task, &a->shares, a->dataset);
+    c->records = a->digests;
+    c->n_records = a->n_digests;
     c->budget_epsilon = a->budget_epsilon;
     c->budget_delta = a->budget_delta;
     return st;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attend_state.c - a site's state file: what it must know again after a crash, and nothing more.
  *
- *   who      one row: task, key, fingerprint of the records; has its vector left, has it revealed, is the task over
+ *   who      one row: task, key, dataset, fingerprint of the records; has its vector left, has it revealed, is the
+ *            task over
  *   moments  one row while they may be needed: exact, PRIVATE; with their hash, so that damage is seen
  *   round    one row while a round is under way: its name, the seed of all its secrets, what the ledger was asked
  *   letter   of that round, as they came
@@ -14,6 +15,8 @@
  * moments too. What stays tells which rounds there were and what was sent, by hashes of bytes that the server has. */
 #include "round/attend.h"
 
+#include "round/records.h"
+
 #include "base/alloc.h"
 #include "crypto/digest.h"
 #include "crypto/hash.h"
@@ -22,11 +25,12 @@
 #include <unistd.h>
 
 #define APP 0x666b7374U /* "fkst" */
-#define VERSION 2
+#define VERSION 3
 
 static const char schema[] =
     "CREATE TABLE who(one INTEGER PRIMARY KEY CHECK(one = 1), task TEXT NOT NULL, key BLOB NOT NULL,"
-    " fingerprint TEXT NOT NULL, masked INTEGER NOT NULL DEFAULT 0, spent INTEGER NOT NULL DEFAULT 0,"
+    " dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, masked INTEGER NOT NULL DEFAULT 0, spent INTEGER NOT NULL "
+    "DEFAULT 0,"
     " stage INTEGER NOT NULL DEFAULT 0, sent INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE moments(one INTEGER PRIMARY KEY CHECK(one = 1), sha256 BLOB NOT NULL, numbers BLOB NOT NULL);"
     "CREATE TABLE round(one INTEGER PRIMARY KEY CHECK(one = 1), name BLOB NOT NULL, seed BLOB NOT NULL,"
@@ -83,10 +87,12 @@ static fkt_status check_who(const struct fkt_attend *a, struct fkt_rows *r, cons
 {
     const char *what = !text_is(r, 0, a->task.sha256)                         ? "of another task"
                        : !bytes_are(r, 1, a->secret + FKT_SA_KEY, FKT_SA_KEY) ? "of another key"
-                       : !text_is(r, 2, a->fingerprint[0])                    ? "of other records"
+                       : !text_is(r, 2, a->dataset)                           ? "of another dataset"
+                       : !text_is(r, 3, a->fingerprint)                       ? "of other records"
                                                                               : NULL;
     if (!what) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH, "every task has a state file of its own, for one key and the same records",
+    return fkt_fail_hint(FKT_E_MISMATCH,
+                         "every task has a state file of its own, for one key, one dataset and the same records",
                          "the state file '%s' is %s", path, what);
 }
 
@@ -94,16 +100,16 @@ static fkt_status load_who(struct fkt_attend *a, const char *path, int *there)
 {
     struct fkt_rows *r = NULL;
     fkt_status st;
-    FKT_TRY(fkt_db_ask(&r, a->db, "SELECT task, key, fingerprint, masked, spent, stage, sent FROM who", ""));
+    FKT_TRY(fkt_db_ask(&r, a->db, "SELECT task, key, dataset, fingerprint, masked, spent, stage, sent FROM who", ""));
     FKT_TRY(fkt_rows_next(r, there));
     if (!*there) goto out;
     FKT_TRY(check_who(a, r, path));
-    a->masked = fkt_rows_int(r, 3) != 0;
-    a->spent = fkt_rows_int(r, 4) != 0;
-    a->ended = fkt_rows_int(r, 5) == FKT_BOX_RELEASED   ? FKT_BOX_RELEASED
-               : fkt_rows_int(r, 5) == FKT_BOX_GIVEN_UP ? FKT_BOX_GIVEN_UP
+    a->masked = fkt_rows_int(r, 4) != 0;
+    a->spent = fkt_rows_int(r, 5) != 0;
+    a->ended = fkt_rows_int(r, 6) == FKT_BOX_RELEASED   ? FKT_BOX_RELEASED
+               : fkt_rows_int(r, 6) == FKT_BOX_GIVEN_UP ? FKT_BOX_GIVEN_UP
                                                         : FKT_BOX_GATHERING;
-    a->sent_bytes = (uint64_t)fkt_rows_int(r, 6);
+    a->sent_bytes = (uint64_t)fkt_rows_int(r, 7);
     fkt_rows_done(r);
     r = NULL;
     FKT_TRY(fkt_db_ask(&r, a->db, "SELECT count(*) FROM begun", ""));
@@ -121,8 +127,8 @@ fkt_status fkt_attend_file_open(struct fkt_attend *a, const char *path)
     FKT_TRY(fkt_db_open(&a->db, path, &file_kind, FKT_DB_EXCLUSIVE));
     FKT_TRY(load_who(a, path, &there));
     if (!there)
-        FKT_TRY(fkt_db_do(a->db, "INSERT INTO who(one, task, key, fingerprint) VALUES(1, ?, ?, ?)", "tbt",
-                          a->task.sha256, a->secret + FKT_SA_KEY, (size_t)FKT_SA_KEY, a->fingerprint[0]));
+        FKT_TRY(fkt_db_do(a->db, "INSERT INTO who(one, task, key, dataset, fingerprint) VALUES(1, ?, ?, ?, ?)", "tbtt",
+                          a->task.sha256, a->secret + FKT_SA_KEY, (size_t)FKT_SA_KEY, a->dataset, a->fingerprint));
     FKT_TRY(fkt_attend_heads_load(a));
 out:
     return st;
@@ -183,14 +189,19 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_has_moments(const char *state, const struct fkt_task *task, const char *fingerprint, int *yes)
+fkt_status fkt_attend_has_moments(const char *state, const struct fkt_task *task, struct fkt_records *records, int *yes)
 {
+    const struct fkt_record_digest *digests;
+    char fingerprint[FKT_SHA256_HEX];
+    size_t n;
     struct fkt_db *db = NULL;
     struct fkt_rows *r = NULL;
     int there;
     fkt_status st = FKT_OK;
     *yes = 0;
     if (access(state, F_OK) != 0) return FKT_OK;
+    FKT_TRY(fkt_records_list(records, &digests, &n));
+    fkt_records_name(fingerprint, digests, n);
     FKT_TRY(fkt_db_open(&db, state, &file_kind, FKT_DB_READ));
     FKT_TRY(fkt_db_ask(&r, db,
                        "SELECT (SELECT count(*) FROM moments) OR spent OR stage OR"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* book.c - a ledger's file as rows: SQLite, by way of store/db.h.
  *
- *   accounts  fingerprint, adjacency, and the total that somebody set
+ *   accounts  the name of a dataset, its adjacency, and the total that somebody set
+ *   records   a digest of each image that was in an entry, and its account; nothing is ever deleted from it
  *   entries   what was spent or set aside, for which task, in which session, and when (oldest first by id); for
  *             people also the task's name and its delta, at which epsilon was agreed
  *   sessions  every session that was ever used, and its task; nothing is ever deleted from it
@@ -11,8 +12,10 @@
  *
  * The tables are strict and carry their own rules (CHECK, UNIQUE, REFERENCES). A file can still be made that breaks
  * them, by a bad disk or by somebody with an editor; so each opening asks SQLite to hold every row and every index
- * against the rules (integrity_check, foreign_key_check) before anything is believed. That reads the whole file, a few
- * milliseconds for a thousand entries. A NaN on disk reads as NULL and breaks NOT NULL. */
+ * against the rules (integrity_check, foreign_key_check) before anything is believed. That reads the whole file. A NaN
+ * on disk reads as NULL and breaks NOT NULL.
+ *
+ * Digests go in and are looked up as one blob that SQL cuts into pieces of 16 bytes: one statement for all records. */
 #include "round/book.h"
 
 #include "fedkt/round.h"
@@ -29,8 +32,7 @@
 #include <unistd.h>
 
 #define APP 0x464b544c /* "FKTL" */
-#define VERSION 4      /* 1 and 2 were JSON files: ledger_import.c */
-#define MAX_OLD (64U << 20)
+#define VERSION 5
 #define LOOKS 3
 
 #define HEX(column) " CHECK(length(" column ") = 64 AND " column " NOT GLOB '*[^0-9a-f]*')"
@@ -38,12 +40,15 @@
 static const char schema[] =
     "CREATE TABLE accounts(\n"
     "  id INTEGER PRIMARY KEY,\n"
-    "  fingerprint TEXT NOT NULL UNIQUE" HEX("fingerprint") ",\n"
+    "  dataset TEXT NOT NULL UNIQUE CHECK(length(CAST(dataset AS BLOB)) BETWEEN 1 AND 127),\n"
     "  adjacency TEXT NOT NULL CHECK(adjacency IN ('add-remove', 'replace', 'replace-any')),\n"
     "  budget_mu2 REAL NOT NULL CHECK(budget_mu2 > 0 AND budget_mu2 < 1e300),\n"
     "  budget_epsilon REAL CHECK(budget_epsilon > 0 AND budget_epsilon < 1e300),\n"
     "  budget_delta REAL CHECK(budget_delta > 0 AND budget_delta < 1),\n"
     "  CHECK((budget_epsilon IS NULL) = (budget_delta IS NULL))) STRICT;\n"
+    "CREATE TABLE records(\n"
+    "  digest BLOB PRIMARY KEY NOT NULL CHECK(length(digest) = 16),\n"
+    "  account INTEGER NOT NULL REFERENCES accounts(id)) STRICT, WITHOUT ROWID;\n"
     "CREATE TABLE sessions(\n"
     "  session TEXT PRIMARY KEY NOT NULL" HEX("session") ",\n"
     "  task TEXT NOT NULL" HEX("task") ") STRICT;\n"
@@ -82,26 +87,6 @@ static fkt_status real_path(char **real, const char *path)
     return st;
 }
 
-/* A file that the store refused: when it is a ledger from before, say how to bring it over. */
-static fkt_status refuse(const char *path)
-{
-    struct fkt_failure why;
-    uint8_t *text = NULL;
-    size_t len = 0;
-    fkt_status st;
-    char hint[384];
-    fkt_failure_save(&why, FKT_E_FORMAT);
-    st = fkt_file_read(&text, &len, path, MAX_OLD);
-    if (st == FKT_OK && len > 0 && text[0] == '{' && memmem(text, len, "\"fedkt.ledger/", 14)) {
-        snprintf(hint, sizeof hint, "bring it over with 'fedkt ledger import %.120s --ledger NEW'", path);
-        st = fkt_fail_hint(FKT_E_FORMAT, hint, "the ledger '%s' is of the old form, a JSON file", path);
-    } else if (st != FKT_E_NOMEM) {
-        st = fkt_failure_restore(&why);
-    }
-    fkt_free(text);
-    return st;
-}
-
 /* Every row and index against the rules of the tables; `sql` answers with nothing, or with "ok". */
 static fkt_status check(struct fkt_book *b, const char *sql)
 {
@@ -126,9 +111,7 @@ static fkt_status open_once(struct fkt_book *b, const char *path, int how)
     *b = (struct fkt_book){0};
     FKT_TRY(real_path(&b->path, path));
     absent = (how & FKT_BOOK_EMPTY) && access(b->path, F_OK) != 0 && errno == ENOENT;
-    st = fkt_db_open(&b->db, absent ? "" : b->path, &file_kind, how & FKT_BOOK_LOOK ? FKT_DB_COPY : 0);
-    if (st == FKT_E_FORMAT) st = refuse(b->path);
-    FKT_TRY(st);
+    FKT_TRY(fkt_db_open(&b->db, absent ? "" : b->path, &file_kind, how & FKT_BOOK_LOOK ? FKT_DB_COPY : 0));
     FKT_TRY(fkt_db_begin(b->db));
     FKT_TRY(check(b, "PRAGMA integrity_check(1)"));
     FKT_TRY(check(b, "SELECT \"table\" || ' names a row that is not there' FROM pragma_foreign_key_check"));
@@ -201,18 +184,18 @@ out:
     return st;
 }
 
-fkt_status fkt_book_account(struct fkt_book *b, const char *fingerprint, struct fkt_ledger_account *a, int64_t *id)
+fkt_status fkt_book_account(struct fkt_book *b, const char *dataset, struct fkt_ledger_account *a, int64_t *id)
 {
     struct fkt_rows *r = NULL;
     int there = 0;
     fkt_status st;
     *id = 0;
     *a = (struct fkt_ledger_account){0};
-    copy_hex(a->fingerprint, fingerprint);
+    snprintf(a->dataset, sizeof a->dataset, "%s", dataset);
     FKT_TRY(fkt_db_ask(&r, b->db,
-                       "SELECT id, adjacency, budget_mu2, coalesce(budget_epsilon, 0.0), coalesce(budget_delta, 0.0) "
-                       "FROM accounts WHERE fingerprint = ?",
-                       "t", fingerprint));
+                       "SELECT id, adjacency, budget_mu2, coalesce(budget_epsilon, 0.0), coalesce(budget_delta, 0.0), "
+                       "(SELECT count(*) FROM records WHERE account = accounts.id) FROM accounts WHERE dataset = ?",
+                       "t", dataset));
     FKT_TRY(fkt_rows_next(r, &there));
     if (!there) goto out;
     const char *adjacency = fkt_rows_text(r, 1);
@@ -224,6 +207,7 @@ fkt_status fkt_book_account(struct fkt_book *b, const char *fingerprint, struct 
     a->budget_mu2 = fkt_rows_real(r, 2);
     a->budget_epsilon = fkt_rows_real(r, 3);
     a->budget_delta = fkt_rows_real(r, 4);
+    a->records = (uint64_t)fkt_rows_int(r, 5);
     FKT_TRY(read_entries(b, *id, a));
 out:
     fkt_rows_done(r);
@@ -243,9 +227,9 @@ fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_acco
     if (*id) {
         FKT_TRY(fkt_db_do(b->db, "UPDATE accounts SET budget_mu2 = ? WHERE id = ?", "di", a->budget_mu2, *id));
     } else {
-        FKT_TRY(fkt_db_do(b->db, "INSERT INTO accounts(fingerprint, adjacency, budget_mu2) VALUES(?, ?, ?)", "ttd",
-                          a->fingerprint, fkt_adjacency_name(a->adjacency), a->budget_mu2));
-        FKT_TRY(fkt_book_count(b, id, "SELECT id FROM accounts WHERE fingerprint = ?", a->fingerprint, NULL));
+        FKT_TRY(fkt_db_do(b->db, "INSERT INTO accounts(dataset, adjacency, budget_mu2) VALUES(?, ?, ?)", "ttd",
+                          a->dataset, fkt_adjacency_name(a->adjacency), a->budget_mu2));
+        FKT_TRY(fkt_book_count(b, id, "SELECT id FROM accounts WHERE dataset = ?", a->dataset, NULL));
     }
     if (a->budget_epsilon > 0)
         FKT_TRY(fkt_db_do(b->db, "UPDATE accounts SET budget_epsilon = ?, budget_delta = ? WHERE id = ?", "ddi",
@@ -273,6 +257,41 @@ fkt_status fkt_book_put_session(struct fkt_book *b, const char *session, const c
     FKT_TRY(fkt_book_count(b, &same, "SELECT count(*) FROM sessions WHERE session = ? AND task = ?", session, task));
     if (!same) st = fkt_ledger_damaged(b->path, "a session that belongs to two tasks");
 out:
+    return st;
+}
+
+/* The digests of a blob, ?1 of ?2 of them, as rows. */
+#define PIECES                                                                                                         \
+    "WITH RECURSIVE i(k) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT k + 1 FROM i WHERE k + 1 < ?2), "                  \
+    "piece(digest) AS (SELECT substr(?1, 16 * k + 1, 16) FROM i) "
+
+fkt_status fkt_book_put_records(struct fkt_book *b, int64_t account, const struct fkt_record_digest *records, size_t n)
+{
+    return fkt_db_do(b->db, PIECES "INSERT OR IGNORE INTO records SELECT digest, ?3 FROM piece WHERE true", "bii",
+                     records, n * sizeof *records, (int64_t)n, account);
+}
+
+fkt_status fkt_book_owner(struct fkt_book *b, int64_t except, const struct fkt_record_digest *records, size_t n,
+                          struct fkt_book_owner *out)
+{
+    struct fkt_rows *r = NULL;
+    int there = 0;
+    fkt_status st;
+    *out = (struct fkt_book_owner){0};
+    FKT_TRY(fkt_db_ask(&r, b->db,
+                       PIECES "SELECT dataset, count(*) FROM piece JOIN records USING(digest) JOIN accounts ON "
+                              "accounts.id = account WHERE account <> ?3 GROUP BY account ORDER BY 2 DESC, 1",
+                       "bii", records, n * sizeof *records, (int64_t)n, except));
+    for (;; out->datasets++) {
+        FKT_TRY(fkt_rows_next(r, &there));
+        if (!there) break;
+        if (out->datasets) continue;
+        const char *name = fkt_rows_text(r, 0);
+        snprintf(out->dataset, sizeof out->dataset, "%s", name ? name : "");
+        out->records = fkt_rows_int(r, 1);
+    }
+out:
+    fkt_rows_done(r);
     return st;
 }
 

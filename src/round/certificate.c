@@ -61,7 +61,7 @@ static json_t *warnings(const struct fkt_release *r)
         json_array_append_new(list, json_string("what else was released of these records only each site's own ledger "
                                                 "knows: composed_epsilon is of this release alone"));
     if (r->facts.composed_epsilon > r->task.privacy.epsilon * (1 + 1e-9))
-        json_array_append_new(list, json_string("other releases of the same records were made beside this one: see "
+        json_array_append_new(list, json_string("other releases of the same dataset were made beside this one: see "
                                                 "composed_epsilon"));
     json_array_append_new(list,
                           json_string("one record is protected, not one person: several records of one person add up"));

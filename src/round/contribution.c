@@ -34,12 +34,11 @@ out:
 }
 
 fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
-                                   const struct fkt_share_plan *shares, const char (*fingerprint)[FKT_SHA256_HEX])
+                                   const struct fkt_share_plan *shares, const char *dataset)
 {
     struct fkt_privacy_plan plan;
     fkt_status st = FKT_OK;
-    *out = (struct fkt_ledger_charge){.fingerprints = fingerprint,
-                                      .n = 1,
+    *out = (struct fkt_ledger_charge){.dataset = dataset,
                                       .task_sha256 = t->sha256,
                                       .adjacency = t->privacy.adjacency,
                                       .mu = shares->plan.mu,

@@ -21,10 +21,10 @@ FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const i
  * shares. PRIVATE. Checks first. */
 FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                               const struct fkt_share_plan *shares, struct fkt_entropy *noise);
-/* What a round costs the records with this fingerprint, for ledger.h. Borrows fingerprint and the task's hash. */
+/* What a round costs a dataset, for ledger.h; records and budget are the caller's to fill in. Borrows the name and the
+ * task's hash. */
 FKT_MUST_USE fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
-                                                const struct fkt_share_plan *shares,
-                                                const char (*fingerprint)[FKT_SHA256_HEX]);
+                                                const struct fkt_share_plan *shares, const char *dataset);
 
 /* The messages that a site sends in a round, in their order: kind, longest form in bytes, and what is in it. The one
  * for a coin is there on a sparse graph only. */

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fingerprint.c - a name for some records that no task changes.
+/* fingerprint.c - a digest for each image of a dataset, and one for a labelled set of them.
  *
- *   record i -> SHA-256(width, height, RGB of the original) -> sort -> SHA-256(domain, n, digests)
+ *   image -> SHA-256(width, height, RGB of the original)
  *
- * A ledger that knows records by their moments takes the same pictures under another size, class order, Rq or codec
- * for new ones. This name is made before any of that. Labels and file names are left out, so that relabelling or
- * renaming is no way round the account; duplicates count as often as they stand. What it cannot see is in
- * docs/threat-model.md: one record more or less, or one changed pixel, is another name. Digests are sorted, so the name
- * tells nothing about the order, but it is computed from private pixels and is as private as a hash of them can be.
+ * A digest is made before any task, so size, class order, Rq and codec do not enter; nor do labels and file names. What
+ * it cannot see is in docs/threat-model.md: one changed pixel, or the same image encoded anew, is another digest. It is
+ * computed from private pixels and is as private as a hash of them can be. Who uses it: records.c.
  *
- * What `generate` wrote is known by a second one, for there labels count: a network that has seen real records could
- * have given them anew, picture by picture or by changing names over. So it has the pictures of each class and the
- * class's name; where an archive has numbers for names, whoever asks says which names they stand for.
+ * What `generate` wrote is known by its images and their labels: a network that has seen real records could have given
+ * them anew, image by image or by changing names over. So it has the images of each class and the class's name; where
+ * an archive has numbers for names, whoever asks says which names they stand for.
  *
  *   digests of one class -> sort -> SHA-256(domain, name, n, digests) -> sort -> SHA-256(domain, classes, those)
  *
@@ -24,8 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DOMAIN "fedkt records v1" /* with its NUL, like the others */
-#define OF_CLASS "fedkt pictures of a class v1"
+#define OF_CLASS "fedkt pictures of a class v1" /* with its NUL, like the other */
 #define OF_CLASSES "fedkt labelled pictures v1"
 
 void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height)
@@ -72,17 +69,6 @@ void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *na
     fkt_hash_init(&h);
     fkt_hash_add(&h, OF_CLASSES, sizeof OF_CLASSES);
     add_all(&h, list, classes);
-    fkt_hash_hex(&h, out);
-}
-
-static void end(struct fkt_digest *list, size_t n, char out[FKT_SHA256_HEX])
-{
-    struct fkt_hash h;
-    qsort(list, n, sizeof *list, compare);
-    fkt_hash_init(&h);
-    fkt_hash_add(&h, DOMAIN, sizeof DOMAIN);
-    fkt_hash_add_u64(&h, n);
-    fkt_hash_add(&h, list, n * sizeof *list);
     fkt_hash_hex(&h, out);
 }
 
@@ -149,23 +135,6 @@ fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *
     fkt_labelled_end(list, n, names, out);
 out:
     fkt_free(list);
-    fkt_free(j.digests);
-    fkt_free(j.bad);
-    return st;
-}
-
-fkt_status fkt_records_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                                   const struct fkt_walk_options *options, char out[FKT_SHA256_HEX])
-{
-    struct job j = {.ds = ds, .idx = idx, .skip_bad = options && options->skipped};
-    size_t good = 0;
-    fkt_status st;
-    if (!idx) n = fkt_dataset_size(ds);
-    FKT_TRY(hash_all(&j, n, options));
-    for (size_t i = 0; i < n; i++)
-        if (!j.bad[i]) j.digests[good++] = j.digests[i];
-    end(j.digests, good, out);
-out:
     fkt_free(j.digests);
     fkt_free(j.bad);
     return st;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_file.c - a privacy ledger that outlives the process. Its rows: book.c; its sums: account.c.
  *
- * A fingerprint names the exact moments of one site, or its records; it is computed from private numbers, so the
- * ledger is as private as they are (0600). A release of several sites debits each of them, so that {A, B} and then {A}
- * alone is two releases for A. Every change is one transaction, on disk BEFORE noise is drawn or a share leaves: a
- * crash in between costs budget, never privacy.
+ * An account is a dataset, by the name that its operator gave it. What is published of it (composed_epsilon) is a
+ * function of the charges under that name alone: with one record more or less it is the same. The digests of the images
+ * are a guard beside that: a charge with an image that is known under another name is refused, so that the same images
+ * are not charged to two accounts that nobody adds up. The ledger is as private as the images (0600). Every change is
+ * one transaction, on disk BEFORE noise is drawn or a share leaves: a crash in between costs budget, never privacy.
  *
  *   debit     spent at once                                  a release by one party
  *   reserve   counts in full from before the masked vector leaves; a new round of the same task may take it over, since
@@ -18,8 +19,8 @@
  * takes a reservation back: a site whose round went silent cannot know that it is not in a total. A task has
  * FKT_LEDGER_ROUNDS rounds at most, since every one shows the server another graph.
  *
- * The budget of some records is set at their first charge: the given (epsilon, delta), or else just what that charge
- * costs, so that a second release of the same records is refused until somebody decides otherwise. mu^2 adds up within
+ * The budget of a dataset is set at its first charge: the given (epsilon, delta), or else just what that charge costs,
+ * so that a second release under the same name is refused until somebody decides otherwise. mu^2 adds up within
  * one adjacency (docs/privacy.md). The date of an entry is the wall clock's, for people; nothing depends on it. */
 #include "fedkt/ledger.h"
 
@@ -28,6 +29,7 @@
 #include "round/book.h"
 
 #include "base/alloc.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <time.h>
@@ -47,14 +49,9 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
         return fkt_fail(FKT_E_ARG, "a charge at delta %g cannot be booked", c->delta);
     if (!is_hex(c->task_sha256))
         return fkt_fail(FKT_E_ARG, "'%.70s' is no hash of a task: 64 hex digits", c->task_sha256);
-    for (size_t i = 0; i < c->n; i++) {
-        if (!is_hex(c->fingerprints[i]))
-            return fkt_fail(FKT_E_ARG, "'%.70s' is no fingerprint: 64 hex digits", c->fingerprints[i]);
-        for (size_t j = 0; j < i; j++)
-            if (!strcmp(c->fingerprints[i], c->fingerprints[j]))
-                return fkt_fail(FKT_E_ARG,
-                                "the same moments stand twice in one release: their records would count twice");
-    }
+    if (!fkt_plain_text(c->dataset) || strlen(c->dataset) >= FKT_LEDGER_NAME)
+        return fkt_fail(FKT_E_ARG, "'%.160s' cannot be the name of a dataset: it needs 1 to %d bytes of plain text",
+                        c->dataset, FKT_LEDGER_NAME - 1);
     return FKT_OK;
 }
 
@@ -69,7 +66,7 @@ static fkt_status check_not_spent(struct fkt_book *b, const char *task)
     fkt_status st =
         fkt_book_count(b, &spent, "SELECT count(*) FROM entries WHERE task = ? AND state = 'spent'", task, NULL);
     if (st == FKT_OK && spent)
-        st = fkt_fail_hint(FKT_E_BUDGET, "a further release of these records is a new task",
+        st = fkt_fail_hint(FKT_E_BUDGET, "a further release of this dataset is a new task",
                            "the ledger '%s' has spent task %.8s... already: it is refused whatever the budget", b->path,
                            task);
     return st;
@@ -95,17 +92,30 @@ out:
     return st;
 }
 
+/* The same images under two names would be two accounts, each with a total of its own, that nobody adds up. */
+static fkt_status check_owner(struct fkt_book *b, const struct fkt_ledger_charge *c, int64_t account)
+{
+    struct fkt_book_owner o;
+    fkt_status st = fkt_book_owner(b, account, c->records, c->n_records, &o);
+    if (st != FKT_OK || !o.datasets) return st;
+    st = fkt_fail(FKT_E_BUDGET, "the ledger '%s' knows %lld of these %zu images under dataset '%s', not under '%s'",
+                  b->path, (long long)o.records, c->n_records, o.dataset, c->dataset);
+    return o.datasets > 1 ? fkt_hint(st, "one release is charged to one dataset: release each dataset by itself")
+                          : fkt_hint_weakly(st, "charge them to that dataset: an image has one account");
+}
+
 /* The account that a charge is for, opened when new, with the charge's budget where it brings one. */
-static fkt_status open_account(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *fingerprint,
-                               struct fkt_ledger_account *a, int64_t *id)
+static fkt_status open_account(struct fkt_book *b, const struct fkt_ledger_charge *c, struct fkt_ledger_account *a,
+                               int64_t *id)
 {
     fkt_status st;
-    FKT_TRY(fkt_book_account(b, fingerprint, a, id));
+    FKT_TRY(fkt_book_account(b, c->dataset, a, id));
+    FKT_TRY(check_owner(b, c, *id));
     if (*id && a->adjacency != c->adjacency)
         st = fkt_fail_hint(FKT_E_BUDGET,
                            "privacy losses under different adjacencies do not add up; keep to the first one",
-                           "the ledger '%s' counts these records under '%s', this release is under '%s'", b->path,
-                           fkt_adjacency_name(a->adjacency), fkt_adjacency_name(c->adjacency));
+                           "the ledger '%s' counts dataset '%s' under '%s', this release is under '%s'", b->path,
+                           a->dataset, fkt_adjacency_name(a->adjacency), fkt_adjacency_name(c->adjacency));
     FKT_TRY(st);
     if (*id && c->budget_epsilon == 0) goto out;
     a->adjacency = c->adjacency;
@@ -141,8 +151,8 @@ static fkt_status take_over(struct fkt_book *b, int64_t id, struct fkt_ledger_ac
                      e->task_sha256);
 }
 
-static fkt_status charge_one(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *fingerprint,
-                             const char *session, int round, struct fkt_ledger_spent *most)
+static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *session, int round,
+                                 struct fkt_ledger_spent *spent)
 {
     struct fkt_ledger_entry e = {.mu2 = c->mu * c->mu,
                                  .accounting = c->accounting,
@@ -156,31 +166,32 @@ static fkt_status charge_one(struct fkt_book *b, const struct fkt_ledger_charge 
     snprintf(e.task_sha256, sizeof e.task_sha256, "%s", c->task_sha256);
     snprintf(e.session, sizeof e.session, "%s", session ? session : "");
     snprintf(e.task_name, sizeof e.task_name, "%s", c->task_name ? c->task_name : "");
-    FKT_TRY(open_account(b, c, fingerprint, &a, &id));
+    FKT_TRY(open_account(b, c, &a, &id));
     if (round) FKT_TRY(take_over(b, id, &a, &e));
-    FKT_TRY(fkt_account_fit(&a, &e, b->path, most));
-    if (session || !round) FKT_TRY(fkt_book_put_entry(b, id, &e));
+    FKT_TRY(fkt_account_fit(&a, &e, b->path, spent));
+    if (round && !session) goto out; /* only looked at */
+    FKT_TRY(fkt_book_put_entry(b, id, &e));
+    FKT_TRY(fkt_book_put_records(b, id, c->records, c->n_records));
 out:
     fkt_account_release(&a);
     return st;
 }
 
 /* `round` 0: spent at once. Else a reservation; without a session it is only looked at. */
-static fkt_status charge_all(const char *path, const struct fkt_ledger_charge *c, const char *session, int round,
-                             struct fkt_ledger_spent *spent)
+static fkt_status charge_dataset(const char *path, const struct fkt_ledger_charge *c, const char *session, int round,
+                                 struct fkt_ledger_spent *spent)
 {
     const int look = round && !session;
-    struct fkt_ledger_spent most = {0};
+    struct fkt_ledger_spent with = {0};
     struct fkt_book b = {0};
     fkt_status st;
-    if (round && c->n == 0) return fkt_fail(FKT_E_ARG, "a reservation needs the fingerprint of some records");
     FKT_TRY(check_charge(c));
     FKT_TRY(fkt_book_open(&b, path, look ? FKT_BOOK_EMPTY | FKT_BOOK_LOOK : FKT_BOOK_MAKE));
     if (round) FKT_TRY(check_round(&b, c->task_sha256, session));
     if (session) FKT_TRY(fkt_book_put_session(&b, session, c->task_sha256));
-    for (size_t i = 0; i < c->n; i++) FKT_TRY(charge_one(&b, c, c->fingerprints[i], session, round, &most));
+    FKT_TRY(charge_account(&b, c, session, round, &with));
     if (!look) FKT_TRY(fkt_book_commit(&b));
-    if (spent) *spent = most;
+    if (spent) *spent = with;
 out:
     fkt_book_close(&b);
     return st;
@@ -189,19 +200,19 @@ out:
 fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                  struct fkt_ledger_spent *spent)
 {
-    return charge_all(path, charge, NULL, 0, spent);
+    return charge_dataset(path, charge, NULL, 0, spent);
 }
 
 fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge, const char *session,
                                    struct fkt_ledger_spent *spent)
 {
     fkt_status st = check_session(session);
-    return st == FKT_OK ? charge_all(path, charge, session, 1, spent) : st;
+    return st == FKT_OK ? charge_dataset(path, charge, session, 1, spent) : st;
 }
 
 fkt_status fkt_ledger_file_ask(const char *path, const struct fkt_ledger_charge *charge, struct fkt_ledger_spent *spent)
 {
-    return charge_all(path, charge, NULL, 1, spent);
+    return charge_dataset(path, charge, NULL, 1, spent);
 }
 
 /* The task that `session` is reserved for; "" when it is not. */
@@ -239,8 +250,8 @@ out:
     return st;
 }
 
-fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256,
-                                   const char *fingerprint, enum fkt_ledger_session *out)
+fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256, const char *dataset,
+                                   enum fkt_ledger_session *out)
 {
     struct fkt_ledger_account a = {0};
     struct fkt_book b = {0};
@@ -249,7 +260,7 @@ fkt_status fkt_ledger_file_session(const char *path, const char *session, const 
     *out = FKT_SESSION_UNKNOWN;
     FKT_TRY(check_session(session));
     FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY));
-    FKT_TRY(fkt_book_account(&b, fingerprint, &a, &id));
+    FKT_TRY(fkt_book_account(&b, dataset, &a, &id));
     for (size_t i = 0; i < a.n; i++)
         if (!strcmp(a.entries[i].session, session) && !strcmp(a.entries[i].task_sha256, task_sha256))
             *out = a.entries[i].reserved ? FKT_SESSION_RESERVED : FKT_SESSION_SPENT;
@@ -259,12 +270,27 @@ out:
     return st;
 }
 
-static fkt_status read_one(struct fkt_book *b, const char *fingerprint, struct fkt_ledger_book *out)
+fkt_status fkt_ledger_file_owner(const char *path, const struct fkt_record_digest *records, size_t n_records,
+                                 char dataset[FKT_LEDGER_NAME])
+{
+    struct fkt_book_owner o = {0};
+    struct fkt_book b = {0};
+    fkt_status st;
+    *dataset = '\0';
+    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY | FKT_BOOK_LOOK));
+    FKT_TRY(fkt_book_owner(&b, 0, records, n_records, &o));
+    snprintf(dataset, FKT_LEDGER_NAME, "%s", o.dataset);
+out:
+    fkt_book_close(&b);
+    return st;
+}
+
+static fkt_status read_one(struct fkt_book *b, const char *dataset, struct fkt_ledger_book *out)
 {
     struct fkt_ledger_account *a = &out->accounts[out->n];
     int64_t id = 0;
     fkt_status st;
-    FKT_TRY(fkt_book_account(b, fingerprint, a, &id));
+    FKT_TRY(fkt_book_account(b, dataset, a, &id));
     if (id) FKT_TRY(fkt_account_add_up(a, b->path));
 out:
     if (st == FKT_OK && id) out->n++;
@@ -272,7 +298,7 @@ out:
     return st;
 }
 
-fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, const char *fingerprint)
+fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, const char *dataset)
 {
     struct fkt_rows *r = NULL;
     struct fkt_book b = {0};
@@ -281,14 +307,14 @@ fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, c
     fkt_status st;
     *out = (struct fkt_ledger_book){0};
     FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_LOOK));
-    FKT_TRY(fkt_book_count(&b, &n, "SELECT count(*) FROM accounts WHERE ?1 = '' OR fingerprint = ?1",
-                           fingerprint ? fingerprint : "", NULL));
+    FKT_TRY(fkt_book_count(&b, &n, "SELECT count(*) FROM accounts WHERE ?1 = '' OR dataset = ?1",
+                           dataset ? dataset : "", NULL));
     FKT_TRY(fkt_alloc(&out->accounts, (size_t)n));
-    if (fingerprint) {
-        if (n) FKT_TRY(read_one(&b, fingerprint, out));
+    if (dataset) {
+        if (n) FKT_TRY(read_one(&b, dataset, out));
         goto out;
     }
-    FKT_TRY(fkt_db_ask(&r, b.db, "SELECT fingerprint FROM accounts ORDER BY id", ""));
+    FKT_TRY(fkt_db_ask(&r, b.db, "SELECT dataset FROM accounts ORDER BY id", ""));
     while (out->n < (size_t)n) {
         FKT_TRY(fkt_rows_next(r, &there));
         FKT_TRY(read_one(&b, fkt_rows_text(r, 0), out));

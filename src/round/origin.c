@@ -158,7 +158,7 @@ static void words_of_promise(char *out, size_t cap, const struct promise *p, con
     const char *why = objection(p);
     char composed[64] = "";
     if (p->composed > p->epsilon * (1 + 1e-9))
-        snprintf(composed, sizeof composed, "; %.4g with other releases of the same records", p->composed);
+        snprintf(composed, sizeof composed, "; %.4g with other releases of the same dataset", p->composed);
     if (why && p->weak && !p->seeded)
         snprintf(out, cap, "NOT private: %s, epsilon %g, delta %g%s", why, p->epsilon, p->delta, composed);
     else if (why) snprintf(out, cap, "NOT private: %s", why);

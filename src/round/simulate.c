@@ -186,6 +186,7 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
                                  .progress = &lane->hook,
                                  .skipped = p->spec->skipped ? &lane->skipped : NULL,
                                  .norms = &lane->norms,
+                                 .records = p->spec->records,
                                  .moments_seconds = &lane->moments_seconds};
     const int64_t *packed;
     double start;
@@ -239,6 +240,16 @@ out:
     return st;
 }
 
+static fkt_status count_records(struct fkt_simulation *sim)
+{
+    const size_t block = fkt_moments_block(fkt_moments_length(sim->total));
+    const int64_t *packed;
+    fkt_status st = fkt_moments_packed(sim->total, &packed);
+    for (uint32_t k = 0; st == FKT_OK && k < fkt_moments_classes(sim->total); k++)
+        sim->records += (uint64_t)packed[k * block];
+    return st;
+}
+
 fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec)
 {
     const struct fkt_task *task = fkt_walk_task(spec->walk);
@@ -285,9 +296,7 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     FKT_TRY(gather(&p, lanes));
     out->seconds_moments /= threads;
     out->seconds_encode -= out->seconds_moments;
-    for (uint32_t s = 0; s < out->sites; s++)
-        if (out->survived[s]) out->records += p.first[s + 1] - p.first[s];
-    if (spec->skipped) out->records -= spec->skipped->count;
+    FKT_TRY(count_records(out));
 out:
     for (unsigned i = 0; p.lanes && i < lanes; i++) {
         fkt_moments_free(p.lanes[i].total);

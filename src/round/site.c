@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* site.c - what a site computes: the class moments of its records, or its latents in a file. Both are PRIVATE. */
 #include "round/public_images.h"
+#include "round/records.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -21,13 +22,34 @@ fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **o
 struct adder {
     struct fkt_moments **part; /* one per worker */
     double *seconds;           /* one per worker */
+    struct fkt_records *records;
+    uint32_t length;
 };
+
+/* The records of the batch that count, in runs. */
+static fkt_status add_runs(struct fkt_moments *m, const struct fkt_batch *b, const uint8_t *counts, uint32_t length)
+{
+    fkt_status st = FKT_OK;
+    for (size_t i = 0, end; i < b->n && st == FKT_OK; i = end + 1) {
+        for (end = i; end < b->n && counts[end]; end++) continue;
+        if (end > i) st = fkt_moments_add(m, b->labels + i, b->q + i * length, end - i);
+    }
+    return st;
+}
 
 static fkt_status add_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
     struct adder *a = ctx;
+    uint8_t counts[FKT_WALK_BATCH];
     double start = fkt_now();
-    fkt_status st = fkt_moments_add(a->part[worker], b->labels, b->q, b->n);
+    fkt_status st;
+    if (!a->records) {
+        st = fkt_moments_add(a->part[worker], b->labels, b->q, b->n);
+    } else {
+        FKT_TRY(fkt_records_add(a->records, b->digests, b->labels, b->n, counts));
+        FKT_TRY(add_runs(a->part[worker], b, counts, a->length));
+    }
+out:
     a->seconds[worker] += fkt_now() - start;
     return st;
 }
@@ -46,8 +68,8 @@ fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_
                                      size_t n, struct fkt_moments *m, const struct fkt_walk_options *options)
 {
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
-    struct adder a = {0};
-    struct fkt_visitor v = {.visit = add_batch, .ctx = &a};
+    struct adder a = {.records = options->records, .length = w->task.coordinates.length};
+    struct fkt_visitor v = {.visit = add_batch, .ctx = &a, .digests = options->records != NULL};
     struct fkt_meter meter;
     fkt_status st;
     fkt_meter_init(&meter, options->progress, "encoding", n);
@@ -73,7 +95,7 @@ struct latent_sink {
 static fkt_status write_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
     struct latent_sink *s = ctx;
-    int64_t labels[256];
+    int64_t labels[FKT_WALK_BATCH];
     fkt_status st;
     (void)worker;
     if (b->n > sizeof labels / sizeof *labels)
@@ -117,7 +139,8 @@ out:
 }
 
 /* Latents are bound to the codec, not to the calibration or the budget, so that one encode serves several tasks. */
-fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m)
+fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m,
+                            struct fkt_records *records)
 {
     struct fkt_safetensors *file = NULL;
     const struct fkt_tensor *z, *labels, *digests;
@@ -152,6 +175,7 @@ fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct f
     for (uint64_t i = 0; i < n; i++) {
         int64_t label;
         uint32_t k;
+        uint8_t counts = 1;
         memcpy(&label, (const uint8_t *)labels->data + i * sizeof label, sizeof label);
         memcpy(row, (const uint8_t *)z->data + i * D * sizeof *row, D * sizeof *row);
         for (size_t j = 0; j < D; j++)
@@ -167,7 +191,8 @@ fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct f
         }
         k = (uint32_t)label;
         FKT_TRY(fkt_fail_in(fkt_walk_record(w, row, u, wv, q), "'%s': latent %llu", path, (unsigned long long)i));
-        FKT_TRY(fkt_moments_add(m, &k, q, 1));
+        if (records) FKT_TRY(fkt_records_add(records, (const struct fkt_digest *)digests->data + i, &k, 1, &counts));
+        if (counts) FKT_TRY(fkt_moments_add(m, &k, q, 1));
     }
 out:
     fkt_free(row);

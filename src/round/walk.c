@@ -25,7 +25,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { BATCH_MAX = 256, BATCH_USUAL = 64, BATCH_BYTES = 2 << 20 };
+enum { BATCH_MAX = FKT_WALK_BATCH, BATCH_USUAL = 64, BATCH_BYTES = 2 << 20 };
 
 size_t fkt_walk_batch(const struct fkt_codec *c)
 {

@@ -16,6 +16,7 @@ struct fkt_walk {
 
 fkt_status fkt_walk_no_codec(const struct fkt_walk *w); /* the failure of a bare walk that is shown images */
 
+enum { FKT_WALK_BATCH = 256 }; /* the largest batch */
 /* How many images to take at a time: one batch of a network, else as many pixels as stay near a core. */
 size_t fkt_walk_batch(const struct fkt_codec *c);
 

@@ -126,6 +126,8 @@ def own_files(root, fedkt):
     run("encode", "--task", "task-dim24.json", "--data", "good", "--out", "latents-dim24.safetensors")
     run("moments", "--task", "task.json", "--data", "good", "--out", "moments.safetensors")
     run("moments", "--task", "task.json", "--data", "more", "--out", "moments-more.safetensors")
+    run("moments", "--task", "task-eps2.json", "--data", "good", "--out", "moments-eps2.safetensors")
+    run("moments", "--task", "task-eps2.json", "--data", "more", "--out", "moments-more-eps2.safetensors")
     run("codec", "calibrate", "--public", "public", "--dim", "16", "--out", "cal.safetensors")
     run("codec", "calibrate", "--public", "public", "--dim", "8", "--out", "cal-dim8.safetensors")
     run(*task, "--epsilon", "1", "--calibration", "cal.safetensors", "--out", "task-cal.json")
@@ -142,6 +144,9 @@ def own_files(root, fedkt):
         "--out",
         "release.safetensors",
     )
+    shutil.copy(root / "ledger.db", root / "ledger-two.db")
+    words = "release --task task.json --moments moments-more.safetensors --ledger ledger-two.db --dataset second"
+    run(*words.split(), "--out", "release-more.safetensors")
     run("heads", "--release", "release.safetensors", "--out", "heads")
     run(*task[:-1], "100", "--epsilon", "1", "--out", "task-wide.json")  # its release is longer than a ledger
     run("moments", "--task", "task-wide.json", "--data", "good", "--out", "moments-wide.safetensors")
@@ -374,6 +379,11 @@ def tampered(root):
         tensors.save(root / f"release-{name}.safetensors", file)
     moments = tensors.load(root / "moments.safetensors")
     tensors.save(root / "moments-bent.safetensors", tensors.with_bytes(moments, "moments", 0, struct.pack("<q", -3)))
+    old = {**moments["meta"], "format": "fedkt.moments/1"}
+    tensors.save(root / "moments-old.safetensors", {**moments, "meta": old})
+    tensors.save(root / "moments-unsorted.safetensors", tensors.with_bytes(moments, "records", 0, b"\xff" * 16))
+    few = {name: value for name, value in moments["tensors"].items() if name != "records"}
+    tensors.save(root / "moments-no-records.safetensors", {**moments, "tensors": few})
     text = (root / "task.json").read_text()
     (root / "task-cut.json").write_text(text[: len(text) // 2])
     (root / "task-key.json").write_text(text.replace('"name"', '"nom"'))
@@ -382,7 +392,7 @@ def tampered(root):
 
 
 def ledgers(root):
-    """Damaged ones, and those of an older fedkt, which were JSON files."""
+    """Damaged ones, and those of another version."""
     (root / "ledger-cut.db").write_bytes((root / "ledger.db").read_bytes()[:9000])
     (root / "ledger-empty.db").write_bytes(b"")
     (root / "ledger-none.db").write_text("{}\n")
@@ -392,18 +402,13 @@ def ledgers(root):
         "orphan": "UPDATE entries SET account = 7",
         "trigger": "CREATE TRIGGER forget AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
         "later": "PRAGMA user_version = 9",
+        "older": "PRAGMA user_version = 4",
         "other": "PRAGMA application_id = 9",
     }.items():
         shutil.copy(root / "ledger.db", root / f"ledger-{name}.db")
         with contextlib.closing(sqlite3.connect(root / f"ledger-{name}.db", isolation_level=None)) as bent:
             bent.execute("PRAGMA ignore_check_constraints = ON")
             bent.execute(change)
-    entry = {"task_sha256": "1" * 64, "mu2": 0.01, "entropy": "operating system"}
-    account = {"budget_mu2": 0.01, "adjacency": "add-remove", "entries": [entry]}
-    old = {"schema": "fedkt.ledger/1", "records": {"a" * 64: account}}
-    (root / "ledger-old.json").write_text(json.dumps(old))
-    (root / "ledger-old-minus.json").write_text(json.dumps(old).replace('"mu2": ', '"mu2": -'))
-    (root / "ledger-old-cut.json").write_text(json.dumps(old)[:-20])
 
 
 def folders(root, fedkt):

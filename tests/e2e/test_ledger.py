@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_ledger.py - what `fedkt ledger` shows of releases, rounds and old ledgers, through the binary alone.
+"""test_ledger.py - what `fedkt ledger` shows of releases, and what it pays for, through the binary alone.
 
 Usage: test_ledger.py FEDKT [test...]
 
-Epsilons are held against formulas of our own (scipy, and a grid over the orders of zCDP), and the fingerprint of some
-records against the rule of docs/formats.md.
+Epsilons are held against formulas of our own (scipy), and the digests of some images against the rule of
+docs/formats.md.
 """
 
+import contextlib
 import datetime
 import hashlib
-import json
+import sqlite3
 import struct
 
 import binary
 
 import fixtures
 import numpy
+import tensors
 from PIL import Image
 from scipy import optimize, stats
 
@@ -32,25 +34,14 @@ def epsilon_gdp(mu2, delta):
     return optimize.brentq(excess, 1e-9, 100)
 
 
-def epsilon_zcdp(mu2, delta):
-    a = 1 + numpy.exp(numpy.linspace(-3, 8, 200001))
-    return float(
-        numpy.min(a * mu2 / 2 + (numpy.log(1 / delta) + (a - 1) * numpy.log1p(-1 / a) - numpy.log(a)) / (a - 1))
-    )
-
-
-def fingerprint(folder):
-    """SHA-256 over "fedkt records v1", the number of records and the sorted hashes of their pixels."""
-    hashes = []
+def digests(folder):
+    """The first 16 bytes of SHA-256 over width, height and pixels, for each image."""
+    found = set()
     for path in folder.rglob("*.png"):
         with Image.open(path) as picture:
             rgb = picture.convert("RGB")
-            hashes.append(hashlib.sha256(struct.pack("<QQ", *rgb.size) + rgb.tobytes()).digest())
-    return hashlib.sha256(b"fedkt records v1\0" + struct.pack("<Q", len(hashes)) + b"".join(sorted(hashes))).hexdigest()
-
-
-def entry(task, mu2, **more):
-    return {"task_sha256": task * 64, "mu2": mu2, "entropy": "operating system", **more}
+            found.add(hashlib.sha256(struct.pack("<QQ", *rgb.size) + rgb.tobytes()).digest()[:16])
+    return found
 
 
 class Shown(binary.Case):
@@ -97,45 +88,39 @@ class Shown(binary.Case):
         self.assertIn("NOT PRIVATE", said)
         self.assertIn("epsilon 50 at delta 1e-05 in all", said)
 
-    def test_records_and_an_old_ledger(self):
-        """A federation's accounts go by the pixels, which --data finds; those of an old ledger come over."""
-        name = fingerprint(self.folder / "photos")
-        rounds = {"session": "5" * 64, "accounting": "zcdp"}
-        mine = {
-            "budget_mu2": 9,
-            "budget_epsilon": 3,
-            "budget_delta": 1e-6,
-            "adjacency": "replace-any",
-            "entries": [
-                entry("1", 0.02),
-                entry("2", 0.04, **rounds, state="reserved", past=["6" * 64]),
-            ],
-        }
-        other = {"budget_mu2": 1, "adjacency": "add-remove", "entries": [entry("3", 0.5)]}
-        old = {"schema": "fedkt.ledger/2", "records": {"a" * 64: other, name: mine}}
-        (self.folder / "old.json").write_text(json.dumps(old))
-        self.fedkt("ledger --ledger l.db --data photos", code=1)  # a ledger that is named must be there
-        self.assertEqual(self.fedkt("ledger import old.json --ledger l.db --json")["accounts"], 2)
-        self.fedkt("ledger import old.json --ledger l.db", code=1)
-        self.assertEqual(len(self.look()), 2)
-        (account,) = self.look("--data photos")
-        self.assertEqual((account["fingerprint"], account["adjacency"]), (name, "replace-any"))
-        self.assertEqual(
-            (account["accounting"], account["reserved"]["rounds"], account["spent"]["releases"]), ("zcdp", 1, 1)
+    def test_images_of_a_dataset(self):
+        """The ledger keeps a digest of each image, by which --data finds the dataset."""
+        self.fedkt("task new --name first --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt("moments --task task.json --data photos --out m.safetensors")
+        self.fedkt("release --task task.json --ledger l.db --moments m.safetensors --out r.safetensors")
+        fixtures.image_folder(self.folder / "others", ["a", "b"], 3, first_seed=50)
+        self.fedkt("moments --task task.json --data others --out o.safetensors")
+        self.fedkt(
+            "release --task task.json --ledger l.db --moments o.safetensors --dataset 'ward 7' --out s.safetensors"
         )
-        self.assertEqual([item["time"] for item in account["entries"]], [None, None])
-        self.assertEqual([item["session"] for item in account["entries"]], [None, "5" * 64])
-        self.near(account["together"]["mu2"], 0.06)
-        self.near(account["together"]["epsilon"], epsilon_zcdp(0.06, 1e-6))
-        self.near(account["reserved"]["epsilon"], epsilon_zcdp(0.04, 1e-6))
-        self.near(epsilon_zcdp(account["budget"]["mu2"], 1e-6), 3)
-        said = self.fedkt("ledger show --ledger l.db --data photos")
-        self.assertIn("for 1 round that did not end; it counts as spent", said)
-        self.assertNotIn("a" * 64, said)
-        next((self.folder / "photos").rglob("*.png")).unlink()  # one record less is another name
-        self.assertEqual(self.look("--data photos"), [])
+        with contextlib.closing(sqlite3.connect(self.folder / "l.db")) as ledger:
+            rows = ledger.execute("SELECT digest, dataset FROM records JOIN accounts ON account = id").fetchall()
+        for folder, dataset in (("photos", "first"), ("others", "ward 7")):
+            self.assertEqual({row[0] for row in rows if row[1] == dataset}, digests(self.folder / folder))
+            self.assertEqual({row[0] for row in rows if row[1] == dataset}, self.in_moments(folder[0]))
+            (account,) = self.look(f"--data {folder}")
+            self.assertEqual((account["dataset"], account["images"]), (dataset, len(digests(self.folder / folder))))
+            self.assertEqual(self.look(f"--dataset '{dataset}'"), [account])
+        self.assertEqual(len(self.look()), 2)
+        self.assertEqual(self.look("--dataset nothing"), [])
+        fixtures.image_folder(self.folder / "new", ["a"], 3, first_seed=70)
+        self.assertEqual(self.look("--data new"), [])
+        self.assertIn("knows none of these images", self.fedkt("ledger --ledger l.db --data new"))
+        self.assertIn("dataset ward 7\n", self.fedkt("ledger show --ledger l.db --data others"))
+        self.fedkt("ledger --ledger none.db --data photos", code=1)  # a ledger that is named must be there
         self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)
-        self.assertEqual(json.loads(self.bytes("old.json")), old)
+
+    def in_moments(self, letter):
+        name = {"p": "m", "o": "o"}[letter]
+        path = self.folder / f"{name}.safetensors"
+        kind, shape, data = tensors.load(path)["tensors"]["records"]
+        self.assertEqual((kind, shape[1], path.stat().st_mode & 0o777), ("U8", 16, 0o600))
+        return {data[i : i + 16] for i in range(0, len(data), 16)}
 
 
 if __name__ == "__main__":

@@ -173,19 +173,22 @@ class Sites(binary.Case):
     def accounts(self):
         return self.fedkt("ledger --ledger l.db --json")["accounts"]
 
-    def test_ledger_keeps_an_account_per_site(self):
+    def test_a_release_of_several_sites_charges_its_dataset_once(self):
         words = "release --task task.json --ledger l.db"
         self.fedkt(f"{words} --moments one.safetensors,two.safetensors --out r.safetensors")
         self.fedkt(f"{words} --moments two.safetensors --out s.safetensors", code=1)
-        self.assertEqual([len(account["entries"]) for account in self.accounts()], [1, 1])
+        (account,) = self.accounts()
+        self.assertEqual((account["dataset"], account["images"], len(account["entries"])), ("unnamed", 45, 1))
         self.fedkt(f"{words} --moments one.safetensors --budget-epsilon 50 --budget-delta 1e-5 --out s.safetensors")
-        self.assertEqual(sorted(len(account["entries"]) for account in self.accounts()), [1, 2])
+        (account,) = self.accounts()
+        self.assertEqual((account["images"], len(account["entries"])), (45, 2))
         self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)
 
-    def test_a_site_without_records_is_heard_and_has_no_account(self):
+    def test_a_site_without_records_is_heard(self):
         zeros = tensors.load(self.folder / "one.safetensors")
         kind, shape, data = zeros["tensors"]["moments"]
         zeros["tensors"]["moments"] = (kind, shape, bytes(len(data)))
+        zeros["tensors"]["records"] = ("U8", [0, 16], b"")
         for name in ("empty", "empty2"):
             tensors.save(self.folder / f"{name}.safetensors", zeros)
         told = self.fedkt(
@@ -193,7 +196,8 @@ class Sites(binary.Case):
             "one.safetensors,empty.safetensors,empty2.safetensors --out r.safetensors --json"
         )
         self.assertEqual((told["sites"], told["survivors"]), (3, 3))
-        self.assertEqual(len(self.accounts()), 1)
+        (account,) = self.accounts()
+        self.assertEqual(account["images"], 18)
 
 
 class Invariance(binary.Case):

@@ -33,16 +33,15 @@ static const char *book_path(const struct book *b)
 static fkt_status book_reserve(void *self, const uint8_t session[FKT_SA_SESSION])
 {
     struct book *b = self;
-    char records[1][FKT_SHA256_HEX], task[FKT_SHA256_HEX], name[FKT_SHA256_HEX];
-    const struct fkt_ledger_charge charge = {.fingerprints = (const char(*)[FKT_SHA256_HEX])records,
-                                             .n = 1,
+    char records[FKT_LEDGER_NAME], task[FKT_SHA256_HEX], name[FKT_SHA256_HEX];
+    const struct fkt_ledger_charge charge = {.dataset = records,
                                              .task_sha256 = task,
                                              .mu = 1,
                                              .budget_epsilon = b->epsilon,
                                              .budget_delta = b->epsilon > 0 ? 1e-5 : 0,
                                              .accounting = FKT_ACCOUNT_ZCDP};
     b->site->reserved++;
-    snprintf(records[0], sizeof records[0], "%064x", b->number);
+    snprintf(records, sizeof records, "site %u", b->number);
     hex(task, b->site->world->params.task);
     hex(name, session);
     return fkt_ledger_file_reserve(book_path(b), &charge, name, NULL);

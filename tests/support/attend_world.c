@@ -3,9 +3,21 @@
 #include "tests/support/attend_world.h"
 
 #include "base/file.h"
+#include "round/records.h"
 
 #include <sqlite3.h>
 #include <sys/wait.h>
+
+void aw_records(struct fkt_records **out, uint8_t byte)
+{
+    const struct fkt_record_digest *list;
+    struct fkt_record_digest digest;
+    size_t n;
+    memset(&digest, byte, sizeof digest);
+    CHECK_OK(fkt_records_new(out, FKT_ADD_REMOVE));
+    CHECK_OK(fkt_records_add_image(*out, &digest));
+    CHECK_OK(fkt_records_list(*out, &list, &n)); /* now, so that a test that counts allocations sees none of it */
+}
 
 void aw_init(struct aw *w, struct scratch *s, enum fkt_noise_place noise, const uint64_t *seed)
 {
@@ -30,6 +42,7 @@ void aw_init(struct aw *w, struct scratch *s, enum fkt_noise_place noise, const 
     fkt_codec_free(codec);
     CHECK_OK(fkt_federation_open(&w->f.task, &w->params, &w->shares));
     CHECK_OK(small_moments(NULL, AW_ME, w->moments));
+    aw_records(&w->records, 0xa5);
     snprintf(w->state, sizeof w->state, "%s", scratch_path(s, "state"));
     snprintf(w->ledger, sizeof w->ledger, "%s", scratch_path(s, "ledger"));
     CHECK_OK(fkt_alloc(&w->in, fkt_sa_to_site_max(&w->params)));
@@ -57,7 +70,8 @@ struct fkt_attend_spec aw_spec(const struct aw *w)
                                     .secret = w->f.secrets + AW_ME * FKT_SA_SECRET,
                                     .state = w->state,
                                     .ledger = w->ledger,
-                                    .fingerprint = AW_PRINT,
+                                    .dataset = AW_DATASET,
+                                    .records = w->records,
                                     .moments = w->moments};
 }
 
@@ -219,6 +233,7 @@ fkt_status aw_tell(struct aw *w, enum fkt_box_stage stage, fkt_status lost)
 
 void aw_release(struct aw *w)
 {
+    fkt_records_free(w->records);
     aw_close(w);
     aw_end_round(w);
     fkt_free(w->in);

@@ -16,7 +16,7 @@
 
 enum { AW_SITES = 5, AW_ME = 3, AW_LETTERS = 16, AW_NUMBERS = FED_CLASSES * FED_BLOCK };
 #define AW_SEED UINT64_C(9)
-#define AW_PRINT "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5"
+#define AW_DATASET "a site's images"
 
 struct aw_other {
     struct fkt_sa_client *client;
@@ -33,6 +33,7 @@ struct aw {
     struct fkt_sa_params params;
     struct fkt_share_plan shares;
     int64_t moments[AW_NUMBERS];
+    struct fkt_records *records; /* one image, whose digest is all a5 */
     char state[200], ledger[200];
     struct fkt_attend *a;
     struct fkt_correspondent c;
@@ -50,6 +51,7 @@ struct aw {
 /* seed NULL: keys from the operating system. */
 void aw_init(struct aw *w, struct scratch *s, enum fkt_noise_place noise, const uint64_t *seed);
 void aw_release(struct aw *w);
+void aw_records(struct fkt_records **out, uint8_t byte);
 void aw_forget(const struct aw *w); /* the files go: another life */
 
 /* ---- the site ---- */

@@ -168,7 +168,7 @@ static void at_most_64_rounds(void **state)
     assert_int_equal(look(&w).begun, FKT_LEDGER_ROUNDS);
     CHECK(!aw_file_holds(w.state, w.moments, 256));
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, AW_PRINT, &yes)); /* nor are they needed again */
+    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes)); /* nor are they needed again */
     assert_int_equal(yes, 1);
     CHECK_OK(aw_open(&w)); /* the release of the last round may still come */
     CHECK(!aw_file_holds(w.state, w.moments, 256));
@@ -196,7 +196,7 @@ static void who_has_revealed_begins_no_more(void **state)
         aw_crash(&w);
     }
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, AW_PRINT, &yes)); /* none are needed any more */
+    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes)); /* none are needed any more */
     assert_int_equal(yes, 1);
     spec = aw_spec(&w);
     spec.moments = NULL;
@@ -236,12 +236,12 @@ static void a_session_that_only_the_ledger_knows(void **state)
 static void a_ledger_that_refuses(void **state)
 {
     struct fkt_ledger_charge charge;
-    char print[1][FKT_SHA256_HEX] = {AW_PRINT};
     struct aw w;
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, NULL);
-    CHECK_OK(fkt_contribution_charge(&charge, &w.f.task, &w.shares, (const char(*)[FKT_SHA256_HEX])print));
-    charge.task_sha256 = AW_PRINT; /* another task has had all there is */
+    CHECK_OK(fkt_contribution_charge(&charge, &w.f.task, &w.shares, AW_DATASET));
+    charge.task_sha256 =
+        "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5"; /* another task has had all there is */
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     CHECK(aw_step(&w));
@@ -316,8 +316,10 @@ static void whose_file_it_is(void **state)
     struct aw w;
     struct fkt_attend_spec spec;
     struct fkt_attend *second = NULL;
+    struct fkt_records *others;
     char digit;
     (void)state;
+    aw_records(&others, 0xb5);
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
     spec = aw_spec(&w);
     spec.moments = NULL;
@@ -330,9 +332,13 @@ static void whose_file_it_is(void **state)
     CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "another key"));
     spec = aw_spec(&w);
-    spec.fingerprint = "b5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5";
+    spec.records = others;
     CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "other records"));
+    spec = aw_spec(&w);
+    spec.dataset = "others";
+    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK(strstr(fkt_error_text(), "another dataset"));
     spec = aw_spec(&w);
     digit = w.f.task.sha256[0];
     w.f.task.sha256[0] = digit == '0' ? '1' : '0';
@@ -342,8 +348,9 @@ static void whose_file_it_is(void **state)
     w.f.secrets[AW_ME * FKT_SA_SECRET + 40] ^= 1;
     CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
     w.f.secrets[AW_ME * FKT_SA_SECRET + 40] ^= 1;
-    spec.fingerprint = "short";
+    spec.dataset = NULL;
     CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_ARG);
+    fkt_records_free(others);
     aw_release(&w);
 }
 
@@ -351,16 +358,19 @@ static void moments_that_are_there_already(void **state)
 {
     struct aw w;
     struct fkt_attend_spec spec;
+    struct fkt_records *others;
     int yes;
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, AW_PRINT, &yes));
+    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes));
     assert_int_equal(yes, 0);
     CHECK_OK(aw_open(&w));
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, AW_PRINT, &yes));
+    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes));
     assert_int_equal(yes, 1);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, "b", &yes));
+    aw_records(&others, 0xb5);
+    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, others, &yes));
+    fkt_records_free(others);
     assert_int_equal(yes, 0);
     spec = aw_spec(&w);
     spec.moments = NULL;

@@ -15,14 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define A "scans of ward A"
+#define B "scans of ward B"
 #define T1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define T2 "2222222222222222222222222222222222222222222222222222222222222222"
 #define T3 "3333333333333333333333333333333333333333333333333333333333333333"
 
-static const char only_a[1][FKT_SHA256_HEX] = {A};
-static const char both[2][FKT_SHA256_HEX] = {A, B};
+static const struct fkt_record_digest images[] = {{{1}}, {{2}}};
 
 static struct scratch dir;
 static const char *path;
@@ -53,8 +52,7 @@ static const char *session(unsigned i)
 
 static struct fkt_ledger_charge charge(const char *task, double mu, double epsilon)
 {
-    return (struct fkt_ledger_charge){.fingerprints = only_a,
-                                      .n = 1,
+    return (struct fkt_ledger_charge){.dataset = A,
                                       .task_sha256 = task,
                                       .mu = mu,
                                       .budget_epsilon = epsilon,
@@ -81,10 +79,10 @@ static size_t count(const char *where)
     return n;
 }
 
-static enum fkt_ledger_session stands(unsigned i, const char *task, const char *fingerprint)
+static enum fkt_ledger_session stands(unsigned i, const char *task, const char *dataset)
 {
     enum fkt_ledger_session s = (enum fkt_ledger_session)9;
-    CHECK_OK(fkt_ledger_file_session(path, session(i), task, fingerprint, &s));
+    CHECK_OK(fkt_ledger_file_session(path, session(i), task, dataset, &s));
     return s;
 }
 
@@ -159,7 +157,7 @@ static void a_task_that_was_spent_is_over(void **state)
     CHECK_STATUS(reserve(T1, 0.3, 10, 2), FKT_E_BUDGET);
     CHECK(strstr(fkt_error_text(), "spent") && strstr(fkt_error_hint(), "is a new task"));
     CHECK_STATUS(reserve(T1, 0.3, 100, 2), FKT_E_BUDGET); /* whatever the budget */
-    c.fingerprints = &both[1];
+    c.dataset = B;
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_BUDGET); /* whichever the records */
     CHECK(count(NULL) == 1);
     CHECK_OK(reserve(T2, 0.3, 0, 2));
@@ -175,7 +173,7 @@ static void two_accounts_do_not_spend_one_task(void **state)
     struct fkt_ledger_charge c = charge(T1, 0.3, 0);
     (void)state;
     CHECK_OK(reserve(T1, 0.3, 0, 1));
-    c.fingerprints = &both[1];
+    c.dataset = B;
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), NULL));
     CHECK_OK(fkt_ledger_file_spend(path, session(2)));
     CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_BUDGET);
@@ -198,9 +196,8 @@ static void a_task_has_64_rounds(void **state)
 {
     struct fkt_ledger_charge c = charge(T1, 0.1, 10);
     (void)state;
-    c.fingerprints = both;
     for (unsigned i = 0; i < FKT_LEDGER_ROUNDS; i++) {
-        c.n = i % 2 ? 2 : 1; /* counted over all accounts, and each session once */
+        c.dataset = i % 2 ? A : B; /* counted over all accounts */
         CHECK_OK(fkt_ledger_file_reserve(path, &c, session(i), NULL));
     }
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(100), NULL), FKT_E_BUDGET);
@@ -273,21 +270,32 @@ static void a_bare_budget_keeps_to_one_accounting(void **state)
     CHECK_OK(fkt_ledger_file_spend(path, session(1)));
 }
 
-static void several_accounts_all_or_none(void **state)
+/* A reservation may be in a total, so its images belong to its dataset from then on. */
+static void reserved_images_have_one_account(void **state)
 {
-    struct fkt_ledger_charge c = charge(T1, 0.3, 0);
+    struct fkt_ledger_charge c = charge(T1, 0.1, 9);
+    char owner[FKT_LEDGER_NAME];
     (void)state;
-    CHECK_OK(reserve(T2, 0.3, 0, 1)); /* A is full */
-    c.fingerprints = both;
-    c.n = 2;
+    c.records = images;
+    c.n_records = 1;
+    CHECK_OK(fkt_ledger_file_ask(path, &c, NULL));
+    CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), NULL));
+    c.dataset = B;
+    c.task_sha256 = T2;
+    c.n_records = 2;
+    CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_BUDGET);
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_BUDGET);
+    CHECK(strstr(fkt_error_text(), "knows 1 of these 2 images under dataset '" A "'"));
+    CHECK_STATUS(fkt_ledger_file_debit(path, &c, NULL), FKT_E_BUDGET);
     CHECK(count(NULL) == 1);
-    c.budget_epsilon = 10;
-    c.budget_delta = 1e-5;
+    c.dataset = A;
+    CHECK_OK(fkt_ledger_file_ask(path, &c, NULL)); /* to ask tells the ledger of no image */
+    CHECK_OK(fkt_ledger_file_owner(path, images + 1, 1, owner));
+    CHECK(!*owner);
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), NULL));
-    CHECK(count("reserved") == 3);
-    CHECK_OK(fkt_ledger_file_spend(path, session(2)));
-    CHECK(count("spent") == 2);
+    CHECK_OK(fkt_ledger_file_owner(path, images + 1, 1, owner));
+    assert_string_equal(owner, A);
+    CHECK(count("reserved") == 2);
 }
 
 static void nonsense_and_damage_are_refused(void **state)
@@ -306,7 +314,7 @@ static void nonsense_and_damage_are_refused(void **state)
     (void)state;
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, "abc", NULL), FKT_E_ARG);
     CHECK_STATUS(fkt_ledger_file_spend(path, T1 "0"), FKT_E_ARG);
-    c.n = 0;
+    c.dataset = "";
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
     c = charge(T1, NAN, 0);
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_ARG);
@@ -325,7 +333,7 @@ static void nonsense_and_damage_are_refused(void **state)
         CHECK_STATUS(reserve(T1, 0.3, 0, 2), FKT_E_FORMAT);
         CHECK(strstr(fkt_error_hint(), "backup"));
         c = charge(T1, 0.3, 0);
-        c.fingerprints = &both[1]; /* another account's damage may hide that the task is spent */
+        c.dataset = B; /* another account's damage may hide that the task is spent */
         CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(2), NULL), FKT_E_FORMAT);
         CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_FORMAT);
         CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_FORMAT);
@@ -386,7 +394,7 @@ static void asking_changes_nothing(void **state)
     c = charge(T3, 0.1, 0);
     CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_BUDGET);
     CHECK(strstr(fkt_error_text(), "64 rounds"));
-    c.n = 0;
+    c.dataset = "";
     CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_ARG);
 }
 
@@ -538,7 +546,7 @@ int main(void)
         TEST(reservations_count_against_the_budget),
         TEST(accountings_are_mixed_on_the_safe_side),
         TEST(a_bare_budget_keeps_to_one_accounting),
-        TEST(several_accounts_all_or_none),
+        TEST(reserved_images_have_one_account),
         TEST(nonsense_and_damage_are_refused),
         TEST(how_a_session_stands),
         TEST(asking_changes_nothing),

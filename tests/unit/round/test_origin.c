@@ -35,7 +35,7 @@ static void no_promise_is_no_promise(void **state)
     r.facts.composed_epsilon = 8;
     fkt_origin_of_release(&o, &r, 1);
     assert_int_equal(o.is_private, 1);
-    CHECK(strstr(o.data, "epsilon 5, delta 1e-05; 8 with other releases of the same records"));
+    CHECK(strstr(o.data, "epsilon 5, delta 1e-05; 8 with other releases of the same dataset"));
     fkt_release_release(&r);
 }
 

@@ -106,7 +106,7 @@ static void nothing_is_written_for_it(void **state)
     CHECK(access(scratch_path(&scratch, "z"), F_OK) != 0);
     CHECK_OK(fkt_walk_encode(walk, train, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
     CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_latents(walk, scratch_path(&scratch, "z"), m));
+    CHECK_OK(fkt_walk_latents(walk, scratch_path(&scratch, "z"), m, NULL));
     fkt_moments_free(m);
 }
 

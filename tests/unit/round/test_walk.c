@@ -64,7 +64,7 @@ static void latents_need_no_codec(void **state)
     CHECK_OK(fkt_walk_moments_new(walk, &a));
     CHECK_OK(fkt_walk_moments_new(bare, &b));
     CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, a, &o));
-    CHECK_OK(fkt_walk_latents(bare, scratch_path(&scratch, "z"), b));
+    CHECK_OK(fkt_walk_latents(bare, scratch_path(&scratch, "z"), b, NULL));
     CHECK_OK(fkt_moments_sha256(a, ha));
     CHECK_OK(fkt_moments_sha256(b, hb));
     assert_string_equal(ha, hb);

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_accounts.py - attacks on the accounts of a ledger, through the binary alone.
+
+Usage: test_accounts.py FEDKT [test...]
+
+Nothing that a release publishes may tell whether a record was withdrawn since the last one, beyond the noised numbers;
+the same images cost again under any task; and an image is in a release once.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import binary
+
+import fixtures
+import tensors
+
+BUDGET = "--budget-epsilon 9 --budget-delta 1e-5"
+HASHES = {"noised_moments_sha256", "release", "release_sha256"}
+
+
+def words_of(card):
+    """A dataset card without what depends on the noised numbers: hashes, and which classes are below the noise."""
+    card = re.sub(r"`[0-9a-f]{64}`", "", card)
+    return re.sub(r" \(below the noise[^)]*\)", "", card)
+
+
+class Accounts(binary.Case):
+    def setUp(self):
+        super().setUp()
+        fixtures.image_folder(self.folder / "photos", ["a", "b"], 8)
+
+    def task(self, name, words="--classes a,b --dim 16", title="wards"):
+        self.fedkt(f"task new --name {title} --epsilon 1 --delta 1e-5 {words} --out {name}.json")
+
+    def moments(self, name, task="task", data="photos"):
+        self.fedkt(f"moments --task {task}.json --data {data} --out {name}.safetensors")
+
+    def refused(self, line, *words):
+        done = subprocess.run(self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=300)
+        self.assertNotEqual(done.returncode, 0, line)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def release(self, name, task="task", ledger="l.db", words=""):
+        line = f"release --task {task}.json --moments {name}.safetensors --ledger {ledger} {words}"
+        return self.fedkt(f"{line} --out {name}-{task}.release --json")
+
+
+class Oracle(Accounts):
+    """Two releases with one ledger: the records of the second one are the same, one less, one more, or others."""
+
+    def second(self, kind):
+        folder = self.folder / kind
+        if kind == "others":
+            fixtures.image_folder(folder, ["a", "b"], 8, first_seed=40)
+            return
+        shutil.copytree(self.folder / "photos", folder)
+        if kind == "withdrawn":
+            (folder / "a" / "03.png").unlink()
+        if kind == "joined":
+            fixtures.image_folder(self.folder / "new", ["a"], 1, first_seed=90)
+            shutil.copy(self.folder / "new" / "a" / "00.png", folder / "b" / "new.png")
+        if kind == "copied":
+            shutil.copy(folder / "a" / "03.png", folder / "a" / "again.png")
+
+    def test_what_is_published_does_not_tell(self):
+        self.task("task")
+        self.moments("first")
+        told, cards, shown = {}, {}, {}
+        for kind in ("unchanged", "withdrawn", "joined", "copied", "others"):
+            ledger = f"{kind}.db"
+            self.second(kind)
+            self.moments(kind, data=kind)
+            self.release("first", ledger=ledger, words=BUDGET + " --force")
+            told[kind] = self.release(kind, ledger=ledger)
+            self.fedkt(f"generate --release {kind}-task.release --per-class 1 --out {kind}-made")
+            cards[kind] = words_of(self.bytes(f"{kind}-made/README.md").decode())
+            self.assertAlmostEqual(told[kind]["composed_epsilon"], 1.46517, places=4)
+            told[kind] = {key: value for key, value in told[kind].items() if key not in HASHES}
+            (account,) = self.fedkt(f"ledger --ledger {ledger} --json")["accounts"]
+            shown[kind] = account.get("images")
+        for kind in told:
+            self.assertEqual(told[kind], told["unchanged"], kind)
+            self.assertEqual(cards[kind], cards["unchanged"], kind)
+        self.assertIn("together with them it is epsilon = 1.465", cards["unchanged"])
+        self.assertEqual(shown, {"unchanged": 16, "withdrawn": 16, "joined": 17, "copied": 16, "others": 32})
+
+    def test_a_second_release_is_refused_whatever_its_records(self):
+        self.task("task")
+        self.moments("first")
+        self.release("first")
+        for kind in ("unchanged", "withdrawn", "joined", "others"):
+            self.second(kind)
+            self.moments(kind, data=kind)
+            before = self.bytes("l.db")
+            self.refused(
+                f"release --task task.json --moments {kind}.safetensors --ledger l.db --out no", "dataset 'wards'"
+            )
+            self.assertEqual(self.bytes("l.db"), before)
+
+
+class Tasks(Accounts):
+    """The same images under another task are charged to the same account, or refused."""
+
+    OTHERS = {
+        "rq": "--classes a,b --dim 16 --rq 255",
+        "dim": "--classes a,b --dim 32",
+        "gamma": "--classes a,b --dim 16 --gamma 0.351",
+        "order": "--classes b,a --dim 16",
+        "size": "--classes a,b --dim 16 --size 16",
+    }
+
+    def test_another_task(self):
+        self.task("task")
+        self.moments("m")
+        self.release("m")
+        for kind, words in self.OTHERS.items():
+            for title in ("wards", f"named-{kind}"):
+                self.task(kind, f"{words} --force", title)
+                self.fedkt(f"moments --task {kind}.json --data photos --out {kind}.safetensors --force")
+                line = f"release --task {kind}.json --moments {kind}.safetensors --ledger l.db --out no"
+                self.refused(line, "hint: ")
+                self.refused(f"{line} --dataset wards", "no budget left for dataset 'wards'")
+                if title != "wards":
+                    self.refused(line, "knows 16 of these 16 images under dataset 'wards'", "--dataset 'wards'")
+        spent = self.release("rq", "rq", words=f"--dataset wards {BUDGET}")["composed_epsilon"]
+        self.assertAlmostEqual(spent, 1.46517, places=4)
+        spent = self.release("order", "order", words="--dataset wards")["composed_epsilon"]
+        self.assertGreater(spent, 1.8)
+        (account,) = self.fedkt("ledger --ledger l.db --json")["accounts"]
+        self.assertEqual((account["dataset"], len(account["entries"])), ("wards", 3))
+
+    def test_one_image_is_enough(self):
+        self.task("task")
+        self.moments("m")
+        self.release("m")
+        fixtures.image_folder(self.folder / "others", ["a", "b"], 4, first_seed=40)
+        shutil.copy(self.folder / "photos" / "b" / "02.png", self.folder / "others" / "a" / "borrowed.png")
+        self.moments("o", data="others")
+        line = "release --task task.json --moments o.safetensors --ledger l.db --dataset others --out no"
+        self.refused(line, "knows 1 of these 9 images under dataset 'wards', not under 'others'")
+        (self.folder / "others" / "a" / "borrowed.png").unlink()
+        self.fedkt("moments --task task.json --data others --out o.safetensors --force")
+        self.fedkt(line)
+
+    def test_latents_carry_their_images(self):
+        self.task("task")
+        self.moments("m")
+        self.release("m")
+        self.task("again", "--classes a,b --dim 16 --rq 512", "again")
+        self.fedkt("encode --task task.json --data photos --out z.safetensors")
+        self.fedkt("moments --task again.json --latents z.safetensors --out z-again.safetensors")
+        self.refused(
+            "release --task again.json --moments z-again.safetensors --ledger l.db --out no",
+            "knows 16 of these 16 images under dataset 'wards'",
+        )
+
+
+class Once(Accounts):
+    """An image enters one release once."""
+
+    def counts(self, name):
+        kind, shape, data = tensors.load(self.folder / f"{name}.safetensors")["tensors"]["moments"]
+        self.assertEqual(kind, "I64")
+        return [int.from_bytes(data[8 * k * shape[1] :][:8], "little") for k in range(shape[0])]
+
+    def test_files_that_share_images(self):
+        self.task("task")
+        self.moments("m1")
+        part = self.folder / "part"
+        (part / "a").mkdir(parents=True)
+        for name in ("00.png", "01.png"):
+            shutil.copy(self.folder / "photos" / "a" / name, part / "a")
+        fixtures.image_folder(part, ["b"], 3, first_seed=60)
+        self.moments("m6", data="part")
+        for files in ("m1.safetensors,m6.safetensors", "m6.safetensors,m1.safetensors"):
+            self.refused(
+                f"release --task task.json --moments {files} --ledger l.db --out no",
+                "'m1.safetensors'",
+                "'m6.safetensors'",
+                "share 2 images",
+            )
+        self.assertFalse((self.folder / "l.db").exists() or (self.folder / "no").exists())
+
+    def test_copies_count_once(self):
+        for path in list((self.folder / "photos" / "a").iterdir())[:3]:
+            shutil.copy(path, path.with_name(f"copy-{path.name}"))
+        shutil.copy(self.folder / "photos" / "a" / "00.png", self.folder / "photos" / "b" / "other-label.png")
+        for adjacency, counts in (("add-remove", [8, 9]), ("replace-any", [8, 9]), ("replace", [11, 9])):
+            self.task("task", f"--classes a,b --dim 16 --adjacency {adjacency} --force")
+            for words in ("--data photos --threads 1", "--data photos --threads 3", "--latents z.safetensors"):
+                self.fedkt("encode --task task.json --data photos --out z.safetensors --force")
+                line = f"moments --task task.json {words} --out m.safetensors --force --json"
+                told = self.fedkt(line)
+                self.assertEqual(self.counts("m"), counts)
+                self.assertEqual((told["records"], told["copies"]), (sum(counts), 3))
+            done = subprocess.run(self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=300)
+            said = "each counts as a record of its own" if adjacency == "replace" else "such copies count once"
+            self.assertIn(f"3 records have the pixels and the label of another one: {said}", done.stderr)
+
+    def test_a_simulation_counts_copies_once_over_all_sites(self):
+        words = "simulate --data photos --epsilon 5 --delta 1e-5 --dim 8 --insecure-seed 3 --noise central --json"
+        plain = self.fedkt(f"{words} --sites 1 --partition iid")
+        for path in list((self.folder / "photos").rglob("*.png")):
+            shutil.copy(path, path.with_name(f"copy-{path.name}"))
+        for clients in (1, 2, 5):
+            told = self.fedkt(f"{words} --sites {clients} --partition iid --out run{clients}")
+            self.assertEqual((told["records"], told["moments_sha256"]), (16, plain["moments_sha256"]), clients)
+            kind, shape, _ = tensors.load(self.folder / f"run{clients}" / "moments.safetensors")["tensors"]["records"]
+            self.assertEqual((kind, shape), ("U8", [16, 16]))
+        self.assertNotIn(plain["moments_sha256"], pathlib.Path(self.folder / "run2" / "report.html").read_text())
+
+
+if __name__ == "__main__":
+    binary.main()
