@@ -51,8 +51,14 @@ FKT_API const char *
 fkt_dataset_format(const struct fkt_dataset *ds); /* "ImageFolder", "tar of ImageFolder", "CIFAR-10 binary", ... */
 
 FKT_API enum fkt_fit fkt_dataset_fit(const struct fkt_dataset *ds);
-FKT_API size_t
-fkt_dataset_skipped(const struct fkt_dataset *ds); /* files passed over at opening: neither image nor label */
+/* Files that opening passed over, in any split: neither image nor label, nor a file that fkt_generate puts beside its
+ * images. The first FKT_DATASET_NAMED of them have a name; "" beyond. */
+enum { FKT_DATASET_NAMED = 3 };
+FKT_API size_t fkt_dataset_skipped(const struct fkt_dataset *ds);
+FKT_API const char *fkt_dataset_skipped_name(const struct fkt_dataset *ds, size_t i); /* borrowed from ds */
+/* Images that lie in a folder inside a class folder. They are of that class, as in torchvision; where the inner folders
+ * are classes, the folder that was opened is the wrong one. *first (may be NULL) is the name of one, "" for none. */
+FKT_API size_t fkt_dataset_nested(const struct fkt_dataset *ds, const char **first);
 
 /* Decodes record i, turns it upright, scales it with `filter` (antialiased, as Pillow does it) and makes it square by
  * the set's `fit`: rgb (S, S, 3). Greyscale is repeated over the channels, alpha is laid over white; *note (may be

@@ -27,26 +27,6 @@ int cli_begin(const struct cli_command *c, const struct cli_option *table, size_
     return -1;
 }
 
-struct fkt_dataset_options cli_data_options(const struct cli_data *d)
-{
-    return (struct fkt_dataset_options){.split = d->split,
-                                        .limit = (size_t)d->limit,
-                                        .skip_bad = d->skip_bad,
-                                        .fit = (enum fkt_fit)d->fit,
-                                        .bits = d->bits > UINT32_MAX ? UINT32_MAX : (uint32_t)d->bits};
-}
-
-fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_task *task)
-{
-    struct fkt_dataset_options o = cli_data_options(d);
-    if (task) {
-        o.fit = task->fit;
-        o.classes = (const char *const *)task->classes;
-        o.n_classes = task->n_classes;
-    }
-    return fkt_dataset_open(out, d->path, &o);
-}
-
 fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
 {
     if (c->size > 65535) return fkt_fail(FKT_E_ARG, "--size must be at most 65535");

@@ -125,7 +125,10 @@ int cli_begin(const struct cli_command *c, const struct cli_option *table, size_
 /* Options of fkt_dataset_open; the class list is the caller's to add. */
 struct fkt_dataset_options cli_data_options(const struct cli_data *d);
 FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d,
-                                      const struct fkt_task *task /* may be NULL */);
+                                      const struct fkt_task *task /* may be NULL */, const struct cli_run *r);
+/* On stderr, unless --quiet: classes with their counts, what was passed over, and images that lie one folder too deep.
+ * cli_open_data does it; who calls fkt_dataset_open does it after. */
+FKT_MUST_USE fkt_status cli_tell_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r);
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
 FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
                                        struct fkt_calibration *cal);

@@ -207,14 +207,29 @@ out:
     return st;
 }
 
+/* A log that is no terminal may be read by others: no number or name of a record goes there (join_talk.c). */
+static fkt_status tell_records(struct cli_join *j, const struct fkt_dataset *ds)
+{
+    if (j->progress.terminal || j->a->dry_run) return cli_tell_dataset(ds, j->a->data.path, &j->a->run);
+    if (fkt_dataset_skipped(ds))
+        cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason",
+                               "some files were passed over: they are not read as images; --dry-run names them"));
+    if (fkt_dataset_nested(ds, NULL))
+        cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason",
+                               "some images lie in a folder inside a class folder; --dry-run says more"));
+    return FKT_OK;
+}
+
 static fkt_status bring_records(struct cli_join *j)
 {
+    const struct cli_run silent = {.quiet = 1};
     struct fkt_walk_options o = {.progress = &j->progress.hook, .skipped = j->a->data.skip_bad ? &j->skipped : NULL};
     struct fkt_dataset *ds = NULL;
     int yes = 0;
     fkt_status st;
     FKT_TRY(cli_threads(j->a->run.threads, &o.threads));
-    FKT_TRY(cli_open_data(&ds, &j->a->data, &j->task));
+    FKT_TRY(cli_open_data(&ds, &j->a->data, &j->task, &silent));
+    FKT_TRY(tell_records(j, ds));
     FKT_TRY(count_records(j, ds));
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
     FKT_TRY(fkt_records_read(j->of, ds, NULL, 0, &o));

@@ -148,6 +148,7 @@ fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d
     FKT_TRY(fkt_dataset_open(out, d->path, &o));
 out:
     fkt_free(names);
+    if (st == FKT_OK) st = cli_tell_dataset(*out, d->path, r);
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
         *out = NULL;

@@ -57,7 +57,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     test.bits = data.bits;
     test.skip_bad = data.skip_bad;
     t = cli_data_options(&test);
-    FKT_TRY(cli_open_data(&o->data, &data, NULL));
+    FKT_TRY(cli_open_data(&o->data, &data, NULL, &s->run));
     if (s->holdout != 0) {
         if (s->test.path || s->test.split) {
             st = fkt_fail(FKT_E_ARG, "give either --holdout or a test set, not both");
@@ -73,6 +73,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     t.classes = names;
     t.n_classes = fkt_dataset_classes(o->data);
     FKT_TRY(fkt_dataset_open(&o->test, s->test.path ? s->test.path : s->data.path, &t));
+    FKT_TRY(cli_tell_dataset(o->test, s->test.path ? s->test.path : s->data.path, &s->run));
     o->n_test = fkt_dataset_size(o->test);
     FKT_TRY(all_indices(&o->held, o->n_test));
     o->test_set = o->test;

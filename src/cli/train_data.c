@@ -132,6 +132,7 @@ static fkt_status read_set(struct fkt_pool *out, const struct cli_data *d, const
     }
     if (d->skip_bad) read.skipped = &p->skipped;
     FKT_TRY(fkt_dataset_open(&ds, d->path, &o));
+    FKT_TRY(cli_tell_dataset(ds, d->path, &a->run));
     FKT_TRY(fkt_pool_read(out, ds, NULL, 0, size, (enum fkt_filter)a->filter, folder, &read));
 out:
     fkt_dataset_free(ds);

@@ -42,7 +42,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     FKT_TRY(cli_not_an_input(a->out, set.path));
     FKT_TRY(cli_not_an_input(a->out, a->codec.means.weights));
     FKT_TRY(cli_out_file(a->out, a->run.force));
-    FKT_TRY(cli_open_data(&ds, &set, NULL));
+    FKT_TRY(cli_open_data(&ds, &set, NULL, &a->run));
     slash = strrchr(set.path, '/');
     FKT_TRY(fkt_calibrate(&cal, codec, ds, (enum fkt_filter)a->codec.filter, (uint32_t)a->top,
                           a->source           ? a->source

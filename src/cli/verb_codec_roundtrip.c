@@ -226,7 +226,7 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     if (a->codec.calibration) FKT_TRY(cli_codec_calibration(a, codec, &cal, &there));
     data = a->data;
     data.fit = a->codec.fit;
-    FKT_TRY(cli_open_data(&ds, &data, NULL));
+    FKT_TRY(cli_open_data(&ds, &data, NULL, &a->run));
     FKT_TRY(there_and_back(a, codec, there ? &cal : NULL, ds, threads));
 out:
     fkt_calibration_release(&cal);

@@ -74,7 +74,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
     FKT_TRY(fkt_head_load(&head, a->model));
     FKT_TRY(check_head(a, head, &r));
-    FKT_TRY(cli_open_data(&ds, &a->data, &r.task));
+    FKT_TRY(cli_open_data(&ds, &a->data, &r.task, &a->run));
     FKT_TRY(fkt_score_init(&score, r.task.n_classes));
     FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
     cli_progress_end(progress);

@@ -215,7 +215,7 @@ static fkt_status find_dataset(const struct asked *a, const char *path, char out
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    FKT_TRY(cli_open_data(&ds, &a->data, NULL));
+    FKT_TRY(cli_open_data(&ds, &a->data, NULL, &a->run));
     FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
     FKT_TRY(fkt_records_read(records, ds, NULL, 0, &o));
     FKT_TRY(fkt_records_list(records, &digests, &n));

@@ -40,7 +40,7 @@ static fkt_status run_encode(const struct asked *a)
     FKT_TRY(check_out(a));
     FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, &a->codec.means));
     cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
-    FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk)));
+    FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk), &a->run));
     FKT_TRY(fkt_walk_encode(walk, ds, NULL, 0, a->out, a->run.force, &o));
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
@@ -121,7 +121,7 @@ static fkt_status run_moments(const struct asked *a)
         FKT_TRY(fkt_walk_latents(walk, a->latents, m, records));
     } else {
         cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
-        FKT_TRY(cli_open_data(&ds, &a->data, task));
+        FKT_TRY(cli_open_data(&ds, &a->data, task, &a->run));
         FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
     }
     FKT_TRY(fkt_moments_save(m, task, records, a->out, a->run.force));

@@ -27,7 +27,7 @@ static fkt_status class_list(const struct asked *a, struct fkt_dataset **ds, cha
     if (!a->classes == !a->data.path)
         return fkt_fail(FKT_E_ARG, "give the class list with --classes, or a dataset that has all classes with --data");
     if (a->classes) return cli_split(a->classes, text, names, n);
-    FKT_TRY(cli_open_data(ds, &a->data, NULL));
+    FKT_TRY(cli_open_data(ds, &a->data, NULL, &a->run));
     FKT_TRY(cli_class_names(*ds, names));
     *n = fkt_dataset_classes(*ds);
     fprintf(stderr, "fedkt: the class list was read from the data and will be published as it is; if it is not public "

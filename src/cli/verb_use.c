@@ -154,7 +154,7 @@ static fkt_status score_heads(const struct asked *a, const struct fkt_walk *walk
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    FKT_TRY(cli_open_data(&ds, &a->test, fkt_walk_task(walk)));
+    FKT_TRY(cli_open_data(&ds, &a->test, fkt_walk_task(walk), &a->run));
     for (int k = 0; k < FKT_HEAD_KINDS; k++) FKT_TRY(fkt_score_init(&scores[k], fkt_walk_task(walk)->n_classes));
     FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)h->head, FKT_HEAD_KINDS, scores, &o));
     for (int k = 0; k < FKT_HEAD_KINDS; k++) accuracy[k] = fkt_score_accuracy(&scores[k]);

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { MAX_NAME = 4352 }; /* PATH_MAX and a little; a longer name is cut, it only serves sentences */
+
 static const char *const split_names[FKT_SPLITS] = {"train", "test", "val"};
 
 const char *fkt_split_name(const char *name)
@@ -123,7 +125,7 @@ fkt_status fkt_builder_add(struct fkt_dataset_builder *b, uint32_t k, const char
 {
     struct fkt_dataset *ds = b->ds;
     struct fkt_record *r;
-    char name[4352]; /* PATH_MAX and a little; a longer name is cut, it only serves sentences */
+    char name[MAX_NAME];
     va_list ap;
     int len;
     fkt_status st;
@@ -159,12 +161,23 @@ void fkt_builder_backend(struct fkt_dataset_builder *b, const struct fkt_dataset
 }
 
 void fkt_builder_keep_order(struct fkt_dataset_builder *b) { b->keep_order = 1; }
-void fkt_builder_skip(struct fkt_dataset_builder *b) { b->ds->skipped++; }
 
-void fkt_builder_skip_image(struct fkt_dataset_builder *b)
+/* The names that are kept are the first in bytewise order: folders are read in the order of their file system. */
+fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const char *name_fmt, ...)
 {
-    b->ds->skipped++;
-    b->loose = 1;
+    struct fkt_dataset *ds = b->ds;
+    char name[MAX_NAME];
+    size_t at, kept = ds->skipped < FKT_DATASET_NAMED ? ds->skipped : FKT_DATASET_NAMED, last;
+    va_list ap;
+    ds->skipped++;
+    va_start(ap, name_fmt);
+    vsnprintf(name, sizeof name, name_fmt, ap);
+    va_end(ap);
+    for (at = kept; at > 0 && strcmp(name, ds->names.text + ds->skipped_name[at - 1]) < 0; at--) continue;
+    if (at == FKT_DATASET_NAMED) return FKT_OK;
+    last = kept < FKT_DATASET_NAMED ? kept : FKT_DATASET_NAMED - 1;
+    memmove(ds->skipped_name + at + 1, ds->skipped_name + at, (last - at) * sizeof *ds->skipped_name);
+    return fkt_names_add(&ds->names, name, strlen(name), &ds->skipped_name[at]);
 }
 
 static fkt_status absent_split(const struct fkt_dataset_builder *b, const char *asked)

@@ -30,6 +30,15 @@ const char *fkt_dataset_name(const struct fkt_dataset *ds, size_t i)
 const char *fkt_dataset_format(const struct fkt_dataset *ds) { return ds->vt->format; }
 enum fkt_fit fkt_dataset_fit(const struct fkt_dataset *ds) { return ds->fit; }
 size_t fkt_dataset_skipped(const struct fkt_dataset *ds) { return ds->skipped; }
+const char *fkt_dataset_skipped_name(const struct fkt_dataset *ds, size_t i)
+{
+    return i < ds->skipped && i < FKT_DATASET_NAMED ? ds->names.text + ds->skipped_name[i] : "";
+}
+size_t fkt_dataset_nested(const struct fkt_dataset *ds, const char **first)
+{
+    if (first) *first = ds->nested ? ds->names.text + ds->nested_name : "";
+    return ds->nested;
+}
 
 fkt_status fkt_dataset_read(const struct fkt_dataset *ds, size_t i, uint32_t size, enum fkt_filter filter, uint8_t *rgb,
                             unsigned *note)

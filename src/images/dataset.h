@@ -40,7 +40,8 @@ struct fkt_dataset {
     size_t n, cap;
     size_t *classes; /* K offsets into names */
     size_t k, k_cap;
-    size_t skipped;
+    size_t skipped, skipped_name[FKT_DATASET_NAMED]; /* offsets into names */
+    size_t nested, nested_name;
     enum fkt_fit fit;
     const struct fkt_dataset_backend *vt;
     void *self;
@@ -74,8 +75,9 @@ const char *fkt_split_name(const char *name);
 /* Classes "0" .. "k-1", where not there yet; sets `numbered`, unless they are `named`. Labels beyond FKT_CLASSES_MAX
  * are refused. */
 FKT_MUST_USE fkt_status fkt_builder_numbers(struct fkt_dataset_builder *b, uint64_t k);
-void fkt_builder_skip(struct fkt_dataset_builder *b);       /* counts a file that was passed over */
-void fkt_builder_skip_image(struct fkt_dataset_builder *b); /* the same, and remembers that it is an image */
+/* Counts a file that was passed over, and keeps the names of the first few. */
+FKT_MUST_USE fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const char *name_fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);

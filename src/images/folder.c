@@ -127,9 +127,9 @@ static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int dept
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
     if ((what == A_FILE || what == NOWHERE) && depth > 0 && fkt_is_image_name(e->d_name))
         return remember(w, &w->f->images, e->d_name);
-    if (what == A_FILE && fkt_is_image_name(e->d_name)) fkt_builder_skip_image(w->b);
-    else fkt_builder_skip(w->b);
-    return FKT_OK;
+    if (depth == 0 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;
+    if (what == A_FILE && fkt_is_image_name(e->d_name)) w->b->loose = 1;
+    return fkt_builder_skip(w->b, "%s/%s%s", w->f->root, w->path.s, e->d_name);
 }
 
 static fkt_status walk(struct walk *w, int depth)
@@ -151,7 +151,7 @@ static fkt_status walk(struct walk *w, int depth)
     }
     for (int i = 0; i < depth; i++)
         if (w->above[i].dev == sb.st_dev && w->above[i].ino == sb.st_ino) {
-            fkt_builder_skip(w->b);
+            FKT_TRY(fkt_builder_skip(w->b, "%s", path));
             if (depth <= LINK_DEPTH) w->f->folders.n--; /* not a class either */
             goto out;
         }

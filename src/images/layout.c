@@ -11,7 +11,8 @@
  *
  * What counts as an image is told by the ending. The kinds that we do not read (gif, bmp, dcm ...) count too:
  * they become records whose reading fails with a clear sentence, since an image that silently goes missing is worse.
- * All other files are passed over and counted. */
+ * All other files are passed over, counted, and the first few named. Images in a folder inside a class folder are
+ * counted too: people open the folder above the one that they mean. */
 #include "images/layout.h"
 
 #include "base/alloc.h"
@@ -34,6 +35,16 @@ int fkt_is_image_name(const char *name)
     const char *end = fkt_ending(name);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcasecmp(end, kinds[i])) return 1;
+    return 0;
+}
+
+int fkt_is_our_name(const char *name)
+{
+    static const char *const names[] = {"README.md",        "classes.json",  "metadata.jsonl",
+                                        "certificate.json", "pictures.json", "grid.png"};
+    const char *slash = strrchr(name, '/');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(slash ? slash + 1 : name, names[i])) return 1;
     return 0;
 }
 
@@ -134,6 +145,13 @@ out:
     return st;
 }
 
+/* The record that was added last lies deeper than its class folder. The first in bytewise order is kept. */
+static void note_nested(struct fkt_dataset *ds)
+{
+    size_t name = ds->records[ds->n - 1].name;
+    if (!ds->nested++ || strcmp(ds->names.text + name, ds->names.text + ds->nested_name) < 0) ds->nested_name = name;
+}
+
 fkt_status fkt_layout_add(struct fkt_dataset_builder *b, const char *prefix, const char *const *paths, size_t n,
                           int strip, const char *const *folders, size_t n_folders)
 {
@@ -149,6 +167,7 @@ fkt_status fkt_layout_add(struct fkt_dataset_builder *b, const char *prefix, con
         if (split) FKT_TRY(folder_at(split_name, paths[i], lead));
         FKT_TRY(fkt_builder_class(b, class_name, &k));
         FKT_TRY(fkt_builder_add(b, k, split ? fkt_split_name(split_name) : NULL, "%s%s", prefix, paths[i]));
+        if (folders_in(paths[i]) > lead + (split ? 2 : 1)) note_nested(b->ds);
     }
     FKT_TRY(add_empty(b, split, folders, n_folders));
 out:

@@ -7,6 +7,7 @@
 
 int fkt_is_hidden(const char *name);      /* ".x", "__MACOSX": passed over everywhere */
 int fkt_is_image_name(const char *name);  /* by its ending, in any case */
+int fkt_is_our_name(const char *name);    /* what an export puts beside its images: README.md, classes.json, ... */
 const char *fkt_ending(const char *name); /* after the last dot of the last part; "" when there is none */
 
 /* Adds n records whose paths are relative to the set's root, in this order, each named "<prefix><path>". With `strip`

@@ -51,10 +51,7 @@ static fkt_status copy_member(struct fkt_dataset_builder *b, struct npz *z, stru
     const char *name = archive_entry_pathname(e);
     struct array *m = name ? array_named(z, name) : NULL;
     fkt_status st;
-    if (!m) {
-        fkt_builder_skip(b);
-        return FKT_OK;
-    }
+    if (!m) return fkt_builder_skip(b, "%s:%s", z->path, name ? name : "?");
     if (m->there) return fkt_fail(FKT_E_FORMAT, "'%s' holds '%s' twice", z->path, name);
     m->there = 1;
     m->at = z->spool.size;

@@ -78,6 +78,11 @@ static int wanted(const char *path)
     return fkt_is_image_name(path) || !strcmp(fkt_ending(path), "cls") || !strcmp(fkt_ending(path), "json");
 }
 
+static fkt_status pass_over(struct fkt_dataset_builder *b, const char *tar, const char *path)
+{
+    return fkt_is_our_name(path) ? FKT_OK : fkt_builder_skip(b, "%s:%s", tar, path);
+}
+
 /* Judges the entry at hand; *pending tells that the last member still needs its offset. */
 static fkt_status take_entry(struct fkt_dataset_builder *b, struct fkt_tar *t, struct archive_entry *e, uint32_t shard,
                              int *pending)
@@ -90,13 +95,11 @@ static fkt_status take_entry(struct fkt_dataset_builder *b, struct fkt_tar *t, s
         if (fkt_is_image_name(path))
             return fkt_fail_hint(FKT_E_FORMAT, "make the tar with --dereference --hard-dereference",
                                  "'%s:%s' is a link, not an image", tar, path);
-        fkt_builder_skip(b);
-        return FKT_OK;
+        return pass_over(b, tar, path);
     }
     if (archive_entry_filetype(e) == AE_IFDIR) return FKT_OK;
     if (archive_entry_filetype(e) != AE_IFREG || !wanted(path)) {
-        fkt_builder_skip(b);
-        return FKT_OK;
+        return pass_over(b, tar, path);
     }
     if (archive_entry_sparse_count(e) > 0 || size < 0)
         return fkt_fail_hint(FKT_E_FORMAT, "make the tar without --sparse", "'%s:%s' is stored with holes", tar, path);
@@ -148,8 +151,9 @@ static fkt_status add_as_folder(struct fkt_dataset_builder *b, struct fkt_tar *t
     size_t kept = 0, n = strlen(t->shard_paths[0]);
     fkt_status st;
     for (size_t i = 0; i < t->n; i++) {
-        if (fkt_is_image_name(t->names.text + t->members[i].path)) t->members[kept++] = t->members[i];
-        else fkt_builder_skip(b);
+        const char *member = t->names.text + t->members[i].path;
+        if (fkt_is_image_name(member)) t->members[kept++] = t->members[i];
+        else FKT_TRY(pass_over(b, t->shard_paths[0], member));
     }
     t->n = kept;
     FKT_TRY(fkt_alloc(&paths, t->n));

@@ -218,7 +218,8 @@ fkt_status fkt_webdataset_add(struct fkt_dataset_builder *b, struct fkt_tar *t)
     for (size_t i = 0; i < t->n; i++) {
         enum role r = role_of(t->names.text + t->members[i].path);
         if (r == NONE) {
-            fkt_builder_skip(b);
+            FKT_TRY(
+                fkt_builder_skip(b, "%s:%s", t->shard_paths[t->members[i].shard], t->names.text + t->members[i].path));
             continue;
         }
         parts[n].member = i;

@@ -69,6 +69,13 @@ def bad_images(root):
     for path in (root / "twelve").glob("*/*.png"):
         wide = numpy.asarray(Image.open(path).convert("L")).astype(numpy.uint16) << 4
         Image.fromarray(wide).save(path)
+    image_folder(root / "others", ["a", "b"], 3)
+    for name in ("a/one.txt", "a/scan", "a/two.txt", "b/three.csv", "notes.md"):
+        (root / "others" / name).write_bytes(b"not an image")
+    with tarfile.open(root / "others.tar", "w") as tar:
+        tar.add(root / "others", "others")
+    image_folder(root / "too-high", ["a/cells", "b/cells", "b/rest"], 2)
+    image_folder(root / "many", [f"class {k:02}" for k in range(14)], 1)
     image_folder(root / "dicom", ["a", "b"], 3)
     (root / "dicom" / "a" / "scan.dcm").write_bytes(bytes(128) + b"DICM" + bytes(40))
     both = root / "two-bad"

@@ -39,6 +39,7 @@ static const char *listing(void)
 
 static void a_folder_is_sorted(void **state)
 {
+    const char *inside;
     (void)state;
     put_image("set/dog/b.png", 4);
     put_image("set/dog/a.PNG", 3);
@@ -47,13 +48,18 @@ static void a_folder_is_sorted(void **state)
     put_image("set/.hidden/1.png", 9);
     scratch_write(&dir, "set/cat/notes.txt", "x", 1);
     scratch_write(&dir, "set/cat/.DS_Store", "x", 1);
-    put_image("set/grid.png", 9); /* at the root: of no class */
+    put_image("set/grid.png", 9);  /* an export's own file: not worth a word */
+    put_image("set/loose.png", 9); /* at the root: of no class */
     CHECK_OK(reopen("set"));
     assert_string_equal(listing(), "0:1 0:2 1:3 1:4");
     assert_string_equal(fkt_dataset_format(ds), "ImageFolder");
     assert_string_equal(fkt_dataset_class(ds, 0), "cat");
     CHECK(fkt_dataset_classes(ds) == 2 && fkt_dataset_skipped(ds) == 2);
     CHECK(strstr(fkt_dataset_name(ds, 1), "set/cat/x/deep.png"));
+    CHECK(strstr(fkt_dataset_skipped_name(ds, 0), "set/cat/notes.txt"));
+    CHECK(strstr(fkt_dataset_skipped_name(ds, 1), "set/loose.png"));
+    assert_string_equal(fkt_dataset_skipped_name(ds, 2), "");
+    CHECK(fkt_dataset_nested(ds, &inside) == 1 && strstr(inside, "set/cat/x/deep.png"));
 }
 
 static void splits_are_found(void **state)
