@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the porch: find the verb, run it, leave with 0 (ok), 1 (failed) or 2 (misuse). */
 #include "cli/common.h"
+#include "cli/help.h"
 #include "cli/startup.h"
 #include "cli/verbs.h"
 
@@ -9,6 +10,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+static int help(const struct cli_command *self, int argc, char **argv);
 
 static const struct cli_command commands[] = {
     {"demo", "the whole walk on a built-in image set, in under two minutes", "[--out DIR]",
@@ -161,37 +164,36 @@ static const struct cli_command commands[] = {
      "Example: fedkt bench moments --json\n"
      "Example: fedkt bench train --network resnet18 --sizes 32",
      cli_bench},
+    {"help", "explain a verb; man pages and completions", "[VERB [WORD]] [--man DIR] [--completion SHELL]",
+     "Without a verb it lists all verbs. 'fedkt help VERB' is 'fedkt VERB --help'. Man pages and completions are made\n"
+     "from the same tables; an installed fedkt has them in place.\n"
+     "Example: fedkt help task new\n"
+     "Example: fedkt help --completion bash > ~/.local/share/bash-completion/completions/fedkt",
+     help},
 };
 
-static void overview(FILE *to)
+static int help(const struct cli_command *self, int argc, char **argv)
 {
-    fprintf(to,
-            "fedkt %s - one synthetic, differentially private image dataset from many sites\n\nusage: fedkt VERB "
-            "[options]\n\n",
-            fkt_version());
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n'fedkt VERB --help' teaches a verb. Results go to stdout, talk to stderr; --json for machines.\n"
-                "Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, join). Start with 'fedkt demo'.\n");
+    return cli_help_verb(commands, CLI_COUNT(commands), self, argc, argv);
 }
 
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        overview(stderr);
+        cli_overview(stderr, commands, CLI_COUNT(commands));
         return 2;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-        overview(stdout);
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        cli_overview(stdout, commands, CLI_COUNT(commands));
         return 0;
     }
-    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
         printf("fedkt %s\n", fkt_version());
         return 0;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
         if (!strcmp(argv[1], commands[i].name)) return commands[i].run(&commands[i], argc - 2, argv + 2);
-    return cli_fail(fkt_fail_hint(FKT_E_ARG, "see 'fedkt --help'", "unknown verb '%s'", argv[1]));
+    return cli_fail(cli_unknown_verb(commands, CLI_COUNT(commands), argv[1]));
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 
 #include "base/text.h"
+#include "cli/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,20 @@ static fkt_status take_words(const struct cli_option *o, char **argv, size_t n)
     return FKT_OK;
 }
 
+static fkt_status unknown(const struct cli_option *table, size_t n, const char *arg)
+{
+    struct cli_suggest s;
+    char hint[96];
+    const char *typed = arg + strspn(arg, "-");
+    cli_suggest_begin(&s, typed, strcspn(typed, "="));
+    for (size_t i = 0; i < n; i++)
+        if (table[i].kind != CLI_HEADING && table[i].kind != CLI_WORDS)
+            cli_suggest_try(&s, table[i].name, strlen(table[i].name));
+    snprintf(hint, sizeof hint, "did you mean '--%s'?", s.best ? s.best : "");
+    return s.best ? fkt_fail_hint(FKT_E_ARG, hint, "unknown option '%s'", arg)
+                  : fkt_fail(FKT_E_ARG, "unknown option '%s'", arg);
+}
+
 fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help)
 {
     const struct cli_option *seen[256] = {0};
@@ -77,10 +92,10 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
             *help = 1;
             return FKT_OK;
         }
-        if (arg[1] != '-') return fkt_fail(FKT_E_ARG, "unknown option '%s'", arg);
+        if (arg[1] != '-') return unknown(table, n, arg);
         eq = strchr(arg, '=');
         o = find(table, n, arg + 2, eq ? (size_t)(eq - arg - 2) : strlen(arg + 2));
-        if (!o) return fkt_fail(FKT_E_ARG, "unknown option '%s'", arg);
+        if (!o) return unknown(table, n, arg);
         if (o->kind == CLI_FLAG && eq) return fkt_fail(FKT_E_ARG, "--%s takes no value", o->name);
         if (o->kind != CLI_FLAG) {
             value = eq ? eq + 1 : i + 1 < argc ? argv[++i] : NULL;
@@ -100,53 +115,6 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
         if (!found) return fkt_fail(FKT_E_ARG, "--%s is required", table[i].name);
     }
     return FKT_OK;
-}
-
-/* Help text folded at 100 columns with a hanging indent of 28. */
-static void fold(const char *s)
-{
-    size_t col = 0, width = 72;
-    while (*s) {
-        size_t word = strcspn(s, " ");
-        if (col && col + 1 + word > width) {
-            printf("\n%28s", "");
-            col = 0;
-        }
-        printf("%s%.*s", col ? " " : "", (int)word, s);
-        col += word + (col ? 1 : 0);
-        s += word;
-        while (*s == ' ') s++;
-    }
-    putchar('\n');
-}
-
-void cli_help(const struct cli_command *c, const struct cli_option *table, size_t n)
-{
-    printf("fedkt %s - %s\n\nusage: fedkt %s %s\n\n%s\n", c->name, c->summary, c->name, c->usage, c->teaches);
-    for (size_t i = 0; i < n; i++) {
-        const struct cli_option *o = &table[i];
-        char left[64];
-        if (o->kind == CLI_HEADING) {
-            printf("\n%s\n", o->name);
-            continue;
-        }
-        if (o->kind == CLI_WORDS) snprintf(left, sizeof left, "%s ...", o->name);
-        else
-            snprintf(left, sizeof left, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : " ",
-                     o->kind == CLI_FLAG     ? ""
-                     : o->kind == CLI_CHOICE ? "WORD"
-                                             : o->metavar);
-        printf("  %-24s%s", left, strlen(left) >= 24 ? "\n                            " : "  ");
-        if (o->kind == CLI_CHOICE) {
-            char both[512];
-            snprintf(both, sizeof both, "%s: %s (default: %.*s)", o->help, o->choices, (int)strcspn(o->choices, ", "),
-                     o->choices);
-            fold(both);
-        } else {
-            fold(o->help);
-        }
-    }
-    printf("  %-24s  this text\n", "--help");
 }
 
 /* Names in a sentence may come from a hostile file: control characters, which could drive a terminal, forge a line or

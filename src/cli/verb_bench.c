@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verb_bench.c - `fedkt bench [ROOM]`: speed beside a bound measured in the same run. */
 #include "cli/bench.h"
+#include "cli/help.h"
 #include "cli/startup.h"
 #include "cli/verbs.h"
 
@@ -118,10 +119,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         }
         n += got;
     }
-    if (!known)
-        return cli_misuse(
-            self, fkt_fail(FKT_E_ARG,
-                           "no bench for '%s'; there are codec, moments, secagg, privacy, train and federation", room));
+    if (!known) return cli_misuse(self, cli_unknown_word(self, room));
     if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
     return cli_misuse(self, st);
 }

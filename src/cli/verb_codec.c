@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verb_codec.c - `fedkt codec WORD [NAME]`: finds the word, reads the options, lets the word's own file answer. */
 #include "cli/verb_codec.h"
+#include "cli/help.h"
 #include "cli/verbs.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
     const struct word *word = argc > 0 ? find(argv[0]) : NULL;
     int skip = word != NULL, code;
     if (argc > 0 && !word && argv[0][0] != '-')
-        return cli_misuse(self, fkt_fail(FKT_E_ARG, "unknown word '%s' after codec", argv[0]));
+        return cli_misuse(self, cli_unknown_word(self, argv[0]));
     for (size_t i = 0; i < CLI_COUNT(table); i++) {
         if (table[i].value == &a.codec.name) table[i].given = &a.codec_given;
         if (table[i].value == &a.codec.size) table[i].given = &a.size_given;

@@ -6,6 +6,7 @@
  * that somebody set, else that of the tasks; an entry at its own task's, so that it is the number that was agreed. They
  * are made of sums of mu^2 (docs/privacy.md, Composition), so they do not add up, and the text says so. */
 #include "cli/common.h"
+#include "cli/help.h"
 #include "cli/places.h"
 #include "cli/verbs.h"
 
@@ -280,7 +281,7 @@ int cli_ledger(const struct cli_command *self, int argc, char **argv)
     const int showing = argc > 0 && !strcmp(argv[0], "show");
     int code;
     if (argc > 0 && !showing && argv[0][0] != '-')
-        return cli_misuse(self, fkt_fail(FKT_E_ARG, "unknown word '%s' after ledger", argv[0]));
+        return cli_misuse(self, cli_unknown_word(self, argv[0]));
     code = cli_begin(self, table, CLI_COUNT(table), argc - showing, argv + showing);
     return code >= 0 ? code : cli_misuse(self, run(&a));
 }

@@ -2,6 +2,7 @@
 /* verb_task.c - `fedkt task WORD`: finds the word and lets it answer; sign and verify stand here. */
 #include "cli/verb_task.h"
 
+#include "cli/help.h"
 #include "cli/keyfile.h"
 #include "cli/startup.h"
 #include "cli/verbs.h"
@@ -149,25 +150,17 @@ static const struct cli_command words[] = {
      verify},
 };
 
-static void overview(const struct cli_command *self)
-{
-    printf("fedkt %s - %s\n\nusage: fedkt %s %s\n\n%s\n\n", self->name, self->summary, self->name, self->usage,
-           self->teaches);
-    for (size_t i = 0; i < CLI_COUNT(words); i++) printf("  %-14s %s\n", words[i].name, words[i].summary);
-    printf("\n'fedkt task WORD --help' teaches a word.\n");
-}
-
 int cli_task(const struct cli_command *self, int argc, char **argv)
 {
     const size_t head = sizeof "task " - 1;
     if (argc > 0 && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))) {
-        overview(self);
+        cli_help_words(self, words, CLI_COUNT(words));
         return 0;
     }
     for (size_t i = 0; argc > 0 && i < CLI_COUNT(words); i++)
         if (!strcmp(argv[0], words[i].name + head)) return words[i].run(&words[i], argc - 1, argv + 1);
     if (argc > 0 && argv[0][0] != '-')
-        return cli_misuse(self, fkt_fail(FKT_E_ARG, "unknown word '%s' after task", argv[0]));
+        return cli_misuse(self, cli_unknown_word(self, argv[0]));
     return cli_misuse(self, fkt_fail_hint(FKT_E_ARG, "a task is made with 'fedkt task new'",
                                           "task needs a word: new, show, sign or verify"));
 }

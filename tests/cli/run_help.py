@@ -30,8 +30,12 @@ def verbs(fedkt, complain):
         complain("fedkt alone must exit 2 with the overview on stderr")
     if overview.returncode != 0 or overview.stderr:
         complain("fedkt --help must exit 0 with the overview on stdout")
-    if not re.fullmatch(r"fedkt \d+\.\d+\.\d+\n", run(fedkt, "--version").stdout):
-        complain("fedkt --version must give a version")
+    for word in ("--version", "-V"):
+        if not re.fullmatch(r"fedkt \d+\.\d+\.\d+\n", run(fedkt, word).stdout):
+            complain(f"fedkt {word} must give a version")
+    for word in ("help", "-h"):
+        if run(fedkt, word).stdout != overview.stdout:
+            complain(f"fedkt {word} must give the overview")
     return re.findall(r"(?m)^  ([a-z]+) +\S", overview.stdout)
 
 
@@ -68,7 +72,10 @@ def check_verb(fedkt, verb, used, complain):
     help_text = run(fedkt, *verb.split(), "--help")
     if help_text.returncode != 0 or help_text.stderr:
         complain(f"{verb} --help must exit 0 and say nothing on stderr")
-    listed = set(re.findall(r"(?m)^  (--[a-z-]+)", help_text.stdout))
+    for same in (("help", *verb.split()), (*verb.split(), "-h")):
+        if run(fedkt, *same).stdout != help_text.stdout:
+            complain(f"fedkt {' '.join(same)} must be {verb} --help")
+    listed = set(re.findall(r"(?m)^  (?:-h, )?(--[a-z-]+)", help_text.stdout))
     shown = set(re.findall(r"--[a-z-]+", help_text.stdout.split("\n\n")[1] + help_text.stdout.split("\n\n")[2]))
     for option in sorted((used | shown) - listed):
         complain(f"{verb}: {option} is used but not in its help")
@@ -91,7 +98,7 @@ def main():
     listed = set().union(*(check_verb(fedkt, verb, used.get(verb, set()), bad.append) for verb in names))
     for option in sorted(table_options() - listed):
         bad.append(f"{option} stands in a table but in no verb's help")
-    for verb in sorted(used.keys() - set(names) - {"frobnicate", "bench", "task"}):
+    for verb in sorted(used.keys() - set(names) - {"frobnicate", "simualte", "bench", "task"}):
         bad.append(f"the cases use an unknown verb '{verb}'")
     print("\n".join(bad) or f"{len(names)} verbs, {len(listed)} options")
     return int(bool(bad) or len(names) < 10)
