@@ -27,8 +27,9 @@ struct fkt_dataset_options {
     const char *split;          /* "train", "test", "val" or NULL: all records, or "train" where the set has splits */
     const char *const *classes; /* the agreed list, so that sites with missing classes agree; NULL: those found */
     size_t n_classes;           /* length of classes; a record of a class outside the list is an error that names it */
-    size_t limit;     /* 0: all; else at most this many records, spread evenly over the classes, first ones of each */
-    int skip_bad;     /* images that cannot be read are left out and counted, instead of stopping */
+    size_t limit; /* 0: all; else at most this many records, spread evenly over the classes; of each class those that
+                         a hash of their own bytes puts first, so that one record more moves at most one other */
+    int skip_bad; /* images that cannot be read are left out and counted, instead of stopping */
     enum fkt_fit fit; /* must be the task's wherever a task is there */
     uint32_t bits;    /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
 };
@@ -78,15 +79,29 @@ FKT_API FKT_MUST_USE fkt_status fkt_dataset_read(const struct fkt_dataset *ds, s
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_read_original(const struct fkt_dataset *ds, size_t i, uint8_t **rgb,
                                                           uint32_t *width, uint32_t *height);
 
-/* Splits by a fixed seed, stratified: held[i] becomes 1 for about `fraction` of each class (rounded to nearest),
- * else 0. */
-FKT_API FKT_MUST_USE fkt_status fkt_split_holdout(uint8_t *held, const uint32_t *labels, size_t n, size_t classes,
-                                                  double fraction, uint64_t seed);
+/* A record's key: 64 bits that depend on its stored bytes alone, not on its name, place or label. What chooses records
+ * for a private sum works by keys, so that one record more or less moves no other (docs/privacy.md, "Which records").
+ * keys (n) of records idx[0..n-1] (NULL: of all, n is then their number); nothing is decoded. A record that cannot be
+ * read has the key of no bytes. threads 0: all. */
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_keys(const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                                 unsigned threads, uint64_t *keys);
+FKT_API uint64_t fkt_record_key(const void *bytes, size_t len); /* of records that are not in a dataset */
 
-/* Who holds which record. `owner` (n) gets 0..sites-1.
- * iid: shuffled, cut into equal parts. dirichlet: for each class the shares of the sites are Dirichlet(alpha),
- * nothing else (the plain rule). pfllib: the same draw with a cap at n/sites records and re-draws until each site
- * has at least `min_records`. pathological: each site holds `k` classes. All depend on `seed` alone. */
+/* held[i] becomes 1 with probability `fraction`, by the seed and keys[i] alone, else 0: a binomial number of records is
+ * held out. */
+FKT_API FKT_MUST_USE fkt_status fkt_split_holdout(uint8_t *held, const uint64_t *keys, size_t n, double fraction,
+                                                  uint64_t seed);
+/* Stratified: exactly `fraction` of each class (rounded to nearest), by a shuffle of its records. One record more moves
+ * others, so this is for images that a network learns from, never for the records of a private sum. */
+FKT_API FKT_MUST_USE fkt_status fkt_split_stratified(uint8_t *held, const uint32_t *labels, size_t n, size_t classes,
+                                                     double fraction, uint64_t seed);
+
+/* Which site holds which record: owner (n) gets 0..sites-1, a function of the seed, the rule and each record's own
+ * label and key. The number of records and the other records do not enter; `classes` does, and is public.
+ * iid: every site with the same probability. dirichlet: for each class the probabilities of the sites are
+ * Dirichlet(alpha). pfllib: the same draw, but a site whose share of an even set has reached 1/sites takes nothing of
+ * the classes that follow, and all is drawn again until each site has at least min_share of an even part.
+ * pathological: each site holds `k` classes, the sites of a class with the same probability. */
 enum fkt_partition_rule {
     FKT_PARTITION_IID = 0,
     FKT_PARTITION_DIRICHLET = 1,
@@ -98,11 +113,11 @@ struct fkt_partition_spec {
     double alpha; /* dirichlet, pfllib */
     uint32_t k;   /* pathological: classes per site */
     uint32_t sites;
-    uint32_t min_records; /* pfllib; 0: 10 */
+    double min_share; /* pfllib; of 1/sites, 0: 0.01 */
     uint64_t seed;
 };
-FKT_API FKT_MUST_USE fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, size_t n, size_t classes,
-                                              const struct fkt_partition_spec *spec);
+FKT_API FKT_MUST_USE fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, const uint64_t *keys, size_t n,
+                                              size_t classes, const struct fkt_partition_spec *spec);
 
 /* Writing. Every writer is atomic: the file or folder appears whole or not at all; `force` replaces. */
 FKT_API FKT_MUST_USE fkt_status fkt_png_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height,

@@ -19,6 +19,7 @@ struct fkt_simulation_spec {
     const struct fkt_dataset *data; /* records of all sites */
     const size_t *train;            /* (n_train) indices into data */
     size_t n_train;
+    const uint64_t *keys; /* of all records of data, fkt_simulation_keys; NULL: computed here */
     struct fkt_partition_spec partition;
     double participation;              /* 0 < p <= 1: share of the sites that take part */
     double dropout[FKT_SA_REVEAL + 1]; /* share of those that are lost in each phase, ADVERTISE to REVEAL */
@@ -47,6 +48,12 @@ struct fkt_simulation {
     uint64_t bytes_per_site;
     double seconds_encode, seconds_moments, seconds_aggregate;
 };
+/* By which key each record of ds is chosen, for a hold-out and for the partition: keys (size of ds). Under add-remove
+ * and replace-any it is a hash of the record's stored bytes (fkt_dataset_keys): a record more or less moves no other.
+ * Under `replace` it is the record's number: there are as many records in a neighbour, and the one whose pixels differ
+ * must stay where it is, for the counts are published without noise. threads 0: all. */
+FKT_API FKT_MUST_USE fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency adjacency,
+                                                    unsigned threads, uint64_t *keys);
 /* How many sites take part and how many of them are lost, over all phases: what a federation for this simulation must
  * be made for. FKT_E_ARG when the shares make no sense. */
 FKT_API FKT_MUST_USE fkt_status fkt_simulation_size(const struct fkt_simulation_spec *spec, uint32_t *parts,

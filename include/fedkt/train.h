@@ -59,7 +59,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_pool_append(struct fkt_pool *p, const struct
 /* Every picture encoded and decoded: what a network that learned from decoded pictures would rather see. */
 FKT_API FKT_MUST_USE fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *codec,
                                                        const struct fkt_pool_options *options);
-/* Cuts a stratified share of p off into *held (fkt_split_holdout). */
+/* Cuts a stratified share of p off into *held (fkt_split_stratified). */
 FKT_API FKT_MUST_USE fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double share,
                                                   uint64_t seed);
 FKT_API FKT_MUST_USE fkt_status fkt_pool_judge(struct fkt_judgement *j /* initialised */, const struct fkt_model *m,

@@ -31,7 +31,7 @@ struct cli_data {
                      "image set: ImageFolder, tar of one, WebDataset tar, CIFAR binary, MNIST idx, MedMNIST .npz, or " \
                      "demo:train"),                                                                                    \
         CLI_OPT_TEXT("split", &(d).split, "NAME", 0, "train, test or val, where the set has splits (default: train)"), \
-        CLI_OPT_WHOLE("limit", &(d).limit, "N", 0, "use N images in all, spread evenly over the classes"),             \
+        CLI_OPT_WHOLE("limit", &(d).limit, "N", 0, "use N images in all, evenly over the classes, by a hash of each"), \
         CLI_OPT_FLAG("skip-bad", &(d).skip_bad,                                                                        \
                      "leave out images that cannot be read, count and name them (default: stop)"),                     \
         CLI_BITS_ROW(d)

@@ -23,16 +23,12 @@ static fkt_status all_indices(size_t **out, size_t n)
 static fkt_status hold_out(const struct cli_sim *s, struct cli_outcome *o)
 {
     size_t n = fkt_dataset_size(o->data);
-    uint32_t *labels = NULL;
     uint8_t *held = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&labels, n));
     FKT_TRY(fkt_alloc(&held, n));
     FKT_TRY(fkt_alloc(&o->train, n));
     FKT_TRY(fkt_alloc(&o->held, n));
-    for (size_t i = 0; i < n; i++) labels[i] = fkt_dataset_label(o->data, i);
-    FKT_TRY(fkt_split_holdout(held, labels, n, fkt_dataset_classes(o->data), s->holdout,
-                              0)); /* a fixed seed: the same split in every run */
+    FKT_TRY(fkt_split_holdout(held, o->keys, n, s->holdout, 0)); /* a fixed seed: the same split in every run */
     for (size_t i = 0; i < n; i++)
         if (held[i]) o->held[o->n_test++] = i;
         else o->train[o->n_train++] = i;
@@ -42,7 +38,6 @@ static fkt_status hold_out(const struct cli_sim *s, struct cli_outcome *o)
                            "--holdout %g leaves %zu images to learn from and %zu to judge on", s->holdout, o->n_train,
                            o->n_test);
 out:
-    fkt_free(labels);
     fkt_free(held);
     return st;
 }
@@ -58,6 +53,8 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     test.skip_bad = data.skip_bad;
     t = cli_data_options(&test);
     FKT_TRY(cli_open_data(&o->data, &data, NULL, &s->run));
+    FKT_TRY(fkt_alloc(&o->keys, fkt_dataset_size(o->data)));
+    FKT_TRY(fkt_simulation_keys(o->data, (enum fkt_adjacency)s->privacy.adjacency, o->threads, o->keys));
     if (s->holdout != 0) {
         if (s->test.path || s->test.split) {
             st = fkt_fail(FKT_E_ARG, "give either --holdout or a test set, not both");
@@ -246,6 +243,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.walk = o->walk;
     spec.data = o->data;
     spec.train = o->train;
+    spec.keys = o->keys;
     spec.n_train = o->n_train;
     spec.skipped = s->data.skip_bad ? &o->skipped : NULL;
     FKT_TRY(fkt_records_new(&o->records, o->arm[0].task.privacy.adjacency));
@@ -282,6 +280,7 @@ void cli_outcome_release(struct cli_outcome *o)
     fkt_skipped_release(&o->skipped);
     fkt_records_free(o->records);
     fkt_walk_free(o->walk);
+    fkt_free(o->keys);
     fkt_free(o->train);
     fkt_free(o->held);
     fkt_dataset_free(o->data);

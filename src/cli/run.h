@@ -62,6 +62,7 @@ struct cli_federation {
 struct cli_outcome {
     struct fkt_dataset *data, *test;
     size_t *train, *held; /* indices into data, and into data or test */
+    uint64_t *keys;       /* of the records of data: what hold-out and partition choose by */
     size_t n_train, n_test;
     const struct fkt_dataset *test_set; /* data or test, or NULL: nothing to judge on */
     struct fkt_walk *walk;

@@ -14,6 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of one record after another, in a block that grows when it must; bytes is freed with fkt_free. */
+struct fkt_stored {
+    uint8_t *bytes;
+    size_t len, room;
+};
+FKT_MUST_USE fkt_status fkt_stored_reserve(struct fkt_stored *s, size_t len); /* sets len; choice.c */
+
 struct fkt_dataset_backend {
     const char *format; /* "ImageFolder", "CIFAR-10 binary", ...; static storage */
     /* Decodes raw record r into a fresh RGB image of its own size: gives *rgb (h, w, 3), freed with fkt_free; ORs
@@ -21,6 +28,9 @@ struct fkt_dataset_backend {
      * not name the record. */
     fkt_status (*decode)(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note);
     void (*free)(void *self);
+    /* The bytes in which raw record r is stored, before any decoding, without its name or place. Called from several
+     * threads at once, each with an `out` of its own. */
+    fkt_status (*stored)(const void *self, size_t r, struct fkt_stored *out);
 };
 
 struct fkt_dataset_builder;

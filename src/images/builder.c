@@ -309,39 +309,6 @@ static int by_label_then_name(const void *a, const void *b, void *names)
     return c ? c : (x->raw > y->raw) - (x->raw < y->raw);
 }
 
-/* Keeps the first records of each class, the same number of each; what small classes leave over goes to the others, and
- * the last incomplete round to the first classes. */
-static fkt_status keep_limit(struct fkt_dataset *ds, size_t limit)
-{
-    size_t *quota = NULL, *count = NULL, kept = 0, left = limit;
-    fkt_status st = FKT_OK;
-    if (!limit || ds->n <= limit) return FKT_OK;
-    FKT_TRY(fkt_alloc(&quota, ds->k));
-    FKT_TRY(fkt_alloc(&count, ds->k));
-    for (size_t i = 0; i < ds->n; i++) count[ds->records[i].label]++;
-    while (left) {
-        size_t open = 0, step;
-        for (size_t k = 0; k < ds->k; k++) open += quota[k] < count[k];
-        step = left / open ? left / open : 1; /* open > 0, since fewer are kept than there are */
-        for (size_t k = 0; k < ds->k && left; k++) {
-            size_t more = count[k] - quota[k] < step ? count[k] - quota[k] : step;
-            quota[k] += more;
-            left -= more;
-        }
-    }
-    for (size_t i = 0; i < ds->n; i++) {
-        size_t k = ds->records[i].label;
-        if (!quota[k]) continue;
-        quota[k]--;
-        ds->records[kept++] = ds->records[i];
-    }
-    ds->n = kept;
-out:
-    fkt_free(quota);
-    fkt_free(count);
-    return st;
-}
-
 static fkt_status refuse_empty(const struct fkt_dataset *ds)
 {
     size_t *count = NULL;
@@ -392,7 +359,7 @@ fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_da
         qsort_r(ds->records, ds->n, sizeof *ds->records, by_label_then_name, ds->names.text);
         drop_replaced(ds);
     }
-    FKT_TRY(keep_limit(ds, o ? o->limit : 0));
+    FKT_TRY(fkt_limit_keep(ds, o ? o->limit : 0));
 out:
     return st;
 }

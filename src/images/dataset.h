@@ -81,6 +81,8 @@ FKT_MUST_USE fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const ch
 
 /* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);
+/* limit.c: keeps `limit` records (0: all), evenly over the classes. */
+FKT_MUST_USE fkt_status fkt_limit_keep(struct fkt_dataset *ds, size_t limit);
 void fkt_builder_release(struct fkt_dataset_builder *b); /* what is left of it; ds is not touched */
 
 #endif

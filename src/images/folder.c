@@ -54,23 +54,42 @@ static void folder_free(void *self)
     fkt_free(f);
 }
 
-static fkt_status folder_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+static fkt_status open_image(const struct folder *f, size_t r, struct fkt_source *s)
 {
-    const struct folder *f = self;
     char *path = NULL;
-    struct fkt_source s;
     fkt_status st;
-    fkt_source_init(&s);
+    fkt_source_init(s);
     FKT_TRY(fkt_path_join(&path, f->root, f->names.text + f->images.at[r]));
-    FKT_TRY(fkt_source_open_plain(&s, path));
-    FKT_TRY(fkt_source_decode(&s, 0, s.size, f->bits, rgb, w, h, note));
+    FKT_TRY(fkt_source_open_plain(s, path));
 out:
-    fkt_source_close(&s);
     fkt_free(path);
     return st;
 }
 
-static const struct fkt_dataset_backend backend = {"ImageFolder", folder_decode, folder_free};
+static fkt_status folder_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+{
+    const struct folder *f = self;
+    struct fkt_source s;
+    fkt_status st;
+    FKT_TRY(open_image(f, r, &s));
+    FKT_TRY(fkt_source_decode(&s, 0, s.size, f->bits, rgb, w, h, note));
+out:
+    fkt_source_close(&s);
+    return st;
+}
+
+static fkt_status folder_stored(const void *self, size_t r, struct fkt_stored *out)
+{
+    struct fkt_source s;
+    fkt_status st;
+    FKT_TRY(open_image(self, r, &s));
+    FKT_TRY(fkt_source_stored(&s, 0, s.size, out));
+out:
+    fkt_source_close(&s);
+    return st;
+}
+
+static const struct fkt_dataset_backend backend = {"ImageFolder", folder_decode, folder_free, folder_stored};
 
 static fkt_status remember(struct walk *w, struct list *l, const char *name)
 {

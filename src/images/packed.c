@@ -26,19 +26,33 @@ static void planes_to_rgb(uint8_t *rgb, const uint8_t *planes, size_t n)
         for (size_t c = 0; c < 3; c++) rgb[3 * i + c] = planes[c * n + i];
 }
 
+static const struct fkt_section *section_of(const struct fkt_packed *p, size_t r)
+{
+    const struct fkt_section *s = p->sections;
+    while (r - s->first >= s->n) s++;
+    return s;
+}
+
+/* The pixels as they lie in the file. */
+static fkt_status packed_stored(const void *self, size_t r, struct fkt_stored *out)
+{
+    const struct fkt_section *s = section_of(self, r);
+    const uint64_t len = (uint64_t)s->w * s->h * s->channels;
+    return fkt_source_stored(&s->source, s->at + (r - s->first) * s->stride, len, out);
+}
+
 static fkt_status packed_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
 {
-    const struct fkt_packed *p = self;
-    const struct fkt_section *s = p->sections;
+    const struct fkt_section *s = section_of(self, r);
     struct fkt_pixels px = {0};
     uint8_t *out = NULL;
-    size_t n;
+    struct fkt_stored data = {0};
+    size_t n = (size_t)s->w * s->h;
     fkt_status st = FKT_OK;
     *rgb = NULL;
-    while (r - s->first >= s->n) s++;
-    n = (size_t)s->w * s->h;
-    FKT_TRY(fkt_alloc(&px.samples, n * s->channels));
-    FKT_TRY(fkt_source_read(&s->source, s->at + (r - s->first) * s->stride, px.samples, n * s->channels));
+    FKT_TRY(packed_stored(self, r, &data));
+    px.samples = data.bytes;
+    data.bytes = NULL;
     if (s->planar) {
         FKT_TRY(fkt_alloc(&out, 3 * n));
         planes_to_rgb(out, px.samples, n);
@@ -53,14 +67,15 @@ static fkt_status packed_decode(const void *self, size_t r, uint8_t **rgb, uint3
     *w = s->w;
     *h = s->h;
 out:
+    fkt_free(data.bytes);
     fkt_free(px.samples);
     return st;
 }
 
-const struct fkt_dataset_backend fkt_packed_cifar10 = {"CIFAR-10 binary", packed_decode, packed_free};
-const struct fkt_dataset_backend fkt_packed_cifar100 = {"CIFAR-100 binary", packed_decode, packed_free};
-const struct fkt_dataset_backend fkt_packed_idx = {"MNIST idx", packed_decode, packed_free};
-const struct fkt_dataset_backend fkt_packed_npz = {"MedMNIST npz", packed_decode, packed_free};
+const struct fkt_dataset_backend fkt_packed_cifar10 = {"CIFAR-10 binary", packed_decode, packed_free, packed_stored};
+const struct fkt_dataset_backend fkt_packed_cifar100 = {"CIFAR-100 binary", packed_decode, packed_free, packed_stored};
+const struct fkt_dataset_backend fkt_packed_idx = {"MNIST idx", packed_decode, packed_free, packed_stored};
+const struct fkt_dataset_backend fkt_packed_npz = {"MedMNIST npz", packed_decode, packed_free, packed_stored};
 
 fkt_status fkt_packed_new(struct fkt_packed **out, struct fkt_dataset_builder *b, const struct fkt_dataset_backend *vt)
 {

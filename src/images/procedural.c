@@ -26,7 +26,18 @@ static fkt_status demo_decode(const void *self, size_t r, uint8_t **rgb, uint32_
     return FKT_OK;
 }
 
-static const struct fkt_dataset_backend backend = {"procedural demo", demo_decode, fkt_free};
+/* Split and number are all that there is of a record: they determine its pixels. */
+static fkt_status demo_stored(const void *self, size_t r, struct fkt_stored *out)
+{
+    const struct demo *d = self;
+    fkt_status st = fkt_stored_reserve(out, 9);
+    if (st != FKT_OK) return st;
+    out->bytes[0] = (uint8_t)d->test;
+    for (int i = 0; i < 8; i++) out->bytes[1 + i] = (uint8_t)((uint64_t)r >> 8 * i);
+    return FKT_OK;
+}
+
+static const struct fkt_dataset_backend backend = {"procedural demo", demo_decode, fkt_free, demo_stored};
 
 fkt_status fkt_procedural_open(struct fkt_dataset_builder *b, const char *which)
 {

@@ -175,18 +175,24 @@ fkt_status fkt_source_open(struct fkt_source *s, const char *path)
     return st;
 }
 
+fkt_status fkt_source_stored(const struct fkt_source *s, uint64_t at, uint64_t size, struct fkt_stored *out)
+{
+    fkt_status st;
+    if (size > FKT_IMAGE_MAX_FILE)
+        return fkt_fail(FKT_E_FORMAT, "the file is too large: %llu bytes", (unsigned long long)size);
+    st = fkt_stored_reserve(out, (size_t)size);
+    return st == FKT_OK ? fkt_source_read(s, at, out->bytes, (size_t)size) : st;
+}
+
 fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits, uint8_t **rgb,
                              uint32_t *w, uint32_t *h, unsigned *note)
 {
-    uint8_t *data = NULL;
+    struct fkt_stored data = {0};
     fkt_status st = FKT_OK;
-    if (size > FKT_IMAGE_MAX_FILE)
-        return fkt_fail(FKT_E_FORMAT, "the file is too large: %llu bytes", (unsigned long long)size);
-    FKT_TRY(fkt_alloc(&data, (size_t)size));
-    FKT_TRY(fkt_source_read(s, at, data, (size_t)size));
-    FKT_TRY(fkt_image_decode_memory(data, (size_t)size, bits, rgb, w, h, note));
+    FKT_TRY(fkt_source_stored(s, at, size, &data));
+    FKT_TRY(fkt_image_decode_memory(data.bytes, data.len, bits, rgb, w, h, note));
 out:
-    fkt_free(data);
+    fkt_free(data.bytes);
     return st;
 }
 

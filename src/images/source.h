@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct archive;
+struct fkt_stored; /* backend.h */
 
 struct fkt_source {
     int fd; /* -1 when closed */
@@ -25,6 +26,9 @@ void fkt_source_close(struct fkt_source *s);
 
 /* All of len bytes at `at`, or FKT_E_FORMAT when the file ends first. Safe from several threads. */
 FKT_MUST_USE fkt_status fkt_source_read(const struct fkt_source *s, uint64_t at, void *out, size_t len);
+/* The same into *out, whose block is used again; at most FKT_IMAGE_MAX_FILE. */
+FKT_MUST_USE fkt_status fkt_source_stored(const struct fkt_source *s, uint64_t at, uint64_t size,
+                                          struct fkt_stored *out);
 /* Reads the image in `size` bytes at `at`; see fkt_image_decode_memory. */
 FKT_MUST_USE fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits,
                                           uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note);

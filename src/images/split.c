@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split.c - a stratified hold-out for sets that come without a split (EuroSAT): round(fraction * n_c) records of each
- * class c, drawn by the stream (seed, c). So what is held out of one class does not depend on the others, nor on how
- * the classes are interleaved. */
+/* split.c - a stratified hold-out for images that a network learns from: round(fraction * n_c) records of each class c,
+ * drawn by the stream (seed, c). So what is held out of one class does not depend on the others, nor on how the classes
+ * are interleaved.
+ *
+ * One record more in a class moves others of it in or out. So this must not choose the records of a private sum:
+ * choice.c does that. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "fedkt/image.h"
@@ -38,8 +41,8 @@ void fkt_by_class_release(struct fkt_by_class *c)
     memset(c, 0, sizeof *c);
 }
 
-fkt_status fkt_split_holdout(uint8_t *held, const uint32_t *labels, size_t n, size_t classes, double fraction,
-                             uint64_t seed)
+fkt_status fkt_split_stratified(uint8_t *held, const uint32_t *labels, size_t n, size_t classes, double fraction,
+                                uint64_t seed)
 {
     struct fkt_by_class c;
     fkt_status st;

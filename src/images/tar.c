@@ -37,8 +37,15 @@ static fkt_status tar_decode(const void *self, size_t r, uint8_t **rgb, uint32_t
     return fkt_source_decode(&t->shards[m->shard], m->at, m->size, t->bits, rgb, w, h, note);
 }
 
-static const struct fkt_dataset_backend as_folder = {"tar of ImageFolder", tar_decode, tar_free};
-static const struct fkt_dataset_backend as_webdataset = {"WebDataset", tar_decode, tar_free};
+static fkt_status tar_stored(const void *self, size_t r, struct fkt_stored *out)
+{
+    const struct fkt_tar *t = self;
+    const struct fkt_member *m = &t->members[r];
+    return fkt_source_stored(&t->shards[m->shard], m->at, m->size, out);
+}
+
+static const struct fkt_dataset_backend as_folder = {"tar of ImageFolder", tar_decode, tar_free, tar_stored};
+static const struct fkt_dataset_backend as_webdataset = {"WebDataset", tar_decode, tar_free, tar_stored};
 
 /* The member's path without "./" and leading slashes, or NULL when it is to be passed over. */
 static const char *member_path(struct archive_entry *e)

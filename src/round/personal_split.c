@@ -11,7 +11,10 @@
  *
  * The second form is for sets that come with a test split. What the release was made of is then exactly what the sites
  * train on, and no record that is judged has gone into either; a site is still judged on its own mixture of classes,
- * since each class is cut in proportion to the sites' records of it. Cost: n + sites * classes. */
+ * since each class is cut in proportion to the sites' records of it.
+ *
+ * A record is placed by its number in the pool and the cuts shuffle, so one record more moves others. No private sum is
+ * made of these parts: whatever learns from them calls itself not private. Cost: n + sites * classes. */
 #include "round/personal.h"
 
 #include "base/alloc.h"
@@ -83,7 +86,7 @@ static fkt_status hold_out(uint8_t *held, const struct fkt_personal_labels *data
         struct fkt_rng rng;
         fkt_rng_init(&rng, seed, (uint64_t)STREAM_SPLIT << 32 | s);
         for (size_t i = 0; i < n; i++) label[i] = data->label[record[i]];
-        FKT_TRY(fkt_split_holdout(mine, label, n, data->classes, share, fkt_rng_u64(&rng)));
+        FKT_TRY(fkt_split_stratified(mine, label, n, data->classes, share, fkt_rng_u64(&rng)));
         keep_one(mine, label, n, data->classes, kept);
         for (size_t i = 0; i < n; i++) held[record[i]] = mine[i];
     }
@@ -176,15 +179,19 @@ fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct 
                                    double holdout, uint64_t seed)
 {
     uint32_t *owner = NULL;
+    uint64_t *keys = NULL;
     fkt_status st;
     *out = (struct fkt_personal_split){.sites = partition->sites};
     if (!test && !(holdout >= 0 && holdout < 1)) /* NaN too */
         return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be judged on: 0 to below 1", holdout);
     FKT_TRY(fkt_alloc(&owner, data->n));
-    FKT_TRY(fkt_partition(owner, data->label, data->n, data->classes, partition));
+    FKT_TRY(fkt_alloc(&keys, data->n));
+    for (size_t i = 0; i < data->n; i++) keys[i] = i;
+    FKT_TRY(fkt_partition(owner, data->label, keys, data->n, data->classes, partition));
     FKT_TRY(test ? split_test(out, data, owner, test, seed) : split_own(out, data, owner, holdout, seed));
 out:
     fkt_free(owner);
+    fkt_free(keys);
     if (st != FKT_OK) fkt_personal_split_release(out);
     return st;
 }

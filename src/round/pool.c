@@ -217,7 +217,7 @@ fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double s
     memset(held, 0, sizeof *held);
     if (!(share > 0 && share < 1)) return fkt_fail(FKT_E_ARG, "a held-out share of %g is not between 0 and 1", share);
     FKT_TRY(fkt_alloc(&marks, p->n));
-    FKT_TRY(fkt_split_holdout(marks, p->label, p->n, p->n_classes, share, seed));
+    FKT_TRY(fkt_split_stratified(marks, p->label, p->n, p->n_classes, share, seed));
     for (size_t i = 0; i < p->n; i++) n += marks[i];
     if (n == 0 || n == p->n) {
         st = fkt_fail(FKT_E_ARG, "a held-out share of %g leaves %s of %zu pictures", share,

@@ -69,14 +69,36 @@ out:
     return st;
 }
 
+fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency adjacency, unsigned threads,
+                               uint64_t *keys)
+{
+    if (adjacency != FKT_REPLACE) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
+    for (size_t i = 0; i < fkt_dataset_size(ds); i++) keys[i] = i;
+    return FKT_OK;
+}
+
 static fkt_status partition(struct fkt_simulation *sim, const struct fkt_simulation_spec *spec)
 {
+    const enum fkt_adjacency adjacency = fkt_walk_task(spec->walk)->privacy.adjacency;
+    const uint64_t *keys = spec->keys;
+    uint64_t *made = NULL, *mine = NULL;
     uint32_t *labels = NULL;
     fkt_status st;
+    if (!keys) {
+        FKT_TRY(fkt_alloc(&made, fkt_dataset_size(spec->data)));
+        FKT_TRY(fkt_simulation_keys(spec->data, adjacency, spec->threads, made));
+        keys = made;
+    }
     FKT_TRY(fkt_alloc(&labels, spec->n_train));
-    for (size_t i = 0; i < spec->n_train; i++) labels[i] = fkt_dataset_label(spec->data, spec->train[i]);
-    FKT_TRY(fkt_partition(sim->owner, labels, spec->n_train, fkt_dataset_classes(spec->data), &spec->partition));
+    FKT_TRY(fkt_alloc(&mine, spec->n_train));
+    for (size_t i = 0; i < spec->n_train; i++) {
+        labels[i] = fkt_dataset_label(spec->data, spec->train[i]);
+        mine[i] = keys[spec->train[i]];
+    }
+    FKT_TRY(fkt_partition(sim->owner, labels, mine, spec->n_train, fkt_dataset_classes(spec->data), &spec->partition));
 out:
+    fkt_free(made);
+    fkt_free(mine);
     fkt_free(labels);
     return st;
 }

@@ -109,12 +109,16 @@ static void sets_survive(void **state)
 static fkt_status share_out(enum fkt_partition_rule rule)
 {
     uint32_t labels[200], owner[200];
+    uint64_t keys[200];
     uint8_t held[200];
-    struct fkt_partition_spec s = {.rule = rule, .alpha = 1, .k = 2, .sites = 4, .min_records = 1, .seed = 1};
+    struct fkt_partition_spec s = {.rule = rule, .alpha = 1, .k = 2, .sites = 4, .seed = 1};
     fkt_status st;
-    for (uint32_t i = 0; i < 200; i++) labels[i] = i % 5;
-    st = fkt_partition(owner, labels, 200, 5, &s);
-    return st == FKT_OK ? fkt_split_holdout(held, labels, 200, 5, 0.5, 1) : st;
+    for (uint32_t i = 0; i < 200; i++) {
+        labels[i] = i % 5;
+        keys[i] = i;
+    }
+    st = fkt_partition(owner, labels, keys, 200, 5, &s);
+    return st == FKT_OK ? fkt_split_stratified(held, labels, 200, 5, 0.5, 1) : st;
 }
 
 static void partitions_survive(void **state)

@@ -313,6 +313,7 @@ static void sites_have_seeds_of_their_own(void **state)
     for (size_t i = 0; i < 40; i++) memcpy(alike.rgb + i * SIZE * SIZE * 3, pool.rgb, (size_t)SIZE * SIZE * 3);
     s.data = &alike;
     s.partition.rule = FKT_PARTITION_IID;
+    s.partition.seed = 19; /* gives each site 20 */
     s.holdout = 0;
     s.model = keep;
     s.ctx = &kept;
@@ -333,8 +334,7 @@ static void fedavg_is_the_weighted_mean_of_the_local_models(void **state)
     struct fkt_personal p;
     double w0, w1;
     (void)state;
-    s.partition.rule = FKT_PARTITION_DIRICHLET;
-    s.partition.alpha = 0.5;
+    s.partition = (struct fkt_partition_spec){FKT_PARTITION_DIRICHLET, 0.5, 0, 2, 0, 2};
     s.model = keep;
     s.ctx = &kept;
     CHECK_OK(fkt_personalize(&p, &s));
@@ -478,6 +478,7 @@ static void nothing_to_average(void **state)
     few.n = 3;
     s.data = &few;
     s.partition.rule = FKT_PARTITION_IID;
+    s.partition.seed = 6; /* gives each site one */
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
     assert_non_null(strstr(fkt_error_text(), "nothing to average"));
     assert_null(p.site);

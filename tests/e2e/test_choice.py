@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_choice.py - one record more changes the exact moments of a simulation by exactly that record, or not at all.
+
+Usage: test_choice.py FEDKT [test...]
+
+The privacy of a release rests on it: hold-out, partition, participation and drop-outs decide which records enter the
+sum, and none of them may let one record decide about another. Sets of random images are simulated, then again with one
+file more (add-remove) or with another image in one file (replace), and the sums without noise are compared.
+"""
+
+import random
+import shutil
+
+import binary
+
+import numpy
+import tensors
+from PIL import Image
+
+CLASSES = ["ant", "bee", "cat", "dog"]
+RULES = ["iid", "dirichlet:0.3", "pfllib:0.5", "pathological:2"]
+RQ = 256
+CHOICES = "--holdout 0.3 --sites 9 --participation 0.7 --dropout 0.2"
+
+
+def blocks(path):
+    """(class, (1 + m), (1 + m)): the upper triangle holds the count, the sum and the second moment of a class."""
+    dtype, shape, raw = tensors.load(path)["tensors"]["moments"]
+    assert dtype == "I64"
+    packed = numpy.frombuffer(raw, "<i8").reshape(shape)
+    side = int((8 * shape[1] + 1) ** 0.5 - 1) // 2
+    out = numpy.zeros((shape[0], side, side), numpy.int64)
+    rows, columns = numpy.triu_indices(side)
+    out[:, rows, columns] = packed
+    return out
+
+
+class Choice(binary.Case):
+    def image(self, draw, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        small = numpy.frombuffer(draw.randbytes(3 * 4 * 4), numpy.uint8).reshape(4, 4, 3)
+        Image.fromarray(small).resize((16, 16), Image.Resampling.BICUBIC).save(path)
+
+    def fill(self, draw, root):
+        for name in CLASSES:
+            for i in range(draw.randrange(6, 25)):
+                self.image(draw, root / name / f"{i:03}.png")
+
+    def moments(self, rule, seed, more=""):
+        self.fedkt(
+            f"simulate --data set {CHOICES} --partition {rule} --seed {seed} {more}"
+            " --epsilon 10 --delta 1e-5 --out run --force --quiet"
+        )
+        return blocks(self.folder / "run" / "moments.safetensors")
+
+    def check_one_record(self, change, label):
+        """Whether the record is in the sum; anything but nothing or this one record fails."""
+        others = [k for k in range(len(CLASSES)) if k != label]
+        self.assertFalse(change[others].any(), "a record of another class moved")
+        mine = change[label]
+        if not mine.any():
+            return False
+        q = mine[0]
+        self.assertEqual(q[0], 1, "the count changed by something else than one record")
+        self.assertLessEqual(int((q[1:] ** 2).sum()), RQ * RQ, "the sum changed by more than the radius")
+        self.assertTrue((mine == numpy.triu(numpy.outer(q, q))).all(), "the second moment is not that of one record")
+        return True
+
+    def test_one_file_more(self):
+        entered = 0
+        for number, rule in enumerate(RULES):
+            draw = random.Random(number)
+            self.fill(draw, self.folder / "set")
+            before = self.moments(rule, number)
+            for turn in range(4):  # files stay: each is one more than all before it
+                label = draw.randrange(len(CLASSES))
+                name = f"{draw.randrange(1000):03}x.png"  # anywhere in the order of names
+                self.image(draw, self.folder / "set" / CLASSES[label] / name)
+                after = self.moments(rule, number)
+                with self.subTest(rule=rule, turn=turn):
+                    entered += self.check_one_record(after - before, label)
+                before = after
+            shutil.rmtree(self.folder / "set")
+        self.assertTrue(0 < entered < 4 * len(RULES), "both happen: in the sum, and held out or lost")
+
+    def test_another_image_in_a_file(self):
+        """Under `replace` the counts are published without noise: a record that is changed stays where it is."""
+        draw = random.Random(7)
+        self.fill(draw, self.folder / "set")
+        before = self.moments("dirichlet:0.3", 1, "--adjacency replace")
+        moved = 0
+        for turn in range(6):
+            label = draw.randrange(len(CLASSES))
+            files = sorted((self.folder / "set" / CLASSES[label]).iterdir())
+            self.image(draw, draw.choice(files))
+            after = self.moments("dirichlet:0.3", 1, "--adjacency replace")
+            change = after - before
+            with self.subTest(turn=turn):
+                self.assertFalse(change[:, 0, 0].any(), "a count has changed")
+                self.assertFalse(change[[k for k in range(len(CLASSES)) if k != label]].any())
+                self.assertLessEqual(int((change[label][0, 1:] ** 2).sum()), 4 * RQ * RQ)
+                eigen = numpy.linalg.eigvalsh(change[label][1:, 1:] + numpy.triu(change[label][1:, 1:], 1).T)
+                self.assertLessEqual(int((abs(eigen) > 1e-6 * RQ * RQ).sum()), 2, "q q^T - p p^T has rank two")
+            moved += bool(change.any())
+            before = after
+        self.assertGreater(moved, 0)
+
+
+if __name__ == "__main__":
+    binary.main()
