@@ -28,7 +28,6 @@
 
 #include <string.h>
 
-enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */
 enum { LEDGER_TRIES = 3 };    /* each waits ten seconds where another process writes to it */
 
 /* ---- what the site brings ---- */
@@ -119,22 +118,9 @@ static fkt_status vector(void *self, int64_t *x, uint32_t length)
 
 /* ---- the machine ---- */
 
-/* With an insecure seed the streams are those of federate.c, so that a test can say beforehand what a site sends. They
- * are the same in every round: keys are used again, noise too, and nothing of it is private. */
 static fkt_status open_machine(struct fkt_attend *a, const uint8_t seed[FKT_ENTROPY_KEY])
 {
-    const struct fkt_service *s = &a->task.service;
-    if (s->seeded) {
-        fkt_entropy_seeded_init(&a->own[KEYS], s->insecure_seed, FKT_STREAM_KEYS(a->site));
-        fkt_entropy_seeded_init(&a->own[NOISE], s->insecure_seed, FKT_STREAM_NOISE(a->site));
-        fkt_entropy_seeded(&a->keys, &a->own[KEYS]);
-        fkt_entropy_seeded(&a->noise, &a->own[NOISE]);
-    } else {
-        fkt_entropy_keyed_init(&a->own[KEYS], seed, KEYS);
-        fkt_entropy_keyed_init(&a->own[NOISE], seed, NOISE);
-        fkt_entropy_keyed(&a->keys, &a->own[KEYS]);
-        fkt_entropy_keyed(&a->noise, &a->own[NOISE]);
-    }
+    fkt_contribution_entropy(&a->keys, &a->noise, a->own, &a->task, a->site, seed);
     a->brings = (struct fkt_sa_site){reserve, vector, spend, a};
     return fkt_sa_client_new(&a->client, &a->params, a->site, a->secret, &a->brings, &a->keys);
 }

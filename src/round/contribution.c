@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */
+
 /* In words that the site's owner understands; the machine of the aggregation checks every number after it. */
 fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact)
 {
@@ -31,6 +33,22 @@ fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct 
     else memcpy(x, exact, numbers * sizeof *x);
 out:
     return st;
+}
+
+void fkt_contribution_entropy(struct fkt_entropy *keys, struct fkt_entropy *noise, struct fkt_entropy_seeded own[2],
+                              const struct fkt_task *t, uint32_t site, const uint8_t seed[FKT_ENTROPY_KEY])
+{
+    if (t->service.seeded) {
+        fkt_entropy_seeded_init(&own[KEYS], t->service.insecure_seed, FKT_STREAM_KEYS(site));
+        fkt_entropy_seeded_init(&own[NOISE], t->service.insecure_seed, FKT_STREAM_NOISE(site));
+        fkt_entropy_seeded(keys, &own[KEYS]);
+        fkt_entropy_seeded(noise, &own[NOISE]);
+        return;
+    }
+    fkt_entropy_keyed_init(&own[KEYS], seed, KEYS);
+    fkt_entropy_keyed_init(&own[NOISE], seed, NOISE);
+    fkt_entropy_keyed(keys, &own[KEYS]);
+    fkt_entropy_keyed(noise, &own[NOISE]);
 }
 
 fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,

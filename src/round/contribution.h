@@ -21,6 +21,12 @@ FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const i
  * shares. PRIVATE. Checks first. */
 FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                               const struct fkt_share_plan *shares, struct fkt_entropy *noise);
+/* Where a site's keys and noise of one round come from: two streams of `seed`, 256 bits that the operating system gave
+ * for this round alone; own (2) is what the streams keep, borrowed by both. With an insecure seed in the task the
+ * streams are those of federate.c, so that a test can say beforehand what a site sends: they are the same in every
+ * round, keys and noise are used again, and nothing of it is private. */
+void fkt_contribution_entropy(struct fkt_entropy *keys, struct fkt_entropy *noise, struct fkt_entropy_seeded own[2],
+                              const struct fkt_task *t, uint32_t site, const uint8_t seed[FKT_ENTROPY_KEY]);
 /* What a round costs a dataset, for ledger.h; records and budget are the caller's to fill in. Borrows the name and the
  * task's hash. */
 FKT_MUST_USE fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,

@@ -53,6 +53,9 @@ def one_walk(walk, number, extra):
     task, moments, ledger, release, made = (f"{name}-{number}" for name in NAMES)
     costs = [word for word in extra if word not in ("--coordinates", "clip")]
     walk.check("privacy", walk.run("privacy", *PRIVACY, *costs, "--dim", "8", "--clip", "1"), "privacy")
+    if not extra:
+        words = ["--adjacency", "add-remove", "--trials", "1000"]
+        walk.check("privacy-audit", walk.run("audit", *PRIVACY, *words), "privacy audit")
     walk.run("task", "new", "--data", "demo:train", "--dim", "8", *PRIVACY, *extra, "--out", task)
     walk.check("task", walk.file(task), task)
     walk.run("moments", "--task", task, "--data", "demo:train", "--limit", "100", "--out", moments)

@@ -4,6 +4,9 @@
 #include "crypto/hash.h"
 #include "tests/support/check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static void sha256_published_vectors(void **state)
 {
     char hex[FKT_HASH_HEX];
@@ -53,12 +56,40 @@ static void os_gives_fresh_bytes(void **state)
     CHECK(memcmp(x, y, sizeof x) != 0);
 }
 
+/* What a child process gets from the operating system. */
+static void bytes_of_a_child(uint8_t out[32])
+{
+    int ends[2], code = -1;
+    pid_t child;
+    CHECK(pipe(ends) == 0);
+    child = fork();
+    if (child == 0) {
+        struct fkt_entropy e;
+        fkt_entropy_os(&e);
+        _exit(e.fill(e.self, out, 32) != FKT_OK || write(ends[1], out, 32) != 32);
+    }
+    CHECK(child > 0 && read(ends[0], out, 32) == 32 && waitpid(child, &code, 0) == child && code == 0);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+/* A generator with a seed of its own, in the program, would stand the same in both. */
+static void processes_do_not_get_the_same_bytes(void **state)
+{
+    uint8_t x[32] = {0}, y[32] = {0};
+    (void)state;
+    bytes_of_a_child(x);
+    bytes_of_a_child(y);
+    CHECK(memcmp(x, y, sizeof x) != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_published_vectors),
         cmocka_unit_test(seeded_stream_does_not_depend_on_chunks),
         cmocka_unit_test(os_gives_fresh_bytes),
+        cmocka_unit_test(processes_do_not_get_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

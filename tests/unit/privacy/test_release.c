@@ -18,7 +18,7 @@ static void make_exact(int64_t *exact)
     for (int i = 0; i < K * BLOCK; i++) exact[i] = i % BLOCK == 0 ? 1000 + i : (i % 7) * 100;
 }
 
-/* The order is a promise: class by class n, S, then M row by row, each with its own sigma. */
+/* The order is a promise: class by class n, S, then M row by row, each with its own sigma, whatever is in the class. */
 static void noise_comes_in_the_promised_order(void **state)
 {
     struct fkt_privacy_plan p;
@@ -28,8 +28,11 @@ static void noise_comes_in_the_promised_order(void **state)
     struct fkt_rounded_gaussian g;
     int64_t exact[K * BLOCK], noised[K * BLOCK];
     (void)state;
-    make_exact(exact);
-    for (int adjacency = 0; adjacency < 3; adjacency++) {
+    for (int run = 0; run < 3 << K; run++) { /* every adjacency, with every choice of empty classes */
+        const int adjacency = run % 3, empty = run / 3;
+        make_exact(exact);
+        for (int c = 0; c < K; c++)
+            if (empty >> c & 1) memset(exact + c * BLOCK, 0, BLOCK * sizeof *exact);
         make_plan(&p, (enum fkt_adjacency)adjacency);
         CHECK_OK(fkt_ledger_init(&l, p.mu * p.mu, 0));
         fkt_entropy_seeded_init(&a, 5, 0);

@@ -116,6 +116,31 @@ static void extreme_totals_are_rounded_too(void **state)
     CHECK(y[0] == -2);
 }
 
+/* A class without records gets the noise that it would get with some: the same stream, the same differences. */
+static void noise_does_not_depend_on_the_records(void **state)
+{
+    static const int64_t full[3 * 6] = {9, 5, 5, 90, 30, 90, 8, 4, -4, 80, 20, 80, 7, 3, 3, 70, 10, 70};
+    struct fkt_share_plan p;
+    struct fkt_entropy_seeded seeded;
+    struct fkt_entropy e;
+    int64_t first[3 * 6], x[3 * 6];
+    (void)state;
+    make_plan(&p);
+    for (int empty = 0; empty < 8; empty++) {
+        int64_t exact[3 * 6];
+        for (int i = 0; i < 3 * 6; i++) exact[i] = empty >> (i / 6) & 1 ? 0 : full[i];
+        fkt_entropy_seeded_init(&seeded, 8, 0);
+        fkt_entropy_seeded(&e, &seeded);
+        CHECK_OK(fkt_privacy_share(x, exact, 3, 2, &p, &e));
+        for (int i = 0; i < 3 * 6; i++) {
+            x[i] -= exact[i] * (i % 6 == 0 ? p.count_scale : 1);
+            if (empty == 0) first[i] = x[i];
+        }
+        assert_memory_equal(x, first, sizeof x);
+    }
+    for (int c = 0; c < 3; c++) CHECK(first[6 * c] || first[6 * c + 1] || first[6 * c + 3]);
+}
+
 static fkt_status fill_then_fail(void *self, uint8_t *out, size_t len)
 {
     int *left = self;
@@ -144,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_the_oracles),
         cmocka_unit_test(sizes_and_shares_are_checked),
+        cmocka_unit_test(noise_does_not_depend_on_the_records),
         cmocka_unit_test(extreme_totals_are_rounded_too),
         cmocka_unit_test(a_failure_on_the_way_leaves_nothing),
     };
