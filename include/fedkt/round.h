@@ -120,13 +120,23 @@ struct fkt_norms {
     uint64_t bins[FKT_NORM_BINS];
 };
 
+/* A folder that keeps latents by the content of their images, so that a walk encodes no image twice: not after an
+ * interruption, nor under another task of the same codec. PRIVATE: as secret as the images. It is made if need be, and
+ * must belong to the user and be closed to others (FKT_E_IO). Results are the same, bit for bit, with it and without.
+ */
+struct fkt_encodings;
+FKT_API FKT_MUST_USE fkt_status fkt_encodings_open(struct fkt_encodings **out, const char *folder);
+FKT_API void fkt_encodings_close(struct fkt_encodings *e);
+FKT_API void fkt_encodings_count(const struct fkt_encodings *e, uint64_t *found, uint64_t *made);
+
 struct fkt_walk_options {
     unsigned threads; /* 0: all */
     const struct fkt_progress *progress;
-    struct fkt_skipped *skipped; /* NULL: an unreadable image stops the walk */
-    struct fkt_norms *norms;     /* may be NULL */
-    struct fkt_records *records; /* NULL: every record counts; else images are added, and exact copies count once */
-    double *moments_seconds;     /* may be NULL: thread-seconds spent adding up are added to it */
+    struct fkt_skipped *skipped;     /* NULL: an unreadable image stops the walk */
+    struct fkt_norms *norms;         /* may be NULL */
+    struct fkt_records *records;     /* NULL: every record counts; else images are added, and exact copies count once */
+    struct fkt_encodings *encodings; /* NULL: none are kept */
+    double *moments_seconds;         /* may be NULL: thread-seconds spent adding up are added to it */
 };
 /* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
 FKT_API FKT_MUST_USE fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds,

@@ -27,6 +27,7 @@ struct fkt_simulation_spec {
     int keep;                          /* 1: the sites' moments are kept for fkt_simulation_aggregate */
     unsigned threads;
     const struct fkt_progress *progress;
+    struct fkt_encodings *encodings; /* NULL: none are kept */
     struct fkt_skipped *skipped;
     struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
 };

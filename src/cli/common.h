@@ -36,6 +36,12 @@ struct cli_data {
                      "leave out images that cannot be read, count and name them (default: stop)"),                     \
         CLI_BITS_ROW(d)
 
+/* Where the encodings of images are kept; a row for the tables of verbs that encode, after CLI_DATA_ROWS. */
+#define CLI_ENCODINGS_ROW(path)                                                                                        \
+    CLI_OPT_TEXT("encodings", &(path), "DIR", 0,                                                                       \
+                 "keep encoded images in this folder, and encode none twice, not after a stop and not under another "  \
+                 "task; PRIVATE as the images (default: nothing is kept)")
+
 /* What this machine brings along for a codec with weights. */
 struct cli_means {
     const char *weights;
@@ -132,6 +138,10 @@ FKT_MUST_USE fkt_status cli_tell_dataset(const struct fkt_dataset *ds, const cha
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
 FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
                                        struct fkt_calibration *cal);
+/* folder NULL: *out is NULL. */
+FKT_MUST_USE fkt_status cli_open_encodings(struct fkt_encodings **out, const char *folder);
+/* Says how many were found, or, where st is a stop, what is kept; gives st back. */
+fkt_status cli_close_encodings(struct fkt_encodings *e, const char *folder, const struct cli_run *r, fkt_status st);
 /* "cat, dog" -> a list, blanks around the commas dropped; gives *names (pointers into *text) and *text. */
 FKT_MUST_USE fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n);
 void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out); /* borrows m->weights */

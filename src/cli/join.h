@@ -11,7 +11,7 @@
 #include "net/post.h"
 
 struct cli_join_asked {
-    const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration;
+    const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration, *encodings;
     struct cli_data data;
     struct cli_means means;
     struct cli_run run;

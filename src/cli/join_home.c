@@ -197,12 +197,15 @@ static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struc
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
     o->records = j->of;
     cli_codec_means(&j->a->means, &means);
+    FKT_TRY(cli_open_encodings(&o->encodings, j->a->encodings));
     FKT_TRY(fkt_walk_open(&walk, &j->task, j->a->calibration, &means));
     cli_tell_dtype(&j->a->means, fkt_walk_codec(walk), &j->a->run);
     FKT_TRY(fkt_walk_moments_new(walk, &j->moments));
     FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, j->moments, o));
     FKT_TRY(fkt_moments_packed(j->moments, &j->exact));
 out:
+    st = cli_close_encodings(o->encodings, j->a->encodings, &j->a->run, st);
+    o->encodings = NULL;
     fkt_walk_free(walk);
     return st;
 }

@@ -189,9 +189,11 @@ static const struct fkt_head *head_at(struct cli_outcome *o, size_t h, struct fk
     return a->repeat[at / (o->n_arms - 1)].heads.head[k];
 }
 
-static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress)
+static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress,
+                             struct fkt_encodings *encodings)
 {
-    struct fkt_walk_options w = {.progress = &progress->hook, .skipped = s->data.skip_bad ? &o->skipped : NULL};
+    struct fkt_walk_options w = {
+        .progress = &progress->hook, .skipped = s->data.skip_bad ? &o->skipped : NULL, .encodings = encodings};
     size_t n = (o->n_arms + o->arm[0].n_repeats * (o->n_arms - 1)) * FKT_HEAD_KINDS;
     const struct fkt_head **heads = NULL;
     struct fkt_score *scores = NULL, *place;
@@ -239,6 +241,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(cli_sim_train_check(s, o->test_set != NULL));
     FKT_TRY(cli_round_plan(s, &spec, &o->federation));
     FKT_TRY(make_tasks(s, o));
+    FKT_TRY(cli_open_encodings(&spec.encodings, s->encodings));
     spec.keep = o->federation.choices.sites > 0;
     spec.walk = o->walk;
     spec.data = o->data;
@@ -253,11 +256,11 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(release_arms(s, o, &progress->hook));
     if (draws(s, o) > 1) FKT_TRY(cli_repeats_draw(s, o, &progress->hook));
     FKT_TRY(cli_progress_check("after the release"));
-    if (o->test_set) FKT_TRY(judge_arms(s, o, progress));
+    if (o->test_set) FKT_TRY(judge_arms(s, o, progress, spec.encodings));
     if (s->train) FKT_TRY(cli_sim_train(s, o, progress));
 out:
     cli_progress_end(progress);
-    return st;
+    return cli_close_encodings(spec.encodings, s->encodings, &s->run, st);
 }
 
 void cli_outcome_release(struct cli_outcome *o)

@@ -17,7 +17,7 @@ struct cli_sim {
     struct cli_codec codec;
     struct cli_privacy privacy;
     struct cli_run run;
-    const char *partition, *out;
+    const char *partition, *out, *encodings;
     const char *dropout, *corrupt, *dropped; /* as typed; NULL: none, a tenth, a tenth or what --dropout loses */
     double holdout, participation;
     uint64_t sites, seed, insecure_seed, per_class;

@@ -13,7 +13,7 @@ struct asked {
     struct cli_data data;
     struct cli_means means;
     struct cli_run run;
-    const char *release, *model, *codec;
+    const char *release, *model, *codec, *encodings;
     uint64_t size, dim;
     int through_codec, filter;
 };
@@ -74,6 +74,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
     FKT_TRY(fkt_head_load(&head, a->model));
     FKT_TRY(check_head(a, head, &r));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
     FKT_TRY(cli_open_data(&ds, &a->data, &r.task, &a->run));
     FKT_TRY(fkt_score_init(&score, r.task.n_classes));
     FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
@@ -81,6 +82,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     cli_tell_skipped(&skipped);
     FKT_TRY(tell_head(a, &r.task, &score));
 out:
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_release(&skipped);
     fkt_score_release(&score);
     fkt_head_free(head);
@@ -137,6 +139,7 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     struct cli_judged judged = {0};
     struct fkt_skipped skipped = {0};
     fkt_status st;
+    if (a->encodings) return fkt_fail(FKT_E_ARG, "--encodings: a network looks at images, only a head at encodings");
     if (a->through_codec && !a->release && !a->codec)
         return fkt_fail(FKT_E_ARG, "--through-codec needs --codec, or a --release, which names one");
     if (a->codec && a->release) return fkt_fail(FKT_E_ARG, "--codec and --release both name a codec: give one");
@@ -203,6 +206,7 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,
                              &a.data.fit_given),
         CLI_DATA_ROWS(a.data, 1),
+        CLI_ENCODINGS_ROW(a.encodings),
         CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),
     };

@@ -107,6 +107,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("out", &s.out, "DIR", 0, "run folder: release, certificate, results, grid.png, report.html"),
         CLI_DATA_ROWS(s.data, 1),
+        CLI_ENCODINGS_ROW(s.encodings),
         CLI_OPT_TEXT("test", &s.test.path, "PATH", 0,
                      "real images to judge on (default: --data, when --test-split is given)"),
         CLI_OPT_TEXT("test-split", &s.test.split, "NAME", 0, "split of the test set"),

@@ -10,7 +10,7 @@ struct asked {
     struct cli_data data;
     struct cli_codec codec;
     struct cli_run run;
-    const char *task, *out, *latents;
+    const char *task, *out, *latents, *encodings;
 };
 
 /* What cannot or must not be written shows before the work. */
@@ -38,6 +38,7 @@ static fkt_status run_encode(const struct asked *a)
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
     FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, &a->codec.means));
     cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
     FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk), &a->run));
@@ -54,6 +55,7 @@ static fkt_status run_encode(const struct asked *a)
         printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
 out:
     cli_progress_end(&progress);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_release(&skipped);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
@@ -69,6 +71,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 1),
+        CLI_ENCODINGS_ROW(a.encodings),
         CLI_MEANS_ROWS(a.codec.means),
         CLI_RUN_ROWS(a.run),
     };
@@ -110,8 +113,13 @@ static fkt_status run_moments(const struct asked *a)
         st = fkt_fail(FKT_E_ARG, "give either --data or --latents");
         goto out;
     }
+    if (a->latents && a->encodings) {
+        st = fkt_fail(FKT_E_ARG, "--encodings is for images: latents are encoded already");
+        goto out;
+    }
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
     FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.means));
     task = fkt_walk_task(walk);
     FKT_TRY(fkt_walk_moments_new(walk, &m));
@@ -142,6 +150,7 @@ static fkt_status run_moments(const struct asked *a)
                a->data.limit ? "with --limit the promise is about the records that were kept\n" : "");
 out:
     cli_progress_end(&progress);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_release(&skipped);
     fkt_records_free(records);
     fkt_moments_free(m);
@@ -160,6 +169,7 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 0),
+        CLI_ENCODINGS_ROW(a.encodings),
         CLI_MEANS_ROWS(a.codec.means),
         CLI_RUN_ROWS(a.run),
     };

@@ -13,7 +13,7 @@ struct asked {
     struct cli_data test;
     struct cli_means means;
     struct cli_run run;
-    const char *release, *out;
+    const char *release, *out, *encodings;
     uint64_t per_class, seed;
     int format, estimator;
     double pool, tau;
@@ -154,6 +154,7 @@ static fkt_status score_heads(const struct asked *a, const struct fkt_walk *walk
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
     FKT_TRY(cli_open_data(&ds, &a->test, fkt_walk_task(walk), &a->run));
     for (int k = 0; k < FKT_HEAD_KINDS; k++) FKT_TRY(fkt_score_init(&scores[k], fkt_walk_task(walk)->n_classes));
     FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)h->head, FKT_HEAD_KINDS, scores, &o));
@@ -161,6 +162,7 @@ static fkt_status score_heads(const struct asked *a, const struct fkt_walk *walk
 out:
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_release(&skipped);
     for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&scores[k]);
     fkt_dataset_free(ds);
@@ -235,6 +237,7 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all, spread evenly over the classes"),
         CLI_OPT_FLAG("skip-bad", &a.test.skip_bad, "leave out test images that cannot be read"),
+        CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
         CLI_MEANS_ROWS(a.means),
         CLI_RUN_ROWS(a.run),

@@ -209,6 +209,7 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
                                  .skipped = p->spec->skipped ? &lane->skipped : NULL,
                                  .norms = &lane->norms,
                                  .records = p->spec->records,
+                                 .encodings = p->spec->encodings,
                                  .moments_seconds = &lane->moments_seconds};
     const int64_t *packed;
     double start;

@@ -11,6 +11,7 @@
  * same kernels), so order, batches and threads cannot change what a visitor adds up. */
 #include "round/walk.h"
 
+#include "round/encodings.h"
 #include "round/task.h"
 
 #include "base/alloc.h"
@@ -183,6 +184,10 @@ struct desk {     /* one worker's buffers */
     size_t asked, got;     /* records of the batch, and those of them that could be read */
     size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
     struct fkt_digest digests[BATCH_MAX];
+    float *fresh;            /* (batch, D) latents of the images that were encoded now */
+    size_t slots[BATCH_MAX]; /* which records those are */
+    struct fkt_digest news[BATCH_MAX];
+    size_t n_fresh;
 };
 
 struct job {
@@ -194,6 +199,7 @@ struct job {
     struct fkt_skipped *skipped;
     struct fkt_norms *norms;
     struct fkt_meter *meter;
+    struct fkt_encodings_kind *kept; /* NULL: no encodings are kept */
     struct desk *desks;
     size_t next; /* in order: number of the batch on the first desk */
     atomic_ullong bins[FKT_NORM_BINS];
@@ -204,6 +210,7 @@ static void desk_release(struct desk *d)
 {
     fkt_free(d->rgb);
     fkt_free(d->z);
+    fkt_free(d->fresh);
     fkt_free(d->u);
     fkt_free(d->w);
     fkt_free(d->q);
@@ -215,6 +222,7 @@ static fkt_status desk_init(struct desk *d, const struct fkt_walk *w, size_t bat
     fkt_status st;
     FKT_TRY(fkt_alloc(&d->rgb, batch * S * S * 3));
     FKT_TRY(fkt_alloc(&d->z, batch * (size_t)w->task.codec_dim));
+    FKT_TRY(fkt_alloc(&d->fresh, batch * (size_t)w->task.codec_dim));
     FKT_TRY(fkt_alloc(&d->u, w->task.coordinates.dim));
     FKT_TRY(fkt_alloc(&d->w, batch * m));
     FKT_TRY(fkt_alloc(&d->q, batch * m));
@@ -230,10 +238,20 @@ static void note_norm(struct job *j, const double *u)
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
 
-static int note_digest(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height)
+/* An image on its way in: its digest is taken, and its latent where that is kept already. */
+struct arrival {
+    struct fkt_encodings_kind *kept;
+    struct fkt_digest *digest;
+    float *z;
+    int found;
+};
+
+static int arrive(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height)
 {
-    fkt_fingerprint_picture(ctx, rgb, width, height);
-    return 0;
+    struct arrival *a = ctx;
+    fkt_fingerprint_picture(a->digest, rgb, width, height);
+    a->found = a->kept && fkt_encodings_find(a->kept, a->digest, a->z);
+    return a->found;
 }
 
 /* Reads the batch's images; those that cannot be read are left out when the caller counts them. Gives how many are
@@ -241,12 +259,13 @@ static int note_digest(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t h
 static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t n, size_t *got)
 {
     size_t pixels = (size_t)j->walk->task.size * j->walk->task.size * 3;
-    *got = 0;
+    *got = d->n_fresh = 0;
     for (size_t i = 0; i < n; i++) {
         size_t id = j->idx ? j->idx[first + i] : first + i;
+        struct arrival a = {j->kept, &d->digests[*got], d->z + *got * j->walk->task.codec_dim, 0};
         fkt_status st =
-            fkt_dataset_read_seen(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + *got * pixels, NULL,
-                                  j->visitor->digests ? note_digest : NULL, &d->digests[*got]);
+            fkt_dataset_read_seen(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + d->n_fresh * pixels,
+                                  NULL, j->visitor->digests || j->kept ? arrive : NULL, &a);
         if (st != FKT_OK && j->skipped && (st == FKT_E_FORMAT || st == FKT_E_IO)) {
             pthread_mutex_lock(&j->lock);
             st = fkt_skipped_add(j->skipped, fkt_error_text());
@@ -258,9 +277,23 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
             return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
         d->labels[*got] = fkt_dataset_label(j->ds, id);
         d->ids[*got] = id;
+        if (!a.found) d->slots[d->n_fresh++] = *got;
         ++*got;
     }
     return FKT_OK;
+}
+
+/* Latents of the images that were not kept yet, to their places. */
+static fkt_status encode_fresh(struct job *j, struct desk *d)
+{
+    size_t D = j->walk->task.codec_dim;
+    fkt_status st = d->n_fresh ? fkt_codec_encode(j->walk->codec, d->rgb, d->n_fresh, d->fresh) : FKT_OK;
+    if (st != FKT_OK) return st;
+    for (size_t i = 0; i < d->n_fresh; i++) {
+        memcpy(d->z + d->slots[i] * D, d->fresh + i * D, D * sizeof *d->z);
+        d->news[i] = d->digests[d->slots[i]];
+    }
+    return j->kept ? fkt_encodings_keep(j->kept, d->news, d->fresh, d->n_fresh) : FKT_OK;
 }
 
 /* Batch number `item` from pixels to integers, on desk d. */
@@ -271,7 +304,7 @@ static fkt_status fill_desk(struct job *j, struct desk *d, size_t item)
     fkt_status st;
     d->asked = n;
     FKT_TRY(read_batch(j, d, first, n, &d->got));
-    FKT_TRY(fkt_codec_encode(j->walk->codec, d->rgb, d->got, d->z));
+    FKT_TRY(encode_fresh(j, d));
     for (size_t i = 0; i < d->got; i++) {
         st = fkt_walk_record(j->walk, d->z + i * j->walk->task.codec_dim, d->u, d->w + i * m, d->q + i * m);
         FKT_TRY(fkt_fail_in(st, "'%s'", fkt_dataset_name(j->ds, d->ids[i])));
@@ -343,6 +376,8 @@ fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds
                       .norms = options->norms,
                       .meter = meter};
     pthread_mutex_init(&j->lock, NULL);
+    if (options->encodings)
+        FKT_TRY(fkt_encodings_of(options->encodings, w->codec, w->task.filter, fkt_dataset_fit(ds), &j->kept));
     FKT_TRY(fkt_alloc(&j->desks, threads));
     for (unsigned i = 0; i < threads; i++) FKT_TRY(desk_init(&j->desks[i], w, batch));
     if (v->in_order) FKT_TRY(in_order(j, items, threads));

@@ -41,6 +41,32 @@ out:
     return st;
 }
 
+/* Images to moments with encodings that are kept: made in the first run, found in the others. */
+static fkt_status kept_walk(void)
+{
+    struct fkt_walk_options o = {.threads = 1};
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_moments *m = NULL;
+    fkt_status st;
+    FKT_TRY(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    FKT_TRY(fkt_encodings_open(&o.encodings, scratch_path(&scratch, "kept")));
+    FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+out:
+    fkt_encodings_close(o.encodings);
+    fkt_moments_free(m);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return st;
+}
+
+static void forget_kept(fkt_status st)
+{
+    (void)st;
+    fkt_remove_tree(scratch_path(&scratch, "kept"));
+}
+
 /* release -> images and heads */
 static fkt_status use_walk(void)
 {
@@ -194,6 +220,15 @@ static void the_way_to_a_release(void **state)
     CHECK(sweep_allocations(release_walk, drop_release) > 20);
 }
 
+static void encodings_that_are_kept(void **state)
+{
+    (void)state;
+    CHECK(sweep_allocations(kept_walk, forget_kept) > 20);
+    CHECK_OK(kept_walk());
+    CHECK(sweep_allocations(kept_walk, NULL) > 20);
+    forget_kept(FKT_OK);
+}
+
 static void what_a_release_gives(void **state)
 {
     (void)state;
@@ -229,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_to_a_release), cmocka_unit_test(what_a_release_gives),
+        cmocka_unit_test(encodings_that_are_kept),
         cmocka_unit_test(many_sites),           cmocka_unit_test(a_round_in_memory),
         cmocka_unit_test(a_task_with_a_server), cmocka_unit_test(the_account_of_a_site),
     };
