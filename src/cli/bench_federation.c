@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/private.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "crypto/entropy.h"
@@ -458,7 +459,7 @@ static fkt_status measure(struct world *w, uint32_t classes, uint32_t dim, uint3
     fkt_status st;
     FKT_TRY(raise_files(w->sites));
     FKT_TRY(make_folder(w));
-    FKT_TRY(fkt_mkdirs(w->state));
+    FKT_TRY(fkt_private_folder(w->state));
     FKT_TRY(fkt_tls_own(&w->tls, w->state, "127.0.0.1"));
     FKT_TRY(fkt_alloc(&w->roster, (size_t)w->sites * FKT_SA_KEY));
     FKT_TRY(fkt_alloc(&w->secrets, (size_t)w->sites * FKT_SA_SECRET));

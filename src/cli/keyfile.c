@@ -15,6 +15,7 @@
 #include "cli/keyfile.h"
 
 #include "base/file.h"
+#include "base/private.h"
 #include "base/text.h"
 #include "crypto/digest.h"
 #include "crypto/entropy.h"
@@ -93,21 +94,18 @@ out:
     return st;
 }
 
-/* The whole of a small regular file into `text`, with a NUL after it; *mode is of the file that was read. */
-static fkt_status read_small(const char *path, char text[FILE_MAX + 1], size_t *len, unsigned *mode)
+/* The whole of a small regular file into `text`, with a NUL after it; *sb is of the file that was read. */
+static fkt_status read_small(const char *path, char text[FILE_MAX + 1], size_t *len, struct stat *sb)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct stat sb;
     ssize_t n = 1;
     fkt_status st = FKT_OK;
     *len = 0;
-    *mode = 0;
-    if (fd < 0 || fstat(fd, &sb) != 0) st = fkt_io_fail("read", path);
-    else if (!S_ISREG(sb.st_mode)) st = fkt_fail(FKT_E_IO, "cannot read '%s': not a regular file", path);
-    else if (sb.st_size > FILE_MAX)
+    if (fd < 0 || fstat(fd, sb) != 0) st = fkt_io_fail("read", path);
+    else if (!S_ISREG(sb->st_mode)) st = fkt_fail(FKT_E_IO, "cannot read '%s': not a regular file", path);
+    else if (sb->st_size > FILE_MAX)
         st = fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt keygen'",
-                           "'%s' is too large for a key: %lld bytes", path, (long long)sb.st_size);
-    else *mode = sb.st_mode & 0777;
+                           "'%s' is too large for a key: %lld bytes", path, (long long)sb->st_size);
     while (st == FKT_OK && n > 0 && *len < FILE_MAX) {
         n = read(fd, text + *len, FILE_MAX - *len);
         if (n > 0) *len += (size_t)n;
@@ -154,33 +152,25 @@ static int is_of(const json_t *j, const char *schema)
     return has && !strcmp(has, schema);
 }
 
-static fkt_status others_can_read(const char *path, unsigned mode)
-{
-    char hint[384];
-    snprintf(hint, sizeof hint, "run 'chmod 600 %.300s', and make a new key if others may have read this one", path);
-    return fkt_fail_hint(FKT_E_STATE, hint, "others than its owner may read or change the key file '%s' (mode %03o)",
-                         path, mode);
-}
-
-/* strict: only when its owner alone can read it. */
+/* strict: only when it is this user's, or root's, and nobody else can read it. */
 static fkt_status load_key(struct cli_key *out, const char *path, int strict)
 {
     char text[FILE_MAX + 1];
     size_t len;
-    unsigned mode;
+    struct stat sb;
     json_t *j = NULL;
     json_error_t e;
     fkt_status st;
     memset(out, 0, sizeof *out);
     guard_json();
-    FKT_TRY(read_small(path, text, &len, &mode));
+    FKT_TRY(read_small(path, text, &len, &sb));
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     if (is_of(j, SITE_SCHEMA))
         st = fkt_fail_hint(FKT_E_FORMAT, "give the one without .pub", "it holds the public part alone");
     else if (is_of(j, FKT_TASK_SCHEMA)) st = fkt_fail(FKT_E_FORMAT, "it is a task");
-    else if (strict && (mode & 077) && is_of(j, KEY_SCHEMA)) { /* of a task or a picture the mode is no matter */
-        st = others_can_read(path, mode);
-        goto out;
+    else if (strict && is_of(j, KEY_SCHEMA)) { /* of a task or an image the mode is no matter */
+        FKT_TRY(fkt_private_check(&sb, path, 0));
+        st = take_key(out, j);
     } else if (!j) { /* what jansson says of bad text repeats part of it, which may be the secret */
         st = fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
     } else st = take_key(out, j);
@@ -280,13 +270,13 @@ fkt_status cli_site_load(struct cli_site *out, const char *path)
 {
     char text[FILE_MAX + 1];
     size_t len;
-    unsigned mode;
+    struct stat sb;
     json_t *j = NULL;
     json_error_t e;
     fkt_status st;
     memset(out, 0, sizeof *out);
     guard_json(); /* somebody may give his secret key by mistake */
-    FKT_TRY(read_small(path, text, &len, &mode));
+    FKT_TRY(read_small(path, text, &len, &sb));
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     st = j ? take_site(out, j) : fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
     if (st != FKT_OK)

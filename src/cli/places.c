@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static const struct {
 /* mkdir -p with mode 0700 for what is new; `folder` is the caller's to scribble in. */
 static fkt_status make_folder(char *folder)
 {
+    struct stat sb;
     fkt_status st;
     for (char *s = folder + 1;; s++) {
         const char c = *s;
@@ -31,7 +33,8 @@ static fkt_status make_folder(char *folder)
         *s = c;
         if (c == '\0') break;
     }
-    st = chmod(folder, 0700) == 0 ? FKT_OK : fkt_io_fail("make private", folder);
+    if (chmod(folder, 0700) != 0 || stat(folder, &sb) != 0) st = fkt_io_fail("make private", folder);
+    else st = fkt_private_check(&sb, folder, 0);
 out:
     return st;
 }

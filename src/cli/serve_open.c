@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private.h"
 #include "base/text.h"
 #include "crypto/entropy.h"
 #include "net/listen.h"
@@ -66,7 +67,7 @@ static fkt_status open_tls(struct cli_serve_open *o, const struct cli_serve_spec
     fkt_status st;
     if (s->certificate) return fkt_tls_read(&o->tls, s->certificate, s->private_key);
     FKT_TRY(look_for_key(o, s->state));
-    FKT_TRY(fkt_mkdirs(s->state));
+    FKT_TRY(fkt_private_folder(s->state));
     FKT_TRY(fkt_service_address(o->task.service.address, host, &port));
     FKT_TRY(fkt_tls_own(&o->tls, s->state, host));
 out:
@@ -156,7 +157,7 @@ static fkt_status open_token(struct cli_serve_open *o, const char *state)
     fkt_status st;
     FKT_TRY(fkt_path_join(&o->token_path, state, "operator.token"));
     if (lstat(o->token_path, &sb) != 0) FKT_TRY(make_token(o->token_path));
-    FKT_TRY(fkt_file_read(&text, &len, o->token_path, 4096));
+    FKT_TRY(fkt_private_read(&text, &len, o->token_path, 4096, 0, NULL));
     if (len > 0 && text[len - 1] == '\n') text[--len] = '\0';
     if (len != 2 * TOKEN || !fkt_unhex(bytes, (const char *)text, TOKEN)) {
         st = fkt_fail_hint(FKT_E_FORMAT, "remove it: a new one is made at the next start",
@@ -195,7 +196,7 @@ fkt_status cli_serve_open(struct cli_serve_open *out, const struct cli_serve_spe
         goto out;
     }
     FKT_TRY(open_server(out, s));
-    FKT_TRY(fkt_mkdirs(s->state));
+    FKT_TRY(fkt_private_folder(s->state));
     FKT_TRY(open_token(out, s->state));
     if (out->pinned) goto out;
     FKT_TRY(fkt_file_read(&text, &len, s->task, TASK_MAX));

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private.h"
 #include "crypto/entropy.h"
 #include "net/certificate.h"
 #include "net/digest64.h"
@@ -96,30 +97,19 @@ static int no_passphrase(char *buf, int size, int writing, void *asked)
     return -1;
 }
 
-/* A group that is there for keys may read it, as Debian's ssl-cert does and systemd's credentials look like; nobody
- * else may. */
-static fkt_status check_mode(const char *path)
-{
-    struct stat sb;
-    char hint[384];
-    if (stat(path, &sb) != 0) return fkt_io_fail("read", path);
-    if (!(sb.st_mode & 037)) return FKT_OK;
-    snprintf(hint, sizeof hint, "run 'chmod 600 %.300s', and make a new key if others may have read this one", path);
-    return fkt_fail_hint(FKT_E_STATE, hint, "others than its owner may read or change the key '%s' (mode %03o)", path,
-                         (unsigned)(sb.st_mode & 0777));
-}
-
-/* Gives *text as well: what the HTTPS server will be told. */
+/* Gives *text as well: what the HTTPS server will be told. A group that is there for keys may read it, as Debian's
+ * ssl-cert does and systemd's credentials look like, and the name may be a link, as those of ACME clients are. */
 static fkt_status read_key(EVP_PKEY **out, char **text, const char *path)
 {
     uint8_t *pem = NULL;
     size_t len = 0;
     BIO *in = NULL;
+    struct stat sb;
     int encrypted = 0;
     fkt_status st;
 
     *out = NULL;
-    FKT_TRY(fkt_file_read(&pem, &len, path, PEM_MAX));
+    FKT_TRY(fkt_private_read(&pem, &len, path, PEM_MAX, FKT_PRIVATE_LINK, &sb));
     in = BIO_new_mem_buf(pem, (int)len);
     *out = in ? PEM_read_bio_PrivateKey(in, NULL, no_passphrase, &encrypted) : NULL;
     if (encrypted) {
@@ -131,7 +121,7 @@ static fkt_status read_key(EVP_PKEY **out, char **text, const char *path)
         st = fkt_fail_hint(FKT_E_FORMAT, "it must be PEM text that begins with '-----BEGIN PRIVATE KEY-----'",
                            "there is no readable private key in '%s'", path);
     } else {
-        FKT_TRY(check_mode(path));
+        FKT_TRY(fkt_private_check(&sb, path, FKT_PRIVATE_GROUP));
         *text = (char *)pem;
         pem = NULL;
     }

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private.h"
 #include "base/text.h"
 #include "secagg/params.h"
 
@@ -131,7 +132,7 @@ static fkt_status open_all(struct fkt_host *h, const struct fkt_host_spec *spec)
     h->task = fkt_walk_task(h->walk);
     FKT_TRY(fkt_federation_open(h->task, &h->params, &shares));
     FKT_TRY(make_room(h));
-    FKT_TRY(fkt_host_make_private(spec->folder));
+    FKT_TRY(fkt_private_folder(spec->folder));
     FKT_TRY(fkt_path_join(&path, spec->folder, JOURNAL));
     FKT_TRY(fkt_journal_open(&h->journal, path, h->task->sha256, h->params.sites));
     FKT_TRY(fkt_host_open_out(h, spec));

@@ -110,7 +110,6 @@ FKT_MUST_USE fkt_status fkt_host_note(struct fkt_host *h, const char *event, jso
 void fkt_host_enter(struct fkt_host *h, enum fkt_box_stage stage);
 
 /* host_place.c */
-FKT_MUST_USE fkt_status fkt_host_make_private(const char *folder);
 /* The public folder, which is ours from now on (FKT_E_EXISTS: it is not), and h->finish. */
 FKT_MUST_USE fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spec);
 FKT_MUST_USE fkt_status fkt_host_try_out(const struct fkt_host *h); /* can the files be made there? */

@@ -36,30 +36,6 @@ static const char *const names[FKT_HOST_PATHS] = {[FKT_HOST_RELEASE] = "release.
                                                   [FKT_HOST_GRID] = "grid.png",
                                                   [FKT_HOST_DATASET] = "dataset"};
 
-/* ---- the private folder ---- */
-
-fkt_status fkt_host_make_private(const char *folder)
-{
-    char *parent = NULL, *slash;
-    struct stat sb;
-    fkt_status st;
-    FKT_TRY(fkt_strdup(&parent, folder));
-    for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--) parent[n - 1] = '\0';
-    slash = strrchr(parent, '/');
-    if (slash) *slash = '\0';
-    if (slash && slash != parent) FKT_TRY(fkt_mkdirs(parent));
-    FKT_TRY(fkt_mkdir(folder, 0700));
-    if (stat(folder, &sb) != 0 || !S_ISDIR(sb.st_mode)) {
-        errno = errno ? errno : ENOTDIR;
-        st = fkt_io_fail("make folder", folder);
-    } else if ((sb.st_mode & 077) && chmod(folder, 0700) != 0) {
-        st = fkt_io_fail("make private", folder);
-    }
-out:
-    fkt_free(parent);
-    return st;
-}
-
 /* ---- what is said once ---- */
 
 /* The fact, or `said` from now on. Gives *value. */

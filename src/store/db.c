@@ -34,6 +34,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -179,17 +180,23 @@ out:
     return st == FKT_E_EXISTS ? FKT_OK : st;
 }
 
-/* One regular file with one name; ours alone from now on. SQLite gives its log the mode of the file. */
+/* One regular file with one name, of this user, that nobody else may change, or read from now on. SQLite
+ * gives its log the mode of the file. Whoever only reads it may do so wherever the system lets him. */
 static fkt_status check_file(const char *real, const char *path, int flags)
 {
-    struct stat sb;
+    const int reads = flags & (FKT_DB_READ | FKT_DB_COPY);
+    struct stat sb, ours;
+    fkt_status st;
     if (lstat(real, &sb) != 0) return fkt_io_fail("open", path);
     if (!S_ISREG(sb.st_mode) || sb.st_nlink > 1)
         return fkt_fail_hint(FKT_E_IO, "name the file itself: its log and its locks go by the name",
                              "'%s' is a link, no regular file, or has a second name", path);
-    if ((sb.st_mode & 0777) != 0600 && !(flags & (FKT_DB_READ | FKT_DB_COPY)) && chmod(real, 0600) != 0)
-        return fkt_io_fail("make private", path);
-    return FKT_OK;
+    ours = sb;
+    ours.st_mode &= ~(mode_t)055;
+    st = reads ? FKT_OK : fkt_private_check(&ours, path, 0);
+    if (st == FKT_OK && (sb.st_mode & 0777) != 0600 && !reads && chmod(real, 0600) != 0)
+        st = fkt_io_fail("make private", path);
+    return st;
 }
 
 /* ---- is it what it should be? ---------------------------------------------------------------------------------- */

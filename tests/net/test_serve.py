@@ -8,6 +8,7 @@ Usage: test_serve.py FEDKT
 
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -220,6 +221,86 @@ class Serve(unittest.TestCase):
         for mode in (0o600, 0o400, 0o640):  # a group that is there for keys may read it, as Debian's ssl-cert does
             (self.folder / "tls.key").chmod(mode)
             self.end(self.serve("--listen", "127.0.0.1:0", *own)[0])
+
+    def test_the_state_is_the_servers_alone(self):
+        """0700 from its first moment, whatever the umask: also when the start is refused after it was made."""
+        words = "serve --task task.json --state state --listen 127.0.0.1:0 --key operator.key".split()
+        old = os.umask(0)
+        try:
+            self.run_fedkt(*words, "--calibration", "none.safetensors", code=1)
+        finally:
+            os.umask(old)
+        self.assertEqual(stat.S_IMODE((self.folder / "state").stat().st_mode), 0o700)
+
+    def refused(self, sentence, hint):
+        before = sorted(p.name for p in (self.folder / "state").iterdir())
+        done = self.run_fedkt(*"serve --task task.json --state state --listen 127.0.0.1:0".split(), code=1)
+        self.assertIn(sentence, done.stderr)
+        self.assertIn(f"hint: {hint}", done.stderr)
+        self.assertEqual(sorted(p.name for p in (self.folder / "state").iterdir()), before)
+
+    def test_a_state_that_others_can_reach(self):
+        self.end(self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")[0])
+        state = self.folder / "state"
+        for mode in (0o755, 0o770, 0o701):
+            state.chmod(mode)
+            self.refused(f"others than its owner may read or change 'state' (mode {mode:o})", "run 'chmod 700 state'")
+        state.chmod(0o700)
+        state.rename(self.folder / "elsewhere")
+        state.symlink_to("elsewhere")
+        self.end(self.serve("--listen", "127.0.0.1:0")[0])  # a link of its own user, as systemd makes one
+        if os.geteuid() == 0:
+            os.lchown(state, 54321, 54321)
+            self.refused("'state' belongs to another user (uid 54321)", "use one that this user has made")
+
+    def test_a_token_that_others_can_reach(self):
+        self.end(self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")[0])
+        token = self.folder / "state" / "operator.token"
+        token.chmod(0o644)
+        self.refused("others than its owner may read or change 'state/operator.token' (mode 644)", "run 'chmod 600 ")
+        token.chmod(0o600)
+        token.rename(self.folder / "token")
+        token.symlink_to(self.folder / "token")
+        self.refused("'state/operator.token' is a symbolic link", "put the file itself there")
+        token.unlink()
+        (self.folder / "token").rename(token)
+        self.end(self.serve("--listen", "127.0.0.1:0")[0])
+
+    @unittest.skipUnless(os.geteuid() == 0, "to give files away needs root")
+    def test_what_belongs_to_another_user(self):
+        """An ordinary user's server uses no file of a third one, whatever its mode lets him do."""
+        user, other = 54321, 54322
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, user, user)
+
+        def start(*words):
+            line = ["serve", "--task", "task.json", "--state", "state", "--listen", "127.0.0.1:0", "--json", *words]
+            run = subprocess.Popen(
+                [FEDKT, *line], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                user=user, group=user
+            )  # fmt: skip
+            self.servers.append(run)
+            listens = run.stdout.readline()
+            run.send_signal(signal.SIGTERM)
+            return bool(listens), run.communicate(timeout=SLOW)[1]
+
+        os.chown(self.folder / "operator.key", other, user)
+        (self.folder / "operator.key").chmod(0o640)
+        self.assertIn(f"'operator.key' belongs to another user (uid {other})", start("--key", "operator.key")[1])
+        os.chown(self.folder / "operator.key", user, user)
+        (self.folder / "operator.key").chmod(0o600)
+        self.assertTrue(start("--key", "operator.key")[0])
+        for name in ("state", "state/operator.token", "state/tls.key", "state/journal.db"):
+            path = self.folder / name
+            mode = stat.S_IMODE(path.stat().st_mode)
+            os.chown(path, other, user)
+            path.chmod(mode | mode >> 3)  # the group is his
+            listens, talk = start()
+            self.assertFalse(listens)
+            self.assertIn(f"'{name}' belongs to another user (uid {other})", talk)
+            os.chown(path, user, user)
+            path.chmod(mode)
+        self.assertTrue(start()[0])
 
     def give_up(self, reason):
         """As if the server had given the task up: the fact, and the last lines of its log."""
