@@ -136,10 +136,11 @@ FKT_API void fkt_image_free(uint8_t *rgb);
 /* A labelled set on its way to disk, image by image; memory does not grow with their number. */
 enum fkt_export_format { FKT_EXPORT_FOLDER = 0, FKT_EXPORT_NPZ = 1, FKT_EXPORT_WEBDATASET = 2 };
 struct fkt_export;
-/* FOLDER: path/train/<class>/<index>.png, path/metadata.jsonl. NPZ: path/dataset.npz with {train}_images (n,S,S,3)
- * uint8 and {train}_labels (n,1) uint8/uint16. WEBDATASET: path/train-000000.tar ... with key.png and key.cls.
- * `split` is "train" or "test". `total` images will follow. `path` is an existing folder (the caller's temporary
- * one). Class names are made safe for file systems. */
+/* FOLDER: path/train/<class>/<index>.png, path/train/metadata.jsonl. NPZ: path/dataset.npz with {train}_images
+ * (n,S,S,3) uint8 and {train}_labels (n,1) uint8/uint16. WEBDATASET: path/train-000000.tar ... with key.png and
+ * key.cls. `split` is "train" or "test". `total` images will follow. `path` is an existing folder (the caller's
+ * temporary one). Class names are made safe for file systems, and their order as names of folders is that of the
+ * labels. */
 FKT_API FKT_MUST_USE fkt_status fkt_export_open(struct fkt_export **out, const char *path,
                                                 enum fkt_export_format format, const char *split,
                                                 const char *const *classes, size_t n_classes, uint32_t size,

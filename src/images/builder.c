@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "images/export.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -368,4 +369,8 @@ void fkt_builder_release(struct fkt_dataset_builder *b)
 {
     fkt_free(b->order);
     b->order = NULL;
+    fkt_safe_names_free(b->folders, b->n_folders);
+    fkt_safe_names_free(b->folder_classes, b->n_folders);
+    b->folders = b->folder_classes = NULL;
+    b->n_folders = 0;
 }

@@ -76,6 +76,45 @@ static const char *size_category(uint64_t n)
                          : "1M<n<10M";
 }
 
+/* A YAML string in double quotes. Beyond what JSON escapes: whatever drives a terminal or turns writing around, and the
+ * letters that a viewer of the raw text might take for a tag. */
+static void yaml_quoted(struct fkt_text *t, const char *s)
+{
+    fkt_text_add(t, "\"");
+    while (*s) {
+        const unsigned char *u = (const unsigned char *)s;
+        size_t n = fkt_utf8_length(s);
+        unsigned code = n == 2   ? (u[0] & 31U) << 6 | (u[1] & 63U)
+                        : n == 3 ? (u[0] & 15U) << 12 | (u[1] & 63U) << 6 | (u[2] & 63U)
+                        : n == 4 ? (u[0] & 7U) << 18 | (u[1] & 63U) << 12 | (u[2] & 63U) << 6 | (u[3] & 63U)
+                                 : u[0];
+        if (n == 0) fkt_text_add(t, "\\ufffd");
+        else if (fkt_control_length(s) || strchr("<>&\"\\", *s)) fkt_text_addf(t, "\\U%08x", code);
+        else fkt_text_addn(t, s, n);
+        s += n ? n : 1;
+    }
+    fkt_text_add(t, "\"");
+}
+
+/* What `datasets` reads: where the images are, and the columns of metadata.jsonl with their types. Only an ImageFolder
+ * is loaded so. Names of splits are ours. */
+static void columns(struct fkt_text *t, const struct fkt_card *c)
+{
+    const char *split = c->split ? c->split : "train";
+    if (c->format && strcmp(c->format, "ImageFolder") != 0) return;
+    fkt_text_addf(
+        t,
+        "configs:\n- config_name: default\n  data_files:\n  - split: %s\n    path: %s/**\n  features:\n"
+        "  - name: image\n    dtype: image\n  - name: label\n    dtype:\n      class_label:\n        names:\n",
+        split, split);
+    for (size_t k = 0; k < c->n_classes; k++) {
+        fkt_text_addf(t, "          '%zu': ", k);
+        yaml_quoted(t, c->classes[k]);
+        fkt_text_add(t, "\n");
+    }
+    fkt_text_add(t, "  - name: class\n    dtype: string\n");
+}
+
 static void front_matter(struct fkt_text *t, const struct fkt_card *c)
 {
     fkt_text_add(t, "---\npretty_name: ");
@@ -85,6 +124,7 @@ static void front_matter(struct fkt_text *t, const struct fkt_card *c)
     if (is_private(c)) fkt_text_add(t, "- differential-privacy\n");
     fkt_text_add(t, "- federated-learning\n");
     if (c->counts) fkt_text_addf(t, "size_categories:\n- %s\n", size_category(total(c)));
+    columns(t, c);
     fkt_text_add(t, "---\n\n# ");
     escaped(t, c->name);
     fkt_text_add(t, "\n\n");
@@ -216,13 +256,12 @@ static void loading(struct fkt_text *t, const struct fkt_card *c)
                       "data = wds.WebDataset(shards, shardshuffle=False).decode(\"rgb8\").to_tuple(\"png\", \"cls\")\n",
                       split);
     else
-        fkt_text_addf(
-            t,
-            "from datasets import load_dataset            # columns: image, label, class (from metadata.jsonl)\n\n"
-            "data = load_dataset(\"imagefolder\", data_dir=\".\", split=\"%s\")\n\n"
-            "from torchvision.datasets import ImageFolder   # numbers the classes by folder name instead\n\n"
-            "data = ImageFolder(\"%s\")\n",
-            split, split);
+        fkt_text_addf(t,
+                      "from datasets import load_dataset             # version 3.6 or later\n\n"
+                      "data = load_dataset(\".\", split=\"%s\")        # columns: image, label, class\n\n"
+                      "from torchvision.datasets import ImageFolder   # folders are in the order of the labels\n\n"
+                      "data = ImageFolder(\"%s\")\n",
+                      split, split);
     fkt_text_add(t, "```\n");
 }
 

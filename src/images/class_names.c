@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* class_names.c - names for numbered classes, from a file beside the data: CIFAR's *.txt (one name a line), or the
  * classes.json (an array of names) that our own exporter writes. They are added before the records, in the order of
- * their labels; a label beyond them is then out of range. */
+ * their labels; a label beyond them is then out of range. For an ImageFolder the same classes.json says which class a
+ * folder stands for. */
 #include "images/formats.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "images/export.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -59,6 +61,43 @@ fkt_status fkt_classes_from_json(struct fkt_dataset_builder *b, const char *fold
     }
     if (!json_is_array(root) || b->ds->k != json_array_size(root) || b->ds->k == 0)
         st = fkt_fail_hint(FKT_E_FORMAT, "remove it to go by numbers", "'%s' is no JSON array of class names", path);
+out:
+    json_decref(root);
+    fkt_free(data);
+    fkt_free(path);
+    return st;
+}
+
+/* Gives both lists when the file is an array of names; else neither. */
+static fkt_status take_folders(struct fkt_dataset_builder *b, const json_t *root)
+{
+    size_t n = json_is_array(root) ? json_array_size(root) : 0;
+    fkt_status st = FKT_OK;
+    if (n < 1 || n > FKT_CLASSES_MAX) return FKT_OK;
+    for (size_t i = 0; i < n; i++)
+        if (!json_string_length(json_array_get(root, i))) return FKT_OK;
+    FKT_TRY(fkt_alloc(&b->folder_classes, n));
+    b->n_folders = n;
+    for (size_t i = 0; i < n; i++)
+        FKT_TRY(fkt_strdup(&b->folder_classes[i], json_string_value(json_array_get(root, i))));
+    FKT_TRY(fkt_folder_names(&b->folders, (const char *const *)b->folder_classes, n));
+out:
+    return st;
+}
+
+fkt_status fkt_classes_of_folders(struct fkt_dataset_builder *b, const char *folder)
+{
+    char *path = NULL;
+    uint8_t *data = NULL;
+    size_t len;
+    json_t *root = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&path, folder, "classes.json"));
+    if (access(path, R_OK) != 0) goto out;
+    st = fkt_file_read(&data, &len, path, MAX_FILE);
+    if (st == FKT_E_NOMEM) goto out;
+    if (st == FKT_OK) root = json_loadb((const char *)data, len, 0, NULL);
+    st = root ? take_folders(b, root) : FKT_OK;
 out:
     json_decref(root);
     fkt_free(data);

@@ -60,6 +60,8 @@ struct fkt_dataset_builder {
     unsigned splits;  /* bit mask of the splits seen */
     unsigned unsplit; /* 1 when some record has no split */
     int loose;        /* an image lay beside the class folders */
+    char **folders, **folder_classes; /* (n_folders) what the folders of an export stand for, by name; NULL: nothing */
+    size_t n_folders;
     unsigned bits;    /* of fkt_dataset_options; for the backend's decode */
 };
 

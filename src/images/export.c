@@ -57,7 +57,7 @@ fkt_status fkt_export_open(struct fkt_export **out, const char *path, enum fkt_e
     FKT_TRY(fkt_strdup(&e->split, split));
     FKT_TRY(fkt_alloc(&e->classes, n_classes));
     for (size_t k = 0; k < n_classes; k++) FKT_TRY(fkt_strdup(&e->classes[k], classes[k]));
-    FKT_TRY(fkt_safe_names(&e->names, classes, n_classes));
+    FKT_TRY(fkt_folder_names(&e->names, classes, n_classes));
     FKT_TRY(e->ops->open(e));
     *out = e;
     e = NULL;

@@ -20,7 +20,7 @@ struct fkt_export {
     const struct fkt_export_ops *ops;
     char *path, *split;
     char **classes; /* (K) as the caller wrote them */
-    char **names;   /* (K) safe for file systems, unique */
+    char **names;   /* (K) of folders: safe for file systems, unique, in the order of the labels */
     size_t n_classes, total, added;
     uint32_t size;
     int broken;              /* a call has failed: nothing more is taken */
@@ -36,6 +36,8 @@ extern const struct fkt_export_ops fkt_export_folder, fkt_export_npz, fkt_export
 /* export_names.c: gives (n) names of at most 100 bytes that differ even where case does not count, and what frees them.
  */
 FKT_MUST_USE fkt_status fkt_safe_names(char ***out, const char *const *names, size_t n);
+/* The same in bytewise order: with the label in front of each where their own order is another. n >= 1. */
+FKT_MUST_USE fkt_status fkt_folder_names(char ***out, const char *const *names, size_t n);
 void fkt_safe_names_free(char **names, size_t n);       /* NULL is fine */
 void fkt_json_quote(struct fkt_text *t, const char *s); /* with its quotes; bytes that are not UTF-8 become U+FFFD */
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_folder.c - a labelled set as an ImageFolder: train/<class>/000017.png, with a row for each in metadata.jsonl.
+/* export_folder.c - a labelled set as an ImageFolder: train/<class>/000017.png, and a row for each in
+ * train/metadata.jsonl.
+ *
+ * Two libraries must give each image our label. torchvision numbers the sorted names of the folders, so the names are
+ * in our order (export_names.c). Hugging Face's `datasets` reads metadata.jsonl, but only one that lies in the folder
+ * of its split, and takes every key of it for a column.
  *
  * The folder is the caller's temporary one and gets its final name when all is there, so single pictures are written
- * plainly; one syncfs at the end replaces a fsync for each. A second split may follow in the same folder: its rows come
- * after the first's. */
+ * plainly; one syncfs at the end replaces a fsync for each. A second split may follow in the same folder. */
 #include "images/export.h"
 
 #include "base/alloc.h"
@@ -23,26 +27,9 @@ static fkt_status disk_fail(const char *path)
     return fkt_fail(code == EEXIST ? FKT_E_EXISTS : FKT_E_IO, "cannot write '%s': %s", path, strerror(code));
 }
 
-/* Rows of an earlier split are carried over into the new file. */
-static fkt_status open_metadata(struct fkt_export *e)
-{
-    char *path = NULL;
-    uint8_t *rows = NULL;
-    size_t len = 0;
-    fkt_status st;
-    FKT_TRY(fkt_path_join(&path, e->path, "metadata.jsonl"));
-    if (access(path, F_OK) == 0) FKT_TRY(fkt_file_read(&rows, &len, path, (size_t)1 << 31));
-    FKT_TRY(fkt_file_begin(&e->file, path, 1));
-    if (len && fwrite(rows, 1, len, e->file.stream) != len) st = disk_fail(path);
-out:
-    fkt_free(path);
-    fkt_free(rows);
-    return st;
-}
-
 static fkt_status folder_open(struct fkt_export *e)
 {
-    char *path = NULL;
+    char *path = NULL, *rows = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&e->made, e->n_classes));
     FKT_TRY(fkt_path_join(&path, e->path, e->split));
@@ -50,9 +37,11 @@ static fkt_status folder_open(struct fkt_export *e)
         st = disk_fail(path);
         goto out;
     }
-    FKT_TRY(open_metadata(e));
+    FKT_TRY(fkt_path_join(&rows, path, "metadata.jsonl"));
+    FKT_TRY(fkt_file_begin(&e->file, rows, 1));
 out:
     fkt_free(path);
+    fkt_free(rows);
     return st;
 }
 
@@ -98,7 +87,7 @@ static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t
     FKT_TRY(fkt_png_encode(&png, &len, rgb, e->size, e->size));
     FKT_TRY(write_plain(path.s, png, len));
     fkt_text_add(&row, "{\"file_name\": ");
-    fkt_json_quote(&row, path.s + strlen(e->path) + 1);
+    fkt_json_quote(&row, path.s + strlen(e->path) + 1 + strlen(e->split) + 1);
     fkt_text_addf(&row, ", \"label\": %u, \"class\": ", label);
     fkt_json_quote(&row, e->classes[label]);
     fkt_text_add(&row, "}\n");

@@ -3,7 +3,9 @@
  *
  * A class may be called "a/b", "..", "" or "CON"; its folder may not. Bytes that some file system or shell objects to
  * become '_'; UTF-8 letters stay; names that end up alike, also where case does not count, get "_2", "_3" ... in the
- * order of the list. The true name always stands in metadata.jsonl and classes.json. Names given are kept in a hash
+ * order of the list. Where their order by name is not that of the labels, each gets its label in front ("03_road"):
+ * torchvision numbers classes by the sorted names of their folders. The true name always stands in metadata.jsonl and
+ * classes.json, and our own reader goes by them (class_names.c). Names given are kept in a hash
  * table with the suffix to try next, so that 65,536 classes that are all alike cost no more than others. */
 #include "images/export.h"
 
@@ -103,6 +105,28 @@ fkt_status fkt_safe_names(char ***out, const char *const *names, size_t n)
     safe = NULL;
 out:
     fkt_free(table);
+    fkt_safe_names_free(safe, n);
+    return st;
+}
+
+fkt_status fkt_folder_names(char ***out, const char *const *names, size_t n)
+{
+    char **safe = NULL, number[24], prefixed[NAME_MAX_BYTES + 2 * SUFFIX_BYTES];
+    int digits = snprintf(number, sizeof number, "%zu", n - 1);
+    size_t sorted = 1;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_safe_names(&safe, names, n));
+    while (sorted < n && strcmp(safe[sorted - 1], safe[sorted]) < 0) sorted++;
+    for (size_t k = 0; k < n && sorted < n; k++) {
+        snprintf(prefixed, sizeof prefixed, "%0*zu_%s", digits, k, safe[k]);
+        fkt_free(safe[k]);
+        safe[k] = NULL;
+        FKT_TRY(fkt_strdup(&safe[k], prefixed));
+    }
+    *out = safe;
+    safe = NULL;
+out:
     fkt_safe_names_free(safe, n);
     return st;
 }

@@ -146,7 +146,7 @@ static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int dept
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
     if ((what == A_FILE || what == NOWHERE) && depth > 0 && fkt_is_image_name(e->d_name))
         return remember(w, &w->f->images, e->d_name);
-    if (depth == 0 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;
+    if (depth <= 1 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;
     if (what == A_FILE && fkt_is_image_name(e->d_name)) w->b->loose = 1;
     return fkt_builder_skip(w->b, "%s/%s%s", w->f->root, w->path.s, e->d_name);
 }
@@ -205,6 +205,7 @@ fkt_status fkt_imagefolder_open(struct fkt_dataset_builder *b, const char *path)
     for (size_t i = 0; i < f->images.n; i++) paths[i] = f->names.text + f->images.at[i];
     for (size_t i = 0; i < f->folders.n; i++) paths[f->images.n + i] = f->names.text + f->folders.at[i];
     FKT_TRY(fkt_path_join(&prefix, path, ""));
+    FKT_TRY(fkt_classes_of_folders(b, path));
     if (f->images.n) FKT_TRY(fkt_layout_add(b, prefix, paths, f->images.n, 0, paths + f->images.n, f->folders.n));
     b->no_empty = 1;
 out:

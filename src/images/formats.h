@@ -27,6 +27,11 @@ int fkt_idx_knows(const char *file_name);   /* "train-images-idx3-ubyte", also .
 FKT_MUST_USE fkt_status fkt_classes_from_lines(struct fkt_dataset_builder *b, const char *path);
 FKT_MUST_USE fkt_status fkt_classes_from_json(struct fkt_dataset_builder *b, const char *folder);
 
+/* An ImageFolder beside a classes.json: the folders that an export of these classes has stand for them, so that a class
+ * called "a/b" or one with its label in front of its folder's name is read under its own name. Another kind of
+ * classes.json is not ours, and is left alone. */
+FKT_MUST_USE fkt_status fkt_classes_of_folders(struct fkt_dataset_builder *b, const char *folder);
+
 /* recognise.c: looks at `path` and calls the right one of the above. */
 FKT_MUST_USE fkt_status fkt_recognise(struct fkt_dataset_builder *b, const char *path);
 

@@ -126,6 +126,20 @@ static fkt_status find_splits(int *split, const char *prefix, const char *const 
     return FKT_OK;
 }
 
+/* The class that a folder stands for: mostly that of its name. b->folders are in bytewise order. */
+static const char *class_of(const struct fkt_dataset_builder *b, const char *folder)
+{
+    size_t lo = 0, hi = b->folders ? b->n_folders : 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(folder, b->folders[mid]);
+        if (c == 0) return b->folder_classes[mid];
+        if (c < 0) hi = mid;
+        else lo = mid + 1;
+    }
+    return folder;
+}
+
 static fkt_status add_empty(struct fkt_dataset_builder *b, int split, const char *const *folders, size_t n)
 {
     char name[256];
@@ -139,7 +153,7 @@ static fkt_status add_empty(struct fkt_dataset_builder *b, int split, const char
             if (!fkt_split_name(name)) continue;
         }
         FKT_TRY(folder_at(name, folders[i], split ? 1 : 0));
-        FKT_TRY(fkt_builder_class(b, name, &k));
+        FKT_TRY(fkt_builder_class(b, class_of(b, name), &k));
     }
 out:
     return st;
@@ -165,7 +179,7 @@ fkt_status fkt_layout_add(struct fkt_dataset_builder *b, const char *prefix, con
     for (size_t i = 0; i < n; i++) {
         FKT_TRY(folder_at(class_name, paths[i], lead + (split ? 1 : 0)));
         if (split) FKT_TRY(folder_at(split_name, paths[i], lead));
-        FKT_TRY(fkt_builder_class(b, class_name, &k));
+        FKT_TRY(fkt_builder_class(b, class_of(b, class_name), &k));
         FKT_TRY(fkt_builder_add(b, k, split ? fkt_split_name(split_name) : NULL, "%s%s", prefix, paths[i]));
         if (folders_in(paths[i]) > lead + (split ? 2 : 1)) note_nested(b->ds);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate.c - a release becomes a labelled image set: sample, decode, export, with a card that says what is promised.
  *
- *   folder/  train/<class>/<number>.png + metadata.jsonl | dataset.npz | train-<shard>.tar
+ *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
  *            grid.png  README.md  certificate.json  pictures.json
  *
  * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled and decoded in parallel and

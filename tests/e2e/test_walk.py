@@ -87,14 +87,15 @@ class Stages(binary.Case):
         self.assertTrue((self.shard_images() == pixels).all(), "webdataset and folder hold other pixels")
 
     def folder_images(self, task):
-        rows = [json.loads(line) for line in self.bytes("folder/metadata.jsonl").decode().splitlines()]
+        rows = [json.loads(line) for line in self.bytes("folder/train/metadata.jsonl").decode().splitlines()]
         self.assertEqual(len(rows), 70)
-        self.assertEqual(sorted(path.name for path in (self.folder / "folder/train").iterdir()), task["classes"])
+        folders = sorted(path.name for path in (self.folder / "folder/train").iterdir() if path.is_dir())
+        self.assertEqual(folders, task["classes"])
         images = []
         for row in rows:
             self.assertEqual(row["class"], task["classes"][row["label"]])
-            self.assertTrue(row["file_name"].startswith(f"train/{row['class']}/"))
-            with Image.open(self.folder / "folder" / row["file_name"]) as image:
+            self.assertTrue(row["file_name"].startswith(f"{row['class']}/"))
+            with Image.open(self.folder / "folder/train" / row["file_name"]) as image:
                 self.assertEqual((image.mode, image.size), ("RGB", (32, 32)))
                 images.append(numpy.asarray(image))
         self.assertEqual(len(list((self.folder / "folder/train").rglob("*.png"))), 70)

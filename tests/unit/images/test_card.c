@@ -49,10 +49,12 @@ static void the_promise_stands_in_words_and_numbers(void **state)
     CHECK(strstr(s, "epsilon = 1.5, delta = 1e-05") && strstr(s, "| mu (Gaussian DP) | 0.4 |"));
     CHECK(strstr(s, "whether any one image was used at all, what it shows, and its label"));
     CHECK(strstr(s, "600 pictures of 32 x 32 pixels in 3 classes") && strstr(s, "12 sites"));
-    CHECK(strstr(s, "load_dataset(\"imagefolder\"") && strstr(s, "| 0 | cat | 100 |"));
+    CHECK(strstr(s, "  - split: train\n    path: train/**\n  features:\n"));
+    CHECK(strstr(s, "        names:\n          '0': \"cat\"\n          '1': \"a|b \\U0000003cscript\\U0000003e\"\n"));
+    CHECK(strstr(s, "load_dataset(\".\", split=\"train\")") && strstr(s, "| 0 | cat | 100 |"));
     CHECK(!strstr(s, "NOT PRIVATE"));
     c.format = "npz";
-    CHECK(strstr(text_of(&t, &c), "z[\"train_images\"]"));
+    CHECK(strstr(text_of(&t, &c), "z[\"train_images\"]") && !strstr(text_of(&t, &c), "configs:"));
     c.format = "WebDataset";
     CHECK(strstr(text_of(&t, &c), "train-*.tar"));
     fkt_text_release(&t);

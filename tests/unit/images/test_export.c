@@ -117,6 +117,28 @@ static void many_equal_names_are_quick(void **state)
     free(in);
 }
 
+/* torchvision numbers classes by the sorted names of their folders: that order must be ours. */
+static void folders_are_in_the_order_of_the_labels(void **state)
+{
+    static const char *const plain[] = {"cat", "dog", "owl"}, *const other[] = {"owl", "cat", "dog"};
+    const char *many[12];
+    char **out = NULL;
+    (void)state;
+    CHECK_OK(fkt_folder_names(&out, plain, 3));
+    assert_string_equal(out[2], "owl");
+    fkt_safe_names_free(out, 3);
+    CHECK_OK(fkt_folder_names(&out, other, 3));
+    assert_string_equal(out[0], "0_owl");
+    assert_string_equal(out[2], "2_dog");
+    fkt_safe_names_free(out, 3);
+    for (int k = 0; k < 12; k++) many[k] = k % 2 ? "odd" : "even";
+    CHECK_OK(fkt_folder_names(&out, many, 12));
+    assert_string_equal(out[2], "02_even_2");
+    for (int k = 1; k < 12; k++) CHECK(strcmp(out[k - 1], out[k]) < 0);
+    fkt_safe_names_free(out, 12);
+    CHECK(fkt_alloc_live() == 0);
+}
+
 static void folder_rows_name_every_picture(void **state)
 {
     char path[64];
@@ -126,28 +148,34 @@ static void folder_rows_name_every_picture(void **state)
     temp_folder(path, sizeof path);
     write_set(path, FKT_EXPORT_FOLDER, "train", TOTAL);
     write_set(path, FKT_EXPORT_FOLDER, "test", 5);
-    bytes = slurp(path, "metadata.jsonl", &len);
+    bytes = slurp(path, "test/metadata.jsonl", &len);
     for (size_t i = 0; i < len; i++) rows += bytes[i] == '\n';
-    CHECK(rows == TOTAL + 5);
-    CHECK(strstr((char *)bytes, "{\"file_name\": \"train/cat/000000.png\", \"label\": 0, \"class\": \"cat\"}\n") ==
-          (char *)bytes);
-    CHECK(strstr((char *)bytes, "{\"file_name\": \"train/class/000002.png\", \"label\": 2, \"class\": \"..\"}\n"));
+    CHECK(rows == 5);
     CHECK(strstr(
         (char *)bytes,
-        "{\"file_name\": \"test/caf\xc3\xa9 _x_/000001.png\", \"label\": 3, \"class\": \"caf\xc3\xa9 \\\"x\\\"\"}\n"));
+        "{\"file_name\": \"3_caf\xc3\xa9 _x_/000001.png\", \"label\": 3, \"class\": \"caf\xc3\xa9 \\\"x\\\"\"}\n"));
+    fkt_free(bytes);
+    bytes = slurp(path, "train/metadata.jsonl", &len);
+    for (size_t i = 0; i < len; i++) rows += bytes[i] == '\n';
+    CHECK(rows == TOTAL + 5);
+    CHECK(strstr((char *)bytes, "{\"file_name\": \"0_cat/000000.png\", \"label\": 0, \"class\": \"cat\"}\n") ==
+          (char *)bytes);
+    CHECK(strstr((char *)bytes, "{\"file_name\": \"2_class/000002.png\", \"label\": 2, \"class\": \"..\"}\n"));
     picture(rgb, 3);
     CHECK_OK(fkt_png_encode(&png, &png_len, rgb, SIZE, SIZE));
-    got = slurp(path, "train/a_b/000003.png", &len);
+    got = slurp(path, "train/1_a_b/000003.png", &len);
     CHECK(len == png_len && !memcmp(got, png, len));
     fkt_free(got);
     fkt_free(bytes);
     fkt_image_free(png);
     if (have_python())
-        CHECK(python(path,
-                     "import json; from PIL import Image; rows = [json.loads(l) for l in open('metadata.jsonl')]; "
-                     "names = json.load(open('classes.json')); assert len(names) == 4; "
-                     "assert all(Image.open(r['file_name']).size == (8, 8) and names[r['label']] == r['class'] for r "
-                     "in rows)") == 0);
+        CHECK(
+            python(path,
+                   "import json; from PIL import Image; rows = [json.loads(l) for l in open('train/metadata.jsonl')]; "
+                   "names = json.load(open('classes.json')); assert len(names) == 4; "
+                   "assert all(Image.open('train/' + r['file_name']).size == (8, 8) and names[r['label']] == "
+                   "r['class'] for r "
+                   "in rows)") == 0);
     remove_folder(path);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -236,7 +264,7 @@ static void shards_hold_ten_thousand(void **state)
 
 static void bytes_depend_on_the_content_alone(void **state)
 {
-    static const char *const files[] = {"metadata.jsonl", "dataset.npz", "train-000000.tar"};
+    static const char *const files[] = {"train/metadata.jsonl", "dataset.npz", "train-000000.tar"};
     (void)state;
     for (int format = 0; format < 3; format++) {
         char a[64], b[64];
@@ -290,7 +318,7 @@ static void broken_promises_leave_no_file(void **state)
     CHECK_STATUS(fkt_export_add(e, 0, rgb), FKT_E_STATE);
     fkt_export_free(e);
     for (int i = 0; i < 4; i++) {
-        static const char *const files[] = {"metadata.jsonl", "dataset.npz", "train-000000.tar", "classes.json"};
+        static const char *const files[] = {"train/metadata.jsonl", "dataset.npz", "train-000000.tar", "classes.json"};
         snprintf(name, sizeof name, "%s/%s", path, files[i]);
         CHECK(access(name, F_OK) != 0);
     }
@@ -302,7 +330,7 @@ static void broken_promises_leave_no_file(void **state)
 /* A file size limit stands in for a full disk: the write that passes it fails, with the cause in the sentence. */
 static void a_full_disk_leaves_no_file(void **state)
 {
-    static const char *const files[] = {"metadata.jsonl", "dataset.npz", "train-000000.tar"};
+    static const char *const files[] = {"train/metadata.jsonl", "dataset.npz", "train-000000.tar"};
     struct rlimit old, small;
     (void)state;
     CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0);
@@ -320,10 +348,8 @@ static void a_full_disk_leaves_no_file(void **state)
             picture(rgb, i);
             st = fkt_export_add(e, 0, rgb);
         }
-        if (st == FKT_OK)
-            st = fkt_export_close(&e);
-        else
-            CHECK_STATUS(fkt_export_close(&e), FKT_E_STATE);
+        if (st == FKT_OK) st = fkt_export_close(&e);
+        else CHECK_STATUS(fkt_export_close(&e), FKT_E_STATE);
         CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
         CHECK(st == FKT_E_IO && e == NULL);
         snprintf(name, sizeof name, "%s/%s", path, files[format]);
@@ -338,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_become_safe_and_unique),
         cmocka_unit_test(many_equal_names_are_quick),
+        cmocka_unit_test(folders_are_in_the_order_of_the_labels),
         cmocka_unit_test(folder_rows_name_every_picture),
         cmocka_unit_test(npz_opens_in_numpy),
         cmocka_unit_test(many_classes_get_wide_labels),
