@@ -5,6 +5,7 @@
 Usage: test_troubles.py FEDKT PLAN [test...]
 """
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,29 @@ import time
 import unittest
 
 import fed
+
+
+class Weak(fed.Case):
+    def test_a_weak_promise(self):
+        """Server and sites accept it one by one, and the status and `verify` call it what it is."""
+        f = self.federation(sites=3, dropped=0, seed=None)
+        accept = "--accept-weak-promise"
+        f.task("weak.json", dim=5, phase=30, gather=60, rounds=4, dropped=0, extra=[accept], epsilon="30")
+        refused = f.serve(task="weak.json", wait=False)
+        self.assertEqual(refused.wait(), 1, refused.words())
+        self.assertIn("is weak: epsilon 30 is above 20", "\n".join(refused.talk))
+        f.serve(accept, task="weak.json")
+        self.assertIn("WEAK PROMISE: epsilon 30 is above 20", json.dumps(f.status()))
+        for i in range(f.sites):
+            f.join(i, accept, task="weak.json")
+        self.assertEqual(f.ended(), "released")
+        for i in range(f.sites):
+            self.assertEqual(f.site[i].wait(), 0, f.site[i].words())
+        self.assertIn("WEAK PROMISE", f.run("verify", "--folder", f.public).stdout)
+        told = json.loads(f.run("verify", "--folder", f.public, "--json").stdout)
+        self.assertEqual((told["private"], told["promise"]), (False, "weak"))
+        certificate = json.loads((f.public / "certificate.json").read_text())
+        self.assertEqual((certificate["private"], certificate["promise"]), (False, "weak"))
 
 
 class Twice(fed.Case):

@@ -62,9 +62,10 @@ class Join(binary.Case):
         self.task(liar.address, pinned or certificate)
         return liar
 
-    def task(self, address, pinned="server", extra=""):
+    def task(self, address, pinned="server", extra="", epsilon=1):
         self.fedkt(
-            "task new --classes cat,dog --size 16 --dim 8 --epsilon 1 --delta 1e-5 --roster roster.txt --records 10"
+            f"task new --classes cat,dog --size 16 --dim 8 --epsilon {epsilon} --delta 1e-5 --roster roster.txt"
+            " --records 10"
             f" --dropped 0 --server {address} --certificate {self.pki}/{pinned}.pem --key operator.key --out task.json"
             f" --force {extra}"
         )
@@ -407,6 +408,15 @@ class Home(Join):
         self.refuse("nothing is private")
         got = self.fedkt("join --task task.json --key site0.key --data images --dry-run --json --accept-insecure-seed")
         self.assertIs(got["private"], False)
+
+    def test_a_weak_promise(self):
+        """A site takes part only when it says so itself, whoever signed the task."""
+        self.task(self.liar.address, extra="--accept-weak-promise", epsilon=30)
+        self.refuse("the promise of task 'unnamed' is weak: epsilon 30 is above 20")
+        line = "join --task task.json --key site0.key --data images --dry-run --accept-weak-promise"
+        got = self.fedkt(f"{line} --json")
+        self.assertEqual((got["private"], got["promise"]), (False, "weak"))
+        self.assertIn("WEAK PROMISE: epsilon 30 is above 20", self.fedkt(line))
 
     def test_too_many_records(self):
         fixtures.image_folder(self.folder / "many", ["cat"], 11)
