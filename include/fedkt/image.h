@@ -131,6 +131,11 @@ FKT_API FKT_MUST_USE fkt_status fkt_png_encode(uint8_t **png, size_t *len, const
  * *rgb (H, W, 3), freed with fkt_image_free. */
 FKT_API FKT_MUST_USE fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles,
                                          size_t rows, size_t cols, uint32_t size, const char *const *row_names);
+/* The same of a set with `classes` classes, of which `rows` are shown: a line below says so where that is not all. */
+FKT_API FKT_MUST_USE fkt_status fkt_grid_of(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles,
+                                            size_t rows, size_t cols, uint32_t size, const char *const *row_names,
+                                            size_t classes);
+enum { FKT_GRID_CLASSES = 40 }; /* the most that a sheet of classes shows: more would be too tall to look at */
 FKT_API void fkt_image_free(uint8_t *rgb);
 
 /* A labelled set on its way to disk, image by image; memory does not grow with their number. */

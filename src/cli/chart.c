@@ -193,13 +193,13 @@ void fkt_chart_histogram(struct fkt_text *t, const struct fkt_report_histogram *
     fkt_text_add(t, "</svg>\n");
 }
 
-void fkt_chart_signal(struct fkt_text *t, double signal)
+void fkt_chart_signal(struct fkt_text *t, double signal, double reach)
 {
-    double x = signal > 0 ? signal / (1 + signal) : 0;
+    double x = signal > 0 ? signal / (1 + signal) : 0, tick = 96 * reach / (1 + reach);
     fkt_text_add(t, "<svg class=\"inline\" viewBox=\"0 0 96 10\" aria-hidden=\"true\">");
     box(t, "track", 0, 1, 96, 8, 4);
-    if (x > 0) box(t, signal < 1 ? "bad" : "a0", 0, 1, 96 * x, 8, 4);
-    line(t, "axis", 48, 0, 48, 10);
+    if (x > 0) box(t, signal < reach ? "bad" : "a0", 0, 1, 96 * x, 8, 4);
+    line(t, "axis", tick, 0, tick, 10);
     fkt_text_add(t, "</svg>");
 }
 

@@ -18,7 +18,7 @@ void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r);
 void fkt_chart_partition(struct fkt_text *t, const struct fkt_report *r);
 void fkt_chart_histogram(struct fkt_text *t, const struct fkt_report_histogram *h);
 /* A bar on a bounded scale, x / (1 + x): the tick in the middle is where signal and noise are equal. */
-void fkt_chart_signal(struct fkt_text *t, double signal);
+void fkt_chart_signal(struct fkt_text *t, double signal, double reach); /* with a tick at reach */
 void fkt_chart_phases(struct fkt_text *t, const struct fkt_report_phase *phases, size_t n);
 
 #endif

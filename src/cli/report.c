@@ -58,6 +58,11 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
     for (size_t a = 0; a < r->n_arms; a++) any += r->arms[a].grid_len;
     if (!any) return;
     fkt_html_section(t, "pictures", "Real and synthetic", 0);
+    if (r->shown && r->shown < r->n_classes)
+        fkt_text_addf(t,
+                      "<p>A row is a class: the first %zu of %zu classes are shown. <code>fedkt generate</code> writes "
+                      "images of every class.</p>\n",
+                      r->shown, r->n_classes);
     fkt_text_add(t, "<div class=\"shots\">\n");
     figure(t, "Real images", r->real_png, r->real_len, 1);
     for (size_t a = 0; a < r->n_arms; a++) {
@@ -148,13 +153,20 @@ static void class_head(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</tr></thead><tbody>\n");
 }
 
-static int is_below(const struct fkt_report_arm *a, size_t k) { return a->below ? a->below[k] : a->signal[k] < 1; }
+static double reach_of(const struct fkt_report *r) { return r->reach > 0 ? r->reach : 1; }
 
-static void signal_cell(struct fkt_text *t, double signal, int below)
+static int is_below(const struct fkt_report *r, const struct fkt_report_arm *a, size_t k)
+{
+    return a->below ? a->below[k] : a->signal[k] < reach_of(r);
+}
+
+/* A class may be below noise by its count alone: the words then name the count. */
+static void signal_cell(struct fkt_text *t, double signal, double reach, int below)
 {
     fkt_text_add(t, "<td class=\"sig\">");
-    fkt_chart_signal(t, signal);
-    if (below) fkt_text_addf(t, "<span class=\"below\">%.2f below noise</span></td>", signal);
+    fkt_chart_signal(t, signal, reach);
+    if (below && signal >= reach) fkt_text_addf(t, "<span class=\"below\">%.2f, count below noise</span></td>", signal);
+    else if (below) fkt_text_addf(t, "<span class=\"below\">%.2f below noise</span></td>", signal);
     else if (isfinite(signal)) fkt_text_addf(t, "%.1f</td>", signal);
     else fkt_text_add(t, "\xe2\x80\x93</td>");
 }
@@ -166,10 +178,12 @@ static void classes(struct fkt_text *t, const struct fkt_report *r)
     fkt_html_section(t, "classes", "Class by class", 0);
     for (size_t a = 0; a < r->n_arms; a++)
         for (size_t k = 0; fkt_report_arm_is_private(&r->arms[a]) && r->arms[a].signal && k < r->n_classes; k++)
-            below += (size_t)is_below(&r->arms[a], k);
-    fkt_text_add(t, "<p>Signal is the largest visible spread of a class beside the edge of the noise; at 1, the tick "
-                    "of the bar, they are "
-                    "equal.");
+            below += (size_t)is_below(r, &r->arms[a], k);
+    fkt_text_addf(t,
+                  "<p>Signal is the largest visible spread of a class over the edge of the noise. Noise alone may have "
+                  "a signal of %.2f, the tick of the bar: a class with less, or whose count cannot be told from 0, is "
+                  "below noise.",
+                  reach_of(r));
     if (below)
         fkt_text_add(
             t, " A class below noise keeps its mean, but its shape is mostly noise: judge its pictures with care.");
@@ -190,7 +204,7 @@ static void classes(struct fkt_text *t, const struct fkt_report *r)
             if (arm->noisy_count && isfinite(arm->noisy_count[k]))
                 fkt_text_addf(t, "<td>%.0f</td>", arm->noisy_count[k]);
             else if (arm->noisy_count) fkt_text_add(t, "<td>\xe2\x80\x93</td>");
-            if (arm->signal) signal_cell(t, arm->signal[k], is_below(arm, k));
+            if (arm->signal) signal_cell(t, arm->signal[k], reach_of(r), is_below(r, arm, k));
         }
         fkt_text_add(t, "</tr>\n");
     }

@@ -35,7 +35,7 @@ struct fkt_report_arm {
     double accuracy[FKT_REPORT_JUDGED];          /* 0..1 on the test images; NaN: not measured */
     const double *noisy_count;                   /* (K) */
     const double *signal;                        /* (K) signal over noise */
-    const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < 1 */
+    const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < reach */
     const uint8_t *grid_png;                     /* synthetic samples */
     size_t grid_len;
 };
@@ -86,6 +86,8 @@ struct fkt_report {
     const uint64_t *counts;            /* (K) true records of each class; NOT private */
     const uint32_t *owned;             /* (sites, K) records of class k at site s; NOT private */
     struct fkt_report_histogram norms; /* NOT private */
+    size_t shown;                      /* classes on the sheets of samples, the first ones; 0: all */
+    double reach;                      /* signal that noise alone may have; 0: 1 */
     const uint8_t *real_png;           /* real samples; NOT private */
     size_t real_len;
     const struct fkt_report_arm *arms;

@@ -14,16 +14,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRID_COLUMNS = 12, PAGE_COLUMNS = 8, ROWS_MAX = 40 };
+enum { GRID_COLUMNS = 12, PAGE_COLUMNS = 8 };
 
 struct png {
     uint8_t *bytes;
     size_t len;
 };
 
-static uint32_t shown_rows(const struct fkt_task *t) { return t->n_classes < ROWS_MAX ? t->n_classes : ROWS_MAX; }
+static uint32_t shown_rows(const struct fkt_task *t)
+{
+    return t->n_classes < FKT_GRID_CLASSES ? t->n_classes : FKT_GRID_CLASSES;
+}
 
-/* tiles (rows, cols, S, S, 3) -> a sheet of at most ROWS_MAX rows, as PNG bytes. */
+/* tiles (rows, cols, S, S, 3) -> a sheet of at most FKT_GRID_CLASSES rows, as PNG bytes. */
 static fkt_status sheet(struct png *out, const struct cli_outcome *o, const uint8_t *tiles, size_t cols)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
@@ -31,7 +34,8 @@ static fkt_status sheet(struct png *out, const struct cli_outcome *o, const uint
     uint32_t width, height;
     uint8_t *rgb = NULL;
     fkt_status st;
-    FKT_TRY(fkt_grid(&rgb, &width, &height, tiles, rows, cols, t->size, (const char *const *)t->classes));
+    FKT_TRY(
+        fkt_grid_of(&rgb, &width, &height, tiles, rows, cols, t->size, (const char *const *)t->classes, t->n_classes));
     FKT_TRY(fkt_png_encode(&out->bytes, &out->len, rgb, width, height));
 out:
     fkt_image_free(rgb);
@@ -200,6 +204,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .owned = o->sim.counts,
                            .real_png = real->bytes,
                            .real_len = real->len,
+                           .shown = shown_rows(t),
+                           .reach = fkt_gaussians_reach(t->coordinates.length),
                            .arms = arms,
                            .n_arms = o->n_arms,
                            .phases = phases,

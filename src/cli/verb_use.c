@@ -76,8 +76,11 @@ static fkt_status run_generate(const struct asked *a)
         cli_mark_weak(j, &r.task);
         FKT_TRY(cli_print_json(j));
     } else {
-        printf("%llu images of %u classes in %s\nlook at %s/grid.png; %s/README.md says what is promised\n%s",
-               (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, a->out,
+        char shown[64] = "";
+        if (r.task.n_classes > FKT_GRID_CLASSES)
+            snprintf(shown, sizeof shown, " (the first %d of %u classes)", FKT_GRID_CLASSES, r.task.n_classes);
+        printf("%llu images of %u classes in %s\nlook at %s/grid.png%s; %s/README.md says what is promised\n%s",
+               (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
         cli_tell_weak(&r.task);
     }

@@ -3,12 +3,14 @@
  *
  *   margin | class name | gap | tile gap tile gap ... | margin       tiles enlarged by a whole factor, nearest
  * neighbour: the pixels shown are the pixels there are Long names are cut to NAME_DOTS with two full stops after them,
- * so that one odd class cannot push the pictures off the sheet. */
+ * so that one odd class cannot push the pictures off the sheet. Where not all classes are shown, a line below says so.
+ */
 #include "fedkt/image.h"
 
 #include "base/alloc.h"
 #include "images/font.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -38,7 +40,8 @@ static void fit_name(char *out, size_t cap, const char *name)
     snprintf(out + n, cap - n, "..");
 }
 
-static fkt_status plan(struct layout *l, size_t rows, size_t cols, uint32_t size, const char *const *row_names)
+static fkt_status plan(struct layout *l, size_t rows, size_t cols, uint32_t size, const char *const *row_names,
+                       const char *below)
 {
     char name[256];
     memset(l, 0, sizeof *l);
@@ -55,6 +58,11 @@ static fkt_status plan(struct layout *l, size_t rows, size_t cols, uint32_t size
     if (l->names) l->names += NAME_GAP;
     l->width = 2 * MARGIN + l->names + cols * l->tile + (cols - 1) * GAP;
     l->height = 2 * MARGIN + rows * l->tile + (rows - 1) * GAP;
+    if (below) {
+        size_t wide = 2 * MARGIN + fkt_font_width(below) * NAME_SCALE;
+        if (wide > l->width) l->width = wide;
+        l->height += MARGIN + FKT_FONT_HEIGHT * NAME_SCALE;
+    }
     if (l->width > SIDE_MAX || l->height > SIDE_MAX)
         return fkt_fail_hint(FKT_E_ARG, "ask for fewer tiles", "a sheet of %zu x %zu pixels is too large", l->width,
                              l->height);
@@ -70,8 +78,9 @@ static void paste(uint8_t *sheet, const struct layout *l, size_t x0, size_t y0, 
     }
 }
 
-fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles, size_t rows, size_t cols,
-                    uint32_t size, const char *const *row_names)
+/* `below` (may be NULL) is a line under the tiles. */
+static fkt_status lay_out(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles, size_t rows,
+                          size_t cols, uint32_t size, const char *const *row_names, const char *below)
 {
     struct layout l;
     uint8_t *sheet = NULL;
@@ -80,7 +89,7 @@ fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint
 
     *rgb = NULL;
     *width = *height = 0;
-    FKT_TRY(plan(&l, rows, cols, size, row_names));
+    FKT_TRY(plan(&l, rows, cols, size, row_names, below));
     FKT_TRY(fkt_alloc(&sheet, l.width * l.height * 3));
     memset(sheet, PAPER, l.width * l.height * 3);
     for (size_t r = 0; r < rows; r++) {
@@ -93,9 +102,26 @@ fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint
         for (size_t c = 0; c < cols; c++)
             paste(sheet, &l, MARGIN + l.names + c * (l.tile + GAP), y, tiles + (r * cols + c) * size * size * 3, size);
     }
+    if (below)
+        fkt_font_draw(sheet, (uint32_t)l.width, (uint32_t)l.height, MARGIN,
+                      l.height - MARGIN - FKT_FONT_HEIGHT * NAME_SCALE, NAME_SCALE, ink, below);
     *width = (uint32_t)l.width;
     *height = (uint32_t)l.height;
     *rgb = sheet;
 out:
     return st;
+}
+
+fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles, size_t rows, size_t cols,
+                    uint32_t size, const char *const *row_names)
+{
+    return lay_out(rgb, width, height, tiles, rows, cols, size, row_names, NULL);
+}
+
+fkt_status fkt_grid_of(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles, size_t rows, size_t cols,
+                       uint32_t size, const char *const *row_names, size_t classes)
+{
+    char below[80];
+    snprintf(below, sizeof below, "the first %zu of %zu classes", rows, classes);
+    return lay_out(rgb, width, height, tiles, rows, cols, size, row_names, classes > rows ? below : NULL);
 }

@@ -20,7 +20,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { GRID_COLUMNS = 12, GRID_ROWS_MAX = 40 };
+enum { GRID_COLUMNS = 12 };
 
 static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussians *g, const char *folder,
                                const struct fkt_generate_options *o, char fingerprint[FKT_SHA256_HEX])
@@ -64,13 +64,14 @@ static fkt_status write_grid(const struct fkt_walk *w, const struct fkt_gaussian
                              const struct fkt_generate_options *o)
 {
     size_t cols = o->grid_columns ? o->grid_columns : GRID_COLUMNS, pixels = (size_t)w->task.size * w->task.size * 3;
-    uint32_t rows = g->classes < GRID_ROWS_MAX ? g->classes : GRID_ROWS_MAX, width, height;
+    uint32_t rows = g->classes < FKT_GRID_CLASSES ? g->classes : FKT_GRID_CLASSES, width, height;
     uint8_t *tiles = NULL, *sheet = NULL;
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, (size_t)rows * cols * pixels));
     FKT_TRY(fkt_generate_tiles(w, g, o->seed, rows, cols, o->threads, tiles));
-    FKT_TRY(fkt_grid(&sheet, &width, &height, tiles, rows, cols, w->task.size, (const char *const *)w->task.classes));
+    FKT_TRY(fkt_grid_of(&sheet, &width, &height, tiles, rows, cols, w->task.size, (const char *const *)w->task.classes,
+                        g->classes));
     FKT_TRY(fkt_path_join(&path, folder, "grid.png"));
     FKT_TRY(fkt_png_write(path, sheet, width, height, 0));
 out:

@@ -191,10 +191,8 @@ static void shrink_class(struct fkt_gaussians *g, struct scratch *s, size_t k, c
     double *cov = g->cov + k * m * m, *factor = g->factor + k * m * m;
     double floor = (o->tau > 0 ? o->tau : TAU_DEFAULT) * fmax(s->values[m - 1], unit2);
 
-    if (o->estimator == FKT_RIE)
-        fkt_spectrum_rie(s->shrunk, s->values, m, s->noise[k], s->work);
-    else
-        memcpy(s->shrunk, s->values, m * sizeof *s->values);
+    if (o->estimator == FKT_RIE) fkt_spectrum_rie(s->shrunk, s->values, m, s->noise[k], s->work);
+    else memcpy(s->shrunk, s->values, m * sizeof *s->values);
     fkt_spectrum_clamp(s->shrunk, m, floor);
     for (size_t j = 0; j < m; j++)
         for (size_t i = 0; i < m; i++) factor[i * m + j] = s->vectors[j * m + i] * sqrt(s->shrunk[j]);
@@ -233,11 +231,12 @@ out:
     return st;
 }
 
+/* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 but for about 1e-4. */
+double fkt_gaussians_reach(uint32_t length) { return 1 + 2 * pow(length, -2.0 / 3); }
+
 int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k)
 {
-    /* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 but for about 1e-4. */
-    double reach = 1 + 2 * pow(g->length, -2.0 / 3);
-    return !(g->signal[k] >= reach) || g->count[k] < 3 * g->count_noise[k];
+    return !(g->signal[k] >= fkt_gaussians_reach(g->length)) || g->count[k] < 3 * g->count_noise[k];
 }
 
 void fkt_gaussians_release(struct fkt_gaussians *g)

@@ -366,6 +366,33 @@ static void large_and_empty_runs_fit(void **state)
     CHECK_STATUS(fkt_report_write(&r, "/tmp/never.html", 0), FKT_E_ARG);
 }
 
+/* What is called below noise, and the sentence that explains the word, must agree. */
+static void below_noise_is_explained(void **state)
+{
+    uint8_t below[K] = {1, 1, 0};
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    s.report.reach = 1.124;
+    s.report.shown = 3;
+    s.arms[0].below = below;
+    s.signal[0][0] = 1.11; /* less than noise alone may have */
+    s.signal[0][1] = 3;    /* a count that is not told from 0 */
+    s.signal[0][2] = 1.13;
+    page = render(&s.report, "below.html");
+    CHECK(strstr(section(page, "classes"), "Noise alone may have a signal of 1.12, the tick of the bar"));
+    CHECK(strstr(section(page, "classes"), "1.11 below noise") && !strstr(page, "they are equal"));
+    CHECK(strstr(section(page, "classes"), "3.00, count below noise") && strstr(section(page, "classes"), "1.1</td>"));
+    CHECK(strstr(section(page, "pictures"), "the first 3 of 10 classes are shown"));
+    fkt_free(page);
+    s.report.shown = 0;
+    page = render(&s.report, "all.html");
+    CHECK(!strstr(section(page, "pictures"), "classes are shown"));
+    fkt_free(page);
+    unmake(&s);
+}
+
 static void missing_numbers_become_dashes(void **state)
 {
     struct sample s;
@@ -428,6 +455,7 @@ int main(void)
         cmocka_unit_test(the_sum_is_told),
         cmocka_unit_test(a_fixed_seed_is_told_in_red),
         cmocka_unit_test(large_and_empty_runs_fit),
+        cmocka_unit_test(below_noise_is_explained),
         cmocka_unit_test(missing_numbers_become_dashes),
         cmocka_unit_test(a_network_stands_beside_the_heads),
         cmocka_unit_test(without_test_images_nothing_is_judged),

@@ -95,6 +95,21 @@ static void every_letter_has_its_own_shape(void **state)
     fkt_font_draw(seen[0], 20, 9, 18, 5, 3, black, "WW"); /* runs over the edge; the sanitizer watches */
 }
 
+static void a_sheet_says_that_classes_are_missing(void **state)
+{
+    uint8_t tiles[2 * 3] = {0}, *all = NULL, *some = NULL;
+    uint32_t w, h, w2, h2;
+    size_t dark = 0;
+    (void)state;
+    CHECK_OK(fkt_grid_of(&all, &w, &h, tiles, 2, 1, 1, NULL, 2));
+    CHECK_OK(fkt_grid_of(&some, &w2, &h2, tiles, 2, 1, 1, NULL, 100));
+    CHECK(h2 > h && w2 > w); /* a line below, and room for it */
+    for (size_t i = (size_t)w2 * h * 3; i < (size_t)w2 * h2 * 3; i++) dark += some[i] < 100;
+    CHECK(dark > 100);
+    fkt_image_free(all);
+    fkt_image_free(some);
+}
+
 static void impossible_sheets_are_refused(void **state)
 {
     uint8_t tile[3] = {0}, *rgb = NULL;
@@ -115,6 +130,7 @@ int main(void)
         cmocka_unit_test(pixels_are_repeated_not_blurred),
         cmocka_unit_test(names_are_drawn_beside_their_rows),
         cmocka_unit_test(every_letter_has_its_own_shape),
+        cmocka_unit_test(a_sheet_says_that_classes_are_missing),
         cmocka_unit_test(impossible_sheets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
