@@ -25,6 +25,7 @@ mp.mp.dps = 50
 VARIANCE_MIN, COUNT_COMFORT, SCALE_MAX, ENTRIES = 4, 16, 1 << 20, 1 << 32
 ADJACENCIES = ("add-remove", "replace", "replace-any")
 FLOOR_COST = 10  # Kairouz, Liu, Steinke 2021: tau = 10 sum ...
+KERNEL = 3  # share_gdp.md: r^2
 
 
 # ---- zCDP ----
@@ -67,6 +68,36 @@ def zcdp_rows():
             yield [repr(epsilon), repr(delta), mp.nstr(rho_of(epsilon, delta), 30)]
 
 
+# ---- GDP ----
+
+
+@functools.cache
+def mu_of(epsilon, delta):
+    delta_of = lambda mu: mp.ncdf(-epsilon / mu + mu / 2) - mp.exp(epsilon) * mp.ncdf(-epsilon / mu - mu / 2)
+    lo = hi = mp.mpf(1)
+    while delta_of(lo) > delta:
+        lo /= 2
+    while delta_of(hi) <= delta:
+        hi *= 2
+    for _ in range(150):
+        mid = (lo + hi) / 2
+        lo, hi = (mid, hi) if delta_of(mid) <= delta else (lo, mid)
+    return lo
+
+
+@functools.cache
+def ratio_cost(variance, n):
+    """share_gdp.md, steps 4 and 7, for 2^32 numbers; terms beyond k = 200 are as large as that one at most."""
+    theta = lambda v: 2 * mp.fsum(mp.exp(-2 * mp.pi**2 * v * i * i) for i in range(1, 8))
+    bound = lambda v: mp.mpf("4.01") * mp.exp(-2 * mp.pi**2 * v)
+    for v in (mp.mpf(KERNEL), mp.mpf(variance) / 2):
+        assert mp.log((1 + theta(v)) / (1 - theta(v))) < bound(v)
+    total = bound(KERNEL) + mp.fsum(bound(variance * mp.mpf(k) / (k + 1)) for k in range(1, min(n, 200)))
+    if n > 200:
+        total += (n - 200) * bound(variance * mp.mpf(200) / 201)
+    return mp.mpf("5.02") * ENTRIES * total
+
+
 # ---- plans ----
 
 
@@ -94,6 +125,18 @@ def rho_of_plan(plan):
     return (mu + tau(min(v for v in var if v > 0), n) * mp.sqrt(ENTRIES)) ** 2 / 2
 
 
+def mu_of_plan(plan):
+    """What `counted` shares of these variances are worth as a Gaussian mechanism."""
+    n, r, var = plan["counted"], mp.mpf(plan["radius"]), [number(v) for v in plan["variance"]]
+    least = min(v for v in var if v > 0)
+    if least < 1 or n * least < 4:
+        return mp.inf
+    left = [n * v - KERNEL for v in var]
+    c = plan["count_scale"] / mp.sqrt(left[0]) if var[0] > 0 else mp.mpf(0)
+    b = r**2 / mp.sqrt(min(left[2], 2 * left[3]))
+    return mp.sqrt(mu_squared(plan["adjacency"], r / mp.sqrt(left[1]), b, c)) + ratio_cost(least, n)
+
+
 def dyadic_up(v):
     shift = 0
     while v * 2**shift < 1 << 39:
@@ -102,19 +145,21 @@ def dyadic_up(v):
 
 
 def make_plan(epsilon, delta, adjacency, counted, sites, radius=64, shares=(1, 24, 75)):
-    mu = mp.sqrt(2 * rho_of(epsilon, delta)) - tau(VARIANCE_MIN, counted) * mp.sqrt(ENTRIES)
+    mu = mu_of(epsilon, delta)
     c, a, b = (mp.sqrt(mp.mpf(s)) for s in shares)
     if adjacency == "replace":
         c = mp.mpf(0)
-    unit = mp.sqrt(mu_squared(adjacency, a, b, c)) / mu
+    size = mp.sqrt(mu_squared(adjacency, a, b, c))
+    least = min((radius * size / mu / a) ** 2, (radius**2 * size / mu / b) ** 2 / 2, 16 * counted) / counted
+    unit = size / (mu - ratio_cost(max(least, mp.mpf(VARIANCE_MIN)), counted))
     scale, variance = 1, [[0, 0]]
     if c > 0:
         v = (unit / c) ** 2 / counted
         while v < COUNT_COMFORT and scale < SCALE_MAX:
             scale, v = 2 * scale, 4 * v
-        variance = [dyadic_up(max(v, VARIANCE_MIN))]
-    variance.append(dyadic_up(max((radius * unit / a) ** 2 / counted, VARIANCE_MIN)))
-    variance.append(dyadic_up(max((radius**2 * unit / b) ** 2 / counted, VARIANCE_MIN)))
+        variance = [dyadic_up(max(v + mp.mpf(KERNEL) / counted, VARIANCE_MIN))]
+    variance.append(dyadic_up(max(((radius * unit / a) ** 2 + KERNEL) / counted, VARIANCE_MIN)))
+    variance.append(dyadic_up(max(((radius**2 * unit / b) ** 2 + 2 * KERNEL) / counted, VARIANCE_MIN)))
     variance.append(dyadic_up(max(number(variance[2]) / 2, VARIANCE_MIN)))
     plan = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "radius": radius, "shares": list(shares)}
     plan |= {"counted": counted, "sites": sites, "count_scale": scale, "variance": variance}
@@ -124,8 +169,8 @@ def make_plan(epsilon, delta, adjacency, counted, sites, radius=64, shares=(1, 2
 
 
 def claim(plan):
-    rho = rho_of_plan(plan) * (1 + mp.mpf(10) ** -13)
-    return plan | {"rho": float(rho), "mu": float(mp.sqrt(2 * rho) * (1 + mp.mpf(10) ** -15))}
+    up = 1 + mp.mpf(10) ** -13
+    return plan | {"rho": float(rho_of_plan(plan) * up), "mu": float(mu_of_plan(plan) * up)}
 
 
 def judge_plan(plan):
@@ -141,7 +186,7 @@ def judge_plan(plan):
     if 2 * Fraction(var[3][0], 2 ** var[3][1]) < Fraction(var[2][0], 2 ** var[2][1]):
         return False
     slack = 1 + mp.mpf(10) ** -12
-    return bool(rho_of_plan(plan) <= plan["rho"] * slack and plan["rho"] <= mp.mpf(plan["mu"]) ** 2 / 2 * slack)
+    return bool(rho_of_plan(plan) <= plan["rho"] * slack and mu_of_plan(plan) <= mp.mpf(plan["mu"]) * slack)
 
 
 def judge_block(block, length, radius, scale):
@@ -262,6 +307,10 @@ def bad_cases():
     without = mp.mpf(1) / 2 * mu_squared("add-remove", *(1 / mp.sqrt(mp.mpf(90)),) * 3)
     assert without < honest / 2
     yield {"name": "what the lattice costs left out", "plan": spoiled(narrow, rho=float(without * 1.0001))}
+    few = make_plan(100.0, 1e-5, "add-remove", 2, 2, radius=8)
+    bare = few["mu"] * (1 - 1 / 256)
+    assert mp.sqrt(2 * rho_of_plan(few)) < bare, "without the kernel's 3 the noise would seem to give as much"
+    yield {"name": "what the kernel costs left out", "plan": spoiled(few, mu=bare)}
     wide = spoiled(
         plan, count_scale=SCALE_MAX, v0=[math.ceil(number(v[0])) * SCALE_MAX**2 // plan["count_scale"] ** 2, 0]
     )

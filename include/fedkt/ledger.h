@@ -45,7 +45,7 @@ struct fkt_ledger_charge {
     size_t n_records;
     const char *task_sha256;
     enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */
-    double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNT_ZCDP below (federation.h: fkt_federation_open) */
+    double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNT_GDP below (federation.h: fkt_federation_open) */
     double budget_epsilon, budget_delta; /* over all charges; epsilon 0: as it stands, and for a new account just this
                                           * charge, so that a second one is refused */
     int insecure_seed;                   /* noted in the entry */

@@ -58,8 +58,8 @@ enum fkt_promise { FKT_PROMISE_SOUND = 0, FKT_PROMISE_WEAK = 1 };
 FKT_API enum fkt_promise fkt_privacy_promise(double epsilon, double delta, double records, char why[FKT_PROMISE_WORDS]);
 FKT_API double fkt_promise_delta(double records); /* the largest delta of a sound promise */
 
-/* mu^2 adds up exactly under composition of Gaussian mechanisms; where noise is in shares mu^2 is 2 rho, which adds up
- * too, and the sum is turned into epsilon by fkt_privacy_epsilon_zcdp alone. */
+/* mu^2 adds up exactly under composition of Gaussian mechanisms, those with noise in shares included. Entries of
+ * older ledgers may be zCDP, mu^2 = 2 rho; a sum that holds one is turned into epsilon by fkt_privacy_epsilon_zcdp. */
 struct fkt_ledger {
     double budget_mu2; /* what may be spent in all */
     double spent_mu2;
@@ -81,10 +81,10 @@ FKT_API FKT_MUST_USE fkt_status fkt_privacy_release(int64_t *noised, const int64
 /* ---- noise in shares: each site adds its own before masking, and nobody ever sees a total without noise ----
  *
  * A share is a discrete Gaussian (Canonne, Kamath, Steinke 2020). The promise rests on `counted` of them, those of the
- * honest sites that are certain to be in a total; every further one is surplus noise. Accounting is zero-concentrated
- * (Kairouz, Liu, Steinke 2021), so mu below means sqrt(2 rho) and epsilon follows from rho, not from the Gaussian
- * formula. Counts are multiplied by count_scale first, so that a small share of their noise is still many units
- * wide. */
+ * honest sites that are certain to be in a total; every further one is surplus noise. A total of them is a Gaussian
+ * mechanism with 3 less variance, processed, up to a factor that is counted (src/privacy/share_gdp.md), so mu below is
+ * a GDP parameter and epsilon follows from it by the Gaussian formula. Counts are multiplied by count_scale first, so
+ * that a small share of their noise is still many units wide. */
 enum fkt_accounting { FKT_ACCOUNT_GDP = 0, FKT_ACCOUNT_ZCDP = 1 };
 
 struct fkt_dyadic { /* num / 2^shift */
@@ -92,12 +92,12 @@ struct fkt_dyadic { /* num / 2^shift */
     uint32_t shift;
 };
 struct fkt_share_plan {
-    struct fkt_privacy_plan plan;  /* of `counted` shares together, in the units of the moments; mu = sqrt(2 rho) */
+    struct fkt_privacy_plan plan;  /* of `counted` shares together, in the units of the moments */
     uint32_t counted;              /* shares that the promise rests on */
     uint32_t sites;                /* most shares that one total can hold */
     uint32_t count_scale;          /* a power of two */
     struct fkt_dyadic variance[4]; /* of one share: scaled count (num 0: counts are public), sum, diagonal, cross */
-    double rho;                    /* zCDP of one release, with what the sum of shares differs from one Gaussian */
+    double rho;                    /* zCDP of one release, for whoever accounts in it; at most mu^2/2 */
     int64_t tail;                  /* |noise of a total| exceeds it in any of 2^32 entries with probability < 2^-80 */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_privacy_spec *spec,

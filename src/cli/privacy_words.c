@@ -3,9 +3,8 @@
  *
  * The plain-words bound: a mechanism with Gaussian-DP parameter mu lets no test between two neighbouring datasets be
  * right more often than Phi(mu/2) when both are equally likely (Dong, Roth, Su 2022: the trade-off curve of N(0,1)
- * against N(mu,1)). Under rho-zCDP the Kullback-Leibler divergence of two neighbours is at most rho, so their total
- * variation is at most sqrt(rho/2) (Pinsker) and sqrt(1 - e^-rho) (Bretagnolle, Huber), and no test is right more often
- * than half of one plus that. It is printed rounded up. Unlike e^epsilon it means something at epsilon = 10. */
+ * against N(mu,1)). It holds for noise in shares as for noise in one place (src/privacy/share_gdp.md). It is printed
+ * rounded up. Unlike e^epsilon it means something at epsilon = 10. */
 #include "cli/privacy_words.h"
 
 #include "fedkt/round.h"
@@ -14,13 +13,9 @@
 
 #include <math.h>
 
-double fkt_guess_percent(double mu, double rho)
-{
-    double best = rho > 0 ? 50 * (1 + fmin(sqrt(rho / 2), sqrt(-expm1(-rho)))) : 50 * erfc(-mu / 2 / sqrt(2));
-    return fmin(100, ceil(best * 10) / 10);
-}
+double fkt_guess_percent(double mu) { return fmin(100, ceil(500 * erfc(-mu / 2 / sqrt(2))) / 10); }
 
-static void promise(struct fkt_text *t, const struct fkt_task *task, double mu, double rho)
+static void promise(struct fkt_text *t, const struct fkt_task *task, double mu)
 {
     const struct fkt_privacy_spec *p = &task->privacy;
     char why[FKT_PROMISE_WORDS];
@@ -35,7 +30,7 @@ static void promise(struct fkt_text *t, const struct fkt_task *task, double mu, 
                   "of the time from the release; a coin is right 50 %%, and the smaller epsilon, the closer to it.",
                   p->adjacency == FKT_ADD_REMOVE ? "whether one given image was used"
                                                  : "which of two given images was used",
-                  fkt_guess_percent(mu, rho));
+                  fkt_guess_percent(mu));
 }
 
 static void noise(struct fkt_text *t, const struct fkt_federation *f)
@@ -67,10 +62,10 @@ fkt_status fkt_privacy_words(struct fkt_text *out, const struct fkt_task *task)
     }
     FKT_TRY(fkt_federation_open(task, &params, &shares));
     if (task->federation.noise == FKT_NOISE_DISTRIBUTED) {
-        promise(out, task, 0, shares.rho);
+        promise(out, task, shares.plan.mu);
     } else {
         FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
-        promise(out, task, plan.mu, 0);
+        promise(out, task, plan.mu);
     }
     noise(out, &task->federation);
     fkt_text_add(out, "\nNot protected: what is true of a whole class, and several images of one person taken together "

@@ -8,8 +8,8 @@
 struct fkt_task;
 
 /* How often at most, in percent and rounded up to a tenth, a guess between two neighbouring datasets is right that were
- * equally likely before; rho above 0: accounted as zero-concentrated DP, else mu counts. */
-double fkt_guess_percent(double mu, double rho);
+ * equally likely before; mu is the parameter of Gaussian DP. */
+double fkt_guess_percent(double mu);
 
 /* Plain text for people, a thought per line, for a task with a federation: what is protected and how well, who adds the
  * noise, what is not protected. */

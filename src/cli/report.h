@@ -26,7 +26,6 @@ enum {
 struct fkt_report_arm {
     const char *name;                            /* required: "epsilon 1", "no privacy" */
     double epsilon, delta, mu;                   /* epsilon 0 or infinite: no privacy, a reference only */
-    double rho;                                  /* above 0: accounted as zero-concentrated DP, and mu is not used */
     double sigma_count, sigma_sum, sigma_moment; /* in units of the ball: 1, R, R^2 */
     const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */

@@ -145,7 +145,7 @@ static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
             "<p>Someone who knows everything else, and for whom it is even odds whether one given image was used, "
             "guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin is right "
             "50 %%.</p>\n",
-            fkt_guess_percent(arm->mu, arm->rho));
+            fkt_guess_percent(arm->mu));
     }
 }
 
@@ -172,8 +172,7 @@ static void card(struct fkt_text *t, const struct fkt_report *r, size_t a)
         fkt_text_addf(t, "<p class=\"below\">Weak promise: %s. Nothing made of it is called private.</p>\n", arm->weak);
     fkt_text_add(t, "<dl>\n");
     quantity(t, "\xce\xb4", arm->delta);
-    if (arm->rho > 0) quantity(t, "\xcf\x81 (zero-concentrated DP)", arm->rho);
-    else quantity(t, "\xce\xbc (Gaussian DP)", arm->mu);
+    quantity(t, "\xce\xbc (Gaussian DP)", arm->mu);
     definition(t, "adjacency", arm->adjacency);
     definition(t, "unit", "one image");
     definition(t, "mechanism", arm->mechanism);

@@ -125,21 +125,19 @@ static uint64_t draws(const struct cli_sim *s, const struct cli_outcome *o)
     return s->runs > 1 && o->test_set ? s->runs : 1;
 }
 
-/* The joint price of showing all private arms, every draw of them, since they are releases of the same records. What
- * was accounted as zCDP is converted from the sum of its rho. *mu2 gets the arms' own, one draw each. */
+/* The joint price of showing all private arms, every draw of them, since they are releases of the same records.
+ * *mu2 gets the arms' own, one draw each. */
 static fkt_status price(const struct cli_sim *s, struct cli_outcome *o, double *mu2)
 {
     const double delta = o->arm[0].task.privacy.delta, times = (double)draws(s, o);
-    double rho = 0, one_mu2, one_rho;
+    double one_mu2, one_rho;
     fkt_status st = FKT_OK;
     *mu2 = 0;
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
         FKT_TRY(cli_round_price(&o->arm[i].task, &one_mu2, &one_rho));
         *mu2 += one_mu2;
-        rho += one_rho;
     }
-    o->composed_epsilon =
-        rho > 0 ? fkt_privacy_epsilon_zcdp(delta, times * rho) : fkt_privacy_epsilon(delta, sqrt(times * *mu2));
+    o->composed_epsilon = fkt_privacy_epsilon(delta, sqrt(times * *mu2));
 out:
     return st;
 }

@@ -43,7 +43,7 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
                   p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
                   a->release.sha256, "private", !fkt_release_not_private(&a->release), "classes", classes, "accounting",
-                  a->release.shares.counted ? "zcdp" : "gdp", "rho",
+                  "gdp", "rho",
                   a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2, "sigma_count_in_total",
                   a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1], "sigma_moment_in_total",
                   a->release.sigma[2]);

@@ -114,7 +114,6 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
     r->epsilon = plan->spec.epsilon;
     r->delta = plan->spec.delta;
     r->mu = plan->mu;
-    r->rho = a->release.shares.rho;
     r->sigma_count = plan->sigma_count;
     r->sigma_sum = plan->sigma_sum / rq;
     r->sigma_moment = plan->sigma_moment / (rq * rq);

@@ -71,10 +71,8 @@ static void tell(const struct fkt_privacy_plan *p, const struct crew *c, const s
     if (c->sites) {
         printf("  shares         %u of %u count: %u sites may be lost, %u may collude\n", c->counted, c->sites,
                c->dropped, c->corrupt);
-        printf("  rho (zCDP)     %.6g\n", c->rho);
-    } else {
-        printf("  mu (GDP)       %.6g\n", p->mu);
     }
+    printf("  mu (GDP)       %.6g\n", p->mu);
     if (p->sigma_count > 0) printf("  sigma count    %.6g records\n", p->sigma_count);
     else printf("  sigma count    0 (counts are public under this adjacency)\n");
     printf("  sigma sum      %.6g   (%.4g R)\n", p->sigma_sum, p->sigma_sum / R);

@@ -203,7 +203,6 @@ static void facts(struct fkt_text *t, const struct fkt_card *c)
         number(t, "epsilon", c->epsilon);
         number(t, "delta", c->delta);
         number(t, "mu (Gaussian DP)", c->mu);
-        number(t, "rho (zero-concentrated DP)", c->rho);
         row(t, "adjacency", c->adjacency);
         row(t, "mechanism", c->mechanism);
         if (c->counted)

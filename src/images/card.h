@@ -24,7 +24,6 @@ struct fkt_card {
     const char *split;               /* "train" or "test" */
     double epsilon, delta;           /* epsilon 0 or infinite: NOT private, and the card says so in capitals */
     double mu;                       /* GDP parameter; 0: left out */
-    double rho;                      /* zero-concentrated DP parameter; 0: left out */
     const char *adjacency;           /* "add-remove", "replace", "replace-any" */
     const char *mechanism;           /* "joint", "paper" */
     const char *unit;                /* "one image"; NULL: that */

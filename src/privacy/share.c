@@ -4,9 +4,10 @@
  *   plan checked against itself -> numbers checked against the plan's radius
  *   -> class by class: count_scale * n, S, M upper triangle row by row, each plus one discrete Gaussian
  *
- * Source: Kairouz, Liu, Steinke 2021; the proof is share_plan.md. As in release.c the plan is not believed: rho is
- * worked out again from its variances. What fails leaves x all zero, so that no number leaves here half-protected. No
- * ledger is debited here: a site's account is asked before (fedkt/ledger.h), in two steps that this call cannot see.
+ * Source: Kairouz, Liu, Steinke 2021; the proofs are share_plan.md and share_gdp.md. As in release.c the plan is not
+ * believed: mu and rho are worked out again from its variances. What fails leaves x all zero, so that no number leaves
+ * here half-protected. No ledger is debited here: a site's account is asked before (fedkt/ledger.h), in two steps that
+ * this call cannot see.
  * Cost: one draw of discrete_gaussian.c a number, on one thread, so that a seed fixes every one of them. */
 #include "fedkt/privacy.h"
 
@@ -50,8 +51,8 @@ static fkt_status check_plan(struct scales *s, const struct fkt_share_plan *p)
     for (int i = s->counts_public; i < 4; i++) FKT_TRY(fkt_discrete_scale_init(&s->of[i], &p->variance[i]));
     if (!cross_is_wide_enough(&p->variance[2], &p->variance[3]))
         return dishonest("has too little noise off the diagonal");
-    if (!(fkt_share_rho(p) <= p->rho * (1 + 1e-12)) || !(p->rho <= p->plan.mu * p->plan.mu / 2 * (1 + 1e-12)))
-        return dishonest("does not give the rho it claims");
+    if (!(fkt_share_mu(p) <= p->plan.mu * (1 + 1e-12))) return dishonest("does not give the mu it claims");
+    if (!(fkt_share_rho(p) <= p->rho * (1 + 1e-12))) return dishonest("does not give the rho it claims");
 out:
     return st;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share_plan.c - from (epsilon, delta, adjacency) to the noise that each site adds.
  *
- *   rho from zcdp.c -> mu = sqrt(2 rho), less what a sum of shares differs from one Gaussian
- *   -> the sigmas of plan.c at that mu -> divided over `counted` shares -> counts scaled up -> rounded up to dyadics
+ *   mu from gdp.c, less what a sum of shares differs from a Gaussian that was processed
+ *   -> the sigmas of plan.c at that mu, 3 more in variance -> divided over `counted` shares -> counts scaled up
+ *   -> rounded up to dyadics
  *
- * Source: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, proposition 14. We differ:
- * coordinates have four different sigmas (step 3 of share_plan.md), the dimension is a fixed bound of 2^32 and not the
- * task's, and counts are multiplied by a power of two, since their noise alone is small enough for the lattice to show.
- * What a plan claims is worked out again from its rounded variances. Cost: about a millisecond. */
+ * Source of shares: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, who account in
+ * zCDP (proposition 14; rho is still stated). We differ: a total is shown to be a continuous Gaussian mechanism with
+ * 3 less variance, processed, up to a factor e^(+-1e-6) (share_gdp.md), so that mu and epsilon are those of gdp.c;
+ * coordinates have four different sigmas, the dimension is a fixed bound of 2^32 and not the task's, and counts are
+ * multiplied by a power of two, since their noise alone is small enough for the lattice to show. What a plan claims is
+ * worked out again from its rounded variances. Cost: about a millisecond. */
 #include "privacy/share_plan.h"
 
 #include "base/status.h"
@@ -16,7 +19,7 @@
 
 #include <math.h>
 
-#define VARIANCE_MIN 4.0   /* of one share; here tau is below 1e-16 and tau * 2^16 below 1e-11: step 4 */
+#define VARIANCE_MIN 4.0   /* of one share; here 2^32 log ratios are below 2e-7 together: share_gdp.md */
 #define COUNT_COMFORT 16.0 /* what scaling gives the counts for nothing */
 #define SCALE_MAX (1U << 20)
 #define PRECISION 40 /* bits of a dyadic: rounding up costs at most 2^-39 of the variance */
@@ -25,16 +28,33 @@
 #define TWO_PI_SQUARED 19.739208802178717238
 #define LN2 0.69314718055994530942
 #define TERMS 64
+#define KERNEL 3.0      /* r^2 of share_gdp.md: the variance that a share's lattice costs */
+#define RATIO_TERM 4.01 /* log((1 + e)/(1 - e)), e = 2 sum over i of q^(i^2), is below this times q for q < 6e-5 */
+#define RATIO_MU 5.02   /* 4 sqrt(pi/2) = 5.0133: what a log ratio of 1 costs in mu */
 
 static double value(const struct fkt_dyadic *v) { return ldexp((double)v->num, -(int)v->shift); }
 
-/* An upper bound of 10 sum over k < n of exp(-2 pi^2 variance k/(k + 1)). */
-static double tau(double variance, uint32_t n)
+/* An upper bound of the sum over k < n of exp(-2 pi^2 variance k/(k + 1)). */
+static double lattice(double variance, uint32_t n)
 {
     double sum = 0;
     for (uint32_t k = 1; k < n && k <= TERMS; k++) sum += exp(-TWO_PI_SQUARED * variance * k / (k + 1.0));
     if (n > TERMS + 1) sum += (n - 1.0 - TERMS) * exp(-TWO_PI_SQUARED * variance * (TERMS + 1) / (TERMS + 2.0));
-    return 10 * sum * (1 + 1e-9);
+    return sum * (1 + 1e-9);
+}
+
+/* An upper bound of |log ratio| between a total of shares and the processed Gaussian: share_gdp.md, steps 1 to 3. */
+static double log_ratio(double variance, uint32_t n)
+{
+    const double each = lattice(variance, n) + exp(-TWO_PI_SQUARED * KERNEL) * (1 + 1e-9);
+    return (double)FKT_SHARE_ENTRIES * RATIO_TERM * each;
+}
+
+static double least_variance(const struct fkt_share_plan *p)
+{
+    double least = INFINITY;
+    for (int i = p->variance[0].num == 0; i < 4; i++) least = fmin(least, value(&p->variance[i]));
+    return least * DOWN;
 }
 
 void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3])
@@ -47,14 +67,26 @@ double fkt_share_rho(const struct fkt_share_plan *p)
 {
     const double root_entries = sqrt((double)FKT_SHARE_ENTRIES);
     struct fkt_privacy_plan q = p->plan;
-    double sigma[3], least = INFINITY, mu;
+    double sigma[3], mu;
     fkt_share_sigmas(p, p->counted, sigma);
     q.sigma_count = sigma[0];
     q.sigma_sum = sigma[1];
     q.sigma_moment = sigma[2];
-    for (int i = p->variance[0].num == 0; i < 4; i++) least = fmin(least, value(&p->variance[i]));
-    mu = fkt_plan_distance(&q) + tau(least * DOWN, p->counted) * root_entries;
+    mu = fkt_plan_distance(&q) + 10 * lattice(least_variance(p), p->counted) * root_entries;
     return mu * mu / 2 * UP;
+}
+
+double fkt_share_mu(const struct fkt_share_plan *p)
+{
+    const double n = p->counted, least = least_variance(p);
+    struct fkt_privacy_plan q = p->plan;
+    double left[4];
+    if (!(least >= 1 && n * least >= 4 * DOWN)) return INFINITY; /* the bounds below are for wider noise */
+    for (int i = 0; i < 4; i++) left[i] = n * value(&p->variance[i]) - KERNEL;
+    q.sigma_count = p->variance[0].num ? sqrt(left[0]) * DOWN / p->count_scale : 0;
+    q.sigma_sum = sqrt(left[1]) * DOWN;
+    q.sigma_moment = sqrt(fmin(left[2], 2 * left[3])) * DOWN;
+    return (fkt_plan_distance(&q) + RATIO_MU * log_ratio(least, p->counted)) * UP;
 }
 
 /* The smallest dyadic of PRECISION bits (more where shift is 0) that is at least v. */
@@ -70,6 +102,19 @@ static fkt_status dyadic_up(struct fkt_dyadic *out, double v)
     return FKT_OK;
 }
 
+/* The largest mu to plan for: what is left for the distance of neighbours when the log ratio is paid. More noise can
+ * only widen the shares, so the ratio of the plan made without paying is a bound (16: counts may be scaled less). */
+static double target_mu(const struct fkt_privacy_spec *spec, uint32_t counted)
+{
+    const double mu = fkt_privacy_mu(spec->epsilon, spec->delta) * DOWN;
+    struct fkt_privacy_plan p = {.spec = *spec};
+    double least;
+    fkt_plan_joint(&p, mu);
+    least = fmin(p.sigma_sum * p.sigma_sum, p.sigma_moment * p.sigma_moment / 2) / counted;
+    least = fmax(fmin(least, COUNT_COMFORT), VARIANCE_MIN);
+    return mu - RATIO_MU * log_ratio(least * DOWN, counted);
+}
+
 /* share_plan.md, step 5. */
 static fkt_status divide(struct fkt_share_plan *s, const struct fkt_privacy_plan *p)
 {
@@ -79,10 +124,12 @@ static fkt_status divide(struct fkt_share_plan *s, const struct fkt_privacy_plan
     if (p->sigma_count > 0) {
         v = p->sigma_count * p->sigma_count / s->counted;
         for (; v < COUNT_COMFORT && s->count_scale < SCALE_MAX; s->count_scale *= 2) v *= 4;
-        FKT_TRY(dyadic_up(&s->variance[0], fmax(v, VARIANCE_MIN)));
+        FKT_TRY(dyadic_up(&s->variance[0], fmax(v + KERNEL / s->counted, VARIANCE_MIN)));
     }
-    FKT_TRY(dyadic_up(&s->variance[1], fmax(p->sigma_sum * p->sigma_sum / s->counted, VARIANCE_MIN)));
-    v = fmax(p->sigma_moment * p->sigma_moment / s->counted, VARIANCE_MIN);
+    v = (p->sigma_sum * p->sigma_sum + KERNEL) / s->counted;
+    FKT_TRY(dyadic_up(&s->variance[1], fmax(v, VARIANCE_MIN)));
+    v = (p->sigma_moment * p->sigma_moment + 2 * KERNEL) / s->counted; /* twice: cross terms have half of it */
+    v = fmax(v, VARIANCE_MIN);
     FKT_TRY(dyadic_up(&s->variance[2], v));
     FKT_TRY(dyadic_up(&s->variance[3], fmax(value(&s->variance[2]) / 2, VARIANCE_MIN)));
 out:
@@ -120,8 +167,7 @@ fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_
     fkt_status st = FKT_OK;
     FKT_TRY(check_request(spec, counted, sites));
     s.plan.spec = *spec;
-    target = sqrt(2 * fkt_privacy_rho(spec->epsilon, spec->delta)) * DOWN -
-             tau(VARIANCE_MIN * DOWN, counted) * sqrt((double)FKT_SHARE_ENTRIES);
+    target = target_mu(spec, counted);
     fkt_plan_joint(&s.plan, target);
     if (!(target > 0 && s.plan.sigma_sum < INFINITY && s.plan.sigma_moment < INFINITY)) {
         st = fkt_fail(FKT_E_NUMERIC, "no noise can be worked out for epsilon %g, delta %g, radius %g", spec->epsilon,
@@ -136,9 +182,9 @@ fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_
     s.plan.sigma_moment = sigma[2];
     s.plan.sigma_cross = sqrt(counted * value(&s.variance[3])) * UP; /* at least sigma_moment / sqrt 2 */
     s.rho = fkt_share_rho(&s);
-    s.plan.mu = sqrt(2 * s.rho) * UP;
+    s.plan.mu = fkt_share_mu(&s);
     /* step 6: spec->epsilon is a proven bound as well */
-    s.plan.epsilon_spent = fmin(spec->epsilon, fkt_privacy_epsilon_zcdp(spec->delta, s.rho));
+    s.plan.epsilon_spent = fmin(spec->epsilon, fkt_privacy_epsilon(spec->delta, s.plan.mu));
     *out = s;
 out:
     return st;

@@ -9,7 +9,11 @@
 
 /* Standard deviations of `shares` shares together in the units of the moments, rounded down: count, sum, moment. */
 void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3]);
-/* rho of `counted` shares: share_plan.md, steps 2 to 4; rounded up. NaN where the plan holds no numbers. */
+/* GDP of `counted` shares: share_gdp.md; rounded up. Infinite where a share has a variance below 1, or all of them
+ * together below 4; NaN where the plan holds no numbers. */
+double fkt_share_mu(const struct fkt_share_plan *p);
+/* rho of `counted` shares: share_plan.md, steps 2 to 4; rounded up. NaN where the plan holds no numbers. Never above
+ * mu^2/2 of the same plan. */
 double fkt_share_rho(const struct fkt_share_plan *p);
 
 #endif

@@ -126,7 +126,7 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
         "calibration", "source", r->calibration.source, "images", (json_int_t)r->calibration.images, "sha256",
         r->task.calibration_sha256, "task_sha256", r->task.sha256, "noised_moments_sha256", hash, "sites",
         (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed,
-        "version", fkt_version(), "warnings", warnings(r), "accounting", shared ? "zcdp" : "gdp", "rho",
+        "version", fkt_version(), "warnings", warnings(r), "accounting", "gdp", "rho",
         shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against", holds_against(r),
         "promise", fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
 }

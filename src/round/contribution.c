@@ -4,7 +4,7 @@
  *   exact moments --records within the task's bound?--> + share of noise (privacy room) --> x for the aggregation
  *
  * With central noise nothing is added here: the masks hide the site, and whoever takes them off adds the noise. What a
- * round costs is the same for every site of it: mu^2 of the task's plan, in zCDP where noise is in shares. */
+ * round costs is the same for every site of it: mu^2 of the task's plan. */
 #include "round/contribution.h"
 
 #include <string.h>
@@ -61,13 +61,12 @@ fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct f
                                       .adjacency = t->privacy.adjacency,
                                       .mu = shares->plan.mu,
                                       .insecure_seed = t->service.seeded,
-                                      .accounting = FKT_ACCOUNT_ZCDP,
+                                      .accounting = FKT_ACCOUNT_GDP,
                                       .delta = t->privacy.delta,
                                       .task_name = t->name};
     if (shares->counted) return FKT_OK;
     FKT_TRY(fkt_privacy_plan(&plan, &t->privacy));
     out->mu = plan.mu;
-    out->accounting = FKT_ACCOUNT_GDP;
 out:
     return st;
 }

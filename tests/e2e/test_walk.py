@@ -11,6 +11,7 @@ that leave, the schemas, and that neither the split of the records over sites no
 import io
 import itertools
 import json
+import math
 import struct
 import tarfile
 
@@ -21,14 +22,17 @@ import fixtures
 import numpy
 import tensors
 from PIL import Image
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 CLASSES = ["a", "b", "c", "d"]
 
 
-def epsilon_zcdp(rho, delta):
-    """By the best order alpha of Canonne, Kamath and Steinke's conversion, on a fine grid."""
-    a = 1 + numpy.exp(numpy.linspace(-3, 8, 200001))
-    return float(numpy.min(a * rho + (numpy.log(1 / delta) + (a - 1) * numpy.log1p(-1 / a) - numpy.log(a)) / (a - 1)))
+def epsilon_gdp(mu2, delta):
+    """The root of the Gaussian formula."""
+    mu = mu2**0.5
+    excess = lambda e: norm.cdf(-e / mu + mu / 2) - math.exp(e) * norm.cdf(-e / mu - mu / 2) - delta
+    return brentq(excess, 0, 200, xtol=1e-12)
 
 
 class Stages(binary.Case):
@@ -260,9 +264,9 @@ class Invariance(binary.Case):
         self.fits("results", more)
         self.assertEqual(again["release_sha256"], more["release_sha256"])
         # Every draw of every arm is a release of the same records: showing their accuracies costs all of them.
-        rho = sum(arm["rho"] for arm in once["arms"])
-        self.assertAlmostEqual(once["composed_epsilon"], epsilon_zcdp(rho, 1e-5), places=4)
-        self.assertAlmostEqual(more["composed_epsilon"], epsilon_zcdp(6 * rho, 1e-5), places=4)
+        mu2 = sum(arm["mu"] ** 2 for arm in once["arms"])
+        self.assertAlmostEqual(once["composed_epsilon"], epsilon_gdp(mu2, 1e-5), places=4)
+        self.assertAlmostEqual(more["composed_epsilon"], epsilon_gdp(6 * mu2, 1e-5), places=4)
         for first, arm, repeated in zip(once["arms"], more["arms"], again["arms"]):
             self.assertNotIn("accuracy_runs", first)
             self.assertEqual(arm["accuracy_runs"], repeated["accuracy_runs"])
@@ -337,7 +341,7 @@ class Phases(binary.Case):
         self.assertAlmostEqual(arm["sigma_sum_in_total"] / arm["sigma_sum"], (48 / 39) ** 0.5, places=9)
         self.fedkt("generate --release run/release.safetensors --per-class 2 --out made")  # and it is read back
         card = self.bytes("made/README.md").decode()
-        self.assertIn("rho", card)
+        self.assertIn("mu (Gaussian DP)", card)
         self.assertIn("the promise rests on 39; 48 are in the numbers", card)
         self.assertNotIn("Holds against", card)  # a known seed promises nothing
         page = self.bytes("run/report.html").decode()
@@ -378,12 +382,13 @@ class Phases(binary.Case):
 
     def test_further_releases_add_up(self):
         told = self.fedkt(self.SIMULATE.replace("--epsilon 10", "--epsilon 1,1.5,2"))
-        rho = sum(arm["rho"] for arm in told["arms"])
-        self.assertEqual({arm["accounting"] for arm in told["arms"]}, {"zcdp"})
+        mu2 = sum(arm["mu"] ** 2 for arm in told["arms"])
+        self.assertEqual({arm["accounting"] for arm in told["arms"]}, {"gdp"})
+        self.assertTrue(all(arm["rho"] <= arm["mu"] ** 2 / 2 for arm in told["arms"]))
         alone = self.fedkt(f"privacy --epsilon {told['composed_epsilon']} --delta 1e-5 --dim 6 --clip 1 --json")
         self.assertLess(told["composed_epsilon"], 4.5)
         self.assertGreater(told["composed_epsilon"], 2)
-        self.assertLess(2 * rho, alone["mu"] ** 2 * 1.001, "zCDP never promises more than the Gaussian it is made for")
+        self.assertAlmostEqual(mu2 / alone["mu"] ** 2, 1, places=4)
 
 
 class Reports(binary.Case):

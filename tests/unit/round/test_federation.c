@@ -6,7 +6,7 @@
 #include "tests/support/small_task.h"
 
 #define PINNED_PLAIN "e62d9d32871d53e3876a212d998a22dee02e3e209e9d4318eed6382529e18464"
-#define PINNED_FEDERATION "b98639eed5f71afce74a27a3812467f025cb8d0c4726313f5c33b84e264e2f0b"
+#define PINNED_FEDERATION "e801c65c44291300edff96034174f159edf53187ae64fa1db0216daddfd7bc11"
 
 static const struct fkt_federation_choices ten = {.sites = 10, .dropped = 1, .corrupt = 2};
 

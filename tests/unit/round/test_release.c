@@ -228,7 +228,7 @@ static void promise_and_noise_are_kept_apart(void **state)
     CHECK_REL(back.sigma[1], s.release.sigma[1], 1e-12);
     CHECK(back.shares.counted == 5 && back.facts.survivors == 7 && back.plan.mu == s.release.plan.mu);
     CHECK_OK(fkt_release_certificate(&back, &json));
-    CHECK(strstr(json, "\"noise\": \"distributed: ") && strstr(json, "\"accounting\": \"zcdp\""));
+    CHECK(strstr(json, "\"noise\": \"distributed: ") && strstr(json, "\"accounting\": \"gdp\""));
     CHECK(strstr(json, "\"counted\": 5") && strstr(json, "\"in_total\": 7"));
     CHECK(strstr(json, "\"surplus_variance\": 0.3999999999999999"));
     CHECK(strstr(json, "\"holds_against\": \"nobody: the noise came from a known seed\""));
@@ -289,7 +289,7 @@ static void a_changed_word_about_shares_is_refused(void **state)
     CHECK_STATUS(load_changed(&s.scratch, "\\\"in_total\\\":7", "\\\"in_total\\\":8"), FKT_E_MISMATCH);
     CHECK_STATUS(load_changed(&s.scratch, "\\\"survivors\\\":7", "\\\"survivors\\\":5"), FKT_E_FORMAT);
     CHECK_STATUS(load_changed(&s.scratch, "\\\"survivors\\\":7", "\\\"survivors\\\":8"), FKT_E_MISMATCH);
-    CHECK_STATUS(load_changed(&s.scratch, "\\\"zcdp\\\"", "\\\"gdp\\\" "), FKT_E_MISMATCH);
+    CHECK_STATUS(load_changed(&s.scratch, "\\\"gdp\\\"", "\\\"gdq\\\""), FKT_E_MISMATCH);
     CHECK_STATUS(load_changed(&s.scratch, "nobody: the noise", "reader: the noise"), FKT_E_MISMATCH);
     CHECK_STATUS(load_changed(&s.scratch, "\\\"noise\\\":\\\"distributed: d", "\\\"noise\\\":\\\"distributed: D"),
                  FKT_E_MISMATCH);

@@ -5,7 +5,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/small_service.h"
 
-#define PINNED_SERVICE "a52a9897db354abdd678e1b6c6db51af35ee96c6761562ecc4f33379de5bf273"
+#define PINNED_SERVICE "42b679e73485eba267cd29acc1845bdcebc4ab60d6e41dc5117a36919af4e304"
 
 static void a_service_survives_its_file(void **state)
 {

@@ -160,8 +160,8 @@ static void the_signature_is_pinned(void **state)
     CHECK_OK(small_service_init(&f, NULL));
     CHECK_OK(fkt_task_sign(&f.task, small_operator(&f)));
     for (size_t i = 0; i < 64; i++) snprintf(hex + 2 * i, 3, "%02x", f.task.signature.bytes[i]);
-    assert_string_equal(hex, "65aef5f3f664f546db5d57f38524f22561a8dc4e7ab77c25bc79be6314d1d38e"
-                             "79b9329c7150499bbeb58b6a32772a8eccdebfc045fe2495338a1a3e604ab108");
+    assert_string_equal(hex, "fd9fcd229d01b5fadf06c9185927fd5e30c8dcae6ece363438eab94f8671c9d4"
+                             "e9657b3b6f57160ad2cf8a43a3a4618df86ed1cc40c21d1a1633016996bec606");
     small_federation_release(&f);
 }
 
