@@ -6,7 +6,9 @@
  * and the error of its entry (i, j) has a known variance, (1 + [i=j]) h_k(i, j),
  *     h_k(i, j) = 1/n_k + (v_k/2)/(l_i l_j),
  * the first from n_k Gaussian records, the second from the noise of the release (v_k = edge_k^2/(2 m) on the diagonal,
- * half of it off, in every basis). A strong direction is measured well and a weak one badly, by the same release.
+ * half of it off, in every basis). A strong direction is measured well and a weak one badly, by the same release. Left
+ * out are two errors that are not of this shape: that of n_k, which multiplies all of cov_k by one factor 1 +- s/n_k
+ * (src/synth/estimate.md 4), and that of the mean's noise in S S^T, of rank 2.
  * Prior: the true differences have variance (1 + [i=j]) t, the shape that prefers no basis. Classes need not differ in
  * weak directions as they do in strong ones, so t is one number for each quarter of the directions, and an entry
  * belongs to the weaker of its two. pool holds class k itself; with c_k = 1 - 2 p_k + sum_q p_q^2,
