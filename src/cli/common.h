@@ -5,6 +5,7 @@
 
 #include "fedkt/round.h"
 
+#include "cli/log.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 
@@ -113,12 +114,14 @@ struct cli_privacy {
                  "none): everything made says 'weak' and is not called private")
 
 struct cli_run {
-    int json, quiet, force;
+    int json, quiet, force, log;
     uint64_t threads;
 };
 #define CLI_TALK_ROWS(r)                                                                                               \
     CLI_OPT_HEAD("output"), CLI_OPT_FLAG("json", &(r).json, "results as JSON on stdout"),                              \
-        CLI_OPT_FLAG("quiet", &(r).quiet, "no progress, no remarks; results only")
+        CLI_OPT_FLAG("quiet", &(r).quiet, "no progress, no remarks; results only"),                                    \
+        CLI_OPT_CHOICE("log", &(r).log, cli_log_parse, "text or jsonl",                                                \
+                       "lines on stderr: text for people, or a JSON object each")
 #define CLI_RUN_ROWS(r)                                                                                                \
     CLI_TALK_ROWS(r), CLI_OPT_FLAG("force", &(r).force, "replace an output that exists"),                              \
         CLI_OPT_WHOLE("threads", &(r).threads, "N", 0, "worker threads (default: all cores)")

@@ -62,8 +62,7 @@ cli_join_too_late(struct cli_join *j); /* the failure: when it ended, and what t
 FKT_MUST_USE fkt_status cli_join_tell(struct cli_join *j); /* what would be sent, and what it would cost */
 
 /* ---- join_talk.c ---- */
-/* A line on stderr where that is no terminal. Takes `line` and puts the time in. */
-void cli_join_log(json_t *line);
+void cli_join_warn(const char *text);
 int cli_join_heartbeat(void *self, const char *trouble);
 
 /* ---- join_result.c ---- */

@@ -34,9 +34,9 @@ static fkt_status check_operator(const struct cli_join *j)
     FKT_TRY(fkt_task_verify(&j->task, j->a->operator_key ? key : NULL));
     if (j->a->run.quiet) goto out;
     cli_fingerprint(print, j->task.signature.key);
-    if (!j->progress.terminal)
-        cli_join_log(
-            json_pack("{s:s s:s s:b}", "join", "task", "signed_by", print, "operator", j->a->operator_key != NULL));
+    if (cli_log_jsonl())
+        cli_event("join", json_pack("{s:s s:s s:b}", "state", "task", "signed_by", print, "operator",
+                                    j->a->operator_key != NULL));
     else if (j->a->operator_key) fprintf(stderr, "fedkt: the task is signed by the operator, %s\n", print);
     else fprintf(stderr, "fedkt: the task is signed by %s; is that the operator? --operator compares it\n", print);
 out:
@@ -90,8 +90,7 @@ static fkt_status check_seed(const struct cli_join *j)
     if (!s->seeded && j->a->insecure_seed)
         return fkt_fail(FKT_E_ARG, "--accept-insecure-seed: the task has none, and a site alone cannot ask for it");
     if (j->a->run.quiet || !s->seeded) return FKT_OK;
-    if (j->progress.terminal) fprintf(stderr, "fedkt: %s\n", known);
-    else cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason", known));
+    cli_join_warn(known);
     return FKT_OK;
 }
 
@@ -215,11 +214,9 @@ static fkt_status tell_records(struct cli_join *j, const struct fkt_dataset *ds)
 {
     if (j->progress.terminal || j->a->dry_run) return cli_tell_dataset(ds, j->a->data.path, &j->a->run);
     if (fkt_dataset_skipped(ds))
-        cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason",
-                               "some files were passed over: they are not read as images; --dry-run names them"));
+        cli_join_warn("some files were passed over: they are not read as images; --dry-run names them");
     if (fkt_dataset_nested(ds, NULL))
-        cli_join_log(json_pack("{s:s s:s}", "join", "warning", "reason",
-                               "some images lie in a folder inside a class folder; --dry-run says more"));
+        cli_join_warn("some images lie in a folder inside a class folder; --dry-run says more");
     return FKT_OK;
 }
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_talk.c - what a site says while it waits: a line when something has changed, in words on a terminal and as JSON
- * elsewhere. Never a number of the records. */
+/* join_talk.c - what a site says while it waits: a line when something has changed, in words, or as an
+ * event (log.h). Never a number of the records. */
 #include "cli/join.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What a phase of the protocol means to somebody who watches. */
 static const char *meaning(const char *phase)
@@ -26,24 +24,18 @@ static const char *meaning(const char *phase)
     return NULL;
 }
 
-void cli_join_log(json_t *line)
+void cli_join_warn(const char *text)
 {
-    struct timespec now;
-    char *text;
-    clock_gettime(CLOCK_REALTIME, &now);
-    json_object_set_new(line, "at", json_integer((json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
-    text = json_dumps(line, 0);
-    if (text) fprintf(stderr, "%s\n", text);
-    free(text);
-    json_decref(line);
+    if (cli_log_jsonl()) cli_event("join", json_pack("{s:s s:s}", "state", "warning", "reason", text));
+    else fprintf(stderr, "fedkt: %s\n", text);
 }
 
-static void say(struct cli_join *j, const struct fkt_attend_view *v)
+static void say(const struct fkt_attend_view *v)
 {
     const char *words = meaning(v->phase);
-    if (!j->progress.terminal) {
-        cli_join_log(json_pack("{s:s s:I s:s s:b s:b}", "join", fkt_box_stage_name(v->stage), "round",
-                               (json_int_t)v->begun, "phase", v->phase, "masked", v->masked, "spent", v->spent));
+    if (cli_log_jsonl()) {
+        cli_event("join", json_pack("{s:s s:I s:s s:b s:b}", "state", fkt_box_stage_name(v->stage), "round",
+                                    (json_int_t)v->begun, "phase", v->phase, "masked", v->masked, "spent", v->spent));
         return;
     }
     if (words) fprintf(stderr, "fedkt: round %u: this site %s\n", v->begun, words);
@@ -59,9 +51,9 @@ static void say_trouble(struct cli_join *j, const char *trouble)
     const size_t cause = strcspn(trouble, ":"); /* what follows differs from try to try */
     if (strlen(j->trouble) == cause && !strncmp(j->trouble, trouble, cause)) return; /* once for each cause */
     snprintf(j->trouble, sizeof j->trouble, "%.*s", (int)cause, trouble);
-    if (!j->progress.terminal)
-        cli_join_log(troubled ? json_pack("{s:s s:s}", "join", "trouble", "reason", trouble)
-                              : json_pack("{s:s}", "join", "well"));
+    if (cli_log_jsonl())
+        cli_event("join", troubled ? json_pack("{s:s s:s}", "state", "trouble", "reason", trouble)
+                                   : json_pack("{s:s}", "state", "well"));
     else if (troubled) fprintf(stderr, "fedkt: %s; trying again\n", trouble);
     else fprintf(stderr, "fedkt: the server answers again\n");
 }
@@ -81,7 +73,7 @@ int cli_join_heartbeat(void *self, const char *trouble)
     if (!v.phase[0] && !v.masked && v.stage < FKT_BOX_RELEASED && cli_join_expired(j)) j->expired = 1;
     if (!j->a->run.quiet) {
         say_trouble(j, trouble);
-        if (!j->showed || !same(&v, &j->shown)) say(j, &v);
+        if (!j->showed || !same(&v, &j->shown)) say(&v);
     }
     j->shown = v;
     j->showed = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the porch: find the verb, run it, leave with 0 (ok), 1 (failed) or 2 (misuse). */
+/* main.c - find the verb, run it, leave with 0 (ok), 1 (failed), 2 (misuse) or 128 and a signal's number. */
 #include "cli/common.h"
 #include "cli/help.h"
 #include "cli/startup.h"
@@ -134,9 +134,8 @@ static const struct cli_command commands[] = {
     {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
      "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
      "certificate, synthetic images and audit log, and waits until the sites have fetched them. Whatever stops it,\n"
-     "the same command goes on where it was. A page shows how it stands. Exit 0: stopped, or released; 3: the task "
-     "was\n"
-     "given up, now or before, and starting again changes nothing.\n"
+     "the same command goes on where it was. A page shows how it stands. Exit 0: released, or stopped by SIGTERM;\n"
+     "3: the task was given up, now or before, and starting again changes nothing.\n"
      "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
      cli_serve},
     {"join", "one site's part in a federation", "--task task.json --key site.key --data PATH [...]",
@@ -200,6 +199,7 @@ int main(int argc, char **argv)
 {
     int code;
     cli_startup(argv);
+    cli_log_begin(argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
     fkt_linalg_init();
     code = run(argc, argv);

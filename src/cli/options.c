@@ -5,6 +5,8 @@
 #include "cli/options.h"
 
 #include "base/text.h"
+#include "cli/log.h"
+#include "cli/progress.h"
 #include "cli/suggest.h"
 
 #include <stdio.h>
@@ -136,21 +138,31 @@ void cli_say(const char *text)
 
 void cli_show(const char *text, size_t n) { put(stdout, text, n); }
 
-int cli_fail(fkt_status st)
+static int report(fkt_status st, const char *hint)
 {
+    const int stopped = st == FKT_E_STOPPED ? cli_stopped_by() : 0;
     if (st == FKT_OK) return 0;
-    fputs("fedkt: ", stderr);
-    cli_say(fkt_error_text());
-    if (fkt_error_hint()[0]) {
-        fputs("hint: ", stderr);
-        cli_say(fkt_error_hint());
+    if (cli_log_jsonl()) {
+        char text[2048], more[1024];
+        fkt_text_cut(text, sizeof text, fkt_error_text());
+        fkt_text_cut(more, sizeof more, hint);
+        cli_event("error", json_pack("{s:s s:s*}", "text", text, "hint", more[0] ? more : NULL));
+    } else {
+        fputs("fedkt: ", stderr);
+        cli_say(fkt_error_text());
+        if (hint[0]) {
+            fputs("hint: ", stderr);
+            cli_say(hint);
+        }
     }
-    return st == FKT_E_ARG ? 2 : 1;
+    return stopped ? 128 + stopped : st == FKT_E_ARG ? 2 : 1;
 }
+
+int cli_fail(fkt_status st) { return report(st, fkt_error_hint()); }
 
 int cli_misuse(const struct cli_command *c, fkt_status st)
 {
-    int code = cli_fail(st);
-    if (st == FKT_E_ARG && !fkt_error_hint()[0]) fprintf(stderr, "hint: see 'fedkt %s --help'\n", c->name);
-    return code;
+    char hint[96];
+    snprintf(hint, sizeof hint, "see 'fedkt %s --help'", c->name);
+    return report(st, st == FKT_E_ARG && !fkt_error_hint()[0] ? hint : fkt_error_hint());
 }

@@ -86,8 +86,8 @@ void cli_option_help(char *out, size_t cap, const struct cli_option *o); /* its 
 /* The exit code of `serve` and `join` when the task has ended without what they were started for: nothing will change
  * that, and whatever starts programs again must not. */
 enum { CLI_OVER = 3 };
-/* The failing sentence and its hint on stderr; gives the exit code: 2 for misuse, 1 for everything else, 0 for
- * FKT_OK. */
+/* The failing sentence and its hint on stderr; gives the exit code: 2 for misuse, 128 and the signal's number for a
+ * stop by a signal, 1 for everything else, 0 for FKT_OK. */
 int cli_fail(fkt_status st);
 void cli_say(const char *text);                             /* a line on stderr, control characters as '?' */
 void cli_show(const char *text, size_t n);                  /* so many bytes on stdout, the same */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - what is being done, how far, how fast, how long still. On a terminal one line that redraws itself ten
- * times a second; elsewhere a JSON object per line, every five seconds, so that a log stays readable and short runs
- * stay silent. */
+ * times a second; elsewhere a line of text every five seconds, so that a log stays readable and short runs stay silent;
+ * with --log jsonl an event instead. */
 #include "cli/progress.h"
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/log.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -14,11 +15,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int sig)
-{
-    (void)sig;
-    interrupted = 1;
-}
+static void on_interrupt(int sig) { interrupted = sig; }
 
 /* "40 s", "12 min", "3 h 05 min" */
 static void span(char *out, size_t cap, double seconds)
@@ -50,6 +47,25 @@ static void bar(struct cli_progress *p, unsigned long long done, unsigned long l
     p->drawn = 1;
 }
 
+/* "fedkt: encoding: 1200 of 6000, 240 img/s, 20 s left" */
+static void plain(const struct cli_progress *p, unsigned long long done, unsigned long long total, double rate,
+                  double left)
+{
+    const double unit = p->bytes ? 1e-6 : 1;
+    char time[48];
+    span(time, sizeof time, left);
+    fprintf(stderr, "fedkt: %s: %.*f", p->what, p->bytes, unit * (double)done);
+    if (total) fprintf(stderr, " of %.*f", p->bytes, unit * (double)total);
+    if (p->bytes) fputs(" MB", stderr);
+    if (rate > 0)
+        fprintf(stderr, ", %.*f%s%s/s", rate * unit < 10 ? 2 : 0, rate * unit, p->bytes || p->unit ? " " : "",
+                p->bytes  ? "MB"
+                : p->unit ? p->unit
+                          : "");
+    if (rate > 0 && total) fprintf(stderr, ", %s left", time);
+    fputc('\n', stderr);
+}
+
 static int step(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
     struct cli_progress *p = self;
@@ -68,14 +84,13 @@ static int step(void *self, const char *what, unsigned long long done, unsigned 
     rate = now > p->started ? (double)(done - p->before) / (now - p->started) : 0;
     left = rate > 0 && total >= done ? (double)(total - done) / rate : 0;
     if (p->terminal) bar(p, done, total, rate, left);
-    else
-        fprintf(
-            stderr,
-            "{\"progress\": \"%s\", \"done\": %llu, \"total\": %llu, \"per_second\": %.1f, \"seconds_left\": %.1f%s}\n",
-            p->what, done, total, rate, left,
-            p->bytes  ? ", \"unit\": \"bytes\""
-            : p->unit ? ", \"unit\": \"images\""
-                      : "");
+    else if (cli_log_jsonl())
+        cli_event("progress", json_pack("{s:s s:I s:I s:f s:f s:s*}", "what", p->what, "done", (json_int_t)done,
+                                        "total", (json_int_t)total, "per_second", rate, "seconds_left", left, "unit",
+                                        p->bytes  ? "bytes"
+                                        : p->unit ? "images"
+                                                  : NULL));
+    else plain(p, done, total, rate, left);
     return 0;
 }
 
@@ -84,7 +99,7 @@ void cli_progress_init(struct cli_progress *p, int quiet)
     struct sigaction sa, now;
     memset(p, 0, sizeof *p);
     p->hook = (struct fkt_progress){step, p};
-    p->terminal = isatty(STDERR_FILENO);
+    p->terminal = isatty(STDERR_FILENO) && !cli_log_jsonl();
     p->quiet = quiet;
     memset(&sa, 0, sizeof sa);
     sa.sa_handler = on_interrupt;
@@ -93,6 +108,8 @@ void cli_progress_init(struct cli_progress *p, int quiet)
     sigaction(SIGTERM, &sa, NULL);
     if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &sa, NULL); /* not nohup */
 }
+
+int cli_stopped_by(void) { return (int)interrupted; }
 
 fkt_status cli_progress_check(const char *when)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.h - long work on stderr: a bar on a terminal, JSON lines elsewhere; Ctrl-C stops cleanly. */
+/* progress.h - long work on stderr: a bar on a terminal, lines elsewhere; Ctrl-C stops cleanly. */
 #ifndef FKT_CLI_PROGRESS_H
 #define FKT_CLI_PROGRESS_H
 
@@ -19,5 +19,7 @@ void cli_progress_init(struct cli_progress *p, int quiet);
 void cli_progress_end(struct cli_progress *p); /* wipes the bar */
 /* Between two steps: FKT_E_STOPPED when Ctrl-C was pressed; `when` ends the sentence "stopped ...". */
 FKT_MUST_USE fkt_status cli_progress_check(const char *when);
+
+int cli_stopped_by(void); /* the signal that asked to stop; 0: none */
 
 #endif

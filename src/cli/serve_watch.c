@@ -3,6 +3,7 @@
  * people: printing may block, and the mailbox must not. Numbers of sites, never which classes they hold. */
 #include "cli/serve_watch.h"
 
+#include "cli/log.h"
 #include "cli/options.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,6 @@ fkt_status cli_watch_init(struct cli_watch *w, uint32_t sites, int quiet)
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->lock, NULL);
     w->quiet = quiet;
-    w->terminal = isatty(STDERR_FILENO);
     w->seen.sites = sites;
     return fkt_alloc(&w->seat, sites);
 }
@@ -97,14 +97,11 @@ static void sentence(struct fkt_text *t, const struct cli_glance *g)
 
 static void say_json(const struct cli_glance *g)
 {
-    json_t *j = json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_box_stage_name(g->stage),
-                          "phase", g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready,
-                          "needed", (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost",
-                          (int)g->lost, "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason);
-    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
-    json_decref(j);
-    if (text) fprintf(stderr, "%s\n", text);
-    free(text);
+    cli_event("server",
+              json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_box_stage_name(g->stage),
+                        "phase", g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready,
+                        "needed", (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost",
+                        (int)g->lost, "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
 }
 
 /* What is worth a line at once; numbers within a phase wait for their second. */
@@ -129,7 +126,7 @@ void cli_watch_say(struct cli_watch *w)
     if (!another(&g, &w->said) && !(moved(&g, &w->said) && now - w->said_at >= 1)) return;
     w->said = g;
     w->said_at = now;
-    if (!w->terminal) {
+    if (cli_log_jsonl()) {
         say_json(&g);
         return;
     }

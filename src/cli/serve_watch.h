@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_watch.h - what the operator is told on stderr while a server runs: sentences on a terminal, JSON lines
- * elsewhere, one for each change and not more than one a second. */
+/* serve_watch.h - what the operator is told on stderr while a server runs: sentences, or events
+ * (log.h), one for each change and not more than one a second. */
 #ifndef FKT_CLI_SERVE_WATCH_H
 #define FKT_CLI_SERVE_WATCH_H
 
@@ -22,7 +22,7 @@ struct cli_watch {
     uint8_t *seat;          /* (sites) owned */
     struct cli_glance said; /* from here on the caller's thread */
     double said_at;
-    int quiet, terminal;
+    int quiet;
 };
 FKT_MUST_USE fkt_status cli_watch_init(struct cli_watch *w, uint32_t sites, int quiet);
 void cli_watch_release(struct cli_watch *w);

@@ -224,8 +224,12 @@ static fkt_status how_it_ended(struct server *s, fkt_status st)
         return fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",
                              "the task was given up: %s", g.reason);
     if (cli_progress_check("") == FKT_OK) return st;
-    if (!s->a->run.quiet && !s->over_at) cli_say("fedkt: stopped; start it again with the same --state to go on");
-    return FKT_OK;
+    if (s->over_at) return FKT_OK;
+    if (cli_stopped_by() == SIGTERM) { /* how a supervisor ends a service: nothing has failed */
+        if (!s->a->run.quiet) cli_say("fedkt: stopped; start it again with the same --state to go on");
+        return FKT_OK;
+    }
+    return fkt_fail_hint(FKT_E_STOPPED, "start it again with the same --state to go on", "stopped");
 }
 
 static int run(const struct asked *a)

@@ -6,7 +6,7 @@ Usage: test_kill.py FEDKT [test...]
 
 A full run is timed first; then the same command is killed at moments spread over that time, which come from a fixed
 seed. Under the final name there must be nothing, or exactly what the undisturbed run wrote. Ctrl-C is gentler: one
-sentence, exit code 1, and no temporary files either.
+sentence, exit code 130 (128 and the signal's number), and no temporary files either.
 """
 
 import json
@@ -141,8 +141,8 @@ class Interrupted(binary.Case):
         wait(process)
         process.send_signal(number)
         said = process.communicate()
-        self.assertEqual((process.returncode, said[0]), (1, ""), said)
-        self.assertRegex(said[1], r'\A(\{"progress".*\}\n)*fedkt: stopped [a-z ]+\n\Z')
+        self.assertEqual((process.returncode, said[0]), (128 + number, ""), said)
+        self.assertRegex(said[1], r"\A(fedkt: [^\n]*\n)*fedkt: stopped [a-z ]+\n\Z")
         self.assertEqual({path.name for path in self.folder.iterdir()}, before)
 
     def until_temporary(self, process):
@@ -175,6 +175,34 @@ class Interrupted(binary.Case):
                 self.interrupt(line, self.until_temporary)
         self.interrupt("moments --task task.json --data demo:train --threads 1 --out m", self.until_busy)
         self.interrupt(many, self.until_temporary, signal.SIGTERM)
+
+    def slow(self, words):
+        """A run of some minutes, stopped when it has told how far it is; gives the lines of its stderr."""
+        line = "train --data demo:train --limit 2000 --network resnet18 --epochs 9 --threads 1 --out m"
+        process = self.start(f"{line} {words}")
+        said = []
+        while not said or "left" not in said[-1]:
+            said.append(process.stderr.readline())
+            self.assertTrue(said[-1], f"it ended before it told anything: {said}")
+        process.send_signal(signal.SIGINT)
+        said += process.communicate()[1].splitlines(keepends=True)
+        self.assertEqual(process.returncode, 130, said)
+        self.assertFalse((self.folder / "m").exists())
+        return said
+
+    def test_stderr_has_one_kind_of_line(self):
+        """Notes, progress and the error: all of them text, or with --log jsonl all of them JSON."""
+        for line in self.slow(""):
+            self.assertNotIn("{", line)
+            self.assertRegex(line, r"\A(fedkt|hint): .*\n\Z")
+        said = [json.loads(line) for line in self.slow("--log jsonl")]
+        self.assertEqual({line["event"] for line in said}, {"note", "progress", "error"})
+        self.assertEqual(said[-1]["event"], "error")
+        self.assertTrue(all(abs(line["at"] / 1000 - time.time()) < 600 for line in said))
+        far = next(line for line in said if line["event"] == "progress")
+        self.assertEqual((far["what"], far["unit"]), ("training", "images"))
+        process = self.start("privacy --epsilon 1 --delta none --log=jsonl")
+        self.assertEqual(json.loads(process.communicate()[1])["text"], "--delta: 'none' is not a number")
 
     def test_a_leftover_does_not_trouble_the_next(self):
         self.fedkt("simulate --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")

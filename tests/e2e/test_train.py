@@ -95,7 +95,7 @@ class Killed(Train):
                 time.sleep(0.01)
             process.send_signal(number)
             out, said = process.communicate()
-            self.assertEqual((process.returncode, out), (1, ""), said)
+            self.assertEqual((process.returncode, out), (128 + number, ""), said)
             self.assertRegex(
                 said, r"fedkt: stopped while training; checkpoint 'ck' holds what was learned\nhint: .*--resume"
             )
@@ -119,7 +119,7 @@ class Killed(Train):
             time.sleep(seconds * part)
             process.send_signal(signal.SIGINT)
             process.communicate()
-            stopped += process.returncode == 1
+            stopped += process.returncode == 130
             self.fedkt(f"{line} --resume --force")
             self.assertEqual(self.bytes("m"), wanted)
             self.assertTrue((self.folder / "ck").exists())
@@ -133,7 +133,7 @@ class Killed(Train):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         self.assertIn("fedkt: stopped", process.communicate()[1])
-        self.assertEqual((process.returncode, list(self.folder.iterdir())), (1, []))
+        self.assertEqual((process.returncode, list(self.folder.iterdir())), (130, []))
 
 
 class Origin(Train):
@@ -560,7 +560,7 @@ class Personal(Train):
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         said = process.communicate()[1]
-        self.assertEqual(process.returncode, 1, said)
+        self.assertEqual(process.returncode, 130, said)
         self.assertIn("give its model with --model", said)
         self.assertFalse((self.folder / "n").exists() or (self.folder / "sites").exists())
 

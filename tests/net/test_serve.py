@@ -69,7 +69,7 @@ class Serve(unittest.TestCase):
     def end(self, server, number=signal.SIGTERM):
         server.send_signal(number)
         out, talk = server.communicate(timeout=SLOW)
-        self.assertEqual(server.returncode, 0, talk)
+        self.assertEqual(server.returncode, 130 if number == signal.SIGINT else 0, talk)
         self.assertEqual(out, "")
         return talk
 
