@@ -41,6 +41,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_head_load(struct fkt_head **out, const char 
 FKT_API FKT_MUST_USE fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256,
                                                     const char *release_sha256,
                                                     const char *not_private /* why it is not; NULL: it is */);
+/* The names of its K classes, in the order of its scores; saved with it. Copies. */
+FKT_API FKT_MUST_USE fkt_status fkt_head_set_classes(struct fkt_head *h, const char *const *names);
+FKT_API const char *fkt_head_class(const struct fkt_head *h, uint32_t k); /* borrowed; "" when not said */
 FKT_API const char *fkt_head_task(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_classes(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_length(const struct fkt_head *h);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_file.c - heads on disk: safetensors, format "fedkt.head/1".
  *
- *   metadata   format = "fedkt.head/1", kind = "nearest_mean" | "lda" | "qda"
+ *   metadata   format = "fedkt.head/1", kind = "nearest_mean" | "lda" | "qda", classes = JSON list of K names (absent
+ *              in older files), task_sha256, release_sha256, private
  *   tensors    F64: bias (K); weight (K, m) for the linear heads; mean (K, m) and map (K, m, m) for qda (see heads.h)
  *
  * A file is hostile: the shapes are bounded before anything is allocated, each tensor must have the shape that its
@@ -9,11 +10,14 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "classifier/heads.h"
 #include "tensor/safetensors.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FORMAT "fedkt.head/1"
@@ -51,6 +55,62 @@ fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256, cons
     return FKT_OK;
 }
 
+fkt_status fkt_head_set_classes(struct fkt_head *h, const char *const *names)
+{
+    fkt_status st = FKT_OK;
+    for (uint32_t k = 0; k < h->classes; k++)
+        if (!names[k] || !fkt_plain_text(names[k]))
+            return fkt_fail(FKT_E_ARG, "class %u of a head has no name in plain text", k);
+    if (!h->names) FKT_TRY(fkt_alloc(&h->names, h->classes));
+    for (uint32_t k = 0; k < h->classes; k++) {
+        fkt_free(h->names[k]);
+        h->names[k] = NULL;
+        FKT_TRY(fkt_strdup(&h->names[k], names[k]));
+    }
+out:
+    return st;
+}
+
+const char *fkt_head_class(const struct fkt_head *h, uint32_t k)
+{
+    return h->names && k < h->classes && h->names[k] ? h->names[k] : "";
+}
+
+static fkt_status write_classes(struct fkt_st_writer *w, const struct fkt_head *h)
+{
+    json_t *list = json_array();
+    char *text;
+    fkt_status st;
+    for (uint32_t k = 0; k < h->classes; k++) (void)json_array_append_new(list, json_string(h->names[k]));
+    text = json_array_size(list) == h->classes ? json_dumps(list, JSON_COMPACT) : NULL;
+    st =
+        text ? fkt_st_writer_meta(w, "classes", text) : fkt_fail(FKT_E_NOMEM, "out of memory for the names of classes");
+    free(text);
+    json_decref(list);
+    return st;
+}
+
+/* A list that is there has as many names as the head has classes. */
+static fkt_status read_classes(struct fkt_head *h, const struct fkt_safetensors *s, const char *path)
+{
+    const char *text = fkt_safetensors_meta(s, "classes"), **names = NULL;
+    json_t *list = text ? json_loads(text, 0, NULL) : NULL;
+    fkt_status st = FKT_OK;
+    if (!text) return FKT_OK;
+    if (json_is_array(list) && json_array_size(list) == h->classes) {
+        FKT_TRY(fkt_alloc(&names, h->classes));
+        for (uint32_t k = 0; k < h->classes; k++) names[k] = json_string_value(json_array_get(list, k));
+        st = fkt_head_set_classes(h, names);
+    } else {
+        st = FKT_E_ARG;
+    }
+    if (st == FKT_E_ARG) st = fkt_fail(FKT_E_FORMAT, "'%s' does not name its %u classes", path, h->classes);
+out:
+    fkt_free(names);
+    json_decref(list);
+    return st;
+}
+
 const char *fkt_head_task(const struct fkt_head *h) { return h->task; }
 
 /* An origin that is there is whole, or the file is no head of ours. */
@@ -77,6 +137,7 @@ fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
     FKT_TRY(fkt_st_writer_new(&w));
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
     FKT_TRY(fkt_st_writer_meta(w, "kind", fkt_head_name(h->kind)));
+    if (h->names) FKT_TRY(write_classes(w, h));
     if (h->task[0]) {
         FKT_TRY(fkt_st_writer_meta(w, "task_sha256", h->task));
         FKT_TRY(fkt_st_writer_meta(w, "release_sha256", h->release));
@@ -152,6 +213,7 @@ fkt_status fkt_head_load(struct fkt_head **out, const char *path)
         FKT_TRY(fkt_safetensors_want(s, &t, "map", FKT_F64, 3, shape)); /* before room is made for it */
     FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], (uint32_t)shape[1]));
     FKT_TRY(read_origin(h, s, path));
+    FKT_TRY(read_classes(h, s, path));
     n = parts_of(parts, h);
     for (size_t i = 0; i < n; i++) FKT_TRY(read_part(&parts[i], s, shape, path));
     *out = h;

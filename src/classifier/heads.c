@@ -67,6 +67,8 @@ void fkt_head_free(struct fkt_head *h)
     fkt_free(h->weight);
     fkt_free(h->mean);
     fkt_free(h->map);
+    for (uint32_t k = 0; h->names && k < h->classes; k++) fkt_free(h->names[k]);
+    fkt_free(h->names);
     fkt_free(h);
 }
 

@@ -14,9 +14,10 @@ struct fkt_head {
     uint32_t classes, length;
     char task[65], release[65]; /* SHA-256 of where it comes from; "" when not said */
     char not_private[64];       /* why it is not; "": it is */
-    double *bias;   /* (K) */
-    double *weight; /* (K, m) linear heads; NULL in a quadratic one */
-    double *mean;   /* (K, m) quadratic heads; NULL in a linear one */
+    char **names;               /* (K) of the classes; NULL when not said */
+    double *bias;               /* (K) */
+    double *weight;             /* (K, m) linear heads; NULL in a quadratic one */
+    double *mean;               /* (K, m) quadratic heads; NULL in a linear one */
     double *map; /* (K, m, m) quadratic heads: map_k map_k^T is the inverse of the covariance; NULL in a linear one */
 };
 

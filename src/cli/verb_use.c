@@ -136,6 +136,7 @@ static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release
         path = NULL;
         FKT_TRY(fkt_path_join(&path, f.tmp, name));
         FKT_TRY(fkt_head_set_origin(h->head[k], r->task.sha256, r->sha256, fkt_release_not_private(r)));
+        FKT_TRY(fkt_head_set_classes(h->head[k], (const char *const *)r->task.classes));
         FKT_TRY(fkt_head_save(h->head[k], path, 0));
     }
     FKT_TRY(fkt_folder_commit(&f));

@@ -7,6 +7,7 @@ Usage: run_docs.py FEDKT CC [FILE...]      without files: README.md and docs/*.m
 A fenced block is tried when the line before it (blank lines between them do not count) is a mark:
   <!-- run -->       a ```sh block: the blocks of one file run in order, in one temporary folder, with `sh -eu`; the
                      folder of the binary comes first in PATH
+  <!-- python -->    a ```python block: runs in the same folder and order, with this Python (NumPy is there)
   <!-- compile -->   a ```c block: a whole file, compiled against include/ with warnings as errors
 A mark before anything else is an error, so that no block is left out by a slip of the pen. Before all that the
 extractor is tried on a sample that it must read rightly, and on slips that it must notice.
@@ -20,7 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MARKS = {"run": "sh", "compile": "c"}
+MARKS = {"run": "sh", "python": "python", "compile": "c"}
 FENCE = re.compile(r"(`{3,}|~{3,})\s*(\S*)")
 
 SAMPLE = """\
@@ -44,11 +45,16 @@ echo '```'
 ```c
 int main(void) { return 0; }
 ```
+<!-- python -->
+```python
+print(1)
+```
 """
 SLIPS = [
     "<!-- run -->\nno block\n",
     "<!-- run -->\n```c\n```\n",
     "<!-- compile -->\n```sh\n```\n",
+    "<!-- python -->\n```sh\n```\n",
     "<!-- run -->\n",
     "<!-- run -->\n```sh\nnever closed\n",
 ]
@@ -75,7 +81,7 @@ def blocks(text):
             if mark and opened[2] != MARKS[mark]:
                 raise Slip(f"line {number}: '{mark}' stands before a block of '{opened[2]}'")
             fence, start, code = opened[1], number, []
-        elif found := re.fullmatch(r"<!--\s*(run|compile)\s*-->", line.strip()):
+        elif found := re.fullmatch(r"<!--\s*(run|python|compile)\s*-->", line.strip()):
             mark = found[1]
         elif mark and line.strip():
             raise Slip(f"line {number}: '{mark}' stands before no block")
@@ -89,6 +95,7 @@ def self_test():
         (6, "run", "echo one > out\n"),
         (13, "run", "grep one out\necho '```'\n"),
         (18, "compile", "int main(void) { return 0; }\n"),
+        (22, "python", "print(1)\n"),
     ]
     if found != wanted:
         sys.exit(f"the extractor reads its sample wrongly: {found}")
@@ -106,6 +113,17 @@ def run_shell(code, fedkt, folder):
         ["sh", "-eu", "-c", code],
         cwd=folder,
         env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=600,
+    )
+
+
+def run_python(code, folder):
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=folder,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -132,7 +150,10 @@ def try_file(path, text, fedkt, compiler):
         try:
             for line, mark, code in blocks(text):
                 tried += 1
-                done = run_shell(code, fedkt, folder) if mark == "run" else compile_c(code, compiler, folder)
+                if mark == "run":
+                    done = run_shell(code, fedkt, folder)
+                else:
+                    done = run_python(code, folder) if mark == "python" else compile_c(code, compiler, folder)
                 if done.returncode:
                     bad.append(f"{path}:{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
                     break  # later blocks build on earlier ones
@@ -147,7 +168,7 @@ def main():
     fedkt, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     self_test()
     tried, bad = try_file("sample", SAMPLE, fedkt, compiler)
-    if tried != 3 or bad:
+    if tried != 4 or bad:
         sys.exit("the sample does not run: " + "\n".join(bad))
     if not try_file("sample", SAMPLE.replace("grep one", "grep two"), fedkt, compiler)[1]:
         sys.exit("a failing block is not noticed")

@@ -26,14 +26,17 @@ static int drop_path(void **state)
 
 static void a_head_survives_the_disk(void **state)
 {
+    static const char *const names[] = {"owl", "a \"b\"", "\xc3\xa9tang"};
     (void)state;
     for (int kind = 0; kind < FKT_HEAD_KINDS; kind++) {
         struct fkt_head *a = NULL, *b = NULL;
         CHECK_OK(fkt_head_fit(&a, (enum fkt_head_kind)kind, &toy));
+        if (kind) CHECK_OK(fkt_head_set_classes(a, names)); /* one without names, as older files are */
         CHECK_OK(fkt_head_save(a, path, 1));
         CHECK_STATUS(fkt_head_save(a, path, 0), FKT_E_EXISTS);
         CHECK_OK(fkt_head_load(&b, path));
         CHECK(b->kind == a->kind && b->classes == 3 && b->length == 2);
+        for (uint32_t k = 0; k < 4; k++) assert_string_equal(fkt_head_class(b, k), kind && k < 3 ? names[k] : "");
         for (double x = -3; x < 3; x += 0.7)
             for (double y = -3; y < 3; y += 0.7) {
                 double w[2] = {x, y}, sa[3], sb[3], work[2];
@@ -49,7 +52,7 @@ static void a_head_survives_the_disk(void **state)
 
 /* Writes a head file with one thing wrong and expects the loader to say so. */
 struct lie {
-    const char *format, *kind;
+    const char *format, *kind, *names;
     uint64_t bias, classes, length, map;
     double value;
     int without_map, flat;
@@ -64,13 +67,13 @@ static void expect_refusal(struct lie l, fkt_status want)
     CHECK_OK(fkt_st_writer_new(&w));
     if (l.format) CHECK_OK(fkt_st_writer_meta(w, "format", l.format));
     if (l.kind) CHECK_OK(fkt_st_writer_meta(w, "kind", l.kind));
+    if (l.names) CHECK_OK(fkt_st_writer_meta(w, "classes", l.names));
     CHECK_OK(fkt_st_writer_add(w, "bias", FKT_F64, 1, bias, data));
     CHECK_OK(fkt_st_writer_add(w, "mean", FKT_F64, l.flat ? 1 : 2, two, data));
     if (!l.without_map) CHECK_OK(fkt_st_writer_add(w, "map", FKT_F64, 3, three, data));
     CHECK_OK(fkt_st_writer_write(w, path, 1));
     fkt_st_writer_free(w);
-    if (want == FKT_OK)
-        CHECK_OK(fkt_head_load(&h, path));
+    if (want == FKT_OK) CHECK_OK(fkt_head_load(&h, path));
     else {
         fkt_status st = fkt_head_load(&h, path);
         if (st != want && !(want == FKT_E_FORMAT && st == FKT_E_MISMATCH))
@@ -83,7 +86,7 @@ static void expect_refusal(struct lie l, fkt_status want)
 
 static void a_lying_file_is_refused(void **state)
 {
-    const struct lie good = {"fedkt.head/1", "qda", 3, 3, 2, 2, 1.0, 0, 0};
+    const struct lie good = {"fedkt.head/1", "qda", "[\"a\",\"b\",\"c\"]", 3, 3, 2, 2, 1.0, 0, 0};
     struct lie l;
     struct fkt_head *h = NULL;
     (void)state;
@@ -99,6 +102,11 @@ static void a_lying_file_is_refused(void **state)
     l = good, l.flat = 1, expect_refusal(l, FKT_E_FORMAT);
     l = good, l.classes = 0, l.bias = 0, expect_refusal(l, FKT_E_FORMAT);
     l = good, l.length = 0, expect_refusal(l, FKT_E_FORMAT);
+    l = good, l.names = NULL, expect_refusal(l, FKT_OK);
+    l = good, l.names = "[\"a\",\"b\"]", expect_refusal(l, FKT_E_FORMAT);
+    l = good, l.names = "[\"a\",\"b\",3]", expect_refusal(l, FKT_E_FORMAT);
+    l = good, l.names = "[\"a\",\"b\",\"\\u001b\"]", expect_refusal(l, FKT_E_FORMAT);
+    l = good, l.names = "{", expect_refusal(l, FKT_E_FORMAT);
     l = good, l.value = NAN, expect_refusal(l, FKT_E_NUMERIC);
     l = good, l.value = INFINITY, expect_refusal(l, FKT_E_NUMERIC);
     CHECK_OK(fkt_file_write(path, "not a head", 10, 1));
