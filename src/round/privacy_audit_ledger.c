@@ -86,7 +86,7 @@ static fkt_status pay_share(struct fkt_audit_outcome *o, const struct fkt_privac
     charge.n_records = sizeof records / sizeof *records;
     FKT_TRY(fkt_ledger_file_reserve(path, &charge, session, NULL));
     FKT_TRY(fkt_ledger_file_spend(path, session));
-    FKT_TRY(compare(o, path, 2 * w->shares.rho, "a share"));
+    FKT_TRY(compare(o, path, w->shares.plan.mu * w->shares.plan.mu, "a share"));
 out:
     if (w) fkt_audit_world_release(w);
     fkt_free(w);
