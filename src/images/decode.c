@@ -138,9 +138,12 @@ static int is_tiff(const uint8_t *d, size_t len) /* classic and BigTIFF, either 
 
 static fkt_status unknown(const uint8_t *data, size_t len)
 {
-    if (len >= 132 && !memcmp(data + 128, "DICM", 4))
-        return fkt_fail_hint(FKT_E_FORMAT, "convert it: dcmj2pnm --write-png IN.dcm OUT.png (package dcmtk)",
-                             "it is a DICOM file, which is not read");
+    if (len >= FKT_DICOM_HEAD && !memcmp(data + FKT_DICOM_HEAD - 4, "DICM", 4))
+        return fkt_fail_hint(
+            FKT_E_FORMAT,
+            "convert it, with one window for all images of all sites: dcmj2pnm --write-png --set-window "
+            "CENTRE WIDTH IN.dcm OUT.png (package dcmtk)",
+            "it is a DICOM file, which is not read");
     return fkt_fail_hint(FKT_E_FORMAT, "convert it to one of these, or take it away",
                          "it is not a JPEG, PNG, WebP or TIFF file");
 }

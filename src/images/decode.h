@@ -29,6 +29,8 @@ FKT_MUST_USE fkt_status fkt_image_check_size(const char *what, uint32_t w, uint3
 FKT_MUST_USE fkt_status fkt_image_decode_memory(const uint8_t *data, size_t len, unsigned bits, uint8_t **rgb,
                                                 uint32_t *w, uint32_t *h, unsigned *note);
 
+enum { FKT_DICOM_HEAD = 132 }; /* a DICOM file begins with 128 bytes of anything, then "DICM" */
+
 FKT_MUST_USE fkt_status fkt_jpeg_decode(struct fkt_pixels *out, const uint8_t *data, size_t len);
 FKT_MUST_USE fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits);
 FKT_MUST_USE fkt_status fkt_webp_decode(struct fkt_pixels *out, const uint8_t *data, size_t len);

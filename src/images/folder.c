@@ -5,12 +5,14 @@
  * (people link those together from several disks); deeper they are passed over, and a folder that is its own ancestor
  * always is, so that no loop of links can hang the walk or list a record twice. A link that leads nowhere becomes a
  * record whose reading fails. Hidden files and folders do not exist.
- * Cost: one readdir per folder, a stat only for links; nothing is opened before it is read. */
+ * Cost: one readdir per folder, a stat only for links, a look at the first bytes of files without an ending; nothing
+ * else is opened before it is read. */
 #include "images/formats.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "images/decode.h"
 #include "images/layout.h"
 
 #include <dirent.h>
@@ -18,6 +20,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_DEPTH = 32, LINK_DEPTH = 2 };
 
@@ -140,12 +143,28 @@ static fkt_status enter(struct walk *w, const char *name, int depth)
     return st;
 }
 
+/* Archives of hospitals write DICOM files without an ending. They are not read, but they are images: as records they
+ * fail with the command that converts them, instead of being passed over. */
+static int is_nameless_dicom(DIR *d, const char *name)
+{
+    char magic[4];
+    int fd, yes;
+    if (*fkt_ending(name)) return 0;
+    fd = openat(dirfd(d), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    yes = pread(fd, magic, sizeof magic, FKT_DICOM_HEAD - sizeof magic) == (ssize_t)sizeof magic &&
+          !memcmp(magic, "DICM", sizeof magic);
+    close(fd);
+    return yes;
+}
+
 static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int depth)
 {
     enum what what = look(d, e);
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
     if ((what == A_FILE || what == NOWHERE) && depth > 0 && fkt_is_image_name(e->d_name))
         return remember(w, &w->f->images, e->d_name);
+    if (what == A_FILE && depth > 0 && is_nameless_dicom(d, e->d_name)) return remember(w, &w->f->images, e->d_name);
     if (depth <= 1 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;
     if (what == A_FILE && fkt_is_image_name(e->d_name)) w->b->loose = 1;
     return fkt_builder_skip(w->b, "%s/%s%s", w->f->root, w->path.s, e->d_name);

@@ -78,6 +78,8 @@ def bad_images(root):
     image_folder(root / "many", [f"class {k:02}" for k in range(14)], 1)
     image_folder(root / "dicom", ["a", "b"], 3)
     (root / "dicom" / "a" / "scan.dcm").write_bytes(bytes(128) + b"DICM" + bytes(40))
+    image_folder(root / "dicom-bare", ["a", "b"], 3)
+    (root / "dicom-bare" / "a" / "IM000001").write_bytes(bytes(128) + b"DICM" + bytes(40))
     both = root / "two-bad"
     image_folder(both, ["a", "b"], 3)
     (both / "a" / "cut.jpg").write_bytes(packed("JPEG")[:300])
