@@ -2,9 +2,10 @@
 /* alloc.c - calloc with a counter and a fault to order.
  * SQLite's lesson: a path that is never taken is broken, so tests fail the 1st, 2nd, 3rd ... allocation of an
  * operation until none fails, and look at fkt_alloc_live() each time. Counters are atomic; their cost is nothing
- * beside malloc's. */
+ * beside malloc's. A second hook shows tests every block that goes back, to look for secrets in it. */
 #include "base/alloc.h"
 
+#include <malloc.h> /* malloc_usable_size */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 static atomic_size_t live;
 static atomic_size_t countdown; /* 0: no fault ordered */
 static atomic_int sticky_fault;
+static _Atomic(void (*)(const void *, size_t)) watcher;
 
 static int fault_now(void)
 {
@@ -49,12 +51,24 @@ fkt_status fkt_alloc_bytes(void *pp, size_t n, size_t size)
     return FKT_OK;
 }
 
+static void *move(void *old, size_t bytes)
+{
+    void *p = malloc(bytes);
+    size_t had = old ? malloc_usable_size(old) : 0;
+    if (p && old) {
+        memcpy(p, old, had < bytes ? had : bytes);
+        atomic_load (&watcher)(old, had);
+        free(old);
+    }
+    return p;
+}
+
 fkt_status fkt_realloc_bytes(void *pp, size_t n, size_t size)
 {
     void *old, *p;
     memcpy(&old, pp, sizeof old);
     if (n > SIZE_MAX / 2 / size) return no_memory(n, size);
-    p = fault_now() ? NULL : realloc(old, n ? n * size : size);
+    p = fault_now() ? NULL : atomic_load(&watcher) ? move(old, n ? n * size : size) : realloc(old, n ? n * size : size);
     if (!p) return no_memory(n, size);
     if (!old) atomic_fetch_add(&live, 1);
     memcpy(pp, &p, sizeof p);
@@ -72,9 +86,15 @@ fkt_status fkt_strdup(char **out, const char *s)
 void fkt_free(void *p)
 {
     if (!p) return;
+    void (*seen)(const void *, size_t) = atomic_load(&watcher);
+    if (seen) seen(p, malloc_usable_size(p));
     atomic_fetch_sub(&live, 1);
     free(p);
 }
+
+size_t fkt_alloc_size(const void *p) { return malloc_usable_size((void *)(uintptr_t)p); }
+
+void fkt_alloc_watch(void (*freed)(const void *, size_t)) { atomic_store(&watcher, freed); }
 
 void fkt_alloc_fault_at(size_t n, int sticky)
 {

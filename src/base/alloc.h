@@ -23,10 +23,15 @@ void fkt_free(void *p);                                        /* NULL is fine *
 /* A malloc-shaped door for libraries that take an allocator (libpng): same counting and faults. */
 void *fkt_malloc_raw(size_t size);
 
+size_t fkt_alloc_size(const void *p); /* bytes of a block, at least those asked for */
+
 uint64_t fkt_machine_memory(void); /* bytes of memory in this machine; UINT64_MAX: not known */
 
 /* Tests only: the n-th allocation from now fails (and every later one too when `sticky`); 0 switches faults off. */
 void fkt_alloc_fault_at(size_t n, int sticky);
 size_t fkt_alloc_live(void); /* blocks given and not yet freed */
+/* Tests only: `freed` sees every block just before it goes back, from the thread that frees it; NULL switches it off.
+ * While it is on, fkt_realloc moves every block, so that what growth leaves behind is seen too. */
+void fkt_alloc_watch(void (*freed)(const void *block, size_t bytes));
 
 #endif

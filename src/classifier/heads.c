@@ -18,6 +18,7 @@
 #include "classifier/heads.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "base/status.h"
 #include "classifier/quadratic.h"
 #include "classifier/statistics.h"
@@ -63,10 +64,10 @@ out:
 void fkt_head_free(struct fkt_head *h)
 {
     if (!h) return;
-    fkt_free(h->bias);
-    fkt_free(h->weight);
-    fkt_free(h->mean);
-    fkt_free(h->map);
+    fkt_free_secret(h->bias); /* a simulation's reference comes from exact moments */
+    fkt_free_secret(h->weight);
+    fkt_free_secret(h->mean);
+    fkt_free_secret(h->map);
     for (uint32_t k = 0; h->names && k < h->classes; k++) fkt_free(h->names[k]);
     fkt_free(h->names);
     fkt_free(h);

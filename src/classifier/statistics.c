@@ -18,6 +18,7 @@
 #include "classifier/statistics.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "classifier/heads.h"
 #include "tensor/linalg.h"
 
@@ -140,10 +141,10 @@ out:
 
 void fkt_ready_release(struct fkt_ready *r)
 {
-    fkt_free(r->mean);
+    fkt_free_secret(r->mean); /* a simulation's reference comes from exact moments */
     fkt_free(r->doubt);
-    fkt_free(r->plain);
-    fkt_free(r->values);
-    fkt_free(r->vectors);
+    fkt_free_secret(r->plain);
+    fkt_free_secret(r->values);
+    fkt_free_secret(r->vectors);
     memset(r, 0, sizeof *r);
 }

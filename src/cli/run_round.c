@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "base/wipe.h"
 #include "round/federation.h"
 
 #include <stdio.h>
@@ -176,7 +177,7 @@ fkt_status cli_round_release(const struct cli_sim *s, const struct cli_outcome *
     if (rho > 0) FKT_TRY(fkt_release_gather(out, &a->task, cal, round->total, &facts, s->seeded));
     else FKT_TRY(release_total(o, a, round->total, &facts, ledger, seeded, out));
 out:
-    fkt_free(round->total); /* exact where the noise is central */
+    fkt_free_secret(round->total); /* exact where the noise is central */
     round->total = NULL;
     return st;
 }

@@ -4,6 +4,7 @@
  * (radius FKT_RQ_DEFAULT, as in a task) and told in the units of the ball, so they are those of such a task. */
 #include "cli/common.h"
 #include "cli/verbs.h"
+#include "round/federation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,11 +43,7 @@ static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_sp
     c->sites = (uint32_t)a->sites;
     FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", c->sites, &c->corrupt));
     FKT_TRY(cli_dropped_of(a->dropped, c->sites, c->corrupt, &c->dropped));
-    if ((uint64_t)c->dropped + c->corrupt + 2 > c->sites)
-        return fkt_fail_hint(FKT_E_ARG, "tolerate fewer, or have more sites",
-                             "of %u sites %u may be lost and %u may collude, so fewer than two honest ones are certain "
-                             "to stay",
-                             c->sites, c->dropped, c->corrupt);
+    FKT_TRY(fkt_federation_check_crew(c->sites, c->dropped, c->corrupt, FKT_NOISE_DISTRIBUTED));
     c->counted = c->sites - c->dropped - c->corrupt;
     integers.radius = FKT_RQ_DEFAULT;
     FKT_TRY(fkt_privacy_plan_shares(&shares, &integers, c->counted, c->sites));

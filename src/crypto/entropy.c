@@ -79,5 +79,3 @@ void fkt_entropy_keyed(struct fkt_entropy *e, struct fkt_entropy_seeded *s)
 {
     *e = (struct fkt_entropy){seeded_fill, s, 1};
 }
-
-void fkt_wipe(void *p, size_t n) { sodium_memzero(p, n); }

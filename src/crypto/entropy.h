@@ -4,6 +4,7 @@
 #define FKT_CRYPTO_ENTROPY_H
 
 #include "base/status.h"
+#include "base/wipe.h" /* fkt_wipe, for all who hold keys */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +36,5 @@ void fkt_entropy_seeded(struct fkt_entropy *e, struct fkt_entropy_seeded *s); /*
 #define FKT_ENTROPY_KEY 32
 void fkt_entropy_keyed_init(struct fkt_entropy_seeded *s, const uint8_t key[FKT_ENTROPY_KEY], uint64_t stream);
 void fkt_entropy_keyed(struct fkt_entropy *e, struct fkt_entropy_seeded *s); /* borrows s for e's life */
-
-void fkt_wipe(void *p, size_t n);
 
 #endif

@@ -4,6 +4,7 @@
 #include "images/dataset.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "images/resize.h"
 
 void fkt_dataset_free(struct fkt_dataset *ds)
@@ -63,7 +64,7 @@ fkt_status fkt_dataset_read_seen(const struct fkt_dataset *ds, size_t i, uint32_
     if (w < size || h < size) bits |= FKT_IMAGE_ENLARGED;
     if (note) *note = bits;
 out:
-    fkt_free(whole);
+    fkt_free_secret(whole);
     return fkt_fail_in(st, "cannot read '%s'", fkt_dataset_name(ds, i));
 }
 

@@ -10,11 +10,13 @@
  * where n_max*Rq^2 < 2^61 bounds every entry of S and M.
  *
  * Cost: per record m multiply-adds of checking and copying, m^2 flops in dsyrk; per flush m^2/2 conversions, spread
- * over cap rows. Memory: K*block int64, and rows of about 8 MB in all (more only when 32 rows per class take more). */
+ * over cap rows. Memory: K*block int64, and rows of about 8 MB in all (more only when 32 rows per class take more).
+ * All of it is as private as the records: it is wiped before it is freed. */
 #include "moments/moments.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/wipe.h"
 #include "tensor/linalg.h"
 
 #include <assert.h>
@@ -74,6 +76,7 @@ fkt_status fkt_moments_new(struct fkt_moments **out, uint32_t classes, uint32_t 
     FKT_TRY(fkt_realloc(&m->rows, classes * m->cap * length)); /* not zeroed: few records touch little of it */
     FKT_TRY(fkt_alloc(&m->product, (size_t)length * length));
     FKT_TRY(fkt_alloc(&m->fill, classes));
+    FKT_TRY(fkt_alloc(&m->peak, classes));
     FKT_TRY(fkt_alloc(&m->incoming, classes));
     *out = m;
     m = NULL;
@@ -85,12 +88,15 @@ out:
 void fkt_moments_free(struct fkt_moments *m)
 {
     if (!m) return;
-    fkt_free(m->packed);
+    for (uint32_t c = 0; m->rows && m->peak && c < m->classes; c++) /* rows that were never used hold nothing */
+        fkt_wipe(m->rows + c * m->cap * m->length, m->peak[c] * m->length * sizeof *m->rows);
+    fkt_free_secret(m->packed);
     fkt_free(m->rows);
-    fkt_free(m->product);
-    fkt_free(m->fill);
-    fkt_free(m->incoming);
-    fkt_free(m);
+    fkt_free_secret(m->product);
+    fkt_free_secret(m->fill);
+    fkt_free_secret(m->peak);
+    fkt_free_secret(m->incoming);
+    fkt_free_secret(m);
 }
 
 uint32_t fkt_moments_classes(const struct fkt_moments *m) { return m->classes; }
@@ -124,7 +130,8 @@ static void flush(struct fkt_moments *m, uint32_t c)
 static double *next_row(struct fkt_moments *m, uint32_t c)
 {
     if (m->fill[c] == m->cap) flush(m, c);
-    return m->rows + (c * m->cap + m->fill[c]++) * m->length;
+    if (++m->fill[c] > m->peak[c]) m->peak[c] = m->fill[c];
+    return m->rows + (c * m->cap + m->fill[c] - 1) * m->length;
 }
 
 /* |q|^2 <= Rq^2. Sums of squares below 2^53 are exact in doubles; one that is not below stays above 2^53, since

@@ -21,6 +21,7 @@ struct fkt_moments {
     double *rows;       /* (K, cap, m) */
     double *product;    /* (m, m) scratch of a flush */
     size_t *fill;       /* (K) */
+    size_t *peak;       /* (K) the largest fill so far: how many rows are to be wiped */
     uint64_t *incoming; /* (K) records per class of the call under way */
 };
 

@@ -20,6 +20,7 @@
 #include "round/encodings.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "codec/codec.h"
@@ -418,6 +419,6 @@ fkt_status fkt_encodings_keep(struct fkt_encodings_kind *k, const struct fkt_dig
     atomic_fetch_add(&k->of->made, n);
 out:
     pthread_mutex_unlock(&k->lock);
-    fkt_free(rows);
+    fkt_free_secret(rows);
     return st;
 }

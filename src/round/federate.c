@@ -19,6 +19,7 @@
 #include "round/finish.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "base/clock.h"
 #include "base/meter.h"
 #include "base/threads.h"
@@ -80,8 +81,7 @@ static fkt_status vector(void *self, int64_t *x, uint32_t length)
     FKT_TRY(spec->moments(spec->self, s->index, exact));
     FKT_TRY(fkt_contribution_make(x, exact, spec->task, &s->hall->shares, &s->noise));
 out:
-    if (exact) fkt_wipe(exact, length * sizeof *exact);
-    fkt_free(exact);
+    fkt_free_secret(exact);
     return st;
 }
 
@@ -300,7 +300,7 @@ out:
 
 void fkt_federate_release(struct fkt_federate_result *r)
 {
-    fkt_free(r->total);
+    fkt_free_secret(r->total); /* exact where the noise is central */
     fkt_free(r->survived);
     memset(r, 0, sizeof *r);
 }

@@ -50,19 +50,27 @@ uint32_t fkt_federation_usual_dropped(uint32_t sites, uint32_t corrupt)
     return wanted < most ? wanted : most;
 }
 
-static fkt_status check_choices(const struct fkt_federation *f)
+fkt_status fkt_federation_check_crew(uint32_t sites, uint32_t dropped, uint32_t corrupt, enum fkt_noise_place noise)
 {
-    if (f->sites < 3 || f->sites > FKT_SA_SITES_MAX)
-        return fkt_fail(FKT_E_ARG, "a federation has 3 to %u sites, not %u", FKT_SA_SITES_MAX, f->sites);
-    if ((uint64_t)f->dropped + f->corrupt + 2 > f->sites)
+    if ((uint64_t)dropped + corrupt + 2 > sites)
         return fkt_fail_hint(FKT_E_ARG, "tolerate fewer, or have more sites",
                              "of %u sites %u may be lost and %u may collude, so fewer than two honest ones are certain "
                              "to stay",
-                             f->sites, f->dropped, f->corrupt);
-    if (f->noise == FKT_NOISE_DISTRIBUTED && f->corrupt == 0)
+                             sites, dropped, corrupt);
+    if (noise == FKT_NOISE_DISTRIBUTED && corrupt == 0)
         return fkt_fail_hint(FKT_E_ARG, "let 'corrupt' be 1 or more, or add the noise in one place",
                              "with 0 corrupt sites the promise rests on every site's noise, and every site knows its "
                              "own share");
+    return FKT_OK;
+}
+
+static fkt_status check_choices(const struct fkt_federation *f)
+{
+    fkt_status st;
+    if (f->sites < 3 || f->sites > FKT_SA_SITES_MAX)
+        return fkt_fail(FKT_E_ARG, "a federation has 3 to %u sites, not %u", FKT_SA_SITES_MAX, f->sites);
+    st = fkt_federation_check_crew(f->sites, f->dropped, f->corrupt, f->noise);
+    if (st != FKT_OK) return st;
     if (f->security < SECURITY_MIN || f->security > SECURITY_MAX || f->failure < 1 || f->failure > FAILURE_MAX)
         return fkt_fail(FKT_E_ARG, "security is %d to %d bits and failure 1 to %d, not %u and %u", SECURITY_MIN,
                         SECURITY_MAX, FAILURE_MAX, f->security, f->failure);

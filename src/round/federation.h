@@ -14,6 +14,9 @@ FKT_MUST_USE fkt_status fkt_federation_make(struct fkt_task *t, const struct fkt
 FKT_MUST_USE fkt_status fkt_federation_take(struct fkt_task *t, const json_t *j); /* hostile */
 /* The noise of one site; counted 0 when the task has none in shares. */
 FKT_MUST_USE fkt_status fkt_federation_shares(const struct fkt_task *t, struct fkt_share_plan *shares);
+/* How many may be lost and collude; the same words wherever such numbers are given. */
+FKT_MUST_USE fkt_status fkt_federation_check_crew(uint32_t sites, uint32_t dropped, uint32_t corrupt,
+                                                  enum fkt_noise_place noise);
 /* Can a server keep what this task's round makes? FKT_E_ARG says what to reduce. For tasks with a service. */
 FKT_MUST_USE fkt_status fkt_federation_fits(const struct fkt_task *t);
 static inline int fkt_task_has_shares(const struct fkt_task *t)

@@ -5,6 +5,7 @@
 #include "round/records.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "base/file.h"
 #include "crypto/hash.h"
 #include "tensor/safetensors.h"
@@ -104,7 +105,7 @@ fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *tas
     FKT_TRY(fkt_fail_in(fkt_moments_add_packed(into, packed), "'%s'", path));
     FKT_TRY(load_records(records, file, packed, shape, path));
 out:
-    fkt_free(packed);
+    fkt_free_secret(packed);
     fkt_safetensors_free(file);
     return fkt_hint(st, "make the file again with 'fedkt moments'");
 }

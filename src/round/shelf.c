@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/file.h"
-#include "crypto/entropy.h"
+#include "base/wipe.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,8 +55,7 @@ out:
 void fkt_shelf_free(struct fkt_shelf *s)
 {
     if (!s) return;
-    if (s->memory) fkt_wipe(s->memory, s->slots * s->length * sizeof *s->memory);
-    fkt_free(s->memory);
+    fkt_free_secret(s->memory);
     if (s->fd >= 0) close(s->fd);
     fkt_free(s);
 }

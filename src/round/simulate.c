@@ -14,6 +14,7 @@
 #include "base/meter.h"
 #include "base/rng.h"
 #include "base/threads.h"
+#include "base/wipe.h"
 #include "round/public_images.h"
 #include "round/shelf.h"
 #include "round/walk.h"
@@ -363,7 +364,7 @@ void fkt_simulation_release(struct fkt_simulation *s)
     fkt_shelf_free(s->shelf);
     fkt_free(s->survived);
     fkt_free(s->owner);
-    fkt_free(s->counts);
+    fkt_free_secret(s->counts);
     fkt_moments_free(s->total);
     memset(s, 0, sizeof *s);
 }

@@ -4,6 +4,7 @@
 #include "round/records.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/threads.h"
@@ -195,10 +196,10 @@ fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct f
         if (counts) FKT_TRY(fkt_moments_add(m, &k, q, 1));
     }
 out:
-    fkt_free(row);
-    fkt_free(u);
-    fkt_free(wv);
-    fkt_free(q);
+    fkt_free_secret(row);
+    fkt_free_secret(u);
+    fkt_free_secret(wv);
+    fkt_free_secret(q);
     fkt_safetensors_free(file);
     return fkt_hint(st, "make the file again with 'fedkt encode'");
 }

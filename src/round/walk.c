@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/threads.h"
+#include "base/wipe.h"
 #include "codec/codec.h"
 #include "codec/family.h"
 #include "crypto/hash.h"
@@ -208,12 +209,12 @@ struct job {
 
 static void desk_release(struct desk *d)
 {
-    fkt_free(d->rgb);
-    fkt_free(d->z);
-    fkt_free(d->fresh);
-    fkt_free(d->u);
-    fkt_free(d->w);
-    fkt_free(d->q);
+    fkt_free_secret(d->rgb);
+    fkt_free_secret(d->z);
+    fkt_free_secret(d->fresh);
+    fkt_free_secret(d->u);
+    fkt_free_secret(d->w);
+    fkt_free_secret(d->q);
 }
 
 static fkt_status desk_init(struct desk *d, const struct fkt_walk *w, size_t batch)

@@ -18,6 +18,7 @@
 #include "secagg/mask.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "crypto/seal.h"
 #include "crypto/shamir.h"
 
@@ -92,8 +93,7 @@ static fkt_status take_vector(struct fkt_sa_client *c, struct fkt_sa_vector *v)
     FKT_TRY(fkt_sa_vector_init(v, &c->p));
     fkt_sa_vector_set(v, x);
 out:
-    if (x) fkt_wipe(x, c->p.length * sizeof *x);
-    fkt_free(x);
+    fkt_free_secret(x);
     return st;
 }
 

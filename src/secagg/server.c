@@ -26,6 +26,7 @@
 #include "secagg/look.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "crypto/digest.h"
 #include "crypto/entropy.h"
 
@@ -139,7 +140,7 @@ void fkt_sa_server_free(struct fkt_sa_server *s)
     fkt_free(s->survivors);
     fkt_free(s->scratch);
     fkt_free(s->job);
-    fkt_free(s->total);
+    fkt_free_secret(s->total); /* without noise where that is added in one place */
     fkt_free(s->survived);
     fkt_sa_params_release(&s->p);
     fkt_free(s);

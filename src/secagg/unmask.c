@@ -13,6 +13,7 @@
 #include "secagg/server.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "crypto/entropy.h"
 
 #include <string.h>
@@ -162,7 +163,7 @@ fkt_status fkt_sa_server_finish(struct fkt_sa_server *s, struct fkt_sa_lane *con
     total = NULL;
     survived = NULL;
 out:
-    fkt_free(total);
+    fkt_free_secret(total);
     fkt_free(survived);
     return st;
 }

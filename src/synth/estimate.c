@@ -14,6 +14,7 @@
 #include "fedkt/synth.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 #include "synth/estimator.h"
 #include "synth/inverse.h"
 #include "tensor/linalg.h"
@@ -85,11 +86,11 @@ out:
 
 static void scratch_release(struct scratch *s)
 {
-    fkt_free(s->values);
-    fkt_free(s->vectors);
-    fkt_free(s->shrunk);
-    fkt_free(s->work);
-    fkt_free(s->pooled);
+    fkt_free_secret(s->values);
+    fkt_free_secret(s->vectors);
+    fkt_free_secret(s->shrunk);
+    fkt_free_secret(s->work);
+    fkt_free_secret(s->pooled);
     fkt_free(s->share);
     fkt_free(s->noise);
 }
@@ -241,11 +242,11 @@ int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k)
 
 void fkt_gaussians_release(struct fkt_gaussians *g)
 {
-    fkt_free(g->count);
+    fkt_free_secret(g->count); /* a simulation's reference comes from exact moments */
     fkt_free(g->count_noise);
-    fkt_free(g->mean);
-    fkt_free(g->cov);
-    fkt_free(g->factor);
+    fkt_free_secret(g->mean);
+    fkt_free_secret(g->cov);
+    fkt_free_secret(g->factor);
     fkt_free(g->noise_edge);
     fkt_free(g->mean_noise);
     fkt_free(g->signal);
