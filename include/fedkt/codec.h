@@ -85,6 +85,7 @@ struct fkt_calibration {
     uint64_t images;   /* how many public images; 0 for an analytic model */
     char source[128];  /* "analytic natural-image spectrum", or the public set's name */
     char codec[256];   /* identity of the codec it belongs to */
+    char *file;        /* that it was read from, for sentences; NULL: none */
     /* Which images: the first 8 bytes of the SHA-256 of each (width and height as eight bytes, little-endian, then the
      * RGB of the original), ascending, each once. NULL for an analytic model, and inside a release, where their hash
      * stands for them. */

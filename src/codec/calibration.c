@@ -47,7 +47,15 @@ void fkt_calibration_release(struct fkt_calibration *cal)
     fkt_free(cal->map);
     fkt_free(cal->unmap);
     fkt_free(cal->digests);
+    fkt_free(cal->file);
     memset(cal, 0, sizeof *cal);
+}
+
+const char *fkt_calibration_called(const struct fkt_calibration *cal, char out[FKT_CALIBRATION_CALLED])
+{
+    if (cal->file) snprintf(out, FKT_CALIBRATION_CALLED, "calibration '%s'", cal->file);
+    else snprintf(out, FKT_CALIBRATION_CALLED, "the calibration from '%s'", cal->source);
+    return out;
 }
 
 /* Four interleaved sums, added at the end in one order: the same bits on every call, and room for the processor. */
@@ -94,6 +102,7 @@ static fkt_status check_inverse(const struct fkt_calibration *cal)
     const double tolerance = 0.01;
     size_t d = cal->dim, raw = cal->raw_dim;
     double *r = NULL, *x = NULL;
+    char called[FKT_CALIBRATION_CALLED];
     struct fkt_rng rng;
     fkt_status st;
     FKT_TRY(fkt_alloc(&r, d));
@@ -106,8 +115,8 @@ static fkt_status check_inverse(const struct fkt_calibration *cal)
             double s = 0;
             for (size_t j = 0; j < raw; j++) s += (double)cal->map[i * raw + j] * x[j];
             if (!(fabs(s - r[i]) <= tolerance)) {
-                st =
-                    fkt_fail(FKT_E_NUMERIC, "calibration '%s': 'unmap' does not undo row %zu of 'map'", cal->source, i);
+                st = fkt_fail(FKT_E_NUMERIC, "%s: 'unmap' does not undo row %zu of 'map'",
+                              fkt_calibration_called(cal, called), i);
                 goto out;
             }
         }
@@ -121,27 +130,30 @@ out:
 fkt_status fkt_calibration_sound(const struct fkt_calibration *cal)
 {
     size_t d = cal->dim, raw = cal->raw_dim;
+    char called[FKT_CALIBRATION_CALLED];
     if (d == 0 || d > raw || raw > DIM_MAX || !cal->centre || !cal->map || !cal->unmap)
-        return fkt_fail(FKT_E_NUMERIC, "calibration '%s' maps %zu numbers to %zu", cal->source, raw, d);
+        return fkt_fail(FKT_E_NUMERIC, "%s maps %zu numbers to %zu", fkt_calibration_called(cal, called), raw, d);
     if (!all_finite(cal->centre, raw) || !all_finite(cal->map, d * raw) || !all_finite(cal->unmap, d * raw))
-        return fkt_fail(FKT_E_NUMERIC, "calibration '%s' holds a number that is not finite", cal->source);
+        return fkt_fail(FKT_E_NUMERIC, "%s holds a number that is not finite", fkt_calibration_called(cal, called));
     if (!isfinite(cal->log_mean) || !(cal->log_spread > 0) || !isfinite(cal->log_spread) || !(cal->radius > 0) ||
         !isfinite(cal->radius))
-        return fkt_fail(FKT_E_NUMERIC, "calibration '%s' has no positive finite spread and radius", cal->source);
+        return fkt_fail(FKT_E_NUMERIC, "%s has no positive finite spread and radius",
+                        fkt_calibration_called(cal, called));
     return check_inverse(cal);
 }
 
 fkt_status fkt_calibration_check(const struct fkt_calibration *cal, const struct fkt_codec *c)
 {
+    char called[FKT_CALIBRATION_CALLED];
     if (strcmp(cal->codec, c->identity) != 0) {
         char theirs[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX];
         fkt_identity_difference(cal->codec, c->identity, theirs, ours);
         return fkt_fail_hint(FKT_E_MISMATCH, "calibrate this codec, or open the codec that the calibration was made of",
-                             "calibration '%s' is of another codec: it has %s, codec '%s' has %s", cal->source, theirs,
-                             c->name, ours);
+                             "%s is of another codec: it has %s, codec '%s' has %s",
+                             fkt_calibration_called(cal, called), theirs, c->name, ours);
     }
     if (cal->raw_dim != c->dim)
-        return fkt_fail(FKT_E_MISMATCH, "calibration '%s' takes %u numbers, codec '%s' gives %u", cal->source,
+        return fkt_fail(FKT_E_MISMATCH, "%s takes %u numbers, codec '%s' gives %u", fkt_calibration_called(cal, called),
                         cal->raw_dim, c->name, c->dim);
     return fkt_calibration_sound(cal);
 }
@@ -161,7 +173,7 @@ fkt_status fkt_calibration_save(const struct fkt_calibration *cal, const char *p
     fkt_status st;
     FKT_TRY(fkt_calibration_sound(cal));
     if (cal->images && !cal->digests)
-        return fkt_fail(FKT_E_STATE, "calibration '%s' does not say of which images it was made", cal->source);
+        return fkt_fail(FKT_E_STATE, "the calibration from '%s' does not say of which images it was made", cal->source);
     FKT_TRY(fkt_st_writer_new(&w));
     snprintf(images, sizeof images, "%" PRIu64, cal->images);
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
@@ -266,8 +278,12 @@ fkt_status fkt_calibration_load(struct fkt_calibration *out, const char *path)
     FKT_TRY(read_metadata(out, s));
     FKT_TRY(read_images(out, s));
     FKT_TRY(fkt_calibration_sound(out));
+    FKT_TRY(fkt_strdup(&out->file, path));
 out:
     fkt_safetensors_free(s);
     if (st != FKT_OK) fkt_calibration_release(out);
-    return fkt_fail_in(st, "cannot read calibration '%s'", path);
+    st = fkt_fail_in(st, "cannot read calibration '%s'", path);
+    return st == FKT_E_IO || st == FKT_E_NOMEM
+               ? st
+               : fkt_hint(st, "the file is damaged or was changed: fetch or make it again");
 }

@@ -50,6 +50,9 @@ void fkt_identity_difference(const char *a, const char *b, char in_a[FKT_DIFFERE
 
 /* Allocates the three tensors for (raw_dim, dim); the rest of *cal is zero. Release with fkt_calibration_release. */
 FKT_MUST_USE fkt_status fkt_calibration_init(struct fkt_calibration *cal, uint32_t raw_dim, uint32_t dim);
+/* What to call it in a sentence: by the file that it was read from, else by its source. */
+enum { FKT_CALIBRATION_CALLED = 320 };
+const char *fkt_calibration_called(const struct fkt_calibration *cal, char out[FKT_CALIBRATION_CALLED]);
 /* A list of digests from a file: hostile. cal->images is known already. */
 FKT_MUST_USE fkt_status fkt_calibration_take_digests(struct fkt_calibration *cal, const uint8_t *list, uint64_t n);
 /* Everything that can be wrong with a calibration by itself: FKT_E_NUMERIC says what. */

@@ -10,6 +10,7 @@
 #include "round/public_images.h"
 
 #include "base/alloc.h"
+#include "codec/codec.h"
 
 fkt_status fkt_public_images_comparable(const struct fkt_walk *w)
 {
@@ -23,12 +24,12 @@ fkt_status fkt_public_images_comparable(const struct fkt_walk *w)
 
 static fkt_status refuse(const struct fkt_walk *w, size_t found, size_t n, const char *first)
 {
+    char called[FKT_CALIBRATION_CALLED];
     return fkt_fail_hint(FKT_E_MISMATCH,
                          "a calibration travels in the clear: remove these images from the private set, or calibrate "
                          "on other, public images and make a new task",
-                         "%zu of %zu private images %s among those that the calibration from '%s' was made of; the "
-                         "first is '%s'",
-                         found, n, found == 1 ? "is" : "are", w->calibration.source, first);
+                         "%zu of %zu private images %s among those that %s was made of; the first is '%s'", found, n,
+                         found == 1 ? "is" : "are", fkt_calibration_called(&w->calibration, called), first);
 }
 
 fkt_status fkt_public_images_refuse(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,

@@ -42,6 +42,7 @@ fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_ca
     *out = *cal;
     out->centre = out->map = out->unmap = NULL;
     out->digests = NULL;
+    out->file = NULL;
     out->n_digests = 0;
     FKT_TRY(copy_floats(&out->centre, cal->centre, D));
     FKT_TRY(copy_floats(&out->map, cal->map, d * D));

@@ -107,16 +107,22 @@ void fkt_calibration_sha256(const struct fkt_calibration *cal, char out[FKT_SHA2
 fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt_calibration *cal)
 {
     char hash[FKT_SHA256_HEX];
+    const char *hint;
     fkt_calibration_sha256(cal, hash);
     if (strcmp(hash, t->calibration_sha256) == 0 && strcmp(cal->source, t->calibration_source) == 0 &&
         cal->images == t->calibration_images)
         return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH,
-                         t->calibration_images == 0 && fkt_codec_has_calibration(t->codec)
-                             ? "leave --calibration out: the task was made with the codec's own"
-                             : "ask the task's author for the calibration file and give it with --calibration",
-                         "the task was made with calibration %.12s from '%s', this is %.12s from '%s'",
-                         t->calibration_sha256, t->calibration_source, hash, cal->source);
+    hint = t->calibration_images == 0 && fkt_codec_has_calibration(t->codec)
+               ? "leave --calibration out: the task was made with the codec's own"
+               : "ask the task's author for the calibration file and give it with --calibration";
+    if (!cal->file)
+        return fkt_fail_hint(FKT_E_MISMATCH, hint,
+                             "the task was made with calibration %.12s from '%s', this is %.12s from '%s'",
+                             t->calibration_sha256, t->calibration_source, hash, cal->source);
+    return fkt_fail_hint(FKT_E_MISMATCH, hint,
+                         "calibration '%s' is not the task's: it is %.12s from '%s', the task was made with %.12s from "
+                         "'%s'",
+                         cal->file, hash, cal->source, t->calibration_sha256, t->calibration_source);
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }

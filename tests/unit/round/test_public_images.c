@@ -90,7 +90,8 @@ static void a_record_of_the_public_set_is_refused(void **state)
     CHECK_OK(sum(walk, train, NULL, 0));
     CHECK_OK(sum(walk, test, unused, 2 * PUBLIC));
     CHECK_STATUS(sum(walk, test, one, 4), FKT_E_MISMATCH);
-    says("1 of 4 private images is among those that the calibration from 'some of demo:test' was made of");
+    says("1 of 4 private images is among those that calibration '");
+    says(scratch_path(&scratch, "cal"));
     says(fkt_dataset_name(test, used[14]));
     CHECK_STATUS(sum(walk, test, NULL, 0), FKT_E_MISMATCH);
     says("40 of 120 private images are among");
