@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_choice.py - one record more changes the exact moments of a simulation by exactly that record, or not at all.
+"""test_choice.py - one record more changes the exact moments of a simulation by exactly that record, or not at all, and
+nothing that is published tells the size of the set.
 
 Usage: test_choice.py FEDKT [test...]
 
@@ -10,6 +11,7 @@ file more (add-remove) or with another image in one file (replace), and the sums
 """
 
 import random
+import re
 import shutil
 
 import binary
@@ -105,6 +107,29 @@ class Choice(binary.Case):
             moved += bool(change.any())
             before = after
         self.assertGreater(moved, 0)
+
+    def test_what_is_published_does_not_know_the_size(self):
+        """Sets of 40 and 400 records: but for noised numbers and what is drawn from them, the same bytes."""
+        published = []
+        for limit in (40, 400):
+            self.fedkt(
+                f"simulate --data demo:train --limit {limit} --sites 5 --epsilon 10 --delta 1e-5 --insecure-seed 3"
+                f" --per-class 1 --out run-{limit} --quiet"
+            )
+            run = self.folder / f"run-{limit}"
+            files = {"task.json": (run / "task.json").read_text()}
+            for name in ("certificate.json", "synthetic/certificate.json", "synthetic/README.md"):
+                text = re.sub(r"\b[0-9a-f]{12,64}\b", "HASH", (run / name).read_text())
+                files[name] = re.sub(r" \(below the noise[^)]*\)", "", text)  # read off the noised numbers
+            release = tensors.load(run / "release.safetensors")
+            files["release"] = {name: tensor[:2] for name, tensor in release["tensors"].items()}
+            files["release meta"] = {
+                key: re.sub(r"\b[0-9a-f]{12,64}\b", "HASH", text) for key, text in release["meta"].items()
+            }
+            published.append(files)
+        for name, text in published[0].items():
+            with self.subTest(file=name):
+                self.assertEqual(text, published[1][name])
 
 
 if __name__ == "__main__":
