@@ -51,6 +51,7 @@ struct fkt_audit_report {
     size_t heads, messages;              /* of the receipt: all of them were found */
     int counted;                         /* 1: the vector of the receipt's site is in the release */
     uint32_t receipt_site;               /* whose it is, where one was given */
+    char receipt_key[65];                /* its key on the roster, as hex */
     char receipt_name[128];              /* what the task calls that site; "": nothing */
 };
 /* Re-derives chain, hashes, survivors and certificate from public data: `folder` holds audit.jsonl,

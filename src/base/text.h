@@ -46,6 +46,9 @@ void fkt_text_cut(char *out, size_t cap, const char *s);
 size_t fkt_control_length(const char *s);
 /* 1 when s may be shown to people as a name: UTF-8, not empty, no control characters. */
 int fkt_plain_text(const char *s);
+/* Plain text in which every character can be seen, or is U+0020: for names that people tell apart by their look. Names
+ * of classes are not such: their writing may need a joiner (invisible.c). */
+int fkt_plain_name(const char *s);
 
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
 /* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is as before. */

@@ -98,7 +98,7 @@ static fkt_status take_line(const char *path, size_t line, char *text, uint8_t k
     if (*rest) {
         *rest++ = '\0';
         *name = rest + strspn(rest, " \t");
-        if (strlen(*name) >= CLI_KEY_NAME || !fkt_plain_text(*name))
+        if (strlen(*name) >= CLI_KEY_NAME || !fkt_plain_name(*name))
             return fkt_fail_hint(FKT_E_FORMAT, hint,
                                  "line %zu of '%s' has a name that is longer than %d bytes or not plain text", line,
                                  path, CLI_KEY_NAME - 1);

@@ -101,6 +101,7 @@ static void fill_facts(const struct server *s, struct fkt_page_facts *f)
                                  .version = fkt_version(),
                                  .sites = t->federation.sites,
                                  .names = (const char *const *)t->service.names,
+                                 .roster = t->federation.roster,
                                  .classes = (const char *const *)t->classes,
                                  .n_classes = t->n_classes,
                                  .sparse = t->federation.degree < t->federation.sites - 1,

@@ -74,6 +74,8 @@ static void tell_release(const struct fkt_audit_report *r, const struct fkt_rele
 
 static void tell(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
 {
+    uint8_t key[FKT_SA_KEY] = {0};
+    char print[CLI_FINGERPRINT] = "";
     row("log");
     printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
     row("task");
@@ -85,9 +87,11 @@ static void tell(const struct asked *a, const struct fkt_audit_report *r, const 
     else printf("%-12s none: the server gave the task up, and its log says so\n", "release");
     row("receipt");
     if (a->receipt) {
+        if (fkt_unhex(key, r->receipt_key, sizeof key)) cli_fingerprint(print, key);
         printf("of site %u%s", r->receipt_site, r->receipt_name[0] ? ", " : "");
         cli_show(r->receipt_name, strlen(r->receipt_name));
-        printf(": %zu heads and %zu messages that it kept, found where they must be\n", r->heads, r->messages);
+        printf(" (%s): %zu heads and %zu messages that it kept, found where they must be\n", print, r->heads,
+               r->messages);
     } else printf("none given: a log that was rewritten as a whole would pass (--receipt)\n");
     printf("everything that was checked fits together\n");
 }

@@ -16,6 +16,7 @@ struct fkt_page_facts {
     const char *version;
     uint32_t sites;
     const char *const *names; /* (sites) or NULL */
+    const uint8_t *roster;    /* (sites, 32) keys, or NULL: their fingerprints stand beside the names */
     const char *const *classes;
     uint32_t n_classes;
     int sparse;          /* 1: the graph is drawn by a coin, a phase of its own */

@@ -68,6 +68,19 @@ fkt_status fkt_account_add_up(struct fkt_ledger_account *a, const char *path)
     return limit_of(a, kinds, path, &a->limit_mu2);
 }
 
+/* What can be done without more budget. What was spent may have become a release; what is reserved went to rounds whose
+ * end this ledger did not see, and a further round of their task takes it over. */
+static const char *instead(const struct fkt_ledger_account *a)
+{
+    size_t reserved = 0;
+    for (size_t i = 0; i < a->n; i++) reserved += a->entries[i].reserved != 0;
+    if (!a->n) return "";
+    if (reserved == a->n)
+        return "it is reserved for a task that has no release here: join that task again (a further round of it takes "
+               "the reservation over, nothing gives it back); or ";
+    return "sample more from the release that it was spent on (free of cost), or ";
+}
+
 /* In epsilons, as everything else that people see: at the delta of the total, else at the task's. */
 static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e, const char *path,
                          unsigned kinds, const double sums[2])
@@ -81,12 +94,12 @@ static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_le
         epsilon[i] = mu2[i] > 0 ? fkt_ledger_epsilon(delta, &s) : 0;
     }
     snprintf(hint, sizeof hint,
-             "sample more from the release that exists (free of cost), or decide that this dataset may spend more, and "
-             "say so: --budget-epsilon with at least %.3g and --budget-delta %g",
-             epsilon[2] * 1.01, delta);
+             "%sdecide that this dataset may spend more, and say so: --budget-epsilon with at least %.3g and "
+             "--budget-delta %g",
+             instead(a), epsilon[2] * 1.01, delta);
     return fkt_fail_hint(FKT_E_BUDGET, hint,
-                         "the ledger '%s' has no budget left for dataset '%s': epsilon %.4g of %.4g is spent, and with "
-                         "this task it would be %.4g, at delta %g",
+                         "the ledger '%s' has no budget left for dataset '%s': epsilon %.4g of %.4g is spent or "
+                         "reserved, and with this task it would be %.4g, at delta %g",
                          path, a->dataset, epsilon[0], epsilon[1], epsilon[2], delta);
 }
 

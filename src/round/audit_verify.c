@@ -449,6 +449,7 @@ fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder, co
     out->heads = kept.heads;
     out->messages = kept.messages;
     out->receipt_site = kept.site;
+    if (receipt) fkt_hex(out->receipt_key, log.task.federation.roster + (size_t)kept.site * FKT_SA_KEY, FKT_SA_KEY);
     if (receipt && log.task.service.names)
         fkt_text_cut(out->receipt_name, sizeof out->receipt_name, log.task.service.names[kept.site]);
 out:

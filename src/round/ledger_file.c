@@ -49,7 +49,7 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
         return fkt_fail(FKT_E_ARG, "a charge at delta %g cannot be booked", c->delta);
     if (!is_hex(c->task_sha256))
         return fkt_fail(FKT_E_ARG, "'%.70s' is no hash of a task: 64 hex digits", c->task_sha256);
-    if (!fkt_plain_text(c->dataset) || strlen(c->dataset) >= FKT_LEDGER_NAME)
+    if (!fkt_plain_name(c->dataset) || strlen(c->dataset) >= FKT_LEDGER_NAME)
         return fkt_fail(FKT_E_ARG, "'%.160s' cannot be the name of a dataset: it needs 1 to %d bytes of plain text",
                         c->dataset, FKT_LEDGER_NAME - 1);
     return FKT_OK;

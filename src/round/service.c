@@ -113,8 +113,10 @@ fkt_status fkt_service_check_name(const char *name, const char *where)
     size_t n = strlen(name);
     if (n > FKT_SERVICE_NAME)
         return fkt_fail(FKT_E_ARG, "%s has a name of more than %d bytes", where, FKT_SERVICE_NAME);
-    if (!fkt_plain_text(name) || name[0] == ' ' || name[n - 1] == ' ')
-        return fkt_fail_hint(FKT_E_ARG, "a name is plain UTF-8 text without a blank at either end",
+    if (!fkt_plain_name(name) || name[0] == ' ' || name[n - 1] == ' ')
+        return fkt_fail_hint(FKT_E_ARG,
+                             "a name is plain UTF-8 text without a blank at either end and without characters that "
+                             "cannot be seen",
                              "%s has a name that is empty or not plain text", where);
     return FKT_OK;
 }

@@ -21,6 +21,7 @@ static const char *const classes[] = {"disc", "ring", "square", "cross", "stripe
 static uint8_t seat[SITES_MAX];
 static char name_text[SITES_MAX][40];
 static const char *names[SITES_MAX];
+static uint8_t roster[SITES_MAX * 32];
 
 static int scene_of(const char *s)
 {
@@ -45,6 +46,7 @@ static void fill_facts(struct fkt_page_facts *f, const char *scene, uint32_t sit
         .version = "0.1.0",
         .sites = sites,
         .names = names,
+        .roster = roster,
         .classes = classes,
         .n_classes = sizeof classes / sizeof *classes,
         .sparse = sites > 50 || strcmp(scene, "coin") == 0,
@@ -52,6 +54,7 @@ static void fill_facts(struct fkt_page_facts *f, const char *scene, uint32_t sit
     for (uint32_t i = 0; i < sites; i++) {
         snprintf(name_text[i], sizeof name_text[i], "Clinic of %s %u", towns[i % 7], i / 7 + 1);
         names[i] = name_text[i];
+        for (int k = 0; k < 32; k++) roster[i * 32 + (uint32_t)k] = (uint8_t)(i * 7 + (uint32_t)k * 13);
     }
     if (strcmp(scene, "seeded") == 0) f->insecure = 1;
     if (strcmp(scene, "hostile") == 0) {

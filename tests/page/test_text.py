@@ -162,6 +162,8 @@ def main():
             assert not found, f"{scene}: {found}"
             document = json.loads(line)
             assert len(document["seats"]) == document["sites"] == len(document["task"]["names"])
+            prints = document["task"]["fingerprints"]
+            assert len(prints) == document["sites"] and prints[1] == "0714 212e 3b48 5562 6f7c", prints[:2]
             families = parse_metrics(ask("metrics", scene, sites))
             by_seat = {labels["seat"]: n for _, labels, n in families["fedkt_sites"]["samples"]}
             assert sum(by_seat.values()) == int(sites)

@@ -127,6 +127,27 @@ static void a_name_is_plain_text(void **state)
         if (fkt_plain_text(bad[i])) fail_msg("text %zu is taken", i);
 }
 
+/* One of each range that shows nothing or a blank, at its ends; and what is beside them is taken. */
+static void a_name_can_be_seen(void **state)
+{
+    static const char *const good[] = {"a",         "North clinic", "Hôpital Saint-Louis",
+                                       "診療所",    "клиника",      "\u00ac",
+                                       "\u00ae",    "\u1161",       "\u2010",
+                                       "\u2801",    "\ufe10",       "\ufffd",
+                                       "\U000e1000"};
+    static const char *const bad[] = {
+        "",           "a\u00a0b", "a\u00ad",  "a\u034f",     "a\u061c",     "\u115f",      "a\u1160",
+        "a\u1680b",   "a\u17b4",  "a\u180b",  "a\u180e",     "a\u200c",     "a\u200db",    "a\u202fb",
+        "a\u205fb",   "a\u2065",  "a\u2800b", "a\u3000b",    "\u3164",      "a\ufe00",     "a\ufe0f",
+        "a\uffa0",    "a\ufff0",  "a\ufffb",  "a\U0001bca0", "a\U0001d17a", "a\U000e0041", "a\U000e0100",
+        "a\U000e0fff"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!fkt_plain_name(good[i])) fail_msg("name %zu is refused", i);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (fkt_plain_name(bad[i])) fail_msg("name %zu is taken", i);
+}
+
 static void hexadecimal_is_exact(void **state)
 {
     const uint8_t bytes[4] = {0x00, 0x9f, 0xa0, 0xff};
@@ -266,6 +287,7 @@ int main(void)
         cmocka_unit_test(public_randomness_is_pinned),
         cmocka_unit_test(hexadecimal_is_exact),
         cmocka_unit_test(a_name_is_plain_text),
+        cmocka_unit_test(a_name_can_be_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,8 @@ static void a_new_round_of_the_same_task_takes_over(void **state)
     CHECK(count("reserved") == 1);
     CHECK_STATUS(fkt_ledger_file_spend(path, session(1)), FKT_E_STATE);
     CHECK_STATUS(reserve(T2, 0.3, 0, 3), FKT_E_BUDGET); /* another task pays for itself */
+    CHECK(strstr(fkt_error_hint(), "reserved for a task that has no release here") &&
+          !strstr(fkt_error_hint(), "sample more"));
     CHECK_OK(fkt_ledger_file_spend(path, session(2)));
     CHECK(count("reserved") == 0 && count("spent") == 1);
 }
