@@ -162,7 +162,8 @@ static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int dept
 {
     enum what what = look(d, e);
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
-    if ((what == A_FILE || what == NOWHERE) && depth > 0 && fkt_is_image_name(e->d_name))
+    /* a pipe, socket or device called like an image is an image that cannot be read, as a link to nowhere is */
+    if (what != A_LINKED_FOLDER && depth > 0 && fkt_is_image_name(e->d_name))
         return remember(w, &w->f->images, e->d_name);
     if (what == A_FILE && depth > 0 && is_nameless_dicom(d, e->d_name)) return remember(w, &w->f->images, e->d_name);
     if (depth <= 1 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;

@@ -157,10 +157,12 @@ static void loops_of_links_end(void **state)
     scratch_write(&dir, "set/cat/sub/readme.txt", "x", 1);
     CHECK(symlink(e, g) == 0); /* no loop, but below the two levels where splits and classes are */
     CHECK_OK(reopen("set"));
-    CHECK(fkt_dataset_size(ds) == 4 && fkt_dataset_classes(ds) == 2);
-    CHECK(tag_of(0) == 1 && tag_of(1) == 1 && tag_of(3) == 3);
+    CHECK(fkt_dataset_size(ds) == 5 && fkt_dataset_classes(ds) == 2);
+    CHECK(tag_of(0) == 1 && tag_of(1) == 1 && tag_of(4) == 3);
     CHECK_STATUS(fkt_dataset_read(ds, 2, 4, FKT_FILTER_BOX, rgb, NULL), FKT_E_IO); /* the link to nowhere */
     CHECK(strstr(fkt_error_text(), "gone.png': No such file"));
+    CHECK_STATUS(fkt_dataset_read(ds, 3, 4, FKT_FILTER_BOX, rgb, NULL), FKT_E_IO); /* not passed over, and no wait */
+    CHECK(strstr(fkt_error_text(), "pipe.png': not a regular file"));
 }
 
 static void bad_images_are_named(void **state)
