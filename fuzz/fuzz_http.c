@@ -211,6 +211,7 @@ static const char *must(const struct world *w, const struct call *c, const struc
     if (s->bent & 64 || (c->a.len && t.what != FKT_TARGET_MESSAGES)) return "too-large";
     if (!fkt_target_signed(&t)) return "";
     if (s->bent & 1 || (s->bent & 8 && c->a.len)) return "signature";
+    if (c->a.sequence > (w->next[c->site] ? w->next[c->site] - 1 + (1 << 20) : UINT64_C(1) << 53)) return "ahead";
     return c->a.sequence < w->next[c->site] ? "replayed" : "";
 }
 

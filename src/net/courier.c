@@ -5,7 +5,8 @@
  *   site wants RECV --> GET  /v1/messages --200--> recv(letter)   204, 410 --> recv(what the server told)
  *
  *   401 with another nonce     the server was started again: the same request under its new nonce
- *   401 with a floor           the numbers of an earlier life of this site were higher: go on above them
+ *   401 with a floor           the numbers of an earlier life of this site were higher, or far lower (`ahead`): go on
+ *                              with the one after it
  *   401, 403, 400, 413         nothing that waiting would mend: the end, with what to do
  *   429, 503                   wait as long as Retry-After says; after a message that there was no room for, ask for
  *                              nothing first: a connection that has brought a signature is served before strangers
@@ -289,7 +290,8 @@ static int learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
         memcpy(c->nonce, nonce, sizeof nonce);
         return 1;
     }
-    if (!a->floor || fkt_parse_u64(&floor, a->floor, SEQUENCE_LIMIT) != FKT_OK || floor < c->sequence) return 0;
+    if (!a->floor || fkt_parse_u64(&floor, a->floor, SEQUENCE_LIMIT) != FKT_OK) return 0;
+    if (floor < c->sequence && !says(a, "ahead")) return 0;
     c->sequence = floor;
     return 1;
 }

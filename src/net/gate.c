@@ -11,6 +11,10 @@
  * that a signature must be looked at (60 us), so CHECKS bounds how many of bad addresses are in a second. Where they
  * are spent, a site goes on by a connection that has brought a right signature of its own before.
  *
+ * Sequence numbers end at 2^63. Whoever has a site's key could use the last one up and lock its owner out until a
+ * restart, so a number may be LEAP ahead of the one before: 2^42 requests would not come near the end. A number beyond
+ * that (a site that was started again begins with its clock) is told the last one, without blame, and goes on there.
+ *
  * The operator's token is compared as a hash of itself, so that neither its length nor its bytes show in time. The
  * browser's cookie is another hash of it: who steals the cookie has not got the token. */
 #include "net/gate.h"
@@ -25,6 +29,10 @@
 #include <string.h>
 
 enum { CHECKS = 500 }; /* a second: three hundredths of a core */
+/* How far a sequence number may be ahead of the last one, and the first one of a life: a site begins with microseconds
+ * since 1970, which pass 2^53 in the year 2255. */
+#define LEAP (UINT64_C(1) << 20)
+#define FIRST (UINT64_C(1) << 53)
 
 struct seat {
     uint64_t next;                   /* the lowest sequence number that is still good */
@@ -250,6 +258,13 @@ void fkt_gate_blame(struct fkt_gate *g, uint64_t now_ms, const uint8_t peer[FKT_
 static void take_turn(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
 {
     struct seat *seat = &g->seats[v->site];
+    const uint64_t most = seat->next ? seat->next - 1 + LEAP : FIRST;
+    if (v->claim.sequence > most) {
+        refuse(v, 401, "ahead", "this sequence number is too far ahead of the last one");
+        v->tell_nonce = v->has_floor = 1;
+        v->floor = seat->next ? seat->next - 1 : 0;
+        return;
+    }
     if (v->claim.sequence < seat->next) {
         refuse_note(v, 401, "replayed", FKT_BOX_REPLAYED, "this sequence number has been used, or a later one");
         v->tell_nonce = v->has_floor = 1;
@@ -287,6 +302,6 @@ void fkt_gate_admit(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_r
     }
     pthread_mutex_lock(&g->lock);
     if (right) take_turn(g, now_ms, r, v);
-    if (v->code == 401) blame(g, r, now_ms, v);
+    if (v->code == 401 && strcmp(v->title, "ahead") != 0) blame(g, r, now_ms, v);
     pthread_mutex_unlock(&g->lock);
 }

@@ -80,10 +80,11 @@ class Door:
         """Signed; learns the server's nonce, and the floor under its own numbers, where it must."""
         for _ in range(4):
             answer = self.once(method, target, body)
-            if answer.code != 401 or answer.title not in ("nonce", "replayed"):
+            if answer.code != 401 or answer.title not in ("nonce", "replayed", "ahead"):
                 break
             self.nonce = answer.headers["Fedkt-Nonce"]
-            self.seq = max(self.seq, int(answer.headers.get("Fedkt-Floor", 0)))
+            floor = int(answer.headers.get("Fedkt-Floor", 0))
+            self.seq = floor if answer.title == "ahead" else max(self.seq, floor)
         return answer
 
 

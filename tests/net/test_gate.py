@@ -77,6 +77,7 @@ class Sites(unittest.TestCase):
             a.post(b"T")
             self.assertEqual(refused(401, "replayed", seq=a.seq).headers["fedkt-floor"], str(a.seq))
             refused(401, "replayed", seq=0)
+            self.assertEqual(refused(401, "ahead", seq=2**63 - 1).headers["fedkt-floor"], str(a.seq))  # a stolen key
             self.assertEqual(a.post(b"T").code, 204)
             wanted = {"unknown-site": 2, "signature": 2, "other-task": 1, "replayed": 2, "malformed": 5}
             status = server.status()["refused"]

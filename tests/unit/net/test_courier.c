@@ -164,6 +164,9 @@ static void a_whole_conversation(void **state)
         answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, .floor = "70000", PROBLEM("replayed")}));
     assert_int_equal(ask(&s, 1), 0);
     assert_int_equal(sequence_of(&s), 70001);
+    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, .floor = "600", PROBLEM("ahead")}));
+    assert_int_equal(ask(&s, 1), 0); /* its own number was too far ahead: on with the server's */
+    assert_int_equal(sequence_of(&s), 601);
     s.p.wants = FKT_POST_SEND; /* as if the letter asked for something */
     CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 200,
                                                     .body = (const uint8_t *)"abc",

@@ -76,7 +76,7 @@ static void right_requests_come_in(void **state)
     CHECK(run(g, &c, 0, &v) == 0 && v.site == 1 && v.target.what == FKT_TARGET_MESSAGES);
     call_init(&c, 1, 1, "GET", "/v1/messages?round=-&after=0&wait=99", "");
     CHECK(run(g, &c, 0, &v) == 0 && v.target.wait == 25 && v.target.any_round);
-    call_init(&c, 2, INT64_MAX, "GET", "/v1/files/grid.png", "");
+    call_init(&c, 2, INT64_C(1) << 53, "GET", "/v1/files/grid.png", "");
     CHECK(run(g, &c, 0, &v) == 0 && v.site == 2);
     fkt_gate_free(g);
     fkt_gate_free(NULL);
@@ -147,6 +147,38 @@ static void a_stranger_uses_up_nothing(void **state)
     run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
     call_init(&c, 1, 2, "GET", "/v1/task", ""); /* another site's numbers are its own */
     CHECK(run(g, &c, 0, &v) == 0);
+    fkt_gate_free(g);
+}
+
+/* Whoever has the key of a site can use up numbers, but not so many that its owner has none left. */
+static void a_thief_cannot_use_up_the_numbers(void **state)
+{
+    struct fkt_gate *g = gate_of(NULL, 0);
+    struct fkt_gate_verdict v;
+    struct call c;
+    uint64_t last = 0;
+    (void)state;
+    call_init(&c, 0, INT64_MAX, "GET", "/v1/task", "");
+    run(g, &c, 0, &v), expect(&v, 401, "ahead", 0, 0);
+    CHECK(v.has_floor && v.floor == 0 && v.tell_nonce && !v.blamed);
+    call_init(&c, 0, 1795000000000000, "GET", "/v1/task", ""); /* microseconds since 1970 are taken */
+    CHECK(run(g, &c, 0, &v) == 0);
+    call_init(&c, 0, INT64_MAX, "GET", "/v1/task", "");
+    run(g, &c, 1000, &v), expect(&v, 401, "ahead", 0, 0);
+    CHECK(v.floor == 1795000000000000);
+    for (int i = 1; i <= 40; i++) { /* the widest steps */
+        last = 1795000000000000 + (uint64_t)i * (1 << 20);
+        call_init(&c, 0, last + 1, "GET", "/v1/task", "");
+        if (i == 40) run(g, &c, (uint64_t)i * 1000, &v), expect(&v, 401, "ahead", 0, 0);
+        call_init(&c, 0, last, "GET", "/v1/task", "");
+        CHECK(run(g, &c, (uint64_t)i * 1000, &v) == 0);
+    }
+    call_init(&c, 0, 1795000000000001, "GET", "/v1/task", ""); /* the owner, with its own number */
+    run(g, &c, 50000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    CHECK(v.floor == last);
+    call_init(&c, 0, v.floor + 1, "GET", "/v1/task", "");
+    CHECK(run(g, &c, 51000, &v) == 0);
+    run(g, &c, 52000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
     fkt_gate_free(g);
 }
 
@@ -352,6 +384,7 @@ int main(void)
         cmocka_unit_test(right_requests_come_in),
         cmocka_unit_test(refusals_in_their_order),
         cmocka_unit_test(a_stranger_uses_up_nothing),
+        cmocka_unit_test(a_thief_cannot_use_up_the_numbers),
         cmocka_unit_test(rates),
         cmocka_unit_test(a_right_request_comes_in_from_a_bad_address),
         cmocka_unit_test(checks_for_bad_addresses_are_bounded),
