@@ -142,9 +142,22 @@ def compile_c(code, compiler, folder):
     )
 
 
+def tour(said):
+    """The README's tour shows the thing working: a network that has learned, and sites that gain by tuning."""
+    network = re.findall(r"(?m)^accuracy ([\d.]+) % on \d+ images", said)
+    if not network or not float(network[-1]) >= 50:
+        yield f"the tour's network is right on {network[-1:]} %, not on half of the images"
+    mean = re.search(r"(?m)^mean of the sites +([\d.]+) % +([\d.]+) %$", said)
+    if not mean or not float(mean[2]) >= float(mean[1]) + 10:
+        yield f"the tour's sites do not gain ten points by tuning: {mean and mean[0]}"
+
+
+CLAIMS = {"README.md": tour}
+
+
 def try_file(path, text, fedkt, compiler):
     """Gives (blocks tried, complaints)."""
-    tried, bad = 0, []
+    tried, bad, said = 0, [], ""
     with tempfile.TemporaryDirectory(prefix="fedkt-docs-") as name:
         folder = pathlib.Path(name)
         try:
@@ -154,11 +167,15 @@ def try_file(path, text, fedkt, compiler):
                     done = run_shell(code, fedkt, folder)
                 else:
                     done = run_python(code, folder) if mark == "python" else compile_c(code, compiler, folder)
+                said += done.stdout
                 if done.returncode:
                     bad.append(f"{path}:{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
                     break  # later blocks build on earlier ones
         except Slip as slip:
             bad.append(f"{path}: {slip}")
+    check = CLAIMS.get(getattr(path, "name", ""))
+    if check and not bad:
+        bad += [f"{path}: {wrong}" for wrong in check(said)]
     return tried, bad
 
 
