@@ -23,6 +23,7 @@
 #include "base/wipe.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/wipe.h"
 #include "codec/codec.h"
 #include "nn/cpu.h"
 
