@@ -7,7 +7,8 @@
  *   moments.h     coordinates in a public ball, integers, exact class moments
  *   secagg.h      sites and server add integer vectors up, and nobody sees one of them
  *   privacy.h     what a release costs, and the mechanisms that add the noise: in one place, or in shares
- *   ledger.h      the account of some records, in a file that outlives the process
+ *   ledger.h      the account of a dataset, in a file that outlives the process
+ *   records.h     which images are in some numbers, for the ledger
  *   federation.h  who adds up with whom, as a task says it, and one round of it inside a process
  *   synth.h       released numbers -> one Gaussian per class -> samples
  *   classifier.h  closed-form heads and scores, straight from the Gaussians
@@ -53,6 +54,7 @@
 #include "fedkt/mailbox.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
+#include "fedkt/records.h"
 #include "fedkt/round.h"
 #include "fedkt/secagg.h"
 #include "fedkt/service.h"

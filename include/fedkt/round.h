@@ -16,6 +16,7 @@
 #include "fedkt/ledger.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
+#include "fedkt/records.h"
 #include "fedkt/service.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
@@ -93,18 +94,6 @@ FKT_API const struct fkt_task *fkt_walk_task(const struct fkt_walk *w);
 FKT_API const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w);
 FKT_API const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w);
 
-/* A set of records: which images some numbers are about. As PRIVATE as the images. Records with the same pixels and the
- * same label count once; under FKT_REPLACE, which publishes counts exactly, they count each. */
-struct fkt_records;
-FKT_API FKT_MUST_USE fkt_status fkt_records_new(struct fkt_records **out, enum fkt_adjacency adjacency);
-FKT_API void fkt_records_free(struct fkt_records *r);
-FKT_API size_t fkt_records_copies(const struct fkt_records *r); /* how many were exact copies of another one */
-/* The digests of its images, each once, ascending: for fkt_ledger_charge. Borrowed until the next call with r. */
-FKT_API FKT_MUST_USE fkt_status fkt_records_list(struct fkt_records *r, const struct fkt_record_digest **out,
-                                                 size_t *n);
-/* Adds the images of `more`; *shared of them were there already. */
-FKT_API FKT_MUST_USE fkt_status fkt_records_merge(struct fkt_records *into, struct fkt_records *more, size_t *shared);
-
 /* Names and number of the images left out because they could not be read (only when the caller asks for it). */
 struct fkt_skipped {
     size_t count;
@@ -154,12 +143,6 @@ FKT_API FKT_MUST_USE fkt_status fkt_walk_moments_new(const struct fkt_walk *w, s
 FKT_API FKT_MUST_USE fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size_t n,
                                                 uint8_t *rgb);
 
-/* Adds records idx[0..n-1] of ds (idx NULL: all) without a walk: they are decoded, and that is all. Labels, class and
- * file names, order, size and codec do not enter a digest. options (may be NULL): threads, progress, skipped
- * (unreadable images are passed over; the walk counts them). */
-FKT_API FKT_MUST_USE fkt_status fkt_records_read(struct fkt_records *r, const struct fkt_dataset *ds, const size_t *idx,
-                                                 size_t n, const struct fkt_walk_options *options);
-
 /* records: of the images in m. PRIVATE. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task,
                                                  struct fkt_records *records, const char *path, int force);
@@ -200,6 +183,16 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_gather(struct fkt_release *out, cons
                                                    const struct fkt_calibration *calibration, const int64_t *total,
                                                    const struct fkt_round_facts *facts, int insecure_seed);
 FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
+/* The same in two steps, for a release that a ledger pays for: reserve takes the disk space of the whole file before
+ * the ledger is debited, so that a full disk is seen while nothing is spent; write puts the release there and gives the
+ * file its name. facts as for fkt_release_make; composed_epsilon may still be unknown. free: without write, nothing is
+ * left. */
+struct fkt_release_file;
+FKT_API FKT_MUST_USE fkt_status fkt_release_reserve(struct fkt_release_file **out, const struct fkt_task *task,
+                                                    const struct fkt_calibration *calibration,
+                                                    const struct fkt_round_facts *facts, const char *path, int force);
+FKT_API FKT_MUST_USE fkt_status fkt_release_write(struct fkt_release_file *f, struct fkt_release *r);
+FKT_API void fkt_release_file_free(struct fkt_release_file *f);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
 FKT_API void fkt_release_release(struct fkt_release *r);
 /* Why it is not called private: "the promise is weak", say; NULL: it is. */

@@ -4,7 +4,7 @@
  *   begin: open "<path>.tmp-<pid>-<n>"  ->  caller writes  ->  commit: fflush, fsync, rename, fsync of the folder
  *
  * kill -9 at any moment leaves the old file or the new one under the final name, never a half. A full disk shows at
- * fflush or fsync, before the rename. */
+ * fflush or fsync, before the rename; with fkt_file_reserve it shows before the first byte is written. */
 #include "base/file.h"
 
 #include "base/alloc.h"
@@ -158,6 +158,36 @@ out:
     return st;
 }
 
+/* Where a file system cannot allocate without writing, zeros are written. Gives an errno, 0: all is there. */
+static int fill(int fd, uint64_t bytes)
+{
+    static const char zeros[1 << 16];
+    for (uint64_t at = 0; at < bytes;) {
+        const size_t n = bytes - at < sizeof zeros ? (size_t)(bytes - at) : sizeof zeros;
+        const ssize_t did = pwrite(fd, zeros, n, (off_t)at);
+        if (did < 0 && errno != EINTR) return errno;
+        at += did > 0 ? (uint64_t)did : 0;
+    }
+    return fsync(fd) != 0 ? errno : 0; /* one that allocates late says so now */
+}
+
+fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes)
+{
+    int e = bytes > INT64_MAX ? EFBIG : fallocate(fileno(f->stream), 0, 0, (off_t)bytes) != 0 ? errno : 0;
+    if (e == EOPNOTSUPP || e == ENOSYS) e = fill(fileno(f->stream), bytes);
+    f->reserved = 1;
+    errno = e;
+    return e ? fkt_io_fail("write", f->path) : FKT_OK;
+}
+
+/* Everything is written; what was reserved beyond it goes. */
+static int finish(struct fkt_file *f)
+{
+    if (fflush(f->stream) != 0 || ferror(f->stream)) return -1;
+    if (f->reserved && ftruncate(fileno(f->stream), ftello(f->stream)) != 0) return -1;
+    return fsync(fileno(f->stream));
+}
+
 /* Without FKT_FILE_REPLACE a file that appeared since begin must not be overwritten either. */
 static int move_into_place(const struct fkt_file *f)
 {
@@ -184,8 +214,7 @@ static fkt_status not_moved(const struct fkt_file *f)
 fkt_status fkt_file_commit(struct fkt_file *f)
 {
     fkt_status st = FKT_OK;
-    int bad = fflush(f->stream) != 0 || ferror(f->stream) || fsync(fileno(f->stream)) != 0;
-    if (bad) st = fkt_io_fail("write", f->path);
+    if (finish(f) != 0) st = fkt_io_fail("write", f->path);
     if (fclose(f->stream) != 0 && st == FKT_OK) st = fkt_io_fail("write", f->path);
     f->stream = NULL;
     if (st == FKT_OK && move_into_place(f) != 0) st = not_moved(f);

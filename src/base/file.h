@@ -18,12 +18,16 @@ struct fkt_file {
     FILE *stream; /* NULL when not open */
     char *path, *tmp;
     int flags;
+    int reserved; /* 1: the file may be longer than what was written, until commit */
 };
 /* `flags` below: FKT_FILE_REPLACE takes the place of a file that exists (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it
  * readable by its owner alone (0600); FKT_FILE_FIRST fails where the file system has no way to spare a file that
  * appears in the same moment. */
 enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2, FKT_FILE_FIRST = 4 };
 FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags);
+/* Takes `bytes` of the disk before anything is written, so that no write up to there fails for lack of space. A file
+ * system that copies on write may not keep that. */
+FKT_MUST_USE fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes);
 FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
 void fkt_file_release(struct fkt_file *f);
 FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags); /* all three */

@@ -155,24 +155,28 @@ out:
     return st;
 }
 
-/* The ledger pays, then noise is drawn, then the file is written: a failure on the way costs budget, never privacy. */
+/* Space for the file is taken, the ledger pays, noise is drawn, the file is written. A failure after the ledger has
+ * paid costs budget, never privacy; a full disk shows before that. */
 static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *walk, const struct pile *p,
                                struct fkt_release *r)
 {
     const struct fkt_task *task = fkt_walk_task(walk);
+    const struct fkt_calibration *calibration = fkt_walk_calibration(walk);
+    struct fkt_release_file *file = NULL;
     struct fkt_privacy_plan plan;
     struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
     struct fkt_ledger once;
     int paid = 0;
     fkt_status st;
     FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
+    FKT_TRY(fkt_release_reserve(&file, task, calibration, &facts, a->out, a->run.force));
     FKT_TRY(pay(a, task, &plan, p, &facts.composed_epsilon));
     paid = 1;
     FKT_TRY(fkt_ledger_init(&once, plan.mu * plan.mu, 0)); /* the file has paid for one draw, so this allows one */
-    FKT_TRY(
-        fkt_release_make(r, task, fkt_walk_calibration(walk), p->total, &facts, &once, a->seeded ? &a->seed : NULL));
-    FKT_TRY(fkt_release_save(r, a->out, a->run.force));
+    FKT_TRY(fkt_release_make(r, task, calibration, p->total, &facts, &once, a->seeded ? &a->seed : NULL));
+    FKT_TRY(fkt_release_write(file, r));
 out:
+    fkt_release_file_free(file);
     if (paid && st != FKT_OK) {
         struct fkt_failure e;
         fkt_failure_save(&e, st);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c - from exact moments to the noised release, and its file.
+/* release.c - from exact moments to the noised release, and its file (written by release_file.c).
  *
  *   release.safetensors:  moments I64 (K, block) noised | centre, map, unmap F32 (public calibration)
  *                         metadata: format, task (canonical JSON), certificate (JSON), calibration (JSON)
@@ -132,8 +132,8 @@ static fkt_status weigh_noise(struct fkt_release *r)
     return FKT_OK;
 }
 
-static fkt_status begin(struct fkt_release *out, const struct fkt_task *task, const struct fkt_calibration *calibration,
-                        const struct fkt_round_facts *facts)
+fkt_status fkt_release_begin(struct fkt_release *out, const struct fkt_task *task,
+                             const struct fkt_calibration *calibration, const struct fkt_round_facts *facts)
 {
     fkt_status st;
     out->facts = *facts;
@@ -169,7 +169,7 @@ fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task
         fkt_entropy_seeded_init(&seeded, *insecure_seed, 0);
         fkt_entropy_seeded(&entropy, &seeded);
     }
-    FKT_TRY(begin(out, task, calibration, facts));
+    FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = !entropy.secure;
     FKT_TRY(fkt_moments_packed(m, &exact));
     FKT_TRY(fkt_privacy_release(out->moments, exact, K, length, &out->plan, ledger, &entropy));
@@ -189,7 +189,7 @@ fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *ta
     memset(out, 0, sizeof *out);
     if (!fkt_task_has_shares(task))
         return fkt_fail(FKT_E_MISMATCH, "task '%s' has no noise in shares, so its total has none", task->name);
-    FKT_TRY(begin(out, task, calibration, facts));
+    FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = insecure_seed;
     FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, task->coordinates.length, &out->shares,
                                facts->survivors, out->sigma));
@@ -211,18 +211,6 @@ const char *fkt_release_not_private(const struct fkt_release *r)
 {
     if (r->insecure_seed) return "the noise came from a known seed";
     return fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
-}
-
-fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force)
-{
-    struct fkt_st_writer *w = NULL;
-    fkt_status st;
-    FKT_TRY(lay_out(&w, r));
-    FKT_TRY(fkt_st_writer_write(w, path, force ? FKT_FILE_REPLACE : 0));
-    FKT_TRY(fkt_hash_file_hex(r->sha256, path));
-out:
-    fkt_st_writer_free(w);
-    return st;
 }
 
 static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_safetensors *file, const char *text)

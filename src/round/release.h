@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* Task, calibration, facts and plan of a release, with zeros for moments; *out is zeroed by the caller, and released by
+ * it also on failure. */
+FKT_MUST_USE fkt_status fkt_release_begin(struct fkt_release *out, const struct fkt_task *task,
+                                          const struct fkt_calibration *calibration,
+                                          const struct fkt_round_facts *facts);
 /* Gives *bytes: those that fkt_release_save would write. */
 FKT_MUST_USE fkt_status fkt_release_bytes(const struct fkt_release *r, uint8_t **bytes, size_t *len);
 json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or NULL when memory is out */

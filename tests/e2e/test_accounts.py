@@ -5,13 +5,15 @@
 Usage: test_accounts.py FEDKT [test...]
 
 Nothing that a release publishes may tell whether a record was withdrawn since the last one, beyond the noised numbers;
-the same images cost again under any task; and an image is in a release once.
+the same images cost again under any task; an image is in a release once; and a full disk costs nothing.
 """
 
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
+import tempfile
 
 import binary
 
@@ -213,6 +215,68 @@ class Once(Accounts):
             kind, shape, _ = tensors.load(self.folder / f"run{clients}" / "moments.safetensors")["tensors"]["records"]
             self.assertEqual((kind, shape), ("U8", [16, 16]))
         self.assertNotIn(plain["moments_sha256"], pathlib.Path(self.folder / "run2" / "report.html").read_text())
+
+
+class FullDisk(Accounts):
+    """A release is paid for and there, or neither."""
+
+    def setUp(self):
+        super().setUp()
+        self.task("task", "--classes a,b --dim 100")
+        self.moments("m")
+        self.release("m", words="--budget-epsilon 500 --budget-delta 1e-5")
+        self.large = (self.folder / "m-task.release").stat().st_size
+
+    def entries(self, ledger):
+        return len(self.fedkt(f"ledger --ledger {ledger} --json")["accounts"][0]["entries"])
+
+    def run_limited(self, line, limit):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        return subprocess.run(
+            self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=300, preexec_fn=lower
+        )
+
+    def test_a_limit_on_the_size_of_files(self):
+        line = "release --task task.json --moments m.safetensors --ledger l.db --out r"
+        before = self.bytes("l.db")
+        for limit in (self.large - 1, self.large // 2, 4096, 1):
+            done = self.run_limited(line, limit)
+            self.assertEqual((done.returncode, (self.folder / "r").exists()), (1, False), done.stderr)
+            self.assertIn("cannot write 'r'", done.stderr)
+            self.assertNotIn("has paid", done.stderr)
+            self.assertEqual(self.bytes("l.db"), before)
+            self.assertEqual([path.name for path in self.folder.iterdir() if ".tmp-" in path.name], [])
+        done = self.run_limited(line, 4 * self.large)
+        self.assertEqual((done.returncode, self.entries("l.db")), (0, 2), done.stderr)
+        # What was reserved beyond its end is gone.
+        self.assertLess(abs((self.folder / "r").stat().st_size - self.large), 200)
+
+    def test_every_size_of_a_small_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        outcomes = set()
+        for size in range((self.folder / "l.db").stat().st_size + 4096, 3 * self.large, 12288):
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+            if subprocess.run(mount, capture_output=True).returncode:
+                self.skipTest("needs the right to mount")
+            try:
+                shutil.copy(self.folder / "l.db", disk / "l.db")
+                line = "release --task task.json --moments m.safetensors --ledger disk/l.db --out disk/r"
+                done = subprocess.run(self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=300)
+                seen = pathlib.Path(tempfile.mkdtemp(dir=self.folder))  # a full disk is no place to read a ledger
+                for path in disk.glob("l.db*"):
+                    shutil.copy(path, seen)
+                made, paid = (disk / "r").exists(), self.entries(seen / "l.db") - 1
+                self.assertEqual((made, paid), (done.returncode == 0,) * 2, f"{size} bytes: {done.stderr}")
+                self.assertEqual([path.name for path in disk.iterdir() if ".tmp-" in path.name], [])
+                outcomes.add("released" if made else re.match("fedkt: cannot [a-z ]+ '(.*?)'", done.stderr)[1])
+            finally:
+                subprocess.run(["umount", str(disk)], check=True)
+        self.assertIn("released", outcomes)
+        self.assertIn("disk/r", outcomes)
+        self.assertTrue(any(name.endswith("l.db") for name in outcomes), outcomes)  # there is room for the file alone
 
 
 if __name__ == "__main__":

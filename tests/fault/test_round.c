@@ -14,25 +14,41 @@ static const struct fkt_round_facts facts = {1, 1, 0, 0};
 
 static struct scratch scratch;
 
-/* images -> moments -> release -> file -> release */
+/* images -> moments -> file -> moments -> release -> file -> release */
 static fkt_status release_walk(void)
 {
     struct fkt_walk_options o = {.threads = 1};
     struct fkt_walk *walk = NULL;
     struct fkt_dataset *ds = NULL;
-    struct fkt_moments *m = NULL;
+    struct fkt_moments *m = NULL, *again = NULL;
+    struct fkt_records *records = NULL, *read = NULL;
     struct fkt_release r = {0}, back = {0};
+    struct fkt_release_file *file = NULL;
     struct fkt_ledger ledger;
+    const char *saved = scratch_path(&scratch, "moments"), *path = scratch_path(&scratch, "release");
     uint64_t seed = 1;
+    size_t shared;
     fkt_status st;
     FKT_TRY(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
     FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
+    o.records = records;
     FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    FKT_TRY(fkt_moments_save(m, fkt_walk_task(walk), records, saved, 1));
+    FKT_TRY(fkt_walk_moments_new(walk, &again));
+    FKT_TRY(fkt_records_new(&read, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_moments_load(again, fkt_walk_task(walk), saved, read));
+    FKT_TRY(fkt_records_merge(records, read, &shared));
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
-    FKT_TRY(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), m, &facts, &ledger, &seed));
-    FKT_TRY(fkt_release_save(&r, scratch_path(&scratch, "release"), 1));
-    FKT_TRY(fkt_release_load(&back, scratch_path(&scratch, "release")));
+    FKT_TRY(fkt_release_reserve(&file, fkt_walk_task(walk), fkt_walk_calibration(walk), &facts, path, 1));
+    FKT_TRY(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), again, &facts, &ledger, &seed));
+    FKT_TRY(fkt_release_write(file, &r));
+    FKT_TRY(fkt_release_load(&back, path));
 out:
+    fkt_release_file_free(file);
+    fkt_records_free(records);
+    fkt_records_free(read);
+    fkt_moments_free(again);
     fkt_release_release(&back);
     fkt_release_release(&r);
     fkt_moments_free(m);

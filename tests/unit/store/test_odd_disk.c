@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk with little to offer: no rename that spares what is there, no second names, folders that cannot be synced. The
- * calls of the C library are stood in for here, by their own names. */
+/* A disk with little to offer: no rename that spares what is there, no second names, folders that cannot be synced, no
+ * space without writing, or none at all. The calls of the C library are stood in for here, by their own names. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "store/db.h"
@@ -15,6 +15,7 @@
 
 static int poor;         /* 1: neither RENAME_NOREPLACE nor link */
 static int folder_errno; /* what a sync of a folder answers; 0: it works */
+static int space_errno;  /* what is said to who asks for space; 0: it is there */
 static ino_t synced[64]; /* folders that were */
 static size_t n_synced;
 
@@ -34,6 +35,15 @@ int link(const char *from, const char *to)
         return -1;
     }
     return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+    if (space_errno) {
+        errno = space_errno;
+        return -1;
+    }
+    return (int)syscall(SYS_fallocate, fd, mode, offset, len);
 }
 
 int fsync(int fd)
@@ -63,7 +73,7 @@ static int set_up(void **state)
     static struct scratch s;
     scratch_init(&s);
     *state = &s;
-    poor = folder_errno = 0;
+    poor = folder_errno = space_errno = 0;
     n_synced = 0;
     return 0;
 }
@@ -113,6 +123,38 @@ static void names_are_synced(void **state)
     CHECK(n_synced == 0);
 }
 
+/* Space is taken before a byte is written, also where that needs zeros; of what was not used nothing is left. */
+static void space_that_is_reserved(void **state)
+{
+    static const int disks[] = {0, EOPNOTSUPP, ENOSYS, ENOSPC};
+    char path[512];
+    uint8_t *data = NULL;
+    size_t len;
+    snprintf(path, sizeof path, "%s", scratch_path(*state, "file"));
+    for (size_t i = 0; i < sizeof disks / sizeof *disks; i++) {
+        struct fkt_file f;
+        struct stat sb;
+        space_errno = disks[i];
+        CHECK_OK(fkt_file_begin(&f, path, FKT_FILE_REPLACE));
+        if (disks[i] == ENOSPC) {
+            CHECK_STATUS(fkt_file_reserve(&f, 200000), FKT_E_IO);
+            CHECK(strstr(fkt_error_text(), "No space left") && *fkt_error_hint());
+            fkt_file_release(&f);
+            break;
+        }
+        CHECK_OK(fkt_file_reserve(&f, 200000));
+        CHECK(fstat(fileno(f.stream), &sb) == 0 && sb.st_size == 200000 && sb.st_blocks * 512 >= 200000);
+        CHECK(fputs("short", f.stream) >= 0);
+        CHECK_OK(fkt_file_commit(&f));
+        CHECK_OK(fkt_file_read(&data, &len, path, 1000000));
+        CHECK(len == 5 && !memcmp(data, "short", 5));
+        fkt_free(data);
+    }
+    CHECK_OK(fkt_file_read(&data, &len, path, 1000000)); /* what was there before is as it was */
+    CHECK(len == 5);
+    fkt_free(data);
+}
+
 static void a_sync_that_fails_is_told(void **state)
 {
     folder_errno = EIO;
@@ -129,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_database_is_never_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_synced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(space_that_is_reserved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sync_that_fails_is_told, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
