@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run_neural.py - what docs/deploy.md and docs/site.md say of a federation with a neural codec, typed by an operator and
-three sites. The weights are small and untaught, in TAESD's own layout (tests/cli/fixtures.py), in a cache that all
+"""run_neural.py - what docs/deploy.md and docs/site.md say of a federation with a neural codec, typed by an operator
+and three sites. The weights are small and untaught, in TAESD's own layout (tests/cli/fixtures.py), in a cache that all
 share; no network is touched.
 
 Usage: run_neural.py FEDKT
