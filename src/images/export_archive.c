@@ -20,10 +20,10 @@ enum { TAR_TIME = 315532800 };
 static fkt_status answer(struct fkt_export *e, int good)
 {
     const char *text = archive_error_string(e->archive);
-    if (e->lost == ENOSPC || e->lost == EDQUOT)
-        return fkt_fail_hint(FKT_E_IO, "free some space or choose another output folder; nothing was left half-written",
-                             "cannot write '%s': %s", e->file.path, strerror(e->lost));
-    if (e->lost) return fkt_fail(FKT_E_IO, "cannot write '%s': %s", e->file.path, strerror(e->lost));
+    if (e->lost) {
+        errno = e->lost;
+        return fkt_io_fail("write", e->file.path); /* one sentence, whether this write failed or the last one */
+    }
     if (good) return FKT_OK;
     if (archive_errno(e->archive) == ENOMEM)
         return fkt_fail(FKT_E_NOMEM, "out of memory: cannot write '%s'", e->file.path);
