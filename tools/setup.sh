@@ -81,4 +81,22 @@ build_preset() {
     cmake --build --preset "$preset" ${1:+--target "$@"} --parallel "$(jobs_wanted)" -- $quiet
 }
 
+# install_peer NAME PACKAGE...: Python packages in the virtual environment build/peers/NAME, for tests that compare with
+# them. Sets $peer_python; empty where they cannot be installed (no network): those tests skip with a message.
+install_peer() {
+    peer=build/peers/$1
+    shift
+    peer_python=$(pwd)/$peer/bin/python
+    [ ! -e "$peer/ready" ] || return 0
+    say "installing $* in $peer"
+    mkdir -p build/peers
+    if /usr/bin/python3 -m venv "$peer" >build/peers.log 2>&1 &&
+        timeout 300 "$peer_python" -m pip install --quiet "$@" </dev/null >>build/peers.log 2>&1; then
+        : >"$peer/ready"
+    else
+        say "$* could not be installed; their tests skip (build/peers.log)"
+        peer_python=
+    fi
+}
+
 jobs_wanted() { nproc 2>/dev/null || echo 2; }
