@@ -101,7 +101,7 @@ static void a_cut_file_loses_its_last_row(void **state)
 static void flip(const char *path, off_t at)
 {
     int fd = open(path, O_RDWR);
-    uint8_t b;
+    uint8_t b = 0;
     CHECK(fd >= 0 && pread(fd, &b, 1, at) == 1);
     b ^= 0x10;
     CHECK(pwrite(fd, &b, 1, at) == 1);
