@@ -29,9 +29,11 @@ struct fkt_dataset_options {
     size_t n_classes;           /* length of classes; a record of a class outside the list is an error that names it */
     size_t limit; /* 0: all; else at most this many records, spread evenly over the classes; of each class those that
                          a hash of their own bytes puts first, so that one record more moves at most one other */
-    int skip_bad; /* images that cannot be read are left out and counted, instead of stopping */
-    enum fkt_fit fit; /* must be the task's wherever a task is there */
-    uint32_t bits;    /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
+    int limit_by_number; /* the hash is of the record's number (fkt_dataset_numbers) instead: other pixels in a record
+                            move nothing. For a private sum under `replace` */
+    int skip_bad;        /* images that cannot be read are left out and counted, instead of stopping */
+    enum fkt_fit fit;    /* must be the task's wherever a task is there */
+    uint32_t bits;       /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
 };
 
 /* Opens a folder (ImageFolder, with or without split folders), a tar (plain, gz, xz, zst, bz2) of one, a WebDataset
@@ -85,6 +87,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_dataset_read_original(const struct fkt_datas
  * read has the key of no bytes. threads 0: all. */
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_keys(const struct fkt_dataset *ds, const size_t *idx, size_t n,
                                                  unsigned threads, uint64_t *keys);
+/* numbers (size of ds): each record's place in the order of the whole set, before `limit`; names and labels decide it,
+ * pixels do not. FKT_E_ARG where `limit` has chosen by the records' bytes. */
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_numbers(const struct fkt_dataset *ds, uint64_t *numbers);
 FKT_API uint64_t fkt_record_key(const void *bytes, size_t len); /* of records that are not in a dataset */
 
 /* held[i] becomes 1 with probability `fraction`, by the seed and keys[i] alone, else 0: a binomial number of records is

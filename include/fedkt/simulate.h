@@ -51,8 +51,9 @@ struct fkt_simulation {
 };
 /* By which key each record of ds is chosen, for a hold-out and for the partition: keys (size of ds). Under add-remove
  * and replace-any it is a hash of the record's stored bytes (fkt_dataset_keys): a record more or less moves no other.
- * Under `replace` it is the record's number: there are as many records in a neighbour, and the one whose pixels differ
- * must stay where it is, for the counts are published without noise. threads 0: all. */
+ * Under `replace` it is the record's number (fkt_dataset_numbers): there are as many records in a neighbour, and the
+ * one whose pixels differ must stay where it is, for the counts are published without noise. A set with a `limit` must
+ * have been opened with limit_by_number then. threads 0: all. */
 FKT_API FKT_MUST_USE fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency adjacency,
                                                     unsigned threads, uint64_t *keys);
 /* How many sites take part and how many of them are lost, over all phases: what a federation for this simulation must

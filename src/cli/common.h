@@ -16,7 +16,8 @@ struct cli_data {
     const char *path, *split;
     uint64_t limit, bits;
     int skip_bad;
-    int fit, fit_given; /* of CLI_FIT_ROW, or set by the verb; a task's own counts more */
+    int limit_by_number; /* set by the verb: for a sum under `replace` without a task */
+    int fit, fit_given;  /* of CLI_FIT_ROW, or set by the verb; a task's own counts more */
 };
 #define CLI_FIT_HELP                                                                                                   \
     "how an image that is not square becomes one: its middle, all of it with black margins, or squeezed"

@@ -16,6 +16,7 @@ struct fkt_dataset_options cli_data_options(const struct cli_data *d)
 {
     return (struct fkt_dataset_options){.split = d->split,
                                         .limit = (size_t)d->limit,
+                                        .limit_by_number = d->limit_by_number,
                                         .skip_bad = d->skip_bad,
                                         .fit = (enum fkt_fit)d->fit,
                                         .bits = d->bits > UINT32_MAX ? UINT32_MAX : (uint32_t)d->bits};
@@ -28,6 +29,7 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
     fkt_status st;
     if (task) {
         o.fit = task->fit;
+        o.limit_by_number = task->privacy.adjacency == FKT_REPLACE;
         o.classes = (const char *const *)task->classes;
         o.n_classes = task->n_classes;
     }

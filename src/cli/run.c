@@ -49,6 +49,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     const char **names = NULL;
     fkt_status st;
     data.fit = test.fit = s->codec.fit;
+    data.limit_by_number = s->privacy.adjacency == FKT_REPLACE;
     test.bits = data.bits;
     test.skip_bad = data.skip_bad;
     t = cli_data_options(&test);

@@ -360,7 +360,8 @@ fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_da
         qsort_r(ds->records, ds->n, sizeof *ds->records, by_label_then_name, ds->names.text);
         drop_replaced(ds);
     }
-    FKT_TRY(fkt_limit_keep(ds, o ? o->limit : 0));
+    for (size_t i = 0; i < ds->n; i++) ds->records[i].number = i;
+    FKT_TRY(fkt_limit_keep(ds, o ? o->limit : 0, o && o->limit_by_number));
 out:
     return st;
 }

@@ -28,8 +28,9 @@ struct fkt_names {
 FKT_MUST_USE fkt_status fkt_names_add(struct fkt_names *a, const char *s, size_t n, size_t *at);
 
 struct fkt_record {
-    size_t raw;  /* the backend's number */
-    size_t name; /* offset into names */
+    size_t raw;    /* the backend's number */
+    size_t name;   /* offset into names */
+    size_t number; /* its place in the set's order, before `limit` */
     uint32_t label;
     int8_t split; /* index into the builder's splits, -1: none */
 };
@@ -38,7 +39,8 @@ struct fkt_dataset {
     struct fkt_names names;
     struct fkt_record *records; /* n */
     size_t n, cap;
-    size_t *classes; /* K offsets into names */
+    int limited_by_bytes; /* `limit` has left records out, and looked at their bytes */
+    size_t *classes;      /* K offsets into names */
     size_t k, k_cap;
     size_t skipped, skipped_name[FKT_DATASET_NAMED]; /* offsets into names */
     size_t nested, nested_name;
@@ -83,8 +85,8 @@ FKT_MUST_USE fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const ch
 
 /* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);
-/* limit.c: keeps `limit` records (0: all), evenly over the classes. */
-FKT_MUST_USE fkt_status fkt_limit_keep(struct fkt_dataset *ds, size_t limit);
+/* limit.c: keeps `limit` records (0: all), evenly over the classes, by their bytes or by their number. */
+FKT_MUST_USE fkt_status fkt_limit_keep(struct fkt_dataset *ds, size_t limit, int by_number);
 void fkt_builder_release(struct fkt_dataset_builder *b); /* what is left of it; ds is not touched */
 
 #endif

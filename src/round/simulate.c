@@ -74,8 +74,7 @@ fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency 
                                uint64_t *keys)
 {
     if (adjacency != FKT_REPLACE) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
-    for (size_t i = 0; i < fkt_dataset_size(ds); i++) keys[i] = i;
-    return FKT_OK;
+    return fkt_dataset_numbers(ds, keys);
 }
 
 static fkt_status partition(struct fkt_simulation *sim, const struct fkt_simulation_spec *spec)

@@ -203,6 +203,62 @@ static void order_does_not_matter(void **state)
     CHECK_NEAR((double)first, 30, 5 * sqrt(60 * 0.25)); /* five standard deviations */
 }
 
+/* Opens s with a limit by number; gives the numbers and labels of what is kept, and how many. */
+static size_t numbers_of(const struct set *s, size_t limit, uint64_t numbers[MOST], uint32_t labels[MOST])
+{
+    static const char *const names[K] = {"a", "b", "c", "d"};
+    const struct fkt_dataset_options o = {.classes = names, .n_classes = K, .limit = limit, .limit_by_number = 1};
+    struct fkt_dataset *ds = NULL;
+    size_t n;
+    write_set(s);
+    CHECK_OK(fkt_dataset_open(&ds, scratch_path(&dir, "m"), &o));
+    CHECK_OK(fkt_dataset_numbers(ds, numbers));
+    n = fkt_dataset_size(ds);
+    for (size_t i = 0; i < n; i++) labels[i] = fkt_dataset_label(ds, i);
+    fkt_dataset_free(ds);
+    return n;
+}
+
+/* By number: other pixels move no record, and the numbers are those in the whole set. */
+static void by_number_pixels_do_not_matter(void **state)
+{
+    struct fkt_rng rng;
+    size_t first = 0, gaps = 0;
+    (void)state;
+    fkt_rng_init(&rng, 4, 0);
+    for (int turn = 0; turn < 100; turn++) {
+        struct set s = random_set(&rng, 1 + (size_t)fkt_rng_below(&rng, MOST)), other = s;
+        size_t limit = 1 + (size_t)fkt_rng_below(&rng, MOST), at = (size_t)fkt_rng_below(&rng, s.n), n;
+        uint64_t a[MOST], b[MOST];
+        uint32_t la[MOST], lb[MOST];
+        other.item[at].id = (uint32_t)fkt_rng_u64(&rng);
+        n = numbers_of(&s, limit, a, la);
+        CHECK(n == (s.n < limit ? s.n : limit) && numbers_of(&other, limit, b, lb) == n);
+        for (size_t i = 0; i < n; i++) {
+            CHECK(a[i] == b[i] && la[i] == lb[i]);
+            CHECK(a[i] < s.n && la[i] == s.item[a[i]].label && (i == 0 || a[i] > a[i - 1]));
+            gaps += a[i] != i;
+        }
+        first += s.n > limit && a[0] != 0;
+    }
+    CHECK(gaps > 10 && first > 10); /* not the first of each class */
+}
+
+/* By bytes the numbers depend on pixels, and are not given; where nothing was left out, they do not. */
+static void no_numbers_after_a_limit_by_bytes(void **state)
+{
+    static const struct set s = {{{1, 0}, {2, 0}, {3, 1}}, 3};
+    uint64_t numbers[3] = {9, 9, 9};
+    (void)state;
+    for (size_t limit = 0; limit < 4; limit++) {
+        struct fkt_dataset *ds = NULL;
+        open_set(&ds, &s, limit);
+        CHECK_STATUS(fkt_dataset_numbers(ds, numbers), limit % 3 ? FKT_E_ARG : FKT_OK);
+        fkt_dataset_free(ds);
+    }
+    CHECK(numbers[0] == 0 && numbers[1] == 1 && numbers[2] == 2);
+}
+
 static void keys_are_of_bytes_alone(void **state)
 {
     static const struct set s = {{{0x01020304, 1}, {0x05060708, 0}, {0x01020304, 2}}, 3};
@@ -233,10 +289,9 @@ static void keys_are_of_bytes_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_of_bytes_alone),
-        cmocka_unit_test(one_more_moves_at_most_one),
-        cmocka_unit_test(one_other_moves_at_most_two),
-        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(keys_are_of_bytes_alone),        cmocka_unit_test(one_more_moves_at_most_one),
+        cmocka_unit_test(one_other_moves_at_most_two),    cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(by_number_pixels_do_not_matter), cmocka_unit_test(no_numbers_after_a_limit_by_bytes),
     };
     int failed;
     scratch_init(&dir);
