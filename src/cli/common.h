@@ -200,6 +200,9 @@ json_t *cli_path_json(const char *path);
 FKT_MUST_USE fkt_status cli_print_json(json_t *j);
 FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */
 void cli_tell_skipped(const struct fkt_skipped *s);
+/* That --limit weakens the promise for the whole set, where it was given and does; NULL: nothing to say. */
+const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency);
+void cli_tell_limit(const struct cli_data *d, enum fkt_adjacency adjacency); /* the same on stderr */
 /* How many records are exact copies of others, where there are any, and what became of them. */
 void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
 /* A ledger has refused records of another dataset: says how to name that one. Gives st back. */

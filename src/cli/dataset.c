@@ -37,6 +37,19 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
     return st == FKT_OK ? cli_tell_dataset(*out, d->path, r) : st;
 }
 
+const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency)
+{
+    if (!d->limit || adjacency == FKT_REPLACE) return NULL;
+    return "with --limit the promise is about the records that were kept; for the whole set it is weaker "
+           "(docs/privacy.md, 'What --limit costs')";
+}
+
+void cli_tell_limit(const struct cli_data *d, enum fkt_adjacency adjacency)
+{
+    const char *remark = cli_limit_remark(d, adjacency);
+    if (remark) fprintf(stderr, "fedkt: %s\n", remark);
+}
+
 /* "12 images of 2 classes: a 7, b 5" */
 static fkt_status add_classes(struct fkt_text *t, const struct fkt_dataset *ds)
 {

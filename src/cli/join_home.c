@@ -157,14 +157,17 @@ out:
 static fkt_status count_records(struct cli_join *j, const struct fkt_dataset *ds)
 {
     const uint64_t most = j->task.federation.records;
+    const char *hint = j->task.privacy.adjacency == FKT_REPLACE
+                           ? "ask for a task that allows more, or take fewer with --limit"
+                           : "ask for a task that allows more, or remove images from the set; --limit also takes "
+                             "fewer, but weakens the promise for the whole set";
     fkt_status st;
     FKT_TRY(fkt_alloc(&j->held, j->task.n_classes));
     j->records = fkt_dataset_size(ds);
     for (size_t i = 0; i < j->records; i++) j->held[fkt_dataset_label(ds, i)]++;
     for (uint32_t k = 0; k < j->task.n_classes && st == FKT_OK; k++)
         if (j->held[k] > most)
-            st = fkt_fail_hint(FKT_E_MISMATCH, "ask for a task that allows more, or take fewer with --limit",
-                               "%llu records of class '%s', though the task allows a site %llu",
+            st = fkt_fail_hint(FKT_E_MISMATCH, hint, "%llu records of class '%s', though the task allows a site %llu",
                                (unsigned long long)j->held[k], j->task.classes[k], (unsigned long long)most);
 out:
     return st;
@@ -243,6 +246,8 @@ out:
     if (st == FKT_OK) {
         cli_tell_skipped(&j->skipped);
         cli_tell_copies(j->of, j->task.privacy.adjacency);
+        if (cli_limit_remark(&j->a->data, j->task.privacy.adjacency))
+            cli_join_warn(cli_limit_remark(&j->a->data, j->task.privacy.adjacency));
     }
     fkt_dataset_free(ds);
     return st;

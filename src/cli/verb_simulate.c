@@ -68,6 +68,7 @@ static fkt_status run(const struct cli_sim *s)
     FKT_TRY(cli_sim_run(s, o, &progress));
     cli_tell_skipped(&o->skipped);
     cli_tell_copies(o->records, o->arm[0].task.privacy.adjacency);
+    cli_tell_limit(&s->data, o->arm[0].task.privacy.adjacency);
     if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
     cli_round_remark(s, o);
     if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));

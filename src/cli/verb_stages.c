@@ -137,6 +137,7 @@ static fkt_status run_moments(const struct asked *a)
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
     cli_tell_copies(records, task->privacy.adjacency);
+    cli_tell_limit(&a->data, task->privacy.adjacency);
     FKT_TRY(count_records(m, &counted, &held));
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
@@ -145,9 +146,8 @@ static fkt_status run_moments(const struct asked *a)
             (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
             a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
     else
-        printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n%s",
-               (long long)counted, held, task->n_classes, a->out, hash,
-               a->data.limit ? "with --limit the promise is about the records that were kept\n" : "");
+        printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n",
+               (long long)counted, held, task->n_classes, a->out, hash);
 out:
     cli_progress_end(&progress);
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_choice.py - one record more changes the exact moments of a simulation by exactly that record, or not at all, and
-nothing that is published tells the size of the set.
+nothing that is published tells the size of the set. Where --limit makes an exception, a line says so.
 
 Usage: test_choice.py FEDKT [test...]
 
@@ -114,6 +114,23 @@ class Choice(binary.Case):
     def test_another_image_in_a_file_with_a_limit(self):
         """Which records --limit keeps, and how they are numbered then, does not depend on pixels either."""
         self.check_another_image("--adjacency replace --limit 30", 12)
+
+    def test_a_limit_is_remarked_on(self):
+        """The promise for the whole set is weaker then; under `replace` it is not."""
+        self.fill(random.Random(3), self.folder / "set")
+        budget = "--epsilon 10 --delta 1e-5"
+        for adjacency, weaker in (("add-remove", True), ("replace-any", True), ("replace", False)):
+            self.fedkt(f"task new --data set {budget} --adjacency {adjacency} --out t.json --force")
+            for line in (
+                f"simulate --data set --sites 5 {budget} --adjacency {adjacency}",
+                "moments --task t.json --data set --out m.safetensors --force",
+            ):
+                for more in ("", " --limit 20", " --limit 20 --json"):
+                    with self.subTest(line=line + more):
+                        process = self.start(line + more)
+                        told = process.communicate(timeout=300)[1]
+                        self.assertEqual(process.returncode, 0, told)
+                        self.assertEqual("with --limit the promise is about" in told, weaker and more != "", told)
 
     def test_what_is_published_does_not_know_the_size(self):
         """Sets of 40 and 400 records: but for noised numbers and what is drawn from them, the same bytes."""

@@ -105,6 +105,12 @@ class Doors(Join):
         self.assertEqual(talk.count("; trying again"), 1)
         self.assertEqual(liar.log, [])
 
+    def test_a_limit_is_remarked_on(self):
+        """The promise for the whole set is weaker then."""
+        self.serve("server", pinned="other")
+        talk = self.refuse("given up after 1 second", "--patience", "1", "--limit", "3")
+        self.assertIn("fedkt: with --limit the promise is about the records that were kept", talk)
+
     def test_names_and_authorities_play_no_part(self):
         """The certificate is for another name, and signed by nobody we know; its key is the pinned one."""
         liar = self.serve("other")
@@ -421,7 +427,18 @@ class Home(Join):
 
     def test_too_many_records(self):
         fixtures.image_folder(self.folder / "many", ["cat"], 11)
-        self.refuse("11 records of class 'cat', though the task allows a site 10", data="many")
+        weaker = "--limit also takes fewer, but weakens the promise for the whole set"
+        talk = self.refuse("11 records of class 'cat', though the task allows a site 10", data="many")
+        self.assertIn(weaker, talk)
+        self.task(self.liar.address, extra="--adjacency replace")
+        self.assertNotIn(weaker, self.refuse("11 records of class 'cat'", data="many"))
+
+    def test_a_limit_in_a_dry_run(self):
+        for words, told in ((), False), (("--limit", "3"), True):
+            run = self.begin("--dry-run", *words)
+            _, talk = run.communicate(timeout=SECONDS)
+            self.assertEqual(run.returncode, 0, talk)
+            self.assertEqual("fedkt: with --limit the promise is about the records that were kept" in talk, told, talk)
 
     def test_a_folder_that_is_not_ours(self):
         (self.folder / "mine").mkdir()
