@@ -241,6 +241,7 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all, spread evenly over the classes"),
         CLI_OPT_FLAG("skip-bad", &a.test.skip_bad, "leave out test images that cannot be read"),
+        CLI_BITS_ROW(a.test),
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
         CLI_MEANS_ROWS(a.means),
