@@ -2,7 +2,7 @@
 /* calibration.c - the public linear map between a codec's latents and the coordinates that are summed.
  *
  *   u = W (z - mu0),  z' = mu0 + V u        file: safetensors, tensors centre (D), map (d,D), unmap (D,d), all F32,
- *                                                 and image_digests U8 (n,8), unless it was made of no images
+ *                                                 and image_digests U8 (n,8), unless it is a built-in one
  *
  * Why at all: the paper clips at R = alpha*sqrt(d), which rests on latents that are N(0,I); real codecs' are not, so
  * a public whitening makes them so (docs/method.md 1.1). Private data never enters. The file carries its source, the
@@ -244,11 +244,12 @@ out:
     return st;
 }
 
-/* The list of its images; after the metadata, which has their number. */
+/* The list of its images; after the metadata, which has their number. Only a built-in calibration is of no images: of
+ * any other the list was taken away. */
 static fkt_status read_images(struct fkt_calibration *cal, const struct fkt_safetensors *s)
 {
     const struct fkt_tensor *t = fkt_safetensors_find(s, "image_digests");
-    if (!t && cal->images == 0) return FKT_OK;
+    if (!t && cal->images == 0) return fkt_calibration_built_in(cal);
     if (!t || t->dtype != FKT_U8 || t->rank != 2 || t->shape[1] != FKT_CALIBRATION_DIGEST)
         return fkt_fail(FKT_E_FORMAT, "no tensor 'image_digests' of bytes (n,%d), though it was made of images",
                         FKT_CALIBRATION_DIGEST);

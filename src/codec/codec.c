@@ -10,9 +10,11 @@
  * table replaces its single fixed network, so that a weight-free codec (dct.c) and networks look the same to the rest
  * of the walk. */
 #include "codec/codec.h"
+#include "codec/dct.h"
 #include "codec/family.h"
 
 #include "base/alloc.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,4 +132,42 @@ fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fk
     c->ops->calibrate(c->self, out);
     snprintf(out->codec, sizeof out->codec, "%s", c->identity);
     return FKT_OK;
+}
+
+/* The S of "dct/1 size=S ..."; 0: none. */
+static uint32_t size_in(const char *identity)
+{
+    static const char key[] = " size=";
+    const char *at = strstr(identity, key);
+    char digits[8];
+    uint64_t size = 0;
+    if (!at) return 0;
+    at += sizeof key - 1;
+    snprintf(digits, sizeof digits, "%.*s", (int)strcspn(at, " "), at);
+    return fkt_parse_u64(&size, digits, FKT_DCT_SIZE_MAX) == FKT_OK ? (uint32_t)size : 0;
+}
+
+static int same_calibration(const struct fkt_calibration *a, const struct fkt_calibration *b)
+{
+    const size_t d = a->dim, raw = a->raw_dim;
+    return d == b->dim && raw == b->raw_dim && a->images == b->images && a->n_digests == b->n_digests &&
+           a->log_mean == b->log_mean && a->log_spread == b->log_spread && a->radius == b->radius &&
+           !strcmp(a->source, b->source) && !strcmp(a->codec, b->codec) &&
+           !memcmp(a->centre, b->centre, raw * sizeof *a->centre) &&
+           !memcmp(a->map, b->map, d * raw * sizeof *a->map) && !memcmp(a->unmap, b->unmap, d * raw * sizeof *a->unmap);
+}
+
+fkt_status fkt_calibration_built_in(const struct fkt_calibration *cal)
+{
+    const struct fkt_codec_spec spec = {.name = fkt_codec_dct.name, .size = size_in(cal->codec), .dim = cal->raw_dim};
+    struct fkt_calibration own = {0};
+    struct fkt_codec *codec = NULL;
+    int same = 0;
+    fkt_status st = fkt_codec_open(&codec, &spec);
+    if (st == FKT_OK) st = fkt_calibration_embedded(&own, codec);
+    if (st == FKT_OK) same = same_calibration(cal, &own);
+    fkt_calibration_release(&own);
+    fkt_codec_free(codec);
+    if (same || st == FKT_E_NOMEM) return st;
+    return fkt_fail(FKT_E_FORMAT, "it says that it was made of no images, and it is not the one built into the codec");
 }

@@ -40,6 +40,8 @@ extern const struct fkt_codec_ops fkt_codec_network; /* every name of members.c 
 
 /* 1 when the codec of this name carries a calibration of its own; weights are not looked at. */
 int fkt_codec_has_calibration(const char *name);
+/* FKT_E_FORMAT unless cal is, bit for bit, the calibration that is built in for its codec. */
+FKT_MUST_USE fkt_status fkt_calibration_built_in(const struct fkt_calibration *cal);
 /* 1 when AUTO timed the codec while it was opened, 0 when the answer was known. */
 int fkt_codec_dtype_measured(const struct fkt_codec *c);
 

@@ -261,6 +261,44 @@ static void files_keep_every_bit(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* The list of images cannot be left out by saying that there were none: only the built-in calibration has none. */
+static void of_no_images_is_the_built_in_one_alone(void **state)
+{
+    static float z[N * D];
+    char dir[] = "/tmp/fedkt-test-XXXXXX", path[64];
+    struct fkt_codec *c = open_dct(D);
+    struct fkt_calibration cal, back;
+    (void)state;
+    CHECK(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/c", dir);
+    make_latents(z, N, 6);
+    fit(&cal, c, 0, z, N, N);
+    cal.images = 0;
+    for (int k = 0; k < 5; k++) {
+        static const char *const codec[] = {"dct/1", "dct/1 size=", "dct/1 size=99999999999 dim=13", "dct/1 size=1"};
+        CHECK_OK(fkt_calibration_save(&cal, path, 1));
+        CHECK_STATUS(fkt_calibration_load(&back, path), FKT_E_FORMAT);
+        CHECK(strstr(fkt_error_text(), "made of no images") && !back.map);
+        if (k < 4) snprintf(cal.codec, sizeof cal.codec, "%s", codec[k]);
+    }
+    fkt_calibration_release(&cal);
+    CHECK_OK(fkt_calibration_embedded(&cal, c));
+    for (int k = 0; k < 4; k++) { /* one number or word beside it is another calibration */
+        if (k == 1) cal.radius *= 1.01;
+        if (k == 2) cal.centre[2] += 0.5f;
+        if (k == 3) snprintf(cal.source, sizeof cal.source, "a private set");
+        CHECK_OK(fkt_calibration_save(&cal, path, 1));
+        CHECK_STATUS(fkt_calibration_load(&back, path), k ? FKT_E_FORMAT : FKT_OK);
+        fkt_calibration_release(&back);
+        if (k == 1) cal.radius /= 1.01;
+        if (k == 2) cal.centre[2] -= 0.5f;
+    }
+    fkt_calibration_release(&cal);
+    CHECK(unlink(path) == 0 && rmdir(dir) == 0);
+    fkt_codec_free(c);
+    CHECK(fkt_alloc_live() == 0);
+}
+
 /* Each field of a good calibration is spoilt in turn. */
 static void unsound_calibrations_are_refused(void **state)
 {
@@ -384,6 +422,7 @@ int main(void)
         cmocka_unit_test(fitted_coordinates_are_white), cmocka_unit_test(there_and_back),
         cmocka_unit_test(chunks_do_not_matter),         cmocka_unit_test(flat_directions_are_floored),
         cmocka_unit_test(passes_must_agree),            cmocka_unit_test(files_keep_every_bit),
+        cmocka_unit_test(of_no_images_is_the_built_in_one_alone),
         cmocka_unit_test(unsound_calibrations_are_refused), cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

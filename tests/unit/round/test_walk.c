@@ -84,9 +84,12 @@ static void a_bare_walk_checks_its_calibration(void **state)
     struct fkt_walk *bare = NULL;
     (void)state;
     snprintf(other.codec, sizeof other.codec, "another codec");
+    other.images = 1; /* one of no images must be built in */
+    CHECK_OK(fkt_calibration_set_images(&other, (const uint8_t[1][32]){{1}}, 1));
     CHECK_OK(fkt_calibration_save(&other, scratch_path(&scratch, "other"), 0));
     CHECK_STATUS(fkt_walk_open_bare(&bare, &task, scratch_path(&scratch, "other")), FKT_E_MISMATCH);
     assert_null(bare);
+    fkt_free(other.digests);
     CHECK_OK(fkt_calibration_save(fkt_walk_calibration(walk), scratch_path(&scratch, "cal"), 0));
     task.codec_dim++; /* a task that lies about the length of its latents must not lead past the end of them */
     CHECK_STATUS(fkt_walk_open_bare(&bare, &task, scratch_path(&scratch, "cal")), FKT_E_MISMATCH);
