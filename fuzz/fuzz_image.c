@@ -10,9 +10,9 @@ static void decode(const uint8_t *data, size_t size, unsigned bits)
 {
     uint8_t *rgb = NULL;
     uint32_t w = 0, h = 0;
-    unsigned note = 0;
+    struct fkt_facts facts = {0};
     volatile uint8_t sink = 0;
-    if (fkt_image_decode_memory(data, size, bits, &rgb, &w, &h, &note) != FKT_OK) {
+    if (fkt_image_decode_memory(data, size, bits, &rgb, &w, &h, &facts) != FKT_OK) {
         FUZZ_CHECK(rgb == NULL && fkt_error_text()[0] != '\0');
         return;
     }

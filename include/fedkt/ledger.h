@@ -33,7 +33,8 @@ extern "C" {
 
 #define FKT_LEDGER_NAME 128
 
-/* An image as it was decoded, before any task: the first 16 bytes of SHA-256(width, height, RGB). As PRIVATE as it. */
+/* An image as it was decoded, before any task: the first 16 bytes of SHA-256(width, height, RGB); of 16-bit
+ * samples before they are narrowed (docs/formats.md). As PRIVATE as it. */
 #define FKT_RECORD_DIGEST 16
 struct fkt_record_digest {
     uint8_t bytes[FKT_RECORD_DIGEST];

@@ -21,12 +21,18 @@ struct fkt_stored {
 };
 FKT_MUST_USE fkt_status fkt_stored_reserve(struct fkt_stored *s, size_t len); /* sets len; choice.c */
 
+/* What a decoder tells of an image beside its pixels; all zero before. */
+struct fkt_facts {
+    unsigned note; /* FKT_IMAGE_* bits */
+    int wide;      /* 1: stored with 16 bits a sample; then sha256 is its digest (decode.h) */
+    uint8_t sha256[32];
+};
+
 struct fkt_dataset_backend {
     const char *format; /* "ImageFolder", "CIFAR-10 binary", ...; static storage */
-    /* Decodes raw record r into a fresh RGB image of its own size: gives *rgb (h, w, 3), freed with fkt_free; ORs
-     * FKT_IMAGE_* bits into *note (never NULL). Called from several threads at once. The sentence of a failure need
-     * not name the record. */
-    fkt_status (*decode)(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note);
+    /* Decodes raw record r into a fresh RGB image of its own size: gives *rgb (h, w, 3), freed with fkt_free; fills
+     * *facts (never NULL). Called from several threads at once. The sentence of a failure need not name the record. */
+    fkt_status (*decode)(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, struct fkt_facts *facts);
     void (*free)(void *self);
     /* The bytes in which raw record r is stored, before any decoding, without its name or place. Called from several
      * threads at once, each with an `out` of its own. */

@@ -52,17 +52,17 @@ fkt_status fkt_dataset_read_seen(const struct fkt_dataset *ds, size_t i, uint32_
 {
     uint8_t *whole = NULL;
     uint32_t w = 0, h = 0;
-    unsigned bits = 0;
+    struct fkt_facts facts = {0};
     fkt_status st = FKT_OK;
     if (i >= ds->n) return fkt_fail(FKT_E_ARG, "there is no record %zu: the set has %zu", i, ds->n);
     if (size < 1 || size > FKT_IMAGE_MAX_SIDE)
         return fkt_fail(FKT_E_ARG, "size %u is out of range: 1 to %u", size, FKT_IMAGE_MAX_SIDE);
-    FKT_TRY(ds->vt->decode(ds->self, ds->records[i].raw, &whole, &w, &h, &bits));
-    if (seen && seen(ctx, whole, w, h)) goto out;
+    FKT_TRY(ds->vt->decode(ds->self, ds->records[i].raw, &whole, &w, &h, &facts));
+    if (seen && seen(ctx, whole, w, h, &facts)) goto out;
     FKT_TRY(fkt_resize(rgb, size, whole, w, h, filter, ds->fit));
-    if (w != size || h != size) bits |= FKT_IMAGE_RESIZED;
-    if (w < size || h < size) bits |= FKT_IMAGE_ENLARGED;
-    if (note) *note = bits;
+    if (w != size || h != size) facts.note |= FKT_IMAGE_RESIZED;
+    if (w < size || h < size) facts.note |= FKT_IMAGE_ENLARGED;
+    if (note) *note = facts.note;
 out:
     fkt_free_secret(whole);
     return fkt_fail_in(st, "cannot read '%s'", fkt_dataset_name(ds, i));
@@ -71,9 +71,16 @@ out:
 fkt_status fkt_dataset_read_original(const struct fkt_dataset *ds, size_t i, uint8_t **rgb, uint32_t *width,
                                      uint32_t *height)
 {
-    unsigned bits = 0;
+    struct fkt_facts facts;
+    return fkt_dataset_read_whole(ds, i, rgb, width, height, &facts);
+}
+
+fkt_status fkt_dataset_read_whole(const struct fkt_dataset *ds, size_t i, uint8_t **rgb, uint32_t *width,
+                                  uint32_t *height, struct fkt_facts *facts)
+{
     *rgb = NULL;
+    *facts = (struct fkt_facts){0};
     if (i >= ds->n) return fkt_fail(FKT_E_ARG, "there is no record %zu: the set has %zu", i, ds->n);
-    return fkt_fail_in(ds->vt->decode(ds->self, ds->records[i].raw, rgb, width, height, &bits), "cannot read '%s'",
+    return fkt_fail_in(ds->vt->decode(ds->self, ds->records[i].raw, rgb, width, height, facts), "cannot read '%s'",
                        fkt_dataset_name(ds, i));
 }

@@ -69,10 +69,14 @@ struct fkt_dataset_builder {
 
 /* fkt_dataset_read that shows the original pixels (h, w, 3) first; when `seen` answers 1, that is all, and neither rgb
  * nor note is written. */
-typedef int fkt_image_seen(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height);
+typedef int fkt_image_seen(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height,
+                           const struct fkt_facts *facts);
 FKT_MUST_USE fkt_status fkt_dataset_read_seen(const struct fkt_dataset *ds, size_t i, uint32_t size,
                                               enum fkt_filter filter, uint8_t *rgb, unsigned *note,
                                               fkt_image_seen *seen, void *ctx);
+/* fkt_dataset_read_original that also gives the facts. */
+FKT_MUST_USE fkt_status fkt_dataset_read_whole(const struct fkt_dataset *ds, size_t i, uint8_t **rgb, uint32_t *width,
+                                               uint32_t *height, struct fkt_facts *facts);
 
 /* The canonical name of a split folder ("valid" and "validation" are "val"), or NULL when it is none. */
 const char *fkt_split_name(const char *name);

@@ -8,6 +8,8 @@
 #include "images/decode.h"
 
 #include "base/alloc.h"
+#include "crypto/hash.h"
+#include "base/wipe.h"
 #include "images/dataset.h"
 
 #include <string.h>
@@ -90,6 +92,7 @@ fkt_status fkt_pixels_narrow(struct fkt_pixels *p, unsigned bits)
                              "it has a sample of %u, above the largest of %u bits, %u", most, bits, (1U << bits) - 1);
     for (size_t i = 0; i < n; i++)
         p->samples[i] = (uint8_t)(wide[i] >> (alpha && i % p->channels == p->channels - 1 ? 8 : shift));
+    for (size_t i = 0; p->inverted && i < n; i += p->channels) p->samples[i] ^= 0xff;
     st = fkt_realloc(&p->samples, n);
     return st;
 }
@@ -121,6 +124,64 @@ out:
     return st;
 }
 
+/* Where alpha stands among the channels; -1: nowhere. */
+static int alpha_at(const struct fkt_pixels *p)
+{
+    return p->channels == 2 || p->channels == 4 ? (int)p->channels - 1 : -1;
+}
+
+/* A pixel of 16-bit samples as 8-bit RGB over white (`narrow`), or as 16-bit RGB with alpha where `channels` is 4. */
+static uint8_t *put_pixel(uint8_t *out, const struct fkt_pixels *p, const uint16_t *in, int narrow, uint32_t channels)
+{
+    const int alpha = alpha_at(p);
+    for (uint32_t c = 0; c < channels; c++) {
+        uint16_t v = c == 3 ? in[alpha] : in[p->channels > 2 ? c : 0];
+        if (p->inverted && c < 3) v ^= 0xffff;
+        if (!narrow) {
+            *out++ = (uint8_t)v;
+            *out++ = (uint8_t)(v >> 8);
+        } else *out++ = alpha < 0 ? (uint8_t)(v >> 8) : over_white(v >> 8, in[alpha] >> 8, p->premultiplied);
+    }
+    return out;
+}
+
+fkt_status fkt_pixels_digest(const struct fkt_pixels *p, uint8_t sha256[32])
+{
+    static const char domain[] = "fedkt wide image 1";
+    const uint16_t *wide = (const uint16_t *)(const void *)p->samples;
+    const size_t n = (size_t)p->w * p->h * p->channels;
+    const unsigned turn = p->orientation <= 8 ? p->orientation : 0; /* as fkt_rgb_upright */
+    const uint32_t w = turn > 4 ? p->h : p->w, h = turn > 4 ? p->w : p->h;
+    const int alpha = alpha_at(p);
+    int narrow = 1, opaque = 1;
+    uint32_t channels;
+    uint8_t *row = NULL, *end;
+    struct fkt_hash hash;
+    fkt_status st;
+    for (size_t i = 0; i < n; i++) {
+        narrow &= wide[i] >> 8 == (wide[i] & 0xff);
+        opaque &= alpha < 0 || i % p->channels != (size_t)alpha || wide[i] == UINT16_MAX;
+    }
+    channels = narrow || opaque ? 3 : 4;
+    FKT_TRY(fkt_alloc(&row, (size_t)w * 8));
+    fkt_hash_init(&hash);
+    if (!narrow) fkt_hash_add(&hash, domain, sizeof domain);
+    fkt_hash_add_u64(&hash, w);
+    fkt_hash_add_u64(&hash, h);
+    if (!narrow) fkt_hash_add_u64(&hash, channels);
+    if (!narrow) fkt_hash_add_u64(&hash, channels == 4 && p->premultiplied);
+    for (uint32_t y = 0; y < h; y++) {
+        end = row;
+        for (uint32_t x = 0; x < w; x++)
+            end = put_pixel(end, p, wide + stored_at(turn, x, y, p->w, p->h) * p->channels, narrow, channels);
+        fkt_hash_add(&hash, row, (size_t)(end - row));
+    }
+    fkt_hash_end(&hash, sha256);
+out:
+    fkt_free_secret(row);
+    return st;
+}
+
 fkt_status fkt_image_check_size(const char *what, uint32_t w, uint32_t h)
 {
     if (w >= 1 && h >= 1 && w <= FKT_IMAGE_MAX_SIDE && h <= FKT_IMAGE_MAX_SIDE && w * h <= FKT_IMAGE_MAX_AREA)
@@ -149,7 +210,7 @@ static fkt_status unknown(const uint8_t *data, size_t len)
 }
 
 fkt_status fkt_image_decode_memory(const uint8_t *data, size_t len, unsigned bits, uint8_t **rgb, uint32_t *w,
-                                   uint32_t *h, unsigned *note)
+                                   uint32_t *h, struct fkt_facts *facts)
 {
     static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     struct fkt_pixels p;
@@ -159,19 +220,25 @@ fkt_status fkt_image_decode_memory(const uint8_t *data, size_t len, unsigned bit
     *w = *h = 0;
     if (len == 0) return fkt_fail(FKT_E_FORMAT, "the file is empty");
     if (len >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff) st = fkt_jpeg_decode(&p, data, len);
-    else if (len >= sizeof png && !memcmp(data, png, sizeof png)) st = fkt_png_decode(&p, data, len, bits);
+    else if (len >= sizeof png && !memcmp(data, png, sizeof png)) st = fkt_png_decode(&p, data, len);
     else if (len >= 12 && !memcmp(data, "RIFF", 4) && !memcmp(data + 8, "WEBP", 4)) st = fkt_webp_decode(&p, data, len);
-    else if (is_tiff(data, len)) st = fkt_tiff_decode(&p, data, len, bits);
+    else if (is_tiff(data, len)) st = fkt_tiff_decode(&p, data, len);
     else st = unknown(data, len);
+    if (st == FKT_OK && p.note & FKT_IMAGE_16BIT) {
+        facts->wide = 1;
+        st = fkt_pixels_digest(&p, facts->sha256);
+        if (st == FKT_OK) st = fkt_pixels_narrow(&p, bits);
+    }
     if (st == FKT_OK) st = fkt_pixels_to_rgb(&p, rgb);
     if (st == FKT_OK) st = fkt_rgb_upright(rgb, &p.w, &p.h, p.orientation);
     if (st != FKT_OK) {
+        fkt_free(p.samples);
         fkt_free(*rgb);
         *rgb = NULL;
         return st;
     }
     *w = p.w;
     *h = p.h;
-    *note |= p.note | (p.orientation > 1 ? FKT_IMAGE_TURNED : 0);
+    facts->note |= p.note | (p.orientation > 1 ? FKT_IMAGE_TURNED : 0);
     return FKT_OK;
 }

@@ -126,7 +126,7 @@ static void decode_or_jump(struct job *j)
     else j->st = fkt_fail(FKT_E_NOMEM, "out of memory in the PNG library");
 }
 
-fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits)
+fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t len)
 {
     struct job j;
     memset(&j, 0, sizeof j);
@@ -138,7 +138,6 @@ fkt_status fkt_png_decode(struct fkt_pixels *out, const uint8_t *data, size_t le
     png_destroy_read_struct(j.png ? &j.png : NULL, j.info ? &j.info : NULL, NULL);
     fkt_free(j.rows);
     if (j.st == FKT_OK) out->orientation = fkt_exif_of_png(data, len);
-    if (j.st == FKT_OK && out->note & FKT_IMAGE_16BIT) j.st = fkt_pixels_narrow(out, bits);
     if (j.st != FKT_OK) {
         fkt_free(out->samples);
         memset(out, 0, sizeof *out);

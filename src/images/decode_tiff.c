@@ -241,7 +241,7 @@ static fkt_status blocks_init(struct job *j, struct blocks *b)
     return fkt_alloc(&b->buf, ((size_t)b->size + 1) / 2);
 }
 
-static fkt_status read_wide(struct job *j, unsigned depth)
+static fkt_status read_wide(struct job *j)
 {
     struct fkt_pixels *o = j->out;
     const uint32_t colours = j->photometric == PHOTOMETRIC_RGB ? 3 : 1;
@@ -253,15 +253,13 @@ static fkt_status read_wide(struct job *j, unsigned depth)
                              "the TIFF has 16 bits and is neither grey nor RGB");
     o->channels = colours + (j->alpha ? 1 : 0);
     o->premultiplied = j->alpha == EXTRASAMPLE_ASSOCALPHA;
+    o->inverted = j->photometric == PHOTOMETRIC_MINISWHITE;
     o->note |= FKT_IMAGE_16BIT;
     FKT_TRY(blocks_init(j, &b));
     FKT_TRY(fkt_alloc(&o->samples, (size_t)o->w * o->h * o->channels * 2));
     for (uint16_t plane = 0; plane < (apart ? o->channels : 1); plane++)
         for (uint32_t y = 0; y < o->h; y += b.h)
             for (uint32_t x = 0; x < o->w; x += b.w) FKT_TRY(place(j, &b, x, y, plane, apart ? 1 : j->samples));
-    FKT_TRY(fkt_pixels_narrow(o, depth));
-    if (j->photometric == PHOTOMETRIC_MINISWHITE)
-        for (size_t i = 0; i < (size_t)o->w * o->h; i++) o->samples[i * o->channels] ^= 0xff;
 out:
     fkt_free(b.buf);
     return st;
@@ -279,7 +277,7 @@ static fkt_status open_memory(struct job *j)
     return j->tif ? FKT_OK : damaged(j);
 }
 
-fkt_status fkt_tiff_decode(struct fkt_pixels *out, const uint8_t *data, size_t len, unsigned bits)
+fkt_status fkt_tiff_decode(struct fkt_pixels *out, const uint8_t *data, size_t len)
 {
     struct job j;
     uint16_t orientation = 1;
@@ -292,7 +290,7 @@ fkt_status fkt_tiff_decode(struct fkt_pixels *out, const uint8_t *data, size_t l
     FKT_TRY(open_memory(&j));
     FKT_TRY(check_pages(&j));
     FKT_TRY(look(&j));
-    FKT_TRY(j.bits == 16 ? read_wide(&j, bits) : read_narrow(&j));
+    FKT_TRY(j.bits == 16 ? read_wide(&j) : read_narrow(&j));
     TIFFGetFieldDefaulted(j.tif, TIFFTAG_ORIENTATION, &orientation);
     out->orientation = orientation;
 out:

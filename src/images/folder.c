@@ -69,13 +69,14 @@ out:
     return st;
 }
 
-static fkt_status folder_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+static fkt_status folder_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h,
+                                struct fkt_facts *facts)
 {
     const struct folder *f = self;
     struct fkt_source s;
     fkt_status st;
     FKT_TRY(open_image(f, r, &s));
-    FKT_TRY(fkt_source_decode(&s, 0, s.size, f->bits, rgb, w, h, note));
+    FKT_TRY(fkt_source_decode(&s, 0, s.size, f->bits, rgb, w, h, facts));
 out:
     fkt_source_close(&s);
     return st;

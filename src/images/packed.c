@@ -41,7 +41,8 @@ static fkt_status packed_stored(const void *self, size_t r, struct fkt_stored *o
     return fkt_source_stored(&s->source, s->at + (r - s->first) * s->stride, len, out);
 }
 
-static fkt_status packed_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+static fkt_status packed_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h,
+                                struct fkt_facts *facts)
 {
     const struct fkt_section *s = section_of(self, r);
     struct fkt_pixels px = {0};
@@ -60,7 +61,7 @@ static fkt_status packed_decode(const void *self, size_t r, uint8_t **rgb, uint3
         px.w = s->w;
         px.h = s->h;
         px.channels = s->channels;
-        if (px.channels == 1) *note |= FKT_IMAGE_WAS_GREY;
+        if (px.channels == 1) facts->note |= FKT_IMAGE_WAS_GREY;
         FKT_TRY(fkt_pixels_to_rgb(&px, &out));
     }
     *rgb = out;

@@ -15,11 +15,12 @@ struct demo {
     int test;
 };
 
-static fkt_status demo_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+static fkt_status demo_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h,
+                              struct fkt_facts *facts)
 {
     const struct demo *d = self;
     fkt_status st = fkt_alloc(rgb, FKT_DEMO_SIDE * FKT_DEMO_SIDE * 3);
-    (void)note;
+    (void)facts;
     if (st != FKT_OK) return st;
     fkt_demo_draw(*rgb, d->test, (unsigned)(r % FKT_DEMO_CLASSES), (unsigned)(r / FKT_DEMO_CLASSES));
     *w = *h = FKT_DEMO_SIDE;

@@ -185,12 +185,12 @@ fkt_status fkt_source_stored(const struct fkt_source *s, uint64_t at, uint64_t s
 }
 
 fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits, uint8_t **rgb,
-                             uint32_t *w, uint32_t *h, unsigned *note)
+                             uint32_t *w, uint32_t *h, struct fkt_facts *facts)
 {
     struct fkt_stored data = {0};
     fkt_status st = FKT_OK;
     FKT_TRY(fkt_source_stored(s, at, size, &data));
-    FKT_TRY(fkt_image_decode_memory(data.bytes, data.len, bits, rgb, w, h, note));
+    FKT_TRY(fkt_image_decode_memory(data.bytes, data.len, bits, rgb, w, h, facts));
 out:
     fkt_free(data.bytes);
     return st;

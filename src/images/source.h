@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 struct archive;
-struct fkt_stored; /* backend.h */
+struct fkt_stored; /* backend.h, and so is: */
+struct fkt_facts;
 
 struct fkt_source {
     int fd; /* -1 when closed */
@@ -31,7 +32,7 @@ FKT_MUST_USE fkt_status fkt_source_stored(const struct fkt_source *s, uint64_t a
                                           struct fkt_stored *out);
 /* Reads the image in `size` bytes at `at`; see fkt_image_decode_memory. */
 FKT_MUST_USE fkt_status fkt_source_decode(const struct fkt_source *s, uint64_t at, uint64_t size, unsigned bits,
-                                          uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note);
+                                          uint8_t **rgb, uint32_t *w, uint32_t *h, struct fkt_facts *facts);
 
 /* Appends to a spool at s->size, which grows. */
 FKT_MUST_USE fkt_status fkt_source_append(struct fkt_source *s, const void *data, size_t len);

@@ -30,11 +30,12 @@ static void tar_free(void *self)
     fkt_free(t);
 }
 
-static fkt_status tar_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h, unsigned *note)
+static fkt_status tar_decode(const void *self, size_t r, uint8_t **rgb, uint32_t *w, uint32_t *h,
+                             struct fkt_facts *facts)
 {
     const struct fkt_tar *t = self;
     const struct fkt_member *m = &t->members[r];
-    return fkt_source_decode(&t->shards[m->shard], m->at, m->size, t->bits, rgb, w, h, note);
+    return fkt_source_decode(&t->shards[m->shard], m->at, m->size, t->bits, rgb, w, h, facts);
 }
 
 static fkt_status tar_stored(const void *self, size_t r, struct fkt_stored *out)

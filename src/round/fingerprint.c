@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fingerprint.c - a digest for each image of a dataset, and one for a labelled set of them.
  *
- *   image -> SHA-256(width, height, RGB of the original)
+ *   image -> SHA-256(width, height, RGB of the original)       16-bit samples: images/decode.h, fkt_pixels_digest
  *
- * A digest is made before any task, so size, class order, Rq and codec do not enter; nor do labels and file names. What
- * it cannot see is in docs/threat-model.md: one changed pixel, or the same image encoded anew, is another digest. It is
- * computed from private pixels and is as private as a hash of them can be. Who uses it: records.c.
+ * A digest is made before any task, so size, class order, Rq and codec do not enter; nor do labels, file names and the
+ * stated depth of 16-bit samples. What it cannot see is in docs/threat-model.md: one changed pixel, or the same image
+ * encoded anew, is another digest. It is computed from private pixels and is as private as a hash of them can be. Who
+ * uses it: records.c.
  *
  * What `generate` wrote is known by its images and their labels: a network that has seen real records could have given
  * them anew, image by image or by changing names over. So it has the images of each class and the class's name; where
@@ -18,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/threads.h"
+#include "images/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,13 @@ void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_
     fkt_hash_add_u64(&h, height);
     fkt_hash_add(&h, rgb, (size_t)3 * width * height);
     fkt_hash_end(&h, out->bytes);
+}
+
+void fkt_fingerprint_image(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height,
+                           const struct fkt_facts *facts)
+{
+    if (facts->wide) memcpy(out->bytes, facts->sha256, sizeof out->bytes);
+    else fkt_fingerprint_picture(out, rgb, width, height);
 }
 
 static int compare(const void *a, const void *b) { return memcmp(a, b, sizeof(struct fkt_digest)); }
@@ -85,15 +94,16 @@ static fkt_status hash_record(void *ctx, size_t i, unsigned worker)
     struct job *j = ctx;
     uint8_t *rgb = NULL;
     uint32_t width = 0, height = 0;
+    struct fkt_facts facts;
     fkt_status st;
     (void)worker;
-    st = fkt_dataset_read_original(j->ds, j->idx ? j->idx[i] : i, &rgb, &width, &height);
+    st = fkt_dataset_read_whole(j->ds, j->idx ? j->idx[i] : i, &rgb, &width, &height, &facts);
     if (j->skip_bad && (st == FKT_E_FORMAT || st == FKT_E_IO)) {
         j->bad[i] = 1;
         return FKT_OK;
     }
     FKT_TRY(st);
-    fkt_fingerprint_picture(&j->digests[i], rgb, width, height);
+    fkt_fingerprint_image(&j->digests[i], rgb, width, height, &facts);
 out:
     fkt_image_free(rgb);
     return st;

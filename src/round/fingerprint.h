@@ -16,6 +16,10 @@ struct fkt_labelled {
     uint32_t label;
 };
 void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height);
+struct fkt_facts; /* images/backend.h */
+/* The digest of an image of a set: the decoder's where the file has 16-bit samples, else that of its pixels. */
+void fkt_fingerprint_image(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height,
+                           const struct fkt_facts *facts);
 /* Digests of records idx[0..n-1] (NULL: 0..n-1) of ds, and bad[i] 1 for those that cannot be read. Gives both, also on
  * failure. */
 FKT_MUST_USE fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, size_t n,

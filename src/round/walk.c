@@ -185,8 +185,9 @@ struct desk {     /* one worker's buffers */
     size_t asked, got;     /* records of the batch, and those of them that could be read */
     size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
     struct fkt_digest digests[BATCH_MAX];
-    float *fresh;            /* (batch, D) latents of the images that were encoded now */
-    size_t slots[BATCH_MAX]; /* which records those are */
+    struct fkt_digest keys[BATCH_MAX]; /* of the decoded pixels, on which the latents depend */
+    float *fresh;                      /* (batch, D) latents of the images that were encoded now */
+    size_t slots[BATCH_MAX];           /* which records those are */
     struct fkt_digest news[BATCH_MAX];
     size_t n_fresh;
 };
@@ -239,19 +240,22 @@ static void note_norm(struct job *j, const double *u)
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
 
-/* An image on its way in: its digest is taken, and its latent where that is kept already. */
+/* An image on its way in: its digest is taken, and its latent where that is kept already. A latent is found by the
+ * pixels as decoded: the stated depth of 16-bit samples changes them, and does not change the digest. */
 struct arrival {
     struct fkt_encodings_kind *kept;
-    struct fkt_digest *digest;
+    struct fkt_digest *digest, *key;
     float *z;
     int found;
 };
 
-static int arrive(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height)
+static int arrive(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height, const struct fkt_facts *facts)
 {
     struct arrival *a = ctx;
-    fkt_fingerprint_picture(a->digest, rgb, width, height);
-    a->found = a->kept && fkt_encodings_find(a->kept, a->digest, a->z);
+    fkt_fingerprint_image(a->digest, rgb, width, height, facts);
+    *a->key = *a->digest;
+    if (a->kept && facts->wide) fkt_fingerprint_picture(a->key, rgb, width, height);
+    a->found = a->kept && fkt_encodings_find(a->kept, a->key, a->z);
     return a->found;
 }
 
@@ -263,7 +267,7 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
     *got = d->n_fresh = 0;
     for (size_t i = 0; i < n; i++) {
         size_t id = j->idx ? j->idx[first + i] : first + i;
-        struct arrival a = {j->kept, &d->digests[*got], d->z + *got * j->walk->task.codec_dim, 0};
+        struct arrival a = {j->kept, &d->digests[*got], &d->keys[*got], d->z + *got * j->walk->task.codec_dim, 0};
         fkt_status st =
             fkt_dataset_read_seen(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + d->n_fresh * pixels,
                                   NULL, j->visitor->digests || j->kept ? arrive : NULL, &a);
@@ -292,7 +296,7 @@ static fkt_status encode_fresh(struct job *j, struct desk *d)
     if (st != FKT_OK) return st;
     for (size_t i = 0; i < d->n_fresh; i++) {
         memcpy(d->z + d->slots[i] * D, d->fresh + i * D, D * sizeof *d->z);
-        d->news[i] = d->digests[d->slots[i]];
+        d->news[i] = d->keys[d->slots[i]];
     }
     return j->kept ? fkt_encodings_keep(j->kept, d->news, d->fresh, d->n_fresh) : FKT_OK;
 }

@@ -17,6 +17,9 @@ import tempfile
 
 import binary
 
+import numpy
+from PIL import Image
+
 import fixtures
 import tensors
 
@@ -215,6 +218,47 @@ class Once(Accounts):
             kind, shape, _ = tensors.load(self.folder / f"run{clients}" / "moments.safetensors")["tensors"]["records"]
             self.assertEqual((kind, shape), ("U8", [16, 16]))
         self.assertNotIn(plain["moments_sha256"], pathlib.Path(self.folder / "run2" / "report.html").read_text())
+
+
+class Depth(Accounts):
+    """The depth that is stated for 16-bit samples changes what is summed, not which images these are."""
+
+    def setUp(self):
+        super().setUp()
+        chance = numpy.random.default_rng(7)
+        for i in range(40):
+            path = self.folder / "scans" / "ab"[i % 2] / f"{i:02}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(chance.integers(0, 4096, (20, 20), numpy.uint16)).save(path)
+
+    def summed(self, bits, more="", out=None):
+        out = out or f"m{bits}"
+        self.fedkt(f"moments --task task.json --data scans --bits {bits} --out {out}.safetensors --force {more}")
+        return tensors.load(self.folder / f"{out}.safetensors")["tensors"]
+
+    def test_one_account_and_once_in_a_release(self):
+        self.task("task")
+        twelve, thirteen = self.summed(12), self.summed(13)
+        self.assertNotEqual(twelve["moments"], thirteen["moments"])
+        self.assertEqual(twelve["records"], thirteen["records"])
+        self.release("m12")
+        line = "release --task task.json --ledger l.db --dataset others --out no --moments"
+        self.refused(f"{line} m13.safetensors", "knows 40 of these 40 images under dataset 'wards', not under 'others'")
+        self.refused(f"{line} m12.safetensors,m13.safetensors", "share 40 images")
+
+    def test_kept_encodings_are_of_one_depth(self):
+        self.task("task")
+        kept = [self.summed(bits, "--encodings kept", "kept") for bits in (12, 13, 12)]
+        self.assertEqual(kept, [self.summed(bits) for bits in (12, 13, 12)])
+
+    def test_a_calibration_knows_them(self):
+        self.fedkt("codec calibrate --public scans --bits 16 --dim 8 --out cal")
+        self.task("task", "--classes a,b --dim 8 --calibration cal")
+        for bits in (12, 13, 16):
+            self.refused(
+                f"moments --task task.json --calibration cal --data scans --bits {bits} --out no",
+                "40 of 40 private images are among those that calibration 'cal' was made of",
+            )
 
 
 class FullDisk(Accounts):

@@ -6,6 +6,9 @@ and shape, seen in the latents that the binary makes of pairs of sets which must
 Usage: test_images.py FEDKT [test...]
 """
 
+import hashlib
+import struct
+
 import binary
 
 import numpy
@@ -69,6 +72,29 @@ class Images(binary.Case):
         self.same(eight, self.latents("twelve", more="--bits 12"))
         self.same(eight, self.latents("tiff", more="--bits 12"))
         self.fedkt("encode --task task.json --data twelve --out z", code=1)
+
+    def digests(self, data, bits):
+        return self.latents(data, more=f"--bits {bits}")["image_sha256"][2]
+
+    def test_the_digest_of_a_wide_image_is_of_its_samples(self):
+        """Of 16 bits, upright and as RGB, whatever the file and the stated depth; of 8 bits where it has no more."""
+        self.task()
+        chance = numpy.random.default_rng(3)
+        whole, wanted = chance.integers(0, 4096, (9, 14), numpy.uint16), hashlib.sha256(b"fedkt wide image 1\0")
+        eight = (chance.integers(0, 8, (9, 14))).astype(numpy.uint8)
+        for name in ("a", "b"):
+            self.put(f"png/{name}/0.png", Image.fromarray(whole))
+            self.put(f"tif/{name}/0.tif", Image.fromarray(whole))
+            self.put(f"turned/{name}/0.tif", Image.fromarray(whole[::-1].copy()), tiffinfo={ORIENTATION: 4})
+            self.put(f"eight/{name}/0.png", eight)
+            self.put(f"double/{name}/0.png", Image.fromarray(eight.astype(numpy.uint16) * 257))
+        wanted.update(struct.pack("<4Q", 14, 9, 3, 0) + numpy.repeat(whole[:, :, None], 3, 2).astype("<u2").tobytes())
+        for data in ("png", "tif", "turned"):
+            for bits in (12, 16):
+                self.assertEqual(self.digests(data, bits), 2 * wanted.digest(), (data, bits))
+        narrow = hashlib.sha256(struct.pack("<2Q", 14, 9) + numpy.repeat(eight[:, :, None], 3, 2).tobytes()).digest()
+        for data, bits in (("eight", 16), ("double", 16), ("double", 12)):
+            self.assertEqual(self.digests(data, bits), 2 * narrow, (data, bits))
 
     def test_shape_is_the_tasks(self):
         """A padded set is the same under any fit; what a model learned from follows it into its evaluation."""

@@ -16,11 +16,12 @@ static fkt_status decode(const uint8_t *data, size_t len, uint8_t **rgb, uint32_
 {
     uint8_t *exact =
         malloc(len ? len : 1); /* a block of its own length, so that reading past the end shows under asan */
+    struct fkt_facts facts = {0};
     fkt_status st;
     CHECK(exact);
     memcpy(exact, data, len);
-    *note = 0;
-    st = fkt_image_decode_memory(exact, len, 0, rgb, w, h, note);
+    st = fkt_image_decode_memory(exact, len, 0, rgb, w, h, &facts);
+    *note = facts.note;
     free(exact);
     return st;
 }

@@ -46,20 +46,36 @@ static void each(void (*with)(const struct line *l, const uint8_t *data, size_t 
     fkt_free(index);
 }
 
+/* Whatever depth is stated: with alpha, inverted, turned, in strips and tiles. */
+static void digest_is_of_no_depth(const uint8_t *data, size_t len, const struct fkt_facts *facts)
+{
+    for (unsigned bits = 9; bits <= 16; bits++) {
+        uint8_t *rgb = NULL;
+        uint32_t w, h;
+        struct fkt_facts again = {0};
+        fkt_status st = fkt_image_decode_memory(data, len, bits, &rgb, &w, &h, &again);
+        CHECK(st == FKT_OK || (st == FKT_E_FORMAT && bits < 16)); /* has larger samples */
+        if (st == FKT_OK) CHECK(again.wide && !memcmp(again.sha256, facts->sha256, sizeof again.sha256));
+        fkt_free(rgb);
+    }
+}
+
 static void pixels_are_equal(const struct line *l, const uint8_t *data, size_t len)
 {
     uint8_t *rgb = NULL, *want;
     size_t n;
     uint32_t w, h;
-    unsigned note = 0;
-    fkt_status st = fkt_image_decode_memory(data, len, l->bits, &rgb, &w, &h, &note);
+    struct fkt_facts facts = {0};
+    fkt_status st = fkt_image_decode_memory(data, len, l->bits, &rgb, &w, &h, &facts);
     if (st != FKT_OK) fail_msg("'%s': %s", l->name, fkt_error_text());
     want = read_file(&n, l->rest);
     if (w != l->w || h != l->h || n != (size_t)w * h * 3) fail_msg("'%s' is %u x %u", l->name, w, h);
     for (size_t i = 0; i < n; i++)
         if (rgb[i] != want[i]) fail_msg("'%s' byte %zu: got %u, want %u", l->name, i, rgb[i], want[i]);
-    CHECK(!(note & FKT_IMAGE_TURNED) == (strncmp(l->name, "turned-", 7) != 0 || l->name[7] == '1'));
-    CHECK(!(note & FKT_IMAGE_HAD_ALPHA) == (strncmp(l->name, "alpha", 5) != 0));
+    CHECK(!(facts.note & FKT_IMAGE_TURNED) == (strncmp(l->name, "turned-", 7) != 0 || l->name[7] == '1'));
+    CHECK(!(facts.note & FKT_IMAGE_HAD_ALPHA) == (strncmp(l->name, "alpha", 5) != 0));
+    CHECK(!facts.wide == !(facts.note & FKT_IMAGE_16BIT));
+    if (facts.wide) digest_is_of_no_depth(data, len, &facts);
     fkt_free(want);
     fkt_free(rgb);
 }
@@ -75,8 +91,8 @@ static void is_refused(const struct line *l, const uint8_t *data, size_t len)
 {
     uint8_t *rgb = NULL;
     uint32_t w, h;
-    unsigned note = 0;
-    CHECK_STATUS(fkt_image_decode_memory(data, len, l->bits, &rgb, &w, &h, &note), FKT_E_FORMAT);
+    struct fkt_facts facts = {0};
+    CHECK_STATUS(fkt_image_decode_memory(data, len, l->bits, &rgb, &w, &h, &facts), FKT_E_FORMAT);
     CHECK(!rgb);
     if (!strstr(fkt_error_text(), l->rest)) fail_msg("'%s': '%s', want '%s'", l->name, fkt_error_text(), l->rest);
     if (strstr(l->rest, "pixels") == NULL && !fkt_error_hint()[0]) fail_msg("'%s' has no hint", l->name);
@@ -99,7 +115,7 @@ static void maimed_files_are_harmless(void **state)
         size_t len;
         uint8_t *data = read_file(&len, maimed[f]), *copy = malloc(len), *rgb = NULL;
         uint32_t w, h;
-        unsigned note;
+        struct fkt_facts facts = {0};
         CHECK(copy);
         for (size_t k = 0; k < len + 8 * len; k++) {
             size_t n = k < len ? k : len;
@@ -109,7 +125,7 @@ static void maimed_files_are_harmless(void **state)
             memcpy(copy, data, len);
             if (k >= len) copy[(k - len) / 8] ^= (uint8_t)(1 << (k - len) % 8);
             memcpy(exact, copy, n);
-            st = fkt_image_decode_memory(exact, n, 0, &rgb, &w, &h, &note);
+            st = fkt_image_decode_memory(exact, n, 0, &rgb, &w, &h, &facts);
             CHECK(st == FKT_OK || (st == FKT_E_FORMAT && !rgb));
             fkt_free(rgb);
             rgb = NULL;
