@@ -23,8 +23,8 @@ struct fkt_task; /* round.h */
 
 enum fkt_noise_place { FKT_NOISE_DISTRIBUTED = 0, FKT_NOISE_CENTRAL = 1 };
 
-/* A bound for tasks whose author knows none: the same for every set, so it says nothing of this one. It does not count
- * as a public bound on the records where a promise is weighed (fkt_task_promise). */
+/* A bound for tasks whose author knows none: the same for every set, so it says nothing of this one. In a task
+ * without a server it does not count as a public bound on the records where a promise is weighed (fkt_task_promise). */
 #define FKT_RECORDS_UNKNOWN ((uint64_t)1 << 20)
 
 struct fkt_federation {
@@ -33,7 +33,7 @@ struct fkt_federation {
     uint32_t corrupt;           /* every curious participant counts; at least 1 where the noise is in shares */
     uint32_t security, failure; /* bits: a round keeps its promises, and ends well, except with 2^-these */
     uint32_t attempts;
-    uint64_t records; /* the most records of one class that a site may hold; FKT_RECORDS_UNKNOWN: nobody named one */
+    uint64_t records; /* the most records of one class that a site may hold; FKT_RECORDS_UNKNOWN above */
     enum fkt_sa_keystream keystream;
     enum fkt_noise_place noise;
     uint32_t degree, threshold; /* from here on derived */

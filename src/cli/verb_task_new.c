@@ -54,6 +54,10 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &privacy));
     FKT_TRY(cli_federation_choices(&a->federation, &federation, &roster));
     FKT_TRY(cli_service_choices(&a->service, &roster, a->federation.roster, (uint64_t)time(NULL), &service));
+    if (federation.sites && !service.choices.address && federation.records == FKT_RECORDS_UNKNOWN)
+        st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or name the server",
+                           "--records 1048576 stands for 'no bound is known' in a task without --server");
+    FKT_TRY(st);
     FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
     FKT_TRY(class_list(a, &ds, &text, &names, &n));
     FKT_TRY(cli_make_task(task, a->name, names, n, &a->codec, codec, &cal, &privacy,

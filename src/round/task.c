@@ -31,7 +31,8 @@ static const double default_shares[3] = {1, 24, 75}; /* docs/method.md 1.4 */
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {
     const struct fkt_federation *f = &t->federation;
-    const int bounded = f->sites && f->records != FKT_RECORDS_UNKNOWN;
+    /* a task with a server has an author who named the bound, whatever its value */
+    const int bounded = f->sites && (f->records != FKT_RECORDS_UNKNOWN || t->service.address[0]);
     return fkt_privacy_promise(t->privacy.epsilon, t->privacy.delta,
                                bounded ? (double)f->records * f->sites * t->n_classes : 0, why);
 }

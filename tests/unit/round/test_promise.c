@@ -103,6 +103,7 @@ static void a_federation_is_bounded_by_its_records(void **state)
     const uint64_t seed = 4;
     struct fkt_federation_choices f = {.sites = 5, .corrupt = 1, .records = 100, .roster = roster};
     struct fkt_task t = {0}, read = {0};
+    char why[FKT_PROMISE_WORDS];
     json_t *j;
     (void)state;
     CHECK_OK(fkt_federation_keys(roster, secrets, 5, &seed));
@@ -120,6 +121,9 @@ static void a_federation_is_bounded_by_its_records(void **state)
     fkt_task_release(&t);
     f.records = FKT_RECORDS_UNKNOWN; /* nobody knows a bound: it does not count as one */
     CHECK_OK(make(&t, 5, 1e-3, &f, 0));
+    snprintf(t.service.address, sizeof t.service.address, "https://example.org"); /* then somebody named it */
+    assert_int_equal(fkt_task_promise(&t, why), FKT_PROMISE_WEAK);
+    assert_string_equal(why, "delta 0.001 is above 9.54e-08, one over the bound of 10485760 records");
     fkt_task_release(&t);
     CHECK_FAILS(make(&t, 5, 2e-3, &f, 0), FKT_E_ARG, "delta 0.002 is above 0.001");
 }
