@@ -62,7 +62,7 @@ static void tell(const struct fkt_privacy_plan *p, const struct crew *c, const s
     char why[FKT_PROMISE_WORDS];
     printf("epsilon %.6g, delta %.3g, adjacency %s, mechanism %s\n", p->spec.epsilon, p->spec.delta,
            fkt_adjacency_name(p->spec.adjacency), fkt_mechanism_name(p->spec.mechanism));
-    if (fkt_privacy_promise(p->spec.epsilon, p->spec.delta, (double)a->records, why) == FKT_PROMISE_WEAK)
+    if (fkt_privacy_promise(p->spec.epsilon, p->spec.delta, 0, why) == FKT_PROMISE_WEAK)
         printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
     printf("protects: %s\n\n", fkt_adjacency_protects(p->spec.adjacency));
     if (c->sites) {
@@ -100,7 +100,7 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &spec));
     if (a->dim < 1 || a->dim > 65535) return fkt_fail(FKT_E_ARG, "--dim must be between 1 and 65535");
-    FKT_TRY(cli_accept_promise(&spec, (double)a->records, a->privacy.accept_weak));
+    FKT_TRY(cli_accept_promise(&spec, 0, a->privacy.accept_weak));
     spec.radius = a->clip;
     if (a->noise) FKT_TRY(plan_shares(a, &spec, &plan, &crew));
     else if (a->sites || a->dropped || a->corrupt)
@@ -120,7 +120,7 @@ static fkt_status run(const struct asked *a)
                                 json_pack("{s:I s:f s:f}", "records", (json_int_t)a->records, "mean_noise",
                                           plan.sigma_sum / (double)a->records, "covariance_edge",
                                           sqrt(2 * (double)a->dim) * plan.sigma_moment / (double)a->records));
-        if (j && fkt_privacy_promise(spec.epsilon, spec.delta, (double)a->records, NULL) == FKT_PROMISE_WEAK)
+        if (j && fkt_privacy_promise(spec.epsilon, spec.delta, 0, NULL) == FKT_PROMISE_WEAK)
             json_object_set_new(j, "promise", json_string("weak"));
         if (j && crew.sites)
             json_object_set_new(j, "federation",
@@ -144,7 +144,10 @@ int cli_privacy(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("the query"),
         CLI_OPT_WHOLE("dim", &a.dim, "d", 1, "length of the record vector"),
         CLI_OPT_REAL("clip", &a.clip, "R", 1, "radius of the ball that holds every record"),
-        CLI_OPT_POSITIVE("records", &a.records, "n", 0, "records in a class, to see what the noise does to it"),
+        CLI_OPT_POSITIVE(
+            "records", &a.records, "n", 0,
+            "records in a class, to see what the noise does to it; delta is compared with 1e-3 whatever it is, 'task "
+            "new' compares it with one over all records of all sites too"),
         CLI_OPT_HEAD("who adds it"),
         CLI_OPT_CHOICE("noise", &a.noise, noise_parse, "central or distributed",
                        "one place after the sum, or every site its share before masking"),

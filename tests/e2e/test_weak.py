@@ -85,12 +85,13 @@ class Weak(binary.Case):
         self.assertNotIn("that anyone may train on", report)
 
     def test_privacy(self):
-        line = "privacy --epsilon 1 --delta 1e-4 --dim 8 --clip 1 --accept-weak-promise"
-        for records, weak in (("", False), (" --records 10000", False), (" --records 10001", True)):
-            told = self.fedkt(f"{line}{records} --json")
+        """It knows the records of one class, which are no bound on all of them."""
+        line = "privacy --epsilon 1 --dim 8 --clip 1 --accept-weak-promise --delta"
+        for delta, weak in (("1e-3", False), ("1e-3 --records 1000000", False), ("2e-3 --records 10", True)):
+            told = self.fedkt(f"{line} {delta} --json")
             self.fits("privacy", told)
             self.assertEqual(told.get("promise"), "weak" if weak else None)
-            self.assertEqual("WEAK PROMISE" in self.fedkt(line + records), weak)
+            self.assertEqual("WEAK PROMISE" in self.fedkt(f"{line} {delta}"), weak)
 
 
 if __name__ == "__main__":
