@@ -23,6 +23,7 @@ struct fkt_attend_spec {
     const char *state;                   /* the state file; made 0600 when it is not there */
     const char *ledger;                  /* path of the site's ledger */
     double budget_epsilon, budget_delta; /* as in fkt_ledger_charge */
+    double most_epsilon;                 /* the same */
     const char *dataset;                 /* names the account in the ledger; copied */
     struct fkt_records *records;         /* of the moments; its digests are copied */
     const int64_t *moments;              /* (K, block) exact, borrowed for the call; NULL: those that the state holds */

@@ -49,7 +49,8 @@ struct fkt_ledger_charge {
     double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNT_GDP below (federation.h: fkt_federation_open) */
     double budget_epsilon, budget_delta; /* over all charges; epsilon 0: as it stands, and for a new account just this
                                           * charge, so that a second one is refused */
-    int insecure_seed;                   /* noted in the entry */
+    double most_epsilon; /* at `delta`: a charge that would bring the account above it is refused; 0: no such limit */
+    int insecure_seed;   /* noted in the entry */
     enum fkt_accounting accounting;
     double delta;          /* for people: the task's, at which its epsilon was agreed; 0: not known */
     const char *task_name; /* for people, borrowed; NULL: none */
@@ -62,7 +63,8 @@ struct fkt_ledger_spent {
 };
 FKT_API double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *spent); /* rounded up */
 
-/* Below: FKT_E_BUDGET when what is spent and reserved would pass the budget, or a record belongs to another dataset;
+/* Below: FKT_E_BUDGET when what is spent and reserved would pass the budget, or a record belongs to another dataset, or
+ * the account would pass most_epsilon (then alone *spent is set: what it would have come to);
  * FKT_E_FORMAT when the file is damaged; nothing changes then. spent may be NULL. A session is 64 lower-case hex
  * digits: fkt_sa_session_hex makes them of what a site of secagg.h is given. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,

@@ -195,6 +195,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_write(struct fkt_release_file *f, st
 FKT_API void fkt_release_file_free(struct fkt_release_file *f);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
 FKT_API void fkt_release_release(struct fkt_release *r);
+/* fkt_task_promise, and weak too where the releases of the dataset have more than FKT_PROMISE_EPSILON together. */
+FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
+                                             char why[FKT_PROMISE_WORDS] /* may be NULL */);
 /* Why it is not called private: "the promise is weak", say; NULL: it is. */
 FKT_API const char *fkt_release_not_private(const struct fkt_release *r);
 /* An opened task from the release alone (and the codec's weights, where it has any). means NULL: all defaults. */

@@ -160,27 +160,25 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
     return FKT_OK;
 }
 
-static fkt_status too_weak(const char *why)
+#define ACCEPT "accept that nothing made of it is called private: --accept-weak-promise"
+
+static fkt_status too_weak(const char *what, const char *why)
 {
-    return fkt_fail_hint(FKT_E_ARG,
-                         "lower it; or accept that nothing made of it is called private: --accept-weak-promise",
-                         "the promise is too weak to be called private: %s", why);
+    return fkt_fail_hint(FKT_E_ARG, "lower it; or " ACCEPT, "the %s is too weak to be called private: %s", what, why);
 }
 
-fkt_status cli_accept_promise(const struct fkt_privacy_spec *p, double records, int accepted)
+fkt_status cli_accept_promise(const char *what, double epsilon, double delta, int accepted)
 {
     char why[FKT_PROMISE_WORDS];
-    if (fkt_privacy_promise(p->epsilon, p->delta, records, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
-    return too_weak(why);
+    if (fkt_privacy_promise(epsilon, delta, 0, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
+    return too_weak(what, why);
 }
 
 fkt_status cli_accept_task(const struct fkt_task *t, int accepted)
 {
     char why[FKT_PROMISE_WORDS];
     if (fkt_task_promise(t, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH,
-                         "ask its author for a stricter one; or accept that nothing made of it is called private: "
-                         "--accept-weak-promise",
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask its author for a stricter one; or " ACCEPT,
                          "the promise of task '%s' is weak: %s", t->name, why);
 }
 
@@ -189,17 +187,31 @@ int cli_task_is_private(const struct fkt_task *t)
     return !t->service.seeded && fkt_task_promise(t, NULL) == FKT_PROMISE_SOUND;
 }
 
+static void tell_weak(enum fkt_promise p, const char *why)
+{
+    if (p == FKT_PROMISE_WEAK) printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
+}
+
+static void mark_weak(json_t *j, enum fkt_promise p)
+{
+    if (j && p == FKT_PROMISE_WEAK) json_object_set_new(j, "promise", json_string("weak"));
+}
+
 void cli_tell_weak(const struct fkt_task *t)
 {
     char why[FKT_PROMISE_WORDS];
-    if (fkt_task_promise(t, why) == FKT_PROMISE_WEAK)
-        printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
+    tell_weak(fkt_task_promise(t, why), why);
 }
 
-void cli_mark_weak(json_t *j, const struct fkt_task *t)
+void cli_tell_weak_release(const struct fkt_release *r)
 {
-    if (j && fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK) json_object_set_new(j, "promise", json_string("weak"));
+    char why[FKT_PROMISE_WORDS];
+    tell_weak(fkt_release_promise(r, why), why);
 }
+
+void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_promise(t, NULL)); }
+
+void cli_mark_weak_release(json_t *j, const struct fkt_release *r) { mark_weak(j, fkt_release_promise(r, NULL)); }
 
 fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
                          const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
@@ -230,7 +242,7 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     st = fkt_task_make(out, &t, codec, cal);
     if (st == FKT_OK && !accept_weak && fkt_task_promise(out, why) == FKT_PROMISE_WEAK) {
         fkt_task_release(out);
-        st = too_weak(why);
+        st = too_weak("promise", why);
     }
     return st;
 }
@@ -405,12 +417,14 @@ static int has_account(const char *ledger, const char *dataset)
     return yes;
 }
 
-fkt_status cli_hint_dataset(fkt_status st, const struct fkt_ledger_charge *charge, const char *ledger)
+fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge, const struct fkt_ledger_spent *spent,
+                           const char *ledger)
 {
     struct fkt_failure why;
     char name[FKT_LEDGER_NAME], hint[sizeof why.hint];
     int taken; /* by others, or by these images before they were changed */
     if (st != FKT_E_BUDGET) return st;
+    if (spent->mu2 > 0) st = fkt_hint(st, "release less of it; or " ACCEPT);
     fkt_failure_save(&why, st);
     if (fkt_ledger_file_owner(ledger, charge->records, charge->n_records, name) != FKT_OK)
         return fkt_failure_restore(&why);

@@ -111,8 +111,8 @@ struct cli_privacy {
 /* For every verb that makes a promise or takes part in one (privacy/promise.c says which are weak). */
 #define CLI_WEAK_ROW(to)                                                                                               \
     CLI_OPT_FLAG("accept-weak-promise", &(to),                                                                         \
-                 "go on with epsilon above 20, or delta above one over the bound on records (0.001 where there is "    \
-                 "none): everything made says 'weak' and is not called private")
+                 "go on with epsilon above 20 (of one release, or of all of its dataset together), or delta above "    \
+                 "0.001 or one over the bound on records: everything made says 'weak' and is not called private")
 
 struct cli_run {
     int json, quiet, force, log;
@@ -159,15 +159,18 @@ void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const 
 FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
                                       const struct cli_means *means);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
-/* FKT_E_ARG with a hint when the promise is weak and nobody accepted it. records: a public bound on all of them, 0:
- * none. */
-FKT_MUST_USE fkt_status cli_accept_promise(const struct fkt_privacy_spec *p, double records, int accepted);
+/* FKT_E_ARG with a hint when the promise is weak, whatever the number of records, and nobody accepted it; `what` makes
+ * it: "promise", "total budget". */
+FKT_MUST_USE fkt_status cli_accept_promise(const char *what, double epsilon, double delta, int accepted);
 /* The same of a task that was made elsewhere: FKT_E_MISMATCH. */
 FKT_MUST_USE fkt_status cli_accept_task(const struct fkt_task *t, int accepted);
 /* No seed stands in it and its promise is sound. */
 int cli_task_is_private(const struct fkt_task *t);
 void cli_tell_weak(const struct fkt_task *t);            /* a line on stdout when its promise is weak */
 void cli_mark_weak(json_t *j, const struct fkt_task *t); /* "promise": "weak" then; j may be NULL */
+/* The same of a release, which is weak by what was released beside it too. */
+void cli_tell_weak_release(const struct fkt_release *r);
+void cli_mark_weak_release(json_t *j, const struct fkt_release *r);
 /* "10,1" -> out (at most cap); failures name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
 /* Task from options and a class list. Borrows everything. */
@@ -205,8 +208,10 @@ const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjace
 void cli_tell_limit(const struct cli_data *d, enum fkt_adjacency adjacency); /* the same on stderr */
 /* How many records are exact copies of others, where there are any, and what became of them. */
 void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
-/* A ledger has refused records of another dataset: says how to name that one. Gives st back. */
-fkt_status cli_hint_dataset(fkt_status st, const struct fkt_ledger_charge *charge, const char *ledger);
+/* A ledger has refused: says how to name the dataset that the records belong to, or how to accept a weak promise.
+ * spent: zeros, or what the ledger set. Gives st back. */
+fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge, const struct fkt_ledger_spent *spent,
+                           const char *ledger);
 FKT_MUST_USE fkt_status cli_threads(uint64_t asked, unsigned *out);
 
 #endif

@@ -127,7 +127,9 @@ static fkt_status check_budget(const struct cli_join_asked *a)
                              "--budget-epsilon and --budget-delta belong together");
     if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
         return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
-    return FKT_OK;
+    return a->budget_epsilon_given
+               ? cli_accept_promise("total budget", a->budget_epsilon, a->budget_delta, a->accept_weak)
+               : FKT_OK;
 }
 
 static fkt_status name_files(struct cli_join *j)
@@ -178,14 +180,16 @@ fkt_status cli_join_charge(const struct cli_join *j, struct fkt_ledger_charge *o
     fkt_status st = fkt_contribution_charge(out, &j->task, &j->shares, j->dataset);
     out->budget_epsilon = j->a->budget_epsilon;
     out->budget_delta = j->a->budget_delta;
+    out->most_epsilon = j->a->accept_weak ? 0 : FKT_PROMISE_EPSILON;
     return st == FKT_OK ? fkt_records_list(j->of, &out->records, &out->n_records) : st;
 }
 
 static fkt_status ask_ledger(const struct cli_join *j)
 {
     struct fkt_ledger_charge c;
+    struct fkt_ledger_spent spent = {0};
     fkt_status st = cli_join_charge(j, &c);
-    return st == FKT_OK ? cli_hint_dataset(fkt_ledger_file_ask(j->ledger, &c, NULL), &c, j->ledger) : st;
+    return st == FKT_OK ? cli_hint_charge(fkt_ledger_file_ask(j->ledger, &c, &spent), &c, &spent, j->ledger) : st;
 }
 
 static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struct fkt_walk_options *o)

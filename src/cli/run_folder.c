@@ -43,11 +43,10 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
                   p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
                   a->release.sha256, "private", !fkt_release_not_private(&a->release), "classes", classes, "accounting",
-                  "gdp", "rho",
-                  a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2, "sigma_count_in_total",
-                  a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1], "sigma_moment_in_total",
-                  a->release.sigma[2]);
-    cli_mark_weak(j, &a->task);
+                  "gdp", "rho", a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2,
+                  "sigma_count_in_total", a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1],
+                  "sigma_moment_in_total", a->release.sigma[2]);
+    cli_mark_weak_release(j, &a->release);
     if (o->test_set) json_object_set_new(j, "accuracy", accuracies(s, a));
     if (a->n_repeats) json_object_set_new(j, "accuracy_runs", cli_repeats_json(a));
     return j;

@@ -120,7 +120,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
     r->adjacency = fkt_adjacency_name(plan->spec.adjacency);
     r->protects = fkt_adjacency_protects(plan->spec.adjacency);
     r->mechanism = fkt_mechanism_name(plan->spec.mechanism);
-    (void)fkt_task_promise(&a->task, r->weak);
+    (void)fkt_release_promise(&a->release, r->weak);
 }
 
 static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], const struct cli_outcome *o)

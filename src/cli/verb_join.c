@@ -21,6 +21,7 @@ static fkt_status open_state(struct cli_join *j)
                                    .ledger = j->ledger,
                                    .budget_epsilon = j->a->budget_epsilon,
                                    .budget_delta = j->a->budget_delta,
+                                   .most_epsilon = j->a->accept_weak ? 0 : FKT_PROMISE_EPSILON,
                                    .dataset = j->dataset,
                                    .records = j->of,
                                    .moments = j->exact};

@@ -100,7 +100,7 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &spec));
     if (a->dim < 1 || a->dim > 65535) return fkt_fail(FKT_E_ARG, "--dim must be between 1 and 65535");
-    FKT_TRY(cli_accept_promise(&spec, 0, a->privacy.accept_weak));
+    FKT_TRY(cli_accept_promise("promise", spec.epsilon, spec.delta, a->privacy.accept_weak));
     spec.radius = a->clip;
     if (a->noise) FKT_TRY(plan_shares(a, &spec, &plan, &crew));
     else if (a->sites || a->dropped || a->corrupt)

@@ -97,7 +97,7 @@ static fkt_status tell_release(const struct asked *a, const struct fkt_release *
     fkt_status st = FKT_OK;
     if (!a->run.json) {
         printf("release %s\nhash %s\n", a->out, r->sha256);
-        cli_tell_weak(&r->task);
+        cli_tell_weak_release(r);
         if (r->insecure_seed) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
         else
             printf("epsilon %g, delta %g (%s): protects %s\n", p->epsilon, p->delta, fkt_adjacency_name(p->adjacency),
@@ -130,7 +130,9 @@ static fkt_status check_budget(const struct asked *a)
         return fkt_fail(FKT_E_ARG, "--budget-epsilon and --budget-delta belong together");
     if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
         return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
-    return FKT_OK;
+    return a->budget_epsilon_given
+               ? cli_accept_promise("total budget", a->budget_epsilon, a->budget_delta, a->accept_weak)
+               : FKT_OK;
 }
 
 static fkt_status pay(const struct asked *a, const struct fkt_task *task, const struct fkt_privacy_plan *plan,
@@ -142,14 +144,15 @@ static fkt_status pay(const struct asked *a, const struct fkt_task *task, const 
                                        .mu = plan->mu,
                                        .budget_epsilon = a->budget_epsilon,
                                        .budget_delta = a->budget_delta,
+                                       .most_epsilon = a->accept_weak ? 0 : FKT_PROMISE_EPSILON,
                                        .insecure_seed = a->seeded,
                                        .accounting = FKT_ACCOUNT_GDP,
                                        .delta = task->privacy.delta,
                                        .task_name = task->name};
-    struct fkt_ledger_spent spent;
+    struct fkt_ledger_spent spent = {0};
     fkt_status st;
     FKT_TRY(fkt_records_list(p->records, &charge.records, &charge.n_records));
-    FKT_TRY(cli_hint_dataset(fkt_ledger_file_debit(a->ledger, &charge, &spent), &charge, a->ledger));
+    FKT_TRY(cli_hint_charge(fkt_ledger_file_debit(a->ledger, &charge, &spent), &charge, &spent, a->ledger));
     *composed = fkt_ledger_epsilon(task->privacy.delta, &spent);
 out:
     return st;

@@ -11,6 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A simulation is for whoever holds the records, so that releases which are weak only together do not stop it. */
+static void tell_weak(const struct cli_outcome *o)
+{
+    char why[FKT_PROMISE_WORDS], said[FKT_PROMISE_WORDS] = "";
+    for (size_t i = 0; i + 1 < o->n_arms; i++) {
+        (void)fkt_release_promise(&o->arm[i].release, why);
+        if (strcmp(why, said) != 0) cli_tell_weak_release(&o->arm[i].release);
+        memcpy(said, why, sizeof said);
+    }
+}
+
 static void tell(const struct cli_sim *s, const struct cli_outcome *o)
 {
     const struct fkt_task *t = fkt_walk_task(o->walk);
@@ -49,7 +60,7 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
     if (o->n_arms > 2 || o->arm[0].n_repeats)
         printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
                o->composed_epsilon);
-    for (size_t i = 0; i + 1 < o->n_arms; i++) cli_tell_weak(&o->arm[i].task);
+    tell_weak(o);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
         printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,

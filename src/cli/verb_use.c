@@ -73,7 +73,7 @@ static fkt_status run_generate(const struct asked *a)
                               r.task.privacy.delta, "release_sha256", r.sha256, "codec_dtype",
                               fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private",
                               !fkt_release_not_private(&r));
-        cli_mark_weak(j, &r.task);
+        cli_mark_weak_release(j, &r);
         FKT_TRY(cli_print_json(j));
     } else {
         char shown[64] = "";
@@ -82,7 +82,7 @@ static fkt_status run_generate(const struct asked *a)
         printf("%llu images of %u classes in %s\nlook at %s/grid.png%s; %s/README.md says what is promised\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
-        cli_tell_weak(&r.task);
+        cli_tell_weak_release(&r);
     }
     if (!a->run.quiet) FKT_TRY(tell_drowned(&r, &o.estimate));
 out:
@@ -181,7 +181,7 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
         j = json_pack("{s:o s:f s:f s:s s:b}", "classes", classes_json(r, g), "epsilon", r->task.privacy.epsilon,
                       "delta", r->task.privacy.delta, "release_sha256", r->sha256, "private",
                       !fkt_release_not_private(r));
-        cli_mark_weak(j, &r->task);
+        cli_mark_weak_release(j, r);
         if (a->test.path) {
             json_t *acc = json_object();
             for (int k = 0; k < FKT_HEAD_KINDS; k++)

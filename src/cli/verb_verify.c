@@ -69,7 +69,7 @@ static void tell_release(const struct fkt_audit_report *r, const struct fkt_rele
         "%s;\n             no file can show that\n",
         release->task.federation.noise == FKT_NOISE_CENTRAL ? ", drawn once" : "");
     if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
-    cli_tell_weak(&release->task);
+    cli_tell_weak_release(release);
 }
 
 static void tell(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
@@ -112,7 +112,7 @@ static fkt_status tell_json(const struct asked *a, const struct fkt_audit_report
                                             "delta", release->task.privacy.delta, "adjacency",
                                             fkt_adjacency_name(release->task.privacy.adjacency), "private",
                                             !fkt_release_not_private(release), "sum_proved", 0, "noise_proved", 0));
-    if (there) cli_mark_weak(j, &release->task);
+    if (there) cli_mark_weak_release(j, release);
     return cli_print_json(j);
 }
 

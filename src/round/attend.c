@@ -54,6 +54,7 @@ static fkt_status take_spec(struct fkt_attend *a, const struct fkt_attend_spec *
     FKT_TRY(fkt_strdup(&a->ledger, spec->ledger));
     a->budget_epsilon = spec->budget_epsilon;
     a->budget_delta = spec->budget_delta;
+    a->most_epsilon = spec->most_epsilon;
     a->numbers = a->params.length;
     a->answer_cap = fkt_sa_to_server_max(&a->params);
     FKT_TRY(fkt_alloc(&a->answer, a->answer_cap));

@@ -27,7 +27,7 @@ struct fkt_attend {
     struct fkt_record_digest *digests; /* (n_digests) */
     size_t n_digests;
     char *dataset, *ledger;
-    double budget_epsilon, budget_delta;
+    double budget_epsilon, budget_delta, most_epsilon;
 
     struct fkt_db *db;
     int64_t *moments; /* (numbers) exact, PRIVATE; NULL: wiped */

@@ -28,7 +28,7 @@
 
 #include <string.h>
 
-enum { LEDGER_TRIES = 3 };    /* each waits ten seconds where another process writes to it */
+enum { LEDGER_TRIES = 3 }; /* each waits ten seconds where another process writes to it */
 
 /* ---- what the site brings ---- */
 
@@ -50,6 +50,7 @@ static fkt_status charge_of(const struct fkt_attend *a, struct fkt_ledger_charge
     c->n_records = a->n_digests;
     c->budget_epsilon = a->budget_epsilon;
     c->budget_delta = a->budget_delta;
+    c->most_epsilon = a->most_epsilon;
     return st;
 }
 

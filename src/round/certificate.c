@@ -43,7 +43,7 @@ static json_t *warnings(const struct fkt_release *r)
     if (r->insecure_seed)
         json_array_append_new(list,
                               json_string("INSECURE: the noise came from a known seed; this release is NOT private"));
-    if (fkt_task_promise(&r->task, why) == FKT_PROMISE_WEAK) {
+    if (fkt_release_promise(r, why) == FKT_PROMISE_WEAK) {
         snprintf(words, sizeof words, "WEAK PROMISE: %s; this release is not called private", why);
         json_array_append_new(list, json_string(words));
     }
@@ -128,7 +128,7 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
         (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed,
         "version", fkt_version(), "warnings", warnings(r), "accounting", "gdp", "rho",
         shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against", holds_against(r),
-        "promise", fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
+        "promise", fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
 }
 
 fkt_status fkt_release_certificate(const struct fkt_release *r, char **json)

@@ -105,7 +105,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     char *certificate = NULL;
     json_t *said = NULL;
     char why[FKT_PROMISE_WORDS];
-    const int weak = fkt_task_promise(t, why) == FKT_PROMISE_WEAK;
+    const int weak = fkt_release_promise(r, why) == FKT_PROMISE_WEAK;
     fkt_status st;
     fkt_text_init(&text);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));

@@ -45,7 +45,7 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
         return fkt_fail(FKT_E_ARG, "a charge of mu %g cannot be booked", c->mu);
     if (c->budget_epsilon != 0 && !(fkt_privacy_mu(c->budget_epsilon, c->budget_delta) > 0))
         return fkt_fail(FKT_E_ARG, "the budget needs epsilon > 0 and 0 < delta < 1");
-    if (c->delta != 0 && !(c->delta > 0 && c->delta < 1))
+    if ((c->delta != 0 || c->most_epsilon != 0) && !(c->delta > 0 && c->delta < 1))
         return fkt_fail(FKT_E_ARG, "a charge at delta %g cannot be booked", c->delta);
     if (!is_hex(c->task_sha256))
         return fkt_fail(FKT_E_ARG, "'%.70s' is no hash of a task: 64 hex digits", c->task_sha256);
@@ -151,6 +151,20 @@ static fkt_status take_over(struct fkt_book *b, int64_t id, struct fkt_ledger_ac
                      e->task_sha256);
 }
 
+/* The budget would allow it; but would the releases of the dataset together still be called private? */
+static fkt_status check_most(const struct fkt_ledger_charge *c, const struct fkt_ledger_spent *spent)
+{
+    double together;
+    if (c->most_epsilon == 0) return FKT_OK;
+    together = fkt_ledger_epsilon(c->delta, spent);
+    if (together <= c->most_epsilon * (1 + 1e-9)) return FKT_OK;
+    return fkt_hint_weakly(fkt_fail(FKT_E_BUDGET,
+                                    "the releases of dataset '%s' would be too weak to be called private: epsilon %.6g "
+                                    "together at delta %g is above %g",
+                                    c->dataset, together, c->delta, c->most_epsilon),
+                           "release less of it; or accept it as weak: what is made of it then says so");
+}
+
 static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *session, int round,
                                  struct fkt_ledger_spent *spent)
 {
@@ -169,6 +183,7 @@ static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_cha
     FKT_TRY(open_account(b, c, &a, &id));
     if (round) FKT_TRY(take_over(b, id, &a, &e));
     FKT_TRY(fkt_account_fit(&a, &e, b->path, spent));
+    FKT_TRY(check_most(c, spent));
     if (round && !session) goto out; /* only looked at */
     FKT_TRY(fkt_book_put_entry(b, id, &e));
     FKT_TRY(fkt_book_put_records(b, id, c->records, c->n_records));
@@ -191,8 +206,8 @@ static fkt_status charge_dataset(const char *path, const struct fkt_ledger_charg
     if (session) FKT_TRY(fkt_book_put_session(&b, session, c->task_sha256));
     FKT_TRY(charge_account(&b, c, session, round, &with));
     if (!look) FKT_TRY(fkt_book_commit(&b));
-    if (spent) *spent = with;
 out:
+    if (spent && with.mu2 > 0) *spent = with; /* it fitted the budget */
     fkt_book_close(&b);
     return st;
 }

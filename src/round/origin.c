@@ -179,7 +179,7 @@ static void take(struct fkt_model_origin *o, const struct promise *p)
 void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_release *r, size_t per_class)
 {
     const struct promise p = {.seeded = r->insecure_seed,
-                              .weak = fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK,
+                              .weak = fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK,
                               .simulated = r->facts.simulated,
                               .epsilon = r->task.privacy.epsilon,
                               .delta = r->task.privacy.delta,
@@ -246,7 +246,7 @@ static int read_promise(struct promise *p, const json_t *certificate)
         return 0;
     /* the task's bound on records, which may make it weak too, stands behind the certificate's own word */
     p->weak = json_object_get(certificate, "promise") != NULL ||
-              fkt_privacy_promise(p->epsilon, p->delta, 0, NULL) == FKT_PROMISE_WEAK;
+              fkt_privacy_promise(fmax(p->epsilon, p->composed / (1 + 1e-9)), p->delta, 0, NULL) == FKT_PROMISE_WEAK;
     entropy = json_string_value(json_object_get(certificate, "entropy"));
     p->seeded = !is_private && !(p->weak && entropy && !strcmp(entropy, "operating system"));
     p->simulated = !strncmp(ledger, "none", 4);

@@ -207,10 +207,21 @@ void fkt_release_release(struct fkt_release *r)
     memset(r, 0, sizeof *r);
 }
 
+enum fkt_promise fkt_release_promise(const struct fkt_release *r, char why[FKT_PROMISE_WORDS])
+{
+    const double composed = r->facts.composed_epsilon;
+    if (fkt_task_promise(&r->task, why) == FKT_PROMISE_WEAK) return FKT_PROMISE_WEAK;
+    if (composed <= FKT_PROMISE_EPSILON * (1 + 1e-9)) return FKT_PROMISE_SOUND;
+    if (why)
+        snprintf(why, FKT_PROMISE_WORDS, "epsilon %.6g of all releases together is above %g", composed,
+                 FKT_PROMISE_EPSILON);
+    return FKT_PROMISE_WEAK;
+}
+
 const char *fkt_release_not_private(const struct fkt_release *r)
 {
     if (r->insecure_seed) return "the noise came from a known seed";
-    return fkt_task_promise(&r->task, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
+    return fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
 }
 
 static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_safetensors *file, const char *text)

@@ -73,9 +73,9 @@ class Shown(binary.Case):
         self.assertIn("nobody set a total", said)
         self.assertIn("nothing: a further release would be refused", said)
 
-        self.fedkt(f"{words} --budget-epsilon 50 --budget-delta 1e-5 --insecure-seed 4 --out s.safetensors")
+        self.fedkt(f"{words} --budget-epsilon 15 --budget-delta 1e-5 --insecure-seed 4 --out s.safetensors")
         (account,) = self.look("--delta 1e-6")
-        self.assertEqual((account["delta"], account["budget"]["epsilon"]), (1e-5, 50))
+        self.assertEqual((account["delta"], account["budget"]["epsilon"]), (1e-5, 15))
         self.assertEqual([item["entropy"] for item in account["entries"]], ["operating system", "INSECURE SEED"])
         self.near(account["spent"]["mu2"] + account["left"]["mu2"], account["budget"]["mu2"])
         self.near(account["together"]["epsilon"], epsilon_gdp(sum(item["mu2"] for item in account["entries"]), 1e-5))
@@ -86,7 +86,7 @@ class Shown(binary.Case):
             self.assertLess(abs((now - datetime.datetime.fromisoformat(item["time"])).total_seconds()), 3600)
         said = self.fedkt("ledger --ledger l.db")
         self.assertIn("NOT PRIVATE", said)
-        self.assertIn("epsilon 50 at delta 1e-05 in all", said)
+        self.assertIn("epsilon 15 at delta 1e-05 in all", said)
 
     def test_images_of_a_dataset(self):
         """The ledger keeps a digest of each image, by which --data finds the dataset."""

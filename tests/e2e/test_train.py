@@ -202,7 +202,7 @@ class Origin(Train):
 
     def test_two_releases_of_the_same_records(self):
         self.private_release()
-        budget = "--budget-epsilon 30 --budget-delta 2e-5"
+        budget = "--budget-epsilon 20 --budget-delta 2e-5"
         self.fedkt(f"release --task task.json --moments moments --ledger other.db {budget} --out second")
         self.train("--release release --per-class 2", "first")
         said = self.train("--release second --per-class 2 --teacher first", "both")

@@ -184,7 +184,7 @@ class Sites(binary.Case):
         self.fedkt(f"{words} --moments two.safetensors --out s.safetensors", code=1)
         (account,) = self.accounts()
         self.assertEqual((account["dataset"], account["images"], len(account["entries"])), ("unnamed", 45, 1))
-        self.fedkt(f"{words} --moments one.safetensors --budget-epsilon 50 --budget-delta 1e-5 --out s.safetensors")
+        self.fedkt(f"{words} --moments one.safetensors --budget-epsilon 20 --budget-delta 1e-5 --out s.safetensors")
         (account,) = self.accounts()
         self.assertEqual((account["images"], len(account["entries"])), (45, 2))
         self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)

@@ -7,10 +7,13 @@
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
+#include <math.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define T "0000000000000000000000000000000000000000000000000000000000000000"
+#define U "1111111111111111111111111111111111111111111111111111111111111111"
 
 static const struct fkt_record_digest images[] = {{{1}}, {{2}}, {{3}}, {{4}}};
 
@@ -350,10 +353,53 @@ static void a_link_is_the_ledger_it_points_to(void **state)
     scratch_release(&s);
 }
 
+/* Of all releases of a dataset together, at the task's delta, whatever the budget allows. */
+static void an_account_stays_below_the_most_of_a_charge(void **state)
+{
+    struct fkt_ledger_charge c = {.dataset = "a",
+                                  .task_sha256 = T,
+                                  .mu = 1,
+                                  .delta = 1e-5,
+                                  .budget_epsilon = 100,
+                                  .budget_delta = 1e-5,
+                                  .most_epsilon = fkt_privacy_epsilon(1e-5, 1)};
+    struct fkt_ledger_book book = {0};
+    struct fkt_ledger_spent spent;
+    struct scratch s;
+    const char *p;
+    (void)state;
+    scratch_init(&s);
+    p = scratch_path(&s, "most");
+    CHECK_OK(fkt_ledger_file_debit(p, &c, &spent)); /* exactly as much */
+    CHECK(fabs(spent.mu2 - 1) < 1e-9);
+    CHECK_STATUS(fkt_ledger_file_debit(p, &c, &spent), FKT_E_BUDGET);
+    CHECK(fabs(spent.mu2 - 2) < 1e-9);
+    if (!strstr(fkt_error_text(), "would be too weak to be called private")) fail_msg("%s", fkt_error_text());
+    c.task_sha256 = U;
+    CHECK_STATUS(fkt_ledger_file_ask(p, &c, &spent), FKT_E_BUDGET);
+    CHECK(fabs(spent.mu2 - 2) < 1e-9);
+    CHECK_STATUS(fkt_ledger_file_reserve(p, &c, U, NULL), FKT_E_BUDGET);
+    CHECK_OK(fkt_ledger_file_read(&book, p, "a"));
+    CHECK(book.accounts[0].n == 1);
+    fkt_ledger_book_release(&book);
+    c.budget_epsilon = 3;
+    spent.mu2 = 0;
+    CHECK_STATUS(fkt_ledger_file_ask(p, &c, &spent), FKT_E_BUDGET); /* by the budget: nothing is said of a sum */
+    CHECK(spent.mu2 == 0);
+    c.most_epsilon = 0;
+    c.budget_epsilon = 100;
+    CHECK_OK(fkt_ledger_file_debit(p, &c, NULL));
+    c.most_epsilon = 1;
+    c.delta = 0;
+    CHECK_STATUS(fkt_ledger_file_debit(p, &c, NULL), FKT_E_ARG);
+    scratch_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_release_is_refused),
+        cmocka_unit_test(an_account_stays_below_the_most_of_a_charge),
         cmocka_unit_test(the_price_does_not_depend_on_the_records),
         cmocka_unit_test(an_image_has_one_account),
         cmocka_unit_test(many_images),
