@@ -99,7 +99,7 @@ static fkt_status tell_words(struct cli_join *j, const struct cost *c, const str
     tell_messages(m, n);
     tell_cost(j, c);
     puts(words.s);
-    puts("nothing was sent, and nothing was written");
+    printf("nothing was sent, and nothing was written%s\n", j->a->encodings ? " but the encodings" : "");
 out:
     fkt_text_release(&words);
     return st;

@@ -227,6 +227,19 @@ static fkt_status tell_records(struct cli_join *j, const struct fkt_dataset *ds)
     return FKT_OK;
 }
 
+/* The same of what reading the records has found. */
+static void tell_found(struct cli_join *j)
+{
+    if (j->progress.terminal || j->a->dry_run) {
+        cli_tell_skipped(&j->skipped);
+        cli_tell_copies(j->of, j->task.privacy.adjacency);
+        return;
+    }
+    if (j->skipped.count) cli_join_warn("left out what could not be read as an image; --dry-run names it");
+    if (fkt_records_copies(j->of))
+        cli_join_warn("some records have the pixels and the label of another one; --dry-run says more");
+}
+
 static fkt_status bring_records(struct cli_join *j)
 {
     const struct cli_run silent = {.quiet = 1};
@@ -237,6 +250,7 @@ static fkt_status bring_records(struct cli_join *j)
     FKT_TRY(cli_threads(j->a->run.threads, &o.threads));
     FKT_TRY(cli_open_data(&ds, &j->a->data, &j->task, &silent));
     FKT_TRY(tell_records(j, ds));
+    if (!j->progress.terminal && !j->a->dry_run) j->progress.quiet = 1; /* its lines state how many records there are */
     FKT_TRY(count_records(j, ds));
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
     FKT_TRY(fkt_records_read(j->of, ds, NULL, 0, &o));
@@ -248,8 +262,7 @@ out:
     j->records -= j->skipped.count;
     cli_progress_end(&j->progress);
     if (st == FKT_OK) {
-        cli_tell_skipped(&j->skipped);
-        cli_tell_copies(j->of, j->task.privacy.adjacency);
+        tell_found(j);
         if (cli_limit_remark(&j->a->data, j->task.privacy.adjacency))
             cli_join_warn(cli_limit_remark(&j->a->data, j->task.privacy.adjacency));
     }

@@ -111,6 +111,26 @@ class Doors(Join):
         talk = self.refuse("given up after 1 second", "--patience", "1", "--limit", "3")
         self.assertIn("fedkt: with --limit the promise is about the records that were kept", talk)
 
+    def test_a_log_states_nothing_about_the_images(self):
+        """Where stderr is no terminal, others may read it: no name and no number of the site's images goes there."""
+        self.serve("server", pinned="other")
+        cats = self.folder / "images" / "cat"
+        first = sorted(cats.iterdir())[0]
+        shutil.copy(first, cats / f"copy{first.suffix}")
+        (cats / "bad.png").write_bytes(b"no image")
+        for log in ([], ["--log", "jsonl"]):
+            shutil.rmtree(self.folder / "state", ignore_errors=True)
+            talk = self.refuse("another key than the task", "--skip-bad", "--patience", "1", *log)
+            self.assertIn("left out what could not be read as an image; --dry-run names it", talk)
+            self.assertIn("some records have the pixels and the label of another one", talk)
+            for word in ("bad.png", "1 image", "1 record"):
+                self.assertNotIn(word, talk)
+        run = self.begin("--dry-run", "--skip-bad")
+        _, talk = run.communicate(timeout=SECONDS)
+        self.assertIn("left out 1 image that could not be read", talk)
+        self.assertIn("bad.png", talk)
+        self.assertIn("1 record has the pixels and the label of another one", talk)
+
     def test_names_and_authorities_play_no_part(self):
         """The certificate is for another name, and signed by nobody we know; its key is the pinned one."""
         liar = self.serve("other")
@@ -392,6 +412,13 @@ class Home(Join):
         self.assertEqual((got["records"], got["site"], got["epsilon_before"]), (4, 0, 0))
         self.assertAlmostEqual(got["epsilon_after"], 1, delta=1e-6)
         self.assertGreater(got["sigma"]["count"], 0)
+
+    def test_dry_run_says_that_it_wrote_encodings(self):
+        line = "join --task task.json --key site0.key --data images --dry-run"
+        self.assertTrue(self.fedkt(line).endswith("\nnothing was sent, and nothing was written\n"))
+        said = self.fedkt(f"{line} --encodings kept")
+        self.assertTrue(said.endswith("\nnothing was sent, and nothing was written but the encodings\n"), said)
+        self.assertTrue(any((self.folder / "kept").iterdir()))
 
     def test_another_operator(self):
         self.refuse("signed", "--operator", "site1.key.pub")
