@@ -176,6 +176,7 @@ out:
 static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r, const struct fkt_gaussians *g,
                              const double *accuracy)
 {
+    const double reach = fkt_gaussians_reach(g->length);
     json_t *j;
     if (a->run.json) {
         j = json_pack("{s:o s:f s:f s:s s:b}", "classes", classes_json(r, g), "epsilon", r->task.privacy.epsilon,
@@ -193,7 +194,13 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
     printf("%-24s %12s %8s %8s\n", "class", "noisy count", "+-", "signal");
     for (uint32_t k = 0; k < g->classes; k++)
         printf("%-24.24s %12.0f %8.1f %8.2f%s\n", r->task.classes[k], g->count[k], g->count_noise[k], g->signal[k],
-               fkt_gaussians_drowned(g, k) ? "  below the noise" : "");
+               !fkt_gaussians_drowned(g, k) ? ""
+               : g->signal[k] >= reach      ? "  count below the noise"
+                                            : "  below the noise");
+    printf(
+        "noise alone may have a signal of %.2f: a class with less, or whose count cannot be told from 0, is below the "
+        "noise\n",
+        reach);
     for (int k = 0; a->test.path && k < FKT_HEAD_KINDS; k++)
         printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);
     if (a->out) printf("heads saved in %s\n", a->out);

@@ -12,6 +12,7 @@ import io
 import itertools
 import json
 import math
+import re
 import struct
 import tarfile
 
@@ -117,6 +118,15 @@ class Stages(binary.Case):
     def use_heads(self):
         told = self.fedkt("heads --release r.safetensors --test demo:test --test-limit 300 --out heads --json")
         self.assertEqual(len(told["classes"]), 10)
+        said = self.fedkt("heads --release r.safetensors")
+        self.assertEqual(len(re.findall(r"  (?:count )?below the noise$", said, re.MULTILINE)),
+                         sum(item["below_noise"] for item in told["classes"]))  # fmt: skip
+        reach = float(re.search(r"^noise alone may have a signal of (1\.\d\d): a class with less, or", said, re.M)[1])
+        for item in told["classes"]:
+            if item["signal"] < reach - 0.01:
+                self.assertTrue(item["below_noise"], item)
+            if not item["below_noise"]:
+                self.assertGreater(item["signal"], reach - 0.01)
         self.assertEqual(
             sorted(path.name for path in (self.folder / "heads").glob("*.safetensors")),
             ["lda.safetensors", "nearest_mean.safetensors", "qda.safetensors"],
