@@ -13,7 +13,8 @@
 
 static fkt_status no_date(const char *text)
 {
-    return fkt_fail(FKT_E_ARG, "--expires: '%s' is neither a day like 2026-12-31 nor a number of days like 30d", text);
+    return fkt_fail(FKT_E_ARG, "--expires: '%s' is no day like 2026-12-31, no number of days like 30d and not 'never'",
+                    text);
 }
 
 /* "YYYY-MM-DD" and a day that there is; else 0. */
@@ -39,6 +40,10 @@ fkt_status cli_expires(const char *text, uint64_t now, uint64_t *out)
     char digits[16];
     uint64_t days;
     time_t begin;
+    if (!strcmp(text, "never")) {
+        *out = 0;
+        return FKT_OK;
+    }
     if (n > 1 && n < sizeof digits && text[n - 1] == 'd') {
         snprintf(digits, sizeof digits, "%.*s", (int)n - 1, text);
         if (fkt_parse_u64(&days, digits, DAYS_MAX) != FKT_OK || days < 1) return no_date(text);
@@ -76,7 +81,7 @@ fkt_status cli_service_choices(const struct cli_service_asked *a, const struct c
     c->phase_seconds = (uint32_t)a->phase;
     c->rounds = (uint32_t)a->rounds;
     c->insecure_seed = a->seeded ? &a->seed : NULL;
-    if (a->expires) FKT_TRY(cli_expires(a->expires, now, &c->expires));
+    FKT_TRY(cli_expires(a->expires ? a->expires : CLI_EXPIRES, now, &c->expires));
     FKT_TRY(cli_roster_names(roster, roster_path, &c->names));
     if (a->certificate) {
         FKT_TRY(fkt_tls_pin_of(out->pin, a->certificate));

@@ -48,6 +48,25 @@ static void days_and_dates(void **state)
     }
 }
 
+/* A task for a server always has an end, unless somebody says 'never'. */
+static void an_end_by_default(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t want;
+    } row[] = {{NULL, NOW + 90 * UINT64_C(86400)}, {"1d", NOW + 86400}, {"never", 0}};
+    const char *names[3] = {NULL, NULL, NULL};
+    size_t lines[3] = {1, 2, 3};
+    const struct cli_roster roster = {.names = names, .lines = lines, .n = 3};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const struct cli_service_asked asked = {.server = "https://a", .expires = row[i].text};
+        struct cli_service got;
+        CHECK_OK(cli_service_choices(&asked, &roster, "roster", NOW, &got));
+        CHECK(got.choices.expires == row[i].want);
+    }
+}
+
 static void a_time_in_words(void **state)
 {
     char when[CLI_WHEN];
@@ -62,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(days_and_dates),
+        cmocka_unit_test(an_end_by_default),
         cmocka_unit_test(a_time_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
