@@ -58,8 +58,9 @@ enum fkt_promise { FKT_PROMISE_SOUND = 0, FKT_PROMISE_WEAK = 1 };
 FKT_API enum fkt_promise fkt_privacy_promise(double epsilon, double delta, double records, char why[FKT_PROMISE_WORDS]);
 FKT_API double fkt_promise_delta(double records); /* the largest delta of a sound promise */
 
-/* mu^2 adds up exactly under composition of Gaussian mechanisms, those with noise in shares included. Entries of
- * older ledgers may be zCDP, mu^2 = 2 rho; a sum that holds one is turned into epsilon by fkt_privacy_epsilon_zcdp. */
+/* mu^2 adds up exactly under composition of Gaussian mechanisms, those with noise in shares included. A charge
+ * of another program may be zCDP, mu^2 = 2 rho; a sum that holds one is turned into epsilon by
+ * fkt_privacy_epsilon_zcdp. */
 struct fkt_ledger {
     double budget_mu2; /* what may be spent in all */
     double spent_mu2;

@@ -48,8 +48,12 @@ static const char damaged[] = "move the state file away and join again; never pu
                               "and the ledger keeps this site from revealing twice";
 
 static const struct fkt_db_kind file_kind = {
-    schema, APP, VERSION, damaged,
-    "'fedkt join' runs already for this task, perhaps as a service: use that one, or stop it"};
+    schema,
+    APP,
+    VERSION,
+    damaged,
+    "'fedkt join' runs already for this task, perhaps as a service: use that one, or stop it",
+    NULL};
 
 fkt_status fkt_attend_file_start(struct fkt_attend *a)
 {

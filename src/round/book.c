@@ -70,8 +70,15 @@ static const char schema[] =
     "CREATE UNIQUE INDEX reserved_once ON entries(account, task) WHERE state = 'reserved';\n";
 /* clang-format on */
 
-static const struct fkt_db_kind file_kind = {schema, APP, VERSION, FKT_LEDGER_DAMAGED,
-                                             "another fedkt writes to this ledger just now; try again in a minute"};
+static const struct fkt_db_kind file_kind = {
+    schema,
+    APP,
+    VERSION,
+    FKT_LEDGER_DAMAGED,
+    "another fedkt writes to this ledger just now; try again in a minute",
+    "no older ledger is read: keep it, open a new ledger under another name, and set the total of each dataset there "
+    "to "
+    "what may still be spent; the fedkt that wrote the old one shows what was"};
 
 /* Through a link the ledger is the file it points to: one account, whatever the name. Gives *real. */
 static fkt_status real_path(char **real, const char *path)

@@ -46,8 +46,12 @@ static const char schema[] =
     "over, and a new one is needed"
 
 static const struct fkt_db_kind file_kind = {
-    schema, APP, VERSION, DAMAGED,
-    "'fedkt serve' runs already on this state, perhaps as a service: use that one, or stop it"};
+    schema,
+    APP,
+    VERSION,
+    DAMAGED,
+    "'fedkt serve' runs already on this state, perhaps as a service: use that one, or stop it",
+    NULL};
 
 struct fkt_journal {
     struct fkt_db *db;

@@ -268,7 +268,7 @@ static fkt_status check_marks(struct fkt_db *db)
                            "'%s' was written by a later version: form %u, this one knows %u", db->path, got_version,
                            version);
     else if (got_version < version)
-        st = fkt_fail_hint(FKT_E_FORMAT, "use the fedkt that wrote it",
+        st = fkt_fail_hint(FKT_E_FORMAT, db->kind.old ? db->kind.old : "use the fedkt that wrote it",
                            "'%s' is of the old form %u, this fedkt knows %u", db->path, got_version, version);
 out:
     return st;

@@ -18,11 +18,12 @@ enum {
     FKT_DB_COPY = 4,      /* the same, and it is a copy in memory: not even what lies beside the file is touched */
 };
 /* What a file is for. A ledger that is damaged comes back from a backup, a site's state never does: only the caller
- * knows, so what to do then comes from it (NULL: nothing is advised). Both are printed as they are. */
+ * knows, so what to do then comes from it (NULL: nothing is advised). All are printed as they are. */
 struct fkt_db_kind {
     const char *schema;    /* run when the file is new */
     uint32_t app, version; /* whose file it is (application_id), and which form (user_version) */
     const char *damaged, *busy;
+    const char *old; /* what to do about an older form; NULL: use the fedkt that wrote it */
 };
 /* A file of another app is FKT_E_FORMAT, of a later version FKT_E_FORMAT that says so. "" as path: in memory. The file
  * is made 0600; links and files with second names are refused. The texts of `kind` are

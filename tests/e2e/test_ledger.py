@@ -115,6 +115,24 @@ class Shown(binary.Case):
         self.fedkt("ledger --ledger none.db --data photos", code=1)  # a ledger that is named must be there
         self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)
 
+    def test_a_ledger_of_an_older_form(self):
+        """It is not read, it is left as it is, and the hint says how to go on."""
+        self.fedkt("task new --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt("moments --task task.json --data photos --out m.safetensors")
+        self.fedkt("release --task task.json --ledger l.db --moments m.safetensors --out r.safetensors")
+        with contextlib.closing(sqlite3.connect(self.folder / "l.db")) as ledger:
+            ledger.execute("PRAGMA user_version = 4")
+        before = (self.folder / "l.db").read_bytes()
+        for line in ("ledger --ledger l.db",
+                     "release --task task.json --ledger l.db --moments m.safetensors --out s.safetensors"):  # fmt: skip
+            run = self.start(line)
+            _, said = run.communicate(timeout=60)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("is of the old form 4, this fedkt knows 5", said)
+            self.assertIn("hint: no older ledger is read: keep it, open a new ledger under another name, and set", said)
+        self.assertEqual((self.folder / "l.db").read_bytes(), before)
+        self.assertFalse((self.folder / "s.safetensors").exists())
+
     def in_moments(self, letter):
         name = {"p": "m", "o": "o"}[letter]
         path = self.folder / f"{name}.safetensors"

@@ -19,7 +19,7 @@ static fkt_status work(void)
     struct fkt_rows *r = NULL;
     int there = 0;
     fkt_status st;
-    FKT_TRY(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, 7, 1, NULL, NULL}, 0));
+    FKT_TRY(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, 7, 1, NULL, NULL, NULL}, 0));
     FKT_TRY(fkt_db_begin(db));
     FKT_TRY(fkt_db_do(db, "INSERT OR REPLACE INTO t VALUES(?, ?)", "it", (int64_t)1, "x"));
     FKT_TRY(fkt_db_commit(db));

@@ -20,7 +20,8 @@ static struct scratch tmp;
 static struct fkt_db *opened(const char *path, int flags)
 {
     struct fkt_db *db = NULL;
-    CHECK_OK(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is"}, flags));
+    CHECK_OK(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is", NULL},
+                         flags));
     return db;
 }
 
@@ -41,7 +42,7 @@ static void refused(const char *path, int flags, fkt_status want, const char *se
 {
     struct fkt_db *db = NULL;
     CHECK_STATUS(
-        fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is"}, flags),
+        fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is", NULL}, flags),
         want);
     CHECK(!db);
     if (!strstr(fkt_error_text(), sentence)) fail_msg("'%s' lacks '%s'", fkt_error_text(), sentence);
@@ -192,14 +193,18 @@ static void whose_file_and_which_form(void **state)
     struct fkt_db *db = opened(path, 0);
     (void)state;
     fkt_db_close(db);
-    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP + 1, 3, NULL, NULL}, 0), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP + 1, 3, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "another kind"));
-    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 2, NULL, NULL}, 0), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 2, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "later version: form 3, this one knows 2"));
-    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 4, NULL, NULL}, 0), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "old form 3"));
-    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA "CREATE TABLE u(a);", APP, 3, NULL, NULL}, 0),
+    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 4, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
+    CHECK(strstr(fkt_error_text(), "old form 3") && !strcmp(fkt_error_hint(), "use the fedkt that wrote it"));
+    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 4, NULL, NULL, "open a new one"}, 0),
                  FKT_E_FORMAT);
+    CHECK(!strcmp(fkt_error_hint(), "open a new one"));
+    CHECK_STATUS(
+        fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA "CREATE TABLE u(a);", APP, 3, NULL, NULL, NULL}, 0),
+        FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "other tables"));
     db = opened(path, 0);
     CHECK_OK(fkt_db_run(db, "CREATE TRIGGER x AFTER INSERT ON t BEGIN DELETE FROM t; END"));
@@ -225,8 +230,9 @@ static void damage_is_refused_not_replaced(void **state)
     fkt_db_close(db);
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 24));
     CHECK_OK(fkt_file_write(path, bytes, len / 2, FKT_FILE_REPLACE));
-    CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is"}, 0),
-                 FKT_E_FORMAT);
+    CHECK_STATUS(
+        fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is", NULL}, 0),
+        FKT_E_FORMAT);
     memset(bytes + 4096, 0xa5, len - 4096);
     CHECK_OK(fkt_file_write(path, bytes, len, FKT_FILE_REPLACE));
     db = opened(path, 0);
@@ -249,8 +255,9 @@ static void one_at_a_time(void **state)
     const pid_t child = fork();
     if (child == 0) {
         struct fkt_db *mine = NULL;
-        fkt_status st = fkt_db_open(
-            &mine, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is"}, FKT_DB_EXCLUSIVE);
+        fkt_status st =
+            fkt_db_open(&mine, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is", NULL},
+                        FKT_DB_EXCLUSIVE);
         _exit(st == FKT_E_STATE && !mine && strstr(fkt_error_text(), "is in use by another process") ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -296,8 +303,8 @@ static void no_space(void **state)
         const struct rlimit r = {16384, 16384};
         struct fkt_db *mine = NULL;
         signal(SIGXFSZ, SIG_IGN);
-        if (fkt_db_open(&mine, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is"}, 0) !=
-                FKT_OK ||
+        if (fkt_db_open(&mine, path, &(struct fkt_db_kind){SCHEMA, APP, 3, "what the caller says", "who it is", NULL},
+                        0) != FKT_OK ||
             setrlimit(RLIMIT_FSIZE, &r) != 0)
             _exit(1);
         fkt_status st = fkt_db_do(mine, "INSERT INTO t(a, d) VALUES(2, ?)", "b", big, sizeof big);

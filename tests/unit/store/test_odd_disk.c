@@ -87,7 +87,8 @@ static int tear_down(void **state)
 static fkt_status open_db(const char *path)
 {
     struct fkt_db *db = NULL;
-    fkt_status st = fkt_db_open(&db, path, &(struct fkt_db_kind){"CREATE TABLE t(a INTEGER);", 7, 1, NULL, NULL}, 0);
+    fkt_status st =
+        fkt_db_open(&db, path, &(struct fkt_db_kind){"CREATE TABLE t(a INTEGER);", 7, 1, NULL, NULL, NULL}, 0);
     fkt_db_close(db);
     return st;
 }

@@ -19,7 +19,7 @@ static const char secret[] = "THE-SECRET-OF-SITE-17-";
 static struct fkt_db *opened(const char *path)
 {
     struct fkt_db *db = NULL;
-    CHECK_OK(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 1, NULL, NULL}, 0));
+    CHECK_OK(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 1, NULL, NULL, NULL}, 0));
     return db;
 }
 
@@ -112,7 +112,8 @@ static void write_for_ever(const char *path, int64_t from, int tell)
 {
     struct fkt_db *db = NULL;
     uint8_t row[3000] = {7};
-    if (fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 1, NULL, NULL}, FKT_DB_EXCLUSIVE) != FKT_OK) _exit(1);
+    if (fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 1, NULL, NULL, NULL}, FKT_DB_EXCLUSIVE) != FKT_OK)
+        _exit(1);
     for (int64_t i = from;; i++) {
         if (fkt_db_begin(db) != FKT_OK) _exit(2);
         if (fkt_db_do(db, "INSERT INTO t VALUES(?, ?)", "ib", i, row, (size_t)(i * 31 % 3000)) != FKT_OK) _exit(3);
