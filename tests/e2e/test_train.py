@@ -454,9 +454,9 @@ class Use(Train):
 
     def test_a_simulated_network_is_that_of_train(self):
         judged = "--test demo:test --test-limit 100 --epochs 3 --seed 3 --threads 1 --quiet --json"
-        line = "simulate --data demo:train --limit 400 --size 16 --dim 8 --epsilon 1000,0.01 --delta 1e-5"
+        line = "simulate --data demo:train --limit 400 --size 16 --dim 8 --epsilon 20,0.01 --delta 1e-5"
         arms = self.fedkt(f"{line} --insecure-seed 5 --train resnet8 --train-per-class 12 {judged} --out run")["arms"]
-        for arm, folder in zip(arms, ("eps-1000", "eps-0.01"), strict=True):
+        for arm, folder in zip(arms, ("eps-20", "eps-0.01"), strict=True):
             line = f"train --release run/{folder}/release.safetensors --per-class 12 --draw-seed 3 --network resnet8"
             said = self.fedkt(f"{line} {judged} --out m --force")
             self.assertEqual(said["release_sha256"], arm["release_sha256"])

@@ -234,7 +234,7 @@ class Resumes(Pull):
 
     def test_after_interrupt(self):
         self.interrupt(signal.SIGINT)
-        self.assertEqual(self.code, 1)
+        self.assertEqual(self.code, 130)
         self.assertIn("stopped while fetching", self.talk)
         self.assertIn("hint: run it again", self.talk)
         self.pull()
