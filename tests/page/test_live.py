@@ -114,7 +114,7 @@ class Live(fed.Case):
         f.join_all(range(self.SITES - 1))
         browser.wait("seven are here", lambda: self.squares(browser).count("ready") == self.SITES - 1)
         browser.run("document.querySelectorAll('#grid .seat')[2].click()")
-        self.assertIn("Clinic of Cork: ready", browser.text("who"))
+        self.assertRegex(browser.text("who"), r"Clinic of Cork \([0-9a-f]{4}( [0-9a-f]{4}){4}\): ready")
 
     def round(self, f, browser):
         """Every phase is seen; one site is killed after its first message and so lost in the next phase."""

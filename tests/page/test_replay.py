@@ -8,6 +8,7 @@ Usage: test_replay.py PAGE_TEXT      exit 0: all well, 1: not, 77: Chromium is n
 import http.server
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -136,6 +137,9 @@ def check_release(stage, browser):
     assert "/grid.png" in stage.seen
 
 
+KEY = r"\([0-9a-f]{4}( [0-9a-f]{4}){4}\)"  # the fingerprint beside a name
+
+
 def check_sites(stage, browser):
     stage.play("mask", 1000)
     browser.wait("1000 squares", lambda: browser.run("return document.querySelectorAll('#grid .seat').length") == 1000)
@@ -143,10 +147,12 @@ def check_sites(stage, browser):
     signs = browser.run("return [...new Set([...document.querySelectorAll('#grid .seat')].map(e => e.textContent))]")
     assert sorted(signs) == sorted("?\u2713\u00d7"), signs
     browser.run("document.querySelectorAll('#grid .seat')[8].click()")
-    assert browser.text("who") == "Site 8, Clinic of Bergen 2: heard, has answered in this phase."
+    who = browser.text("who")
+    assert re.fullmatch(rf"Site 8, Clinic of Bergen 2 {KEY}: heard, has answered in this phase\.", who), who
     browser.run("document.getElementById('names').open = true")
     browser.wait("the list", lambda: browser.run("return document.querySelectorAll('#list li').length") == 1000)
-    assert browser.run("return document.querySelector('#list li').textContent") == "Site 0, Clinic of Aarhus 1: asked"
+    first = browser.run("return document.querySelector('#list li').textContent")
+    assert re.fullmatch(rf"Site 0, Clinic of Aarhus 1 {KEY}: asked", first), first
     browser.check_layout()
     browser.run("document.getElementById('names').open = false")
 
@@ -160,7 +166,8 @@ def check_hostile(stage, browser):
     assert browser.run("return document.querySelectorAll('img, script').length") == 2, "names became elements"
     browser.run("document.getElementById('names').open = false")
     browser.run("document.querySelector('#grid .seat').click()")
-    assert browser.text("who").startswith("Site 0, <script>alert(1)</script>: ")
+    who = browser.text("who")
+    assert re.match(rf"Site 0, <script>alert\(1\)</script> {KEY}: ", who), who
 
 
 def check_line(stage, browser):
