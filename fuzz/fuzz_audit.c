@@ -7,8 +7,8 @@
 #include "fuzz_support.h"
 
 #include "base/alloc.h"
-#include "round/audit_verify.h"
-#include "round/task.h"
+#include "verify/verify.h"
+#include "task/task.h"
 
 /* The line as it would stand in a log after the ones before it; gives *out, or NULL when it is no object. */
 static fkt_status mend(char **out, const char *line, size_t len, const struct fkt_audit_reading *log)

@@ -4,7 +4,7 @@
 #include "fuzz_support.h"
 
 #include "base/alloc.h"
-#include "round/task.h"
+#include "task/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -130,7 +130,7 @@ class Inspector:
             self.each_match(name, bare, FLOATS, "'{}': sums of a round are integers, see docs/decisions/0006-secagg.md")
         if parts[0] == "src" and len(parts) > 2:
             if parts[1] in ("crypto", "privacy", "secagg"):
-                self.each_match(name, bare, STDIO, "'{}': no stdio output in a room that holds secrets")
+                self.each_match(name, bare, STDIO, "'{}': no stdio output in a module that holds secrets")
             elif parts[1] != "cli":
                 self.each_match(name, bare, PRINTS, "'{}': a library neither prints nor ends the program")
 

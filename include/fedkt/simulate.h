@@ -31,7 +31,7 @@ struct fkt_simulation_spec {
     struct fkt_skipped *skipped;
     struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
 };
-struct fkt_shelf; /* src/round/shelf.h */
+struct fkt_shelf; /* src/simulate/site_moments.h */
 struct fkt_simulation {
     uint32_t sites;
     uint32_t parts;                 /* sites that take part: those of the roster */

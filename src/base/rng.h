@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rng.h - PUBLIC randomness: partitions, splits, procedural pictures, sampling from a finished release.
  * Never for noise, keys or masks: those come from crypto/entropy.h. The rooms crypto and privacy may not include
- * this file (tools/rooms.toml). The same seed gives the same numbers on every machine for fkt_rng_u64/below/unit;
+ * this file (tools/modules.toml). The same seed gives the same numbers on every machine for fkt_rng_u64/below/unit;
  * normal and gamma go through libm and are the same wherever libm is. */
 #ifndef FKT_BASE_RNG_H
 #define FKT_BASE_RNG_H

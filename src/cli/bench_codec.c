@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/meter.h"
 #include "base/threads.h"
-#include "round/walk.h"
+#include "pipeline/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "codec/codec.h"
-#include "round/federation.h"
+#include "task/federation.h"
 
 #include <limits.h>
 #include <math.h>

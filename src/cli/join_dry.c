@@ -6,7 +6,7 @@
 #include "cli/privacy_words.h"
 
 #include "base/text.h"
-#include "round/contribution.h"
+#include "pipeline/contribution.h"
 
 #include <math.h>
 #include <stdio.h>

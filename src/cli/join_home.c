@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "round/contribution.h"
+#include "pipeline/contribution.h"
 
 #include <math.h>
 #include <stdio.h>

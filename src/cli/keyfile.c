@@ -20,8 +20,8 @@
 #include "crypto/digest.h"
 #include "crypto/entropy.h"
 #include "crypto/sign.h"
-#include "round/service.h"
-#include "round/task.h"
+#include "task/service.h"
+#include "task/task.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "round/task.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <stdio.h>

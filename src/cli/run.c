@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "crypto/entropy.h"
-#include "round/walk.h"
+#include "pipeline/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>

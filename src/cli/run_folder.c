@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "cli/run_report.h"
 #include "fedkt/learn.h"
-#include "round/task.h"
+#include "task/task.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "base/wipe.h"
-#include "round/federation.h"
+#include "task/federation.h"
 
 #include <stdio.h>
 #include <string.h>

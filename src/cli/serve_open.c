@@ -19,8 +19,8 @@
 #include "base/text.h"
 #include "crypto/entropy.h"
 #include "net/listen.h"
-#include "round/service.h"
-#include "round/task.h"
+#include "task/service.h"
+#include "task/task.h"
 
 #include <string.h>
 #include <sys/stat.h>

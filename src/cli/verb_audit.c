@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verb_audit.c - `fedkt audit`: attack the production path of a release and see whether it keeps its word. The work is
- * round/privacy_audit.c; here are its options, and its findings in words and as JSON. */
+ * audit/privacy_audit.c; here are its options, and its findings in words and as JSON. */
 #include "cli/common.h"
 #include "cli/verbs.h"
 
 #include "base/alloc.h"
-#include "round/privacy_audit.h"
+#include "audit/privacy_audit.h"
 
 #include <math.h>
 #include <stdio.h>

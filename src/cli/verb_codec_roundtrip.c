@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/meter.h"
 #include "base/threads.h"
-#include "round/walk.h"
+#include "pipeline/pipeline.h"
 
 #include <math.h>
 #include <pthread.h>

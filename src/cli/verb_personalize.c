@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verb_personalize.c - `fedkt personalize`: a network that learned from synthetic pictures, its last layer tuned at
- * each site on the site's own records, beside local training and one round of averaging (round/personal.c). */
+ * each site on the site's own records, beside local training and one round of averaging (learning/personal.c). */
 #include "cli/personalize.h"
 #include "cli/recipe.h"
 #include "cli/verbs.h"

@@ -4,7 +4,7 @@
  * (radius FKT_RQ_DEFAULT, as in a task) and told in the units of the ball, so they are those of such a task. */
 #include "cli/common.h"
 #include "cli/verbs.h"
-#include "round/federation.h"
+#include "task/federation.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "net/httpd.h"
-#include "round/service.h"
+#include "task/service.h"
 
 #include "fedkt/host.h"
 

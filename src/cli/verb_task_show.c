@@ -7,7 +7,7 @@
 #include "cli/verb_task.h"
 
 #include "base/text.h"
-#include "round/task.h"
+#include "task/task.h"
 
 #include <stdio.h>
 #include <string.h>

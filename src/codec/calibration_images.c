@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration_images.c - which images a calibration was made of, so that a site can see its own among them.
  *
- *   digest of each image, a SHA-256 (round/fingerprint.c) -> the first 8 bytes -> sorted, each once -> digests (n, 8)
+ *   digest of each image, a SHA-256 (pipeline/fingerprint.c) -> the first 8 bytes -> sorted, each once -> digests (n, 8)
  *
  * A calibration travels in the clear with the mean and the covariance of its images. Made of the private images, it
  * gives them away. A site therefore compares the digests of its own images with this list before it sums them
- * (round/public_images.c), and nothing about the comparison leaves it.
+ * (pipeline/public_images.c), and nothing about the comparison leaves it.
  *
  * The list is exact for equal pixels: no image is missed. An image that is not in it is taken for one of n with
  * probability n / 2^64, 10^-13 for a million. A Bloom filter of 10^-9 takes 43 bits an image where the list takes 64,

@@ -4,7 +4,7 @@
 #include "fedkt/train.h"
 
 #include "classifier/average.h"
-#include "round/personal.h"
+#include "learning/personal.h"
 #include "tests/support/sweep.h"
 
 enum { SIZE = 8, N = 12 };

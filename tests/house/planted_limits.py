@@ -37,11 +37,11 @@ CASES = [
     ("a banned function in a test", "tests/unit/a.c", HEAD + "int x = strcpy(a, b);\n", "'strcpy' is banned"),
     ("a library that prints", "src/base/a.c", HEAD + 'int x = printf("x");\n', "neither prints nor ends"),
     ("a library that exits", "src/base/a.c", HEAD + "void f(void) { exit(1); }\n", "neither prints nor ends"),
-    ("stdio beside secrets", "src/privacy/a.c", HEAD + "int x = fprintf(f, s);\n", "room that holds secrets"),
+    ("stdio beside secrets", "src/privacy/a.c", HEAD + "int x = fprintf(f, s);\n", "module that holds secrets"),
     ("a float in a round", "src/secagg/a.c", HEAD + "static float x;\n", "'float': sums of a round are integers"),
     ("a double in a header", "src/secagg/a.h", SPDX + "/* a.h - x. */\ndouble f(int);\n", "'double': sums of a round"),
     ("mathematics in a round", "src/secagg/a.c", HEAD + "#include <math.h>\n", "'<math.h>': sums of a round"),
-    ("stderr beside secrets", "src/crypto/a.c", HEAD + "void *p = stderr;\n", "room that holds secrets"),
+    ("stderr beside secrets", "src/crypto/a.c", HEAD + "void *p = stderr;\n", "module that holds secrets"),
     ("an exception that is not needed", "tools/limits.txt", "file src/base/a.c 900 long ago\n", "is not needed"),
     ("an exception that is too small", "tools/limits.txt", "columns src/base/wide.c 130 table\n", "at most 130"),
 ]

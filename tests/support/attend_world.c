@@ -3,7 +3,7 @@
 #include "tests/support/attend_world.h"
 
 #include "base/file.h"
-#include "round/records.h"
+#include "pipeline/records.h"
 
 #include <sqlite3.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 
 #include "crypto/entropy.h"
 #include "crypto/hash.h"
-#include "round/contribution.h"
+#include "pipeline/contribution.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_federation.h"
 

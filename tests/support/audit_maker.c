@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "crypto/hash.h"
 #include "crypto/sign.h"
-#include "round/task.h"
+#include "task/task.h"
 #include "secagg/coin.h"
 #include "secagg/share.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/host_world.h"
 
-#include "round/release.h"
+#include "pipeline/release.h"
 
 #include <jansson.h>
 #include <sodium.h>

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* privacy_audit.c - the cases of `fedkt audit` one after the other, then quantiser, ledger file and processes.
+ *
+ *   for every adjacency and place of noise: a pair of worst-case neighbours (privacy_audit_world.c)
+ *     attack     lower bounds with nothing assumed (privacy/audit.c), and the distance mu of the two along the best
+ *                linear test of Gaussian noise, sum of shift*x/sigma^2, with an interval: difference over deviation
+ *     noise      variance, mean, independence and repeats of every released number (privacy/noise_watch.c), also of
+ *                empty classes, and of two sites' shares beside each other
+ *   quantiser    |q|^2 <= Rq^2 for vectors on the sphere, in integers
+ *   ledger       a file pays for some releases as `fedkt release` and `fedkt join` do; it must say what they cost
+ *   processes    two of them draw; what they draw must differ
+ *
+ * mu is compared with the largest one that (epsilon, delta) allows a Gaussian mechanism, not with that of the plan: a
+ * plan that is wrong agrees with itself. All limits together let a right program fail with probability 1 - confidence.
+ * One extra split of the budget has most of it on counts: with the usual one a change of label costs less than a change
+ * of pixels, and a formula that forgot the label would pass. Cost: minutes for a million trials. */
+#include "audit/privacy_audit.h"
+
+#include "base/alloc.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SPHERE = 2000, LEDGER_RELEASES = 3 };
+
+static const struct row {
+    enum fkt_adjacency adjacency;
+    enum fkt_audit_canary canary;
+    int on_counts; /* 1: most of the budget is on counts */
+} rows[] = {{FKT_ADD_REMOVE, FKT_CANARY_ADD, 0},
+            {FKT_REPLACE, FKT_CANARY_SWAP, 0},
+            {FKT_REPLACE_ANY, FKT_CANARY_SWAP, 0},
+            {FKT_REPLACE_ANY, FKT_CANARY_MOVE, 0},
+            {FKT_REPLACE_ANY, FKT_CANARY_MOVE, 1}};
+static const double on_counts[3] = {40, 20, 40};
+
+const char *fkt_audit_canary_name(enum fkt_audit_canary c)
+{
+    static const char *const names[] = {"add", "swap", "move"};
+    return names[c];
+}
+
+const char *fkt_noise_check_name(enum fkt_noise_kind k)
+{
+    static const char *const names[FKT_NOISE_CHECKS] = {"variance", "mean", "correlation", "succession", "repeats"};
+    return names[k];
+}
+
+/* ---- one case ---- */
+
+struct attack {
+    struct fkt_audit_world world;
+    struct fkt_audit_draw draw;
+    struct fkt_noise_watch *noise, *sites;
+    double weight[FKT_AUDIT_NUMBERS];
+    double n[2], mean[2], square[2]; /* of the score, Welford's */
+    const struct fkt_progress *progress;
+    uint64_t done, of;
+};
+
+static fkt_status release_once(void *self, int dataset, int64_t *out)
+{
+    struct attack *a = self;
+    double score = 0, off;
+    fkt_status st = fkt_audit_world_draw(&a->world, dataset, &a->draw);
+    if (st != FKT_OK) return st;
+    fkt_noise_watch_add(a->noise, a->draw.noise);
+    if (a->sites) fkt_noise_watch_add(a->sites, a->draw.shares);
+    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) score += a->weight[i] * (double)a->draw.seen[i];
+    off = score - a->mean[dataset];
+    a->n[dataset]++;
+    a->mean[dataset] += off / a->n[dataset];
+    a->square[dataset] += off * (score - a->mean[dataset]);
+    memcpy(out, a->draw.seen, sizeof a->draw.seen);
+    a->done++;
+    if (a->done % 1024 == 0 && a->progress && a->progress->step(a->progress->self, "attack", a->done, a->of))
+        return fkt_fail(FKT_E_STOPPED, "stopped");
+    return FKT_OK;
+}
+
+/* x with P(N(0,1) > x) = p. */
+static double normal_above(double p)
+{
+    double lo = 0, hi = 40;
+    while (hi - lo > 1e-9) {
+        const double mid = 0.5 * (lo + hi);
+        if (0.5 * erfc(mid * sqrt(0.5)) > p) lo = mid;
+        else hi = mid;
+    }
+    return hi;
+}
+
+/* Delta method: a difference of means over their common deviation has variance 2/n + mu^2/(4n) for n draws of each. */
+static void estimate_mu(const struct attack *a, double alpha, struct fkt_audit_case *c)
+{
+    const double n = a->n[0], variance = (a->square[0] + a->square[1]) / (2 * (n - 1));
+    c->mu = (a->mean[1] - a->mean[0]) / sqrt(variance); /* infinite where there is no noise at all */
+    const double width = normal_above(alpha / 2) * sqrt((2 + c->mu * c->mu / 4) / n);
+    c->mu_from = c->mu - width;
+    c->mu_to = c->mu + width;
+}
+
+static void noise_words(struct fkt_audit_case *c, const struct fkt_noise_check *checks, const char *whose)
+{
+    const size_t block = FKT_AUDIT_NUMBERS / FKT_AUDIT_CLASSES;
+    for (int k = 0; k < FKT_NOISE_CHECKS && !c->broken[0]; k++)
+        if (!fkt_noise_holds(&checks[k]))
+            snprintf(c->broken, sizeof c->broken,
+                     "%s: the noise is not what is claimed: %s %.4g, at most %.4g by chance (number %zu of class %zu, "
+                     "%s, %s)",
+                     whose, fkt_noise_check_name((enum fkt_noise_kind)k), checks[k].value, checks[k].limit,
+                     checks[k].at % block, checks[k].at / block % FKT_AUDIT_CLASSES, fkt_adjacency_name(c->adjacency),
+                     fkt_noise_name(c->place));
+}
+
+static void judge(struct fkt_audit_case *c, const struct fkt_privacy_spec *p)
+{
+    const double low = fmax(c->bound.epsilon_low, c->bound.epsilon_gdp_low);
+    if (!(c->bound.epsilon_low <= p->epsilon && c->bound.epsilon_gdp_low <= p->epsilon))
+        snprintf(c->broken, sizeof c->broken, "the attack beats the claim: lower bound %.4g for epsilon %g (%s, %s)",
+                 low, p->epsilon, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
+    else if (!(c->mu_from <= c->mu_claimed))
+        snprintf(c->broken, sizeof c->broken,
+                 "neighbours are further apart than the claim allows: mu %.4g or more, at most %.4g is promised (%s, "
+                 "%s)",
+                 c->mu_from, c->mu_claimed, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
+    noise_words(c, c->noise, "released numbers");
+    noise_words(c, c->sites, "shares of sites");
+}
+
+static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_options *o, double alpha)
+{
+    struct fkt_privacy_spec p = o->privacy;
+    struct attack *a = NULL;
+    double sigma[2 * FKT_AUDIT_NUMBERS];
+    fkt_status st;
+    p.adjacency = c->adjacency;
+    memcpy(p.shares, c->shares, sizeof p.shares);
+    FKT_TRY(fkt_alloc(&a, 1));
+    a->progress = o->progress;
+    a->of = 2 * o->trials;
+    FKT_TRY(fkt_audit_world_init(&a->world, &p, c->place, c->canary));
+    FKT_TRY(fkt_noise_watch_new(&a->noise, a->world.sigma, FKT_AUDIT_NUMBERS));
+    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
+        const double s = a->world.seen_sigma[i];
+        a->weight[i] = s > 0 ? a->world.seen_shift[i] / (s * s) : 0;
+        sigma[i] = sigma[FKT_AUDIT_NUMBERS + i] = a->world.share_sigma[i];
+    }
+    if (c->place == FKT_NOISE_DISTRIBUTED) FKT_TRY(fkt_noise_watch_new(&a->sites, sigma, 2 * FKT_AUDIT_NUMBERS));
+    FKT_TRY(fkt_privacy_audit(&c->bound,
+                              &(struct fkt_audit_spec){FKT_AUDIT_NUMBERS, a->world.seen_shift, a->world.seen_sigma,
+                                                       o->trials, p.delta, 1 - alpha / 2},
+                              release_once, a));
+    c->mu_claimed = fkt_privacy_mu(p.epsilon, p.delta);
+    estimate_mu(a, alpha, c);
+    fkt_noise_watch_verdict(a->noise, alpha, c->noise);
+    if (a->sites) fkt_noise_watch_verdict(a->sites, alpha, c->sites);
+    judge(c, &p);
+out:
+    if (a) {
+        fkt_noise_watch_free(a->noise);
+        fkt_noise_watch_free(a->sites);
+        fkt_audit_world_release(&a->world);
+    }
+    fkt_free(a);
+    return st;
+}
+
+/* A mechanism that refuses to run, since one of its own checks found it wrong, is broken too. */
+static fkt_status broken_by(char words[FKT_AUDIT_WORDS], fkt_status st, const char *what)
+{
+    if (st == FKT_OK || st == FKT_E_NOMEM || st == FKT_E_STOPPED) return st;
+    snprintf(words, FKT_AUDIT_WORDS, "%s does not work: %s", what, fkt_error_text());
+    return FKT_OK;
+}
+
+/* ---- the rest of the path ---- */
+
+static fkt_status check_sphere(uint32_t length, uint32_t rq, uint64_t *done)
+{
+    const int64_t bound = (int64_t)rq * rq;
+    struct fkt_coordinates c;
+    double w[65];
+    int32_t q[65];
+    struct fkt_rng r;
+    fkt_status st;
+    FKT_TRY(fkt_coordinates_clip(&c, length, rq, 1));
+    fkt_rng_init(&r, rq, length);
+    for (int i = 0; i < SPHERE; i++, (*done)++) {
+        double size = 0;
+        int64_t norm = 0;
+        for (uint32_t k = 0; k < length; k++) {
+            w[k] = fkt_rng_normal(&r);
+            size += w[k] * w[k];
+        }
+        for (uint32_t k = 0; k < length; k++) w[k] /= sqrt(size);
+        FKT_TRY(fkt_quantise(&c, w, q));
+        for (uint32_t k = 0; k < length; k++) norm += (int64_t)q[k] * q[k];
+        if (norm > bound) {
+            st = fkt_fail(FKT_E_NUMERIC, "a record of length %u has |q|^2 = %lld, and Rq^2 is %lld", length,
+                          (long long)norm, (long long)bound);
+            goto out;
+        }
+    }
+out:
+    return st;
+}
+
+static fkt_status check_quantiser(struct fkt_audit_outcome *o)
+{
+    static const uint32_t lengths[] = {2, 3, 9, 65}, radii[] = {FKT_RQ_MIN, FKT_RQ_DEFAULT};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 2; k++) {
+            fkt_status st = check_sphere(lengths[i], radii[k], &o->quantised);
+            if (st != FKT_OK) return st;
+        }
+    return FKT_OK;
+}
+
+static fkt_status check_processes(const struct fkt_audit_options *o, enum fkt_noise_place place)
+{
+    struct fkt_privacy_spec p = o->privacy;
+    struct fkt_audit_world *w = NULL;
+    struct fkt_audit_draw one, other;
+    fkt_status st;
+    p.adjacency = FKT_ADD_REMOVE;
+    p.mechanism = FKT_JOINT;
+    FKT_TRY(fkt_alloc(&w, 1));
+    FKT_TRY(fkt_audit_world_init(w, &p, place, FKT_CANARY_ADD));
+    FKT_TRY(o->elsewhere(w, &one));
+    FKT_TRY(o->elsewhere(w, &other));
+    if (!memcmp(one.noise, other.noise, sizeof one.noise))
+        st = fkt_fail(FKT_E_ENTROPY, "two processes draw the same noise");
+out:
+    if (w) fkt_audit_world_release(w);
+    fkt_free(w);
+    return st;
+}
+
+/* ---- all of it ---- */
+
+static fkt_status check_options(const struct fkt_audit_options *o)
+{
+    if (o->trials < 1000 || o->trials > (uint64_t)1 << 32 || !(o->confidence > 0.5 && o->confidence < 1))
+        return fkt_fail(FKT_E_ARG, "an audit needs 1000 trials or more and a confidence between 0.5 and 1");
+    if (o->privacy.mechanism == FKT_PAPER &&
+        ((o->one_adjacency && o->privacy.adjacency != FKT_REPLACE) || (o->one_place && o->place != FKT_NOISE_CENTRAL)))
+        return fkt_fail(FKT_E_ARG, "the paper's recipe is for 'replace' and noise in one place");
+    return FKT_OK;
+}
+
+static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_options *o)
+{
+    const int paper = o->privacy.mechanism == FKT_PAPER;
+    for (int place = 0; place < 2; place++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            struct fkt_audit_case *c = &out->cases[out->n];
+            if (o->one_place && o->place != (enum fkt_noise_place)place) continue;
+            if (o->one_adjacency && o->privacy.adjacency != rows[i].adjacency) continue;
+            if (paper && (rows[i].adjacency != FKT_REPLACE || place != FKT_NOISE_CENTRAL)) continue;
+            *c = (struct fkt_audit_case){
+                .adjacency = rows[i].adjacency, .place = (enum fkt_noise_place)place, .canary = rows[i].canary};
+            memcpy(c->shares, rows[i].on_counts ? on_counts : o->privacy.shares, sizeof c->shares);
+            out->n++;
+        }
+}
+
+fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_audit_options *o)
+{
+    double alpha;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    FKT_TRY(check_options(o));
+    FKT_TRY(
+        fkt_privacy_plan(&(struct fkt_privacy_plan){0},
+                         &(struct fkt_privacy_spec){o->privacy.epsilon,
+                                                    o->privacy.delta,
+                                                    FKT_REPLACE,
+                                                    o->privacy.mechanism,
+                                                    {o->privacy.shares[0], o->privacy.shares[1], o->privacy.shares[2]},
+                                                    1})); /* what no mechanism could do is the caller's mistake */
+    FKT_TRY(broken_by(out->quantiser, check_quantiser(out), "the quantiser"));
+    for (int place = 0; o->elsewhere && place < 2; place++)
+        if (!out->processes[0])
+            FKT_TRY(broken_by(out->processes, check_processes(o, (enum fkt_noise_place)place), "the source of noise"));
+    FKT_TRY(broken_by(out->ledger, fkt_audit_ledger(out, o, LEDGER_RELEASES), "the ledger"));
+    plan_cases(out, o);
+    alpha = (1 - o->confidence) / (5 * (double)out->n); /* two bounds, mu, noise, sites */
+    for (size_t i = 0; i < out->n; i++)
+        FKT_TRY(broken_by(out->cases[i].broken, run_case(&out->cases[i], o, alpha), "the release"));
+out:
+    return st;
+}
+
+const char *fkt_audit_broken(const struct fkt_audit_outcome *o)
+{
+    if (o->quantiser[0]) return o->quantiser;
+    if (o->processes[0]) return o->processes;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->cases[i].broken[0]) return o->cases[i].broken;
+    return o->ledger[0] ? o->ledger : NULL;
+}

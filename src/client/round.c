@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* round.c - one round at a site: letters in, answers out, and the same again after a crash.
+ *
+ *   letter --on disk--> machine (secagg) --answer--> its hash on disk --> it may leave
+ *   crash:  all letters of the file once more, secrets from the seed; every answer is held against its hash
+ *
+ * The machine is a function of its letters, its entropy, the vector and what the ledger says. Letters and seed are in
+ * the file, the vector is made of moments in the file and noise from the seed, and what the ledger granted once it
+ * grants again (below). So a site that comes back says what it said, byte for byte. Should it not (a file from a
+ * backup, a broken disk), the answer differs from its hash: the round is over, its secrets go, and all that leaves is
+ * a Leave. Two different messages under one key never do.
+ *
+ * The ledger and this file are two files, so a crash may fall between them. A flag here goes to disk before the ledger
+ * is asked; after a crash the flag says that a session which the ledger knows is known through us. Without it a
+ * session that is known already belongs to a state file that was thrown away, and is refused.
+ *
+ * A failure of the machine we run on (memory, disk, entropy) is not an end: the call fails, and opening the file again
+ * goes on where it stood. Faults of others end the round, and another may begin; what is wrong at home (the ledger
+ * refuses, a number is beyond its bound) would be wrong in the next round too, so it ends the task for this site: its
+ * moments go with the round, and whoever mends it and joins again brings them anew. */
+#include "client/client.h"
+
+#include "pipeline/contribution.h"
+
+#include "base/alloc.h"
+#include "crypto/digest.h"
+#include "secagg/msg.h"
+
+#include <string.h>
+
+enum { LEDGER_TRIES = 3 }; /* each waits ten seconds where another process writes to it */
+
+/* ---- what the site brings ---- */
+
+static int again(fkt_status st, int *tries) { return st == FKT_E_IO && ++*tries < LEDGER_TRIES; }
+
+static fkt_status stands(const struct fkt_attend *a, const char *session, enum fkt_ledger_session *out)
+{
+    int tries = 0;
+    fkt_status st;
+    do st = fkt_ledger_file_session(a->ledger, session, a->task.sha256, a->dataset, out);
+    while (again(st, &tries));
+    return st;
+}
+
+static fkt_status charge_of(const struct fkt_attend *a, struct fkt_ledger_charge *c)
+{
+    fkt_status st = fkt_contribution_charge(c, &a->task, &a->shares, a->dataset);
+    c->records = a->digests;
+    c->n_records = a->n_digests;
+    c->budget_epsilon = a->budget_epsilon;
+    c->budget_delta = a->budget_delta;
+    c->most_epsilon = a->most_epsilon;
+    return st;
+}
+
+fkt_status fkt_attend_ask_ledger(const struct fkt_attend *a)
+{
+    struct fkt_ledger_charge c;
+    fkt_status st = charge_of(a, &c);
+    return st == FKT_OK ? fkt_ledger_file_ask(a->ledger, &c, NULL) : st;
+}
+
+static fkt_status reserve(void *self, const uint8_t session[FKT_SA_SESSION])
+{
+    struct fkt_attend *a = self;
+    struct fkt_ledger_charge c;
+    enum fkt_ledger_session now;
+    char hex[2 * FKT_SA_SESSION + 1];
+    int tries = 0;
+    fkt_status st;
+    fkt_sa_session_hex(hex, session);
+    FKT_TRY(stands(a, hex, &now));
+    if (!a->reserved && now != FKT_SESSION_UNKNOWN) {
+        st = fkt_fail_hint(FKT_E_STATE, "wait for another round: this one was begun with a state file that is gone",
+                           "the ledger knows this round already, and the state file does not");
+        goto out;
+    }
+    FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_RESERVED));
+    FKT_TRY(charge_of(a, &c));
+    if (now == FKT_SESSION_UNKNOWN) do
+            st = fkt_ledger_file_reserve(a->ledger, &c, hex, NULL);
+        while (again(st, &tries));
+out:
+    return st;
+}
+
+static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
+{
+    struct fkt_attend *a = self;
+    enum fkt_ledger_session now;
+    char hex[2 * FKT_SA_SESSION + 1];
+    int tries = 0;
+    fkt_status st;
+    fkt_sa_session_hex(hex, session);
+    FKT_TRY(stands(a, hex, &now));
+    if (now == FKT_SESSION_SPENT && !a->spending) { /* before the flag: it would make the next opening believe us */
+        st = fkt_fail_hint(FKT_E_STATE, "never put a state file back from a copy; this site has done its part",
+                           "the ledger has spent this round already, and the state file does not know of it");
+        goto out;
+    }
+    if (now != FKT_SESSION_SPENT) {
+        FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_SPENDING));
+        do st = fkt_ledger_file_spend(a->ledger, hex);
+        while (again(st, &tries));
+        FKT_TRY(st);
+    }
+    FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_SPENT));
+out:
+    return st;
+}
+
+static fkt_status vector(void *self, int64_t *x, uint32_t length)
+{
+    struct fkt_attend *a = self;
+    if (!a->moments || length != a->numbers) return fkt_fail(FKT_E_STATE, "the state file holds no moments");
+    return fkt_contribution_make(x, a->moments, &a->task, &a->shares, &a->noise);
+}
+
+/* ---- the machine ---- */
+
+static fkt_status open_machine(struct fkt_attend *a, const uint8_t seed[FKT_ENTROPY_KEY])
+{
+    fkt_contribution_entropy(&a->keys, &a->noise, a->own, &a->task, a->site, seed);
+    a->brings = (struct fkt_sa_site){reserve, vector, spend, a};
+    return fkt_sa_client_new(&a->client, &a->params, a->site, a->secret, &a->brings, &a->keys);
+}
+
+void fkt_attend_drop_answer(struct fkt_attend *a)
+{
+    if (a->answer) fkt_wipe(a->answer, a->answer_len);
+    a->answer_len = 0;
+}
+
+int fkt_attend_is_done(const struct fkt_attend *a)
+{
+    return a->spent || a->ended || a->stop.status != FKT_OK || a->begun >= FKT_LEDGER_ROUNDS;
+}
+
+fkt_status fkt_attend_end_round(struct fkt_attend *a)
+{
+    fkt_sa_client_free(a->client);
+    a->client = NULL;
+    fkt_wipe(a->own, sizeof a->own);
+    a->reserved = a->spending = 0;
+    if (fkt_attend_is_done(a) && a->moments) {
+        fkt_wipe(a->moments, a->numbers * sizeof *a->moments);
+        fkt_free(a->moments);
+        a->moments = NULL;
+    }
+    return fkt_attend_file_wipe(a);
+}
+
+/* The round is over, whatever the machine thinks; a Leave, without a reason, may say so. */
+static fkt_status leave(struct fkt_attend *a)
+{
+    uint8_t session[FKT_SA_SESSION];
+    struct fkt_sa_msg m = {.kind = FKT_SA_M_LEAVE, .site = a->site, .leave.status = FKT_E_STOPPED};
+    int same, taken;
+    fkt_status st;
+    fkt_attend_drop_answer(a);
+    FKT_TRY(fkt_attend_end_round(a));
+    fkt_sa_session(session, &a->params, a->round);
+    m.session = (struct fkt_sa_bytes){session, sizeof session};
+    FKT_TRY(fkt_sa_msg_encode(&m, a->answer, a->answer_cap, &a->answer_len));
+    a->answer_index = FKT_ATTEND_LEAVE;
+    FKT_TRY(fkt_attend_file_answer(a, FKT_SA_M_LEAVE, &same, &taken));
+out:
+    if (st != FKT_OK) fkt_attend_drop_answer(a);
+    return st;
+}
+
+static int of_others(fkt_status st)
+{
+    return st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH || st == FKT_E_TOO_FEW || st == FKT_E_STOPPED;
+}
+
+static int of_the_machine(fkt_status st) { return st == FKT_E_NOMEM || st == FKT_E_IO || st == FKT_E_ENTROPY; }
+
+/* The machine has failed with `why`; its last word, if any, waits. */
+static fkt_status give_up(struct fkt_attend *a, const struct fkt_failure *why)
+{
+    fkt_status st;
+    if (!of_others(why->status)) a->stop = *why; /* first: the moments go with the round */
+    st = fkt_attend_end_round(a);
+    if (st != FKT_OK || a->stop.status == FKT_OK) return st;
+    return a->answer_len ? FKT_OK : fkt_failure_restore(why);
+}
+
+/* What the answer is, as the server will see it. */
+static fkt_status kind_of(const struct fkt_attend *a, enum fkt_sa_kind *out)
+{
+    struct fkt_sa_msg m = {0};
+    fkt_status st;
+    *out = FKT_SA_M_NONE;
+    if (!a->answer_len) return FKT_OK;
+    st = fkt_sa_msg_decode(&m, 1, a->answer, a->answer_len, a->answer_cap);
+    if (st == FKT_OK) *out = m.kind;
+    fkt_sa_msg_release(&m);
+    return st;
+}
+
+/* What the machine says to a letter that is on disk. */
+static fkt_status hear(struct fkt_attend *a, uint32_t index, const uint8_t *bytes, size_t len)
+{
+    struct fkt_failure why = {.status = FKT_OK};
+    enum fkt_sa_kind kind;
+    int same, taken;
+    fkt_status st = fkt_sa_client_recv(a->client, bytes, len);
+    if (of_the_machine(st)) return st;
+    if (st != FKT_OK) fkt_failure_save(&why, st);
+    a->after = index;
+    a->answer_index = index;
+    fkt_attend_drop_answer(a);
+    if (fkt_sa_client_wants(a->client) & FKT_SA_SEND) {
+        st = fkt_sa_client_send(a->client, a->answer, a->answer_cap, &a->answer_len);
+        if (st != FKT_OK) return st;
+    }
+    st = kind_of(a, &kind);
+    if (st == FKT_OK) st = fkt_attend_file_answer(a, kind, &same, &taken);
+    if (st != FKT_OK) return st;
+    if (!same) return leave(a);
+    if (taken) fkt_attend_drop_answer(a);
+    if (why.status != FKT_OK) return give_up(a, &why);
+    if (taken && fkt_sa_client_state(a->client) == FKT_SA_DONE) return fkt_attend_end_round(a);
+    return FKT_OK;
+}
+
+/* ---- letters ---- */
+
+/* A round begins with a Begin that names it: the session is made of the name inside. */
+static fkt_status is_begin(const struct fkt_attend *a, const struct fkt_letter *letter, int *yes)
+{
+    struct fkt_sa_msg m = {0};
+    fkt_status st = fkt_sa_msg_decode(&m, 0, letter->bytes, letter->len, fkt_sa_to_site_max(&a->params));
+    *yes = st == FKT_OK && m.kind == FKT_SA_M_BEGIN && m.begin.round.n == FKT_BOX_ROUND &&
+           fkt_same(m.begin.round.p, letter->round, FKT_BOX_ROUND);
+    fkt_sa_msg_release(&m);
+    return st == FKT_E_NOMEM ? st : FKT_OK;
+}
+
+static fkt_status begin(struct fkt_attend *a, const struct fkt_letter *letter)
+{
+    uint8_t seed[FKT_ENTROPY_KEY];
+    struct fkt_entropy os;
+    fkt_status st;
+    if (a->begun >= FKT_LEDGER_ROUNDS)
+        return fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
+                             "this site has begun %d rounds of task '%s', and begins no more", FKT_LEDGER_ROUNDS,
+                             a->task.name);
+    fkt_entropy_os(&os);
+    FKT_TRY(os.fill(os.self, seed, sizeof seed));
+    FKT_TRY(fkt_attend_file_begin(a, seed, letter));
+    FKT_TRY(open_machine(a, seed));
+    FKT_TRY(hear(a, letter->index, letter->bytes, letter->len));
+out:
+    fkt_wipe(seed, sizeof seed);
+    return st;
+}
+
+/* A letter of another round than the last one: the server has moved on, and what was under way is over. */
+static fkt_status other_round(struct fkt_attend *a, const struct fkt_letter *letter)
+{
+    int yes, before = 0;
+    fkt_status st = FKT_OK;
+    if (a->client) FKT_TRY(fkt_attend_end_round(a));
+    fkt_attend_drop_answer(a);
+    memcpy(a->round, letter->round, sizeof a->round);
+    a->after = letter->index;
+    FKT_TRY(is_begin(a, letter, &yes));
+    if (!yes || a->spent) goto out; /* who has revealed once reveals no more */
+    FKT_TRY(fkt_attend_file_begun(a, letter->round, &before));
+    if (!before) FKT_TRY(begin(a, letter));
+out:
+    return st;
+}
+
+fkt_status fkt_attend_letter(struct fkt_attend *a, const struct fkt_letter *letter)
+{
+    fkt_status st = FKT_OK;
+    if (!fkt_same(letter->round, a->round, sizeof a->round)) return other_round(a, letter);
+    if (letter->index <= a->after || a->answer_len) return FKT_OK; /* it has that one, or owes an answer first */
+    if (!a->client) a->after = letter->index;
+    else if (letter->len > fkt_sa_to_site_max(&a->params)) st = leave(a); /* nothing honest is so long */
+    else {
+        FKT_TRY(fkt_attend_file_letter(a, letter));
+        FKT_TRY(hear(a, letter->index, letter->bytes, letter->len));
+    }
+out:
+    return st;
+}
+
+/* ---- after a crash ---- */
+
+struct kept { /* the letters of the file, in memory: what they lead to writes to the same file */
+    uint32_t index;
+    uint8_t *bytes;
+    size_t len;
+};
+
+static fkt_status read_letters(struct fkt_attend *a, struct kept **out, size_t *n)
+{
+    struct fkt_rows *r = NULL;
+    int there;
+    fkt_status st;
+    FKT_TRY(fkt_db_ask(&r, a->db, "SELECT idx, bytes FROM letter ORDER BY idx", ""));
+    for (;;) {
+        const uint8_t *p;
+        FKT_TRY(fkt_rows_next(r, &there));
+        if (!there) break;
+        FKT_TRY(fkt_realloc(out, *n + 1));
+        (*out)[*n] = (struct kept){.index = (uint32_t)fkt_rows_int(r, 0)};
+        ++*n;
+        p = fkt_rows_bytes(r, 1, &(*out)[*n - 1].len);
+        FKT_TRY(fkt_alloc(&(*out)[*n - 1].bytes, (*out)[*n - 1].len));
+        memcpy((*out)[*n - 1].bytes, p, (*out)[*n - 1].len);
+    }
+out:
+    fkt_rows_done(r);
+    return st;
+}
+
+fkt_status fkt_attend_resume(struct fkt_attend *a)
+{
+    uint8_t seed[FKT_ENTROPY_KEY];
+    struct kept *letter = NULL;
+    size_t n = 0;
+    int there;
+    fkt_status st;
+    FKT_TRY(fkt_db_scrub(a->db)); /* the process before may have stopped between deleting a round and this */
+    FKT_TRY(fkt_attend_file_round(a, seed, &there));
+    if (!there) goto out;
+    FKT_TRY(read_letters(a, &letter, &n));
+    FKT_TRY(open_machine(a, seed));
+    for (size_t i = 0; i < n && a->client; i++) {
+        fkt_attend_drop_answer(a); /* the letter after an answer shows that nobody waits for it */
+        FKT_TRY(hear(a, letter[i].index, letter[i].bytes, letter[i].len));
+    }
+out:
+    for (size_t i = 0; i < n; i++) fkt_free(letter[i].bytes);
+    fkt_free(letter);
+    fkt_wipe(seed, sizeof seed);
+    return st;
+}

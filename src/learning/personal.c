@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* personal.c - the paper's personalised protocol, and two older ways beside it, in one run on the same records.
+ * Source: the paper's section on downstream tasks (personalised federated learning after PFLlib).
+ *
+ *   X* -> pretrained --------------------------------------------------------> global        judged at every site
+ *             \--> features of the site's records, once -> last layer tuned --> tuned         ours
+ *   start -> trained on the site's records alone ------------------------------> local
+ *              \--> mean of all sites' weights, once (classifier/average.c) ----> fedavg
+ *                      \--> its features, last layer tuned ---------------------> fedavg_tuned
+ *
+ * Every way of a site is judged on the same records, which none of its models was trained on. Those records may still
+ * have gone into the release that X* was drawn from, as far as its promise lets one record go anywhere; with a test
+ * pool (personal_split.c) they have not. The features are those of prediction: running statistics, no augmentation; so
+ * one pass through the network serves all epochs of tuning, which are then a matter of seconds.
+ *
+ * Where we differ. The paper's baselines average for 50 rounds; here FedAvg gets the single round that we get, with the
+ * number of local epochs that `local` says: a comparison at equal communication. Its local models begin at the same
+ * weights, as they must to be averaged. The split is personal_split.c's.
+ *
+ * Sites that hold too little. Batch norm needs two pictures in a batch, so a site with fewer keeps the weights of the
+ * start as its local model, is marked, and does not enter the average. A site without records for judging trains like
+ * any other and is left out of mean and spread.
+ *
+ * None of these models but the pretrained one is private: they learned from records as they are.
+ *
+ * Memory: the pixels of the largest site, a trainer, and four models, whatever the number of sites. Cost: that of
+ * local training; the average is judged in a second pass over the sites. */
+#include "learning/personal.h"
+
+#include "base/alloc.h"
+#include "classifier/average.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STREAM_START = 0x7374 }; /* of the seed; personal_site.c and personal_split.c have others */
+
+const char *fkt_personal_name(enum fkt_personal_way w)
+{
+    static const char *const name[FKT_PERSONAL_WAYS] = {"global", "tuned", "local", "fedavg", "fedavg_tuned"};
+    return (unsigned)w < FKT_PERSONAL_WAYS ? name[w] : "unknown";
+}
+
+static fkt_status first_pass(struct fkt_personal_run *r)
+{
+    fkt_status st = FKT_OK;
+    for (uint32_t s = 0; s < r->split.sites && st == FKT_OK; s++) {
+        fkt_personal_load(r, s);
+        st = fkt_personal_base(r, r->spec->pretrained, FKT_PERSONAL_GLOBAL, FKT_PERSONAL_TUNED);
+        if (st == FKT_OK) st = fkt_personal_local(r);
+        if (st != FKT_OK) return fkt_fail_in(st, "site %u", s);
+    }
+    return st;
+}
+
+static fkt_status second_pass(struct fkt_personal_run *r)
+{
+    fkt_status st = fkt_model_average_model(r->sum, &r->average);
+    if (st != FKT_OK) return st;
+    fkt_personal_disown(r->average, "mean of the sites' models, each trained on the site's records", NULL);
+    r->site = 0;
+    st = fkt_personal_hand_out(r, FKT_PERSONAL_FEDAVG, r->average);
+    for (uint32_t s = 0; s < r->split.sites && st == FKT_OK; s++) {
+        fkt_personal_load(r, s);
+        st =
+            fkt_fail_in(fkt_personal_base(r, r->average, FKT_PERSONAL_FEDAVG, FKT_PERSONAL_FEDAVG_TUNED), "site %u", s);
+    }
+    return st;
+}
+
+static uint32_t classes_of(const struct fkt_personal_run *r, uint32_t site, uint8_t *seen)
+{
+    uint32_t n = 0;
+    memset(seen, 0, r->spec->data->n_classes);
+    for (size_t i = r->split.train.start[site]; i < r->split.train.start[site + 1]; i++) { /* each is trained on */
+        uint32_t k = r->spec->data->label[r->split.train.record[i]];
+        n += !seen[k];
+        seen[k] = 1;
+    }
+    return n;
+}
+
+/* What is known before any network runs. */
+static fkt_status describe_sites(struct fkt_personal_run *r)
+{
+    uint8_t *seen = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&r->out->site, r->split.sites));
+    FKT_TRY(fkt_alloc(&seen, r->spec->data->n_classes));
+    r->out->sites = r->split.sites;
+    for (uint32_t s = 0; s < r->split.sites; s++) {
+        struct fkt_personal_site *site = &r->out->site[s];
+        site->train = fkt_personal_count(&r->split.train, s);
+        site->test = fkt_personal_count(&r->split.test, s);
+        site->classes = classes_of(r, s, seen);
+        site->untrained = site->train < FKT_PERSONAL_LEAST;
+        for (int w = 0; w < FKT_PERSONAL_WAYS; w++) site->accuracy[w] = NAN;
+    }
+out:
+    fkt_free(seen);
+    return st;
+}
+
+/* Said before the first site trains, not after the last. */
+static fkt_status check_average(const struct fkt_personal_run *r)
+{
+    for (uint32_t s = 0; s < r->split.sites; s++)
+        if (!r->out->site[s].untrained) return FKT_OK;
+    return fkt_fail_hint(FKT_E_ARG, "use fewer sites or more records, or leave out the ways with fedavg",
+                         "no site has %d records to train on, so that there is nothing to average", FKT_PERSONAL_LEAST);
+}
+
+/* Mean and standard deviation over the sites that could be judged; NaN where there are too few for either. */
+static void summarise(struct fkt_personal *p, const struct fkt_judgement *pooled)
+{
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) {
+        double sum = 0, squares = 0, n = 0;
+        for (uint32_t s = 0; s < p->sites; s++)
+            if (!isnan(p->site[s].accuracy[w])) {
+                sum += p->site[s].accuracy[w];
+                n++;
+            }
+        p->mean[w] = n > 0 ? sum / n : NAN;
+        for (uint32_t s = 0; s < p->sites; s++)
+            if (!isnan(p->site[s].accuracy[w])) squares += pow(p->site[s].accuracy[w] - p->mean[w], 2);
+        p->spread[w] = n > 1 ? sqrt(squares / (n - 1)) : NAN;
+        p->pooled[w] = n > 0 ? fkt_judgement_accuracy(&pooled[w]) : NAN;
+    }
+}
+
+/* ---- the door ---- */
+
+/* what: "records", "test records". */
+static fkt_status check_pool(const struct fkt_model *m, const struct fkt_pool *p, const char *what)
+{
+    if (fkt_model_size(m) != p->size)
+        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, the %s have %u", fkt_model_size(m), what,
+                        p->size);
+    if (fkt_model_classes(m) != p->n_classes)
+        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the %s are of %u", fkt_model_classes(m), what,
+                        p->n_classes);
+    for (uint32_t k = 0; k < p->n_classes; k++)
+        if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
+            return fkt_fail(FKT_E_MISMATCH, "class %u of the model is '%s', of the %s '%s'", k, fkt_model_class(m, k),
+                            what, p->classes[k]);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->label[i] >= p->n_classes)
+            return fkt_fail(FKT_E_ARG, "label %u of the %s is out of range: %u classes", p->label[i], what,
+                            p->n_classes);
+    return FKT_OK;
+}
+
+static fkt_status check_spec(const struct fkt_personal_spec *spec)
+{
+    fkt_status st = FKT_OK;
+    if (spec->ways >> FKT_PERSONAL_WAYS) return fkt_fail(FKT_E_ARG, "unknown way %#x of personalising", spec->ways);
+    FKT_TRY(check_pool(spec->pretrained, spec->data, "records"));
+    if (spec->test) FKT_TRY(check_pool(spec->pretrained, spec->test, "test records"));
+    FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->local), "local training"));
+    FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->tune), "tuning"));
+out:
+    return st;
+}
+
+static fkt_status new_start(struct fkt_personal_run *r)
+{
+    const struct fkt_model *m = r->spec->pretrained;
+    struct fkt_model_spec spec = {.architecture = fkt_model_architecture(m),
+                                  .stem = fkt_model_stem(m),
+                                  .size = fkt_model_size(m),
+                                  .classes = (const char *const *)r->spec->data->classes,
+                                  .n_classes = r->spec->data->n_classes,
+                                  .mean = fkt_model_mean(m),
+                                  .std = fkt_model_std(m),
+                                  .seed = fkt_personal_seed(r, STREAM_START, 0)};
+    fkt_status st = fkt_model_new(&r->start, &spec);
+    return st == FKT_OK && fkt_personal_asked_average(r) ? fkt_model_average_new(&r->sum, r->start) : st;
+}
+
+static fkt_status open_run(struct fkt_personal_run *r)
+{
+    const struct fkt_pool *p = r->spec->data, *t = r->spec->test;
+    struct fkt_personal_labels data = {p->label, p->n, p->n_classes}, test = {0};
+    size_t most = 0;
+    fkt_status st;
+    if (t) test = (struct fkt_personal_labels){t->label, t->n, t->n_classes};
+    FKT_TRY(fkt_personal_split_init(&r->split, &data, t ? &test : NULL, &r->spec->partition, r->spec->holdout,
+                                    r->spec->seed));
+    FKT_TRY(describe_sites(r));
+    if (fkt_personal_asked_average(r)) FKT_TRY(check_average(r));
+    for (uint32_t s = 0; s < r->split.sites; s++) {
+        size_t n = r->out->site[s].train + r->out->site[s].test;
+        if (n > most) most = n;
+    }
+    FKT_TRY(fkt_alloc(&r->rgb, most * p->size * p->size * 3)); /* no more than the pools' own pixels */
+    FKT_TRY(fkt_alloc(&r->label, most));
+    FKT_TRY(fkt_alloc(&r->logits, most * p->n_classes));
+    FKT_TRY(fkt_alloc(&r->features, most * fkt_model_features(r->spec->pretrained)));
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) FKT_TRY(fkt_judgement_init(&r->pooled[w], p->n_classes));
+    if (fkt_personal_asked_local(r)) FKT_TRY(new_start(r));
+    fkt_personal_plan(r);
+out:
+    return st;
+}
+
+static void close_run(struct fkt_personal_run *r)
+{
+    fkt_personal_split_release(&r->split);
+    fkt_model_free(r->start);
+    fkt_model_free(r->average);
+    fkt_model_average_free(r->sum);
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) fkt_judgement_release(&r->pooled[w]);
+    fkt_free(r->rgb);
+    fkt_free(r->label);
+    fkt_free(r->logits);
+    fkt_free(r->features);
+}
+
+fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_spec *spec)
+{
+    struct fkt_personal_run r = {
+        .spec = spec, .out = out, .ways = spec->ways ? spec->ways : (1U << FKT_PERSONAL_WAYS) - 1};
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    FKT_TRY(check_spec(spec));
+    FKT_TRY(open_run(&r));
+    FKT_TRY(first_pass(&r));
+    if (fkt_personal_asked_average(&r)) FKT_TRY(second_pass(&r));
+    summarise(out, r.pooled);
+out:
+    close_run(&r);
+    if (st != FKT_OK) fkt_personal_release(out);
+    return st;
+}
+
+void fkt_personal_release(struct fkt_personal *p)
+{
+    fkt_free(p->site);
+    memset(p, 0, sizeof *p);
+}

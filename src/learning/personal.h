@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* personal.h - what the files of the personalised protocol share: the split of the records, and the run. */
+#ifndef FKT_LEARNING_PERSONAL_H
+#define FKT_LEARNING_PERSONAL_H
+
+#include "fedkt/train.h"
+
+#include "base/status.h"
+
+struct fkt_model_average;
+
+/* Site after site: record[start[s]..start[s+1]) are those of site s, in the order of their pool. */
+struct fkt_personal_part {
+    size_t *record; /* (start[sites]) */
+    size_t *start;  /* (sites + 1) */
+};
+struct fkt_personal_split {
+    uint32_t sites;
+    struct fkt_personal_part train, test; /* test: records of the test pool, where there is one */
+};
+struct fkt_personal_labels {
+    const uint32_t *label; /* (n) */
+    size_t n, classes;
+};
+/* Partition by its own seed. Then, without test: for each site and class about holdout of the records (rounded to
+ * nearest, but at least one stays for training) by (seed, site, class). With test: each class of it in proportion to
+ * the sites' records of that class, by (seed, class); a class that no site holds is left out. */
+FKT_MUST_USE fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct fkt_personal_labels *data,
+                                                const struct fkt_personal_labels *test /* NULL: none */,
+                                                const struct fkt_partition_spec *partition, double holdout,
+                                                uint64_t seed);
+void fkt_personal_split_release(struct fkt_personal_split *s);
+
+enum { FKT_PERSONAL_LEAST = 2 }; /* records to train on: batch norm needs two pictures in a batch */
+
+/* One count of pictures through a network, over all of a run. */
+struct fkt_personal_course {
+    struct fkt_progress hook; /* what trainer and prediction step */
+    const struct fkt_progress *outer;
+    unsigned long long before, total; /* before: pictures of finished parts */
+};
+
+struct fkt_personal_run {
+    const struct fkt_personal_spec *spec;
+    struct fkt_personal *out;
+    struct fkt_personal_split split;
+    unsigned ways;
+    struct fkt_model *start, *average;
+    struct fkt_model_average *sum;
+    struct fkt_judgement pooled[FKT_PERSONAL_WAYS];
+    struct fkt_personal_course course;
+    /* of the site at hand */
+    uint32_t site;
+    struct fkt_pictures train, test;
+    uint8_t *rgb;
+    uint32_t *label;
+    float *logits, *features; /* (n of the largest site, K), (the same, F) */
+};
+int fkt_personal_asked(const struct fkt_personal_run *r, enum fkt_personal_way w);
+int fkt_personal_asked_local(const struct fkt_personal_run *r);   /* local models are needed */
+int fkt_personal_asked_average(const struct fkt_personal_run *r); /* and their average */
+/* A seed of its own for everything that a site does by chance. */
+uint64_t fkt_personal_seed(const struct fkt_personal_run *r, uint64_t stream, uint32_t site);
+size_t fkt_personal_count(const struct fkt_personal_part *p, uint32_t site);
+void fkt_personal_plan(struct fkt_personal_run *r); /* course, from the split */
+
+void fkt_personal_load(struct fkt_personal_run *r, uint32_t site);
+/* A network that all sites have in common: as it is, and with its last layer tuned here. */
+FKT_MUST_USE fkt_status fkt_personal_base(struct fkt_personal_run *r, const struct fkt_model *base,
+                                          enum fkt_personal_way plain, enum fkt_personal_way tuned);
+/* Trains from r->start, adds to r->sum, judges. */
+FKT_MUST_USE fkt_status fkt_personal_local(struct fkt_personal_run *r);
+/* Whatever a site's own records went into claims nothing: the promise of a release covers them no longer. */
+void fkt_personal_disown(struct fkt_model *m, const char *how, const struct fkt_model *before /* may be NULL */);
+FKT_MUST_USE fkt_status fkt_personal_hand_out(const struct fkt_personal_run *r, enum fkt_personal_way way,
+                                              const struct fkt_model *m);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_set.c - pictures in memory, with labels, class names and what may be said of where they come from.
+ *
+ *   set ---------read--------\
+ *                             > (n, S, S, 3) + labels --append, hold_out, through_codec--> what a trainer borrows
+ *   release --sample+decode--/
+ *
+ * A pool holds bytes, not floats: 50,000 pictures of 32 px are 150 MB, and a network's input is made batch by batch.
+ * Records stand in the order asked for whatever the number of threads; those left out as unreadable close up. */
+#include "fedkt/train.h"
+
+#include "pipeline/draw.h"
+#include "pipeline/provenance.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/threads.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { READ_BATCH = 32 };
+
+static size_t pixels_of(const struct fkt_pool *p) { return (size_t)p->size * p->size * 3; }
+
+void fkt_pool_release(struct fkt_pool *p)
+{
+    if (!p) return;
+    for (uint32_t k = 0; p->classes && k < p->n_classes; k++) fkt_free(p->classes[k]);
+    fkt_free(p->classes);
+    fkt_free(p->rgb);
+    fkt_free(p->label);
+    memset(p, 0, sizeof *p);
+}
+
+/* An empty pool with room for n. */
+static fkt_status make_room(struct fkt_pool *p, size_t n, uint32_t size, uint32_t n_classes)
+{
+    uint64_t bytes = (uint64_t)size * size * 3;
+    fkt_status st;
+    memset(p, 0, sizeof *p);
+    if (size < 1 || size > 65535) return fkt_fail(FKT_E_ARG, "pictures of %u px cannot be held", size);
+    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no pictures to learn from");
+    if (n > fkt_machine_memory() / bytes)
+        return fkt_fail_hint(FKT_E_NOMEM, "take fewer or smaller ones",
+                             "%zu pictures of %u px need %.1f GB, more memory than this machine has", n, size,
+                             1e-9 * (double)n * (double)bytes);
+    p->size = size;
+    FKT_TRY(fkt_alloc(&p->classes, n_classes));
+    p->n_classes = n_classes;
+    FKT_TRY(fkt_alloc(&p->label, n));
+    FKT_TRY(fkt_alloc(&p->rgb, n * pixels_of(p)));
+    p->n = n;
+out:
+    return st;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    const struct fkt_dataset *ds;
+    const size_t *idx;
+    struct fkt_pool *pool;
+    enum fkt_filter filter;
+    uint8_t *bad; /* (n) 1: could not be read */
+    struct fkt_skipped *skipped;
+    struct fkt_meter *meter;
+    pthread_mutex_t lock; /* guards skipped */
+};
+
+static fkt_status read_one(struct reading *r, size_t i)
+{
+    size_t id = r->idx ? r->idx[i] : i;
+    fkt_status st = fkt_dataset_read(r->ds, id, r->pool->size, r->filter, r->pool->rgb + i * pixels_of(r->pool), NULL);
+    if (st == FKT_OK) {
+        r->pool->label[i] = fkt_dataset_label(r->ds, id);
+        return st;
+    }
+    if (st != FKT_E_FORMAT && st != FKT_E_IO) return st;
+    if (!r->skipped)
+        return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
+    r->bad[i] = 1;
+    pthread_mutex_lock(&r->lock);
+    st = fkt_skipped_add(r->skipped, fkt_error_text());
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+static fkt_status read_some(void *ctx, size_t item, unsigned worker)
+{
+    struct reading *r = ctx;
+    size_t from = item * READ_BATCH, n = r->pool->n - from < READ_BATCH ? r->pool->n - from : READ_BATCH;
+    fkt_status st;
+    (void)worker;
+    for (size_t i = from; i < from + n; i++) FKT_TRY(read_one(r, i));
+    FKT_TRY(fkt_meter_add(r->meter, n));
+out:
+    return st;
+}
+
+/* Pictures whose mark is 0, moved together. */
+static void close_up(struct fkt_pool *p, const uint8_t *gone)
+{
+    size_t kept = 0, pixels = pixels_of(p);
+    for (size_t i = 0; i < p->n; i++) {
+        if (gone[i]) continue;
+        if (kept != i) memcpy(p->rgb + kept * pixels, p->rgb + i * pixels, pixels);
+        p->label[kept++] = p->label[i];
+    }
+    p->n = kept;
+}
+
+fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, const size_t *idx, size_t n, uint32_t size,
+                         enum fkt_filter filter, const char *folder, const struct fkt_pool_options *options)
+{
+    struct fkt_meter meter;
+    struct reading r = {.ds = ds,
+                        .idx = idx,
+                        .pool = out,
+                        .filter = filter,
+                        .skipped = options->skipped,
+                        .meter = &meter,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    fkt_status st;
+    if (!idx) n = fkt_dataset_size(ds);
+    fkt_meter_init(&meter, options->progress, "reading", n);
+    FKT_TRY(make_room(out, n, size, (uint32_t)fkt_dataset_classes(ds)));
+    for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], fkt_dataset_class(ds, k)));
+    FKT_TRY(fkt_alloc(&r.bad, n));
+    FKT_TRY(fkt_parallel(options->threads, (n + READ_BATCH - 1) / READ_BATCH, read_some, &r, NULL, "reading"));
+    close_up(out, r.bad);
+    if (out->n == 0) {
+        st = fkt_fail(FKT_E_FORMAT, "none of %zu pictures could be read", n);
+        goto out;
+    }
+    FKT_TRY(fkt_origin_of_set(&out->origin, ds, idx, n, folder, options));
+out:
+    if (st != FKT_OK) fkt_pool_release(out);
+    fkt_free(r.bad);
+    fkt_meter_release(&meter);
+    pthread_mutex_destroy(&r.lock);
+    return st;
+}
+
+/* ---- drawing ---- */
+
+fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r, const struct fkt_draw_options *draw,
+                         const struct fkt_pool_options *options)
+{
+    const struct fkt_task *t = &r->task;
+    struct fkt_gaussians g = {0};
+    struct fkt_meter meter;
+    struct fkt_drawing d = {.walk = draw->walk,
+                            .g = &g,
+                            .seed = draw->seed,
+                            .first = draw->first,
+                            .each = draw->per_class,
+                            .meter = &meter};
+    size_t n;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    if (draw->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one picture per class must be drawn");
+    if (!fkt_mul_size(draw->per_class, t->n_classes, &n)) n = SIZE_MAX;
+    fkt_meter_init(&meter, options->progress, "drawing", n);
+    FKT_TRY(fkt_draw_check_walk(draw->walk, t));
+    FKT_TRY(make_room(out, n, t->size, t->n_classes));
+    for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], t->classes[k]));
+    for (size_t i = 0; i < n; i++) out->label[i] = (uint32_t)(i / draw->per_class);
+    FKT_TRY(fkt_release_gaussians(r, &draw->estimate, &g));
+    d.n = n;
+    d.rgb = out->rgb;
+    FKT_TRY(fkt_draw_chunk(&d, options->threads));
+    fkt_origin_of_release(&out->origin, r, draw->per_class);
+out:
+    if (st != FKT_OK) fkt_pool_release(out);
+    fkt_gaussians_release(&g);
+    fkt_meter_release(&meter);
+    return st;
+}
+
+/* ---- putting together and taking apart ---- */
+
+static fkt_status check_alike(const struct fkt_pool *a, const struct fkt_pool *b)
+{
+    if (a->size != b->size)
+        return fkt_fail(FKT_E_MISMATCH, "pictures of %u px cannot stand beside pictures of %u px", b->size, a->size);
+    if (a->n_classes != b->n_classes)
+        return fkt_fail(FKT_E_MISMATCH, "a set of %u classes cannot stand beside one of %u", b->n_classes,
+                        a->n_classes);
+    for (uint32_t k = 0; k < a->n_classes; k++)
+        if (strcmp(a->classes[k], b->classes[k]) != 0)
+            return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' in one set and '%s' in the other", k, a->classes[k],
+                            b->classes[k]);
+    return FKT_OK;
+}
+
+fkt_status fkt_pool_append(struct fkt_pool *p, const struct fkt_pool *more)
+{
+    size_t n = p->n + more->n, pixels = pixels_of(p);
+    fkt_status st;
+    FKT_TRY(check_alike(p, more));
+    FKT_TRY(fkt_realloc(&p->rgb, n * pixels));
+    FKT_TRY(fkt_realloc(&p->label, n));
+    memcpy(p->rgb + p->n * pixels, more->rgb, more->n * pixels);
+    memcpy(p->label + p->n, more->label, more->n * sizeof *p->label);
+    p->n = n;
+    fkt_model_origin_add(&p->origin, "", &more->origin);
+out:
+    return st;
+}
+
+fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double share, uint64_t seed)
+{
+    uint8_t *marks = NULL;
+    size_t n = 0, at = 0, pixels = pixels_of(p);
+    fkt_status st;
+    memset(held, 0, sizeof *held);
+    if (!(share > 0 && share < 1)) return fkt_fail(FKT_E_ARG, "a held-out share of %g is not between 0 and 1", share);
+    FKT_TRY(fkt_alloc(&marks, p->n));
+    FKT_TRY(fkt_split_stratified(marks, p->label, p->n, p->n_classes, share, seed));
+    for (size_t i = 0; i < p->n; i++) n += marks[i];
+    if (n == 0 || n == p->n) {
+        st = fkt_fail(FKT_E_ARG, "a held-out share of %g leaves %s of %zu pictures", share,
+                      n ? "nothing to learn from" : "nothing to judge on", p->n);
+        goto out;
+    }
+    FKT_TRY(make_room(held, n, p->size, p->n_classes));
+    for (uint32_t k = 0; k < p->n_classes; k++) FKT_TRY(fkt_strdup(&held->classes[k], p->classes[k]));
+    for (size_t i = 0; i < p->n; i++) {
+        if (!marks[i]) continue;
+        memcpy(held->rgb + at * pixels, p->rgb + i * pixels, pixels);
+        held->label[at++] = p->label[i];
+    }
+    held->origin = p->origin;
+    close_up(p, marks);
+out:
+    if (st != FKT_OK) fkt_pool_release(held);
+    fkt_free(marks);
+    return st;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_set_use.c - pictures in memory, looked at: through a codec and back, and by a classifier.
+ *
+ * A network that learned from decoded pictures has never seen the fine detail that a codec drops. Showing it real
+ * pictures after the same loss (encode, decode; no calibration, no noise) may bring them nearer to what it knows. */
+#include "fedkt/train.h"
+
+#include "pipeline/pipeline.h"
+
+#include "base/alloc.h"
+#include "base/threads.h"
+
+#include <string.h>
+
+struct passage {
+    struct fkt_pool *pool;
+    const struct fkt_codec *codec;
+    size_t batch;
+    struct fkt_meter *meter;
+};
+
+static fkt_status pass_some(void *ctx, size_t item, unsigned worker)
+{
+    struct passage *p = ctx;
+    size_t from = item * p->batch, n = p->pool->n - from < p->batch ? p->pool->n - from : p->batch;
+    uint8_t *rgb = p->pool->rgb + from * p->pool->size * p->pool->size * 3;
+    float *z = NULL;
+    fkt_status st;
+    (void)worker;
+    FKT_TRY(fkt_alloc(&z, n * fkt_codec_dim(p->codec)));
+    FKT_TRY(fkt_codec_encode(p->codec, rgb, n, z));
+    FKT_TRY(fkt_codec_decode(p->codec, z, n, rgb));
+    FKT_TRY(fkt_meter_add(p->meter, n));
+out:
+    fkt_free(z);
+    return st;
+}
+
+fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *codec,
+                                  const struct fkt_pool_options *options)
+{
+    struct fkt_meter meter;
+    struct passage job = {p, codec, fkt_walk_batch(codec), &meter};
+    fkt_status st;
+    if (fkt_codec_size(codec) != p->size)
+        return fkt_fail(FKT_E_MISMATCH, "codec '%s' is open for pictures of %u px, these have %u px",
+                        fkt_codec_name(codec), fkt_codec_size(codec), p->size);
+    fkt_meter_init(&meter, options->progress, "through codec", p->n);
+    st = fkt_parallel(options->threads, (p->n + job.batch - 1) / job.batch, pass_some, &job, NULL, "through codec");
+    fkt_meter_release(&meter);
+    return st;
+}
+
+static fkt_status check_model(const struct fkt_model *m, const struct fkt_pool *p)
+{
+    if (fkt_model_size(m) != p->size)
+        return fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, these have %u px", fkt_model_size(m),
+                        p->size);
+    if (fkt_model_classes(m) != p->n_classes)
+        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the pictures have %u", fkt_model_classes(m),
+                        p->n_classes);
+    for (uint32_t k = 0; k < p->n_classes; k++)
+        if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
+            return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' for the model and '%s' for the pictures", k,
+                            fkt_model_class(m, k), p->classes[k]);
+    return FKT_OK;
+}
+
+fkt_status fkt_pool_judge(struct fkt_judgement *j, const struct fkt_model *m, const struct fkt_pool *p,
+                          const struct fkt_predict_options *options)
+{
+    float *logits = NULL;
+    fkt_status st;
+    FKT_TRY(check_model(m, p));
+    FKT_TRY(fkt_alloc(&logits, p->n * p->n_classes));
+    FKT_TRY(fkt_model_predict(m, p->rgb, p->n, logits, NULL, options));
+    FKT_TRY(fkt_judgement_add(j, logits, p->label, p->n));
+out:
+    fkt_free(logits);
+    return st;
+}

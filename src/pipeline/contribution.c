@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contribution.c - a site's numbers on their way under the masks: checked, then with its share of the noise.
+ *
+ *   exact moments --records within the task's bound?--> + share of noise (privacy room) --> x for the aggregation
+ *
+ * With central noise nothing is added here: the masks hide the site, and whoever takes them off adds the noise. What a
+ * round costs is the same for every site of it: mu^2 of the task's plan. */
+#include "pipeline/contribution.h"
+
+#include <string.h>
+
+enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */
+
+/* In words that the site's owner understands; the machine of the aggregation checks every number after it. */
+fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact)
+{
+    size_t block = fkt_moments_block(t->coordinates.length);
+    for (uint32_t k = 0; k < t->n_classes; k++)
+        if (exact[k * block] < 0 || (uint64_t)exact[k * block] > t->federation.records)
+            return fkt_fail_hint(FKT_E_MISMATCH, "make the task with a larger --records",
+                                 "%lld records of class '%s', though the task allows a site %llu",
+                                 (long long)exact[k * block], t->classes[k], (unsigned long long)t->federation.records);
+    return FKT_OK;
+}
+
+fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
+                                 const struct fkt_share_plan *shares, struct fkt_entropy *noise)
+{
+    const size_t numbers = t->n_classes * fkt_moments_block(t->coordinates.length);
+    fkt_status st;
+    FKT_TRY(fkt_contribution_check(t, exact));
+    if (shares->counted) FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, t->coordinates.length, shares, noise));
+    else memcpy(x, exact, numbers * sizeof *x);
+out:
+    return st;
+}
+
+void fkt_contribution_entropy(struct fkt_entropy *keys, struct fkt_entropy *noise, struct fkt_entropy_seeded own[2],
+                              const struct fkt_task *t, uint32_t site, const uint8_t seed[FKT_ENTROPY_KEY])
+{
+    if (t->service.seeded) {
+        fkt_entropy_seeded_init(&own[KEYS], t->service.insecure_seed, FKT_STREAM_KEYS(site));
+        fkt_entropy_seeded_init(&own[NOISE], t->service.insecure_seed, FKT_STREAM_NOISE(site));
+        fkt_entropy_seeded(keys, &own[KEYS]);
+        fkt_entropy_seeded(noise, &own[NOISE]);
+        return;
+    }
+    fkt_entropy_keyed_init(&own[KEYS], seed, KEYS);
+    fkt_entropy_keyed_init(&own[NOISE], seed, NOISE);
+    fkt_entropy_keyed(keys, &own[KEYS]);
+    fkt_entropy_keyed(noise, &own[NOISE]);
+}
+
+fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
+                                   const struct fkt_share_plan *shares, const char *dataset)
+{
+    struct fkt_privacy_plan plan;
+    fkt_status st = FKT_OK;
+    *out = (struct fkt_ledger_charge){.dataset = dataset,
+                                      .task_sha256 = t->sha256,
+                                      .adjacency = t->privacy.adjacency,
+                                      .mu = shares->plan.mu,
+                                      .insecure_seed = t->service.seeded,
+                                      .accounting = FKT_ACCOUNT_GDP,
+                                      .delta = t->privacy.delta,
+                                      .task_name = t->name};
+    if (shares->counted) return FKT_OK;
+    FKT_TRY(fkt_privacy_plan(&plan, &t->privacy));
+    out->mu = plan.mu;
+out:
+    return st;
+}

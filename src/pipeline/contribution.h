@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contribution.h - what a site puts into a round, and what that costs it; the same in memory (federate.c) and over a
+ * network (attend*.c). */
+#ifndef FKT_PIPELINE_CONTRIBUTION_H
+#define FKT_PIPELINE_CONTRIBUTION_H
+
+#include "fedkt/round.h"
+
+#include "base/status.h"
+#include "crypto/entropy.h"
+
+/* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two, whatever the round; the rounds of a
+ * server have those from FKT_STREAM_ROUND downwards (host_course.c). */
+#define FKT_STREAM_ROUND UINT64_MAX
+#define FKT_STREAM_KEYS(site) (2 + 2 * (uint64_t)(site))
+#define FKT_STREAM_NOISE(site) (3 + 2 * (uint64_t)(site))
+
+/* FKT_E_MISMATCH when a class has more records than the task allows a site. exact (K, block). */
+FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact);
+/* x (K, block) = what goes under the masks: exact moments, with this site's share of the noise where the task wants
+ * shares. PRIVATE. Checks first. */
+FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
+                                              const struct fkt_share_plan *shares, struct fkt_entropy *noise);
+/* Where a site's keys and noise of one round come from: two streams of `seed`, 256 bits that the operating system gave
+ * for this round alone; own (2) is what the streams keep, borrowed by both. With an insecure seed in the task the
+ * streams are those of federate.c, so that a test can say beforehand what a site sends: they are the same in every
+ * round, keys and noise are used again, and nothing of it is private. */
+void fkt_contribution_entropy(struct fkt_entropy *keys, struct fkt_entropy *noise, struct fkt_entropy_seeded own[2],
+                              const struct fkt_task *t, uint32_t site, const uint8_t seed[FKT_ENTROPY_KEY]);
+/* What a round costs a dataset, for ledger.h; records and budget are the caller's to fill in. Borrows the name and the
+ * task's hash. */
+FKT_MUST_USE fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
+                                                const struct fkt_share_plan *shares, const char *dataset);
+
+/* The messages that a site sends in a round, in their order: kind, longest form in bytes, and what is in it. The one
+ * for a coin is there on a sparse graph only. */
+#define FKT_CONTRIBUTION_MESSAGES 6
+struct fkt_contribution_message {
+    const char *kind, *holds;
+    size_t bytes;
+};
+size_t fkt_contribution_messages(struct fkt_contribution_message out[FKT_CONTRIBUTION_MESSAGES],
+                                 const struct fkt_sa_params *p); /* how many */
+
+#endif

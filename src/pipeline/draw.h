@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draw.h - sampled and decoded pictures, some at a time, for those files of this room that want any. */
+#ifndef FKT_PIPELINE_DRAW_H
+#define FKT_PIPELINE_DRAW_H
+
+#include "pipeline/pipeline.h"
+
+/* Pictures stand in one row, class after class, `each` of them; a chunk is n of them from `at` on. Picture i of class k
+ * is sample number i + `first` of that class. Everything is borrowed. */
+struct fkt_drawing {
+    const struct fkt_walk *walk;
+    const struct fkt_gaussians *g;
+    uint64_t seed, first, each, at;
+    size_t n;
+    uint8_t *rgb;            /* (n, S, S, 3) */
+    struct fkt_meter *meter; /* may be NULL */
+};
+FKT_MUST_USE fkt_status fkt_draw_chunk(const struct fkt_drawing *d, unsigned threads /* 0: all */);
+/* Pictures of a chunk: enough for every worker to have a batch, and else no more than a few megabytes. */
+size_t fkt_draw_chunk_size(const struct fkt_walk *w, unsigned threads);
+
+/* A walk that the caller has open must be the release's own in everything that decoding uses: FKT_E_MISMATCH,
+ * FKT_E_STATE for a bare one. */
+FKT_MUST_USE fkt_status fkt_draw_check_walk(const struct fkt_walk *w, const struct fkt_task *t);
+
+#endif

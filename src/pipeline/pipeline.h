@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.h - the walk itself, record by record, for the files of this room. */
+#ifndef FKT_PIPELINE_PIPELINE_H
+#define FKT_PIPELINE_PIPELINE_H
+
+#include "fedkt/round.h"
+
+#include "base/meter.h"
+#include "pipeline/fingerprint.h"
+
+struct fkt_walk {
+    struct fkt_task task;
+    struct fkt_codec *codec; /* NULL: a bare walk, which begins at latents */
+    struct fkt_calibration calibration;
+};
+
+fkt_status fkt_walk_no_codec(const struct fkt_walk *w); /* the failure of a bare walk that is shown images */
+
+enum { FKT_WALK_BATCH = 256 }; /* the largest batch */
+/* How many images to take at a time: one batch of a network, else as many pixels as stay near a core. */
+size_t fkt_walk_batch(const struct fkt_codec *c);
+
+/* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
+FKT_MUST_USE fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
+                                          struct fkt_calibration *cal);
+
+/* Some records of a dataset on their way; everything is borrowed for the call. Vectors are NULL when the visitor did
+ * not ask for them. */
+struct fkt_batch {
+    size_t n;                         /* records in this batch, those left out not counted */
+    const uint32_t *labels;           /* (n) */
+    const struct fkt_digest *digests; /* (n) of the original pixels */
+    const float *z;                   /* (n, D) */
+    const double *w;                  /* (n, m) */
+    const int32_t *q;                 /* (n, m) */
+};
+/* visit() is called from `threads` workers (0..threads-1), batches in no order, each record once. */
+struct fkt_visitor {
+    fkt_status (*visit)(void *ctx, unsigned worker, const struct fkt_batch *b);
+    void *ctx;
+    int digests;  /* 1: asks for the records' digests */
+    int in_order; /* 1: called for one batch after the other, in the order of idx */
+};
+FKT_MUST_USE fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx,
+                                       size_t n, const struct fkt_visitor *v, const struct fkt_walk_options *options,
+                                       struct fkt_meter *meter);
+
+/* fkt_walk_moments for records that were compared with the calibration's images already (public_images.h). */
+FKT_MUST_USE fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_dataset *ds,
+                                                  const size_t *idx, size_t n, struct fkt_moments *m,
+                                                  const struct fkt_walk_options *options);
+
+FKT_MUST_USE fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why); /* one line, which names the image */
+
+/* One latent: z (D) -> u (d), w (m), q (m). */
+FKT_MUST_USE fkt_status fkt_walk_record(const struct fkt_walk *w, const float *z, double *u, double *wv, int32_t *q);
+
+#endif

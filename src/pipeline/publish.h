@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish.h - the heavy end of a task: masks off, release, files. Runs in a thread of its own, beside the rest. */
+#ifndef FKT_PIPELINE_PUBLISH_H
+#define FKT_PIPELINE_PUBLISH_H
+
+#include "fedkt/round.h"
+
+#include "base/status.h"
+
+/* Takes the masks off, on so many threads (0: all). The machine is in FKT_SA_UNMASK, and nobody else touches it. */
+FKT_MUST_USE fkt_status fkt_unmask(struct fkt_sa_server *s, unsigned threads, const struct fkt_progress *progress);
+
+enum { FKT_FINISH_DATASET = 0, FKT_FINISH_GRID, FKT_FINISH_FILES };
+struct fkt_finish {
+    const struct fkt_walk *walk; /* borrowed, as all of these */
+    const char *out;
+    size_t per_class;
+    enum fkt_export_format format;
+    unsigned threads;
+    const struct fkt_progress *progress;
+
+    uint8_t *bytes; /* of the release; owned, as what follows */
+    size_t len;
+    char sha256[FKT_SHA256_HEX];
+    char *certificate; /* the text of certificate.json */
+    uint32_t survivors;
+    struct fkt_finish_file {
+        uint64_t bytes;
+        char sha256[FKT_SHA256_HEX];
+    } file[FKT_FINISH_FILES];
+    int known; /* file[] is what the log says: those that are there must be so, and those that are made too */
+    int bare;  /* the log says that there are none */
+};
+extern const char *const fkt_finish_names[FKT_FINISH_FILES];
+/* From a machine in FKT_SA_UNMASK to the release in memory. Central noise is drawn here; nothing of it is kept on a
+ * failure. */
+FKT_MUST_USE fkt_status fkt_finish_release(struct fkt_finish *f, struct fkt_sa_server *s);
+/* From the release to the files in `out`; the same ones however often it is called. FKT_E_NUMERIC: release and
+ * certificate are there, but no images can be made of it. FKT_E_MISMATCH: they came out otherwise than the log says,
+ * and are not there. */
+FKT_MUST_USE fkt_status fkt_finish_files(struct fkt_finish *f);
+void fkt_finish_no_files(struct fkt_finish *f); /* release and certificate alone: what else is there goes */
+void fkt_finish_drop(struct fkt_finish *f);
+
+/* SHA-256 over the sorted lines "sha256  path\n" of all regular files under `folder`, and their bytes together. */
+FKT_MUST_USE fkt_status fkt_tree_hash(const char *folder, char sha256[FKT_SHA256_HEX], uint64_t *bytes);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.c - from exact moments to the noised release, and its file (written by release_file.c).
+ *
+ *   release.safetensors:  moments I64 (K, block) noised | centre, map, unmap F32 (public calibration)
+ *                         metadata: format, task (canonical JSON), certificate (JSON), calibration (JSON)
+ *
+ * The file is all that is needed to sample images at any later time (docs/method.md 1.6), and holds nothing that was
+ * not noised or public. The order is fixed: plan, debit, draw. What the certificate says is derived from the plan that
+ * was really used.
+ *
+ * Two ways lead here. Exact moments: the noise is drawn here. The total of a round with noise in shares: it is in
+ * already, and often more of it than the plan counts on, since the promise rests on the sites that are certain to stay.
+ * So the plan (what is promised) and sigma (what is in the numbers, for estimators) are kept apart. */
+#include "pipeline/release.h"
+
+#include "task/federation.h"
+#include "task/task.h"
+#include "pipeline/pipeline.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "crypto/entropy.h"
+#include "crypto/hash.h"
+#include "tensor/safetensors.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FORMAT "fedkt.release/1"
+
+static fkt_status copy_floats(float **out, const float *in, size_t n)
+{
+    fkt_status st = fkt_alloc(out, n);
+    if (st == FKT_OK) memcpy(*out, in, n * sizeof *in);
+    return st;
+}
+
+fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_calibration *cal)
+{
+    size_t D = cal->raw_dim, d = cal->dim;
+    fkt_status st;
+    *out = *cal;
+    out->centre = out->map = out->unmap = NULL;
+    out->digests = NULL;
+    out->file = NULL;
+    out->n_digests = 0;
+    FKT_TRY(copy_floats(&out->centre, cal->centre, D));
+    FKT_TRY(copy_floats(&out->map, cal->map, d * D));
+    FKT_TRY(copy_floats(&out->unmap, cal->unmap, d * D));
+out:
+    if (st != FKT_OK) fkt_calibration_release(out);
+    return st;
+}
+
+static json_t *calibration_json(const struct fkt_calibration *c)
+{
+    return json_pack("{s:i s:i s:f s:f s:f s:I s:s s:s s:s*}", "raw_dim", (int)c->raw_dim, "dim", (int)c->dim,
+                     "log_mean", c->log_mean, "log_spread", c->log_spread, "radius", c->radius, "images",
+                     (json_int_t)c->images, "source", c->source, "codec", c->codec, "image_digests_sha256",
+                     *c->digests_sha256 ? c->digests_sha256 : NULL);
+}
+
+static fkt_status add_meta_json(struct fkt_st_writer *w, const char *key, json_t *j)
+{
+    char *text = NULL;
+    fkt_status st = fkt_json_text(&text, j, 0);
+    if (st == FKT_OK) st = fkt_st_writer_meta(w, key, text);
+    fkt_free(text);
+    return st;
+}
+
+/* The file in the making; tensors are borrowed from the release. Gives *w. */
+static fkt_status lay_out(struct fkt_st_writer **w, const struct fkt_release *r)
+{
+    const struct fkt_calibration *c = &r->calibration;
+    uint64_t block = fkt_moments_block(r->task.coordinates.length), D = c->raw_dim, d = c->dim;
+    fkt_status st;
+    FKT_TRY(fkt_st_writer_new(w));
+    FKT_TRY(fkt_st_writer_meta(*w, "format", FORMAT));
+    FKT_TRY(add_meta_json(*w, "task", fkt_task_json(&r->task)));
+    FKT_TRY(add_meta_json(*w, "certificate", fkt_certificate_json(r)));
+    FKT_TRY(add_meta_json(*w, "calibration", calibration_json(c)));
+    FKT_TRY(fkt_st_writer_add(*w, "moments", FKT_I64, 2, (uint64_t[]){r->task.n_classes, block}, r->moments));
+    FKT_TRY(fkt_st_writer_add(*w, "centre", FKT_F32, 1, &D, c->centre));
+    FKT_TRY(fkt_st_writer_add(*w, "map", FKT_F32, 2, (uint64_t[]){d, D}, c->map));
+    FKT_TRY(fkt_st_writer_add(*w, "unmap", FKT_F32, 2, (uint64_t[]){D, d}, c->unmap));
+out:
+    return st;
+}
+
+fkt_status fkt_release_bytes(const struct fkt_release *r, uint8_t **bytes, size_t *len)
+{
+    struct fkt_st_writer *w = NULL;
+    fkt_status st;
+    *bytes = NULL;
+    FKT_TRY(lay_out(&w, r));
+    FKT_TRY(fkt_st_writer_bytes(w, bytes, len));
+out:
+    fkt_st_writer_free(w);
+    return st;
+}
+
+static fkt_status seal(struct fkt_release *r)
+{
+    uint8_t *bytes = NULL;
+    size_t len;
+    fkt_status st = fkt_release_bytes(r, &bytes, &len);
+    if (st == FKT_OK) fkt_hash_bytes_hex(r->sha256, bytes, len);
+    fkt_free(bytes);
+    return st;
+}
+
+/* Promise and noise of a release whose task and facts are known. */
+static fkt_status plan_noise(struct fkt_release *r)
+{
+    fkt_status st;
+    FKT_TRY(fkt_federation_shares(&r->task, &r->shares));
+    if (r->shares.counted) r->plan = r->shares.plan;
+    else FKT_TRY(fkt_privacy_plan(&r->plan, &r->task.privacy));
+out:
+    return st;
+}
+
+/* What the numbers really carry: that of the plan, or that of as many shares as survived. */
+static fkt_status weigh_noise(struct fkt_release *r)
+{
+    int64_t none[3] = {0}; /* the smallest block: the privacy room says what so many shares give */
+    if (r->shares.counted) return fkt_privacy_gather(none, none, 1, 1, &r->shares, r->facts.survivors, r->sigma);
+    r->sigma[0] = r->plan.sigma_count;
+    r->sigma[1] = r->plan.sigma_sum;
+    r->sigma[2] = r->plan.sigma_moment;
+    return FKT_OK;
+}
+
+fkt_status fkt_release_begin(struct fkt_release *out, const struct fkt_task *task,
+                             const struct fkt_calibration *calibration, const struct fkt_round_facts *facts)
+{
+    fkt_status st;
+    out->facts = *facts;
+    FKT_TRY(fkt_task_copy(&out->task, task));
+    FKT_TRY(fkt_calibration_copy(&out->calibration, calibration));
+    FKT_TRY(fkt_alloc(&out->moments, task->n_classes * fkt_moments_block(task->coordinates.length)));
+    FKT_TRY(fkt_facts_check(task, facts));
+    FKT_TRY(plan_noise(out));
+out:
+    return st;
+}
+
+fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
+                            const struct fkt_calibration *calibration, struct fkt_moments *m,
+                            const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
+                            const uint64_t *insecure_seed)
+{
+    struct fkt_entropy_seeded seeded;
+    struct fkt_entropy entropy;
+    const int64_t *exact;
+    uint32_t K = task->n_classes, length = task->coordinates.length;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    memset(&seeded, 0, sizeof seeded);
+    if (fkt_moments_classes(m) != K || fkt_moments_length(m) != length || fkt_moments_rq(m) != task->coordinates.rq)
+        return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
+    if (fkt_task_has_shares(task))
+        return fkt_fail_hint(FKT_E_MISMATCH, "use a task that was made without --sites, or with --noise central",
+                             "under task '%s' each site adds its share of the noise before its numbers leave it",
+                             task->name);
+    fkt_entropy_os(&entropy);
+    if (insecure_seed) {
+        fkt_entropy_seeded_init(&seeded, *insecure_seed, 0);
+        fkt_entropy_seeded(&entropy, &seeded);
+    }
+    FKT_TRY(fkt_release_begin(out, task, calibration, facts));
+    out->insecure_seed = !entropy.secure;
+    FKT_TRY(fkt_moments_packed(m, &exact));
+    FKT_TRY(fkt_privacy_release(out->moments, exact, K, length, &out->plan, ledger, &entropy));
+    FKT_TRY(weigh_noise(out));
+    FKT_TRY(seal(out));
+out:
+    fkt_wipe(&seeded, sizeof seeded);
+    if (st != FKT_OK) fkt_release_release(out);
+    return st;
+}
+
+fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *task,
+                              const struct fkt_calibration *calibration, const int64_t *total,
+                              const struct fkt_round_facts *facts, int insecure_seed)
+{
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    if (!fkt_task_has_shares(task))
+        return fkt_fail(FKT_E_MISMATCH, "task '%s' has no noise in shares, so its total has none", task->name);
+    FKT_TRY(fkt_release_begin(out, task, calibration, facts));
+    out->insecure_seed = insecure_seed;
+    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, task->coordinates.length, &out->shares,
+                               facts->survivors, out->sigma));
+    FKT_TRY(seal(out));
+out:
+    if (st != FKT_OK) fkt_release_release(out);
+    return st;
+}
+
+void fkt_release_release(struct fkt_release *r)
+{
+    fkt_task_release(&r->task);
+    fkt_calibration_release(&r->calibration);
+    fkt_free(r->moments);
+    memset(r, 0, sizeof *r);
+}
+
+enum fkt_promise fkt_release_promise(const struct fkt_release *r, char why[FKT_PROMISE_WORDS])
+{
+    const double composed = r->facts.composed_epsilon;
+    if (fkt_task_promise(&r->task, why) == FKT_PROMISE_WEAK) return FKT_PROMISE_WEAK;
+    if (composed <= FKT_PROMISE_EPSILON * (1 + 1e-9)) return FKT_PROMISE_SOUND;
+    if (why)
+        snprintf(why, FKT_PROMISE_WORDS, "epsilon %.6g of all releases together is above %g", composed,
+                 FKT_PROMISE_EPSILON);
+    return FKT_PROMISE_WEAK;
+}
+
+const char *fkt_release_not_private(const struct fkt_release *r)
+{
+    if (r->insecure_seed) return "the noise came from a known seed";
+    return fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
+}
+
+static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_safetensors *file, const char *text)
+{
+    json_error_t e;
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &e);
+    const char *source, *codec, *digests = "";
+    const struct fkt_tensor *t;
+    json_int_t D, d, images;
+    fkt_status st = FKT_OK;
+    if (!j || json_unpack_ex(j, &e, JSON_STRICT, "{s:I s:I s:F s:F s:F s:I s:s s:s s?s}", "raw_dim", &D, "dim", &d,
+                             "log_mean", &c->log_mean, "log_spread", &c->log_spread, "radius", &c->radius, "images",
+                             &images, "source", &source, "codec", &codec, "image_digests_sha256", &digests) != 0) {
+        st = fkt_fail(FKT_E_FORMAT, "calibration: %s", e.text);
+        goto out;
+    }
+    if (D < 1 || D > 1 << 24 || d < 1 || d > D || images < 0 || strlen(source) >= sizeof c->source ||
+        strlen(codec) >= sizeof c->codec || strlen(digests) >= sizeof c->digests_sha256) {
+        st = fkt_fail(FKT_E_FORMAT, "calibration: a number or text is out of range");
+        goto out;
+    }
+    c->raw_dim = (uint32_t)D;
+    c->dim = (uint32_t)d;
+    c->images = (uint64_t)images;
+    snprintf(c->source, sizeof c->source, "%s", source);
+    snprintf(c->codec, sizeof c->codec, "%s", codec);
+    snprintf(c->digests_sha256, sizeof c->digests_sha256, "%s", digests);
+    FKT_TRY(fkt_safetensors_want(file, &t, "centre", FKT_F32, 1, (uint64_t[]){(uint64_t)D}));
+    FKT_TRY(fkt_alloc(&c->centre, (size_t)D));
+    FKT_TRY(fkt_tensor_copy_f32(c->centre, t));
+    FKT_TRY(fkt_safetensors_want(file, &t, "map", FKT_F32, 2, (uint64_t[]){(uint64_t)d, (uint64_t)D}));
+    FKT_TRY(fkt_alloc(&c->map, (size_t)(d * D)));
+    FKT_TRY(fkt_tensor_copy_f32(c->map, t));
+    FKT_TRY(fkt_safetensors_want(file, &t, "unmap", FKT_F32, 2, (uint64_t[]){(uint64_t)D, (uint64_t)d}));
+    FKT_TRY(fkt_alloc(&c->unmap, (size_t)(d * D)));
+    FKT_TRY(fkt_tensor_copy_f32(c->unmap, t));
+out:
+    json_decref(j);
+    return st;
+}
+
+static fkt_status load_moments(struct fkt_release *r, const struct fkt_safetensors *file)
+{
+    uint64_t block = fkt_moments_block(r->task.coordinates.length);
+    const struct fkt_tensor *t;
+    fkt_status st;
+    FKT_TRY(fkt_safetensors_want(file, &t, "moments", FKT_I64, 2, (uint64_t[]){r->task.n_classes, block}));
+    FKT_TRY(fkt_alloc(&r->moments, (size_t)t->count));
+    memcpy(r->moments, t->data, (size_t)t->count * sizeof *r->moments);
+    for (uint64_t i = 0; i < t->count; i++)
+        if (r->moments[i] > INT64_MAX / 2 || r->moments[i] < -(INT64_MAX / 2)) {
+            st = fkt_fail(FKT_E_NUMERIC, "moment %llu is beyond 2^62", (unsigned long long)i);
+            goto out;
+        }
+out:
+    return st;
+}
+
+fkt_status fkt_release_load(struct fkt_release *out, const char *path)
+{
+    struct fkt_safetensors *file = NULL;
+    const char *format, *task, *certificate, *calibration;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    FKT_TRY(fkt_safetensors_open(&file, path));
+    format = fkt_safetensors_meta(file, "format");
+    task = fkt_safetensors_meta(file, "task");
+    certificate = fkt_safetensors_meta(file, "certificate");
+    calibration = fkt_safetensors_meta(file, "calibration");
+    if (!format || strcmp(format, FORMAT) != 0 || !task || !certificate || !calibration) {
+        st = fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt release' or 'fedkt simulate'",
+                           "'%s' is not a release file", path);
+        goto out;
+    }
+    FKT_TRY(fkt_task_parse(&out->task, task, strlen(task)));
+    FKT_TRY(load_calibration(&out->calibration, file, calibration));
+    if (fkt_task_check_calibration(&out->task, &out->calibration) != FKT_OK) {
+        st = fkt_fail(FKT_E_MISMATCH, "the calibration inside is not the one that its task names");
+        goto out;
+    }
+    FKT_TRY(load_moments(out, file));
+    FKT_TRY(plan_noise(out));
+    FKT_TRY(fkt_certificate_check(out, certificate));
+    FKT_TRY(weigh_noise(out));
+    FKT_TRY(fkt_hash_file_hex(out->sha256, path));
+out:
+    fkt_safetensors_free(file);
+    if (st != FKT_OK) {
+        if (st != FKT_E_IO && st != FKT_E_NOMEM && !strstr(fkt_error_text(), path))
+            fkt_fail_in(st, "cannot use '%s'", path);
+        if (st != FKT_E_IO && st != FKT_E_NOMEM)
+            fkt_hint(st, "the file is damaged or was changed after it was made; fetch it again");
+        fkt_release_release(out);
+    }
+    return st;
+}
+
+fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means, struct fkt_walk **out)
+{
+    struct fkt_codec_spec spec = {.name = r->task.codec, .size = r->task.size, .dim = r->task.codec_dim};
+    struct fkt_calibration cal = {0};
+    struct fkt_codec *codec = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (means) spec.means = *means;
+    FKT_TRY(fkt_codec_open(&codec, &spec));
+    FKT_TRY(fkt_calibration_copy(&cal, &r->calibration));
+    return fkt_walk_assemble(out, &r->task, codec, &cal);
+out:
+    fkt_codec_free(codec);
+    return st;
+}
+
+fkt_status fkt_release_gaussians(const struct fkt_release *r, const struct fkt_estimate_options *options,
+                                 struct fkt_gaussians *out)
+{
+    const struct fkt_coordinates *c = &r->task.coordinates;
+    struct fkt_direction direction = fkt_coordinates_direction(c);
+    struct fkt_noise_scale noise = {.sigma_count = r->sigma[0],
+                                    .sigma_sum = r->sigma[1],
+                                    .sigma_moment = r->sigma[2],
+                                    .unit = c->radius / c->rq,
+                                    .direction = direction.length,
+                                    .direction_square = direction.square,
+                                    .direction_slack = direction.slack};
+    return fkt_gaussians_estimate(out, r->moments, r->task.n_classes, c->length, &noise, options);
+}

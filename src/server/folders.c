@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folders.c - where a task's files stand: the private folder, the public one, and whose that is.
+ *
+ *   state folder (0700)   journal.db with the facts `state` (a random name of it), `per-class` and `format`
+ *   public folder         .fedkt-server: "<hash of the task> <name of the state>"
+ *
+ * A public folder belongs to one state. It is marked before anything is written into it, and a folder without our mark
+ * that holds one of our names is somebody's, perhaps a release that cannot be made again: it is refused, and so is one
+ * with the mark of another state, be it of the same task. Only in a folder of ours are temporary names removed: the
+ * journal's lock says that the process which made them is gone.
+ *
+ * How many images there are, and in which form, is said once, at the first start: the log names the files by their
+ * hashes, and a server that was started otherwise could not make the same ones again.
+ *
+ * What could fail in the end is tried at the beginning: an empty dataset is begun where the real one will stand. */
+#include "server/server.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "crypto/entropy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MARK ".fedkt-server"
+#define PER_CLASS 100
+#define TASK_HEX (2 * (size_t)32)
+#define STATE_HEX (2 * (size_t)16)
+
+static const char *const names[FKT_HOST_PATHS] = {[FKT_HOST_RELEASE] = "release.safetensors",
+                                                  [FKT_HOST_CERTIFICATE] = "certificate.json",
+                                                  [FKT_HOST_AUDIT] = "audit.jsonl",
+                                                  [FKT_HOST_GRID] = "grid.png",
+                                                  [FKT_HOST_DATASET] = "dataset"};
+
+/* ---- what is said once ---- */
+
+/* The fact, or `said` from now on. Gives *value. */
+static fkt_status once(struct fkt_host *h, const char *fact, const char *said, char **value)
+{
+    fkt_status st;
+    FKT_TRY(fkt_journal_fact(h->journal, fact, value));
+    if (*value) goto out;
+    FKT_TRY(fkt_journal_fact_put(h->journal, fact, said));
+    FKT_TRY(fkt_strdup(value, said));
+out:
+    return st;
+}
+
+static fkt_status damaged(void)
+{
+    return fkt_fail(FKT_E_FORMAT, "the journal is damaged: what the first start has chosen cannot be");
+}
+
+static fkt_status settle_choices(struct fkt_host *h, const struct fkt_host_spec *spec)
+{
+    static const char hint[] =
+        "start it with the same --per-class and --format as the first time, or without --per-class";
+    const size_t wanted = spec->per_class;
+    char said[32], *count = NULL, *format = NULL;
+    uint64_t per_class = 0;
+    fkt_status st;
+    snprintf(said, sizeof said, "%zu", wanted ? wanted : PER_CLASS);
+    FKT_TRY(once(h, "per-class", said, &count));
+    FKT_TRY(once(h, "format", fkt_export_name(spec->format), &format));
+    if (fkt_parse_u64(&per_class, count, UINT32_MAX) != FKT_OK || !per_class || fkt_export_parse(format) < 0)
+        FKT_TRY(damaged());
+    h->finish.per_class = (size_t)per_class;
+    h->finish.format = (enum fkt_export_format)fkt_export_parse(format);
+    if ((wanted && wanted != h->finish.per_class) || spec->format != h->finish.format)
+        st = fkt_fail_hint(FKT_E_MISMATCH, hint, "this server was begun for %s images of a class as %s, not %s as %s",
+                           count, format, wanted ? said : count, fkt_export_name(spec->format));
+out:
+    fkt_free(count);
+    fkt_free(format);
+    return st;
+}
+
+/* ---- whose folder ---- */
+
+static fkt_status make_mark(struct fkt_host *h, char mark[TASK_HEX + STATE_HEX + 3])
+{
+    struct fkt_entropy os;
+    uint8_t random[STATE_HEX / 2];
+    char fresh[STATE_HEX + 1], *name = NULL;
+    fkt_status st;
+    fkt_entropy_os(&os);
+    FKT_TRY(os.fill(os.self, random, sizeof random));
+    fkt_hex(fresh, random, sizeof random);
+    FKT_TRY(once(h, "state", fresh, &name));
+    if (!fkt_unhex(random, name, sizeof random)) FKT_TRY(damaged());
+    snprintf(mark, TASK_HEX + STATE_HEX + 3, "%s %s\n", h->task->sha256, name);
+out:
+    fkt_free(name);
+    return st;
+}
+
+/* A mark that is there: is it ours? */
+static fkt_status check_mark(const struct fkt_host *h, const char *path, const char *mark)
+{
+    static const char hint[] = "name another folder with --out, or give the --state folder that it belongs to";
+    uint8_t *found = NULL;
+    size_t len = 0;
+    fkt_status st;
+    FKT_TRY(fkt_file_read(&found, &len, path, 4096));
+    if (len == strlen(mark) && memcmp(found, mark, len) == 0) goto out;
+    if (len > TASK_HEX && memcmp(found, mark, TASK_HEX) == 0)
+        st = fkt_fail_hint(FKT_E_EXISTS, hint, "'%s' is the public folder of another state of this task", h->out);
+    else st = fkt_fail_hint(FKT_E_EXISTS, hint, "'%s' is the public folder of another task's server", h->out);
+out:
+    fkt_free(found);
+    return st;
+}
+
+static fkt_status claim(struct fkt_host *h)
+{
+    char mark[TASK_HEX + STATE_HEX + 3], *path = NULL;
+    struct stat sb;
+    fkt_status st;
+    FKT_TRY(make_mark(h, mark));
+    FKT_TRY(fkt_journal_settle(h->journal, NULL)); /* whoever reads the mark must find the state that it names */
+    FKT_TRY(fkt_path_join(&path, h->out, MARK));
+    if (lstat(path, &sb) == 0) {
+        st = check_mark(h, path, mark);
+        goto out;
+    }
+    for (size_t i = 0; i < FKT_HOST_PATHS; i++)
+        if (lstat(h->path[i], &sb) == 0) {
+            st = fkt_fail_hint(FKT_E_EXISTS, "name a new folder with --out, or move what is in this one away",
+                               "'%s' is there, and this server has not made it", h->path[i]);
+            goto out;
+        }
+    FKT_TRY(fkt_file_write(path, mark, strlen(mark), 0));
+out:
+    fkt_free(path);
+    return st;
+}
+
+/* What a process that was killed left under temporary names. The folder is ours, and we hold the lock. */
+static void sweep(const struct fkt_host *h)
+{
+    DIR *d = opendir(h->out);
+    struct dirent *e;
+    char *path = NULL;
+    while (d && (e = readdir(d)))
+        for (size_t i = 0; i < FKT_HOST_PATHS; i++) {
+            size_t n = strlen(names[i]);
+            if (strncmp(e->d_name, names[i], n) != 0 || strncmp(e->d_name + n, ".tmp-", 5) != 0) continue;
+            if (fkt_path_join(&path, h->out, e->d_name) != FKT_OK) continue;
+            fkt_remove_tree(path);
+            fkt_free(path);
+        }
+    if (d) closedir(d);
+}
+
+fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spec)
+{
+    fkt_status st;
+    if (spec->out) FKT_TRY(fkt_strdup(&h->out, spec->out));
+    else FKT_TRY(fkt_path_join(&h->out, spec->folder, "public"));
+    h->finish =
+        (struct fkt_finish){.walk = h->walk, .out = h->out, .threads = spec->threads, .progress = spec->progress};
+    FKT_TRY(settle_choices(h, spec));
+    FKT_TRY(fkt_mkdirs(h->out));
+    for (size_t i = 0; i < FKT_HOST_PATHS; i++) FKT_TRY(fkt_path_join(&h->path[i], h->out, names[i]));
+    FKT_TRY(claim(h));
+    sweep(h);
+out:
+    return st;
+}
+
+fkt_status fkt_host_try_out(const struct fkt_host *h)
+{
+    const struct fkt_task *t = h->task;
+    struct fkt_folder f = {0};
+    struct fkt_export *e = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_folder_begin(&f, h->path[FKT_HOST_DATASET], 1));
+    FKT_TRY(fkt_export_open(&e, f.tmp, h->finish.format, "train", (const char *const *)t->classes, t->n_classes,
+                            t->size, h->finish.per_class * t->n_classes));
+out:
+    fkt_folder_fail(&f, st);
+    fkt_export_free(e);
+    fkt_folder_release(&f);
+    return st;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.c - the server's side of one task: opening it, telling it again what it knew, and the table of its doors.
+ *
+ *   state folder (0700)   journal.db: everything; whoever holds it open holds the lock
+ *   public folder         release.safetensors  certificate.json  dataset/  grid.png  audit.jsonl, once there is an end
+ *
+ * What could fail in the end is tried at the beginning: codec, calibration and federation are opened, and the folders
+ * tried (host_place.c). A task is refused when it is not signed or has no service.
+ *
+ * Failures of this machine are sticky (fkt_host_break): what is in memory is then no longer what the journal says, so
+ * nothing of it may leave, and nothing more is written. A new process begins with the journal again. Failures that
+ * sites bring about end a round, or lose a site, and are no failures of these calls. */
+#include "server/server.h"
+
+#include "task/federation.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/private.h"
+#include "base/text.h"
+#include "secagg/params.h"
+
+#include <string.h>
+
+#define JOURNAL "journal.db"
+
+/* What a mailbox's caller reads as a verdict about a message is never said of this machine (fedkt/mailbox.h). */
+static int is_verdict(fkt_status st) { return st == FKT_E_STATE || st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH; }
+
+fkt_status fkt_host_break(struct fkt_host *h, fkt_status st)
+{
+    if (h->broken.status == FKT_OK) fkt_failure_save(&h->broken, is_verdict(st) ? FKT_E_IO : st);
+    return fkt_failure_restore(&h->broken);
+}
+
+int fkt_host_our_fault(fkt_status st)
+{
+    switch (st) {
+    case FKT_E_FORMAT:
+    case FKT_E_NUMERIC:
+    case FKT_E_MISMATCH:
+    case FKT_E_PEER_FORMAT:
+    case FKT_E_PEER_AUTH:
+    case FKT_E_TOO_FEW: return 0;
+    default: return 1;
+    }
+}
+
+fkt_status fkt_host_note(struct fkt_host *h, const char *event, json_t *fields)
+{
+    return fkt_diary_add(&h->log, h->now_ms, event, fields);
+}
+
+void fkt_host_enter(struct fkt_host *h, enum fkt_box_stage stage)
+{
+    h->stage = stage;
+    h->stage_since = h->ticked ? h->now_ms : 0;
+}
+
+/* ---- the task ---- */
+
+static fkt_status check_task(const struct fkt_task *t)
+{
+    fkt_status st;
+    if (!t->federation.sites || !t->service.address[0])
+        return fkt_fail_hint(FKT_E_ARG, "make a task with --roster and --address", "task '%s' has no %s", t->name,
+                             t->federation.sites ? "service" : "federation");
+    if (t->service.rounds < 1 || t->service.rounds > FKT_LEDGER_ROUNDS)
+        return fkt_fail(FKT_E_ARG, "a server tries 1 to %d rounds, not %u", FKT_LEDGER_ROUNDS, t->service.rounds);
+    FKT_TRY(fkt_federation_fits(t));
+    FKT_TRY(fkt_task_verify(t, NULL));
+out:
+    return fkt_hint(st, "sign it: fedkt task sign");
+}
+
+static fkt_status make_room(struct fkt_host *h)
+{
+    const size_t n = h->params.sites;
+    fkt_status st;
+    h->scratch_len = fkt_sa_to_site_max(&h->params);
+    FKT_TRY(fkt_alloc(&h->scratch, h->scratch_len));
+    FKT_TRY(fkt_alloc(&h->seat, n));
+    FKT_TRY(fkt_alloc(&h->seats_shown, n));
+    FKT_TRY(fkt_alloc(&h->past, h->task->service.rounds));
+    FKT_TRY(fkt_alloc(&h->refusals.times, (n + 1) * FKT_BOX_REFUSALS));
+    FKT_TRY(fkt_alloc(&h->refusals.said, (n + 1) * FKT_BOX_REFUSALS));
+out:
+    return st;
+}
+
+/* ---- what it knew ---- */
+
+static fkt_status take_round(void *self, uint32_t number, const struct fkt_journal_round *r)
+{
+    struct fkt_host *h = self;
+    if (number > h->task->service.rounds || (h->round && h->past[h->round - 1].ended == FKT_OK))
+        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: round %u cannot have begun", number);
+    h->round = number;
+    memcpy(h->past[number - 1].name, r->name, FKT_SA_ROUND);
+    h->past[number - 1].ended = r->ended;
+    h->messages += r->messages;
+    h->bytes += r->bytes;
+    if (r->ended == FKT_OK) return FKT_OK;
+    fkt_text_cut(h->reason, sizeof h->reason, r->reason);
+    for (uint32_t i = 0; r->spent && i < h->params.sites; i++)
+        if (fkt_bitmap_get(r->spent, i)) h->seat[i].spent = 1;
+    return FKT_OK;
+}
+
+static fkt_status remember(struct fkt_host *h)
+{
+    fkt_status st;
+    FKT_TRY(fkt_diary_open(&h->log, h->journal));
+    FKT_TRY(fkt_journal_counts(h->journal, h->refused));
+    FKT_TRY(fkt_journal_rounds(h->journal, take_round, h));
+    FKT_TRY(fkt_host_resume_end(h));
+    if (!h->released && h->stage == FKT_BOX_GATHERING && h->round && h->past[h->round - 1].ended == FKT_OK)
+        FKT_TRY(fkt_host_resume(h));
+    FKT_TRY(fkt_host_resume_wait(h));
+    h->sweep = h->round > 0;
+out:
+    return st;
+}
+
+static fkt_status open_all(struct fkt_host *h, const struct fkt_host_spec *spec)
+{
+    struct fkt_share_plan shares;
+    char *path = NULL;
+    fkt_status st;
+    FKT_TRY(check_task(spec->task));
+    FKT_TRY(fkt_walk_open(&h->walk, spec->task, spec->calibration, &spec->means));
+    h->task = fkt_walk_task(h->walk);
+    FKT_TRY(fkt_federation_open(h->task, &h->params, &shares));
+    FKT_TRY(make_room(h));
+    FKT_TRY(fkt_private_folder(spec->folder));
+    FKT_TRY(fkt_path_join(&path, spec->folder, JOURNAL));
+    FKT_TRY(fkt_journal_open(&h->journal, path, h->task->sha256, h->params.sites));
+    FKT_TRY(fkt_host_open_out(h, spec));
+    FKT_TRY(remember(h));
+    if (!h->log.ended) FKT_TRY(fkt_host_try_out(h));
+    h->live = 1;
+out:
+    fkt_free(path);
+    return st;
+}
+
+fkt_status fkt_host_open(struct fkt_host **out, const struct fkt_host_spec *spec)
+{
+    struct fkt_host *h = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_alloc(&h, 1));
+    FKT_TRY(open_all(h, spec));
+    *out = h;
+    h = NULL;
+out:
+    fkt_host_close(h);
+    return st;
+}
+
+void fkt_host_close(struct fkt_host *h)
+{
+    if (!h) return;
+    fkt_journal_close(h->journal);
+    fkt_sa_server_free(h->server);
+    for (uint32_t i = 0; h->seat && i < h->params.sites; i++) fkt_free(h->seat[i].mail);
+    fkt_finish_drop(&h->finish);
+    fkt_free(h->seat);
+    fkt_free(h->seats_shown);
+    fkt_free(h->past);
+    fkt_free(h->refusals.times);
+    fkt_free(h->refusals.said);
+    fkt_free(h->scratch);
+    for (size_t i = 0; i < FKT_HOST_PATHS; i++) fkt_free(h->path[i]);
+    fkt_free(h->out);
+    fkt_walk_free(h->walk);
+    fkt_free(h);
+}
+
+void fkt_host_mailbox(struct fkt_host *h, struct fkt_mailbox *out)
+{
+    *out = (struct fkt_mailbox){.self = h,
+                                .sites = h->params.sites,
+                                .in_max = fkt_sa_to_server_max(&h->params),
+                                .deliver = fkt_host_deliver,
+                                .collect = fkt_host_collect,
+                                .refuse = fkt_host_refuse,
+                                .tick = fkt_host_tick,
+                                .settle = fkt_host_settle,
+                                .has_work = fkt_host_has_work,
+                                .work = fkt_host_work,
+                                .worked = fkt_host_worked,
+                                .view = fkt_host_view,
+                                .head = fkt_host_head,
+                                .file = fkt_host_file};
+}

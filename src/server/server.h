@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.h - what the server's side of a task holds, for the files host*.c alone.
+ *
+ *   host.c           open, close, replay of the journal, the mailbox's table of doors
+ *   host_place.c     the folders, and what the first start has chosen
+ *   host_round.c     one round: what its machine hears, and what is written down and said of it
+ *   host_course.c    from round to round: beginnings, failures, giving up
+ *   host_time.c      what the clock brings about: gathering, deadlines, expiry, forgetting
+ *   host_mail.c      what a site is given, and what people see
+ *   host_refusal.c   requests that were turned away, in few lines however many there are
+ *   host_finish.c    the heavy work's two halves around its thread, and the end of the log */
+#ifndef FKT_SERVER_SERVER_H
+#define FKT_SERVER_SERVER_H
+
+#include "fedkt/host.h"
+
+#include "server/transparency_log.h"
+#include "pipeline/publish.h"
+#include "server/journal.h"
+
+#include "base/status.h"
+
+struct fkt_host_seat { /* a site, in the round that is or was last */
+    uint8_t *mail;     /* its newest message; NULL: none */
+    size_t mail_len;
+    uint32_t index;    /* of it, from 1 */
+    fkt_status status; /* not FKT_OK: lost, and why */
+    uint8_t heard;     /* in this phase */
+    uint8_t counted;   /* its vector is in the sum */
+    uint8_t revealed;  /* in this round */
+    uint8_t spent;     /* it revealed in a round that failed: it will answer no further one */
+    uint64_t seen;     /* ms of h->elapsed, plus 1, when it last asked; 0: not since the last round ended */
+};
+
+struct fkt_host_past {
+    uint8_t name[FKT_SA_ROUND];
+    fkt_status ended; /* FKT_OK: not failed */
+};
+
+struct fkt_refusals {
+    uint32_t *times;                 /* (sites + 1, reasons) of this minute, in no line yet; the last site is nobody */
+    uint8_t *said;                   /* the same: has a line in this minute */
+    uint64_t rest[FKT_BOX_REFUSALS]; /* of this hour, beyond the lines that it may have */
+    uint64_t minute, hour;           /* when they began */
+    uint32_t lines[2]; /* in this hour: of what anybody can bring about, and of what a key was needed for */
+};
+
+struct fkt_host_wait { /* for sites to gather, or in a phase; host_time.c */
+    uint32_t page;     /* which phase of the round, from 1; 0: for sites to gather after it */
+    uint64_t before;   /* ms of it in earlier lives of the server, roughly */
+    uint64_t saved;    /* ms of it that the journal knows of */
+};
+
+enum fkt_host_job { FKT_JOB_NONE = 0, FKT_JOB_RELEASE, FKT_JOB_FILES };
+enum { FKT_HOST_RELEASE = 0, FKT_HOST_CERTIFICATE, FKT_HOST_AUDIT, FKT_HOST_GRID, FKT_HOST_DATASET, FKT_HOST_PATHS };
+
+struct fkt_host {
+    const struct fkt_task *task; /* the walk's copy */
+    struct fkt_walk *walk;
+    struct fkt_sa_params params;
+    char *out, *path[FKT_HOST_PATHS];
+    struct fkt_journal *journal;
+    struct fkt_diary log;
+    struct fkt_failure broken; /* not FKT_OK: what every call answers from now on */
+    int live;                  /* 0: the journal is being replayed, and nothing is written */
+
+    uint64_t now_ms, elapsed; /* the caller's clock; and how long it ran forward since the first tick, without jumps */
+    int ticked;
+
+    enum fkt_box_stage stage;
+    uint64_t stage_since, phase_since;  /* now_ms; 0: not since the process began */
+    int overdue;                        /* the time of the phase is over, and it is waited for all the same */
+    uint64_t phase_began, enough_since; /* elapsed; enough_since plus 1, 0: there are not enough sites */
+    struct fkt_host_wait wait;
+    uint64_t expired_since;               /* elapsed plus 1; 0: not by the last reading */
+    uint32_t round;                       /* the last one; 0: none yet */
+    struct fkt_host_past *past;           /* (service.rounds) */
+    struct fkt_sa_server *server;         /* NULL: no round is under way */
+    struct fkt_sa_census census;          /* of it; the machine itself belongs to the worker while it unmasks */
+    enum fkt_sa_state phase;              /* of it */
+    struct fkt_host_seat *seat;           /* (sites) */
+    uint32_t lost, survivors;             /* in this round */
+    uint64_t messages, bytes;             /* taken in all rounds before this one */
+    uint64_t round_messages, round_bytes; /* taken in this one */
+    uint8_t *scratch;                     /* room for the longest message to a site */
+    size_t scratch_len;
+    int sweep; /* events of rounds that are over may still be in the journal */
+    int scrub; /* and after the next settle the file is to be cleaned */
+    char reason[768];
+
+    struct fkt_refusals refusals;
+    uint64_t refused[FKT_BOX_REFUSALS];
+
+    enum fkt_host_job job;
+    int job_waits; /* it was not handed out yet */
+    struct fkt_failure worked;
+    struct fkt_finish finish;
+    int released;  /* the release is in the journal */
+    int gave_up;   /* that there will be none is; sites are told so once audit.jsonl is there */
+    int comparing; /* one of the two was so, and the log ended, before this process began */
+    int log_due;   /* audit.jsonl is to be written */
+    uint8_t *seats_shown;
+};
+
+/* host.c */
+FKT_MUST_USE fkt_status fkt_host_break(struct fkt_host *h, fkt_status st); /* sticky; gives what every call answers */
+int fkt_host_our_fault(fkt_status st); /* 1: of this machine, to be tried again after a restart; 0: of what came in */
+/* The log, unless it is a replay. Takes `fields`. */
+FKT_MUST_USE fkt_status fkt_host_note(struct fkt_host *h, const char *event, json_t *fields);
+void fkt_host_enter(struct fkt_host *h, enum fkt_box_stage stage);
+
+/* host_place.c */
+/* The public folder, which is ours from now on (FKT_E_EXISTS: it is not), and h->finish. */
+FKT_MUST_USE fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spec);
+FKT_MUST_USE fkt_status fkt_host_try_out(const struct fkt_host *h); /* can the files be made there? */
+
+/* host_round.c */
+FKT_MUST_USE fkt_status fkt_host_resume(struct fkt_host *h); /* the round under way, from the journal */
+FKT_MUST_USE fkt_status fkt_host_deliver(void *self, uint32_t site, const uint8_t *msg, size_t len);
+FKT_MUST_USE fkt_status fkt_host_deadline(struct fkt_host *h); /* the phase has had its time */
+FKT_MUST_USE fkt_status fkt_host_drain(struct fkt_host *h);    /* what the machine has to say becomes mail */
+
+/* host_course.c */
+FKT_MUST_USE fkt_status fkt_host_begin(struct fkt_host *h);
+FKT_MUST_USE fkt_status fkt_host_seat_all(struct fkt_host *h); /* the machine of round h->round, and seats for it */
+void fkt_host_drop_mail(struct fkt_host_seat *seat);
+void fkt_host_close_round(struct fkt_host *h); /* frees the machine; what is known of the sites stays */
+/* The round is over without a total; `why` says the rest. */
+FKT_MUST_USE fkt_status fkt_host_fail_round(struct fkt_host *h, const struct fkt_failure *why);
+FKT_MUST_USE fkt_status fkt_host_give_up(struct fkt_host *h, const char *reason);
+
+/* host_time.c */
+FKT_MUST_USE fkt_status fkt_host_tick(void *self, uint64_t now_ms);
+void fkt_host_wait_anew(struct fkt_host *h, uint32_t page);
+FKT_MUST_USE fkt_status fkt_host_resume_wait(struct fkt_host *h);
+int fkt_host_present(const struct fkt_host *h, uint32_t site);
+uint64_t fkt_host_phase_left(const struct fkt_host *h); /* ms until the deadline of the phase */
+
+/* host_mail.c */
+FKT_MUST_USE fkt_status fkt_host_collect(void *self, uint32_t site, const uint8_t *round, uint32_t after,
+                                         struct fkt_letter *out);
+void fkt_host_view(void *self, struct fkt_box_view *out);
+void fkt_host_head(void *self, uint64_t *entry, char sha256[65]);
+const char *fkt_host_file(void *self, const char *name);
+
+/* host_refusal.c */
+FKT_MUST_USE fkt_status fkt_host_refuse(void *self, uint32_t site, enum fkt_box_refusal why);
+FKT_MUST_USE fkt_status fkt_refusals_tick(struct fkt_host *h);
+FKT_MUST_USE fkt_status fkt_refusals_flush(struct fkt_host *h); /* all that is not in a line yet */
+
+/* host_finish.c */
+int fkt_host_has_work(void *self);
+FKT_MUST_USE fkt_status fkt_host_work(void *self);
+FKT_MUST_USE fkt_status fkt_host_worked(void *self, fkt_status st);
+FKT_MUST_USE fkt_status fkt_host_settle(void *self);
+FKT_MUST_USE fkt_status fkt_host_resume_end(struct fkt_host *h); /* where the journal says that the end was begun */
+
+#endif

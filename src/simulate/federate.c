@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* federate.c - a whole round of secure aggregation inside one process, with the machines that a real one uses.
+ *
+ *   server --next--> mail for some sites --side by side--> recv, send --one after the other--> server
+ *                    (those that are gone never see theirs)                                    ... until it has all
+ *   server in UNMASK --lanes--> total of the survivors
+ *
+ * This is the transport that secagg.h leaves out, without a network: bytes go from machine to machine as they are. Only
+ * a handful of messages is under way at a time, so memory is a few vectors, however many sites there are, and the
+ * sites' own states (keys and shares, some kilobytes each). A site's vector is made when its turn comes: its exact
+ * moments are asked for, its share of the noise is added (privacy room), and the sum leaves masked.
+ *
+ * Nobody lies here. A site that ends with anything but "too few are left" has found a fault of ours or of its data, and
+ * the round fails with its sentence. With a seed every site draws from streams of its own, so neither threads nor
+ * drop-outs of others change what it sends. */
+#include "pipeline/contribution.h"
+#include "task/federation.h"
+
+#include "pipeline/publish.h"
+
+#include "base/alloc.h"
+#include "base/wipe.h"
+#include "base/clock.h"
+#include "base/meter.h"
+#include "base/threads.h"
+#include "crypto/entropy.h"
+#include "secagg/params.h"
+
+#include <string.h>
+
+enum { MAIL_PER_THREAD = 4, CLOSES_MAX = 64 };
+
+struct hall;
+struct seat { /* a site, as the round sees it */
+    struct hall *hall;
+    uint32_t index;
+    struct fkt_sa_client *client;
+    struct fkt_sa_site brings;
+    struct fkt_entropy keys, noise;
+    enum fkt_sa_state gone; /* from this phase on; FKT_SA_BEGIN: it stays */
+    int missed;             /* 1: it has been waited for in vain */
+    uint64_t up, down;
+};
+
+struct mail {
+    uint32_t to;
+    uint8_t *in, *out;
+    size_t in_len, out_len;
+};
+
+struct hall {
+    const struct fkt_federate_spec *spec;
+    struct fkt_sa_params params;
+    struct fkt_share_plan shares;
+    struct fkt_sa_server *server;
+    struct seat *seat;                 /* (sites) */
+    struct fkt_entropy_seeded *seeded; /* (sites, 2), only with a seed */
+    struct mail *mail;                 /* (cap) */
+    size_t n, cap, in_max, out_max;
+    unsigned threads;
+    struct fkt_meter meter;
+    uint32_t lost[FKT_SA_REVEAL + 1];
+};
+
+/* ---- what a site brings ---- */
+
+static fkt_status no_ledger(void *self, const uint8_t session[FKT_SA_SESSION])
+{
+    (void)self;
+    (void)session;
+    return FKT_OK;
+}
+
+static fkt_status vector(void *self, int64_t *x, uint32_t length)
+{
+    struct seat *s = self;
+    const struct fkt_federate_spec *spec = s->hall->spec;
+    int64_t *exact = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&exact, length));
+    FKT_TRY(spec->moments(spec->self, s->index, exact));
+    FKT_TRY(fkt_contribution_make(x, exact, spec->task, &s->hall->shares, &s->noise));
+out:
+    fkt_free_secret(exact);
+    return st;
+}
+
+/* ---- the hall ---- */
+
+static void entropy_of(struct fkt_entropy *e, struct fkt_entropy_seeded *own, const uint64_t *seed, uint64_t stream)
+{
+    fkt_entropy_os(e);
+    if (!seed) return;
+    fkt_entropy_seeded_init(own, *seed, stream);
+    fkt_entropy_seeded(e, own);
+}
+
+static fkt_status seat_all(struct hall *h)
+{
+    const struct fkt_federate_spec *spec = h->spec;
+    const uint32_t n = h->params.sites;
+    const uint64_t *seed = spec->insecure_seed;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&h->seat, n));
+    if (seed) FKT_TRY(fkt_alloc(&h->seeded, 2 * (size_t)n));
+    for (size_t i = 0; i < spec->n_lost; i++) {
+        const struct fkt_federate_loss *l = &spec->lost[i];
+        if (l->site >= n || l->phase < FKT_SA_ADVERTISE || l->phase > FKT_SA_REVEAL || h->seat[l->site].gone) {
+            st = fkt_fail(FKT_E_ARG, "site %u cannot be lost in phase '%s'", l->site, fkt_sa_state_name(l->phase));
+            goto out;
+        }
+        h->seat[l->site].gone = l->phase;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct seat *s = &h->seat[i];
+        s->hall = h;
+        s->index = i;
+        s->brings = (struct fkt_sa_site){no_ledger, vector, no_ledger, s};
+        entropy_of(&s->keys, seed ? &h->seeded[2 * (size_t)i] : NULL, seed, FKT_STREAM_KEYS(i));
+        entropy_of(&s->noise, seed ? &h->seeded[2 * (size_t)i + 1] : NULL, seed, FKT_STREAM_NOISE(i));
+        FKT_TRY(fkt_sa_client_new(&s->client, &h->params, i, spec->secrets + (size_t)i * FKT_SA_SECRET, &s->brings,
+                                  &s->keys));
+    }
+out:
+    return st;
+}
+
+static fkt_status open_server(struct hall *h)
+{
+    struct fkt_entropy_seeded own;
+    struct fkt_entropy entropy;
+    uint8_t round[FKT_SA_ROUND];
+    fkt_status st;
+    entropy_of(&entropy, &own, h->spec->insecure_seed, FKT_STREAM_ROUND);
+    FKT_TRY(entropy.fill(entropy.self, round, sizeof round));
+    FKT_TRY(fkt_sa_server_new(&h->server, &h->params, round, 0));
+out:
+    return st;
+}
+
+static fkt_status open_hall(struct hall *h, const struct fkt_federate_spec *spec)
+{
+    uint32_t phases;
+    fkt_status st;
+    h->spec = spec;
+    FKT_TRY(fkt_federation_open(spec->task, &h->params, &h->shares));
+    h->threads = spec->threads ? spec->threads : fkt_cpu_count();
+    h->cap = (size_t)h->threads * MAIL_PER_THREAD;
+    if (h->cap > h->params.sites) h->cap = h->params.sites;
+    h->in_max = fkt_sa_to_site_max(&h->params);
+    h->out_max = fkt_sa_to_server_max(&h->params);
+    FKT_TRY(fkt_alloc(&h->mail, h->cap));
+    for (size_t i = 0; i < h->cap; i++) {
+        FKT_TRY(fkt_alloc(&h->mail[i].in, h->in_max));
+        FKT_TRY(fkt_alloc(&h->mail[i].out, h->out_max));
+    }
+    phases = fkt_sa_complete(&h->params) ? 5 : 6; /* the coin is for sparse graphs */
+    h->meter.total = (uint64_t)phases * h->params.sites;
+    FKT_TRY(seat_all(h));
+    FKT_TRY(open_server(h));
+out:
+    return st;
+}
+
+static void close_hall(struct hall *h)
+{
+    for (uint32_t i = 0; h->seat && i < h->params.sites; i++) fkt_sa_client_free(h->seat[i].client);
+    for (size_t i = 0; h->mail && i < h->cap; i++) {
+        fkt_free(h->mail[i].in);
+        fkt_free(h->mail[i].out);
+    }
+    fkt_sa_server_free(h->server);
+    if (h->seeded) fkt_wipe(h->seeded, 2 * (size_t)h->params.sites * sizeof *h->seeded);
+    fkt_free(h->seeded);
+    fkt_free(h->seat);
+    fkt_free(h->mail);
+    fkt_meter_release(&h->meter);
+}
+
+/* ---- messages ---- */
+
+/* Is nobody there to take the server's message of this phase? Counts a site once, where it is first missed. */
+static int is_gone(struct hall *h, struct seat *s)
+{
+    enum fkt_sa_state phase = fkt_sa_server_state(h->server);
+    if (phase < FKT_SA_ADVERTISE) phase = FKT_SA_ADVERTISE;
+    if (s->gone == FKT_SA_BEGIN || phase < s->gone) return 0;
+    if (!s->missed && phase <= FKT_SA_REVEAL) h->lost[phase]++;
+    s->missed = 1;
+    return 1;
+}
+
+static fkt_status collect(struct hall *h)
+{
+    fkt_status st = FKT_OK;
+    h->n = 0;
+    while (h->n < h->cap) {
+        struct mail *m = &h->mail[h->n];
+        m->out_len = 0;
+        FKT_TRY(fkt_sa_server_next(h->server, &m->to, m->in, h->in_max, &m->in_len));
+        if (!m->in_len) break;
+        FKT_TRY(fkt_meter_add(&h->meter, 1));
+        if (!is_gone(h, &h->seat[m->to])) h->n++;
+    }
+out:
+    return st;
+}
+
+/* A site reads its message and answers it. */
+static fkt_status answer(void *ctx, size_t item, unsigned worker)
+{
+    struct hall *h = ctx;
+    struct mail *m = &h->mail[item];
+    struct seat *s = &h->seat[m->to];
+    fkt_status st = fkt_sa_client_recv(s->client, m->in, m->in_len);
+    (void)worker;
+    s->down += m->in_len;
+    if (st != FKT_OK && st != FKT_E_TOO_FEW) return fkt_fail_in(st, "site %u", m->to);
+    if (!(fkt_sa_client_wants(s->client) & FKT_SA_SEND)) return FKT_OK;
+    st = fkt_sa_client_send(s->client, m->out, h->out_max, &m->out_len);
+    s->up += m->out_len;
+    return fkt_fail_in(st, "site %u", m->to);
+}
+
+static fkt_status converse(struct hall *h)
+{
+    int closes = 0;
+    fkt_status st = FKT_OK;
+    while (fkt_sa_server_state(h->server) < FKT_SA_UNMASK) {
+        FKT_TRY(collect(h));
+        if (h->n) {
+            closes = 0;
+            FKT_TRY(fkt_parallel(h->threads, h->n, answer, h, NULL, "aggregating"));
+            for (size_t i = 0; i < h->n; i++)
+                if (h->mail[i].out_len)
+                    FKT_TRY(fkt_sa_server_recv(h->server, h->mail[i].to, h->mail[i].out, h->mail[i].out_len));
+        } else if (fkt_sa_server_state(h->server) < FKT_SA_UNMASK) { /* all that are there have spoken */
+            if (closes++ == CLOSES_MAX) {
+                st = fkt_fail(FKT_E_STATE, "the round stands still in phase '%s'",
+                              fkt_sa_state_name(fkt_sa_server_state(h->server)));
+                goto out;
+            }
+            FKT_TRY(fkt_sa_server_close(h->server));
+        }
+    }
+    if (fkt_sa_server_state(h->server) == FKT_SA_FAILED)
+        st = fkt_fail(FKT_E_TOO_FEW, "the round failed: too few of %u sites were left", h->params.sites);
+out:
+    return st;
+}
+
+static fkt_status report(struct fkt_federate_result *out, const struct hall *h)
+{
+    const uint32_t n = h->params.sites, length = h->params.length;
+    const int64_t *total;
+    const uint8_t *survivors;
+    struct fkt_sa_census census;
+    uint64_t up = 0, down = 0;
+    fkt_status st;
+    FKT_TRY(fkt_sa_server_total(h->server, &total, &survivors));
+    FKT_TRY(fkt_alloc(&out->total, length));
+    FKT_TRY(fkt_alloc(&out->survived, n));
+    memcpy(out->total, total, length * sizeof *total);
+    memcpy(out->survived, survivors, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (survivors[i]) {
+            out->survivors++;
+            up += h->seat[i].up;
+            down += h->seat[i].down;
+        }
+    fkt_sa_server_census(h->server, &census);
+    out->throws = census.throws;
+    out->packed = fkt_sa_packed(length, h->params.bits);
+    out->up = out->survivors ? up / out->survivors : 0;
+    out->down = out->survivors ? down / out->survivors : 0;
+    memcpy(out->lost, h->lost, sizeof out->lost);
+out:
+    return st;
+}
+
+fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federate_spec *spec)
+{
+    struct hall h = {0};
+    double start = fkt_now(), spoken;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    fkt_meter_init(&h.meter, spec->progress, "aggregating", 0);
+    FKT_TRY(open_hall(&h, spec));
+    FKT_TRY(converse(&h));
+    spoken = fkt_now();
+    FKT_TRY(fkt_unmask(h.server, h.threads, spec->progress));
+    FKT_TRY(report(out, &h));
+    out->seconds = fkt_now() - start;
+    out->seconds_unmask = fkt_now() - spoken;
+out:
+    close_hall(&h);
+    if (st != FKT_OK) fkt_federate_release(out);
+    return st;
+}
+
+void fkt_federate_release(struct fkt_federate_result *r)
+{
+    fkt_free_secret(r->total); /* exact where the noise is central */
+    fkt_free(r->survived);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* receipt.c - what one site kept, held against the log: the only part of a check that a server which
+ * rewrote its log and chained it anew cannot have prepared for.
+ *
+ * Source: docs/audit.md 3. Every answer to a site names the log's last entry and its hash; here each of them must be
+ * the hash of that very line. Every message that the server acknowledged must stand in the log, as what it was, taken
+ * and not refused; and as far as the site was told the log at all, nothing may stand there in its name, taken or
+ * refused, that it did not send: that would be somebody else with its key, or a server that blames it. A message whose
+ * acknowledgement was lost on the way counts as sent, not as taken: whether it was refused the site cannot know.
+ *
+ * Cost: 80 bytes a head, 128 a message; a line is compared with one head and, if it is this site's, all messages. */
+#include "verify/verify.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "secagg/msg.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SCHEMA "fedkt.receipt/1"
+#define HEADS_MAX (1U << 20)
+#define MESSAGES_MAX (1U << 16)
+
+/* Ascending; the same entry again with another hash is a server that contradicted itself. */
+static int follows(const struct fkt_audit_receipt *r, uint64_t entry, const char *sha)
+{
+    const struct fkt_audit_told *last = r->heads ? &r->head[r->heads - 1] : NULL;
+    return !last || entry > last->entry || (entry == last->entry && strcmp(sha, last->sha256) != 0);
+}
+
+static fkt_status take_heads(struct fkt_audit_receipt *r, const json_t *list)
+{
+    size_t n = json_array_size(list);
+    fkt_status st;
+    if (!json_is_array(list) || n > HEADS_MAX) return fkt_fail(FKT_E_FORMAT, "'heads' is not a list of heads");
+    FKT_TRY(fkt_alloc(&r->head, n));
+    for (; r->heads < n; r->heads++) {
+        struct fkt_audit_told *h = &r->head[r->heads];
+        json_int_t entry;
+        const char *sha;
+        if (json_unpack(json_array_get(list, r->heads), "{s:I s:s !}", "entry", &entry, "sha256", &sha) != 0 ||
+            entry < 1 || !fkt_audit_is_hex(sha, 32) || !follows(r, (uint64_t)entry, sha)) {
+            st = fkt_fail(FKT_E_FORMAT, "head %zu is not an entry and its hash, in ascending order", r->heads + 1);
+            goto out;
+        }
+        h->entry = (uint64_t)entry;
+        memcpy(h->sha256, sha, sizeof h->sha256);
+    }
+out:
+    return st;
+}
+
+/* One that a site sends. */
+static int is_kind(const char *s)
+{
+    for (enum fkt_sa_kind k = FKT_SA_M_ADVERTISE; k <= FKT_SA_M_LEAVE; k++)
+        if (!strcmp(s, fkt_sa_kind_name(k))) return 1;
+    return 0;
+}
+
+static fkt_status take_messages(struct fkt_audit_receipt *r, const json_t *list)
+{
+    size_t n = json_array_size(list);
+    fkt_status st;
+    if (!json_is_array(list) || n > MESSAGES_MAX) return fkt_fail(FKT_E_FORMAT, "'messages' is not a list of messages");
+    FKT_TRY(fkt_alloc(&r->sent, n));
+    for (; r->messages < n; r->messages++) {
+        struct fkt_audit_sent *m = &r->sent[r->messages];
+        json_int_t bytes;
+        const char *round, *kind, *sha;
+        if (json_unpack(json_array_get(list, r->messages), "{s:s s:s s:s s:I s:b !}", "round", &round, "kind", &kind,
+                        "sha256", &sha, "bytes", &bytes, "taken", &m->taken) != 0 ||
+            bytes < 1 || !fkt_audit_is_hex(sha, 32) || !fkt_audit_is_hex(round, FKT_BOX_ROUND) || !is_kind(kind)) {
+            st = fkt_fail(FKT_E_FORMAT, "message %zu is not a round, a kind, a hash, a length and whether it was taken",
+                          r->messages + 1);
+            goto out;
+        }
+        m->bytes = (uint64_t)bytes;
+        snprintf(m->kind, sizeof m->kind, "%s", kind);
+        memcpy(m->sha256, sha, sizeof m->sha256);
+        memcpy(m->round, round, sizeof m->round);
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *json, size_t len)
+{
+    json_error_t e;
+    json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &e), *heads, *messages;
+    const char *schema, *task;
+    json_int_t site;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    if (!root || json_unpack_ex(root, &e, JSON_STRICT, "{s:s s:s s:I s:o s:o}", "schema", &schema, "task_sha256", &task,
+                                "site", &site, "heads", &heads, "messages", &messages) != 0) {
+        st = fkt_fail(FKT_E_FORMAT, "receipt: %s", e.text);
+        goto out;
+    }
+    if (strcmp(schema, SCHEMA) != 0 || !fkt_audit_is_hex(task, 32) || site < 0 || site >= FKT_SA_SITES_MAX) {
+        st = fkt_fail(FKT_E_FORMAT, "receipt: schema, task_sha256 or site is not what it must be");
+        goto out;
+    }
+    memcpy(out->task_sha256, task, sizeof out->task_sha256);
+    out->site = (uint32_t)site;
+    FKT_TRY(fkt_fail_in(take_heads(out, heads), "receipt"));
+    FKT_TRY(fkt_fail_in(take_messages(out, messages), "receipt"));
+out:
+    json_decref(root);
+    if (st != FKT_OK) fkt_audit_receipt_release(out);
+    return st;
+}
+
+fkt_status fkt_audit_receipt_load(struct fkt_audit_receipt *out, const char *path)
+{
+    uint8_t *text = NULL;
+    size_t len;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    FKT_TRY(fkt_hint(fkt_file_read(&text, &len, path, FKT_AUDIT_RECEIPT_MAX),
+                     "the receipt is 'receipt.json' in the folder that 'fedkt join' was given with --out; without one, "
+                     "leave --receipt out"));
+    FKT_TRY(fkt_fail_in(fkt_audit_receipt_parse(out, (const char *)text, len), "cannot use '%s'", path));
+out:
+    fkt_free(text);
+    return st;
+}
+
+void fkt_audit_receipt_release(struct fkt_audit_receipt *r)
+{
+    fkt_free(r->head);
+    fkt_free(r->sent);
+    memset(r, 0, sizeof *r);
+}
+
+static fkt_status own_message(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry,
+                              const char *round)
+{
+    const char *sha = fkt_audit_text(l, "sha256");
+    for (size_t i = 0; i < r->messages; i++) {
+        struct fkt_audit_sent *m = &r->sent[i];
+        if (strcmp(m->sha256, sha) != 0 || strcmp(m->round, round) != 0) continue;
+        if (m->bytes != fkt_audit_number(l, "bytes"))
+            return fkt_fail(FKT_E_MISMATCH, "it gives a message of site %u another length than the receipt", r->site);
+        if (strcmp(m->kind, fkt_audit_text(l, "kind")) != 0)
+            return fkt_fail(FKT_E_MISMATCH, "it calls message %zu of site %u '%.20s', and the receipt '%s'", i + 1,
+                            r->site, fkt_audit_text(l, "kind"), m->kind);
+        if (m->taken && fkt_audit_number(l, "verdict") != 0)
+            return fkt_fail(FKT_E_MISMATCH, "it calls a message of site %u refused, which the server acknowledged",
+                            r->site);
+        m->found = 1;
+        return FKT_OK;
+    }
+    /* Beyond the last head that the site was told, the log may know more than a receipt that was written early. */
+    if (!r->heads || entry > r->head[r->heads - 1].entry) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH,
+                         "somebody else may hold this site's key, or the server blames it: tell the other sites",
+                         "it holds a message that site %u, by its receipt, never sent", r->site);
+}
+
+/* Whatever was told of this line must be it. */
+static fkt_status told_of(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry)
+{
+    const size_t first = r->met;
+    for (; r->met < r->heads && r->head[r->met].entry == entry; r->met++) {
+        if (r->met > first)
+            return fkt_fail_hint(FKT_E_MISMATCH, "tell the other sites: what this server says is not to be believed",
+                                 "the server told site %u two different ones", r->site);
+        if (strcmp(r->head[r->met].sha256, l->sha256) != 0)
+            return fkt_fail_hint(FKT_E_MISMATCH, "the server told this site another log than it published",
+                                 "it is not the line that site %u was told of", r->site);
+    }
+    return FKT_OK;
+}
+
+fkt_status fkt_audit_receipt_line(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry,
+                                  const char *round)
+{
+    fkt_status st = told_of(r, l, entry);
+    if (st == FKT_OK && l->event == FKT_AUDIT_MESSAGE && fkt_audit_number(l, "site") == r->site)
+        st = own_message(r, l, entry, round);
+    return st == FKT_OK ? st : fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
+}
+
+fkt_status fkt_audit_receipt_end(const struct fkt_audit_receipt *r, uint64_t entries)
+{
+    if (r->met < r->heads)
+        return fkt_fail_hint(FKT_E_MISMATCH, "the server told this site another log than it published",
+                             "audit.jsonl ends at line %llu, and site %u was told of line %llu",
+                             (unsigned long long)entries, r->site, (unsigned long long)r->head[r->met].entry);
+    for (size_t i = 0; i < r->messages; i++)
+        if (r->sent[i].taken && !r->sent[i].found)
+            return fkt_fail(FKT_E_MISMATCH, "audit.jsonl lacks message %zu of site %u, which the server acknowledged",
+                            i + 1, r->site);
+    return FKT_OK;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c - anybody's check of a finished task: the log, the release and the certificate against each other.
+ *
+ * Source: docs/audit.md 2. Everything comes from the server, which is the party under suspicion; what holds the check
+ * up is what it cannot make: the operator's signature under the task, the sites' signatures under the survivors, and,
+ * with a receipt, the heads that one site was told while the round ran. In this order:
+ *
+ *   audit.jsonl          line by line: bytes, chain, keys; the order of events; the task and its signature; rounds
+ *   release.safetensors  opened as hostile; of this task, with the hash of the log
+ *   certificate.json     every claim derived anew from the release; then byte for byte what the release itself carries
+ *   other files          hash and length, where the log names one and it is there
+ *
+ * The certificate's reals are compared as text with those inside the release, and those with what this machine computes
+ * to nine digits (certificate.c): the last digits of a logarithm are not the same in every C library, and a check that
+ * fails for that on an honest log would teach people to ignore it.
+ *
+ * What it does not show: that the vectors were honest, that the release is their sum or has noise in it (vectors are
+ * masked, and only hashes of them are public), or that the log is complete where no receipt is at hand. What can be
+ * seen of the numbers is that they are not beyond what so many vectors within the task's bound can add up to.
+ *
+ * Cost: one pass over the log with one line in memory, then the release; 0.1 ms for each signature. */
+#include "verify/verify.h"
+
+#include "pipeline/publish.h"
+#include "pipeline/release.h"
+#include "task/task.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "crypto/hash.h"
+#include "secagg/params.h"
+#include "tensor/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCHEMA "fedkt.audit/1"
+#define CERTIFICATE_MAX ((size_t)1 << 20)
+#define ENTRIES_MAX ((uint64_t)1 << 32)
+
+void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task *want,
+                            struct fkt_audit_receipt *receipt)
+{
+    memset(log, 0, sizeof *log);
+    log->want = want;
+    log->receipt = receipt;
+    memset(log->head, '0', sizeof log->head - 1);
+}
+
+void fkt_audit_reading_release(struct fkt_audit_reading *log)
+{
+    fkt_audit_round_release(&log->round);
+    fkt_free(log->names);
+    fkt_task_release(&log->task);
+    memset(log, 0, sizeof *log);
+}
+
+/* ---- the task ---- */
+
+/* A task that is not signed, or falsely, is something wrong with a file here, not with a peer. */
+static fkt_status check_signature(const struct fkt_task *t, const uint8_t *operator_key)
+{
+    struct fkt_failure f;
+    fkt_status st = fkt_task_verify(t, operator_key);
+    if (st != FKT_E_STATE && st != FKT_E_PEER_AUTH) return st;
+    fkt_failure_save(&f, st);
+    return fkt_fail(FKT_E_MISMATCH, "%s", f.text);
+}
+
+static fkt_status check_task(const struct fkt_audit_reading *log)
+{
+    const struct fkt_task *t = &log->task, *want = log->want;
+    if (!t->federation.sites || !t->service.address[0])
+        return fkt_fail(FKT_E_MISMATCH, "its task has no server, so that there can be no log of one");
+    if (want && strcmp(want->sha256, t->sha256) != 0)
+        return fkt_fail_hint(FKT_E_MISMATCH,
+                             "look first whether you took the right task.json and the right folder ('fedkt task show' "
+                             "prints the hash); if both are of the same study, do not use the release",
+                             "it is the log of task %.12s ('%.60s'), and the task that was given is %.12s ('%.60s')",
+                             t->sha256, t->name, want->sha256, want->name);
+    return check_signature(t, want && want->signature.there ? want->signature.key : NULL);
+}
+
+static fkt_status take_open(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    struct fkt_share_plan shares;
+    char *json = NULL;
+    fkt_status st;
+    if (strcmp(fkt_audit_text(l, "schema"), SCHEMA) != 0) return fkt_fail(FKT_E_FORMAT, "schema is not '" SCHEMA "'");
+    FKT_TRY(fkt_json_text(&json, json_incref(json_object_get(l->root, "task")), 0));
+    FKT_TRY(fkt_task_parse(&log->task, json, strlen(json)));
+    FKT_TRY(check_task(log));
+    FKT_TRY(fkt_federation_open(&log->task, &log->params, &shares));
+    FKT_TRY(fkt_audit_round_new(&log->round, &log->params));
+    FKT_TRY(fkt_alloc(&log->names, log->task.service.rounds));
+    if (log->receipt && strcmp(log->receipt->task_sha256, log->task.sha256) != 0)
+        st = fkt_fail_hint(FKT_E_MISMATCH,
+                           "look first whether you took the right receipt: it lies in the folder that 'fedkt join' was "
+                           "given with --out",
+                           "it is the log of task %.12s, and the receipt is of %.12s", log->task.sha256,
+                           log->receipt->task_sha256);
+    if (st == FKT_OK && log->receipt && log->receipt->site >= log->params.sites)
+        st = fkt_fail(FKT_E_MISMATCH, "the receipt is of site %u, and the task has %u", log->receipt->site,
+                      log->params.sites);
+out:
+    fkt_free(json);
+    return st;
+}
+
+/* ---- the order of events ---- */
+
+static fkt_status take_begin(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "a round begins before the one before it has ended");
+    if (log->rounds >= log->task.service.rounds)
+        return fkt_fail(FKT_E_MISMATCH, "the task allows %u rounds, and this is one more", log->task.service.rounds);
+    if (fkt_audit_number(l, "round") != log->rounds + 1)
+        return fkt_fail(FKT_E_MISMATCH, "round %u must come next", log->rounds + 1);
+    if (!fkt_unhex(log->round.name, fkt_audit_text(l, "name"), FKT_BOX_ROUND))
+        return fkt_fail(FKT_E_FORMAT, "the round's name is none");
+    for (uint32_t i = 0; i < log->rounds; i++)
+        if (!memcmp(log->names[i], log->round.name, FKT_BOX_ROUND))
+            return fkt_fail(FKT_E_MISMATCH, "round %u had the same name", i + 1);
+    memcpy(log->names[log->rounds], log->round.name, FKT_BOX_ROUND);
+    fkt_audit_round_clear(&log->round, &log->params);
+    log->rounds++;
+    log->in_round = 1;
+    return FKT_OK;
+}
+
+static fkt_status take_release(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    fkt_status st = fkt_audit_round_check(&log->round, &log->params, &log->signatures);
+    if (st != FKT_OK) return st;
+    if (fkt_audit_number(l, "survivors") != log->round.count)
+        return fkt_fail(FKT_E_MISMATCH, "the list of survivors has %u", log->round.count);
+    memcpy(log->release_sha256, fkt_audit_text(l, "sha256"), sizeof log->release_sha256);
+    memcpy(log->certificate_sha256, fkt_audit_text(l, "certificate_sha256"), sizeof log->certificate_sha256);
+    log->released = 1;
+    log->in_round = 0;
+    return FKT_OK;
+}
+
+static fkt_status take_file(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    static const char *const plain = "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    const size_t max = sizeof log->file / sizeof *log->file;
+    const char *name = fkt_audit_text(l, "name");
+    struct fkt_audit_file *f = &log->file[log->files < max ? log->files : 0];
+    if (log->bare) return fkt_fail(FKT_E_MISMATCH, "the log has said that there are no images");
+    if (log->files == max || strlen(name) >= sizeof f->name || !name[0] || name[0] == '.' ||
+        strspn(name, plain) != strlen(name))
+        return fkt_fail(FKT_E_FORMAT, "no log names such a file, or so many");
+    snprintf(f->name, sizeof f->name, "%s", name);
+    memcpy(f->sha256, fkt_audit_text(l, "sha256"), sizeof f->sha256);
+    f->bytes = fkt_audit_number(l, "bytes");
+    log->files++;
+    return FKT_OK;
+}
+
+/* Events of a round name it and, where they name a site, one of the roster. */
+static fkt_status check_place(const struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    const json_t *site = json_object_get(l->root, "site");
+    if (json_is_integer(site) && fkt_audit_number(l, "site") >= log->params.sites && l->event != FKT_AUDIT_REFUSED)
+        return fkt_fail(FKT_E_MISMATCH, "the roster has no site %llu", (unsigned long long)fkt_audit_number(l, "site"));
+    if (l->event == FKT_AUDIT_BEGIN || !json_object_get(l->root, "round")) return FKT_OK;
+    if (!log->in_round || fkt_audit_number(l, "round") != log->rounds)
+        return fkt_fail(FKT_E_MISMATCH, "round %llu is not under way",
+                        (unsigned long long)fkt_audit_number(l, "round"));
+    return FKT_OK;
+}
+
+static fkt_status take_line(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+{
+    const int over = log->released || log->given_up;
+    fkt_status st;
+    if (log->ended) return fkt_fail(FKT_E_MISMATCH, "it stands after the end of the log");
+    if ((l->event == FKT_AUDIT_OPEN) != (log->entries == 0))
+        return fkt_fail(FKT_E_MISMATCH, "a log begins with 'open', and has no other one");
+    if (over && (l->event == FKT_AUDIT_BEGIN || l->event == FKT_AUDIT_RELEASE || l->event == FKT_AUDIT_GIVEN_UP))
+        return fkt_fail(FKT_E_MISMATCH, "it comes after the task was over: there is one release of a task");
+    if (l->event == FKT_AUDIT_OPEN) return take_open(log, l);
+    FKT_TRY(check_place(log, l));
+    switch (l->event) {
+    case FKT_AUDIT_BEGIN: return take_begin(log, l);
+    case FKT_AUDIT_RELEASE: return take_release(log, l);
+    case FKT_AUDIT_FAILED: log->in_round = 0; return FKT_OK;
+    case FKT_AUDIT_FILE: return take_file(log, l);
+    case FKT_AUDIT_NO_DATASET:
+        if (!log->released || log->files || log->bare)
+            return fkt_fail(FKT_E_MISMATCH, "it stands once, after a release, and beside no file");
+        log->bare = 1;
+        return FKT_OK;
+    case FKT_AUDIT_GIVEN_UP:
+        if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "round %u is still under way", log->rounds);
+        log->given_up = 1;
+        return FKT_OK;
+    case FKT_AUDIT_END:
+        if (!over) return fkt_fail(FKT_E_MISMATCH, "the log ends with neither a release nor 'given-up'");
+        log->ended = 1;
+        return FKT_OK;
+    default: return fkt_audit_round_line(&log->round, &log->params, l);
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *bytes, size_t len)
+{
+    struct fkt_audit_line l;
+    char round[2 * FKT_BOX_ROUND + 1] = "";
+    fkt_status st = fkt_audit_line_read(&l, bytes, len, log->entries + 1, log->head);
+    if (st != FKT_OK) return st;
+    if (log->in_round) fkt_hex(round, log->round.name, FKT_BOX_ROUND);
+    FKT_TRY(fkt_fail_in(take_line(log, &l), "audit.jsonl line %llu", (unsigned long long)log->entries + 1));
+    log->entries++;
+    memcpy(log->head, l.sha256, sizeof log->head);
+    if (log->receipt) FKT_TRY(fkt_audit_receipt_line(log->receipt, &l, log->entries, round));
+out:
+    fkt_audit_line_release(&l);
+    return st;
+}
+
+fkt_status fkt_audit_reading_end(const struct fkt_audit_reading *log)
+{
+    if (!log->ended)
+        return fkt_fail(FKT_E_MISMATCH, "audit.jsonl has no line 'end' after line %llu: it was cut",
+                        (unsigned long long)log->entries);
+    return log->receipt ? fkt_audit_receipt_end(log->receipt, log->entries) : FKT_OK;
+}
+
+/* ---- the files ---- */
+
+/* A regular file alone: a pipe would hold us up. */
+static fkt_status open_log(FILE **out, const char *path)
+{
+    struct stat s;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *out = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (*out && fstat(fd, &s) == 0)
+        return S_ISREG(s.st_mode) ? FKT_OK : fkt_fail(FKT_E_FORMAT, "audit.jsonl is not a regular file");
+    if (!*out && fd >= 0) close(fd);
+    return fkt_io_fail("read", path);
+}
+
+static fkt_status read_log(struct fkt_audit_reading *log, const char *path)
+{
+    FILE *f = NULL;
+    char *line = NULL;
+    size_t cap = 0;
+    fkt_status st;
+    FKT_TRY(open_log(&f, path));
+    FKT_TRY(fkt_alloc(&line, cap = FKT_AUDIT_LINE_MAX + 2));
+    for (;;) {
+        size_t n = 0;
+        int c;
+        while ((c = fgetc(f)) != EOF && c != '\n') {
+            if (n + 2 > cap) FKT_TRY(fkt_realloc(&line, cap *= 2));
+            line[n++] = (char)c;
+            if (n > (log->entries ? FKT_AUDIT_LINE_MAX : FKT_AUDIT_OPEN_MAX)) break;
+        }
+        if (c == EOF && ferror(f)) {
+            st = fkt_io_fail("read", path);
+            goto out;
+        }
+        if (c == EOF && !n) break;
+        if (c == EOF || log->entries >= ENTRIES_MAX) {
+            st = fkt_fail(FKT_E_FORMAT, "audit.jsonl line %llu: it does not end with a newline",
+                          (unsigned long long)log->entries + 1);
+            goto out;
+        }
+        FKT_TRY(fkt_audit_reading_line(log, line, n)); /* refuses what is too long */
+    }
+    st = fkt_audit_reading_end(log);
+out:
+    fkt_free(line);
+    if (f) fclose(f);
+    return st;
+}
+
+/* The certificate that the release carries, as fedkt writes it for people. Its claims were checked on loading. */
+static fkt_status carried(char **out, const char *release)
+{
+    struct fkt_safetensors *file = NULL;
+    const char *text;
+    json_error_t e;
+    json_t *root;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_safetensors_open(&file, release));
+    text = fkt_safetensors_meta(file, "certificate");
+    root = text ? json_loads(text, JSON_REJECT_DUPLICATES, &e) : NULL;
+    st = root ? fkt_json_text(out, root, 2) : fkt_fail(FKT_E_FORMAT, "release.safetensors: it carries no certificate");
+out:
+    fkt_safetensors_free(file);
+    return st;
+}
+
+static fkt_status check_certificate(const struct fkt_audit_reading *log, const char *release, const char *certificate)
+{
+    uint8_t *bytes = NULL;
+    char *want = NULL, sha[FKT_SHA256_HEX];
+    size_t len;
+    fkt_status st;
+    FKT_TRY(fkt_file_read(&bytes, &len, certificate, CERTIFICATE_MAX));
+    FKT_TRY(carried(&want, release));
+    fkt_hash_bytes_hex(sha, bytes, len);
+    if (strcmp(sha, log->certificate_sha256) != 0)
+        st = fkt_fail(FKT_E_MISMATCH, "certificate.json is not the one of the log");
+    else if (len != strlen(want) || memcmp(bytes, want, len) != 0)
+        st = fkt_fail(FKT_E_MISMATCH, "certificate.json does not follow from release.safetensors");
+out:
+    fkt_free(want);
+    fkt_free(bytes);
+    return st;
+}
+
+/* An honest server checks the total before it adds anything (docs/protocol.md 3.7). Noise that it adds has no largest
+ * value; beyond 40 sigma it is seen with a chance of 10^-347. */
+static fkt_status check_range(const struct fkt_audit_reading *log, const struct fkt_release *r)
+{
+    const uint64_t most = log->params.bound * log->round.count; /* below 2^61: fkt_sa_params_check */
+    const size_t n = r->task.n_classes * fkt_moments_block(r->task.coordinates.length);
+    const double noise = r->shares.counted ? 0 : 40 * fmax(r->sigma[0], fmax(r->sigma[1], r->sigma[2]));
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t size = r->moments[i] < 0 ? 0 - (uint64_t)r->moments[i] : (uint64_t)r->moments[i];
+        if (size > most && !((double)(size - most) <= noise))
+            return fkt_fail(FKT_E_MISMATCH, "a number of the release is beyond what %u sites can add up to",
+                            log->round.count);
+    }
+    return FKT_OK;
+}
+
+static fkt_status check_release(const struct fkt_audit_reading *log, const char *path)
+{
+    struct fkt_release r = {0};
+    fkt_status st;
+    FKT_TRY(fkt_release_load(&r, path));
+    if (strcmp(r.sha256, log->release_sha256) != 0)
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is not the one of the log");
+    else if (strcmp(r.task.sha256, log->task.sha256) != 0)
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is of task %.12s, and the log of %.12s", r.task.sha256,
+                      log->task.sha256);
+    else if (r.facts.survivors != log->round.count)
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors tells of %u survivors, and the log of %u", r.facts.survivors,
+                      log->round.count);
+    else if (r.facts.simulated || r.insecure_seed != log->task.service.seeded)
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors tells otherwise than the task how its noise was made");
+    else st = check_range(log, &r);
+out:
+    fkt_release_release(&r);
+    return st;
+}
+
+/* A file, or a folder as a dataset is one; links lead elsewhere. *there 0: nothing is there. */
+static fkt_status weigh(const char *path, int *there, char sha256[FKT_SHA256_HEX], uint64_t *bytes)
+{
+    struct stat s;
+    *there = lstat(path, &s) == 0;
+    if (!*there) return errno == ENOENT ? FKT_OK : fkt_io_fail("read", path);
+    if (S_ISDIR(s.st_mode)) return fkt_tree_hash(path, sha256, bytes);
+    if (!S_ISREG(s.st_mode)) return fkt_fail(FKT_E_FORMAT, "'%s' is neither a file nor a folder", path);
+    *bytes = (uint64_t)s.st_size;
+    return fkt_hash_file_hex(sha256, path);
+}
+
+/* Files that are not there are nobody's lie: whoever copies a folder may leave the pictures out. */
+static fkt_status check_others(const struct fkt_audit_reading *log, const char *folder)
+{
+    char *path = NULL, sha[FKT_SHA256_HEX];
+    uint64_t bytes = 0;
+    int there;
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < log->files; i++) {
+        const struct fkt_audit_file *f = &log->file[i];
+        fkt_free(path);
+        path = NULL;
+        FKT_TRY(fkt_path_join(&path, folder, f->name));
+        FKT_TRY(weigh(path, &there, sha, &bytes));
+        if (there && (bytes != f->bytes || strcmp(sha, f->sha256) != 0)) {
+            st = fkt_fail(FKT_E_MISMATCH, "%s is not the one of the log", f->name);
+            goto out;
+        }
+    }
+out:
+    fkt_free(path);
+    return st;
+}
+
+static fkt_status check_files(const struct fkt_audit_reading *log, const char *folder)
+{
+    char *release = NULL, *certificate = NULL;
+    struct stat s;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&release, folder, "release.safetensors"));
+    FKT_TRY(fkt_path_join(&certificate, folder, "certificate.json"));
+    if (log->given_up) {
+        if (lstat(release, &s) == 0)
+            st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is there, and the log says that there is no release");
+        goto out;
+    }
+    FKT_TRY(check_release(log, release));
+    FKT_TRY(check_certificate(log, release, certificate));
+    FKT_TRY(check_others(log, folder));
+out:
+    fkt_free(release);
+    fkt_free(certificate);
+    return st;
+}
+
+static void report(struct fkt_audit_report *out, const struct fkt_audit_reading *log)
+{
+    out->entries = log->entries;
+    memcpy(out->head, log->head, sizeof out->head);
+    out->rounds = log->rounds;
+    out->sites = log->params.sites;
+    out->survivors = log->released ? log->round.count : 0;
+    out->confirmed = log->signatures;
+    memcpy(out->task_sha256, log->task.sha256, sizeof out->task_sha256);
+    memcpy(out->release_sha256, log->release_sha256, sizeof out->release_sha256);
+    fkt_hex(out->operator_key, log->task.signature.key, FKT_SA_KEY);
+    out->counted = log->receipt && log->released && log->receipt->site < log->params.sites &&
+                   fkt_bitmap_get(log->round.survivors, log->receipt->site);
+}
+
+fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder, const struct fkt_task *task,
+                            const char *receipt)
+{
+    struct fkt_audit_receipt kept = {0};
+    struct fkt_audit_reading log;
+    char *path = NULL;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    fkt_audit_reading_init(&log, task, receipt ? &kept : NULL);
+    FKT_TRY(fkt_path_join(&path, folder, "audit.jsonl"));
+    if (task && task->signature.there) /* the key beside a false signature is nobody's */
+        FKT_TRY(fkt_fail_in(check_signature(task, NULL), "the task that was given"));
+    if (receipt) FKT_TRY(fkt_audit_receipt_load(&kept, receipt));
+    FKT_TRY(read_log(&log, path));
+    FKT_TRY(check_files(&log, folder));
+    report(out, &log);
+    out->heads = kept.heads;
+    out->messages = kept.messages;
+    out->receipt_site = kept.site;
+    if (receipt) fkt_hex(out->receipt_key, log.task.federation.roster + (size_t)kept.site * FKT_SA_KEY, FKT_SA_KEY);
+    if (receipt && log.task.service.names)
+        fkt_text_cut(out->receipt_name, sizeof out->receipt_name, log.task.service.names[kept.site]);
+out:
+    fkt_free(path);
+    fkt_audit_reading_release(&log);
+    fkt_audit_receipt_release(&kept);
+    if (st == FKT_E_IO) return fkt_hint(st, "give the folder with audit.jsonl, release.safetensors, certificate.json");
+    if (st == FKT_E_NOMEM) return st;
+    return fkt_hint(st, "do not use this release; ask the operator, and compare with what other sites hold");
+}
