@@ -41,7 +41,7 @@ CASES = [  # name for us, name and layouts for PyTorch, side, batches to try
 ]
 FORMS = ("compiled", "frozen", "eager")  # the likely winners first
 READY = 2  # an encoder and a decoder
-PASSES, PATIENCE = 5, 30.0  # of src/cli/bench_codec.c
+PASSES, PATIENCE = 5, 30.0  # of bench/codec.c
 TOLERANCE = {"f32": 1e-4, "bf16": 5e-2}
 
 # -------------------------------------------------------------------------------------------------- the child: PyTorch

@@ -36,7 +36,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "oracle"))
 
 WARM, TRIED, CHECKED = 2, 3, 3
 TOLERANCE = {"f32": 1e-3, "bf16": 1e-1}  # of the first losses against plain eager f32
-RATE = 1e-3  # of src/cli/bench_train.c
+RATE = 1e-3  # of bench/train.c
 
 
 def peak_mb():

@@ -52,7 +52,7 @@ class Tree:
         self.complaints.append((str(path.relative_to(self.root)), number, text))
 
     def resolve(self, name):
-        for base in ("src", "include"):
+        for base in ("src", "include", "."):
             if (self.root / base / name).is_file():
                 return self.root / base / name
         return None

@@ -9,7 +9,7 @@
  * this list.
  *
  * The choice is made when the library loads, from OPENBLAS_CORETYPE, so that a process cannot change its own: only a
- * new start helps, and starting programs is no business of a library (src/cli/startup.c does it). */
+ * new start helps, and starting programs is no business of a library (src/cli/core/startup.c does it). */
 #include "tensor/blas_core.h"
 
 #include "tensor/linalg.h"

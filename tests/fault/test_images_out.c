@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the writers fails once: each time FKT_E_NOMEM, nothing leaked, nothing under the final name. */
 #include "base/file.h"
-#include "cli/report.h"
+#include "cli/simulate/report.h"
 #include "fedkt/image.h"
 #include "images/card.h"
 #include "images/export.h"

@@ -2,7 +2,7 @@
 /* A whole report from invented but plausible numbers. FEDKT_KEEP=DIR keeps the pages there, to look at. */
 #include "base/file.h"
 #include "base/rng.h"
-#include "cli/report.h"
+#include "cli/simulate/report.h"
 #include "fedkt/image.h"
 #include "images/procedural_scenes.h"
 #include "tests/support/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/service.h"
+#include "cli/task/service.h"
 #include "tests/support/check.h"
 
 #define NOW UINT64_C(1767225600) /* 2026-01-01 00:00:00 UTC */

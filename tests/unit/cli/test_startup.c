@@ -5,7 +5,7 @@
 #include "tests/support/scratch.h"
 
 #include "base/file.h"
-#include "cli/startup.h"
+#include "cli/core/startup.h"
 #include "tensor/blas_core.h"
 
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_suggest.c - the distance against a slow twin by recursion, and what is near enough to be suggested. */
-#include "cli/suggest.h"
+#include "cli/core/suggest.h"
 #include "tests/support/check.h"
 
 #include <stdint.h>

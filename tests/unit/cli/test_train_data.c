@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_train_data.c - which pictures 'fedkt train' learns from and which it is judged on while it learns. */
-#include "cli/train.h"
+#include "cli/learning/train.h"
 
 #include "tests/support/released.h"
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* site.c - a site for a load tool: everything that the protocol asks of one, and nothing that a disk does.
+ *
+ *   letter of a new round -> a fresh machine -> recv -> send -> the bytes are kept until the server has them
+ *
+ * A real site (fedkt/attend.h) also keeps its letters and asks a ledger, which syncs a file several times in a round; a
+ * thousand of those on one disk would be all that a benchmark of the server sees. A member that is to be lost says that
+ * it has ended when its phase comes, and whoever carries its letters closes the connection. */
+#include "bench/site.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static fkt_status agree(void *self, const uint8_t session[FKT_SA_SESSION])
+{
+    (void)self;
+    (void)session;
+    return FKT_OK;
+}
+
+static fkt_status vector(void *self, int64_t *x, uint32_t length)
+{
+    const struct cli_member *m = self;
+    for (uint32_t j = 0; j < length; j++) x[j] = m->number(m->self, m->index, j);
+    return FKT_OK;
+}
+
+void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32_t index,
+                     const uint8_t secret[FKT_SA_SECRET])
+{
+    m->p = p;
+    m->index = index;
+    m->out_max = fkt_sa_to_server_max(p);
+    m->brings = (struct fkt_sa_site){agree, vector, agree, m};
+    memcpy(m->secret, secret, sizeof m->secret);
+}
+
+void cli_member_release(struct cli_member *m)
+{
+    fkt_sa_client_free(m->client);
+    fkt_free(m->letter);
+    m->client = NULL;
+    m->letter = NULL;
+}
+
+/* A site answers the server's message of a phase in that phase's state. */
+static int is_gone(const struct cli_member *m)
+{
+    return m->gone != FKT_SA_BEGIN && m->client && fkt_sa_client_state(m->client) >= m->gone;
+}
+
+static unsigned wants(void *self)
+{
+    const struct cli_member *m = self;
+    if (m->letter) return FKT_POST_SEND;
+    if (is_gone(m) || m->stage >= FKT_BOX_RELEASED) return FKT_POST_ENDED;
+    return m->client && fkt_sa_client_wants(m->client) & FKT_SA_SEND ? FKT_POST_SEND : FKT_POST_RECV;
+}
+
+static void has(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after)
+{
+    const struct cli_member *m = self;
+    memcpy(round, m->round, FKT_BOX_ROUND);
+    *after = m->after;
+}
+
+static fkt_status send_letter(void *self, uint8_t *out, size_t cap, size_t *len)
+{
+    struct cli_member *m = self;
+    fkt_status st = FKT_OK;
+    if (!m->letter) {
+        FKT_TRY(fkt_sa_client_send(m->client, out, cap, len));
+        FKT_TRY(fkt_alloc(&m->letter, *len));
+        memcpy(m->letter, out, *len);
+        m->letter_len = *len;
+        return FKT_OK;
+    }
+    if (cap < m->letter_len) return fkt_fail(FKT_E_ARG, "no room for a message of %zu bytes", m->letter_len);
+    memcpy(out, m->letter, m->letter_len);
+    *len = m->letter_len;
+out:
+    return st;
+}
+
+static fkt_status sent(void *self, int taken)
+{
+    struct cli_member *m = self;
+    fkt_free(m->letter);
+    m->letter = NULL;
+    m->taken += taken != 0;
+    return FKT_OK;
+}
+
+static fkt_status recv_letter(void *self, const struct fkt_letter *l)
+{
+    struct cli_member *m = self;
+    fkt_status st = FKT_OK;
+    m->stage = l->stage;
+    if (l->lost != FKT_OK) m->lost = l->lost;
+    if (!l->len) return FKT_OK;
+    if (!m->client || memcmp(m->round, l->round, FKT_BOX_ROUND) != 0) {
+        fkt_sa_client_free(m->client);
+        m->client = NULL;
+        m->lost = FKT_OK;
+        FKT_TRY(fkt_sa_client_new(&m->client, m->p, m->index, m->secret, &m->brings, NULL));
+        memcpy(m->round, l->round, FKT_BOX_ROUND);
+    }
+    m->after = l->index;
+    FKT_TRY(fkt_sa_client_recv(m->client, l->bytes, l->len));
+out:
+    return fkt_fail_in(st, "site %u", m->index);
+}
+
+static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
+{
+    (void)self;
+    (void)entry;
+    (void)sha256;
+    return FKT_OK;
+}
+
+void cli_member_correspondent(struct cli_member *m, struct fkt_correspondent *out)
+{
+    *out = (struct fkt_correspondent){.self = m,
+                                      .out_max = m->out_max,
+                                      .wants = wants,
+                                      .has = has,
+                                      .send = send_letter,
+                                      .sent = sent,
+                                      .recv = recv_letter,
+                                      .heard_head = heard_head};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* site.h - one site of a benched federation over TLS: the real machine of secagg.h behind a correspondent that
+ * keeps nothing on disk, so that the server is measured and not its sites' syncs. */
+#ifndef FKT_BENCH_SITE_H
+#define FKT_BENCH_SITE_H
+
+#include "fedkt/mailbox.h"
+#include "fedkt/secagg.h"
+
+#include "base/status.h"
+
+struct cli_member {
+    const struct fkt_sa_params *p;
+    uint32_t index;
+    uint8_t secret[FKT_SA_SECRET];
+    enum fkt_sa_state gone; /* silent from this phase on; FKT_SA_BEGIN: it stays */
+    /* what its vector holds at place j; the same for whoever checks the sum */
+    int64_t (*number)(void *self, uint32_t site, uint32_t j);
+    void *self;
+    struct fkt_sa_client *client; /* of this round */
+    struct fkt_sa_site brings;
+    uint8_t round[FKT_BOX_ROUND];
+    uint32_t after;
+    uint8_t *letter; /* on its way; NULL: none */
+    size_t letter_len, out_max;
+    enum fkt_box_stage stage;
+    fkt_status lost; /* as the server told */
+    uint32_t taken;  /* messages that the server acknowledged */
+};
+/* Borrows p and self for the member's life. */
+void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32_t index,
+                     const uint8_t secret[FKT_SA_SECRET]);
+void cli_member_release(struct cli_member *m);
+void cli_member_correspondent(struct cli_member *m, struct fkt_correspondent *out);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench.c - `fedkt bench [ROOM]`: speed beside a bound measured in the same run. */
+#include "bench/bench.h"
+#include "cli/core/help.h"
+#include "cli/core/startup.h"
+#include "cli/core/verbs.h"
+
+#include "fedkt/learn.h"
+
+#include "nn/cpu.h"
+#include "tensor/linalg.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ROWS = 64 };
+
+static const struct {
+    const char *room;
+    int on_request; /* not unless it is named */
+    fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+} benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
+               {"moments", 0, fkt_bench_moments},      {"secagg", 0, fkt_bench_secagg},
+               {"privacy", 0, fkt_bench_privacy},      {"train", 1, fkt_bench_train},
+               {"federation", 1, fkt_bench_federation}};
+
+/* Rates should be high; times and memory low. */
+static const char *good(const char *unit)
+{
+    size_t n = strlen(unit);
+    return n > 2 && !strcmp(unit + n - 2, "/s") ? "higher is better" : "lower is better";
+}
+
+static void print_row(const struct fkt_bench_row *r)
+{
+    printf("%-34s %12.4g %-10s (%s)  %s %.4g (%s), ", r->name, r->value, r->unit, good(r->unit),
+           r->peer ? "beside" : "bound", r->bound, r->bound_name);
+    if (r->peer) printf("%.0f %% of the matmul peak   %s\n", 100 * r->ratio_to_bound, r->note);
+    else printf("ratio %.2f   %s\n", r->ratio_to_bound, r->note);
+}
+
+static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int json)
+{
+    const char *was = cli_startup_corrected_from(), *isa = NULL;
+    json_t *list = json_array();
+    size_t peers = 0;
+    fkt_status st = fkt_cpu_isa(&isa);
+    if (st != FKT_OK) {
+        json_decref(list);
+        return st;
+    }
+    if (!json)
+        printf("networks run on %s with %s, BLAS on %s%s%s%s\n", fkt_cpu_library(), isa, fkt_linalg_core(),
+               was ? " (asked for at start-up; it had taken this processor for a " : "", was ? was : "",
+               was ? ")" : "");
+    for (size_t i = 0; i < n; i++) {
+        const struct fkt_bench_row *r = &rows[i];
+        if (!json) print_row(r);
+        peers += (size_t)r->peer;
+        json_array_append_new(list, json_pack("{s:s s:f s:s s:f s:f s:s s:s}", "name", r->name, "value", r->value,
+                                              "unit", r->unit, "bound", r->bound, "ratio_to_bound", r->ratio_to_bound,
+                                              "bound_name", r->bound_name, "note", r->note));
+    }
+    if (json)
+        return cli_print_json(json_pack("{s:s s:s s:s s:s s:s? s:o}", "version", fkt_version(), "network_library",
+                                        fkt_cpu_library(), "isa", isa, "blas_core", fkt_linalg_core(), "blas_core_was",
+                                        was, "rows", list));
+    if (peers)
+        puts("beside is what the same work would reach as direct convolutions at this processor's best matrix product;"
+             "\nWinograd's convolutions need fewer multiplications, so that more than 100 % is possible");
+    json_decref(list);
+    return cli_flush();
+}
+
+int cli_bench(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_bench o = {.codec = {.name = "taesd", .size = 32}, .dropout = 0.1};
+    const struct cli_option table[] = {
+        CLI_OPT_HEAD("codec"),
+        CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
+        CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
+        CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
+        CLI_MEANS_LINES(o.codec.means),
+        CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
+        CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
+        CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the pictures (default: 32,64)"),
+        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "pictures a step (default: 64)"),
+        CLI_OPT_REAL("seconds", &o.seconds, "S", 0, "at least ten steps, and until S seconds are over (default: 10)"),
+        CLI_OPT_HEAD(
+            "secagg: a round in memory, a tenth of its sites lost; federation: a real server, N sites over TLS"),
+        CLI_OPT_POSITIVE(
+            "sites", &o.sites, "N", 0,
+            "sites of one round, 10 to 65536 (default: 20, then 100, then 1000; federation: 20, then 100)"),
+        CLI_OPT_POSITIVE("classes", &o.classes, "K", 0, "classes, at most 1000, of 128 numbers a record (default: 10)"),
+        CLI_OPT_POSITIVE("dim", &o.dim, "D", 0, "federation: length of the latent (default: 127)"),
+        CLI_OPT_REAL("dropout", &o.dropout, "P", 0,
+                     "federation: share of the sites that is lost, over its phases (default: 0.1)"),
+        CLI_OPT_POSITIVE("phase-seconds", &o.phase_seconds, "S", 0,
+                         "federation: how long a phase waits for a site (default: 10 and a tenth of the sites)"),
+        CLI_OPT_HEAD("run"),
+        CLI_OPT_WHOLE("threads", &o.run.threads, "N", 0, "worker threads (default: all cores)"),
+        CLI_TALK_ROWS(o.run),
+    };
+    struct fkt_bench_row rows[MAX_ROWS];
+    const char *room = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
+    size_t n = 0, known = 0;
+    fkt_status st = FKT_OK;
+    int code = cli_begin(self, table, CLI_COUNT(table), room ? argc - 1 : argc, room ? argv + 1 : argv);
+    if (code >= 0) return code;
+    for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
+        size_t got = 0;
+        if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
+        known++;
+        st = benches[i].run(&o, rows + n, MAX_ROWS - n, &got);
+        if (st == FKT_E_IO && !room) { /* weights that are not there are no reason to time nothing else */
+            fprintf(stderr, "fedkt: bench %s is left out: ", benches[i].room);
+            cli_say(fkt_error_text());
+            st = FKT_OK;
+        }
+        n += got;
+    }
+    if (!known) return cli_misuse(self, cli_unknown_word(self, room));
+    if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
+    return cli_misuse(self, st);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c - `fedkt codec verify`: are these the right files, and does this machine compute with them?
+ *
+ * First the hash of each file against the record that pull left, the manifest, and the files that we know by name or by
+ * hash; then a picture there and back. It says what was compared with what, what could not be compared with anything,
+ * and ends with a verdict: verified, or not fully verified. */
+#include "cli/codec/codec.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "codec/golden.h"
+#include "codec/manifest.h"
+#include "codec/place.h"
+#include "codec/record.h"
+#include "crypto/hash.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FILES = FKT_RECORD_FILES + 3 };
+
+/* With what a file was compared. */
+enum against { NOTHING = 0, RECORD, MANIFEST, KNOWN };
+static const char *const against_name[] = {"nothing", "record", "manifest", "known"};
+static const char *const against_words[] = {"not known: nothing to compare it with", "as it was when it was pulled",
+                                            "as the manifest says", "a file that we know"};
+
+struct checked {
+    struct fkt_weights_record record; /* files == 0: there is none */
+    size_t n;
+    struct {
+        char name[256], sha256[FKT_HASH_HEX];
+        uint64_t size;
+        enum against against;
+    } file[FILES];
+    const char *encoder; /* hash of the file that holds the encoder alone, where we know it; into file[] */
+};
+
+static fkt_status differs(const char *path, const char *got, const char *want, const char *who)
+{
+    return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed it",
+                         "'%s' is not what %s: its SHA-256 is %s, not %s", path, who, got, want);
+}
+
+/* File i against the files that we know by hash, and by name: other bytes in a file of the same name and size are
+ * damage, unless the record says that it was pulled so; another size may be another edition (f32 instead of bf16). */
+static fkt_status check_known(struct checked *c, size_t i, const char *codec, const char *path)
+{
+    const char *hash = c->file[i].sha256;
+    const struct fkt_known_file *same = fkt_known_file_find(hash),
+                                *named = fkt_known_file_named(codec, c->file[i].name);
+    int any = !fkt_published_find(codec); /* a name that stands for any weights of its family */
+    if (same && !any && strcmp(same->codec, codec) != 0)
+        return fkt_fail_hint(FKT_E_MISMATCH, "give the weights of the codec that is meant",
+                             "'%s' is '%s' of codec '%s', not of '%s'", path, same->name, same->codec, codec);
+    if (same) {
+        c->file[i].against = KNOWN;
+        if (strstr(same->name, "encoder")) c->encoder = hash;
+    } else if (named && named->size == c->file[i].size && c->file[i].against == NOTHING) {
+        return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed it",
+                             "'%s' is not the file that we know under this name: its SHA-256 is %s, not %s", path, hash,
+                             named->sha256);
+    }
+    return FKT_OK;
+}
+
+static fkt_status check_file(struct checked *c, const char *codec, const char *path, const char *name)
+{
+    const struct fkt_published *p = fkt_published_find(codec);
+    size_t i = c->n;
+    struct stat sb;
+    fkt_status st;
+    if (stat(path, &sb) != 0) return fkt_io_fail("read", path);
+    FKT_TRY(fkt_hash_file_hex(c->file[i].sha256, path));
+    snprintf(c->file[i].name, sizeof c->file[i].name, "%s", name);
+    c->file[i].size = (uint64_t)sb.st_size;
+    for (size_t k = 0; k < c->record.files; k++) {
+        if (strcmp(c->record.file[k].name, name) != 0) continue;
+        if (strcmp(c->record.file[k].sha256, c->file[i].sha256) != 0)
+            return differs(path, c->file[i].sha256, c->record.file[k].sha256, "was pulled");
+        if (c->record.file[k].size != c->file[i].size)
+            return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed the record",
+                                 "'%s' has %llu bytes, and the record says %llu", path,
+                                 (unsigned long long)c->file[i].size, (unsigned long long)c->record.file[k].size);
+        c->file[i].against = RECORD;
+    }
+    for (size_t k = 0; p && k < FKT_PUBLISHED_FILES && p->file[k].name; k++) {
+        if (strcmp(p->file[k].name, name) != 0 || !p->file[k].sha256) continue;
+        if (strcmp(p->file[k].sha256, c->file[i].sha256) != 0)
+            return differs(path, c->file[i].sha256, p->file[k].sha256, "the manifest says");
+        c->file[i].against = MANIFEST;
+    }
+    FKT_TRY(check_known(c, i, codec, path));
+    c->n++;
+out:
+    return st;
+}
+
+static fkt_status check_once(struct checked *c, const char *codec, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < c->n; i++)
+        if (!strcmp(c->file[i].name, name)) return FKT_OK;
+    return check_file(c, codec, path, name);
+}
+
+/* What was pulled must be here, whole, before anything is made of it. */
+static fkt_status check_record(struct checked *c, const char *codec, const char *folder)
+{
+    char *path = NULL;
+    struct stat sb;
+    fkt_status st = FKT_OK;
+    if (!fkt_weights_record_there(folder)) return FKT_OK;
+    FKT_TRY(fkt_weights_record_load(&c->record, folder));
+    if (fkt_published_find(codec) && strcmp(c->record.codec, codec) != 0) {
+        st = fkt_fail_hint(FKT_E_MISMATCH, "give the weights of the codec that is meant",
+                           "what lies in '%s' was pulled as '%s', not as '%s'", folder, c->record.codec, codec);
+        goto out;
+    }
+    for (size_t k = 0; k < c->record.files; k++) {
+        FKT_TRY(fkt_path_join(&path, folder, c->record.file[k].name));
+        if (stat(path, &sb) != 0) {
+            st = fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew: fedkt codec pull NAME --force",
+                               "'%s' was pulled and is gone", path);
+            goto out;
+        }
+        FKT_TRY(check_once(c, codec, path));
+        fkt_free(path);
+        path = NULL;
+    }
+out:
+    fkt_free(path);
+    return st;
+}
+
+/* The files that the codec really reads, recorded or not. */
+static fkt_status check_used(struct checked *c, const char *codec, const struct fkt_codec *opened)
+{
+    struct fkt_codec_facts facts;
+    fkt_status st;
+    FKT_TRY(fkt_codec_facts(opened, &facts));
+    for (int i = 0; i < 2 && facts.file[i]; i++) FKT_TRY(check_once(c, codec, facts.file[i]));
+    if (facts.config) FKT_TRY(check_once(c, codec, facts.config));
+out:
+    return st;
+}
+
+/* Rounding between the layers is coarse in bf16. */
+static double tolerance(const struct fkt_codec *c) { return fkt_codec_dtype_used(c) == FKT_CODEC_F32 ? 1e-3 : 5e-2; }
+
+enum { PSNR_FLOOR = 12 }; /* the best single colour reaches 11 dB */
+
+static fkt_status judge(const struct codec_asked *a, const struct fkt_codec *codec, const struct fkt_golden *g)
+{
+    if (!isnan(g->max_error) && !(g->max_error <= tolerance(codec)))
+        return fkt_fail(FKT_E_NUMERIC, "codec '%s' computes wrongly here: its latents are off by %.3g, at most %.3g",
+                        a->codec.name, g->max_error, tolerance(codec));
+    if (!(g->psnr >= PSNR_FLOOR))
+        return fkt_fail_hint(FKT_E_NUMERIC, "these may be weights of another codec",
+                             "codec '%s' does not bring a picture back: PSNR %.2f dB", a->codec.name, g->psnr);
+    return FKT_OK;
+}
+
+/* What could not be compared with anything, a phrase each; none: everything was. */
+struct unchecked {
+    const char *latents; /* NULL: they were compared, or there is no network */
+    size_t files;
+};
+
+static struct unchecked find_unchecked(const struct checked *c, const struct fkt_golden *g)
+{
+    struct unchecked u = {NULL, 0};
+    for (size_t i = 0; i < c->n; i++) u.files += c->file[i].against == NOTHING;
+    if (c->n && isnan(g->max_error))
+        u.latents = g->recorded ? "latents, which are recorded for 32 px alone"
+                                : "latents, since none are recorded for these weights";
+    return u;
+}
+
+static const char *verdict(const struct unchecked *u)
+{
+    return u->latents || u->files ? "not fully verified" : "verified";
+}
+
+static fkt_status tell_json(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
+                            const struct fkt_codec *codec, const char *place)
+{
+    struct unchecked u = find_unchecked(c, g);
+    json_t *files = json_array(), *golden, *not_checked = json_array();
+    for (size_t i = 0; files && i < c->n; i++) {
+        json_t *f = json_pack("{s:s s:I s:s s:s}", "name", c->file[i].name, "size", (json_int_t)c->file[i].size,
+                              "sha256", c->file[i].sha256, "compared_with", against_name[c->file[i].against]);
+        if (json_array_append_new(files, f) != 0) break;
+    }
+    if (u.latents) json_array_append_new(not_checked, json_string("latents"));
+    if (u.files) json_array_append_new(not_checked, json_string("files"));
+    golden = json_pack("{s:i s:f s:b s:o?}", "size", (int)fkt_codec_size(codec), "psnr", g->psnr, "latents_compared",
+                       !isnan(g->max_error), "max_error", isnan(g->max_error) ? NULL : json_real(g->max_error));
+    return cli_print_json(json_pack("{s:s s:s s:s s:s? s:o s:o s:s s:o}", "codec", a->codec.name, "identity",
+                                    fkt_codec_identity(codec), "codec_dtype",
+                                    fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "weights", place, "files", files,
+                                    "picture", golden, "verdict", verdict(&u), "not_checked", not_checked));
+}
+
+static fkt_status tell(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
+                       const struct fkt_codec *codec)
+{
+    struct unchecked u = find_unchecked(c, g);
+    printf("%s\n", fkt_codec_identity(codec));
+    for (size_t i = 0; i < c->n; i++)
+        printf("  %-38s SHA-256 %s, %s\n", c->file[i].name, c->file[i].sha256, against_words[c->file[i].against]);
+    printf("  a picture of %u px comes back with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
+           cli_dtype_words(&a->codec.means, codec));
+    if (!isnan(g->max_error)) printf("; its latents are within %.2g of those that PyTorch gave", g->max_error);
+    printf("\n%s", verdict(&u));
+    if (u.latents || u.files) printf("; not checked: %s", u.latents ? u.latents : "");
+    if (u.files)
+        printf("%s%zu file%s that nobody has stated a hash for", u.latents ? "; " : "", u.files,
+               u.files == 1 ? "" : "s");
+    puts("");
+    return cli_flush();
+}
+
+fkt_status cli_codec_verify(const struct codec_asked *a)
+{
+    const struct fkt_published *p = fkt_published_find(a->codec.name);
+    struct fkt_codec_spec spec;
+    struct fkt_codec *codec = NULL;
+    struct checked *c = NULL;
+    struct fkt_golden golden;
+    char *place = NULL;
+    fkt_status st;
+    if (!a->codec_given) return fkt_fail_hint(FKT_E_ARG, "see 'fedkt codec list'", "verify needs the name of a codec");
+    FKT_TRY(fkt_alloc(&c, 1));
+    FKT_TRY(cli_codec_spec(&a->codec, &spec));
+    if (p && !a->size_given) spec.size = p->down <= 8 ? FKT_GOLDEN_SIZE : p->down >= 64 ? 128 : 64;
+    if (p) {
+        FKT_TRY(fkt_codec_place(&place, a->codec.name, a->codec.means.weights));
+        FKT_TRY(check_record(c, a->codec.name, place));
+    }
+    FKT_TRY(fkt_codec_open(&codec, &spec));
+    cli_tell_dtype(&a->codec.means, codec, &a->run);
+    FKT_TRY(check_used(c, a->codec.name, codec));
+    FKT_TRY(fkt_golden_run(&golden, codec, c->encoder));
+    FKT_TRY(judge(a, codec, &golden));
+    FKT_TRY(a->run.json ? tell_json(a, c, &golden, codec, place) : tell(a, c, &golden, codec));
+out:
+    fkt_free(place);
+    fkt_free(c);
+    fkt_codec_free(codec);
+    return st;
+}

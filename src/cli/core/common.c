@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common.c - what several verbs do alike: opening data and codec, turning options into a task, printing JSON. */
+#include "cli/core/common.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "codec/codec.h"
+#include "task/federation.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cli_begin(const struct cli_command *c, const struct cli_option *table, size_t n, int argc, char **argv)
+{
+    int help;
+    fkt_status st = cli_parse(table, n, argc, argv, &help);
+    if (st != FKT_OK) return cli_misuse(c, st);
+    if (help) {
+        cli_help(c, table, n);
+        return 0;
+    }
+    return -1;
+}
+
+fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
+{
+    if (c->size > 65535) return fkt_fail(FKT_E_ARG, "--size must be at most 65535");
+    if (c->dim > 1 << 24) return fkt_fail(FKT_E_ARG, "--dim must be at most %d", 1 << 24);
+    *out = (struct fkt_codec_spec){.name = c->name, .size = (uint32_t)c->size, .dim = (uint32_t)c->dim};
+    cli_codec_means(&c->means, &out->means);
+    return FKT_OK;
+}
+
+void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out)
+{
+    *out = (struct fkt_codec_means){m->weights, (enum fkt_codec_dtype)m->dtype, m->low_memory};
+}
+
+void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const struct cli_run *r)
+{
+    if (m->dtype == FKT_CODEC_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
+        fprintf(stderr, "fedkt: --dtype auto: measured, codec '%s' runs in %s on this machine\n", fkt_codec_name(c),
+                fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
+}
+
+const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c)
+{
+    int bf16 = fkt_codec_dtype_used(c) == FKT_CODEC_BF16;
+    if (m->dtype == FKT_CODEC_AUTO) return bf16 ? "bf16 (chosen by --dtype auto)" : "f32 (chosen by --dtype auto)";
+    return bf16 ? "bf16" : "f32";
+}
+
+void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec)
+{
+    const char *weights = c->means.weights;
+    snprintf(out, cap, "fedkt codec calibrate %s%s%s --size %u --public SET --out FILE", fkt_codec_name(codec),
+             weights ? " --weights " : "", weights ? weights : "", fkt_codec_size(codec));
+}
+
+fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec, struct fkt_calibration *cal)
+{
+    struct fkt_codec_spec spec;
+    fkt_status st;
+    *codec = NULL;
+    memset(cal, 0, sizeof *cal);
+    FKT_TRY(cli_codec_spec(c, &spec));
+    FKT_TRY(fkt_codec_open(codec, &spec));
+    if (c->calibration) {
+        FKT_TRY(fkt_calibration_load(cal, c->calibration));
+        FKT_TRY(fkt_calibration_check(cal, *codec));
+    } else {
+        char command[256], hint[384];
+        cli_calibrate_command(command, sizeof command, c, *codec);
+        snprintf(hint, sizeof hint, "make one from a public image set and give it with --calibration: %s", command);
+        st = fkt_calibration_embedded(cal, *codec);
+        if (st == FKT_E_STATE)
+            st = fkt_fail_hint(st, hint, "codec '%s' has no built-in calibration", fkt_codec_name(*codec));
+        if (st != FKT_OK) goto out;
+    }
+out:
+    if (st != FKT_OK) {
+        fkt_codec_free(*codec);
+        *codec = NULL;
+        fkt_calibration_release(cal);
+    }
+    return st;
+}
+
+fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n)
+{
+    char word[64];
+    *n = 0;
+    for (const char *s = list;; s++) {
+        size_t len = strcspn(s, ",");
+        fkt_status st;
+        if (*n == cap && cap == 1) return fkt_fail(FKT_E_ARG, "--%s: '%s' is not one number", option, list);
+        if (*n == cap) return fkt_fail(FKT_E_ARG, "--%s: '%s' is more than %zu numbers", option, list, cap);
+        if (len >= sizeof word) return fkt_fail(FKT_E_ARG, "--%s: '%.*s' is not a number", option, (int)len, s);
+        memcpy(word, s, len);
+        word[len] = '\0';
+        st = fkt_fail_in(fkt_parse_double(&out[(*n)++], word), "--%s", option);
+        if (st != FKT_OK) return st;
+        s += len;
+        if (*s == '\0') return FKT_OK;
+    }
+}
+
+fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n)
+{
+    fkt_status st;
+    *n = 1;
+    for (const char *s = list; *s; s++) *n += *s == ',';
+    FKT_TRY(fkt_strdup(text, list));
+    FKT_TRY(fkt_alloc(names, *n));
+    *n = 0;
+    for (char *s = *text; s;) {
+        char *comma = strchr(s, ',');
+        if (comma) *comma++ = '\0';
+        s += strspn(s, " ");
+        for (size_t len = strlen(s); len > 0 && s[len - 1] == ' '; len--) s[len - 1] = '\0';
+        (*names)[(*n)++] = s;
+        s = comma;
+    }
+out:
+    return st;
+}
+
+fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
+                         const struct cli_means *means)
+{
+    struct fkt_codec_means m;
+    struct fkt_task task = {0};
+    fkt_status st = fkt_task_load(&task, task_path);
+    if (st != FKT_OK) return st;
+    if (means) cli_codec_means(means, &m);
+    st = means ? fkt_walk_open(walk, &task, calibration, &m) : fkt_walk_open_bare(walk, &task, calibration);
+    fkt_task_release(&task);
+    return st;
+}
+
+fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out)
+{
+    size_t n;
+    *out = (struct fkt_privacy_spec){.epsilon = epsilon,
+                                     .delta = p->delta,
+                                     .adjacency = (enum fkt_adjacency)p->adjacency,
+                                     .mechanism = (enum fkt_mechanism)p->mechanism,
+                                     .shares = {1, 24, 75},
+                                     .radius = 1};
+    if (!p->shares) return FKT_OK;
+    if (cli_reals("shares", p->shares, out->shares, 3, &n) != FKT_OK || n != 3)
+        return fkt_fail(FKT_E_ARG, "--shares: '%s' is not three numbers like 1,24,75", p->shares);
+    if (!(out->shares[1] > 0 && out->shares[2] > 0))
+        return fkt_fail(FKT_E_ARG, "--shares: sum and moment must be above 0");
+    return FKT_OK;
+}
+
+#define ACCEPT "accept that nothing made of it is called private: --accept-weak-promise"
+
+static fkt_status too_weak(const char *what, const char *why)
+{
+    return fkt_fail_hint(FKT_E_ARG, "lower it; or " ACCEPT, "the %s is too weak to be called private: %s", what, why);
+}
+
+fkt_status cli_accept_promise(const char *what, double epsilon, double delta, int accepted)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_privacy_promise(epsilon, delta, 0, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
+    return too_weak(what, why);
+}
+
+fkt_status cli_accept_task(const struct fkt_task *t, int accepted)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (fkt_task_promise(t, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask its author for a stricter one; or " ACCEPT,
+                         "the promise of task '%s' is weak: %s", t->name, why);
+}
+
+int cli_task_is_private(const struct fkt_task *t)
+{
+    return !t->service.seeded && fkt_task_promise(t, NULL) == FKT_PROMISE_SOUND;
+}
+
+static void tell_weak(enum fkt_promise p, const char *why)
+{
+    if (p == FKT_PROMISE_WEAK) printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
+}
+
+static void mark_weak(json_t *j, enum fkt_promise p)
+{
+    if (j && p == FKT_PROMISE_WEAK) json_object_set_new(j, "promise", json_string("weak"));
+}
+
+void cli_tell_weak(const struct fkt_task *t)
+{
+    char why[FKT_PROMISE_WORDS];
+    tell_weak(fkt_task_promise(t, why), why);
+}
+
+void cli_tell_weak_release(const struct fkt_release *r)
+{
+    char why[FKT_PROMISE_WORDS];
+    tell_weak(fkt_release_promise(r, why), why);
+}
+
+void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_promise(t, NULL)); }
+
+void cli_mark_weak_release(json_t *j, const struct fkt_release *r) { mark_weak(j, fkt_release_promise(r, NULL)); }
+
+fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
+                         const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
+                         const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation,
+                         const struct fkt_service_choices *service, int accept_weak)
+{
+    struct fkt_task_choices t = {.name = name,
+                                 .classes = classes,
+                                 .n_classes = (uint32_t)n_classes,
+                                 .filter = (enum fkt_filter)c->filter,
+                                 .fit = (enum fkt_fit)c->fit,
+                                 .coordinates = (enum fkt_coordinate_kind)c->coordinates,
+                                 .gamma = c->gamma,
+                                 .clip = c->clip,
+                                 .rq = (uint32_t)c->rq,
+                                 .privacy = *privacy,
+                                 .federation = federation,
+                                 .service = service,
+                                 .accept_weak = 1}; /* weighed below, where the option is known */
+    char why[FKT_PROMISE_WORDS];
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
+    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
+        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
+    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
+    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
+    st = fkt_task_make(out, &t, codec, cal);
+    if (st == FKT_OK && !accept_weak && fkt_task_promise(out, why) == FKT_PROMISE_WEAK) {
+        fkt_task_release(out);
+        st = too_weak("promise", why);
+    }
+    return st;
+}
+
+fkt_status cli_partition(const char *s, struct fkt_partition_spec *p)
+{
+    const char *colon = strchr(s, ':');
+    size_t len = colon ? (size_t)(colon - s) : strlen(s);
+    uint64_t k;
+    if (len == 3 && !memcmp(s, "iid", 3) && !colon) {
+        p->rule = FKT_PARTITION_IID;
+        return FKT_OK;
+    }
+    if (colon && len == 9 && !memcmp(s, "dirichlet", 9)) p->rule = FKT_PARTITION_DIRICHLET;
+    else if (colon && len == 6 && !memcmp(s, "pfllib", 6)) p->rule = FKT_PARTITION_PFLLIB;
+    else if (colon && len == 12 && !memcmp(s, "pathological", 12)) p->rule = FKT_PARTITION_PATHOLOGICAL;
+    else return fkt_fail(FKT_E_ARG, "--partition: '%s' is not iid, dirichlet:A, pfllib:A or pathological:K", s);
+    if (p->rule == FKT_PARTITION_PATHOLOGICAL) {
+        fkt_status st = fkt_fail_in(fkt_parse_u64(&k, colon + 1, 65535), "--partition");
+        p->k = (uint32_t)k;
+        return st;
+    }
+    return fkt_fail_in(fkt_parse_double(&p->alpha, colon + 1), "--partition");
+}
+
+fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out)
+{
+    double x;
+    fkt_status st = fkt_fail_in(fkt_parse_double(&x, text), "--%s", option);
+    if (st != FKT_OK) return st;
+    if (!(x >= 0 && x <= sites) || (x >= 1 && x != floor(x)))
+        return fkt_fail(FKT_E_ARG, "--%s: '%s' is neither a share below 1 nor a number of the %u sites", option, text,
+                        sites);
+    *out = (uint32_t)(x < 1 ? ceil(x * sites - 1e-9) : x); /* 0.1 of 20 is 2, though 0.1 is a little more */
+    return FKT_OK;
+}
+
+fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, uint32_t *out)
+{
+    if (text) return cli_share_of("dropped", text, sites, out);
+    *out = fkt_federation_usual_dropped(sites, corrupt);
+    return FKT_OK;
+}
+
+void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r)
+{
+    if (!dropped && !r->quiet)
+        fprintf(stderr, "fedkt: no site may be lost (--dropped 0): one missing site ends the round\n");
+}
+
+fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names)
+{
+    size_t K = fkt_dataset_classes(ds);
+    fkt_status st = fkt_alloc(names, K);
+    for (size_t k = 0; st == FKT_OK && k < K; k++) (*names)[k] = fkt_dataset_class(ds, k);
+    return st;
+}
+
+/* An absolute path without links, also for a name that does not exist yet in a folder that does; "" when neither
+ * does. */
+static void canonical(char out[PATH_MAX], const char *path)
+{
+    char dir[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    out[0] = '\0';
+    if (realpath(path, real)) {
+        snprintf(out, PATH_MAX, "%s", real);
+        return;
+    }
+    snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (realpath(dir, real)) snprintf(out, PATH_MAX, "%s/%s", real, base);
+}
+
+static int lies_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n && !strncmp(path, folder, n) && path[n] == '/';
+}
+
+int cli_one_place(const char *a, const char *b)
+{
+    char x[PATH_MAX], y[PATH_MAX];
+    canonical(x, a);
+    canonical(y, b);
+    return !strcmp(a, b) || (x[0] && !strcmp(x, y));
+}
+
+fkt_status cli_not_an_input(const char *out, const char *in) { return cli_output_not_an_input("--out", out, in); }
+
+fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in)
+{
+    char a[PATH_MAX], b[PATH_MAX];
+    if (!out || !in) return FKT_OK;
+    canonical(a, out);
+    canonical(b, in);
+    if (a[0] && b[0] && (!strcmp(a, b) || lies_below(b, a) || (lies_below(a, b) && access(a, F_OK) == 0)))
+        return fkt_fail(FKT_E_ARG, "%s: writing '%s' would take away the input '%s'", option, out, in);
+    return FKT_OK;
+}
+
+fkt_status cli_out_file(const char *path, int force)
+{
+    struct fkt_file f;
+    fkt_status st = fkt_file_begin(&f, path, force);
+    if (st == FKT_OK) fkt_file_release(&f);
+    return st;
+}
+
+fkt_status cli_out_folder(const char *path, int force)
+{
+    struct fkt_folder f;
+    fkt_status st = fkt_folder_begin(&f, path, force);
+    if (st == FKT_OK) fkt_folder_release(&f);
+    return st;
+}
+
+json_t *cli_path_json(const char *path)
+{
+    char shown[PATH_MAX];
+    if (!path) return json_null();
+    fkt_text_cut(shown, sizeof shown, path);
+    return json_string(shown);
+}
+
+fkt_status cli_print_json(json_t *j)
+{
+    char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(j);
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON, or a name in it is no UTF-8");
+    puts(text);
+    free(text);
+    return cli_flush();
+}
+
+fkt_status cli_flush(void)
+{
+    int failed = ferror(stdout);
+    if (fflush(stdout) == 0 && !failed) return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "see where the output goes: the disk may be full, or the reader gone",
+                         "cannot write to standard output");
+}
+
+void cli_tell_skipped(const struct fkt_skipped *s)
+{
+    if (!s->count) return;
+    fprintf(stderr, "fedkt: left out %zu image%s that could not be read:\n", s->count, s->count == 1 ? "" : "s");
+    for (const char *line = s->names; line && *line;) {
+        const char *end = strchr(line, '\n');
+        char one[1024];
+        snprintf(one, sizeof one, "%.*s", end ? (int)(end - line) : (int)strlen(line), line);
+        cli_say(one);
+        line = end ? end + 1 : NULL;
+    }
+}
+
+void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
+{
+    const size_t n = fkt_records_copies(r);
+    if (!n) return;
+    fprintf(stderr, "fedkt: %zu record%s the pixels and the label of another one: %s\n", n, n == 1 ? " has" : "s have",
+            adjacency == FKT_REPLACE ? "each counts as a record of its own, since counts are published exactly"
+                                     : "such copies count once");
+}
+
+static int has_account(const char *ledger, const char *dataset)
+{
+    struct fkt_ledger_book book;
+    int yes = 0;
+    if (fkt_ledger_file_read(&book, ledger, dataset) != FKT_OK) return 0;
+    yes = book.n > 0;
+    fkt_ledger_book_release(&book);
+    return yes;
+}
+
+fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge, const struct fkt_ledger_spent *spent,
+                           const char *ledger)
+{
+    struct fkt_failure why;
+    char name[FKT_LEDGER_NAME], hint[sizeof why.hint];
+    int taken; /* by others, or by these images before they were changed */
+    if (st != FKT_E_BUDGET) return st;
+    if (spent->mu2 > 0) st = fkt_hint(st, "release less of it; or " ACCEPT);
+    fkt_failure_save(&why, st);
+    if (fkt_ledger_file_owner(ledger, charge->records, charge->n_records, name) != FKT_OK)
+        return fkt_failure_restore(&why);
+    taken = !*name && charge->n_records && has_account(ledger, charge->dataset);
+    st = fkt_failure_restore(&why);
+    if (taken) {
+        snprintf(hint, sizeof hint, "%s; if these are images of others, name their dataset: --dataset NAME", why.hint);
+        return fkt_fail_hint(st, hint, "%s", why.text);
+    }
+    if (!*name || !strcmp(name, charge->dataset)) return st;
+    snprintf(hint, sizeof hint, "an image has one account: charge these to it with --dataset '%s'", name);
+    return fkt_hint(st, hint);
+}
+
+fkt_status cli_threads(uint64_t asked, unsigned *out)
+{
+    if (asked > 256) return fkt_fail(FKT_E_ARG, "--threads must be at most 256");
+    *out = (unsigned)asked;
+    return FKT_OK;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.h - standard error: lines of text for people, or with --log jsonl a JSON object on every line. */
+#ifndef FKT_CLI_CORE_LOG_H
+#define FKT_CLI_CORE_LOG_H
+
+#include <jansson.h>
+
+enum { CLI_LOG_TEXT, CLI_LOG_JSONL };
+int cli_log_parse(const char *name); /* "text", "jsonl"; -1: neither */
+/* Before anything is said: with --log jsonl among the words, whatever goes to `stderr` from here on becomes JSON. */
+void cli_log_begin(int argc, char **argv);
+int cli_log_jsonl(void);
+/* A line {"event": event, "at": milliseconds since 1970, ...fields}. Takes `fields`; NULL (no memory) says nothing. */
+void cli_event(const char *event, json_t *fields);
+
+#endif

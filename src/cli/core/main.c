@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - find the verb, run it, leave with 0 (ok), 1 (failed), 2 (misuse) or 128 and a signal's number. */
+#include "cli/core/common.h"
+#include "cli/core/help.h"
+#include "cli/core/startup.h"
+#include "cli/core/verbs.h"
+
+#include "tensor/linalg.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static int help(const struct cli_command *self, int argc, char **argv);
+
+static const struct cli_command commands[] = {
+    {"demo", "the whole walk on a built-in image set, in under two minutes", "[--out DIR]",
+     "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its share of the\n"
+     "noise, and the sums are released at epsilon 10 and 1;\n"
+     "images are sampled, heads are fitted, and everything is shown beside a bound without privacy in report.html.",
+     cli_demo},
+    {"privacy", "what a release costs in noise, and what that gives", "--epsilon E --delta D --dim d --clip R [...]",
+     "Noise for one release of n, sum and second moment of vectors in a ball of radius R, in units of R and R^2.\n"
+     "Example: fedkt privacy --epsilon 10 --delta 1e-5 --dim 128 --clip 1 --records 5000",
+     cli_privacy},
+    {"codec", "frozen public autoencoders: list, info, pull, verify, calibrate, roundtrip",
+     "list | info [NAME] | pull NAME | verify NAME | calibrate [NAME] | roundtrip [NAME] [...]",
+     "list shows what there is and what is on this machine; info one codec and its calibration; pull fetches "
+     "published\n"
+     "weights into the cache; verify checks their hashes and a picture; calibrate fits a public calibration on a "
+     "PUBLIC\n"
+     "image set; roundtrip encodes and decodes images and gives PSNR and a before/after picture.\n"
+     "Weights lie in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
+     "there.\n"
+     "Example: fedkt codec pull taesd\n"
+     "Example: fedkt codec calibrate taesd --public tiny-imagenet.tar --size 32 --out taesd-32.safetensors",
+     cli_codec},
+    {"keygen", "make a key: who a site, or an operator, is", "--out site.key [--name NAME]",
+     "Writes the secret key, which only you can read and which never leaves, and beside it the public part that you\n"
+     "send to the operator. Read the fingerprint out over the telephone, so that nobody puts another key in its "
+     "place.\n"
+     "Example: fedkt keygen --out site.key --name 'North clinic'",
+     cli_keygen},
+    {"enroll", "collect the sites' public keys into a roster", "--roster roster.txt SITE.pub...",
+     "Checks that each was made by who holds the key, and adds them to the end of the roster, which is made when it "
+     "is\n"
+     "not there. Their order numbers the sites. Compare the fingerprints by telephone.\n"
+     "Example: fedkt enroll --roster roster.txt north.pub south.pub east.pub",
+     cli_enroll},
+    {"task", "what all sites must agree on: new, show, sign, verify", "new | show | sign | verify [...]",
+     "new writes a task down; show says in words what one is; sign puts the operator's name under it; verify looks\n"
+     "whether it is there and right.\n"
+     "Example: fedkt task new --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json",
+     cli_task},
+    {"encode", "images to latents (private)", "--task task.json --data PATH --out latents.safetensors",
+     "One pass through the frozen codec. The file holds one latent per record and must not leave the site.\n"
+     "Example: fedkt encode --task task.json --data photos/ --out latents.safetensors",
+     cli_encode},
+    {"moments", "images or latents to exact class moments (private)",
+     "--task task.json (--data PATH | --latents FILE) --out moments.safetensors",
+     "Integers only: the same file, byte for byte, for any order of records and number of threads.\n"
+     "Example: fedkt moments --task task.json --data photos/ --out site1.safetensors",
+     cli_moments},
+    {"release", "add moments up, debit the ledger, add noise",
+     "--task task.json --moments FILE[,FILE...] --ledger FILE --out release.safetensors",
+     "The only file that may leave. The ledger is debited before noise is drawn. The account is the dataset that you\n"
+     "name: all its releases add up, and a second one is refused unless its budget allows it, whatever the records "
+     "are.\n"
+     "Images that the ledger knows under another name are refused, and so are moments files that share an image. An\n"
+     "image with a changed pixel, or encoded or resized anew, is not recognised: only the name accounts for it.\n"
+     "Example: fedkt release --task task.json --moments site1.safetensors,site2.safetensors --ledger ledger.db --out "
+     "release.safetensors",
+     cli_release},
+    {"ledger", "what each dataset has spent, and what is left", "[show] [--ledger FILE] [--dataset NAME | --data PATH]",
+     "Lists each dataset: what is allowed in all, what was spent and set aside, and every entry. With --dataset it "
+     "shows\n"
+     "that one alone, with --data the one that these images belong to.\n"
+     "Example: fedkt ledger --data photos/",
+     cli_ledger},
+    {"generate", "a release to labelled synthetic images", "--release FILE --per-class N --out DIR",
+     "Any number of images, at any time, from the release alone, free of privacy cost.\n"
+     "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
+     cli_generate},
+    {"heads", "closed-form classifiers straight from a release", "--release FILE [--out DIR]",
+     "Nearest mean, LDA and QDA, noise-aware; says which classes drown in the noise. With --test they are scored on "
+     "real images.\n"
+     "Example: fedkt heads --release release.safetensors --test photos/ --test-split test",
+     cli_heads},
+    {"train", "a ResNet on synthetic pictures: from a folder, or straight from a release",
+     "(--data PATH | --release FILE) --out model.safetensors [...]",
+     "Learns a ResNet-18 (or a small ResNet-8) with SGD. From a release pictures are drawn and decoded in memory. A "
+     "model\n"
+     "that has seen nothing but a private release is as private as that release, and its file says so; with --mix or "
+     "any\n"
+     "real pictures it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
+     "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
+     "Example: fedkt train --data synthetic/ --network resnet8 --holdout 0.1 --test photos/ --out model.safetensors",
+     cli_train},
+    {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
+     "Accuracy, per class and in all, who is taken for whom, and how far confidence can be trusted. A head of 'fedkt\n"
+     "heads' needs the release that it was made from; a model of 'fedkt train', or a torchvision resnet18 as "
+     "safetensors\n"
+     "or ONNX, needs nothing else. With --through-codec images are encoded and decoded first, and both ways are told.\n"
+     "Example: fedkt evaluate --model model.safetensors --data photos/ --split test\n"
+     "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
+     cli_evaluate},
+    {"personalize", "a trained network, its last layer tuned at every site",
+     "(--model FILE | --release FILE) --data PATH --sites N --partition RULE [...]",
+     "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
+     "images,\n"
+     "on its own records, and is judged on others of its own. Beside it, on the same records: that network untouched "
+     "(global),\n"
+     "local training from scratch, and one round of federated averaging. Only the network that came from a release is\n"
+     "private; what a site tunes or trains is not.\n"
+     "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --sites 20 --partition "
+     "pathological:2\n"
+     "Example: fedkt personalize --model model.safetensors --data photos/ --sites 1 --out mine.safetensors\n"
+     "Example: fedkt personalize --release release.safetensors --epochs 30 --data photos/ --sites 5 --partition iid",
+     cli_personalize},
+    {"simulate", "many sites in one process, from images to accuracies and a report",
+     "--data PATH --sites N --epsilon E[,E...] --delta D --out DIR [...]",
+     "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
+     "by the protocol of a real federation, samples, judges. Sites may be lost in any of its phases: --dropout.\n"
+     "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --sites 20 --partition dirichlet:0.1 --epsilon 10,1 "
+     "--delta 1e-5 --out run/",
+     cli_simulate},
+    {"audit", "try to break a release: a lower bound on epsilon by attack", "--epsilon E --delta D",
+     "Releases two worst-case neighbouring datasets many times and tells them apart as well as theory allows.\n"
+     "A lower bound above epsilon would prove a bug. What is attacked is the central mechanism, as 'fedkt release' "
+     "runs it;\n"
+     "noise in shares, as a federation adds it, is not attacked here.\n"
+     "Example: fedkt audit --epsilon 1 --delta 1e-5",
+     cli_audit},
+    {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
+     "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
+     "certificate, synthetic images and audit log, and waits until the sites have fetched them. Whatever stops it,\n"
+     "the same command goes on where it was. A page shows how it stands. Exit 0: released, or stopped by SIGTERM;\n"
+     "3: the task was given up, now or before, and starting again changes nothing.\n"
+     "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
+     cli_serve},
+    {"join", "one site's part in a federation", "--task task.json --key site.key --data PATH [...]",
+     "Works through this site's images, calls the server, takes part in rounds until one gives a release, fetches it\n"
+     "and checks it. Sums leave under masks and with noise; the ledger pays before they do. Whatever stops it, the\n"
+     "same command goes on where it was. Exit 0: there is a release, it could be checked, and this site is in it; 3: "
+     "the\n"
+     "task is over without this site (given up, expired, or released without it), and there is nothing to try again.\n"
+     "A proxy that https_proxy names is used; it sees the server's address and encrypted bytes.\n"
+     "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --dry-run\n"
+     "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --out result/",
+     cli_join},
+    {"verify", "check what a server published, without trusting it",
+     "--folder DIR [--task FILE] [--receipt FILE] [...]",
+     "Walks the audit log line by line, checks the operator's and the sites' signatures, and derives the certificate "
+     "from\n"
+     "the release. With the receipt that 'fedkt join' kept, a server that rewrote its log afterwards is caught too.\n"
+     "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",
+     cli_verify},
+    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy | train | federation]",
+     "Checks the answer first, then times it: best of ten or more. secagg runs whole rounds, a process for each core, "
+     "and\n"
+     "takes half a minute for a thousand sites. On request only: train, steps of SGD; federation, a real server and\n"
+     "its sites over TLS.\n"
+     "Example: fedkt bench moments --json\n"
+     "Example: fedkt bench train --network resnet18 --sizes 32",
+     cli_bench},
+    {"help", "explain a verb; man pages and completions", "[VERB [WORD]] [--man DIR] [--completion SHELL]",
+     "Without a verb it lists all verbs. 'fedkt help VERB' is 'fedkt VERB --help'. Man pages and completions are made\n"
+     "from the same tables; an installed fedkt has them in place.\n"
+     "Example: fedkt help task new\n"
+     "Example: fedkt help --completion bash > ~/.local/share/bash-completion/completions/fedkt",
+     help},
+};
+
+static int help(const struct cli_command *self, int argc, char **argv)
+{
+    return cli_help_verb(commands, CLI_COUNT(commands), self, argc, argv);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        cli_overview(stderr, commands, CLI_COUNT(commands));
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        cli_overview(stdout, commands, CLI_COUNT(commands));
+        return 0;
+    }
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+        printf("fedkt %s\n", fkt_version());
+        return 0;
+    }
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(&commands[i], argc - 2, argv + 2);
+    return cli_fail(cli_unknown_verb(commands, CLI_COUNT(commands), argv[1]));
+}
+
+int main(int argc, char **argv)
+{
+    int code;
+    cli_startup(argv);
+    cli_log_begin(argc, argv);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
+    fkt_linalg_init();
+    code = run(argc, argv);
+    return code ? code : cli_fail(cli_flush()); /* results that did not arrive are a failure */
+}

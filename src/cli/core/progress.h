@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress.h - long work on stderr: a bar on a terminal, lines elsewhere; Ctrl-C stops cleanly. */
+#ifndef FKT_CLI_CORE_PROGRESS_H
+#define FKT_CLI_CORE_PROGRESS_H
+
+#include "fedkt/status.h"
+
+struct cli_progress {
+    struct fkt_progress hook; /* pass &hook on */
+    int terminal, quiet;
+    int bytes;        /* steps count bytes: shown as MB */
+    const char *unit; /* what is counted, "img"; NULL: nothing is said */
+    char what[64];
+    double started, shown;
+    unsigned long long before; /* done when `started` */
+    int drawn;
+};
+void cli_progress_init(struct cli_progress *p, int quiet);
+void cli_progress_end(struct cli_progress *p); /* wipes the bar */
+/* Between two steps: FKT_E_STOPPED when Ctrl-C was pressed; `when` ends the sentence "stopped ...". */
+FKT_MUST_USE fkt_status cli_progress_check(const char *when);
+
+int cli_stopped_by(void); /* the signal that asked to stop; 0: none */
+
+#endif

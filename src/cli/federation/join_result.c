@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join_result.c - the end of `fedkt join`: the server's files are fetched, compared with what this site kept, and put
+ * where they were asked for, all of them or none.
+ *
+ * Files that are not right never take the place of a folder: they are kept beside it, as evidence (OUT.wrong-1 ...).
+ *
+ * Exit code 0 means: there is a release, everything about it could be checked, and this site's records are in it. A
+ * site that was lost after its vector came in is in the total all the same, and that is what the log says; one that was
+ * lost before is not, and the command ends with 1, since what it was started for has not happened. */
+#include "cli/federation/join.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include "fedkt/host.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    RELEASE_MAX = 1 << 30,
+    TEXT_MAX = 1 << 20,
+    LOG_MAX = 1 << 30,
+    GRID_MAX = 64 << 20,
+    LOG_BASE = 81 << 20, /* the task in its first line, and a month of refusals */
+    LOG_SITE = 8192,     /* a site's lines of one round */
+    WRONG_MAX = 9        /* folders with evidence */
+};
+
+static const struct file {
+    const char *name;
+    uint64_t max;         /* 0: log_max */
+    int always, optional; /* always: also of a task that was given up */
+} files[] = {
+    {"release.safetensors", RELEASE_MAX, 0, 0},
+    {"certificate.json", TEXT_MAX, 0, 0},
+    {"grid.png", GRID_MAX, 0, 1},
+    {"audit.jsonl", 0, 1, 0}, /* last: when every site has it, the server may go */
+};
+
+/* A folder that this command made for this task may be made again: the same command goes on after a crash. */
+static int is_ours(const struct cli_join *j)
+{
+    char *path = NULL;
+    json_t *r = NULL;
+    const char *task;
+    int yes = 0;
+    if (fkt_path_join(&path, j->out, "receipt.json") == FKT_OK && access(path, R_OK) == 0) {
+        r = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+        task = json_string_value(json_object_get(r, "task_sha256"));
+        yes = task && !strcmp(task, j->task.sha256);
+    }
+    json_decref(r);
+    fkt_free(path);
+    return yes;
+}
+
+fkt_status cli_join_check_out(const struct cli_join *j)
+{
+    const struct cli_join_asked *a = j->a;
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(j->out, a->task));
+    FKT_TRY(cli_not_an_input(j->out, a->key));
+    FKT_TRY(cli_not_an_input(j->out, a->data.path));
+    FKT_TRY(cli_not_an_input(j->out, j->state));
+    FKT_TRY(cli_not_an_input(j->out, j->ledger));
+    FKT_TRY(cli_out_folder(j->out, a->run.force || is_ours(j)));
+out:
+    return st;
+}
+
+/* No log of this task is longer. */
+static uint64_t log_max(const struct cli_join *j)
+{
+    const uint64_t n = LOG_BASE + (uint64_t)LOG_SITE * j->task.federation.sites * j->task.service.rounds;
+    return n < LOG_MAX ? n : LOG_MAX;
+}
+
+static fkt_status fetch(struct cli_join *j, const char *folder, int released)
+{
+    char *path = NULL;
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < sizeof files / sizeof *files && st == FKT_OK; i++) {
+        if (!released && !files[i].always) continue;
+        FKT_TRY(fkt_path_join(&path, folder, files[i].name));
+        st = fkt_post_fetch(&j->post, files[i].name, path, files[i].max ? files[i].max : log_max(j), 1);
+        if (st == FKT_E_STATE && files[i].optional) st = FKT_OK;
+        fkt_free(path);
+        path = NULL;
+    }
+out:
+    fkt_free(path);
+    return st;
+}
+
+/* ---- verdict ---- */
+
+static fkt_status check(const struct cli_join *j, const char *folder, struct fkt_audit_report *r)
+{
+    char *receipt = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&receipt, folder, "receipt.json"));
+    FKT_TRY(fkt_audit_verify(r, folder, &j->task, receipt));
+out:
+    fkt_free(receipt);
+    return st;
+}
+
+/* The same, and that it is what the site has already, where it has something that is right: a second log that can be
+ * verified is as good as proof that the server keeps two. */
+static fkt_status check_anew(const struct cli_join *j, const char *folder, struct fkt_audit_report *r)
+{
+    struct fkt_audit_report before;
+    fkt_status st = check(j, folder, r);
+    if (st != FKT_OK || !is_ours(j) || check(j, j->out, &before) != FKT_OK) return st;
+    if (!strcmp(before.head, r->head)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "keep both, and compare with what other sites hold",
+                         "it is another log than the one in '%s', and both can be verified", j->out);
+}
+
+static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *r)
+{
+    const int released = r->release_sha256[0] != '\0';
+    struct fkt_attend_view view;
+    fkt_attend_look(j->attend, &view);
+    if (j->a->run.json) {
+        json_t *told =
+            json_pack("{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name, "task_sha256",
+                      j->task.sha256, "site", (json_int_t)j->site, "records", (json_int_t)j->records, "stage",
+                      fkt_box_stage_name(view.stage), "in_release", r->counted, "release_sha256",
+                      released ? r->release_sha256 : NULL, "survivors", (json_int_t)r->survivors, "rounds",
+                      (json_int_t)view.begun, "bytes_sent", (json_int_t)view.sent_bytes, "verified", 1, "private",
+                      cli_task_is_private(&j->task), "out", j->out);
+        cli_mark_weak(told, &j->task);
+        return cli_print_json(told);
+    }
+    if (released)
+        printf("release %s\nof %u of %u sites, and %s\n", r->release_sha256, r->survivors, r->sites,
+               r->counted ? "this one is among them" : "this one is NOT among them");
+    else printf("no release: the server gave the task up, and its log says so\n");
+    printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", j->out);
+    cli_tell_weak(&j->task);
+    if (j->task.service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
+    return FKT_OK;
+}
+
+static fkt_status judge(struct cli_join *j, const struct fkt_audit_report *r)
+{
+    struct fkt_attend_view view;
+    fkt_attend_look(j->attend, &view);
+    j->over = !r->release_sha256[0] || !r->counted;
+    if (!r->release_sha256[0])
+        return fkt_fail_hint(FKT_E_TOO_FEW,
+                             view.masked ? "what the ledger has set aside stays set aside: a new task "
+                                           "pays for itself"
+                                         : "nothing of this site's records has left",
+                             "the task was given up: nothing was released");
+    if (!r->counted)
+        return fkt_fail_hint(FKT_E_TOO_FEW, "the release can be used all the same; see 'fedkt ledger' for what it cost",
+                             "the release is there, but the records of this site are not in it");
+    return FKT_OK;
+}
+
+/* A name beside `out` that nothing has yet; NULL: there are WRONG_MAX of them. */
+static fkt_status free_name(char **name, const char *out)
+{
+    const size_t n = strlen(out) + 16;
+    fkt_status st = fkt_alloc(name, n);
+    for (int i = 1; st == FKT_OK && i <= WRONG_MAX; i++) {
+        snprintf(*name, n, "%s.wrong-%d", out, i);
+        if (access(*name, F_OK) != 0) return FKT_OK;
+    }
+    fkt_free(*name);
+    *name = NULL;
+    return st;
+}
+
+/* Files that are not right, for the reason `why`, are evidence: they go beside the place where right ones go, and
+ * nothing that stands there is replaced. */
+static fkt_status keep_evidence(struct fkt_folder *f, fkt_status why)
+{
+    struct fkt_failure wrong;
+    char *name = NULL;
+    fkt_status st;
+    fkt_failure_save(&wrong, why);
+    FKT_TRY(free_name(&name, f->path));
+    if (!name) {
+        st = fkt_fail_in(fkt_failure_restore(&wrong),
+                         "what the server published is not right, and is not kept beside '%s.wrong-%d'", f->path,
+                         WRONG_MAX);
+        goto out;
+    }
+    fkt_free(f->path);
+    f->path = NULL;
+    f->force = 0;
+    FKT_TRY(fkt_strdup(&f->path, name));
+    FKT_TRY(fkt_folder_commit(f));
+    st = fkt_fail_in(fkt_failure_restore(&wrong), "what the server published, now in '%s', is not right", name);
+out:
+    fkt_free(name);
+    return st;
+}
+
+fkt_status cli_join_result(struct cli_join *j)
+{
+    struct fkt_folder f = {0};
+    struct fkt_attend_view view;
+    struct fkt_audit_report r = {0};
+    char *receipt = NULL;
+    fkt_status st;
+    fkt_attend_look(j->attend, &view);
+    FKT_TRY(fkt_folder_begin(&f, j->out, j->a->run.force || is_ours(j)));
+    FKT_TRY(fetch(j, f.tmp, view.stage == FKT_BOX_RELEASED));
+    FKT_TRY(fkt_path_join(&receipt, f.tmp, "receipt.json"));
+    FKT_TRY(fkt_attend_receipt(j->attend, receipt, 1));
+    st = check_anew(j, f.tmp, &r);
+    if (st != FKT_OK && st != FKT_E_NOMEM) st = keep_evidence(&f, st);
+    FKT_TRY(st);
+    FKT_TRY(fkt_folder_commit(&f));
+    FKT_TRY(tell(j, &r));
+    FKT_TRY(judge(j, &r));
+out:
+    fkt_free(receipt);
+    fkt_folder_release(&f);
+    return st;
+}

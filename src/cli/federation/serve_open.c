@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_open.c - task, certificate and token of a server, each with a sentence when it will not do.
+ *
+ * Sites know the server by the pin that stands in the signed task. Made before the server's first start, a task may
+ * have none: then it is put in here, which changes the task's hash, so the operator's key must be at hand to sign it
+ * anew. A pin that is there is never changed: sites may hold that task already.
+ *
+ * A start that is refused leaves the task's file as it was: pinned and signed in memory first, it is written when the
+ * server listens (cli_serve_keep_task). Dying in between is harmless: the state holds the server's key by then, and the
+ * same start makes the same task of it. */
+#include "cli/federation/serve_open.h"
+
+#include "cli/core/common.h"
+#include "cli/task/keyfile.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/private.h"
+#include "base/text.h"
+#include "crypto/entropy.h"
+#include "net/listen.h"
+#include "task/service.h"
+#include "task/task.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TASK_MAX = 64 << 20, TOKEN = 32 };
+
+static const char other_key[] =
+    "give its certificate with --certificate and --private-key, or the --state folder that holds it";
+
+static fkt_status open_task(struct fkt_task *task, const char *path, int accept_weak)
+{
+    fkt_status st = fkt_task_load(task, path);
+    if (st != FKT_OK) return st;
+    if (!task->federation.sites)
+        return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --roster ... --server ...'",
+                             "task '%s' is not for a federation", task->name);
+    if (!task->service.address[0])
+        return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --server https://NAME:PORT ...'",
+                             "task '%s' names no server", task->name);
+    return cli_accept_task(task, accept_weak);
+}
+
+/* A task that holds a pin is not served with a certificate made just now. */
+static fkt_status look_for_key(const struct cli_serve_open *o, const char *state)
+{
+    char *path = NULL;
+    struct stat sb;
+    fkt_status st;
+    if (!o->task.service.pin[0]) return FKT_OK;
+    FKT_TRY(fkt_path_join(&path, state, "tls.key"));
+    if (lstat(path, &sb) != 0)
+        st = fkt_fail_hint(FKT_E_MISMATCH, other_key, "task '%s' is for a server with another key: there is no '%s'",
+                           o->task.name, path);
+out:
+    fkt_free(path);
+    return st;
+}
+
+static fkt_status open_tls(struct cli_serve_open *o, const struct cli_serve_spec *s)
+{
+    char host[FKT_SERVICE_HOST];
+    uint16_t port;
+    fkt_status st;
+    if (s->certificate) return fkt_tls_read(&o->tls, s->certificate, s->private_key);
+    FKT_TRY(look_for_key(o, s->state));
+    FKT_TRY(fkt_private_folder(s->state));
+    FKT_TRY(fkt_service_address(o->task.service.address, host, &port));
+    FKT_TRY(fkt_tls_own(&o->tls, s->state, host));
+out:
+    return st;
+}
+
+/* Who may put a pin in: nobody but who signed the task, or signs it now. */
+static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serve_spec *s, struct cli_key *key)
+{
+    fkt_status st;
+    if (!s->key)
+        return fkt_fail_hint(FKT_E_STATE, "give the operator's key with --key, so that the task can be signed with it",
+                             "task '%s' does not hold the pin of this server's certificate", o->task.name);
+    st = cli_key_load(key, s->key);
+    if (st != FKT_OK || !o->task.signature.there) return st;
+    if (memcmp(o->task.signature.key, key->site.key, FKT_SA_KEY) == 0) return FKT_OK;
+    return fkt_fail_hint(FKT_E_PEER_AUTH, "give the key that signed it, or sign it with 'fedkt task sign' first",
+                         "task '%s' was signed with another key than '%s'", o->task.name, s->key);
+}
+
+/* In memory, and a look whether it could be written. */
+static fkt_status put_pin(struct cli_serve_open *o, const struct cli_serve_spec *s, const struct cli_key *key)
+{
+    fkt_status st;
+    FKT_TRY(cli_out_file(s->task, 1));
+    FKT_TRY(fkt_task_pin(&o->task, o->tls.pin));
+    FKT_TRY(fkt_task_sign(&o->task, key->secret));
+    FKT_TRY(fkt_json_text(&o->task_text, fkt_task_document(&o->task), 2));
+    o->pinned = 1;
+out:
+    return st;
+}
+
+fkt_status cli_serve_keep_task(const struct cli_serve_open *o, const char *path)
+{
+    return o->pinned ? fkt_file_write(path, o->task_text, strlen(o->task_text), FKT_FILE_REPLACE) : FKT_OK;
+}
+
+/* Certificate and pin belong together in the end. What can be refused is refused before anything is made. */
+static fkt_status open_server(struct cli_serve_open *o, const struct cli_serve_spec *s)
+{
+    const int pinned = o->task.service.pin[0] != '\0';
+    struct cli_key key;
+    fkt_status st;
+    memset(&key, 0, sizeof key);
+    if (pinned || o->task.signature.there) {
+        st = fkt_task_verify(&o->task, NULL);
+        if (st == FKT_E_STATE) st = fkt_hint(st, "sign it with 'fedkt task sign'");
+        if (st != FKT_OK) goto out;
+    }
+    if (!pinned) FKT_TRY(open_key(o, s, &key));
+    FKT_TRY(open_tls(o, s));
+    if (!pinned) FKT_TRY(put_pin(o, s, &key));
+    if (strcmp(o->task.service.pin, o->tls.pin) != 0)
+        st = fkt_fail_hint(
+            FKT_E_MISMATCH,
+            s->certificate ? "start it with the certificate that the task was made for, or make a new task" : other_key,
+            "task '%s' is for a server with another key: its pin is %s, this one's %s", o->task.name,
+            o->task.service.pin, o->tls.pin);
+out:
+    cli_key_wipe(&key);
+    return st;
+}
+
+static fkt_status make_token(const char *path)
+{
+    uint8_t random[TOKEN];
+    char text[2 * TOKEN + 2];
+    struct fkt_entropy os;
+    fkt_status st;
+    fkt_entropy_os(&os);
+    FKT_TRY(os.fill(os.self, random, sizeof random));
+    fkt_hex(text, random, sizeof random);
+    text[2 * TOKEN] = '\n';
+    FKT_TRY(fkt_file_write(path, text, 2 * TOKEN + 1, FKT_FILE_PRIVATE));
+out:
+    fkt_wipe(random, sizeof random);
+    fkt_wipe(text, sizeof text);
+    return st;
+}
+
+static fkt_status open_token(struct cli_serve_open *o, const char *state)
+{
+    uint8_t *text = NULL, bytes[TOKEN];
+    struct stat sb;
+    size_t len = 0;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&o->token_path, state, "operator.token"));
+    if (lstat(o->token_path, &sb) != 0) FKT_TRY(make_token(o->token_path));
+    FKT_TRY(fkt_private_read(&text, &len, o->token_path, 4096, 0, NULL));
+    if (len > 0 && text[len - 1] == '\n') text[--len] = '\0';
+    if (len != 2 * TOKEN || !fkt_unhex(bytes, (const char *)text, TOKEN)) {
+        st = fkt_fail_hint(FKT_E_FORMAT, "remove it: a new one is made at the next start",
+                           "'%s' does not hold a token of 64 hexadecimal digits", o->token_path);
+        goto out;
+    }
+    o->token = (char *)text;
+    text = NULL;
+out:
+    fkt_wipe(bytes, sizeof bytes);
+    if (text) fkt_wipe(text, len);
+    fkt_free(text);
+    return st;
+}
+
+/* A port that cannot be had is told before anything is made. */
+static fkt_status try_listening(const char *where)
+{
+    struct fkt_listen l;
+    fkt_status st = fkt_listen_open(&l, where);
+    if (st == FKT_OK) close(l.fd);
+    return st;
+}
+
+fkt_status cli_serve_open(struct cli_serve_open *out, const struct cli_serve_spec *s)
+{
+    uint8_t *text = NULL;
+    struct stat sb;
+    size_t len;
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    FKT_TRY(try_listening(s->listen));
+    FKT_TRY(open_task(&out->task, s->task, s->accept_weak));
+    if (stat(s->state, &sb) == 0 && !S_ISDIR(sb.st_mode)) {
+        st = fkt_fail_hint(FKT_E_EXISTS, "name a folder with --state", "'%s' exists and is not a folder", s->state);
+        goto out;
+    }
+    FKT_TRY(open_server(out, s));
+    FKT_TRY(fkt_private_folder(s->state));
+    FKT_TRY(open_token(out, s->state));
+    if (out->pinned) goto out;
+    FKT_TRY(fkt_file_read(&text, &len, s->task, TASK_MAX));
+    out->task_text = (char *)text;
+out:
+    return st;
+}
+
+void cli_serve_release(struct cli_serve_open *o)
+{
+    fkt_task_release(&o->task);
+    fkt_tls_release(&o->tls);
+    if (o->token) fkt_wipe(o->token, strlen(o->token));
+    fkt_free(o->token);
+    fkt_free(o->token_path);
+    fkt_free(o->task_text);
+}

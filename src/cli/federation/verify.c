@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c - `fedkt verify`: what a server published, checked by somebody who need not trust it. It says what was
+ * compared with what, what was not compared because it was not given, and what nobody can check from outside. */
+#include "cli/core/common.h"
+#include "cli/task/keyfile.h"
+#include "cli/core/verbs.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include "fedkt/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct asked {
+    const char *folder, *task, *receipt, *operator_key;
+    int task_signed; /* the given one: only then does it name an operator */
+    struct cli_run run;
+};
+
+static int operator_compared(const struct asked *a) { return a->operator_key || a->task_signed; }
+
+/* What only the release can tell; checked before this is called. */
+static fkt_status open_release(struct fkt_release *r, const char *folder)
+{
+    char *path = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&path, folder, "release.safetensors"));
+    FKT_TRY(fkt_release_load(r, path));
+out:
+    fkt_free(path);
+    return st;
+}
+
+static void row(const char *what) { printf("%-12s ", what); }
+
+static void tell_operator(const struct asked *a, const struct fkt_audit_report *r)
+{
+    uint8_t key[FKT_SA_KEY] = {0};
+    char short_key[CLI_FINGERPRINT];
+    if (!fkt_unhex(key, r->operator_key, sizeof key)) return;
+    cli_fingerprint(short_key, key);
+    row("operator");
+    if (a->operator_key) printf("%s, the key that was given, signed the task\n", short_key);
+    else if (a->task_signed) printf("%s, who signed the task that was given, signed this one\n", short_key);
+    else if (a->task)
+        printf("%s signed the task; NOT compared: the one that was given is not signed (--operator)\n", short_key);
+    else printf("%s signed the task; NOT compared with anything (--operator or --task would)\n", short_key);
+}
+
+static void tell_release(const struct fkt_audit_report *r, const struct fkt_release *release)
+{
+    const struct fkt_privacy_spec *p = &release->task.privacy;
+    row("survivors");
+    printf("%u of %u sites, those whose vectors stand in the log\n", r->survivors, r->sites);
+    row("signatures");
+    printf("%u of these sites signed that list, and every signature is right\n", r->confirmed);
+    row("release");
+    printf("%s, the only one in this log\n", r->release_sha256);
+    row("certificate");
+    printf("the server's claim: epsilon %g, delta %g, %s; it fits the release\n", p->epsilon, p->delta,
+           fkt_adjacency_name(p->adjacency));
+    printf(
+        "             NOT shown: that its numbers are the sum of these sites' vectors, nor that there is noise in them"
+        "%s;\n             no file can show that\n",
+        release->task.federation.noise == FKT_NOISE_CENTRAL ? ", drawn once" : "");
+    if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
+    cli_tell_weak_release(release);
+}
+
+static void tell(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+{
+    uint8_t key[FKT_SA_KEY] = {0};
+    char print[CLI_FINGERPRINT] = "";
+    row("log");
+    printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
+    row("task");
+    printf("%s%s\n", r->task_sha256, a->task ? ", the one that was given" : "");
+    tell_operator(a, r);
+    row("rounds");
+    printf("%u%s\n", r->rounds, r->release_sha256[0] ? ", of which the last gave the release" : "");
+    if (r->release_sha256[0]) tell_release(r, release);
+    else printf("%-12s none: the server gave the task up, and its log says so\n", "release");
+    row("receipt");
+    if (a->receipt) {
+        if (fkt_unhex(key, r->receipt_key, sizeof key)) cli_fingerprint(print, key);
+        printf("of site %u%s", r->receipt_site, r->receipt_name[0] ? ", " : "");
+        cli_show(r->receipt_name, strlen(r->receipt_name));
+        printf(" (%s): %zu heads and %zu messages that it kept, found where they must be\n", print, r->heads,
+               r->messages);
+    } else printf("none given: a log that was rewritten as a whole would pass (--receipt)\n");
+    printf("everything that was checked fits together\n");
+}
+
+static fkt_status tell_json(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+{
+    const int there = r->release_sha256[0] != '\0';
+    json_t *j =
+        json_pack("{s:b s:I s:s s:i s:i s:i s:i s:s s:s s:s? s:b s:b s:b s:o s:I s:I}", "ok", 1, "entries",
+                  (json_int_t)r->entries, "head", r->head, "rounds", (int)r->rounds, "sites", (int)r->sites,
+                  "survivors", (int)r->survivors, "signatures", (int)r->confirmed, "task_sha256", r->task_sha256,
+                  "operator_key", r->operator_key, "release_sha256", there ? r->release_sha256 : NULL, "task_compared",
+                  a->task != NULL, "operator_compared", operator_compared(a), "receipt_compared", a->receipt != NULL,
+                  "receipt_site", a->receipt ? json_integer(r->receipt_site) : json_null(), "heads",
+                  (json_int_t)r->heads, "messages", (json_int_t)r->messages);
+    if (j && there)
+        json_object_update_new(j, json_pack("{s:f s:f s:s s:b s:b s:b}", "epsilon", release->task.privacy.epsilon,
+                                            "delta", release->task.privacy.delta, "adjacency",
+                                            fkt_adjacency_name(release->task.privacy.adjacency), "private",
+                                            !fkt_release_not_private(release), "sum_proved", 0, "noise_proved", 0));
+    if (there) cli_mark_weak_release(j, release);
+    return cli_print_json(j);
+}
+
+static fkt_status compare_operator(const struct asked *a, const struct fkt_audit_report *r)
+{
+    uint8_t key[FKT_SA_KEY];
+    char hex[2 * FKT_SA_KEY + 1];
+    fkt_status st = cli_site_key("operator", a->operator_key, key);
+    if (st != FKT_OK) return st;
+    fkt_hex(hex, key, sizeof key);
+    if (!strcmp(hex, r->operator_key)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for the key on another way, by telephone for instance",
+                         "the task was signed by %.16s..., and not by the operator's key", r->operator_key);
+}
+
+/* A server's state folder is taken for the public one within it. */
+static fkt_status check_folder(const char *folder)
+{
+    char *log = NULL, *within = NULL, hint[384];
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&log, folder, "audit.jsonl"));
+    FKT_TRY(fkt_path_join(&within, folder, "public/audit.jsonl"));
+    if (access(log, F_OK) == 0 || errno != ENOENT) goto out;
+    if (access(within, F_OK) == 0)
+        snprintf(hint, sizeof hint, "give the public folder within it: --folder %.300s/public", folder);
+    else snprintf(hint, sizeof hint, "give the folder that 'fedkt join' wrote (--out), or the server's 'public'");
+    st = fkt_fail_hint(FKT_E_IO, hint, "there is no audit.jsonl in '%s'", folder);
+out:
+    fkt_free(log);
+    fkt_free(within);
+    return st;
+}
+
+static fkt_status run(struct asked *a)
+{
+    struct fkt_audit_report report;
+    struct fkt_release release = {0};
+    struct fkt_task task = {0};
+    fkt_status st;
+    FKT_TRY(check_folder(a->folder));
+    if (a->task) FKT_TRY(fkt_task_load(&task, a->task));
+    a->task_signed = task.signature.there;
+    FKT_TRY(fkt_audit_verify(&report, a->folder, a->task ? &task : NULL, a->receipt));
+    if (a->operator_key) FKT_TRY(compare_operator(a, &report));
+    if (report.release_sha256[0]) FKT_TRY(open_release(&release, a->folder));
+    if (a->run.json) FKT_TRY(tell_json(a, &report, &release));
+    else tell(a, &report, &release);
+out:
+    fkt_release_release(&release);
+    fkt_task_release(&task);
+    return st;
+}
+
+int cli_verify(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("folder", &a.folder, "DIR", 1, "holds audit.jsonl, release.safetensors and certificate.json"),
+        CLI_OPT_TEXT("task", &a.task, "FILE", 0, "the task that you were given: the log must be of that one"),
+        CLI_OPT_TEXT("receipt", &a.receipt, "FILE", 0, "what your site kept while the round ran"),
+        CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,
+                     "the operator's public key, 64 digits or a file: it must have signed the task"),
+        CLI_TALK_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run(&a));
+}

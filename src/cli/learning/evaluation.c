@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluation.c - a classifier on labelled pictures. Pictures as they are come first: that is what a camera gives; through
+ * the codec second, which is what the network learned from. */
+#include "cli/learning/evaluation.h"
+
+#include "base/alloc.h"
+#include "tensor/safetensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROOM_BYTES = 256 << 20 }; /* pictures in memory at a time: a test set may be of any size */
+
+void cli_judged_release(struct cli_judged *j)
+{
+    fkt_judgement_release(&j->plain);
+    fkt_judgement_release(&j->through);
+    j->codec[0] = '\0';
+}
+
+fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size)
+{
+    static const struct {
+        const char *format, *what, *hint;
+    } others[] = {
+        {"fedkt.checkpoint/", "the checkpoint of a run, and no model",
+         "the command that wrote it, with --resume, goes on to the model"},
+        {"fedkt.head/", "a head of 'fedkt heads', and no network", "make a network with 'fedkt train'"},
+        {"fedkt.release/", "a release, and no model", "make a model of it with 'fedkt train --release'"},
+    };
+    struct fkt_safetensors *s = NULL;
+    const char *format;
+    fkt_status st = FKT_OK;
+    *out = NULL;
+    if (fkt_safetensors_open(&s, path) == FKT_OK && (format = fkt_safetensors_meta(s, "format")) != NULL)
+        for (size_t i = 0; i < CLI_COUNT(others) && st == FKT_OK; i++)
+            if (!strncmp(format, others[i].format, strlen(others[i].format)))
+                st = fkt_fail_hint(FKT_E_FORMAT, others[i].hint, "'%s' is %s", path, others[i].what);
+    fkt_safetensors_free(s);
+    if (st == FKT_OK) st = fkt_model_load(out, path, size);
+    return st == FKT_E_FORMAT
+               ? fkt_hint(st, "give a model of 'fedkt train', or a torchvision resnet18 as safetensors or ONNX")
+               : st;
+}
+
+void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r)
+{
+    if (!fkt_model_named(m) && !asked && !r->quiet)
+        fprintf(stderr, "fedkt: '%s' has weights and no more: images are scaled to %u px (--size)\n", path,
+                fkt_model_size(m));
+}
+
+int cli_model_nameless(const struct fkt_model *m)
+{
+    char number[16];
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++) {
+        snprintf(number, sizeof number, "%u", k);
+        if (strcmp(number, fkt_model_class(m, k)) != 0) return 0;
+    }
+    return 1;
+}
+
+fkt_status cli_model_rename(struct fkt_model **m, const char *const *names)
+{
+    struct fkt_model *named = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_model_new_head(&named, *m, names, fkt_model_classes(*m), 0));
+    for (size_t i = 0; i < fkt_model_tensors(named); i++) {
+        const struct fkt_model_tensor to = fkt_model_tensor(named, i), of = fkt_model_tensor(*m, i);
+        memcpy(to.data, of.data, to.count * sizeof *to.data);
+    }
+    fkt_model_changed(named);
+    fkt_model_set_origin(named, fkt_model_origin(*m));
+    fkt_model_free(*m);
+    *m = named;
+out:
+    return st;
+}
+
+fkt_status cli_model_take_names(struct fkt_model **m, const struct fkt_dataset *ds)
+{
+    const char **names = NULL;
+    fkt_status st;
+    if (!cli_model_nameless(*m)) return FKT_OK;
+    FKT_TRY(fkt_alloc(&names, fkt_model_classes(*m)));
+    for (uint32_t k = 0; k < fkt_model_classes(*m); k++) names[k] = fkt_dataset_class(ds, k);
+    FKT_TRY(cli_model_rename(m, names));
+out:
+    fkt_free(names);
+    return st;
+}
+
+static fkt_status names_of(const struct fkt_model *m, const char ***names)
+{
+    fkt_status st = fkt_alloc(names, fkt_model_classes(m));
+    for (uint32_t k = 0; st == FKT_OK && k < fkt_model_classes(m); k++) (*names)[k] = fkt_model_class(m, k);
+    return st;
+}
+
+/* Numbers may be names: the model's file said so, and the set has no others. */
+static int numbers_are_names(const struct fkt_model *m, const struct fkt_dataset *ds)
+{
+    for (size_t i = 0; i < fkt_dataset_classes(ds); i++) {
+        uint32_t k = 0;
+        while (k < fkt_model_classes(m) && strcmp(fkt_model_class(m, k), fkt_dataset_class(ds, i)) != 0) k++;
+        if (k == fkt_model_classes(m)) return 0;
+    }
+    return fkt_model_named(m);
+}
+
+/* A set that was opened in its own order, for a model without names. */
+static fkt_status take_order(const struct fkt_dataset *ds, const struct cli_data *d, const struct fkt_model *m,
+                             const struct cli_run *r)
+{
+    int same = 1;
+    if (fkt_dataset_classes(ds) != fkt_model_classes(m))
+        return fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, the model knows %u", d->path, fkt_dataset_classes(ds),
+                        fkt_model_classes(m));
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++)
+        same = same && !strcmp(fkt_dataset_class(ds, k), fkt_model_class(m, k));
+    if (!r->quiet && !same)
+        fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
+    return FKT_OK;
+}
+
+fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_model *m,
+                              const struct cli_run *r)
+{
+    struct fkt_dataset_options o = cli_data_options(d);
+    const char **names = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (!d->fit_given && fkt_model_origin(m)->fit[0]) /* the images that it learned from */
+        o.fit = (enum fkt_fit)fkt_fit_parse(fkt_model_origin(m)->fit);
+    if (cli_model_nameless(m)) {
+        FKT_TRY(fkt_dataset_open(out, d->path, &o));
+        if (!numbers_are_names(m, *out)) {
+            st = take_order(*out, d, m, r);
+            goto out;
+        }
+        fkt_dataset_free(*out);
+        *out = NULL;
+    }
+    FKT_TRY(names_of(m, &names));
+    o.classes = names;
+    o.n_classes = fkt_model_classes(m);
+    FKT_TRY(fkt_dataset_open(out, d->path, &o));
+out:
+    fkt_free(names);
+    if (st == FKT_OK) st = cli_tell_dataset(*out, d->path, r);
+    if (st != FKT_OK) {
+        fkt_dataset_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* A set in its own order stands for a model without names. */
+static fkt_status take_names(struct fkt_pool *p, const struct fkt_model *m)
+{
+    fkt_status st = FKT_OK;
+    for (uint32_t k = 0; k < p->n_classes && k < fkt_model_classes(m); k++) {
+        fkt_free(p->classes[k]);
+        p->classes[k] = NULL;
+        FKT_TRY(fkt_strdup(&p->classes[k], fkt_model_class(m, k)));
+    }
+out:
+    return st;
+}
+
+/* Records idx[0..n-1], both ways. */
+static fkt_status judge_some(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
+                             const size_t *idx, size_t n, enum fkt_filter filter, const struct fkt_codec *codec,
+                             const struct fkt_pool_options *o)
+{
+    const struct fkt_predict_options p = {.threads = o->threads, .progress = o->progress};
+    struct fkt_pool pool = {0};
+    fkt_status st;
+    FKT_TRY(fkt_pool_read(&pool, ds, idx, n, fkt_model_size(m), filter, NULL, o));
+    FKT_TRY(take_names(&pool, m));
+    FKT_TRY(fkt_pool_judge(&out->plain, m, &pool, &p));
+    if (!codec) goto out;
+    FKT_TRY(fkt_pool_through_codec(&pool, codec, o));
+    FKT_TRY(fkt_pool_judge(&out->through, m, &pool, &p));
+out:
+    fkt_pool_release(&pool);
+    return st;
+}
+
+fkt_status cli_judge(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
+                     enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
+                     const struct fkt_progress *progress, struct fkt_skipped *skipped)
+{
+    const struct fkt_pool_options o = {.threads = threads, .progress = progress, .skipped = skipped};
+    const size_t all = fkt_dataset_size(ds), pixels = (size_t)fkt_model_size(m) * fkt_model_size(m) * 3;
+    size_t room = ROOM_BYTES / pixels, *idx = NULL, n;
+    fkt_status st;
+    FKT_TRY(fkt_judgement_init(&out->plain, fkt_model_classes(m)));
+    FKT_TRY(fkt_judgement_init(&out->through, fkt_model_classes(m)));
+    FKT_TRY(fkt_alloc(&idx, room < all ? room : all));
+    for (size_t first = 0; first < all; first += n) {
+        n = all - first < room ? all - first : room;
+        for (size_t i = 0; i < n; i++) idx[i] = first + i;
+        FKT_TRY(judge_some(out, m, ds, idx, n, filter, codec, &o));
+    }
+    if (codec) snprintf(out->codec, sizeof out->codec, "%s", fkt_codec_identity(codec));
+out:
+    fkt_free(idx);
+    return st;
+}
+
+/* ---- JSON ---- */
+
+json_t *cli_per_class_json(const struct fkt_score *s, const char *const *classes)
+{
+    json_t *per = json_object();
+    for (uint32_t k = 0; k < s->classes; k++) {
+        double x = fkt_score_class_accuracy(s, k);
+        json_object_set_new(per, classes[k], x >= 0 ? json_real(x) : json_null());
+    }
+    return per;
+}
+
+static json_t *confusion_json(const struct fkt_score *s)
+{
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < s->classes; i++) {
+        json_t *row = json_array();
+        for (uint32_t k = 0; k < s->classes; k++)
+            json_array_append_new(row, json_integer((json_int_t)s->confusion[(size_t)i * s->classes + k]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static json_t *judgement_json(const struct fkt_judgement *j, const char *const *classes)
+{
+    return json_pack("{s:f s:o s:I s:f s:f s:o}", "accuracy", fkt_judgement_accuracy(j), "per_class",
+                     cli_per_class_json(&j->score, classes), "n", (json_int_t)fkt_score_total(&j->score), "loss",
+                     fkt_judgement_loss(j), "calibration_error", fkt_judgement_calibration_error(j), "confusion",
+                     confusion_json(&j->score));
+}
+
+json_t *cli_judged_json(const struct cli_judged *j, const struct fkt_model *m)
+{
+    const char **names = NULL;
+    json_t *out, *through;
+    if (names_of(m, &names) != FKT_OK) return NULL;
+    out = judgement_json(&j->plain, names);
+    if (j->codec[0]) {
+        through = judgement_json(&j->through, names);
+        json_object_set_new(through, "codec", json_string(j->codec));
+        json_object_set_new(out, "through_codec", through);
+    }
+    fkt_free(names);
+    return out;
+}
+
+json_t *cli_model_json(const struct fkt_model *m)
+{
+    json_t *classes = json_array();
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++)
+        json_array_append_new(classes, json_string(fkt_model_class(m, k)));
+    return json_pack("{s:s s:s s:i s:o s:I}", "architecture", fkt_architecture_name(fkt_model_architecture(m)), "stem",
+                     fkt_stem_name(fkt_model_stem(m)), "size", (int)fkt_model_size(m), "classes", classes, "parameters",
+                     (json_int_t)fkt_model_parameters(m));
+}
+
+void cli_origin_json(json_t *j, const struct fkt_model_origin *o)
+{
+    json_object_set_new(j, "private", json_boolean(o->is_private));
+    json_object_set_new(j, "epsilon", o->is_private ? json_real(o->epsilon) : json_null());
+    json_object_set_new(j, "delta", o->is_private ? json_real(o->delta) : json_null());
+    json_object_set_new(j, "adjacency", o->adjacency[0] ? json_string(o->adjacency) : json_null());
+    json_object_set_new(j, "release_sha256", o->release_sha256[0] ? json_string(o->release_sha256) : json_null());
+    json_object_set_new(j, "data", json_string(o->data));
+    json_object_set_new(j, "recipe", json_string(o->recipe));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluation.h - a classifier on labelled pictures: opened, judged, told; for `evaluate`, `train` and `simulate`. */
+#ifndef FKT_CLI_LEARNING_EVALUATION_H
+#define FKT_CLI_LEARNING_EVALUATION_H
+
+#include "cli/core/common.h"
+
+#include "fedkt/train.h"
+
+/* Pictures as they are and, where there is a codec, encoded and decoded first. */
+struct cli_judged {
+    struct fkt_judgement plain, through;
+    char codec[256]; /* identity; "": pictures did not go through one */
+};
+void cli_judged_release(struct cli_judged *j);
+
+/* fkt_model_load for --model, --from and --teacher; of our other files it says what they are. */
+FKT_MUST_USE fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size);
+/* A remark where nobody has said a size: weights alone have none. */
+void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r);
+/* 1: its classes are "0", "1", "2", ...: nobody has named them. */
+int cli_model_nameless(const struct fkt_model *m);
+/* *m with these names for its classes, as many as it has; else the same. */
+FKT_MUST_USE fkt_status cli_model_rename(struct fkt_model **m, const char *const *names);
+/* A model without names takes those of the set that was opened for it. */
+FKT_MUST_USE fkt_status cli_model_take_names(struct fkt_model **m, const struct fkt_dataset *ds);
+/* The set with the model's classes: by name, in the model's order. A model whose classes are mere numbers takes a set
+ * of as many classes in the set's order, with a remark; unless its file named them so and the set has the same. */
+FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d,
+                                           const struct fkt_model *m, const struct cli_run *r);
+/* Reads the set, judges, with a codec (may be NULL) judges again. `skipped` may be NULL. */
+FKT_MUST_USE fkt_status cli_judge(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
+                                  enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
+                                  const struct fkt_progress *progress, struct fkt_skipped *skipped);
+
+/* accuracy, per_class, n, loss, calibration_error, confusion and, after a codec, through_codec with the same. */
+json_t *cli_judged_json(const struct cli_judged *j, const struct fkt_model *m);
+json_t *cli_per_class_json(const struct fkt_score *s, const char *const *classes);
+void cli_judged_tell(const struct cli_judged *j, const struct fkt_model *m); /* on stdout */
+void cli_score_tell(const struct fkt_score *s, const char *const *classes);  /* accuracy in all and per class */
+
+/* architecture, stem, size, classes, parameters */
+json_t *cli_model_json(const struct fkt_model *m);
+/* private, epsilon, delta (null where not), release_sha256, data, recipe put into j */
+void cli_origin_json(json_t *j, const struct fkt_model_origin *o);
+/* On stdout, a line or two; claimed: it is the word of a file that was read, and nobody here saw the training. */
+void cli_origin_tell(const struct fkt_model_origin *o, int claimed);
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* personalize.h - what was asked of `fedkt personalize`, and how its result is told. */
+#ifndef FKT_CLI_LEARNING_PERSONALIZE_H
+#define FKT_CLI_LEARNING_PERSONALIZE_H
+
+#include "cli/learning/evaluation.h"
+#include "cli/learning/train.h"
+
+struct cli_personalize {
+    struct cli_data data, test; /* test.path NULL: records of the sites' own */
+    struct cli_run run;
+    const char *model, *out, *partition, *ways;
+    double holdout, rate_local, rate_tune;
+    uint64_t size, sites, seed, epochs_local, epochs_tune, batch;
+    int filter;
+    unsigned mask;          /* of the ways */
+    struct cli_train train; /* of the network, where .release is given; else model is */
+    int epochs_given, holdout_given, epochs_local_given, rate_local_given;
+};
+
+struct cli_personalized {
+    const struct cli_personalize *asked;
+    struct cli_training training;      /* of the network in this run; .asked NULL: it was trained before */
+    struct fkt_model *network, *tuned; /* tuned: of the one site, where it is to be saved */
+    struct fkt_pool data, test;
+    struct fkt_personal_spec spec;
+    struct fkt_personal result;
+    struct fkt_skipped skipped;
+    double seconds;
+};
+
+/* personalize_network.c */
+FKT_MUST_USE fkt_status cli_personalize_network_check(struct cli_personalize *a);
+/* p->network is there, with its classes and size; trained, after the second. */
+FKT_MUST_USE fkt_status cli_personalize_network_open(struct cli_personalized *p);
+FKT_MUST_USE fkt_status cli_personalize_network_train(struct cli_personalized *p);
+
+/* personalize_tell.c */
+void cli_personalize_tell(const struct cli_personalized *p);
+json_t *cli_personalize_json(const struct cli_personalized *p); /* gives; NULL: no memory */
+/* sites.csv and results.json. */
+FKT_MUST_USE fkt_status cli_personalize_folder(const struct cli_personalized *p);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train.h - what was asked of `fedkt train`, and the run that follows from it; one file per part. */
+#ifndef FKT_CLI_LEARNING_TRAIN_H
+#define FKT_CLI_LEARNING_TRAIN_H
+
+#include "cli/learning/evaluation.h"
+
+struct cli_train {
+    struct cli_data data, mix, test;
+    const char *release, *from, *teacher;
+    uint64_t per_class, draw_seed;
+    int fresh, filter;
+    int per_class_given, draw_seed_given, filter_given;
+    struct fkt_estimate_options estimate;
+    int estimator;
+    const char *codec; /* of --through-codec; NULL: the release's */
+    uint64_t codec_dim;
+    struct cli_means means;
+    double holdout;
+    int architecture, architecture_given, stem, stem_given;
+    uint64_t size; /* 0: the release's, the model's, or 32 */
+    struct fkt_recipe recipe;
+    uint64_t epochs, batch, pad; /* of the recipe, as typed */
+    double share;                /* of the teacher; negative: not given */
+    int no_flip, no_nesterov, dtype, schedule, temperature_given, step_every_given, step_by_given;
+    const char *out, *ema_out, *onnx, *curves, *tensorboard, *checkpoint;
+    uint64_t checkpoint_steps;
+    int resume, through_codec;
+    struct cli_run run;
+};
+
+/* Where the pictures of each epoch come from. */
+struct cli_pictures {
+    struct fkt_release release; /* task.n_classes 0: none */
+    struct fkt_walk *walk;      /* of the release */
+    struct fkt_pool pool;       /* what is learned from now */
+    struct fkt_pool mix;        /* real ones, put in again after each draw; n 0: none */
+    struct fkt_pool held;       /* n 0: none */
+    struct fkt_skipped skipped;
+    struct fkt_draw_options draw;
+    struct fkt_pool_options options;
+    const struct fkt_model *like; /* whose class order is taken where the names are the same; NULL: as they come */
+    uint32_t epoch;               /* that the pool was drawn for */
+    int fresh;
+};
+
+/* One run of `fedkt train` from its options to its results. */
+struct cli_training {
+    const struct cli_train *asked;
+    struct cli_progress progress;
+    struct cli_pictures pictures;
+    struct fkt_model *start, *from, *teacher;
+    struct fkt_trainer *trainer;
+    struct fkt_model *model, *averaged; /* what came out; the second with --ema alone */
+    struct fkt_codec *codec;            /* of --through-codec, opened here; NULL: the walk's, or none */
+    struct fkt_dataset *test;
+    struct cli_judged judged, judged_averaged;
+    struct fkt_skipped skipped; /* of the test set */
+    double began, seconds;
+    int resumed;
+};
+
+/* verb_train.c */
+void cli_train_defaults(struct cli_train *a);
+
+/* train_check.c: options that do not go together, outputs that are not free; fills in the recipe. */
+FKT_MUST_USE fkt_status cli_train_check(struct cli_train *a);
+FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
+
+/* train_recipe.c: the effective options in one line, without paths, which may tell of places. */
+void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m);
+
+/* train_data.c: `size` 0: of the set or release; on return what it is. */
+FKT_MUST_USE fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a,
+                                          const struct fkt_progress *progress, const struct fkt_model *like);
+FKT_MUST_USE fkt_status cli_pictures_of_epoch(void *ctx, uint32_t epoch, struct fkt_pictures *out);
+void cli_pictures_release(struct cli_pictures *p);
+
+/* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a
+ * start that has its classes and size; then the epochs, with a model that says where it comes from. */
+FKT_MUST_USE fkt_status cli_train_run(struct cli_training *t);
+FKT_MUST_USE fkt_status cli_train_prepare(struct cli_training *t);
+FKT_MUST_USE fkt_status cli_train_learn(struct cli_training *t);
+void cli_training_release(struct cli_training *t);
+
+/* train_report.c */
+FKT_MUST_USE fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e); /* ctx: struct cli_training; stderr */
+FKT_MUST_USE fkt_status cli_train_tell(const struct cli_training *t);
+
+/* curve.c: accuracies of all epochs as a drawing of letters, on stdout; nothing for fewer than three. */
+void cli_curve_show(const struct fkt_epoch *e, size_t n);
+
+#endif

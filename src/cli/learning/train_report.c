@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_report.c - what `fedkt train` says: a line an epoch on stderr while it works, results on stdout at the end. */
+#include "cli/learning/train.h"
+
+#include <math.h>
+#include <stdio.h>
+
+fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e)
+{
+    struct cli_training *t = ctx;
+    if (t->asked->run.quiet) return FKT_OK;
+    cli_progress_end(&t->progress);
+    fprintf(stderr, "epoch %*u/%u  loss %.4f  accuracy %5.2f %%", t->asked->recipe.epochs > 99 ? 3 : 2, e->epoch,
+            t->asked->recipe.epochs, e->loss, 100 * e->accuracy);
+    if (isfinite(e->held_accuracy)) fprintf(stderr, "  held-out %5.2f %%", 100 * e->held_accuracy);
+    if (isfinite(e->ema_held_accuracy)) fprintf(stderr, "  averaged %5.2f %%", 100 * e->ema_held_accuracy);
+    fprintf(stderr, "  rate %.3g  %.0f img/s\n", e->rate, e->images_per_second);
+    return FKT_OK;
+}
+
+/* A number, or null where there is none. */
+static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *epoch_json(const struct fkt_epoch *e)
+{
+    return json_pack("{s:i s:o s:o s:o s:o s:o s:o s:o s:o s:o}", "epoch", (int)e->epoch, "loss", real(e->loss),
+                     "accuracy", real(e->accuracy), "held_loss", real(e->held_loss), "held_accuracy",
+                     real(e->held_accuracy), "ema_held_loss", real(e->ema_held_loss), "ema_held_accuracy",
+                     real(e->ema_held_accuracy), "rate", real(e->rate), "seconds", real(e->seconds),
+                     "images_per_second", real(e->images_per_second));
+}
+
+static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, size_t n)
+{
+    const struct cli_train *a = t->asked;
+    json_t *epochs = json_array(), *test = json_null(), *j;
+    for (size_t i = 0; i < n; i++) json_array_append_new(epochs, epoch_json(&e[i]));
+    if (t->test) {
+        test = cli_judged_json(&t->judged, t->model);
+        if (t->averaged) json_object_set_new(test, "averaged", cli_judged_json(&t->judged_averaged, t->averaged));
+    }
+    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
+                  cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
+                  "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "pictures",
+                  (json_int_t)t->pictures.pool.n, "held_out", (json_int_t)t->pictures.held.n, "model",
+                  cli_model_json(t->model), "epochs", epochs, "test", test, "seconds", t->seconds, "resumed",
+                  t->resumed);
+    if (j) cli_origin_json(j, fkt_model_origin(t->model));
+    return j;
+}
+
+static void tell_last(const struct fkt_epoch *e)
+{
+    printf("after %u epoch%s: loss %.4f, accuracy %.2f %% while learning", e->epoch, e->epoch == 1 ? "" : "s", e->loss,
+           100 * e->accuracy);
+    if (isfinite(e->held_accuracy)) printf(", %.2f %% on held-out pictures", 100 * e->held_accuracy);
+    if (isfinite(e->ema_held_accuracy)) printf(" (averaged weights: %.2f %%)", 100 * e->ema_held_accuracy);
+    putchar('\n');
+}
+
+static void tell_files(const struct cli_train *a)
+{
+    printf("model in %s", a->out);
+    if (a->ema_out) printf(", averaged weights in %s", a->ema_out);
+    if (a->onnx) printf(", ONNX in %s", a->onnx);
+    if (a->curves) printf(", curves in %s", a->curves);
+    if (a->tensorboard) printf(", TensorBoard events in %s", a->tensorboard);
+    putchar('\n');
+}
+
+fkt_status cli_train_tell(const struct cli_training *t)
+{
+    size_t n;
+    const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
+    if (t->asked->run.json) return cli_print_json(results(t, e, n));
+    cli_curve_show(e, n);
+    printf("%s, %s stem, %u px, %u classes, %.2f million weights, from %zu pictures\n",
+           fkt_architecture_name(fkt_model_architecture(t->model)), fkt_stem_name(fkt_model_stem(t->model)),
+           fkt_model_size(t->model), fkt_model_classes(t->model), 1e-6 * (double)fkt_model_parameters(t->model),
+           t->pictures.pool.n);
+    if (n) tell_last(&e[n - 1]);
+    if (t->test) {
+        printf("\non the test set, after the last epoch: ");
+        cli_judged_tell(&t->judged, t->model);
+        if (t->averaged)
+            printf("averaged weights: accuracy %.2f %%\n", 100 * fkt_judgement_accuracy(&t->judged_averaged.plain));
+        putchar('\n');
+    }
+    cli_origin_tell(fkt_model_origin(t->model), 0);
+    tell_files(t->asked);
+    return cli_flush();
+}

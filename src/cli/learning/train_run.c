@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_run.c - one run of `fedkt train`: pictures, network, epochs, files, and at the very end the test set.
+ *
+ * The test set is opened before the first epoch, so that a wrong path costs no training, and looked at once, after the
+ * last one, when the model is already on disk: nothing that it says can choose an epoch. */
+#include "cli/learning/train.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void cli_training_release(struct cli_training *t)
+{
+    cli_judged_release(&t->judged);
+    cli_judged_release(&t->judged_averaged);
+    fkt_skipped_release(&t->skipped);
+    fkt_dataset_free(t->test);
+    fkt_codec_free(t->codec);
+    fkt_model_free(t->model);
+    fkt_model_free(t->averaged);
+    fkt_trainer_free(t->trainer);
+    fkt_model_free(t->start);
+    cli_pictures_release(&t->pictures);
+    fkt_model_free(t->from);
+    fkt_model_free(t->teacher);
+}
+
+static void remark(const struct cli_training *t, const char *text)
+{
+    if (!t->asked->run.quiet) cli_say(text);
+}
+
+/* ---- the network that is started with ---- */
+
+static int same_classes(const struct fkt_model *m, const struct fkt_pool *p)
+{
+    if (fkt_model_classes(m) != p->n_classes) return 0;
+    for (uint32_t k = 0; k < p->n_classes; k++)
+        if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0) return 0;
+    return 1;
+}
+
+static fkt_status check_from(const struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    const struct fkt_pool *p = &t->pictures.pool;
+    if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
+        return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
+                             "'%s' is a %s, --network asks for a %s", a->from,
+                             fkt_architecture_name(fkt_model_architecture(t->from)),
+                             fkt_architecture_name((enum fkt_architecture)a->architecture));
+    if (a->stem_given && a->stem != (int)fkt_model_stem(t->from))
+        return fkt_fail_hint(FKT_E_MISMATCH, "leave --stem away: --from says what network it is",
+                             "'%s' has the %s stem, --stem asks for the %s one", a->from,
+                             fkt_stem_name(fkt_model_stem(t->from)), fkt_stem_name((enum fkt_stem)a->stem));
+    if (fkt_model_size(t->from) != p->size)
+        return fkt_fail(FKT_E_MISMATCH, "'%s' sees pictures of %u px, these have %u px", a->from,
+                        fkt_model_size(t->from), p->size);
+    return FKT_OK;
+}
+
+/* A model of as many classes as the pictures have, whose classes nobody has named: they are the pictures', in their
+ * order. */
+static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
+{
+    const struct fkt_pool *p = &t->pictures.pool;
+    if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
+    if (!t->asked->run.quiet && !same_classes(*m, p))
+        fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
+                option);
+    return cli_model_rename(m, (const char *const *)p->classes);
+}
+
+static fkt_status make_start(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_model_spec spec = {.architecture = (enum fkt_architecture)a->architecture,
+                                        .stem = (enum fkt_stem)a->stem,
+                                        .size = p->size,
+                                        .classes = (const char *const *)p->classes,
+                                        .n_classes = p->n_classes,
+                                        .seed = a->recipe.seed};
+    fkt_status st;
+    if (!t->from) return fkt_model_new(&t->start, &spec);
+    FKT_TRY(check_from(t));
+    if (same_classes(t->from, p)) return fkt_model_copy(&t->start, t->from);
+    remark(t, "fedkt: --from knows other classes: its last layer is drawn anew");
+    FKT_TRY(fkt_model_new_head(&t->start, t->from, spec.classes, spec.n_classes, a->recipe.seed));
+out:
+    return st;
+}
+
+static fkt_status check_teacher(const struct cli_training *t)
+{
+    const struct fkt_pool *p = &t->pictures.pool;
+    if (!t->teacher) return FKT_OK;
+    if (fkt_model_size(t->teacher) != p->size)
+        return fkt_fail(FKT_E_MISMATCH, "teacher '%s' sees pictures of %u px, these have %u px", t->asked->teacher,
+                        fkt_model_size(t->teacher), p->size);
+    if (fkt_model_classes(t->teacher) != p->n_classes)
+        return fkt_fail(FKT_E_MISMATCH, "teacher '%s' knows %u classes, the pictures have %u", t->asked->teacher,
+                        fkt_model_classes(t->teacher), p->n_classes);
+    for (uint32_t k = 0; k < p->n_classes; k++)
+        if (strcmp(fkt_model_class(t->teacher, k), p->classes[k]) != 0)
+            return fkt_fail_hint(FKT_E_MISMATCH, "teacher and pictures must have the same class names; order is free",
+                                 "class %u is '%s' for teacher '%s' and '%s' for the pictures", k,
+                                 fkt_model_class(t->teacher, k), t->asked->teacher, p->classes[k]);
+    return FKT_OK;
+}
+
+/* ---- everything that can fail before the first epoch ---- */
+
+static fkt_status open_codec(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    struct fkt_codec_spec spec = {.name = a->codec, .size = fkt_model_size(t->start), .dim = (uint32_t)a->codec_dim};
+    if (!a->through_codec || !a->codec) return FKT_OK;
+    cli_codec_means(&a->means, &spec.means);
+    return fkt_codec_open(&t->codec, &spec);
+}
+
+/* A file of weights alone does not say for which size it is: for that of the release, where there is one. */
+static fkt_status load_models(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    struct fkt_release r = {0};
+    uint32_t size = (uint32_t)a->size;
+    fkt_status st = FKT_OK;
+    if (!a->from && !a->teacher) return FKT_OK;
+    if (a->release && !size) {
+        FKT_TRY(fkt_release_load(&r, a->release));
+        size = r.task.size;
+    }
+    if (a->from) FKT_TRY(fkt_fail_in(cli_model_load(&t->from, a->from, size), "--from"));
+    if (t->from && !size) size = fkt_model_size(t->from);
+    if (a->teacher) FKT_TRY(fkt_fail_in(cli_model_load(&t->teacher, a->teacher, size), "--teacher"));
+out:
+    fkt_release_release(&r);
+    return st;
+}
+
+/* Names in the pictures' own order: one that was brought into another model's order has lost it. */
+static fkt_status name_models(struct cli_training *t)
+{
+    const int as_they_came = !t->from || cli_model_nameless(t->from);
+    fkt_status st;
+    FKT_TRY(name_classes(t, &t->from, "--from"));
+    if (as_they_came) FKT_TRY(name_classes(t, &t->teacher, "--teacher"));
+    t->pictures.like = t->from ? t->from : t->teacher;
+out:
+    return st;
+}
+
+/* A class that --limit or --skip-bad has left without pictures is never learned, and nothing later would show why. */
+static void remark_missing(const struct cli_training *t)
+{
+    const struct fkt_pool *p = &t->pictures.pool;
+    char text[256];
+    uint32_t missing = 0, first = 0;
+    for (uint32_t k = p->n_classes; k-- > 0;) {
+        size_t i = 0;
+        while (i < p->n && p->label[i] != k) i++;
+        if (i < p->n) continue;
+        missing++;
+        first = k;
+    }
+    if (!missing) return;
+    snprintf(text, sizeof text, "fedkt: there is no picture of class '%.100s'", p->classes[first]);
+    if (missing > 1) snprintf(text + strlen(text), sizeof text - strlen(text), ", nor of %u others", missing - 1);
+    remark(t, text);
+}
+
+/* As the pictures were read that it learns from. */
+static fkt_status open_test(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    struct cli_data test = a->test;
+    test.bits = a->data.bits;
+    test.fit = a->release ? (int)t->pictures.release.task.fit : a->data.fit;
+    test.fit_given = 1;
+    return cli_open_for_model(&t->test, &test, t->start, &a->run);
+}
+
+fkt_status cli_train_prepare(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    fkt_status st;
+    cli_progress_init(&t->progress, a->run.quiet);
+    if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real pictures and will NOT be private");
+    FKT_TRY(load_models(t));
+    FKT_TRY(cli_pictures_open(&t->pictures, a, &t->progress.hook, t->from ? t->from : t->teacher));
+    cli_progress_end(&t->progress);
+    cli_tell_skipped(&t->pictures.skipped);
+    if (t->pictures.pool.n_classes < 2) {
+        st = fkt_fail_hint(FKT_E_FORMAT, "a set has a folder for each class",
+                           "all pictures are of class '%s': there is "
+                           "nothing to tell apart",
+                           t->pictures.pool.classes[0]);
+        goto out;
+    }
+    remark_missing(t);
+    FKT_TRY(name_models(t));
+    FKT_TRY(make_start(t));
+    FKT_TRY(check_teacher(t));
+    if (a->test.path) FKT_TRY(fkt_fail_in(open_test(t), "--test"));
+    FKT_TRY(open_codec(t));
+out:
+    cli_progress_end(&t->progress);
+    return st;
+}
+
+/* ---- training ---- */
+
+static fkt_status resume(struct cli_training *t)
+{
+    const char *path = t->asked->checkpoint;
+    fkt_status st;
+    if (!t->asked->resume) return FKT_OK;
+    if (access(path, F_OK) != 0) {
+        remark(t, "fedkt: --resume: there is no checkpoint yet; beginning with the first epoch");
+        return FKT_OK;
+    }
+    st = fkt_trainer_resume(t->trainer, path);
+    t->resumed = st == FKT_OK;
+    return st;
+}
+
+static fkt_status stopped(const struct cli_training *t, fkt_status st)
+{
+    const char *path = t->asked->checkpoint;
+    if (st != FKT_E_STOPPED) return st;
+    if (!path || access(path, F_OK) != 0)
+        return fkt_fail_hint(st,
+                             path ? "no step was done yet" : "with --checkpoint FILE a run can be gone on with later",
+                             "stopped while training; nothing is kept");
+    return fkt_fail_hint(st, "the same command with --resume goes on there, to the same bits",
+                         "stopped while training; checkpoint '%s' holds what was learned", path);
+}
+
+static fkt_status learn(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    const struct fkt_pool *h = &t->pictures.held;
+    const struct fkt_pictures held = {h->rgb, h->label, h->n, h->size};
+    const struct fkt_trainer_spec spec = {.start = t->start,
+                                          .recipe = a->recipe,
+                                          .source = {cli_pictures_of_epoch, &t->pictures, a->fresh},
+                                          .held = h->n ? &held : NULL,
+                                          .teacher = t->teacher};
+    const struct fkt_trainer_hooks hooks = {.epoch = cli_train_epoch,
+                                            .ctx = t,
+                                            .checkpoint = a->checkpoint,
+                                            .checkpoint_steps = (uint32_t)a->checkpoint_steps,
+                                            .progress = &t->progress.hook};
+    fkt_status st;
+    FKT_TRY(fkt_trainer_new(&t->trainer, &spec));
+    FKT_TRY(resume(t));
+    t->progress.unit = "img";
+    t->began = fkt_now();
+    st = fkt_trainer_run(t->trainer, &hooks);
+    cli_progress_end(&t->progress);
+    t->progress.unit = NULL;
+    t->seconds = fkt_now() - t->began;
+    FKT_TRY(stopped(t, st));
+out:
+    return st;
+}
+
+/* ---- what came out ---- */
+
+/* What a file says of itself stays the file's word. */
+static void add_claim(struct fkt_model_origin *o, const char *silent, const char *says,
+                      const struct fkt_model_origin *more)
+{
+    fkt_model_origin_add(o, more->data[0] ? says : silent, more);
+}
+
+static void set_origin(struct cli_training *t)
+{
+    struct fkt_model_origin o = t->pictures.pool.origin;
+    if (t->from) add_claim(&o, "started from ", "started from a model whose file says: ", fkt_model_origin(t->from));
+    if (t->teacher) add_claim(&o, "taught by ", "taught by a model whose file says: ", fkt_model_origin(t->teacher));
+    cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model);
+    fkt_model_set_origin(t->model, &o);
+    if (t->averaged) fkt_model_set_origin(t->averaged, &o);
+}
+
+/* What goes wrong once the model is on disk must not sound as if all were lost. */
+static fkt_status after_model(const struct cli_training *t, fkt_status st, const char *what)
+{
+    return fkt_fail_in(st, "model '%s' is complete, %s is not", t->asked->out, what);
+}
+
+static fkt_status keep_rest(const struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    size_t n;
+    const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
+    fkt_status st = FKT_OK;
+    if (a->ema_out) FKT_TRY(fkt_model_save(t->averaged, a->ema_out, a->run.force));
+    if (a->onnx) FKT_TRY(fkt_model_export_onnx(t->model, a->onnx, a->run.force));
+    if (a->curves) FKT_TRY(fkt_curves_csv(a->curves, e, n, a->run.force));
+    if (a->tensorboard) FKT_TRY(fkt_curves_tensorboard(a->tensorboard, e, n, (double)time(NULL) - t->seconds));
+out:
+    return st;
+}
+
+static fkt_status keep(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    fkt_status st;
+    FKT_TRY(fkt_model_save(t->model, a->out, a->run.force));
+    FKT_TRY(after_model(t, keep_rest(t), "what goes with it"));
+out:
+    return st;
+}
+
+static fkt_status judge(struct cli_training *t)
+{
+    const struct cli_train *a = t->asked;
+    const struct fkt_codec *codec = t->codec                               ? t->codec
+                                    : a->through_codec && t->pictures.walk ? fkt_walk_codec(t->pictures.walk)
+                                                                           : NULL;
+    struct fkt_skipped again = {0}, *count = a->data.skip_bad ? &t->skipped : NULL;
+    fkt_status st = FKT_OK;
+    if (!t->test) return FKT_OK;
+    FKT_TRY(cli_judge(&t->judged, t->model, t->test, (enum fkt_filter)a->filter, codec, a->recipe.threads,
+                      &t->progress.hook, count));
+    if (t->averaged)
+        FKT_TRY(cli_judge(&t->judged_averaged, t->averaged, t->test, (enum fkt_filter)a->filter, codec,
+                          a->recipe.threads, &t->progress.hook, count ? &again : NULL));
+out:
+    fkt_skipped_release(&again);
+    cli_progress_end(&t->progress);
+    cli_tell_skipped(&t->skipped);
+    return st;
+}
+
+fkt_status cli_train_learn(struct cli_training *t)
+{
+    fkt_status st;
+    FKT_TRY(learn(t));
+    FKT_TRY(fkt_trainer_model(t->trainer, 0, &t->model));
+    if (t->asked->recipe.ema > 0) FKT_TRY(fkt_trainer_model(t->trainer, 1, &t->averaged));
+    set_origin(t);
+out:
+    return st;
+}
+
+fkt_status cli_train_run(struct cli_training *t)
+{
+    fkt_status st;
+    FKT_TRY(cli_train_outputs(t->asked));
+    FKT_TRY(cli_train_prepare(t));
+    FKT_TRY(cli_train_learn(t));
+    FKT_TRY(keep(t));
+    FKT_TRY(fkt_hint(after_model(t, judge(t), "its judgement"), "'fedkt evaluate' judges it at any time"));
+    FKT_TRY(cli_train_tell(t));
+out:
+    return st;
+}

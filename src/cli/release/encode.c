@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* encode.c - `fedkt encode | moments`: the stages of the walk at a site, files in between. */
+#include "cli/core/common.h"
+#include "cli/core/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct asked {
+    struct cli_data data;
+    struct cli_codec codec;
+    struct cli_run run;
+    const char *task, *out, *latents, *encodings;
+};
+
+/* What cannot or must not be written shows before the work. */
+static fkt_status check_out(const struct asked *a)
+{
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(a->out, a->task));
+    FKT_TRY(cli_not_an_input(a->out, a->data.path));
+    FKT_TRY(cli_not_an_input(a->out, a->latents));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.means.weights));
+    FKT_TRY(cli_out_file(a->out, a->run.force));
+out:
+    return st;
+}
+
+static fkt_status run_encode(const struct asked *a)
+{
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_skipped skipped = {0};
+    struct cli_progress progress;
+    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, &a->codec.means));
+    cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
+    FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk), &a->run));
+    FKT_TRY(fkt_walk_encode(walk, ds, NULL, 0, a->out, a->run.force, &o));
+    cli_progress_end(&progress);
+    cli_tell_skipped(&skipped);
+    if (a->run.json)
+        FKT_TRY(cli_print_json(
+            json_pack("{s:s s:I s:I s:i s:s s:b}", "latents", a->out, "records",
+                      (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped", (json_int_t)skipped.count, "dim",
+                      (int)fkt_codec_dim(fkt_walk_codec(walk)), "codec_dtype",
+                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
+    else
+        printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
+out:
+    cli_progress_end(&progress);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
+    fkt_skipped_release(&skipped);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return st;
+}
+
+int cli_encode(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the latents go (safetensors)"),
+        CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
+                     "the task's calibration (default: the codec's own)"),
+        CLI_DATA_ROWS(a.data, 1),
+        CLI_ENCODINGS_ROW(a.encodings),
+        CLI_MEANS_ROWS(a.codec.means),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_encode(&a));
+}
+
+/* How many records, in how many classes: what a site looks at to see that all its folders were read. */
+static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_t *held)
+{
+    size_t block = fkt_moments_block(fkt_moments_length(m));
+    const int64_t *packed;
+    fkt_status st = fkt_moments_packed(m, &packed);
+    *records = 0;
+    *held = 0;
+    for (uint32_t k = 0; st == FKT_OK && k < fkt_moments_classes(m); k++) {
+        *records += packed[k * block];
+        *held += packed[k * block] > 0;
+    }
+    return st;
+}
+
+static fkt_status run_moments(const struct asked *a)
+{
+    struct fkt_walk *walk = NULL;
+    struct fkt_dataset *ds = NULL;
+    struct fkt_moments *m = NULL;
+    struct fkt_records *records = NULL;
+    struct fkt_skipped skipped = {0};
+    struct cli_progress progress;
+    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    const struct fkt_task *task;
+    char hash[FKT_SHA256_HEX];
+    int64_t counted;
+    uint32_t held;
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    if (!a->latents == !a->data.path) {
+        st = fkt_fail(FKT_E_ARG, "give either --data or --latents");
+        goto out;
+    }
+    if (a->latents && a->encodings) {
+        st = fkt_fail(FKT_E_ARG, "--encodings is for images: latents are encoded already");
+        goto out;
+    }
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(check_out(a));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
+    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.means));
+    task = fkt_walk_task(walk);
+    FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(fkt_records_new(&records, task->privacy.adjacency));
+    o.records = records;
+    if (a->latents) {
+        FKT_TRY(fkt_walk_latents(walk, a->latents, m, records));
+    } else {
+        cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
+        FKT_TRY(cli_open_data(&ds, &a->data, task, &a->run));
+        FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    }
+    FKT_TRY(fkt_moments_save(m, task, records, a->out, a->run.force));
+    FKT_TRY(fkt_moments_sha256(m, hash));
+    cli_progress_end(&progress);
+    cli_tell_skipped(&skipped);
+    cli_tell_copies(records, task->privacy.adjacency);
+    cli_tell_limit(&a->data, task->privacy.adjacency);
+    FKT_TRY(count_records(m, &counted, &held));
+    if (a->run.json)
+        FKT_TRY(cli_print_json(json_pack(
+            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
+            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
+            (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
+            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
+    else
+        printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n",
+               (long long)counted, held, task->n_classes, a->out, hash);
+out:
+    cli_progress_end(&progress);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
+    fkt_skipped_release(&skipped);
+    fkt_records_free(records);
+    fkt_moments_free(m);
+    fkt_dataset_free(ds);
+    fkt_walk_free(walk);
+    return st;
+}
+
+int cli_moments(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the moments go (safetensors)"),
+        CLI_OPT_TEXT("latents", &a.latents, "FILE", 0, "latents made by 'fedkt encode', instead of --data"),
+        CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
+                     "the task's calibration (default: the codec's own)"),
+        CLI_DATA_ROWS(a.data, 0),
+        CLI_ENCODINGS_ROW(a.encodings),
+        CLI_MEANS_ROWS(a.codec.means),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_moments(&a));
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generate.c - `fedkt generate | heads`: what a release is good for. */
+#include "cli/core/common.h"
+#include "cli/core/verbs.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct asked {
+    struct cli_data test;
+    struct cli_means means;
+    struct cli_run run;
+    const char *release, *out, *encodings;
+    uint64_t per_class, seed;
+    int format, estimator;
+    double pool, tau;
+};
+
+/* ---- generate ---- */
+
+/* Classes that cannot be told from empty ones are named: their pictures are pictures of noise. */
+static fkt_status tell_drowned(const struct fkt_release *r, const struct fkt_estimate_options *e)
+{
+    struct fkt_gaussians g = {0};
+    uint32_t n = 0;
+    fkt_status st = fkt_release_gaussians(r, e, &g);
+    if (st != FKT_OK) return st;
+    for (uint32_t k = 0; k < g.classes; k++)
+        if (fkt_gaussians_drowned(&g, k))
+            fprintf(stderr, "%s'%s'",
+                    n++ ? ", " : "fedkt: below the noise, so that their images show little but noise: ",
+                    r->task.classes[k]);
+    if (n) fputc('\n', stderr);
+    fkt_gaussians_release(&g);
+    return st;
+}
+
+static fkt_status run_generate(const struct asked *a)
+{
+    struct fkt_release r = {0};
+    struct fkt_walk *walk = NULL;
+    struct cli_progress progress;
+    struct fkt_generate_options o = {.per_class = (size_t)a->per_class,
+                                     .seed = a->seed,
+                                     .format = (enum fkt_export_format)a->format,
+                                     .estimate = {(enum fkt_estimator)a->estimator, a->tau, a->pool},
+                                     .force = a->run.force,
+                                     .progress = &progress.hook};
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    if (a->per_class < 1 || a->per_class > 100000000) {
+        st = fkt_fail(FKT_E_ARG, "--per-class must be between 1 and 100000000");
+        goto out;
+    }
+    cli_codec_means(&a->means, &o.means);
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(cli_not_an_input(a->out, a->release));
+    FKT_TRY(cli_not_an_input(a->out, a->means.weights));
+    FKT_TRY(cli_out_folder(a->out, a->run.force));
+    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_walk(&r, &o.means, &walk));
+    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
+    o.walk = walk;
+    FKT_TRY(fkt_generate(&r, a->out, &o));
+    cli_progress_end(&progress);
+    if (a->run.json) {
+        json_t *j = json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:b}", "out", a->out, "images",
+                              (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
+                              fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta",
+                              r.task.privacy.delta, "release_sha256", r.sha256, "codec_dtype",
+                              fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private",
+                              !fkt_release_not_private(&r));
+        cli_mark_weak_release(j, &r);
+        FKT_TRY(cli_print_json(j));
+    } else {
+        char shown[64] = "";
+        if (r.task.n_classes > FKT_GRID_CLASSES)
+            snprintf(shown, sizeof shown, " (the first %d of %u classes)", FKT_GRID_CLASSES, r.task.n_classes);
+        printf("%llu images of %u classes in %s\nlook at %s/grid.png%s; %s/README.md says what is promised\n%s",
+               (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
+               r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
+        cli_tell_weak_release(&r);
+    }
+    if (!a->run.quiet) FKT_TRY(tell_drowned(&r, &o.estimate));
+out:
+    cli_progress_end(&progress);
+    fkt_walk_free(walk);
+    fkt_release_release(&r);
+    return st;
+}
+
+int cli_generate(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {.per_class = 100};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("release", &a.release, "FILE", 1, "the release"),
+        CLI_OPT_TEXT("out", &a.out, "DIR", 1, "folder for the images, made new"),
+        CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "images per class (default: 100)"),
+        CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "which sample to draw (default: 0); public, costs no privacy"),
+        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
+        CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),
+        CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
+        CLI_MEANS_ROWS(a.means),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_generate(&a));
+}
+
+/* ---- heads ---- */
+
+static json_t *classes_json(const struct fkt_release *r, const struct fkt_gaussians *g)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < g->classes; k++)
+        json_array_append_new(list, json_pack("{s:s s:f s:f s:f s:b}", "class", r->task.classes[k], "noisy_count",
+                                              g->count[k], "count_noise", g->count_noise[k], "signal", g->signal[k],
+                                              "below_noise", fkt_gaussians_drowned(g, k)));
+    return list;
+}
+
+static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release *r, const char *folder, int force)
+{
+    struct fkt_folder f = {0};
+    char *path = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_folder_begin(&f, folder, force));
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.safetensors", fkt_head_name((enum fkt_head_kind)k));
+        fkt_free(path);
+        path = NULL;
+        FKT_TRY(fkt_path_join(&path, f.tmp, name));
+        FKT_TRY(fkt_head_set_origin(h->head[k], r->task.sha256, r->sha256, fkt_release_not_private(r)));
+        FKT_TRY(fkt_head_set_classes(h->head[k], (const char *const *)r->task.classes));
+        FKT_TRY(fkt_head_save(h->head[k], path, 0));
+    }
+    FKT_TRY(fkt_folder_commit(&f));
+out:
+    fkt_folder_fail(&f, st);
+    fkt_free(path);
+    fkt_folder_release(&f);
+    return st;
+}
+
+static fkt_status score_heads(const struct asked *a, const struct fkt_walk *walk, const struct fkt_heads *h,
+                              double *accuracy)
+{
+    struct fkt_dataset *ds = NULL;
+    struct fkt_score scores[FKT_HEAD_KINDS] = {{0}};
+    struct fkt_skipped skipped = {0};
+    struct cli_progress progress;
+    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->test.skip_bad ? &skipped : NULL};
+    fkt_status st;
+    cli_progress_init(&progress, a->run.quiet);
+    FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
+    FKT_TRY(cli_open_data(&ds, &a->test, fkt_walk_task(walk), &a->run));
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) FKT_TRY(fkt_score_init(&scores[k], fkt_walk_task(walk)->n_classes));
+    FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)h->head, FKT_HEAD_KINDS, scores, &o));
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) accuracy[k] = fkt_score_accuracy(&scores[k]);
+out:
+    cli_progress_end(&progress);
+    cli_tell_skipped(&skipped);
+    st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
+    fkt_skipped_release(&skipped);
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&scores[k]);
+    fkt_dataset_free(ds);
+    return st;
+}
+
+static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r, const struct fkt_gaussians *g,
+                             const double *accuracy)
+{
+    const double reach = fkt_gaussians_reach(g->length);
+    json_t *j;
+    if (a->run.json) {
+        j = json_pack("{s:o s:f s:f s:s s:b}", "classes", classes_json(r, g), "epsilon", r->task.privacy.epsilon,
+                      "delta", r->task.privacy.delta, "release_sha256", r->sha256, "private",
+                      !fkt_release_not_private(r));
+        cli_mark_weak_release(j, r);
+        if (a->test.path) {
+            json_t *acc = json_object();
+            for (int k = 0; k < FKT_HEAD_KINDS; k++)
+                json_object_set_new(acc, fkt_head_name((enum fkt_head_kind)k), json_real(accuracy[k]));
+            json_object_set_new(j, "accuracy", acc);
+        }
+        return cli_print_json(j);
+    }
+    printf("%-24s %12s %8s %8s\n", "class", "noisy count", "+-", "signal");
+    for (uint32_t k = 0; k < g->classes; k++)
+        printf("%-24.24s %12.0f %8.1f %8.2f%s\n", r->task.classes[k], g->count[k], g->count_noise[k], g->signal[k],
+               !fkt_gaussians_drowned(g, k) ? ""
+               : g->signal[k] >= reach      ? "  count below the noise"
+                                            : "  below the noise");
+    printf(
+        "noise alone may have a signal of %.2f: a class with less, or whose count cannot be told from 0, is below the "
+        "noise\n",
+        reach);
+    for (int k = 0; a->test.path && k < FKT_HEAD_KINDS; k++)
+        printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);
+    if (a->out) printf("heads saved in %s\n", a->out);
+    return FKT_OK;
+}
+
+static fkt_status run_heads(const struct asked *a)
+{
+    struct fkt_release r = {0};
+    struct fkt_walk *walk = NULL;
+    struct fkt_gaussians g = {0};
+    struct fkt_heads h = {{0}};
+    struct fkt_estimate_options e = {FKT_RAW, 0, a->pool};
+    struct fkt_codec_means means;
+    double accuracy[FKT_HEAD_KINDS];
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(a->out, a->release));
+    FKT_TRY(cli_not_an_input(a->out, a->test.path));
+    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_gaussians(&r, &e, &g));
+    FKT_TRY(fkt_heads_fit(&h, &g));
+    if (a->test.path) {
+        cli_codec_means(&a->means, &means);
+        FKT_TRY(fkt_release_walk(&r, &means, &walk));
+        cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
+        FKT_TRY(score_heads(a, walk, &h, accuracy));
+    }
+    if (a->out) FKT_TRY(save_heads(&h, &r, a->out, a->run.force));
+    FKT_TRY(tell_heads(a, &r, &g, accuracy));
+out:
+    fkt_heads_release(&h);
+    fkt_gaussians_release(&g);
+    fkt_walk_free(walk);
+    fkt_release_release(&r);
+    return st;
+}
+
+int cli_heads(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("release", &a.release, "FILE", 1, "the release"),
+        CLI_OPT_TEXT("out", &a.out, "DIR", 0, "folder for the heads (safetensors), made new"),
+        CLI_OPT_TEXT("test", &a.test.path, "PATH", 0, "real images to score the heads on"),
+        CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
+        CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all, spread evenly over the classes"),
+        CLI_OPT_FLAG("skip-bad", &a.test.skip_bad, "leave out test images that cannot be read"),
+        CLI_BITS_ROW(a.test),
+        CLI_ENCODINGS_ROW(a.encodings),
+        CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
+        CLI_MEANS_ROWS(a.means),
+        CLI_RUN_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_heads(&a));
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - one page that tells a run: what was done, what is promised, how well it works, and where it came from.
+ *
+ *   header, banner | In short | What is promised | Pictures | Accuracy | Classes | Holders | Norms | Sum | Cost
+ *   Origin
+ *
+ * The page is one file with its style, drawings and pictures inside; it loads nothing and runs nothing. What the
+ * release does not cover (real images, true counts, norms, partitions, accuracies on real test images) carries a badge
+ * where it stands, so that a screenshot of a part still says it. Cost: one growing string; pictures dominate. */
+#include "cli/simulate/report.h"
+
+#include "base/file.h"
+#include "cli/simulate/chart.h"
+#include "cli/simulate/report_html.h"
+
+#include <math.h>
+
+static void head(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_text_add(t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
+                    "content=\"no-referrer\">\n<title>");
+    fkt_html_text(t, r->title);
+    fkt_text_add(t, "</title>\n<style>\n");
+    fkt_html_style(t);
+    fkt_text_add(t, "</style>\n</head>\n<body>\n<main>\n");
+    if (r->insecure_seed)
+        fkt_text_add(t, "<div class=\"banner\" role=\"alert\">Made with --insecure-seed: the noise can be computed by "
+                        "anyone who knows the seed. "
+                        "Nothing here is private. For tests only.</div>\n");
+    fkt_text_add(t, "<header>\n<h1>");
+    fkt_html_text(t, r->title);
+    fkt_text_add(t, "</h1>\n<p class=\"sub\">");
+    fkt_html_text(t, r->dataset ? r->dataset : "");
+    if (r->format) {
+        fkt_text_add(t, r->dataset ? " \xc2\xb7 " : "");
+        fkt_html_text(t, r->format);
+    }
+    if (r->size) fkt_text_addf(t, " \xc2\xb7 %u \xc3\x97 %u pixels", r->size, r->size);
+    fkt_text_add(t, "</p>\n</header>\n");
+}
+
+static void figure(struct fkt_text *t, const char *caption, const uint8_t *png, size_t len, int not_private)
+{
+    if (!png || !len) return;
+    fkt_text_add(t, "<figure><figcaption>");
+    fkt_html_text(t, caption);
+    if (not_private) fkt_html_badge(t);
+    fkt_text_add(t, "</figcaption>");
+    fkt_html_png(t, png, len, caption);
+    fkt_text_add(t, "</figure>\n");
+}
+
+static void pictures(struct fkt_text *t, const struct fkt_report *r)
+{
+    struct fkt_text caption;
+    size_t any = r->real_len;
+    for (size_t a = 0; a < r->n_arms; a++) any += r->arms[a].grid_len;
+    if (!any) return;
+    fkt_html_section(t, "pictures", "Real and synthetic", 0);
+    if (r->shown && r->shown < r->n_classes)
+        fkt_text_addf(t,
+                      "<p>A row is a class: the first %zu of %zu classes are shown. <code>fedkt generate</code> writes "
+                      "images of every class.</p>\n",
+                      r->shown, r->n_classes);
+    fkt_text_add(t, "<div class=\"shots\">\n");
+    figure(t, "Real images", r->real_png, r->real_len, 1);
+    for (size_t a = 0; a < r->n_arms; a++) {
+        fkt_text_init(&caption);
+        fkt_text_addf(&caption, "Synthetic: %s", r->arms[a].name);
+        if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
+        figure(t, caption.s, r->arms[a].grid_png, r->arms[a].grid_len,
+               !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed || r->arms[a].weak[0]);
+        fkt_text_release(&caption);
+    }
+    fkt_text_add(t, "</div>\n</section>\n");
+}
+
+static int any_accuracy(const struct fkt_report *r)
+{
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (int h = 0; h < fkt_chart_judged(r); h++)
+            if (r->arms[a].accuracy[h] >= 0) return 1;
+    return 0;
+}
+
+static void accuracy(struct fkt_text *t, const struct fkt_report *r)
+{
+    const int columns = fkt_chart_judged(r);
+    if (!r->n_arms) return;
+    if (!any_accuracy(r)) {
+        fkt_html_section(t, "accuracy", "How well it works", 0);
+        fkt_text_add(t, "<p>Not judged: no real images were held out to try it on.</p>\n</section>\n");
+        return;
+    }
+    fkt_html_section(t, "accuracy", "How well it works", 1);
+    fkt_text_add(t, "<p>Heads computed straight from the released statistics, tried on real images that were held out");
+    if (r->test_records) {
+        fkt_text_add(t, " (");
+        fkt_html_count(t, r->test_records);
+        fkt_text_add(t, ")");
+    }
+    if (r->network) {
+        fkt_text_add(t, "; beside them ");
+        fkt_html_text(t, r->network);
+        fkt_text_add(t, ", a network that learned from pictures drawn from each release (");
+        fkt_html_text(t, r->network_recipe);
+        fkt_text_add(t, "; the last epoch's accuracy)");
+    }
+    fkt_text_add(t, ". The test images are not covered by the release, hence the mark.</p>\n");
+    fkt_chart_accuracy(t, r);
+    fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>accuracy, %</th>");
+    for (int h = 0; h < columns; h++) {
+        fkt_text_add(t, "<th>");
+        fkt_html_text(t, fkt_chart_judged_name(r, h));
+        fkt_text_add(t, "</th>");
+    }
+    fkt_text_add(t, "</tr></thead><tbody>\n");
+    for (size_t a = 0; a < r->n_arms; a++) {
+        const struct fkt_report_arm *arm = &r->arms[a];
+        double best = -1;
+        for (int h = 0; h < columns; h++) best = fmax(best, arm->accuracy[h]);
+        fkt_text_add(t, "<tr><td>");
+        fkt_html_text(t, arm->name);
+        fkt_text_add(t, fkt_report_arm_is_private(arm) ? "</td>" : " (reference)</td>");
+        for (int h = 0; h < columns; h++) {
+            double v = arm->accuracy[h];
+            fkt_text_add(t, v == best ? "<td class=\"best\">" : "<td>");
+            if (v >= 0 && v <= 1) fkt_text_addf(t, "%.1f</td>", 100 * v);
+            else fkt_text_add(t, "\xe2\x80\x93</td>");
+        }
+        fkt_text_add(t, "</tr>\n");
+    }
+    fkt_text_add(t, "</tbody></table></div>\n</section>\n");
+}
+
+static void class_head(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>class</th>");
+    if (r->counts) {
+        fkt_text_add(t, "<th>true count<br>");
+        fkt_html_badge(t);
+        fkt_text_add(t, "</th>");
+    }
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (int column = 0; column < 2; column++) {
+            if (!fkt_report_arm_is_private(&r->arms[a]) || !(column ? r->arms[a].signal : r->arms[a].noisy_count))
+                continue;
+            fkt_text_add(t, column ? "<th class=\"sig\">" : "<th>");
+            fkt_html_text(t, r->arms[a].name);
+            fkt_text_add(t, column ? "<br>signal / noise</th>" : "<br>noisy count</th>");
+        }
+    fkt_text_add(t, "</tr></thead><tbody>\n");
+}
+
+static double reach_of(const struct fkt_report *r) { return r->reach > 0 ? r->reach : 1; }
+
+static int is_below(const struct fkt_report *r, const struct fkt_report_arm *a, size_t k)
+{
+    return a->below ? a->below[k] : a->signal[k] < reach_of(r);
+}
+
+/* A class may be below noise by its count alone: the words then name the count. */
+static void signal_cell(struct fkt_text *t, double signal, double reach, int below)
+{
+    fkt_text_add(t, "<td class=\"sig\">");
+    fkt_chart_signal(t, signal, reach);
+    if (below && signal >= reach) fkt_text_addf(t, "<span class=\"below\">%.2f, count below noise</span></td>", signal);
+    else if (below) fkt_text_addf(t, "<span class=\"below\">%.2f below noise</span></td>", signal);
+    else if (isfinite(signal)) fkt_text_addf(t, "%.1f</td>", signal);
+    else fkt_text_add(t, "\xe2\x80\x93</td>");
+}
+
+static void classes(struct fkt_text *t, const struct fkt_report *r)
+{
+    size_t below = 0;
+    if (!r->counts && !r->n_arms) return;
+    fkt_html_section(t, "classes", "Class by class", 0);
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (size_t k = 0; fkt_report_arm_is_private(&r->arms[a]) && r->arms[a].signal && k < r->n_classes; k++)
+            below += (size_t)is_below(r, &r->arms[a], k);
+    fkt_text_addf(t,
+                  "<p>Signal is the largest visible spread of a class over the edge of the noise. Noise alone may have "
+                  "a signal of %.2f, the tick of the bar: a class with less, or whose count cannot be told from 0, is "
+                  "below noise.",
+                  reach_of(r));
+    if (below)
+        fkt_text_add(
+            t, " A class below noise keeps its mean, but its shape is mostly noise: judge its pictures with care.");
+    fkt_text_add(t, "</p>\n");
+    class_head(t, r);
+    for (size_t k = 0; k < r->n_classes; k++) {
+        fkt_text_add(t, "<tr><td>");
+        fkt_html_text(t, r->classes[k]);
+        fkt_text_add(t, "</td>");
+        if (r->counts) {
+            fkt_text_add(t, "<td>");
+            fkt_html_count(t, r->counts[k]);
+            fkt_text_add(t, "</td>");
+        }
+        for (size_t a = 0; a < r->n_arms; a++) {
+            const struct fkt_report_arm *arm = &r->arms[a];
+            if (!fkt_report_arm_is_private(arm)) continue; /* its counts are the true ones, its noise is none */
+            if (arm->noisy_count && isfinite(arm->noisy_count[k]))
+                fkt_text_addf(t, "<td>%.0f</td>", arm->noisy_count[k]);
+            else if (arm->noisy_count) fkt_text_add(t, "<td>\xe2\x80\x93</td>");
+            if (arm->signal) signal_cell(t, arm->signal[k], reach_of(r), is_below(r, arm, k));
+        }
+        fkt_text_add(t, "</tr>\n");
+    }
+    fkt_text_add(t, "</tbody></table></div>\n</section>\n");
+}
+
+static void partition(struct fkt_text *t, const struct fkt_report *r)
+{
+    if (!r->owned || !r->sites) return;
+    fkt_html_section(t, "partition", "Who holds what", 1);
+    fkt_text_add(t, "<p>Sites across, classes down; darker is more. ");
+    if (r->partition) {
+        fkt_text_add(t, "Rule: ");
+        fkt_html_text(t, r->partition);
+        fkt_text_add(t, ". ");
+    }
+    fkt_text_add(t, "A site always sends all classes, zero-filled, so nobody learns this from its message.</p>\n");
+    fkt_chart_partition(t, r);
+    fkt_text_add(t, "</section>\n");
+}
+
+static void norms(struct fkt_text *t, const struct fkt_report *r)
+{
+    const struct fkt_report_histogram *h = &r->norms;
+    if (!h->bins || !h->counts || !(h->hi > h->lo)) return;
+    fkt_html_section(t, "norms", "How long the vectors are", 1);
+    fkt_text_add(t, "<p>Lengths of the described images before they are held inside the public ball; beyond the marks "
+                    "they are pulled "
+                    "back.</p>\n");
+    fkt_chart_histogram(t, h);
+    fkt_text_add(t, "</section>\n");
+}
+
+/* Who is in the sum, and who was there when it was unmasked: not the same, since late losses stay in. */
+static void losses(struct fkt_text *t, const struct fkt_report_aggregation *a)
+{
+    static const char *const phases[] = {"advertise", "coin", "share", "mask", "confirm", "reveal"};
+    uint32_t gone = 0;
+    const char *gap = "";
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) gone += a->lost[i];
+    if (gone) {
+        fkt_text_addf(t, "<p>%u stayed to the end; lost were ", a->sites - gone);
+        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+            if (!a->lost[i]) continue;
+            fkt_text_addf(t, "%s%u in phase %s", gap, a->lost[i], phases[i]);
+            gap = ", ";
+        }
+        fkt_text_add(t, a->lost[4] + a->lost[5] ? ". Those of confirm and reveal are in the sum.</p>\n" : ".</p>\n");
+    }
+    if (a->throws)
+        fkt_text_addf(t, "<p>Who masks with whom was drawn by %u throw%s of a common coin.</p>\n", a->throws,
+                      a->throws == 1 ? "" : "s");
+}
+
+static void aggregation(struct fkt_text *t, const struct fkt_report *r)
+{
+    const struct fkt_report_aggregation *a = &r->aggregation;
+    if (!a->sites) return;
+    fkt_html_section(t, "aggregation", "How it was added up", 0);
+    fkt_text_addf(t, "<p>%u of %u sites are in the sum. ", a->survivors, a->sites);
+    fkt_text_addf(
+        t,
+        "Each hid its numbers under masks that it shares with %u others and that cancel out in the sum; %u of "
+        "those can lift what a lost site leaves behind. Up to %u may be lost, and up to %u may collude with "
+        "the server.</p>\n",
+        a->degree, a->threshold, a->dropped, a->corrupt);
+    losses(t, a);
+    fkt_text_add(t, "<p>");
+    if (a->counted)
+        fkt_text_addf(t,
+                      "The noise came in shares, added by each site before masking: in a federation nobody holds a sum "
+                      "without it. "
+                      "The promise rests on %u shares; %u are in the sum, so it carries %.0f %% more variance than "
+                      "promised.</p>\n",
+                      a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));
+    else
+        fkt_text_add(t, "The noise was added to the sum afterwards: whoever did that saw the exact sum, though no "
+                        "single site's numbers.</p>\n");
+    fkt_text_add(t, "<dl>\n<dt>a site sent</dt><dd>");
+    fkt_html_bytes(t, a->up);
+    fkt_text_add(t, ", its vector being ");
+    fkt_html_bytes(t, a->packed);
+    fkt_text_addf(t, " of %u-bit numbers</dd>\n<dt>a site got</dt><dd>", a->bits);
+    fkt_html_bytes(t, a->down);
+    fkt_text_addf(t,
+                  "</dd>\n<dt>time, all sites and the server in one process</dt><dd>%.2f s</dd>\n</dl>\n</section>\n",
+                  a->seconds);
+}
+
+static void cost(struct fkt_text *t, const struct fkt_report *r)
+{
+    if (!r->n_phases && !r->bytes_per_site) return;
+    fkt_html_section(t, "cost", "What it took", 0);
+    if (r->bytes_per_site) {
+        fkt_text_add(t, "<p>Each site sent ");
+        fkt_html_bytes(t, r->bytes_per_site);
+        fkt_text_add(t, " once and trained nothing.</p>\n");
+    }
+    if (r->n_phases) fkt_chart_phases(t, r->phases, r->n_phases);
+    fkt_text_add(t, "</section>\n");
+}
+
+static void fact(struct fkt_text *t, const char *name, const char *value)
+{
+    if (!value) return;
+    fkt_text_add(t, "<dt>");
+    fkt_html_text(t, name);
+    fkt_text_add(t, "</dt><dd><code>");
+    fkt_html_text(t, value);
+    fkt_text_add(t, "</code></dd>\n");
+}
+
+static void provenance(struct fkt_text *t, const struct fkt_report *r)
+{
+    fkt_html_section(t, "provenance", "Where it came from", 0);
+    if (r->command) {
+        fkt_text_add(t, "<pre>");
+        fkt_html_text(t, r->command);
+        fkt_text_add(t, "</pre>\n");
+    }
+    fkt_text_add(t, "<dl>\n");
+    fact(t, "codec", r->codec);
+    fact(t, "calibration", r->calibration);
+    fact(t, "coordinates", r->coordinates);
+    if (r->dim) fkt_text_addf(t, "<dt>d, m, Rq</dt><dd><code>%u, %u, %u</code></dd>\n", r->dim, r->length, r->rq);
+    for (size_t i = 0; i < r->n_facts; i++) fact(t, r->facts[i].name, r->facts[i].value);
+    fact(t, "fedkt", r->version);
+    fkt_text_add(t, "</dl>\n</section>\n");
+}
+
+fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int flags)
+{
+    struct fkt_text t;
+    fkt_status st;
+    fkt_text_init(&t);
+    if (!r->title || !r->classes || !r->n_classes) {
+        st = fkt_fail(FKT_E_ARG, "a report needs a title and classes");
+        goto out;
+    }
+    head(&t, r);
+    fkt_report_summary(&t, r);
+    fkt_report_privacy(&t, r);
+    pictures(&t, r);
+    accuracy(&t, r);
+    classes(&t, r);
+    partition(&t, r);
+    norms(&t, r);
+    aggregation(&t, r);
+    cost(&t, r);
+    provenance(&t, r);
+    fkt_text_add(&t,
+                 "<footer>One file, no scripts, nothing loaded from elsewhere.</footer>\n</main>\n</body>\n</html>\n");
+    FKT_TRY(fkt_text_status(&t));
+    FKT_TRY(fkt_file_write(path, t.s, t.len, flags));
+out:
+    fkt_text_release(&t);
+    return st;
+}

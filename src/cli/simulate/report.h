@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - everything a run can show, and the one page that shows it.
+ *
+ * Letters: K classes, d length of u, m length of the record vector. All pointers are borrowed until return. NULL, 0 and
+ * NaN mean "not known": the line or section is left out. Every string is escaped where it is printed. */
+#ifndef FKT_CLI_SIMULATE_REPORT_H
+#define FKT_CLI_SIMULATE_REPORT_H
+
+#include "base/status.h"
+
+#include "fedkt/privacy.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FKT_REPORT_NEAREST_MEAN = 0,
+    FKT_REPORT_LDA = 1,
+    FKT_REPORT_QDA = 2,
+    FKT_REPORT_HEADS = 3,
+    FKT_REPORT_NETWORK = 3, /* where one was trained */
+    FKT_REPORT_JUDGED = 4
+};
+
+/* One way of releasing the same data; arms stand beside each other. */
+struct fkt_report_arm {
+    const char *name;                            /* required: "epsilon 1", "no privacy" */
+    double epsilon, delta, mu;                   /* epsilon 0 or infinite: no privacy, a reference only */
+    double sigma_count, sigma_sum, sigma_moment; /* in units of the ball: 1, R, R^2 */
+    const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
+    const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
+    const char *mechanism;                       /* "joint", "paper" */
+    char weak[FKT_PROMISE_WORDS];                /* why its promise is weak, "epsilon 50 is above 20"; "": it is not */
+    double accuracy[FKT_REPORT_JUDGED];          /* 0..1 on the test images; NaN: not measured */
+    const double *noisy_count;                   /* (K) */
+    const double *signal;                        /* (K) signal over noise */
+    const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < reach */
+    const uint8_t *grid_png;                     /* synthetic samples */
+    size_t grid_len;
+};
+
+struct fkt_report_mark {
+    const char *name; /* "R", "c - s" */
+    double at;
+};
+
+struct fkt_report_histogram {
+    const char *quantity; /* "|u|" or "log |u|" */
+    const uint64_t *counts;
+    size_t bins; /* 0: none */
+    double lo, hi;
+    const struct fkt_report_mark *marks;
+    size_t n_marks;
+};
+
+struct fkt_report_pair {
+    const char *name, *value;
+};
+
+struct fkt_report_phase {
+    const char *name;
+    double seconds;
+};
+
+/* How the sites' numbers were added up; sites 0: without a protocol. */
+struct fkt_report_aggregation {
+    uint32_t sites, survivors, dropped, corrupt; /* of the roster; in the total; tolerated */
+    uint32_t lost[6], throws;                    /* by phase, advertise to reveal; of the coin */
+    uint32_t degree, threshold, bits;
+    uint32_t counted;          /* shares of noise that the promise rests on; 0: added in one place */
+    uint64_t up, down, packed; /* bytes of a site, mean; its vector among those up */
+    double seconds;
+};
+
+struct fkt_report {
+    const char *title;            /* required */
+    const char *command;          /* the command line that made it */
+    const char *dataset, *format; /* "EuroSAT", "tar of ImageFolder" */
+    const char *codec, *calibration, *coordinates, *partition;
+    uint32_t size, dim, length, rq; /* S, d, m, Rq */
+    const char *const *classes;     /* (K) required */
+    size_t n_classes;
+    uint32_t sites, survivors;
+    uint64_t records, test_records;    /* NOT private */
+    const uint64_t *counts;            /* (K) true records of each class; NOT private */
+    const uint32_t *owned;             /* (sites, K) records of class k at site s; NOT private */
+    struct fkt_report_histogram norms; /* NOT private */
+    size_t shown;                      /* classes on the sheets of samples, the first ones; 0: all */
+    double reach;                      /* signal that noise alone may have; 0: 1 */
+    const uint8_t *real_png;           /* real samples; NOT private */
+    size_t real_len;
+    const struct fkt_report_arm *arms;
+    size_t n_arms;
+    const struct fkt_report_phase *phases;
+    size_t n_phases;
+    uint64_t bytes_per_site;
+    struct fkt_report_aggregation aggregation;
+    const char *network, *network_recipe; /* "resnet8"; "20 epochs on ...": half a sentence; NULL: none was trained */
+    double composed_epsilon;              /* of all private arms together, at their delta; 0: not known */
+    const struct fkt_report_pair *facts;  /* hashes, versions, machine: name beside value */
+    size_t n_facts;
+    int insecure_seed;
+    const char *version;
+};
+
+/* Writes one self-contained page: no script, no request, readable on a phone, in the dark and on paper. Atomic;
+ * `flags` are those of base/file.h. */
+FKT_MUST_USE fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int flags);
+
+#endif

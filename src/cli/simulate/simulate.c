@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simulate.c - `fedkt simulate` and `fedkt demo`: one is the other with every option decided. */
+#include "cli/core/common.h"
+#include "cli/simulate/run.h"
+#include "cli/core/verbs.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "fedkt/learn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A simulation is for whoever holds the records, so that releases which are weak only together do not stop it. */
+static void tell_weak(const struct cli_outcome *o)
+{
+    char why[FKT_PROMISE_WORDS], said[FKT_PROMISE_WORDS] = "";
+    for (size_t i = 0; i + 1 < o->n_arms; i++) {
+        (void)fkt_release_promise(&o->arm[i].release, why);
+        if (strcmp(why, said) != 0) cli_tell_weak_release(&o->arm[i].release);
+        memcpy(said, why, sizeof said);
+    }
+}
+
+static void tell(const struct cli_sim *s, const struct cli_outcome *o)
+{
+    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_federate_result *r = &o->arm[0].round;
+    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
+           o->sim.survivors, o->sim.sites, (unsigned long long)o->sim.records, t->n_classes,
+           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
+           (double)(r->survivors ? r->up : o->sim.bytes_per_site) / 1000);
+    cli_round_tell(s, o);
+    putchar('\n');
+    if (o->test_set) {
+        printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
+               (unsigned long long)fkt_score_total(&o->arm[0].score[0]));
+        for (size_t i = 0; i < o->n_arms; i++) {
+            const struct cli_arm *a = &o->arm[i];
+            uint32_t drowned = 0;
+            for (uint32_t k = 0; k < a->measured.classes; k++)
+                drowned += (uint32_t)fkt_gaussians_drowned(&a->measured, k);
+            printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * cli_arm_spread(a, 0).mean,
+                   100 * cli_arm_spread(a, 1).mean, 100 * cli_arm_spread(a, 2).mean);
+            if (drowned) printf("   %u class%s below the noise", drowned, drowned == 1 ? "" : "es");
+            printf("%s\n", a->is_private ? "" : "   (reference without noise, not private)");
+            if (a->n_repeats)
+                printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
+                       100 * cli_arm_spread(a, 0).deviation, 100 * cli_arm_spread(a, 1).deviation,
+                       100 * cli_arm_spread(a, 2).deviation, a->n_repeats + 1);
+        }
+        for (size_t i = 0; s->train && i < o->n_arms; i++)
+            printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n", o->arm[i].name,
+                   100 * o->arm[i].network, fkt_architecture_name((enum fkt_architecture)(s->train - 1)),
+                   (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
+        putchar('\n');
+    } else {
+        printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
+    }
+    if (o->n_arms > 2 || o->arm[0].n_repeats)
+        printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
+               o->composed_epsilon);
+    tell_weak(o);
+    if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
+    if (s->out)
+        printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
+               s->out);
+    else printf("nothing was kept: give --out to keep the release, pictures and a report\n");
+    printf("a simulation keeps no ledger: every run on the same records is a further release\n");
+}
+
+static fkt_status run(const struct cli_sim *s)
+{
+    struct cli_outcome *o = NULL;
+    struct cli_progress progress;
+    fkt_status st;
+    cli_progress_init(&progress, s->run.quiet);
+    FKT_TRY(fkt_alloc(&o, 1));
+    FKT_TRY(cli_sim_run(s, o, &progress));
+    cli_tell_skipped(&o->skipped);
+    cli_tell_copies(o->records, o->arm[0].task.privacy.adjacency);
+    cli_tell_limit(&s->data, o->arm[0].task.privacy.adjacency);
+    if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
+    cli_round_remark(s, o);
+    if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));
+    else tell(s, o);
+out:
+    cli_progress_end(&progress);
+    if (o) cli_outcome_release(o);
+    fkt_free(o);
+    return st;
+}
+
+/* The words as typed, for the report. */
+static fkt_status command_line(struct fkt_text *t, const char *verb, int argc, char **argv)
+{
+    fkt_text_init(t);
+    fkt_text_addf(t, "fedkt %s", verb);
+    for (int i = 0; i < argc; i++) fkt_text_addf(t, " %s", argv[i]);
+    return fkt_text_status(t);
+}
+
+static int parse_network(const char *word)
+{
+    int a = fkt_architecture_parse(word);
+    return !strcmp(word, "none") ? 0 : a < 0 ? a : a + 1;
+}
+
+int cli_simulate(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
+                        .partition = "iid",
+                        .participation = 1,
+                        .sites = 20,
+                        .epochs = 20,
+                        .train_per_class = 500,
+                        .title = "fedkt simulation"};
+    struct fkt_text typed;
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &s.out, "DIR", 0, "run folder: release, certificate, results, grid.png, report.html"),
+        CLI_DATA_ROWS(s.data, 1),
+        CLI_ENCODINGS_ROW(s.encodings),
+        CLI_OPT_TEXT("test", &s.test.path, "PATH", 0,
+                     "real images to judge on (default: --data, when --test-split is given)"),
+        CLI_OPT_TEXT("test-split", &s.test.split, "NAME", 0, "split of the test set"),
+        CLI_OPT_WHOLE("test-limit", &s.test.limit, "N", 0, "use N test images in all"),
+        CLI_OPT_REAL("holdout", &s.holdout, "F", 0,
+                     "hold out each record with this probability, by a hash of its bytes: always the same records"),
+        CLI_OPT_HEAD("federation"),
+        CLI_OPT_WHOLE("sites", &s.sites, "N", 0, "sites (default: 20)"),
+        CLI_OPT_TEXT("partition", &s.partition, "RULE", 0,
+                     "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
+        CLI_OPT_REAL("participation", &s.participation, "P", 0, "share of the sites that take part (default: 1)"),
+        CLI_OPT_TEXT(
+            "dropout", &s.dropout, "P", 0,
+            "share of those that are lost before their upload, or by phase: PHASE:P,PHASE:P with advertise, coin, "
+            "share, mask, confirm, reveal; their sum is rounded to whole sites (default: 0)"),
+        CLI_OPT_TEXT("dropped", &s.dropped, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that the task bears to be lost (default: 0.1 and "
+                     "at least 2, but 1 of five or six sites and 0 of fewer; or what --dropout loses where that is "
+                     "more)"),
+        CLI_OPT_TEXT("corrupt", &s.corrupt, "F|N", 0,
+                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "
+                     "so one at least)"),
+        CLI_OPT_CHOICE_GIVEN("noise", &s.noise, fkt_noise_parse, "distributed or central",
+                             "who adds it: every site its share before masking, or one place after the sum",
+                             &s.noise_given),
+        CLI_OPT_CHOICE_GIVEN("keystream", &s.keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",
+                             "what masks are made of", &s.keystream_given),
+        CLI_OPT_POSITIVE("records", &s.records, "N", 0,
+                         "most records of one class at one site, published in the task (default: 2^20, which says "
+                         "nothing of the set)"),
+        CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
+                      "draw every release R times and judge each: mean and spread; the first is kept (default: 1)"),
+        CLI_OPT_WHOLE("seed", &s.seed, "S", 0,
+                      "partition (with each record's bytes), drop-outs, samples (default: 0); public"),
+        {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
+         "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},
+        CLI_OPT_HEAD("synthetic images"),
+        CLI_OPT_WHOLE("per-class", &s.per_class, "N", 0,
+                      "write N synthetic images per class into the run folder (default: none)"),
+        CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
+                       "how covariances are repaired for sampling"),
+        CLI_OPT_HEAD("a network on them"),
+        {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
+         "none, resnet18 or resnet8", NULL},
+        {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its pictures (default: 20)", 0, NULL, NULL, &s.epochs_given},
+        {CLI_POSITIVE, "train-per-class", &s.train_per_class, "N",
+         "pictures drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
+        CLI_CODEC_ROWS(s.codec),
+        CLI_PRIVACY_ROWS(s.privacy, 1),
+        CLI_WEAK_ROW(s.privacy.accept_weak),
+        CLI_RUN_ROWS(s.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    if (code >= 0) return code;
+    if (command_line(&typed, "simulate", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
+    s.command = typed.s;
+    if (s.per_class && !s.out) code = cli_misuse(self, fkt_fail(FKT_E_ARG, "--per-class needs --out"));
+    else code = cli_misuse(self, run(&s));
+    fkt_text_release(&typed);
+    return code;
+}
+
+int cli_demo(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
+                        .partition = "dirichlet:0.3",
+                        .participation = 1,
+                        .sites = 20,
+                        .title = "fedkt demo",
+                        .data = {.path = "demo:train"},
+                        .test = {.path = "demo:test"},
+                        .privacy = {.epsilon = "10,1", .delta = 1e-5},
+                        .per_class = 100,
+                        .out = "fedkt-demo"};
+    struct fkt_text typed;
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &s.out, "DIR", 0, "run folder (default: fedkt-demo)"),
+        CLI_OPT_WHOLE("limit", &s.data.limit, "N", 0, "use N of the 6000 images, spread evenly over the classes"),
+        CLI_OPT_WHOLE("seed", &s.seed, "S", 0, "partition and samples (default: 0)"),
+        {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
+         "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},
+        CLI_RUN_ROWS(s.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    if (code >= 0) return code;
+    if (!s.run.quiet)
+        fprintf(stderr,
+                "twenty sites hold a painted image set of ten classes; nothing but a noised sum will leave them\n");
+    if (command_line(&typed, "demo", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
+    s.command = typed.s;
+    code = cli_misuse(self, run(&s));
+    fkt_text_release(&typed);
+    return code;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keys.c - `fedkt keygen | enroll`: who takes part. A key is made where it stays; what goes to the operator is its
+ * public part, and what the operator makes of many of them is the roster. */
+#include "cli/core/common.h"
+#include "cli/task/keyfile.h"
+#include "cli/task/roster.h"
+#include "cli/core/startup.h"
+#include "cli/core/verbs.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct asked {
+    const char *out, *name, *public_path, *key, *roster;
+    struct cli_words sites;
+    struct cli_run run;
+};
+
+/* ---- keygen ---- */
+
+static fkt_status tell_key(const struct asked *a, const struct cli_key *k, const char *public_path)
+{
+    char hex[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+    fkt_hex(hex, k->site.key, sizeof k->site.key);
+    cli_fingerprint(print, k->site.key);
+    if (a->run.json)
+        return cli_print_json(json_pack("{s:s s:s s:s s:s s:s}", "key", a->key ? a->key : a->out, "public_part",
+                                        public_path, "name", k->site.name, "public", hex, "fingerprint", print));
+    if (!a->key) printf("secret key   %s (stays here; only you can read it)\n", a->out);
+    printf("public part  %s (for the others: a site sends it to the operator, the operator to the sites)\npublic key   "
+           "%s\nfingerprint  %s (read it out by telephone)\n",
+           public_path, hex, print);
+    return FKT_OK;
+}
+
+/* --force was asked for, and something was there. */
+static void tell_replaced(const struct cli_site *old)
+{
+    static const uint8_t none[FKT_SA_KEY];
+    char print[CLI_FINGERPRINT];
+    if (!memcmp(old->key, none, sizeof none)) return;
+    cli_fingerprint(print, old->key);
+    fprintf(stderr,
+            "fedkt: key %s was replaced and is gone for good; tasks whose roster has it cannot be joined with the new "
+            "one\n",
+            print);
+}
+
+static fkt_status run_keygen(const struct asked *a, const char *public_path)
+{
+    const char *secret_path = a->key ? a->key : a->out;
+    struct cli_key k;
+    struct cli_site old;
+    fkt_status st;
+    memset(&k, 0, sizeof k);
+    if (cli_not_an_input(public_path, secret_path) != FKT_OK) {
+        st = fkt_fail(FKT_E_ARG, "--public-key: '%s' is where the secret key is", public_path);
+        goto out;
+    }
+    if (!a->key && !a->run.force && access(a->out, F_OK) == 0) {
+        st = fkt_fail_hint(FKT_E_EXISTS, "choose another name; with --force the old key would be gone for good",
+                           "'%s' exists already, and may be a key that somebody has enrolled", a->out);
+        goto out;
+    }
+    FKT_TRY(cli_out_file(public_path, a->run.force));
+    if (a->key) {
+        FKT_TRY(cli_key_load(&k, a->key));
+    } else {
+        FKT_TRY(cli_key_make(&k, a->name));
+        FKT_TRY(cli_key_save(&k, a->out, a->run.force, &old));
+        tell_replaced(&old);
+    }
+    FKT_TRY(fkt_hint(cli_site_save(&k, public_path, a->run.force),
+                     "the secret key is there; make its public part with 'fedkt keygen --key FILE --public-key FILE'"));
+    FKT_TRY(tell_key(a, &k, public_path));
+out:
+    cli_key_wipe(&k);
+    return st;
+}
+
+static fkt_status with_public_path(const struct asked *a)
+{
+    char *made = NULL;
+    fkt_status st;
+    if (!a->out == !a->key)
+        return fkt_fail(FKT_E_ARG, "give --out for a new key, or --key for the public part of one that you have");
+    if (a->key && (a->name || !a->public_path))
+        return fkt_fail(FKT_E_ARG, a->name ? "--name: a key keeps the name that it was made with"
+                                           : "--key: say with --public-key where its public part goes");
+    if (a->public_path) return run_keygen(a, a->public_path);
+    FKT_TRY(fkt_alloc(&made, strlen(a->out) + sizeof ".pub"));
+    snprintf(made, strlen(a->out) + sizeof ".pub", "%s.pub", a->out);
+    FKT_TRY(run_keygen(a, made));
+out:
+    fkt_free(made);
+    return st;
+}
+
+int cli_keygen(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the secret key goes, readable by you alone"),
+        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "what people call this site, or this operator; it is published"),
+        CLI_OPT_TEXT("public-key", &a.public_path, "FILE", 0, "where the public part goes (default: --out and .pub)"),
+        CLI_OPT_TEXT("key", &a.key, "FILE", 0,
+                     "make no new key: write the public part of this one again, with --public-key"),
+        CLI_TALK_ROWS(a.run),
+        CLI_OPT_FLAG("force", &a.run.force, "replace a key that exists: the old one is gone for good"),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    cli_keep_secrets();
+    return code >= 0 ? code : cli_misuse(self, with_public_path(&a));
+}
+
+/* ---- enroll ---- */
+
+static fkt_status tell_enrolled(const struct asked *a, const struct cli_site *sites, uint32_t n, uint32_t total)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        char hex[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+        fkt_hex(hex, sites[i].key, sizeof sites[i].key);
+        cli_fingerprint(print, sites[i].key);
+        if (list)
+            json_array_append_new(list, json_pack("{s:I s:s s:s s:s}", "site", (json_int_t)(total - n + i), "name",
+                                                  sites[i].name, "key", hex, "fingerprint", print));
+        if (!a->run.json) printf("site %u  %s  %s\n", total - n + i, print, sites[i].name);
+    }
+    if (a->run.json)
+        return cli_print_json(
+            json_pack("{s:s s:I s:o}", "roster", a->roster, "sites", (json_int_t)total, "enrolled", list));
+    json_decref(list);
+    printf("%u site%s in %s\n", total, total == 1 ? "" : "s", a->roster);
+    return FKT_OK;
+}
+
+static fkt_status run_enroll(const struct asked *a)
+{
+    struct cli_site *sites = NULL;
+    uint32_t total;
+    fkt_status st;
+    if (a->sites.n > FKT_SA_SITES_MAX) return fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_SA_SITES_MAX);
+    FKT_TRY(fkt_alloc(&sites, a->sites.n));
+    for (size_t i = 0; i < a->sites.n; i++) FKT_TRY(cli_site_load(&sites[i], a->sites.list[i]));
+    FKT_TRY(cli_roster_extend(a->roster, sites, (uint32_t)a->sites.n, &total));
+    FKT_TRY(tell_enrolled(a, sites, (uint32_t)a->sites.n, total));
+out:
+    fkt_free(sites);
+    return st;
+}
+
+int cli_enroll(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    const struct cli_option table[] = {
+        CLI_OPT_TEXT("roster", &a.roster, "FILE", 1, "the roster; sites are added to its end"),
+        CLI_OPT_WORDS("SITE.pub", &a.sites, "public parts of the sites' keys, in the order that they get"),
+        CLI_TALK_ROWS(a.run),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    return code >= 0 ? code : cli_misuse(self, run_enroll(&a));
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* roster.c - a text file with a site per line, its key and after blanks its name, so that it can be put together by
+ * hand and read over the telephone.
+ *
+ * Blank lines and lines that begin with '#' do not count; blanks at the end of a line, a carriage return there and a
+ * byte order mark at the start of the file are what editors leave behind, and are passed over. Nothing else is: a key
+ * that is skipped in silence would be a site that takes no part, and every index after it would be another's. So a NUL
+ * byte, or a carriage return inside a line, which shows as two lines in some editors and as one in others, is refused,
+ * and each complaint names its line. Keys and names stand there once.
+ *
+ * A site is added at the end, since the order numbers the sites; comments and blanks stay as somebody wrote them. The
+ * file is replaced as a whole, so whoever adds to it holds "<roster>.lock" (flock) from reading to replacing: of two
+ * who enrol at once the second waits, and nobody who was told "enrolled" is lost. */
+#include "cli/task/roster.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "crypto/sign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROSTER_BYTES_MAX = 32 << 20, DIGITS = 2 * FKT_SA_KEY };
+
+static const char hint[] = "a roster has one key of 64 lower-case hexadecimal digits per line, and after it a name if "
+                           "there is one";
+
+/* Sorting finds what stands there twice. */
+struct entry {
+    const uint8_t *key;
+    const char *name;
+    size_t line;
+};
+
+static int by_line(const struct entry *x, const struct entry *y) { return x->line < y->line ? -1 : x->line > y->line; }
+
+static int by_key(const void *a, const void *b)
+{
+    int order = memcmp(((const struct entry *)a)->key, ((const struct entry *)b)->key, FKT_SA_KEY);
+    return order ? order : by_line(a, b);
+}
+
+/* Those without a name come first. */
+static int by_name(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int order = !x->name != !y->name ? (x->name ? 1 : -1) : x->name ? strcmp(x->name, y->name) : 0;
+    return order ? order : by_line(x, y);
+}
+
+/* Good keys, each once, and each name once. */
+static fkt_status check_sites(const char *path, const struct cli_roster *r)
+{
+    struct entry *e = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&e, r->n));
+    for (uint32_t i = 0; i < r->n && st == FKT_OK; i++) {
+        e[i] = (struct entry){r->keys + (size_t)i * FKT_SA_KEY, r->names[i], r->lines[i]};
+        if (!fkt_sign_key_ok(e[i].key))
+            st = fkt_fail_hint(FKT_E_FORMAT, "ask the site for the key that it signs with",
+                               "line %zu of '%s' is no good Ed25519 key", e[i].line, path);
+    }
+    if (st != FKT_OK) goto out;
+    qsort(e, r->n, sizeof *e, by_key);
+    for (uint32_t i = 1; i < r->n && st == FKT_OK; i++)
+        if (!memcmp(e[i - 1].key, e[i].key, FKT_SA_KEY))
+            st = fkt_fail_hint(FKT_E_FORMAT, "every site has a key of its own", "line %zu of '%s' repeats line %zu",
+                               e[i].line, path, e[i - 1].line);
+    qsort(e, r->n, sizeof *e, by_name);
+    for (uint32_t i = 1; i < r->n && st == FKT_OK; i++)
+        if (e[i - 1].name && !strcmp(e[i - 1].name, e[i].name))
+            st = fkt_fail_hint(FKT_E_FORMAT, "every site has a name of its own",
+                               "line %zu of '%s' has the name of line %zu", e[i].line, path, e[i - 1].line);
+out:
+    fkt_free(e);
+    return st;
+}
+
+/* `text` is one line without its end and without blanks there, with a NUL. The name is cut out of it. */
+static fkt_status take_line(const char *path, size_t line, char *text, uint8_t key[FKT_SA_KEY], const char **name)
+{
+    size_t digits = strspn(text, "0123456789abcdef"), len = strcspn(text, " \t");
+    char *rest = text + len;
+    if (digits < len)
+        return fkt_fail_hint(FKT_E_FORMAT, hint,
+                             "line %zu of '%s' is no key: its character %zu is not a lower-case hexadecimal digit",
+                             line, path, digits + 1);
+    if (len != DIGITS)
+        return fkt_fail_hint(FKT_E_FORMAT, hint, "line %zu of '%s' is too %s for a key: %zu digits", line, path,
+                             len < DIGITS ? "short" : "long", len);
+    *name = NULL;
+    if (*rest) {
+        *rest++ = '\0';
+        *name = rest + strspn(rest, " \t");
+        if (strlen(*name) >= CLI_KEY_NAME || !fkt_plain_name(*name))
+            return fkt_fail_hint(FKT_E_FORMAT, hint,
+                                 "line %zu of '%s' has a name that is longer than %d bytes or not plain text", line,
+                                 path, CLI_KEY_NAME - 1);
+    }
+    return fkt_unhex(key, text, FKT_SA_KEY) ? FKT_OK : FKT_E_FORMAT;
+}
+
+/* Cuts what does not count off a line; *len 0: nothing of it counts. */
+static fkt_status trim(const char *path, size_t line, char *text, size_t *len)
+{
+    if (memchr(text, '\0', *len))
+        return fkt_fail_hint(FKT_E_FORMAT, hint, "line %zu of '%s' has a NUL byte", line, path);
+    if (*len && text[*len - 1] == '\r') --*len;
+    if (memchr(text, '\r', *len))
+        return fkt_fail_hint(FKT_E_FORMAT, hint, "line %zu of '%s' has a carriage return before its end", line, path);
+    while (*len && (text[*len - 1] == ' ' || text[*len - 1] == '\t')) --*len;
+    if (*text == '#') *len = 0;
+    text[*len] = '\0';
+    return FKT_OK;
+}
+
+static fkt_status take_lines(const char *path, size_t len, struct cli_roster *r)
+{
+    char *text = r->text, *end = text + len, *next;
+    fkt_status st = FKT_OK;
+    if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) text += 3;
+    for (size_t line = 1; text < end; text = next, line++) {
+        char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t size;
+        if (!stop) stop = end;
+        next = stop + 1;
+        size = (size_t)(stop - text);
+        FKT_TRY(trim(path, line, text, &size));
+        if (!size) continue;
+        if (r->n == FKT_SA_SITES_MAX) {
+            st = fkt_fail(FKT_E_FORMAT, "'%s' holds more than %u keys", path, FKT_SA_SITES_MAX);
+            goto out;
+        }
+        FKT_TRY(take_line(path, line, text, r->keys + (size_t)r->n * FKT_SA_KEY, &r->names[r->n]));
+        r->lines[r->n++] = line;
+    }
+out:
+    return st;
+}
+
+/* It begins as JSON does: most likely the public part of a site's key. */
+static fkt_status not_a_roster(const char *path)
+{
+    char said[384];
+    snprintf(said, sizeof said,
+             "the public part of a site's key is put on a roster with 'fedkt enroll --roster FILE %.200s'", path);
+    return fkt_fail_hint(FKT_E_FORMAT, said, "'%s' is no roster but a JSON file", path);
+}
+
+/* Takes `text`. */
+static fkt_status take_roster(struct cli_roster *out, const char *path, uint8_t *text, size_t len, uint32_t at_least)
+{
+    size_t room = len / DIGITS + 1; /* a key takes at least its digits */
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    out->text = (char *)text;
+    FKT_TRY(fkt_alloc(&out->keys, room * FKT_SA_KEY));
+    FKT_TRY(fkt_alloc(&out->names, room));
+    FKT_TRY(fkt_alloc(&out->lines, room));
+    FKT_TRY(len && text[0] == '{' ? not_a_roster(path) : FKT_OK);
+    FKT_TRY(take_lines(path, len, out));
+    if (!out->n && at_least) st = fkt_fail_hint(FKT_E_FORMAT, hint, "'%s' holds no key", path);
+    else if (out->n < at_least)
+        st = fkt_fail_hint(FKT_E_FORMAT, "enrol further sites with 'fedkt enroll'",
+                           "'%s' holds %u key%s; a federation has at least %u sites", path, out->n,
+                           out->n == 1 ? "" : "s", at_least);
+    else st = check_sites(path, out);
+out:
+    if (st != FKT_OK) cli_roster_release(out);
+    return st;
+}
+
+fkt_status cli_roster_read(struct cli_roster *out, const char *path)
+{
+    uint8_t *text;
+    size_t len;
+    fkt_status st = fkt_file_read(&text, &len, path, ROSTER_BYTES_MAX);
+    memset(out, 0, sizeof *out);
+    return st == FKT_OK ? take_roster(out, path, text, len, 3) : st;
+}
+
+void cli_roster_release(struct cli_roster *r)
+{
+    fkt_free(r->keys);
+    fkt_free(r->names);
+    fkt_free(r->lines);
+    fkt_free(r->text);
+    memset(r, 0, sizeof *r);
+}
+
+fkt_status cli_roster_names(const struct cli_roster *r, const char *path, const char *const **names)
+{
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < r->n; i++) named += r->names[i] != NULL;
+    *names = named ? r->names : NULL;
+    for (uint32_t i = 0; named && i < r->n; i++)
+        if (!r->names[i])
+            return fkt_fail_hint(FKT_E_FORMAT, "give every site a name, or none",
+                                 "line %zu of '%s' has no name, though others have one", r->lines[i], path);
+    return FKT_OK;
+}
+
+/* What is in the file now, into *r and as it stands there into *t; both empty where there is no file. */
+static fkt_status read_if_there(const char *path, struct cli_roster *r, struct fkt_text *t)
+{
+    uint8_t *text;
+    size_t len;
+    struct stat sb;
+    fkt_status st;
+    if (lstat(path, &sb) != 0 && errno == ENOENT) return FKT_OK;
+    st = fkt_file_read(&text, &len, path, ROSTER_BYTES_MAX);
+    if (st != FKT_OK) return st;
+    fkt_text_addn(t, (const char *)text, len);
+    if (len && text[len - 1] != '\n') fkt_text_add(t, "\n");
+    return take_roster(r, path, text, len, 0);
+}
+
+/* Is `s` among the n sites before it, or on the roster? */
+static fkt_status check_new(const char *path, const struct cli_roster *r, const struct cli_site *s,
+                            const struct cli_site *before, uint32_t n)
+{
+    char print[CLI_FINGERPRINT];
+    cli_fingerprint(print, s->key);
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (!memcmp(r->keys + (size_t)i * FKT_SA_KEY, s->key, FKT_SA_KEY))
+            return fkt_fail_hint(FKT_E_EXISTS, "it is enrolled; leave it out, and enrol the others",
+                                 "key %s ('%s') stands in line %zu of '%s' already", print, s->name, r->lines[i], path);
+        if (s->name[0] && r->names[i] && !strcmp(r->names[i], s->name))
+            return fkt_fail_hint(FKT_E_EXISTS, "if its key was lost, take the old line out by hand",
+                                 "a site '%s' with another key stands in line %zu of '%s' already", s->name,
+                                 r->lines[i], path);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!memcmp(before[i].key, s->key, FKT_SA_KEY))
+            return fkt_fail_hint(FKT_E_EXISTS, "give each site's file once", "key %s ('%s') is given twice", print,
+                                 s->name);
+        if (s->name[0] && !strcmp(before[i].name, s->name))
+            return fkt_fail_hint(FKT_E_EXISTS, "ask one of them for a file with another name: fedkt keygen --name",
+                                 "two of the sites are called '%s'", s->name);
+    }
+    return FKT_OK;
+}
+
+/* Is the open file still the one under its name? Whoever held the lock before us takes it away with the lock. */
+static int still_named(int fd, const char *path)
+{
+    struct stat ours, named;
+    return fstat(fd, &ours) == 0 && lstat(path, &named) == 0 && ours.st_dev == named.st_dev &&
+           ours.st_ino == named.st_ino;
+}
+
+/* Waits until nobody else adds to the roster. */
+static fkt_status take_lock(const char *roster, char **path, int *fd)
+{
+    enum { TRIES = 10000 }; /* each that fails is somebody else's turn that ended well */
+    const size_t n = strlen(roster) + 6;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(path, n));
+    snprintf(*path, n, "%s.lock", roster);
+    for (int i = 0; i < TRIES; i++) {
+        int got;
+        *fd = open(*path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (*fd < 0) return fkt_io_fail("write", *path);
+        do got = flock(*fd, LOCK_EX);
+        while (got != 0 && errno == EINTR);
+        if (got == 0 && still_named(*fd, *path)) return FKT_OK;
+        if (got != 0) st = fkt_io_fail("lock", *path);
+        close(*fd);
+        *fd = -1;
+        FKT_TRY(st);
+    }
+    st = fkt_fail(FKT_E_IO, "cannot lock '%s': it is taken away again and again", *path);
+out:
+    return st;
+}
+
+static void drop_lock(char *path, int fd)
+{
+    if (fd >= 0) {
+        unlink(path); /* while it is held: who waits for it looks whether it is still named */
+        close(fd);
+    }
+    fkt_free(path);
+}
+
+fkt_status cli_roster_extend(const char *path, const struct cli_site *sites, uint32_t n, uint32_t *total)
+{
+    struct cli_roster r = {0};
+    struct fkt_text t;
+    char hex[DIGITS + 1], *lock = NULL;
+    int fd = -1;
+    fkt_status st;
+    fkt_text_init(&t);
+    FKT_TRY(take_lock(path, &lock, &fd));
+    FKT_TRY(read_if_there(path, &r, &t));
+    if (n > FKT_SA_SITES_MAX - r.n) {
+        st = fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_SA_SITES_MAX);
+        goto out;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        FKT_TRY(check_new(path, &r, &sites[i], sites, i));
+        fkt_hex(hex, sites[i].key, FKT_SA_KEY);
+        fkt_text_addf(&t, "%s%s%s\n", hex, sites[i].name[0] ? "  " : "", sites[i].name);
+    }
+    FKT_TRY(fkt_text_status(&t));
+    FKT_TRY(fkt_file_write(path, t.s, t.len, FKT_FILE_REPLACE));
+    *total = r.n + n;
+out:
+    drop_lock(lock, fd);
+    cli_roster_release(&r);
+    fkt_text_release(&t);
+    return st;
+}
