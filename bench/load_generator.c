@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "net/pinned.h"
+#include "net/pinned_curl.h"
 
 #include <errno.h>
 #include <math.h>

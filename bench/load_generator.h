@@ -3,7 +3,7 @@
 #ifndef FKT_BENCH_LOAD_GENERATOR_H
 #define FKT_BENCH_LOAD_GENERATOR_H
 
-#include "net/courier.h"
+#include "net/http_client.h"
 
 /* One request that has ended. */
 struct fkt_swarm_done {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_http.c - the door for requests: what three sites, strangers and people send to a server, at the gate and at the
- * desk behind it, with a mailbox in memory (tests/support/box_memory.h) and a clock that the input moves.
+ * desk behind it, with a mailbox in memory (tests/support/memory_mailbox.h) and a clock that the input moves.
  *
  *   a step: | what | who | where | bent | more |, five bytes; for 6 and 7 then | length | bytes |
  *
@@ -19,8 +19,8 @@
 
 #include "crypto/digest.h"
 #include "crypto/sign.h"
-#include "net/desk.h"
-#include "tests/support/box_memory.h"
+#include "net/queue.h"
+#include "tests/support/memory_mailbox.h"
 
 #include <jansson.h>
 
@@ -53,7 +53,7 @@ struct sent {
     int in, done;
 };
 struct world {
-    struct box_memory box;
+    struct memory_mailbox box;
     struct fkt_mailbox mailbox;
     struct fkt_gate *gate;
     struct fkt_desk *desk;
@@ -97,7 +97,7 @@ static void world_init(struct world *w)
     w->now = 1000;
     w->seq = 10;
     w->tail = &w->waiting;
-    FUZZ_CHECK(box_memory_init(&w->box, &w->mailbox, SITES, NULL) == FKT_OK);
+    FUZZ_CHECK(memory_mailbox_init(&w->box, &w->mailbox, SITES, NULL) == FKT_OK);
     FUZZ_CHECK(fkt_gate_new(&w->gate, &spec) == FKT_OK);
     FUZZ_CHECK(fkt_desk_new(&w->desk, &(struct fkt_desk_spec){&w->mailbox, "{}", &facts}) == FKT_OK);
 }
@@ -310,7 +310,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else FUZZ_CHECK(!memcmp(first, w.transcript, 32));
         fkt_desk_free(w.desk);
         fkt_gate_free(w.gate);
-        box_memory_release(&w.box);
+        memory_mailbox_release(&w.box);
     }
     return 0;
 }

@@ -23,7 +23,7 @@ from PIL import Image
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "oracle"))
 import audit  # noqa: E402
-import corpus_courier
+import corpus_http_client
 import corpus_family
 import corpus_http
 import corpus_model
@@ -544,7 +544,7 @@ def main():
         "http": corpus_http.files,
         "model": corpus_model.files,
         "onnx": corpus_onnx.files,
-        "courier": corpus_courier.files,
+        "http_client": corpus_http_client.files,
         "sa_to_server": corpus_sa.to_server,
         "sa_to_site": corpus_sa.to_site,
         "sa_talk": corpus_sa.talk,

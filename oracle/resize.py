@@ -31,7 +31,7 @@ CASES = [
 
 
 def picture(w, h):
-    """A smooth ramp, hard edges and noise in one; tests/support/pictures.c draws the same from integers."""
+    """A smooth ramp, hard edges and noise in one; tests/support/image_files.c draws the same from integers."""
     y, x = np.mgrid[0:h, 0:w].astype(np.int64)
     out = np.empty((h, w, 3), np.uint8)
     for c in range(3):

@@ -8,7 +8,7 @@
  * PATTERN BLANK, and the interlinear marks U+FFF9 to U+FFFB. Letters that look like others (Cyrillic and Latin a) are
  * not here: no table ends that, and fingerprints stand beside names for it.
  *
- * tests/house/check_invisible.py holds it against Python's own database. */
+ * tests/conventions/check_invisible.py holds it against Python's own database. */
 #include "base/text.h"
 
 #include <stddef.h>

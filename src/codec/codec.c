@@ -6,7 +6,7 @@
  * Latents pass through here in both directions, so this is where a NaN is stopped that has come so far: on the way out
  * of an encoder and on the way into a decoder. It is the last look, not the only one: a network may swallow a NaN (a
  * ReLU makes 0 of it), so weights are looked at when they are read (nn/weights.c) and the inside of a network when it
- * runs for the first time (nn/onednn/look.c). Source: paper, section on the frozen public autoencoder; the
+ * runs for the first time (nn/onednn/check_finite.c). Source: paper, section on the frozen public autoencoder; the
  * table replaces its single fixed network, so that a weight-free codec (dct.c) and networks look the same to the rest
  * of the walk. */
 #include "codec/codec.h"

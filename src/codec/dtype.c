@@ -15,7 +15,7 @@
  * others may write, counts as none; whoever needs a certain type says --dtype. */
 #include "codec/dtype.h"
 
-#include "codec/place.h"
+#include "codec/cache.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -2,7 +2,7 @@
 /* golden.c - a picture that is the same everywhere, and what known weights make of it.
  *
  * The picture is made with integers alone: ramps, and a disc with other ones, so it has slopes, an edge and colour.
- * Latents of weights that we know by hash were computed by PyTorch (oracle/golden_picture.py, which prints the rows
+ * Latents of weights that we know by hash were computed by PyTorch (oracle/golden_image.py, which prints the rows
  * below); a codec that reads the right file wrongly, or computes wrongly on this machine, is told from them. Weights
  * that we do not know can only be asked to bring the picture back. */
 #include "codec/golden.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-void fkt_golden_picture(uint8_t *rgb, uint32_t size)
+void fkt_golden_image(uint8_t *rgb, uint32_t size)
 {
     int64_t n = size;
     for (int64_t y = 0; y < n; y++)
@@ -64,7 +64,7 @@ fkt_status fkt_golden_run(struct fkt_golden *out, const struct fkt_codec *codec,
     FKT_TRY(fkt_alloc(&rgb, pixels));
     FKT_TRY(fkt_alloc(&back, pixels));
     FKT_TRY(fkt_alloc(&z, fkt_codec_dim(codec)));
-    fkt_golden_picture(rgb, (uint32_t)S);
+    fkt_golden_image(rgb, (uint32_t)S);
     FKT_TRY(fkt_codec_encode(codec, rgb, 1, z));
     FKT_TRY(fkt_codec_decode(codec, z, 1, back));
     for (size_t p = 0; p < pixels; p++) err += (uint64_t)((rgb[p] - back[p]) * (rgb[p] - back[p]));

@@ -7,7 +7,7 @@
 
 enum { FKT_GOLDEN_SIZE = 32, FKT_GOLDEN_LATENTS = 16 };
 
-void fkt_golden_picture(uint8_t *rgb /* (size, size, 3) */, uint32_t size);
+void fkt_golden_image(uint8_t *rgb /* (size, size, 3) */, uint32_t size);
 
 struct fkt_golden {
     double psnr;      /* of the picture there and back, dB */

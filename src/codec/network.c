@@ -14,7 +14,7 @@
 #include "codec/dtype.h"
 #include "codec/family.h"
 #include "codec/manifest.h"
-#include "codec/place.h"
+#include "codec/cache.h"
 
 #include "base/alloc.h"
 #include "nn/cpu.h"

@@ -3,7 +3,7 @@
 #ifndef FKT_NET_ANSWER_H
 #define FKT_NET_ANSWER_H
 
-#include "net/gate.h"
+#include "net/request_check.h"
 
 #include <stddef.h>
 #include <stdint.h>

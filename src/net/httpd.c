@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "crypto/entropy.h"
-#include "net/httpd_inside.h"
+#include "net/httpd_internal.h"
 
 #include <string.h>
 #include <sys/resource.h>

@@ -10,7 +10,7 @@
  *
  * Bytes count when they are there, not when they are announced, and until their answer has left. */
 #include "base/alloc.h"
-#include "net/httpd_inside.h"
+#include "net/httpd_internal.h"
 
 enum { STEP = 32 << 20, ADDRESS = 8 << 20 };
 

@@ -4,7 +4,7 @@
  * Refusals come from strangers, as many as they like; a count for each site and reason is exact and of fixed size. Jobs
  * are bounded by the number of connections. */
 #include "base/alloc.h"
-#include "net/httpd_inside.h"
+#include "net/httpd_internal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* httpd_reply.c - answers become libmicrohttpd's responses; headers that all of them carry. */
 #include "base/alloc.h"
-#include "net/httpd_inside.h"
+#include "net/httpd_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * stream with nothing to say is suspended and costs no thread; the clerk wakes it for the next event, at most four a
  * second, and every fifteen seconds for a comment that keeps proxies from closing it. */
 #include "base/alloc.h"
-#include "net/httpd_inside.h"
+#include "net/httpd_internal.h"
 
 #include <string.h>
 

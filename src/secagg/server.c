@@ -23,7 +23,7 @@
  * algorithm 3. */
 #include "secagg/server.h"
 
-#include "secagg/look.h"
+#include "secagg/inspect.h"
 
 #include "base/alloc.h"
 #include "base/wipe.h"

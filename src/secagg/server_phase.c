@@ -12,7 +12,7 @@
  * they check themselves. Cost: O(N k) for each phase, and for a throw 2N group operations. */
 #include "secagg/server.h"
 
-#include "secagg/look.h"
+#include "secagg/inspect.h"
 
 #include "base/alloc.h"
 

@@ -24,7 +24,7 @@
 #include "task/task.h"
 
 #include "base/alloc.h"
-#include "secagg/look.h"
+#include "secagg/inspect.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "secagg/look.h"
+#include "secagg/inspect.h"
 #include "secagg/msg.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@ metrics that the pages name are metrics that the server has, label and value inc
 
 Usage: run_own.py FEDKT
 
-Blocks are marked as in run_walk.py, with "own" instead of "walk"; the operator and the server have a folder each.
+Blocks are marked as in run_guides.py, with "own" instead of "walk"; the operator and the server have a folder each.
 """
 
 import os
@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.request
 
-from run_walk import ROOT, SLOW, Slip, steps
+from run_guides import ROOT, SLOW, Slip, steps
 
 NAMED = re.compile(r'`(fedkt_[a-z_]+)(?:\{([a-z_]+)="([^"]*)"\})?`')
 

@@ -19,7 +19,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
-sys.path.insert(0, str(ROOT / "tests" / "house"))
+sys.path.insert(0, str(ROOT / "tests" / "conventions"))
 
 FEDKT = None
 # In memory where there is such a place: a killed process sits in syncfs for as long as the disk has work from others.

@@ -4,7 +4,7 @@
 #include "fedkt/image.h"
 
 #include "tests/support/check.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 #include <dirent.h>
 #include <png.h>

@@ -2,8 +2,8 @@
 /* Fails the 1st, 2nd, 3rd ... allocation of what net/ does before a connection is there, and of the weights' places
  * and records; nothing may leak. A connection itself is libcurl's memory. */
 #include "codec/golden.h"
-#include "codec/place.h"
-#include "codec/record.h"
+#include "codec/cache.h"
+#include "codec/pull_record.h"
 #include "net/page.h"
 #include "net/pull.h"
 #include "tests/support/scratch.h"

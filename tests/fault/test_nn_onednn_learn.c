@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the 1st, 2nd, 3rd ... allocation of planning a learner on oneDNN, a step on it, and reading and writing its
  * arrays, until it succeeds; nothing may leak. The network has every kind of lesson. */
-#include "tests/support/pupil.h"
+#include "tests/support/learner_case.h"
 #include "tests/support/sweep.h"
 
 static struct fkt_net net;

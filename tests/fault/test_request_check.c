@@ -2,9 +2,9 @@
 /* Fails the 1st, 2nd, 3rd ... allocation of the server's parts: gate, desk, answers, and a whole server from its start
  * to its end. What libmicrohttpd allocates is its own. */
 #include "crypto/sign.h"
-#include "net/desk.h"
+#include "net/queue.h"
 #include "net/httpd.h"
-#include "tests/support/box_memory.h"
+#include "tests/support/memory_mailbox.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
 
@@ -12,7 +12,7 @@ enum { SITES = 3 };
 static const uint8_t task[32] = {7}, nonce[16] = {1}, key[32] = {5}, roster[SITES * 32];
 static const struct fkt_page_facts facts = {
     .task_name = "t", .task_sha256 = "", .privacy = "", .noise = "", .version = "", .sites = SITES};
-static struct box_memory box;
+static struct memory_mailbox box;
 static struct fkt_mailbox mailbox;
 static struct fkt_tls tls;
 
@@ -90,14 +90,14 @@ static void every_allocation_may_fail(void **state)
     struct scratch s;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(box_memory_init(&box, &mailbox, SITES, NULL));
+    CHECK_OK(memory_mailbox_init(&box, &mailbox, SITES, NULL));
     CHECK_OK(mailbox.deliver(mailbox.self, 0, (const uint8_t *)"Tx", 2));
     CHECK_OK(fkt_tls_own(&tls, s.dir, "127.0.0.1"));
     CHECK(sweep_allocations(run_gate, NULL) > 3);
     CHECK(sweep_allocations(run_desk, NULL) > 6);
     CHECK(sweep_allocations(run_server, NULL) > 10);
     fkt_tls_release(&tls);
-    box_memory_release(&box);
+    memory_mailbox_release(&box);
     scratch_release(&s);
 }
 

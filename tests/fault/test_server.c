@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a host's steps fails in turn: one clear status that stays, nothing leaked, and a journal from
  * which the next process goes on. */
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 #include "tests/support/sweep.h"
 
-static struct host_world w;
+static struct server_world w;
 static char image[512], copy[512];
 
 /* The folder as it stands, for every run of a sweep; the world's own host is closed. */
@@ -12,7 +12,7 @@ static void keep_image(const char *name)
 {
     snprintf(image, sizeof image, "%s", scratch_path(&w.scratch, name));
     snprintf(copy, sizeof copy, "%s", scratch_path(&w.scratch, "copy"));
-    host_world_copy(w.folder, image);
+    server_world_copy(w.folder, image);
     fkt_host_close(w.host);
     w.host = NULL;
 }
@@ -20,13 +20,13 @@ static void keep_image(const char *name)
 static void fresh_copy(void)
 {
     nftw(copy, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
-    host_world_copy(image, copy);
+    server_world_copy(image, copy);
 }
 
 static void open_copy(void)
 {
     fresh_copy();
-    CHECK_OK(host_world_open(&w, copy));
+    CHECK_OK(server_world_open(&w, copy));
     CHECK_OK(w.box.tick(w.box.self, w.now));
     CHECK_OK(w.box.settle(w.box.self));
 }
@@ -65,7 +65,7 @@ static size_t sweep_step(void (*ready)(void), fkt_status (*act)(void))
         close_copy();
         if (fkt_alloc_live() != before) fail_msg("allocation %zu: %zu blocks leaked", n, fkt_alloc_live() - before);
         if (st == FKT_OK) return n;
-        CHECK_OK(host_world_open(&w, copy)); /* the journal is what it was */
+        CHECK_OK(server_world_open(&w, copy)); /* the journal is what it was */
         close_copy();
     }
     fail_msg("no run succeeded");
@@ -74,7 +74,7 @@ static size_t sweep_step(void (*ready)(void), fkt_status (*act)(void))
 
 static fkt_status open_and_close(void)
 {
-    fkt_status st = host_world_open(&w, copy);
+    fkt_status st = server_world_open(&w, copy);
     close_copy();
     return st;
 }
@@ -107,18 +107,18 @@ static fkt_status work(void)
 static void beginnings_and_phases(void **state)
 {
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
-    CHECK_OK(host_world_tick(&w, 1000));
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    CHECK_OK(server_world_tick(&w, 1000));
     keep_image("gathering");
     CHECK(sweep_step(come_in, begin) > 5);
     CHECK(sweep_step(NULL, refuse) > 1);
     open_copy();
-    host_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_BOX_RUNNING);
     for (int phase = 0; phase < 5; phase++) {
         char name[32];
         snprintf(name, sizeof name, "phase-%d", phase);
         for (uint32_t i = 0; i < 5; i++)
-            if (!w.site[i].out) host_world_ask(&w, i);
+            if (!w.site[i].out) server_world_ask(&w, i);
         for (uint32_t i = 0; i < 4; i++) {
             CHECK_OK(w.box.deliver(w.box.self, i, w.site[i].out, w.site[i].out_len));
             free(w.site[i].out);
@@ -135,7 +135,7 @@ static void beginnings_and_phases(void **state)
         free(w.site[4].out);
         w.site[4].out = NULL;
     }
-    CHECK(host_world_view(&w).stage == FKT_BOX_FINISHING);
+    CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING);
     keep_image("finishing");
     CHECK(sweep_step(NULL, work) > 20);
     open_copy();
@@ -143,29 +143,29 @@ static void beginnings_and_phases(void **state)
     keep_image("released");
     CHECK(sweep_step(NULL, work) > 50);
     open_copy();
-    host_world_run(&w);
-    host_world_crash(&w);
+    server_world_run(&w);
+    server_world_crash(&w);
     keep_image("over");
     fresh_copy();
     CHECK(sweep_allocations(open_and_close, NULL) > 20);
     CHECK(sweep_step(NULL, work) > 5); /* the files are there, and looked at */
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* A round that fails, and with it the task. */
 static void failures(void **state)
 {
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
-    host_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    server_world_until(&w, FKT_BOX_RUNNING);
     keep_image("running");
     CHECK(sweep_step(NULL, past_deadline) > 3);
     open_copy();
     CHECK_OK(past_deadline());
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING && strstr(host_world_view(&w).reason, "failed"));
-    for (int i = 0; i < 3; i++) CHECK_OK(host_world_tick(&w, 1000)); /* told once the log is there */
-    CHECK(host_world_view(&w).stage == FKT_BOX_GIVEN_UP);
-    host_world_release(&w);
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && strstr(server_world_view(&w).reason, "failed"));
+    for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000)); /* told once the log is there */
+    CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP);
+    server_world_release(&w);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a check fails in turn: one clear status, nothing leaked, no verdict. */
 #include "fedkt/host.h"
-#include "tests/support/audit_maker.h"
+#include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
 
@@ -17,12 +17,12 @@ static fkt_status verify(void)
 
 static void sweep(uint32_t n)
 {
-    struct audit_maker maker;
+    struct log_maker maker;
     scratch_init(&scratch);
-    CHECK_OK(audit_maker_init(&maker, n, n > 50 ? 2 : 1, 1));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_init(&maker, n, n > 50 ? 2 : 1, 1));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK(sweep_allocations(verify, NULL) > 20);
-    audit_maker_release(&maker);
+    log_maker_release(&maker);
     scratch_release(&scratch);
 }
 

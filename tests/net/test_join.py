@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
 import binary
 from hub_server import certificates
-from liar_server import NONCE, Liar, closing, problem, told
+from lying_server import NONCE, Liar, closing, problem, told
 import fixtures
 
 SECONDS = 60

@@ -18,7 +18,7 @@ except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-from gate_client import POLL, ROOT, STRANGER, Line, Server, Site, request
+from request_check_client import POLL, ROOT, STRANGER, Line, Server, Site, request
 
 PROGRAM = sys.argv[1]
 SPEC = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text(encoding="utf-8"))

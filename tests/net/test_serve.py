@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_serve.py - `fedkt serve` from its first start to the next: pin, token, words, signals. What it serves is tested
-in tests/federation, how it behaves among bad neighbours in test_crowds.py.
+in tests/federation, how it behaves among bad neighbours in test_rate_limit.py.
 
 Usage: test_serve.py FEDKT
 """

@@ -2,7 +2,7 @@
 """test_live.py - the page in Chromium during a real round: `fedkt serve`, eight times `fedkt join`, one of them killed.
 
 Usage: test_live.py FEDKT PLAN [test...]      exit 0: all well, 1: not, 77: Chromium is not installed
-FEDKT_PICTURES names a folder for photographs of the page (docs/pictures/status-*.png are made so).
+FEDKT_PICTURES names a folder for photographs of the page (docs/images/status-*.png are made so).
 
 Phases are held open by a site that stands still (tests/federation/pace.py), so that each can be looked at.
 """

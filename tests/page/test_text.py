@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "house"))
+sys.path.insert(0, str(ROOT / "tests" / "conventions"))
 from check_schemas import complaints  # noqa: E402
 
 SCENES = "gathering advertise coin share mask confirm reveal unmask finishing released given-up failed".split()

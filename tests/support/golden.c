@@ -8,7 +8,7 @@
 #define VECTORS FKT_TEST_VECTORS "/codec/"
 enum { THIN_FROM = 4096, THIN_TO = 1024 }; /* of oracle/codec_vectors.py */
 
-void golden_picture(uint8_t *rgb, uint32_t side, uint32_t which)
+void golden_image(uint8_t *rgb, uint32_t side, uint32_t which)
 {
     for (uint32_t y = 0; y < side; y++)
         for (uint32_t x = 0; x < side; x++)
@@ -132,7 +132,7 @@ void golden_measure(struct golden_error *out, const struct golden *g, const stru
     CHECK_OK(fkt_alloc(&rgb, 3 * plane));
     CHECK_OK(fkt_alloc(&x, GOLDEN_PICTURES * 3 * plane));
     for (uint32_t k = 0; k < GOLDEN_PICTURES; k++) {
-        golden_picture(rgb, side, k);
+        golden_image(rgb, side, k);
         for (size_t i = 0; i < 3 * plane; i++)
             x[3 * plane * k + i % 3 * plane + i / 3] =
                 (float)(rgb[i] / 255.0 * g->family.pixel_scale + g->family.pixel_shift);

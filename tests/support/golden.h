@@ -36,6 +36,6 @@ struct golden_run {
 void golden_measure(struct golden_error *out, const struct golden *g, const struct golden_run *run);
 
 /* The picture by formula: uint8 (side, side, 3). */
-void golden_picture(uint8_t *rgb, uint32_t side, uint32_t which);
+void golden_image(uint8_t *rgb, uint32_t side, uint32_t which);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "codec/family.h"
 #include "codec/manifest.h"
-#include "codec/place.h"
+#include "codec/cache.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "codec/family_config.h"
 #include "codec/manifest.h"
-#include "codec/place.h"
-#include "codec/record.h"
+#include "codec/cache.h"
+#include "codec/pull_record.h"
 #include "net/pull.h"
 
 #include <dirent.h>

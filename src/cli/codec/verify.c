@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "codec/golden.h"
 #include "codec/manifest.h"
-#include "codec/place.h"
-#include "codec/record.h"
+#include "codec/cache.h"
+#include "codec/pull_record.h"
 #include "crypto/hash.h"
 
 #include <math.h>

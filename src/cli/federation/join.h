@@ -8,7 +8,7 @@
 
 #include "fedkt/attend.h"
 
-#include "net/post.h"
+#include "net/http_transport.h"
 
 struct cli_join_asked {
     const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration, *encodings;

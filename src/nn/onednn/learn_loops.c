@@ -7,7 +7,7 @@
  * million, 220 MB. */
 #include "nn/onednn/lanes.h"
 #include "nn/onednn/learn.h"
-#include "nn/onednn/team.h"
+#include "nn/onednn/omp_team.h"
 
 enum { GRAIN = 4096, EIGHT = 8 }; /* maps and arrays are whole blocks: multiples of 8 */
 

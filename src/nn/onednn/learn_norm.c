@@ -17,7 +17,7 @@
  * the partial sums are added in the order of shares. Both are fixed by the number of threads: bits repeat. */
 #include "nn/onednn/lanes.h"
 #include "nn/onednn/learn.h"
-#include "nn/onednn/team.h"
+#include "nn/onednn/omp_team.h"
 
 #include <math.h>
 

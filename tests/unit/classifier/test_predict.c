@@ -41,7 +41,7 @@ static void golden(const char *name, uint32_t size, double tolerance, enum fkt_l
     CHECK_OK(fkt_alloc(&rgb, (size_t)2 * size * size * 3));
     CHECK_OK(fkt_alloc(&got[0], (size_t)2 * fkt_model_classes(m)));
     CHECK_OK(fkt_alloc(&got[1], (size_t)2 * fkt_model_features(m)));
-    for (uint32_t i = 0; i < 2; i++) golden_picture(rgb + (size_t)i * size * size * 3, size, i);
+    for (uint32_t i = 0; i < 2; i++) golden_image(rgb + (size_t)i * size * size * 3, size, i);
     CHECK_OK(fkt_model_predict(m, rgb, 2, got[0], got[1], &options));
     for (int what = 0; what < 2; what++) {
         const size_t kept = want[what]->shape[1], row = what ? fkt_model_features(m) : fkt_model_classes(m);

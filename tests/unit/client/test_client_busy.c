@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ledger that somebody else holds, for longer than SQLite waits, does not cost the round. Takes eleven seconds. */
-#include "tests/support/attend_world.h"
+#include "tests/support/client_world.h"
 
 #include <sqlite3.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A site that stops at any moment and comes back says what it would have said, byte for byte, or leaves the round. */
-#include "tests/support/attend_world.h"
+#include "tests/support/client_world.h"
 
 #include "base/file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site keeps of a task: its messages, and the heads of the server's log, however many and whatever they say. */
-#include "tests/support/attend_world.h"
+#include "tests/support/client_world.h"
 
 #include <jansson.h>
 

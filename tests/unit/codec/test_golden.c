@@ -9,11 +9,11 @@ static void the_picture_is_fixed(void **state)
     static uint8_t rgb[FKT_GOLDEN_SIZE * FKT_GOLDEN_SIZE * 3], one[3] = {9, 9, 9};
     char hash[FKT_HASH_HEX];
     (void)state;
-    fkt_golden_picture(rgb, FKT_GOLDEN_SIZE);
+    fkt_golden_image(rgb, FKT_GOLDEN_SIZE);
     fkt_hash_bytes_hex(hash, rgb, sizeof rgb);
-    /* oracle/golden_picture.py makes the same bytes from its own formula */
+    /* oracle/golden_image.py makes the same bytes from its own formula */
     assert_string_equal(hash, "88c94c85ddaef48d0d95ecd3eaf363cf338a0d0205bb0f5e5b6a8910145a7e14");
-    fkt_golden_picture(one, 1);
+    fkt_golden_image(one, 1);
     CHECK(one[0] != 9 || one[1] != 9 || one[2] != 9);
 }
 

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "fedkt/image.h"
 #include "tests/support/check.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 #include <jpeglib.h>
 #include <png.h>

@@ -2,7 +2,7 @@
 /* Sets made to exhaust the reader: files that unpack to far more than they are, too many classes, too many shards. */
 #include "images/formats.h"
 #include "tests/support/opened_set.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 #include <sys/resource.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 #include "tests/support/scratch.h"
 
 #include <unistd.h>

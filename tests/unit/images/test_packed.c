@@ -2,7 +2,7 @@
 /* Sets of equal, uncompressed images: CIFAR binary, MNIST idx, MedMNIST npz (the latter as NumPy itself writes them).
  */
 #include "tests/support/opened_set.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 #include <unistd.h>
 #include <zlib.h>

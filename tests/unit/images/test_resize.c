@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "tests/support/check.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 static const uint32_t cases[][3] = {{64, 64, 32}, {33, 57, 16}, {57, 33, 15},  {150, 99, 20}, {7, 5, 12},
                                     {1, 9, 6},    {31, 32, 32}, {40, 101, 13}, {24, 24, 24}};

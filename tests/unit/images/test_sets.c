@@ -2,7 +2,7 @@
 /* Image sets in folders and tars: layout, splits, classes, order, limits, links, damage. */
 #include "base/threads.h"
 #include "tests/support/opened_set.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
  * Arrays are compared by |got - want| / |want| (Euclidean). f32: 1e-4, of which Winograd's transforms need up to
  * 1e-5. */
 #include "nn/cpu.h"
-#include "tests/support/pupil.h"
+#include "tests/support/learner_case.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * a team that is given back, NaN that is not hidden, facts. */
 #include "base/threads.h"
 #include "nn/cpu.h"
-#include "tests/support/pupil.h"
+#include "tests/support/learner_case.h"
 
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);

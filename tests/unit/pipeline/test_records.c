@@ -5,7 +5,7 @@
 #include "fedkt/round.h"
 #include "pipeline/records.h"
 #include "tests/support/opened_set.h"
-#include "tests/support/pictures.h"
+#include "tests/support/image_files.h"
 
 static char first[FKT_SHA256_HEX], second[FKT_SHA256_HEX];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public folder: whose it is, what stands in it after a restart, and what never gets there. */
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@ static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
 static const char *const names[] = {"release.safetensors", "certificate.json", "audit.jsonl", "grid.png", "dataset"};
 
-static const char *in_public(struct host_world *w, const char *name)
+static const char *in_public(struct server_world *w, const char *name)
 {
     static char path[700];
     snprintf(path, sizeof path, "%s/public/%s", w->folder, name);
@@ -32,7 +32,7 @@ static int holds(const char *path, const char *text)
     return yes;
 }
 
-static void change_journal(struct host_world *w, const char *sql)
+static void change_journal(struct server_world *w, const char *sql)
 {
     char path[700];
     sqlite3 *db = NULL;
@@ -43,7 +43,7 @@ static void change_journal(struct host_world *w, const char *sql)
     sqlite3_close(db);
 }
 
-static void stop(struct host_world *w)
+static void stop(struct server_world *w)
 {
     fkt_host_close(w->host);
     w->host = NULL;
@@ -54,39 +54,39 @@ static void stop(struct host_world *w)
 /* A fresh state of the same task, or another task: what was published stays. */
 static void nobody_takes_a_folder(void **state)
 {
-    struct host_world w, two;
+    struct server_world w, two;
     char out[512], left[600];
     struct stat before, after;
     (void)state;
-    host_world_init(&w, &five);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    server_world_init(&w, &five);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
     snprintf(out, sizeof out, "%s/public", w.folder);
     snprintf(left, sizeof left, "%s/release.safetensors.tmp-1-1", out);
     overwrite(left, "of a server that runs");
     CHECK(stat(in_public(&w, "audit.jsonl"), &before) == 0);
     for (int other = 0; other < 2; other++) {
-        host_world_init(&two, other ? &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1} : &five);
+        server_world_init(&two, other ? &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1} : &five);
         stop(&two);
         two.out = out;
-        CHECK_STATUS(host_world_open(&two, scratch_path(&two.scratch, "another")), FKT_E_EXISTS);
+        CHECK_STATUS(server_world_open(&two, scratch_path(&two.scratch, "another")), FKT_E_EXISTS);
         CHECK(strstr(fkt_error_text(), out) && strstr(fkt_error_hint(), "--out"));
-        host_world_release(&two);
+        server_world_release(&two);
     }
     CHECK(stat(in_public(&w, "audit.jsonl"), &after) == 0 && before.st_ino == after.st_ino);
     CHECK(access(left, F_OK) == 0);
-    host_world_check(&w);
-    host_world_crash(&w); /* the one whose it is cleans it up */
+    server_world_check(&w);
+    server_world_crash(&w); /* the one whose it is cleans it up */
     CHECK(access(in_public(&w, "release.safetensors.tmp-1-1"), F_OK) != 0);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Files of somebody's under one of the names: not one of them is replaced. */
 static void nothing_foreign_is_replaced(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char out[512], path[600];
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     stop(&w);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(out, sizeof out, "%s", scratch_path(&w.scratch, "out"));
@@ -94,15 +94,15 @@ static void nothing_foreign_is_replaced(void **state)
         CHECK(mkdir(out, 0777) == 0);
         overwrite(path, "mine");
         w.out = out;
-        CHECK_STATUS(host_world_open(&w, scratch_path(&w.scratch, "fresh")), FKT_E_EXISTS);
+        CHECK_STATUS(server_world_open(&w, scratch_path(&w.scratch, "fresh")), FKT_E_EXISTS);
         CHECK(holds(path, "mine"));
         CHECK(unlink(path) == 0);
-        CHECK_OK(host_world_open(&w, scratch_path(&w.scratch, "fresh"))); /* and now it may have it */
+        CHECK_OK(server_world_open(&w, scratch_path(&w.scratch, "fresh"))); /* and now it may have it */
         stop(&w);
         nftw(out, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
         nftw(scratch_path(&w.scratch, "fresh"), scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
     }
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- what stands in it ---- */
@@ -110,12 +110,12 @@ static void nothing_foreign_is_replaced(void **state)
 /* Whatever was done to the files while the server was away, they are what the log says again. */
 static void files_are_what_the_log_says(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char head[65], later[65], command[1000];
     uint64_t entry, again;
     (void)state;
-    host_world_init(&w, &five);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    server_world_init(&w, &five);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
     w.box.head(w.box.self, &entry, head);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], "dataset") != 0) {
@@ -124,69 +124,69 @@ static void files_are_what_the_log_says(void **state)
             snprintf(command, sizeof command, "rm '%s'/train/*/*1.png", in_public(&w, "dataset"));
             CHECK(system(command) == 0);
         }
-        host_world_crash(&w);
+        server_world_crash(&w);
         CHECK(!w.box.file(w.box.self, "audit.jsonl")); /* nothing is shown before it was looked at */
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-        host_world_check(&w);
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_check(&w);
         w.box.head(w.box.self, &again, later);
         CHECK(entry == again && !strcmp(head, later));
     }
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Also of a task that was given up. */
 static void a_given_up_log_is_written_again(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
+    server_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(host_world_run(&w), FKT_BOX_GIVEN_UP);
+    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
     overwrite(in_public(&w, "audit.jsonl"), "{}");
-    host_world_crash(&w);
-    for (int i = 0; i < 3; i++) CHECK_OK(host_world_tick(&w, 1000));
-    CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
-    host_world_release(&w);
+    server_world_crash(&w);
+    for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000));
+    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+    server_world_release(&w);
 }
 
 /* ---- what the first start has chosen ---- */
 
 static void choices_stay(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &five);
-    CHECK_OK(host_world_tick(&w, 1000));
+    server_world_init(&w, &five);
+    CHECK_OK(server_world_tick(&w, 1000));
     stop(&w);
     w.per_class = 3;
-    CHECK_STATUS(host_world_open(&w, w.folder), FKT_E_MISMATCH);
+    CHECK_STATUS(server_world_open(&w, w.folder), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "2 images") && strstr(fkt_error_hint(), "--per-class"));
     w.per_class = 2;
     w.format = FKT_EXPORT_NPZ;
-    CHECK_STATUS(host_world_open(&w, w.folder), FKT_E_MISMATCH);
+    CHECK_STATUS(server_world_open(&w, w.folder), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "npz"));
     w.format = FKT_EXPORT_FOLDER;
     w.per_class = 0; /* as the first time */
-    CHECK_OK(host_world_open(&w, w.folder));
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
+    CHECK_OK(server_world_open(&w, w.folder));
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
     CHECK(access(in_public(&w, "dataset/train/cat/00002.png"), F_OK) != 0);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Files that come out otherwise than the log says are not published. */
 static void other_files_are_not_published(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     fkt_status st;
     (void)state;
-    host_world_init(&w, &five);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    server_world_init(&w, &five);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
     stop(&w);
     change_journal(&w, "UPDATE fact SET value = '3' WHERE name = 'per-class'");
     nftw(in_public(&w, "dataset"), scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
     w.per_class = 0;
-    CHECK_OK(host_world_open(&w, w.folder));
+    CHECK_OK(server_world_open(&w, w.folder));
     CHECK_OK(w.box.tick(w.box.self, w.now));
     CHECK_OK(w.box.settle(w.box.self));
     CHECK(w.box.has_work(w.box.self));
@@ -196,7 +196,7 @@ static void other_files_are_not_published(void **state)
     CHECK(access(in_public(&w, "dataset"), F_OK) != 0);
     CHECK_STATUS(w.box.worked(w.box.self, st), FKT_E_MISMATCH);
     CHECK(!w.box.file(w.box.self, "grid.png"));
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- no dataset ---- */
@@ -204,12 +204,12 @@ static void other_files_are_not_published(void **state)
 /* Numbers that no decoder takes are some site's doing, and no reason to hide the release: it is served alone. */
 static void a_release_without_images(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_audit_report report;
     char public[600];
     (void)state;
-    host_world_init(&w, &five);
-    host_world_until(&w, FKT_BOX_FINISHING);
+    server_world_init(&w, &five);
+    server_world_until(&w, FKT_BOX_FINISHING);
     for (int job = 0; job < 2; job++) {
         fkt_status st;
         CHECK(w.box.has_work(w.box.self));
@@ -219,18 +219,18 @@ static void a_release_without_images(void **state)
         CHECK_OK(w.box.settle(w.box.self));
     }
     for (int life = 0; life < 2; life++) {
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
         CHECK(!w.box.file(w.box.self, "grid.png") && access(in_public(&w, "grid.png"), F_OK) != 0);
         CHECK(access(in_public(&w, "dataset"), F_OK) != 0);
         CHECK(access(w.box.file(w.box.self, "release.safetensors"), R_OK) == 0);
         CHECK(access(w.box.file(w.box.self, "certificate.json"), R_OK) == 0);
-        CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "no-dataset") == 1);
-        CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "file") == 0);
+        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "no-dataset") == 1);
+        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "file") == 0);
         snprintf(public, sizeof public, "%s/public", w.folder);
         CHECK_OK(fkt_audit_verify(&report, public, &w.task, NULL));
-        host_world_crash(&w);
+        server_world_crash(&w);
     }
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 int main(void)

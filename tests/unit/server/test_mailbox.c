@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of the mailbox: what is wanted and what is not, who is told what, and what is never used again. */
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 
 #include "base/text.h"
 #include "server/server.h"
@@ -13,9 +13,9 @@
 
 static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
-static void settled_tick(struct host_world *w, uint64_t ms) { CHECK_OK(host_world_tick(w, ms)); }
+static void settled_tick(struct server_world *w, uint64_t ms) { CHECK_OK(server_world_tick(w, ms)); }
 
-static uint64_t entries(struct host_world *w)
+static uint64_t entries(struct server_world *w)
 {
     uint64_t n;
     char sha256[65];
@@ -24,12 +24,12 @@ static uint64_t entries(struct host_world *w)
 }
 
 /* Every site has its Begin and an answer to it, and nothing was sent yet. */
-static void bring_answers(struct host_world *w)
+static void bring_answers(struct server_world *w)
 {
-    host_world_until(w, FKT_BOX_RUNNING);
+    server_world_until(w, FKT_BOX_RUNNING);
     for (uint32_t i = 0; i < w->plan.sites; i++) {
         struct host_site *s = &w->site[i];
-        if (!s->out) host_world_ask(w, i);
+        if (!s->out) server_world_ask(w, i);
         CHECK(s->out);
     }
 }
@@ -38,12 +38,12 @@ static void bring_answers(struct host_world *w)
 
 static void not_wanted(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     uint8_t kept[4096];
     size_t len;
     uint64_t before;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     settled_tick(&w, 1000);
     CHECK_STATUS(w.box.deliver(w.box.self, 0, (const uint8_t *)"x", 1), FKT_E_STATE); /* no round is under way */
     bring_answers(&w);
@@ -58,22 +58,22 @@ static void not_wanted(void **state)
     CHECK(entries(&w) == before + 1);
     CHECK_STATUS(w.box.deliver(w.box.self, 0, kept, len), FKT_E_STATE); /* twice */
     CHECK_OK(w.box.settle(w.box.self));
-    CHECK(entries(&w) == before + 1 && host_world_view(&w).messages == 1);
-    host_world_run(&w);
+    CHECK(entries(&w) == before + 1 && server_world_view(&w).messages == 1);
+    server_world_run(&w);
     CHECK(w.site[0].refused == 1);                                      /* its own copy, the second one */
     CHECK_STATUS(w.box.deliver(w.box.self, 0, kept, len), FKT_E_STATE); /* the task is over */
-    host_world_check(&w);
-    host_world_release(&w);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* A message of a round that failed is late mail in the next one. */
 static void late_from_another_round(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     uint8_t kept[4096];
     size_t len;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     bring_answers(&w);
     len = w.site[0].out_len;
     memcpy(kept, w.site[0].out, len);
@@ -81,25 +81,25 @@ static void late_from_another_round(void **state)
         w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1;
     }
-    while (host_world_view(&w).round < 2) {
-        host_world_talk(&w);
+    while (server_world_view(&w).round < 2) {
+        server_world_talk(&w);
         settled_tick(&w, 5000);
     }
     CHECK_STATUS(w.box.deliver(w.box.self, 0, kept, len), FKT_E_STATE);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 static void false_messages(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_letter l;
     uint8_t *long_one;
     size_t in_max;
     uint64_t before;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 9, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct host_plan){.sites = 9, .dropped = 2, .corrupt = 1});
     bring_answers(&w);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, w.site[0].out, w.site[0].out_len),
                  FKT_E_PEER_AUTH); /* in another's name */
@@ -109,39 +109,39 @@ static void false_messages(void **state)
     before = entries(&w);
     CHECK_STATUS(w.box.deliver(w.box.self, 2, long_one, in_max), FKT_E_STATE); /* not looked at, and not told of */
     CHECK_OK(w.box.settle(w.box.self));
-    CHECK(entries(&w) == before && host_world_view(&w).lost == 1);
+    CHECK(entries(&w) == before && server_world_view(&w).lost == 1);
     CHECK_STATUS(w.box.deliver(w.box.self, 2, long_one, w.box.in_max), FKT_E_PEER_FORMAT);
     free(long_one);
     CHECK_OK(w.box.settle(w.box.self));
-    CHECK(host_world_view(&w).lost == 2 && host_world_view(&w).seat[1] == FKT_SEAT_LOST);
+    CHECK(server_world_view(&w).lost == 2 && server_world_view(&w).seat[1] == FKT_SEAT_LOST);
     CHECK_OK(w.box.collect(w.box.self, 1, w.site[1].round, 1, &l));
     CHECK(l.len == 0 && l.lost == FKT_E_PEER_AUTH && l.stage == FKT_BOX_RUNNING);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, w.site[1].out, w.site[1].out_len), FKT_E_STATE); /* it is out */
-    host_world_crash(&w); /* what they did is in the journal */
-    CHECK(host_world_view(&w).lost == 2);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    CHECK(host_world_view(&w).survivors == 7);
-    CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "lost") == 2);
-    host_world_release(&w);
+    server_world_crash(&w); /* what they did is in the journal */
+    CHECK(server_world_view(&w).lost == 2);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    CHECK(server_world_view(&w).survivors == 7);
+    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "lost") == 2);
+    server_world_release(&w);
 }
 
 /* The message that leaves too few behind is answered for itself; the round is over. */
 static void last_straw(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     bring_answers(&w);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, (const uint8_t *)"?", 1), FKT_E_PEER_FORMAT);
-    CHECK(host_world_view(&w).stage == FKT_BOX_RUNNING);
+    CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING);
     CHECK_STATUS(w.box.deliver(w.box.self, 2, (const uint8_t *)"?", 1), FKT_E_PEER_FORMAT);
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING && strstr(host_world_view(&w).reason, "too few"));
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && strstr(server_world_view(&w).reason, "too few"));
     CHECK_OK(w.box.settle(w.box.self));
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    CHECK(host_world_view(&w).round == 2);
-    host_world_check(&w);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    CHECK(server_world_view(&w).round == 2);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* ---- collect ---- */
@@ -149,17 +149,17 @@ static void last_straw(void **state)
 static void letters(void **state)
 {
     static const uint8_t zero[FKT_SA_ROUND], other[FKT_SA_ROUND] = {1};
-    struct host_world w;
+    struct server_world w;
     struct fkt_letter l, again;
     uint8_t name[FKT_SA_ROUND], kept[4096];
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
     CHECK(l.len == 0 && l.stage == FKT_BOX_GATHERING && l.lost == FKT_OK);
     CHECK_OK(w.box.collect(w.box.self, 0, other, 3, &l));
     CHECK(l.len == 0 && l.lost == FKT_E_STATE); /* no such round */
     CHECK_STATUS(w.box.collect(w.box.self, 5, NULL, 0, &l), FKT_E_ARG);
-    host_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_BOX_RUNNING);
     CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
     CHECK(l.len > 0 && l.index == 1 && l.stage == FKT_BOX_RUNNING);
     memcpy(name, l.round, sizeof name);
@@ -175,12 +175,12 @@ static void letters(void **state)
     CHECK(again.len == l.len);
     CHECK_OK(w.box.collect(w.box.self, 0, name, 1, &again));
     CHECK(again.len == 0 && again.lost == FKT_OK);
-    host_world_crash(&w); /* the same letter again, with its number */
+    server_world_crash(&w); /* the same letter again, with its number */
     CHECK_OK(w.box.collect(w.box.self, 0, name, 0, &again));
     CHECK(again.len > 0 && again.index == 1 && !memcmp(again.round, name, sizeof name));
     for (int i = 1; i < 3; i++) w.site[i].away = 1;
-    while (host_world_view(&w).stage == FKT_BOX_RUNNING) {
-        host_world_talk(&w);
+    while (server_world_view(&w).stage == FKT_BOX_RUNNING) {
+        server_world_talk(&w);
         settled_tick(&w, 5000);
     }
     CHECK_OK(w.box.collect(w.box.self, 1, name, 1, &l));
@@ -191,31 +191,31 @@ static void letters(void **state)
     CHECK(l.len == 0 && l.lost == FKT_E_TOO_FEW);
     CHECK_OK(w.box.collect(w.box.self, 1, NULL, 0, &l));
     CHECK(l.len == 0 && l.lost == FKT_OK);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- refusals ---- */
 
-static size_t refused_lines(struct host_world *w) { return host_world_count(w, "refused"); }
+static size_t refused_lines(struct server_world *w) { return server_world_count(w, "refused"); }
 
 static void refusals_are_few_lines(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     size_t n;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     settled_tick(&w, 1000);
     for (int i = 0; i < 10000; i++) CHECK_OK(w.box.refuse(w.box.self, FKT_BOX_NOBODY, FKT_BOX_MALFORMED));
     CHECK_OK(w.box.refuse(w.box.self, 2, FKT_BOX_BAD_SIGNATURE));
     CHECK_STATUS(w.box.refuse(w.box.self, 2, FKT_BOX_REFUSALS), FKT_E_ARG);
     CHECK_OK(w.box.settle(w.box.self));
     assert_int_equal(refused_lines(&w), 2); /* on disk at once */
-    CHECK(host_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
+    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
     settled_tick(&w, 61000);
     assert_int_equal(refused_lines(&w), 3); /* and the other 9999 */
-    host_world_crash(&w);
-    CHECK(host_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
-    CHECK(host_world_view(&w).refused[FKT_BOX_BAD_SIGNATURE] == 1);
+    server_world_crash(&w);
+    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
+    CHECK(server_world_view(&w).refused[FKT_BOX_BAD_SIGNATURE] == 1);
     for (int minute = 0; minute < 300; minute++) { /* five hours of everything */
         for (uint32_t site = 0; site < 7; site++)
             for (int why = 0; why < FKT_BOX_REFUSALS; why++)
@@ -225,18 +225,18 @@ static void refusals_are_few_lines(void **state)
     n = refused_lines(&w);
     CHECK(n > 10 * 240 && n <= 3 + 6 * (480 + FKT_BOX_REFUSALS)); /* two kinds */
     settled_tick(&w, 3600001);
-    host_world_crash(&w);
-    CHECK(host_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000 + UINT64_C(300) * 7 * 3);
-    host_world_release(&w);
+    server_world_crash(&w);
+    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000 + UINT64_C(300) * 7 * 3);
+    server_world_release(&w);
 }
 
 /* What anybody can bring about does not use up the lines of what only the key's owner can. */
 static void strangers_drown_nobody(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     size_t before;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     settled_tick(&w, 1000);
     for (int minute = 0; minute < 50; minute++) {
         for (uint32_t site = 0; site < 5; site++)
@@ -253,12 +253,12 @@ static void strangers_drown_nobody(void **state)
     CHECK_OK(w.box.refuse(w.box.self, 3, FKT_BOX_MALFORMED));
     CHECK_OK(w.box.settle(w.box.self));
     assert_int_equal(refused_lines(&w), before + 2);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- opening ---- */
 
-static fkt_status open_other(struct host_world *w, const struct fkt_task *task, const char *folder, const char *out)
+static fkt_status open_other(struct server_world *w, const struct fkt_task *task, const char *folder, const char *out)
 {
     struct fkt_host_spec spec = {.task = task, .folder = folder, .out = out, .threads = 1};
     struct fkt_host *h = NULL;
@@ -270,13 +270,13 @@ static fkt_status open_other(struct host_world *w, const struct fkt_task *task, 
 
 static void opens_with_care(void **state)
 {
-    struct host_world w, two;
+    struct server_world w, two;
     struct small_federation bare;
     char folder[512], out[512];
     struct stat sb;
     (void)state;
-    host_world_init(&w, &five);
-    host_world_init(&two, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1});
+    server_world_init(&w, &five);
+    server_world_init(&two, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1});
     CHECK(stat(w.folder, &sb) == 0 && (sb.st_mode & 0777) == 0700);
     snprintf(folder, sizeof folder, "%s", scratch_path(&w.scratch, "a/b/c"));
     CHECK_OK(open_other(&w, &w.task, folder, NULL));
@@ -299,8 +299,8 @@ static void opens_with_care(void **state)
     CHECK(mkdir(scratch_path(&w.scratch, "out/dataset/mine"), 0777) == 0);
     CHECK_STATUS(open_other(&w, &w.task, folder, out), FKT_E_EXISTS); /* now, and not in the end */
     CHECK(access(scratch_path(&w.scratch, "out/dataset/mine"), F_OK) == 0);
-    host_world_release(&two);
-    host_world_release(&w);
+    server_world_release(&two);
+    server_world_release(&w);
 }
 
 /* ---- a damaged journal ---- */
@@ -354,40 +354,40 @@ static void hostile_journal(void **state)
         "UPDATE release SET certificate = x'00'",
         "DELETE FROM release",
     };
-    struct host_world w;
+    struct server_world w;
     char copy[512];
     (void)state;
-    host_world_init(&w, &five);
-    host_world_until(&w, FKT_BOX_RUNNING);
-    host_world_talk(&w);
+    server_world_init(&w, &five);
+    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_talk(&w);
     for (int over = 0; over < 2; over++) {
         const char *const *sql = over ? released : running;
         size_t n = over ? sizeof released / sizeof *released : sizeof running / sizeof *running;
         for (size_t i = 0; i < n; i++) {
             snprintf(copy, sizeof copy, "%s", scratch_path(&w.scratch, "damaged"));
-            host_world_copy(w.folder, copy);
+            server_world_copy(w.folder, copy);
             damage(copy, sql[i]);
             fkt_status st = open_other(&w, &w.task, copy, NULL);
             if (st != FKT_E_FORMAT) fail_msg("%s: %s: %s", sql[i], fkt_status_name(st), fkt_error_text());
             nftw(copy, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
         }
-        if (!over) host_world_run(&w);
+        if (!over) server_world_run(&w);
     }
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- a disk that is full ---- */
 
 static void a_failed_settle_is_the_end(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct rlimit before, none;
     struct fkt_letter l;
     uint32_t there;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     bring_answers(&w);
-    there = host_world_view(&w).messages > 0;
+    there = server_world_view(&w).messages > 0;
     assert_int_equal(there, 0);
     signal(SIGXFSZ, SIG_IGN);
     CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -402,11 +402,11 @@ static void a_failed_settle_is_the_end(void **state)
     CHECK_STATUS(w.box.tick(w.box.self, w.now + 1), FKT_E_IO);
     CHECK_STATUS(w.box.refuse(w.box.self, 1, FKT_BOX_REPLAYED), FKT_E_IO);
     CHECK(!w.box.has_work(w.box.self) && l.len == 0);
-    host_world_crash(&w); /* a new process knows what was settled, and no more */
-    assert_int_equal(host_world_view(&w).messages, 0);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    server_world_crash(&w); /* a new process knows what was settled, and no more */
+    assert_int_equal(server_world_view(&w).messages, 0);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* ---- a failure is no verdict ---- */
@@ -414,7 +414,7 @@ static void a_failed_settle_is_the_end(void **state)
 /* The journal cannot take round 2: its name is there. Nobody is told that it was his message. */
 static void a_failure_is_no_verdict(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy entropy;
     struct fkt_letter l;
@@ -422,14 +422,14 @@ static void a_failure_is_no_verdict(void **state)
     char hex[2 * FKT_SA_ROUND + 1], sql[128];
     fkt_status st = FKT_OK;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
         w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1;
     }
-    host_world_until(&w, FKT_BOX_RUNNING);
-    while (host_world_view(&w).stage == FKT_BOX_RUNNING) {
-        host_world_talk(&w);
+    server_world_until(&w, FKT_BOX_RUNNING);
+    while (server_world_view(&w).stage == FKT_BOX_RUNNING) {
+        server_world_talk(&w);
         settled_tick(&w, 5000);
     }
     fkt_entropy_seeded_init(&seeded, w.task.service.insecure_seed, UINT64_MAX - 1);
@@ -440,7 +440,7 @@ static void a_failure_is_no_verdict(void **state)
     fkt_host_close(w.host);
     w.host = NULL;
     damage(w.folder, sql);
-    CHECK_OK(host_world_open(&w, w.folder));
+    CHECK_OK(server_world_open(&w, w.folder));
     for (int i = 0; i < 20 && st == FKT_OK; i++) {
         for (uint32_t site = 0; site < 5; site++) CHECK_OK(w.box.collect(w.box.self, site, NULL, 0, &l));
         st = w.box.tick(w.box.self, w.now += 1000);
@@ -450,7 +450,7 @@ static void a_failure_is_no_verdict(void **state)
     CHECK_STATUS(w.box.deliver(w.box.self, 0, (const uint8_t *)"x", 1), FKT_E_IO);
     CHECK_STATUS(w.box.settle(w.box.self), FKT_E_IO);
     CHECK(strstr(fkt_error_text(), "journal.db"));
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* ---- giving up ---- */
@@ -458,33 +458,33 @@ static void a_failure_is_no_verdict(void **state)
 /* Whoever hears that it is over may ask for the log in the same breath: it is told when the log is there. */
 static void given_up_once_the_log_is_there(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_letter l;
     char log[600];
     int waited = 0;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
     w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
     for (int i = 0; i < 10000; i++) {
-        host_world_talk(&w);
+        server_world_talk(&w);
         CHECK_OK(w.box.tick(w.box.self, w.now += 5000));
         CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
-        if (l.stage == FKT_BOX_GIVEN_UP || host_world_view(&w).stage == FKT_BOX_GIVEN_UP) break;
+        if (l.stage == FKT_BOX_GIVEN_UP || server_world_view(&w).stage == FKT_BOX_GIVEN_UP) break;
         CHECK(!w.box.file(w.box.self, "audit.jsonl"));
-        waited += strstr(host_world_view(&w).reason, "1 round") != NULL;
+        waited += strstr(server_world_view(&w).reason, "1 round") != NULL;
         CHECK_OK(w.box.settle(w.box.self));
     }
     CHECK(l.stage == FKT_BOX_GIVEN_UP && waited > 0 && w.box.file(w.box.self, "audit.jsonl"));
     snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
-    CHECK(host_world_chain(log, "given-up") == 1);
+    CHECK(server_world_chain(log, "given-up") == 1);
     fkt_host_close(w.host);
     CHECK(remove(log) == 0); /* the server died before it was written */
-    CHECK_OK(host_world_open(&w, w.folder));
-    CHECK(host_world_view(&w).stage != FKT_BOX_GIVEN_UP && !w.box.file(w.box.self, "audit.jsonl"));
+    CHECK_OK(server_world_open(&w, w.folder));
+    CHECK(server_world_view(&w).stage != FKT_BOX_GIVEN_UP && !w.box.file(w.box.self, "audit.jsonl"));
     for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
-    CHECK(host_world_view(&w).stage == FKT_BOX_GIVEN_UP);
-    CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
-    host_world_release(&w);
+    CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP);
+    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+    server_world_release(&w);
 }
 
 /* ---- words ---- */
@@ -492,19 +492,19 @@ static void given_up_once_the_log_is_there(void **state)
 /* A reason that is longer than there is room for ends with a whole character, and foreign bytes break nothing. */
 static void long_reasons(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char reason[2000] = "\xff";
     (void)state;
     for (int shift = 0; shift < 2; shift++) {
-        host_world_init(&w, &five);
+        server_world_init(&w, &five);
         settled_tick(&w, 1000);
         for (size_t i = (size_t)shift; i + 2 < sizeof reason; i += 2) memcpy(reason + i, "\xc3\xa9", 3);
         CHECK_OK(fkt_host_give_up(w.host, reason));
         CHECK_OK(w.box.settle(w.box.self));
         for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
-        CHECK(host_world_view(&w).stage == FKT_BOX_GIVEN_UP && strlen(host_world_view(&w).reason) > 700);
-        CHECK(host_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
-        host_world_release(&w);
+        CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP && strlen(server_world_view(&w).reason) > 700);
+        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+        server_world_release(&w);
     }
 }
 

@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task's server over whole rounds: the release is that of the plain sum, whoever is lost, and the log says so. */
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 
 #include <pthread.h>
 
 static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
-static const char *log_of(struct host_world *w) { return w->box.file(w->box.self, "audit.jsonl"); }
+static const char *log_of(struct server_world *w) { return w->box.file(w->box.self, "audit.jsonl"); }
 
 static void whole_round(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_box_view v;
     (void)state;
-    host_world_init(&w, &five);
-    v = host_world_view(&w);
+    server_world_init(&w, &five);
+    v = server_world_view(&w);
     CHECK(v.stage == FKT_BOX_GATHERING && v.round == 0 && v.sites == 5 && v.needed == 4 && v.ready == 0);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    v = host_world_view(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    v = server_world_view(&w);
     CHECK(v.round == 1 && v.survivors == 5 && v.lost == 0 && v.messages == 25 && v.message_bytes > 25 * 100);
     CHECK(!strcmp(v.phase, "") && !strcmp(v.reason, ""));
-    assert_int_equal(host_world_chain(log_of(&w), "message"), 25);
-    assert_int_equal(host_world_chain(log_of(&w), "confirmed"), 5);
-    assert_int_equal(host_world_chain(log_of(&w), "phase"), 5);
-    assert_int_equal(host_world_chain(log_of(&w), "survivors"), 1);
-    assert_int_equal(host_world_chain(log_of(&w), "file"), 2);
-    host_world_release(&w);
+    assert_int_equal(server_world_chain(log_of(&w), "message"), 25);
+    assert_int_equal(server_world_chain(log_of(&w), "confirmed"), 5);
+    assert_int_equal(server_world_chain(log_of(&w), "phase"), 5);
+    assert_int_equal(server_world_chain(log_of(&w), "survivors"), 1);
+    assert_int_equal(server_world_chain(log_of(&w), "file"), 2);
+    server_world_release(&w);
 }
 
 /* The dataset's hash in the log is what anybody gets with the usual tools; the certificate claims no ledger it has not
  * seen. */
 static void what_the_files_say(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char command[1200], hash[65] = "", want[128], line[4096];
     int found = 0, ledger = 0, warned = 0;
     FILE *f;
     (void)state;
-    host_world_init(&w, &five);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    server_world_init(&w, &five);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
     snprintf(
         command, sizeof command,
         "cd '%s/public/dataset' && find . -type f -printf '%%P\\0' | xargs -0 sha256sum | LC_ALL=C sort | sha256sum",
@@ -61,22 +61,22 @@ static void what_the_files_say(void **state)
     }
     fclose(f);
     CHECK(ledger == 1 && warned == 1);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Noise that is drawn here, from the operating system: two runs differ, and each is what its file says. */
 static void central_noise(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char first[65] = "";
     (void)state;
     for (int i = 0; i < 2; i++) {
-        host_world_init(&w, &(struct host_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1});
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-        host_world_check(&w);
-        CHECK(strcmp(first, host_world_view(&w).release_sha256) != 0);
-        snprintf(first, sizeof first, "%s", host_world_view(&w).release_sha256);
-        host_world_release(&w);
+        server_world_init(&w, &(struct host_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1});
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_check(&w);
+        CHECK(strcmp(first, server_world_view(&w).release_sha256) != 0);
+        snprintf(first, sizeof first, "%s", server_world_view(&w).release_sha256);
+        server_world_release(&w);
     }
 }
 
@@ -85,120 +85,120 @@ static void lost_in_each_phase(void **state)
 {
     (void)state;
     for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
-        struct host_world w;
+        struct server_world w;
         struct fkt_box_view v;
         if (phase == FKT_SA_COIN) continue; /* a complete graph throws none */
-        host_world_init(&w, &five);
+        server_world_init(&w, &five);
         w.site[3].silent_from = (enum fkt_sa_state)phase;
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-        host_world_check(&w);
-        v = host_world_view(&w);
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_check(&w);
+        v = server_world_view(&w);
         assert_int_equal(v.survivors, phase <= FKT_SA_MASK ? 4 : 5);
         assert_int_equal(v.lost, 1);
-        assert_int_equal(host_world_chain(log_of(&w), "lost"), 1);
-        host_world_release(&w);
+        assert_int_equal(server_world_chain(log_of(&w), "lost"), 1);
+        server_world_release(&w);
     }
 }
 
 /* One that never comes is not waited for longer than the task says. */
 static void begins_without_one(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     uint64_t start;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     w.site[0].away = 1;
     start = w.now;
-    while (host_world_view(&w).stage == FKT_BOX_GATHERING) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 1000));
+    while (server_world_view(&w).stage == FKT_BOX_GATHERING) {
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 1000));
         CHECK(w.now - start < 60000);
     }
     CHECK(w.now - start >= 20000);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* Two too few are there: no round begins. They stay away again after it was enough for a while: it counts anew. */
 static void too_few_to_begin(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     w.site[0].away = w.site[1].away = 1;
     for (int i = 0; i < 60; i++) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 1000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING && host_world_view(&w).ready == 3);
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).ready == 3);
     w.site[1].away = 0;
     for (int i = 0; i < 5; i++) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 1000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(host_world_view(&w).ready == 4);
+    CHECK(server_world_view(&w).ready == 4);
     w.site[1].away = 1;
     for (int i = 0; i < 12; i++) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 1000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(host_world_view(&w).ready == 3);
+    CHECK(server_world_view(&w).ready == 3);
     w.site[1].away = 0;
     for (int i = 0; i < 15; i++) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 1000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING && host_world_view(&w).round == 0);
-    host_world_release(&w);
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).round == 0);
+    server_world_release(&w);
 }
 
 static void failed_round_then_a_good_one(void **state)
 {
     (void)state;
     for (int phase = FKT_SA_SHARE; phase <= FKT_SA_CONFIRM; phase++) {
-        struct host_world w;
+        struct server_world w;
         struct fkt_box_view v;
-        host_world_init(&w, &five);
+        server_world_init(&w, &five);
         for (int i = 1; i < 3; i++) {
             w.site[i].silent_from = (enum fkt_sa_state)phase;
             w.site[i].silent_in = 1;
         }
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-        host_world_check(&w);
-        v = host_world_view(&w);
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_check(&w);
+        v = server_world_view(&w);
         CHECK(v.round == 2 && v.survivors == 5 && strstr(v.reason, "too few sites"));
-        assert_int_equal(host_world_chain(log_of(&w), "failed"), 1);
-        assert_int_equal(host_world_chain(log_of(&w), "begin"), 2);
-        host_world_release(&w);
+        assert_int_equal(server_world_chain(log_of(&w), "failed"), 1);
+        assert_int_equal(server_world_chain(log_of(&w), "begin"), 2);
+        server_world_release(&w);
     }
 }
 
 static void all_rounds_fail(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_box_view v;
     (void)state;
-    host_world_init(&w, &five);
+    server_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
         w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1; /* comes back, and is silent again */
     }
-    for (int turn = 0; turn < 200 && host_world_view(&w).stage < FKT_BOX_RELEASED; turn++) {
+    for (int turn = 0; turn < 200 && server_world_view(&w).stage < FKT_BOX_RELEASED; turn++) {
         for (int i = 1; i < 3; i++) w.site[i].silent_in = w.site[i].begun ? w.site[i].begun : 1;
-        uint32_t taken = host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, taken ? 100 : 5000));
+        uint32_t taken = server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, taken ? 100 : 5000));
     }
-    for (int i = 0; i < 3; i++) CHECK_OK(host_world_tick(&w, 1000));
-    v = host_world_view(&w);
+    for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000));
+    v = server_world_view(&w);
     CHECK(v.stage == FKT_BOX_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
-    assert_int_equal(host_world_chain(log_of(&w), "failed"), 3);
-    assert_int_equal(host_world_chain(log_of(&w), "given-up"), 1);
+    assert_int_equal(server_world_chain(log_of(&w), "failed"), 3);
+    assert_int_equal(server_world_chain(log_of(&w), "given-up"), 1);
     CHECK(!w.box.file(w.box.self, "release.safetensors"));
-    host_world_crash(&w);
-    v = host_world_view(&w);
+    server_world_crash(&w);
+    v = server_world_view(&w);
     CHECK(v.stage == FKT_BOX_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Two of five are gone after their masked vectors, or after their signatures. The round is not given up while they can
@@ -207,137 +207,137 @@ static void the_silent_come_back(void **state)
 {
     (void)state;
     for (int phase = FKT_SA_MASK; phase <= FKT_SA_REVEAL; phase++) {
-        struct host_world w;
+        struct server_world w;
         struct fkt_box_view v;
-        host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+        server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
         for (int i = 1; i < 3; i++) w.site[i].silent_from = (enum fkt_sa_state)phase;
-        for (int i = 0; i < 600; i++) CHECK_OK(host_world_tick(&w, host_world_talk(&w) ? 100 : 5000));
-        v = host_world_view(&w);
+        for (int i = 0; i < 600; i++) CHECK_OK(server_world_tick(&w, server_world_talk(&w) ? 100 : 5000));
+        v = server_world_view(&w);
         CHECK(v.stage == FKT_BOX_RUNNING && v.round == 1 && v.overdue && v.lost == 0);
         assert_string_equal(v.phase, fkt_sa_state_name((enum fkt_sa_state)phase));
-        host_world_crash(&w); /* the server, too */
+        server_world_crash(&w); /* the server, too */
         for (int i = 1; i < 3; i++) w.site[i].silent_from = FKT_SA_BEGIN, w.site[i].away = 0;
-        assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-        host_world_check(&w);
-        CHECK(host_world_view(&w).survivors == 5 && !host_world_view(&w).overdue);
-        host_world_release(&w);
+        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_check(&w);
+        CHECK(server_world_view(&w).survivors == 5 && !server_world_view(&w).overdue);
+        server_world_release(&w);
     }
 }
 
 /* Two that were lost earlier are back, and two others fall silent: another round can begin, so that this one ends. */
 static void another_round_is_better(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
     w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
     w.site[1].silent_in = w.site[2].silent_in = 1;
     w.site[3].silent_from = w.site[4].silent_from = FKT_SA_CONFIRM;
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    CHECK(host_world_view(&w).round == 2 && host_world_view(&w).survivors == 5);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    CHECK(server_world_view(&w).round == 2 && server_world_view(&w).survivors == 5);
+    server_world_release(&w);
 }
 
 /* Too few reveal before the task expires: those that did have spent, and too few are left for any other round. */
 static void spent_for_nothing(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_box_view v;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
+    server_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     w.site[0].silent_from = w.site[1].silent_from = w.site[2].silent_from = w.site[3].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(host_world_run(&w), FKT_BOX_GIVEN_UP);
-    v = host_world_view(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
+    v = server_world_view(&w);
     CHECK(v.round == 1 && strstr(v.reason, "2 sites have spent"));
-    CHECK(host_world_chain(log_of(&w), "end") == 1);
-    host_world_release(&w);
+    CHECK(server_world_chain(log_of(&w), "end") == 1);
+    server_world_release(&w);
 }
 
 static void expires(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
     w.site[0].away = w.site[1].away = 1;
-    assert_int_equal(host_world_run(&w), FKT_BOX_GIVEN_UP);
-    CHECK(strstr(host_world_view(&w).reason, "expired") && host_world_view(&w).round == 0);
+    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
+    CHECK(strstr(server_world_view(&w).reason, "expired") && server_world_view(&w).round == 0);
     CHECK(w.now >= UINT64_C(1790000120000) && w.now < UINT64_C(1790000140000)); /* it was so for a minute */
-    host_world_release(&w);
+    server_world_release(&w);
     /* a round that is under way is not cut off */
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
-    host_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_until(&w, FKT_BOX_RUNNING);
     w.now += 61000;
     for (int i = 0; i < 40; i++) { /* talk first: the jump is no one's silence */
-        if (!host_world_talk(&w)) break;
+        if (!server_world_talk(&w)) break;
     }
-    host_world_work(&w);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    server_world_work(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* A clock that is set forward, or a machine that slept, is nobody's silence: a day goes by in one tick. */
 static void clock_jumps(void **state)
 {
     const uint64_t day = 86400000;
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &five);
-    host_world_until(&w, FKT_BOX_RUNNING);
-    for (int turn = 0; turn < 40 && host_world_view(&w).stage == FKT_BOX_RUNNING; turn++) {
+    server_world_init(&w, &five);
+    server_world_until(&w, FKT_BOX_RUNNING);
+    for (int turn = 0; turn < 40 && server_world_view(&w).stage == FKT_BOX_RUNNING; turn++) {
         w.now += day;
         CHECK_OK(w.box.tick(w.box.self, w.now));
-        CHECK(host_world_view(&w).stage == FKT_BOX_RUNNING && host_world_view(&w).lost == 0);
-        CHECK(host_world_view(&w).phase_until > w.now && host_world_view(&w).phase_until <= w.now + 30000);
-        host_world_talk(&w);
-        host_world_talk(&w);
+        CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING && server_world_view(&w).lost == 0);
+        CHECK(server_world_view(&w).phase_until > w.now && server_world_view(&w).phase_until <= w.now + 30000);
+        server_world_talk(&w);
+        server_world_talk(&w);
     }
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    CHECK(host_world_view(&w).survivors == 5 && host_world_view(&w).round == 1);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    CHECK(server_world_view(&w).survivors == 5 && server_world_view(&w).round == 1);
+    server_world_release(&w);
 }
 
 /* One wrong reading past `expires` ends nothing, and no round begins while it lasts. */
 static void clock_jumps_past_expiry(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
-    CHECK_OK(host_world_tick(&w, 1000));
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    CHECK_OK(server_world_tick(&w, 1000));
     w.now += 86400000;
     for (int i = 0; i < 10; i++) {
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 5000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 5000));
     }
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING && host_world_view(&w).round == 0);
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).round == 0);
     w.now -= 86400000 + 50000; /* set right again */
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* A sparse graph: its coin is thrown again when a site does not open, and the page turns each time. */
 static void sparse_graph(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_box_view v;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 64, .dropped = 6, .corrupt = 3});
+    server_world_init(&w, &(struct host_plan){.sites = 64, .dropped = 6, .corrupt = 3});
     CHECK(w.task.federation.degree < 63);
     w.site[7].silent_from = FKT_SA_COIN;
     w.site[9].silent_from = FKT_SA_MASK;
     w.site[11].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(host_world_until(&w, FKT_BOX_FINISHING), FKT_BOX_FINISHING);
-    host_world_crash(&w); /* all of it told again */
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    v = host_world_view(&w);
+    assert_int_equal(server_world_until(&w, FKT_BOX_FINISHING), FKT_BOX_FINISHING);
+    server_world_crash(&w); /* all of it told again */
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    v = server_world_view(&w);
     CHECK(v.survivors == 62 && v.round == 1);
-    assert_int_equal(host_world_chain(log_of(&w), "phase"), 7);
-    assert_int_equal(host_world_chain(log_of(&w), "lost"), 3);
-    host_world_release(&w);
+    assert_int_equal(server_world_chain(log_of(&w), "phase"), 7);
+    assert_int_equal(server_world_chain(log_of(&w), "lost"), 3);
+    server_world_release(&w);
 }
 
 /* The heavy work runs beside the rest: what a carrier's thread does meanwhile touches nothing that the worker has. */
@@ -350,10 +350,10 @@ static void *worker(void *mailbox)
 
 static void works_beside_the_rest(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &five);
-    host_world_until(&w, FKT_BOX_FINISHING);
+    server_world_init(&w, &five);
+    server_world_until(&w, FKT_BOX_FINISHING);
     for (int job = 0; job < 2; job++) {
         pthread_t thread;
         void *done = NULL;
@@ -366,15 +366,15 @@ static void works_beside_the_rest(void **state)
             CHECK_OK(w.box.refuse(w.box.self, 1, FKT_BOX_REPLAYED));
             CHECK_OK(w.box.tick(w.box.self, w.now += 10));
             CHECK_OK(w.box.settle(w.box.self));
-            CHECK(host_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.has_work(w.box.self));
+            CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.has_work(w.box.self));
         }
         CHECK(pthread_join(thread, &done) == 0 && done);
         CHECK_OK(w.box.worked(w.box.self, FKT_OK));
         CHECK_OK(w.box.settle(w.box.self));
     }
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 int main(void)

@@ -2,20 +2,20 @@
 /* The process dies at every point of a task, before and after each settle and around each piece of work, and another
  * one goes on from the disk as it was: the same release, byte for byte, one row of it, whole files, an unbroken
  * chain. */
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 
 #include <dirent.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int64_t ask_number(struct host_world *w, const char *sql)
+static int64_t ask_number(struct server_world *w, const char *sql)
 {
     char path[600];
     sqlite3 *db = NULL;
     sqlite3_stmt *s = NULL;
     int64_t n;
-    host_world_copy(w->folder, scratch_path(&w->scratch, "look"));
+    server_world_copy(w->folder, scratch_path(&w->scratch, "look"));
     snprintf(path, sizeof path, "%s/look/journal.db", w->scratch.dir);
     CHECK(sqlite3_open(path, &db) == SQLITE_OK);
     CHECK(sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW);
@@ -27,7 +27,7 @@ static int64_t ask_number(struct host_world *w, const char *sql)
 }
 
 /* Nothing half-made is left beside the public files. */
-static void check_tidy(struct host_world *w)
+static void check_tidy(struct server_world *w)
 {
     char path[600];
     struct dirent *e;
@@ -52,17 +52,17 @@ struct outcome {
 /* A run that dies at point `crash_at` (0: never); what came of it. */
 static struct outcome run_once(const struct host_plan *plan, size_t each, uint32_t crash_at, int lossy)
 {
-    struct host_world w;
+    struct server_world w;
     struct outcome o = {0};
     struct fkt_box_view v;
-    host_world_init(&w, plan);
+    server_world_init(&w, plan);
     w.each = each;
     w.crash_at = crash_at;
     if (lossy) w.site[1].silent_from = FKT_SA_MASK;
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
     check_tidy(&w);
-    v = host_world_view(&w);
+    v = server_world_view(&w);
     CHECK(v.round == 1);
     assert_int_equal(ask_number(&w, "SELECT count(*) FROM release"), 1);
     assert_int_equal(ask_number(&w, "SELECT count(*) FROM event"), 0); /* no share and no vector is kept */
@@ -70,7 +70,7 @@ static struct outcome run_once(const struct host_plan *plan, size_t each, uint32
     o.points = w.points;
     o.survivors = v.survivors;
     if (crash_at) assert_int_equal(w.crashes, crash_at <= o.points);
-    host_world_release(&w);
+    server_world_release(&w);
     return o;
 }
 
@@ -108,14 +108,14 @@ static void dies_while_one_is_lost(void **state)
 static void central_noise_is_drawn_once(void **state)
 {
     static const struct host_plan plan = {.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1};
-    struct host_world w;
+    struct server_world w;
     char sha256[65];
     (void)state;
-    host_world_init(&w, &plan);
-    host_world_until(&w, FKT_BOX_FINISHING);
+    server_world_init(&w, &plan);
+    server_world_until(&w, FKT_BOX_FINISHING);
     CHECK(w.box.has_work(w.box.self) && !w.box.has_work(w.box.self));
     CHECK_OK(w.box.work(w.box.self));
-    host_world_crash(&w); /* nobody has seen that one */
+    server_world_crash(&w); /* nobody has seen that one */
     CHECK(ask_number(&w, "SELECT count(*) FROM release") == 0);
     CHECK(w.box.has_work(w.box.self));
     CHECK_OK(w.box.work(w.box.self));
@@ -123,63 +123,63 @@ static void central_noise_is_drawn_once(void **state)
     CHECK_OK(w.box.settle(w.box.self));
     CHECK(ask_number(&w, "SELECT count(*) FROM release") == 1);
     for (int i = 0; i < 3; i++) {
-        host_world_crash(&w);
-        CHECK(host_world_view(&w).stage == FKT_BOX_FINISHING);
+        server_world_crash(&w);
+        CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING);
         if (i == 1) {
             CHECK(w.box.has_work(w.box.self));
             CHECK_OK(w.box.work(w.box.self)); /* the files, and then it dies again */
         }
     }
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    snprintf(sha256, sizeof sha256, "%s", host_world_view(&w).release_sha256);
-    host_world_crash(&w); /* the files are looked at, and nothing else */
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    snprintf(sha256, sizeof sha256, "%s", server_world_view(&w).release_sha256);
+    server_world_crash(&w); /* the files are looked at, and nothing else */
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
     CHECK(!w.box.has_work(w.box.self) && ask_number(&w, "SELECT count(*) FROM release") == 1);
-    CHECK(!strcmp(sha256, host_world_view(&w).release_sha256));
-    host_world_check(&w);
-    host_world_release(&w);
+    CHECK(!strcmp(sha256, server_world_view(&w).release_sha256));
+    server_world_check(&w);
+    server_world_release(&w);
 }
 
 /* A public file that somebody removed is made again, and the log stays as it was. */
 static void lost_files_are_made_again(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     char grid[512], log[512], sha256[65], head[65], again[65];
     uint64_t entry, later;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    snprintf(sha256, sizeof sha256, "%s", host_world_view(&w).release_sha256);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    snprintf(sha256, sizeof sha256, "%s", server_world_view(&w).release_sha256);
     w.box.head(w.box.self, &entry, head);
     snprintf(grid, sizeof grid, "%s", w.box.file(w.box.self, "grid.png"));
     snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
     CHECK(unlink(grid) == 0 && unlink(log) == 0);
-    host_world_crash(&w);
-    CHECK(host_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.file(w.box.self, "grid.png"));
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
+    server_world_crash(&w);
+    CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.file(w.box.self, "grid.png"));
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
     w.box.head(w.box.self, &later, again);
-    CHECK(!strcmp(sha256, host_world_view(&w).release_sha256) && entry == later && !strcmp(head, again));
-    host_world_release(&w);
+    CHECK(!strcmp(sha256, server_world_view(&w).release_sha256) && entry == later && !strcmp(head, again));
+    server_world_release(&w);
 }
 
 /* A deadline begins anew after a restart: nobody is lost because the server was away. */
 static void deadlines_count_anew(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    host_world_until(&w, FKT_BOX_RUNNING);
-    CHECK_OK(host_world_tick(&w, 29000));
-    CHECK(host_world_view(&w).lost == 0);
-    host_world_crash(&w);
-    CHECK_OK(host_world_tick(&w, 29000));
-    CHECK(host_world_view(&w).lost == 0 && host_world_view(&w).stage == FKT_BOX_RUNNING);
-    CHECK(host_world_view(&w).phase_until - w.now <= 1000);
-    CHECK_OK(host_world_tick(&w, 1000));
-    CHECK(host_world_view(&w).stage == FKT_BOX_GATHERING); /* nobody answered */
-    host_world_release(&w);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_until(&w, FKT_BOX_RUNNING);
+    CHECK_OK(server_world_tick(&w, 29000));
+    CHECK(server_world_view(&w).lost == 0);
+    server_world_crash(&w);
+    CHECK_OK(server_world_tick(&w, 29000));
+    CHECK(server_world_view(&w).lost == 0 && server_world_view(&w).stage == FKT_BOX_RUNNING);
+    CHECK(server_world_view(&w).phase_until - w.now <= 1000);
+    CHECK_OK(server_world_tick(&w, 1000));
+    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING); /* nobody answered */
+    server_world_release(&w);
 }
 
 /* A server that is restarted for ever, more often than a phase lasts, and a site that is dead: the phase ends all the
@@ -187,58 +187,58 @@ static void deadlines_count_anew(void **state)
 static void restarts_do_not_hold_up(void **state)
 {
     static const struct host_plan plan = {.sites = 5, .dropped = 1, .corrupt = 1};
-    struct host_world w;
+    struct server_world w;
     uint64_t waited = 0;
     (void)state;
-    host_world_init(&w, &plan);
-    host_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &plan);
+    server_world_until(&w, FKT_BOX_RUNNING);
     w.site[2].away = 1;
-    host_world_talk(&w);
-    host_world_talk(&w);
-    CHECK(host_world_view(&w).heard == 4 && host_world_view(&w).phase_until > w.now);
-    for (; host_world_view(&w).lost == 0; waited += 10000) {
+    server_world_talk(&w);
+    server_world_talk(&w);
+    CHECK(server_world_view(&w).heard == 4 && server_world_view(&w).phase_until > w.now);
+    for (; server_world_view(&w).lost == 0; waited += 10000) {
         CHECK(waited < 200000);
-        host_world_crash(&w);
-        CHECK_OK(host_world_tick(&w, 10000));
+        server_world_crash(&w);
+        CHECK_OK(server_world_tick(&w, 10000));
     }
     CHECK(waited >= 90000 && waited <= 130000);
-    host_world_talk(&w); /* the next phase has all its time again */
-    host_world_crash(&w);
-    CHECK_OK(host_world_tick(&w, 25000));
-    CHECK(host_world_view(&w).stage == FKT_BOX_RUNNING && host_world_view(&w).lost == 1);
-    assert_int_equal(host_world_run(&w), FKT_BOX_RELEASED);
-    host_world_check(&w);
-    host_world_release(&w);
+    server_world_talk(&w); /* the next phase has all its time again */
+    server_world_crash(&w);
+    CHECK_OK(server_world_tick(&w, 25000));
+    CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING && server_world_view(&w).lost == 1);
+    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_check(&w);
+    server_world_release(&w);
 
-    host_world_init(&w, &plan);
+    server_world_init(&w, &plan);
     w.site[2].away = 1;
-    for (waited = 0; host_world_view(&w).stage == FKT_BOX_GATHERING; waited += 10000) {
+    for (waited = 0; server_world_view(&w).stage == FKT_BOX_GATHERING; waited += 10000) {
         CHECK(waited < 200000);
-        host_world_crash(&w);
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 5000));
-        host_world_talk(&w);
-        CHECK_OK(host_world_tick(&w, 5000));
+        server_world_crash(&w);
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 5000));
+        server_world_talk(&w);
+        CHECK_OK(server_world_tick(&w, 5000));
     }
     CHECK(waited >= 60000);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 /* Even one that lives for a second only. */
 static void short_lives_count(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     int lives = 0;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    host_world_until(&w, FKT_BOX_RUNNING);
-    for (; host_world_view(&w).stage == FKT_BOX_RUNNING; lives++) {
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_until(&w, FKT_BOX_RUNNING);
+    for (; server_world_view(&w).stage == FKT_BOX_RUNNING; lives++) {
         CHECK(lives < 200);
-        host_world_crash(&w);
-        CHECK_OK(host_world_tick(&w, 200));
+        server_world_crash(&w);
+        CHECK_OK(server_world_tick(&w, 200));
     }
     CHECK(lives > 20);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 int main(void)

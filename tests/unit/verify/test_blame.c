@@ -3,15 +3,15 @@
  * its messages were, whether they were taken, when it was lost. The heads fit; what the site kept of its messages does
  * not, or the log contradicts itself. */
 #include "fedkt/host.h"
-#include "tests/support/audit_maker.h"
-#include "tests/support/host_world.h"
+#include "tests/support/log_maker.h"
+#include "tests/support/server_world.h"
 #include "tests/support/scratch.h"
 
 enum { SITES = 7, LOST = 1, CORRUPT = 1, REFUSED = FKT_E_PEER_AUTH };
 
 static const char other[] = "4444444444444444444444444444444444444444444444444444444444444444";
 static struct scratch scratch;
-static struct audit_maker maker;
+static struct log_maker maker;
 static json_t *sent; /* what site 1 kept of its messages before anybody lied */
 
 static const char *receipt(void) { return scratch_path(&scratch, "receipt.json"); }
@@ -21,8 +21,8 @@ static int set_up(void **state)
     json_t *j;
     (void)state;
     scratch_init(&scratch);
-    CHECK_OK(audit_maker_init(&maker, SITES, LOST, CORRUPT));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_init(&maker, SITES, LOST, CORRUPT));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK((j = json_load_file(receipt(), 0, NULL)) != NULL);
     sent = json_deep_copy(json_object_get(j, "messages"));
     json_decref(j);
@@ -33,7 +33,7 @@ static int tear_down(void **state)
 {
     (void)state;
     json_decref(sent);
-    audit_maker_release(&maker);
+    log_maker_release(&maker);
     scratch_release(&scratch);
     return 0;
 }
@@ -48,7 +48,7 @@ static fkt_status verify(const char *with)
 static void publish(void)
 {
     json_t *j;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK((j = json_load_file(receipt(), 0, NULL)) != NULL);
     json_object_set(j, "messages", sent);
     CHECK(json_dump_file(j, receipt(), 0) == 0);
@@ -73,7 +73,7 @@ static void only_the_site_sees(const char *words)
 static json_t *message(const char *kind, uint32_t site, size_t from, size_t *at)
 {
     json_t *l;
-    for (*at = from; (*at = audit_maker_find(&maker, "message", *at)) != SIZE_MAX; ++*at) {
+    for (*at = from; (*at = log_maker_find(&maker, "message", *at)) != SIZE_MAX; ++*at) {
         l = json_array_get(maker.lines, *at);
         if (json_integer_value(json_object_get(l, "site")) == site &&
             !strcmp(json_string_value(json_object_get(l, "kind")), kind))
@@ -147,11 +147,11 @@ static void lost_though_its_vector_is_there(void **state)
     json_t *line = message("masked", 2, 0, &at);
     (void)state;
     insert_lost(at + 1, 2, "mask");
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     fails(NULL, "site 2 is lost before the survivors are known, though its vector was taken");
     json_array_remove(maker.lines, at + 1);
     insert_lost(at, 2, "mask"); /* and before it: then no vector comes any more */
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     fails(NULL, "site 2 was lost, and yet says something");
     json_array_remove(maker.lines, at);
     line = json_deep_copy(line); /* who says good-bye after the vector is lost, and in the sum */
@@ -159,10 +159,10 @@ static void lost_though_its_vector_is_there(void **state)
     set(line, "sha256", json_string(other));
     json_array_insert_new(maker.lines, at + 1, line);
     insert_lost(at + 2, 2, "mask");
-    first = audit_maker_find(&maker, "confirmed", 0);
+    first = log_maker_find(&maker, "confirmed", 0);
     while (json_integer_value(json_object_get(json_array_get(maker.lines, first), "site")) != 2)
-        first = audit_maker_find(&maker, "confirmed", first + 1);
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+        first = log_maker_find(&maker, "confirmed", first + 1);
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     fails(NULL, "site 2 was lost, and yet says something"); /* its confirm; the next check has it gone */
     (void)message("confirm", 2, 0, &at);
     CHECK(first == at + 1);
@@ -170,16 +170,16 @@ static void lost_though_its_vector_is_there(void **state)
     json_array_remove(maker.lines, at);
     (void)message("reveal", 2, 0, &at);
     json_array_remove(maker.lines, at);
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     fails(NULL, "5 sites signed the list of survivors"); /* the good-bye is all right, and now too few are there */
 }
 
 static void lost_twice(void **state)
 {
-    size_t at = audit_maker_find(&maker, "lost", 0);
+    size_t at = log_maker_find(&maker, "lost", 0);
     (void)state;
     json_array_insert(maker.lines, at, json_array_get(maker.lines, at));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     fails(NULL, "site 0 is lost a second time");
 }
 
@@ -187,27 +187,27 @@ static void lost_twice(void **state)
 static void a_real_one_that_goes_after_its_vector(void **state)
 {
     struct fkt_audit_report r;
-    struct host_world w;
+    struct server_world w;
     char path[600];
     int spoken = 0;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
     w.site[3].silent_from = FKT_SA_MASK;
-    for (int turn = 0; turn < 4000 && host_world_view(&w).stage < FKT_BOX_FINISHING; turn++) {
+    for (int turn = 0; turn < 4000 && server_world_view(&w).stage < FKT_BOX_FINISHING; turn++) {
         struct fkt_box_view v;
-        host_world_talk(&w);
-        v = host_world_view(&w);
+        server_world_talk(&w);
+        v = server_world_view(&w);
         if (!spoken && !strcmp(v.phase, "mask") && v.seat[5] == FKT_SEAT_HEARD) {
             CHECK_STATUS(w.box.deliver(w.box.self, 5, (const uint8_t *)"garbage", 7), FKT_E_PEER_FORMAT);
             spoken = 1;
         }
-        host_world_tick(&w, 1000);
+        server_world_tick(&w, 1000);
     }
-    CHECK(spoken && host_world_run(&w) == FKT_BOX_RELEASED);
+    CHECK(spoken && server_world_run(&w) == FKT_BOX_RELEASED);
     snprintf(path, sizeof path, "%s/public", w.folder);
     CHECK_OK(fkt_audit_verify(&r, path, &w.task, NULL));
     CHECK(r.survivors == 6 && r.confirmed == 5);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 int main(void)

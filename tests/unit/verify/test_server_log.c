@@ -2,18 +2,18 @@
 /* What a real host publishes passes the check of audit_verify.c, however its task went, and lies about it do not. */
 #include "fedkt/host.h"
 #include "tests/support/check.h"
-#include "tests/support/host_world.h"
+#include "tests/support/server_world.h"
 
 #include "base/file.h"
 
-static const char *folder(const struct host_world *w)
+static const char *folder(const struct server_world *w)
 {
     static char path[600];
     snprintf(path, sizeof path, "%s/public", w->folder);
     return path;
 }
 
-static struct fkt_audit_report passes(const struct host_world *w)
+static struct fkt_audit_report passes(const struct server_world *w)
 {
     struct fkt_audit_report r;
     CHECK_OK(fkt_audit_verify(&r, folder(w), &w->task, NULL));
@@ -23,75 +23,75 @@ static struct fkt_audit_report passes(const struct host_world *w)
 
 static void as_it_should_go(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     struct fkt_audit_report r;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .unseeded = 1});
-    CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .unseeded = 1});
+    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
     r = passes(&w);
     CHECK(r.survivors == 5 && r.confirmed == 5 && r.rounds == 1 && strlen(r.release_sha256) == 64);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 static void with_central_noise(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_CENTRAL});
-    CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_CENTRAL});
+    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
     CHECK(passes(&w).survivors == 5);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 static void with_losses_in_each_phase(void **state)
 {
     (void)state;
     for (enum fkt_sa_state phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
-        struct host_world w;
+        struct server_world w;
         if (phase == FKT_SA_COIN) continue; /* a complete graph has none */
-        host_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+        server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
         w.site[3].silent_from = w.site[5].silent_from = phase;
-        CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+        CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
         CHECK(passes(&w).survivors == (phase > FKT_SA_MASK ? 7 : 5));
-        host_world_release(&w);
+        server_world_release(&w);
     }
 }
 
 static void after_a_round_that_failed(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
     for (int i = 0; i < 2; i++) {
         w.site[i].silent_from = FKT_SA_CONFIRM;
         w.site[i].silent_in = 1;
     }
-    CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
     CHECK(passes(&w).rounds == 2);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 static void when_it_gave_up(void **state)
 {
-    struct host_world w;
+    struct server_world w;
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
     w.site[0].away = w.site[1].away = 1;
-    CHECK(host_world_run(&w) == FKT_BOX_GIVEN_UP);
+    CHECK(server_world_run(&w) == FKT_BOX_GIVEN_UP);
     CHECK(!passes(&w).release_sha256[0]);
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 static void when_it_died_on_the_way(void **state)
 {
     (void)state;
     for (uint32_t at = 5; at < 100; at += 23) {
-        struct host_world w;
-        host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+        struct server_world w;
+        server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
         w.crash_at = at;
-        CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+        CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
         CHECK(passes(&w).survivors == 5);
-        host_world_release(&w);
+        server_world_release(&w);
     }
 }
 
@@ -99,17 +99,17 @@ static void when_it_died_on_the_way(void **state)
 static void a_picture_more(void **state)
 {
     struct fkt_audit_report r;
-    struct host_world w;
+    struct server_world w;
     char path[700];
     (void)state;
-    host_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    CHECK(host_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
     passes(&w);
     snprintf(path, sizeof path, "%s/dataset/one-more.png", folder(&w));
     CHECK_OK(fkt_file_write(path, "x", 1, 0));
     CHECK_STATUS(fkt_audit_verify(&r, folder(&w), NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "dataset is not the one of the log"));
-    host_world_release(&w);
+    server_world_release(&w);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 /* A good log passes with and without a receipt, and every lie is found: one byte anywhere, and, harder, lies that are
  * chained anew, as a server that rewrites its log would do it. */
 #include "fedkt/host.h"
-#include "tests/support/audit_maker.h"
+#include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 
 #include "base/file.h"
@@ -15,20 +15,20 @@
 enum { SITES = 7, LOST = 1, CORRUPT = 1 };
 
 static struct scratch scratch;
-static struct audit_maker maker;
+static struct log_maker maker;
 
 static int set_up(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    CHECK_OK(audit_maker_init(&maker, SITES, LOST, CORRUPT));
+    CHECK_OK(log_maker_init(&maker, SITES, LOST, CORRUPT));
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    audit_maker_release(&maker);
+    log_maker_release(&maker);
     scratch_release(&scratch);
     return 0;
 }
@@ -42,7 +42,7 @@ static fkt_status verify(int with_receipt)
 /* Writes the maker's lines; the check must fail, and the sentence must hold `words`. */
 static void found(int with_receipt, const char *words)
 {
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     if (verify(with_receipt) == FKT_OK) fail_msg("'%s' is not noticed", words);
     if (!strstr(fkt_error_text(), words)) fail_msg("'%s' has not '%s' in it", fkt_error_text(), words);
     if (!fkt_error_hint()[0]) fail_msg("'%s' comes without a hint", fkt_error_text());
@@ -56,7 +56,7 @@ static void a_good_one_passes(void **state)
     const uint64_t before = fkt_alloc_live();
     struct fkt_audit_report r;
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_audit_verify(&r, scratch.dir, &maker.f.task, scratch_path(&scratch, "receipt.json")));
     CHECK(r.entries == json_array_size(maker.lines) && r.rounds == 2 && r.sites == SITES);
     CHECK(r.survivors == SITES - LOST && r.confirmed == SITES - LOST);
@@ -69,27 +69,27 @@ static void a_good_one_passes(void **state)
 
 static void a_sparse_graph_has_witnesses(void **state)
 {
-    struct audit_maker sparse;
+    struct log_maker sparse;
     struct fkt_audit_report r;
     json_t *line;
     size_t at, cut = 0;
     (void)state;
-    CHECK_OK(audit_maker_init(&sparse, 75, 2, 2));
+    CHECK_OK(log_maker_init(&sparse, 75, 2, 2));
     CHECK(sparse.f.task.federation.degree + 1 < 75);
-    CHECK_OK(audit_maker_write(&sparse, scratch.dir));
+    CHECK_OK(log_maker_write(&sparse, scratch.dir));
     CHECK_OK(fkt_audit_verify(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
     CHECK(r.confirmed == 73);
-    line = audit_maker_line(&sparse, "survivors", 0);
+    line = log_maker_line(&sparse, "survivors", 0);
     text(line, "seed", "0808080808080808080808080808080808080808080808080808080808080808");
-    CHECK_OK(audit_maker_write(&sparse, scratch.dir));
+    CHECK_OK(log_maker_write(&sparse, scratch.dir));
     CHECK_STATUS(verify(0), FKT_E_MISMATCH); /* signed under another seed */
     text(line, "seed", "0707070707070707070707070707070707070707070707070707070707070707");
-    for (at = audit_maker_find(&sparse, "confirmed", 0); at != SIZE_MAX && cut < 1;
-         at = audit_maker_find(&sparse, "confirmed", at), cut++)
+    for (at = log_maker_find(&sparse, "confirmed", 0); at != SIZE_MAX && cut < 1;
+         at = log_maker_find(&sparse, "confirmed", at), cut++)
         json_array_remove(sparse.lines, at);
-    CHECK_OK(audit_maker_write(&sparse, scratch.dir));
+    CHECK_OK(log_maker_write(&sparse, scratch.dir));
     CHECK_STATUS(verify(0), FKT_E_MISMATCH); /* N - D signed, and no one more may be missing */
-    audit_maker_release(&sparse);
+    log_maker_release(&sparse);
 }
 
 static void given_up_is_a_good_end(void **state)
@@ -97,7 +97,7 @@ static void given_up_is_a_good_end(void **state)
     struct fkt_audit_report r;
     size_t second;
     (void)state;
-    second = audit_maker_find(&maker, "begin", audit_maker_find(&maker, "begin", 0) + 1);
+    second = log_maker_find(&maker, "begin", log_maker_find(&maker, "begin", 0) + 1);
     while (json_array_size(maker.lines) > second) json_array_remove(maker.lines, second);
     json_array_append_new(maker.lines, json_pack("{s:s s:s}", "event", "given-up", "reason", "nobody came"));
     json_array_append_new(maker.lines, json_pack("{s:s}", "event", "end"));
@@ -130,7 +130,7 @@ static void flip(const char *name, size_t step)
 static void one_byte_anywhere(void **state)
 {
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     flip("audit.jsonl", 97);
     flip("certificate.json", 41);
     flip("release.safetensors", 419);
@@ -143,7 +143,7 @@ static void the_log_is_cut_or_grown(void **state)
     size_t len, end;
     const char *path = scratch_path(&scratch, "audit.jsonl");
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 24));
     CHECK_OK(fkt_file_write(path, bytes, len - 1, FKT_FILE_REPLACE));
     CHECK_STATUS(verify(0), FKT_E_FORMAT); /* no newline at the end */
@@ -163,8 +163,8 @@ static void lines_removed_swapped_repeated(void **state)
     json_t *line;
     size_t at;
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
-    at = audit_maker_find(&maker, "confirmed", 0);
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
+    at = log_maker_find(&maker, "confirmed", 0);
     line = json_incref(json_array_get(maker.lines, at));
     json_array_remove(maker.lines, at);
     found(0, "sites signed the list of survivors");
@@ -172,7 +172,7 @@ static void lines_removed_swapped_repeated(void **state)
     json_array_insert(maker.lines, at, line);
     found(0, "signs a second time");
     json_array_remove(maker.lines, at);
-    at = audit_maker_find(&maker, "survivors", 0);
+    at = log_maker_find(&maker, "survivors", 0);
     json_array_insert(maker.lines, at, json_array_get(maker.lines, at));
     found(0, "has a list of survivors already");
     json_array_remove(maker.lines, at);
@@ -184,7 +184,7 @@ static void lines_removed_swapped_repeated(void **state)
 
 static void survivors_are_altered(void **state)
 {
-    json_t *line = audit_maker_line(&maker, "survivors", 0), *release = audit_maker_line(&maker, "release", 0);
+    json_t *line = log_maker_line(&maker, "survivors", 0), *release = log_maker_line(&maker, "release", 0);
     (void)state;
     text(line, "survivors", "7f");
     whole(line, "count", 7);
@@ -207,8 +207,8 @@ static void survivors_are_altered(void **state)
 
 static void a_signature_is_of_another(void **state)
 {
-    json_t *a = audit_maker_line(&maker, "confirmed", 0);
-    json_t *b = audit_maker_line(&maker, "confirmed", audit_maker_find(&maker, "confirmed", 0) + 1);
+    json_t *a = log_maker_line(&maker, "confirmed", 0);
+    json_t *b = log_maker_line(&maker, "confirmed", log_maker_find(&maker, "confirmed", 0) + 1);
     (void)state;
     json_object_set(a, "signature", json_object_get(b, "signature"));
     found(0, "the signature of site 1 under the survivors is false");
@@ -216,7 +216,7 @@ static void a_signature_is_of_another(void **state)
 
 static void another_round_seed_or_name(void **state)
 {
-    json_t *begin = audit_maker_line(&maker, "begin", audit_maker_find(&maker, "begin", 0) + 1);
+    json_t *begin = log_maker_line(&maker, "begin", log_maker_find(&maker, "begin", 0) + 1);
     (void)state;
     text(begin, "name", "12121212121212121212121212121213");
     found(0, "the seed of its round");
@@ -228,9 +228,9 @@ static void another_round_seed_or_name(void **state)
 
 static void a_second_release(void **state)
 {
-    size_t at = audit_maker_find(&maker, "release", 0);
+    size_t at = log_maker_find(&maker, "release", 0);
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir)); /* fills the hashes in */
+    CHECK_OK(log_maker_write(&maker, scratch.dir)); /* fills the hashes in */
     json_array_insert(maker.lines, at + 1, json_array_get(maker.lines, at));
     found(0, "one release of a task");
     json_array_remove(maker.lines, at);
@@ -245,7 +245,7 @@ static void a_second_release(void **state)
 
 static void more_rounds_than_agreed(void **state)
 {
-    size_t at = audit_maker_find(&maker, "begin", 0);
+    size_t at = log_maker_find(&maker, "begin", 0);
     char name[33];
     (void)state;
     json_array_remove(maker.lines, at + 1); /* the advert of site 1 */
@@ -267,17 +267,17 @@ static void releases_of_other_rounds(void **state)
     found(0, "tells of 7 survivors, and the log of 6");
     maker.claimed = SITES - LOST;
     maker.seeded = 1;
-    json_object_del(audit_maker_line(&maker, "release", 0), "sha256");
-    json_object_del(audit_maker_line(&maker, "release", 0), "certificate_sha256");
+    json_object_del(log_maker_line(&maker, "release", 0), "sha256");
+    json_object_del(log_maker_line(&maker, "release", 0), "certificate_sha256");
     found(0, "tells otherwise than the task how its noise was made");
-    whole(audit_maker_line(&maker, "release", 0), "survivors", 7);
+    whole(log_maker_line(&maker, "release", 0), "survivors", 7);
     found(0, "the list of survivors has 6");
 }
 
 /* Whatever the sites sent, so many vectors within the bound add up to no more; an honest server checks that itself. */
 static void numbers_beyond_what_sites_can_send(void **state)
 {
-    json_t *line = audit_maker_line(&maker, "release", 0);
+    json_t *line = log_maker_line(&maker, "release", 0);
     const int64_t most = (int64_t)(maker.f.task.federation.bound * (SITES - LOST));
     (void)state;
     for (int side = -1; side <= 1; side += 2) {
@@ -286,7 +286,7 @@ static void numbers_beyond_what_sites_can_send(void **state)
         json_object_del(line, "sha256");
         json_object_del(line, "certificate_sha256");
         maker.made_up = side * most; /* made up, and nobody can tell */
-        CHECK_OK(audit_maker_write(&maker, scratch.dir));
+        CHECK_OK(log_maker_write(&maker, scratch.dir));
         CHECK_OK(verify(0));
         json_object_del(line, "sha256");
         json_object_del(line, "certificate_sha256");
@@ -297,44 +297,44 @@ static void a_release_of_another_task(void **state)
 {
     static const char *const key[] = {"sha256", "certificate_sha256"};
     static const char *const name[] = {"release.safetensors", "certificate.json"};
-    struct audit_maker other;
+    struct log_maker other;
     char sha[FKT_SHA256_HEX];
     (void)state;
     mkdir(scratch_path(&scratch, "other"), 0700);
-    CHECK_OK(audit_maker_init(&other, SITES, LOST, 2));
-    CHECK_OK(audit_maker_write(&other, scratch_path(&scratch, "other")));
+    CHECK_OK(log_maker_init(&other, SITES, LOST, 2));
+    CHECK_OK(log_maker_write(&other, scratch_path(&scratch, "other")));
     for (int i = 0; i < 2; i++) {
         char from[64];
         snprintf(from, sizeof from, "other/%s", name[i]);
         CHECK_OK(fkt_hash_file_hex(sha, scratch_path(&scratch, from)));
-        text(audit_maker_line(&maker, "release", 0), key[i], sha);
+        text(log_maker_line(&maker, "release", 0), key[i], sha);
     }
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK(rename(scratch_path(&scratch, "other/release.safetensors"), scratch_path(&scratch, name[0])) == 0);
     CHECK(rename(scratch_path(&scratch, "other/certificate.json"), scratch_path(&scratch, name[1])) == 0);
     CHECK_STATUS(verify(0), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "release.safetensors is of task"));
-    audit_maker_release(&other);
+    log_maker_release(&other);
 }
 
 static void a_round_out_of_place(void **state)
 {
-    json_t *line = audit_maker_line(&maker, "failed", 0);
+    json_t *line = log_maker_line(&maker, "failed", 0);
     (void)state;
     whole(line, "round", 2);
     found(0, "round 2 is not under way");
     whole(line, "round", 1);
-    line = audit_maker_line(&maker, "message", 0);
+    line = log_maker_line(&maker, "message", 0);
     whole(line, "site", 7);
     found(0, "the roster has no site 7");
     whole(line, "site", 1);
-    json_array_remove(maker.lines, audit_maker_find(&maker, "failed", 0));
+    json_array_remove(maker.lines, log_maker_find(&maker, "failed", 0));
     found(0, "before the one before it has ended");
 }
 
 static void keys_are_strict(void **state)
 {
-    json_t *line = audit_maker_line(&maker, "phase", 0);
+    json_t *line = log_maker_line(&maker, "phase", 0);
     (void)state;
     text(line, "note", "hello");
     found(0, "a key that event 'phase' does not have");
@@ -358,7 +358,7 @@ static void the_bytes_are_canonical(void **state)
     size_t len;
     const char *path = scratch_path(&scratch, "audit.jsonl");
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 24));
     CHECK_OK(fkt_alloc(&changed, len + 2));
     all = (char *)bytes;
@@ -372,12 +372,12 @@ static void the_bytes_are_canonical(void **state)
 
 static void another_task(void **state)
 {
-    struct audit_maker other;
+    struct log_maker other;
     struct fkt_audit_report r;
-    json_t *open = audit_maker_line(&maker, "open", 0);
+    json_t *open = log_maker_line(&maker, "open", 0);
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
-    CHECK_OK(audit_maker_init(&other, SITES, LOST, 2));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_init(&other, SITES, LOST, 2));
     CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, &other.f.task, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "it is the log of task"));
     maker.f.task.signature.bytes[7] ^= 1; /* of the given one alone: the log's is written already */
@@ -392,15 +392,15 @@ static void another_task(void **state)
     json_object_del(json_object_get(open, "task"), "signature");
     found(0, "is not signed");
     json_object_del(open, "task");
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     text(json_object_get(open, "task"), "name", "another");
     found(0, "signature under task 'another' is false");
-    audit_maker_release(&other);
+    log_maker_release(&other);
 }
 
 static void files_of_another_log(void **state)
 {
-    json_t *release = audit_maker_line(&maker, "release", 0);
+    json_t *release = log_maker_line(&maker, "release", 0);
     const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
     (void)state;
     text(release, "sha256", zeros);
@@ -409,10 +409,10 @@ static void files_of_another_log(void **state)
     text(release, "certificate_sha256", zeros);
     found(0, "certificate.json is not the one of the log");
     json_object_del(release, "certificate_sha256");
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
-    text(audit_maker_line(&maker, "file", 0), "sha256", zeros);
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
+    text(log_maker_line(&maker, "file", 0), "sha256", zeros);
     found(0, "grid.png is not the one of the log");
-    text(audit_maker_line(&maker, "file", 0), "name", "../grid.png");
+    text(log_maker_line(&maker, "file", 0), "name", "../grid.png");
     found(0, "no log names such a file");
 }
 
@@ -425,14 +425,14 @@ static void a_certificate_that_promises_more(void **state)
     size_t len;
     struct fkt_audit_report r;
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 20));
     CHECK_OK(fkt_strdup(&more, (const char *)bytes));
     CHECK((at = strstr(more, "\"epsilon\": 10.0")) != NULL);
     memcpy(at, "\"epsilon\":  1.0", 15);
     fkt_hash_bytes_hex(sha, more, len);
-    text(audit_maker_line(&maker, "release", 0), "certificate_sha256", sha);
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    text(log_maker_line(&maker, "release", 0), "certificate_sha256", sha);
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_write(path, more, len, FKT_FILE_REPLACE));
     CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "does not follow from release.safetensors"));
@@ -447,10 +447,10 @@ static void a_rewritten_log_and_a_receipt(void **state)
     size_t len;
     const char *path = scratch_path(&scratch, "receipt.json");
     (void)state;
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&kept, &len, path, 1 << 20));
-    json_array_remove(maker.lines, audit_maker_find(&maker, "refused", 0));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    json_array_remove(maker.lines, log_maker_find(&maker, "refused", 0));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(verify(0));
     CHECK_OK(fkt_file_write(path, kept, len, FKT_FILE_REPLACE));
     CHECK_STATUS(verify(1), FKT_E_MISMATCH);
@@ -474,7 +474,7 @@ static void heads_beyond_the_log(void **state)
                           json_pack("{s:i s:s}", "entry", 1, "sha256", maker.f.task.sha256));
     found(1, "line 1: it is not the line that site 1 was told of");
     json_array_clear(json_object_get(maker.receipt, "heads"));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     receipt = read_receipt();
     json_array_append_new(json_object_get(receipt, "heads"),
                           json_pack("{s:i s:s}", "entry", 9999, "sha256", maker.f.task.sha256));
@@ -494,7 +494,7 @@ static void two_heads_of_one_line(void **state)
     json_t *receipt, *heads, *first;
     (void)state;
     json_array_clear(json_object_get(maker.receipt, "heads"));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     receipt = read_receipt();
     heads = json_object_get(receipt, "heads");
     first = json_array_get(heads, 0);
@@ -514,18 +514,18 @@ static void messages_of_the_receipt(void **state)
     (void)state;
     json_array_append_new(sent, json_pack("{s:s s:s s:s s:i s:b}", "round", round, "kind", "shares", "sha256", other,
                                           "bytes", 5, "taken", 0));
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(verify(1)); /* one that was not wanted */
     json_object_set_new(json_array_get(sent, 0), "taken", json_true());
     found(1, "lacks message 1 of site 1, which the server acknowledged");
     json_array_clear(sent);
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
-    at = audit_maker_find(&maker, "message", 0);
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
+    at = log_maker_find(&maker, "message", 0);
     line = json_deep_copy(json_array_get(maker.lines, at));
     text(line, "sha256", other);
     text(line, "kind", "leave");
     json_array_insert_new(maker.lines, at, line); /* write puts it into the receipt too: take it out again */
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     receipt = read_receipt();
     json_array_remove(json_object_get(receipt, "messages"), 0);
     write_receipt(receipt);
@@ -548,18 +548,18 @@ static void a_receipt_of_another(void **state)
 /* A release without images says so, once, and names no file. */
 static void no_images(void **state)
 {
-    const size_t file = audit_maker_find(&maker, "file", 0);
+    const size_t file = log_maker_find(&maker, "file", 0);
     (void)state;
     json_array_insert_new(maker.lines, file, json_pack("{s:s s:s}", "event", "no-dataset", "reason", "NaN"));
     found(0, "there are no images");
     json_array_remove(maker.lines, file + 1);
-    CHECK_OK(audit_maker_write(&maker, scratch.dir));
+    CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(verify(1));
     json_array_insert_new(maker.lines, file, json_pack("{s:s s:s}", "event", "no-dataset", "reason", "NaN"));
     found(0, "once, after a release");
     json_array_remove(maker.lines, file);
     json_array_remove(maker.lines, file);
-    json_array_insert_new(maker.lines, audit_maker_find(&maker, "release", 0),
+    json_array_insert_new(maker.lines, log_maker_find(&maker, "release", 0),
                           json_pack("{s:s s:s}", "event", "no-dataset", "reason", "NaN"));
     found(0, "once, after a release");
 }

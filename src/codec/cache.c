@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache.c - where the weights of a codec lie on this machine.
+ *
+ *   --weights PATH                          a file, or a folder with the published files
+ *   else  $FEDKT_CACHE/codecs/<codec>/      our own variable, absolute or not, as it is
+ *   else  $XDG_CACHE_HOME/fedkt/codecs/...  XDG Base Directory Specification 0.8: a relative path is to be ignored
+ *   else  $HOME/.cache/fedkt/codecs/...     the default of that specification
+ *
+ * Weights are a cache in the specification's sense: they can be fetched again. What is in the files is the business of
+ * the codec that reads them; this file only says which path, and what to do when there is nothing. */
+#include "codec/cache.h"
+
+#include "codec/manifest.h"
+
+#include "base/alloc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A codec's name becomes a folder's name: letters, digits, '-', '_' and '.', and not a name that climbs. */
+static fkt_status check_name(const char *codec)
+{
+    size_t n = strspn(codec, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+    if (n == 0 || n > 64 || codec[n] != '\0' || codec[0] == '.')
+        return fkt_fail(FKT_E_ARG, "'%s' is no name for a codec", codec);
+    return FKT_OK;
+}
+
+/* The cache's root: *base and what comes below it. */
+static fkt_status root(const char **base, const char **below)
+{
+    const char *own = getenv("FEDKT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    *below = "";
+    *base = own && *own ? own : NULL;
+    if (*base) return FKT_OK;
+    *below = "/fedkt";
+    *base = xdg && *xdg == '/' ? xdg : NULL;
+    if (*base) return FKT_OK;
+    *below = "/.cache/fedkt";
+    *base = home && *home == '/' ? home : NULL;
+    if (*base) return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "set FEDKT_CACHE to a folder, or give --weights PATH",
+                         "there is no place for a cache: FEDKT_CACHE, XDG_CACHE_HOME and HOME are unset");
+}
+
+fkt_status fkt_codec_cache(char **out, const char *codec)
+{
+    const char *base, *below;
+    size_t n;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(check_name(codec));
+    FKT_TRY(root(&base, &below));
+    n = strlen(base);
+    while (n > 1 && base[n - 1] == '/') n--;
+    if (n > (1 << 16)) {
+        st = fkt_fail(FKT_E_ARG, "the path of the cache is too long");
+        goto out;
+    }
+    FKT_TRY(fkt_alloc(out, n + strlen(below) + strlen(codec) + 16));
+    snprintf(*out, n + strlen(below) + strlen(codec) + 16, "%.*s%s/codecs/%s", (int)n, base, below, codec);
+out:
+    return st;
+}
+
+int fkt_codec_has_weights(const char *folder)
+{
+    static const char ending[] = ".safetensors";
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    int found = 0;
+    while (d && !found && (e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+        found = e->d_name[0] != '.' && n >= sizeof ending && !strcmp(e->d_name + n - (sizeof ending - 1), ending);
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+void fkt_codec_put_hint(char *out, size_t cap, const char *codec, const char *folder)
+{
+    const struct fkt_published *p = fkt_published_find(codec);
+    char pair[192] = "";
+    if (p && !strcmp(p->family, "taesd"))
+        snprintf(pair, sizeof pair, ", or %s_encoder.safetensors and %s_decoder.safetensors,", codec, codec);
+    if (p)
+        snprintf(out, cap, "put %s and %s of '%s'%s into '%s'", p->file[0].name, p->file[1].name, p->repo, pair,
+                 folder);
+    else snprintf(out, cap, "put its safetensors files into '%s'", folder);
+}
+
+static fkt_status check_given(const char *weights)
+{
+    struct stat sb;
+    if (stat(weights, &sb) != 0)
+        return fkt_fail_hint(FKT_E_IO, "--weights wants a safetensors file, or a folder with the published files",
+                             "cannot read weights '%s': %s", weights, strerror(errno));
+    if (!S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode))
+        return fkt_fail_hint(FKT_E_ARG, "--weights wants a safetensors file, or a folder with the published files",
+                             "weights '%s' are neither a file nor a folder", weights);
+    return FKT_OK;
+}
+
+static fkt_status absent(const char *codec, const char *folder)
+{
+    char put[320], hint[384];
+    if (!fkt_published_find(codec))
+        return fkt_fail_hint(FKT_E_IO, "give --weights PATH: the name stands for any weights of its family",
+                             "there are no weights for codec '%s'", codec);
+    fkt_codec_put_hint(put, sizeof put, codec, folder);
+    snprintf(hint, sizeof hint, "fetch them with 'fedkt codec pull %s', or give --weights PATH, or %s", codec, put);
+    return fkt_fail_hint(FKT_E_IO, hint, "the weights of codec '%s' are not on this machine", codec);
+}
+
+fkt_status fkt_codec_place(char **out, const char *codec, const char *weights)
+{
+    char *folder = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (weights) {
+        st = check_given(weights);
+        return st == FKT_OK ? fkt_strdup(out, weights) : st;
+    }
+    FKT_TRY(fkt_codec_cache(&folder, codec));
+    if (!fkt_codec_has_weights(folder)) {
+        st = absent(codec, folder);
+        goto out;
+    }
+    *out = folder;
+    folder = NULL;
+out:
+    fkt_free(folder);
+    return st;
+}

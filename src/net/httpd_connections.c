@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd_connections.c - connections and how long each may take.
+ *
+ * libmicrohttpd closes a connection that is silent, and one byte now and then is not silence. So each connection here
+ * has a deadline of its own: for a request from its first line to its last byte, a second later for every eight
+ * kilobytes of its body that have come; for an answer according to its length; for the pause between two idle plus
+ * request, since the first byte of the next one is not told to us. None while a request waits for the clerk. A
+ * connection past its deadline is shut down (not closed: the descriptor is libmicrohttpd's, which sees the end and
+ * cleans up). It takes a line off this list before it closes the descriptor, and both happen under the lock here, so no
+ * other connection that got the same number is ever hit.
+ *
+ * A line is proven by a right signature or token, until it brings something false. Strangers cannot keep others out:
+ * those of one address have SHARE of all connections at most, and their next one ends their oldest; when nearly all are
+ * taken, each newcomer ends the oldest of all that are not proven; and when three quarters are, none of these has more
+ * than HURRY_MS. (A newcomer is let in rather than sent away, since it may be a site behind the same address.) A site
+ * has SITE_LINES at most, and one letter on its way, which is a copy in memory until it has been read. The list is
+ * walked for each new connection: 4,096 of them cost far less than its handshake. */
+#include "base/alloc.h"
+#include "net/httpd_internal.h"
+
+#include <sys/socket.h>
+
+enum { HURRY_MS = 5000, SHARE = 4, SHARE_LEAST = 64, SPARE = 16, SITE_LINES = 8 };
+
+void fkt_lines_init(struct fkt_lines *l, uint32_t max)
+{
+    pthread_mutex_init(&l->lock, NULL);
+    l->max = max;
+}
+
+void fkt_lines_release(struct fkt_lines *l) { pthread_mutex_destroy(&l->lock); }
+
+static struct fkt_line *line_new(struct fkt_httpd *h, struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *peer = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct fkt_line *line = NULL;
+    if (!fd || fkt_alloc(&line, 1) != FKT_OK) return NULL;
+    line->fd = fd->connect_fd;
+    fkt_listen_peer(line->peer, peer ? peer->client_addr : NULL);
+    line->since_ms = fkt_clock_us() / 1000;
+    atomic_store(&line->deadline_ms, line->since_ms + 1000 * (uint64_t)h->limits.request_seconds);
+    return line;
+}
+
+/* Under the lock. */
+static void cut(struct fkt_lines *l, struct fkt_line *line)
+{
+    if (line->cut) return;
+    (void)shutdown(line->fd, SHUT_RDWR);
+    line->cut = 1;
+    l->cut++;
+}
+
+/* Under the lock: room for a line that has just begun. */
+static void make_way(struct fkt_lines *l, const struct fkt_line *newcomer)
+{
+    const uint32_t share = l->max / SHARE > SHARE_LEAST ? l->max / SHARE : SHARE_LEAST;
+    struct fkt_line *theirs = NULL, *any = NULL;
+    uint32_t n = 0;
+    for (struct fkt_line *line = l->last; line != newcomer; line = line->prev) {
+        if (line->cut || atomic_load(&line->proven)) continue;
+        if (!any) any = line;
+        if (!fkt_crowd_same(line->peer, newcomer->peer)) continue;
+        if (!theirs) theirs = line;
+        n++;
+    }
+    if (n >= share) cut(l, theirs);
+    else if (any && l->count - l->cut > l->max - l->max / SPARE) cut(l, any);
+}
+
+void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site)
+{
+    struct fkt_line *oldest = NULL;
+    uint32_t n = 0;
+    atomic_store(&line->proven, 1);
+    if (site == FKT_BOX_NOBODY || line->site == site + 1) return;
+    pthread_mutex_lock(&l->lock);
+    line->site = site + 1;
+    for (struct fkt_line *other = l->last; other; other = other->prev) {
+        if (other->cut || other->site != line->site) continue;
+        if (!oldest && other != line) oldest = other;
+        n++;
+    }
+    if (n > SITE_LINES) cut(l, oldest);
+    pthread_mutex_unlock(&l->lock);
+}
+
+size_t fkt_lines_strange_bytes(struct fkt_lines *l, const struct fkt_line *line)
+{
+    size_t sum = 0;
+    pthread_mutex_lock(&l->lock);
+    for (const struct fkt_line *other = l->first; other; other = other->next) {
+        const size_t n = atomic_load(&other->strange_bytes);
+        if (n && fkt_crowd_same(other->peer, line->peer)) sum += n;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return sum;
+}
+
+void fkt_lines_letter(struct fkt_lines *l, struct fkt_line *line, struct fkt_line **reading)
+{
+    pthread_mutex_lock(&l->lock);
+    if (*reading && *reading != line) cut(l, *reading);
+    *reading = line;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void fkt_lines_read(struct fkt_lines *l, const struct fkt_line *line, struct fkt_line **reading)
+{
+    pthread_mutex_lock(&l->lock);
+    if (*reading == line) *reading = NULL;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line)
+{
+    atomic_store(&line->proven, 0);
+    if (!line->site) return;
+    pthread_mutex_lock(&l->lock);
+    line->site = 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe)
+{
+    struct fkt_httpd *h = httpd;
+    struct fkt_lines *l = &h->lines;
+    struct fkt_line *line = *context;
+    if (toe == MHD_CONNECTION_NOTIFY_STARTED) {
+        atomic_fetch_add(&h->tally.connections, 1);
+        *context = line = line_new(h, c);
+        if (!line) return;
+        pthread_mutex_lock(&l->lock);
+        line->next = l->first;
+        if (line->next) line->next->prev = line;
+        else l->last = line;
+        l->first = line;
+        l->count++;
+        make_way(l, line);
+        pthread_mutex_unlock(&l->lock);
+        return;
+    }
+    atomic_fetch_sub(&h->tally.connections, 1);
+    if (!line) return;
+    pthread_mutex_lock(&l->lock);
+    if (line->prev) line->prev->next = line->next;
+    else l->first = line->next;
+    if (line->next) line->next->prev = line->prev;
+    else l->last = line->prev;
+    l->count--;
+    l->cut -= (uint32_t)line->cut;
+    pthread_mutex_unlock(&l->lock);
+    fkt_free(line);
+    *context = NULL;
+}
+
+void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms)
+{
+    pthread_mutex_lock(&l->lock);
+    const int crowded = l->count > l->max / 4 * 3;
+    for (struct fkt_line *line = l->first; line; line = line->next) {
+        const uint64_t deadline = atomic_load(&line->deadline_ms);
+        const int hurried = crowded && !atomic_load(&line->proven) && now_ms > line->since_ms + HURRY_MS;
+        if (deadline && (now_ms > deadline || hurried)) {
+            cut(l, line);
+            atomic_store(&line->deadline_ms, 0);
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+}

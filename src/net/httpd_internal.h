@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd_internal.h - the server's parts, for src/net/httpd*.c alone.
+ *
+ *   epoll threads (libmicrohttpd's, two)          clerk thread (ours, one)               worker (ours, now and then)
+ *   httpd_lines.c  connections and deadlines      httpd_clerk.c  desk, mailbox, ticks    mailbox->work
+ *   httpd_ask.c    a request's life               httpd_stream.c events to browsers
+ *   httpd_bodies.c memory for what it brings
+ *   httpd_reply.c  answers to bytes
+ *                        \----- httpd_inbox.c: jobs and refusals, under one lock -----/
+ *
+ * A request (fkt_ask) belongs to an epoll thread, but while it is suspended to the clerk: it is suspended before it
+ * goes into the inbox, and resumed when it has its answer. libmicrohttpd neither closes nor frees what is suspended.
+ */
+#ifndef FKT_NET_HTTPD_INTERNAL_H
+#define FKT_NET_HTTPD_INTERNAL_H
+
+#include "net/answer.h"
+#include "net/queue.h"
+#include "net/request_check.h"
+#include "net/httpd.h"
+#include "net/listen.h"
+#include "net/counters.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <time.h>
+
+static inline uint64_t fkt_clock_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+static inline uint64_t fkt_wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- connections ---- */
+
+struct fkt_line {
+    struct fkt_line *prev, *next;
+    int fd;
+    uint8_t peer[FKT_CROWD_ADDRESS];
+    uint64_t since_ms;
+    atomic_uint_fast64_t deadline_ms; /* cut when it is past; 0: never */
+    atomic_int proven;                /* 1: it has brought a right signature or token, and no refusal since */
+    uint32_t site;                    /* whose signature, plus one; 0: none. Written under the lock by its own thread */
+    atomic_size_t strange_bytes;      /* of a body for which nothing speaks yet (httpd_bodies.c) */
+    int cut;                          /* 1: shut down, its end is on the way. Under the lock */
+};
+struct fkt_lines {
+    pthread_mutex_t lock;
+    struct fkt_line *first, *last; /* the newest, the oldest */
+    uint32_t count, cut, max;      /* cut: of those counted */
+};
+void fkt_lines_init(struct fkt_lines *l, uint32_t max);
+void fkt_lines_release(struct fkt_lines *l);
+void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe);
+void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms);
+/* It has brought what was let in, signed by a site or (FKT_BOX_NOBODY) from a person. */
+void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site);
+size_t fkt_lines_strange_bytes(struct fkt_lines *l, const struct fkt_line *line); /* of all lines of its address */
+/* A letter for a site leaves by this line; whoever else has one of it that is not read yet is cut: *reading. */
+void fkt_lines_letter(struct fkt_lines *l, struct fkt_line *line, struct fkt_line **reading);
+void fkt_lines_read(struct fkt_lines *l, const struct fkt_line *line, struct fkt_line **reading); /* it has arrived */
+void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line); /* it has brought something false */
+
+/* ---- inbox ---- */
+
+/* Refusals that the mailbox has not heard of, counted for each site and reason. */
+struct fkt_notes {
+    uint32_t *times; /* (sites + 1, FKT_BOX_REFUSALS); row 0: nobody on the roster */
+    uint32_t *dirty; /* where times is not 0 */
+    uint32_t n;
+};
+struct fkt_inbox {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int closed; /* 1: nothing goes in any more */
+    int rung;   /* 1: somebody wants the clerk to look */
+    struct fkt_job *head, **tail;
+    struct fkt_notes notes, taken; /* taken: the clerk's */
+    uint32_t sites;
+};
+FKT_MUST_USE fkt_status fkt_inbox_init(struct fkt_inbox *b, uint32_t sites);
+void fkt_inbox_release(struct fkt_inbox *b);
+/* 0: closed. `before` (suspending a connection) runs under the lock, so that nothing is taken out before it is done. */
+int fkt_inbox_put(struct fkt_inbox *b, struct fkt_job *j, void (*before)(struct fkt_job *j));
+void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_box_refusal why);
+void fkt_inbox_ring(struct fkt_inbox *b);
+void fkt_inbox_close(struct fkt_inbox *b);
+/* Waits until there is something or until_ms (monotonic) is past, and takes all of it. 0: closed. */
+int fkt_inbox_take(struct fkt_inbox *b, uint64_t until_ms, struct fkt_job **jobs);
+void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_desk *desk); /* the refusals that were taken */
+
+/* ---- requests ---- */
+
+enum fkt_ask_state { FKT_ASK_NEW = 0, FKT_ASK_READING, FKT_ASK_WAITING, FKT_ASK_ANSWERED };
+struct fkt_ask {
+    struct fkt_job job; /* first: the clerk knows it by this */
+    struct fkt_httpd *h;
+    struct MHD_Connection *c;
+    struct fkt_line *line;
+    enum fkt_ask_state state;
+    struct fkt_gate_request request;
+    struct fkt_gate_verdict verdict;
+    char *target;
+    char method[8];
+    uint64_t length; /* of the body, as announced */
+    uint8_t *body;
+    size_t len, cap;      /* there, and room for */
+    int closes;           /* 1: the connection ends with this answer */
+    int no_room;          /* 1: the body was not kept: too much is on its way already */
+    uint64_t deadline_ms; /* of a request without a body */
+    uint64_t heard_us;    /* when all of it was there */
+};
+void *fkt_ask_begin(void *httpd, const char *target, struct MHD_Connection *c);
+enum MHD_Result fkt_ask_handle(void *httpd, struct MHD_Connection *c, const char *url, const char *method,
+                               const char *version, const char *data, size_t *len, void **ask);
+void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_RequestTerminationCode toe);
+void fkt_ask_resume(struct fkt_job *j); /* its answer is there */
+
+/* ---- their bodies ---- */
+
+struct fkt_bodies {
+    pthread_mutex_t lock;
+    size_t step, per_site, per_address; /* bytes */
+    size_t all, *site;                  /* (sites, FKT_GATE_STANDINGS) bytes there */
+};
+FKT_MUST_USE fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box);
+void fkt_bodies_release(struct fkt_bodies *b);
+int fkt_bodies_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* 0: none for n bytes more */
+int fkt_bodies_take(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* the same, and takes it */
+void fkt_bodies_give(struct fkt_bodies *b, struct fkt_ask *a, size_t n);
+
+/* The answer of its job onto the connection. */
+enum MHD_Result fkt_reply(struct fkt_ask *a);
+void fkt_reply_headers(struct MHD_Response *r, const char *type, const char *policy);
+
+/* ---- events ---- */
+
+#define FKT_STREAMS 32
+struct fkt_stream;
+struct fkt_streams {
+    pthread_mutex_t lock;
+    struct fkt_stream *first;
+    uint32_t count;
+    int closed, wanted; /* wanted: somebody new should hear how it stands */
+    char *latest;       /* the newest event as bytes on the wire; owned; NULL: none yet */
+    size_t len;
+    uint64_t sent_ms; /* the clerk's: when the last one went out */
+};
+void fkt_streams_init(struct fkt_streams *s);
+void fkt_streams_release(struct fkt_streams *s);
+enum MHD_Result fkt_streams_open(struct fkt_ask *a);
+void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms); /* clerk */
+void fkt_streams_close(struct fkt_streams *s);
+
+/* ---- all of it ---- */
+
+struct fkt_httpd {
+    struct fkt_httpd_spec spec; /* borrowed pointers as in httpd.h */
+    struct fkt_httpd_limits limits;
+    struct fkt_listen listen;
+    struct MHD_Daemon *daemon;
+    struct fkt_gate *gate;
+    struct fkt_desk *desk; /* the clerk's */
+    struct fkt_tally tally;
+    struct fkt_lines lines;
+    struct fkt_inbox inbox;
+    struct fkt_streams streams;
+    struct fkt_bodies bodies;
+    atomic_uint_fast64_t heartbeat; /* monotonic ms of the clerk's last turn */
+    atomic_uint asks;               /* requests under way */
+    atomic_uchar *fetched;          /* (sites) has had audit.jsonl */
+    struct fkt_line **reading;      /* (sites) by which its last letter leaves; NULL: none does. Under lines.lock */
+    pthread_t clerk, worker;
+    int has_clerk, working; /* working: the clerk's own */
+    pthread_mutex_t lock;   /* of what follows */
+    pthread_cond_t over;    /* the clerk has ended */
+    int work_done, clerk_ended;
+    struct fkt_failure work_failure, failure;
+};
+void *fkt_clerk_main(void *httpd);
+
+#endif

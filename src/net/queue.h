@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue.h - between requests that were let in and the mailbox: a batch at a time, answered when it is on disk. No
+ * socket, no clock, no thread: whoever owns the desk brings jobs and the time, and carries the answers away.
+ *
+ *   jobs --> deliver each, park each poll --> collect for those parked --> settle once --> answers
+ */
+#ifndef FKT_NET_QUEUE_H
+#define FKT_NET_QUEUE_H
+
+#include "net/answer.h"
+#include "net/page.h"
+
+/* A request that was let in. The desk holds it until it is done. */
+struct fkt_job {
+    struct fkt_job *next;
+    struct fkt_target target;
+    uint32_t site; /* proven; FKT_BOX_NOBODY: a person */
+    const uint8_t *body;
+    size_t len;
+    struct fkt_answer answer; /* to be released by whoever made the job */
+    int waited;               /* 1: a poll that was parked for more than one turn */
+    /* the desk's own: */
+    uint64_t until_ms;
+    fkt_status verdict;
+    struct fkt_letter letter; /* bytes not used */
+};
+struct fkt_desk_spec {
+    const struct fkt_mailbox *box;      /* borrowed; called from here alone */
+    const char *task_text;              /* borrowed */
+    const struct fkt_page_facts *facts; /* borrowed */
+};
+struct fkt_desk;
+FKT_MUST_USE fkt_status fkt_desk_new(struct fkt_desk **out, const struct fkt_desk_spec *spec);
+void fkt_desk_free(struct fkt_desk *d); /* nothing may be parked */
+
+/* The mailbox hears of a refusal; on disk with the next turn, which also tells of a failure here. */
+void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_box_refusal why);
+/* Takes `jobs` (a list, first come first), gives *done: those that have their answers now, of these and of the parked.
+ * now_ms never goes back; wall_ms is since 1970. A failure is the end: everything was answered with 503, and so will be
+ * all that comes. */
+FKT_MUST_USE fkt_status fkt_desk_turn(struct fkt_desk *d, uint64_t now_ms, uint64_t wall_ms, struct fkt_job *jobs,
+                                      const struct fkt_page_counts *counts, struct fkt_job **done);
+/* Heavy work: 1 from when some waits until it was done; whoever did it says how it went before the next turn. */
+int fkt_desk_has_work(struct fkt_desk *d);
+void fkt_desk_worked(struct fkt_desk *d, fkt_status st);
+/* When the next turn should be at the latest. */
+uint64_t fkt_desk_due(const struct fkt_desk *d);
+/* Everybody who is parked is sent away: come again later. */
+struct fkt_job *fkt_desk_close(struct fkt_desk *d);
+uint32_t fkt_desk_parked(const struct fkt_desk *d);
+/* 1 and *out (JSON of docs/schema/status.json, appended) when what people see has changed since it was last asked,
+ * or when it is wanted anyhow. */
+int fkt_desk_news(struct fkt_desk *d, uint64_t wall_ms, const struct fkt_page_counts *counts, int wanted,
+                  struct fkt_text *out);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request_check.c - the checks of docs/http.md 2.2, in that order, cheap ones first.
+ *
+ *   target and method -> form -> task -> roster -> life of the server -> length  ... body ... -> signature -> sequence
+ *   -> rate
+ *
+ * Nothing before the signature is believed: a refusal names the site that the request claims to be. Every refusal
+ * counts against the address but those that a restart of ours causes (`nonce`) and those of a rate; an address that has
+ * had too many gets 429 in the place of the next ones, and they are in no log. It is never the address alone that is
+ * turned away, since hundreds of sites may share one with a stranger (a NAT, a forwarder): what is right comes in. For
+ * that a signature must be looked at (60 us), so CHECKS bounds how many of bad addresses are in a second. Where they
+ * are spent, a site goes on by a connection that has brought a right signature of its own before.
+ *
+ * Sequence numbers end at 2^63. Whoever has a site's key could use the last one up and lock its owner out until a
+ * restart, so a number may be LEAP ahead of the one before: 2^42 requests would not come near the end. A number beyond
+ * that (a site that was started again begins with its clock) is told the last one, without blame, and goes on there.
+ *
+ * The operator's token is compared as a hash of itself, so that neither its length nor its bytes show in time. The
+ * browser's cookie is another hash of it: who steals the cookie has not got the token. */
+#include "net/request_check.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "crypto/digest.h"
+#include "crypto/entropy.h"
+#include "net/listen.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { CHECKS = 500 }; /* a second: three hundredths of a core */
+/* How far a sequence number may be ahead of the last one, and the first one of a life: a site begins with microseconds
+ * since 1970, which pass 2^53 in the year 2255. */
+#define LEAP (UINT64_C(1) << 20)
+#define FIRST (UINT64_C(1) << 53)
+
+struct seat {
+    uint64_t next;                   /* the lowest sequence number that is still good */
+    uint64_t debt_us;                /* crowd.h */
+    uint8_t peer[FKT_CROWD_ADDRESS]; /* where its last right signature came from */
+};
+struct fkt_gate {
+    struct fkt_gate_spec spec; /* roster and task borrowed; the other pointers are not used */
+    uint8_t nonce[FKT_AUTH_NONCE];
+    int has_token;
+    uint8_t token[FKT_DIGEST_BYTES]; /* its hash */
+    char cookie[FKT_GATE_COOKIE];
+    pthread_mutex_t lock; /* of all below */
+    struct fkt_crowd *crowd;
+    struct seat *seats; /* (sites) */
+    uint64_t checks_us; /* crowd.h: signatures of bad addresses */
+};
+
+static void hash_text(uint8_t out[FKT_DIGEST_BYTES], const char *label, const char *text, size_t len)
+{
+    struct fkt_digest d;
+    fkt_digest_init(&d, label, NULL);
+    fkt_digest_add(&d, text, len);
+    fkt_digest_end(&d, out);
+}
+
+fkt_status fkt_gate_new(struct fkt_gate **out, const struct fkt_gate_spec *spec)
+{
+    struct fkt_gate *g = NULL;
+    uint8_t hash[FKT_DIGEST_BYTES];
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_alloc(&g, 1));
+    pthread_mutex_init(&g->lock, NULL);
+    g->spec = *spec;
+    memcpy(g->nonce, spec->nonce, sizeof g->nonce);
+    if (spec->token) {
+        g->has_token = 1;
+        hash_text(g->token, "fedkt token", spec->token, strlen(spec->token));
+        hash_text(hash, "fedkt cookie", spec->token, strlen(spec->token));
+        fkt_hex(g->cookie, hash, sizeof hash);
+    }
+    FKT_TRY(fkt_crowd_new(&g->crowd, spec->refusals_per_minute, spec->key));
+    FKT_TRY(fkt_alloc(&g->seats, spec->sites));
+    *out = g;
+    g = NULL;
+out:
+    fkt_gate_free(g);
+    return st;
+}
+
+void fkt_gate_free(struct fkt_gate *g)
+{
+    if (!g) return;
+    fkt_crowd_free(g->crowd);
+    fkt_free(g->seats);
+    pthread_mutex_destroy(&g->lock);
+    fkt_wipe(g, sizeof *g);
+    fkt_free(g);
+}
+
+const uint8_t *fkt_gate_nonce(const struct fkt_gate *g) { return g->nonce; }
+const char *fkt_gate_cookie(const struct fkt_gate *g) { return g->cookie; }
+
+static void refuse(struct fkt_gate_verdict *v, int code, const char *title, const char *detail)
+{
+    v->code = code;
+    v->title = title;
+    v->detail = detail;
+}
+
+/* A refusal that the audit log notes. */
+static void refuse_note(struct fkt_gate_verdict *v, int code, const char *title, enum fkt_box_refusal why,
+                        const char *detail)
+{
+    refuse(v, code, title, detail);
+    v->noted = 1;
+    v->why = why;
+}
+
+/* ---- people ---- */
+
+static int token_right(const struct fkt_gate *g, const char *token, size_t len)
+{
+    uint8_t hash[FKT_DIGEST_BYTES];
+    hash_text(hash, "fedkt token", token, len);
+    return g->has_token && fkt_same(hash, g->token, sizeof hash);
+}
+
+/* "a=b; fedkt=<64 hex>; c=d" */
+static int cookie_right(const struct fkt_gate *g, const char *cookies)
+{
+    static const char name[] = "fedkt=";
+    for (const char *at = cookies; at; at = strchr(at, ';')) {
+        at += strspn(at, "; ");
+        if (strncmp(at, name, sizeof name - 1) != 0) continue;
+        at += sizeof name - 1;
+        if (strcspn(at, ";") == FKT_GATE_COOKIE - 1)
+            return g->has_token && fkt_same(at, g->cookie, FKT_GATE_COOKIE - 1);
+    }
+    return 0;
+}
+
+/* A browser on this machine that was led here under another name speaks for the page of a stranger (DNS rebinding). */
+static int at_home(const struct fkt_gate *g, const struct fkt_gate_request *r)
+{
+    return g->spec.local && fkt_listen_loopback(r->peer) && r->host && fkt_listen_names_here(r->host);
+}
+
+static void look_at_person(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    static const char bearer[] = "Bearer ";
+    const char *a = r->authorization;
+    int ok;
+    if (v->target.what == FKT_TARGET_HEALTH) return;
+    if (v->target.what == FKT_TARGET_LOGIN) ok = token_right(g, v->target.token, strlen(v->target.token));
+    else if (at_home(g, r)) ok = 1;
+    else if (a && strncmp(a, bearer, sizeof bearer - 1) == 0)
+        ok = token_right(g, a + sizeof bearer - 1, strlen(a + sizeof bearer - 1));
+    else ok = r->cookie && cookie_right(g, r->cookie);
+    if (!ok)
+        refuse(
+            v, 401, "token",
+            "this page needs the operator's token: it stands in the file operator.token in the server's state folder; "
+            "open /login?token=... with it once");
+}
+
+/* ---- sites ---- */
+
+static void look_at_claim(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    uint8_t task[32];
+    if (!r->authorization || !fkt_auth_read(&v->claim, r->authorization)) {
+        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED,
+                    "no signature in the header 'Authorization', or not of its form");
+        return;
+    }
+    v->site = v->claim.site < g->spec.sites ? v->claim.site : FKT_BOX_NOBODY;
+    if (!r->task || !fkt_unhex(task, r->task, sizeof task))
+        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED, "no hash of the task in the header 'Fedkt-Task'");
+    else if (!fkt_same(task, g->spec.task, sizeof task)) /* first: who does not have it learns nothing of the roster */
+        refuse_note(v, 403, "other-task", FKT_BOX_OTHER_TASK, "this server serves another task");
+    else if (v->site == FKT_BOX_NOBODY)
+        refuse_note(v, 401, "unknown-site", FKT_BOX_UNKNOWN_SITE, "there is no such site on the roster");
+    else if (!fkt_same(v->claim.nonce, g->nonce, sizeof g->nonce))
+        refuse(v, 401, "nonce", "sign again with the nonce of this answer: the server has been started since");
+    v->tell_nonce = v->code == 401;
+}
+
+static void look_at_length(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    const uint64_t max = v->target.what == FKT_TARGET_MESSAGES ? g->spec.in_max : 0;
+    if (r->length == FKT_GATE_CHUNKED)
+        refuse_note(v, 411, "length-required", FKT_BOX_MALFORMED, "a body needs a 'Content-Length'");
+    else if (r->length == FKT_GATE_TWICE)
+        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED, "there is more than one 'Content-Length'");
+    else if (r->length > max) refuse_note(v, 413, "too-large", FKT_BOX_TOO_LARGE, "no message of this task is so long");
+    v->noted = v->noted && fkt_target_signed(&v->target);
+}
+
+static void look(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    fkt_target_read(&v->target, r->target);
+    if (v->target.what == FKT_TARGET_NONE) {
+        refuse(v, 404, "not-found", "there is no such path");
+    } else if (v->target.what == FKT_TARGET_BENT) {
+        refuse(v, 400, "malformed", "the query is not of the form 'round=...&after=...&wait=...'");
+    } else if (!fkt_target_allows(&v->target, r->method)) {
+        refuse(v, 405, "method", "this path does not answer to that method");
+        v->allow = fkt_target_methods(&v->target);
+    } else {
+        if (fkt_target_signed(&v->target)) look_at_claim(g, r, v);
+        else look_at_person(g, r, v);
+        if (!v->code) look_at_length(g, r, v);
+    }
+}
+
+/* Under the lock. */
+static void blame(struct fkt_gate *g, const struct fkt_gate_request *r, uint64_t now_ms, struct fkt_gate_verdict *v)
+{
+    fkt_crowd_blame(g->crowd, r->peer, now_ms);
+    v->blamed = 1;
+}
+
+/* In the place of another refusal, or of a look at the signature. */
+static void turn_away(struct fkt_gate_verdict *v, uint32_t wait)
+{
+    refuse(v, 429, "too-often", "too many requests from this address had to be refused");
+    v->retry_seconds = wait;
+    v->noted = v->tell_nonce = 0;
+    v->allow = NULL;
+}
+
+void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    uint32_t wait;
+    memset(v, 0, sizeof *v);
+    v->site = FKT_BOX_NOBODY;
+    look(g, r, v);
+    if (v->target.wait > g->spec.wait_seconds) v->target.wait = g->spec.wait_seconds;
+    if (v->code ? strcmp(v->title, "nonce") == 0 : !fkt_target_signed(&v->target)) return;
+    if (!v->code && r->proven == v->site + 1) {
+        v->standing = FKT_GATE_PROVEN;
+        return;
+    }
+    pthread_mutex_lock(&g->lock);
+    if (!v->code && fkt_crowd_same(g->seats[v->site].peer, r->peer)) v->standing = FKT_GATE_FAMILIAR;
+    wait = fkt_crowd_wait(g->crowd, r->peer, now_ms);
+    if (v->code && !wait) blame(g, r, now_ms, v);
+    pthread_mutex_unlock(&g->lock);
+    if (v->code && wait) turn_away(v, wait);
+    else v->probation = wait;
+}
+
+void fkt_gate_blame(struct fkt_gate *g, uint64_t now_ms, const uint8_t peer[FKT_CROWD_ADDRESS])
+{
+    pthread_mutex_lock(&g->lock);
+    fkt_crowd_blame(g->crowd, peer, now_ms);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Sequence and rate of a site whose signature is right. The number is used up either way. */
+static void take_turn(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+{
+    struct seat *seat = &g->seats[v->site];
+    const uint64_t most = seat->next ? seat->next - 1 + LEAP : FIRST;
+    if (v->claim.sequence > most) {
+        refuse(v, 401, "ahead", "this sequence number is too far ahead of the last one");
+        v->tell_nonce = v->has_floor = 1;
+        v->floor = seat->next ? seat->next - 1 : 0;
+        return;
+    }
+    if (v->claim.sequence < seat->next) {
+        refuse_note(v, 401, "replayed", FKT_BOX_REPLAYED, "this sequence number has been used, or a later one");
+        v->tell_nonce = v->has_floor = 1;
+        v->floor = seat->next - 1;
+        return;
+    }
+    seat->next = v->claim.sequence + 1;
+    memcpy(seat->peer, r->peer, sizeof seat->peer);
+    if (fkt_crowd_spend(&seat->debt_us, now_ms, g->spec.requests_per_second, 1000)) return;
+    refuse_note(v, 429, "too-often", FKT_BOX_TOO_OFTEN, "this site sends too many requests");
+    v->retry_seconds = 1;
+}
+
+void fkt_gate_admit(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, const void *body, size_t len,
+                    struct fkt_gate_verdict *v)
+{
+    struct fkt_auth_request whole = {.task = g->spec.task, .method = r->method, .target = r->target};
+    int right, affordable = 1;
+    if (v->code || !fkt_target_signed(&v->target)) return;
+    if (v->probation) {
+        pthread_mutex_lock(&g->lock);
+        affordable = fkt_crowd_spend(&g->checks_us, now_ms, CHECKS, 1000);
+        pthread_mutex_unlock(&g->lock);
+    }
+    whole.body = body;
+    whole.len = len;
+    right = affordable && fkt_auth_right(&v->claim, &whole, g->spec.roster + (size_t)v->site * 32);
+    if (!right && v->probation) {
+        turn_away(v, v->probation);
+        return;
+    }
+    if (!right) {
+        refuse_note(v, 401, "signature", FKT_BOX_BAD_SIGNATURE, "the signature is not this site's over this request");
+        v->tell_nonce = 1;
+    }
+    pthread_mutex_lock(&g->lock);
+    if (right) take_turn(g, now_ms, r, v);
+    if (v->code == 401 && strcmp(v->title, "ahead") != 0) blame(g, r, now_ms, v);
+    pthread_mutex_unlock(&g->lock);
+}
