@@ -92,7 +92,7 @@ static fkt_status time_side(struct job *j, int decode)
     j->peak_mb[decode] = fkt_bench_memory();
 out:
     j->meter = NULL;
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }
 

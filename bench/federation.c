@@ -152,7 +152,7 @@ static fkt_status make_task(struct world *w, uint32_t classes, uint32_t dim, uin
 out:
     fkt_wipe(secret, sizeof secret);
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_free(names);
     fkt_free(text);
     return st;
@@ -197,9 +197,9 @@ out:
 
 static void close_world(struct world *w)
 {
-    cli_bench_server_release(&w->server);
+    cli_bench_server_clear(&w->server);
     for (uint32_t i = 0; w->courier && i < w->sites; i++) fkt_courier_free(w->courier[i]);
-    for (uint32_t i = 0; w->member && i < w->sites; i++) cli_member_release(&w->member[i]);
+    for (uint32_t i = 0; w->member && i < w->sites; i++) cli_member_clear(&w->member[i]);
     fkt_free(w->courier);
     fkt_free(w->carried);
     fkt_free(w->member);
@@ -207,8 +207,8 @@ static void close_world(struct world *w)
     fkt_free(w->roster);
     fkt_free(w->secrets);
     fkt_free(w->post);
-    fkt_task_release(&w->task);
-    fkt_tls_release(&w->tls);
+    fkt_task_clear(&w->task);
+    fkt_tls_clear(&w->tls);
     if (w->folder[0]) fkt_remove_tree(w->folder);
 }
 
@@ -380,7 +380,7 @@ static fkt_status check(const struct world *w, const struct cli_bench_log *log)
         }
     }
 out:
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -476,7 +476,7 @@ static fkt_status measure(struct world *w, uint32_t classes, uint32_t dim, uint3
     FKT_TRY(check(w, &log));
     fill_rows(w, &log, at);
 out:
-    cli_bench_log_release(&log);
+    cli_bench_log_clear(&log);
     close_world(w);
     return st;
 }

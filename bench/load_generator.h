@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load_generator.h - many couriers at once, each over a TLS connection of its own: what a load tool puts before a server. */
+/* load_generator.h - many couriers at once, each over a TLS connection of its own: what a load tool puts before a
+ * server. */
 #ifndef FKT_BENCH_LOAD_GENERATOR_H
 #define FKT_BENCH_LOAD_GENERATOR_H
 

@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-void cli_bench_log_release(struct cli_bench_log *l)
+void cli_bench_log_clear(struct cli_bench_log *l)
 {
     fkt_free(l->survived);
     fkt_free(l->taken);

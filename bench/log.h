@@ -15,6 +15,6 @@ struct cli_bench_log {
     uint64_t messages, bytes;
 };
 FKT_MUST_USE fkt_status cli_bench_log_read(struct cli_bench_log *out, const char *path, uint32_t sites);
-void cli_bench_log_release(struct cli_bench_log *l);
+void cli_bench_log_clear(struct cli_bench_log *l);
 
 #endif

@@ -85,7 +85,7 @@ out:
     fkt_safetensors_free(file);
     fkt_st_writer_free(w);
     fkt_free(bytes);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     return st;
 }
 

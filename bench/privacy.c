@@ -41,7 +41,7 @@ static fkt_status draw_rounded(double sigma, struct fkt_entropy *e, struct tally
     }
     t->seconds = fkt_now() - start;
 out:
-    fkt_rounded_gaussian_release(&g);
+    fkt_rounded_gaussian_clear(&g);
     return st;
 }
 
@@ -62,7 +62,7 @@ static fkt_status draw_discrete(double sigma, struct fkt_entropy *e, struct tall
     }
     t->seconds = fkt_now() - start;
 out:
-    fkt_discrete_gaussian_release(&g);
+    fkt_discrete_gaussian_clear(&g);
     return st;
 }
 

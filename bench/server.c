@@ -127,7 +127,7 @@ fkt_status cli_bench_server_stop(struct cli_bench_server *s)
     return fkt_fail(FKT_E_IO, "the benched server does not end");
 }
 
-void cli_bench_server_release(struct cli_bench_server *s)
+void cli_bench_server_clear(struct cli_bench_server *s)
 {
     if (s->pid > 0) {
         kill(s->pid, SIGKILL);

@@ -19,6 +19,6 @@ FKT_MUST_USE fkt_status cli_bench_server_start(struct cli_bench_server *s, const
 FKT_MUST_USE fkt_status cli_bench_server_usage(const struct cli_bench_server *s, double *cpu, double *peak_mb);
 /* Asks it to end and waits; FKT_E_IO when it does not end well. */
 FKT_MUST_USE fkt_status cli_bench_server_stop(struct cli_bench_server *s);
-void cli_bench_server_release(struct cli_bench_server *s); /* kills what is still there */
+void cli_bench_server_clear(struct cli_bench_server *s); /* kills what is still there */
 
 #endif

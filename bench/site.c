@@ -36,7 +36,7 @@ void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32
     memcpy(m->secret, secret, sizeof m->secret);
 }
 
-void cli_member_release(struct cli_member *m)
+void cli_member_clear(struct cli_member *m)
 {
     fkt_sa_client_free(m->client);
     fkt_free(m->letter);

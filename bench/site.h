@@ -30,7 +30,7 @@ struct cli_member {
 /* Borrows p and self for the member's life. */
 void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32_t index,
                      const uint8_t secret[FKT_SA_SECRET]);
-void cli_member_release(struct cli_member *m);
+void cli_member_clear(struct cli_member *m);
 void cli_member_correspondent(struct cli_member *m, struct fkt_correspondent *out);
 
 #endif

@@ -169,7 +169,7 @@ static fkt_status time_steps(struct desk *d, const struct cli_bench *o, const st
     fkt_bench_sort(took, out->steps);
     out->median = (took[(out->steps - 1) / 2] + took[out->steps / 2]) / 2;
 out:
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     fkt_free(took);
     return st;
 }
@@ -277,7 +277,7 @@ static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, con
 out:
     cli_progress_end(&progress);
     desk_release(&d);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     return st;
 }
 

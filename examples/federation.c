@@ -33,8 +33,11 @@ static void make_task(struct fkt_task *task, struct site *sites)
     uint8_t roster[SITES][FKT_SA_KEY], key[FKT_SA_KEY], secret[FKT_SA_SECRET];
     struct fkt_federation_choices federation = {.sites = SITES, .corrupt = 1, .records = 100, .roster = roster[0]};
     struct fkt_service_choices service = {.address = "https://nowhere.example:8443"};
-    struct fkt_task_choices choices = {.classes = classes, .n_classes = CLASSES, .federation = &federation,
-                                       .privacy = {.epsilon = 5, .delta = 1e-6}, .service = &service};
+    struct fkt_task_choices choices = {.classes = classes,
+                                       .n_classes = CLASSES,
+                                       .federation = &federation,
+                                       .privacy = {.epsilon = 5, .delta = 1e-6},
+                                       .service = &service};
     struct fkt_codec *codec = NULL;
     struct fkt_calibration calibration = {0};
     for (int i = 0; i < SITES; i++) TRY(fkt_sa_identity(roster[i], sites[i].secret, NULL));
@@ -43,7 +46,7 @@ static void make_task(struct fkt_task *task, struct site *sites)
     TRY(fkt_calibration_embedded(&calibration, codec));
     TRY(fkt_task_make(task, &choices, codec, &calibration));
     TRY(fkt_task_sign(task, secret));
-    fkt_calibration_release(&calibration);
+    fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
 }
 
@@ -56,9 +59,13 @@ static void open_site(struct site *s, const struct fkt_task *task, int i)
     snprintf(state, sizeof state, "federation/site%d.db", i);
     snprintf(ledger, sizeof ledger, "federation/ledger%d.db", i);
     TRY(fkt_records_new(&records, task->privacy.adjacency));
-    TRY(fkt_attend_open(&s->attend, &(struct fkt_attend_spec){.task = task, .secret = s->secret, .state = state,
-                                        .ledger = ledger, .dataset = "images", .records = records,
-                                        .moments = moments}));
+    TRY(fkt_attend_open(&s->attend, &(struct fkt_attend_spec){.task = task,
+                                                              .secret = s->secret,
+                                                              .state = state,
+                                                              .ledger = ledger,
+                                                              .dataset = "images",
+                                                              .records = records,
+                                                              .moments = moments}));
     if (st == FKT_OK) fkt_attend_correspondent(s->attend, &s->side);
     fkt_records_free(records);
     free(moments);
@@ -115,6 +122,6 @@ int main(void)
     else fprintf(stderr, "federation: %s\n", fkt_error_text());
     for (int i = 0; i < SITES; i++) fkt_attend_close(site[i].attend);
     fkt_host_close(host);
-    fkt_task_release(&task);
+    fkt_task_clear(&task);
     return st != FKT_OK || report.survivors != SITES;
 }

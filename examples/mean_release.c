@@ -62,14 +62,20 @@ int main(void)
     if (st == FKT_OK) st = gather(m, &c);
     if (st == FKT_OK) st = fkt_moments_packed(m, &exact);
 
-    struct fkt_privacy_spec spec = {.epsilon = 1.0, .delta = 1e-5, .adjacency = FKT_ADD_REMOVE, .mechanism = FKT_JOINT,
-                                    .shares = {1, 24, 75}, .radius = c.rq};
+    struct fkt_privacy_spec spec = {.epsilon = 1.0,
+                                    .delta = 1e-5,
+                                    .adjacency = FKT_ADD_REMOVE,
+                                    .mechanism = FKT_JOINT,
+                                    .shares = {1, 24, 75},
+                                    .radius = c.rq};
     if (st == FKT_OK) st = fkt_privacy_plan(&plan, &spec);
     if (st == FKT_OK) st = fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0); /* enough for one release, not for two */
     if (st == FKT_OK) st = fkt_privacy_release(noised, exact, CLASSES, DIM, &plan, &ledger, NULL);
 
-    struct fkt_noise_scale scale = {.sigma_count = plan.sigma_count, .sigma_sum = plan.sigma_sum,
-                                    .sigma_moment = plan.sigma_moment, .unit = c.radius / c.rq};
+    struct fkt_noise_scale scale = {.sigma_count = plan.sigma_count,
+                                    .sigma_sum = plan.sigma_sum,
+                                    .sigma_moment = plan.sigma_moment,
+                                    .unit = c.radius / c.rq};
     struct fkt_estimate_options options = {.estimator = FKT_CLAMP};
     if (st == FKT_OK) st = fkt_gaussians_estimate(&g, noised, CLASSES, DIM, &scale, &options);
     if (st == FKT_OK) {
@@ -85,7 +91,7 @@ int main(void)
     } else {
         fprintf(stderr, "mean_release: %s\n", fkt_error_text());
     }
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
     fkt_moments_free(m);
     return st == FKT_OK ? 0 : 1;
 }

@@ -46,8 +46,8 @@ static void make_release(struct fkt_release *out)
                          &ledger, NULL));
     fkt_moments_free(moments);
     fkt_walk_free(walk);
-    fkt_task_release(&task);
-    fkt_calibration_release(&calibration);
+    fkt_task_clear(&task);
+    fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
     fkt_dataset_free(records);
 }
@@ -78,7 +78,9 @@ static int tell_step(void *self, const char *what, unsigned long long done, unsi
 
 static void train(const struct fkt_pool *pool, struct fkt_model **model)
 {
-    const struct fkt_model_spec network = {.architecture = FKT_RESNET8, .size = pool->size, .seed = 1,
+    const struct fkt_model_spec network = {.architecture = FKT_RESNET8,
+                                           .size = pool->size,
+                                           .seed = 1,
                                            .classes = (const char *const *)pool->classes,
                                            .n_classes = pool->n_classes};
     const struct fkt_progress progress = {.step = tell_step};
@@ -112,8 +114,8 @@ static double judge(const struct fkt_model *model)
     TRY(fkt_judgement_init(&judgement, pool.n_classes));
     TRY(fkt_pool_judge(&judgement, model, &pool, &(struct fkt_predict_options){0}));
     accuracy = st == FKT_OK ? fkt_judgement_accuracy(&judgement) : 0;
-    fkt_judgement_release(&judgement);
-    fkt_pool_release(&pool);
+    fkt_judgement_clear(&judgement);
+    fkt_pool_clear(&pool);
     fkt_dataset_free(set);
     return accuracy;
 }
@@ -149,8 +151,8 @@ int main(void)
     }
     fkt_model_free(again);
     fkt_model_free(model);
-    fkt_pool_release(&pool);
+    fkt_pool_clear(&pool);
     fkt_walk_free(walk);
-    fkt_release_release(&release);
+    fkt_release_clear(&release);
     return st == FKT_OK ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""corpus_http_client.py - seeds for fuzz_http_client: conversations as a site's courier hears them, a line for each answer."""
+"""corpus_http_client.py - seeds for fuzz_http_client: conversations as a site's courier hears them, a line for each
+answer."""
 
 NONCE = "0123456789abcdef" * 2
 HASH = NONCE * 2

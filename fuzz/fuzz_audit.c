@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!log.released || (log.signatures >= log.params.sites - log.params.dropped &&
                                      log.round.count >= log.params.sites - log.params.dropped));
     }
-    fkt_audit_reading_release(&log);
-    fkt_audit_receipt_release(&kept);
+    fkt_audit_reading_clear(&log);
+    fkt_audit_receipt_clear(&kept);
     return 0;
 }

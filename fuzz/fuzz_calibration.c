@@ -20,7 +20,7 @@ static void use(const struct fkt_calibration *cal)
     snprintf(path, sizeof path, "%s", fuzz_file("again", NULL, 0));
     FUZZ_CHECK(fkt_calibration_save(cal, path, 1) == FKT_OK && fkt_calibration_load(&back, path) == FKT_OK);
     FUZZ_CHECK(back.images == cal->images && !strcmp(back.digests_sha256, cal->digests_sha256));
-    fkt_calibration_release(&back);
+    fkt_calibration_clear(&back);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,6 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     use(&cal);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return 0;
 }

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (fkt_family_recognise(&f, &source, &report) == FKT_OK) use(&f);
     else FUZZ_CHECK(fkt_error_text()[0] != '\0' && !f.net[0].op && !f.weights[0]);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
 out:
     fkt_free(report);
     fkt_safetensors_free(file[0]);

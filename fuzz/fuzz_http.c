@@ -123,7 +123,7 @@ static void look_at_answer(struct world *w, struct sent *s)
     } else {
         FUZZ_CHECK(a->code == 200 || a->code == 404 || a->code == 503);
     }
-    fkt_answer_release(&s->job.answer);
+    fkt_answer_clear(&s->job.answer);
 }
 
 static void turn(struct world *w)
@@ -233,7 +233,7 @@ static void look_at_verdict(struct world *w, const struct call *c, const struct 
     memset(&a, 0, sizeof a);
     fkt_answer_refusal(&a, v, life);
     FUZZ_CHECK(a.code >= 400 && a.code < 500 && a.body && a.headers <= FKT_ANSWER_HEADERS);
-    fkt_answer_release(&a);
+    fkt_answer_clear(&a);
     if (v->noted) fkt_desk_note(w->desk, v->site, v->why);
     FUZZ_CHECK(v->site < SITES || v->site == FKT_BOX_NOBODY);
 }

@@ -185,17 +185,17 @@ static inline size_t fuzz_sa_message(const struct fuzz_sa_world *f, uint32_t sit
             const enum fkt_sa_kind to =
                 up ? fuzz_sa_up[data[at + 1] % FUZZ_SA_PHASES] : fuzz_sa_down[data[at + 1] % FUZZ_SA_PHASES];
             if (f->tape[from][to].n == 0) continue;
-            fkt_sa_msg_release(&m);
+            fkt_sa_msg_clear(&m);
             FUZZ_CHECK(fkt_sa_msg_decode(&m, up, f->tape[from][to].p, f->tape[from][to].n, FUZZ_SA_ROOM) == FKT_OK);
             continue;
         }
         FUZZ_CHECK(fkt_sa_msg_decode(&other, up, f->tape[from][m.kind].p, f->tape[from][m.kind].n, FUZZ_SA_ROOM) ==
                    FKT_OK);
         fuzz_sa_edit(&m, &other, data + at, rooms);
-        fkt_sa_msg_release(&other);
+        fkt_sa_msg_clear(&other);
     }
     if (fkt_sa_msg_encode(&m, out, cap, &len) != FKT_OK) len = 0;
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return len;
 }
 
@@ -213,7 +213,7 @@ static inline void fuzz_sa_decode(const struct fuzz_sa_world *f, int to_server, 
     FUZZ_CHECK(n <= max && max <= sizeof again);
     FUZZ_CHECK(fkt_sa_msg_encode(&m, again, sizeof again, &len) == FKT_OK);
     FUZZ_CHECK(len == n && memcmp(again, bytes, n) == 0);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
 }
 
 #endif

@@ -44,7 +44,7 @@ static enum fkt_sa_kind answer(const struct alone *a, struct fkt_sa_client *c)
     FUZZ_CHECK(fkt_sa_client_send(c, out, sizeof out, &len) == FKT_OK && len > 0);
     FUZZ_CHECK(fkt_sa_msg_decode(&m, 1, out, len, fkt_sa_to_server_max(&a->f->p)) == FKT_OK && m.site == a->site);
     kind = m.kind;
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     FUZZ_CHECK(kind != FKT_SA_M_MASKED || (a->reserved == 1 && a->asked == 1 && a->spent == 0));
     FUZZ_CHECK(kind != FKT_SA_M_REVEAL || a->spent == 1);
     FUZZ_CHECK((kind == FKT_SA_M_LEAVE) == (fkt_sa_client_state(c) == FKT_SA_FAILED));

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!strcmp(task.sha256, back.sha256));
     FUZZ_CHECK(fkt_task_verify(&task, NULL) == fkt_task_verify(&back, NULL));
     fkt_free(text);
-    fkt_task_release(&back);
-    fkt_task_release(&task);
+    fkt_task_clear(&back);
+    fkt_task_clear(&task);
     return 0;
 }

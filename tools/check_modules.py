@@ -86,7 +86,9 @@ class Tree:
             self.complain(path, number, f"include '{name}' names no module of tools/modules.toml")
         elif head != module and head not in allowed:
             self.complain(
-                path, number, f"module '{module}' may not include '{head}' " f"(allowed: {', '.join(allowed) or 'none'})"
+                path,
+                number,
+                f"module '{module}' may not include '{head}' (allowed: {', '.join(allowed) or 'none'})",
             )
         seen = {name: [name]}
         self.reached(name, seen)

@@ -54,7 +54,7 @@ struct fkt_score {
     uint64_t *confusion;
 };
 FKT_API FKT_MUST_USE fkt_status fkt_score_init(struct fkt_score *s, uint32_t classes);
-FKT_API void fkt_score_release(struct fkt_score *s);
+FKT_API void fkt_score_clear(struct fkt_score *s);
 FKT_API FKT_MUST_USE fkt_status fkt_score_add(struct fkt_score *s, const uint32_t *truth, const uint32_t *guess,
                                               size_t n);
 FKT_API uint64_t fkt_score_total(const struct fkt_score *s);

@@ -100,7 +100,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_calibration_load(struct fkt_calibration *out
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_save(const struct fkt_calibration *cal, const char *path, int force);
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_check(const struct fkt_calibration *cal,
                                                       const struct fkt_codec *c); /* FKT_E_MISMATCH / NUMERIC */
-FKT_API void fkt_calibration_release(struct fkt_calibration *cal);
+FKT_API void fkt_calibration_clear(struct fkt_calibration *cal);
 /* Keeps the digests of its images, 1 to cal->images of them; a calibration of images cannot be saved without. */
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_set_images(struct fkt_calibration *cal, const uint8_t (*sha256)[32],
                                                            size_t n);

@@ -98,7 +98,7 @@ struct fkt_federate_result {
 };
 /* FKT_E_TOO_FEW when the round ends with nothing released. Memory: a few vectors, and the sites' keys. */
 FKT_API FKT_MUST_USE fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federate_spec *spec);
-FKT_API void fkt_federate_release(struct fkt_federate_result *r);
+FKT_API void fkt_federate_clear(struct fkt_federate_result *r);
 
 FKT_API const char *fkt_noise_name(enum fkt_noise_place n);
 FKT_API int fkt_noise_parse(const char *s); /* -1 when unknown */

@@ -116,7 +116,7 @@ struct fkt_judgement {
     double loss;                            /* sum of cross-entropies, natural log */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_judgement_init(struct fkt_judgement *j, uint32_t classes);
-FKT_API void fkt_judgement_release(struct fkt_judgement *j);
+FKT_API void fkt_judgement_clear(struct fkt_judgement *j);
 FKT_API FKT_MUST_USE fkt_status fkt_judgement_add(struct fkt_judgement *j, const float *logits /* (n, K) */,
                                                   const uint32_t *label, size_t n);
 FKT_API double fkt_judgement_accuracy(const struct fkt_judgement *j); /* NaN when empty, like the next two */

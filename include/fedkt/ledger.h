@@ -123,7 +123,7 @@ struct fkt_ledger_book {
 /* All accounts, or that of `dataset` alone (n is 0 when there is none). FKT_E_IO when there is no such file. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path,
                                                      const char *dataset /* may be NULL */);
-FKT_API void fkt_ledger_book_release(struct fkt_ledger_book *b);
+FKT_API void fkt_ledger_book_clear(struct fkt_ledger_book *b);
 
 #ifdef __cplusplus
 }

@@ -71,7 +71,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_task_parse(struct fkt_task *out, const char 
                                                size_t len); /* hostile input; unknown keys refused */
 FKT_API FKT_MUST_USE fkt_status fkt_task_load(struct fkt_task *out, const char *path);
 FKT_API FKT_MUST_USE fkt_status fkt_task_save(const struct fkt_task *t, const char *path, int force);
-FKT_API void fkt_task_release(struct fkt_task *t);
+FKT_API void fkt_task_clear(struct fkt_task *t);
 /* Sound or weak (privacy.h), and why; the records are bounded by what all sites may hold of all classes. It follows
  * from the task, whose JSON carries the word "weak" under its signature: one that is weak and does not say so is
  * refused when it is read, and so is one that says so and is not. */
@@ -99,7 +99,7 @@ struct fkt_skipped {
     size_t count;
     char *names; /* one per line, the first 1000; owned */
 };
-FKT_API void fkt_skipped_release(struct fkt_skipped *s);
+FKT_API void fkt_skipped_clear(struct fkt_skipped *s);
 
 /* Counts of log|u| in equal bins between c - 1.5 s and c + 1.5 s, ends included: for a look at the coordinates. NOT
  * private. */
@@ -194,7 +194,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_reserve(struct fkt_release_file **ou
 FKT_API FKT_MUST_USE fkt_status fkt_release_write(struct fkt_release_file *f, struct fkt_release *r);
 FKT_API void fkt_release_file_free(struct fkt_release_file *f);
 FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
-FKT_API void fkt_release_release(struct fkt_release *r);
+FKT_API void fkt_release_clear(struct fkt_release *r);
 /* fkt_task_promise, and weak too where the releases of the dataset have more than FKT_PROMISE_EPSILON together. */
 FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
                                              char why[FKT_PROMISE_WORDS] /* may be NULL */);
@@ -237,7 +237,7 @@ struct fkt_heads {
 };
 /* g from FKT_RAW: the heads shrink by themselves. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g);
-FKT_API void fkt_heads_release(struct fkt_heads *h);
+FKT_API void fkt_heads_clear(struct fkt_heads *h);
 /* Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and
  * added to. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset *ds,

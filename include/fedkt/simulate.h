@@ -61,9 +61,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_simulation_keys(const struct fkt_dataset *ds
 FKT_API FKT_MUST_USE fkt_status fkt_simulation_size(const struct fkt_simulation_spec *spec, uint32_t *parts,
                                                     uint32_t *lost);
 /* Partitions, walks the records of every site that will be in the total, adds the integers up. Release with
- * fkt_simulation_release. */
+ * fkt_simulation_clear. */
 FKT_API FKT_MUST_USE fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec);
-FKT_API void fkt_simulation_release(struct fkt_simulation *s);
+FKT_API void fkt_simulation_clear(struct fkt_simulation *s);
 
 struct fkt_simulation_round {
     const struct fkt_task *task;   /* its federation has as many sites as take part */

@@ -49,12 +49,12 @@ struct fkt_gaussians {
     double *count_noise; /* (K) standard deviation of the error of count; 0: counts are exact */
 };
 
-/* Borrows noised (K, (m+1)(m+2)/2); fills *out, to be released with fkt_gaussians_release. */
+/* Borrows noised (K, (m+1)(m+2)/2); fills *out, to be released with fkt_gaussians_clear. */
 FKT_API FKT_MUST_USE fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *noised,
                                                        uint32_t classes, uint32_t length,
                                                        const struct fkt_noise_scale *noise,
                                                        const struct fkt_estimate_options *options);
-FKT_API void fkt_gaussians_release(struct fkt_gaussians *g);
+FKT_API void fkt_gaussians_clear(struct fkt_gaussians *g);
 /* 1 when class k cannot be told from no records at all: its count is within three standard deviations of none, or its
  * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000). */
 FKT_API double fkt_gaussians_reach(uint32_t length); /* the signal that pure noise may have, a little above 1 */

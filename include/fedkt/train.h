@@ -24,7 +24,7 @@ struct fkt_pool {
     uint32_t n_classes;
     struct fkt_model_origin origin; /* recipe "" */
 };
-FKT_API void fkt_pool_release(struct fkt_pool *p);
+FKT_API void fkt_pool_clear(struct fkt_pool *p);
 
 /* *o has also seen what `more` tells of: private only if both are; `how` (may be "") begins the words, "taught by ".
  * Two promises of different releases add up, for their records may be the same. */
@@ -84,7 +84,7 @@ struct fkt_personal_spec {
     const struct fkt_pool *test;        /* what to judge on, borrowed: each class is shared out over the sites in
                                            proportion to their records of it; NULL: records of the sites' own */
     struct fkt_partition_spec partition;
-    double holdout;       /* without `test`: of each class of each site, 0 to below 1; one record of it always
+    double holdout;          /* without `test`: of each class of each site, 0 to below 1; one record of it always
                                 stays for training */
     struct fkt_recipe local; /* local training, also FedAvg's */
     struct fkt_recipe tune;  /* of the last layer */
@@ -110,7 +110,7 @@ struct fkt_personal {
     double pooled[FKT_PERSONAL_WAYS];                          /* hits over records of all sites */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_spec *spec);
-FKT_API void fkt_personal_release(struct fkt_personal *p);
+FKT_API void fkt_personal_clear(struct fkt_personal *p);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ static fkt_status compare(struct fkt_audit_outcome *o, const char *path, double 
     fkt_status st = fkt_ledger_file_read(&book, path, NULL);
     if (st != FKT_OK) return st;
     found = book.n == 1 ? book.accounts[0].total.mu2 : NAN;
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     o->ledger_claimed += claimed;
     o->ledger_found += found;
     if (!(found >= claimed * (1 - 1e-9) && found <= claimed * (1 + 1e-6)))
@@ -69,7 +69,7 @@ static fkt_status pay_central(struct fkt_audit_outcome *o, const struct fkt_priv
         st = fkt_fail(FKT_E_NUMERIC, "the ledger paid for more releases than its budget holds");
     else st = compare(o, path, n * plan.mu * plan.mu, "releases");
 out:
-    if (w) fkt_audit_world_release(w);
+    if (w) fkt_audit_world_clear(w);
     fkt_free(w);
     return st;
 }
@@ -88,7 +88,7 @@ static fkt_status pay_share(struct fkt_audit_outcome *o, const struct fkt_privac
     FKT_TRY(fkt_ledger_file_spend(path, session));
     FKT_TRY(compare(o, path, w->shares.plan.mu * w->shares.plan.mu, "a share"));
 out:
-    if (w) fkt_audit_world_release(w);
+    if (w) fkt_audit_world_clear(w);
     fkt_free(w);
     return st;
 }

@@ -179,16 +179,16 @@ fkt_status fkt_audit_world_init(struct fkt_audit_world *w, const struct fkt_priv
     FKT_TRY(claim_noise(w));
     FKT_TRY(fkt_ledger_init(&w->once, 1e300, 0));
 out:
-    if (st != FKT_OK) fkt_audit_world_release(w);
+    if (st != FKT_OK) fkt_audit_world_clear(w);
     return st;
 }
 
-void fkt_audit_world_release(struct fkt_audit_world *w)
+void fkt_audit_world_clear(struct fkt_audit_world *w)
 {
     fkt_moments_free(w->sets[0]);
     fkt_moments_free(w->sets[1]);
-    fkt_task_release(&w->task);
-    fkt_calibration_release(&w->calibration);
+    fkt_task_clear(&w->task);
+    fkt_calibration_clear(&w->calibration);
     memset(w, 0, sizeof *w);
 }
 
@@ -202,7 +202,7 @@ static fkt_status draw_central(struct fkt_audit_world *w, int dataset, struct fk
         out->seen[i] = r.moments[i];
         out->noise[i] = r.moments[i] - w->exact[dataset][i];
     }
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return FKT_OK;
 }
 
@@ -241,7 +241,7 @@ static fkt_status draw_distributed(struct fkt_audit_world *w, int dataset, struc
     }
     FKT_TRY(fkt_release_gather(&r, &w->task, &w->calibration, total, &facts, 0));
     for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) out->noise[i] = r.moments[i] - w->exact[dataset][i];
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 out:
     return st;
 }

@@ -162,7 +162,7 @@ out:
     if (a) {
         fkt_noise_watch_free(a->noise);
         fkt_noise_watch_free(a->sites);
-        fkt_audit_world_release(&a->world);
+        fkt_audit_world_clear(&a->world);
     }
     fkt_free(a);
     return st;
@@ -234,7 +234,7 @@ static fkt_status check_processes(const struct fkt_audit_options *o, enum fkt_no
     if (!memcmp(one.noise, other.noise, sizeof one.noise))
         st = fkt_fail(FKT_E_ENTROPY, "two processes draw the same noise");
 out:
-    if (w) fkt_audit_world_release(w);
+    if (w) fkt_audit_world_clear(w);
     fkt_free(w);
     return st;
 }

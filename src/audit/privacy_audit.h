@@ -101,7 +101,7 @@ struct fkt_audit_draw {
 };
 FKT_MUST_USE fkt_status fkt_audit_world_init(struct fkt_audit_world *w, const struct fkt_privacy_spec *privacy,
                                              enum fkt_noise_place place, enum fkt_audit_canary canary);
-void fkt_audit_world_release(struct fkt_audit_world *w);
+void fkt_audit_world_clear(struct fkt_audit_world *w);
 FKT_MUST_USE fkt_status fkt_audit_world_draw(struct fkt_audit_world *w, int dataset, struct fkt_audit_draw *out);
 
 #endif

@@ -154,7 +154,7 @@ fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags)
         }
     }
 out:
-    if (st != FKT_OK) fkt_file_release(f);
+    if (st != FKT_OK) fkt_file_clear(f);
     return st;
 }
 
@@ -222,11 +222,11 @@ fkt_status fkt_file_commit(struct fkt_file *f)
     else unlink(f->tmp);
     fkt_free(f->tmp);
     f->tmp = NULL;
-    fkt_file_release(f);
+    fkt_file_clear(f);
     return st;
 }
 
-void fkt_file_release(struct fkt_file *f)
+void fkt_file_clear(struct fkt_file *f)
 {
     if (f->stream) {
         fclose(f->stream);
@@ -244,7 +244,7 @@ fkt_status fkt_file_write(const char *path, const void *data, size_t len, int fl
     if (st != FKT_OK) return st;
     if (fwrite(data, 1, len, f.stream) != len) {
         st = fkt_io_fail("write", path);
-        fkt_file_release(&f);
+        fkt_file_clear(&f);
         return st;
     }
     return fkt_file_commit(&f);

@@ -29,7 +29,7 @@ FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int
  * system that copies on write may not keep that. */
 FKT_MUST_USE fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes);
 FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
-void fkt_file_release(struct fkt_file *f);
+void fkt_file_clear(struct fkt_file *f);
 FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags); /* all three */
 
 /* A folder on its way: fill f->tmp, then commit renames it to its final name. With force an old folder is replaced,
@@ -43,7 +43,7 @@ struct fkt_folder {
 FKT_MUST_USE fkt_status fkt_folder_check(const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_commit(struct fkt_folder *f);
-void fkt_folder_release(struct fkt_folder *f);
+void fkt_folder_clear(struct fkt_folder *f);
 /* A failure while filling the folder, on its way up: the sentence names the folder by its final name. Gives st back. */
 fkt_status fkt_folder_fail(const struct fkt_folder *f, fkt_status st);
 

@@ -113,7 +113,7 @@ fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force)
     } while (made != 0 && errno == EEXIST);
     if (made != 0) st = fkt_io_fail("make folder", f->path);
 out:
-    if (st != FKT_OK) fkt_folder_release(f);
+    if (st != FKT_OK) fkt_folder_clear(f);
     return st;
 }
 
@@ -166,11 +166,11 @@ out:
         fkt_free(f->tmp);
         f->tmp = NULL;
     }
-    fkt_folder_release(f); /* removes what f->tmp still names: the unfinished folder, or the old one */
+    fkt_folder_clear(f); /* removes what f->tmp still names: the unfinished folder, or the old one */
     return st;
 }
 
-void fkt_folder_release(struct fkt_folder *f)
+void fkt_folder_clear(struct fkt_folder *f)
 {
     if (f->tmp) fkt_remove_tree(f->tmp);
     fkt_free(f->path);

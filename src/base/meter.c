@@ -11,7 +11,7 @@ void fkt_meter_init(struct fkt_meter *m, const struct fkt_progress *progress, co
     m->total = total;
 }
 
-void fkt_meter_release(struct fkt_meter *m) { pthread_mutex_destroy(&m->lock); }
+void fkt_meter_clear(struct fkt_meter *m) { pthread_mutex_destroy(&m->lock); }
 
 fkt_status fkt_meter_add(struct fkt_meter *m, uint64_t n)
 {

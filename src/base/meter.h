@@ -15,7 +15,7 @@ struct fkt_meter {
     uint64_t done, total;
 };
 void fkt_meter_init(struct fkt_meter *m, const struct fkt_progress *progress, const char *what, uint64_t total);
-void fkt_meter_release(struct fkt_meter *m);
+void fkt_meter_clear(struct fkt_meter *m);
 FKT_MUST_USE fkt_status fkt_meter_add(struct fkt_meter *m, uint64_t n); /* FKT_E_STOPPED when asked; NULL is fine */
 
 #endif

@@ -20,7 +20,7 @@ void fkt_text_init(struct fkt_text *t)
     t->s = nothing;
 }
 
-void fkt_text_release(struct fkt_text *t)
+void fkt_text_clear(struct fkt_text *t)
 {
     if (t->s != nothing) fkt_free(t->s);
     fkt_text_init(t);

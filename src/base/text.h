@@ -16,7 +16,7 @@ struct fkt_text {
     fkt_status st;
 };
 void fkt_text_init(struct fkt_text *t);
-void fkt_text_release(struct fkt_text *t);
+void fkt_text_clear(struct fkt_text *t);
 void fkt_text_add(struct fkt_text *t, const char *s);
 void fkt_text_addn(struct fkt_text *t, const char *s, size_t n);
 void fkt_text_addf(struct fkt_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

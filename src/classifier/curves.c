@@ -43,6 +43,6 @@ fkt_status fkt_curves_csv(const char *path, const struct fkt_epoch *e, size_t n,
     FKT_TRY(fkt_text_status(&t));
     FKT_TRY(fkt_file_write(path, t.s, t.len, force ? FKT_FILE_REPLACE : 0));
 out:
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }

@@ -136,7 +136,7 @@ static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct 
     *accuracy = fkt_judgement_accuracy(&j);
 out:
     fkt_free(logits);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     return st;
 }
 

@@ -20,9 +20,9 @@ fkt_status fkt_judgement_init(struct fkt_judgement *j, uint32_t classes)
     return fkt_score_init(&j->score, classes);
 }
 
-void fkt_judgement_release(struct fkt_judgement *j)
+void fkt_judgement_clear(struct fkt_judgement *j)
 {
-    fkt_score_release(&j->score);
+    fkt_score_clear(&j->score);
     memset(j, 0, sizeof *j);
 }
 

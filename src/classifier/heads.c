@@ -126,7 +126,7 @@ fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const st
     h = NULL;
 out:
     fkt_head_free(h);
-    fkt_ready_release(&r);
+    fkt_ready_clear(&r);
     return st;
 }
 

@@ -127,7 +127,7 @@ void fkt_model_free(struct fkt_model *m)
     fkt_free(m->classes);
     fkt_free(m->slab);
     fkt_free(m->array);
-    fkt_net_release(&m->net);
+    fkt_net_clear(&m->net);
     fkt_free(m);
 }
 

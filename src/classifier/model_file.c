@@ -141,7 +141,7 @@ fkt_status fkt_model_read(struct fkt_model **out, const struct fkt_safetensors *
 out:
     fkt_model_free(m);
     fkt_weights_free(w);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     return st;
 }
 

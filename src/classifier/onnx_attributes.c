@@ -104,7 +104,7 @@ static fkt_status refuse(const struct fkt_onnx_graph *g, const Onnx__NodeProto *
     fkt_fail(FKT_E_MISMATCH, "'%s': attribute '%s' of '%s' ('%s') is %s where this network has %g", g->path,
              fkt_st_shown(attribute, name), fkt_st_shown(node, n->name ? n->name : ""), fkt_onnx_type(n), found.s,
              want);
-    fkt_text_release(&found);
+    fkt_text_clear(&found);
     return FKT_E_MISMATCH;
 }
 

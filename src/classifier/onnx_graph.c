@@ -134,7 +134,7 @@ out:
     return st;
 }
 
-void fkt_onnx_graph_release(struct fkt_onnx_graph *g)
+void fkt_onnx_graph_clear(struct fkt_onnx_graph *g)
 {
     fkt_free(g->used);
     memset(g, 0, sizeof *g);

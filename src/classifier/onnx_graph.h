@@ -29,7 +29,7 @@ struct fkt_onnx_origin {
 
 /* Tables are checked: sizes, one input, one output, no name twice, standard operators alone. */
 FKT_MUST_USE fkt_status fkt_onnx_graph_init(struct fkt_onnx_graph *g, const Onnx__ModelProto *model, const char *path);
-void fkt_onnx_graph_release(struct fkt_onnx_graph *g);
+void fkt_onnx_graph_clear(struct fkt_onnx_graph *g);
 
 const char *fkt_onnx_type(const Onnx__NodeProto *n); /* op_type, never NULL */
 /* The initialiser of that name, also where Identity nodes or a Constant stand for it; NULL: none. */

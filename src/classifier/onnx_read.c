@@ -209,8 +209,8 @@ static fkt_status build(struct fkt_model **out, Onnx__ModelProto *model, const c
 out:
     fkt_model_free(m);
     fkt_free(origin);
-    fkt_onnx_graph_release(&g);
-    fkt_net_release(&net);
+    fkt_onnx_graph_clear(&g);
+    fkt_net_clear(&net);
     return st;
 }
 

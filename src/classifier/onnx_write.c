@@ -353,7 +353,7 @@ fkt_status fkt_model_export_onnx(const struct fkt_model *m, const char *path, in
     pack(&s, file.stream);
     FKT_TRY(fkt_file_commit(&file));
 out:
-    fkt_file_release(&file);
+    fkt_file_clear(&file);
     release(&s);
     return st;
 }

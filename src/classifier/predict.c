@@ -157,7 +157,7 @@ static fkt_status run_all(struct work *w, const struct fkt_predict_options *o)
     fkt_model_pixels(w->m, w->pixels);
     FKT_TRY(fkt_parallel(o->threads, (w->n + w->batch - 1) / w->batch, predict_batch, w, NULL, NULL));
 out:
-    fkt_meter_release(&w->meter);
+    fkt_meter_clear(&w->meter);
     return st;
 }
 

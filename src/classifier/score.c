@@ -17,7 +17,7 @@ fkt_status fkt_score_init(struct fkt_score *s, uint32_t classes)
     return st;
 }
 
-void fkt_score_release(struct fkt_score *s)
+void fkt_score_clear(struct fkt_score *s)
 {
     fkt_free(s->confusion);
     memset(s, 0, sizeof *s);

@@ -139,7 +139,7 @@ out:
     return st;
 }
 
-void fkt_ready_release(struct fkt_ready *r)
+void fkt_ready_clear(struct fkt_ready *r)
 {
     fkt_free_secret(r->mean); /* a simulation's reference comes from exact moments */
     fkt_free(r->doubt);

@@ -16,6 +16,6 @@ struct fkt_ready {
 
 /* Checks every number of s (FKT_E_ARG, FKT_E_NUMERIC) and fills *r, to be released also after a failure. */
 FKT_MUST_USE fkt_status fkt_ready_make(struct fkt_ready *r, const struct fkt_class_statistics *s);
-void fkt_ready_release(struct fkt_ready *r);
+void fkt_ready_clear(struct fkt_ready *r);
 
 #endif

@@ -130,6 +130,6 @@ fkt_status fkt_curves_tensorboard(const char *folder, const struct fkt_epoch *e,
     FKT_TRY(fkt_file_write(path, file.s, file.len, FKT_FILE_REPLACE));
 out:
     fkt_free(path);
-    fkt_text_release(&file);
+    fkt_text_clear(&file);
     return st;
 }

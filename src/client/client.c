@@ -114,7 +114,7 @@ void fkt_attend_close(struct fkt_attend *a)
     fkt_free(a->digests);
     fkt_free(a->dataset);
     fkt_free(a->ledger);
-    fkt_task_release(&a->task);
+    fkt_task_clear(&a->task);
     fkt_wipe(a, sizeof *a);
     fkt_free(a);
 }

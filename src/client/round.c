@@ -196,7 +196,7 @@ static fkt_status kind_of(const struct fkt_attend *a, enum fkt_sa_kind *out)
     if (!a->answer_len) return FKT_OK;
     st = fkt_sa_msg_decode(&m, 1, a->answer, a->answer_len, a->answer_cap);
     if (st == FKT_OK) *out = m.kind;
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return st;
 }
 
@@ -235,7 +235,7 @@ static fkt_status is_begin(const struct fkt_attend *a, const struct fkt_letter *
     fkt_status st = fkt_sa_msg_decode(&m, 0, letter->bytes, letter->len, fkt_sa_to_site_max(&a->params));
     *yes = st == FKT_OK && m.kind == FKT_SA_M_BEGIN && m.begin.round.n == FKT_BOX_ROUND &&
            fkt_same(m.begin.round.p, letter->round, FKT_BOX_ROUND);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return st == FKT_E_NOMEM ? st : FKT_OK;
 }
 

@@ -37,11 +37,11 @@ fkt_status fkt_calibration_init(struct fkt_calibration *cal, uint32_t raw_dim, u
     FKT_TRY(fkt_alloc(&cal->map, (size_t)dim * raw_dim));
     FKT_TRY(fkt_alloc(&cal->unmap, (size_t)raw_dim * dim));
 out:
-    if (st != FKT_OK) fkt_calibration_release(cal);
+    if (st != FKT_OK) fkt_calibration_clear(cal);
     return st;
 }
 
-void fkt_calibration_release(struct fkt_calibration *cal)
+void fkt_calibration_clear(struct fkt_calibration *cal)
 {
     fkt_free(cal->centre);
     fkt_free(cal->map);
@@ -282,7 +282,7 @@ fkt_status fkt_calibration_load(struct fkt_calibration *out, const char *path)
     FKT_TRY(fkt_strdup(&out->file, path));
 out:
     fkt_safetensors_free(s);
-    if (st != FKT_OK) fkt_calibration_release(out);
+    if (st != FKT_OK) fkt_calibration_clear(out);
     st = fkt_fail_in(st, "cannot read calibration '%s'", path);
     return st == FKT_E_IO || st == FKT_E_NOMEM
                ? st

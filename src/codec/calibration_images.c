@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration_images.c - which images a calibration was made of, so that a site can see its own among them.
  *
- *   digest of each image, a SHA-256 (pipeline/fingerprint.c) -> the first 8 bytes -> sorted, each once -> digests (n, 8)
+ *   digest of each image, a SHA-256 (pipeline/fingerprint.c) -> the first 8 bytes -> sorted, each once -> digests (n,
+ * 8)
  *
  * A calibration travels in the clear with the mean and the covariance of its images. Made of the private images, it
  * gives them away. A site therefore compares the digests of its own images with this list before it sums them

@@ -53,8 +53,7 @@ fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_code
     size_t raw = c->dim;
     fkt_status st;
     *out = NULL;
-    if (top > raw)
-        return fkt_fail(FKT_E_ARG, "cannot keep %u directions of the %zu of codec '%s'", top, raw, c->name);
+    if (top > raw) return fkt_fail(FKT_E_ARG, "cannot keep %u directions of the %zu of codec '%s'", top, raw, c->name);
     if (raw * raw * SQUARES * sizeof(double) > fkt_machine_memory() / 2)
         return fkt_fail_hint(FKT_E_NOMEM, "take a smaller --size",
                              "a calibration of the %zu numbers of codec '%s' needs more than half of this machine's "
@@ -93,7 +92,7 @@ void fkt_calibrator_free(struct fkt_calibrator *k)
     fkt_free(k->block);
     fkt_free(k->u);
     fkt_free(k->logs);
-    fkt_calibration_release(&k->cal);
+    fkt_calibration_clear(&k->cal);
     fkt_free(k);
 }
 

@@ -166,7 +166,7 @@ fkt_status fkt_calibration_built_in(const struct fkt_calibration *cal)
     fkt_status st = fkt_codec_open(&codec, &spec);
     if (st == FKT_OK) st = fkt_calibration_embedded(&own, codec);
     if (st == FKT_OK) same = same_calibration(cal, &own);
-    fkt_calibration_release(&own);
+    fkt_calibration_clear(&own);
     fkt_codec_free(codec);
     if (same || st == FKT_E_NOMEM) return st;
     return fkt_fail(FKT_E_FORMAT, "it says that it was made of no images, and it is not the one built into the codec");

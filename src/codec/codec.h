@@ -50,7 +50,7 @@ enum { FKT_DIFFERENCE_MAX = 48 };
 void fkt_identity_difference(const char *a, const char *b, char in_a[FKT_DIFFERENCE_MAX],
                              char in_b[FKT_DIFFERENCE_MAX]);
 
-/* Allocates the three tensors for (raw_dim, dim); the rest of *cal is zero. Release with fkt_calibration_release. */
+/* Allocates the three tensors for (raw_dim, dim); the rest of *cal is zero. Release with fkt_calibration_clear. */
 FKT_MUST_USE fkt_status fkt_calibration_init(struct fkt_calibration *cal, uint32_t raw_dim, uint32_t dim);
 /* What to call it in a sentence: by the file that it was read from, else by its source. */
 enum { FKT_CALIBRATION_CALLED = 320 };

@@ -205,7 +205,7 @@ static fkt_status verdict(const struct fkt_family_draft *d, const char *name)
         st = fkt_fail_hint(FKT_E_MISMATCH, "these may be the weights of another codec: see 'fedkt codec list'",
                            "'%s' does not fit a %s network (%s names), %zu misfit%s: %s", name, layouts[d->layout].kind,
                            layouts[d->layout].layout, lines, lines == 1 ? "" : "s", t.s);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 
@@ -258,8 +258,8 @@ out:
         *report = misfits.s;
         fkt_text_init(&misfits);
     }
-    fkt_text_release(&misfits);
-    if (st != FKT_OK) fkt_family_release(out);
+    fkt_text_clear(&misfits);
+    if (st != FKT_OK) fkt_family_clear(out);
     return st;
 }
 
@@ -292,15 +292,15 @@ fkt_status fkt_family_open(struct fkt_family *out, const char *path, const char 
     files.config_path = NULL;
 out:
     for (int i = 0; i < 2; i++) fkt_safetensors_free(file[i]);
-    fkt_family_files_release(&files);
+    fkt_family_files_clear(&files);
     return st;
 }
 
-void fkt_family_release(struct fkt_family *f)
+void fkt_family_clear(struct fkt_family *f)
 {
     for (int i = 0; i < 2; i++) {
         fkt_weights_free(f->weights[i]);
-        fkt_net_release(&f->net[i]);
+        fkt_net_clear(&f->net[i]);
         fkt_safetensors_free(f->file[i]);
         fkt_free(f->path[i]);
     }

@@ -38,7 +38,7 @@ struct fkt_family {
  * gives the latent scale where no config.json does, and is held against what the tensors say. `report` (may be NULL)
  * gets every misfit on a line of its own, or NULL; freed with fkt_free. */
 FKT_MUST_USE fkt_status fkt_family_open(struct fkt_family *out, const char *path, const char *codec, char **report);
-void fkt_family_release(struct fkt_family *f);
+void fkt_family_clear(struct fkt_family *f);
 
 /* SHA-256 of both networks as numbers: the same for the same values in any layout and number type. Reads every weight
  * once; FKT_E_NUMERIC names the tensor that holds a NaN or an infinity. family_hash.c. */
@@ -63,7 +63,7 @@ struct fkt_family_files {
     size_t config_len;
 };
 FKT_MUST_USE fkt_status fkt_family_find(struct fkt_family_files *out, const char *path, const char *codec);
-void fkt_family_files_release(struct fkt_family_files *f);
+void fkt_family_files_clear(struct fkt_family_files *f);
 
 /* A published member: what its name promises. */
 struct fkt_member {

@@ -182,7 +182,7 @@ out:
     for (size_t i = 0; i < n; i++) fkt_free(names[i]);
     fkt_free(names);
     fkt_free(before);
-    fkt_text_release(&p.names);
+    fkt_text_clear(&p.names);
     return st;
 }
 
@@ -222,11 +222,11 @@ fkt_status fkt_family_find(struct fkt_family_files *out, const char *path, const
     if (stat(path, &sb) != 0) return fkt_io_fail("read", path);
     st = S_ISDIR(sb.st_mode) ? find_in_folder(out, path, codec) : find_by_file(out, path, codec);
     if (st == FKT_OK) return FKT_OK;
-    fkt_family_files_release(out);
+    fkt_family_files_clear(out);
     return st;
 }
 
-void fkt_family_files_release(struct fkt_family_files *f)
+void fkt_family_files_clear(struct fkt_family_files *f)
 {
     fkt_free(f->path[0]);
     fkt_free(f->path[1]);

@@ -59,7 +59,7 @@ static void network_free(void *self)
         pthread_mutex_destroy(&n->lazy->lock);
         fkt_free(n->lazy);
     }
-    fkt_family_release(&n->family);
+    fkt_family_clear(&n->family);
     fkt_free(n);
 }
 

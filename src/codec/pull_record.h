@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull_record.h - fedkt-weights.json: where files of a folder came from and what they were (docs/schema/weights.json). */
+/* pull_record.h - fedkt-weights.json: where files of a folder came from and what they were (docs/schema/weights.json).
+ * */
 #ifndef FKT_CODEC_PULL_RECORD_H
 #define FKT_CODEC_PULL_RECORD_H
 

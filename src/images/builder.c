@@ -366,7 +366,7 @@ out:
     return st;
 }
 
-void fkt_builder_release(struct fkt_dataset_builder *b)
+void fkt_builder_clear(struct fkt_dataset_builder *b)
 {
     fkt_free(b->order);
     b->order = NULL;

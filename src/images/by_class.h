@@ -15,6 +15,6 @@ struct fkt_by_class {
 
 /* Counting sort; FKT_E_ARG when a label is not below `classes`. */
 FKT_MUST_USE fkt_status fkt_by_class_init(struct fkt_by_class *c, const uint32_t *labels, size_t n, size_t classes);
-void fkt_by_class_release(struct fkt_by_class *c);
+void fkt_by_class_clear(struct fkt_by_class *c);
 
 #endif

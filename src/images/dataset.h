@@ -64,7 +64,7 @@ struct fkt_dataset_builder {
     int loose;        /* an image lay beside the class folders */
     char **folders, **folder_classes; /* (n_folders) what the folders of an export stand for, by name; NULL: nothing */
     size_t n_folders;
-    unsigned bits;    /* of fkt_dataset_options; for the backend's decode */
+    unsigned bits; /* of fkt_dataset_options; for the backend's decode */
 };
 
 /* fkt_dataset_read that shows the original pixels (h, w, 3) first; when `seen` answers 1, that is all, and neither rgb
@@ -91,6 +91,6 @@ FKT_MUST_USE fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const ch
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);
 /* limit.c: keeps `limit` records (0: all), evenly over the classes, by their bytes or by their number. */
 FKT_MUST_USE fkt_status fkt_limit_keep(struct fkt_dataset *ds, size_t limit, int by_number);
-void fkt_builder_release(struct fkt_dataset_builder *b); /* what is left of it; ds is not touched */
+void fkt_builder_clear(struct fkt_dataset_builder *b); /* what is left of it; ds is not touched */
 
 #endif

@@ -95,7 +95,7 @@ static fkt_status write_classes(const struct fkt_export *e)
     FKT_TRY(fkt_file_write(path, t.s, t.len, 1));
 out:
     fkt_free(path);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 

@@ -111,5 +111,5 @@ void fkt_export_archive_drop(struct fkt_export *e)
         archive_write_free(e->archive);
         e->archive = NULL;
     }
-    fkt_file_release(&e->file);
+    fkt_file_clear(&e->file);
 }

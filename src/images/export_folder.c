@@ -68,7 +68,7 @@ static fkt_status make_class_folder(struct fkt_export *e, uint32_t label)
     }
     e->made[label] = 1;
 out:
-    fkt_text_release(&path);
+    fkt_text_clear(&path);
     return st;
 }
 
@@ -95,8 +95,8 @@ static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t
     if (fwrite(row.s, 1, row.len, e->file.stream) != row.len) st = disk_fail(e->file.path);
 out:
     fkt_free(png);
-    fkt_text_release(&path);
-    fkt_text_release(&row);
+    fkt_text_clear(&path);
+    fkt_text_clear(&row);
     return st;
 }
 

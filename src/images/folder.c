@@ -232,6 +232,6 @@ fkt_status fkt_imagefolder_open(struct fkt_dataset_builder *b, const char *path)
 out:
     fkt_free(paths);
     fkt_free(prefix);
-    fkt_text_release(&w.path);
+    fkt_text_clear(&w.path);
     return st;
 }

@@ -39,7 +39,7 @@ fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path, const st
     *out = b.ds;
     b.ds = NULL;
 out:
-    fkt_builder_release(&b);
+    fkt_builder_clear(&b);
     fkt_dataset_free(b.ds);
     return st;
 }

@@ -201,6 +201,6 @@ fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, const uint64_t
     case FKT_PARTITION_PATHOLOGICAL: st = partition_pathological(owner, &c, keys, classes, spec); break;
     default: st = fkt_fail(FKT_E_ARG, "unknown partition rule %d", (int)spec->rule);
     }
-    fkt_by_class_release(&c);
+    fkt_by_class_clear(&c);
     return st;
 }

@@ -30,11 +30,11 @@ fkt_status fkt_by_class_init(struct fkt_by_class *c, const uint32_t *labels, siz
     for (size_t i = 0; i < n; i++) c->records[at[labels[i]]++] = i;
 out:
     fkt_free(at);
-    if (st != FKT_OK) fkt_by_class_release(c);
+    if (st != FKT_OK) fkt_by_class_clear(c);
     return st;
 }
 
-void fkt_by_class_release(struct fkt_by_class *c)
+void fkt_by_class_clear(struct fkt_by_class *c)
 {
     fkt_free(c->records);
     fkt_free(c->start);
@@ -59,6 +59,6 @@ fkt_status fkt_split_stratified(uint8_t *held, const uint32_t *labels, size_t n,
         fkt_rng_shuffle(&rng, records, count);
         for (size_t i = 0; i < out && i < count; i++) held[records[i]] = 1;
     }
-    fkt_by_class_release(&c);
+    fkt_by_class_clear(&c);
     return FKT_OK;
 }

@@ -126,7 +126,7 @@ static fkt_status read_label(struct fkt_names *labels, size_t *at, const struct 
     }
     FKT_TRY(fkt_names_add(labels, label.s, label.len, at));
 out:
-    fkt_text_release(&label);
+    fkt_text_clear(&label);
     fkt_free(text);
     return st;
 }

@@ -205,11 +205,11 @@ out:
 
 static void close_run(struct fkt_personal_run *r)
 {
-    fkt_personal_split_release(&r->split);
+    fkt_personal_split_clear(&r->split);
     fkt_model_free(r->start);
     fkt_model_free(r->average);
     fkt_model_average_free(r->sum);
-    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) fkt_judgement_release(&r->pooled[w]);
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) fkt_judgement_clear(&r->pooled[w]);
     fkt_free(r->rgb);
     fkt_free(r->label);
     fkt_free(r->logits);
@@ -229,11 +229,11 @@ fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_s
     summarise(out, r.pooled);
 out:
     close_run(&r);
-    if (st != FKT_OK) fkt_personal_release(out);
+    if (st != FKT_OK) fkt_personal_clear(out);
     return st;
 }
 
-void fkt_personal_release(struct fkt_personal *p)
+void fkt_personal_clear(struct fkt_personal *p)
 {
     fkt_free(p->site);
     memset(p, 0, sizeof *p);

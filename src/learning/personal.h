@@ -29,7 +29,7 @@ FKT_MUST_USE fkt_status fkt_personal_split_init(struct fkt_personal_split *out, 
                                                 const struct fkt_personal_labels *test /* NULL: none */,
                                                 const struct fkt_partition_spec *partition, double holdout,
                                                 uint64_t seed);
-void fkt_personal_split_release(struct fkt_personal_split *s);
+void fkt_personal_split_clear(struct fkt_personal_split *s);
 
 enum { FKT_PERSONAL_LEAST = 2 }; /* records to train on: batch norm needs two pictures in a batch */
 

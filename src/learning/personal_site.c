@@ -116,7 +116,7 @@ static fkt_status judge(struct fkt_personal_run *r, enum fkt_personal_way way, c
     FKT_TRY(fkt_judgement_add(&r->pooled[way], logits, r->test.label, r->test.n));
     r->out->site[r->site].accuracy[way] = fkt_judgement_accuracy(&own);
 out:
-    fkt_judgement_release(&own);
+    fkt_judgement_clear(&own);
     return st;
 }
 
@@ -185,9 +185,8 @@ static fkt_status same_pictures(void *ctx, uint32_t epoch, struct fkt_pictures *
 
 static fkt_status train_local(struct fkt_personal_run *r, struct fkt_model **out)
 {
-    struct fkt_trainer_spec spec = {.start = r->start,
-                                    .recipe = r->spec->local,
-                                    .source = {.pictures = same_pictures, .ctx = &r->train}};
+    struct fkt_trainer_spec spec = {
+        .start = r->start, .recipe = r->spec->local, .source = {.pictures = same_pictures, .ctx = &r->train}};
     struct fkt_trainer_hooks hooks = {.progress = course_hook(&r->course)};
     struct fkt_trainer *trainer = NULL;
     char how[96];

@@ -192,11 +192,11 @@ fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct 
 out:
     fkt_free(owner);
     fkt_free(keys);
-    if (st != FKT_OK) fkt_personal_split_release(out);
+    if (st != FKT_OK) fkt_personal_split_clear(out);
     return st;
 }
 
-void fkt_personal_split_release(struct fkt_personal_split *s)
+void fkt_personal_split_clear(struct fkt_personal_split *s)
 {
     part_release(&s->train);
     part_release(&s->test);

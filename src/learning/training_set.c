@@ -23,7 +23,7 @@ enum { READ_BATCH = 32 };
 
 static size_t pixels_of(const struct fkt_pool *p) { return (size_t)p->size * p->size * 3; }
 
-void fkt_pool_release(struct fkt_pool *p)
+void fkt_pool_clear(struct fkt_pool *p)
 {
     if (!p) return;
     for (uint32_t k = 0; p->classes && k < p->n_classes; k++) fkt_free(p->classes[k]);
@@ -135,9 +135,9 @@ fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, con
     }
     FKT_TRY(fkt_origin_of_set(&out->origin, ds, idx, n, folder, options));
 out:
-    if (st != FKT_OK) fkt_pool_release(out);
+    if (st != FKT_OK) fkt_pool_clear(out);
     fkt_free(r.bad);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     pthread_mutex_destroy(&r.lock);
     return st;
 }
@@ -172,9 +172,9 @@ fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r, cons
     FKT_TRY(fkt_draw_chunk(&d, options->threads));
     fkt_origin_of_release(&out->origin, r, draw->per_class);
 out:
-    if (st != FKT_OK) fkt_pool_release(out);
-    fkt_gaussians_release(&g);
-    fkt_meter_release(&meter);
+    if (st != FKT_OK) fkt_pool_clear(out);
+    fkt_gaussians_clear(&g);
+    fkt_meter_clear(&meter);
     return st;
 }
 
@@ -234,7 +234,7 @@ fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double s
     held->origin = p->origin;
     close_up(p, marks);
 out:
-    if (st != FKT_OK) fkt_pool_release(held);
+    if (st != FKT_OK) fkt_pool_clear(held);
     fkt_free(marks);
     return st;
 }

@@ -47,7 +47,7 @@ fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *co
                         fkt_codec_name(codec), fkt_codec_size(codec), p->size);
     fkt_meter_init(&meter, options->progress, "through codec", p->n);
     st = fkt_parallel(options->threads, (p->n + job.batch - 1) / job.batch, pass_some, &job, NULL, "through codec");
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }
 

@@ -188,7 +188,7 @@ static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_cha
     FKT_TRY(fkt_book_put_entry(b, id, &e));
     FKT_TRY(fkt_book_put_records(b, id, c->records, c->n_records));
 out:
-    fkt_account_release(&a);
+    fkt_account_clear(&a);
     return st;
 }
 
@@ -280,7 +280,7 @@ fkt_status fkt_ledger_file_session(const char *path, const char *session, const 
         if (!strcmp(a.entries[i].session, session) && !strcmp(a.entries[i].task_sha256, task_sha256))
             *out = a.entries[i].reserved ? FKT_SESSION_RESERVED : FKT_SESSION_SPENT;
 out:
-    fkt_account_release(&a);
+    fkt_account_clear(&a);
     fkt_book_close(&b);
     return st;
 }
@@ -309,7 +309,7 @@ static fkt_status read_one(struct fkt_book *b, const char *dataset, struct fkt_l
     if (id) FKT_TRY(fkt_account_add_up(a, b->path));
 out:
     if (st == FKT_OK && id) out->n++;
-    else fkt_account_release(a);
+    else fkt_account_clear(a);
     return st;
 }
 
@@ -337,13 +337,13 @@ fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, c
 out:
     fkt_rows_done(r);
     fkt_book_close(&b);
-    if (st != FKT_OK) fkt_ledger_book_release(out);
+    if (st != FKT_OK) fkt_ledger_book_clear(out);
     return st;
 }
 
-void fkt_ledger_book_release(struct fkt_ledger_book *b)
+void fkt_ledger_book_clear(struct fkt_ledger_book *b)
 {
-    for (size_t i = 0; i < b->n; i++) fkt_account_release(&b->accounts[i]);
+    for (size_t i = 0; i < b->n; i++) fkt_account_clear(&b->accounts[i]);
     fkt_free(b->accounts);
     *b = (struct fkt_ledger_book){0};
 }

@@ -221,7 +221,7 @@ out:
     return st;
 }
 
-void fkt_account_release(struct fkt_ledger_account *a)
+void fkt_account_clear(struct fkt_ledger_account *a)
 {
     fkt_free(a->entries);
     a->entries = NULL;

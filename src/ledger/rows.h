@@ -23,7 +23,7 @@ void fkt_book_close(struct fkt_book *b);
 /* The account of `dataset` with its entries; *id 0: there is none. release(a) in any case. */
 FKT_MUST_USE fkt_status fkt_book_account(struct fkt_book *b, const char *dataset, struct fkt_ledger_account *a,
                                          int64_t *id);
-void fkt_account_release(struct fkt_ledger_account *a);
+void fkt_account_clear(struct fkt_ledger_account *a);
 /* Writes down an account as it stands in *a, without entries: a new one (*id 0, set) or what changed in its budget. */
 FKT_MUST_USE fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_account *a, int64_t *id);
 FKT_MUST_USE fkt_status fkt_book_put_entry(struct fkt_book *b, int64_t account, const struct fkt_ledger_entry *e);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void fkt_answer_release(struct fkt_answer *a)
+void fkt_answer_clear(struct fkt_answer *a)
 {
     fkt_free(a->body);
     fkt_free(a->path);
@@ -51,7 +51,7 @@ void fkt_answer_problem(struct fkt_answer *a, int code, const char *title, const
         a->body = t.s;
         a->len = t.len;
     } else {
-        fkt_text_release(&t);
+        fkt_text_clear(&t);
     }
 }
 

@@ -24,7 +24,7 @@ struct fkt_answer {
     } header[FKT_ANSWER_HEADERS];
     unsigned headers;
 };
-void fkt_answer_release(struct fkt_answer *a);
+void fkt_answer_clear(struct fkt_answer *a);
 /* A header more; beyond FKT_ANSWER_HEADERS it is left out (no answer of ours has so many). */
 void fkt_answer_header(struct fkt_answer *a, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_client.c - a site's conversation with the server, one request after the other, without a socket (docs/http.md 3).
+/* http_client.c - a site's conversation with the server, one request after the other, without a socket (docs/http.md
+ * 3).
  *
  *   site wants SEND --> POST /v1/messages --204--> sent(1)   409, 422, 410 --> sent(0)
  *   site wants RECV --> GET  /v1/messages --200--> recv(letter)   204, 410 --> recv(what the server told)

@@ -238,7 +238,7 @@ static fkt_status try_fetch(struct line *l, const char *target, const char *path
     if (st == FKT_OK && !*again) st = fkt_file_commit(&f);
 out:
     l->file = NULL;
-    fkt_file_release(&f);
+    fkt_file_clear(&f);
     return st;
 }
 

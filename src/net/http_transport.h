@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_transport.h - libcurl carrying one courier's requests: TLS 1.3, the server known by its pin alone, retries with jitter. */
+/* http_transport.h - libcurl carrying one courier's requests: TLS 1.3, the server known by its pin alone, retries with
+ * jitter. */
 #ifndef FKT_NET_HTTP_TRANSPORT_H
 #define FKT_NET_HTTP_TRANSPORT_H
 

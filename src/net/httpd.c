@@ -180,10 +180,10 @@ void fkt_httpd_free(struct fkt_httpd *h)
     else if (h->listen.fd >= 0) close(h->listen.fd);
     fkt_desk_free(h->desk);
     fkt_gate_free(h->gate);
-    fkt_inbox_release(&h->inbox);
-    fkt_bodies_release(&h->bodies);
-    fkt_streams_release(&h->streams);
-    fkt_lines_release(&h->lines);
+    fkt_inbox_clear(&h->inbox);
+    fkt_bodies_clear(&h->bodies);
+    fkt_streams_clear(&h->streams);
+    fkt_lines_clear(&h->lines);
     fkt_free(h->fetched);
     fkt_free(h->reading);
     pthread_cond_destroy(&h->over);

@@ -24,7 +24,7 @@ fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box)
     return fkt_alloc(&b->site, (size_t)box->sites * FKT_GATE_STANDINGS);
 }
 
-void fkt_bodies_release(struct fkt_bodies *b)
+void fkt_bodies_clear(struct fkt_bodies *b)
 {
     fkt_free(b->site);
     pthread_mutex_destroy(&b->lock);

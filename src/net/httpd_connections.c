@@ -28,7 +28,7 @@ void fkt_lines_init(struct fkt_lines *l, uint32_t max)
     l->max = max;
 }
 
-void fkt_lines_release(struct fkt_lines *l) { pthread_mutex_destroy(&l->lock); }
+void fkt_lines_clear(struct fkt_lines *l) { pthread_mutex_destroy(&l->lock); }
 
 static struct fkt_line *line_new(struct fkt_httpd *h, struct MHD_Connection *c)
 {

@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-void fkt_inbox_release(struct fkt_inbox *b)
+void fkt_inbox_clear(struct fkt_inbox *b)
 {
     notes_release(&b->notes);
     notes_release(&b->taken);

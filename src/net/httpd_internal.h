@@ -57,7 +57,7 @@ struct fkt_lines {
     uint32_t count, cut, max;      /* cut: of those counted */
 };
 void fkt_lines_init(struct fkt_lines *l, uint32_t max);
-void fkt_lines_release(struct fkt_lines *l);
+void fkt_lines_clear(struct fkt_lines *l);
 void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe);
 void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms);
 /* It has brought what was let in, signed by a site or (FKT_BOX_NOBODY) from a person. */
@@ -86,7 +86,7 @@ struct fkt_inbox {
     uint32_t sites;
 };
 FKT_MUST_USE fkt_status fkt_inbox_init(struct fkt_inbox *b, uint32_t sites);
-void fkt_inbox_release(struct fkt_inbox *b);
+void fkt_inbox_clear(struct fkt_inbox *b);
 /* 0: closed. `before` (suspending a connection) runs under the lock, so that nothing is taken out before it is done. */
 int fkt_inbox_put(struct fkt_inbox *b, struct fkt_job *j, void (*before)(struct fkt_job *j));
 void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_box_refusal why);
@@ -131,7 +131,7 @@ struct fkt_bodies {
     size_t all, *site;                  /* (sites, FKT_GATE_STANDINGS) bytes there */
 };
 FKT_MUST_USE fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box);
-void fkt_bodies_release(struct fkt_bodies *b);
+void fkt_bodies_clear(struct fkt_bodies *b);
 int fkt_bodies_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* 0: none for n bytes more */
 int fkt_bodies_take(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* the same, and takes it */
 void fkt_bodies_give(struct fkt_bodies *b, struct fkt_ask *a, size_t n);
@@ -154,7 +154,7 @@ struct fkt_streams {
     uint64_t sent_ms; /* the clerk's: when the last one went out */
 };
 void fkt_streams_init(struct fkt_streams *s);
-void fkt_streams_release(struct fkt_streams *s);
+void fkt_streams_clear(struct fkt_streams *s);
 enum MHD_Result fkt_streams_open(struct fkt_ask *a);
 void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms); /* clerk */
 void fkt_streams_close(struct fkt_streams *s);

@@ -54,7 +54,7 @@ void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_Req
     atomic_fetch_sub(&h->asks, 1);
     fkt_free(a->body);
     fkt_free(a->target);
-    fkt_answer_release(&a->job.answer);
+    fkt_answer_clear(&a->job.answer);
     fkt_free(a);
 }
 

@@ -22,7 +22,7 @@ struct fkt_stream {
 
 void fkt_streams_init(struct fkt_streams *s) { pthread_mutex_init(&s->lock, NULL); }
 
-void fkt_streams_release(struct fkt_streams *s)
+void fkt_streams_clear(struct fkt_streams *s)
 {
     fkt_free(s->latest);
     pthread_mutex_destroy(&s->lock);
@@ -171,8 +171,8 @@ void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms)
     fkt_tally_read(&h->tally, &counts);
     fkt_text_add(&event, "event: status\ndata: ");
     if (fkt_desk_news(d, fkt_wall_ms(), &counts, wanted, &event)) fkt_text_add(&event, "\n\n");
-    else fkt_text_release(&event);
-    if (fkt_text_status(&event) != FKT_OK) fkt_text_release(&event);
+    else fkt_text_clear(&event);
+    if (fkt_text_status(&event) != FKT_OK) fkt_text_clear(&event);
     if (event.len || now_ms >= s->sent_ms + ALIVE_MS) publish(s, &event, now_ms);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_curl.h - libcurl and a courier: a handle to a server that is known by its pin, a request put into it, an answer
+/* pinned_curl.h - libcurl and a courier: a handle to a server that is known by its pin, a request put into it, an
+ * answer
  * read out of it. For post.c and swarm.c alone. */
 #ifndef FKT_NET_PINNED_CURL_H
 #define FKT_NET_PINNED_CURL_H

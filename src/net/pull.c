@@ -232,7 +232,7 @@ out:
     return st;
 }
 
-void fkt_pull_release(struct fkt_pull *p)
+void fkt_pull_clear(struct fkt_pull *p)
 {
     if (p->lock >= 0 && p->locked && p->part) (void)rmdir(p->part); /* an empty one; unfinished files keep it */
     if (p->locked) (void)unlink(p->lock_path); /* before the lock goes: still_named tells those who wait with it open */

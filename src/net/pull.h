@@ -48,6 +48,6 @@ FKT_MUST_USE fkt_status fkt_pull_begin(struct fkt_pull *p, const struct fkt_pull
 FKT_MUST_USE fkt_status fkt_pull_fetch(struct fkt_pull *p);
 /* Gives the folder its final name. The gathering folder stays when that fails. */
 FKT_MUST_USE fkt_status fkt_pull_commit(struct fkt_pull *p);
-void fkt_pull_release(struct fkt_pull *p);
+void fkt_pull_clear(struct fkt_pull *p);
 
 #endif

@@ -259,7 +259,7 @@ static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name,
 static void answer_text(struct fkt_answer *a, struct fkt_text *t, const char *type)
 {
     if (fkt_text_status(t) != FKT_OK) {
-        fkt_text_release(t);
+        fkt_text_clear(t);
         fkt_answer_busy(a, "the server is short of memory", 1);
         return;
     }
@@ -318,7 +318,7 @@ static void send_away(struct fkt_desk *d, struct batch *b, const char *detail)
         decide(b, j);
     }
     for (struct fkt_job *j = b->head; j; j = j->next) {
-        fkt_answer_release(&j->answer);
+        fkt_answer_clear(&j->answer);
         fkt_answer_busy(&j->answer, detail, 5);
     }
 }
@@ -372,7 +372,7 @@ int fkt_desk_news(struct fkt_desk *d, uint64_t wall_ms, const struct fkt_page_co
     fkt_text_init(&still); /* as it would be at another time and under another load */
     fkt_page_status(&still, d->spec.facts, &view, &none, 0, grid);
     fkt_hash_bytes_hex(hash, still.s, still.len);
-    fkt_text_release(&still);
+    fkt_text_clear(&still);
     if (!wanted && strcmp(hash, d->shown) == 0) return 0;
     memcpy(d->shown, hash, sizeof hash);
     fkt_page_status(out, d->spec.facts, &view, counts, wall_ms, grid);

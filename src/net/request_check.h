@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_check.h - who may come in: each request is looked at here before anything is done for it (docs/http.md 2.2). No
+/* request_check.h - who may come in: each request is looked at here before anything is done for it (docs/http.md 2.2).
+ * No
  * socket, no clock; it may be asked from several threads.
  *
  *   fkt_gate_door    what can be said before the body is read: target, form, task, site, life, length, address

@@ -192,7 +192,7 @@ fkt_status fkt_tls_read(struct fkt_tls *out, const char *certificate_path, const
 out:
     X509_free(x);
     EVP_PKEY_free(key);
-    if (st != FKT_OK) fkt_tls_release(out);
+    if (st != FKT_OK) fkt_tls_clear(out);
     return st;
 }
 
@@ -302,7 +302,7 @@ out:
     return st;
 }
 
-void fkt_tls_release(struct fkt_tls *t)
+void fkt_tls_clear(struct fkt_tls *t)
 {
     if (t->key) fkt_wipe(t->key, strlen(t->key));
     fkt_free(t->key);

@@ -19,6 +19,6 @@ FKT_MUST_USE fkt_status fkt_tls_read(struct fkt_tls *out, const char *certificat
 FKT_MUST_USE fkt_status fkt_tls_own(struct fkt_tls *out, const char *folder, const char *host);
 /* The pin of a PEM certificate alone: for a task that is made before the server runs. */
 FKT_MUST_USE fkt_status fkt_tls_pin_of(char pin[FKT_TLS_PIN], const char *certificate_path);
-void fkt_tls_release(struct fkt_tls *t);
+void fkt_tls_clear(struct fkt_tls *t);
 
 #endif

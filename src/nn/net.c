@@ -11,7 +11,7 @@
 
 void fkt_net_init(struct fkt_net *n, uint32_t input_channels) { *n = (struct fkt_net){.channels = input_channels}; }
 
-void fkt_net_release(struct fkt_net *n)
+void fkt_net_clear(struct fkt_net *n)
 {
     for (size_t i = 0; i < n->n_slots; i++)
         for (uint32_t k = 0; k < n->slot[i].parts; k++) fkt_free(n->slot[i].name[k]);

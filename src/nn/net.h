@@ -75,7 +75,7 @@ struct fkt_net {
 
 /* Building. Each call gives the number of the new value; after a failure they do nothing and give 0. */
 void fkt_net_init(struct fkt_net *n, uint32_t input_channels);
-void fkt_net_release(struct fkt_net *n);
+void fkt_net_clear(struct fkt_net *n);
 fkt_status fkt_net_status(const struct fkt_net *n); /* FKT_OK, or the first failure of the building */
 uint32_t fkt_net_last(const struct fkt_net *n);     /* number of the last value; 0: no operation yet */
 uint32_t fkt_net_add(struct fkt_net *n, const struct fkt_op *op);

@@ -140,7 +140,7 @@ static fkt_status verdict(struct binding *b)
     if (st == FKT_OK)
         st = fkt_fail(FKT_E_MISMATCH, "%zu tensor%s not fit the network: %s", b->n_misfits,
                       b->n_misfits == 1 ? " does" : "s do", first.s);
-    fkt_text_release(&first);
+    fkt_text_clear(&first);
     return st;
 }
 
@@ -160,7 +160,7 @@ static void binding_release(struct binding *b)
 {
     for (size_t i = 0; i < b->n_files; i++) fkt_free(b->asked[i]);
     fkt_free(b->asked);
-    fkt_text_release(&b->misfits);
+    fkt_text_clear(&b->misfits);
 }
 
 fkt_status fkt_weights_bind(struct fkt_weights **out, const struct fkt_net *net,

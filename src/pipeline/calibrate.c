@@ -124,11 +124,11 @@ fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *co
     FKT_TRY(fkt_calibrator_finish(k, out));
     FKT_TRY(keep_digests(out, ds, options));
 out:
-    if (st != FKT_OK) fkt_calibration_release(out);
+    if (st != FKT_OK) fkt_calibration_clear(out);
     fkt_calibrator_free(k);
     fkt_free(c.rgb);
     fkt_free(c.z);
     if (c.spool >= 0) close(c.spool);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }

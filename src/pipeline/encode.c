@@ -84,7 +84,7 @@ out:
     for (unsigned i = 0; a.part && i < threads; i++) fkt_moments_free(a.part[i]);
     fkt_free(a.part);
     fkt_free(a.seconds);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }
 
@@ -135,7 +135,7 @@ fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *d
     FKT_TRY(fkt_st_stream_close(&s.file));
 out:
     fkt_st_stream_free(s.file);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }
 
@@ -239,7 +239,7 @@ out:
     return st;
 }
 
-void fkt_skipped_release(struct fkt_skipped *s)
+void fkt_skipped_clear(struct fkt_skipped *s)
 {
     fkt_free(s->names);
     memset(s, 0, sizeof *s);

@@ -321,7 +321,7 @@ static fkt_status describe(struct fkt_encodings_kind *k, const struct fkt_codec 
     k->dim = fkt_codec_dim(codec);
     k->row = FKT_HASH_BYTES + (size_t)k->dim * sizeof(float) + CHECK;
 out:
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 

@@ -15,11 +15,11 @@ fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g)
     memset(out, 0, sizeof *out);
     for (int k = 0; k < FKT_HEAD_KINDS; k++) FKT_TRY(fkt_head_fit(&out->head[k], (enum fkt_head_kind)k, &s));
 out:
-    if (st != FKT_OK) fkt_heads_release(out);
+    if (st != FKT_OK) fkt_heads_clear(out);
     return st;
 }
 
-void fkt_heads_release(struct fkt_heads *h)
+void fkt_heads_clear(struct fkt_heads *h)
 {
     for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_head_free(h->head[k]);
     memset(h, 0, sizeof *h);
@@ -67,7 +67,7 @@ fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset
     pthread_mutex_init(&j.lock, NULL);
     fkt_meter_init(&meter, options->progress, "evaluating", n);
     st = fkt_walk_visit(w, ds, idx, n, &v, options, &meter);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     pthread_mutex_destroy(&j.lock);
     return st;
 }

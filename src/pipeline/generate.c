@@ -56,7 +56,7 @@ out:
     fkt_export_free(e);
     fkt_free(made);
     fkt_free(c.rgb);
-    fkt_meter_release(&meter);
+    fkt_meter_clear(&meter);
     return st;
 }
 
@@ -156,7 +156,7 @@ out:
     fkt_free(below);
     fkt_string_free(certificate);
     json_decref(said);
-    fkt_text_release(&text);
+    fkt_text_clear(&text);
     return st;
 }
 
@@ -180,8 +180,8 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     FKT_TRY(fkt_folder_commit(&f));
 out:
     fkt_folder_fail(&f, st);
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
     fkt_walk_free(own);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }

@@ -99,7 +99,7 @@ fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task,
 out:
     fkt_free(w);
     fkt_codec_free(codec);
-    fkt_calibration_release(cal);
+    fkt_calibration_clear(cal);
     return st;
 }
 
@@ -123,7 +123,7 @@ fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, con
     return fkt_walk_assemble(out, task, codec, &cal);
 out:
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -155,9 +155,9 @@ fkt_status fkt_walk_no_codec(const struct fkt_walk *w)
 void fkt_walk_free(struct fkt_walk *w)
 {
     if (!w) return;
-    fkt_task_release(&w->task);
+    fkt_task_clear(&w->task);
     fkt_codec_free(w->codec);
-    fkt_calibration_release(&w->calibration);
+    fkt_calibration_clear(&w->calibration);
     fkt_free(w);
 }
 

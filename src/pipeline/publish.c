@@ -103,7 +103,7 @@ fkt_status fkt_finish_release(struct fkt_finish *f, struct fkt_sa_server *s)
     memcpy(f->sha256, r.sha256, sizeof f->sha256);
     f->survivors = facts.survivors;
 out:
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     if (st != FKT_OK) fkt_finish_drop(f);
     return st;
 }
@@ -240,7 +240,7 @@ static fkt_status make_files(struct fkt_finish *f, const char *release, const ch
     FKT_TRY(publish(f, made, grid, dataset));
 out:
     if (made && st != FKT_OK) fkt_remove_tree(made);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     fkt_free(made);
     fkt_free(grid);
     return st;

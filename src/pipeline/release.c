@@ -48,7 +48,7 @@ fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_ca
     FKT_TRY(copy_floats(&out->map, cal->map, d * D));
     FKT_TRY(copy_floats(&out->unmap, cal->unmap, d * D));
 out:
-    if (st != FKT_OK) fkt_calibration_release(out);
+    if (st != FKT_OK) fkt_calibration_clear(out);
     return st;
 }
 
@@ -177,7 +177,7 @@ fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task
     FKT_TRY(seal(out));
 out:
     fkt_wipe(&seeded, sizeof seeded);
-    if (st != FKT_OK) fkt_release_release(out);
+    if (st != FKT_OK) fkt_release_clear(out);
     return st;
 }
 
@@ -195,14 +195,14 @@ fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *ta
                                facts->survivors, out->sigma));
     FKT_TRY(seal(out));
 out:
-    if (st != FKT_OK) fkt_release_release(out);
+    if (st != FKT_OK) fkt_release_clear(out);
     return st;
 }
 
-void fkt_release_release(struct fkt_release *r)
+void fkt_release_clear(struct fkt_release *r)
 {
-    fkt_task_release(&r->task);
-    fkt_calibration_release(&r->calibration);
+    fkt_task_clear(&r->task);
+    fkt_calibration_clear(&r->calibration);
     fkt_free(r->moments);
     memset(r, 0, sizeof *r);
 }
@@ -314,7 +314,7 @@ out:
             fkt_fail_in(st, "cannot use '%s'", path);
         if (st != FKT_E_IO && st != FKT_E_NOMEM)
             fkt_hint(st, "the file is damaged or was changed after it was made; fetch it again");
-        fkt_release_release(out);
+        fkt_release_clear(out);
     }
     return st;
 }

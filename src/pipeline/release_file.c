@@ -34,7 +34,7 @@ static fkt_status longest(const struct fkt_task *task, const struct fkt_calibrat
     *len += SPARE;
 out:
     fkt_free(bytes);
-    fkt_release_release(&zeros);
+    fkt_release_clear(&zeros);
     return st;
 }
 
@@ -76,7 +76,7 @@ fkt_status fkt_release_write(struct fkt_release_file *f, struct fkt_release *r) 
 void fkt_release_file_free(struct fkt_release_file *f)
 {
     if (!f) return;
-    fkt_file_release(&f->file);
+    fkt_file_clear(&f->file);
     fkt_free(f);
 }
 
@@ -87,6 +87,6 @@ fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force)
     FKT_TRY(fkt_file_begin(&f, path, force ? FKT_FILE_REPLACE : 0));
     FKT_TRY(write_all(&f, r));
 out:
-    fkt_file_release(&f);
+    fkt_file_clear(&f);
     return st;
 }

@@ -45,7 +45,7 @@ void fkt_discrete_gaussian_init(struct fkt_discrete_gaussian *g, const struct fk
     fkt_digits_init(&g->digits, entropy);
 }
 
-void fkt_discrete_gaussian_release(struct fkt_discrete_gaussian *g) { fkt_wipe(g, sizeof *g); }
+void fkt_discrete_gaussian_clear(struct fkt_discrete_gaussian *g) { fkt_wipe(g, sizeof *g); }
 
 /* The largest r with r^2 <= x, bit by bit. */
 static uint32_t root(uint64_t x)

@@ -4,7 +4,7 @@
  *   fkt_discrete_gaussian_init(&g, entropy);       borrows entropy (NULL: the operating system) until release
  *   fkt_discrete_scale_init(&s, &variance);        once per sigma^2 = num/2^shift
  *   fkt_discrete_gaussian_draw(&g, &s, &out);      as often as you like
- *   fkt_discrete_gaussian_release(&g);             wipes
+ *   fkt_discrete_gaussian_clear(&g);             wipes
  */
 #ifndef FKT_PRIVACY_DISCRETE_GAUSSIAN_H
 #define FKT_PRIVACY_DISCRETE_GAUSSIAN_H
@@ -36,7 +36,7 @@ struct fkt_discrete_gaussian {
 };
 
 void fkt_discrete_gaussian_init(struct fkt_discrete_gaussian *g, const struct fkt_entropy *entropy);
-void fkt_discrete_gaussian_release(struct fkt_discrete_gaussian *g);
+void fkt_discrete_gaussian_clear(struct fkt_discrete_gaussian *g);
 /* FKT_E_ARG when num or shift are outside what FKT_DISCRETE_BITS allows. */
 FKT_MUST_USE fkt_status fkt_discrete_scale_init(struct fkt_discrete_scale *s, const struct fkt_dyadic *variance);
 /* FKT_E_ENTROPY when the source fails, or gives what no source of uniform bytes gives. *out is set on FKT_OK only. */

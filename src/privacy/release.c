@@ -103,6 +103,6 @@ fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t c
         st = noise_block(noised + c * block, exact + c * block, length, &g, &s);
     if (st != FKT_OK) memset(noised, 0, n * sizeof *noised);
 out:
-    fkt_rounded_gaussian_release(&g);
+    fkt_rounded_gaussian_clear(&g);
     return st;
 }

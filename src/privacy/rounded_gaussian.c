@@ -20,7 +20,7 @@ void fkt_rounded_gaussian_init(struct fkt_rounded_gaussian *g, const struct fkt_
     fkt_digits_init(&g->digits, entropy);
 }
 
-void fkt_rounded_gaussian_release(struct fkt_rounded_gaussian *g) { fkt_wipe(g, sizeof *g); }
+void fkt_rounded_gaussian_clear(struct fkt_rounded_gaussian *g) { fkt_wipe(g, sizeof *g); }
 
 fkt_status fkt_gaussian_scale_init(struct fkt_gaussian_scale *s, double sigma)
 {

@@ -4,7 +4,7 @@
  *   fkt_rounded_gaussian_init(&g, entropy);        borrows entropy (NULL: the operating system) until release
  *   fkt_gaussian_scale_init(&s, sigma);            once per sigma
  *   fkt_rounded_gaussian_draw(&g, &s, &out);       as often as you like
- *   fkt_rounded_gaussian_release(&g);              wipes
+ *   fkt_rounded_gaussian_clear(&g);              wipes
  */
 #ifndef FKT_PRIVACY_ROUNDED_GAUSSIAN_H
 #define FKT_PRIVACY_ROUNDED_GAUSSIAN_H
@@ -17,9 +17,9 @@
 #define FKT_GAUSSIAN_SIGMA_MIN 0x1p-20
 #define FKT_GAUSSIAN_SIGMA_MAX 0x1p52
 /* What a draw may need before it is an error; never a silent cut. Their chances: below 2^-180, 2^-512 and 2^-9000. */
-#define FKT_GAUSSIAN_WHOLE_END 256   /* |draw| <= 256 * sigma + 1/2 */
-#define FKT_GAUSSIAN_DIGITS    16    /* of 32 bits, for one uniform number */
-#define FKT_GAUSSIAN_TRIES     10000 /* at one normal deviate */
+#define FKT_GAUSSIAN_WHOLE_END 256 /* |draw| <= 256 * sigma + 1/2 */
+#define FKT_GAUSSIAN_DIGITS 16     /* of 32 bits, for one uniform number */
+#define FKT_GAUSSIAN_TRIES 10000   /* at one normal deviate */
 
 /* sigma = mantissa * 2^(64 - shift), exactly. */
 struct fkt_gaussian_scale {
@@ -39,7 +39,7 @@ struct fkt_rounded_gaussian {
 };
 
 void fkt_rounded_gaussian_init(struct fkt_rounded_gaussian *g, const struct fkt_entropy *entropy);
-void fkt_rounded_gaussian_release(struct fkt_rounded_gaussian *g);
+void fkt_rounded_gaussian_clear(struct fkt_rounded_gaussian *g);
 /* FKT_E_ARG when sigma is outside FKT_GAUSSIAN_SIGMA_MIN..MAX, NaN included. */
 FKT_MUST_USE fkt_status fkt_gaussian_scale_init(struct fkt_gaussian_scale *s, double sigma);
 /* FKT_E_ENTROPY when the source fails, or gives what no source of uniform bytes gives. *out is set on FKT_OK only. */

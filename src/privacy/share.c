@@ -116,7 +116,7 @@ fkt_status fkt_privacy_share(int64_t *x, const int64_t *exact, uint32_t classes,
         FKT_TRY(noise_block(x + c * block, exact + c * block, length, plan->count_scale, &g, &s));
 out:
     if (st != FKT_OK && writable > 0) memset(x, 0, writable);
-    fkt_discrete_gaussian_release(&g);
+    fkt_discrete_gaussian_clear(&g);
     return st;
 }
 

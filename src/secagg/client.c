@@ -114,7 +114,7 @@ void fkt_sa_client_free(struct fkt_sa_client *c)
 {
     if (!c) return;
     forget(c);
-    fkt_sa_params_release(&c->p);
+    fkt_sa_params_clear(&c->p);
     fkt_wipe(c, sizeof *c);
     fkt_free(c);
 }
@@ -318,6 +318,6 @@ fkt_status fkt_sa_client_recv(struct fkt_sa_client *c, const uint8_t *msg, size_
     assert(holds(c));
 out:
     by_server = m.kind == FKT_SA_M_ABORTED && st == FKT_E_STOPPED;
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return st == FKT_OK ? FKT_OK : fail(c, st, by_server);
 }

@@ -125,7 +125,7 @@ static fkt_status masked(struct fkt_sa_client *c, uint8_t *packed)
     FKT_TRY(add_masks(c, &v, s));
     fkt_sa_vector_pack(&v, packed);
 out:
-    fkt_sa_vector_release(&v);
+    fkt_sa_vector_clear(&v);
     fkt_stream_free(s);
     return st;
 }

@@ -50,7 +50,7 @@ static fkt_status list_neighbours(struct fkt_sa_client *c, const uint8_t *presen
         c->witnesses = c->p.degree;
     }
 out:
-    fkt_sa_graph_release(&graph);
+    fkt_sa_graph_clear(&graph);
     fkt_free(site);
     return st;
 }

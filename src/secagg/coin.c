@@ -94,11 +94,11 @@ fkt_status fkt_sa_coin_build(struct fkt_sa_coin *c, const uint8_t session[FKT_SA
         if (m % 2) memcpy(up + (size_t)(m / 2) * FKT_SA_NODE, level + (size_t)(m - 1) * FKT_SA_NODE, FKT_SA_NODE);
     }
 out:
-    if (st != FKT_OK) fkt_sa_coin_release(c);
+    if (st != FKT_OK) fkt_sa_coin_clear(c);
     return st;
 }
 
-void fkt_sa_coin_release(struct fkt_sa_coin *c)
+void fkt_sa_coin_clear(struct fkt_sa_coin *c)
 {
     fkt_free(c->nodes);
     memset(c, 0, sizeof *c);

@@ -20,7 +20,7 @@ struct fkt_sa_coin {
 };
 FKT_MUST_USE fkt_status fkt_sa_coin_build(struct fkt_sa_coin *c, const uint8_t session[FKT_SA_SESSION],
                                           uint32_t throw_number, const struct fkt_sa_leaf *leaf, uint32_t n);
-void fkt_sa_coin_release(struct fkt_sa_coin *c);
+void fkt_sa_coin_clear(struct fkt_sa_coin *c);
 size_t fkt_sa_coin_path_bytes(uint32_t leaves, uint32_t position); /* 0 also when position >= leaves */
 void fkt_sa_coin_path(const struct fkt_sa_coin *c, uint32_t position, uint8_t *path);
 const uint8_t *fkt_sa_coin_root(const struct fkt_sa_coin *c); /* FKT_SA_NODE bytes */

@@ -78,11 +78,11 @@ fkt_status fkt_sa_graph_make(struct fkt_sa_graph *g, const struct fkt_sa_params 
     for (uint32_t i = 0; i < p->sites; i++) g->place[g->ring[i]] = i;
 out:
     fkt_wipe(key, sizeof key);
-    if (st != FKT_OK) fkt_sa_graph_release(g);
+    if (st != FKT_OK) fkt_sa_graph_clear(g);
     return st;
 }
 
-void fkt_sa_graph_release(struct fkt_sa_graph *g)
+void fkt_sa_graph_clear(struct fkt_sa_graph *g)
 {
     fkt_free(g->ring);
     fkt_free(g->place);

@@ -12,7 +12,7 @@ struct fkt_sa_graph {
 };
 FKT_MUST_USE fkt_status fkt_sa_graph_make(struct fkt_sa_graph *g, const struct fkt_sa_params *p,
                                           const uint8_t session[FKT_SA_SESSION], const uint8_t seed[32]);
-void fkt_sa_graph_release(struct fkt_sa_graph *g);
+void fkt_sa_graph_clear(struct fkt_sa_graph *g);
 /* out (degree): ascending. */
 void fkt_sa_graph_neighbours(const struct fkt_sa_graph *g, uint32_t site, uint32_t *out);
 /* Sparse graphs only. out (degree): the sites whose signatures everyone asks for, ascending. */

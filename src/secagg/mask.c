@@ -40,7 +40,7 @@ fkt_status fkt_sa_vector_init(struct fkt_sa_vector *v, const struct fkt_sa_param
     return v->bits <= 32 ? fkt_alloc(&v->w32, v->length) : fkt_alloc(&v->w64, v->length);
 }
 
-void fkt_sa_vector_release(struct fkt_sa_vector *v)
+void fkt_sa_vector_clear(struct fkt_sa_vector *v)
 {
     if (v->w32) fkt_wipe(v->w32, v->length * sizeof *v->w32);
     if (v->w64) fkt_wipe(v->w64, v->length * sizeof *v->w64);

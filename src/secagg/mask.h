@@ -17,7 +17,7 @@ struct fkt_sa_vector {
     uint64_t *w64; /* (length) otherwise */
 };
 FKT_MUST_USE fkt_status fkt_sa_vector_init(struct fkt_sa_vector *v, const struct fkt_sa_params *p); /* all zero */
-void fkt_sa_vector_release(struct fkt_sa_vector *v);                                                /* wipes */
+void fkt_sa_vector_clear(struct fkt_sa_vector *v);                                                  /* wipes */
 void fkt_sa_vector_set(struct fkt_sa_vector *v, const int64_t *x);                                  /* constant time */
 void fkt_sa_vector_add(struct fkt_sa_vector *v, const struct fkt_sa_vector *other);
 FKT_MUST_USE fkt_status fkt_sa_vector_mask(struct fkt_sa_vector *v, struct fkt_stream *s, const uint8_t key[32],

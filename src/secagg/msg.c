@@ -288,7 +288,7 @@ fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t 
     m->kind = kind_of(to_server, tag);
     if (m->kind != FKT_SA_M_NONE) body = to_server ? &top->to_server.advertise->base : &top->to_site.begin->base;
     if (!body || !canonical(&top->base, body, msg, len)) {
-        fkt_sa_msg_release(m);
+        fkt_sa_msg_clear(m);
         return fkt_fail(FKT_E_PEER_FORMAT, "a message has no body, or is not in its one canonical form");
     }
     m->session = borrow(to_server ? &top->to_server.session : &top->to_site.session);
@@ -297,7 +297,7 @@ fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t 
     return FKT_OK;
 }
 
-void fkt_sa_msg_release(struct fkt_sa_msg *m)
+void fkt_sa_msg_clear(struct fkt_sa_msg *m)
 {
     ProtobufCAllocator memory = {.free = give_back};
     if (m->owner) protobuf_c_message_free_unpacked(m->owner, &memory);

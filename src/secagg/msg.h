@@ -76,7 +76,7 @@ struct fkt_sa_msg {
             struct fkt_sa_bytes present, signatures;
         } confirmed;
     };
-    void *owner; /* what decode allocated; fkt_sa_msg_release frees it */
+    void *owner; /* what decode allocated; fkt_sa_msg_clear frees it */
 };
 
 /* What logs and receipts call a message to the server; FKT_SA_M_NONE, which does not decode, is "unreadable". */
@@ -85,10 +85,10 @@ const char *fkt_sa_kind_name(enum fkt_sa_kind kind);
 size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m); /* what encode will need; 0 when there is no such kind */
 /* FKT_E_ARG when cap is too small. */
 FKT_MUST_USE fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len);
-/* Gives *m, whose bytes live until fkt_sa_msg_release. FKT_E_PEER_FORMAT when it is longer than `max`, not canonical,
+/* Gives *m, whose bytes live until fkt_sa_msg_clear. FKT_E_PEER_FORMAT when it is longer than `max`, not canonical,
  * or no such message; to_server: 1 for ToServer, 0 for ToSite. */
 FKT_MUST_USE fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t *msg, size_t len,
                                           size_t max);
-void fkt_sa_msg_release(struct fkt_sa_msg *m); /* wipes what it frees */
+void fkt_sa_msg_clear(struct fkt_sa_msg *m); /* wipes what it frees */
 
 #endif

@@ -175,7 +175,7 @@ out:
     return st;
 }
 
-void fkt_sa_params_release(struct fkt_sa_params *p)
+void fkt_sa_params_clear(struct fkt_sa_params *p)
 {
     fkt_free((void *)(uintptr_t)p->roster); /* ours: fkt_sa_params_copy made it */
     memset(p, 0, sizeof *p);

@@ -9,7 +9,7 @@
 
 /* Checks all but the points of the roster, which fkt_sa_params_check does once, and copies p and its roster. */
 FKT_MUST_USE fkt_status fkt_sa_params_copy(struct fkt_sa_params *out, const struct fkt_sa_params *p);
-void fkt_sa_params_release(struct fkt_sa_params *p);
+void fkt_sa_params_clear(struct fkt_sa_params *p);
 static inline int fkt_sa_complete(const struct fkt_sa_params *p) { return p->degree == p->sites - 1; }
 /* finder.md 3: 1 when corrupt and lost sites could cut a ring, so that a site looks at both of its sides (protocol.md
  * 3.5). All numbers here are below 2^17, or the other rules refuse them. */

@@ -130,8 +130,8 @@ void fkt_sa_server_free(struct fkt_sa_server *s)
 {
     if (!s) return;
     fkt_sa_server_forget(s);
-    fkt_sa_coin_release(&s->coin);
-    fkt_sa_vector_release(&s->sum);
+    fkt_sa_coin_clear(&s->coin);
+    fkt_sa_vector_clear(&s->sum);
     fkt_free(s->seat);
     fkt_free(s->sets);
     fkt_free(s->adjacent);
@@ -142,7 +142,7 @@ void fkt_sa_server_free(struct fkt_sa_server *s)
     fkt_free(s->job);
     fkt_free_secret(s->total); /* without noise where that is added in one place */
     fkt_free(s->survived);
-    fkt_sa_params_release(&s->p);
+    fkt_sa_params_clear(&s->p);
     fkt_free(s);
 }
 
@@ -206,7 +206,7 @@ fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint
     if (!fkt_sa_alive(s, from)) return fkt_fail(FKT_E_STATE, "site %u is no part of the round any more", from);
     st = fkt_sa_msg_decode(&m, 1, msg, len, fkt_sa_to_server_max(&s->p));
     if (st == FKT_OK) st = take(s, from, &m);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     fkt_fail_in(st, "site %u", from);
     if (st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH) fkt_sa_server_lose(s, from, st);
     else if (st != FKT_OK && st != FKT_E_STATE) return fkt_sa_server_fail(s, st);

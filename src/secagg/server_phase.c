@@ -69,7 +69,7 @@ static fkt_status throw_coin(struct fkt_sa_server *s)
         seat->position = n;
         leaf[n++] = (struct fkt_sa_leaf){i, seat->channel_key, seat->mask_key, seat->coin};
     }
-    fkt_sa_coin_release(&s->coin);
+    fkt_sa_coin_clear(&s->coin);
     FKT_TRY(fkt_sa_coin_build(&s->coin, s->session, s->census.throws + 1, leaf, n));
     s->census.throws++;
     enter(s, FKT_SA_COIN);
@@ -95,7 +95,7 @@ static fkt_status draw_graph(struct fkt_sa_server *s)
     }
     enter(s, FKT_SA_SHARE);
 out:
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
     return st;
 }
 
@@ -119,7 +119,7 @@ static fkt_status leave_coin(struct fkt_sa_server *s)
     fkt_sa_coin_open(&s->coin, scalars, s->v);
     FKT_TRY(fkt_sa_coin_seed(s->seed, s->session, fkt_sa_coin_root(&s->coin), s->v));
     FKT_TRY(draw_graph(s));
-    fkt_sa_coin_release(&s->coin);
+    fkt_sa_coin_clear(&s->coin);
 out:
     fkt_free(scalars);
     return st;

@@ -85,7 +85,7 @@ out:
 void fkt_sa_lane_free(struct fkt_sa_lane *lane)
 {
     if (!lane) return;
-    fkt_sa_vector_release(&lane->v);
+    fkt_sa_vector_clear(&lane->v);
     fkt_stream_free(lane->stream);
     fkt_free(lane->done);
     fkt_free(lane);

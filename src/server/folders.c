@@ -184,6 +184,6 @@ fkt_status fkt_host_try_out(const struct fkt_host *h)
 out:
     fkt_folder_fail(&f, st);
     fkt_export_free(e);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }

@@ -188,7 +188,7 @@ static fkt_status note_message(struct fkt_host *h, const struct step *s, const u
                           json_pack("{s:I s:I s:s}", "round", (json_int_t)h->round, "site", (json_int_t)s->site,
                                     "signature", signature)));
 out:
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return st;
 }
 

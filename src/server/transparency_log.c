@@ -119,6 +119,6 @@ fkt_status fkt_diary_write(struct fkt_diary *log, const char *path)
     FKT_TRY(fkt_journal_lines(log->journal, put_line, &f));
     FKT_TRY(fkt_file_commit(&f));
 out:
-    fkt_file_release(&f);
+    fkt_file_clear(&f);
     return st;
 }

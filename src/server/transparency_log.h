@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transparency_log.h - the server's public diary (docs/audit.md 1): lines of JSON, each with the hash of the one before. */
+/* transparency_log.h - the server's public diary (docs/audit.md 1): lines of JSON, each with the hash of the one
+ * before. */
 #ifndef FKT_SERVER_TRANSPARENCY_LOG_H
 #define FKT_SERVER_TRANSPARENCY_LOG_H
 

@@ -174,7 +174,7 @@ static void close_hall(struct hall *h)
     fkt_free(h->seeded);
     fkt_free(h->seat);
     fkt_free(h->mail);
-    fkt_meter_release(&h->meter);
+    fkt_meter_clear(&h->meter);
 }
 
 /* ---- messages ---- */
@@ -294,11 +294,11 @@ fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federa
     out->seconds_unmask = fkt_now() - spoken;
 out:
     close_hall(&h);
-    if (st != FKT_OK) fkt_federate_release(out);
+    if (st != FKT_OK) fkt_federate_clear(out);
     return st;
 }
 
-void fkt_federate_release(struct fkt_federate_result *r)
+void fkt_federate_clear(struct fkt_federate_result *r)
 {
     fkt_free_secret(r->total); /* exact where the noise is central */
     fkt_free(r->survived);

@@ -323,14 +323,14 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
 out:
     for (unsigned i = 0; p.lanes && i < lanes; i++) {
         fkt_moments_free(p.lanes[i].total);
-        fkt_skipped_release(&p.lanes[i].skipped);
+        fkt_skipped_clear(&p.lanes[i].skipped);
     }
     fkt_free(p.lanes);
     fkt_free(p.order);
     fkt_free(p.first);
     fkt_free(p.site);
-    fkt_meter_release(&p.meter);
-    if (st != FKT_OK) fkt_simulation_release(out);
+    fkt_meter_clear(&p.meter);
+    if (st != FKT_OK) fkt_simulation_clear(out);
     return st;
 }
 
@@ -356,7 +356,7 @@ fkt_status fkt_simulation_aggregate(struct fkt_federate_result *out, const struc
     return fkt_federate(out, &spec);
 }
 
-void fkt_simulation_release(struct fkt_simulation *s)
+void fkt_simulation_clear(struct fkt_simulation *s)
 {
     fkt_free(s->roster);
     fkt_free(s->lost);

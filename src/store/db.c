@@ -176,7 +176,7 @@ static fkt_status make(const char *real, const char *path, const struct fkt_db_k
     FKT_TRY(fkt_file_commit(&f));
 out:
     if (db.h) sqlite3_close(db.h);
-    fkt_file_release(&f);
+    fkt_file_clear(&f);
     return st == FKT_E_EXISTS ? FKT_OK : st;
 }
 
@@ -250,8 +250,8 @@ static fkt_status check_tables(struct fkt_db *db)
     if (strcmp(has.s, wants.s) != 0) st = damaged(db, "'%s' has other tables than it should", db->path);
 out:
     sqlite3_close(twin.h);
-    fkt_text_release(&has);
-    fkt_text_release(&wants);
+    fkt_text_clear(&has);
+    fkt_text_clear(&wants);
     return st;
 }
 
@@ -314,7 +314,7 @@ static fkt_status as_uri(char **out, const char *real, const char *options)
     FKT_TRY(fkt_text_status(&t));
     FKT_TRY(fkt_strdup(out, t.s));
 out:
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 

@@ -228,7 +228,7 @@ fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *nois
     }
 out:
     scratch_release(&s);
-    if (st != FKT_OK) fkt_gaussians_release(out);
+    if (st != FKT_OK) fkt_gaussians_clear(out);
     return st;
 }
 
@@ -240,7 +240,7 @@ int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k)
     return !(g->signal[k] >= fkt_gaussians_reach(g->length)) || g->count[k] < 3 * g->count_noise[k];
 }
 
-void fkt_gaussians_release(struct fkt_gaussians *g)
+void fkt_gaussians_clear(struct fkt_gaussians *g)
 {
     fkt_free_secret(g->count); /* a simulation's reference comes from exact moments */
     fkt_free(g->count_noise);

@@ -314,7 +314,7 @@ out:
     return st;
 }
 
-void fkt_federation_release(struct fkt_federation *f)
+void fkt_federation_clear(struct fkt_federation *f)
 {
     fkt_free(f->roster);
     memset(f, 0, sizeof *f);

@@ -24,7 +24,7 @@ static inline int fkt_task_has_shares(const struct fkt_task *t)
     return t->federation.sites && t->federation.noise == FKT_NOISE_DISTRIBUTED;
 }
 FKT_MUST_USE fkt_status fkt_federation_copy(struct fkt_federation *out, const struct fkt_federation *f);
-void fkt_federation_release(struct fkt_federation *f);
+void fkt_federation_clear(struct fkt_federation *f);
 json_t *fkt_federation_json(const struct fkt_federation *f); /* a new reference, or NULL when memory is out */
 
 /* How many lost sites a task bears when nobody says: a tenth, rounded up, and two at least, but no more than

@@ -264,7 +264,7 @@ fkt_status fkt_service_copy(struct fkt_service *out, const struct fkt_service *s
     return s->names ? set_names(out, (const char *const *)s->names, sites) : FKT_OK;
 }
 
-void fkt_service_release(struct fkt_service *s, uint32_t sites)
+void fkt_service_clear(struct fkt_service *s, uint32_t sites)
 {
     for (uint32_t i = 0; s->names && i < sites; i++) fkt_free(s->names[i]);
     fkt_free(s->names);

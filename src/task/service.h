@@ -15,7 +15,7 @@
 FKT_MUST_USE fkt_status fkt_service_make(struct fkt_task *t, const struct fkt_service_choices *c);
 FKT_MUST_USE fkt_status fkt_service_take(struct fkt_task *t, const json_t *j); /* hostile */
 FKT_MUST_USE fkt_status fkt_service_copy(struct fkt_service *out, const struct fkt_service *s, uint32_t sites);
-void fkt_service_release(struct fkt_service *s, uint32_t sites);
+void fkt_service_clear(struct fkt_service *s, uint32_t sites);
 json_t *fkt_service_json(const struct fkt_service *s, uint32_t sites); /* a new reference, or NULL: memory is out */
 
 /* "https://host[:port]" in parts; an IPv6 address comes without its brackets, no port is 443. FKT_E_ARG when it is

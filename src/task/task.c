@@ -218,7 +218,7 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     }
     FKT_TRY(fkt_task_seal(t));
 out:
-    if (st != FKT_OK) fkt_task_release(t);
+    if (st != FKT_OK) fkt_task_clear(t);
     return st;
 }
 
@@ -416,7 +416,7 @@ fkt_status fkt_task_parse(struct fkt_task *out, const char *json, size_t len)
         fkt_failure_save(&f, st);
         st = fkt_fail(FKT_E_FORMAT, strncmp(f.text, "task: ", 6) ? "task: %s" : "%s", f.text);
     }
-    if (st != FKT_OK) fkt_task_release(out);
+    if (st != FKT_OK) fkt_task_clear(out);
     return st;
 }
 
@@ -448,15 +448,15 @@ fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t)
     st = copy_classes(out, (const char *const *)t->classes, t->n_classes);
     if (st == FKT_OK) st = fkt_federation_copy(&out->federation, &t->federation);
     if (st == FKT_OK) st = fkt_service_copy(&out->service, &t->service, t->federation.sites);
-    if (st != FKT_OK) fkt_task_release(out);
+    if (st != FKT_OK) fkt_task_clear(out);
     return st;
 }
 
-void fkt_task_release(struct fkt_task *t)
+void fkt_task_clear(struct fkt_task *t)
 {
     for (uint32_t k = 0; k < t->n_classes; k++) fkt_free(t->classes[k]);
     fkt_free(t->classes);
-    fkt_service_release(&t->service, t->federation.sites);
-    fkt_federation_release(&t->federation);
+    fkt_service_clear(&t->service, t->federation.sites);
+    fkt_federation_clear(&t->federation);
     memset(t, 0, sizeof *t);
 }

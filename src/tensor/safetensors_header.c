@@ -71,7 +71,7 @@ const char *fkt_st_shown(char out[FKT_ST_SHOWN], const char *s)
 
 void fkt_st_header_init(struct fkt_st_header *h) { memset(h, 0, sizeof *h); }
 
-void fkt_st_header_release(struct fkt_st_header *h)
+void fkt_st_header_clear(struct fkt_st_header *h)
 {
     for (size_t i = 0; i < h->n_items; i++) fkt_free(h->items[i].name);
     for (size_t i = 0; i < h->n_pairs; i++) {

@@ -26,7 +26,7 @@ struct fkt_st_header {
 };
 
 void fkt_st_header_init(struct fkt_st_header *h);
-void fkt_st_header_release(struct fkt_st_header *h);
+void fkt_st_header_clear(struct fkt_st_header *h);
 /* Copy what they are given; FKT_E_ARG on a name that is taken, reserved or not UTF-8, a rank above 8, a size that
  * overflows. */
 FKT_MUST_USE fkt_status fkt_st_header_meta(struct fkt_st_header *h, const char *key, const char *value);

@@ -50,8 +50,8 @@ void fkt_st_stream_free(struct fkt_st_stream *s)
     for (size_t i = 0; i < s->n_spools; i++)
         if (s->spools[i].stream) fclose(s->spools[i].stream);
     fkt_free(s->spools);
-    fkt_st_header_release(&s->head);
-    fkt_file_release(&s->file);
+    fkt_st_header_clear(&s->head);
+    fkt_file_clear(&s->file);
     fkt_free(s);
 }
 
@@ -152,7 +152,7 @@ fkt_status fkt_st_stream_close(struct fkt_st_stream **sp)
     FKT_TRY(fkt_file_commit(&s->file));
 out:
     fkt_free(buf);
-    fkt_text_release(&head);
+    fkt_text_clear(&head);
     fkt_st_stream_free(s);
     *sp = NULL;
     return st;

@@ -25,7 +25,7 @@ fkt_status fkt_st_writer_new(struct fkt_st_writer **out)
 void fkt_st_writer_free(struct fkt_st_writer *w)
 {
     if (!w) return;
-    fkt_st_header_release(&w->head);
+    fkt_st_header_clear(&w->head);
     fkt_free(w->data);
     fkt_free(w);
 }
@@ -62,7 +62,7 @@ fkt_status fkt_st_writer_write(struct fkt_st_writer *w, const char *path, int fl
         if (w->head.items[i].bytes) (void)!fwrite(w->data[i], 1, w->head.items[i].bytes, f.stream);
     FKT_TRY(fkt_file_commit(&f));
 out: /* the file, once begun, always went through commit, which leaves nothing open */
-    fkt_text_release(&head);
+    fkt_text_clear(&head);
     return st;
 }
 
@@ -90,6 +90,6 @@ fkt_status fkt_st_writer_bytes(struct fkt_st_writer *w, uint8_t **out, size_t *l
     *out = bytes;
     *len = (size_t)total;
 out:
-    fkt_text_release(&head);
+    fkt_text_clear(&head);
     return st;
 }

@@ -143,13 +143,13 @@ fkt_status fkt_audit_line_read(struct fkt_audit_line *out, const char *bytes, si
     fkt_hash_bytes_hex(out->sha256, bytes, len);
 out:
     if (st != FKT_OK) {
-        fkt_audit_line_release(out);
+        fkt_audit_line_clear(out);
         st = fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
     }
     return st;
 }
 
-void fkt_audit_line_release(struct fkt_audit_line *l)
+void fkt_audit_line_clear(struct fkt_audit_line *l)
 {
     json_decref(l->root);
     memset(l, 0, sizeof *l);

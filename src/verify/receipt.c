@@ -108,7 +108,7 @@ fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *js
     FKT_TRY(fkt_fail_in(take_messages(out, messages), "receipt"));
 out:
     json_decref(root);
-    if (st != FKT_OK) fkt_audit_receipt_release(out);
+    if (st != FKT_OK) fkt_audit_receipt_clear(out);
     return st;
 }
 
@@ -127,7 +127,7 @@ out:
     return st;
 }
 
-void fkt_audit_receipt_release(struct fkt_audit_receipt *r)
+void fkt_audit_receipt_clear(struct fkt_audit_receipt *r)
 {
     fkt_free(r->head);
     fkt_free(r->sent);

@@ -36,11 +36,11 @@ fkt_status fkt_audit_round_new(struct fkt_audit_round *r, const struct fkt_sa_pa
     FKT_TRY(fkt_alloc(&r->parted, map));
     FKT_TRY(fkt_alloc(&r->signature, (size_t)p->sites * FKT_SIGN_BYTES));
 out:
-    if (st != FKT_OK) fkt_audit_round_release(r);
+    if (st != FKT_OK) fkt_audit_round_clear(r);
     return st;
 }
 
-void fkt_audit_round_release(struct fkt_audit_round *r)
+void fkt_audit_round_clear(struct fkt_audit_round *r)
 {
     fkt_free(r->masked);
     fkt_free(r->survivors);
@@ -51,7 +51,7 @@ void fkt_audit_round_release(struct fkt_audit_round *r)
     memset(r, 0, sizeof *r);
 }
 
-void fkt_audit_round_clear(struct fkt_audit_round *r, const struct fkt_sa_params *p)
+void fkt_audit_round_begin(struct fkt_audit_round *r, const struct fkt_sa_params *p)
 {
     const size_t map = fkt_bitmap_bytes(p->sites);
     memset(r->masked, 0, map);
@@ -150,7 +150,7 @@ static fkt_status count_witnesses(const struct fkt_audit_round *r, const struct 
     for (uint32_t k = 0; k < p->degree; k++) *out += (uint32_t)fkt_bitmap_get(r->confirmed, witness[k]);
 out:
     fkt_free(witness);
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
     return st;
 }
 

@@ -53,11 +53,11 @@ void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task
     memset(log->head, '0', sizeof log->head - 1);
 }
 
-void fkt_audit_reading_release(struct fkt_audit_reading *log)
+void fkt_audit_reading_clear(struct fkt_audit_reading *log)
 {
-    fkt_audit_round_release(&log->round);
+    fkt_audit_round_clear(&log->round);
     fkt_free(log->names);
-    fkt_task_release(&log->task);
+    fkt_task_clear(&log->task);
     memset(log, 0, sizeof *log);
 }
 
@@ -128,7 +128,7 @@ static fkt_status take_begin(struct fkt_audit_reading *log, const struct fkt_aud
         if (!memcmp(log->names[i], log->round.name, FKT_BOX_ROUND))
             return fkt_fail(FKT_E_MISMATCH, "round %u had the same name", i + 1);
     memcpy(log->names[log->rounds], log->round.name, FKT_BOX_ROUND);
-    fkt_audit_round_clear(&log->round, &log->params);
+    fkt_audit_round_begin(&log->round, &log->params);
     log->rounds++;
     log->in_round = 1;
     return FKT_OK;
@@ -224,7 +224,7 @@ fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *byt
     memcpy(log->head, l.sha256, sizeof log->head);
     if (log->receipt) FKT_TRY(fkt_audit_receipt_line(log->receipt, &l, log->entries, round));
 out:
-    fkt_audit_line_release(&l);
+    fkt_audit_line_clear(&l);
     return st;
 }
 
@@ -355,7 +355,7 @@ static fkt_status check_release(const struct fkt_audit_reading *log, const char 
         st = fkt_fail(FKT_E_MISMATCH, "release.safetensors tells otherwise than the task how its noise was made");
     else st = check_range(log, &r);
 out:
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -454,8 +454,8 @@ fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder, co
         fkt_text_cut(out->receipt_name, sizeof out->receipt_name, log.task.service.names[kept.site]);
 out:
     fkt_free(path);
-    fkt_audit_reading_release(&log);
-    fkt_audit_receipt_release(&kept);
+    fkt_audit_reading_clear(&log);
+    fkt_audit_receipt_clear(&kept);
     if (st == FKT_E_IO) return fkt_hint(st, "give the folder with audit.jsonl, release.safetensors, certificate.json");
     if (st == FKT_E_NOMEM) return st;
     return fkt_hint(st, "do not use this release; ask the operator, and compare with what other sites hold");

@@ -47,7 +47,7 @@ struct fkt_audit_line {
 /* `bytes` without the newline. `entry` is its number, `prev` what it must name. FKT_E_FORMAT, FKT_E_MISMATCH. */
 FKT_MUST_USE fkt_status fkt_audit_line_read(struct fkt_audit_line *out, const char *bytes, size_t len, uint64_t entry,
                                             const char *prev);
-void fkt_audit_line_release(struct fkt_audit_line *l);
+void fkt_audit_line_clear(struct fkt_audit_line *l);
 uint64_t fkt_audit_number(const struct fkt_audit_line *l, const char *key);
 const char *fkt_audit_text(const struct fkt_audit_line *l, const char *key);
 const char *fkt_audit_event_name(enum fkt_audit_event e);
@@ -74,7 +74,7 @@ struct fkt_audit_receipt {
 };
 FKT_MUST_USE fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *json, size_t len);
 FKT_MUST_USE fkt_status fkt_audit_receipt_load(struct fkt_audit_receipt *out, const char *path);
-void fkt_audit_receipt_release(struct fkt_audit_receipt *r);
+void fkt_audit_receipt_clear(struct fkt_audit_receipt *r);
 /* Each line of the log in turn; `round` is the name of the round under way as hex, "" outside one. */
 FKT_MUST_USE fkt_status fkt_audit_receipt_line(struct fkt_audit_receipt *r, const struct fkt_audit_line *l,
                                                uint64_t entry, const char *round);
@@ -92,8 +92,8 @@ struct fkt_audit_round {
     uint32_t count; /* survivors; 0: no list yet */
 };
 FKT_MUST_USE fkt_status fkt_audit_round_new(struct fkt_audit_round *r, const struct fkt_sa_params *p);
-void fkt_audit_round_release(struct fkt_audit_round *r);
-void fkt_audit_round_clear(struct fkt_audit_round *r, const struct fkt_sa_params *p);
+void fkt_audit_round_clear(struct fkt_audit_round *r);
+void fkt_audit_round_begin(struct fkt_audit_round *r, const struct fkt_sa_params *p);
 /* Lines of kind message, lost, survivors and confirmed; others mean nothing here. */
 FKT_MUST_USE fkt_status fkt_audit_round_line(struct fkt_audit_round *r, const struct fkt_sa_params *p,
                                              const struct fkt_audit_line *l);
@@ -125,6 +125,6 @@ void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task
                             struct fkt_audit_receipt *receipt);
 FKT_MUST_USE fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *bytes, size_t len);
 FKT_MUST_USE fkt_status fkt_audit_reading_end(const struct fkt_audit_reading *log);
-void fkt_audit_reading_release(struct fkt_audit_reading *log);
+void fkt_audit_reading_clear(struct fkt_audit_reading *log);
 
 #endif

@@ -49,7 +49,7 @@ CASES = [
         "#include <openssl/evp.h>\n",
         "src/crypto/key.c:1: <openssl/evp.h> belongs to 'mask.c' of module 'crypto' alone",
     ),
-    ("a library outside its folder", "src/crypto/mask.c", "#include <curve.h>\n", "belongs to 'fast' of module 'crypto'"),
+    ("a library outside its folder", "src/crypto/mask.c", "#include <curve.h>\n", "to 'fast' of module 'crypto'"),
     ("a public header of another module", "src/moments/sum.c", '#include "fedkt/privacy.h"\n', "public header"),
     ("a file that is never allowed", "src/crypto/key.c", '#include "base/rng.h"\n', "may never include 'base/rng.h'"),
     (
@@ -79,7 +79,7 @@ def main():
     garden.run("a good tree", tool, GOOD, 0)
     for title, path, text, says in CASES:
         garden.run(title, tool, {**GOOD, path: text}, 1, says)
-    broken = {**GOOD, "tools/modules.toml": '[base]\nrooms = ["attic"]\n'}
+    broken = {**GOOD, "tools/modules.toml": '[base]\nmodules = ["attic"]\n'}
     garden.run("a table with an unknown module", tool, broken, 2, "unknown module 'attic'")
     return garden.done()
 

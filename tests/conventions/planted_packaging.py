@@ -34,7 +34,8 @@ CASES = [
 def main():
     garden = Garden()
     files = {name: (ROOT / name).read_text() for name in FILES}
-    command = [sys.executable, ROOT / "tests/conventions/check_packaging.py", pathlib.Path(sys.argv[1]).resolve(), "{tree}"]
+    check = ROOT / "tests/conventions/check_packaging.py"
+    command = [sys.executable, check, pathlib.Path(sys.argv[1]).resolve(), "{tree}"]
     garden.run("as it is", command, files, 0)
     for title, name, old, new, says in CASES:
         if old not in files[name]:

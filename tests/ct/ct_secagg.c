@@ -61,7 +61,7 @@ static int masked(uint8_t *packed, size_t bytes, const struct site *sites, uint3
     fkt_sa_vector_pack(&v, packed);
     CT_CHECK(ct_tainted(packed, bytes));
     PUBLIC(packed, bytes);
-    fkt_sa_vector_release(&v);
+    fkt_sa_vector_clear(&v);
     fkt_stream_free(stream);
     return 0;
 }
@@ -87,7 +87,7 @@ static int masking(enum fkt_sa_keystream keystream, uint32_t bits)
     }
     fkt_sa_vector_signed(&total, sum);
     for (int64_t n = 0; n < LENGTH; n++) CT_CHECK(sum[n] == (n % 2 ? -1 : 1) * (SITES * n + 3));
-    fkt_sa_vector_release(&total);
+    fkt_sa_vector_clear(&total);
     fkt_stream_free(stream);
     return 0;
 }

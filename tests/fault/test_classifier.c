@@ -24,7 +24,7 @@ static fkt_status whole_life(enum fkt_head_kind kind, const char *path)
     FKT_TRY(fkt_score_init(&score, 2));
     FKT_TRY(fkt_score_add(&score, truth, label, 2));
 out:
-    fkt_score_release(&score);
+    fkt_score_clear(&score);
     fkt_head_free(fitted);
     fkt_head_free(loaded);
     return st;

@@ -34,7 +34,7 @@ static fkt_status enrolment(void)
     FKT_TRY(cli_roster_read(&r, roster));
     FKT_TRY(cli_roster_names(&r, roster, &names));
 out:
-    cli_roster_release(&r);
+    cli_roster_clear(&r);
     cli_key_wipe(&k);
     return st;
 }

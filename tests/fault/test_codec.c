@@ -45,7 +45,7 @@ static fkt_status run_embedded(void)
     FKT_TRY(fkt_calibration_check(&cal, codec));
     FKT_TRY(fkt_calibration_save(&cal, path, 0));
 out:
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -54,7 +54,7 @@ static fkt_status run_load(void)
     struct fkt_calibration cal;
     fkt_status st = fkt_calibration_load(&cal, saved);
     CHECK((cal.map != NULL) == (st == FKT_OK));
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -71,7 +71,7 @@ static fkt_status run_fit(void)
     FKT_TRY(fkt_calibrator_finish(k, &cal));
 out:
     fkt_calibrator_free(k);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -88,7 +88,7 @@ static void every_allocation_may_fail(void **state)
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&cal, codec));
     CHECK_OK(fkt_calibration_save(&cal, saved, 0));
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     sweep(run_open);
     sweep(run_codec);
     sweep(run_embedded);

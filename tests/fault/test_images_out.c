@@ -97,7 +97,7 @@ static fkt_status write_card(void)
     fkt_status st;
     fkt_text_init(&t);
     st = fkt_card_text(&t, &card);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 

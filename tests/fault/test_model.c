@@ -59,7 +59,7 @@ static fkt_status asked(void)
     FKT_TRY(fkt_judgement_init(&j, 3));
     FKT_TRY(fkt_judgement_add(&j, logits, label, 20));
 out:
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     fkt_model_free(m);
     return st;
 }

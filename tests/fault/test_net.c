@@ -39,7 +39,7 @@ static fkt_status run_pull(void)
     FKT_TRY(fkt_pull_fetch(&p));
     FKT_TRY(fkt_pull_commit(&p));
 out:
-    fkt_pull_release(&p);
+    fkt_pull_clear(&p);
     return st;
 }
 
@@ -91,7 +91,7 @@ static fkt_status run_page(void)
     fkt_page_status(&t, &f, &v, &c, 1, 0);
     fkt_page_metrics(&t, &f, &v, &c, 1);
     st = fkt_text_status(&t);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }
 

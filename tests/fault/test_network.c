@@ -16,7 +16,7 @@ static fkt_status run_family(void)
     char *report = NULL;
     fkt_status st = fkt_family_open(&f, single, "dc-ae", &report);
     CHECK(!report && (f.file[0] != NULL) == (st == FKT_OK));
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     return st;
 }
 

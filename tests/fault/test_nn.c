@@ -37,7 +37,7 @@ static fkt_status run_engine(void)
 out:
     fkt_engine_free(e);
     fkt_weights_free(w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     return st;
 }
 
@@ -57,7 +57,7 @@ static fkt_status run_misfit(void)
     if (st == FKT_E_MISMATCH) st = FKT_OK; /* as it should be */
 out:
     fkt_free(report);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     return st;
 }
 
@@ -72,7 +72,7 @@ static fkt_status run_arrays(void)
     FKT_TRY(fkt_weights_from_arrays(&w, &n, arrays));
 out:
     fkt_weights_free(w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     return st;
 }
 
@@ -103,7 +103,7 @@ static fkt_status run_learner(void)
     }
 out:
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     return st;
 }
 

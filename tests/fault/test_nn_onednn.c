@@ -45,7 +45,7 @@ static void every_allocation_may_fail(void **state)
     spec.low_memory = 1;
     CHECK(sweep_allocations(plan_and_run, NULL) > 20);
     random_weights_release(&weights);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 int main(void)

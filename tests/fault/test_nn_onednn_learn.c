@@ -43,7 +43,7 @@ static void every_allocation_may_fail(void **state)
     build(&net);
     CHECK_OK(fkt_net_status(&net));
     CHECK(sweep_allocations(learn, NULL) > 60);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 int main(void)

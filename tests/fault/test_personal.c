@@ -21,7 +21,7 @@ static fkt_status split_own(void)
     const struct fkt_partition_spec p = {.rule = FKT_PARTITION_DIRICHLET, .alpha = 1, .sites = 3, .seed = 1};
     struct fkt_personal_split s;
     fkt_status st = fkt_personal_split_init(&s, &data, NULL, &p, 0.25, 1);
-    fkt_personal_split_release(&s);
+    fkt_personal_split_clear(&s);
     return st;
 }
 
@@ -31,7 +31,7 @@ static fkt_status split_test(void)
     const struct fkt_partition_spec p = {.rule = FKT_PARTITION_PATHOLOGICAL, .k = 1, .sites = 3, .seed = 1};
     struct fkt_personal_split s;
     fkt_status st = fkt_personal_split_init(&s, &data, &data, &p, 0, 1);
-    fkt_personal_split_release(&s);
+    fkt_personal_split_clear(&s);
     return st;
 }
 
@@ -63,7 +63,7 @@ static fkt_status tuned(void)
     s.local.epochs = 1;
     s.tune = s.local;
     st = fkt_personalize(&p, &s);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     return st;
 }
 

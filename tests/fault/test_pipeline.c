@@ -49,8 +49,8 @@ out:
     fkt_records_free(records);
     fkt_records_free(read);
     fkt_moments_free(again);
-    fkt_release_release(&back);
-    fkt_release_release(&r);
+    fkt_release_clear(&back);
+    fkt_release_clear(&r);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
@@ -97,9 +97,9 @@ static fkt_status use_walk(void)
     FKT_TRY(fkt_heads_fit(&h, &g));
     FKT_TRY(fkt_generate(&r, scratch_path(&scratch, "images"), &o));
 out:
-    fkt_heads_release(&h);
-    fkt_gaussians_release(&g);
-    fkt_release_release(&r);
+    fkt_heads_clear(&h);
+    fkt_gaussians_clear(&g);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -122,7 +122,7 @@ static fkt_status simulate_walk(void)
     spec.data = ds;
     FKT_TRY(fkt_simulate(&sim, &spec));
 out:
-    fkt_simulation_release(&sim);
+    fkt_simulation_clear(&sim);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
     return st;
@@ -152,9 +152,9 @@ static fkt_status federate_walk(void)
     FKT_TRY(fkt_task_save(&f->task, scratch_path(&scratch, "task"), 1));
     FKT_TRY(fkt_task_load(&copy, scratch_path(&scratch, "task")));
 out:
-    fkt_task_release(&copy);
-    fkt_release_release(&release);
-    fkt_federate_release(&r);
+    fkt_task_clear(&copy);
+    fkt_release_clear(&release);
+    fkt_federate_clear(&r);
     small_federation_release(f);
     free(f);
     return st;
@@ -174,8 +174,8 @@ static fkt_status served_task(void)
     FKT_TRY(fkt_task_verify(&copy, NULL));
     FKT_TRY(fkt_task_pin(&copy, SERVICE_PIN));
 out:
-    fkt_task_release(&copy);
-    fkt_task_release(&back);
+    fkt_task_clear(&copy);
+    fkt_task_clear(&back);
     small_federation_release(f);
     free(f);
     return st;
@@ -218,7 +218,7 @@ static fkt_status site_account(void)
     CHECK(stands == FKT_SESSION_SPENT && book.n == 1 && book.accounts[0].n == 1);
     CHECK(book.accounts[0].records == 10 && !strcmp(owner, "a"));
 out:
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     fkt_records_free(records);
     fkt_dataset_free(ds);
     return st;
@@ -279,10 +279,10 @@ static void the_account_of_a_site(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_way_to_a_release), cmocka_unit_test(what_a_release_gives),
-        cmocka_unit_test(encodings_that_are_kept),
-        cmocka_unit_test(many_sites),           cmocka_unit_test(a_round_in_memory),
-        cmocka_unit_test(a_task_with_a_server), cmocka_unit_test(the_account_of_a_site),
+        cmocka_unit_test(the_way_to_a_release),    cmocka_unit_test(what_a_release_gives),
+        cmocka_unit_test(encodings_that_are_kept), cmocka_unit_test(many_sites),
+        cmocka_unit_test(a_round_in_memory),       cmocka_unit_test(a_task_with_a_server),
+        cmocka_unit_test(the_account_of_a_site),
     };
     int failed;
     scratch_init(&scratch);

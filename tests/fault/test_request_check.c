@@ -54,7 +54,7 @@ static fkt_status run_desk(void)
         CHECK(job[i].answer.code == (i < 2 ? 200 : 404) || job[i].answer.code == 503);
         busy += job[i].answer.code == 503;
         bare += job[i].answer.code > 204 && !job[i].answer.body;
-        fkt_answer_release(&job[i].answer);
+        fkt_answer_clear(&job[i].answer);
     }
     if (busy || bare) st = FKT_E_NOMEM;
 out:
@@ -96,7 +96,7 @@ static void every_allocation_may_fail(void **state)
     CHECK(sweep_allocations(run_gate, NULL) > 3);
     CHECK(sweep_allocations(run_desk, NULL) > 6);
     CHECK(sweep_allocations(run_server, NULL) > 10);
-    fkt_tls_release(&tls);
+    fkt_tls_clear(&tls);
     memory_mailbox_release(&box);
     scratch_release(&s);
 }

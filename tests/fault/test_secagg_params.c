@@ -44,7 +44,7 @@ static fkt_status copy(void)
     struct fkt_sa_params own;
     fkt_status st = fkt_sa_params_copy(&own, &params);
     CHECK((own.roster != NULL) == (st == FKT_OK));
-    fkt_sa_params_release(&own);
+    fkt_sa_params_clear(&own);
     return st;
 }
 
@@ -53,7 +53,7 @@ static fkt_status graph(void)
     struct fkt_sa_graph g;
     fkt_status st = fkt_sa_graph_make(&g, &params, session, seed);
     CHECK((g.ring != NULL) == (st == FKT_OK) && (g.place != NULL) == (st == FKT_OK));
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
     return st;
 }
 
@@ -64,7 +64,7 @@ static fkt_status large_graph(void)
     struct fkt_sa_graph g;
     fkt_status st = fkt_sa_graph_make(&g, &p, session, seed);
     CHECK((g.ring != NULL) == (st == FKT_OK));
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
     return st;
 }
 
@@ -72,7 +72,7 @@ static fkt_status coin(void)
 {
     struct fkt_sa_coin c;
     fkt_status st = fkt_sa_coin_build(&c, session, 1, leaf, SITES);
-    fkt_sa_coin_release(&c);
+    fkt_sa_coin_clear(&c);
     return st;
 }
 

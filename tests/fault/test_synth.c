@@ -20,8 +20,7 @@ static void estimate_survives_each_failure(void **state)
         if (st != FKT_OK) {
             CHECK_STATUS(st, FKT_E_NOMEM);
             CHECK(g.mean == NULL);
-        } else
-            fkt_gaussians_release(&g);
+        } else fkt_gaussians_clear(&g);
         CHECK(fkt_alloc_live() == start);
     }
     CHECK(n > 15);

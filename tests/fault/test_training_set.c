@@ -29,7 +29,7 @@ static int prepare(void **state)
     CHECK_OK(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), m, &facts, &ledger, NULL));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 0));
     CHECK_OK(fkt_generate(&r, scratch_path(&scratch, "images"), &g));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
@@ -63,20 +63,20 @@ static fkt_status pools(void)
     FKT_TRY(
         fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted)); /* want of memory is no damage */
     if (skipped.count) fail_msg("%llu good pictures were left out", (unsigned long long)skipped.count);
-    fkt_pool_release(&read);
+    fkt_pool_clear(&read);
     FKT_TRY(fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
     if (!read.origin.is_private) fail_msg("the promise was lost: %s", read.origin.data);
     FKT_TRY(fkt_pool_append(&drawn, &read));
     FKT_TRY(fkt_pool_through_codec(&drawn, fkt_walk_codec(walk), &one));
     FKT_TRY(fkt_pool_hold_out(&drawn, &held, 0.5, 1));
 out:
-    fkt_skipped_release(&skipped);
-    fkt_pool_release(&held);
-    fkt_pool_release(&read);
-    fkt_pool_release(&drawn);
+    fkt_skipped_clear(&skipped);
+    fkt_pool_clear(&held);
+    fkt_pool_clear(&read);
+    fkt_pool_clear(&drawn);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 

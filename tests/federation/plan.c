@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     if (st == FKT_OK) st = fkt_federation_open(&task, &p, &s);
     if (st != FKT_OK) {
         fprintf(stderr, "federation_plan: %s\n", fkt_error_text());
-        fkt_task_release(&task);
+        fkt_task_clear(&task);
         return 1;
     }
     printf("{\"sha256\":\"%s\",\"length\":%" PRIu32 ",\"vector\":%" PRIu32 ",\"count_scale\":%" PRIu32
@@ -24,6 +24,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < 4; i++)
         printf("%s[%" PRIu64 ",%u]", i ? "," : "", (uint64_t)s.variance[i].num, (unsigned)s.variance[i].shift);
     printf("]}\n");
-    fkt_task_release(&task);
+    fkt_task_clear(&task);
     return 0;
 }

@@ -62,10 +62,10 @@ static void check_rounds(const struct world *w, struct fkt_simulation_spec spec)
         CHECK(r.survivors == sim.survivors);
         for (uint32_t i = 0; i < parts; i++) CHECK(r.survived[i] == sim.survived[sim.roster[i]]);
         if (memcmp(r.total, plain, length * sizeof *plain)) fail_msg("%u sites: another sum", parts);
-        fkt_federate_release(&r);
+        fkt_federate_clear(&r);
     }
-    fkt_simulation_release(&sim);
-    fkt_task_release(&task);
+    fkt_simulation_clear(&sim);
+    fkt_task_clear(&task);
     fkt_free(secrets);
 }
 

@@ -58,8 +58,8 @@ static void make_task(void)
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(ds, k);
     CHECK_OK(fkt_task_make(&task, &c, codec, &cal));
     CHECK_OK(fkt_task_save(&task, task_file, 0));
-    fkt_task_release(&task);
-    fkt_calibration_release(&cal);
+    fkt_task_clear(&task);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
     fkt_dataset_free(public);
 }
@@ -70,7 +70,7 @@ static fkt_status open_walk(struct fkt_walk **out, enum fkt_codec_dtype dtype, i
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load(&task, task_file);
     if (st == FKT_OK) st = fkt_walk_open(out, &task, calibration_file, &means);
-    fkt_task_release(&task);
+    fkt_task_clear(&task);
     return st;
 }
 
@@ -126,7 +126,7 @@ static void sites_do_not_show(void **state)
         CHECK_OK(fkt_simulate(&sim, &spec));
         CHECK_OK(fkt_moments_sha256(sim.total, got));
         assert_string_equal(got, want);
-        fkt_simulation_release(&sim);
+        fkt_simulation_clear(&sim);
     }
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""request_check_client.py - a server for tests (request_check_server.c) and clients of it: sockets, TLS and HTTP by hand, so that they
+"""request_check_client.py - a server for tests (request_check_server.c) and clients of it: sockets, TLS and HTTP by
+hand, so that they
 can misbehave; signatures from the oracle, not from our C code."""
 
 import contextlib

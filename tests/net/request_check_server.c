@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_check_server.c - the HTTPS server around a mailbox in memory, for test_request_check.py and test_rate_limit.py.
+/* request_check_server.c - the HTTPS server around a mailbox in memory, for test_request_check.py and
+ * test_rate_limit.py.
  *
  *   request_check_server STATE SITES [connections=N] [idle=S] [request=S] [refusals=N] [rate=N] [wait=S] [listen=ADDR]
  *               [address=URL] [token=T] [message=BYTES]
@@ -109,7 +110,7 @@ out:
     fkt_httpd_free(h);
     printf("live %zu\n", fkt_alloc_live());
     memory_mailbox_release(&box);
-    fkt_tls_release(&tls);
+    fkt_tls_clear(&tls);
     fkt_free(roster);
     return st == FKT_OK ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_request_check.py - what the HTTPS server answers to sites, people and noise, and how it stops. Crowds: test_rate_limit.py.
+"""test_request_check.py - what the HTTPS server answers to sites, people and noise, and how it stops. Crowds:
+test_rate_limit.py.
 
 Usage: test_request_check.py GATE_SERVER [TestClass ...]
 """

@@ -141,6 +141,6 @@ int main(int argc, char **argv)
     else fkt_page_status(&text, &facts, &view, &counts, 1753000160000, view.stage == FKT_BOX_RELEASED);
     fputs(text.s, stdout);
     int bad = fkt_text_status(&text) != FKT_OK;
-    fkt_text_release(&text);
+    fkt_text_clear(&text);
     return bad;
 }

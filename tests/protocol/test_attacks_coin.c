@@ -14,7 +14,7 @@ static void put_advert(const struct sa_attack *a, uint32_t site, uint8_t advert[
     memcpy(advert, m.advertise.channel_key.p, 32);
     memcpy(advert + 32, m.advertise.mask_key.p, 32);
     memcpy(advert + 64, m.advertise.signature.p, 64);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
 }
 
 /* Variants: a bit, one more, not below l, zero, none at all. */
@@ -56,9 +56,9 @@ static void choose_graph(struct sa_attack *a, struct sa_letter *l, struct fkt_sa
     CHECK_OK(fkt_sa_graph_make(&graph, &a->w.params, session, seed));
     fkt_sa_graph_neighbours(&graph, l->site, neighbours);
     for (uint32_t n = 0; n < 6; n++) put_advert(a, neighbours[n], adverts + n * FKT_SA_ADVERT);
-    fkt_sa_graph_release(&graph);
-    fkt_sa_msg_release(&coin);
-    fkt_sa_msg_release(&own);
+    fkt_sa_graph_clear(&graph);
+    fkt_sa_msg_clear(&coin);
+    fkt_sa_msg_clear(&own);
 }
 
 static void wrong_coin_value(void **state)
@@ -287,7 +287,7 @@ static void plant_tree(struct sa_attack *a, struct half *h, uint32_t first)
         m.coin.position = i;
         m.coin.path = (struct fkt_sa_bytes){path, fkt_sa_coin_path_bytes(HALF, i)};
         sa_post(a, first + i, &m);
-        fkt_sa_msg_release(&advert[i]);
+        fkt_sa_msg_clear(&advert[i]);
     }
 }
 
@@ -300,7 +300,7 @@ static void send_neighbours(struct sa_attack *a, struct half *h, uint32_t first)
         struct fkt_sa_msg open = {0};
         sa_recall(a, &a->tape, first + i, FKT_SA_M_OPEN, &open);
         memcpy(scalars + i * 32, open.open.scalar.p, 32);
-        fkt_sa_msg_release(&open);
+        fkt_sa_msg_clear(&open);
     }
     fkt_sa_coin_open(&h->coin, scalars, h->v);
     CHECK_OK(fkt_sa_coin_seed(seed, session, fkt_sa_coin_root(&h->coin), h->v));
@@ -341,7 +341,7 @@ static void deliver(struct sa_attack *a, const struct half h[2], uint32_t site, 
         sa_recall(a, &a->tape, from, FKT_SA_M_SHARES, &shares);
         memcpy(sealed + n++ * FKT_SA_SEALED, shares.shares.sealed.p + at * FKT_SA_SEALED, FKT_SA_SEALED);
         fkt_bitmap_set(map, from);
-        fkt_sa_msg_release(&shares);
+        fkt_sa_msg_clear(&shares);
     }
     fkt_bitmap_set(map, site);
     m.deliver.delivered = (struct fkt_sa_bytes){map, sizeof map};
@@ -370,8 +370,8 @@ static void different_seeds(void **state)
         assert_int_equal(sa_watch_leaked(&a.v, i), 0);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        fkt_sa_coin_release(&h[i].coin);
-        fkt_sa_graph_release(&h[i].graph);
+        fkt_sa_coin_clear(&h[i].coin);
+        fkt_sa_graph_clear(&h[i].graph);
     }
     sa_attack_release(&a);
 }

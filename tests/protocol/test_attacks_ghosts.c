@@ -83,7 +83,7 @@ static void play(enum told told)
         sa_recall(&s.a, &s.a.tape, witness[k], FKT_SA_M_CONFIRM, &confirm);
         memcpy(signatures + (size_t)64 * n++, confirm.confirm.signature.p, 64);
         map |= (uint8_t)(1U << k);
-        fkt_sa_msg_release(&confirm);
+        fkt_sa_msg_clear(&confirm);
     }
     signed_by.confirmed.present = (struct fkt_sa_bytes){&map, 1};
     signed_by.confirmed.signatures = (struct fkt_sa_bytes){signatures, (size_t)64 * n};
@@ -94,7 +94,7 @@ static void play(enum told told)
 
 static void end(void)
 {
-    fkt_sa_graph_release(&s.g);
+    fkt_sa_graph_clear(&s.g);
     sa_attack_release(&s.a);
 }
 
@@ -117,7 +117,7 @@ static void strip(struct fkt_sa_vector *v, struct fkt_stream *stream, uint32_t i
         CHECK_OK(fkt_sa_pair_key(key, key, advert.advertise.mask_key.p, s.session, s.seed, j, i));
         fkt_sa_stream_key(key, key, s.delivered[i]);
         CHECK_OK(fkt_sa_vector_mask(v, stream, key, j > i));
-        fkt_sa_msg_release(&advert);
+        fkt_sa_msg_clear(&advert);
     }
 }
 
@@ -137,10 +137,10 @@ static int server_has_the_sum(uint32_t places)
         CHECK_OK(fkt_sa_vector_add_packed(&v, masked.masked.packed.p));
         strip(&v, stream, i);
         for (int n = 0; n < LENGTH; n++) want[n] += s.a.w.site[i].x[n];
-        fkt_sa_msg_release(&masked);
+        fkt_sa_msg_clear(&masked);
     }
     fkt_sa_vector_signed(&v, got);
-    fkt_sa_vector_release(&v);
+    fkt_sa_vector_clear(&v);
     fkt_stream_free(stream);
     return memcmp(got, want, sizeof got) == 0;
 }

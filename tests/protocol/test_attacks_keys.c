@@ -100,7 +100,7 @@ static void put_old_advert(struct sa_attack *a, struct sa_letter *l, struct fkt_
     memcpy(advert, old.advertise.channel_key.p, 32);
     memcpy(advert + 32, old.advertise.mask_key.p, 32);
     memcpy(advert + 64, old.advertise.signature.p, 64);
-    fkt_sa_msg_release(&old);
+    fkt_sa_msg_clear(&old);
 }
 
 static void with_old_adverts(struct fkt_sa_params before)
@@ -145,7 +145,7 @@ static void reflect(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg 
     memcpy(mask, advert + 32, 32);
     if (a->variant != 1) memcpy(channel, own.advertise.channel_key.p, 32);
     if (a->variant != 2) memcpy(mask, own.advertise.mask_key.p, 32);
-    fkt_sa_msg_release(&own);
+    fkt_sa_msg_clear(&own);
     sa_advert(a, a->liar, a->w.site[a->liar].secret, channel, mask, advert);
 }
 
@@ -272,10 +272,10 @@ static void put_far_site(struct sa_attack *a, struct sa_letter *l, struct fkt_sa
             memcpy(adverts + FKT_SA_ADVERT, far.advertise.channel_key.p, 32);
             memcpy(adverts + FKT_SA_ADVERT + 32, far.advertise.mask_key.p, 32);
             memcpy(adverts + FKT_SA_ADVERT + 64, far.advertise.signature.p, 64);
-            fkt_sa_msg_release(&far);
+            fkt_sa_msg_clear(&far);
             return;
         }
-        fkt_sa_msg_release(&far);
+        fkt_sa_msg_clear(&far);
     }
     fail_msg("every site is a neighbour");
 }

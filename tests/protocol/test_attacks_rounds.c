@@ -366,7 +366,7 @@ static void put_lowered_advert(struct sa_attack *a, struct sa_letter *l, struct 
         memcpy(advert + 32, low.advertise.mask_key.p, 32);
         memcpy(advert + 64, low.advertise.signature.p, 64);
     }
-    fkt_sa_msg_release(&low);
+    fkt_sa_msg_clear(&low);
 }
 
 static void threshold_lowered(void **state)
@@ -410,7 +410,7 @@ static void begin_again(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_
     round = sa_edit(a, &m->begin.round);
     sa_edit(a, &m->begin.task);
     round[0] ^= 1;
-    fkt_sa_msg_release(&begin);
+    fkt_sa_msg_clear(&begin);
 }
 
 static void second_begin(void **state)

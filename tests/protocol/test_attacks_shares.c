@@ -60,7 +60,7 @@ static void put_old_box(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_
     uint8_t *sealed = sa_edit(a, &m->deliver.sealed);
     sa_recall(a, a->other, l->site, FKT_SA_M_DELIVER, &old);
     memcpy(sealed + a->variant * FKT_SA_SEALED, old.deliver.sealed.p + a->variant * FKT_SA_SEALED, FKT_SA_SEALED);
-    fkt_sa_msg_release(&old);
+    fkt_sa_msg_clear(&old);
 }
 
 static void sealed_share_of_another_round(void **state)
@@ -90,7 +90,7 @@ static void reflect_box(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_
     uint8_t *sealed = sa_edit(a, &m->deliver.sealed);
     sa_recall(a, &a->tape, l->site, FKT_SA_M_SHARES, &own);
     memcpy(sealed + FKT_SA_SEALED, own.shares.sealed.p + FKT_SA_SEALED, FKT_SA_SEALED);
-    fkt_sa_msg_release(&own);
+    fkt_sa_msg_clear(&own);
 }
 
 static void sealed_share_reflected(void **state)

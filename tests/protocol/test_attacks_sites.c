@@ -300,12 +300,12 @@ static void strip(const struct sa_attack *a, uint32_t site, unsigned with, int s
         CHECK_OK(fkt_sa_pair_key(key, mask_secret, advert.advertise.mask_key.p, session, seed, site, j));
         fkt_sa_stream_key(key, key, delivered);
         CHECK_OK(fkt_sa_vector_mask(&v, stream, key, j > site));
-        fkt_sa_msg_release(&advert);
+        fkt_sa_msg_clear(&advert);
     }
     fkt_sa_vector_signed(&v, x);
-    fkt_sa_vector_release(&v);
+    fkt_sa_vector_clear(&v);
     fkt_stream_free(stream);
-    fkt_sa_msg_release(&masked);
+    fkt_sa_msg_clear(&masked);
 }
 
 static void colluders_pool_everything(void **state)

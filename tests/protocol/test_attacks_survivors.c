@@ -64,8 +64,8 @@ static int is_neighbour(const struct sa_attack *a, uint32_t site, uint32_t of)
     sa_recall(a, &a->tape, site, FKT_SA_M_ADVERTISE, &advert);
     for (size_t at = 0; at < shown.neighbours.adverts.n; at += FKT_SA_ADVERT)
         found |= memcmp(shown.neighbours.adverts.p + at, advert.advertise.channel_key.p, 32) == 0;
-    fkt_sa_msg_release(&shown);
-    fkt_sa_msg_release(&advert);
+    fkt_sa_msg_clear(&shown);
+    fkt_sa_msg_clear(&advert);
     return found;
 }
 
@@ -119,9 +119,9 @@ static void ring_of(const struct sa_attack *a, struct fkt_sa_graph *g)
                                coin.coin.path.n));
     CHECK_OK(fkt_sa_coin_seed(seed, session, root, shown.neighbours.scalar.p));
     CHECK_OK(fkt_sa_graph_make(g, &a->w.params, session, seed));
-    fkt_sa_msg_release(&coin);
-    fkt_sa_msg_release(&own);
-    fkt_sa_msg_release(&shown);
+    fkt_sa_msg_clear(&coin);
+    fkt_sa_msg_clear(&own);
+    fkt_sa_msg_clear(&shown);
 }
 
 /* Signatures that the four sites really made, whatever over. */
@@ -135,7 +135,7 @@ static void tell_signatures(struct sa_attack *a, uint32_t site, const uint32_t w
         if (!(present >> i & 1)) continue;
         sa_recall(a, &a->tape, who[i], FKT_SA_M_CONFIRM, &confirm);
         memcpy(sigs + 64 * n++, confirm.confirm.signature.p, 64);
-        fkt_sa_msg_release(&confirm);
+        fkt_sa_msg_clear(&confirm);
     }
     m.confirmed.present = (struct fkt_sa_bytes){&present, 1};
     m.confirmed.signatures = (struct fkt_sa_bytes){sigs, 64 * n};
@@ -175,7 +175,7 @@ static void lists_for_two_parts_of_a_ring(void **state)
     }
     tell_signatures(&a, g.ring[5], witness, 0x0f); /* the first half may go on: there is one list only */
     assert_int_equal(a.v.site[g.ring[5]].said[FKT_SA_M_REVEAL], 1);
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
     sa_attack_release(&a);
 }
 

@@ -26,7 +26,7 @@ static void every_order_is_as_likely(void **state)
         draw(&g, 5, 2, i);
         for (int j = 0; j < 5; j++) code = code * 5 + g.ring[j];
         count[code]++;
-        fkt_sa_graph_release(&g);
+        fkt_sa_graph_clear(&g);
     }
     for (int i = 0; i < 3125; i++)
         if (count[i]) {
@@ -53,7 +53,7 @@ static void every_pair_is_as_likely(void **state)
         fkt_sa_graph_neighbours(&g, 0, near);
         for (int j = 0; j < 10; j++) with[near[j]]++;
         place[g.place[17]]++;
-        fkt_sa_graph_release(&g);
+        fkt_sa_graph_clear(&g);
     }
     for (int j = 1; j < 40; j++) x += ((double)with[j] - n * q) * ((double)with[j] - n * q) / (n * q * (1 - q));
     CHECK(with[0] == 0);
@@ -126,7 +126,7 @@ static void as_dangerous_as_computed(void **state)
         for (int e = 0; e < 3; e++) mean[e] += x[e] / rings, square[e] += x[e] * x[e] / rings;
         unsafe += o.open || o.witnesses_open;
         failed += o.starved || o.narrow || o.witnesses_starved;
-        fkt_sa_graph_release(&g);
+        fkt_sa_graph_clear(&g);
     }
     want[0] = (n - c) * tail((int)n - 1, (int)c, (int)k, (int)(2 * t - k));
     want[1] = (n - d) * tail((int)n - 1, (int)d, (int)k, (int)(k - t + 1));
@@ -270,7 +270,7 @@ static void cut_with_ghosts_and_without(void **state)
         plain += h.plain / rings, square += h.plain * h.plain / rings, ghosts += h.ghosts / rings;
         CHECK(h.ghosts_at_once == 0);
         surrounded += haul_of(&g, n / 2, 9, 8, 4).ghosts_at_once;
-        fkt_sa_graph_release(&g);
+        fkt_sa_graph_clear(&g);
     }
     bound = n * cut_bound(n, 12, 9, (int)k, 8);
     CHECK(plain > 0 && plain <= bound + 6 * sqrt((square - plain * plain) / rings));

@@ -73,7 +73,7 @@ void golden_open_real(struct golden *g, const char *stem, const char *folder, co
 
 void golden_release(struct golden *g)
 {
-    fkt_family_release(&g->family);
+    fkt_family_clear(&g->family);
     fkt_safetensors_free(g->vectors);
     if (*g->scratch.dir) scratch_release(&g->scratch);
     memset(g, 0, sizeof *g);

@@ -111,7 +111,7 @@ static void write_header(FILE *f, const struct listed *t, size_t n)
     CHECK_OK(fkt_text_status(&head));
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)head.len >> 8 * i);
     CHECK(fwrite(length, 1, 8, f) == 8 && fwrite(head.s, 1, head.len, f) == head.len);
-    fkt_text_release(&head);
+    fkt_text_clear(&head);
 }
 
 void golden_weights_write(const char *list, const char *path, char hash[GOLDEN_HASH])

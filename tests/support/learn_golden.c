@@ -85,7 +85,7 @@ void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const
 void learn_golden_release(struct learn_golden *g)
 {
     fkt_learner_free(g->learner);
-    fkt_net_release(&g->net);
+    fkt_net_clear(&g->net);
     fkt_safetensors_free(g->vectors);
     fkt_free(g->buffer);
     fkt_free(g->in);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learner_case.h - a network with a learner, weights and a batch to learn from; and short words for building such networks. */
+/* learner_case.h - a network with a learner, weights and a batch to learn from; and short words for building such
+ * networks. */
 #ifndef FKT_TEST_PUPIL_H
 #define FKT_TEST_PUPIL_H
 
@@ -103,7 +104,7 @@ static inline void pupil_init(struct pupil *p, const struct problem *k, const st
 static inline void pupil_release(struct pupil *p)
 {
     fkt_learner_free(p->l);
-    fkt_net_release(&p->net);
+    fkt_net_clear(&p->net);
     fkt_free(p->in);
     fkt_free(p->out);
     fkt_free(p->dout);

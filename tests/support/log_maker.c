@@ -200,7 +200,7 @@ static fkt_status files(struct log_maker *m, const char *folder)
     }
 out:
     fkt_string_free(certificate);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -264,7 +264,7 @@ fkt_status log_maker_write(struct log_maker *m, const char *folder)
     FKT_TRY(fkt_json_save(json_incref(receipt), in(path, folder, "receipt.json"), FKT_FILE_REPLACE));
 out:
     fkt_string_free(text);
-    fkt_text_release(&log);
+    fkt_text_clear(&log);
     json_decref(receipt);
     return st;
 }

@@ -136,7 +136,7 @@ void member_write_hole(const struct member *m, const char *path)
     CHECK(fwrite(&length, 8, 1, f) == 1 && fwrite(t.s, 1, t.len, f) == t.len && fflush(f) == 0);
     CHECK(ftruncate(fileno(f), (off_t)(8 + length + end)) == 0);
     fclose(f);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }
 
 /* ---- TAESD ---- */

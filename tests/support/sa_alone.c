@@ -124,7 +124,7 @@ void alone_init(struct alone *a, enum alone_kind kind)
 
 void alone_release(struct alone *a)
 {
-    fkt_sa_msg_release(&a->said);
+    fkt_sa_msg_clear(&a->said);
     fkt_sa_client_free(a->client);
     a->client = NULL;
 }
@@ -157,7 +157,7 @@ static void make_coin(struct alone *a)
     a->m.coin.position = own;
     a->m.coin.path = (struct fkt_sa_bytes){a->buf[0], fkt_sa_coin_path_bytes(n, own)};
     fkt_sa_coin_path(&coin, own, a->buf[0]);
-    fkt_sa_coin_release(&coin);
+    fkt_sa_coin_clear(&coin);
 }
 
 static void make_neighbours(struct alone *a)
@@ -170,7 +170,7 @@ static void make_neighbours(struct alone *a)
     fkt_sa_graph_neighbours(&graph, ALONE_SITE, a->neighbour);
     if (sparse) fkt_sa_graph_witnesses(&graph, a->witness);
     a->witnesses = sparse ? a->p.degree : 0;
-    fkt_sa_graph_release(&graph);
+    fkt_sa_graph_clear(&graph);
     for (uint32_t i = 0; !sparse && i < a->p.degree; i++)
         if (alone_is_peer(a, i)) a->witness[a->witnesses++] = a->neighbour[i];
     for (uint32_t i = 0; i < a->p.degree; i++) {
@@ -272,7 +272,7 @@ fkt_status alone_tell(struct alone *a)
 
 void alone_hear(struct alone *a)
 {
-    fkt_sa_msg_release(&a->said);
+    fkt_sa_msg_clear(&a->said);
     CHECK_OK(fkt_sa_client_send(a->client, a->heard, ALONE_CAP, &a->heard_len));
     assert_true(a->heard_len <= fkt_sa_to_server_max(&a->p));
     CHECK_OK(fkt_sa_msg_decode(&a->said, 1, a->heard, a->heard_len, fkt_sa_to_server_max(&a->p)));

@@ -75,7 +75,7 @@ static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
     if (!a->struck++) a->said = said_by(a, a->victim);
     a->bend(a, l, &m);
     if (m.kind != FKT_SA_M_NONE) sa_encode(l, &m);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
 }
 
 static uint8_t *keep(struct sa_attack *a, size_t n)
@@ -181,7 +181,7 @@ void sa_attack_site_stopped(struct sa_attack *a, uint32_t site, fkt_status statu
     sa_recall(a, &a->tape, site, FKT_SA_M_LEAVE, &m);
     /* of what is wrong at home no word: those statuses are below or above the peers' */
     assert_int_equal(m.leave.status, status >= FKT_E_PEER_FORMAT && status <= FKT_E_TOO_FEW ? status : FKT_E_STOPPED);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
 }
 
 void sa_attack_stopped(struct sa_attack *a, fkt_status status)
@@ -234,5 +234,5 @@ void sa_seal_as_liar(const struct sa_attack *a, uint32_t to, const uint8_t plain
     CHECK_OK(fkt_sa_seal_keys(key, back, a->v.site[a->liar].drawn, advert.advertise.channel_key.p, session, seed,
                               a->liar, to));
     fkt_seal(box, plain, 64, key);
-    fkt_sa_msg_release(&advert);
+    fkt_sa_msg_clear(&advert);
 }

@@ -29,7 +29,7 @@ static inline void sa_bend_hook(void *self, struct sa_world *w, struct sa_letter
         CHECK_OK(fkt_sa_msg_decode(&m, 1, letter->bytes, letter->len, letter->len));
         b->edit(w, letter->site, &m, room);
         CHECK_OK(fkt_sa_msg_encode(&m, letter->bytes, letter->cap, &letter->len));
-        fkt_sa_msg_release(&m);
+        fkt_sa_msg_clear(&m);
     }
 }
 

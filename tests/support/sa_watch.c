@@ -149,7 +149,7 @@ static void watch_letter(struct sa_watch *v, const struct sa_letter *letter)
         check_order(v, letter->site, m.kind);
     }
     if (m.kind == FKT_SA_M_REVEAL && !s->corrupt) take_reveal(v, letter->site, m.reveal.shares);
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
 }
 
 static void on_letter(void *self, struct sa_world *w, struct sa_letter *letter)

@@ -29,7 +29,7 @@ static enum fkt_sa_kind kind_of(int to_server, const uint8_t *bytes, size_t len)
     struct fkt_sa_msg m = {0};
     enum fkt_sa_kind kind = FKT_SA_M_NONE;
     if (fkt_sa_msg_decode(&m, to_server, bytes, len, len) == FKT_OK) kind = m.kind;
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     return kind;
 }
 

@@ -92,8 +92,8 @@ void server_world_release(struct server_world *w)
         fkt_sa_client_free(w->site[i].client);
         free(w->site[i].out);
     }
-    fkt_task_release(&w->task);
-    fkt_calibration_release(&w->calibration);
+    fkt_task_clear(&w->task);
+    fkt_calibration_clear(&w->calibration);
     scratch_release(&w->scratch);
 }
 
@@ -452,6 +452,6 @@ void server_world_check(struct server_world *w)
     snprintf(public, sizeof public, "%s/public", w->folder);
     CHECK_OK(fkt_audit_verify(&report, public, &w->task, NULL));
     CHECK(report.survivors == counted && !strcmp(report.release_sha256, v.release_sha256));
-    fkt_release_release(&made);
-    fkt_release_release(&read);
+    fkt_release_clear(&made);
+    fkt_release_clear(&read);
 }

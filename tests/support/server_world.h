@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_world.h - a host (fedkt/host.h) on a real journal, a clock that the test turns, and sites with real machines on
+/* server_world.h - a host (fedkt/host.h) on a real journal, a clock that the test turns, and sites with real machines
+ * on
  * the other side of its mailbox. Nothing is sent over a wire, but nothing is known before it is settled either: what a
  * site was answered it learns after the settle, and a crash in between makes it ask again.
  *
@@ -74,7 +75,8 @@ void server_world_init(struct server_world *w, const struct host_plan *plan);
 void server_world_release(struct server_world *w);
 fkt_status server_world_open(struct server_world *w, const char *folder); /* a process */
 void server_world_point(struct server_world *w);                          /* here it may die */
-void server_world_crash(struct server_world *w);                          /* dies: a copy of the folder as it is goes on */
+/* dies: a copy of the folder as it is goes on */
+void server_world_crash(struct server_world *w);
 void server_world_copy(const char *from, const char *to);
 
 fkt_status server_world_tick(struct server_world *w, uint64_t ms); /* so much time goes by; and settle */

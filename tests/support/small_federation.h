@@ -39,14 +39,14 @@ static inline fkt_status small_federation_init(struct small_federation *f, struc
     FKT_TRY(fkt_task_make(&f->task, &choices, codec, &f->calibration));
 out:
     fkt_codec_free(codec);
-    if (st != FKT_OK) fkt_calibration_release(&f->calibration);
+    if (st != FKT_OK) fkt_calibration_clear(&f->calibration);
     return st;
 }
 
 static inline void small_federation_release(struct small_federation *f)
 {
-    fkt_task_release(&f->task);
-    fkt_calibration_release(&f->calibration);
+    fkt_task_clear(&f->task);
+    fkt_calibration_clear(&f->calibration);
 }
 
 /* The exact moments of a site: site mod 5 records, drawn from its number. Of the shape that fkt_federate asks with. */

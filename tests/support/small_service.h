@@ -33,7 +33,7 @@ static inline fkt_status small_service_init(struct small_federation *f, const st
     FKT_TRY(fkt_task_make(&f->task, &t, codec, &f->calibration));
 out:
     fkt_codec_free(codec);
-    if (st != FKT_OK) fkt_calibration_release(&f->calibration);
+    if (st != FKT_OK) fkt_calibration_clear(&f->calibration);
     return st;
 }
 

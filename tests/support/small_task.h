@@ -17,8 +17,8 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
     struct fkt_calibration cal = {0};
     struct fkt_task task = {0};
     const char *classes[64];
-    struct fkt_task_choices c = {.name = "small", .classes = classes, .coordinates = kind,
-                                 .privacy = {.epsilon = epsilon, .delta = 1e-5}};
+    struct fkt_task_choices c = {
+        .name = "small", .classes = classes, .coordinates = kind, .privacy = {.epsilon = epsilon, .delta = 1e-5}};
     fkt_status st;
     *walk = NULL;
     *ds = NULL;
@@ -30,8 +30,8 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
     FKT_TRY(fkt_task_make(&task, &c, codec, &cal));
     FKT_TRY(fkt_walk_open(walk, &task, NULL, NULL));
 out:
-    fkt_task_release(&task);
-    fkt_calibration_release(&cal);
+    fkt_task_clear(&task);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
     if (st != FKT_OK) {
         fkt_walk_free(*walk);

@@ -62,7 +62,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
                cal.log_spread, cal.radius);
 out:
     cli_progress_end(&progress);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_dataset_free(ds);
     fkt_codec_free(codec);
     return st;

@@ -40,14 +40,14 @@ static fkt_status look_into(enum state *out, const char *folder, const char *cod
     st = fkt_family_find(&files, folder, codec);
     *out = st == FKT_E_MISMATCH ? ANOTHER : INCOMPLETE;
     if (st != FKT_OK) return st == FKT_E_NOMEM ? st : FKT_OK;
-    fkt_family_files_release(&files);
+    fkt_family_files_clear(&files);
     st = fkt_family_open(&family, folder, codec, NULL);
     *out = HERE;
     if (st == FKT_E_MISMATCH) {
         *out = ANOTHER;
         st = fkt_family_open(&family, folder, NULL, NULL);
     }
-    if (st == FKT_OK) fkt_family_release(&family);
+    if (st == FKT_OK) fkt_family_clear(&family);
     else *out = INCOMPLETE;
     return st == FKT_E_NOMEM ? st : FKT_OK;
 }
@@ -209,6 +209,6 @@ fkt_status cli_codec_info(const struct codec_asked *a)
                         : print_info(a, codec, there ? &cal : NULL, &facts));
 out:
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }

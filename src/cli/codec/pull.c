@@ -155,7 +155,7 @@ static fkt_status fetch_all(const struct codec_asked *a, struct fkt_pull_spec *s
                         : tell(&record, spec->folder, here ? NULL : &p));
 out:
     cli_progress_end(&progress);
-    fkt_pull_release(&p);
+    fkt_pull_clear(&p);
     return st;
 }
 

@@ -197,8 +197,8 @@ static fkt_status there_and_back(const struct codec_asked *a, const struct fkt_c
     FKT_TRY(tell(&j));
 out:
     cli_progress_end(&progress);
-    fkt_meter_release(&j.meter);
-    fkt_skipped_release(&j.skipped);
+    fkt_meter_clear(&j.meter);
+    fkt_skipped_clear(&j.skipped);
     pthread_mutex_destroy(&j.lock);
     fkt_free(j.tiles);
     return st;
@@ -229,7 +229,7 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     FKT_TRY(cli_open_data(&ds, &data, NULL, &a->run));
     FKT_TRY(there_and_back(a, codec, there ? &cal : NULL, ds, threads));
 out:
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_dataset_free(ds);
     fkt_codec_free(codec);
     return st;

@@ -86,7 +86,7 @@ out:
     if (st != FKT_OK) {
         fkt_codec_free(*codec);
         *codec = NULL;
-        fkt_calibration_release(cal);
+        fkt_calibration_clear(cal);
     }
     return st;
 }
@@ -139,7 +139,7 @@ fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const ch
     if (st != FKT_OK) return st;
     if (means) cli_codec_means(means, &m);
     st = means ? fkt_walk_open(walk, &task, calibration, &m) : fkt_walk_open_bare(walk, &task, calibration);
-    fkt_task_release(&task);
+    fkt_task_clear(&task);
     return st;
 }
 
@@ -241,7 +241,7 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
     st = fkt_task_make(out, &t, codec, cal);
     if (st == FKT_OK && !accept_weak && fkt_task_promise(out, why) == FKT_PROMISE_WEAK) {
-        fkt_task_release(out);
+        fkt_task_clear(out);
         st = too_weak("promise", why);
     }
     return st;
@@ -347,7 +347,7 @@ fkt_status cli_out_file(const char *path, int force)
 {
     struct fkt_file f;
     fkt_status st = fkt_file_begin(&f, path, force);
-    if (st == FKT_OK) fkt_file_release(&f);
+    if (st == FKT_OK) fkt_file_clear(&f);
     return st;
 }
 
@@ -355,7 +355,7 @@ fkt_status cli_out_folder(const char *path, int force)
 {
     struct fkt_folder f;
     fkt_status st = fkt_folder_begin(&f, path, force);
-    if (st == FKT_OK) fkt_folder_release(&f);
+    if (st == FKT_OK) fkt_folder_clear(&f);
     return st;
 }
 
@@ -413,7 +413,7 @@ static int has_account(const char *ledger, const char *dataset)
     int yes = 0;
     if (fkt_ledger_file_read(&book, ledger, dataset) != FKT_OK) return 0;
     yes = book.n > 0;
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     return yes;
 }
 

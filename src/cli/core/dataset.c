@@ -110,6 +110,6 @@ fkt_status cli_tell_dataset(const struct fkt_dataset *ds, const char *path, cons
         FKT_TRY(say(&t, begin));
     }
 out:
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }

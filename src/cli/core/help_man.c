@@ -105,7 +105,7 @@ static void save(struct pages *p, const char *verb, struct fkt_text *t)
     if (st == FKT_OK) st = fkt_file_write(path, t->s, t->len, FKT_FILE_REPLACE);
     p->st = st;
     fkt_free(path);
-    fkt_text_release(t);
+    fkt_text_clear(t);
 }
 
 static void option(struct fkt_text *t, const struct cli_option *o)

@@ -92,7 +92,7 @@ static int run(const struct cli_command *self, const struct cli_join_asked *a)
     FKT_TRY(explain(&j, cli_join_result(&j)));
 out:
     code = cli_misuse(self, st);
-    cli_join_release(&j);
+    cli_join_clear(&j);
     return j.over ? CLI_OVER : code;
 }
 

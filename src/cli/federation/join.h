@@ -53,7 +53,7 @@ struct cli_join {
 /* Everything that can be refused before anything is computed, then the digests, the ledger, the moments. */
 FKT_MUST_USE fkt_status cli_join_prepare(struct cli_join *j);
 FKT_MUST_USE fkt_status cli_join_charge(const struct cli_join *j, struct fkt_ledger_charge *out);
-void cli_join_release(struct cli_join *j);
+void cli_join_clear(struct cli_join *j);
 int cli_join_expired(const struct cli_join *j);
 FKT_MUST_USE fkt_status
 cli_join_too_late(struct cli_join *j); /* the failure: when it ended, and what time it is here */

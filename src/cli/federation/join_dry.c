@@ -39,7 +39,7 @@ static fkt_status count_cost(const struct cli_join *j, struct cost *c)
         c->sigma[2] = deviation(j->shares.variance[2]);
     }
 out:
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     return st;
 }
 
@@ -101,7 +101,7 @@ static fkt_status tell_words(struct cli_join *j, const struct cost *c, const str
     puts(words.s);
     printf("nothing was sent, and nothing was written%s\n", j->a->encodings ? " but the encodings" : "");
 out:
-    fkt_text_release(&words);
+    fkt_text_clear(&words);
     return st;
 }
 

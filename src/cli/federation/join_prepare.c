@@ -197,7 +197,7 @@ static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struc
     struct fkt_codec_means means;
     struct fkt_walk *walk = NULL;
     fkt_status st;
-    fkt_skipped_release(&j->skipped);
+    fkt_skipped_clear(&j->skipped);
     fkt_records_free(j->of); /* the walk fills a set of its own, which leaves out exact copies */
     j->of = NULL;
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
@@ -283,17 +283,17 @@ out:
     return st;
 }
 
-void cli_join_release(struct cli_join *j)
+void cli_join_clear(struct cli_join *j)
 {
     fkt_courier_free(j->courier);
     fkt_attend_close(j->attend);
     fkt_moments_free(j->moments);
     fkt_records_free(j->of);
-    fkt_skipped_release(&j->skipped);
+    fkt_skipped_clear(&j->skipped);
     fkt_free(j->held);
     fkt_free(j->state);
     fkt_free(j->ledger);
     fkt_free(j->out);
     cli_key_wipe(&j->key);
-    fkt_task_release(&j->task);
+    fkt_task_clear(&j->task);
 }

@@ -223,6 +223,6 @@ fkt_status cli_join_result(struct cli_join *j)
     FKT_TRY(judge(j, &r));
 out:
     fkt_free(receipt);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }

@@ -270,10 +270,10 @@ out:
     code = cli_fail(st);
     fkt_httpd_free(s.httpd);
     fkt_host_close(s.host);
-    if (s.watch.seat) cli_watch_release(&s.watch);
-    fkt_text_release(&s.privacy);
+    if (s.watch.seat) cli_watch_clear(&s.watch);
+    fkt_text_clear(&s.privacy);
     fkt_free(s.folder);
-    cli_serve_release(&s.o);
+    cli_serve_clear(&s.o);
     return s.gave_up ? CLI_OVER : code;
 }
 

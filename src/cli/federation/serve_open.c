@@ -205,10 +205,10 @@ out:
     return st;
 }
 
-void cli_serve_release(struct cli_serve_open *o)
+void cli_serve_clear(struct cli_serve_open *o)
 {
-    fkt_task_release(&o->task);
-    fkt_tls_release(&o->tls);
+    fkt_task_clear(&o->task);
+    fkt_tls_clear(&o->tls);
     if (o->token) fkt_wipe(o->token, strlen(o->token));
     fkt_free(o->token);
     fkt_free(o->token_path);

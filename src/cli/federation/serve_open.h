@@ -23,6 +23,6 @@ struct cli_serve_open {
 FKT_MUST_USE fkt_status cli_serve_open(struct cli_serve_open *out, const struct cli_serve_spec *s);
 /* Writes the task that was pinned: when nothing can be refused any more, the server listens. */
 FKT_MUST_USE fkt_status cli_serve_keep_task(const struct cli_serve_open *o, const char *path);
-void cli_serve_release(struct cli_serve_open *o);
+void cli_serve_clear(struct cli_serve_open *o);
 
 #endif

@@ -25,7 +25,7 @@ fkt_status cli_watch_init(struct cli_watch *w, uint32_t sites, int quiet)
     return fkt_alloc(&w->seat, sites);
 }
 
-void cli_watch_release(struct cli_watch *w)
+void cli_watch_clear(struct cli_watch *w)
 {
     pthread_mutex_destroy(&w->lock);
     fkt_free(w->seat);
@@ -133,5 +133,5 @@ void cli_watch_say(struct cli_watch *w)
     fkt_text_init(&t);
     sentence(&t, &g);
     cli_say(t.s);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }

@@ -25,7 +25,7 @@ struct cli_watch {
     int quiet;
 };
 FKT_MUST_USE fkt_status cli_watch_init(struct cli_watch *w, uint32_t sites, int quiet);
-void cli_watch_release(struct cli_watch *w);
+void cli_watch_clear(struct cli_watch *w);
 void cli_watch_look(void *watch, const struct fkt_box_view *v); /* for fkt_httpd_spec.watch */
 void cli_watch_glance(struct cli_watch *w, struct cli_glance *out);
 /* Says what has changed. */

@@ -161,8 +161,8 @@ static fkt_status run(struct asked *a)
     if (a->run.json) FKT_TRY(tell_json(a, &report, &release));
     else tell(a, &report, &release);
 out:
-    fkt_release_release(&release);
-    fkt_task_release(&task);
+    fkt_release_clear(&release);
+    fkt_task_clear(&task);
     return st;
 }
 

@@ -83,12 +83,12 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     FKT_TRY(tell_head(a, &r.task, &score));
 out:
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
-    fkt_skipped_release(&skipped);
-    fkt_score_release(&score);
+    fkt_skipped_clear(&skipped);
+    fkt_score_clear(&score);
     fkt_head_free(head);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -109,7 +109,7 @@ static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_wa
     }
     FKT_TRY(fkt_release_walk(&r, &spec.means, walk));
 out:
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -162,8 +162,8 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     cli_tell_skipped(&skipped);
     FKT_TRY(tell_model(a, m, &judged));
 out:
-    cli_judged_release(&judged);
-    fkt_skipped_release(&skipped);
+    cli_judged_clear(&judged);
+    fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
     fkt_codec_free(codec);

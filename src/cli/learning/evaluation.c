@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.c - a classifier on labelled pictures. Pictures as they are come first: that is what a camera gives; through
+/* evaluation.c - a classifier on labelled pictures. Pictures as they are come first: that is what a camera gives;
+ * through
  * the codec second, which is what the network learned from. */
 #include "cli/learning/evaluation.h"
 
@@ -12,10 +13,10 @@
 
 enum { ROOM_BYTES = 256 << 20 }; /* pictures in memory at a time: a test set may be of any size */
 
-void cli_judged_release(struct cli_judged *j)
+void cli_judged_clear(struct cli_judged *j)
 {
-    fkt_judgement_release(&j->plain);
-    fkt_judgement_release(&j->through);
+    fkt_judgement_clear(&j->plain);
+    fkt_judgement_clear(&j->through);
     j->codec[0] = '\0';
 }
 
@@ -184,7 +185,7 @@ static fkt_status judge_some(struct cli_judged *out, const struct fkt_model *m, 
     FKT_TRY(fkt_pool_through_codec(&pool, codec, o));
     FKT_TRY(fkt_pool_judge(&out->through, m, &pool, &p));
 out:
-    fkt_pool_release(&pool);
+    fkt_pool_clear(&pool);
     return st;
 }
 

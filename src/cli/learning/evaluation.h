@@ -12,7 +12,7 @@ struct cli_judged {
     struct fkt_judgement plain, through;
     char codec[256]; /* identity; "": pictures did not go through one */
 };
-void cli_judged_release(struct cli_judged *j);
+void cli_judged_clear(struct cli_judged *j);
 
 /* fkt_model_load for --model, --from and --teacher; of our other files it says what they are. */
 FKT_MUST_USE fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size);

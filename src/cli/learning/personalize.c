@@ -57,8 +57,7 @@ static fkt_status check(struct cli_personalize *a)
 {
     fkt_status st = FKT_OK;
     if (a->sites < 1 || a->sites > MOST) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and %d", MOST);
-    if (!(a->holdout >= 0 && a->holdout < 1))
-        return fkt_fail(FKT_E_ARG, "--holdout must be at least 0 and below 1");
+    if (!(a->holdout >= 0 && a->holdout < 1)) return fkt_fail(FKT_E_ARG, "--holdout must be at least 0 and below 1");
     if (a->epochs_local > MOST || a->epochs_tune > MOST || a->batch > MOST)
         return fkt_fail(FKT_E_ARG, "--epochs-local, --epochs-tune and --batch must be at most %d", MOST);
     if (a->seed > INT64_MAX)
@@ -112,8 +111,7 @@ static void recipe_line(char *out, size_t cap, const struct cli_personalized *p)
     char share[FKT_DOUBLE_TEXT], rate[FKT_DOUBLE_TEXT];
     fkt_double_text(share, p->asked->holdout);
     fkt_double_text(rate, r->rate);
-    snprintf(out, cap,
-             "personalize --sites 1%s%s --epochs-tune %u --rate-tune %s --batch %u --seed %llu --threads %u",
+    snprintf(out, cap, "personalize --sites 1%s%s --epochs-tune %u --rate-tune %s --batch %u --seed %llu --threads %u",
              kept ? " --holdout " : "", kept ? share : "", r->epochs, rate, r->batch,
              (unsigned long long)p->asked->seed, r->threads ? r->threads : fkt_cpu_count());
 }
@@ -217,13 +215,13 @@ static fkt_status run(struct cli_personalize *a)
     FKT_TRY(tell(&p, a, keep(&p)));
 out:
     cli_progress_end(&progress);
-    fkt_personal_release(&p.result);
-    fkt_skipped_release(&p.skipped);
-    fkt_pool_release(&p.data);
-    fkt_pool_release(&p.test);
+    fkt_personal_clear(&p.result);
+    fkt_skipped_clear(&p.skipped);
+    fkt_pool_clear(&p.data);
+    fkt_pool_clear(&p.test);
     fkt_model_free(p.tuned);
     fkt_model_free(p.network);
-    cli_training_release(&p.training);
+    cli_training_clear(&p.training);
     return st;
 }
 

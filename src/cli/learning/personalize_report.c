@@ -158,12 +158,12 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
     const struct fkt_personal *r = &p->result;
     json_t *j = json_pack(
         "{s:s s:s s:o s:s s:I s:i s:I s:s s:o s:{s:o s:o} s:o s:o s:o s:o s:o s:b s:I s:f}", "schema",
-        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "partition",
-        a->partition, "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records",
-        (json_int_t)p->data.n, "judged_on", a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe",
-        "local", recipe_json(&p->spec.local), "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean),
-        "spread", accuracies(p, r->spread), "pooled", accuracies(p, r->pooled), "left_out", left_out(p), "sites",
-        sites_json(p), "private", 0, "skipped", (json_int_t)p->skipped.count, "seconds", p->seconds);
+        "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "partition", a->partition,
+        "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records", (json_int_t)p->data.n, "judged_on",
+        a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe", "local", recipe_json(&p->spec.local),
+        "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean), "spread", accuracies(p, r->spread),
+        "pooled", accuracies(p, r->pooled), "left_out", left_out(p), "sites", sites_json(p), "private", 0, "skipped",
+        (json_int_t)p->skipped.count, "seconds", p->seconds);
     if (j && a->test.path) json_object_set_new(j, "test_records", json_integer((json_int_t)p->test.n));
     else if (j) json_object_set_new(j, "holdout", json_real(a->holdout));
     if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));
@@ -207,9 +207,9 @@ fkt_status cli_personalize_folder(const struct cli_personalized *p)
     FKT_TRY(fkt_folder_commit(&f));
 out:
     fkt_folder_fail(&f, st);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     fkt_free(path);
     fkt_free(results);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }

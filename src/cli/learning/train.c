@@ -40,7 +40,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("mix", &(a).mix.path, "PATH", 0, "add real local pictures: the model is then NOT private"),       \
         CLI_OPT_TEXT("mix-split", &(a).mix.split, "NAME", 0, "split of --mix"),                                        \
         CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N pictures of --mix"),                                 \
-        CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                \
+        CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                  \
                      "judge epochs on this share of --data or --release, never of --mix (default: 0)"),                \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
                              "how pictures are scaled", &(a).filter_given),                                            \
@@ -118,6 +118,6 @@ int cli_train(const struct cli_command *self, int argc, char **argv)
     if (code >= 0) return code;
     st = cli_train_check(&a);
     if (st == FKT_OK) st = cli_train_run(&t);
-    cli_training_release(&t);
+    cli_training_clear(&t);
     return cli_misuse(self, st);
 }

@@ -74,14 +74,14 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
 FKT_MUST_USE fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a,
                                           const struct fkt_progress *progress, const struct fkt_model *like);
 FKT_MUST_USE fkt_status cli_pictures_of_epoch(void *ctx, uint32_t epoch, struct fkt_pictures *out);
-void cli_pictures_release(struct cli_pictures *p);
+void cli_pictures_clear(struct cli_pictures *p);
 
 /* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a
  * start that has its classes and size; then the epochs, with a model that says where it comes from. */
 FKT_MUST_USE fkt_status cli_train_run(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_prepare(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_learn(struct cli_training *t);
-void cli_training_release(struct cli_training *t);
+void cli_training_clear(struct cli_training *t);
 
 /* train_report.c */
 FKT_MUST_USE fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e); /* ctx: struct cli_training; stderr */

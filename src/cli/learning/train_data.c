@@ -17,14 +17,14 @@
 
 enum { USUAL_SIZE = 32 };
 
-void cli_pictures_release(struct cli_pictures *p)
+void cli_pictures_clear(struct cli_pictures *p)
 {
-    fkt_pool_release(&p->pool);
-    fkt_pool_release(&p->mix);
-    fkt_pool_release(&p->held);
-    fkt_skipped_release(&p->skipped);
+    fkt_pool_clear(&p->pool);
+    fkt_pool_clear(&p->mix);
+    fkt_pool_clear(&p->held);
+    fkt_skipped_clear(&p->skipped);
     fkt_walk_free(p->walk);
-    fkt_release_release(&p->release);
+    fkt_release_clear(&p->release);
     memset(p, 0, sizeof *p);
 }
 
@@ -74,7 +74,7 @@ out:
 static fkt_status draw_epoch(struct cli_pictures *p, uint32_t epoch)
 {
     fkt_status st;
-    fkt_pool_release(&p->pool);
+    fkt_pool_clear(&p->pool);
     FKT_TRY(draw(p, &p->pool, (uint64_t)epoch * p->draw.per_class, p->draw.per_class));
     if (p->mix.n) FKT_TRY(fkt_pool_append(&p->pool, &p->mix));
     p->epoch = epoch;
@@ -162,7 +162,7 @@ fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a, 
     if (!a->mix.path) goto out;
     FKT_TRY(fkt_fail_in(read_set(&p->mix, &mix, &p->pool, p->pool.size, a, NULL, p), "--mix"));
     FKT_TRY(fkt_pool_append(&p->pool, &p->mix));
-    if (!p->fresh) fkt_pool_release(&p->mix);
+    if (!p->fresh) fkt_pool_clear(&p->mix);
 out:
     return st;
 }

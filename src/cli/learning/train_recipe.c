@@ -74,5 +74,5 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32",
                   (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
     snprintf(out, cap, "%s", t.s && t.s[0] ? t.s + 1 : "");
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }

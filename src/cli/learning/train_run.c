@@ -12,18 +12,18 @@
 #include <time.h>
 #include <unistd.h>
 
-void cli_training_release(struct cli_training *t)
+void cli_training_clear(struct cli_training *t)
 {
-    cli_judged_release(&t->judged);
-    cli_judged_release(&t->judged_averaged);
-    fkt_skipped_release(&t->skipped);
+    cli_judged_clear(&t->judged);
+    cli_judged_clear(&t->judged_averaged);
+    fkt_skipped_clear(&t->skipped);
     fkt_dataset_free(t->test);
     fkt_codec_free(t->codec);
     fkt_model_free(t->model);
     fkt_model_free(t->averaged);
     fkt_trainer_free(t->trainer);
     fkt_model_free(t->start);
-    cli_pictures_release(&t->pictures);
+    cli_pictures_clear(&t->pictures);
     fkt_model_free(t->from);
     fkt_model_free(t->teacher);
 }
@@ -139,7 +139,7 @@ static fkt_status load_models(struct cli_training *t)
     if (t->from && !size) size = fkt_model_size(t->from);
     if (a->teacher) FKT_TRY(fkt_fail_in(cli_model_load(&t->teacher, a->teacher, size), "--teacher"));
 out:
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -334,7 +334,7 @@ static fkt_status judge(struct cli_training *t)
         FKT_TRY(cli_judge(&t->judged_averaged, t->averaged, t->test, (enum fkt_filter)a->filter, codec,
                           a->recipe.threads, &t->progress.hook, count ? &again : NULL));
 out:
-    fkt_skipped_release(&again);
+    fkt_skipped_clear(&again);
     cli_progress_end(&t->progress);
     cli_tell_skipped(&t->skipped);
     return st;

@@ -56,7 +56,7 @@ static fkt_status run_encode(const struct asked *a)
 out:
     cli_progress_end(&progress);
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
-    fkt_skipped_release(&skipped);
+    fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
     fkt_walk_free(walk);
     return st;
@@ -151,7 +151,7 @@ static fkt_status run_moments(const struct asked *a)
 out:
     cli_progress_end(&progress);
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
-    fkt_skipped_release(&skipped);
+    fkt_skipped_clear(&skipped);
     fkt_records_free(records);
     fkt_moments_free(m);
     fkt_dataset_free(ds);

@@ -34,7 +34,7 @@ static fkt_status tell_drowned(const struct fkt_release *r, const struct fkt_est
                     n++ ? ", " : "fedkt: below the noise, so that their images show little but noise: ",
                     r->task.classes[k]);
     if (n) fputc('\n', stderr);
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
     return st;
 }
 
@@ -88,7 +88,7 @@ static fkt_status run_generate(const struct asked *a)
 out:
     cli_progress_end(&progress);
     fkt_walk_free(walk);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 
@@ -143,7 +143,7 @@ static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release
 out:
     fkt_folder_fail(&f, st);
     fkt_free(path);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }
 
@@ -167,8 +167,8 @@ out:
     cli_progress_end(&progress);
     cli_tell_skipped(&skipped);
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
-    fkt_skipped_release(&skipped);
-    for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&scores[k]);
+    fkt_skipped_clear(&skipped);
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&scores[k]);
     fkt_dataset_free(ds);
     return st;
 }
@@ -231,10 +231,10 @@ static fkt_status run_heads(const struct asked *a)
     if (a->out) FKT_TRY(save_heads(&h, &r, a->out, a->run.force));
     FKT_TRY(tell_heads(a, &r, &g, accuracy));
 out:
-    fkt_heads_release(&h);
-    fkt_gaussians_release(&g);
+    fkt_heads_clear(&h);
+    fkt_gaussians_clear(&g);
     fkt_walk_free(walk);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     return st;
 }
 

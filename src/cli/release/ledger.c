@@ -248,7 +248,7 @@ static fkt_status show(const struct asked *a, const char *path)
     if (a->run.json) FKT_TRY(cli_print_json(book_json(&b, path, a->delta)));
     else tell(&b, path, a, there);
 out:
-    fkt_ledger_book_release(&b);
+    fkt_ledger_book_clear(&b);
     return st;
 }
 
@@ -280,8 +280,7 @@ int cli_ledger(const struct cli_command *self, int argc, char **argv)
     };
     const int showing = argc > 0 && !strcmp(argv[0], "show");
     int code;
-    if (argc > 0 && !showing && argv[0][0] != '-')
-        return cli_misuse(self, cli_unknown_word(self, argv[0]));
+    if (argc > 0 && !showing && argv[0][0] != '-') return cli_misuse(self, cli_unknown_word(self, argv[0]));
     code = cli_begin(self, table, CLI_COUNT(table), argc - showing, argv + showing);
     return code >= 0 ? code : cli_misuse(self, run(&a));
 }

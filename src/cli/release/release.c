@@ -211,7 +211,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(tell_release(a, &r));
 out:
     pile_clear(&p);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
     fkt_walk_free(walk);
     return st;
 }

@@ -71,7 +71,7 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
         if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
         figure(t, caption.s, r->arms[a].grid_png, r->arms[a].grid_len,
                !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed || r->arms[a].weak[0]);
-        fkt_text_release(&caption);
+        fkt_text_clear(&caption);
     }
     fkt_text_add(t, "</div>\n</section>\n");
 }
@@ -360,6 +360,6 @@ fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int fl
     FKT_TRY(fkt_text_status(&t));
     FKT_TRY(fkt_file_write(path, t.s, t.len, flags));
 out:
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     return st;
 }

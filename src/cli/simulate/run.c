@@ -116,7 +116,7 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
 out:
     fkt_free(names);
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -158,7 +158,7 @@ static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o, c
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
         struct cli_arm *a = &o->arm[i];
         double start = fkt_now();
-        FKT_TRY(cli_round_release(s, o, a, s->insecure_seed + i, &ledger, progress, &a->release, &a->round));
+        FKT_TRY(cli_round_clear(s, o, a, s->insecure_seed + i, &ledger, progress, &a->release, &a->round));
         FKT_TRY(fkt_release_gaussians(&a->release, &images, &a->shapes));
         FKT_TRY(fkt_release_gaussians(&a->release, &heads, &a->measured));
         a->seconds_release = fkt_now() - start - a->round.seconds;
@@ -262,24 +262,24 @@ out:
     return cli_close_encodings(spec.encodings, s->encodings, &s->run, st);
 }
 
-void cli_outcome_release(struct cli_outcome *o)
+void cli_outcome_clear(struct cli_outcome *o)
 {
     for (size_t i = 0; i < CLI_ARMS_MAX + 1; i++) {
         struct cli_arm *a = &o->arm[i];
-        fkt_task_release(&a->task);
-        fkt_release_release(&a->release);
-        fkt_federate_release(&a->round);
-        fkt_gaussians_release(&a->shapes);
-        fkt_gaussians_release(&a->measured);
-        fkt_heads_release(&a->heads);
-        cli_repeats_release(a);
-        for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&a->score[k]);
+        fkt_task_clear(&a->task);
+        fkt_release_clear(&a->release);
+        fkt_federate_clear(&a->round);
+        fkt_gaussians_clear(&a->shapes);
+        fkt_gaussians_clear(&a->measured);
+        fkt_heads_clear(&a->heads);
+        cli_repeats_clear(a);
+        for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&a->score[k]);
     }
-    fkt_simulation_release(&o->sim);
+    fkt_simulation_clear(&o->sim);
     fkt_free(o->federation.roster);
     if (o->federation.secrets) fkt_wipe(o->federation.secrets, o->federation.choices.sites * (size_t)FKT_SA_SECRET);
     fkt_free(o->federation.secrets);
-    fkt_skipped_release(&o->skipped);
+    fkt_skipped_clear(&o->skipped);
     fkt_records_free(o->records);
     fkt_walk_free(o->walk);
     fkt_free(o->keys);

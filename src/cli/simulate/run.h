@@ -79,7 +79,7 @@ struct cli_outcome {
 };
 
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
-void cli_outcome_release(struct cli_outcome *o);
+void cli_outcome_clear(struct cli_outcome *o);
 /* run_train.c: a network for each arm, on pictures drawn from it. */
 FKT_MUST_USE fkt_status cli_sim_train_check(const struct cli_sim *s, int tested);
 FKT_MUST_USE fkt_status cli_sim_train(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
@@ -91,9 +91,9 @@ FKT_MUST_USE fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simul
 /* What one release under `task` costs: mu^2, and rho where the noise is in shares (else 0). */
 FKT_MUST_USE fkt_status cli_round_price(const struct fkt_task *task, double *mu2, double *rho);
 /* A draw of an arm's release, the sites' round before it; `ledger` pays first. */
-FKT_MUST_USE fkt_status cli_round_release(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a,
-                                          uint64_t seed, struct fkt_ledger *ledger, const struct fkt_progress *progress,
-                                          struct fkt_release *out, struct fkt_federate_result *round);
+FKT_MUST_USE fkt_status cli_round_clear(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a,
+                                        uint64_t seed, struct fkt_ledger *ledger, const struct fkt_progress *progress,
+                                        struct fkt_release *out, struct fkt_federate_result *round);
 /* Why the noise did not come from the sites though nobody asked for that; NULL: it did, or somebody did. */
 const char *cli_round_fallback(const struct cli_sim *s, const struct cli_outcome *o);
 void cli_round_remark(const struct cli_sim *s, const struct cli_outcome *o); /* on stderr, what deserves a line */
@@ -108,7 +108,7 @@ struct cli_spread {
 };
 FKT_MUST_USE fkt_status cli_repeats_draw(const struct cli_sim *s, struct cli_outcome *o,
                                          const struct fkt_progress *progress);
-void cli_repeats_release(struct cli_arm *a);
+void cli_repeats_clear(struct cli_arm *a);
 struct cli_spread cli_arm_spread(const struct cli_arm *a, int head);
 json_t *cli_repeats_json(const struct cli_arm *a);
 

@@ -178,6 +178,6 @@ fkt_status cli_run_folder(const struct cli_sim *s, struct cli_outcome *o, struct
 out:
     fkt_folder_fail(&f, st);
     fkt_free(path);
-    fkt_folder_release(&f);
+    fkt_folder_clear(&f);
     return st;
 }

@@ -20,13 +20,13 @@ static fkt_status draw(const struct cli_sim *s, const struct cli_outcome *o, con
     struct fkt_ledger ledger;
     fkt_status st;
     FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
-    FKT_TRY(cli_round_release(s, o, a, seed, &ledger, progress, &again, &round));
+    FKT_TRY(cli_round_clear(s, o, a, seed, &ledger, progress, &again, &round));
     FKT_TRY(fkt_release_gaussians(&again, &raw, &measured));
     FKT_TRY(fkt_heads_fit(&out->heads, &measured));
 out:
-    fkt_gaussians_release(&measured);
-    fkt_federate_release(&round);
-    fkt_release_release(&again);
+    fkt_gaussians_clear(&measured);
+    fkt_federate_clear(&round);
+    fkt_release_clear(&again);
     return st;
 }
 
@@ -44,11 +44,11 @@ out:
     return st;
 }
 
-void cli_repeats_release(struct cli_arm *a)
+void cli_repeats_clear(struct cli_arm *a)
 {
     for (size_t r = 0; r < a->n_repeats; r++) {
-        fkt_heads_release(&a->repeat[r].heads);
-        for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_release(&a->repeat[r].score[k]);
+        fkt_heads_clear(&a->repeat[r].heads);
+        for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&a->repeat[r].score[k]);
     }
     fkt_free(a->repeat);
 }

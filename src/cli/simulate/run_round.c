@@ -149,9 +149,9 @@ out:
     return st;
 }
 
-fkt_status cli_round_release(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a,
-                             uint64_t seed, struct fkt_ledger *ledger, const struct fkt_progress *progress,
-                             struct fkt_release *out, struct fkt_federate_result *round)
+fkt_status cli_round_clear(const struct cli_sim *s, const struct cli_outcome *o, const struct cli_arm *a, uint64_t seed,
+                           struct fkt_ledger *ledger, const struct fkt_progress *progress, struct fkt_release *out,
+                           struct fkt_federate_result *round)
 {
     const struct fkt_calibration *cal = fkt_walk_calibration(o->walk);
     const uint64_t *seeded = s->seeded ? &seed : NULL;

@@ -86,7 +86,7 @@ static fkt_status judge(const struct cli_outcome *o, const struct fkt_model *m, 
     FKT_TRY(fkt_pool_judge(&j, m, test, &options));
     *accuracy = fkt_judgement_accuracy(&j);
 out:
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     return st;
 }
 
@@ -125,7 +125,7 @@ out:
     fkt_model_free(model);
     fkt_free(rgb);
     fkt_free(label);
-    fkt_pool_release(&test);
-    fkt_skipped_release(&skipped);
+    fkt_pool_clear(&test);
+    fkt_skipped_clear(&skipped);
     return st;
 }

@@ -86,7 +86,7 @@ static fkt_status run(const struct cli_sim *s)
     else tell(s, o);
 out:
     cli_progress_end(&progress);
-    if (o) cli_outcome_release(o);
+    if (o) cli_outcome_clear(o);
     fkt_free(o);
     return st;
 }
@@ -179,7 +179,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
     s.command = typed.s;
     if (s.per_class && !s.out) code = cli_misuse(self, fkt_fail(FKT_E_ARG, "--per-class needs --out"));
     else code = cli_misuse(self, run(&s));
-    fkt_text_release(&typed);
+    fkt_text_clear(&typed);
     return code;
 }
 
@@ -212,6 +212,6 @@ int cli_demo(const struct cli_command *self, int argc, char **argv)
     if (command_line(&typed, "demo", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
     s.command = typed.s;
     code = cli_misuse(self, run(&s));
-    fkt_text_release(&typed);
+    fkt_text_clear(&typed);
     return code;
 }

@@ -172,7 +172,7 @@ static fkt_status take_roster(struct cli_roster *out, const char *path, uint8_t 
                            out->n == 1 ? "" : "s", at_least);
     else st = check_sites(path, out);
 out:
-    if (st != FKT_OK) cli_roster_release(out);
+    if (st != FKT_OK) cli_roster_clear(out);
     return st;
 }
 
@@ -185,7 +185,7 @@ fkt_status cli_roster_read(struct cli_roster *out, const char *path)
     return st == FKT_OK ? take_roster(out, path, text, len, 3) : st;
 }
 
-void cli_roster_release(struct cli_roster *r)
+void cli_roster_clear(struct cli_roster *r)
 {
     fkt_free(r->keys);
     fkt_free(r->names);
@@ -313,7 +313,7 @@ fkt_status cli_roster_extend(const char *path, const struct cli_site *sites, uin
     *total = r.n + n;
 out:
     drop_lock(lock, fd);
-    cli_roster_release(&r);
-    fkt_text_release(&t);
+    cli_roster_clear(&r);
+    fkt_text_clear(&t);
     return st;
 }

@@ -19,7 +19,7 @@ struct cli_roster {
 };
 /* At least three. Whatever is wrong with the file is FKT_E_FORMAT and names the line. */
 FKT_MUST_USE fkt_status cli_roster_read(struct cli_roster *out, const char *path);
-void cli_roster_release(struct cli_roster *r);
+void cli_roster_clear(struct cli_roster *r);
 /* All names, or NULL where no site has one; FKT_E_FORMAT, which names the line, where some have and some have not. */
 FKT_MUST_USE fkt_status cli_roster_names(const struct cli_roster *r, const char *path, const char *const **names);
 

@@ -70,7 +70,7 @@ static fkt_status run_sign(const struct asked *a)
     if (other && !a->run.quiet) fprintf(stderr, "fedkt: the signature of another key was replaced\n");
     FKT_TRY(tell_signature(a, &t));
 out:
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     return st;
 }
 
@@ -102,7 +102,7 @@ static fkt_status run_verify(const struct asked *a)
         fprintf(stderr, "fedkt: whose key that is was not compared; give the operator's with --operator\n");
     FKT_TRY(tell_signature(a, &t));
 out:
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     return st;
 }
 
@@ -159,8 +159,7 @@ int cli_task(const struct cli_command *self, int argc, char **argv)
     }
     for (size_t i = 0; argc > 0 && i < CLI_COUNT(words); i++)
         if (!strcmp(argv[0], words[i].name + head)) return words[i].run(&words[i], argc - 1, argv + 1);
-    if (argc > 0 && argv[0][0] != '-')
-        return cli_misuse(self, cli_unknown_word(self, argv[0]));
+    if (argc > 0 && argv[0][0] != '-') return cli_misuse(self, cli_unknown_word(self, argv[0]));
     return cli_misuse(self, fkt_fail_hint(FKT_E_ARG, "a task is made with 'fedkt task new'",
                                           "task needs a word: new, show, sign or verify"));
 }

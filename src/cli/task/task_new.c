@@ -65,12 +65,12 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
                           a->privacy.accept_weak));
     if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
 out:
-    cli_roster_release(&roster);
+    cli_roster_clear(&roster);
     fkt_free(text);
     fkt_free(names);
     fkt_dataset_free(ds);
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -125,7 +125,7 @@ static fkt_status run(const struct asked *a)
         FKT_TRY(cli_print_json(j));
     } else tell(a, &task);
 out:
-    fkt_task_release(&task);
+    fkt_task_clear(&task);
     return st;
 }
 

@@ -60,7 +60,7 @@ static fkt_status show_classes(const struct fkt_task *t)
     if (t->n_classes > CLASSES_SHOWN) fkt_text_addf(&list, " and %u more", t->n_classes - CLASSES_SHOWN);
     st = fkt_text_status(&list);
     if (st == FKT_OK) row("classes", list.s);
-    fkt_text_release(&list);
+    fkt_text_clear(&list);
     return st;
 }
 
@@ -82,7 +82,7 @@ static fkt_status show_privacy(const struct fkt_task *t)
         if (end) *end++ = '\0';
         row(t->service.seeded ? "NOT PRIVATE" : "", line);
     }
-    fkt_text_release(&words);
+    fkt_text_clear(&words);
     return st;
 }
 
@@ -169,7 +169,7 @@ static fkt_status run(const struct asked *a)
     if (a->run.json) FKT_TRY(cli_print_json(facts(&t, now)));
     else FKT_TRY(show(&t, now));
 out:
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     return st;
 }
 

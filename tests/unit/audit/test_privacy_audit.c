@@ -20,7 +20,7 @@ static double distance(const struct fkt_privacy_spec *p, enum fkt_noise_place pl
     for (int i = 0; i < FKT_AUDIT_NUMBERS; i++)
         if (w->seen_sigma[i] > 0) mu2 += pow(w->seen_shift[i] / w->seen_sigma[i], 2);
         else CHECK(w->seen_shift[i] == 0);
-    fkt_audit_world_release(w);
+    fkt_audit_world_clear(w);
     fkt_free(w);
     return sqrt(mu2);
 }

@@ -57,7 +57,7 @@ static void text_grows(void **state)
     for (int i = 0; i < 1000; i++) fkt_text_addf(&t, "%03d", i);
     CHECK_OK(fkt_text_status(&t));
     CHECK(t.len == 3000 && strlen(t.s) == 3000 && !strcmp(t.s + 2997, "999"));
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -221,7 +221,7 @@ static void files_are_whole_or_absent(void **state)
     CHECK_STATUS(fkt_file_write(path, "two", 3, 0), FKT_E_EXISTS);
     CHECK_OK(fkt_file_begin(&f, path, 1));
     fputs("half", f.stream);
-    fkt_file_release(&f);
+    fkt_file_clear(&f);
     CHECK_OK(fkt_file_read(&data, &len, path, 100));
     CHECK(len == 3 && !memcmp(data, "one", 3));
     fkt_free(data);

@@ -29,7 +29,7 @@ static void a_log_is_added_up(void **state)
     CHECK(l.survivors == 2 && l.survived[0] && l.survived[9] && !l.survived[3]);
     CHECK(l.taken[0] == 1 && l.taken[9] == 2 && l.taken[3] == 0);
     CHECK(l.messages == 4 && l.bytes == 36 && l.refused == 7 && l.rounds == 1);
-    cli_bench_log_release(&l);
+    cli_bench_log_clear(&l);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -44,10 +44,10 @@ static void what_is_no_log_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_OK(fkt_file_write(scratch_path(&s, "log"), bad[i], strlen(bad[i]), FKT_FILE_REPLACE));
         CHECK_STATUS(cli_bench_log_read(&l, scratch_path(&s, "log"), 10), FKT_E_FORMAT);
-        cli_bench_log_release(&l);
+        cli_bench_log_clear(&l);
     }
     CHECK_STATUS(cli_bench_log_read(&l, scratch_path(&s, "none"), 10), FKT_E_IO);
-    cli_bench_log_release(&l);
+    cli_bench_log_clear(&l);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }

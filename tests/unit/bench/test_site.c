@@ -42,7 +42,7 @@ static void open_hall(struct hall *h, uint32_t lost, enum fkt_sa_state phase)
 
 static void close_hall(struct hall *h)
 {
-    for (uint32_t i = 0; i < SITES; i++) cli_member_release(&h->member[i]);
+    for (uint32_t i = 0; i < SITES; i++) cli_member_clear(&h->member[i]);
     fkt_sa_server_free(h->server);
     small_federation_release(&h->fed);
     CHECK(fkt_alloc_live() == 0);

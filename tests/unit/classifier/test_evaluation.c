@@ -27,7 +27,7 @@ static void calibration_error_as_computed_by_hand(void **state)
     CHECK_NEAR(fkt_judgement_calibration_error(&j), 0.36, 1e-4);
     CHECK_NEAR(fkt_judgement_loss(&j), -(2 * log(.9) + log(.1) + log(.6) + log(.3)) / 5, 1e-4);
     CHECK(j.score.confusion[0] == 2 && j.score.confusion[2] == 2 && j.score.confusion[3] == 1);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -46,7 +46,7 @@ static void bins_are_closed_above(void **state)
     CHECK(j.count[14] == 1 && j.hit[14] == 1);
     CHECK_OK(fkt_judgement_add(&j, sure, &zero, 1)); /* a sure miss costs 200, and is no infinity */
     CHECK_NEAR(j.loss, log(3) + 200, 1e-9);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
 }
 
 static void far_logits_do_not_overflow(void **state)
@@ -59,7 +59,7 @@ static void far_logits_do_not_overflow(void **state)
     CHECK_OK(fkt_judgement_add(&j, far, &one, 1));
     CHECK_NEAR(fkt_judgement_loss(&j), 0, 0);
     CHECK_NEAR(fkt_judgement_calibration_error(&j), 0, 0);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
 }
 
 static void what_is_not_finite_is_refused_whole(void **state)
@@ -80,7 +80,7 @@ static void what_is_not_finite_is_refused_whole(void **state)
     label[2] = 2;
     CHECK_STATUS(fkt_judgement_add(&j, logits, label, 3), FKT_E_ARG);
     CHECK(isnan(fkt_judgement_loss(&j)) && isnan(fkt_judgement_accuracy(&j))); /* nothing of it was counted */
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     CHECK_STATUS(fkt_judgement_init(&j, 0), FKT_E_ARG);
     CHECK(fkt_alloc_live() == 0);
 }

@@ -45,7 +45,7 @@ static void names_and_shapes_are_torchvisions(void **state)
         }
         CHECK(s == net.n_slots);
         fclose(f);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -74,7 +74,7 @@ static void shapes_of_values_are_those_of_the_paper(void **state)
         }
         CHECK(net.op[net.n_ops - 1].kind == FKT_OP_LINEAR && net.op[net.n_ops - 2].kind == FKT_OP_MEAN);
         fkt_free(shapes);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 

@@ -17,7 +17,7 @@ static void hits_are_counted(void **state)
     CHECK_NEAR(fkt_score_class_accuracy(&s, 2), 0.5, 1e-15);
     CHECK(isnan(fkt_score_class_accuracy(&s, 1)) && isnan(fkt_score_class_accuracy(&s, 3)));
     CHECK(s.confusion[1] == 1 && s.confusion[6] == 1 && s.confusion[8] == 1);
-    fkt_score_release(&s);
+    fkt_score_clear(&s);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -31,7 +31,7 @@ static void labels_out_of_range_change_nothing(void **state)
     CHECK_STATUS(fkt_score_add(&s, good, bad, 2), FKT_E_ARG);
     CHECK_STATUS(fkt_score_add(&s, bad, good, 2), FKT_E_ARG);
     CHECK(fkt_score_total(&s) == 0);
-    fkt_score_release(&s);
+    fkt_score_clear(&s);
 }
 
 int main(void)

@@ -206,12 +206,12 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     CHECK_OK(fkt_judgement_add(&j, logits, held.label, 12));
     CHECK_NEAR(h[1].held_loss, fkt_judgement_loss(&j), 0);
     CHECK_NEAR(h[1].held_accuracy, fkt_judgement_accuracy(&j), 0);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     CHECK_OK(fkt_judgement_init(&j, TOY_CLASSES));
     CHECK_OK(fkt_model_predict(avg, held.rgb, 12, logits, NULL, NULL));
     CHECK_OK(fkt_judgement_add(&j, logits, held.label, 12));
     CHECK_NEAR(h[1].ema_held_loss, fkt_judgement_loss(&j), 0);
-    fkt_judgement_release(&j);
+    fkt_judgement_clear(&j);
     fkt_model_free(start);
     fkt_model_free(m);
     fkt_model_free(avg);

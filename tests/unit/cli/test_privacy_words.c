@@ -32,13 +32,13 @@ static void says_what_the_task_says(void **state)
     check_holds(&t, "with up to 2 of 9 sites gone and 1 colluding");
     check_holds(&t, "Not protected:");
     CHECK(!strstr(t.s, "exact sum") && !strstr(t.s, "WEAK"));
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     snprintf(f.task.service.address, sizeof f.task.service.address, "https://localhost:1");
     f.task.service.seeded = 1;
     CHECK_OK(fkt_privacy_words(&t, &f.task));
     check_holds(&t, "Nothing is protected");
     CHECK(!strstr(t.s, "epsilon"));
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     small_federation_release(&f);
 }
 
@@ -51,7 +51,7 @@ static void a_weak_promise_is_called_so(void **state)
     fkt_text_init(&t);
     CHECK_OK(fkt_privacy_words(&t, &f.task));
     check_holds(&t, "WEAK PROMISE: epsilon 30 is above 20. Nothing made under this task is called private.\n");
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     small_federation_release(&f);
 }
 
@@ -66,7 +66,7 @@ static void central_noise_is_told(void **state)
     CHECK_OK(fkt_privacy_words(&t, &f.task));
     check_holds(&t, "epsilon 10 and");
     check_holds(&t, "the server sees their exact sum, must be trusted with it");
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     small_federation_release(&f);
 }
 

@@ -47,19 +47,19 @@ static void lines_have_names_or_none(void **state)
     assert_string_equal(names[0], "North clinic");
     assert_string_equal(names[1], "H\xc3\xb4pital # 2");
     assert_string_equal(names[2], "East");
-    cli_roster_release(&r);
+    cli_roster_clear(&r);
     snprintf(text, sizeof text, "%s\n%s\n%s\n", hex[0], hex[1], hex[2]);
     put(&s, text);
     CHECK_OK(cli_roster_read(&r, scratch_path(&s, "roster")));
     CHECK_OK(cli_roster_names(&r, "roster", &names));
     CHECK(names == NULL);
-    cli_roster_release(&r);
+    cli_roster_clear(&r);
     snprintf(text, sizeof text, "%s a\n%s\n%s b\n", hex[0], hex[1], hex[2]);
     put(&s, text);
     CHECK_OK(cli_roster_read(&r, scratch_path(&s, "roster")));
     CHECK_STATUS(cli_roster_names(&r, "roster", &names), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "line 2") != NULL);
-    cli_roster_release(&r);
+    cli_roster_clear(&r);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -159,7 +159,7 @@ static void nobody_is_lost_when_many_enrol_at_once(void **state)
     for (int i = 0; i < PROCESSES * EACH; i++)
         for (uint32_t k = 0; k < r.n; k++) seen += !memcmp(r.keys + k * FKT_SA_KEY, site[i].key, FKT_SA_KEY);
     CHECK(seen == PROCESSES * EACH);
-    cli_roster_release(&r);
+    cli_roster_clear(&r);
     CHECK(access(scratch_path(&s, "roster.lock"), F_OK) != 0); /* nothing is left beside it */
     /* what a killed process leaves there holds nobody up; somebody else's link is not followed */
     CHECK_OK(fkt_file_write(scratch_path(&s, "other.lock"), "", 0, 0));

@@ -42,7 +42,7 @@ static void fresh_pictures_are_held_out_for_good(void **state)
     draw(&want, &release, 1, (uint64_t)EPOCHS * EACH, 1); /* beyond what any epoch draws */
     assert_int_equal(p.held.n, CLASSES);
     assert_memory_equal(p.held.rgb, want.rgb, CLASSES * PIXELS);
-    fkt_pool_release(&want);
+    fkt_pool_clear(&want);
     memcpy(mixed, p.pool.rgb + DRAWN * PIXELS, sizeof mixed);
     for (uint32_t e = 0; e < EPOCHS; e++) {
         struct fkt_pictures now;
@@ -50,12 +50,12 @@ static void fresh_pictures_are_held_out_for_good(void **state)
         assert_int_equal(now.n, DRAWN + MIXED);
         draw(&want, &release, EACH, (uint64_t)e * EACH, 1);
         assert_memory_equal(now.rgb, want.rgb, DRAWN * PIXELS);
-        fkt_pool_release(&want);
+        fkt_pool_clear(&want);
         assert_memory_equal(now.rgb + DRAWN * PIXELS, mixed, sizeof mixed); /* real ones in each */
         for (size_t i = 0; i < p.held.n; i++) CHECK(!is_among(p.held.rgb + i * PIXELS, now.rgb, now.n));
     }
     assert_int_equal(p.pool.origin.is_private, 0);
-    cli_pictures_release(&p);
+    cli_pictures_clear(&p);
 }
 
 static void nothing_is_held_out_of_what_is_mixed_in(void **state)
@@ -72,8 +72,8 @@ static void nothing_is_held_out_of_what_is_mixed_in(void **state)
         CHECK(is_among(p.held.rgb + i * PIXELS, all.rgb, all.n));
         CHECK(!is_among(p.held.rgb + i * PIXELS, p.pool.rgb, p.pool.n));
     }
-    fkt_pool_release(&all);
-    cli_pictures_release(&p);
+    fkt_pool_clear(&all);
+    cli_pictures_clear(&p);
 }
 
 /* Even a folder with a certificate: whoever mixes says that these are real. */
@@ -85,12 +85,12 @@ static void what_is_mixed_in_is_never_private(void **state)
     generate(&release, scratch_path(&scratch, "made"), FKT_EXPORT_FOLDER);
     CHECK_OK(cli_pictures_open(&p, &a, NULL, NULL));
     assert_int_equal(p.pool.origin.is_private, 1);
-    cli_pictures_release(&p);
+    cli_pictures_clear(&p);
     a.mix.path = scratch_path(&scratch, "made");
     a.mix.limit = 0;
     CHECK_OK(cli_pictures_open(&p, &a, NULL, NULL));
     assert_int_equal(p.pool.origin.is_private, 0);
-    cli_pictures_release(&p);
+    cli_pictures_clear(&p);
 }
 
 /* A model whose classes stand the other way round: its order is taken, in every epoch and for what is held out. */
@@ -115,7 +115,7 @@ static void classes_stand_in_the_models_order(void **state)
         assert_string_equal(p.held.classes[k], names[k]);
         assert_int_equal(p.held.label[k], CLASSES - 1 - k);
     }
-    cli_pictures_release(&p);
+    cli_pictures_clear(&p);
     fkt_model_free(m);
 }
 
@@ -128,7 +128,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    fkt_release_release(&release);
+    fkt_release_clear(&release);
     return close_all(state);
 }
 

@@ -89,7 +89,7 @@ static void seeded_noise_is_that_of_a_round_in_memory(void **state)
     CHECK_OK(fkt_sa_server_unmask(w.server));
     CHECK_OK(fkt_sa_server_total(w.server, &total, &survivors));
     assert_memory_equal(total, want.total, AW_NUMBERS * sizeof *total);
-    fkt_federate_release(&want);
+    fkt_federate_clear(&want);
     aw_release(&w);
 }
 

@@ -60,9 +60,8 @@ static int same(const struct fkt_calibration *a, const struct fkt_calibration *b
     return a->raw_dim == b->raw_dim && a->dim == b->dim && !memcmp(a->centre, b->centre, raw * 4) &&
            !memcmp(a->map, b->map, d * raw * 4) && !memcmp(a->unmap, b->unmap, d * raw * 4) &&
            a->log_mean == b->log_mean && a->log_spread == b->log_spread && a->radius == b->radius &&
-           a->images == b->images && a->n_digests == b->n_digests &&
-           !strcmp(a->digests_sha256, b->digests_sha256) && !strcmp(a->source, b->source) &&
-           !strcmp(a->codec, b->codec);
+           a->images == b->images && a->n_digests == b->n_digests && !strcmp(a->digests_sha256, b->digests_sha256) &&
+           !strcmp(a->source, b->source) && !strcmp(a->codec, b->codec);
 }
 
 /* In the fitted coordinates the public set has mean 0 and covariance I; the constants are those of |u|, computed here
@@ -99,7 +98,7 @@ static void fitted_coordinates_are_white(void **state)
     CHECK_NEAR(cal.log_mean, mean, 1e-9);
     CHECK_NEAR(cal.log_spread, 3 * sqrt(square / (N - 1)), 1e-9);
     CHECK(below == N / 2);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(c);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -126,8 +125,8 @@ static void there_and_back(void **state)
         for (int j = 0; j < 5; j++) CHECK_NEAR(again[j], u[j], 1e-4);
     }
     for (int j = 0; j < 5 * D; j++) CHECK(cut.map[j] == whole.map[j]); /* the top rows, largest eigenvalue first */
-    fkt_calibration_release(&whole);
-    fkt_calibration_release(&cut);
+    fkt_calibration_clear(&whole);
+    fkt_calibration_clear(&cut);
     fkt_codec_free(c);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -147,17 +146,15 @@ static void chunks_do_not_matter(void **state)
     struct fkt_calibration want, got;
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
-        if (kind == 0)
-            make_latents(z, N, 3);
-        else
-            make_round_latents(z, N);
+        if (kind == 0) make_latents(z, N, 3);
+        else make_round_latents(z, N);
         fit(&want, c, 0, z, N, N);
         for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++) {
             fit(&got, c, 0, z, N, chunks[k]);
             CHECK(same(&got, &want));
-            fkt_calibration_release(&got);
+            fkt_calibration_clear(&got);
         }
-        fkt_calibration_release(&want);
+        fkt_calibration_clear(&want);
     }
     fkt_codec_free(c);
     CHECK(fkt_alloc_live() == 0);
@@ -177,7 +174,7 @@ static void flat_directions_are_floored(void **state)
     CHECK_OK(fkt_calibration_check(&cal, c));
     for (int j = 0; j < D * D; j++) largest = fabsf(cal.map[j]) > largest ? fabsf(cal.map[j]) : largest;
     CHECK(largest < 1000 && largest > 10); /* 1/sqrt(1e-6 of the largest eigenvalue, about 170): 77 */
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(c);
 }
 
@@ -248,14 +245,14 @@ static void files_keep_every_bit(void **state)
     CHECK_OK(fkt_calibration_load(&back, path));
     CHECK(same(&cal, &back));
     CHECK_OK(fkt_calibration_check(&back, c));
-    fkt_calibration_release(&back);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&back);
+    fkt_calibration_clear(&cal);
     CHECK_OK(fkt_calibration_embedded(&cal, c));
     CHECK_OK(fkt_calibration_save(&cal, path, 1));
     CHECK_OK(fkt_calibration_load(&back, path));
     CHECK(same(&cal, &back) && !strcmp(back.source, "analytic natural-image spectrum"));
-    fkt_calibration_release(&back);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&back);
+    fkt_calibration_clear(&cal);
     CHECK(unlink(path) == 0 && rmdir(dir) == 0);
     fkt_codec_free(c);
     CHECK(fkt_alloc_live() == 0);
@@ -281,7 +278,7 @@ static void of_no_images_is_the_built_in_one_alone(void **state)
         CHECK(strstr(fkt_error_text(), "made of no images") && !back.map);
         if (k < 4) snprintf(cal.codec, sizeof cal.codec, "%s", codec[k]);
     }
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     CHECK_OK(fkt_calibration_embedded(&cal, c));
     for (int k = 0; k < 4; k++) { /* one number or word beside it is another calibration */
         if (k == 1) cal.radius *= 1.01;
@@ -289,11 +286,11 @@ static void of_no_images_is_the_built_in_one_alone(void **state)
         if (k == 3) snprintf(cal.source, sizeof cal.source, "a private set");
         CHECK_OK(fkt_calibration_save(&cal, path, 1));
         CHECK_STATUS(fkt_calibration_load(&back, path), k ? FKT_E_FORMAT : FKT_OK);
-        fkt_calibration_release(&back);
+        fkt_calibration_clear(&back);
         if (k == 1) cal.radius /= 1.01;
         if (k == 2) cal.centre[2] -= 0.5f;
     }
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     CHECK(unlink(path) == 0 && rmdir(dir) == 0);
     fkt_codec_free(c);
     CHECK(fkt_alloc_live() == 0);
@@ -308,13 +305,13 @@ static void unsound_calibrations_are_refused(void **state)
     CHECK_OK(fkt_calibration_embedded(&cal, c));
     CHECK_OK(fkt_calibration_check(&cal, c));
     CHECK_STATUS(fkt_calibration_check(&cal, other), FKT_E_MISMATCH);
-#define SPOILT(field, value)                                     \
-    do {                                                         \
-        struct fkt_calibration was = cal;                        \
-        cal.field = value;                                       \
-        CHECK_STATUS(fkt_calibration_check(&cal, c), FKT_E_NUMERIC); \
-        CHECK_STATUS(fkt_calibration_save(&cal, "/nonexistent-folder/x", 0), FKT_E_NUMERIC); \
-        cal = was;                                               \
+#define SPOILT(field, value)                                                                                           \
+    do {                                                                                                               \
+        struct fkt_calibration was = cal;                                                                              \
+        cal.field = value;                                                                                             \
+        CHECK_STATUS(fkt_calibration_check(&cal, c), FKT_E_NUMERIC);                                                   \
+        CHECK_STATUS(fkt_calibration_save(&cal, "/nonexistent-folder/x", 0), FKT_E_NUMERIC);                           \
+        cal = was;                                                                                                     \
     } while (0)
     SPOILT(log_spread, 0);
     SPOILT(log_spread, NAN);
@@ -338,7 +335,7 @@ static void unsound_calibrations_are_refused(void **state)
     cal.raw_dim--;
     CHECK_STATUS(fkt_calibration_check(&cal, c), FKT_E_MISMATCH);
     cal.raw_dim++;
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(c);
     fkt_codec_free(other);
     CHECK(fkt_alloc_live() == 0);
@@ -368,8 +365,8 @@ static void write_calibration(const char *path, const struct spoil *s, uint64_t 
     CHECK_OK(fkt_st_writer_add(w, "centre", FKT_F32, 1, (const uint64_t[]){2}, identity));
     CHECK_OK(fkt_st_writer_add(w, "map", FKT_F32, 2, (const uint64_t[]){rows, 2}, map ? map : identity));
     CHECK_OK(fkt_st_writer_add(w, "unmap", FKT_F32, 2, (const uint64_t[]){2, 2}, identity));
-    CHECK_OK(fkt_st_writer_add(w, "image_digests", FKT_U8, 2, (const uint64_t[]){2, 8},
-                               "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"));
+    CHECK_OK(
+        fkt_st_writer_add(w, "image_digests", FKT_U8, 2, (const uint64_t[]){2, 8}, "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"));
     CHECK_OK(fkt_st_writer_write(w, path, 1));
     fkt_st_writer_free(w);
 }
@@ -377,12 +374,18 @@ static void write_calibration(const char *path, const struct spoil *s, uint64_t 
 static void bad_files_are_refused(void **state)
 {
     static const struct spoil spoilt[] = {
-        {"format", NULL, "not a calibration"}, {"format", "fedkt.calibration/3", "not a calibration"},
-        {"format", "fedkt.calibration/1", "of which images"}, {"images", "1", "2 image digests for 1 images"},
-        {"source", NULL, "missing"},           {"codec", NULL, "missing"},
-        {"images", "-1", "whole number"},      {"images", NULL, "whole number"},
-        {"log_mean", "nan", "not a number"},   {"log_mean", NULL, "not a number"},
-        {"log_spread", "0", "spread"},         {"radius", "-2", "radius"},
+        {"format", NULL, "not a calibration"},
+        {"format", "fedkt.calibration/3", "not a calibration"},
+        {"format", "fedkt.calibration/1", "of which images"},
+        {"images", "1", "2 image digests for 1 images"},
+        {"source", NULL, "missing"},
+        {"codec", NULL, "missing"},
+        {"images", "-1", "whole number"},
+        {"images", NULL, "whole number"},
+        {"log_mean", "nan", "not a number"},
+        {"log_mean", NULL, "not a number"},
+        {"log_spread", "0", "spread"},
+        {"radius", "-2", "radius"},
         {"radius", "1e999", "not a number"},
     };
     static const float nan_map[4] = {1, 0, NAN, 1}, wrong_map[4] = {1, 0.5f, 0, 1};
@@ -394,7 +397,7 @@ static void bad_files_are_refused(void **state)
     write_calibration(path, NULL, 2, NULL);
     CHECK_OK(fkt_calibration_load(&cal, path));
     CHECK(cal.images == 9 && cal.radius == 2 && cal.log_mean == 0.5);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
         fkt_status st;
         write_calibration(path, &spoilt[i], 2, NULL);
@@ -419,11 +422,15 @@ static void bad_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fitted_coordinates_are_white), cmocka_unit_test(there_and_back),
-        cmocka_unit_test(chunks_do_not_matter),         cmocka_unit_test(flat_directions_are_floored),
-        cmocka_unit_test(passes_must_agree),            cmocka_unit_test(files_keep_every_bit),
+        cmocka_unit_test(fitted_coordinates_are_white),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(chunks_do_not_matter),
+        cmocka_unit_test(flat_directions_are_floored),
+        cmocka_unit_test(passes_must_agree),
+        cmocka_unit_test(files_keep_every_bit),
         cmocka_unit_test(of_no_images_is_the_built_in_one_alone),
-        cmocka_unit_test(unsound_calibrations_are_refused), cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(unsound_calibrations_are_refused),
+        cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

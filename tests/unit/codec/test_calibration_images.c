@@ -29,7 +29,7 @@ static void every_image_is_found_and_no_other(void **state)
         digest(one, i);
         assert_int_equal(fkt_calibration_holds(&cal, one), i % 3 == 0);
     }
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     assert_int_equal(fkt_calibration_holds(&cal, one), 0); /* no list: nothing in it */
 }
 
@@ -47,9 +47,9 @@ static void the_order_of_the_images_does_not_show(void **state)
     assert_string_not_equal(a.digests_sha256, c.digests_sha256);
     CHECK_OK(fkt_calibration_set_images(&c, (const uint8_t(*)[32])two, 2)); /* replaces */
     assert_string_equal(a.digests_sha256, c.digests_sha256);
-    fkt_calibration_release(&a);
-    fkt_calibration_release(&b);
-    fkt_calibration_release(&c);
+    fkt_calibration_clear(&a);
+    fkt_calibration_clear(&b);
+    fkt_calibration_clear(&c);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -70,7 +70,7 @@ static void lists_that_cannot_be_are_refused(void **state)
     CHECK(!cal.digests && !*cal.digests_sha256);
     cal.images = 3;
     CHECK_OK(fkt_calibration_take_digests(&cal, good, 3));
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     CHECK(fkt_alloc_live() == 0);
 }
 

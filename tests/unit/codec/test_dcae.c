@@ -56,7 +56,7 @@ static void check_layouts(const struct member_dcae *c, uint32_t reduction)
         run(&f, 0, 8, pixels, z[e]);
         run(&f, 1, 8 / reduction, z[e], x[e]);
         CHECK_OK(fkt_family_sha256(&f, hash[e]));
-        fkt_family_release(&f);
+        fkt_family_clear(&f);
     }
     CHECK(!memcmp(z[0], z[1], sizeof z[0]) && !memcmp(x[0], x[1], sizeof x[0]));
     assert_string_equal(hash[0], hash[1]);
@@ -86,7 +86,7 @@ static void thirds_are_not_queries_keys_values(void **state)
     op = &f.net[0].op[op->in[0] - 1];
     CHECK(op->kind == FKT_OP_CONV && op->channels == 192 && f.net[0].slot[op->weight].parts == 3);
     assert_string_equal(f.net[0].slot[op->weight].name[1], "encoder.down_blocks.2.0.attn.to_k.weight");
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
 }
 
 /* Batch norm goes with ReLU, RMS norm with SiLU; the pixels' end of the decoder has ReLU. */
@@ -106,7 +106,7 @@ static void activations_follow_the_norms(void **state)
         }
     CHECK(relu[0] == 0 && silu[0] == 3); /* one residual block, two gates */
     CHECK(relu[1] == 3 && silu[1] == 1); /* two residual blocks and the end; one gate */
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
 }
 
 static uint64_t learnt(const struct fkt_net *n)
@@ -141,7 +141,7 @@ static void full_width_has_the_published_size(void **state)
         CHECK_REL((double)fkt_net_flops(&f.net[0], shapes), 32.58e9, 1e-3);
         CHECK_OK(fkt_net_shapes(&f.net[1], 2, 2, shapes));
         CHECK_REL((double)fkt_net_flops(&f.net[1], shapes), 43.27e9, 1e-3);
-        fkt_family_release(&f);
+        fkt_family_clear(&f);
     }
 }
 
@@ -260,7 +260,7 @@ static void config_adds_what_tensors_cannot_say(void **state)
     member_write(&m, path, FKT_F32);
     CHECK_OK(fkt_family_open(&f, path, NULL, NULL));
     size_t plain[2] = {f.net[0].n_ops, f.net[1].n_ops};
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     write_config("{\"_class_name\": \"AutoencoderDC\", \"_diffusers_version\": \"9.9\", \"latent_channels\": 8,"
                  "\"scaling_factor\": 0.25, \"shift_factor\": -0.5, \"encoder_out_shortcut\": false,"
                  "\"decoder_in_shortcut\": false, \"attention_head_dim\": 64, \"decoder_conv_act_fn\": \"silu\","
@@ -275,13 +275,13 @@ static void config_adds_what_tensors_cannot_say(void **state)
     for (size_t i = 0; i < f.net[0].n_ops; i++)
         if (f.net[0].op[i].kind == FKT_OP_ATTENTION) CHECK(f.net[0].op[i].groups == 64);
     CHECK(f.net[1].op[f.net[1].n_ops - 3].kind == FKT_OP_SILU);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     path = draw(&member_small_dcae, 1);
     member_write(&m, path, FKT_F32);
     write_config("{\"model_name\": \"dc-ae-f64c128-mix-1.0\"}");
     CHECK_OK(fkt_family_open(&f, path, "dc-ae", NULL));
     CHECK(f.latent_scale == 0.4538);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     CHECK(remove(scratch_path(&dir, "config.json")) == 0);
 }
 

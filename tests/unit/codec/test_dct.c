@@ -108,7 +108,7 @@ static void built_in_calibration_matches_the_oracle(void **state)
                 CHECK_REL(cal.unmap[i * dim + j], i == j ? f64_at(scale, i) : 0, 1e-7);
                 CHECK_REL(cal.map[i * dim + j], i == j ? 1 / f64_at(scale, i) : 0, 1e-7);
             }
-        fkt_calibration_release(&cal);
+        fkt_calibration_clear(&cal);
         fkt_codec_free(c);
     }
     fkt_safetensors_free(s);
@@ -242,15 +242,12 @@ static void layouts_are_nested(void **state)
 
 static void impossible_codecs_are_refused(void **state)
 {
-    static const struct fkt_codec_spec bad[] = {{.name = "dct", .size = 7, .dim = 0},
-                                                {.name = "dct", .size = 513, .dim = 0},
-                                                {.name = "dct", .size = 8, .dim = 193},
-                                                {.name = "dct", .size = 512, .dim = 4097},
-                                                {.name = "dct", .size = 0, .dim = 0},
-                                                {.name = "jpeg", .size = 32, .dim = 64},
-                                                {.name = NULL, .size = 32, .dim = 64},
-                                                {.name = "", .size = 32, .dim = 64},
-                                                {.name = "dct", .size = 32, .dim = ~0U}};
+    static const struct fkt_codec_spec bad[] = {
+        {.name = "dct", .size = 7, .dim = 0},   {.name = "dct", .size = 513, .dim = 0},
+        {.name = "dct", .size = 8, .dim = 193}, {.name = "dct", .size = 512, .dim = 4097},
+        {.name = "dct", .size = 0, .dim = 0},   {.name = "jpeg", .size = 32, .dim = 64},
+        {.name = NULL, .size = 32, .dim = 64},  {.name = "", .size = 32, .dim = 64},
+        {.name = "dct", .size = 32, .dim = ~0U}};
     struct fkt_codec *c = NULL;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -267,6 +267,6 @@ int main(void)
     fkt_net_init(&net, 3);
     fkt_net_plain(&net, FKT_OP_RELU, 0, 0, 0);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     return failed;
 }

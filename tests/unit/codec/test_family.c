@@ -54,7 +54,7 @@ static void opens(const char *path, const char *codec, const char *kind, const c
     assert_string_equal(f.kind, kind);
     assert_string_equal(f.layout, layout);
     CHECK(f.path[0] && f.file[0] && (f.path[1] != NULL) == !strcmp(layout, "taesd"));
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     CHECK(!f.path[0]);
 }
 
@@ -107,10 +107,10 @@ static void the_name_picks_among_pairs(void **state)
     }
     CHECK_OK(fkt_family_open(&f, at("two"), "taesd3", NULL));
     CHECK(f.latent_channels == 16 && strstr(f.path[1], "taesd3_decoder"));
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     CHECK_OK(fkt_family_open(&f, at("two"), "taesd", NULL));
     CHECK(f.latent_channels == 4 && strstr(f.path[0], "taesd_encoder"));
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     refused(at("two"), "taesdxl", FKT_E_MISMATCH, "holds 2 pairs, and 'taesdxl' is not among them: taesd3, taesd");
     refused(at("two"), NULL, FKT_E_MISMATCH, "holds 2 pairs");
     folder("one");
@@ -239,7 +239,7 @@ static void configs_that_lie(void **state)
                           "\"shift_factor\": null, \"latent_channels\": 4, \"num_encoder_blocks\": [1, 3, 3, 3]}");
     CHECK_OK(fkt_family_open(&f, at("c"), NULL, NULL));
     CHECK(f.latent_scale == 1.5 && f.latent_shift == 0);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     CHECK(unlink(at("c/config.json")) == 0 && mkdir(at("c/config.json"), 0700) == 0);
     refused(at("c"), NULL, FKT_E_IO, "not a regular file");
     CHECK(rmdir(at("c/config.json")) == 0 && symlink("nowhere", at("c/config.json")) == 0);

@@ -181,7 +181,7 @@ static void ranges_are_the_familys(void **state)
     for (int p = 0; p < 64; p++)
         for (int k = 0; k < 3; k++)
             CHECK_NEAR(back[p * 3 + k], fmin(fmax((out[k * 64 + p] + 1) * 127.5, 0), 255), 0.51);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     fkt_codec_free(c);
     CHECK(remove(scratch_path(&dir, "config.json")) == 0);
 }

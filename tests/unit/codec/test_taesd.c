@@ -68,8 +68,8 @@ static void same_numbers_in_both_layouts(void **state)
     CHECK(!memcmp(za, zb, sizeof za) && !memcmp(xa, xb, sizeof xa));
     for (size_t i = 0; i < sizeof xa / sizeof *xa; i++) size = fmax(size, fabs((double)xa[i]));
     CHECK(size > 1e-3 && size < 1e3);
-    fkt_family_release(&a);
-    fkt_family_release(&b);
+    fkt_family_clear(&a);
+    fkt_family_clear(&b);
 }
 
 /* Figures of the published networks: 1,222,532 and 1,222,531 parameters, 477.8 and 552.1 MFLOP for 32 x 32 pixels. */
@@ -85,11 +85,11 @@ static void full_width_has_the_published_size(void **state)
     CHECK_NEAR((double)fkt_net_flops(&f.net[0], shapes), 477.8e6, 0.1e6);
     CHECK_OK(fkt_net_shapes(&f.net[1], 4, 4, shapes));
     CHECK_NEAR((double)fkt_net_flops(&f.net[1], shapes), 552.1e6, 0.1e6);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
     draw(8, 16, 0);
     CHECK_OK(fkt_family_open(&f, write_pair(FKT_F16), "taesd3", NULL));
     CHECK(f.latent_channels == 16);
-    fkt_family_release(&f);
+    fkt_family_clear(&f);
 }
 
 /* The pair must be refused with exactly this report. */

@@ -30,7 +30,7 @@ static struct fkt_card plain(void)
 
 static char *text_of(struct fkt_text *t, const struct fkt_card *c)
 {
-    fkt_text_release(t);
+    fkt_text_clear(t);
     CHECK_OK(fkt_card_text(t, c));
     return t->s;
 }
@@ -57,7 +57,7 @@ static void the_promise_stands_in_words_and_numbers(void **state)
     CHECK(strstr(text_of(&t, &c), "z[\"train_images\"]") && !strstr(text_of(&t, &c), "configs:"));
     c.format = "WebDataset";
     CHECK(strstr(text_of(&t, &c), "train-*.tar"));
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -77,7 +77,7 @@ static void strange_names_are_escaped(void **state)
     CHECK(strstr(s, "| 3 | tac  www&#46;a.org https&#58;//b | 1 |"));
     c.name = "me@example.org";
     CHECK(strstr(text_of(&t, &c), "# me&#64;example.org\n"));
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }
 
 static void what_is_not_private_says_so(void **state)
@@ -98,7 +98,7 @@ static void what_is_not_private_says_so(void **state)
     }
     c.classes = NULL;
     CHECK_STATUS(fkt_card_text(&t, &c), FKT_E_ARG);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }
 
 int main(void)

@@ -160,7 +160,7 @@ static void no_tars_at_all_is_an_error(void **state)
     b.path = "gone";
     CHECK_STATUS(fkt_tars_open(&b, &none, 0, NULL), FKT_E_IO);
     CHECK(strstr(fkt_error_text(), "'gone' holds no tars any more"));
-    fkt_builder_release(&b);
+    fkt_builder_clear(&b);
     fkt_dataset_free(b.ds);
 }
 

@@ -72,7 +72,7 @@ static int set_up(void **state)
     CHECK_OK(fkt_model_new(&start, &spec));
     pretrain(start, &synthetic);
     fkt_model_set_origin(pretrained, &origin);
-    fkt_pool_release(&synthetic);
+    fkt_pool_clear(&synthetic);
     fkt_model_free(start);
     return 0;
 }
@@ -81,8 +81,8 @@ static int tear_down(void **state)
 {
     (void)state;
     fkt_model_free(pretrained);
-    fkt_pool_release(&pool);
-    fkt_pool_release(&tests);
+    fkt_pool_clear(&pool);
+    fkt_pool_clear(&tests);
     return 0;
 }
 
@@ -155,7 +155,7 @@ static void tuning_leads_where_sites_hold_two_classes(void **state)
     CHECK(p.mean[FKT_PERSONAL_TUNED] >= p.mean[FKT_PERSONAL_GLOBAL] + 0.2);
     CHECK(p.mean[FKT_PERSONAL_TUNED] >= 0.7);
     assert_true(isnan(p.mean[FKT_PERSONAL_FEDAVG]));
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 /* Mean, spread and pooled from the sites' own numbers; the network's from its predictions, picture by picture. */
@@ -203,10 +203,10 @@ static void figures_are_counted_again(void **state)
     CHECK_OK(fkt_personalize(&alone, &s));
     for (uint32_t i = 0; i < SITES; i++)
         CHECK_NEAR(alone.site[i].accuracy[FKT_PERSONAL_GLOBAL], p.site[i].accuracy[FKT_PERSONAL_GLOBAL], 0);
-    fkt_personal_release(&alone);
+    fkt_personal_clear(&alone);
     fkt_free(logits);
-    fkt_personal_split_release(&split);
-    fkt_personal_release(&p);
+    fkt_personal_split_clear(&split);
+    fkt_personal_clear(&p);
 }
 
 static void a_run_repeats_to_the_bit(void **state)
@@ -238,9 +238,9 @@ static void a_run_repeats_to_the_bit(void **state)
     drop(&a);
     drop(&b);
     drop(&c);
-    fkt_personal_release(&first);
-    fkt_personal_release(&again);
-    fkt_personal_release(&other);
+    fkt_personal_clear(&first);
+    fkt_personal_clear(&again);
+    fkt_personal_clear(&other);
 }
 
 /* Other records to be judged on, other labels, more of them: no model that comes out differs by a bit. */
@@ -270,8 +270,8 @@ static void what_is_judged_never_trains(void **state)
     }
     drop(&a);
     drop(&b);
-    fkt_personal_release(&first);
-    fkt_personal_release(&again);
+    fkt_personal_clear(&first);
+    fkt_personal_clear(&again);
 }
 
 /* With a test set the seed does not split: what differs then is the chance in training itself. */
@@ -288,7 +288,7 @@ static void the_seed_is_that_of_training_too(void **state)
         s.local.ema = run > 1 ? 0.5 : 0; /* the weights' average is the local model then */
         s.ctx = &kept[run];
         CHECK_OK(fkt_personalize(&p, &s));
-        fkt_personal_release(&p);
+        fkt_personal_clear(&p);
     }
     for (uint32_t i = 0; i < SITES; i++) {
         struct fkt_model *const *a = kept[0].model[i], *const *b = kept[1].model[i], *const *c = kept[2].model[i];
@@ -321,7 +321,7 @@ static void sites_have_seeds_of_their_own(void **state)
     CHECK(p.site[0].train == 20 && p.site[1].train == 20);
     assert_false(same_model(kept.model[0][FKT_PERSONAL_LOCAL], kept.model[1][FKT_PERSONAL_LOCAL]));
     drop(&kept);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     fkt_free(alike.rgb);
     fkt_free(alike.label);
 }
@@ -351,7 +351,7 @@ static void fedavg_is_the_weighted_mean_of_the_local_models(void **state)
         }
     }
     drop(&kept);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 static void fedavg_of_one_site_is_its_local_model(void **state)
@@ -369,7 +369,7 @@ static void fedavg_of_one_site_is_its_local_model(void **state)
     CHECK_NEAR(p.mean[FKT_PERSONAL_LOCAL], p.pooled[FKT_PERSONAL_LOCAL], 1e-15);
     assert_true(isnan(p.spread[FKT_PERSONAL_LOCAL])); /* one site has none */
     drop(&kept);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 /* Only the last layer moves, and whatever a site's records went into is no longer private. */
@@ -399,7 +399,7 @@ static void tuned_models_are_frozen_below_and_not_private(void **state)
     assert_non_null(strstr(fkt_model_origin(kept.model[0][FKT_PERSONAL_TUNED])->data, "release 0123"));
     assert_int_equal(fkt_model_origin(pretrained)->is_private, 1);
     drop(&kept);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 struct watched {
@@ -465,7 +465,7 @@ static void sites_that_hold_too_little(void **state)
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) CHECK_NEAR(p.mean[w], sum[w] / judged, 1e-12);
     CHECK_REL(fkt_model_tensor(kept.model[0][FKT_PERSONAL_FEDAVG], last).data[0], bias / weight, 1e-6);
     drop(&kept);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 static void nothing_to_average(void **state)
@@ -485,16 +485,16 @@ static void nothing_to_average(void **state)
     s.ways = ONLY(GLOBAL) | ONLY(TUNED) | ONLY(LOCAL); /* the rest goes well, and judges nobody */
     CHECK_OK(fkt_personalize(&p, &s));
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) assert_true(isnan(p.mean[w]) && isnan(p.pooled[w]));
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     s.ways = ONLY(LOCAL); /* the start, which sees colours as the network does and follows from the seed */
     s.model = keep;
     s.ctx = &a;
     CHECK_OK(fkt_personalize(&p, &s));
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     s.seed = 2;
     s.ctx = &b;
     CHECK_OK(fkt_personalize(&p, &s));
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     assert_false(same_model(a.model[0][FKT_PERSONAL_LOCAL], b.model[0][FKT_PERSONAL_LOCAL]));
     assert_memory_equal(fkt_model_mean(a.model[0][FKT_PERSONAL_LOCAL]), fkt_model_mean(pretrained), 3 * sizeof(float));
     assert_memory_equal(fkt_model_std(a.model[0][FKT_PERSONAL_LOCAL]), fkt_model_std(pretrained), 3 * sizeof(float));
@@ -514,7 +514,7 @@ static void judged_on_a_test_set(void **state)
         assert_int_equal(p.site[i].test, 20);
     }
     CHECK(p.mean[FKT_PERSONAL_TUNED] >= p.mean[FKT_PERSONAL_GLOBAL] + 0.2);
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
 }
 
 /* One count for the whole run, which ends at its total; and a stop stops. */
@@ -527,7 +527,7 @@ static void progress_counts_all_pictures(void **state)
     (void)state;
     s.progress = &progress;
     CHECK_OK(fkt_personalize(&p, &s));
-    fkt_personal_release(&p);
+    fkt_personal_clear(&p);
     CHECK(w.steps > SITES);
     assert_int_equal(w.total, 200 + 50 + 150 + 50 + 200 + 50);
     assert_int_equal(w.done, w.total);

@@ -80,7 +80,7 @@ static void own_records_by_class(void **state)
         for (uint32_t site = 0; site < SITES; site++) /* in the order of the pool */
             for (size_t i = s.train.start[site]; i + 1 < s.train.start[site + 1]; i++)
                 CHECK(s.train.record[i] < s.train.record[i + 1]);
-        fkt_personal_split_release(&s);
+        fkt_personal_split_clear(&s);
     }
     fkt_free(owner);
 }
@@ -105,7 +105,7 @@ static void test_pool_follows_the_sites(void **state)
             CHECK(train || !got); /* nobody is judged on a class it does not hold */
         }
     }
-    fkt_personal_split_release(&s);
+    fkt_personal_split_clear(&s);
 }
 
 static void a_class_that_nobody_holds_is_not_judged(void **state)
@@ -118,7 +118,7 @@ static void a_class_that_nobody_holds_is_not_judged(void **state)
     CHECK_OK(fkt_personal_split_init(&s, &data, &test, &p, 0, 1));
     assert_int_equal(check_once(&s.test, NULL, 2, 6), 4);
     for (uint32_t site = 0; site < 2; site++) assert_int_equal(count(&s.test, three, site, 2), 0);
-    fkt_personal_split_release(&s);
+    fkt_personal_split_clear(&s);
 }
 
 static int same(const struct fkt_personal_split *a, const struct fkt_personal_split *b)
@@ -142,9 +142,9 @@ static void seeds_decide(void **state)
     CHECK(!same(&a, &c));
     assert_memory_equal(a.train.start, c.train.start, (SITES + 1) * sizeof(size_t));
     assert_memory_equal(a.test.start, c.test.start, (SITES + 1) * sizeof(size_t));
-    fkt_personal_split_release(&a);
-    fkt_personal_split_release(&b);
-    fkt_personal_split_release(&c);
+    fkt_personal_split_clear(&a);
+    fkt_personal_split_clear(&b);
+    fkt_personal_split_clear(&c);
 }
 
 /* Sites do not hold out the same places; of a test pool the seed chooses the records. Seeds are fixed; of others, one
@@ -173,13 +173,13 @@ static void chance_is_each_ones_own(void **state)
     }
     CHECK(least >= 25);
     CHECK(memcmp(place[0], place[1], least) != 0);
-    fkt_personal_split_release(&a);
+    fkt_personal_split_clear(&a);
     CHECK_OK(fkt_personal_split_init(&a, &data, &test, &p, 0, 5));
     CHECK_OK(fkt_personal_split_init(&b, &data, &test, &p, 0, 6));
     CHECK(a.test.start[1] >= 12 && b.test.start[1] == a.test.start[1]);
     CHECK(memcmp(a.test.record, b.test.record, a.test.start[1] * sizeof *a.test.record) != 0);
-    fkt_personal_split_release(&a);
-    fkt_personal_split_release(&b);
+    fkt_personal_split_clear(&a);
+    fkt_personal_split_clear(&b);
 }
 
 static void bad_shares_are_refused(void **state)

@@ -23,10 +23,10 @@ static void drawn_is_what_generate_writes(void **state)
     draw(&later, &r, 1, 2, 1); /* the last of each class alone */
     for (size_t k = 0; k < 10; k++)
         assert_memory_equal(later.rgb + k * PIXELS, drawn.rgb + (k * PER_CLASS + 2) * PIXELS, PIXELS);
-    fkt_pool_release(&drawn);
-    fkt_pool_release(&read);
-    fkt_pool_release(&later);
-    fkt_release_release(&r);
+    fkt_pool_clear(&drawn);
+    fkt_pool_clear(&read);
+    fkt_pool_clear(&later);
+    fkt_release_clear(&r);
 }
 
 /* 600 pictures: batches begin in the middle of a class, and `generate` writes them in two goes. */
@@ -56,10 +56,10 @@ static void more_than_a_batch(void **state)
         CHECK_OK(fkt_codec_decode(codec, z, 1, want));
         assert_memory_equal(drawn.rgb + i * PIXELS, want, PIXELS);
     }
-    fkt_pool_release(&drawn);
-    fkt_pool_release(&read);
-    fkt_pool_release(&later);
-    fkt_release_release(&r);
+    fkt_pool_clear(&drawn);
+    fkt_pool_clear(&read);
+    fkt_pool_clear(&later);
+    fkt_release_clear(&r);
 }
 
 /* A walk that somebody has open must be the release's own in all that decoding uses. */
@@ -93,8 +93,8 @@ static void another_walk_is_refused(void **state)
     OTHER(c->log_spread += 0.5, *c = good);
 #undef OTHER
     CHECK_OK(fkt_pool_draw(&p, &r, &d, &two));
-    fkt_pool_release(&p);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_release_clear(&r);
 }
 
 static void together_and_apart(void **state)
@@ -132,20 +132,20 @@ static void together_and_apart(void **state)
         }
     }
     draw(&other, &r, 10, 0, 2); /* another seed holds out others */
-    fkt_pool_release(&p);
-    fkt_pool_release(&held);
+    fkt_pool_clear(&p);
+    fkt_pool_clear(&held);
     CHECK_OK(fkt_pool_hold_out(&other, &held, 0.2, 9));
-    fkt_pool_release(&other);
+    fkt_pool_clear(&other);
     draw(&other, &r, 10, 0, 2);
     CHECK_OK(fkt_pool_hold_out(&other, &p, 0.2, 10));
     assert_int_equal(held.n, p.n);
     CHECK(memcmp(held.rgb, p.rgb, p.n * PIXELS) != 0);
-    fkt_pool_release(&held);
-    fkt_pool_release(&other);
+    fkt_pool_clear(&held);
+    fkt_pool_clear(&other);
     draw(&other, &r, 1, 0, 2); /* of one picture a class nine tenths are all */
     CHECK_STATUS(fkt_pool_hold_out(&other, &held, 0.9, 9), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "leaves nothing to learn from of 10 pictures"));
-    fkt_pool_release(&other);
+    fkt_pool_clear(&other);
     CHECK_STATUS(fkt_pool_hold_out(&p, &held, 1.5, 9), FKT_E_ARG);
     CHECK_STATUS(fkt_pool_hold_out(&p, &held, NAN, 9), FKT_E_ARG);
     CHECK_STATUS(fkt_pool_hold_out(&p, &held, 1e-6, 9), FKT_E_ARG);
@@ -155,9 +155,9 @@ static void together_and_apart(void **state)
     p.classes[3][0] = '!';
     CHECK_STATUS(fkt_pool_append(&whole, &p), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "class 3 is"));
-    fkt_pool_release(&p);
-    fkt_pool_release(&whole);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_pool_clear(&whole);
+    fkt_release_clear(&r);
 }
 
 static void through_the_codec(void **state)
@@ -178,10 +178,10 @@ static void through_the_codec(void **state)
     }
     CHECK(memcmp(p.rgb, before, p.n * PIXELS) != 0);
     fkt_free(before);
-    fkt_pool_release(&p);
+    fkt_pool_clear(&p);
     CHECK_OK(fkt_pool_read(&p, demo, NULL, 0, 8, FKT_FILTER_BILINEAR, NULL, &two));
     CHECK_STATUS(fkt_pool_through_codec(&p, codec, &two), FKT_E_MISMATCH);
-    fkt_pool_release(&p);
+    fkt_pool_clear(&p);
 }
 
 /* A fresh network is wrong often; what matters is that each picture is counted once, against its own label. */
@@ -224,8 +224,8 @@ static void judged_by_a_network(void **state)
     CHECK_STATUS(fkt_pool_judge(&j, m, &p, &one), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "class 2 is"));
     fkt_free(want);
-    fkt_pool_release(&p);
-    fkt_judgement_release(&j);
+    fkt_pool_clear(&p);
+    fkt_judgement_clear(&j);
     fkt_model_free(m);
 }
 
@@ -260,10 +260,10 @@ static void what_cannot_be_read(void **state)
     assert_int_equal(p.label[1], 0);
     assert_int_equal(p.rgb[2 * PIXELS], 40);
     assert_int_equal(p.label[2], 1);
-    fkt_pool_release(&p);
+    fkt_pool_clear(&p);
     CHECK_STATUS(fkt_pool_read(&p, ds, (size_t[]){0}, 0, 16, FKT_FILTER_BILINEAR, NULL, &two), FKT_E_ARG);
     CHECK_STATUS(fkt_pool_read(&p, ds, (size_t[]){1}, 1, 16, FKT_FILTER_BILINEAR, NULL, &counted), FKT_E_FORMAT);
-    fkt_skipped_release(&skipped);
+    fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
 }
 
@@ -277,7 +277,7 @@ static void more_than_memory_holds(void **state)
     make_release(&r, &seed, 0);
     CHECK_STATUS(fkt_pool_draw(&p, &r, &d, &two), FKT_E_NOMEM);
     CHECK(strstr(fkt_error_text(), "more memory than this machine has"));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 int main(void)

@@ -42,7 +42,7 @@ static uint64_t known(const char *path, const char *dataset)
     uint64_t n;
     CHECK_OK(fkt_ledger_file_read(&book, path, dataset));
     n = book.n ? book.accounts[0].records : 0;
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     return n;
 }
 
@@ -307,13 +307,13 @@ static void what_is_written_is_read_to_the_bit(void **state)
     CHECK(book.accounts[0].entries[0].when > 1600000000 && !book.accounts[0].entries[0].reserved);
     assert_string_equal(book.accounts[0].entries[0].task_sha256, T);
     assert_string_equal(book.accounts[0].entries[0].session, "");
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     CHECK_OK(fkt_ledger_file_read(&book, p, "b"));
     CHECK(book.n == 1 && !strcmp(book.accounts[0].dataset, "b"));
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     CHECK_OK(fkt_ledger_file_read(&book, p, "c"));
     CHECK(book.n == 0);
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     scratch_release(&s);
 }
 
@@ -381,7 +381,7 @@ static void an_account_stays_below_the_most_of_a_charge(void **state)
     CHECK_STATUS(fkt_ledger_file_reserve(p, &c, U, NULL), FKT_E_BUDGET);
     CHECK_OK(fkt_ledger_file_read(&book, p, "a"));
     CHECK(book.accounts[0].n == 1);
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     c.budget_epsilon = 3;
     spent.mu2 = 0;
     CHECK_STATUS(fkt_ledger_file_ask(p, &c, &spent), FKT_E_BUDGET); /* by the budget: nothing is said of a sum */

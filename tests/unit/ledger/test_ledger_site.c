@@ -75,7 +75,7 @@ static size_t count(const char *where)
     for (size_t a = 0; a < book.n; a++)
         for (size_t i = 0; i < book.accounts[a].n; i++)
             n += !where || book.accounts[a].entries[i].reserved == !strcmp(where, "reserved");
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
     return n;
 }
 
@@ -146,7 +146,7 @@ static void what_is_taken_over_counts_in_full(void **state)
     CHECK(book.accounts[0].entries[0].delta == 1e-6);
     assert_string_equal(book.accounts[0].entries[0].task_name, "chest-xray");
     CHECK(book.accounts[0].entries[0].mu2 == 1.25 * 1.25); /* to the bit, however often it is taken over */
-    fkt_ledger_book_release(&book);
+    fkt_ledger_book_clear(&book);
 }
 
 /* Others may hold this site's numbers in a total of that task already: a second one is never free, and never cheap. */
@@ -517,7 +517,7 @@ static void asking_touches_nothing(void **state)
         CHECK_OK(fkt_ledger_file_ask(path, &other, NULL));
         CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
         CHECK(book.n == 1 && book.accounts[0].n == 1u + (unsigned)i);
-        fkt_ledger_book_release(&book);
+        fkt_ledger_book_clear(&book);
         look_around(after);
         assert_string_equal(after, before);
         if (i == 0) { /* one that was killed left its log, and what is in it counts */

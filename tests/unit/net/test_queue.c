@@ -67,7 +67,7 @@ static void messages(void **state)
         if (j[i].answer.code != cases[i].code) fail_msg("'%s': %d", cases[i].body, j[i].answer.code);
         CHECK(header(&j[i], "Fedkt-Stage") && strlen(header(&j[i], "Fedkt-Audit")) > 65);
         CHECK((j[i].answer.body != NULL) == (j[i].answer.code != 204));
-        fkt_answer_release(&j[i].answer);
+        fkt_answer_clear(&j[i].answer);
     }
     CHECK(box.taken == 2);
 }
@@ -85,7 +85,7 @@ static void a_batch_is_settled_once(void **state)
     }
     for (done = turn(0, j); done; done = done->next) {
         CHECK(done == &j[n++] && done->answer.code == 204); /* in their order */
-        fkt_answer_release(&done->answer);
+        fkt_answer_clear(&done->answer);
     }
     CHECK(n == SITES && box.settles == before + 1 && box.taken == SITES);
 }
@@ -104,7 +104,7 @@ static void a_poll_waits_for_its_letter(void **state)
           poll.waited);
     assert_string_equal(header(&poll, "Fedkt-Round"), "ab0102030405060708090a0b0c0d0e0f");
     assert_string_equal(header(&poll, "Fedkt-Index"), "1");
-    fkt_answer_release(&poll.answer);
+    fkt_answer_clear(&poll.answer);
     job_init(&poll, FKT_TARGET_POLL, 7, NULL); /* a site that has it waits for the next, to its end */
     poll.target.any_round = 0;
     memcpy(poll.target.round, memory_mailbox_round, sizeof poll.target.round);
@@ -126,7 +126,7 @@ static void a_second_poll_ends_the_first(void **state)
     a.target.wait = 0;
     CHECK(turn(20, &a) == &a && a.answer.code == 204 && !a.waited);
     CHECK(fkt_desk_close(desk) == &b && b.answer.code == 503 && strcmp(header(&b, "Retry-After"), "5") == 0);
-    fkt_answer_release(&b.answer);
+    fkt_answer_clear(&b.answer);
     CHECK(fkt_desk_parked(desk) == 0 && fkt_desk_close(desk) == NULL);
 }
 
@@ -136,7 +136,7 @@ static void who_is_lost_hears_it_at_once(void **state)
     (void)state;
     job_init(&j, FKT_TARGET_MESSAGES, 5, "Flie");
     CHECK(turn(0, &j) == &j);
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
     job_init(&j, FKT_TARGET_POLL, 5, NULL);
     j.target.any_round = 0;
     memcpy(j.target.round, memory_mailbox_round, sizeof j.target.round);
@@ -161,10 +161,10 @@ static void the_end_is_told_to_all(void **state)
     CHECK(fkt_desk_has_work(desk) == 0);
     for (done = turn(60, NULL); done; done = done->next, n++) {
         CHECK(done->answer.code == 410 && strcmp(header(done, "Fedkt-Stage"), "released") == 0);
-        fkt_answer_release(&done->answer);
+        fkt_answer_clear(&done->answer);
     }
     CHECK(n == SITES || n == SITES - 1);
-    fkt_answer_release(&poll[0].answer);
+    fkt_answer_clear(&poll[0].answer);
 }
 
 /* With many parked, deliveries do not cost a look at each of them every time, and none waits long. */
@@ -185,7 +185,7 @@ static void a_burst_sweeps_now_and_then(void **state)
     }
     CHECK(box.collects - before <= SITES);
     CHECK(fkt_desk_due(desk) <= 40);
-    for (done = fkt_desk_close(desk); done; done = done->next) fkt_answer_release(&done->answer);
+    for (done = fkt_desk_close(desk); done; done = done->next) fkt_answer_clear(&done->answer);
 }
 
 static void no_answer_leaves_when_it_is_not_on_disk(void **state)
@@ -202,9 +202,9 @@ static void no_answer_leaves_when_it_is_not_on_disk(void **state)
     job_init(&late, FKT_TARGET_MESSAGES, 3, "Tx"); /* it never talks to the mailbox again */
     CHECK_STATUS(fkt_desk_turn(desk, 900, 900, &late, &counts, &done), FKT_E_IO);
     CHECK(done == &late && late.answer.code == 503 && box.taken == 1 && fkt_desk_has_work(desk) == 0);
-    fkt_answer_release(&post.answer);
-    fkt_answer_release(&poll.answer);
-    fkt_answer_release(&late.answer);
+    fkt_answer_clear(&post.answer);
+    fkt_answer_clear(&poll.answer);
+    fkt_answer_clear(&late.answer);
 }
 
 static void a_mailbox_that_cannot_go_on(void **state)
@@ -214,7 +214,7 @@ static void a_mailbox_that_cannot_go_on(void **state)
     job_init(&j, FKT_TARGET_MESSAGES, 2, "X");
     CHECK_STATUS(fkt_desk_turn(desk, 1, 1, &j, &counts, &done), FKT_E_IO);
     CHECK(done == &j && j.answer.code == 503);
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
 }
 
 static void people_and_news(void **state)
@@ -224,30 +224,30 @@ static void people_and_news(void **state)
     (void)state;
     job_init(&j, FKT_TARGET_STATUS, FKT_BOX_NOBODY, NULL);
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && j.answer.body[0] == '{' && !header(&j, "Fedkt-Stage"));
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
     job_init(&j, FKT_TARGET_METRICS, FKT_BOX_NOBODY, NULL);
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && j.answer.body[0] == '#');
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
     job_init(&j, FKT_TARGET_TASK, 1, NULL);
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && strcmp(j.answer.text, "{}") == 0 && header(&j, "Fedkt-Audit"));
     job_init(&j, FKT_TARGET_FILE, 1, NULL);
     j.target.name = "audit.jsonl";
     CHECK(turn(0, &j) == &j && j.answer.code == 404);
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
     box.stage = FKT_BOX_FINISHING; /* they will be there soon: ask again */
     CHECK(turn(0, &j) == &j && j.answer.code == 503 && header(&j, "Retry-After"));
-    fkt_answer_release(&j.answer);
+    fkt_answer_clear(&j.answer);
     box.stage = FKT_BOX_GATHERING;
     fkt_text_init(&t);
     CHECK(fkt_desk_news(desk, 1, &counts, 0, &t) == 1 && t.len > 0);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     CHECK(fkt_desk_news(desk, 2, &(struct fkt_page_counts){.requests = 9}, 0, &t) == 0 && t.len == 0);
     CHECK(fkt_desk_news(desk, 3, &counts, 1, &t) == 1);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
     fkt_desk_note(desk, 3, FKT_BOX_REPLAYED);
     CHECK(box.refused[FKT_BOX_REPLAYED] == 1 && box.last_refused == 3);
     CHECK(fkt_desk_news(desk, 4, &counts, 0, &t) == 1);
-    fkt_text_release(&t);
+    fkt_text_clear(&t);
 }
 
 int main(void)

@@ -371,10 +371,10 @@ static void answers_of_refusals(void **state)
     assert_string_equal(a.header[0].value, "01020000000000000000000000000000");
     assert_string_equal(a.header[2].name, "Fedkt-Floor");
     assert_string_equal(a.header[2].value, "7");
-    fkt_answer_release(&a);
+    fkt_answer_clear(&a);
     fkt_answer_problem(&a, 422, "false", "a \"quote\", a \\, a\nline and \x1b[31m");
     assert_string_equal(strstr(a.body, "detail"), "detail\": \"a  quote , a  , a line and  [31m\"}\n");
-    fkt_answer_release(&a);
+    fkt_answer_clear(&a);
     fkt_gate_free(g);
 }
 

@@ -62,8 +62,8 @@ static void makes_a_pair_once(void **state)
     assert_string_equal(a.pin, pin);
     CHECK(strlen(pin) == FKT_TLS_PIN - 1 && strncmp(pin, "sha256//", 8) == 0);
     assert_string_equal(shell("ls"), "tls.key\ntls.pem");
-    fkt_tls_release(&a);
-    fkt_tls_release(&b);
+    fkt_tls_clear(&a);
+    fkt_tls_clear(&b);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -88,7 +88,7 @@ static void openssl_agrees(void **state)
     CHECK(strstr(text, "DNS:fed.example.org\n"));
     shell("openssl x509 -in tls.pem -noout -checkend 315360000"); /* ten years of 365 days */
     CHECK(strlen(shell("openssl x509 -in tls.pem -noout -serial")) > strlen("serial=") + 24);
-    fkt_tls_release(&t);
+    fkt_tls_clear(&t);
 }
 
 static void check_names(const char *host, const char *want)
@@ -96,7 +96,7 @@ static void check_names(const char *host, const char *want)
     struct fkt_tls t;
     shell("rm -f tls.pem tls.key");
     CHECK_OK(fkt_tls_own(&t, s.dir, host));
-    fkt_tls_release(&t);
+    fkt_tls_clear(&t);
     const char *text = shell("openssl x509 -in tls.pem -noout -ext subjectAltName | tail -n 1");
     assert_string_equal(text + strspn(text, " "), want);
 }
@@ -120,7 +120,7 @@ static void names_are_right(void **state)
     CHECK_STATUS(fkt_tls_own(&t, s.dir, lengthy), FKT_E_ARG);
     lengthy[253] = '\0';
     CHECK_OK(fkt_tls_own(&t, s.dir, lengthy));
-    fkt_tls_release(&t);
+    fkt_tls_clear(&t);
 }
 
 /* A crash after the key and before the certificate; and the certificate taken away by hand. */
@@ -134,8 +134,8 @@ static void the_key_is_what_counts(void **state)
     CHECK(b.made == 1);
     assert_string_equal(a.pin, b.pin);
     assert_string_equal(a.key, b.key);
-    fkt_tls_release(&a);
-    fkt_tls_release(&b);
+    fkt_tls_clear(&a);
+    fkt_tls_clear(&b);
     shell("rm tls.key");
     CHECK_STATUS(fkt_tls_own(&a, s.dir, "localhost"), FKT_E_MISMATCH);
     check_says("but no key");
@@ -147,7 +147,7 @@ static fkt_status read_pair(const char *certificate, const char *key)
 {
     struct fkt_tls t;
     fkt_status st = fkt_tls_read(&t, scratch_path(&s, certificate), scratch_path(&s, key));
-    fkt_tls_release(&t);
+    fkt_tls_clear(&t);
     CHECK(fkt_alloc_live() == 0);
     return st;
 }
@@ -169,7 +169,7 @@ static void reads_what_others_made(void **state)
     CHECK(strstr(strstr(t.certificate, "BEGIN") + 1, "BEGIN") != NULL);
     assert_string_equal(t.pin + 8, shell("openssl x509 -in b.pem -noout -pubkey | openssl pkey -pubin -outform der | "
                                          "openssl dgst -sha256 -binary | openssl base64 -A"));
-    fkt_tls_release(&t);
+    fkt_tls_clear(&t);
 }
 
 static void says_what_is_wrong(void **state)

@@ -108,7 +108,7 @@ static void batches_are_cut_and_filled_up(void **state)
     fkt_engine_free(e);
     CHECK(plans == 1 && plans_freed == 1 && desks_freed == 1);
     fkt_engine_free(NULL);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void no_images_need_no_desk(void **state)
@@ -121,7 +121,7 @@ static void no_images_need_no_desk(void **state)
     CHECK_OK(fkt_engine_run(e, NULL, 0, NULL));
     CHECK(desks == 0 && runs == 0);
     fkt_engine_free(e);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void failures_come_back_and_the_desk_too(void **state)
@@ -139,7 +139,7 @@ static void failures_come_back_and_the_desk_too(void **state)
     CHECK_OK(fkt_engine_run(e, in, 1, out));
     CHECK(desks == 1);
     fkt_engine_free(e);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -159,7 +159,7 @@ static void what_cannot_be_is_refused(void **state)
     fkt_net_plain(&n, FKT_OP_GLU, 0, 0, 0); /* three channels have no halves */
     CHECK_STATUS(fkt_engine_new(&e, &counter, &n, NULL, &small), FKT_E_ARG);
     CHECK(!e && plans == plans_freed);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 /* A network with every kind of mixing between pixels and channels, and no weights. */
@@ -223,7 +223,7 @@ static void an_image_depends_on_itself_alone(void **state)
         fkt_engine_free(c.e);
     }
     fkt_weights_free(w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static fkt_status ask_counter(void *ctx, size_t item, unsigned worker)
@@ -249,7 +249,7 @@ static void threads_have_desks_of_their_own(void **state)
     CHECK(!shared && runs == 4000 && desks >= 1 && desks <= 8);
     fkt_engine_free(e);
     CHECK(desks_freed == desks);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 int main(void)

@@ -86,7 +86,7 @@ static void bench_init(struct bench *b, int kinks, const struct fkt_learner_spec
 static void bench_release(struct bench *b)
 {
     fkt_learner_free(b->l);
-    fkt_net_release(&b->net);
+    fkt_net_clear(&b->net);
     fkt_free(b->in);
     fkt_free(b->out);
     fkt_free(b->dout);
@@ -198,7 +198,7 @@ static void statistics_move(void **state)
     CHECK(!fkt_learner_is_parameter(l, n.op[1].mean) && !fkt_learner_is_parameter(l, n.op[1].var));
     CHECK(fkt_learner_is_parameter(l, n.op[1].weight) && !fkt_learner_is_parameter(l, 99));
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 /* A linear map alone, to move numbers of one's own. */
@@ -236,7 +236,7 @@ static void check_steps(const struct fkt_safetensors *f, const char *name)
         for (int i = 0; i < 8; i++) CHECK_NEAR((double)got[i], (double)after[8 * k + i], 1e-6);
     }
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void steps_are_pytorchs(void **state)
@@ -271,7 +271,7 @@ static void a_step_by_hand(void **state)
     CHECK_OK(fkt_learner_read(l, FKT_WEIGHT, 1, &w)); /* the bias has moved by nothing: 0, without a gradient */
     CHECK(w == 0);
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void statistics_take_no_step(void **state)
@@ -327,7 +327,7 @@ static void averages(void **state)
     CHECK_OK(fkt_learner_read(l, FKT_AVERAGE, 0, &x));
     CHECK(x == 2);
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static float narrow(double x) { return fkt_from_bf16(fkt_bf16((float)x)); }
@@ -361,7 +361,7 @@ static void bfloat16_rounds_what_it_says(void **state)
     CHECK_OK(fkt_learner_read(l, FKT_WEIGHT, 0, master));
     assert_memory_equal(master, w, sizeof w);
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 /* Rounding to 8 bits some twenty times: gradients keep their direction. */

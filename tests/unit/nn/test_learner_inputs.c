@@ -39,13 +39,13 @@ static void specs(void **state)
     s = spec, s.norm_momentum = NAN, refuse(&n, s, FKT_E_ARG, "momentum");
     s = spec, s.precision = (enum fkt_precision)7, refuse(&n, s, FKT_E_ARG, "precision");
     s = spec, s.height = 0, refuse(&n, s, FKT_E_ARG, "cannot take images");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_net_init(&n, 3);
     refuse(&n, spec, FKT_E_ARG, "without operations");
     fkt_net_slot_parts(&n, NULL, 0, 1, 0, 0, 0);
     CHECK(fkt_net_status(&n) == FKT_E_ARG);
     refuse(&n, spec, FKT_E_ARG, "");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void operations(void **state)
@@ -58,16 +58,16 @@ static void operations(void **state)
     x = net_one(&n, FKT_OP_RELU, 0);
     net_one(&n, FKT_OP_SILU, x);
     refuse(&n, spec, FKT_E_ARG, "operation 1 of the network (SiLU) cannot learn");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_net_init(&n, 4);
     net_conv(&n, 0, 4, 4, (struct net_window){3, 1, 1, 2, 0});
     refuse(&n, spec, FKT_E_ARG, "operation 0 of the network (convolution in groups) cannot learn");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_net_init(&n, 4);
     x = net_conv3(&n, net_conv3(&n, 0, 4, 4), 4, 4);
     n.op[1].weight = n.op[0].weight;
     refuse(&n, spec, FKT_E_ARG, "shares weight '0.weight'");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     conv_norm_linear(&n);
     s.batch = s.height = s.width = 1;
     refuse(&n, s, FKT_E_ARG, "operation 1 of the network (batch norm) cannot learn: one number has no variance");
@@ -78,7 +78,7 @@ static void operations(void **state)
         CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &n, &s)); /* two have one */
         fkt_learner_free(l);
     }
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 /* 64 maps of a million numbers, 65,536 times: 16 TiB for one value alone. */
@@ -93,7 +93,7 @@ static void too_little_memory_names_the_batch(void **state)
     CHECK(strstr(fkt_error_text(), "this machine's memory") && strstr(fkt_error_hint(), "smaller batch"));
     s.precision = FKT_PRECISION_BF16;
     refuse(&n, s, FKT_E_NOMEM, "needs about 8576.0 GiB");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 /* A limit on the process, which the machine's size does not tell: an allocation of the backend fails. */
@@ -117,7 +117,7 @@ static void an_allocation_that_fails_names_the_batch(void **state)
         named++;
     }
     CHECK(named > 2);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void calls_have_an_order(void **state)
@@ -147,7 +147,7 @@ static void calls_have_an_order(void **state)
     CHECK_OK(fkt_learner_write(l, FKT_VELOCITY, n.op[0].weight, x));
     CHECK_OK(fkt_learner_backward(l, dout));
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_learner_free(NULL);
 }
 
@@ -190,7 +190,7 @@ static void what_failed_does_not_count(void **state)
     CHECK_STATUS(fkt_learner_forward(l, in, out), FKT_E_NUMERIC);
     CHECK_STATUS(fkt_learner_backward(l, dout), FKT_E_STATE);
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void slots(void **state)
@@ -223,7 +223,7 @@ static void slots(void **state)
     CHECK_OK(fkt_learner_read(l, FKT_AVERAGE, n.op[0].weight, x));
     CHECK(x[5] == 3);
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void steps_have_bounds(void **state)
@@ -241,7 +241,7 @@ static void steps_have_bounds(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_STATUS(fkt_learner_step(l, &bad[i]), FKT_E_ARG);
     CHECK_OK(fkt_learner_step(l, &(const struct fkt_sgd){0, 0, 0, 0}));
     fkt_learner_free(l);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 int main(void)

@@ -28,9 +28,9 @@ static void building_numbers_values(void **state)
     CHECK(n.op[3].kind == FKT_OP_RELU && n.op[3].in[0] == 3 && n.op[3].weight == FKT_NO_SLOT);
     CHECK_OK(fkt_net_shapes(&n, 5, 7, s));
     CHECK(s[200].c == 3);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     CHECK(!n.n_ops && !n.n_slots && !n.op);
-    fkt_net_release(&n); /* twice is fine */
+    fkt_net_clear(&n); /* twice is fine */
 }
 
 static void parts_stack(void **state)
@@ -42,7 +42,7 @@ static void parts_stack(void **state)
     CHECK(fkt_net_slot_parts(&n, names, 3, 12, 4, 1, 1) == 0);
     CHECK(n.slot[0].parts == 3 && n.slot[0].rank == 4 && fkt_slot_count(&n.slot[0]) == 48);
     assert_string_equal(n.slot[0].name[2], "v");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void failure_sticks(void **state)
@@ -61,7 +61,7 @@ static void failure_sticks(void **state)
         CHECK(fkt_net_slot(&n, "w", 1, 0, 0, 0) == FKT_NO_SLOT);
         CHECK(!n.n_ops && !n.n_slots);
         CHECK_STATUS(fkt_net_shapes(&n, 4, 4, s), FKT_E_ARG);
-        fkt_net_release(&n);
+        fkt_net_clear(&n);
     }
 }
 
@@ -83,7 +83,7 @@ static fkt_status shapes_of(const struct one *o, struct fkt_shape *y)
     fkt_net_add(&n, &o->op);
     st = fkt_net_shapes(&n, o->x.h, o->x.w, s);
     *y = s[1];
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     return st;
 }
 
@@ -278,7 +278,7 @@ static void sizes_are_bounded(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fkt_net_init(&n, bad[i].c);
         CHECK_STATUS(fkt_net_shapes(&n, bad[i].h, bad[i].w, s), FKT_E_ARG);
-        fkt_net_release(&n);
+        fkt_net_clear(&n);
     }
     fkt_net_init(&n, 4);
     fkt_net_move(&n, FKT_OP_UPSAMPLE, 0, 2);
@@ -288,7 +288,7 @@ static void sizes_are_bounded(void **state)
     n.op[1].kind = FKT_OP_CONCAT;
     CHECK_STATUS(fkt_net_shapes(&n, 4, 4, s), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "differ in size"));
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 static void flops_are_counted(void **state)
@@ -303,7 +303,7 @@ static void flops_are_counted(void **state)
     fkt_net_add(&n, &o.op);
     CHECK_OK(fkt_net_shapes(&n, 8, 9, s));
     CHECK(fkt_net_flops(&n, s) == 2 * 6 * 4 * 5 * 2 * 9);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_net_init(&n, 2);
     o = plain(FKT_OP_LINEAR, 0, 0, 0);
     o.op.channels = 5;
@@ -312,14 +312,14 @@ static void flops_are_counted(void **state)
     fkt_net_plain(&n, FKT_OP_RELU, 1, 0, 0);
     CHECK_OK(fkt_net_shapes(&n, 3, 4, s));
     CHECK(fkt_net_flops(&n, s) == 2 * 5 * 24);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_net_init(&n, 24);
     o = plain(FKT_OP_ATTENTION, 0, 0, 0);
     o.op.groups = 4;
     fkt_net_add(&n, &o.op);
     CHECK_OK(fkt_net_shapes(&n, 2, 2, s));
     CHECK(fkt_net_flops(&n, s) == 4 * 4 * 8 * 5);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 int main(void)

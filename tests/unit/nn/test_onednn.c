@@ -250,7 +250,7 @@ static double difference(const struct problem *p, const struct fkt_engine_spec *
     fkt_engine_free(fast);
     fkt_engine_free(plain);
     random_weights_release(&w);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     fkt_free(in);
     fkt_free(got);
     fkt_free(want);
@@ -298,7 +298,7 @@ static void bf16_agrees_or_is_refused(void **state)
         CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_ARG);
         CHECK(strstr(fkt_error_text(), "bf16") && e == NULL);
         random_weights_release(&w);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -332,7 +332,7 @@ static void bench_release(struct bench *b)
 {
     fkt_engine_free(b->e);
     random_weights_release(&b->w);
-    fkt_net_release(&b->net);
+    fkt_net_clear(&b->net);
     fkt_free(b->in);
     fkt_free(b->out);
 }
@@ -456,7 +456,7 @@ static void weights_that_are_not_numbers(void **state)
         CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_NUMERIC);
         CHECK(strstr(fkt_error_text(), "0.weight"));
         random_weights_release(&w);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -490,7 +490,7 @@ static void overflow_inside_is_found(void **state)
         }
         fkt_engine_free(e);
         random_weights_release(&w);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -512,7 +512,7 @@ static void overflow_in_a_norm_is_found(void **state)
     CHECK(strstr(fkt_error_text(), "RMS norm") && strstr(fkt_error_text(), "'0.weight'"));
     fkt_engine_free(e);
     random_weights_release(&w);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 static void amx_is_used_only_when_it_works(void **state)

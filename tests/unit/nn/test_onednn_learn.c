@@ -296,7 +296,7 @@ static void bf16_agrees_or_is_refused(void **state)
     net_resnet8(&net);
     CHECK_STATUS(fkt_learner_new(&l, &fkt_learner_onednn, &net, &spec), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "bf16") && !strcmp(fkt_error_hint(), "use f32") && !l);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 /* This test again, as a process of its own. */

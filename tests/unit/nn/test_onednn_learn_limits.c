@@ -103,7 +103,7 @@ static void more_than_there_is(void **state)
     CHECK_STATUS(fkt_learner_onednn.make(&self, &net, shapes, &spec, &facts), FKT_E_NOMEM);
     CHECK(strstr(fkt_error_text(), "batch of 4096") && strstr(fkt_error_text(), "GiB") && !self);
     CHECK(strstr(fkt_error_hint(), "smaller batch"));
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
     CHECK(fkt_alloc_live() == live);
 }
 

@@ -18,7 +18,7 @@ static void more_than_there_is(void **state)
     CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_NOMEM);
     CHECK(strstr(fkt_error_text(), "GiB") && strstr(fkt_error_hint(), "smaller --size") && !e);
     random_weights_release(&w);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 /* Odd channels and windows on maps of one to four pixels, with weights where they are mapped. */
@@ -45,7 +45,7 @@ static void tiny_maps_with_little_memory(void **state)
         fkt_engine_free(fast);
         fkt_engine_free(plain);
         random_weights_release(&w);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 

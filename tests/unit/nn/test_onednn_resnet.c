@@ -128,7 +128,7 @@ static void compare_all(enum fkt_precision precision, int low_memory, double tol
                          tolerance);
         }
         arrays_release(&a);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -171,7 +171,7 @@ static void resnet18_agrees(void **state)
             CHECK(difference(&net, a.w, (struct fkt_engine_spec){2, side, side, FKT_PRECISION_BF16, 0}, &facts) <=
                   3e-2);
         arrays_release(&a);
-        fkt_net_release(&net);
+        fkt_net_clear(&net);
     }
 }
 
@@ -194,7 +194,7 @@ static void everything_is_fused(void **state)
     CHECK(facts.fused == rest);
     CHECK(facts.convolutions == 1 + 2 * 2 + 2 * (3 + 2) + 1); /* stem, first stage, two more; the linear map is one */
     arrays_release(&a);
-    fkt_net_release(&net);
+    fkt_net_clear(&net);
 }
 
 int main(void)

@@ -90,7 +90,7 @@ static void begin(struct example *e, const struct fkt_safetensors *file, const c
 static void end(struct example *e)
 {
     fkt_weights_free(e->weights);
-    fkt_net_release(&e->net);
+    fkt_net_clear(&e->net);
 }
 
 static float *numbers_of(const struct fkt_tensor *t)

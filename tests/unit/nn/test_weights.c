@@ -67,7 +67,7 @@ static void all_types_and_shapes_without_ones(void **state)
     fkt_net_slot(&n, "vector", 6, 0, 0, 0);
     CHECK_OK(bind(&w, &n, &b, NULL, &report));
     CHECK(report == NULL);
-    fkt_net_release(&n); /* is no longer needed */
+    fkt_net_clear(&n); /* is no longer needed */
     for (uint32_t i = 0; i < 5; i++) {
         float got[6] = {0};
         CHECK_OK(fkt_weights_read(w, i, got));
@@ -107,7 +107,7 @@ static void parts_stack_along_the_first_dimension(void **state)
     CHECK_OK(fkt_weights_read(w, 0, got));
     assert_memory_equal(got, six, sizeof six);
     fkt_weights_free(w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     free_bytes(&b);
 }
 
@@ -149,7 +149,7 @@ static void every_misfit_is_named(void **state)
     fkt_free(report);
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "7 tensors do not fit"));
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     free_bytes(&b);
 }
 
@@ -165,7 +165,7 @@ static void one_misfit_is_one(void **state)
     fkt_net_slot(&n, "t", 6, 0, 0, 0); /* the same numbers in the same order, but ones in front are not dropped */
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_MISMATCH);
     assert_string_equal(fkt_error_text(), "1 tensor does not fit the network: 't' is (1,6), wanted (6)");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     free_bytes(&b);
 }
 
@@ -182,7 +182,7 @@ static void a_failed_network_binds_nothing(void **state)
     fkt_net_slot_parts(&n, names, 0, 6, 0, 0, 0);
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_ARG);
     CHECK(w == NULL);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     free_bytes(&b);
 }
 
@@ -211,7 +211,7 @@ static void the_first_of_two_files_wins(void **state)
     CHECK_STATUS(fkt_weights_bind(&w, &n, files, 2, NULL, NULL), FKT_E_MISMATCH);
     assert_string_equal(fkt_error_text(),
                         "2 tensors do not fit the network: 'y' (3) is missing; 'x' (3) is not of this network");
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     free_bytes(&a);
     free_bytes(&b);
 }
@@ -235,7 +235,7 @@ static void what_is_not_finite_is_named(void **state)
         CHECK_STATUS(fkt_weights_read(w, 0, got), FKT_E_NUMERIC);
         CHECK(strstr(fkt_error_text(), "element 4") && strstr(fkt_error_text(), "layer.weight"));
         fkt_weights_free(w);
-        fkt_net_release(&n);
+        fkt_net_clear(&n);
         free_bytes(&b);
     }
 }
@@ -301,7 +301,7 @@ static void dropped_pages_come_back(void **state)
         assert_memory_equal(got, six, sizeof six);
     }
     fkt_weights_free(w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
     fkt_safetensors_free(file);
     fkt_free(many);
     fkt_free(got);
@@ -323,7 +323,7 @@ static void arrays_are_weights_too(void **state)
     fkt_net_slot_parts(&n, parts, 3, 6, 0, 0, 0);
     fkt_net_slot(&n, "broken", 6, 1, 1, 1);
     CHECK_OK(fkt_weights_from_arrays(&w, &n, arrays));
-    fkt_net_release(&n); /* is no longer needed */
+    fkt_net_clear(&n); /* is no longer needed */
     for (uint32_t i = 0; i < 2; i++) {
         CHECK(fkt_weights_mapped(w, i) == six);
         fkt_weights_drop(w, i);
@@ -342,7 +342,7 @@ static void arrays_are_weights_too(void **state)
     fkt_net_slot_parts(&n, parts, 0, 1, 0, 0, 0);
     CHECK_STATUS(fkt_weights_from_arrays(&w, &n, arrays), FKT_E_ARG);
     CHECK(!w);
-    fkt_net_release(&n);
+    fkt_net_clear(&n);
 }
 
 int main(void)

@@ -178,8 +178,8 @@ static void an_open_walk_generates_the_same(void **state)
     other = *walk;
     other.task.codec_sha256[3] ^= 1;
     CHECK_STATUS(fkt_generate(&r, scratch_path(&scratch, "no"), &o), FKT_E_MISMATCH);
-    fkt_gaussians_release(&g);
-    fkt_release_release(&r);
+    fkt_gaussians_clear(&g);
+    fkt_release_clear(&r);
     fkt_free(a), fkt_free(b), fkt_free(tiles);
 }
 
@@ -199,8 +199,8 @@ static void a_release_is_read_with_both_its_counts(void **state)
         CHECK(g.count_noise[k] > 0 && g.count_noise[k] < 0.9 * r.sigma[0]);
         CHECK(fabs(g.count[k] - (double)r.moments[k * block]) > 1e-6);
     }
-    fkt_gaussians_release(&g);
-    fkt_release_release(&r);
+    fkt_gaussians_clear(&g);
+    fkt_release_clear(&r);
 }
 
 /* Large sites with all threads, small ones side by side: each image counts once, and the sum is that of one site. */
@@ -234,7 +234,7 @@ static void sites_of_all_sizes(void **state)
         CHECK_OK(fkt_moments_sha256(sim.total, got));
         if (!want[0]) memcpy(want, got, sizeof want);
         assert_string_equal(got, want);
-        fkt_simulation_release(&sim);
+        fkt_simulation_clear(&sim);
     }
 }
 

@@ -34,7 +34,7 @@ static fkt_status make(struct fkt_task *t, double epsilon, double delta, const s
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
     FKT_TRY(fkt_task_make(t, &c, codec, &cal));
 out:
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
     return st;
 }
@@ -63,11 +63,11 @@ static void accepted_or_refused(void **state)
     CHECK_FAILS(make(&t, 1000, 0.9, NULL, 0), FKT_E_ARG, "too weak to be called private: epsilon 1000 is above 20");
     CHECK_OK(make(&t, 20, 1e-3, NULL, 0));
     assert_int_equal(fkt_task_promise(&t, why), FKT_PROMISE_SOUND);
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     CHECK_OK(make(&t, 21, 1e-5, NULL, 1));
     assert_int_equal(fkt_task_promise(&t, why), FKT_PROMISE_WEAK);
     assert_string_equal(why, "epsilon 21 is above 20");
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
 }
 
 /* The mark is in the canonical JSON, so the signature covers it; a sound task looks as it always did. */
@@ -81,11 +81,11 @@ static void the_mark_follows_from_the_numbers(void **state)
     assert_null(json_object_get(json_object_get(j, "privacy"), "promise"));
     json_object_set_new(json_object_get(j, "privacy"), "promise", json_string("weak"));
     CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "it calls its promise weak, which it is not");
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     CHECK_OK(make(&t, 50, 1e-5, NULL, 1));
     CHECK_OK(parse(&read, json_of(&t)));
     assert_string_equal(read.sha256, t.sha256);
-    fkt_task_release(&read);
+    fkt_task_clear(&read);
     j = json_of(&t);
     assert_string_equal(json_string_value(json_object_get(json_object_get(j, "privacy"), "promise")), "weak");
     json_object_set_new(json_object_get(j, "privacy"), "promise", json_string("fine"));
@@ -93,7 +93,7 @@ static void the_mark_follows_from_the_numbers(void **state)
     j = json_of(&t);
     json_object_del(json_object_get(j, "privacy"), "promise");
     CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "does not say so: epsilon 50 is above 20");
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
 }
 
 /* Two classes, five sites, at most 100 of a class each: a bound of 1000 records, and 10000 with ten times as many. */
@@ -108,23 +108,23 @@ static void a_federation_is_bounded_by_its_records(void **state)
     (void)state;
     CHECK_OK(fkt_federation_keys(roster, secrets, 5, &seed));
     CHECK_OK(make(&t, 5, 1e-3, &f, 0));
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     f.records = 1000;
     CHECK_FAILS(make(&t, 5, 1e-3, &f, 0), FKT_E_ARG,
                 "delta 0.001 is above 0.0001, one over the bound of 10000 records");
     CHECK_OK(make(&t, 5, 1e-4, &f, 0));
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     CHECK_OK(make(&t, 5, 0.3, &f, 1));
     j = json_of(&t);
     json_object_del(json_object_get(j, "privacy"), "promise");
     CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "does not say so: delta 0.3 is above 0.0001");
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     f.records = FKT_RECORDS_UNKNOWN; /* nobody knows a bound: it does not count as one */
     CHECK_OK(make(&t, 5, 1e-3, &f, 0));
     snprintf(t.service.address, sizeof t.service.address, "https://example.org"); /* then somebody named it */
     assert_int_equal(fkt_task_promise(&t, why), FKT_PROMISE_WEAK);
     assert_string_equal(why, "delta 0.001 is above 9.54e-08, one over the bound of 10485760 records");
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     CHECK_FAILS(make(&t, 5, 2e-3, &f, 0), FKT_E_ARG, "delta 0.002 is above 0.001");
 }
 
@@ -173,11 +173,11 @@ static void everything_says_weak(void **state)
     assert_non_null(strstr(twice.data, "NOT private: the promises add up to a weak one"));
     scratch_release(&scratch);
     fkt_string_free(text);
-    fkt_release_release(&r);
-    fkt_release_release(&read);
+    fkt_release_clear(&r);
+    fkt_release_clear(&read);
     fkt_moments_free(m);
-    fkt_task_release(&t);
-    fkt_calibration_release(&cal);
+    fkt_task_clear(&t);
+    fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
 }
 

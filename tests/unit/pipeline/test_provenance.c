@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provenance.c - what may be said of where pictures come from: whose promise they carry, and when they carry none. */
+/* test_provenance.c - what may be said of where pictures come from: whose promise they carry, and when they carry
+ * none. */
 #include "pipeline/provenance.h"
 
 #include "base/file.h"
@@ -36,7 +37,7 @@ static void no_promise_is_no_promise(void **state)
     fkt_origin_of_release(&o, &r, 1);
     assert_int_equal(o.is_private, 1);
     CHECK(strstr(o.data, "epsilon 5, delta 1e-05; 8 with other releases of the same dataset"));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 static void a_draw_says_where_it_comes_from(void **state)
@@ -53,15 +54,15 @@ static void a_draw_says_where_it_comes_from(void **state)
     assert_string_equal(p.origin.release_sha256, r.sha256);
     CHECK(strstr(p.origin.data, "1 pictures drawn per class") && strstr(p.origin.data, "epsilon 5"));
     assert_string_equal(p.origin.adjacency, "add-remove");
-    fkt_pool_release(&p);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_release_clear(&r);
     make_release(&r, &seed, 0);
     draw(&p, &r, 1, 0, 1);
     assert_int_equal(p.origin.is_private, 0);
     CHECK_NEAR(p.origin.epsilon, 0, 0);
     CHECK(strstr(p.origin.data, "NOT private: the noise came from a known seed"));
-    fkt_pool_release(&p);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_release_clear(&r);
     make_release(&r, NULL, 1);
     draw(&p, &r, 1, 0, 1);
     assert_int_equal(p.origin.is_private, 1); /* as its certificate says, with what nobody counts */
@@ -70,14 +71,14 @@ static void a_draw_says_where_it_comes_from(void **state)
     CHECK(strstr(p.origin.data,
                  "epsilon 5, delta 1e-05; made by a simulation, which keeps no ledger: other releases of "
                  "the same records are not counted"));
-    fkt_pool_release(&p);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_release_clear(&r);
     make_release(&r, &seed, 1);
     draw(&p, &r, 1, 0, 1);
     assert_int_equal(p.origin.is_private, 0);
     CHECK(strstr(p.origin.data, "NOT private: the noise came from a known seed"));
-    fkt_pool_release(&p);
-    fkt_release_release(&r);
+    fkt_pool_clear(&p);
+    fkt_release_clear(&r);
 }
 
 static void origin_of(struct fkt_model_origin *o, const char *path, const char *place, size_t limit)
@@ -85,7 +86,7 @@ static void origin_of(struct fkt_model_origin *o, const char *path, const char *
     struct fkt_pool p;
     read_set(&p, path, place, limit);
     *o = p.origin;
-    fkt_pool_release(&p);
+    fkt_pool_clear(&p);
 }
 
 /* The promise of a folder goes along only with its own pictures, all of them. */
@@ -118,7 +119,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
         idx[3] = twice ? 0 : idx[3];
         CHECK_OK(fkt_pool_read(&p, ds, idx, 30, 16, FKT_FILTER_BILINEAR, folder, &two));
         assert_int_equal(p.origin.is_private, !twice);
-        fkt_pool_release(&p);
+        fkt_pool_clear(&p);
     }
     fkt_dataset_free(ds);
     snprintf(path, sizeof path, "%s/train/%s/real.png", folder, fkt_walk_task(walk)->classes[0]);
@@ -140,7 +141,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
     CHECK(strstr(o.data, "does not say for which pictures"));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 /* Labels that somebody gave anew, a network that has seen real records say, are no part of the release. */
@@ -168,7 +169,7 @@ static void other_labels_are_another_set(void **state)
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
     CHECK(strstr(o.data, "NOT private: these are not all and only the pictures"));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 /* Nor are the names of two classes that were changed over. */
@@ -189,7 +190,7 @@ static void other_names_are_another_set(void **state)
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
     CHECK(strstr(o.data, "NOT private: these are not all and only the pictures"));
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 /* A note from a stranger: what it calls a release must be a hash, or a model that repeats it could not be read. */
@@ -213,7 +214,7 @@ static void a_note_that_names_no_release(void **state)
     origin_of(&o, folder, folder, 0);
     assert_string_equal(o.release_sha256, "");
     fkt_free(text);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 static void a_changed_certificate_does_not_count(void **state)
@@ -249,7 +250,7 @@ static void a_changed_certificate_does_not_count(void **state)
     assert_int_equal(o.is_private, 0);
     CHECK(strstr(o.data, "NOT private: no certificate"));
     fkt_free(text);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 /* `from` becomes `to`, of the same length, in a file of the folder. */
@@ -309,7 +310,7 @@ static void papers_of_another_kind(void **state)
     bend(folder, "pictures.json", "fedkt.pictures/1", "fedkt.pictures/9");
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 /* One picture of a private folder has rotted: the others are read where that is asked for, and promise nothing. */
@@ -329,10 +330,10 @@ static void a_rotten_picture_takes_the_promise_along(void **state)
     CHECK_OK(fkt_pool_read(&p, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted));
     assert_int_equal(p.n, 29);
     assert_int_equal(p.origin.is_private, 0);
-    fkt_pool_release(&p);
-    fkt_skipped_release(&skipped);
+    fkt_pool_clear(&p);
+    fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
-    fkt_release_release(&r);
+    fkt_release_clear(&r);
 }
 
 static struct fkt_model_origin promise(double epsilon, const char *release)

@@ -60,8 +60,8 @@ static int teardown(void **state)
 {
     (void)state;
     fkt_walk_free(walk);
-    fkt_task_release(&task);
-    fkt_calibration_release(&cal);
+    fkt_task_clear(&task);
+    fkt_calibration_clear(&cal);
     fkt_dataset_free(train);
     fkt_dataset_free(test);
     scratch_release(&scratch);
@@ -125,7 +125,7 @@ static void a_simulation_looks_at_its_training_records(void **state)
     struct fkt_simulation sim;
     (void)state;
     CHECK_OK(fkt_simulate(&sim, &spec));
-    fkt_simulation_release(&sim);
+    fkt_simulation_clear(&sim);
     spec.train = with_one;
     CHECK_STATUS(fkt_simulate(&sim, &spec), FKT_E_MISMATCH);
     says("1 of 6 private images is among");
@@ -155,8 +155,8 @@ static void a_release_has_no_list(void **state)
     CHECK_STATUS(sum(from, train, NULL, 0), FKT_E_STATE);
     says("without the digests of its images");
     fkt_walk_free(from);
-    fkt_release_release(&back);
-    fkt_release_release(&r);
+    fkt_release_clear(&back);
+    fkt_release_clear(&r);
     fkt_moments_free(m);
 }
 

@@ -33,7 +33,7 @@ static void scene_init(struct scene *s, uint64_t seed)
 
 static void scene_release(struct scene *s)
 {
-    fkt_release_release(&s->release);
+    fkt_release_clear(&s->release);
     fkt_moments_free(s->moments);
     fkt_dataset_free(s->ds);
     fkt_walk_free(s->walk);
@@ -57,7 +57,7 @@ static void a_release_survives_its_file(void **state)
     CHECK(back.insecure_seed && back.facts.sites == 3 && back.facts.survivors == 2);
     CHECK_OK(fkt_release_walk(&back, NULL, &walk));
     fkt_walk_free(walk);
-    fkt_release_release(&back);
+    fkt_release_clear(&back);
     scene_release(&s);
 }
 
@@ -84,8 +84,8 @@ static void the_seed_is_marked(void **state)
     CHECK(!strstr(json, "INSECURE") && strstr(json, "\"private\": true"));
     CHECK(memcmp(fresh.moments, a.release.moments, 64) != 0);
     fkt_string_free(json);
-    fkt_release_release(&fresh);
-    fkt_release_release(&b.release);
+    fkt_release_clear(&fresh);
+    fkt_release_clear(&b.release);
     fkt_moments_free(b.moments);
     fkt_dataset_free(b.ds);
     fkt_walk_free(b.walk);
@@ -127,7 +127,7 @@ static fkt_status load_changed(struct scratch *s, const char *from, const char *
     fwrite(bytes, 1, n, f);
     fclose(f);
     st = fkt_release_load(&r, scratch_path(s, "changed"));
-    if (st == FKT_OK) fkt_release_release(&r);
+    if (st == FKT_OK) fkt_release_clear(&r);
     return st;
 }
 
@@ -149,7 +149,7 @@ static fkt_status flip_byte(struct scratch *s, const char *tensor)
     fwrite(bytes, 1, n, f);
     fclose(f);
     st = fkt_release_load(&r, scratch_path(s, "changed"));
-    if (st == FKT_OK) fkt_release_release(&r);
+    if (st == FKT_OK) fkt_release_clear(&r);
     return st;
 }
 
@@ -202,8 +202,8 @@ static void shared_init(struct shared *s)
 
 static void shared_release(struct shared *s)
 {
-    fkt_release_release(&s->release);
-    fkt_federate_release(&s->round);
+    fkt_release_clear(&s->release);
+    fkt_federate_clear(&s->round);
     small_federation_release(&s->f);
     scratch_release(&s->scratch);
     CHECK(fkt_alloc_live() == 0);
@@ -233,7 +233,7 @@ static void promise_and_noise_are_kept_apart(void **state)
     CHECK(strstr(json, "\"surplus_variance\": 0.3999999999999999"));
     CHECK(strstr(json, "\"holds_against\": \"nobody: the noise came from a known seed\""));
     fkt_string_free(json);
-    fkt_release_release(&back);
+    fkt_release_clear(&back);
     shared_release(&s);
 }
 
@@ -318,7 +318,7 @@ static void each_task_has_one_way(void **state)
                                     &(struct fkt_round_facts){8, 5, 1, 0}, 0), /* fewer than may stay */
                  FKT_E_FORMAT);
     fkt_moments_free(m);
-    fkt_release_release(&plain.release);
+    fkt_release_clear(&plain.release);
     fkt_moments_free(plain.moments);
     fkt_dataset_free(plain.ds);
     fkt_walk_free(plain.walk);

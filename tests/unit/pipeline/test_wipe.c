@@ -97,8 +97,8 @@ static void use_total(const struct fkt_walk *walk, const struct fkt_dataset *ds,
     CHECK_OK(fkt_gaussians_estimate(&g, exact, t->n_classes, LENGTH, &silence, &raw));
     if (first) learn(MEAN, g.mean, LENGTH * sizeof *g.mean);
     CHECK_OK(fkt_heads_fit(&heads, &g));
-    fkt_heads_release(&heads);
-    fkt_gaussians_release(&g);
+    fkt_heads_clear(&heads);
+    fkt_gaussians_clear(&g);
     fkt_moments_free(again);
     fkt_records_free(records);
     fkt_records_free(more);
@@ -144,10 +144,10 @@ static void whole_run(int first)
     }
     CHECK_OK(fkt_simulation_aggregate(&r, &sim,
                                       &(struct fkt_simulation_round){.task = &task, .secrets = secrets, .threads = 2}));
-    fkt_federate_release(&r);
+    fkt_federate_clear(&r);
     use_total(walk, ds, sim.total, first);
-    fkt_simulation_release(&sim);
-    fkt_task_release(&task);
+    fkt_simulation_clear(&sim);
+    fkt_task_clear(&task);
     fkt_walk_free(walk);
     fkt_dataset_free(ds);
     CHECK(fkt_alloc_live() == 0);

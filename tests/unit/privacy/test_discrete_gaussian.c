@@ -40,7 +40,7 @@ static void one_case(const json_t *c, const struct fkt_entropy *inner)
                      variance.shift, i, (long long)got, (long long)want[i]);
     }
     CHECK(counted.bytes - (g.digits.filled - g.digits.at) == 4 * (size_t)vectors_int(c, "digits"));
-    fkt_discrete_gaussian_release(&g);
+    fkt_discrete_gaussian_clear(&g);
 }
 
 static void draws_and_digits_are_the_oracles(void **state)
@@ -140,7 +140,7 @@ static void a_broken_source_does_not_hang(void **state)
         CHECK(st == FKT_OK || st == FKT_E_ENTROPY);
         errors += st != FKT_OK;
         if (byte == 0) CHECK(st == FKT_E_ENTROPY && strstr(fkt_error_text(), "broken"));
-        fkt_discrete_gaussian_release(&g);
+        fkt_discrete_gaussian_clear(&g);
     }
     print_message("%d of 256 constant sources are errors\n", errors);
     const struct fkt_entropy dead = {dead_fill, NULL, 1};
@@ -191,7 +191,7 @@ static void release_wipes(void **state)
     CHECK_OK(fkt_discrete_scale_init(&s, &v));
     CHECK_OK(fkt_discrete_gaussian_draw(&g, &s, &out));
     CHECK(memcmp(g.digits.buf, zero.digits.buf, sizeof g.digits.buf));
-    fkt_discrete_gaussian_release(&g);
+    fkt_discrete_gaussian_clear(&g);
     assert_memory_equal(g.digits.buf, zero.digits.buf, sizeof g.digits.buf);
 }
 

@@ -56,7 +56,7 @@ static void noise_comes_in_the_promised_order(void **state)
                     }
                     CHECK(noised[at] == exact[at] + noise);
                 }
-        fkt_rounded_gaussian_release(&g);
+        fkt_rounded_gaussian_clear(&g);
         CHECK(l.entries == 1 && l.spent_mu2 >= p.mu * p.mu);
         if (adjacency == FKT_REPLACE)
             for (int c = 0; c < K; c++) CHECK(noised[c * BLOCK] == exact[c * BLOCK]);

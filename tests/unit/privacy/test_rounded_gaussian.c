@@ -56,7 +56,7 @@ static void draws_are_the_oracles(void **state)
                 fail_msg("kind %s, sigma %s: got %lld, want %lld", c.field[0], c.field[2], (long long)got, want);
             at = end + (*end == ' ');
         }
-        fkt_rounded_gaussian_release(&g);
+        fkt_rounded_gaussian_clear(&g);
         rows++;
     }
     CHECK(rows == 34 && draws == 34 * 300);
@@ -88,7 +88,7 @@ static void a_broken_source_is_an_error(void **state)
         fkt_rounded_gaussian_init(&g, &e);
         CHECK_STATUS(fkt_rounded_gaussian_draw(&g, &s, &out), FKT_E_ENTROPY);
         CHECK(strstr(fkt_error_text(), "broken"));
-        fkt_rounded_gaussian_release(&g);
+        fkt_rounded_gaussian_clear(&g);
     }
     const struct fkt_entropy dead = {dead_fill, NULL, 1};
     fkt_rounded_gaussian_init(&g, &dead);
@@ -123,7 +123,7 @@ static void release_wipes(void **state)
     CHECK_OK(fkt_gaussian_scale_init(&s, 1000));
     CHECK_OK(fkt_rounded_gaussian_draw(&g, &s, &out));
     CHECK(memcmp(g.digits.buf, zero.digits.buf, sizeof g.digits.buf));
-    fkt_rounded_gaussian_release(&g);
+    fkt_rounded_gaussian_clear(&g);
     assert_memory_equal(g.digits.buf, zero.digits.buf, sizeof g.digits.buf);
     assert_memory_equal(&g.x, &zero.x, sizeof g.x);
 }

@@ -153,7 +153,7 @@ static void check_masked(void)
     fkt_sa_vector_signed(&v, got);
     assert_memory_equal(got, a.x, sizeof got);
     fkt_stream_free(stream);
-    fkt_sa_vector_release(&v);
+    fkt_sa_vector_clear(&v);
     GONE(a.client->secret.self_seed);
     for (uint32_t i = 0; i < 8; i++) {
         GONE(a.client->neighbour[i].from_key);
@@ -372,7 +372,7 @@ static void both_sides(void **state)
         for (int i = 0; i < 8; i++) /* from the ring itself: after us within four steps */
             for (uint32_t step = side[i] = 1; step <= 4; step++)
                 if (g.ring[(g.place[ALONE_SITE] + step) % 12] == a.neighbour[i]) side[i] = 2;
-        fkt_sa_graph_release(&g);
+        fkt_sa_graph_clear(&g);
         while (side[first] != begin) first++;
         while (second == first || (side[second] == begin) != same) second++;
         a.never_came = first;

@@ -92,7 +92,7 @@ static void every_shape(void **state)
             CHECK_OK(fkt_sa_coin_climb(root, session, 2, &leaf[i], n, i, path, len));
             CHECK(fkt_same(root, want, 64));
         }
-        fkt_sa_coin_release(&c);
+        fkt_sa_coin_clear(&c);
         CHECK(c.nodes == NULL);
     }
 }
@@ -135,7 +135,7 @@ static void a_flipped_bit(void **state)
     CHECK_STATUS(fkt_sa_coin_climb(root, session, 1, &own, n, at, path, sizeof path), FKT_E_PEER_AUTH);
     memset(coin_point, 0, 32); /* the identity */
     CHECK_STATUS(fkt_sa_coin_climb(root, session, 1, &own, n, at, path, sizeof path), FKT_E_PEER_AUTH);
-    fkt_sa_coin_release(&c);
+    fkt_sa_coin_clear(&c);
 }
 
 /* Another place, site, key, session, throw or number of leaves is another root or no way at all. */
@@ -169,7 +169,7 @@ static void a_wrong_place(void **state)
     CHECK_STATUS(fkt_sa_coin_climb(root, session, 1, &own, n, at, path, sizeof path - 64), FKT_E_PEER_FORMAT);
     CHECK_STATUS(fkt_sa_coin_climb(root, session, 1, &own, n + 1, at, path, sizeof path), FKT_E_PEER_FORMAT);
     CHECK_STATUS(fkt_sa_coin_climb(root, session, 1, &own, 65537, 0, path, 64 * 17), FKT_E_PEER_FORMAT);
-    fkt_sa_coin_release(&c);
+    fkt_sa_coin_clear(&c);
 }
 
 /* A scalar that opens another commitment makes a V that is not the root's: no seed comes of it. */
@@ -189,7 +189,7 @@ static void a_false_scalar(void **state)
                 CHECK_STATUS(fkt_sa_coin_seed(seed, session, fkt_sa_coin_root(&c), v), FKT_E_PEER_AUTH);
                 for (int b = 0; b < 32; b++) CHECK(seed[b] == 0);
             }
-        fkt_sa_coin_release(&c);
+        fkt_sa_coin_clear(&c);
     }
 }
 
@@ -223,7 +223,7 @@ static void seeds_differ(void **state)
             memcpy(said, scalar, sizeof said);
             fkt_sa_coin_open(&c, said[0], v);
             CHECK_OK(fkt_sa_coin_seed(seed[n++], session, fkt_sa_coin_root(&c), v));
-            fkt_sa_coin_release(&c);
+            fkt_sa_coin_clear(&c);
         }
     CHECK_OK(fkt_sa_coin_seed(seed[n++], session, NULL, NULL));
     fkt_digest_init(&d, "fedkt/1 seed", NULL);

@@ -103,8 +103,8 @@ static void packing(void **state)
             slow_pack(want, got, bits, n);
             assert_memory_equal(packed, want, slow_bytes(bits, n));
             free(packed);
-            fkt_sa_vector_release(&v);
-            fkt_sa_vector_release(&sum);
+            fkt_sa_vector_clear(&v);
+            fkt_sa_vector_clear(&sum);
         }
     assert_int_equal(fkt_alloc_live(), 0);
 }
@@ -133,7 +133,7 @@ static void bits_behind_the_last_number(void **state)
             CHECK_OK(fkt_sa_vector_add_packed(&v, packed));
             fkt_sa_vector_signed(&v, got);
             assert_int_equal(got[p.length - 1], -((int64_t)1 << (bits - 1)));
-            fkt_sa_vector_release(&v);
+            fkt_sa_vector_clear(&v);
             free(packed);
         }
 }
@@ -165,7 +165,7 @@ static void masking(void **state)
             fkt_sa_vector_signed(&v, got);
             for (size_t i = 0; i < LONGEST; i++)
                 assert_int_equal(got[i], slow_wrap((__int128)x[i] - slow_word(stream, i, bits), bits));
-            fkt_sa_vector_release(&v);
+            fkt_sa_vector_clear(&v);
         }
         fkt_stream_free(s);
     }
@@ -196,12 +196,12 @@ static void masks_of_pairs_cancel(void **state)
             packed = packed_of(&v);
             CHECK_OK(fkt_sa_vector_add_packed(&sum, packed));
             free(packed);
-            fkt_sa_vector_release(&v);
+            fkt_sa_vector_clear(&v);
         }
         fkt_sa_vector_signed(&sum, got);
         for (int k = 0; k < N; k++)
             assert_int_equal(got[k], slow_wrap((__int128)x[0][k] + x[1][k] + x[2][k] + x[3][k], bits));
-        fkt_sa_vector_release(&sum);
+        fkt_sa_vector_clear(&sum);
         fkt_stream_free(s);
     }
 }

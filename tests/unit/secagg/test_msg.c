@@ -117,7 +117,7 @@ static fkt_status decode(const struct form *f, const struct wire *w)
     if (w->n) memcpy(exact, w->b, w->n);
     st = fkt_sa_msg_decode(&m, f->to_server, exact, w->n, CAP);
     if (st != FKT_OK && (m.owner || m.kind != FKT_SA_M_NONE)) fail_msg("something is left of a refused message");
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     free(exact);
     assert_int_equal(fkt_alloc_live(), 0);
     return st;
@@ -159,7 +159,7 @@ static void every_kind_there_and_back(void **state)
             if (f->fields[i] == 'b') assert_true(same_bytes(*(const struct fkt_sa_bytes *)at, content(i)));
             else assert_int_equal(*(const uint32_t *)at, number(i));
         }
-        fkt_sa_msg_release(&back);
+        fkt_sa_msg_clear(&back);
         assert_int_equal(fkt_alloc_live(), 0);
         CHECK_STATUS(fkt_sa_msg_decode(&back, f->to_server, want.b, want.n, want.n - 1), FKT_E_PEER_FORMAT);
     }
@@ -181,7 +181,7 @@ static void empty_fields(void **state)
         CHECK_OK(fkt_sa_msg_decode(&back, f->to_server, w.b, w.n, CAP));
         assert_int_equal(back.kind, f->kind);
         assert_int_equal(back.session.n, 0);
-        fkt_sa_msg_release(&back);
+        fkt_sa_msg_clear(&back);
     }
     w.n = 0;
     REFUSED(&forms[0], &w);
@@ -395,7 +395,7 @@ static void flipped_bits(void **state)
                     assert_int_equal(again.n, w.n);
                     assert_memory_equal(again.b, w.b, w.n);
                 } else assert_int_equal(st, FKT_E_PEER_FORMAT);
-                fkt_sa_msg_release(&m);
+                fkt_sa_msg_clear(&m);
                 w.b[bit / 8] ^= (uint8_t)(1U << bit % 8);
             }
     }

@@ -142,9 +142,9 @@ static void rosters(void **state)
     memset(own, 0, sizeof own);
     CHECK(fkt_same(fkt_sa_roster_key(&copy, 17), key, sizeof key));
     CHECK(copy.sites == 20 && copy.bound == 1000 && copy.task[2] == 3);
-    fkt_sa_params_release(&copy);
+    fkt_sa_params_clear(&copy);
     CHECK(copy.roster == NULL && copy.sites == 0);
-    fkt_sa_params_release(&copy);
+    fkt_sa_params_clear(&copy);
 }
 
 static void widths(void **state)

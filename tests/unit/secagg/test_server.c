@@ -18,7 +18,7 @@ static fkt_status answer_to(const struct sa_world *w, enum fkt_sa_kind kind)
         enum fkt_sa_kind found = FKT_SA_M_NONE;
         if (w->log[i].event != SA_RECV || w->log[i].from != SITE) continue;
         if (fkt_sa_msg_decode(&m, 1, w->log[i].bytes, w->log[i].len, w->log[i].len) == FKT_OK) found = m.kind;
-        fkt_sa_msg_release(&m);
+        fkt_sa_msg_clear(&m);
         if (found == kind) return w->log[i].answer;
     }
     fail_msg("no such message came");
@@ -261,7 +261,7 @@ static void gap(void *self, struct sa_world *w, struct sa_letter *letter)
     if (letter->kind != FKT_SA_M_SHARES) return;
     CHECK_OK(fkt_sa_graph_make(&g, &w->params, w->server->session, w->server->seed));
     if (g.place[letter->site] < 3) letter->copies = 0;
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
 }
 static void a_gap_grows_no_further_than_it_must(void **state)
 {

@@ -131,7 +131,7 @@ static void check_message(const json_t *c)
     assert_int_equal(m.kind, sa_json_number(c, "kind"));
     CHECK_OK(fkt_sa_msg_encode(&m, again, sizeof again, &len));
     sa_json_check(again, len, sa_json_get(c, "out"), "message");
-    fkt_sa_msg_release(&m);
+    fkt_sa_msg_clear(&m);
     free(b.p);
 }
 
@@ -161,7 +161,7 @@ static void check_graph(const json_t *c)
         for (size_t i = 0; i < p.degree; i++) assert_int_equal(around[i], json_integer_value(json_array_get(want, i)));
     }
     free(around);
-    fkt_sa_graph_release(&g);
+    fkt_sa_graph_clear(&g);
 }
 
 enum { LEAVES = 16 };
@@ -213,7 +213,7 @@ static void check_coin(const json_t *c)
     sa_json_check(v, 32, sa_json_get(out, "v"), "V");
     CHECK_OK(fkt_sa_coin_seed(seed, in.session, fkt_sa_coin_root(&coin), v));
     sa_json_check(seed, 32, sa_json_get(out, "seed"), "seed");
-    fkt_sa_coin_release(&coin);
+    fkt_sa_coin_clear(&coin);
 }
 
 static void check_vector(const json_t *c)
@@ -244,8 +244,8 @@ static void check_vector(const json_t *c)
     }
     fkt_sa_vector_pack(&v, packed);
     sa_json_check(packed, fkt_sa_packed(p.length, p.bits), sa_json_get(c, "out"), "packed vector");
-    fkt_sa_vector_release(&v);
-    fkt_sa_vector_release(&w);
+    fkt_sa_vector_clear(&v);
+    fkt_sa_vector_clear(&w);
     free(packed);
     free(back);
     free(x);

@@ -49,7 +49,7 @@ static void check_round(uint32_t sites, uint32_t dropped, const struct fkt_feder
     assert_memory_equal(r.total, want, sizeof want);
     CHECK(r.packed == fkt_sa_packed(ENTRIES, f.task.federation.bits) && r.up > r.packed && r.down > 0);
     CHECK((r.throws > 0) == (f.task.federation.degree < sites - 1));
-    fkt_federate_release(&r);
+    fkt_federate_clear(&r);
     small_federation_release(&f);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -152,7 +152,7 @@ static void the_total_carries_every_survivors_noise(void **state)
         run_seeded(&r, &f, s, 2);
         sum += squares(r.total, want, &shares, 8);
         CHECK(llabs(r.total[0] - want[0] * shares.count_scale) <= shares.tail);
-        fkt_federate_release(&r);
+        fkt_federate_clear(&r);
     }
     /* beyond five standard errors once in a million; the seeds are fixed */
     CHECK_NEAR(sum / DRAWS, 1, 5 * sqrt(2.0 / DRAWS));
@@ -177,10 +177,10 @@ static void a_seed_fixes_everything_and_nothing_else_does(void **state)
     CHECK(a.up == b.up && a.down == b.down);
     CHECK(memcmp(a.total, c.total, ENTRIES * sizeof *a.total) != 0);
     CHECK(memcmp(a.total, d.total, ENTRIES * sizeof *a.total) != 0);
-    fkt_federate_release(&a);
-    fkt_federate_release(&b);
-    fkt_federate_release(&c);
-    fkt_federate_release(&d);
+    fkt_federate_clear(&a);
+    fkt_federate_clear(&b);
+    fkt_federate_clear(&c);
+    fkt_federate_clear(&d);
     small_federation_release(&f);
     CHECK(fkt_alloc_live() == 0);
 }

@@ -140,7 +140,7 @@ static void space_that_is_reserved(void **state)
         if (disks[i] == ENOSPC) {
             CHECK_STATUS(fkt_file_reserve(&f, 200000), FKT_E_IO);
             CHECK(strstr(fkt_error_text(), "No space left") && *fkt_error_hint());
-            fkt_file_release(&f);
+            fkt_file_clear(&f);
             break;
         }
         CHECK_OK(fkt_file_reserve(&f, 200000));

@@ -74,7 +74,7 @@ static void truth_of(double *mean, double *cov, struct scene *s)
     estimate(&g, s, &none);
     memcpy(mean, g.mean, s->m * sizeof *mean);
     memcpy(cov, g.cov, s->m * s->m * sizeof *cov);
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
 }
 
 static const double EPSILON_1[3] = {37.3, 7.62 * 256, 4.31 * 65536}; /* epsilon 1, delta 1e-5, shares 1/24/75 */
@@ -95,7 +95,7 @@ static void two_counts_are_better_than_one(void **state)
         both += (g.count[0] - RECORDS) * (g.count[0] - RECORDS) / DRAWS;
         alone += ((double)s.noised[0] - RECORDS) * ((double)s.noised[0] - RECORDS) / DRAWS;
         stated += g.count_noise[0] * g.count_noise[0] / DRAWS;
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
     CHECK_REL(alone, 37.3 * 37.3, 0.11);
     CHECK_REL(both, stated, 0.11);
@@ -125,7 +125,7 @@ static void a_tied_count_leaves_no_bias(void **state)
         }
         n_sum += (g.count[0] - N) / DRAWS;
         n_square += (g.count[0] - N) * (g.count[0] - N) / DRAWS;
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
     for (size_t j = 0; j < M + M * M; j++)
         if (!(fabs(sum[j]) < 5 * sqrt(square[j] / DRAWS)))
@@ -169,8 +169,8 @@ static void no_error_grows(void **state)
         estimate(&plain, &s, &s.without);
         add_errors(&with, &g, &s, mean, cov);
         add_errors(&without, &plain, &s, mean, cov);
-        fkt_gaussians_release(&g);
-        fkt_gaussians_release(&plain);
+        fkt_gaussians_clear(&g);
+        fkt_gaussians_clear(&plain);
     }
     CHECK(with.mean < without.mean);
     CHECK(with.cov < 0.98 * without.cov);
@@ -190,8 +190,8 @@ static void without_noise_nothing_changes(void **state)
     CHECK(g.count[0] == 50 && g.count_noise[0] == 0);
     for (size_t i = 0; i < s.m; i++) CHECK(g.mean[i] == plain.mean[i]);
     for (size_t i = 0; i < s.m * s.m; i++) CHECK(g.cov[i] == plain.cov[i]);
-    fkt_gaussians_release(&g);
-    fkt_gaussians_release(&plain);
+    fkt_gaussians_clear(&g);
+    fkt_gaussians_clear(&plain);
 }
 
 /* Counts are public under `replace`: they stay as they are, and the trace takes the value that they say. */
@@ -208,7 +208,7 @@ static void public_counts_set_the_trace(void **state)
     CHECK(g.count[0] == RECORDS && g.count_noise[0] == 0);
     for (size_t i = 0; i < s.d; i++) trace += g.cov[i * s.m + i] + g.mean[i] * g.mean[i];
     CHECK_NEAR(trace, 1, 0.01);
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
 }
 
 static void a_direction_that_cannot_be_is_refused(void **state)

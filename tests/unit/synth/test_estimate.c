@@ -64,7 +64,7 @@ static void golden_vectors(void **state)
                     CHECK_NEAR(g.cov[(c * m + r) * m + s], sum, 1e-12 * g.noise_edge[c]);
                     CHECK(g.cov[(c * m + r) * m + s] == g.cov[(c * m + s) * m + r]);
                 }
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
     fkt_free(bytes);
     CHECK(fkt_alloc_live() == 0);
@@ -126,7 +126,7 @@ static void unbiased_under(struct fkt_noise_scale noise, uint64_t seed)
                     ((double)b[p] / (double)b[0] - (double)b[1 + i] * (double)b[1 + j] / (double)(b[0] * b[0])) * u * u;
         }
         spread_add(&plugin, x);
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
     CHECK(spread_worst(&ours, truth) < 5);
     CHECK(spread_worst(&plugin, truth) > 20);
@@ -154,7 +154,7 @@ static void no_noise_is_the_plain_formula(void **state)
         CHECK(g.count[0] == 4 && g.mean[0] == 1 && g.mean[1] == -0.5);
         for (int i = 0; i < 4; i++) CHECK_NEAR(g.cov[i], want[i], 1e-14);
         CHECK(g.noise_edge[0] == 0 && g.mean_noise[0] == 0 && g.signal[0] == 1e9);
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
 }
 
@@ -183,7 +183,7 @@ static void an_empty_class_is_reported(void **state)
         CHECK(g.count[0] == 1 && g.signal[0] < 1.3 && g.signal[1] > 10);
         for (size_t i = 0; i < 2 * M * M; i++) CHECK(isfinite(g.cov[i]) && isfinite(g.factor[i]));
         for (size_t i = 0; i < M; i++) CHECK(g.cov[i * M + i] > 0);
-        fkt_gaussians_release(&g);
+        fkt_gaussians_clear(&g);
     }
 }
 
@@ -196,7 +196,7 @@ static void one_dimension(void **state)
     (void)state;
     CHECK_OK(fkt_gaussians_estimate(&g, b, 1, 1, &noise, &options)); /* raw variance is negative: floored, not zero */
     CHECK(g.cov[0] > 0 && g.cov[0] <= 1e-6 && g.signal[0] == 0);
-    fkt_gaussians_release(&g);
+    fkt_gaussians_clear(&g);
 }
 
 /* FKT_RAW: the covariance of estimate.md 2, negative eigenvalues and all; the factor is that of the clamped one. */
@@ -214,8 +214,8 @@ static void raw_is_left_alone(void **state)
     CHECK_NEAR(g.cov[3], (9 - 1) * 0.25, 1e-15);
     CHECK(g.cov[1] == g.cov[2] && g.noise_edge[0] == c.noise_edge[0] && g.signal[0] == c.signal[0]);
     for (size_t i = 0; i < 4; i++) CHECK(g.factor[i] == c.factor[i]);
-    fkt_gaussians_release(&g);
-    fkt_gaussians_release(&c);
+    fkt_gaussians_clear(&g);
+    fkt_gaussians_clear(&c);
 }
 
 static void bad_arguments_are_named(void **state)

@@ -29,7 +29,7 @@ static void a_federation_survives_its_file(void **state)
     CHECK(p.length == FED_CLASSES * FED_BLOCK && p.bits == fkt_sa_bits(10, p.bound));
     CHECK(shares.counted == 7 && shares.sites == 10);
     assert_memory_equal(p.roster, f.roster, 10 * FKT_SA_KEY);
-    fkt_task_release(&back);
+    fkt_task_clear(&back);
     small_federation_release(&f);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
@@ -89,7 +89,7 @@ static void try_change(const struct small_federation *f, const char *text, const
         fail_msg("%s = %s: %s: %s", c->key, c->value ? c->value : "(absent)", fkt_status_name(st), fkt_error_text());
     if (!c->says && (st != FKT_OK || !strcmp(t.sha256, f->task.sha256)))
         fail_msg("%s = %s is not taken, or not in the hash: %s", c->key, c->value, fkt_error_text());
-    if (st == FKT_OK) fkt_task_release(&t);
+    if (st == FKT_OK) fkt_task_clear(&t);
     fkt_free(other);
 }
 
@@ -179,7 +179,7 @@ static void every_key_is_checked(void **state)
     CHECK_OK(fkt_json_text(&other, j, 0));
     CHECK_OK(fkt_task_parse(&t, other, strlen(other)));
     CHECK(strcmp(t.sha256, f.task.sha256) != 0);
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     fkt_free(other);
     fkt_free(text);
     small_federation_release(&f);
@@ -271,19 +271,19 @@ static void delta_is_not_below_what_the_graph_gives(void **state)
     CHECK(strstr(fkt_error_text(), "2^-40") && strstr(fkt_error_hint(), "security"));
     t.privacy.delta = 0x1p-40;
     CHECK_OK(fkt_federation_make(&t, &c));
-    fkt_federation_release(&t.federation);
+    fkt_federation_clear(&t.federation);
     t.privacy.delta = 0.99 * 0x1p-40;
     c.security = 41;
     CHECK_OK(fkt_federation_make(&t, &c));
-    fkt_federation_release(&t.federation);
+    fkt_federation_clear(&t.federation);
     c.security = 40;
     c.sites = 20; /* a complete graph has no such chance */
     CHECK_OK(fkt_federation_make(&t, &c));
-    fkt_federation_release(&t.federation);
+    fkt_federation_clear(&t.federation);
     c.sites = 80; /* and central noise promises nothing to the server */
     c.noise = FKT_NOISE_CENTRAL;
     CHECK_OK(fkt_federation_make(&t, &c));
-    fkt_federation_release(&t.federation);
+    fkt_federation_clear(&t.federation);
     small_federation_release(&f);
     CHECK(fkt_alloc_live() == 0);
 }

@@ -20,7 +20,7 @@ static void a_service_survives_its_file(void **state)
     CHECK_OK(fkt_task_save(&f.task, scratch_path(&s, "task.json"), 0));
     CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
     CHECK_OK(fkt_task_copy(&copy, &back));
-    fkt_task_release(&back);
+    fkt_task_clear(&back);
     assert_string_equal(copy.sha256, f.task.sha256);
     CHECK_OK(fkt_task_seal(&copy));
     assert_string_equal(copy.sha256, f.task.sha256);
@@ -28,7 +28,7 @@ static void a_service_survives_its_file(void **state)
     assert_string_equal(copy.service.pin, SERVICE_PIN);
     assert_string_equal(copy.service.names[2], "Hôpital Saint-Louis");
     CHECK(copy.service.expires == 1798761599 && !copy.service.seeded && !copy.signature.there);
-    fkt_task_release(&copy);
+    fkt_task_clear(&copy);
     small_federation_release(&f);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
@@ -162,7 +162,7 @@ static void try_change(const struct small_federation *f, const char *text, const
         fail_msg("%s = %s: %s: %s", c->key, c->value ? c->value : "(absent)", fkt_status_name(st), fkt_error_text());
     if (!c->says && (st != FKT_OK || !strcmp(t.sha256, f->task.sha256)))
         fail_msg("%s = %s is not taken, or not in the hash: %s", c->key, c->value, fkt_error_text());
-    if (st == FKT_OK) fkt_task_release(&t);
+    if (st == FKT_OK) fkt_task_clear(&t);
     fkt_free(other);
 }
 
@@ -329,7 +329,7 @@ static fkt_status make_large(struct fkt_task *out, const struct small_federation
     FKT_TRY(fkt_task_make(out, &t, codec, &cal));
 out:
     fkt_codec_free(codec);
-    fkt_calibration_release(&cal);
+    fkt_calibration_clear(&cal);
     return st;
 }
 
@@ -346,7 +346,7 @@ static void a_server_holds_what_it_is_sent(void **state)
     (void)state;
     CHECK_OK(small_service_init(&f, NULL));
     CHECK_OK(make_large(&t, &f, 500, 16, &s)); /* 530 MB of moments */
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     CHECK_STATUS(make_large(&t, &f, 1000, 16, &s), FKT_E_ARG); /* 1.06 GB */
     CHECK(strstr(fkt_error_text(), "release") && strstr(fkt_error_hint(), "classes"));
     CHECK_STATUS(make_large(&t, &f, 740, UINT64_C(1) << 37, &s), FKT_E_ARG); /* 783 MB; but 57 bits are 698 MB */
@@ -365,7 +365,7 @@ static void a_server_holds_what_it_is_sent(void **state)
     spec.task = &t;
     CHECK_STATUS(fkt_host_open(&host, &spec), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "release"));
-    fkt_task_release(&t);
+    fkt_task_clear(&t);
     small_federation_release(&f);
 }
 

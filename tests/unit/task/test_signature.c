@@ -31,7 +31,7 @@ static void a_signature_stands_beside_the_task(void **state)
     CHECK_OK(fkt_task_seal(&back));
     CHECK_OK(fkt_task_sign(&back, f.secrets)); /* another one may sign in its place */
     CHECK_OK(fkt_task_verify(&back, f.roster));
-    fkt_task_release(&back);
+    fkt_task_clear(&back);
     small_federation_release(&f);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
@@ -47,7 +47,7 @@ static void any_task_may_be_signed(void **state)
     CHECK_OK(fkt_task_sign(&f.task, f.secrets));
     CHECK_OK(fkt_task_copy(&copy, &f.task));
     CHECK_OK(fkt_task_verify(&copy, f.roster));
-    fkt_task_release(&copy);
+    fkt_task_clear(&copy);
     small_federation_release(&f);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -75,7 +75,7 @@ static void what_was_changed_shows(void **state)
         CHECK_OK(fkt_task_parse(&t, text, strlen(text)));
         CHECK_STATUS(fkt_task_verify(&t, NULL), FKT_E_PEER_AUTH);
         CHECK(strstr(fkt_error_text(), "is false") != NULL);
-        fkt_task_release(&t);
+        fkt_task_clear(&t);
         fkt_free(text);
     }
     for (size_t bit = 0; bit < 8 * sizeof f.task.signature.bytes; bit++) {

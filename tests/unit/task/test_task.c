@@ -17,7 +17,7 @@ static void a_task_survives_its_file(void **state)
     CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, fkt_walk_task(w)->sha256);
     CHECK(back.n_classes == 10 && back.coordinates.length == 9 && back.privacy.radius == FKT_RQ_DEFAULT);
-    fkt_task_release(&back);
+    fkt_task_clear(&back);
     fkt_walk_free(w);
     fkt_dataset_free(ds);
     scratch_release(&s);
@@ -58,7 +58,7 @@ static void every_choice_is_in_the_hash(void **state)
         CHECK_OK(fkt_json_text(&other, j, 0));
         CHECK_OK(fkt_task_parse(&t, other, strlen(other)));
         if (!strcmp(t.sha256, fkt_walk_task(w)->sha256)) fail_msg("%s is not in the hash", change[i].key);
-        fkt_task_release(&t);
+        fkt_task_clear(&t);
         fkt_free(other);
     }
     fkt_free(text);
