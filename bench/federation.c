@@ -59,7 +59,7 @@ struct world {
     struct fkt_share_plan shares;
     uint8_t *roster, *secrets;
     struct cli_member *member;
-    struct fkt_correspondent *side;
+    struct fkt_endpoint *side;
     struct fkt_courier **courier;
     struct cli_bench_server server;
     char url[160];
@@ -188,7 +188,7 @@ static fkt_status make_sites(struct world *w)
         m->gone = fate(w, i);
         m->number = bring;
         m->self = w;
-        cli_member_correspondent(m, &w->side[i]);
+        cli_member_endpoint(m, &w->side[i]);
         FKT_TRY(fkt_courier_new(&w->courier[i], &spec));
     }
 out:
@@ -326,7 +326,7 @@ static void on_done(void *self, const struct fkt_swarm_done *d)
 static void on_end(void *self, const struct fkt_swarm_end *e)
 {
     struct world *w = self;
-    if (!w->over && w->member[e->who].stage == FKT_BOX_RELEASED) w->over = fkt_now();
+    if (!w->over && w->member[e->who].stage == FKT_STAGE_RELEASED) w->over = fkt_now();
     if (e->st == FKT_OK) return;
     if (!w->failed++) snprintf(w->failure, sizeof w->failure, "site %u: %s", e->who, e->sentence);
 }

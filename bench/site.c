@@ -3,7 +3,7 @@
  *
  *   letter of a new round -> a fresh machine -> recv -> send -> the bytes are kept until the server has them
  *
- * A real site (fedkt/attend.h) also keeps its letters and asks a ledger, which syncs a file several times in a round; a
+ * A real site (fedkt/client.h) also keeps its letters and asks a ledger, which syncs a file several times in a round; a
  * thousand of those on one disk would be all that a benchmark of the server sees. A member that is to be lost says that
  * it has ended when its phase comes, and whoever carries its letters closes the connection. */
 #include "bench/site.h"
@@ -39,9 +39,9 @@ void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32
 void cli_member_clear(struct cli_member *m)
 {
     fkt_sa_client_free(m->client);
-    fkt_free(m->letter);
+    fkt_free(m->message);
     m->client = NULL;
-    m->letter = NULL;
+    m->message = NULL;
 }
 
 /* A site answers the server's message of a phase in that phase's state. */
@@ -53,32 +53,32 @@ static int is_gone(const struct cli_member *m)
 static unsigned wants(void *self)
 {
     const struct cli_member *m = self;
-    if (m->letter) return FKT_POST_SEND;
-    if (is_gone(m) || m->stage >= FKT_BOX_RELEASED) return FKT_POST_ENDED;
-    return m->client && fkt_sa_client_wants(m->client) & FKT_SA_SEND ? FKT_POST_SEND : FKT_POST_RECV;
+    if (m->message) return FKT_ENDPOINT_SEND;
+    if (is_gone(m) || m->stage >= FKT_STAGE_RELEASED) return FKT_ENDPOINT_ENDED;
+    return m->client && fkt_sa_client_wants(m->client) & FKT_SA_SEND ? FKT_ENDPOINT_SEND : FKT_ENDPOINT_RECV;
 }
 
-static void has(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after)
+static void has(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after)
 {
     const struct cli_member *m = self;
-    memcpy(round, m->round, FKT_BOX_ROUND);
+    memcpy(round, m->round, FKT_MAILBOX_ROUND);
     *after = m->after;
 }
 
-static fkt_status send_letter(void *self, uint8_t *out, size_t cap, size_t *len)
+static fkt_status send_message(void *self, uint8_t *out, size_t cap, size_t *len)
 {
     struct cli_member *m = self;
     fkt_status st = FKT_OK;
-    if (!m->letter) {
+    if (!m->message) {
         FKT_TRY(fkt_sa_client_send(m->client, out, cap, len));
-        FKT_TRY(fkt_alloc(&m->letter, *len));
-        memcpy(m->letter, out, *len);
-        m->letter_len = *len;
+        FKT_TRY(fkt_alloc(&m->message, *len));
+        memcpy(m->message, out, *len);
+        m->message_len = *len;
         return FKT_OK;
     }
-    if (cap < m->letter_len) return fkt_fail(FKT_E_ARG, "no room for a message of %zu bytes", m->letter_len);
-    memcpy(out, m->letter, m->letter_len);
-    *len = m->letter_len;
+    if (cap < m->message_len) return fkt_fail(FKT_E_ARG, "no room for a message of %zu bytes", m->message_len);
+    memcpy(out, m->message, m->message_len);
+    *len = m->message_len;
 out:
     return st;
 }
@@ -86,25 +86,25 @@ out:
 static fkt_status sent(void *self, int taken)
 {
     struct cli_member *m = self;
-    fkt_free(m->letter);
-    m->letter = NULL;
+    fkt_free(m->message);
+    m->message = NULL;
     m->taken += taken != 0;
     return FKT_OK;
 }
 
-static fkt_status recv_letter(void *self, const struct fkt_letter *l)
+static fkt_status recv_message(void *self, const struct fkt_message *l)
 {
     struct cli_member *m = self;
     fkt_status st = FKT_OK;
     m->stage = l->stage;
     if (l->lost != FKT_OK) m->lost = l->lost;
     if (!l->len) return FKT_OK;
-    if (!m->client || memcmp(m->round, l->round, FKT_BOX_ROUND) != 0) {
+    if (!m->client || memcmp(m->round, l->round, FKT_MAILBOX_ROUND) != 0) {
         fkt_sa_client_free(m->client);
         m->client = NULL;
         m->lost = FKT_OK;
         FKT_TRY(fkt_sa_client_new(&m->client, m->p, m->index, m->secret, &m->brings, NULL));
-        memcpy(m->round, l->round, FKT_BOX_ROUND);
+        memcpy(m->round, l->round, FKT_MAILBOX_ROUND);
     }
     m->after = l->index;
     FKT_TRY(fkt_sa_client_recv(m->client, l->bytes, l->len));
@@ -120,14 +120,14 @@ static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
     return FKT_OK;
 }
 
-void cli_member_correspondent(struct cli_member *m, struct fkt_correspondent *out)
+void cli_member_endpoint(struct cli_member *m, struct fkt_endpoint *out)
 {
-    *out = (struct fkt_correspondent){.self = m,
-                                      .out_max = m->out_max,
-                                      .wants = wants,
-                                      .has = has,
-                                      .send = send_letter,
-                                      .sent = sent,
-                                      .recv = recv_letter,
-                                      .heard_head = heard_head};
+    *out = (struct fkt_endpoint){.self = m,
+                                 .out_max = m->out_max,
+                                 .wants = wants,
+                                 .has = has,
+                                 .send = send_message,
+                                 .sent = sent,
+                                 .recv = recv_message,
+                                 .heard_head = heard_head};
 }

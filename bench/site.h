@@ -19,11 +19,11 @@ struct cli_member {
     void *self;
     struct fkt_sa_client *client; /* of this round */
     struct fkt_sa_site brings;
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after;
-    uint8_t *letter; /* on its way; NULL: none */
-    size_t letter_len, out_max;
-    enum fkt_box_stage stage;
+    uint8_t *message; /* on its way; NULL: none */
+    size_t message_len, out_max;
+    enum fkt_stage stage;
     fkt_status lost; /* as the server told */
     uint32_t taken;  /* messages that the server acknowledged */
 };
@@ -31,6 +31,6 @@ struct cli_member {
 void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32_t index,
                      const uint8_t secret[FKT_SA_SECRET]);
 void cli_member_clear(struct cli_member *m);
-void cli_member_correspondent(struct cli_member *m, struct fkt_correspondent *out);
+void cli_member_endpoint(struct cli_member *m, struct fkt_endpoint *out);
 
 #endif

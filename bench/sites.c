@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct seat { /* one site of a crew */
+struct slot { /* one site of a crew */
     struct fkt_sa_client *client;
     struct fkt_sa_site site;
     struct cli_site_cost cost;
@@ -66,14 +66,14 @@ static fkt_status agree(void *self, const uint8_t session[FKT_SA_SESSION])
 
 static fkt_status draw(void *self, int64_t *x, uint32_t length)
 {
-    struct seat *s = self;
+    struct slot *s = self;
     double start = fkt_cpu_now();
     for (uint32_t j = 0; j < length; j++) x[j] = cli_bench_number(s->p, s->cost.site, j);
     s->drawing = fkt_cpu_now() - start;
     return FKT_OK;
 }
 
-static fkt_status sit_down(struct seat *s, const struct fkt_sa_params *p, uint32_t site)
+static fkt_status sit_down(struct slot *s, const struct fkt_sa_params *p, uint32_t site)
 {
     uint8_t seed[32], pk[FKT_SIGN_PUBLIC], sk[FKT_SIGN_SECRET];
     cli_bench_seed(seed, site);
@@ -85,7 +85,7 @@ static fkt_status sit_down(struct seat *s, const struct fkt_sa_params *p, uint32
 }
 
 /* One message in, one answer out. */
-static fkt_status answer(struct seat *s, uint8_t *buf, size_t cap, size_t *len, int lost)
+static fkt_status answer(struct slot *s, uint8_t *buf, size_t cap, size_t *len, int lost)
 {
     double start = fkt_cpu_now();
     fkt_status st;
@@ -101,12 +101,12 @@ out:
     return st;
 }
 
-static fkt_status tell_costs(int fd, const struct seat *seats, uint32_t n)
+static fkt_status tell_costs(int fd, const struct slot *slots, uint32_t n)
 {
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < n && st == FKT_OK; i++) {
-        struct cli_site_cost c = seats[i].cost;
-        if (fkt_sa_client_state(seats[i].client) != FKT_SA_DONE) c.seconds = -1;
+        struct cli_site_cost c = slots[i].cost;
+        if (fkt_sa_client_state(slots[i].client) != FKT_SA_DONE) c.seconds = -1;
         st = whole(fd, &c, sizeof c, 1);
     }
     return st;
@@ -114,30 +114,30 @@ static fkt_status tell_costs(int fd, const struct seat *seats, uint32_t n)
 
 static fkt_status crew_life(int fd, unsigned crew, unsigned crews, const struct fkt_sa_params *p, const uint8_t *lost)
 {
-    struct seat *seats = NULL;
+    struct slot *slots = NULL;
     uint8_t *buf = NULL;
     size_t up = fkt_sa_to_server_max(p), cap = fkt_sa_to_site_max(p);
     uint32_t n = (p->sites - crew + crews - 1) / crews, head[2], back;
     fkt_status st;
     if (cap < up) cap = up;
-    FKT_TRY(fkt_alloc(&seats, n));
+    FKT_TRY(fkt_alloc(&slots, n));
     FKT_TRY(fkt_alloc(&buf, cap));
-    for (uint32_t i = 0; i < n; i++) FKT_TRY(sit_down(&seats[i], p, crew + i * crews));
+    for (uint32_t i = 0; i < n; i++) FKT_TRY(sit_down(&slots[i], p, crew + i * crews));
     for (;;) {
         size_t len;
         FKT_TRY(whole(fd, head, sizeof head, 0));
         if (head[1] == 0) break;
         len = head[1];
         FKT_TRY(whole(fd, buf, len, 0));
-        FKT_TRY(answer(&seats[head[0] / crews], buf, cap, &len, lost[head[0]]));
+        FKT_TRY(answer(&slots[head[0] / crews], buf, cap, &len, lost[head[0]]));
         back = (uint32_t)len;
         FKT_TRY(whole(fd, &back, sizeof back, 1));
         FKT_TRY(whole(fd, buf, len, 1));
     }
-    st = tell_costs(fd, seats, n);
+    st = tell_costs(fd, slots, n);
 out:
-    for (uint32_t i = 0; seats && i < n; i++) fkt_sa_client_free(seats[i].client);
-    fkt_free(seats);
+    for (uint32_t i = 0; slots && i < n; i++) fkt_sa_client_free(slots[i].client);
+    fkt_free(slots);
     fkt_free(buf);
     return st;
 }

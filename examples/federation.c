@@ -8,8 +8,8 @@
  * the server is told the time, heavy work is done when there is some. Files go into folder "federation" of the working
  * one, which must not be there. Build it against an installed library:
  *   cc federation.c $(pkg-config --cflags --libs fedkt) */
-#include "fedkt/attend.h"
-#include "fedkt/host.h"
+#include "fedkt/client.h"
+#include "fedkt/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static fkt_status st = FKT_OK; /* the first failure ends it */
 
 struct site {
     uint8_t secret[FKT_SA_SECRET];
-    struct fkt_attend *attend;
-    struct fkt_correspondent side;
+    struct fkt_client *client;
+    struct fkt_endpoint side;
 };
 
 static void make_task(struct fkt_task *task, struct site *sites)
@@ -59,14 +59,14 @@ static void open_site(struct site *s, const struct fkt_task *task, int i)
     snprintf(state, sizeof state, "federation/site%d.db", i);
     snprintf(ledger, sizeof ledger, "federation/ledger%d.db", i);
     TRY(fkt_records_new(&records, task->privacy.adjacency));
-    TRY(fkt_attend_open(&s->attend, &(struct fkt_attend_spec){.task = task,
+    TRY(fkt_client_open(&s->client, &(struct fkt_client_spec){.task = task,
                                                               .secret = s->secret,
                                                               .state = state,
                                                               .ledger = ledger,
                                                               .dataset = "images",
                                                               .records = records,
                                                               .moments = moments}));
-    if (st == FKT_OK) fkt_attend_correspondent(s->attend, &s->side);
+    if (st == FKT_OK) fkt_client_endpoint(s->client, &s->side);
     fkt_records_free(records);
     free(moments);
 }
@@ -74,24 +74,24 @@ static void open_site(struct site *s, const struct fkt_task *task, int i)
 /* One request of a site and its answer. */
 static void carry(const struct fkt_mailbox *box, const struct site *s)
 {
-    const struct fkt_correspondent *c = &s->side;
-    uint8_t round[FKT_BOX_ROUND], *buf = malloc(c->out_max);
-    const int sends = c->wants(c->self) == FKT_POST_SEND;
-    struct fkt_letter letter = {0};
+    const struct fkt_endpoint *c = &s->side;
+    uint8_t round[FKT_MAILBOX_ROUND], *buf = malloc(c->out_max);
+    const int sends = c->wants(c->self) == FKT_ENDPOINT_SEND;
+    struct fkt_message message = {0};
     fkt_status verdict = FKT_OK;
     uint32_t after;
     uint64_t entry = 0;
     char head[65];
     size_t len = 0;
     if (sends) TRY(buf ? c->send(c->self, buf, c->out_max, &len) : FKT_E_NOMEM);
-    if (sends && st == FKT_OK) verdict = box->deliver(box->self, fkt_attend_site(s->attend), buf, len);
+    if (sends && st == FKT_OK) verdict = box->deliver(box->self, fkt_client_site(s->client), buf, len);
     c->has(c->self, round, &after);
-    if (!sends) TRY(box->collect(box->self, fkt_attend_site(s->attend), round, after, &letter));
+    if (!sends) TRY(box->collect(box->self, fkt_client_site(s->client), round, after, &message));
     TRY(box->settle(box->self)); /* fails too when deliver said that the server cannot go on */
     if (st == FKT_OK) box->head(box->self, &entry, head);
     if (entry) TRY(c->heard_head(c->self, entry, head));
     if (sends) TRY(c->sent(c->self, verdict == FKT_OK));
-    else TRY(c->recv(c->self, &letter));
+    else TRY(c->recv(c->self, &message));
     free(buf);
 }
 
@@ -99,29 +99,29 @@ int main(void)
 {
     struct site site[SITES] = {0};
     struct fkt_task task = {0};
-    struct fkt_host_spec spec = {.task = &task, .folder = "federation/server", .per_class = 4};
-    struct fkt_host *host = NULL;
+    struct fkt_server_spec spec = {.task = &task, .folder = "federation/server", .per_class = 4};
+    struct fkt_server *server = NULL;
     struct fkt_mailbox box = {0};
     struct fkt_audit_report report = {0};
     make_task(&task, site);
-    TRY(fkt_host_open(&host, &spec));
-    if (st == FKT_OK) fkt_host_mailbox(host, &box);
+    TRY(fkt_server_open(&server, &spec));
+    if (st == FKT_OK) fkt_server_mailbox(server, &box);
     for (int i = 0; i < SITES && st == FKT_OK; i++) open_site(&site[i], &task, i);
     for (int ended = 0; st == FKT_OK && ended < SITES;) {
         TRY(box.tick(box.self, (uint64_t)time(NULL) * 1000));
         ended = 0;
         for (int i = 0; i < SITES && st == FKT_OK; i++)
-            if (site[i].side.wants(site[i].side.self) == FKT_POST_ENDED) ended++;
+            if (site[i].side.wants(site[i].side.self) == FKT_ENDPOINT_ENDED) ended++;
             else carry(&box, &site[i]);
         if (box.has_work(box.self)) TRY(box.worked(box.self, box.work(box.self)));
         TRY(box.settle(box.self));
     }
-    TRY(fkt_attend_receipt(site[0].attend, "federation/receipt.json", 0)); /* and what anybody can check: */
+    TRY(fkt_client_receipt(site[0].client, "federation/receipt.json", 0)); /* and what anybody can check: */
     TRY(fkt_audit_verify(&report, "federation/server/public", &task, "federation/receipt.json"));
     if (st == FKT_OK) printf("release %s of %u sites\n", report.release_sha256, report.survivors);
     else fprintf(stderr, "federation: %s\n", fkt_error_text());
-    for (int i = 0; i < SITES; i++) fkt_attend_close(site[i].attend);
-    fkt_host_close(host);
+    for (int i = 0; i < SITES; i++) fkt_client_close(site[i].client);
+    fkt_server_close(server);
     fkt_task_clear(&task);
     return st != FKT_OK || report.survivors != SITES;
 }

@@ -157,7 +157,7 @@ struct call {
 static void call_init(struct world *w, struct call *c, const struct step *s, struct sent *sent)
 {
     static const char *const methods[] = {"GET", "POST", "HEAD", "PUT", "GET", "GET"};
-    static const char letters[] = "TTTTTTSSFRGWX?TT";
+    static const char messages[] = "TTTTTTSSFRGWX?TT";
     const size_t len = s->what == 3 ? (size_t)s->more % (IN_MAX + 1) : 0;
     memset(c, 0, sizeof *c);
     c->peer[10] = c->peer[11] = 0xff;
@@ -166,7 +166,7 @@ static void call_init(struct world *w, struct call *c, const struct step *s, str
     snprintf(c->target, sizeof c->target, "%s", targets[s->where % (sizeof targets / sizeof targets[0])]);
     if (s->what == 6) snprintf(c->target, sizeof c->target, "%.*s", (int)s->len, (const char *)s->raw);
     memset(sent->body, s->more, len);
-    if (len) sent->body[0] = (uint8_t)letters[s->more & 15];
+    if (len) sent->body[0] = (uint8_t)messages[s->more & 15];
     c->a = (struct fkt_auth_request){.task = s->bent & 2 ? other_task : task,
                                      .nonce = s->bent & 4 ? old_life : life,
                                      .sequence = s->bent & 16 ? w->seq / 2 : w->seq,
@@ -235,7 +235,7 @@ static void look_at_verdict(struct world *w, const struct call *c, const struct 
     FUZZ_CHECK(a.code >= 400 && a.code < 500 && a.body && a.headers <= FKT_ANSWER_HEADERS);
     fkt_answer_clear(&a);
     if (v->noted) fkt_desk_note(w->desk, v->site, v->why);
-    FUZZ_CHECK(v->site < SITES || v->site == FKT_BOX_NOBODY);
+    FUZZ_CHECK(v->site < SITES || v->site == FKT_MAILBOX_NOBODY);
 }
 
 static void ask(struct world *w, const struct step *s)

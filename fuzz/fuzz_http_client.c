@@ -9,7 +9,7 @@
 #include "net/http_client.h"
 
 struct puppet {
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after, answers;
     int owes, over;
 };
@@ -17,13 +17,13 @@ struct puppet {
 static unsigned wants(void *self)
 {
     const struct puppet *p = self;
-    return p->over ? FKT_POST_ENDED : p->owes ? FKT_POST_SEND : FKT_POST_RECV;
+    return p->over ? FKT_ENDPOINT_ENDED : p->owes ? FKT_ENDPOINT_SEND : FKT_ENDPOINT_RECV;
 }
 
-static void has(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after)
+static void has(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after)
 {
     const struct puppet *p = self;
-    memcpy(round, p->round, FKT_BOX_ROUND);
+    memcpy(round, p->round, FKT_MAILBOX_ROUND);
     *after = p->after;
 }
 
@@ -43,11 +43,11 @@ static fkt_status sent(void *self, int taken)
     return FKT_OK;
 }
 
-static fkt_status recv(void *self, const struct fkt_letter *l)
+static fkt_status recv(void *self, const struct fkt_message *l)
 {
     struct puppet *p = self;
-    FUZZ_CHECK(l->stage <= FKT_BOX_GIVEN_UP);
-    if (l->stage >= FKT_BOX_RELEASED) p->over = 1;
+    FUZZ_CHECK(l->stage <= FKT_STAGE_GIVEN_UP);
+    if (l->stage >= FKT_STAGE_RELEASED) p->over = 1;
     if (!l->len) return FKT_OK;
     FUZZ_CHECK(l->index > 0 && l->bytes);
     memcpy(p->round, l->round, sizeof p->round);
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t task[32], secret[64];
     struct puppet p = {0};
-    struct fkt_correspondent side = {&p, 64, wants, has, send, sent, recv, heard_head};
+    struct fkt_endpoint side = {&p, 64, wants, has, send, sent, recv, heard_head};
     struct fkt_courier *c = NULL;
     struct fkt_courier_answer a;
     uint64_t now = 1000, number = 0;

@@ -47,7 +47,7 @@ static inline struct fkt_sa_params fuzz_sa_params(int sparse)
     return p;
 }
 
-static inline void fuzz_sa_tape(void *self, struct sa_world *w, struct sa_letter *l)
+static inline void fuzz_sa_tape(void *self, struct sa_world *w, struct sa_message *l)
 {
     struct fuzz_sa_world *f = self;
     (void)w;

@@ -22,12 +22,12 @@ struct talk {
     struct sa_world w;
     struct sa_watch v;
     uint8_t transcript[32];
-    struct sa_letter past[HISTORY];
+    struct sa_message past[HISTORY];
     size_t n_past;
     int may_differ; /* an altered vector or an altered word of the server's */
 };
 
-static void note(struct talk *t, const struct sa_letter *l)
+static void note(struct talk *t, const struct sa_message *l)
 {
     struct fkt_digest d;
     fkt_digest_init(&d, "talk", NULL);
@@ -37,7 +37,7 @@ static void note(struct talk *t, const struct sa_letter *l)
     fkt_digest_end(&d, t->transcript);
 }
 
-static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
+static void on_message(void *self, struct sa_world *w, struct sa_message *l)
 {
     struct talk *t = self;
     (void)w;
@@ -52,7 +52,7 @@ static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
 /* The letter comes to the front, where it is delivered next. */
 static void to_front(struct sa_world *w, size_t i)
 {
-    const struct sa_letter l = w->wire[i];
+    const struct sa_message l = w->wire[i];
     memmove(w->wire + 1, w->wire, i * sizeof *w->wire);
     w->wire[0] = l;
 }
@@ -64,12 +64,12 @@ static void take_off(struct sa_world *w, size_t i)
     w->on_wire--;
 }
 
-static void altered(struct talk *t, const struct sa_letter *l)
+static void altered(struct talk *t, const struct sa_message *l)
 {
     if (!l->to_server || l->kind == FKT_SA_M_MASKED) t->may_differ = 1;
 }
 
-static void resize(struct sa_letter *l, size_t n)
+static void resize(struct sa_message *l, size_t n)
 {
     uint8_t *bytes = realloc(l->bytes, n + 1);
     FUZZ_CHECK(bytes != NULL);
@@ -79,9 +79,9 @@ static void resize(struct sa_letter *l, size_t n)
 }
 
 /* Good bytes, for another: a site gets what was meant for its neighbour, the server hears one call itself another. */
-static void exchange(struct sa_letter *a, struct sa_letter *b)
+static void exchange(struct sa_message *a, struct sa_message *b)
 {
-    const struct sa_letter was = *a;
+    const struct sa_message was = *a;
     if (a->to_server != b->to_server) return;
     *a = *b;
     a->site = was.site;
@@ -95,7 +95,7 @@ static void on_wire(struct talk *t, const uint8_t s[3])
 {
     struct sa_world *w = &t->w;
     const size_t i = s[1] % w->on_wire;
-    struct sa_letter *l = &w->wire[i];
+    struct sa_message *l = &w->wire[i];
     switch (s[0] & 15) {
     case 7: take_off(w, i); break;
     case 8: sa_world_post(w, l->site, l->to_server, l->bytes, l->len); break;
@@ -178,7 +178,7 @@ static void run(const uint8_t *data, size_t size, uint8_t transcript[32])
     struct talk t;
     memset(&t, 0, sizeof t);
     FUZZ_CHECK(sa_world_init(&t.w, &p, 9) == FKT_OK);
-    t.w.hook = on_letter;
+    t.w.hook = on_message;
     t.w.self = &t;
     t.w.keep_log = 0;
     t.w.order = size ? (enum sa_order)((data[0] >> 1 & 3) % 3) : SA_FIRST_IN;

@@ -18,8 +18,8 @@
  *   simulate.h    many sites in one process
  *   service.h     where the server of a task is, and the operator's signature under the task
  *   mailbox.h     the joint between what carries messages and what they mean
- *   host.h        the server's side of a task over all its rounds; checking its audit log
- *   attend.h      a site's side of a task over all its rounds
+ *   server.h        the server's side of a task over all its rounds; checking its audit log
+ *   client.h      a site's side of a task over all its rounds
  *
  * Conventions
  *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
@@ -43,11 +43,11 @@
 #ifndef FEDKT_FEDKT_H
 #define FEDKT_FEDKT_H
 
-#include "fedkt/attend.h"
+#include "fedkt/client.h"
 #include "fedkt/classifier.h"
 #include "fedkt/codec.h"
 #include "fedkt/federation.h"
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "fedkt/image.h"
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"

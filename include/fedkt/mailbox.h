@@ -2,7 +2,7 @@
 /* mailbox.h - the joint between what carries messages and what they mean.
  *
  * A carrier (the HTTPS server and client of the program, or a transport of your own) moves opaque bytes and knows who
- * sent them; the two sides of a task (host.h, attend.h) know what to do with them. Neither knows the other.
+ * sent them; the two sides of a task (server.h, client.h) know what to do with them. Neither knows the other.
  *
  *   carrier at the server   tick; deliver what came, collect what is to go out, settle, and only then let answers
  *                           leave, each with the `head` that stands after the settle; run `work` when there is some, in
@@ -12,7 +12,7 @@
  *
  * examples/federation.c is a whole one, in memory. Neither side has a clock: the server's carrier brings the time with
  * `tick`, and a site's carrier looks at the task's `expires` itself: past it, with no phase under way and nothing
- * masked (attend.h, fkt_attend_look), there is nothing to wait for.
+ * masked (client.h, fkt_client_get_view), there is nothing to wait for.
  */
 #ifndef FEDKT_MAILBOX_H
 #define FEDKT_MAILBOX_H
@@ -26,64 +26,64 @@
 extern "C" {
 #endif
 
-#define FKT_BOX_ROUND 16 /* bytes of a round's name */
-#define FKT_BOX_NOBODY UINT32_MAX
-#define FKT_BOX_PRESENT_MS 10000 /* a site that has collected so recently is present; ask more often than that */
+#define FKT_MAILBOX_ROUND 16 /* bytes of a round's name */
+#define FKT_MAILBOX_NOBODY UINT32_MAX
+#define FKT_MAILBOX_PRESENT_MS 10000 /* a site that has collected so recently is present; ask more often than that */
 
 /* Where a task stands, seen from its server. */
-enum fkt_box_stage {
-    FKT_BOX_GATHERING = 0, /* waits for sites; nobody has sent anything */
-    FKT_BOX_RUNNING,       /* a round is under way */
-    FKT_BOX_FINISHING,     /* the last message is there; masks come off, files are made */
-    FKT_BOX_RELEASED,      /* over: the release is there, and `file` has all files */
-    FKT_BOX_GIVEN_UP       /* over: there will be none, and `file` has audit.jsonl alone */
+enum fkt_stage {
+    FKT_STAGE_GATHERING = 0, /* waits for sites; nobody has sent anything */
+    FKT_STAGE_RUNNING,       /* a round is under way */
+    FKT_STAGE_FINISHING,     /* the last message is there; masks come off, files are made */
+    FKT_STAGE_RELEASED,      /* over: the release is there, and `file` has all files */
+    FKT_STAGE_GIVEN_UP       /* over: there will be none, and `file` has audit.jsonl alone */
 };
 
 /* A message on its way to a site. Its bytes are borrowed until the next deliver, collect, tick or worked; settle leaves
  * them alone. */
-struct fkt_letter {
-    uint8_t round[FKT_BOX_ROUND];
+struct fkt_message {
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t index; /* from 1 in each round */
     const uint8_t *bytes;
-    size_t len;               /* 0: nothing for this site now */
-    enum fkt_box_stage stage; /* always told */
-    fkt_status lost;          /* not FKT_OK: the site is out of the round that it asked about, and why */
+    size_t len;           /* 0: nothing for this site now */
+    enum fkt_stage stage; /* always told */
+    fkt_status lost;      /* not FKT_OK: the site is out of the round that it asked about, and why */
 };
 
 /* Why a request was turned away before its message was looked at; for the audit log. */
-enum fkt_box_refusal {
-    FKT_BOX_UNKNOWN_SITE = 0, /* no such index on the roster */
-    FKT_BOX_BAD_SIGNATURE,
-    FKT_BOX_OTHER_TASK,
-    FKT_BOX_REPLAYED,
-    FKT_BOX_TOO_LARGE,
-    FKT_BOX_TOO_OFTEN,
-    FKT_BOX_MALFORMED,
-    FKT_BOX_REFUSALS
+enum fkt_refusal {
+    FKT_REFUSAL_UNKNOWN_SITE = 0, /* no such index on the roster */
+    FKT_REFUSAL_BAD_SIGNATURE,
+    FKT_REFUSAL_OTHER_TASK,
+    FKT_REFUSAL_REPLAYED,
+    FKT_REFUSAL_TOO_LARGE,
+    FKT_REFUSAL_TOO_OFTEN,
+    FKT_REFUSAL_MALFORMED,
+    FKT_REFUSALS
 };
 
 /* How a site stands, for people to look at. */
-enum fkt_box_seat {
-    FKT_SEAT_AWAY = 0,
-    FKT_SEAT_READY,
-    FKT_SEAT_ASKED,
-    FKT_SEAT_HEARD,
-    FKT_SEAT_LOST,
-    FKT_SEAT_COUNTED
+enum fkt_site_status {
+    FKT_SITE_AWAY = 0,
+    FKT_SITE_READY,
+    FKT_SITE_ASKED,
+    FKT_SITE_HEARD,
+    FKT_SITE_LOST,
+    FKT_SITE_COUNTED
 };
 
 /* A look at the server's side. Pointers are borrowed until the next call. */
-struct fkt_box_view {
-    enum fkt_box_stage stage;
+struct fkt_mailbox_view {
+    enum fkt_stage stage;
     const char *phase; /* of the round: "advertise" ... "reveal", "unmask"; "" outside one */
     uint32_t round;    /* from 1; 0 before the first */
     uint32_t sites, ready, expected, heard, lost, survivors; /* ready: present now; expected, heard: in this phase */
     uint32_t needed;                                         /* so many must stay */
-    const uint8_t *seat;                                     /* (sites) of enum fkt_box_seat */
+    const uint8_t *slot;                                     /* (sites) of enum fkt_site_status */
     uint64_t stage_since, phase_since, phase_until;          /* ms since 1970; 0: none */
     uint64_t messages, message_bytes;                        /* accepted, over all rounds */
     uint64_t audit_entries;
-    uint64_t refused[FKT_BOX_REFUSALS];
+    uint64_t refused[FKT_REFUSALS];
     const char *reason;         /* of the last failed round, or of giving up; "" */
     const char *release_sha256; /* "" before RELEASED */
     int overdue;   /* RUNNING: the time of the phase is over, and silent sites are waited for all the same */
@@ -100,9 +100,9 @@ struct fkt_mailbox {
      * cannot go on; a new process goes on from the journal. */
     fkt_status (*deliver)(void *self, uint32_t site, const uint8_t *msg, size_t len);
     /* The newest message for a site that has had `after` of `round` (NULL or zeros: of none). Whoever collects is
-     * present for FKT_BOX_PRESENT_MS. */
-    fkt_status (*collect)(void *self, uint32_t site, const uint8_t *round, uint32_t after, struct fkt_letter *out);
-    fkt_status (*refuse)(void *self, uint32_t site /* or FKT_BOX_NOBODY */, enum fkt_box_refusal why);
+     * present for FKT_MAILBOX_PRESENT_MS. */
+    fkt_status (*collect)(void *self, uint32_t site, const uint8_t *round, uint32_t after, struct fkt_message *out);
+    fkt_status (*refuse)(void *self, uint32_t site /* or FKT_MAILBOX_NOBODY */, enum fkt_refusal why);
     fkt_status (*tick)(void *self, uint64_t now_ms); /* since 1970; at least every second */
     /* All of the above is on disk when this answers FKT_OK; no answer may leave before. A failure is the end. */
     fkt_status (*settle)(void *self);
@@ -112,7 +112,7 @@ struct fkt_mailbox {
     int (*has_work)(void *self);
     fkt_status (*work)(void *self);
     fkt_status (*worked)(void *self, fkt_status st);
-    void (*view)(void *self, struct fkt_box_view *out);
+    void (*view)(void *self, struct fkt_mailbox_view *out);
     /* The audit log's last entry as it is on disk: its number from 1 (0: there is none yet) and its SHA-256 as hex.
      * Taken after settle, it goes out with every answer. */
     void (*head)(void *self, uint64_t *entry, char sha256[65]);
@@ -125,26 +125,26 @@ struct fkt_mailbox {
 /* A site's side. One thread calls it. A failure of send, sent, recv or heard_head is the end for this process: `wants`
  * answers ENDED and every call fails alike. Nothing is lost: close it, and what is opened on the same state file goes
  * on where this one stood, or says at once why it cannot. */
-enum { FKT_POST_SEND = 1, FKT_POST_RECV = 2, FKT_POST_ENDED = 4 };
-struct fkt_correspondent {
+enum { FKT_ENDPOINT_SEND = 1, FKT_ENDPOINT_RECV = 2, FKT_ENDPOINT_ENDED = 4 };
+struct fkt_endpoint {
     void *self;
     size_t out_max;                /* room that `send` needs at most */
     unsigned (*wants)(void *self); /* exactly one of the above, never 0; ENDED also after a failure */
     /* Which letter it has: its round (all zero: none) and index, for collect. */
-    void (*has)(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after);
+    void (*has)(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after);
     /* The next message; the same one again until `sent`. */
     fkt_status (*send)(void *self, uint8_t *out, size_t cap, size_t *len);
     /* 1: the server has it on disk; 0: it did not want it, or found it false (then tell recv a letter with `lost`). Not
      * called when nobody knows: the message is sent again. */
     fkt_status (*sent)(void *self, int taken);
     /* A letter, or len 0 with what the server told: its stage, and whether this site is lost in its round. */
-    fkt_status (*recv)(void *self, const struct fkt_letter *letter);
+    fkt_status (*recv)(void *self, const struct fkt_message *message);
     /* The server's audit log ends so by its own words: kept, to be compared with the log in the end. */
     fkt_status (*heard_head)(void *self, uint64_t entry, const char *sha256);
 };
 
-FKT_API const char *fkt_box_stage_name(enum fkt_box_stage s);
-FKT_API const char *fkt_box_refusal_name(enum fkt_box_refusal r);
+FKT_API const char *fkt_stage_name(enum fkt_stage s);
+FKT_API const char *fkt_refusal_name(enum fkt_refusal r);
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@ struct fkt_simulation_spec {
     struct fkt_skipped *skipped;
     struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
 };
-struct fkt_shelf; /* src/simulate/site_moments.h */
+struct fkt_site_moments; /* src/simulate/site_moments.h */
 struct fkt_simulation {
     uint32_t sites;
     uint32_t parts;                 /* sites that take part: those of the roster */
@@ -43,7 +43,7 @@ struct fkt_simulation {
     uint32_t *owner;   /* (n_train) */
     uint32_t *counts;  /* (sites, K) records per site and class; NOT private */
     struct fkt_moments *total;
-    struct fkt_shelf *shelf;
+    struct fkt_site_moments *site_moments;
     struct fkt_norms norms;
     uint64_t records; /* in the total */
     uint64_t bytes_per_site;

@@ -27,7 +27,7 @@
 
 /* ---- life ---- */
 
-static fkt_status check_spec(const struct fkt_attend_spec *spec)
+static fkt_status check_spec(const struct fkt_client_spec *spec)
 {
     if (!spec->task->service.address[0])
         return fkt_fail_hint(FKT_E_ARG, "the operator makes one with 'fedkt task new --server'",
@@ -37,7 +37,7 @@ static fkt_status check_spec(const struct fkt_attend_spec *spec)
     return FKT_OK;
 }
 
-static fkt_status take_spec(struct fkt_attend *a, const struct fkt_attend_spec *spec)
+static fkt_status take_spec(struct fkt_client *a, const struct fkt_client_spec *spec)
 {
     const struct fkt_record_digest *digests;
     fkt_status st;
@@ -63,7 +63,7 @@ out:
 }
 
 /* Everything that can refuse does so before the first letter is answered. */
-static fkt_status check_home(struct fkt_attend *a)
+static fkt_status check_home(struct fkt_client *a)
 {
     fkt_status st = FKT_OK;
     if (!a->moments) {
@@ -71,39 +71,39 @@ static fkt_status check_home(struct fkt_attend *a)
         goto out;
     }
     FKT_TRY(fkt_contribution_check(&a->task, a->moments));
-    if (!a->reserved) FKT_TRY(fkt_attend_ask_ledger(a));
+    if (!a->reserved) FKT_TRY(fkt_client_ask_ledger(a));
 out:
     return st;
 }
 
-fkt_status fkt_attend_open(struct fkt_attend **out, const struct fkt_attend_spec *spec)
+fkt_status fkt_client_open(struct fkt_client **out, const struct fkt_client_spec *spec)
 {
-    struct fkt_attend *a = NULL;
+    struct fkt_client *a = NULL;
     uint8_t seed[FKT_ENTROPY_KEY];
     int there, done;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&a, 1));
     FKT_TRY(take_spec(a, spec));
-    FKT_TRY(fkt_attend_file_open(a, spec->state));
-    FKT_TRY(fkt_attend_file_round(a, seed, &there));                  /* has its ledger been asked? */
-    done = a->spent || a->ended || (!there && fkt_attend_is_done(a)); /* only what was promised will be asked for */
-    FKT_TRY(fkt_attend_file_moments(a, done ? NULL : spec->moments));
+    FKT_TRY(fkt_client_file_open(a, spec->state));
+    FKT_TRY(fkt_client_file_round(a, seed, &there));                  /* has its ledger been asked? */
+    done = a->spent || a->ended || (!there && fkt_client_is_done(a)); /* only what was promised will be asked for */
+    FKT_TRY(fkt_client_file_moments(a, done ? NULL : spec->moments));
     if (!done) FKT_TRY(check_home(a));
     a->stage = a->ended;
-    FKT_TRY(fkt_attend_resume(a));
+    FKT_TRY(fkt_client_resume(a));
     *out = a;
     a = NULL;
 out:
     fkt_wipe(seed, sizeof seed);
-    fkt_attend_close(a);
+    fkt_client_close(a);
     return st;
 }
 
-void fkt_attend_close(struct fkt_attend *a)
+void fkt_client_close(struct fkt_client *a)
 {
     if (!a) return;
-    if (a->db && fkt_attend_heads_settle(a) != FKT_OK) a->tolds = 0; /* heads of idle answers: little is lost */
+    if (a->db && fkt_client_heads_settle(a) != FKT_OK) a->tolds = 0; /* heads of idle answers: little is lost */
     fkt_sa_client_free(a->client);
     fkt_db_close(a->db);
     if (a->moments) fkt_wipe(a->moments, a->numbers * sizeof *a->moments);
@@ -119,18 +119,18 @@ void fkt_attend_close(struct fkt_attend *a)
     fkt_free(a);
 }
 
-uint32_t fkt_attend_site(const struct fkt_attend *a) { return a->site; }
+uint32_t fkt_client_site(const struct fkt_client *a) { return a->site; }
 
 /* The machine is done when it has handed out its Reveal, the round when the server has it. */
-static const char *phase_of(const struct fkt_attend *a)
+static const char *phase_of(const struct fkt_client *a)
 {
     enum fkt_sa_state state = a->client ? fkt_sa_client_state(a->client) : FKT_SA_BEGIN;
     return a->client ? fkt_sa_state_name(state == FKT_SA_DONE ? FKT_SA_REVEAL : state) : "";
 }
 
-void fkt_attend_look(const struct fkt_attend *a, struct fkt_attend_view *out)
+void fkt_client_get_view(const struct fkt_client *a, struct fkt_client_view *out)
 {
-    *out = (struct fkt_attend_view){.stage = a->stage,
+    *out = (struct fkt_client_view){.stage = a->stage,
                                     .begun = a->begun,
                                     .phase = phase_of(a),
                                     .masked = a->masked,
@@ -141,7 +141,7 @@ void fkt_attend_look(const struct fkt_attend *a, struct fkt_attend_view *out)
 /* ---- correspondent ---- */
 
 /* Failures that come out of here are the end for this process: the carrier stops. The file is as it was. */
-static fkt_status keep(struct fkt_attend *a, fkt_status st)
+static fkt_status keep(struct fkt_client *a, fkt_status st)
 {
     if (st != FKT_OK && a->broken.status == FKT_OK) fkt_failure_save(&a->broken, st);
     return st;
@@ -149,22 +149,22 @@ static fkt_status keep(struct fkt_attend *a, fkt_status st)
 
 static unsigned wants(void *self)
 {
-    const struct fkt_attend *a = self;
-    if (a->broken.status != FKT_OK) return FKT_POST_ENDED;
-    if (a->answer_len) return FKT_POST_SEND;
-    return a->ended ? FKT_POST_ENDED : FKT_POST_RECV;
+    const struct fkt_client *a = self;
+    if (a->broken.status != FKT_OK) return FKT_ENDPOINT_ENDED;
+    if (a->answer_len) return FKT_ENDPOINT_SEND;
+    return a->ended ? FKT_ENDPOINT_ENDED : FKT_ENDPOINT_RECV;
 }
 
-static void has(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after)
+static void has(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after)
 {
-    const struct fkt_attend *a = self;
-    memcpy(round, a->round, FKT_BOX_ROUND);
+    const struct fkt_client *a = self;
+    memcpy(round, a->round, FKT_MAILBOX_ROUND);
     *after = a->after;
 }
 
 static fkt_status send(void *self, uint8_t *out, size_t cap, size_t *len)
 {
-    const struct fkt_attend *a = self;
+    const struct fkt_client *a = self;
     *len = 0;
     if (a->broken.status != FKT_OK) return fkt_failure_restore(&a->broken);
     if (!a->answer_len) return fkt_fail(FKT_E_STATE, "site %u has nothing to send", a->site);
@@ -175,12 +175,12 @@ static fkt_status send(void *self, uint8_t *out, size_t cap, size_t *len)
     return FKT_OK;
 }
 
-static fkt_status note_sent(struct fkt_attend *a, int taken)
+static fkt_status note_sent(struct fkt_client *a, int taken)
 {
     fkt_status st = FKT_OK;
-    if (taken) FKT_TRY(fkt_attend_file_taken(a));
-    fkt_attend_drop_answer(a);
-    if (a->client && fkt_sa_client_state(a->client) == FKT_SA_DONE) FKT_TRY(fkt_attend_end_round(a));
+    if (taken) FKT_TRY(fkt_client_file_taken(a));
+    fkt_client_drop_answer(a);
+    if (a->client && fkt_sa_client_state(a->client) == FKT_SA_DONE) FKT_TRY(fkt_client_end_round(a));
     if (a->stop.status != FKT_OK) st = fkt_failure_restore(&a->stop);
 out:
     return st;
@@ -188,50 +188,50 @@ out:
 
 static fkt_status sent(void *self, int taken)
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     if (a->broken.status != FKT_OK) return fkt_failure_restore(&a->broken);
     if (!a->answer_len) return fkt_fail(FKT_E_STATE, "site %u has sent nothing", a->site);
     return keep(a, note_sent(a, taken));
 }
 
-static fkt_status take(struct fkt_attend *a, const struct fkt_letter *letter)
+static fkt_status take(struct fkt_client *a, const struct fkt_message *message)
 {
-    a->stage = letter->stage;
+    a->stage = message->stage;
     if (a->ended) return FKT_OK;
-    if (letter->stage >= FKT_BOX_RELEASED) {
-        a->ended = letter->stage;
-        fkt_attend_drop_answer(a);
-        return fkt_attend_end_round(a);
+    if (message->stage >= FKT_STAGE_RELEASED) {
+        a->ended = message->stage;
+        fkt_client_drop_answer(a);
+        return fkt_client_end_round(a);
     }
-    if (letter->len && a->stop.status != FKT_OK) return FKT_OK; /* all that is left is its Leave */
-    if (letter->len) return fkt_attend_letter(a, letter);
-    if (letter->lost == FKT_OK || !a->client) return FKT_OK;
-    fkt_attend_drop_answer(a);
-    return fkt_attend_end_round(a);
+    if (message->len && a->stop.status != FKT_OK) return FKT_OK; /* all that is left is its Leave */
+    if (message->len) return fkt_client_message(a, message);
+    if (message->lost == FKT_OK || !a->client) return FKT_OK;
+    fkt_client_drop_answer(a);
+    return fkt_client_end_round(a);
 }
 
-static fkt_status recv(void *self, const struct fkt_letter *letter)
+static fkt_status recv(void *self, const struct fkt_message *message)
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     if (a->broken.status != FKT_OK) return fkt_failure_restore(&a->broken);
-    return keep(a, take(a, letter));
+    return keep(a, take(a, message));
 }
 
 static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     if (a->broken.status != FKT_OK) return fkt_failure_restore(&a->broken);
-    return keep(a, fkt_attend_heads_hear(a, entry, sha256));
+    return keep(a, fkt_client_heads_hear(a, entry, sha256));
 }
 
-void fkt_attend_correspondent(struct fkt_attend *a, struct fkt_correspondent *out)
+void fkt_client_endpoint(struct fkt_client *a, struct fkt_endpoint *out)
 {
-    *out = (struct fkt_correspondent){.self = a,
-                                      .out_max = a->answer_cap,
-                                      .wants = wants,
-                                      .has = has,
-                                      .send = send,
-                                      .sent = sent,
-                                      .recv = recv,
-                                      .heard_head = heard_head};
+    *out = (struct fkt_endpoint){.self = a,
+                                 .out_max = a->answer_cap,
+                                 .wants = wants,
+                                 .has = has,
+                                 .send = send,
+                                 .sent = sent,
+                                 .recv = recv,
+                                 .heard_head = heard_head};
 }

@@ -3,21 +3,21 @@
 #ifndef FKT_CLIENT_CLIENT_H
 #define FKT_CLIENT_CLIENT_H
 
-#include "fedkt/attend.h"
+#include "fedkt/client.h"
 
 #include "crypto/entropy.h"
 #include "secagg/msg.h"
 #include "store/db.h"
 
-#define FKT_ATTEND_LEAVE (-1) /* in the place of a letter's index: a Leave that answers none */
+#define FKT_CLIENT_LEAVE (-1) /* in the place of a letter's index: a Leave that answers none */
 
-enum { FKT_ATTEND_TOLD = 16 };
-struct fkt_attend_head {
+enum { FKT_CLIENT_TOLD = 16 };
+struct fkt_client_head {
     uint64_t entry; /* 0: none */
     char sha256[FKT_SHA256_HEX];
 };
 
-struct fkt_attend {
+struct fkt_client {
     struct fkt_task task;
     struct fkt_sa_params params; /* its roster is the task's */
     struct fkt_share_plan shares;
@@ -32,16 +32,16 @@ struct fkt_attend {
     struct fkt_db *db;
     int64_t *moments; /* (numbers) exact, PRIVATE; NULL: wiped */
     size_t numbers;
-    int masked, spent;        /* of the task, as the file has them */
-    enum fkt_box_stage ended; /* RELEASED or GIVEN_UP: the task is over; as the file has it */
+    int masked, spent;    /* of the task, as the file has them */
+    enum fkt_stage ended; /* RELEASED or GIVEN_UP: the task is over; as the file has it */
     uint32_t begun;
     uint64_t sent_bytes;
 
-    enum fkt_box_stage stage;     /* as the server last said */
-    uint8_t round[FKT_BOX_ROUND]; /* which letter it has */
+    enum fkt_stage stage;             /* as the server last said */
+    uint8_t round[FKT_MAILBOX_ROUND]; /* which letter it has */
     uint32_t after;
-    struct fkt_attend_head head;                  /* the newest of the audit log */
-    struct fkt_attend_head told[FKT_ATTEND_TOLD]; /* not yet on disk, ascending */
+    struct fkt_client_head head;                  /* the newest of the audit log */
+    struct fkt_client_head told[FKT_CLIENT_TOLD]; /* not yet on disk, ascending */
     size_t tolds;
 
     struct fkt_sa_client *client; /* NULL: no round is under way */
@@ -58,44 +58,44 @@ struct fkt_attend {
 };
 
 /* ---- attend_state.c: the file ---- */
-FKT_MUST_USE fkt_status fkt_attend_file_open(struct fkt_attend *a, const char *path);
+FKT_MUST_USE fkt_status fkt_client_file_open(struct fkt_client *a, const char *path);
 /* The file's moments, or else `given`, which are put in; NULL: none are needed. */
-FKT_MUST_USE fkt_status fkt_attend_file_moments(struct fkt_attend *a, const int64_t *given);
+FKT_MUST_USE fkt_status fkt_client_file_moments(struct fkt_client *a, const int64_t *given);
 /* The round under way: *there, its seed, and a->round, a->reserved, a->spending. */
-FKT_MUST_USE fkt_status fkt_attend_file_round(struct fkt_attend *a, uint8_t seed[FKT_ENTROPY_KEY], int *there);
-FKT_MUST_USE fkt_status fkt_attend_file_begun(struct fkt_attend *a, const uint8_t name[FKT_BOX_ROUND], int *yes);
-FKT_MUST_USE fkt_status fkt_attend_file_begin(struct fkt_attend *a, const uint8_t seed[FKT_ENTROPY_KEY],
-                                              const struct fkt_letter *letter);
-FKT_MUST_USE fkt_status fkt_attend_file_letter(struct fkt_attend *a, const struct fkt_letter *letter);
-enum fkt_attend_flag { FKT_ATTEND_RESERVED, FKT_ATTEND_SPENDING, FKT_ATTEND_SPENT };
-FKT_MUST_USE fkt_status fkt_attend_file_flag(struct fkt_attend *a, enum fkt_attend_flag flag);
+FKT_MUST_USE fkt_status fkt_client_file_round(struct fkt_client *a, uint8_t seed[FKT_ENTROPY_KEY], int *there);
+FKT_MUST_USE fkt_status fkt_client_file_begun(struct fkt_client *a, const uint8_t name[FKT_MAILBOX_ROUND], int *yes);
+FKT_MUST_USE fkt_status fkt_client_file_begin(struct fkt_client *a, const uint8_t seed[FKT_ENTROPY_KEY],
+                                              const struct fkt_message *message);
+FKT_MUST_USE fkt_status fkt_client_file_message(struct fkt_client *a, const struct fkt_message *message);
+enum fkt_client_flag { FKT_CLIENT_RESERVED, FKT_CLIENT_SPENDING, FKT_CLIENT_SPENT };
+FKT_MUST_USE fkt_status fkt_client_file_flag(struct fkt_client *a, enum fkt_client_flag flag);
 /* The answer at a->answer, of that kind, or that there is none: noted, when none to this letter is; *same 0: another
  * one is. *taken: the server has it. */
-FKT_MUST_USE fkt_status fkt_attend_file_answer(struct fkt_attend *a, enum fkt_sa_kind kind, int *same, int *taken);
-FKT_MUST_USE fkt_status fkt_attend_file_taken(struct fkt_attend *a);
+FKT_MUST_USE fkt_status fkt_client_file_answer(struct fkt_client *a, enum fkt_sa_kind kind, int *same, int *taken);
+FKT_MUST_USE fkt_status fkt_client_file_taken(struct fkt_client *a);
 /* Seed and letters go, and the moments when nothing needs them; nothing of them is left in the file. */
-FKT_MUST_USE fkt_status fkt_attend_file_wipe(struct fkt_attend *a);
+FKT_MUST_USE fkt_status fkt_client_file_wipe(struct fkt_client *a);
 /* A change of the file: heads that wait go with it. finish: either way, the change ends. */
-FKT_MUST_USE fkt_status fkt_attend_file_start(struct fkt_attend *a);
-FKT_MUST_USE fkt_status fkt_attend_file_finish(struct fkt_attend *a, fkt_status st);
+FKT_MUST_USE fkt_status fkt_client_file_start(struct fkt_client *a);
+FKT_MUST_USE fkt_status fkt_client_file_finish(struct fkt_client *a, fkt_status st);
 
 /* ---- attend_heads.c: the server's audit log, by its own words ---- */
-FKT_MUST_USE fkt_status fkt_attend_heads_load(struct fkt_attend *a);
-FKT_MUST_USE fkt_status fkt_attend_heads_hear(struct fkt_attend *a, uint64_t entry, const char *sha256);
-FKT_MUST_USE fkt_status fkt_attend_heads_put(struct fkt_attend *a);     /* within a change */
-FKT_MUST_USE fkt_status fkt_attend_heads_receipt(struct fkt_attend *a); /* within a change: the newest came with one */
-FKT_MUST_USE fkt_status fkt_attend_heads_settle(struct fkt_attend *a);  /* what waits is on disk */
+FKT_MUST_USE fkt_status fkt_client_heads_load(struct fkt_client *a);
+FKT_MUST_USE fkt_status fkt_client_heads_hear(struct fkt_client *a, uint64_t entry, const char *sha256);
+FKT_MUST_USE fkt_status fkt_client_heads_put(struct fkt_client *a);     /* within a change */
+FKT_MUST_USE fkt_status fkt_client_heads_receipt(struct fkt_client *a); /* within a change: the newest came with one */
+FKT_MUST_USE fkt_status fkt_client_heads_settle(struct fkt_client *a);  /* what waits is on disk */
 
 /* ---- attend_round.c: one round ---- */
 /* Outside a round: is there nothing more that moments could be needed for? Revealed, ended, wrong at home, or as many
  * rounds begun as there may be. */
-int fkt_attend_is_done(const struct fkt_attend *a);
-FKT_MUST_USE fkt_status fkt_attend_ask_ledger(const struct fkt_attend *a); /* would it reserve? changes nothing */
-FKT_MUST_USE fkt_status fkt_attend_resume(struct fkt_attend *a);
-FKT_MUST_USE fkt_status fkt_attend_letter(struct fkt_attend *a, const struct fkt_letter *letter);
+int fkt_client_is_done(const struct fkt_client *a);
+FKT_MUST_USE fkt_status fkt_client_ask_ledger(const struct fkt_client *a); /* would it reserve? changes nothing */
+FKT_MUST_USE fkt_status fkt_client_resume(struct fkt_client *a);
+FKT_MUST_USE fkt_status fkt_client_message(struct fkt_client *a, const struct fkt_message *message);
 /* The round is over for this site, however it ended: its secrets go, in memory and in the file. An answer that waits
  * stays. Fine when none is under way. */
-FKT_MUST_USE fkt_status fkt_attend_end_round(struct fkt_attend *a);
-void fkt_attend_drop_answer(struct fkt_attend *a);
+FKT_MUST_USE fkt_status fkt_client_end_round(struct fkt_client *a);
+void fkt_client_drop_answer(struct fkt_client *a);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * A log never gets shorter, so an entry below the newest can only repeat or contradict what is kept; anything else is
  * not looked at. So a server that tells a new head with every answer makes no file grow, and no disk sync. What waits
- * in memory is lost with a crash, and that is at most FKT_ATTEND_TOLD heads of answers that brought nothing. */
+ * in memory is lost with a crash, and that is at most FKT_CLIENT_TOLD heads of answers that brought nothing. */
 #include "client/client.h"
 
 #include <string.h>
@@ -16,13 +16,13 @@
 enum { ENOUGH = 256, CONTRADICTIONS = 16 };
 enum { IDLE = 0, WITH_RECEIPT = 1, CONTRADICTION = 2 }; /* head.kept */
 
-static void newest(struct fkt_attend *a, uint64_t entry, const char *sha256)
+static void newest(struct fkt_client *a, uint64_t entry, const char *sha256)
 {
     a->head.entry = entry;
     snprintf(a->head.sha256, sizeof a->head.sha256, "%s", sha256);
 }
 
-fkt_status fkt_attend_heads_load(struct fkt_attend *a)
+fkt_status fkt_client_heads_load(struct fkt_client *a)
 {
     struct fkt_rows *r = NULL;
     int there;
@@ -35,7 +35,7 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_heads_put(struct fkt_attend *a)
+fkt_status fkt_client_heads_put(struct fkt_client *a)
 {
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < a->tolds; i++)
@@ -50,24 +50,24 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_heads_receipt(struct fkt_attend *a)
+fkt_status fkt_client_heads_receipt(struct fkt_client *a)
 {
     return fkt_db_do(a->db, "UPDATE head SET kept = ? WHERE entry = ? AND kept = 0", "ii", (int64_t)WITH_RECEIPT,
                      (int64_t)a->head.entry);
 }
 
-fkt_status fkt_attend_heads_settle(struct fkt_attend *a)
+fkt_status fkt_client_heads_settle(struct fkt_client *a)
 {
     fkt_status st;
     if (!a->tolds) return FKT_OK;
-    st = fkt_attend_file_start(a);
-    return st == FKT_OK ? fkt_attend_file_finish(a, st) : st;
+    st = fkt_client_file_start(a);
+    return st == FKT_OK ? fkt_client_file_finish(a, st) : st;
 }
 
 /* `entry` is not above the newest: another head of it than before is written down, and the earlier one stays too. */
-static fkt_status compare(struct fkt_attend *a, uint64_t entry, const char *sha256)
+static fkt_status compare(struct fkt_client *a, uint64_t entry, const char *sha256)
 {
-    fkt_status st = fkt_attend_file_start(a);
+    fkt_status st = fkt_client_file_start(a);
     if (st != FKT_OK) return st;
     FKT_TRY(fkt_db_do(a->db,
                       "INSERT INTO head(entry, sha256, kept) SELECT ?1, ?2, ?3"
@@ -80,16 +80,16 @@ static fkt_status compare(struct fkt_attend *a, uint64_t entry, const char *sha2
                       " AND EXISTS(SELECT 1 FROM head WHERE entry = ?1 AND kept = ?3)",
                       "iii", (int64_t)entry, (int64_t)WITH_RECEIPT, (int64_t)CONTRADICTION));
 out:
-    return fkt_attend_file_finish(a, st);
+    return fkt_client_file_finish(a, st);
 }
 
-fkt_status fkt_attend_heads_hear(struct fkt_attend *a, uint64_t entry, const char *sha256)
+fkt_status fkt_client_heads_hear(struct fkt_client *a, uint64_t entry, const char *sha256)
 {
     fkt_status st = FKT_OK;
     if (strlen(sha256) != FKT_SHA256_HEX - 1) return fkt_fail(FKT_E_ARG, "a head has 64 hexadecimal digits");
     if (entry == a->head.entry && !strcmp(sha256, a->head.sha256)) return FKT_OK;
     if (entry <= a->head.entry) return compare(a, entry, sha256);
-    if (a->tolds == FKT_ATTEND_TOLD) FKT_TRY(fkt_attend_heads_settle(a));
+    if (a->tolds == FKT_CLIENT_TOLD) FKT_TRY(fkt_client_heads_settle(a));
     newest(a, entry, sha256);
     a->told[a->tolds++] = a->head;
 out:

@@ -39,24 +39,24 @@ static json_t *head_row(struct fkt_rows *r)
 
 static json_t *message_row(struct fkt_rows *r)
 {
-    char round[2 * FKT_BOX_ROUND + 1], sha256[FKT_SHA256_HEX];
+    char round[2 * FKT_MAILBOX_ROUND + 1], sha256[FKT_SHA256_HEX];
     size_t n = 0, m = 0;
     const uint8_t *name = fkt_rows_bytes(r, 0, &n), *hash = fkt_rows_bytes(r, 1, &m);
-    if (n != FKT_BOX_ROUND || m != 32) return NULL;
+    if (n != FKT_MAILBOX_ROUND || m != 32) return NULL;
     fkt_hex(round, name, n);
     fkt_hex(sha256, hash, m);
     return json_pack("{s:s s:s s:s s:I s:b}", "round", round, "kind", fkt_rows_text(r, 4), "sha256", sha256, "bytes",
                      (json_int_t)fkt_rows_int(r, 2), "taken", fkt_rows_int(r, 3) != 0);
 }
 
-fkt_status fkt_attend_receipt(struct fkt_attend *a, const char *path, int force)
+fkt_status fkt_client_receipt(struct fkt_client *a, const char *path, int force)
 {
     json_t *heads = json_array(), *messages = json_array();
     json_t *j = json_pack("{s:s s:s s:I s:O? s:O?}", "schema", SCHEMA, "task_sha256", a->task.sha256, "site",
                           (json_int_t)a->site, "heads", heads, "messages", messages);
     fkt_status st = j && heads && messages ? FKT_OK : fkt_fail(FKT_E_NOMEM, "out of memory while writing the receipt");
     FKT_TRY(st);
-    FKT_TRY(fkt_attend_heads_settle(a));
+    FKT_TRY(fkt_client_heads_settle(a));
     FKT_TRY(list(heads, a->db, "SELECT entry, sha256 FROM head ORDER BY entry, kept", head_row));
     FKT_TRY(list(messages, a->db, "SELECT round, sha256, bytes, taken, kind FROM message ORDER BY n", message_row));
     FKT_TRY(fkt_json_save(json_incref(j), path, force ? FKT_FILE_REPLACE : 0));

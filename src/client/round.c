@@ -34,7 +34,7 @@ enum { LEDGER_TRIES = 3 }; /* each waits ten seconds where another process write
 
 static int again(fkt_status st, int *tries) { return st == FKT_E_IO && ++*tries < LEDGER_TRIES; }
 
-static fkt_status stands(const struct fkt_attend *a, const char *session, enum fkt_ledger_session *out)
+static fkt_status stands(const struct fkt_client *a, const char *session, enum fkt_ledger_session *out)
 {
     int tries = 0;
     fkt_status st;
@@ -43,7 +43,7 @@ static fkt_status stands(const struct fkt_attend *a, const char *session, enum f
     return st;
 }
 
-static fkt_status charge_of(const struct fkt_attend *a, struct fkt_ledger_charge *c)
+static fkt_status charge_of(const struct fkt_client *a, struct fkt_ledger_charge *c)
 {
     fkt_status st = fkt_contribution_charge(c, &a->task, &a->shares, a->dataset);
     c->records = a->digests;
@@ -54,7 +54,7 @@ static fkt_status charge_of(const struct fkt_attend *a, struct fkt_ledger_charge
     return st;
 }
 
-fkt_status fkt_attend_ask_ledger(const struct fkt_attend *a)
+fkt_status fkt_client_ask_ledger(const struct fkt_client *a)
 {
     struct fkt_ledger_charge c;
     fkt_status st = charge_of(a, &c);
@@ -63,7 +63,7 @@ fkt_status fkt_attend_ask_ledger(const struct fkt_attend *a)
 
 static fkt_status reserve(void *self, const uint8_t session[FKT_SA_SESSION])
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     struct fkt_ledger_charge c;
     enum fkt_ledger_session now;
     char hex[2 * FKT_SA_SESSION + 1];
@@ -76,7 +76,7 @@ static fkt_status reserve(void *self, const uint8_t session[FKT_SA_SESSION])
                            "the ledger knows this round already, and the state file does not");
         goto out;
     }
-    FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_RESERVED));
+    FKT_TRY(fkt_client_file_flag(a, FKT_CLIENT_RESERVED));
     FKT_TRY(charge_of(a, &c));
     if (now == FKT_SESSION_UNKNOWN) do
             st = fkt_ledger_file_reserve(a->ledger, &c, hex, NULL);
@@ -87,7 +87,7 @@ out:
 
 static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     enum fkt_ledger_session now;
     char hex[2 * FKT_SA_SESSION + 1];
     int tries = 0;
@@ -100,73 +100,73 @@ static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
         goto out;
     }
     if (now != FKT_SESSION_SPENT) {
-        FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_SPENDING));
+        FKT_TRY(fkt_client_file_flag(a, FKT_CLIENT_SPENDING));
         do st = fkt_ledger_file_spend(a->ledger, hex);
         while (again(st, &tries));
         FKT_TRY(st);
     }
-    FKT_TRY(fkt_attend_file_flag(a, FKT_ATTEND_SPENT));
+    FKT_TRY(fkt_client_file_flag(a, FKT_CLIENT_SPENT));
 out:
     return st;
 }
 
 static fkt_status vector(void *self, int64_t *x, uint32_t length)
 {
-    struct fkt_attend *a = self;
+    struct fkt_client *a = self;
     if (!a->moments || length != a->numbers) return fkt_fail(FKT_E_STATE, "the state file holds no moments");
     return fkt_contribution_make(x, a->moments, &a->task, &a->shares, &a->noise);
 }
 
 /* ---- the machine ---- */
 
-static fkt_status open_machine(struct fkt_attend *a, const uint8_t seed[FKT_ENTROPY_KEY])
+static fkt_status open_machine(struct fkt_client *a, const uint8_t seed[FKT_ENTROPY_KEY])
 {
     fkt_contribution_entropy(&a->keys, &a->noise, a->own, &a->task, a->site, seed);
     a->brings = (struct fkt_sa_site){reserve, vector, spend, a};
     return fkt_sa_client_new(&a->client, &a->params, a->site, a->secret, &a->brings, &a->keys);
 }
 
-void fkt_attend_drop_answer(struct fkt_attend *a)
+void fkt_client_drop_answer(struct fkt_client *a)
 {
     if (a->answer) fkt_wipe(a->answer, a->answer_len);
     a->answer_len = 0;
 }
 
-int fkt_attend_is_done(const struct fkt_attend *a)
+int fkt_client_is_done(const struct fkt_client *a)
 {
     return a->spent || a->ended || a->stop.status != FKT_OK || a->begun >= FKT_LEDGER_ROUNDS;
 }
 
-fkt_status fkt_attend_end_round(struct fkt_attend *a)
+fkt_status fkt_client_end_round(struct fkt_client *a)
 {
     fkt_sa_client_free(a->client);
     a->client = NULL;
     fkt_wipe(a->own, sizeof a->own);
     a->reserved = a->spending = 0;
-    if (fkt_attend_is_done(a) && a->moments) {
+    if (fkt_client_is_done(a) && a->moments) {
         fkt_wipe(a->moments, a->numbers * sizeof *a->moments);
         fkt_free(a->moments);
         a->moments = NULL;
     }
-    return fkt_attend_file_wipe(a);
+    return fkt_client_file_wipe(a);
 }
 
 /* The round is over, whatever the machine thinks; a Leave, without a reason, may say so. */
-static fkt_status leave(struct fkt_attend *a)
+static fkt_status leave(struct fkt_client *a)
 {
     uint8_t session[FKT_SA_SESSION];
     struct fkt_sa_msg m = {.kind = FKT_SA_M_LEAVE, .site = a->site, .leave.status = FKT_E_STOPPED};
     int same, taken;
     fkt_status st;
-    fkt_attend_drop_answer(a);
-    FKT_TRY(fkt_attend_end_round(a));
+    fkt_client_drop_answer(a);
+    FKT_TRY(fkt_client_end_round(a));
     fkt_sa_session(session, &a->params, a->round);
     m.session = (struct fkt_sa_bytes){session, sizeof session};
     FKT_TRY(fkt_sa_msg_encode(&m, a->answer, a->answer_cap, &a->answer_len));
-    a->answer_index = FKT_ATTEND_LEAVE;
-    FKT_TRY(fkt_attend_file_answer(a, FKT_SA_M_LEAVE, &same, &taken));
+    a->answer_index = FKT_CLIENT_LEAVE;
+    FKT_TRY(fkt_client_file_answer(a, FKT_SA_M_LEAVE, &same, &taken));
 out:
-    if (st != FKT_OK) fkt_attend_drop_answer(a);
+    if (st != FKT_OK) fkt_client_drop_answer(a);
     return st;
 }
 
@@ -178,17 +178,17 @@ static int of_others(fkt_status st)
 static int of_the_machine(fkt_status st) { return st == FKT_E_NOMEM || st == FKT_E_IO || st == FKT_E_ENTROPY; }
 
 /* The machine has failed with `why`; its last word, if any, waits. */
-static fkt_status give_up(struct fkt_attend *a, const struct fkt_failure *why)
+static fkt_status give_up(struct fkt_client *a, const struct fkt_failure *why)
 {
     fkt_status st;
     if (!of_others(why->status)) a->stop = *why; /* first: the moments go with the round */
-    st = fkt_attend_end_round(a);
+    st = fkt_client_end_round(a);
     if (st != FKT_OK || a->stop.status == FKT_OK) return st;
     return a->answer_len ? FKT_OK : fkt_failure_restore(why);
 }
 
 /* What the answer is, as the server will see it. */
-static fkt_status kind_of(const struct fkt_attend *a, enum fkt_sa_kind *out)
+static fkt_status kind_of(const struct fkt_client *a, enum fkt_sa_kind *out)
 {
     struct fkt_sa_msg m = {0};
     fkt_status st;
@@ -201,7 +201,7 @@ static fkt_status kind_of(const struct fkt_attend *a, enum fkt_sa_kind *out)
 }
 
 /* What the machine says to a letter that is on disk. */
-static fkt_status hear(struct fkt_attend *a, uint32_t index, const uint8_t *bytes, size_t len)
+static fkt_status hear(struct fkt_client *a, uint32_t index, const uint8_t *bytes, size_t len)
 {
     struct fkt_failure why = {.status = FKT_OK};
     enum fkt_sa_kind kind;
@@ -211,35 +211,35 @@ static fkt_status hear(struct fkt_attend *a, uint32_t index, const uint8_t *byte
     if (st != FKT_OK) fkt_failure_save(&why, st);
     a->after = index;
     a->answer_index = index;
-    fkt_attend_drop_answer(a);
+    fkt_client_drop_answer(a);
     if (fkt_sa_client_wants(a->client) & FKT_SA_SEND) {
         st = fkt_sa_client_send(a->client, a->answer, a->answer_cap, &a->answer_len);
         if (st != FKT_OK) return st;
     }
     st = kind_of(a, &kind);
-    if (st == FKT_OK) st = fkt_attend_file_answer(a, kind, &same, &taken);
+    if (st == FKT_OK) st = fkt_client_file_answer(a, kind, &same, &taken);
     if (st != FKT_OK) return st;
     if (!same) return leave(a);
-    if (taken) fkt_attend_drop_answer(a);
+    if (taken) fkt_client_drop_answer(a);
     if (why.status != FKT_OK) return give_up(a, &why);
-    if (taken && fkt_sa_client_state(a->client) == FKT_SA_DONE) return fkt_attend_end_round(a);
+    if (taken && fkt_sa_client_state(a->client) == FKT_SA_DONE) return fkt_client_end_round(a);
     return FKT_OK;
 }
 
 /* ---- letters ---- */
 
 /* A round begins with a Begin that names it: the session is made of the name inside. */
-static fkt_status is_begin(const struct fkt_attend *a, const struct fkt_letter *letter, int *yes)
+static fkt_status is_begin(const struct fkt_client *a, const struct fkt_message *message, int *yes)
 {
     struct fkt_sa_msg m = {0};
-    fkt_status st = fkt_sa_msg_decode(&m, 0, letter->bytes, letter->len, fkt_sa_to_site_max(&a->params));
-    *yes = st == FKT_OK && m.kind == FKT_SA_M_BEGIN && m.begin.round.n == FKT_BOX_ROUND &&
-           fkt_same(m.begin.round.p, letter->round, FKT_BOX_ROUND);
+    fkt_status st = fkt_sa_msg_decode(&m, 0, message->bytes, message->len, fkt_sa_to_site_max(&a->params));
+    *yes = st == FKT_OK && m.kind == FKT_SA_M_BEGIN && m.begin.round.n == FKT_MAILBOX_ROUND &&
+           fkt_same(m.begin.round.p, message->round, FKT_MAILBOX_ROUND);
     fkt_sa_msg_clear(&m);
     return st == FKT_E_NOMEM ? st : FKT_OK;
 }
 
-static fkt_status begin(struct fkt_attend *a, const struct fkt_letter *letter)
+static fkt_status begin(struct fkt_client *a, const struct fkt_message *message)
 {
     uint8_t seed[FKT_ENTROPY_KEY];
     struct fkt_entropy os;
@@ -250,41 +250,41 @@ static fkt_status begin(struct fkt_attend *a, const struct fkt_letter *letter)
                              a->task.name);
     fkt_entropy_os(&os);
     FKT_TRY(os.fill(os.self, seed, sizeof seed));
-    FKT_TRY(fkt_attend_file_begin(a, seed, letter));
+    FKT_TRY(fkt_client_file_begin(a, seed, message));
     FKT_TRY(open_machine(a, seed));
-    FKT_TRY(hear(a, letter->index, letter->bytes, letter->len));
+    FKT_TRY(hear(a, message->index, message->bytes, message->len));
 out:
     fkt_wipe(seed, sizeof seed);
     return st;
 }
 
 /* A letter of another round than the last one: the server has moved on, and what was under way is over. */
-static fkt_status other_round(struct fkt_attend *a, const struct fkt_letter *letter)
+static fkt_status other_round(struct fkt_client *a, const struct fkt_message *message)
 {
     int yes, before = 0;
     fkt_status st = FKT_OK;
-    if (a->client) FKT_TRY(fkt_attend_end_round(a));
-    fkt_attend_drop_answer(a);
-    memcpy(a->round, letter->round, sizeof a->round);
-    a->after = letter->index;
-    FKT_TRY(is_begin(a, letter, &yes));
+    if (a->client) FKT_TRY(fkt_client_end_round(a));
+    fkt_client_drop_answer(a);
+    memcpy(a->round, message->round, sizeof a->round);
+    a->after = message->index;
+    FKT_TRY(is_begin(a, message, &yes));
     if (!yes || a->spent) goto out; /* who has revealed once reveals no more */
-    FKT_TRY(fkt_attend_file_begun(a, letter->round, &before));
-    if (!before) FKT_TRY(begin(a, letter));
+    FKT_TRY(fkt_client_file_begun(a, message->round, &before));
+    if (!before) FKT_TRY(begin(a, message));
 out:
     return st;
 }
 
-fkt_status fkt_attend_letter(struct fkt_attend *a, const struct fkt_letter *letter)
+fkt_status fkt_client_message(struct fkt_client *a, const struct fkt_message *message)
 {
     fkt_status st = FKT_OK;
-    if (!fkt_same(letter->round, a->round, sizeof a->round)) return other_round(a, letter);
-    if (letter->index <= a->after || a->answer_len) return FKT_OK; /* it has that one, or owes an answer first */
-    if (!a->client) a->after = letter->index;
-    else if (letter->len > fkt_sa_to_site_max(&a->params)) st = leave(a); /* nothing honest is so long */
+    if (!fkt_same(message->round, a->round, sizeof a->round)) return other_round(a, message);
+    if (message->index <= a->after || a->answer_len) return FKT_OK; /* it has that one, or owes an answer first */
+    if (!a->client) a->after = message->index;
+    else if (message->len > fkt_sa_to_site_max(&a->params)) st = leave(a); /* nothing honest is so long */
     else {
-        FKT_TRY(fkt_attend_file_letter(a, letter));
-        FKT_TRY(hear(a, letter->index, letter->bytes, letter->len));
+        FKT_TRY(fkt_client_file_message(a, message));
+        FKT_TRY(hear(a, message->index, message->bytes, message->len));
     }
 out:
     return st;
@@ -298,7 +298,7 @@ struct kept { /* the letters of the file, in memory: what they lead to writes to
     size_t len;
 };
 
-static fkt_status read_letters(struct fkt_attend *a, struct kept **out, size_t *n)
+static fkt_status read_messages(struct fkt_client *a, struct kept **out, size_t *n)
 {
     struct fkt_rows *r = NULL;
     int there;
@@ -320,25 +320,25 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_resume(struct fkt_attend *a)
+fkt_status fkt_client_resume(struct fkt_client *a)
 {
     uint8_t seed[FKT_ENTROPY_KEY];
-    struct kept *letter = NULL;
+    struct kept *message = NULL;
     size_t n = 0;
     int there;
     fkt_status st;
     FKT_TRY(fkt_db_scrub(a->db)); /* the process before may have stopped between deleting a round and this */
-    FKT_TRY(fkt_attend_file_round(a, seed, &there));
+    FKT_TRY(fkt_client_file_round(a, seed, &there));
     if (!there) goto out;
-    FKT_TRY(read_letters(a, &letter, &n));
+    FKT_TRY(read_messages(a, &message, &n));
     FKT_TRY(open_machine(a, seed));
     for (size_t i = 0; i < n && a->client; i++) {
-        fkt_attend_drop_answer(a); /* the letter after an answer shows that nobody waits for it */
-        FKT_TRY(hear(a, letter[i].index, letter[i].bytes, letter[i].len));
+        fkt_client_drop_answer(a); /* the letter after an answer shows that nobody waits for it */
+        FKT_TRY(hear(a, message[i].index, message[i].bytes, message[i].len));
     }
 out:
-    for (size_t i = 0; i < n; i++) fkt_free(letter[i].bytes);
-    fkt_free(letter);
+    for (size_t i = 0; i < n; i++) fkt_free(message[i].bytes);
+    fkt_free(message);
     fkt_wipe(seed, sizeof seed);
     return st;
 }

@@ -55,16 +55,16 @@ static const struct fkt_db_kind file_kind = {
     "'fedkt join' runs already for this task, perhaps as a service: use that one, or stop it",
     NULL};
 
-fkt_status fkt_attend_file_start(struct fkt_attend *a)
+fkt_status fkt_client_file_start(struct fkt_client *a)
 {
     fkt_status st = fkt_db_begin(a->db);
     if (st != FKT_OK) return st;
-    st = fkt_attend_heads_put(a);
+    st = fkt_client_heads_put(a);
     if (st != FKT_OK) fkt_db_rollback(a->db);
     return st;
 }
 
-fkt_status fkt_attend_file_finish(struct fkt_attend *a, fkt_status st)
+fkt_status fkt_client_file_finish(struct fkt_client *a, fkt_status st)
 {
     if (st == FKT_OK) st = fkt_db_commit(a->db);
     if (st != FKT_OK) fkt_db_rollback(a->db);
@@ -87,7 +87,7 @@ static int bytes_are(struct fkt_rows *r, int column, const uint8_t *want, size_t
 
 /* ---- who ---- */
 
-static fkt_status check_who(const struct fkt_attend *a, struct fkt_rows *r, const char *path)
+static fkt_status check_who(const struct fkt_client *a, struct fkt_rows *r, const char *path)
 {
     const char *what = !text_is(r, 0, a->task.sha256)                         ? "of another task"
                        : !bytes_are(r, 1, a->secret + FKT_SA_KEY, FKT_SA_KEY) ? "of another key"
@@ -100,7 +100,7 @@ static fkt_status check_who(const struct fkt_attend *a, struct fkt_rows *r, cons
                          "the state file '%s' is %s", path, what);
 }
 
-static fkt_status load_who(struct fkt_attend *a, const char *path, int *there)
+static fkt_status load_who(struct fkt_client *a, const char *path, int *there)
 {
     struct fkt_rows *r = NULL;
     fkt_status st;
@@ -110,9 +110,9 @@ static fkt_status load_who(struct fkt_attend *a, const char *path, int *there)
     FKT_TRY(check_who(a, r, path));
     a->masked = fkt_rows_int(r, 4) != 0;
     a->spent = fkt_rows_int(r, 5) != 0;
-    a->ended = fkt_rows_int(r, 6) == FKT_BOX_RELEASED   ? FKT_BOX_RELEASED
-               : fkt_rows_int(r, 6) == FKT_BOX_GIVEN_UP ? FKT_BOX_GIVEN_UP
-                                                        : FKT_BOX_GATHERING;
+    a->ended = fkt_rows_int(r, 6) == FKT_STAGE_RELEASED   ? FKT_STAGE_RELEASED
+               : fkt_rows_int(r, 6) == FKT_STAGE_GIVEN_UP ? FKT_STAGE_GIVEN_UP
+                                                          : FKT_STAGE_GATHERING;
     a->sent_bytes = (uint64_t)fkt_rows_int(r, 7);
     fkt_rows_done(r);
     r = NULL;
@@ -124,7 +124,7 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_file_open(struct fkt_attend *a, const char *path)
+fkt_status fkt_client_file_open(struct fkt_client *a, const char *path)
 {
     int there;
     fkt_status st;
@@ -133,14 +133,14 @@ fkt_status fkt_attend_file_open(struct fkt_attend *a, const char *path)
     if (!there)
         FKT_TRY(fkt_db_do(a->db, "INSERT INTO who(one, task, key, dataset, fingerprint) VALUES(1, ?, ?, ?, ?)", "tbtt",
                           a->task.sha256, a->secret + FKT_SA_KEY, (size_t)FKT_SA_KEY, a->dataset, a->fingerprint));
-    FKT_TRY(fkt_attend_heads_load(a));
+    FKT_TRY(fkt_client_heads_load(a));
 out:
     return st;
 }
 
 /* ---- moments ---- */
 
-static fkt_status load_moments(struct fkt_attend *a, int *there)
+static fkt_status load_moments(struct fkt_client *a, int *there)
 {
     const size_t bytes = a->numbers * sizeof *a->moments;
     struct fkt_rows *r = NULL;
@@ -167,7 +167,7 @@ out:
     return st;
 }
 
-static fkt_status store_moments(struct fkt_attend *a, const int64_t *given)
+static fkt_status store_moments(struct fkt_client *a, const int64_t *given)
 {
     const size_t bytes = a->numbers * sizeof *a->moments;
     uint8_t hash[FKT_HASH_BYTES];
@@ -183,7 +183,7 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_file_moments(struct fkt_attend *a, const int64_t *given)
+fkt_status fkt_client_file_moments(struct fkt_client *a, const int64_t *given)
 {
     int there;
     fkt_status st;
@@ -193,7 +193,7 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_has_moments(const char *state, const struct fkt_task *task, struct fkt_records *records, int *yes)
+fkt_status fkt_client_has_moments(const char *state, const struct fkt_task *task, struct fkt_records *records, int *yes)
 {
     const struct fkt_record_digest *digests;
     char fingerprint[FKT_SHA256_HEX];
@@ -220,7 +220,7 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_expire(const char *state, const struct fkt_task *task, int *goes_on)
+fkt_status fkt_client_expire(const char *state, const struct fkt_task *task, int *goes_on)
 {
     struct fkt_db *db = NULL;
     struct fkt_rows *r = NULL;
@@ -247,7 +247,7 @@ out:
 
 /* ---- the round under way ---- */
 
-fkt_status fkt_attend_file_round(struct fkt_attend *a, uint8_t seed[FKT_ENTROPY_KEY], int *there)
+fkt_status fkt_client_file_round(struct fkt_client *a, uint8_t seed[FKT_ENTROPY_KEY], int *there)
 {
     struct fkt_rows *r = NULL;
     const uint8_t *name, *secret;
@@ -271,45 +271,45 @@ out:
     return st;
 }
 
-fkt_status fkt_attend_file_begun(struct fkt_attend *a, const uint8_t name[FKT_BOX_ROUND], int *yes)
+fkt_status fkt_client_file_begun(struct fkt_client *a, const uint8_t name[FKT_MAILBOX_ROUND], int *yes)
 {
     struct fkt_rows *r = NULL;
     fkt_status st;
-    FKT_TRY(fkt_db_ask(&r, a->db, "SELECT 1 FROM begun WHERE name = ?", "b", name, (size_t)FKT_BOX_ROUND));
+    FKT_TRY(fkt_db_ask(&r, a->db, "SELECT 1 FROM begun WHERE name = ?", "b", name, (size_t)FKT_MAILBOX_ROUND));
     FKT_TRY(fkt_rows_next(r, yes));
 out:
     fkt_rows_done(r);
     return st;
 }
 
-static fkt_status put_letter(struct fkt_attend *a, const struct fkt_letter *letter)
+static fkt_status put_message(struct fkt_client *a, const struct fkt_message *message)
 {
-    return fkt_db_do(a->db, "INSERT INTO letter VALUES(?, ?)", "ib", (int64_t)letter->index, letter->bytes,
-                     letter->len);
+    return fkt_db_do(a->db, "INSERT INTO letter VALUES(?, ?)", "ib", (int64_t)message->index, message->bytes,
+                     message->len);
 }
 
-fkt_status fkt_attend_file_letter(struct fkt_attend *a, const struct fkt_letter *letter)
+fkt_status fkt_client_file_message(struct fkt_client *a, const struct fkt_message *message)
 {
-    fkt_status st = fkt_attend_file_start(a);
-    return st == FKT_OK ? fkt_attend_file_finish(a, put_letter(a, letter)) : st;
+    fkt_status st = fkt_client_file_start(a);
+    return st == FKT_OK ? fkt_client_file_finish(a, put_message(a, message)) : st;
 }
 
-fkt_status fkt_attend_file_begin(struct fkt_attend *a, const uint8_t seed[FKT_ENTROPY_KEY],
-                                 const struct fkt_letter *letter)
+fkt_status fkt_client_file_begin(struct fkt_client *a, const uint8_t seed[FKT_ENTROPY_KEY],
+                                 const struct fkt_message *message)
 {
-    fkt_status st = fkt_attend_file_start(a);
+    fkt_status st = fkt_client_file_start(a);
     if (st != FKT_OK) return st;
-    FKT_TRY(fkt_db_do(a->db, "INSERT INTO begun(name) VALUES(?)", "b", letter->round, (size_t)FKT_BOX_ROUND));
-    FKT_TRY(fkt_db_do(a->db, "INSERT INTO round(one, name, seed) VALUES(1, ?, ?)", "bb", letter->round,
-                      (size_t)FKT_BOX_ROUND, seed, (size_t)FKT_ENTROPY_KEY));
-    FKT_TRY(put_letter(a, letter));
+    FKT_TRY(fkt_db_do(a->db, "INSERT INTO begun(name) VALUES(?)", "b", message->round, (size_t)FKT_MAILBOX_ROUND));
+    FKT_TRY(fkt_db_do(a->db, "INSERT INTO round(one, name, seed) VALUES(1, ?, ?)", "bb", message->round,
+                      (size_t)FKT_MAILBOX_ROUND, seed, (size_t)FKT_ENTROPY_KEY));
+    FKT_TRY(put_message(a, message));
 out:
-    st = fkt_attend_file_finish(a, st);
+    st = fkt_client_file_finish(a, st);
     if (st == FKT_OK) a->begun++;
     return st;
 }
 
-fkt_status fkt_attend_file_flag(struct fkt_attend *a, enum fkt_attend_flag flag)
+fkt_status fkt_client_file_flag(struct fkt_client *a, enum fkt_client_flag flag)
 {
     static const char *const sql[] = {"UPDATE round SET reserved = 1", "UPDATE round SET spending = 1",
                                       "UPDATE who SET spent = 1"};
@@ -321,7 +321,7 @@ fkt_status fkt_attend_file_flag(struct fkt_attend *a, enum fkt_attend_flag flag)
 
 /* ---- answers ---- */
 
-fkt_status fkt_attend_file_answer(struct fkt_attend *a, enum fkt_sa_kind kind, int *same, int *taken)
+fkt_status fkt_client_file_answer(struct fkt_client *a, enum fkt_sa_kind kind, int *same, int *taken)
 {
     struct fkt_rows *r = NULL;
     uint8_t hash[FKT_HASH_BYTES];
@@ -344,44 +344,44 @@ fkt_status fkt_attend_file_answer(struct fkt_attend *a, enum fkt_sa_kind kind, i
     if (there || !a->answer_len) goto out;
     fkt_rows_done(r);
     r = NULL;
-    st = fkt_attend_file_start(a);
+    st = fkt_client_file_start(a);
     if (st != FKT_OK) goto out;
     st = fkt_db_do(a->db, "INSERT INTO message(round, idx, kind, sha256, bytes) VALUES(?, ?, ?, ?, ?)", "bitbi",
                    a->round, sizeof a->round, a->answer_index, fkt_sa_kind_name(kind), hash, sizeof hash,
                    (int64_t)a->answer_len);
     if (st == FKT_OK && vector) st = fkt_db_run(a->db, "UPDATE who SET masked = 1");
-    st = fkt_attend_file_finish(a, st);
+    st = fkt_client_file_finish(a, st);
     if (st == FKT_OK && vector) a->masked = 1;
 out:
     fkt_rows_done(r);
     return st;
 }
 
-fkt_status fkt_attend_file_taken(struct fkt_attend *a)
+fkt_status fkt_client_file_taken(struct fkt_client *a)
 {
-    fkt_status st = fkt_attend_file_start(a);
+    fkt_status st = fkt_client_file_start(a);
     if (st != FKT_OK) return st;
     FKT_TRY(fkt_db_do(a->db, "UPDATE message SET taken = 1 WHERE round = ? AND idx = ?", "bi", a->round,
                       sizeof a->round, a->answer_index));
     FKT_TRY(fkt_db_do(a->db, "UPDATE who SET sent = sent + ?", "i", (int64_t)a->answer_len));
-    FKT_TRY(fkt_attend_heads_receipt(a));
+    FKT_TRY(fkt_client_heads_receipt(a));
 out:
-    st = fkt_attend_file_finish(a, st);
+    st = fkt_client_file_finish(a, st);
     if (st == FKT_OK) a->sent_bytes += a->answer_len;
     return st;
 }
 
 /* ---- the end ---- */
 
-fkt_status fkt_attend_file_wipe(struct fkt_attend *a)
+fkt_status fkt_client_file_wipe(struct fkt_client *a)
 {
-    fkt_status st = fkt_attend_file_start(a);
+    fkt_status st = fkt_client_file_start(a);
     if (st != FKT_OK) return st;
     FKT_TRY(fkt_db_run(a->db, "DELETE FROM letter"));
     FKT_TRY(fkt_db_run(a->db, "DELETE FROM round"));
-    if (fkt_attend_is_done(a)) FKT_TRY(fkt_db_run(a->db, "DELETE FROM moments"));
+    if (fkt_client_is_done(a)) FKT_TRY(fkt_db_run(a->db, "DELETE FROM moments"));
     FKT_TRY(fkt_db_do(a->db, "UPDATE who SET stage = ?", "i", (int64_t)a->ended));
 out:
-    st = fkt_attend_file_finish(a, st);
+    st = fkt_client_file_finish(a, st);
     return st == FKT_OK ? fkt_db_scrub(a->db) : st;
 }

@@ -54,7 +54,7 @@ struct fkt_courier {
     uint8_t task[32], nonce[FKT_AUTH_NONCE], secret[64];
     uint32_t site, wait_seconds, patience_seconds;
     uint64_t sequence; /* the last one used */
-    struct fkt_correspondent *side;
+    struct fkt_endpoint *side;
     uint8_t *out; /* (side->out_max) */
     char authorization[FKT_AUTH_HEADER + 32], task_header[96], target[128];
     int posting; /* the request under way is a message */
@@ -153,9 +153,9 @@ static fkt_status ask_post(struct fkt_courier *c, struct fkt_courier_request *r)
 
 static void ask_poll(struct fkt_courier *c, struct fkt_courier_request *r, int probing)
 {
-    static const uint8_t none[FKT_BOX_ROUND];
-    uint8_t round[FKT_BOX_ROUND];
-    char hex[2 * FKT_BOX_ROUND + 1];
+    static const uint8_t none[FKT_MAILBOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
+    char hex[2 * FKT_MAILBOX_ROUND + 1];
     uint32_t after = 0;
     c->side->has(c->side->self, round, &after);
     fkt_hex(hex, round, sizeof round);
@@ -213,11 +213,11 @@ enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, u
     if (c->over) return FKT_COURIER_ENDED;
     if (fkt_courier_pause(c, now_ms, random, wait_ms)) return FKT_COURIER_WAIT;
     wants = c->side->wants(c->side->self);
-    if (!(wants & (FKT_POST_SEND | FKT_POST_RECV))) return end(c, FKT_OK);
-    if (wants & FKT_POST_SEND && !c->probe) {
+    if (!(wants & (FKT_ENDPOINT_SEND | FKT_ENDPOINT_RECV))) return end(c, FKT_OK);
+    if (wants & FKT_ENDPOINT_SEND && !c->probe) {
         st = ask_post(c, request);
         if (st != FKT_OK) return end(c, st);
-    } else ask_poll(c, request, (wants & FKT_POST_SEND) != 0);
+    } else ask_poll(c, request, (wants & FKT_ENDPOINT_SEND) != 0);
     c->asked_ms = now_ms;
     return FKT_COURIER_REQUEST;
 }
@@ -316,16 +316,16 @@ static fkt_status unauthorised(struct fkt_courier *c, uint64_t now_ms, const str
 /* ---- answers that count ---- */
 
 struct told {
-    struct fkt_letter letter; /* with nothing in it */
-    uint64_t entry;           /* 0: no head */
+    struct fkt_message message; /* with nothing in it */
+    uint64_t entry;             /* 0: no head */
     const char *head;
 };
 
-static int read_stage(enum fkt_box_stage *out, const char *name)
+static int read_stage(enum fkt_stage *out, const char *name)
 {
-    for (int s = FKT_BOX_GATHERING; name && s <= FKT_BOX_GIVEN_UP; s++)
-        if (!strcmp(name, fkt_box_stage_name((enum fkt_box_stage)s))) {
-            *out = (enum fkt_box_stage)s;
+    for (int s = FKT_STAGE_GATHERING; name && s <= FKT_STAGE_GIVEN_UP; s++)
+        if (!strcmp(name, fkt_stage_name((enum fkt_stage)s))) {
+            *out = (enum fkt_stage)s;
             return 1;
         }
     return 0;
@@ -349,22 +349,22 @@ static const char *read_told(struct told *t, const struct fkt_courier_answer *a)
 {
     uint64_t lost = 0;
     *t = (struct told){0};
-    if (!read_stage(&t->letter.stage, a->stage)) return "Fedkt-Stage";
+    if (!read_stage(&t->message.stage, a->stage)) return "Fedkt-Stage";
     if (a->lost && (fkt_parse_u64(&lost, a->lost, STATUS_LIMIT) != FKT_OK || lost == 0)) return "Fedkt-Lost";
     if (a->audit && !read_head(t, a->audit)) return "Fedkt-Audit";
-    t->letter.lost = (fkt_status)lost;
+    t->message.lost = (fkt_status)lost;
     return NULL;
 }
 
-static const char *read_letter(struct told *t, const struct fkt_courier_answer *a)
+static const char *read_message(struct told *t, const struct fkt_courier_answer *a)
 {
     uint64_t index = 0;
-    if (!a->round || !fkt_unhex(t->letter.round, a->round, sizeof t->letter.round)) return "Fedkt-Round";
+    if (!a->round || !fkt_unhex(t->message.round, a->round, sizeof t->message.round)) return "Fedkt-Round";
     if (!a->index || fkt_parse_u64(&index, a->index, UINT32_MAX) != FKT_OK || index == 0) return "Fedkt-Index";
     if (!a->len) return "a message of no bytes";
-    t->letter.index = (uint32_t)index;
-    t->letter.bytes = a->body;
-    t->letter.len = a->len;
+    t->message.index = (uint32_t)index;
+    t->message.bytes = a->body;
+    t->message.len = a->len;
     return NULL;
 }
 
@@ -372,11 +372,11 @@ static const char *read_letter(struct told *t, const struct fkt_courier_answer *
  * place, is followed by a pause that grows, and so is an answer that came at once and brought none. */
 static void pace(struct fkt_courier *c, uint64_t now_ms, const struct told *t)
 {
-    const int of_use = c->side->wants(c->side->self) != FKT_POST_RECV;
+    const int of_use = c->side->wants(c->side->self) != FKT_ENDPOINT_RECV;
     if (of_use) c->idle = 0;
-    else if (t->letter.len || t->letter.lost || now_ms - c->asked_ms < IDLE_MS) {
+    else if (t->message.len || t->message.lost || now_ms - c->asked_ms < IDLE_MS) {
         c->pause = PAUSE_IDLE;
-        if (t->letter.len && c->idle < IDLE_DOUBLINGS) c->idle++;
+        if (t->message.len && c->idle < IDLE_DOUBLINGS) c->idle++;
     }
 }
 
@@ -386,8 +386,8 @@ static fkt_status pass_on(struct fkt_courier *c, uint64_t now_ms, const struct f
     fkt_status st = FKT_OK;
     if (t->entry) FKT_TRY(c->side->heard_head(c->side->self, t->entry, t->head));
     if (c->posting) FKT_TRY(c->side->sent(c->side->self, a->code == 204));
-    if (a->code == 422 && t->letter.lost == FKT_OK) t->letter.lost = FKT_E_PEER_FORMAT;
-    FKT_TRY(c->side->recv(c->side->self, &t->letter));
+    if (a->code == 422 && t->message.lost == FKT_OK) t->message.lost = FKT_E_PEER_FORMAT;
+    FKT_TRY(c->side->recv(c->side->self, &t->message));
     well(c);
     if (!c->posting) pace(c, now_ms, t);
 out:
@@ -398,8 +398,8 @@ static fkt_status useful(struct fkt_courier *c, uint64_t now_ms, const struct fk
 {
     struct told t;
     const char *wrong = read_told(&t, a);
-    if (!wrong && a->code == 200) wrong = read_letter(&t, a);
-    if (!wrong && a->code == 410 && t.letter.stage < FKT_BOX_RELEASED) wrong = "Fedkt-Stage";
+    if (!wrong && a->code == 200) wrong = read_message(&t, a);
+    if (!wrong && a->code == 410 && t.message.stage < FKT_STAGE_RELEASED) wrong = "Fedkt-Stage";
     return wrong ? unreadable(c, now_ms, wrong) : pass_on(c, now_ms, a, &t);
 }
 

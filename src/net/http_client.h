@@ -18,11 +18,11 @@
 struct fkt_courier_spec {
     const uint8_t *task; /* (32) */
     uint32_t site;
-    const uint8_t *secret;               /* (64) copied */
-    struct fkt_correspondent *site_side; /* borrowed */
-    uint32_t wait_seconds;               /* of a long poll; 0: 25 */
-    uint32_t patience_seconds;           /* give up when the server cannot be reached for so long; 0: never */
-    uint64_t clock;                      /* where sequence numbers begin: microseconds since 1970 */
+    const uint8_t *secret;          /* (64) copied */
+    struct fkt_endpoint *site_side; /* borrowed */
+    uint32_t wait_seconds;          /* of a long poll; 0: 25 */
+    uint32_t patience_seconds;      /* give up when the server cannot be reached for so long; 0: never */
+    uint64_t clock;                 /* where sequence numbers begin: microseconds since 1970 */
 };
 enum fkt_courier_step { FKT_COURIER_REQUEST = 1, FKT_COURIER_WAIT, FKT_COURIER_ENDED };
 struct fkt_courier_request {

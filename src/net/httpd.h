@@ -36,7 +36,7 @@ struct fkt_httpd_spec {
     const char *token;                  /* the operator's; NULL: there is none */
     struct fkt_httpd_limits limits;
     /* Told by the mailbox thread, a few times a second, how things stand; must not block. May be NULL. */
-    void (*watch)(void *watcher, const struct fkt_box_view *view);
+    void (*watch)(void *watcher, const struct fkt_mailbox_view *view);
     void *watcher;
 };
 struct fkt_httpd;

@@ -74,7 +74,7 @@ void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site)
     struct fkt_line *oldest = NULL;
     uint32_t n = 0;
     atomic_store(&line->proven, 1);
-    if (site == FKT_BOX_NOBODY || line->site == site + 1) return;
+    if (site == FKT_MAILBOX_NOBODY || line->site == site + 1) return;
     pthread_mutex_lock(&l->lock);
     line->site = site + 1;
     for (struct fkt_line *other = l->last; other; other = other->prev) {

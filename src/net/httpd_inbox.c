@@ -10,7 +10,7 @@
 
 static fkt_status notes_init(struct fkt_notes *n, uint32_t sites)
 {
-    const size_t cells = ((size_t)sites + 1) * FKT_BOX_REFUSALS;
+    const size_t cells = ((size_t)sites + 1) * FKT_REFUSALS;
     fkt_status st;
     FKT_TRY(fkt_alloc(&n->times, cells));
     FKT_TRY(fkt_alloc(&n->dirty, cells));
@@ -66,9 +66,9 @@ int fkt_inbox_put(struct fkt_inbox *b, struct fkt_job *j, void (*before)(struct 
     return open;
 }
 
-void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_box_refusal why)
+void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_refusal why)
 {
-    const uint32_t row = site < b->sites ? site + 1 : 0, at = row * FKT_BOX_REFUSALS + (uint32_t)why;
+    const uint32_t row = site < b->sites ? site + 1 : 0, at = row * FKT_REFUSALS + (uint32_t)why;
     pthread_mutex_lock(&b->lock);
     if (b->notes.times[at] == 0) b->notes.dirty[b->notes.n++] = at;
     if (b->notes.times[at] < UINT32_MAX) b->notes.times[at]++;
@@ -114,8 +114,8 @@ void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_desk *desk)
 {
     struct fkt_notes *n = &b->taken;
     while (n->n) {
-        const uint32_t at = n->dirty[--n->n], row = at / FKT_BOX_REFUSALS;
-        const enum fkt_box_refusal why = (enum fkt_box_refusal)(at % FKT_BOX_REFUSALS);
-        for (; n->times[at]; n->times[at]--) fkt_desk_note(desk, row ? row - 1 : FKT_BOX_NOBODY, why);
+        const uint32_t at = n->dirty[--n->n], row = at / FKT_REFUSALS;
+        const enum fkt_refusal why = (enum fkt_refusal)(at % FKT_REFUSALS);
+        for (; n->times[at]; n->times[at]--) fkt_desk_note(desk, row ? row - 1 : FKT_MAILBOX_NOBODY, why);
     }
 }

@@ -60,7 +60,7 @@ void fkt_lines_init(struct fkt_lines *l, uint32_t max);
 void fkt_lines_clear(struct fkt_lines *l);
 void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe);
 void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms);
-/* It has brought what was let in, signed by a site or (FKT_BOX_NOBODY) from a person. */
+/* It has brought what was let in, signed by a site or (FKT_MAILBOX_NOBODY) from a person. */
 void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site);
 size_t fkt_lines_strange_bytes(struct fkt_lines *l, const struct fkt_line *line); /* of all lines of its address */
 /* A letter for a site leaves by this line; whoever else has one of it that is not read yet is cut: *reading. */
@@ -72,7 +72,7 @@ void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line); /* it has brou
 
 /* Refusals that the mailbox has not heard of, counted for each site and reason. */
 struct fkt_notes {
-    uint32_t *times; /* (sites + 1, FKT_BOX_REFUSALS); row 0: nobody on the roster */
+    uint32_t *times; /* (sites + 1, FKT_REFUSALS); row 0: nobody on the roster */
     uint32_t *dirty; /* where times is not 0 */
     uint32_t n;
 };
@@ -89,7 +89,7 @@ FKT_MUST_USE fkt_status fkt_inbox_init(struct fkt_inbox *b, uint32_t sites);
 void fkt_inbox_clear(struct fkt_inbox *b);
 /* 0: closed. `before` (suspending a connection) runs under the lock, so that nothing is taken out before it is done. */
 int fkt_inbox_put(struct fkt_inbox *b, struct fkt_job *j, void (*before)(struct fkt_job *j));
-void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_box_refusal why);
+void fkt_inbox_note(struct fkt_inbox *b, uint32_t site, enum fkt_refusal why);
 void fkt_inbox_ring(struct fkt_inbox *b);
 void fkt_inbox_close(struct fkt_inbox *b);
 /* Waits until there is something or until_ms (monotonic) is past, and takes all of it. 0: closed. */

@@ -90,7 +90,7 @@ void *fkt_clerk_main(void *httpd)
         st = turn(h, jobs);
         if (st == FKT_OK) fkt_streams_turn(h, h->desk, now_ms);
         if (st == FKT_OK && h->spec.watch && now_ms >= watched_ms + WATCH_MS) {
-            struct fkt_box_view view;
+            struct fkt_mailbox_view view;
             h->spec.box->view(h->spec.box->self, &view);
             h->spec.watch(h->spec.watcher, &view);
             watched_ms = now_ms;

@@ -87,20 +87,20 @@ static void task(struct fkt_text *t, const struct fkt_page_facts *f)
     fkt_text_add(t, "}");
 }
 
-/* One letter per site, in the order of enum fkt_box_seat. */
-static void seats(struct fkt_text *t, const struct fkt_box_view *v)
+/* One letter per site, in the order of enum fkt_site_status. */
+static void slots(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
-    static const char letter[] = {'-', 'r', 'a', 'h', 'l', 'c'};
+    static const char message[] = {'-', 'r', 'a', 'h', 'l', 'c'};
     key(t, "seats");
     fkt_text_add(t, "\"");
-    for (uint32_t i = 0; v->seat && i < v->sites; i++)
-        fkt_text_addn(t, &letter[v->seat[i] < sizeof letter ? v->seat[i] : 0], 1);
+    for (uint32_t i = 0; v->slot && i < v->sites; i++)
+        fkt_text_addn(t, &message[v->slot[i] < sizeof message ? v->slot[i] : 0], 1);
     fkt_text_add(t, "\"");
 }
 
-static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
+static void round_of(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
-    words(t, "stage", fkt_box_stage_name(v->stage));
+    words(t, "stage", fkt_stage_name(v->stage));
     words(t, "phase", v->phase);
     number(t, "round", v->round);
     number(t, "sites", v->sites);
@@ -110,7 +110,7 @@ static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
     number(t, "lost", v->lost);
     number(t, "survivors", v->survivors);
     number(t, "needed", v->needed);
-    seats(t, v);
+    slots(t, v);
     number(t, "stage_since", v->stage_since);
     number(t, "phase_since", v->phase_since);
     number(t, "phase_until", v->phase_until);
@@ -123,11 +123,11 @@ static void round_of(struct fkt_text *t, const struct fkt_box_view *v)
     truth(t, "comparing", v->comparing);
 }
 
-static void refused(struct fkt_text *t, const struct fkt_box_view *v)
+static void refused(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
     key(t, "refused");
-    for (int r = 0; r < FKT_BOX_REFUSALS; r++)
-        fkt_text_addf(t, "%s\"%s\":%llu", r ? "," : "{", fkt_box_refusal_name((enum fkt_box_refusal)r),
+    for (int r = 0; r < FKT_REFUSALS; r++)
+        fkt_text_addf(t, "%s\"%s\":%llu", r ? "," : "{", fkt_refusal_name((enum fkt_refusal)r),
                       (unsigned long long)v->refused[r]);
     fkt_text_add(t, "}");
 }
@@ -147,7 +147,7 @@ static void traffic(struct fkt_text *t, const struct fkt_page_counts *c)
     fkt_text_add(t, "}");
 }
 
-void fkt_page_status(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_box_view *v,
+void fkt_page_status(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_mailbox_view *v,
                      const struct fkt_page_counts *c, uint64_t now_ms, int grid)
 {
     fkt_text_add(out, "{\"schema\":\"fedkt.status/1\"");

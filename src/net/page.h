@@ -42,10 +42,10 @@ const char *fkt_page_html(void);
 /* The value of its Content-Security-Policy header: its own script and style by their hashes, nothing else. Static. */
 const char *fkt_page_csp(void);
 /* One line of JSON, the data of a server-sent event and of /status.json (docs/schema/status.json). */
-void fkt_page_status(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_box_view *v,
+void fkt_page_status(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_mailbox_view *v,
                      const struct fkt_page_counts *c, uint64_t now_ms, int grid);
 /* Prometheus text format 0.0.4. */
-void fkt_page_metrics(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_box_view *v,
+void fkt_page_metrics(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_mailbox_view *v,
                       const struct fkt_page_counts *c, uint64_t now_ms);
 
 #endif

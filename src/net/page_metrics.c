@@ -14,8 +14,8 @@ const uint64_t fkt_page_bounds_us[FKT_PAGE_BOUNDS] = {500,     1000,     2500,  
                                                       50000,   100000,   250000,   500000,    1000000, 2500000,
                                                       5000000, 10000000, 30000000, UINT64_MAX};
 
-static const char *const seats[] = {"away", "ready", "asked", "heard", "lost", "counted"};
-enum { SEATS = sizeof seats / sizeof *seats };
+static const char *const slots[] = {"away", "ready", "asked", "heard", "lost", "counted"};
+enum { SLOTS = sizeof slots / sizeof *slots };
 static const char *const phases[] = {"advertise", "coin", "share", "mask", "confirm", "reveal", "unmask"};
 
 static void family(struct fkt_text *t, const char *name, const char *type, const char *help)
@@ -73,11 +73,11 @@ static void about(struct fkt_text *t, const struct fkt_page_facts *f, uint64_t n
     seconds(t, "fedkt_time_seconds", now_ms * 1000);
 }
 
-static void progress(struct fkt_text *t, const struct fkt_box_view *v)
+static void progress(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
     family(t, "fedkt_stage", "gauge", "1 for the stage that the task is in.");
-    for (int s = FKT_BOX_GATHERING; s <= FKT_BOX_GIVEN_UP; s++)
-        sample(t, "fedkt_stage", "stage", fkt_box_stage_name((enum fkt_box_stage)s), (int)v->stage == s);
+    for (int s = FKT_STAGE_GATHERING; s <= FKT_STAGE_GIVEN_UP; s++)
+        sample(t, "fedkt_stage", "stage", fkt_stage_name((enum fkt_stage)s), (int)v->stage == s);
     family(t, "fedkt_phase", "gauge", "1 for the phase that the round is in.");
     for (size_t p = 0; p < sizeof phases / sizeof *phases; p++)
         sample(t, "fedkt_phase", "phase", phases[p], v->phase && strcmp(v->phase, phases[p]) == 0);
@@ -88,17 +88,17 @@ static void progress(struct fkt_text *t, const struct fkt_box_view *v)
     counter(t, "fedkt_message_bytes_total", "Bytes of those messages.", v->message_bytes);
     counter(t, "fedkt_audit_entries_total", "Entries of the audit log.", v->audit_entries);
     family(t, "fedkt_refused_total", "counter", "Requests turned away before their message was looked at.");
-    for (int r = 0; r < FKT_BOX_REFUSALS; r++)
-        sample(t, "fedkt_refused_total", "reason", fkt_box_refusal_name((enum fkt_box_refusal)r), v->refused[r]);
+    for (int r = 0; r < FKT_REFUSALS; r++)
+        sample(t, "fedkt_refused_total", "reason", fkt_refusal_name((enum fkt_refusal)r), v->refused[r]);
 }
 
-static void sites(struct fkt_text *t, const struct fkt_box_view *v)
+static void sites(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
-    uint64_t in[SEATS] = {0};
-    for (uint32_t i = 0; v->seat && i < v->sites; i++)
-        if (v->seat[i] < SEATS) in[v->seat[i]]++;
+    uint64_t in[SLOTS] = {0};
+    for (uint32_t i = 0; v->slot && i < v->sites; i++)
+        if (v->slot[i] < SLOTS) in[v->slot[i]]++;
     family(t, "fedkt_sites", "gauge", "Sites by how they stand.");
-    for (size_t s = 0; s < SEATS; s++) sample(t, "fedkt_sites", "seat", seats[s], in[s]);
+    for (size_t s = 0; s < SLOTS; s++) sample(t, "fedkt_sites", "seat", slots[s], in[s]);
     gauge(t, "fedkt_sites_present", "Sites that are connected now.", v->ready);
     gauge(t, "fedkt_sites_expected", "Sites that this phase waits for.", v->expected);
     gauge(t, "fedkt_sites_heard", "Of those, the ones that have answered.", v->heard);
@@ -132,7 +132,7 @@ static void carrier(struct fkt_text *t, const struct fkt_page_counts *c)
     fkt_text_addf(t, "%s_count %llu\n", name, (unsigned long long)c->latency_count);
 }
 
-void fkt_page_metrics(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_box_view *v,
+void fkt_page_metrics(struct fkt_text *out, const struct fkt_page_facts *f, const struct fkt_mailbox_view *v,
                       const struct fkt_page_counts *c, uint64_t now_ms)
 {
     about(out, f, now_ms);

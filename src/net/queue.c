@@ -79,7 +79,7 @@ uint64_t fkt_desk_due(const struct fkt_desk *d)
                                                                              : d->tick_ms + TICK_MS;
 }
 
-void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_box_refusal why)
+void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_refusal why)
 {
     if (d->st == FKT_OK) d->st = d->spec.box->refuse(d->spec.box->self, site, why);
 }
@@ -117,7 +117,7 @@ static void unpark(struct fkt_desk *d, uint32_t site)
 static int poll_once(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms)
 {
     const struct fkt_mailbox *box = d->spec.box;
-    struct fkt_letter *l = &j->letter;
+    struct fkt_message *l = &j->message;
     memset(l, 0, sizeof *l);
     j->verdict = box->collect(box->self, j->site, j->target.any_round ? NULL : j->target.round, j->target.after, l);
     if (j->verdict != FKT_OK) {
@@ -129,14 +129,14 @@ static int poll_once(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms)
         if (j->verdict == FKT_OK) memcpy(j->answer.body, l->bytes, l->len);
         return 1;
     }
-    return l->stage >= FKT_BOX_RELEASED || l->lost != FKT_OK || now_ms >= j->until_ms;
+    return l->stage >= FKT_STAGE_RELEASED || l->lost != FKT_OK || now_ms >= j->until_ms;
 }
 
 static void begin_poll(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms, struct batch *b)
 {
     struct fkt_job *first = d->parked[j->site];
     if (first) {
-        memset(&first->letter, 0, sizeof first->letter);
+        memset(&first->message, 0, sizeof first->message);
         unpark(d, j->site);
         decide(b, first);
     }
@@ -182,20 +182,20 @@ static void sweep(struct fkt_desk *d, uint64_t now_ms, struct batch *b)
 
 /* What every answer to a site says. */
 struct signs {
-    struct fkt_box_view view;
+    struct fkt_mailbox_view view;
     uint64_t entry;
     char head[65];
 };
 
-static void sign_answer(struct fkt_answer *a, const struct signs *s, enum fkt_box_stage stage)
+static void sign_answer(struct fkt_answer *a, const struct signs *s, enum fkt_stage stage)
 {
-    fkt_answer_header(a, "Fedkt-Stage", "%s", fkt_box_stage_name(stage));
+    fkt_answer_header(a, "Fedkt-Stage", "%s", fkt_stage_name(stage));
     fkt_answer_header(a, "Fedkt-Audit", "%" PRIu64 ":%s", s->entry, s->head);
 }
 
 static void answer_message(struct fkt_job *j, const struct signs *s)
 {
-    const int over = s->view.stage >= FKT_BOX_RELEASED;
+    const int over = s->view.stage >= FKT_STAGE_RELEASED;
     if (j->verdict == FKT_OK) j->answer.code = 204;
     else if (j->verdict != FKT_E_STATE)
         fkt_answer_problem(&j->answer, 422, "false", "the message is false, and this site is out of this round");
@@ -209,18 +209,18 @@ static void answer_message(struct fkt_job *j, const struct signs *s)
 static void answer_poll(struct fkt_job *j, const struct signs *s)
 {
     struct fkt_answer *a = &j->answer;
-    const struct fkt_letter *l = &j->letter;
+    const struct fkt_message *l = &j->message;
     if (j->verdict != FKT_OK) {
         fkt_answer_busy(a, "the server is short of memory", 1);
     } else if (l->len) {
-        char hex[2 * FKT_BOX_ROUND + 1];
-        fkt_hex(hex, l->round, FKT_BOX_ROUND);
+        char hex[2 * FKT_MAILBOX_ROUND + 1];
+        fkt_hex(hex, l->round, FKT_MAILBOX_ROUND);
         a->code = 200;
         a->type = "application/x-protobuf";
         a->len = l->len;
         fkt_answer_header(a, "Fedkt-Round", "%s", hex);
         fkt_answer_header(a, "Fedkt-Index", "%" PRIu32, l->index);
-    } else if (l->stage >= FKT_BOX_RELEASED) {
+    } else if (l->stage >= FKT_STAGE_RELEASED) {
         fkt_answer_problem(a, 410, "over", "the task is over");
     } else {
         a->code = 204;
@@ -238,11 +238,11 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
-static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name, enum fkt_box_stage stage)
+static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name, enum fkt_stage stage)
 {
     const char *path = d->spec.box->file(d->spec.box->self, name);
     struct fkt_answer *a = &j->answer;
-    if (!path && stage == FKT_BOX_FINISHING) {
+    if (!path && stage == FKT_STAGE_FINISHING) {
         fkt_answer_busy(a, "the files are being made, or compared with the audit log after a restart", FILES_SECONDS);
     } else if (!path) {
         fkt_answer_problem(a, 404, "not-found", "there is no such file, or not yet");
@@ -273,7 +273,7 @@ static void answer_person(struct fkt_desk *d, struct fkt_job *j, uint64_t wall_m
 {
     const struct fkt_mailbox *box = d->spec.box;
     const int grid = box->file(box->self, "grid.png") != NULL;
-    struct fkt_box_view view;
+    struct fkt_mailbox_view view;
     struct fkt_text t;
     fkt_text_init(&t);
     box->view(box->self, &view);
@@ -365,7 +365,7 @@ int fkt_desk_news(struct fkt_desk *d, uint64_t wall_ms, const struct fkt_page_co
     static const struct fkt_page_counts none;
     const struct fkt_mailbox *box = d->spec.box;
     const int grid = box->file(box->self, "grid.png") != NULL;
-    struct fkt_box_view view;
+    struct fkt_mailbox_view view;
     struct fkt_text still;
     char hash[FKT_HASH_HEX];
     box->view(box->self, &view);

@@ -14,7 +14,7 @@
 struct fkt_job {
     struct fkt_job *next;
     struct fkt_target target;
-    uint32_t site; /* proven; FKT_BOX_NOBODY: a person */
+    uint32_t site; /* proven; FKT_MAILBOX_NOBODY: a person */
     const uint8_t *body;
     size_t len;
     struct fkt_answer answer; /* to be released by whoever made the job */
@@ -22,7 +22,7 @@ struct fkt_job {
     /* the desk's own: */
     uint64_t until_ms;
     fkt_status verdict;
-    struct fkt_letter letter; /* bytes not used */
+    struct fkt_message message; /* bytes not used */
 };
 struct fkt_desk_spec {
     const struct fkt_mailbox *box;      /* borrowed; called from here alone */
@@ -34,7 +34,7 @@ FKT_MUST_USE fkt_status fkt_desk_new(struct fkt_desk **out, const struct fkt_des
 void fkt_desk_free(struct fkt_desk *d); /* nothing may be parked */
 
 /* The mailbox hears of a refusal; on disk with the next turn, which also tells of a failure here. */
-void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_box_refusal why);
+void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_refusal why);
 /* Takes `jobs` (a list, first come first), gives *done: those that have their answers now, of these and of the parked.
  * now_ms never goes back; wall_ms is since 1970. A failure is the end: everything was answered with 503, and so will be
  * all that comes. */

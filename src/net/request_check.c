@@ -34,7 +34,7 @@ enum { CHECKS = 500 }; /* a second: three hundredths of a core */
 #define LEAP (UINT64_C(1) << 20)
 #define FIRST (UINT64_C(1) << 53)
 
-struct seat {
+struct slot {
     uint64_t next;                   /* the lowest sequence number that is still good */
     uint64_t debt_us;                /* crowd.h */
     uint8_t peer[FKT_CROWD_ADDRESS]; /* where its last right signature came from */
@@ -47,7 +47,7 @@ struct fkt_gate {
     char cookie[FKT_GATE_COOKIE];
     pthread_mutex_t lock; /* of all below */
     struct fkt_crowd *crowd;
-    struct seat *seats; /* (sites) */
+    struct slot *slots; /* (sites) */
     uint64_t checks_us; /* crowd.h: signatures of bad addresses */
 };
 
@@ -76,7 +76,7 @@ fkt_status fkt_gate_new(struct fkt_gate **out, const struct fkt_gate_spec *spec)
         fkt_hex(g->cookie, hash, sizeof hash);
     }
     FKT_TRY(fkt_crowd_new(&g->crowd, spec->refusals_per_minute, spec->key));
-    FKT_TRY(fkt_alloc(&g->seats, spec->sites));
+    FKT_TRY(fkt_alloc(&g->slots, spec->sites));
     *out = g;
     g = NULL;
 out:
@@ -88,7 +88,7 @@ void fkt_gate_free(struct fkt_gate *g)
 {
     if (!g) return;
     fkt_crowd_free(g->crowd);
-    fkt_free(g->seats);
+    fkt_free(g->slots);
     pthread_mutex_destroy(&g->lock);
     fkt_wipe(g, sizeof *g);
     fkt_free(g);
@@ -105,7 +105,7 @@ static void refuse(struct fkt_gate_verdict *v, int code, const char *title, cons
 }
 
 /* A refusal that the audit log notes. */
-static void refuse_note(struct fkt_gate_verdict *v, int code, const char *title, enum fkt_box_refusal why,
+static void refuse_note(struct fkt_gate_verdict *v, int code, const char *title, enum fkt_refusal why,
                         const char *detail)
 {
     refuse(v, code, title, detail);
@@ -166,17 +166,17 @@ static void look_at_claim(const struct fkt_gate *g, const struct fkt_gate_reques
 {
     uint8_t task[32];
     if (!r->authorization || !fkt_auth_read(&v->claim, r->authorization)) {
-        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED,
+        refuse_note(v, 400, "malformed", FKT_REFUSAL_MALFORMED,
                     "no signature in the header 'Authorization', or not of its form");
         return;
     }
-    v->site = v->claim.site < g->spec.sites ? v->claim.site : FKT_BOX_NOBODY;
+    v->site = v->claim.site < g->spec.sites ? v->claim.site : FKT_MAILBOX_NOBODY;
     if (!r->task || !fkt_unhex(task, r->task, sizeof task))
-        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED, "no hash of the task in the header 'Fedkt-Task'");
+        refuse_note(v, 400, "malformed", FKT_REFUSAL_MALFORMED, "no hash of the task in the header 'Fedkt-Task'");
     else if (!fkt_same(task, g->spec.task, sizeof task)) /* first: who does not have it learns nothing of the roster */
-        refuse_note(v, 403, "other-task", FKT_BOX_OTHER_TASK, "this server serves another task");
-    else if (v->site == FKT_BOX_NOBODY)
-        refuse_note(v, 401, "unknown-site", FKT_BOX_UNKNOWN_SITE, "there is no such site on the roster");
+        refuse_note(v, 403, "other-task", FKT_REFUSAL_OTHER_TASK, "this server serves another task");
+    else if (v->site == FKT_MAILBOX_NOBODY)
+        refuse_note(v, 401, "unknown-site", FKT_REFUSAL_UNKNOWN_SITE, "there is no such site on the roster");
     else if (!fkt_same(v->claim.nonce, g->nonce, sizeof g->nonce))
         refuse(v, 401, "nonce", "sign again with the nonce of this answer: the server has been started since");
     v->tell_nonce = v->code == 401;
@@ -186,10 +186,11 @@ static void look_at_length(const struct fkt_gate *g, const struct fkt_gate_reque
 {
     const uint64_t max = v->target.what == FKT_TARGET_MESSAGES ? g->spec.in_max : 0;
     if (r->length == FKT_GATE_CHUNKED)
-        refuse_note(v, 411, "length-required", FKT_BOX_MALFORMED, "a body needs a 'Content-Length'");
+        refuse_note(v, 411, "length-required", FKT_REFUSAL_MALFORMED, "a body needs a 'Content-Length'");
     else if (r->length == FKT_GATE_TWICE)
-        refuse_note(v, 400, "malformed", FKT_BOX_MALFORMED, "there is more than one 'Content-Length'");
-    else if (r->length > max) refuse_note(v, 413, "too-large", FKT_BOX_TOO_LARGE, "no message of this task is so long");
+        refuse_note(v, 400, "malformed", FKT_REFUSAL_MALFORMED, "there is more than one 'Content-Length'");
+    else if (r->length > max)
+        refuse_note(v, 413, "too-large", FKT_REFUSAL_TOO_LARGE, "no message of this task is so long");
     v->noted = v->noted && fkt_target_signed(&v->target);
 }
 
@@ -230,7 +231,7 @@ void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_re
 {
     uint32_t wait;
     memset(v, 0, sizeof *v);
-    v->site = FKT_BOX_NOBODY;
+    v->site = FKT_MAILBOX_NOBODY;
     look(g, r, v);
     if (v->target.wait > g->spec.wait_seconds) v->target.wait = g->spec.wait_seconds;
     if (v->code ? strcmp(v->title, "nonce") == 0 : !fkt_target_signed(&v->target)) return;
@@ -239,7 +240,7 @@ void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_re
         return;
     }
     pthread_mutex_lock(&g->lock);
-    if (!v->code && fkt_crowd_same(g->seats[v->site].peer, r->peer)) v->standing = FKT_GATE_FAMILIAR;
+    if (!v->code && fkt_crowd_same(g->slots[v->site].peer, r->peer)) v->standing = FKT_GATE_FAMILIAR;
     wait = fkt_crowd_wait(g->crowd, r->peer, now_ms);
     if (v->code && !wait) blame(g, r, now_ms, v);
     pthread_mutex_unlock(&g->lock);
@@ -257,24 +258,24 @@ void fkt_gate_blame(struct fkt_gate *g, uint64_t now_ms, const uint8_t peer[FKT_
 /* Sequence and rate of a site whose signature is right. The number is used up either way. */
 static void take_turn(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
 {
-    struct seat *seat = &g->seats[v->site];
-    const uint64_t most = seat->next ? seat->next - 1 + LEAP : FIRST;
+    struct slot *slot = &g->slots[v->site];
+    const uint64_t most = slot->next ? slot->next - 1 + LEAP : FIRST;
     if (v->claim.sequence > most) {
         refuse(v, 401, "ahead", "this sequence number is too far ahead of the last one");
         v->tell_nonce = v->has_floor = 1;
-        v->floor = seat->next ? seat->next - 1 : 0;
+        v->floor = slot->next ? slot->next - 1 : 0;
         return;
     }
-    if (v->claim.sequence < seat->next) {
-        refuse_note(v, 401, "replayed", FKT_BOX_REPLAYED, "this sequence number has been used, or a later one");
+    if (v->claim.sequence < slot->next) {
+        refuse_note(v, 401, "replayed", FKT_REFUSAL_REPLAYED, "this sequence number has been used, or a later one");
         v->tell_nonce = v->has_floor = 1;
-        v->floor = seat->next - 1;
+        v->floor = slot->next - 1;
         return;
     }
-    seat->next = v->claim.sequence + 1;
-    memcpy(seat->peer, r->peer, sizeof seat->peer);
-    if (fkt_crowd_spend(&seat->debt_us, now_ms, g->spec.requests_per_second, 1000)) return;
-    refuse_note(v, 429, "too-often", FKT_BOX_TOO_OFTEN, "this site sends too many requests");
+    slot->next = v->claim.sequence + 1;
+    memcpy(slot->peer, r->peer, sizeof slot->peer);
+    if (fkt_crowd_spend(&slot->debt_us, now_ms, g->spec.requests_per_second, 1000)) return;
+    refuse_note(v, 429, "too-often", FKT_REFUSAL_TOO_OFTEN, "this site sends too many requests");
     v->retry_seconds = 1;
 }
 
@@ -297,7 +298,8 @@ void fkt_gate_admit(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_r
         return;
     }
     if (!right) {
-        refuse_note(v, 401, "signature", FKT_BOX_BAD_SIGNATURE, "the signature is not this site's over this request");
+        refuse_note(v, 401, "signature", FKT_REFUSAL_BAD_SIGNATURE,
+                    "the signature is not this site's over this request");
         v->tell_nonce = 1;
     }
     pthread_mutex_lock(&g->lock);

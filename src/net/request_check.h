@@ -61,8 +61,8 @@ struct fkt_gate_verdict {
     uint64_t floor;
     int blamed; /* 1: it counts against the address */
     int noted;  /* 1: the mailbox should hear of it: */
-    enum fkt_box_refusal why;
-    uint32_t site; /* as the request says, and proven when it is admitted; FKT_BOX_NOBODY */
+    enum fkt_refusal why;
+    uint32_t site; /* as the request says, and proven when it is admitted; FKT_MAILBOX_NOBODY */
     enum fkt_gate_standing standing;
     struct fkt_target target;
     struct fkt_auth_claim claim;

@@ -43,15 +43,15 @@ static const char *number(const char *s, uint32_t *out, char end)
 /* round=<32 hex or ->&after=<n>&wait=<n> */
 static int read_poll(struct fkt_target *t, const char *query)
 {
-    char hex[2 * FKT_BOX_ROUND + 1];
+    char hex[2 * FKT_MAILBOX_ROUND + 1];
     const char *s = after_word(query, "round=");
     if (s && s[0] == '-') {
         t->any_round = 1;
         s++;
-    } else if (s && strnlen(s, 2 * FKT_BOX_ROUND) == 2 * FKT_BOX_ROUND) {
+    } else if (s && strnlen(s, 2 * FKT_MAILBOX_ROUND) == 2 * FKT_MAILBOX_ROUND) {
         memcpy(hex, s, sizeof hex - 1);
         hex[sizeof hex - 1] = '\0';
-        if (!fkt_unhex(t->round, hex, FKT_BOX_ROUND)) return 0;
+        if (!fkt_unhex(t->round, hex, FKT_MAILBOX_ROUND)) return 0;
         s += sizeof hex - 1;
     } else {
         return 0;

@@ -26,7 +26,7 @@ enum fkt_target_what {
 struct fkt_target {
     enum fkt_target_what what;
     int any_round; /* POLL: the site has no letter */
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after, wait;
     const char *name;  /* FILE, DOWNLOAD: static */
     const char *token; /* LOGIN: the rest of the target, borrowed */

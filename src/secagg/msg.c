@@ -129,13 +129,13 @@ static void msg_from_body(struct fkt_sa_msg *m, const struct row *r, const Proto
     }
 }
 
-struct letter {
+struct message {
     union top top;
     union body body;
 };
 
 /* l gets what protobuf-c wants to see, with the bytes of m; 0 when there is no such kind. */
-static int put_together(struct letter *l, const struct fkt_sa_msg *m)
+static int put_together(struct message *l, const struct fkt_sa_msg *m)
 {
     const struct row *r;
     if (m->kind == FKT_SA_M_NONE || m->kind >= KINDS) return 0;
@@ -166,13 +166,13 @@ const char *fkt_sa_kind_name(enum fkt_sa_kind kind)
 
 size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m)
 {
-    struct letter l;
+    struct message l;
     return put_together(&l, m) ? protobuf_c_message_get_packed_size(&l.top.base) : 0;
 }
 
 fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len)
 {
-    struct letter l;
+    struct message l;
     size_t need;
     *len = 0;
     if (!put_together(&l, m)) return fkt_fail(FKT_E_ARG, "there is no message of kind %d", (int)m->kind);

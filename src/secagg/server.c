@@ -36,14 +36,14 @@ static int waiting(const struct fkt_sa_server *s) { return s->state >= FKT_SA_AD
 
 void fkt_sa_server_forget(struct fkt_sa_server *s)
 {
-    for (uint32_t i = 0; s->seat && i < s->p.sites; i++) {
-        struct fkt_sa_seat *seat = &s->seat[i];
-        if (seat->reveal) fkt_wipe(seat->reveal, fkt_sa_near_count(s, i, FKT_SA_IN_MASK) * (size_t)FKT_SA_SHARE_BYTES);
-        fkt_free(seat->reveal);
-        fkt_free(seat->sealed);
-        seat->reveal = NULL;
-        seat->sealed = NULL;
-        fkt_wipe(seat->secret, sizeof seat->secret);
+    for (uint32_t i = 0; s->slot && i < s->p.sites; i++) {
+        struct fkt_sa_slot *slot = &s->slot[i];
+        if (slot->reveal) fkt_wipe(slot->reveal, fkt_sa_near_count(s, i, FKT_SA_IN_MASK) * (size_t)FKT_SA_SHARE_BYTES);
+        fkt_free(slot->reveal);
+        fkt_free(slot->sealed);
+        slot->reveal = NULL;
+        slot->sealed = NULL;
+        fkt_wipe(slot->secret, sizeof slot->secret);
     }
 }
 
@@ -59,10 +59,10 @@ fkt_status fkt_sa_server_fail(struct fkt_sa_server *s, fkt_status st)
 
 void fkt_sa_server_lose(struct fkt_sa_server *s, uint32_t site, fkt_status why)
 {
-    struct fkt_sa_seat *seat = &s->seat[site];
-    if (seat->status != FKT_OK) return;
-    seat->status = why;
-    if (waiting(s) && !seat->heard) s->pending--;
+    struct fkt_sa_slot *slot = &s->slot[site];
+    if (slot->status != FKT_OK) return;
+    slot->status = why;
+    if (waiting(s) && !slot->heard) s->pending--;
 }
 
 uint32_t fkt_sa_near_count(const struct fkt_sa_server *s, uint32_t site, uint8_t set)
@@ -107,7 +107,7 @@ fkt_status fkt_sa_server_new(struct fkt_sa_server **out, const struct fkt_sa_par
     FKT_TRY(fkt_sa_params_copy(&s->p, params));
     field = (size_t)s->p.degree * FKT_SA_ADVERT;
     if (field < 32 * FKT_SA_NODE) field = 32 * FKT_SA_NODE; /* the path of a coin: a node for each bit of a number */
-    FKT_TRY(fkt_alloc(&s->seat, s->p.sites));
+    FKT_TRY(fkt_alloc(&s->slot, s->p.sites));
     FKT_TRY(fkt_alloc(&s->sets, s->p.sites));
     FKT_TRY(fkt_alloc(&s->adjacent, (size_t)s->p.sites * s->p.degree));
     FKT_TRY(fkt_alloc(&s->delivered, fkt_bitmap_bytes(s->p.sites)));
@@ -132,7 +132,7 @@ void fkt_sa_server_free(struct fkt_sa_server *s)
     fkt_sa_server_forget(s);
     fkt_sa_coin_clear(&s->coin);
     fkt_sa_vector_clear(&s->sum);
-    fkt_free(s->seat);
+    fkt_free(s->slot);
     fkt_free(s->sets);
     fkt_free(s->adjacent);
     fkt_free(s->witness);
@@ -152,7 +152,7 @@ void fkt_sa_server_census(const struct fkt_sa_server *s, struct fkt_sa_census *o
 
 fkt_status fkt_sa_server_site(const struct fkt_sa_server *s, uint32_t site)
 {
-    return site < s->p.sites ? s->seat[site].status : FKT_E_ARG;
+    return site < s->p.sites ? s->slot[site].status : FKT_E_ARG;
 }
 
 fkt_status fkt_sa_server_signed(const struct fkt_sa_server *s, const uint8_t **seed, const uint8_t **survivors)
@@ -169,7 +169,7 @@ static fkt_status hear_leave(struct fkt_sa_server *s, uint32_t from, uint32_t st
 {
     if (status != FKT_E_STOPPED && status != FKT_E_PEER_FORMAT && status != FKT_E_PEER_AUTH && status != FKT_E_TOO_FEW)
         return fkt_fail(FKT_E_PEER_FORMAT, "it leaves with status %u, which no site tells", status);
-    s->seat[from].left = 1;
+    s->slot[from].left = 1;
     s->census.left++;
     fkt_sa_server_lose(s, from, (fkt_status)status);
     return FKT_OK;
@@ -186,10 +186,10 @@ static fkt_status take(struct fkt_sa_server *s, uint32_t from, const struct fkt_
     if (m->site != from) return fkt_fail(FKT_E_PEER_AUTH, "it calls itself site %u", m->site);
     if (m->kind == FKT_SA_M_LEAVE) return hear_leave(s, from, m->leave.status);
     if (phase > s->state) return fkt_fail(FKT_E_PEER_AUTH, "it answers what it was not asked yet");
-    if (phase < s->state || s->seat[from].heard) return fkt_fail(FKT_E_STATE, "its message comes late or twice");
+    if (phase < s->state || s->slot[from].heard) return fkt_fail(FKT_E_STATE, "its message comes late or twice");
     st = fkt_sa_server_hear(s, from, m);
     if (st != FKT_OK) return st;
-    s->seat[from].heard = 1;
+    s->slot[from].heard = 1;
     s->census.heard++;
     s->pending--;
     return FKT_OK;

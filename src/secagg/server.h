@@ -29,7 +29,7 @@ enum {
 };
 
 /* One site. Numbers of 32 bytes unless said. */
-struct fkt_sa_seat {
+struct fkt_sa_slot {
     fkt_status status; /* not FKT_OK: lost, and why */
     uint8_t heard;     /* its message of this phase has come */
     uint8_t left;      /* it said Leave */
@@ -57,7 +57,7 @@ struct fkt_sa_server {
     uint64_t patience_ms, now_ms, began_ms;
     int began; /* this phase has seen a tick */
 
-    struct fkt_sa_seat *seat; /* (sites) */
+    struct fkt_sa_slot *slot; /* (sites) */
     uint8_t *sets;            /* (sites) bits above; apart from the seats, since it is read all the time */
     uint32_t pending;         /* sites that this phase still waits for */
     struct fkt_sa_census census;
@@ -80,7 +80,7 @@ struct fkt_sa_server {
 };
 
 /* server.c */
-static inline int fkt_sa_alive(const struct fkt_sa_server *s, uint32_t site) { return s->seat[site].status == FKT_OK; }
+static inline int fkt_sa_alive(const struct fkt_sa_server *s, uint32_t site) { return s->slot[site].status == FKT_OK; }
 void fkt_sa_server_lose(struct fkt_sa_server *s, uint32_t site, fkt_status why);
 fkt_status fkt_sa_server_fail(struct fkt_sa_server *s, fkt_status st); /* ends the round; gives st back */
 void fkt_sa_server_forget(struct fkt_sa_server *s);                    /* wipes and frees all shares and secrets */

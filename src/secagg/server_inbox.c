@@ -31,7 +31,7 @@ static fkt_status usable_key(const uint8_t key[32], const char *what)
 
 static fkt_status hear_advertise(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
-    struct fkt_sa_seat *seat = &s->seat[from];
+    struct fkt_sa_slot *slot = &s->slot[from];
     size_t coin = fkt_sa_complete(&s->p) ? 0 : FKT_POINT_BYTES;
     uint8_t hash[32];
     fkt_status st;
@@ -45,10 +45,10 @@ static fkt_status hear_advertise(struct fkt_sa_server *s, uint32_t from, const s
     FKT_TRY(usable_key(m->advertise.channel_key.p, "channel key"));
     FKT_TRY(usable_key(m->advertise.mask_key.p, "mask key"));
     if (coin && !fkt_point_ok(m->advertise.coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its coin is no point");
-    memcpy(seat->channel_key, m->advertise.channel_key.p, 32);
-    memcpy(seat->mask_key, m->advertise.mask_key.p, 32);
-    memcpy(seat->advert, m->advertise.signature.p, FKT_SIGN_BYTES);
-    if (coin) memcpy(seat->coin, m->advertise.coin.p, coin);
+    memcpy(slot->channel_key, m->advertise.channel_key.p, 32);
+    memcpy(slot->mask_key, m->advertise.mask_key.p, 32);
+    memcpy(slot->advert, m->advertise.signature.p, FKT_SIGN_BYTES);
+    if (coin) memcpy(slot->coin, m->advertise.coin.p, coin);
     s->census.advertised++;
 out:
     return st;
@@ -56,7 +56,7 @@ out:
 
 static fkt_status hear_open(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
-    struct fkt_sa_seat *seat = &s->seat[from];
+    struct fkt_sa_slot *slot = &s->slot[from];
     uint8_t point[FKT_POINT_BYTES];
     fkt_status st;
     if (m->open.attempt < s->census.throws) return fkt_fail(FKT_E_STATE, "it opens an earlier throw");
@@ -65,25 +65,25 @@ static fkt_status hear_open(struct fkt_sa_server *s, uint32_t from, const struct
     FKT_TRY(length(&m->open.scalar, FKT_SCALAR_BYTES, "scalar"));
     FKT_TRY(length(&m->open.next_coin, FKT_POINT_BYTES, "next coin"));
     if (!fkt_scalar_ok(m->open.scalar.p) || fkt_point_base(point, m->open.scalar.p) != FKT_OK ||
-        !fkt_same(point, seat->coin, sizeof point))
+        !fkt_same(point, slot->coin, sizeof point))
         return fkt_fail(FKT_E_PEER_AUTH, "its scalar does not open its coin");
     if (!fkt_point_ok(m->open.next_coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its next coin is no point");
-    memcpy(seat->scalar, m->open.scalar.p, FKT_SCALAR_BYTES);
-    memcpy(seat->coin, m->open.next_coin.p, FKT_POINT_BYTES);
+    memcpy(slot->scalar, m->open.scalar.p, FKT_SCALAR_BYTES);
+    memcpy(slot->coin, m->open.next_coin.p, FKT_POINT_BYTES);
 out:
     return st;
 }
 
 static fkt_status hear_shares(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
-    struct fkt_sa_seat *seat = &s->seat[from];
+    struct fkt_sa_slot *slot = &s->slot[from];
     size_t n = fkt_sa_near_count(s, from, FKT_SA_IN_SHARE) * (size_t)FKT_SA_SEALED;
     fkt_status st;
     FKT_TRY(length(&m->shares.sealed, n, "list of sealed shares"));
     FKT_TRY(length(&m->shares.self_commitment, 32, "self commitment"));
-    FKT_TRY(fkt_alloc(&seat->sealed, n));
-    memcpy(seat->sealed, m->shares.sealed.p, n);
-    memcpy(seat->self_commitment, m->shares.self_commitment.p, 32);
+    FKT_TRY(fkt_alloc(&slot->sealed, n));
+    memcpy(slot->sealed, m->shares.sealed.p, n);
+    memcpy(slot->self_commitment, m->shares.self_commitment.p, 32);
     s->census.shared++;
 out:
     return st;
@@ -107,7 +107,7 @@ static fkt_status hear_confirm(struct fkt_sa_server *s, uint32_t from, const str
     fkt_sa_confirm_hash(hash, s->session, s->seed, s->survivors, fkt_bitmap_bytes(s->p.sites));
     if (!fkt_verify(m->confirm.signature.p, hash, sizeof hash, fkt_sa_roster_key(&s->p, from)))
         return fkt_fail(FKT_E_PEER_AUTH, "its signature under the survivors is wrong");
-    memcpy(s->seat[from].confirmation, m->confirm.signature.p, FKT_SIGN_BYTES);
+    memcpy(s->slot[from].confirmation, m->confirm.signature.p, FKT_SIGN_BYTES);
     s->sets[from] |= FKT_SA_HAS_CONFIRMED;
     s->census.confirmed++;
 out:
@@ -116,15 +116,15 @@ out:
 
 static fkt_status hear_reveal(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
-    struct fkt_sa_seat *seat = &s->seat[from];
+    struct fkt_sa_slot *slot = &s->slot[from];
     size_t n = fkt_sa_near_count(s, from, FKT_SA_IN_MASK) * (size_t)FKT_SA_SHARE_BYTES;
     fkt_status st;
     FKT_TRY(length(&m->reveal.shares, n, "list of shares"));
     for (size_t at = 0; at < n; at += FKT_SA_SHARE_BYTES)
         if (!fkt_scalar_ok(m->reveal.shares.p + at))
             return fkt_fail(FKT_E_PEER_FORMAT, "its share %zu is no number of the field", at / FKT_SA_SHARE_BYTES);
-    FKT_TRY(fkt_alloc(&seat->reveal, n));
-    memcpy(seat->reveal, m->reveal.shares.p, n);
+    FKT_TRY(fkt_alloc(&slot->reveal, n));
+    memcpy(slot->reveal, m->reveal.shares.p, n);
     s->sets[from] |= FKT_SA_HAS_REVEALED;
     s->census.revealed++;
 out:

@@ -38,28 +38,28 @@ static void collect(const struct fkt_sa_server *s, uint32_t site, const uint32_t
 
 static void put_advert(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
 {
-    const struct fkt_sa_seat *seat = &s->seat[of];
+    const struct fkt_sa_slot *slot = &s->slot[of];
     (void)to;
-    memcpy(out, seat->channel_key, 32);
-    memcpy(out + 32, seat->mask_key, 32);
-    memcpy(out + 64, seat->advert, FKT_SIGN_BYTES);
+    memcpy(out, slot->channel_key, 32);
+    memcpy(out + 32, slot->mask_key, 32);
+    memcpy(out + 64, slot->advert, FKT_SIGN_BYTES);
 }
 
 static void put_sealed(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
 {
     size_t place = fkt_sa_near_rank(s, of, to, FKT_SA_IN_SHARE);
-    memcpy(out, s->seat[of].sealed + place * FKT_SA_SEALED, FKT_SA_SEALED);
+    memcpy(out, s->slot[of].sealed + place * FKT_SA_SEALED, FKT_SA_SEALED);
 }
 
 static void put_confirmation(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out)
 {
     (void)to;
-    memcpy(out, s->seat[of].confirmation, FKT_SIGN_BYTES);
+    memcpy(out, s->slot[of].confirmation, FKT_SIGN_BYTES);
 }
 
 static void say_coin(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
 {
-    uint32_t position = s->seat[site].position;
+    uint32_t position = s->slot[site].position;
     m->kind = FKT_SA_M_COIN;
     m->coin.attempt = s->census.throws;
     m->coin.leaves = s->coin.leaves;
@@ -108,16 +108,16 @@ static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg 
 /* In a phase the living; after a failure everyone that may still be waiting, whatever we think of it. */
 static int listens(const struct fkt_sa_server *s, uint32_t site)
 {
-    if (s->state == FKT_SA_FAILED) return !s->seat[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
-    return fkt_sa_alive(s, site) && !s->seat[site].heard;
+    if (s->state == FKT_SA_FAILED) return !s->slot[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
+    return fkt_sa_alive(s, site) && !s->slot[site].heard;
 }
 
 static void all_said(struct fkt_sa_server *s)
 {
     if (s->state != FKT_SA_MASK) return;
     for (uint32_t i = 0; i < s->p.sites; i++) {
-        fkt_free(s->seat[i].sealed);
-        s->seat[i].sealed = NULL;
+        fkt_free(s->slot[i].sealed);
+        s->slot[i].sealed = NULL;
     }
 }
 

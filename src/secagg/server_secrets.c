@@ -36,16 +36,16 @@ struct rebuild {
 /* 1 when `secret` is what the site committed to; out gets what unmasking needs: u of a survivor, m of a lost site. */
 static int right(const struct fkt_sa_server *s, uint32_t site, const uint8_t secret[32], uint8_t out[32])
 {
-    const struct fkt_sa_seat *seat = &s->seat[site];
+    const struct fkt_sa_slot *slot = &s->slot[site];
     uint8_t proof[32];
     if (s->sets[site] & FKT_SA_SURVIVED) {
         memcpy(out, secret, 32);
         fkt_sa_self_commitment(proof, s->session, site, secret);
-        return fkt_same(proof, seat->self_commitment, 32);
+        return fkt_same(proof, slot->self_commitment, 32);
     }
     fkt_sa_mask_secret(out, secret, s->session, site);
     fkt_agree_public(proof, out);
-    return fkt_same(proof, seat->mask_key, 32);
+    return fkt_same(proof, slot->mask_key, 32);
 }
 
 /* Puts the share that `peer` told of the secret of `site` at place `at`. */
@@ -54,7 +54,7 @@ static void use(struct rebuild *r, uint32_t site, uint32_t peer, uint32_t at)
     const struct fkt_sa_server *s = r->s;
     r->x[at] = peer + 1;
     memcpy(r->shares + (size_t)at * FKT_SA_SHARE_BYTES,
-           s->seat[peer].reveal + (size_t)fkt_sa_near_rank(s, peer, site, FKT_SA_IN_MASK) * FKT_SA_SHARE_BYTES,
+           s->slot[peer].reveal + (size_t)fkt_sa_near_rank(s, peer, site, FKT_SA_IN_MASK) * FKT_SA_SHARE_BYTES,
            FKT_SA_SHARE_BYTES);
 }
 
@@ -65,7 +65,7 @@ static fkt_status join(struct rebuild *r, uint32_t site, int *fits)
     uint8_t secret[32], out[32];
     fkt_status st = fkt_shamir_join(secret, r->shares, r->x, s->p.threshold);
     *fits = st == FKT_OK && right(s, site, secret, out);
-    if (*fits) memcpy(s->seat[site].secret, out, sizeof out);
+    if (*fits) memcpy(s->slot[site].secret, out, sizeof out);
     fkt_wipe(secret, sizeof secret);
     fkt_wipe(out, sizeof out);
     return st;

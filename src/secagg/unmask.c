@@ -102,9 +102,9 @@ fkt_status fkt_sa_server_job(const struct fkt_sa_server *s, size_t job, struct f
     if (fkt_bitmap_get(lane->done, job)) return fkt_fail(FKT_E_STATE, "job %zu is done in this lane already", job);
     site = s->job[job].site;
     other = s->job[job].other;
-    if (site == other) fkt_sa_self_key(key, s->seat[site].secret, s->session, site);
+    if (site == other) fkt_sa_self_key(key, s->slot[site].secret, s->session, site);
     else {
-        FKT_TRY(fkt_sa_pair_key(key, s->seat[site].secret, s->seat[other].mask_key, s->session, s->seed, site, other));
+        FKT_TRY(fkt_sa_pair_key(key, s->slot[site].secret, s->slot[other].mask_key, s->session, s->seed, site, other));
         fkt_sa_stream_key(key, key, s->delivered_hash);
     }
     /* a survivor has added the streams of larger numbers and subtracted those of smaller ones */

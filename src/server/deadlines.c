@@ -36,24 +36,24 @@
 #define TICK_MS 5000U     /* no more time than this goes by between two ticks, whatever the clock says */
 #define EXPIRED_MS 60000U /* a clock that was wrong for a moment is right again by then */
 
-int fkt_host_present(const struct fkt_host *h, uint32_t site)
+int fkt_server_present(const struct fkt_server *h, uint32_t site)
 {
-    const uint64_t seen = h->seat[site].seen;
-    return seen && h->elapsed - (seen - 1) <= FKT_BOX_PRESENT_MS;
+    const uint64_t seen = h->slot[site].seen;
+    return seen && h->elapsed - (seen - 1) <= FKT_MAILBOX_PRESENT_MS;
 }
 
 /* ---- waiting, over several lives ---- */
 
-void fkt_host_wait_anew(struct fkt_host *h, uint32_t page)
+void fkt_server_wait_anew(struct fkt_server *h, uint32_t page)
 {
     h->phase_since = page && h->ticked ? h->now_ms : 0;
     h->phase_began = h->elapsed;
     h->enough_since = 0;
     h->overdue = 0;
-    h->wait = (struct fkt_host_wait){.page = page};
+    h->wait = (struct fkt_server_wait){.page = page};
 }
 
-static fkt_status save_wait(struct fkt_host *h, uint64_t ms)
+static fkt_status save_wait(struct fkt_server *h, uint64_t ms)
 {
     char text[64];
     snprintf(text, sizeof text, "%u %u %llu", h->round, h->wait.page, (unsigned long long)ms);
@@ -62,21 +62,21 @@ static fkt_status save_wait(struct fkt_host *h, uint64_t ms)
 }
 
 /* `ms` of it in this life. */
-static fkt_status note_wait(struct fkt_host *h, uint64_t ms)
+static fkt_status note_wait(struct fkt_server *h, uint64_t ms)
 {
     ms += h->wait.before;
     return ms >= h->wait.saved + SAVE_MS ? save_wait(h, ms) : FKT_OK;
 }
 
 /* Ms that are left of a wait that takes `seconds`, after `ms` in this life. */
-static uint64_t wait_left(const struct fkt_host *h, uint32_t seconds, uint64_t ms)
+static uint64_t wait_left(const struct fkt_server *h, uint32_t seconds, uint64_t ms)
 {
     const uint64_t now = (uint64_t)seconds * 1000, all = PATIENCE * now;
     if (ms >= now || h->wait.before + ms >= all) return 0;
     return now - ms < all - h->wait.before - ms ? now - ms : all - h->wait.before - ms;
 }
 
-fkt_status fkt_host_resume_wait(struct fkt_host *h)
+fkt_status fkt_server_resume_wait(struct fkt_server *h)
 {
     char *text = NULL, *end;
     unsigned long long n[3] = {0};
@@ -102,27 +102,27 @@ out:
 /* ---- the clock ---- */
 
 /* The first tick of this process; the log is opened with the first one of all. */
-static fkt_status greet(struct fkt_host *h)
+static fkt_status greet(struct fkt_server *h)
 {
     fkt_status st = FKT_OK;
     h->ticked = 1;
     h->stage_since = h->now_ms;
     if (h->log.ended) goto out;
-    if (h->stage == FKT_BOX_RUNNING) {
+    if (h->stage == FKT_STAGE_RUNNING) {
         h->phase_since = h->now_ms;
         h->wait.before += LIFE_MS;
         FKT_TRY(save_wait(h, h->wait.before));
     }
     if (!h->log.last.entry)
-        FKT_TRY(fkt_host_note(h, "open",
-                              json_pack("{s:s s:o s:s}", "schema", "fedkt.audit/1", "task", fkt_task_document(h->task),
-                                        "version", fkt_version())));
-    FKT_TRY(fkt_host_note(h, "start", json_pack("{s:s}", "version", fkt_version())));
+        FKT_TRY(fkt_server_note(h, "open",
+                                json_pack("{s:s s:o s:s}", "schema", "fedkt.audit/1", "task",
+                                          fkt_task_document(h->task), "version", fkt_version())));
+    FKT_TRY(fkt_server_note(h, "start", json_pack("{s:s}", "version", fkt_version())));
 out:
     return st;
 }
 
-static fkt_status forget(struct fkt_host *h)
+static fkt_status forget(struct fkt_server *h)
 {
     const uint32_t last = h->server ? h->round - 1 : h->round; /* the one under way is needed */
     uint64_t limit = FORGET_BYTES / (fkt_sa_to_server_max(&h->params) + 1) + 1;
@@ -139,15 +139,15 @@ out:
     return st;
 }
 
-static uint32_t present(const struct fkt_host *h)
+static uint32_t present(const struct fkt_server *h)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < h->params.sites; i++) n += (uint32_t)fkt_host_present(h, i);
+    for (uint32_t i = 0; i < h->params.sites; i++) n += (uint32_t)fkt_server_present(h, i);
     return n;
 }
 
 /* Are `there` sites enough for a round? Since when: enough_since. */
-static int enough(struct fkt_host *h, uint32_t there)
+static int enough(struct fkt_server *h, uint32_t there)
 {
     if (there < h->params.sites - h->params.dropped) h->enough_since = 0;
     else if (!h->enough_since) h->enough_since = h->elapsed + 1;
@@ -155,7 +155,7 @@ static int enough(struct fkt_host *h, uint32_t there)
 }
 
 /* The clock has been past `expires` for EXPIRED_MS. */
-static int has_expired(struct fkt_host *h)
+static int has_expired(struct fkt_server *h)
 {
     const uint64_t expires = h->task->service.expires;
     if (!expires || h->now_ms / 1000 < expires) h->expired_since = 0;
@@ -163,7 +163,7 @@ static int has_expired(struct fkt_host *h)
     return h->expired_since && h->elapsed - (h->expired_since - 1) >= EXPIRED_MS;
 }
 
-static fkt_status gather(struct fkt_host *h)
+static fkt_status gather(struct fkt_server *h)
 {
     const struct fkt_service *s = &h->task->service;
     const uint32_t all = h->params.sites, needed = all - h->params.dropped;
@@ -171,49 +171,49 @@ static fkt_status gather(struct fkt_host *h)
     const uint32_t there = present(h);
     uint64_t waited = 0;
     fkt_status st = FKT_OK;
-    if (has_expired(h)) return fkt_host_give_up(h, "the task has expired, and no round of it came to an end in time");
+    if (has_expired(h)) return fkt_server_give_up(h, "the task has expired, and no round of it came to an end in time");
     if (enough(h, there)) {
         waited = h->elapsed - (h->enough_since - 1);
         FKT_TRY(note_wait(h, waited));
-    } else if (h->elapsed > 2 * FKT_BOX_PRESENT_MS) {
+    } else if (h->elapsed > 2 * FKT_MAILBOX_PRESENT_MS) {
         h->wait.before = h->wait.saved = 0; /* they had time to come back */
     }
     if (h->sweep || h->scrub || expired || there < needed) goto out;
     if (there < all && wait_left(h, s->gather_seconds, waited)) goto out;
-    FKT_TRY(fkt_host_begin(h));
+    FKT_TRY(fkt_server_begin(h));
 out:
     return st;
 }
 
-uint64_t fkt_host_phase_left(const struct fkt_host *h)
+uint64_t fkt_server_phase_left(const struct fkt_server *h)
 {
     return wait_left(h, h->task->service.phase_seconds, h->elapsed - h->phase_began);
 }
 
 /* Is a phase whose time is over waited for all the same? */
-static int hold(struct fkt_host *h)
+static int hold(struct fkt_server *h)
 {
     const uint64_t phase = (uint64_t)h->task->service.phase_seconds * 1000;
     uint32_t revealed = 0;
     if (has_expired(h) || !fkt_sa_server_worth_waiting(h->server)) return 0;
-    for (uint32_t i = 0; i < h->params.sites; i++) revealed += h->seat[i].revealed;
+    for (uint32_t i = 0; i < h->params.sites; i++) revealed += h->slot[i].revealed;
     if (revealed || h->round >= h->task->service.rounds) return 1;
     return !enough(h, present(h)) || h->elapsed - (h->enough_since - 1) < phase;
 }
 
-static fkt_status wait_for_phase(struct fkt_host *h)
+static fkt_status wait_for_phase(struct fkt_server *h)
 {
     fkt_status st;
     FKT_TRY(note_wait(h, h->elapsed - h->phase_began));
-    h->overdue = !fkt_host_phase_left(h) && hold(h);
-    if (!fkt_host_phase_left(h) && !h->overdue) FKT_TRY(fkt_host_deadline(h));
+    h->overdue = !fkt_server_phase_left(h) && hold(h);
+    if (!fkt_server_phase_left(h) && !h->overdue) FKT_TRY(fkt_server_deadline(h));
 out:
     return st;
 }
 
-fkt_status fkt_host_tick(void *self, uint64_t now_ms)
+fkt_status fkt_server_tick(void *self, uint64_t now_ms)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     fkt_status st = FKT_OK;
     if (h->broken.status != FKT_OK) return fkt_failure_restore(&h->broken);
     if (h->ticked && now_ms > h->now_ms) h->elapsed += now_ms - h->now_ms < TICK_MS ? now_ms - h->now_ms : TICK_MS;
@@ -221,8 +221,8 @@ fkt_status fkt_host_tick(void *self, uint64_t now_ms)
     if (!h->ticked) FKT_TRY(greet(h));
     FKT_TRY(fkt_refusals_tick(h));
     FKT_TRY(forget(h));
-    if (h->stage == FKT_BOX_GATHERING && !h->gave_up) FKT_TRY(gather(h));
-    else if (h->stage == FKT_BOX_RUNNING) FKT_TRY(wait_for_phase(h));
+    if (h->stage == FKT_STAGE_GATHERING && !h->gave_up) FKT_TRY(gather(h));
+    else if (h->stage == FKT_STAGE_RUNNING) FKT_TRY(wait_for_phase(h));
 out:
-    return st == FKT_OK ? st : fkt_host_break(h, st);
+    return st == FKT_OK ? st : fkt_server_break(h, st);
 }

@@ -18,24 +18,24 @@
 
 #include <string.h>
 
-int fkt_host_has_work(void *self)
+int fkt_server_has_work(void *self)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     if (h->broken.status != FKT_OK || h->job == FKT_JOB_NONE || !h->job_waits || !h->ticked) return 0;
     h->job_waits = 0;
     return 1;
 }
 
-fkt_status fkt_host_work(void *self)
+fkt_status fkt_server_work(void *self)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     fkt_status st =
         h->job == FKT_JOB_RELEASE ? fkt_finish_release(&h->finish, h->server) : fkt_finish_files(&h->finish);
     fkt_failure_save(&h->worked, st); /* its sentence belongs to this thread */
     return st;
 }
 
-static fkt_status write_release(struct fkt_host *h)
+static fkt_status write_release(struct fkt_server *h)
 {
     const struct fkt_finish *f = &h->finish;
     struct fkt_journal_release r = {
@@ -45,17 +45,18 @@ static fkt_status write_release(struct fkt_host *h)
     fkt_status st;
     FKT_TRY(fkt_alloc(&map, fkt_bitmap_bytes(h->params.sites)));
     for (uint32_t i = 0; i < h->params.sites; i++)
-        if (h->seat[i].counted) fkt_bitmap_set(map, i);
+        if (h->slot[i].counted) fkt_bitmap_set(map, i);
     r.survivors = map;
     fkt_hash_bytes_hex(certificate, f->certificate, strlen(f->certificate));
     FKT_TRY(fkt_journal_release_put(h->journal, &r));
     FKT_TRY(fkt_journal_end(h->journal, h->round,
                             &(struct fkt_journal_round){
                                 .reason = "", .messages = h->round_messages, .bytes = h->round_bytes, .spent = map}));
-    FKT_TRY(fkt_host_note(h, "release",
-                          json_pack("{s:I s:I s:s s:s}", "round", (json_int_t)h->round, "survivors",
-                                    (json_int_t)f->survivors, "sha256", f->sha256, "certificate_sha256", certificate)));
-    fkt_host_close_round(h);
+    FKT_TRY(
+        fkt_server_note(h, "release",
+                        json_pack("{s:I s:I s:s s:s}", "round", (json_int_t)h->round, "survivors",
+                                  (json_int_t)f->survivors, "sha256", f->sha256, "certificate_sha256", certificate)));
+    fkt_server_close_round(h);
     h->released = 1;
 out:
     fkt_free(map);
@@ -63,17 +64,17 @@ out:
 }
 
 /* The masks did not come off, or what was under them is no sum of records: some site's doing. */
-static fkt_status lose_release(struct fkt_host *h)
+static fkt_status lose_release(struct fkt_server *h)
 {
     struct fkt_failure why = h->worked;
     fkt_status st;
-    FKT_TRY(fkt_host_drain(h));
-    FKT_TRY(fkt_host_fail_round(h, &why));
+    FKT_TRY(fkt_server_drain(h));
+    FKT_TRY(fkt_server_fail_round(h, &why));
 out:
     return st;
 }
 
-static fkt_status end_log(struct fkt_host *h)
+static fkt_status end_log(struct fkt_server *h)
 {
     char why[sizeof h->reason];
     fkt_status st = FKT_OK;
@@ -82,48 +83,48 @@ static fkt_status end_log(struct fkt_host *h)
     FKT_TRY(fkt_refusals_flush(h));
     if (h->finish.bare) {
         fkt_text_cut(why, sizeof why, h->worked.text);
-        FKT_TRY(fkt_host_note(h, "no-dataset", json_pack("{s:s}", "reason", why)));
+        FKT_TRY(fkt_server_note(h, "no-dataset", json_pack("{s:s}", "reason", why)));
     }
     for (size_t i = 0; i < FKT_FINISH_FILES && !h->finish.bare; i++)
-        FKT_TRY(fkt_host_note(h, "file",
-                              json_pack("{s:s s:I s:s}", "name", fkt_finish_names[i], "bytes",
-                                        (json_int_t)h->finish.file[i].bytes, "sha256", h->finish.file[i].sha256)));
-    FKT_TRY(fkt_host_note(h, "end", json_object()));
+        FKT_TRY(fkt_server_note(h, "file",
+                                json_pack("{s:s s:I s:s}", "name", fkt_finish_names[i], "bytes",
+                                          (json_int_t)h->finish.file[i].bytes, "sha256", h->finish.file[i].sha256)));
+    FKT_TRY(fkt_server_note(h, "end", json_object()));
 out:
     return st;
 }
 
 /* The release stands, but its numbers are none that a decoder takes: some site's doing, and the same every time. Where
  * the log has promised images, or anything else went wrong, the fault is here. */
-static int no_images(const struct fkt_host *h, fkt_status status) { return status == FKT_E_NUMERIC && !h->log.ended; }
+static int no_images(const struct fkt_server *h, fkt_status status) { return status == FKT_E_NUMERIC && !h->log.ended; }
 
-static fkt_status end_bare(struct fkt_host *h)
+static fkt_status end_bare(struct fkt_server *h)
 {
     fkt_finish_no_files(&h->finish);
     return end_log(h);
 }
 
-fkt_status fkt_host_worked(void *self, fkt_status status)
+fkt_status fkt_server_worked(void *self, fkt_status status)
 {
-    struct fkt_host *h = self;
-    const enum fkt_host_job job = h->job;
+    struct fkt_server *h = self;
+    const enum fkt_server_job job = h->job;
     fkt_status st;
     if (h->broken.status != FKT_OK) return fkt_failure_restore(&h->broken);
     if (job == FKT_JOB_NONE || h->job_waits) return fkt_fail(FKT_E_ARG, "no work was handed out");
     h->job = FKT_JOB_NONE;
     if (status != FKT_OK) {
         fkt_failure_restore(&h->worked);
-        if (fkt_host_our_fault(status) || (job == FKT_JOB_FILES && !no_images(h, status)))
-            return fkt_host_break(h, status);
+        if (fkt_server_own_failure(status) || (job == FKT_JOB_FILES && !no_images(h, status)))
+            return fkt_server_break(h, status);
         st = job == FKT_JOB_FILES ? end_bare(h) : lose_release(h);
     } else {
         st = job == FKT_JOB_RELEASE ? write_release(h) : end_log(h);
     }
-    return st == FKT_OK ? st : fkt_host_break(h, st);
+    return st == FKT_OK ? st : fkt_server_break(h, st);
 }
 
 /* What may be done once everything before it is on disk. */
-static fkt_status follow_up(struct fkt_host *h)
+static fkt_status follow_up(struct fkt_server *h)
 {
     fkt_status st = FKT_OK;
     if (h->scrub && !h->server) {
@@ -131,11 +132,11 @@ static fkt_status follow_up(struct fkt_host *h)
         h->scrub = 0;
     }
     if (h->log_due && !h->sweep && !h->scrub) { /* shares and vectors are gone before anybody is told of the end */
-        FKT_TRY(fkt_diary_write(&h->log, h->path[FKT_HOST_AUDIT]));
+        FKT_TRY(fkt_diary_write(&h->log, h->path[FKT_SERVER_AUDIT]));
         h->log_due = 0;
-        fkt_host_enter(h, h->gave_up ? FKT_BOX_GIVEN_UP : FKT_BOX_RELEASED);
+        fkt_server_enter(h, h->gave_up ? FKT_STAGE_GIVEN_UP : FKT_STAGE_RELEASED);
     }
-    if (h->released && h->stage == FKT_BOX_FINISHING && h->job == FKT_JOB_NONE && !h->log_due) {
+    if (h->released && h->stage == FKT_STAGE_FINISHING && h->job == FKT_JOB_NONE && !h->log_due) {
         h->job = FKT_JOB_FILES;
         h->job_waits = 1;
     }
@@ -143,23 +144,23 @@ out:
     return st;
 }
 
-fkt_status fkt_host_settle(void *self)
+fkt_status fkt_server_settle(void *self)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     fkt_status st;
     if (h->broken.status != FKT_OK) return fkt_failure_restore(&h->broken);
     FKT_TRY(fkt_journal_settle(h->journal, NULL));
     fkt_diary_settled(&h->log);
     FKT_TRY(follow_up(h));
 out:
-    return st == FKT_OK ? st : fkt_host_break(h, st);
+    return st == FKT_OK ? st : fkt_server_break(h, st);
 }
 
 /* ---- after a restart ---- */
 
 static fkt_status take_release(void *self, const struct fkt_journal_release *r)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     struct fkt_finish *f = &h->finish;
     fkt_status st;
     if (r->round != h->round || h->past[h->round - 1].ended != FKT_OK)
@@ -169,7 +170,7 @@ static fkt_status take_release(void *self, const struct fkt_journal_release *r)
     f->len = r->len;
     FKT_TRY(fkt_strdup(&f->certificate, r->certificate));
     snprintf(f->sha256, sizeof f->sha256, "%s", r->sha256);
-    for (uint32_t i = 0; i < h->params.sites; i++) h->seat[i].counted = (uint8_t)fkt_bitmap_get(r->survivors, i);
+    for (uint32_t i = 0; i < h->params.sites; i++) h->slot[i].counted = (uint8_t)fkt_bitmap_get(r->survivors, i);
     h->survivors = f->survivors = (uint32_t)fkt_bitmap_count(r->survivors, h->params.sites);
     h->lost = h->params.sites - h->survivors;
     h->released = 1;
@@ -178,7 +179,7 @@ out:
 }
 
 /* What the log has said of files, where it has ended. */
-static void take_files(struct fkt_host *h)
+static void take_files(struct fkt_server *h)
 {
     struct fkt_finish *f = &h->finish;
     f->known = h->log.ended;
@@ -191,7 +192,7 @@ static void take_files(struct fkt_host *h)
         }
 }
 
-fkt_status fkt_host_resume_end(struct fkt_host *h)
+fkt_status fkt_server_resume_end(struct fkt_server *h)
 {
     char *reason = NULL;
     fkt_status st;
@@ -206,10 +207,10 @@ fkt_status fkt_host_resume_end(struct fkt_host *h)
         fkt_text_cut(h->reason, sizeof h->reason, reason);
         h->gave_up = 1;
         h->log_due = 1; /* whatever stands there; told once it is written */
-        h->stage = FKT_BOX_FINISHING;
+        h->stage = FKT_STAGE_FINISHING;
     } else if (h->released) {
         take_files(h);
-        h->stage = FKT_BOX_FINISHING;
+        h->stage = FKT_STAGE_FINISHING;
         h->job = FKT_JOB_FILES;
         h->job_waits = 1;
     }

@@ -30,16 +30,16 @@
 #define TASK_HEX (2 * (size_t)32)
 #define STATE_HEX (2 * (size_t)16)
 
-static const char *const names[FKT_HOST_PATHS] = {[FKT_HOST_RELEASE] = "release.safetensors",
-                                                  [FKT_HOST_CERTIFICATE] = "certificate.json",
-                                                  [FKT_HOST_AUDIT] = "audit.jsonl",
-                                                  [FKT_HOST_GRID] = "grid.png",
-                                                  [FKT_HOST_DATASET] = "dataset"};
+static const char *const names[FKT_SERVER_PATHS] = {[FKT_SERVER_RELEASE] = "release.safetensors",
+                                                    [FKT_SERVER_CERTIFICATE] = "certificate.json",
+                                                    [FKT_SERVER_AUDIT] = "audit.jsonl",
+                                                    [FKT_SERVER_GRID] = "grid.png",
+                                                    [FKT_SERVER_DATASET] = "dataset"};
 
 /* ---- what is said once ---- */
 
 /* The fact, or `said` from now on. Gives *value. */
-static fkt_status once(struct fkt_host *h, const char *fact, const char *said, char **value)
+static fkt_status once(struct fkt_server *h, const char *fact, const char *said, char **value)
 {
     fkt_status st;
     FKT_TRY(fkt_journal_fact(h->journal, fact, value));
@@ -55,7 +55,7 @@ static fkt_status damaged(void)
     return fkt_fail(FKT_E_FORMAT, "the journal is damaged: what the first start has chosen cannot be");
 }
 
-static fkt_status settle_choices(struct fkt_host *h, const struct fkt_host_spec *spec)
+static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_spec *spec)
 {
     static const char hint[] =
         "start it with the same --per-class and --format as the first time, or without --per-class";
@@ -81,7 +81,7 @@ out:
 
 /* ---- whose folder ---- */
 
-static fkt_status make_mark(struct fkt_host *h, char mark[TASK_HEX + STATE_HEX + 3])
+static fkt_status make_mark(struct fkt_server *h, char mark[TASK_HEX + STATE_HEX + 3])
 {
     struct fkt_entropy os;
     uint8_t random[STATE_HEX / 2];
@@ -99,7 +99,7 @@ out:
 }
 
 /* A mark that is there: is it ours? */
-static fkt_status check_mark(const struct fkt_host *h, const char *path, const char *mark)
+static fkt_status check_mark(const struct fkt_server *h, const char *path, const char *mark)
 {
     static const char hint[] = "name another folder with --out, or give the --state folder that it belongs to";
     uint8_t *found = NULL;
@@ -115,7 +115,7 @@ out:
     return st;
 }
 
-static fkt_status claim(struct fkt_host *h)
+static fkt_status claim(struct fkt_server *h)
 {
     char mark[TASK_HEX + STATE_HEX + 3], *path = NULL;
     struct stat sb;
@@ -127,7 +127,7 @@ static fkt_status claim(struct fkt_host *h)
         st = check_mark(h, path, mark);
         goto out;
     }
-    for (size_t i = 0; i < FKT_HOST_PATHS; i++)
+    for (size_t i = 0; i < FKT_SERVER_PATHS; i++)
         if (lstat(h->path[i], &sb) == 0) {
             st = fkt_fail_hint(FKT_E_EXISTS, "name a new folder with --out, or move what is in this one away",
                                "'%s' is there, and this server has not made it", h->path[i]);
@@ -140,13 +140,13 @@ out:
 }
 
 /* What a process that was killed left under temporary names. The folder is ours, and we hold the lock. */
-static void sweep(const struct fkt_host *h)
+static void sweep(const struct fkt_server *h)
 {
     DIR *d = opendir(h->out);
     struct dirent *e;
     char *path = NULL;
     while (d && (e = readdir(d)))
-        for (size_t i = 0; i < FKT_HOST_PATHS; i++) {
+        for (size_t i = 0; i < FKT_SERVER_PATHS; i++) {
             size_t n = strlen(names[i]);
             if (strncmp(e->d_name, names[i], n) != 0 || strncmp(e->d_name + n, ".tmp-", 5) != 0) continue;
             if (fkt_path_join(&path, h->out, e->d_name) != FKT_OK) continue;
@@ -156,7 +156,7 @@ static void sweep(const struct fkt_host *h)
     if (d) closedir(d);
 }
 
-fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spec)
+fkt_status fkt_server_open_out(struct fkt_server *h, const struct fkt_server_spec *spec)
 {
     fkt_status st;
     if (spec->out) FKT_TRY(fkt_strdup(&h->out, spec->out));
@@ -165,20 +165,20 @@ fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spe
         (struct fkt_finish){.walk = h->walk, .out = h->out, .threads = spec->threads, .progress = spec->progress};
     FKT_TRY(settle_choices(h, spec));
     FKT_TRY(fkt_mkdirs(h->out));
-    for (size_t i = 0; i < FKT_HOST_PATHS; i++) FKT_TRY(fkt_path_join(&h->path[i], h->out, names[i]));
+    for (size_t i = 0; i < FKT_SERVER_PATHS; i++) FKT_TRY(fkt_path_join(&h->path[i], h->out, names[i]));
     FKT_TRY(claim(h));
     sweep(h);
 out:
     return st;
 }
 
-fkt_status fkt_host_try_out(const struct fkt_host *h)
+fkt_status fkt_server_try_out(const struct fkt_server *h)
 {
     const struct fkt_task *t = h->task;
     struct fkt_folder f = {0};
     struct fkt_export *e = NULL;
     fkt_status st;
-    FKT_TRY(fkt_folder_begin(&f, h->path[FKT_HOST_DATASET], 1));
+    FKT_TRY(fkt_folder_begin(&f, h->path[FKT_SERVER_DATASET], 1));
     FKT_TRY(fkt_export_open(&e, f.tmp, h->finish.format, "train", (const char *const *)t->classes, t->n_classes,
                             t->size, h->finish.per_class * t->n_classes));
 out:

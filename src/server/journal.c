@@ -143,7 +143,7 @@ out:
     return st;
 }
 
-fkt_status fkt_journal_count(struct fkt_journal *j, enum fkt_box_refusal why, uint64_t times)
+fkt_status fkt_journal_count(struct fkt_journal *j, enum fkt_refusal why, uint64_t times)
 {
     fkt_status st;
     FKT_TRY(writing(j));
@@ -278,12 +278,12 @@ out:
     return st;
 }
 
-fkt_status fkt_journal_counts(struct fkt_journal *j, uint64_t refused[FKT_BOX_REFUSALS])
+fkt_status fkt_journal_counts(struct fkt_journal *j, uint64_t refused[FKT_REFUSALS])
 {
     struct fkt_rows *rows = NULL;
     int there;
     fkt_status st;
-    memset(refused, 0, FKT_BOX_REFUSALS * sizeof *refused);
+    memset(refused, 0, FKT_REFUSALS * sizeof *refused);
     FKT_TRY(fkt_db_ask(&rows, j->db, "SELECT why, times FROM refused", ""));
     for (;;) {
         int64_t why, times;
@@ -291,7 +291,7 @@ fkt_status fkt_journal_counts(struct fkt_journal *j, uint64_t refused[FKT_BOX_RE
         if (!there) break;
         why = fkt_rows_int(rows, 0);
         times = fkt_rows_int(rows, 1);
-        if (why < 0 || why >= FKT_BOX_REFUSALS || times < 0) FKT_TRY(damaged("a count of refusals is out of range"));
+        if (why < 0 || why >= FKT_REFUSALS || times < 0) FKT_TRY(damaged("a count of refusals is out of range"));
         refused[why] = (uint64_t)times;
     }
 out:

@@ -51,8 +51,8 @@ FKT_MUST_USE fkt_status fkt_journal_end(struct fkt_journal *j, uint32_t round, c
 FKT_MUST_USE fkt_status fkt_journal_release_put(struct fkt_journal *j, const struct fkt_journal_release *r);
 FKT_MUST_USE fkt_status fkt_journal_fact_put(struct fkt_journal *j, const char *name, const char *value);
 FKT_MUST_USE fkt_status fkt_journal_fact_change(struct fkt_journal *j, const char *name,
-                                                const char *value);                                         /* or put */
-FKT_MUST_USE fkt_status fkt_journal_count(struct fkt_journal *j, enum fkt_box_refusal why, uint64_t times); /* adds */
+                                                const char *value);                                     /* or put */
+FKT_MUST_USE fkt_status fkt_journal_count(struct fkt_journal *j, enum fkt_refusal why, uint64_t times); /* adds */
 FKT_MUST_USE fkt_status fkt_journal_line(struct fkt_journal *j, uint64_t entry, const char *line);
 /* Deletes up to `limit` events of rounds up to `last`; *left: there are more. What is deleted is gone from the disk
  * once fkt_journal_scrub has answered. */
@@ -68,7 +68,7 @@ FKT_MUST_USE fkt_status fkt_journal_rounds(struct fkt_journal *j, fkt_journal_on
 FKT_MUST_USE fkt_status fkt_journal_events(struct fkt_journal *j, uint32_t round, fkt_journal_on_event *visit,
                                            void *self);
 FKT_MUST_USE fkt_status fkt_journal_lines(struct fkt_journal *j, fkt_journal_on_line *visit, void *self);
-FKT_MUST_USE fkt_status fkt_journal_counts(struct fkt_journal *j, uint64_t refused[FKT_BOX_REFUSALS]);
+FKT_MUST_USE fkt_status fkt_journal_counts(struct fkt_journal *j, uint64_t refused[FKT_REFUSALS]);
 FKT_MUST_USE fkt_status fkt_journal_fact(struct fkt_journal *j, const char *name, char **value); /* gives; NULL: none */
 typedef fkt_status fkt_journal_on_release(void *self, const struct fkt_journal_release *r);
 FKT_MUST_USE fkt_status fkt_journal_release_get(struct fkt_journal *j, fkt_journal_on_release *visit, void *self);

@@ -17,34 +17,34 @@
  * below it. */
 #define STREAM_ROUND(number) (UINT64_MAX - ((number)-1))
 
-void fkt_host_drop_mail(struct fkt_host_seat *seat)
+void fkt_server_drop_messages(struct fkt_server_set_status *slot)
 {
-    fkt_free(seat->mail);
-    seat->mail = NULL;
-    seat->mail_len = 0;
+    fkt_free(slot->mail);
+    slot->mail = NULL;
+    slot->mail_len = 0;
 }
 
-fkt_status fkt_host_seat_all(struct fkt_host *h)
+fkt_status fkt_server_set_status_all(struct fkt_server *h)
 {
     fkt_status st;
     for (uint32_t i = 0; i < h->params.sites; i++) {
-        struct fkt_host_seat *seat = &h->seat[i];
-        fkt_host_drop_mail(seat);
-        *seat = (struct fkt_host_seat){.spent = seat->spent, .seen = seat->seen};
+        struct fkt_server_set_status *slot = &h->slot[i];
+        fkt_server_drop_messages(slot);
+        *slot = (struct fkt_server_set_status){.spent = slot->spent, .seen = slot->seen};
     }
     h->lost = h->survivors = 0;
     h->round_messages = h->round_bytes = 0;
     FKT_TRY(fkt_sa_server_new(&h->server, &h->params, h->past[h->round - 1].name, 0));
     fkt_sa_server_census(h->server, &h->census);
     h->phase = fkt_sa_server_state(h->server);
-    fkt_host_wait_anew(h, 1);
-    fkt_host_enter(h, FKT_BOX_RUNNING);
-    FKT_TRY(fkt_host_drain(h));
+    fkt_server_wait_anew(h, 1);
+    fkt_server_enter(h, FKT_STAGE_RUNNING);
+    FKT_TRY(fkt_server_drain(h));
 out:
     return st;
 }
 
-fkt_status fkt_host_begin(struct fkt_host *h)
+fkt_status fkt_server_begin(struct fkt_server *h)
 {
     const struct fkt_service *service = &h->task->service;
     struct fkt_entropy_seeded seeded;
@@ -62,13 +62,13 @@ fkt_status fkt_host_begin(struct fkt_host *h)
     h->past[h->round - 1].ended = FKT_OK;
     fkt_hex(hex, name, FKT_SA_ROUND);
     FKT_TRY(fkt_journal_begin(h->journal, h->round, name));
-    FKT_TRY(fkt_host_note(h, "begin", json_pack("{s:I s:s}", "round", (json_int_t)h->round, "name", hex)));
-    FKT_TRY(fkt_host_seat_all(h));
+    FKT_TRY(fkt_server_note(h, "begin", json_pack("{s:I s:s}", "round", (json_int_t)h->round, "name", hex)));
+    FKT_TRY(fkt_server_set_status_all(h));
 out:
     return st;
 }
 
-void fkt_host_close_round(struct fkt_host *h)
+void fkt_server_close_round(struct fkt_server *h)
 {
     fkt_sa_server_free(h->server);
     h->server = NULL;
@@ -76,20 +76,20 @@ void fkt_host_close_round(struct fkt_host *h)
     h->bytes += h->round_bytes;
     h->round_messages = h->round_bytes = 0;
     h->phase = FKT_SA_BEGIN;
-    fkt_host_wait_anew(h, 0);
+    fkt_server_wait_anew(h, 0);
     h->sweep = 1;
 }
 
 /* Who has revealed has spent, also those of rounds before. */
-static fkt_status write_end(struct fkt_host *h, const struct fkt_failure *why)
+static fkt_status write_end(struct fkt_server *h, const struct fkt_failure *why)
 {
     uint8_t *spent = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&spent, fkt_bitmap_bytes(h->params.sites)));
     for (uint32_t i = 0; i < h->params.sites; i++) {
-        if (!h->seat[i].revealed) continue;
+        if (!h->slot[i].revealed) continue;
         fkt_bitmap_set(spent, i);
-        h->seat[i].spent = 1;
+        h->slot[i].spent = 1;
     }
     FKT_TRY(fkt_journal_end(h->journal, h->round,
                             &(struct fkt_journal_round){.ended = why->status,
@@ -102,48 +102,48 @@ out:
     return st;
 }
 
-static uint32_t spent_sites(const struct fkt_host *h)
+static uint32_t spent_sites(const struct fkt_server *h)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < h->params.sites; i++) n += h->seat[i].spent;
+    for (uint32_t i = 0; i < h->params.sites; i++) n += h->slot[i].spent;
     return n;
 }
 
-fkt_status fkt_host_fail_round(struct fkt_host *h, const struct fkt_failure *why)
+fkt_status fkt_server_fail_round(struct fkt_server *h, const struct fkt_failure *why)
 {
     const uint32_t most = h->task->federation.dropped;
     char reason[1024];
     fkt_status st;
     h->past[h->round - 1].ended = why->status;
     fkt_text_cut(h->reason, sizeof h->reason, why->text);
-    FKT_TRY(fkt_host_note(h, "failed", json_pack("{s:I s:s}", "round", (json_int_t)h->round, "reason", h->reason)));
+    FKT_TRY(fkt_server_note(h, "failed", json_pack("{s:I s:s}", "round", (json_int_t)h->round, "reason", h->reason)));
     FKT_TRY(write_end(h, why));
-    fkt_host_close_round(h);
-    fkt_host_enter(h, FKT_BOX_GATHERING);
+    fkt_server_close_round(h);
+    fkt_server_enter(h, FKT_STAGE_GATHERING);
     h->enough_since = 0;
-    for (uint32_t i = 0; i < h->params.sites; i++) h->seat[i].seen = 0; /* whoever comes back is there */
+    for (uint32_t i = 0; i < h->params.sites; i++) h->slot[i].seen = 0; /* whoever comes back is there */
     if (spent_sites(h) > most) {
         snprintf(reason, sizeof reason, "%u sites have spent their budget on a round that failed: %s", spent_sites(h),
                  why->text);
-        FKT_TRY(fkt_host_give_up(h, reason));
+        FKT_TRY(fkt_server_give_up(h, reason));
     } else if (h->round >= h->task->service.rounds) {
         snprintf(reason, sizeof reason,
                  h->round == 1 ? "%u round has failed: %s" : "%u rounds have failed, the last one so: %s", h->round,
                  why->text);
-        FKT_TRY(fkt_host_give_up(h, reason));
+        FKT_TRY(fkt_server_give_up(h, reason));
     }
 out:
     return st;
 }
 
-fkt_status fkt_host_give_up(struct fkt_host *h, const char *reason)
+fkt_status fkt_server_give_up(struct fkt_server *h, const char *reason)
 {
     fkt_status st;
     fkt_text_cut(h->reason, sizeof h->reason, reason);
     FKT_TRY(fkt_refusals_flush(h));
     FKT_TRY(fkt_journal_fact_put(h->journal, "given-up", h->reason));
-    FKT_TRY(fkt_host_note(h, "given-up", json_pack("{s:s}", "reason", h->reason)));
-    FKT_TRY(fkt_host_note(h, "end", json_object()));
+    FKT_TRY(fkt_server_note(h, "given-up", json_pack("{s:s}", "reason", h->reason)));
+    FKT_TRY(fkt_server_note(h, "end", json_object()));
     h->gave_up = h->log_due = 1; /* told once the log can be had: host_finish.c */
 out:
     return st;

@@ -7,7 +7,7 @@
  * What could fail in the end is tried at the beginning: codec, calibration and federation are opened, and the folders
  * tried (host_place.c). A task is refused when it is not signed or has no service.
  *
- * Failures of this machine are sticky (fkt_host_break): what is in memory is then no longer what the journal says, so
+ * Failures of this machine are sticky (fkt_server_break): what is in memory is then no longer what the journal says, so
  * nothing of it may leave, and nothing more is written. A new process begins with the journal again. Failures that
  * sites bring about end a round, or lose a site, and are no failures of these calls. */
 #include "server/server.h"
@@ -27,13 +27,13 @@
 /* What a mailbox's caller reads as a verdict about a message is never said of this machine (fedkt/mailbox.h). */
 static int is_verdict(fkt_status st) { return st == FKT_E_STATE || st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH; }
 
-fkt_status fkt_host_break(struct fkt_host *h, fkt_status st)
+fkt_status fkt_server_break(struct fkt_server *h, fkt_status st)
 {
     if (h->broken.status == FKT_OK) fkt_failure_save(&h->broken, is_verdict(st) ? FKT_E_IO : st);
     return fkt_failure_restore(&h->broken);
 }
 
-int fkt_host_our_fault(fkt_status st)
+int fkt_server_own_failure(fkt_status st)
 {
     switch (st) {
     case FKT_E_FORMAT:
@@ -46,12 +46,12 @@ int fkt_host_our_fault(fkt_status st)
     }
 }
 
-fkt_status fkt_host_note(struct fkt_host *h, const char *event, json_t *fields)
+fkt_status fkt_server_note(struct fkt_server *h, const char *event, json_t *fields)
 {
     return fkt_diary_add(&h->log, h->now_ms, event, fields);
 }
 
-void fkt_host_enter(struct fkt_host *h, enum fkt_box_stage stage)
+void fkt_server_enter(struct fkt_server *h, enum fkt_stage stage)
 {
     h->stage = stage;
     h->stage_since = h->ticked ? h->now_ms : 0;
@@ -73,17 +73,17 @@ out:
     return fkt_hint(st, "sign it: fedkt task sign");
 }
 
-static fkt_status make_room(struct fkt_host *h)
+static fkt_status make_room(struct fkt_server *h)
 {
     const size_t n = h->params.sites;
     fkt_status st;
     h->scratch_len = fkt_sa_to_site_max(&h->params);
     FKT_TRY(fkt_alloc(&h->scratch, h->scratch_len));
-    FKT_TRY(fkt_alloc(&h->seat, n));
-    FKT_TRY(fkt_alloc(&h->seats_shown, n));
+    FKT_TRY(fkt_alloc(&h->slot, n));
+    FKT_TRY(fkt_alloc(&h->slots_shown, n));
     FKT_TRY(fkt_alloc(&h->past, h->task->service.rounds));
-    FKT_TRY(fkt_alloc(&h->refusals.times, (n + 1) * FKT_BOX_REFUSALS));
-    FKT_TRY(fkt_alloc(&h->refusals.said, (n + 1) * FKT_BOX_REFUSALS));
+    FKT_TRY(fkt_alloc(&h->refusals.times, (n + 1) * FKT_REFUSALS));
+    FKT_TRY(fkt_alloc(&h->refusals.said, (n + 1) * FKT_REFUSALS));
 out:
     return st;
 }
@@ -92,7 +92,7 @@ out:
 
 static fkt_status take_round(void *self, uint32_t number, const struct fkt_journal_round *r)
 {
-    struct fkt_host *h = self;
+    struct fkt_server *h = self;
     if (number > h->task->service.rounds || (h->round && h->past[h->round - 1].ended == FKT_OK))
         return fkt_fail(FKT_E_FORMAT, "the journal is damaged: round %u cannot have begun", number);
     h->round = number;
@@ -103,26 +103,26 @@ static fkt_status take_round(void *self, uint32_t number, const struct fkt_journ
     if (r->ended == FKT_OK) return FKT_OK;
     fkt_text_cut(h->reason, sizeof h->reason, r->reason);
     for (uint32_t i = 0; r->spent && i < h->params.sites; i++)
-        if (fkt_bitmap_get(r->spent, i)) h->seat[i].spent = 1;
+        if (fkt_bitmap_get(r->spent, i)) h->slot[i].spent = 1;
     return FKT_OK;
 }
 
-static fkt_status remember(struct fkt_host *h)
+static fkt_status remember(struct fkt_server *h)
 {
     fkt_status st;
     FKT_TRY(fkt_diary_open(&h->log, h->journal));
     FKT_TRY(fkt_journal_counts(h->journal, h->refused));
     FKT_TRY(fkt_journal_rounds(h->journal, take_round, h));
-    FKT_TRY(fkt_host_resume_end(h));
-    if (!h->released && h->stage == FKT_BOX_GATHERING && h->round && h->past[h->round - 1].ended == FKT_OK)
-        FKT_TRY(fkt_host_resume(h));
-    FKT_TRY(fkt_host_resume_wait(h));
+    FKT_TRY(fkt_server_resume_end(h));
+    if (!h->released && h->stage == FKT_STAGE_GATHERING && h->round && h->past[h->round - 1].ended == FKT_OK)
+        FKT_TRY(fkt_server_resume(h));
+    FKT_TRY(fkt_server_resume_wait(h));
     h->sweep = h->round > 0;
 out:
     return st;
 }
 
-static fkt_status open_all(struct fkt_host *h, const struct fkt_host_spec *spec)
+static fkt_status open_all(struct fkt_server *h, const struct fkt_server_spec *spec)
 {
     struct fkt_share_plan shares;
     char *path = NULL;
@@ -135,18 +135,18 @@ static fkt_status open_all(struct fkt_host *h, const struct fkt_host_spec *spec)
     FKT_TRY(fkt_private_folder(spec->folder));
     FKT_TRY(fkt_path_join(&path, spec->folder, JOURNAL));
     FKT_TRY(fkt_journal_open(&h->journal, path, h->task->sha256, h->params.sites));
-    FKT_TRY(fkt_host_open_out(h, spec));
+    FKT_TRY(fkt_server_open_out(h, spec));
     FKT_TRY(remember(h));
-    if (!h->log.ended) FKT_TRY(fkt_host_try_out(h));
+    if (!h->log.ended) FKT_TRY(fkt_server_try_out(h));
     h->live = 1;
 out:
     fkt_free(path);
     return st;
 }
 
-fkt_status fkt_host_open(struct fkt_host **out, const struct fkt_host_spec *spec)
+fkt_status fkt_server_open(struct fkt_server **out, const struct fkt_server_spec *spec)
 {
-    struct fkt_host *h = NULL;
+    struct fkt_server *h = NULL;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&h, 1));
@@ -154,43 +154,43 @@ fkt_status fkt_host_open(struct fkt_host **out, const struct fkt_host_spec *spec
     *out = h;
     h = NULL;
 out:
-    fkt_host_close(h);
+    fkt_server_close(h);
     return st;
 }
 
-void fkt_host_close(struct fkt_host *h)
+void fkt_server_close(struct fkt_server *h)
 {
     if (!h) return;
     fkt_journal_close(h->journal);
     fkt_sa_server_free(h->server);
-    for (uint32_t i = 0; h->seat && i < h->params.sites; i++) fkt_free(h->seat[i].mail);
+    for (uint32_t i = 0; h->slot && i < h->params.sites; i++) fkt_free(h->slot[i].mail);
     fkt_finish_drop(&h->finish);
-    fkt_free(h->seat);
-    fkt_free(h->seats_shown);
+    fkt_free(h->slot);
+    fkt_free(h->slots_shown);
     fkt_free(h->past);
     fkt_free(h->refusals.times);
     fkt_free(h->refusals.said);
     fkt_free(h->scratch);
-    for (size_t i = 0; i < FKT_HOST_PATHS; i++) fkt_free(h->path[i]);
+    for (size_t i = 0; i < FKT_SERVER_PATHS; i++) fkt_free(h->path[i]);
     fkt_free(h->out);
     fkt_walk_free(h->walk);
     fkt_free(h);
 }
 
-void fkt_host_mailbox(struct fkt_host *h, struct fkt_mailbox *out)
+void fkt_server_mailbox(struct fkt_server *h, struct fkt_mailbox *out)
 {
     *out = (struct fkt_mailbox){.self = h,
                                 .sites = h->params.sites,
                                 .in_max = fkt_sa_to_server_max(&h->params),
-                                .deliver = fkt_host_deliver,
-                                .collect = fkt_host_collect,
-                                .refuse = fkt_host_refuse,
-                                .tick = fkt_host_tick,
-                                .settle = fkt_host_settle,
-                                .has_work = fkt_host_has_work,
-                                .work = fkt_host_work,
-                                .worked = fkt_host_worked,
-                                .view = fkt_host_view,
-                                .head = fkt_host_head,
-                                .file = fkt_host_file};
+                                .deliver = fkt_server_deliver,
+                                .collect = fkt_server_collect,
+                                .refuse = fkt_server_refuse,
+                                .tick = fkt_server_tick,
+                                .settle = fkt_server_settle,
+                                .has_work = fkt_server_has_work,
+                                .work = fkt_server_work,
+                                .worked = fkt_server_worked,
+                                .view = fkt_server_view,
+                                .head = fkt_server_head,
+                                .file = fkt_server_file};
 }

@@ -12,7 +12,7 @@
 #ifndef FKT_SERVER_SERVER_H
 #define FKT_SERVER_SERVER_H
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include "server/transparency_log.h"
 #include "pipeline/publish.h"
@@ -20,8 +20,8 @@
 
 #include "base/status.h"
 
-struct fkt_host_seat { /* a site, in the round that is or was last */
-    uint8_t *mail;     /* its newest message; NULL: none */
+struct fkt_server_set_status { /* a site, in the round that is or was last */
+    uint8_t *mail;             /* its newest message; NULL: none */
     size_t mail_len;
     uint32_t index;    /* of it, from 1 */
     fkt_status status; /* not FKT_OK: lost, and why */
@@ -32,33 +32,40 @@ struct fkt_host_seat { /* a site, in the round that is or was last */
     uint64_t seen;     /* ms of h->elapsed, plus 1, when it last asked; 0: not since the last round ended */
 };
 
-struct fkt_host_past {
+struct fkt_server_past {
     uint8_t name[FKT_SA_ROUND];
     fkt_status ended; /* FKT_OK: not failed */
 };
 
 struct fkt_refusals {
-    uint32_t *times;                 /* (sites + 1, reasons) of this minute, in no line yet; the last site is nobody */
-    uint8_t *said;                   /* the same: has a line in this minute */
-    uint64_t rest[FKT_BOX_REFUSALS]; /* of this hour, beyond the lines that it may have */
-    uint64_t minute, hour;           /* when they began */
-    uint32_t lines[2]; /* in this hour: of what anybody can bring about, and of what a key was needed for */
+    uint32_t *times;             /* (sites + 1, reasons) of this minute, in no line yet; the last site is nobody */
+    uint8_t *said;               /* the same: has a line in this minute */
+    uint64_t rest[FKT_REFUSALS]; /* of this hour, beyond the lines that it may have */
+    uint64_t minute, hour;       /* when they began */
+    uint32_t lines[2];           /* in this hour: of what anybody can bring about, and of what a key was needed for */
 };
 
-struct fkt_host_wait { /* for sites to gather, or in a phase; host_time.c */
-    uint32_t page;     /* which phase of the round, from 1; 0: for sites to gather after it */
-    uint64_t before;   /* ms of it in earlier lives of the server, roughly */
-    uint64_t saved;    /* ms of it that the journal knows of */
+struct fkt_server_wait { /* for sites to gather, or in a phase; host_time.c */
+    uint32_t page;       /* which phase of the round, from 1; 0: for sites to gather after it */
+    uint64_t before;     /* ms of it in earlier lives of the server, roughly */
+    uint64_t saved;      /* ms of it that the journal knows of */
 };
 
-enum fkt_host_job { FKT_JOB_NONE = 0, FKT_JOB_RELEASE, FKT_JOB_FILES };
-enum { FKT_HOST_RELEASE = 0, FKT_HOST_CERTIFICATE, FKT_HOST_AUDIT, FKT_HOST_GRID, FKT_HOST_DATASET, FKT_HOST_PATHS };
+enum fkt_server_job { FKT_JOB_NONE = 0, FKT_JOB_RELEASE, FKT_JOB_FILES };
+enum {
+    FKT_SERVER_RELEASE = 0,
+    FKT_SERVER_CERTIFICATE,
+    FKT_SERVER_AUDIT,
+    FKT_SERVER_GRID,
+    FKT_SERVER_DATASET,
+    FKT_SERVER_PATHS
+};
 
-struct fkt_host {
+struct fkt_server {
     const struct fkt_task *task; /* the walk's copy */
     struct fkt_walk *walk;
     struct fkt_sa_params params;
-    char *out, *path[FKT_HOST_PATHS];
+    char *out, *path[FKT_SERVER_PATHS];
     struct fkt_journal *journal;
     struct fkt_diary log;
     struct fkt_failure broken; /* not FKT_OK: what every call answers from now on */
@@ -67,18 +74,18 @@ struct fkt_host {
     uint64_t now_ms, elapsed; /* the caller's clock; and how long it ran forward since the first tick, without jumps */
     int ticked;
 
-    enum fkt_box_stage stage;
+    enum fkt_stage stage;
     uint64_t stage_since, phase_since;  /* now_ms; 0: not since the process began */
     int overdue;                        /* the time of the phase is over, and it is waited for all the same */
     uint64_t phase_began, enough_since; /* elapsed; enough_since plus 1, 0: there are not enough sites */
-    struct fkt_host_wait wait;
+    struct fkt_server_wait wait;
     uint64_t expired_since;               /* elapsed plus 1; 0: not by the last reading */
     uint32_t round;                       /* the last one; 0: none yet */
-    struct fkt_host_past *past;           /* (service.rounds) */
+    struct fkt_server_past *past;         /* (service.rounds) */
     struct fkt_sa_server *server;         /* NULL: no round is under way */
     struct fkt_sa_census census;          /* of it; the machine itself belongs to the worker while it unmasks */
     enum fkt_sa_state phase;              /* of it */
-    struct fkt_host_seat *seat;           /* (sites) */
+    struct fkt_server_set_status *slot;   /* (sites) */
     uint32_t lost, survivors;             /* in this round */
     uint64_t messages, bytes;             /* taken in all rounds before this one */
     uint64_t round_messages, round_bytes; /* taken in this one */
@@ -89,9 +96,9 @@ struct fkt_host {
     char reason[768];
 
     struct fkt_refusals refusals;
-    uint64_t refused[FKT_BOX_REFUSALS];
+    uint64_t refused[FKT_REFUSALS];
 
-    enum fkt_host_job job;
+    enum fkt_server_job job;
     int job_waits; /* it was not handed out yet */
     struct fkt_failure worked;
     struct fkt_finish finish;
@@ -99,60 +106,63 @@ struct fkt_host {
     int gave_up;   /* that there will be none is; sites are told so once audit.jsonl is there */
     int comparing; /* one of the two was so, and the log ended, before this process began */
     int log_due;   /* audit.jsonl is to be written */
-    uint8_t *seats_shown;
+    uint8_t *slots_shown;
 };
 
 /* host.c */
-FKT_MUST_USE fkt_status fkt_host_break(struct fkt_host *h, fkt_status st); /* sticky; gives what every call answers */
-int fkt_host_our_fault(fkt_status st); /* 1: of this machine, to be tried again after a restart; 0: of what came in */
+FKT_MUST_USE fkt_status fkt_server_break(struct fkt_server *h,
+                                         fkt_status st); /* sticky; gives what every call answers */
+int fkt_server_own_failure(
+    fkt_status st); /* 1: of this machine, to be tried again after a restart; 0: of what came in */
 /* The log, unless it is a replay. Takes `fields`. */
-FKT_MUST_USE fkt_status fkt_host_note(struct fkt_host *h, const char *event, json_t *fields);
-void fkt_host_enter(struct fkt_host *h, enum fkt_box_stage stage);
+FKT_MUST_USE fkt_status fkt_server_note(struct fkt_server *h, const char *event, json_t *fields);
+void fkt_server_enter(struct fkt_server *h, enum fkt_stage stage);
 
 /* host_place.c */
 /* The public folder, which is ours from now on (FKT_E_EXISTS: it is not), and h->finish. */
-FKT_MUST_USE fkt_status fkt_host_open_out(struct fkt_host *h, const struct fkt_host_spec *spec);
-FKT_MUST_USE fkt_status fkt_host_try_out(const struct fkt_host *h); /* can the files be made there? */
+FKT_MUST_USE fkt_status fkt_server_open_out(struct fkt_server *h, const struct fkt_server_spec *spec);
+FKT_MUST_USE fkt_status fkt_server_try_out(const struct fkt_server *h); /* can the files be made there? */
 
 /* host_round.c */
-FKT_MUST_USE fkt_status fkt_host_resume(struct fkt_host *h); /* the round under way, from the journal */
-FKT_MUST_USE fkt_status fkt_host_deliver(void *self, uint32_t site, const uint8_t *msg, size_t len);
-FKT_MUST_USE fkt_status fkt_host_deadline(struct fkt_host *h); /* the phase has had its time */
-FKT_MUST_USE fkt_status fkt_host_drain(struct fkt_host *h);    /* what the machine has to say becomes mail */
+FKT_MUST_USE fkt_status fkt_server_resume(struct fkt_server *h); /* the round under way, from the journal */
+FKT_MUST_USE fkt_status fkt_server_deliver(void *self, uint32_t site, const uint8_t *msg, size_t len);
+FKT_MUST_USE fkt_status fkt_server_deadline(struct fkt_server *h); /* the phase has had its time */
+FKT_MUST_USE fkt_status fkt_server_drain(struct fkt_server *h);    /* what the machine has to say becomes mail */
 
 /* host_course.c */
-FKT_MUST_USE fkt_status fkt_host_begin(struct fkt_host *h);
-FKT_MUST_USE fkt_status fkt_host_seat_all(struct fkt_host *h); /* the machine of round h->round, and seats for it */
-void fkt_host_drop_mail(struct fkt_host_seat *seat);
-void fkt_host_close_round(struct fkt_host *h); /* frees the machine; what is known of the sites stays */
+FKT_MUST_USE fkt_status fkt_server_begin(struct fkt_server *h);
+FKT_MUST_USE fkt_status
+fkt_server_set_status_all(struct fkt_server *h); /* the machine of round h->round, and seats for it */
+void fkt_server_drop_messages(struct fkt_server_set_status *slot);
+void fkt_server_close_round(struct fkt_server *h); /* frees the machine; what is known of the sites stays */
 /* The round is over without a total; `why` says the rest. */
-FKT_MUST_USE fkt_status fkt_host_fail_round(struct fkt_host *h, const struct fkt_failure *why);
-FKT_MUST_USE fkt_status fkt_host_give_up(struct fkt_host *h, const char *reason);
+FKT_MUST_USE fkt_status fkt_server_fail_round(struct fkt_server *h, const struct fkt_failure *why);
+FKT_MUST_USE fkt_status fkt_server_give_up(struct fkt_server *h, const char *reason);
 
 /* host_time.c */
-FKT_MUST_USE fkt_status fkt_host_tick(void *self, uint64_t now_ms);
-void fkt_host_wait_anew(struct fkt_host *h, uint32_t page);
-FKT_MUST_USE fkt_status fkt_host_resume_wait(struct fkt_host *h);
-int fkt_host_present(const struct fkt_host *h, uint32_t site);
-uint64_t fkt_host_phase_left(const struct fkt_host *h); /* ms until the deadline of the phase */
+FKT_MUST_USE fkt_status fkt_server_tick(void *self, uint64_t now_ms);
+void fkt_server_wait_anew(struct fkt_server *h, uint32_t page);
+FKT_MUST_USE fkt_status fkt_server_resume_wait(struct fkt_server *h);
+int fkt_server_present(const struct fkt_server *h, uint32_t site);
+uint64_t fkt_server_phase_left(const struct fkt_server *h); /* ms until the deadline of the phase */
 
 /* host_mail.c */
-FKT_MUST_USE fkt_status fkt_host_collect(void *self, uint32_t site, const uint8_t *round, uint32_t after,
-                                         struct fkt_letter *out);
-void fkt_host_view(void *self, struct fkt_box_view *out);
-void fkt_host_head(void *self, uint64_t *entry, char sha256[65]);
-const char *fkt_host_file(void *self, const char *name);
+FKT_MUST_USE fkt_status fkt_server_collect(void *self, uint32_t site, const uint8_t *round, uint32_t after,
+                                           struct fkt_message *out);
+void fkt_server_view(void *self, struct fkt_mailbox_view *out);
+void fkt_server_head(void *self, uint64_t *entry, char sha256[65]);
+const char *fkt_server_file(void *self, const char *name);
 
 /* host_refusal.c */
-FKT_MUST_USE fkt_status fkt_host_refuse(void *self, uint32_t site, enum fkt_box_refusal why);
-FKT_MUST_USE fkt_status fkt_refusals_tick(struct fkt_host *h);
-FKT_MUST_USE fkt_status fkt_refusals_flush(struct fkt_host *h); /* all that is not in a line yet */
+FKT_MUST_USE fkt_status fkt_server_refuse(void *self, uint32_t site, enum fkt_refusal why);
+FKT_MUST_USE fkt_status fkt_refusals_tick(struct fkt_server *h);
+FKT_MUST_USE fkt_status fkt_refusals_flush(struct fkt_server *h); /* all that is not in a line yet */
 
 /* host_finish.c */
-int fkt_host_has_work(void *self);
-FKT_MUST_USE fkt_status fkt_host_work(void *self);
-FKT_MUST_USE fkt_status fkt_host_worked(void *self, fkt_status st);
-FKT_MUST_USE fkt_status fkt_host_settle(void *self);
-FKT_MUST_USE fkt_status fkt_host_resume_end(struct fkt_host *h); /* where the journal says that the end was begun */
+int fkt_server_has_work(void *self);
+FKT_MUST_USE fkt_status fkt_server_work(void *self);
+FKT_MUST_USE fkt_status fkt_server_worked(void *self, fkt_status st);
+FKT_MUST_USE fkt_status fkt_server_settle(void *self);
+FKT_MUST_USE fkt_status fkt_server_resume_end(struct fkt_server *h); /* where the journal says that the end was begun */
 
 #endif

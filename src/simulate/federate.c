@@ -31,7 +31,7 @@
 enum { MAIL_PER_THREAD = 4, CLOSES_MAX = 64 };
 
 struct hall;
-struct seat { /* a site, as the round sees it */
+struct slot { /* a site, as the round sees it */
     struct hall *hall;
     uint32_t index;
     struct fkt_sa_client *client;
@@ -53,7 +53,7 @@ struct hall {
     struct fkt_sa_params params;
     struct fkt_share_plan shares;
     struct fkt_sa_server *server;
-    struct seat *seat;                 /* (sites) */
+    struct slot *slot;                 /* (sites) */
     struct fkt_entropy_seeded *seeded; /* (sites, 2), only with a seed */
     struct mail *mail;                 /* (cap) */
     size_t n, cap, in_max, out_max;
@@ -73,7 +73,7 @@ static fkt_status no_ledger(void *self, const uint8_t session[FKT_SA_SESSION])
 
 static fkt_status vector(void *self, int64_t *x, uint32_t length)
 {
-    struct seat *s = self;
+    struct slot *s = self;
     const struct fkt_federate_spec *spec = s->hall->spec;
     int64_t *exact = NULL;
     fkt_status st;
@@ -95,24 +95,24 @@ static void entropy_of(struct fkt_entropy *e, struct fkt_entropy_seeded *own, co
     fkt_entropy_seeded(e, own);
 }
 
-static fkt_status seat_all(struct hall *h)
+static fkt_status slot_all(struct hall *h)
 {
     const struct fkt_federate_spec *spec = h->spec;
     const uint32_t n = h->params.sites;
     const uint64_t *seed = spec->insecure_seed;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&h->seat, n));
+    FKT_TRY(fkt_alloc(&h->slot, n));
     if (seed) FKT_TRY(fkt_alloc(&h->seeded, 2 * (size_t)n));
     for (size_t i = 0; i < spec->n_lost; i++) {
         const struct fkt_federate_loss *l = &spec->lost[i];
-        if (l->site >= n || l->phase < FKT_SA_ADVERTISE || l->phase > FKT_SA_REVEAL || h->seat[l->site].gone) {
+        if (l->site >= n || l->phase < FKT_SA_ADVERTISE || l->phase > FKT_SA_REVEAL || h->slot[l->site].gone) {
             st = fkt_fail(FKT_E_ARG, "site %u cannot be lost in phase '%s'", l->site, fkt_sa_state_name(l->phase));
             goto out;
         }
-        h->seat[l->site].gone = l->phase;
+        h->slot[l->site].gone = l->phase;
     }
     for (uint32_t i = 0; i < n; i++) {
-        struct seat *s = &h->seat[i];
+        struct slot *s = &h->slot[i];
         s->hall = h;
         s->index = i;
         s->brings = (struct fkt_sa_site){no_ledger, vector, no_ledger, s};
@@ -156,7 +156,7 @@ static fkt_status open_hall(struct hall *h, const struct fkt_federate_spec *spec
     }
     phases = fkt_sa_complete(&h->params) ? 5 : 6; /* the coin is for sparse graphs */
     h->meter.total = (uint64_t)phases * h->params.sites;
-    FKT_TRY(seat_all(h));
+    FKT_TRY(slot_all(h));
     FKT_TRY(open_server(h));
 out:
     return st;
@@ -164,7 +164,7 @@ out:
 
 static void close_hall(struct hall *h)
 {
-    for (uint32_t i = 0; h->seat && i < h->params.sites; i++) fkt_sa_client_free(h->seat[i].client);
+    for (uint32_t i = 0; h->slot && i < h->params.sites; i++) fkt_sa_client_free(h->slot[i].client);
     for (size_t i = 0; h->mail && i < h->cap; i++) {
         fkt_free(h->mail[i].in);
         fkt_free(h->mail[i].out);
@@ -172,7 +172,7 @@ static void close_hall(struct hall *h)
     fkt_sa_server_free(h->server);
     if (h->seeded) fkt_wipe(h->seeded, 2 * (size_t)h->params.sites * sizeof *h->seeded);
     fkt_free(h->seeded);
-    fkt_free(h->seat);
+    fkt_free(h->slot);
     fkt_free(h->mail);
     fkt_meter_clear(&h->meter);
 }
@@ -180,7 +180,7 @@ static void close_hall(struct hall *h)
 /* ---- messages ---- */
 
 /* Is nobody there to take the server's message of this phase? Counts a site once, where it is first missed. */
-static int is_gone(struct hall *h, struct seat *s)
+static int is_gone(struct hall *h, struct slot *s)
 {
     enum fkt_sa_state phase = fkt_sa_server_state(h->server);
     if (phase < FKT_SA_ADVERTISE) phase = FKT_SA_ADVERTISE;
@@ -200,7 +200,7 @@ static fkt_status collect(struct hall *h)
         FKT_TRY(fkt_sa_server_next(h->server, &m->to, m->in, h->in_max, &m->in_len));
         if (!m->in_len) break;
         FKT_TRY(fkt_meter_add(&h->meter, 1));
-        if (!is_gone(h, &h->seat[m->to])) h->n++;
+        if (!is_gone(h, &h->slot[m->to])) h->n++;
     }
 out:
     return st;
@@ -211,7 +211,7 @@ static fkt_status answer(void *ctx, size_t item, unsigned worker)
 {
     struct hall *h = ctx;
     struct mail *m = &h->mail[item];
-    struct seat *s = &h->seat[m->to];
+    struct slot *s = &h->slot[m->to];
     fkt_status st = fkt_sa_client_recv(s->client, m->in, m->in_len);
     (void)worker;
     s->down += m->in_len;
@@ -265,8 +265,8 @@ static fkt_status report(struct fkt_federate_result *out, const struct hall *h)
     for (uint32_t i = 0; i < n; i++)
         if (survivors[i]) {
             out->survivors++;
-            up += h->seat[i].up;
-            down += h->seat[i].down;
+            up += h->slot[i].up;
+            down += h->slot[i].down;
         }
     fkt_sa_server_census(h->server, &census);
     out->throws = census.throws;

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHELF_MEMORY (UINT64_C(256) << 20)
+#define SITE_MOMENTS_MEMORY (UINT64_C(256) << 20)
 
 struct pool;
 struct lane { /* what one worker gathers */
@@ -219,9 +219,9 @@ static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsig
     FKT_TRY(fkt_walk_moments_new(p->spec->walk, &m));
     FKT_TRY(fkt_walk_moments_compared(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
     start = fkt_now();
-    if (p->sim->shelf) {
+    if (p->sim->site_moments) {
         FKT_TRY(fkt_moments_packed(m, &packed));
-        FKT_TRY(fkt_shelf_put(p->sim->shelf, place(p->sim, s), packed));
+        FKT_TRY(fkt_site_moments_put(p->sim->site_moments, place(p->sim, s), packed));
     }
     FKT_TRY(fkt_moments_merge(lane->total, m));
     lane->merge_seconds += fkt_now() - start;
@@ -301,8 +301,9 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     FKT_TRY(partition(out, spec));
     FKT_TRY(choose_survivors(out, spec));
     if (spec->keep)
-        FKT_TRY(fkt_shelf_new(&out->shelf, out->parts, task->n_classes * fkt_moments_block(task->coordinates.length),
-                              SHELF_MEMORY));
+        FKT_TRY(fkt_site_moments_new(&out->site_moments, out->parts,
+                                     task->n_classes * fkt_moments_block(task->coordinates.length),
+                                     SITE_MOMENTS_MEMORY));
     FKT_TRY(sort_by_owner(&p));
     FKT_TRY(sort_by_size(&p, threads));
     FKT_TRY(fkt_alloc(&p.lanes, lanes));
@@ -334,22 +335,25 @@ out:
     return st;
 }
 
-static fkt_status from_shelf(void *self, uint32_t site, int64_t *exact) { return fkt_shelf_get(self, site, exact); }
+static fkt_status from_site_moments(void *self, uint32_t site, int64_t *exact)
+{
+    return fkt_site_moments_get(self, site, exact);
+}
 
 fkt_status fkt_simulation_aggregate(struct fkt_federate_result *out, const struct fkt_simulation *sim,
                                     const struct fkt_simulation_round *round)
 {
     struct fkt_federate_spec spec = {.task = round->task,
                                      .secrets = round->secrets,
-                                     .moments = from_shelf,
-                                     .self = sim->shelf,
+                                     .moments = from_site_moments,
+                                     .self = sim->site_moments,
                                      .lost = sim->lost,
                                      .n_lost = sim->n_lost,
                                      .insecure_seed = round->insecure_seed,
                                      .threads = round->threads,
                                      .progress = round->progress};
     memset(out, 0, sizeof *out);
-    if (!sim->shelf) return fkt_fail(FKT_E_STATE, "the simulation did not keep its sites' moments");
+    if (!sim->site_moments) return fkt_fail(FKT_E_STATE, "the simulation did not keep its sites' moments");
     if (round->task->federation.sites != sim->parts)
         return fkt_fail(FKT_E_MISMATCH, "%u sites take part, the task's federation has %u", sim->parts,
                         round->task->federation.sites);
@@ -360,7 +364,7 @@ void fkt_simulation_clear(struct fkt_simulation *s)
 {
     fkt_free(s->roster);
     fkt_free(s->lost);
-    fkt_shelf_free(s->shelf);
+    fkt_site_moments_free(s->site_moments);
     fkt_free(s->survived);
     fkt_free(s->owner);
     fkt_free_secret(s->counts);

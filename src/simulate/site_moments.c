@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct fkt_shelf {
+struct fkt_site_moments {
     uint32_t slots;
     size_t length;
     int64_t *memory; /* (slots, length), or NULL: in the file */
@@ -29,16 +29,16 @@ static fkt_status no_room(void)
                          "cannot keep the sites' moments in a temporary file: %s", strerror(errno));
 }
 
-fkt_status fkt_shelf_new(struct fkt_shelf **out, uint32_t slots, size_t length, uint64_t memory)
+fkt_status fkt_site_moments_new(struct fkt_site_moments **out, uint32_t slots, size_t length, uint64_t memory)
 {
-    struct fkt_shelf *s = NULL;
+    struct fkt_site_moments *s = NULL;
     size_t all;
     fkt_status st;
     *out = NULL;
     if (!fkt_mul_size(length, sizeof *s->memory, &all) || !fkt_mul_size(all, slots, &all) || all > INT64_MAX)
         return fkt_fail(FKT_E_ARG, "%u sites with %zu numbers each are too many to keep", slots, length);
     FKT_TRY(fkt_alloc(&s, 1));
-    *s = (struct fkt_shelf){.slots = slots, .length = length, .fd = -1};
+    *s = (struct fkt_site_moments){.slots = slots, .length = length, .fd = -1};
     if (all <= memory) FKT_TRY(fkt_alloc(&s->memory, (size_t)slots * length));
     else FKT_TRY(fkt_spool(&s->fd));
     if (s->fd >= 0 && ftruncate(s->fd, (off_t)all) != 0) {
@@ -48,11 +48,11 @@ fkt_status fkt_shelf_new(struct fkt_shelf **out, uint32_t slots, size_t length, 
     *out = s;
     s = NULL;
 out:
-    fkt_shelf_free(s);
+    fkt_site_moments_free(s);
     return st;
 }
 
-void fkt_shelf_free(struct fkt_shelf *s)
+void fkt_site_moments_free(struct fkt_site_moments *s)
 {
     if (!s) return;
     fkt_free_secret(s->memory);
@@ -60,7 +60,7 @@ void fkt_shelf_free(struct fkt_shelf *s)
     fkt_free(s);
 }
 
-fkt_status fkt_shelf_put(struct fkt_shelf *s, uint32_t slot, const int64_t *x)
+fkt_status fkt_site_moments_put(struct fkt_site_moments *s, uint32_t slot, const int64_t *x)
 {
     const size_t bytes = s->length * sizeof *x;
     const char *from = (const char *)x;
@@ -78,7 +78,7 @@ fkt_status fkt_shelf_put(struct fkt_shelf *s, uint32_t slot, const int64_t *x)
     return FKT_OK;
 }
 
-fkt_status fkt_shelf_get(const struct fkt_shelf *s, uint32_t slot, int64_t *x)
+fkt_status fkt_site_moments_get(const struct fkt_site_moments *s, uint32_t slot, int64_t *x)
 {
     const size_t bytes = s->length * sizeof *x;
     char *to = (char *)x;

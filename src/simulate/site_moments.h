@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct fkt_shelf;
+struct fkt_site_moments;
 /* `slots` vectors of `length`, all zero; gives *out. Up to `memory` bytes they lie in memory. */
-FKT_MUST_USE fkt_status fkt_shelf_new(struct fkt_shelf **out, uint32_t slots, size_t length, uint64_t memory);
-void fkt_shelf_free(struct fkt_shelf *s);
+FKT_MUST_USE fkt_status fkt_site_moments_new(struct fkt_site_moments **out, uint32_t slots, size_t length,
+                                             uint64_t memory);
+void fkt_site_moments_free(struct fkt_site_moments *s);
 /* Both may be called from several threads, for one slot each. */
-FKT_MUST_USE fkt_status fkt_shelf_put(struct fkt_shelf *s, uint32_t slot, const int64_t *x);
-FKT_MUST_USE fkt_status fkt_shelf_get(const struct fkt_shelf *s, uint32_t slot, int64_t *x);
+FKT_MUST_USE fkt_status fkt_site_moments_put(struct fkt_site_moments *s, uint32_t slot, const int64_t *x);
+FKT_MUST_USE fkt_status fkt_site_moments_get(const struct fkt_site_moments *s, uint32_t slot, int64_t *x);
 
 #endif

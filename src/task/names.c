@@ -60,5 +60,5 @@ const char *fkt_noise_name(enum fkt_noise_place n) { return name_of(noises, COUN
 int fkt_noise_parse(const char *s) { return look_up(noises, COUNT(noises), s); }
 const char *fkt_keystream_name(enum fkt_sa_keystream k) { return name_of(keystreams, COUNT(keystreams), (int)k); }
 int fkt_keystream_parse(const char *s) { return look_up(keystreams, COUNT(keystreams), s); }
-const char *fkt_box_stage_name(enum fkt_box_stage s) { return name_of(stages, COUNT(stages), (int)s); }
-const char *fkt_box_refusal_name(enum fkt_box_refusal r) { return name_of(refusals, COUNT(refusals), (int)r); }
+const char *fkt_stage_name(enum fkt_stage s) { return name_of(stages, COUNT(stages), (int)s); }
+const char *fkt_refusal_name(enum fkt_refusal r) { return name_of(refusals, COUNT(refusals), (int)r); }

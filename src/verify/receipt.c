@@ -71,7 +71,7 @@ static fkt_status take_messages(struct fkt_audit_receipt *r, const json_t *list)
         const char *round, *kind, *sha;
         if (json_unpack(json_array_get(list, r->messages), "{s:s s:s s:s s:I s:b !}", "round", &round, "kind", &kind,
                         "sha256", &sha, "bytes", &bytes, "taken", &m->taken) != 0 ||
-            bytes < 1 || !fkt_audit_is_hex(sha, 32) || !fkt_audit_is_hex(round, FKT_BOX_ROUND) || !is_kind(kind)) {
+            bytes < 1 || !fkt_audit_is_hex(sha, 32) || !fkt_audit_is_hex(round, FKT_MAILBOX_ROUND) || !is_kind(kind)) {
             st = fkt_fail(FKT_E_FORMAT, "message %zu is not a round, a kind, a hash, a length and whether it was taken",
                           r->messages + 1);
             goto out;

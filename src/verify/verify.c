@@ -122,12 +122,12 @@ static fkt_status take_begin(struct fkt_audit_reading *log, const struct fkt_aud
         return fkt_fail(FKT_E_MISMATCH, "the task allows %u rounds, and this is one more", log->task.service.rounds);
     if (fkt_audit_number(l, "round") != log->rounds + 1)
         return fkt_fail(FKT_E_MISMATCH, "round %u must come next", log->rounds + 1);
-    if (!fkt_unhex(log->round.name, fkt_audit_text(l, "name"), FKT_BOX_ROUND))
+    if (!fkt_unhex(log->round.name, fkt_audit_text(l, "name"), FKT_MAILBOX_ROUND))
         return fkt_fail(FKT_E_FORMAT, "the round's name is none");
     for (uint32_t i = 0; i < log->rounds; i++)
-        if (!memcmp(log->names[i], log->round.name, FKT_BOX_ROUND))
+        if (!memcmp(log->names[i], log->round.name, FKT_MAILBOX_ROUND))
             return fkt_fail(FKT_E_MISMATCH, "round %u had the same name", i + 1);
-    memcpy(log->names[log->rounds], log->round.name, FKT_BOX_ROUND);
+    memcpy(log->names[log->rounds], log->round.name, FKT_MAILBOX_ROUND);
     fkt_audit_round_begin(&log->round, &log->params);
     log->rounds++;
     log->in_round = 1;
@@ -215,10 +215,10 @@ out:
 fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *bytes, size_t len)
 {
     struct fkt_audit_line l;
-    char round[2 * FKT_BOX_ROUND + 1] = "";
+    char round[2 * FKT_MAILBOX_ROUND + 1] = "";
     fkt_status st = fkt_audit_line_read(&l, bytes, len, log->entries + 1, log->head);
     if (st != FKT_OK) return st;
-    if (log->in_round) fkt_hex(round, log->round.name, FKT_BOX_ROUND);
+    if (log->in_round) fkt_hex(round, log->round.name, FKT_MAILBOX_ROUND);
     FKT_TRY(fkt_fail_in(take_line(log, &l), "audit.jsonl line %llu", (unsigned long long)log->entries + 1));
     log->entries++;
     memcpy(log->head, l.sha256, sizeof log->head);

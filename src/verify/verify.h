@@ -8,7 +8,7 @@
 #ifndef FKT_VERIFY_VERIFY_H
 #define FKT_VERIFY_VERIFY_H
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include "base/status.h"
 
@@ -65,7 +65,7 @@ struct fkt_audit_receipt {
     } * head; /* (heads) ascending */
     size_t heads, met;
     struct fkt_audit_sent {
-        char round[2 * FKT_BOX_ROUND + 1], sha256[FKT_SHA256_HEX];
+        char round[2 * FKT_MAILBOX_ROUND + 1], sha256[FKT_SHA256_HEX];
         uint64_t bytes;
         char kind[12];
         int taken, found;
@@ -84,7 +84,7 @@ FKT_MUST_USE fkt_status fkt_audit_receipt_end(const struct fkt_audit_receipt *r,
 /* ---- one round ---- */
 
 struct fkt_audit_round {
-    uint8_t name[FKT_BOX_ROUND];
+    uint8_t name[FKT_MAILBOX_ROUND];
     uint8_t *masked, *survivors, *confirmed; /* bitmaps over the roster */
     uint8_t *lost, *parted;                  /* parted: it left, or sent something that was refused */
     uint8_t *signature;                      /* (sites, 64) */
@@ -109,7 +109,7 @@ struct fkt_audit_reading {
     struct fkt_task task;
     struct fkt_sa_params params; /* roster borrowed from task */
     struct fkt_audit_round round;
-    uint8_t (*names)[FKT_BOX_ROUND]; /* (service.rounds) of all rounds so far */
+    uint8_t (*names)[FKT_MAILBOX_ROUND]; /* (service.rounds) of all rounds so far */
     uint64_t entries;
     char head[FKT_SHA256_HEX];
     uint32_t rounds, signatures;

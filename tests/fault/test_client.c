@@ -9,10 +9,10 @@ static struct aw w;
 
 static fkt_status open_and_close(void)
 {
-    struct fkt_attend_spec spec = aw_spec(&w);
-    struct fkt_attend *a = NULL;
-    fkt_status st = fkt_attend_open(&a, &spec);
-    fkt_attend_close(a);
+    struct fkt_client_spec spec = aw_spec(&w);
+    struct fkt_client *a = NULL;
+    fkt_status st = fkt_client_open(&a, &spec);
+    fkt_client_close(a);
     return st;
 }
 
@@ -24,7 +24,7 @@ static fkt_status open_fresh(void)
     return st;
 }
 
-static fkt_status write_receipt(void) { return fkt_attend_receipt(w.a, scratch_path(&tmp, "receipt"), 1); }
+static fkt_status write_receipt(void) { return fkt_client_receipt(w.a, scratch_path(&tmp, "receipt"), 1); }
 
 static void every_allocation_may_fail(void **state)
 {

@@ -81,9 +81,9 @@ out:
 static fkt_status run_page(void)
 {
     static const char *const names[] = {"a", "b", "c"};
-    static const uint8_t seat[] = {FKT_SEAT_READY, FKT_SEAT_LOST, FKT_SEAT_AWAY};
+    static const uint8_t slot[] = {FKT_SITE_READY, FKT_SITE_LOST, FKT_SITE_AWAY};
     const struct fkt_page_facts f = {.task_name = "t", .sites = 3, .names = names, .classes = names, .n_classes = 3};
-    const struct fkt_box_view v = {.sites = 3, .seat = seat};
+    const struct fkt_mailbox_view v = {.sites = 3, .slot = slot};
     const struct fkt_page_counts c = {.requests = 1};
     struct fkt_text t;
     fkt_status st;

@@ -13,8 +13,8 @@ static void keep_image(const char *name)
     snprintf(image, sizeof image, "%s", scratch_path(&w.scratch, name));
     snprintf(copy, sizeof copy, "%s", scratch_path(&w.scratch, "copy"));
     server_world_copy(w.folder, image);
-    fkt_host_close(w.host);
-    w.host = NULL;
+    fkt_server_close(w.server);
+    w.server = NULL;
 }
 
 static void fresh_copy(void)
@@ -33,14 +33,14 @@ static void open_copy(void)
 
 static void close_copy(void)
 {
-    fkt_host_close(w.host);
-    w.host = NULL;
+    fkt_server_close(w.server);
+    w.server = NULL;
 }
 
 /* After a failure of any step nothing works any more, and nothing is handed out. */
 static void check_sticky(void)
 {
-    struct fkt_letter l;
+    struct fkt_message l;
     CHECK_STATUS(w.box.settle(w.box.self), FKT_E_NOMEM);
     CHECK_STATUS(w.box.tick(w.box.self, w.now + 1000), FKT_E_NOMEM);
     CHECK_STATUS(w.box.collect(w.box.self, 0, NULL, 0, &l), FKT_E_NOMEM);
@@ -83,7 +83,7 @@ static fkt_status settled(fkt_status st) { return st == FKT_OK ? w.box.settle(w.
 
 static void come_in(void)
 {
-    struct fkt_letter l;
+    struct fkt_message l;
     for (uint32_t i = 0; i < w.plan.sites; i++) CHECK_OK(w.box.collect(w.box.self, i, NULL, 0, &l));
 }
 
@@ -95,7 +95,7 @@ static fkt_status past_deadline(void)
     return settled(st);
 }
 static fkt_status last_message(void) { return settled(w.box.deliver(w.box.self, 4, w.site[4].out, w.site[4].out_len)); }
-static fkt_status refuse(void) { return settled(w.box.refuse(w.box.self, 1, FKT_BOX_REPLAYED)); }
+static fkt_status refuse(void) { return settled(w.box.refuse(w.box.self, 1, FKT_REFUSAL_REPLAYED)); }
 
 static fkt_status work(void)
 {
@@ -107,13 +107,13 @@ static fkt_status work(void)
 static void beginnings_and_phases(void **state)
 {
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
     CHECK_OK(server_world_tick(&w, 1000));
     keep_image("gathering");
     CHECK(sweep_step(come_in, begin) > 5);
     CHECK(sweep_step(NULL, refuse) > 1);
     open_copy();
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_STAGE_RUNNING);
     for (int phase = 0; phase < 5; phase++) {
         char name[32];
         snprintf(name, sizeof name, "phase-%d", phase);
@@ -135,7 +135,7 @@ static void beginnings_and_phases(void **state)
         free(w.site[4].out);
         w.site[4].out = NULL;
     }
-    CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_FINISHING);
     keep_image("finishing");
     CHECK(sweep_step(NULL, work) > 20);
     open_copy();
@@ -156,15 +156,15 @@ static void beginnings_and_phases(void **state)
 static void failures(void **state)
 {
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    server_world_until(&w, FKT_STAGE_RUNNING);
     keep_image("running");
     CHECK(sweep_step(NULL, past_deadline) > 3);
     open_copy();
     CHECK_OK(past_deadline());
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && strstr(server_world_view(&w).reason, "failed"));
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING && strstr(server_world_view(&w).reason, "failed"));
     for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000)); /* told once the log is there */
-    CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GIVEN_UP);
     server_world_release(&w);
 }
 

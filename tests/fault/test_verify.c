@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a check fails in turn: one clear status, nothing leaked, no verdict. */
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"

@@ -28,14 +28,14 @@ static int by_a_host(const char *folder)
     struct server_world w;
     char from[600], task[600];
     fkt_status st;
-    server_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .unseeded = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .unseeded = 1});
     for (int i = 0; i < 2; i++) {
         w.site[i].silent_from = FKT_SA_CONFIRM;
         w.site[i].silent_in = 1;
     }
     w.site[4].silent_from = FKT_SA_MASK;
     w.site[4].silent_in = 2;
-    if (server_world_run(&w) != FKT_BOX_RELEASED) return 1;
+    if (server_world_run(&w) != FKT_STAGE_RELEASED) return 1;
     snprintf(from, sizeof from, "%s/public", w.folder);
     server_world_copy(from, folder);
     snprintf(task, sizeof task, "%s/task.json", folder);

@@ -18,7 +18,7 @@ static const char *const scenes[] = {"gathering", "advertise", "coin",     "shar
                                      "unmask",    "finishing", "released", "given-up", "failed", "hostile", "seeded"};
 static const char *const classes[] = {"disc", "ring", "square", "cross", "stripes", "checker", "gradient", "dots"};
 
-static uint8_t seat[SITES_MAX];
+static uint8_t slot[SITES_MAX];
 static char name_text[SITES_MAX][40];
 static const char *names[SITES_MAX];
 static uint8_t roster[SITES_MAX * 32];
@@ -65,42 +65,42 @@ static void fill_facts(struct fkt_page_facts *f, const char *scene, uint32_t sit
     }
 }
 
-static void fill_view(struct fkt_box_view *v, int scene, uint32_t sites)
+static void fill_view(struct fkt_mailbox_view *v, int scene, uint32_t sites)
 {
     int phase = scene >= 1 && scene <= 7, running = phase || scene >= 12;
-    *v = (struct fkt_box_view){.stage = FKT_BOX_GATHERING,
-                               .phase = phase     ? scenes[scene]
-                                        : running ? "mask"
-                                                  : "",
-                               .round = scene > 0,
-                               .sites = sites,
-                               .ready = sites - sites / 12,
-                               .needed = sites - sites / 5,
-                               .seat = seat,
-                               .stage_since = 1753000000000,
-                               .phase_since = running ? 1753000100000 : 0,
-                               .phase_until = running ? 1753000220000 : 0,
-                               .messages = 3u * sites,
-                               .message_bytes = 123456u * (uint64_t)sites,
-                               .audit_entries = 7u * sites,
-                               .refused = {1, 2, 0, 0, 0, 0, 40},
-                               .reason = "",
-                               .release_sha256 = ""};
-    if (running) v->stage = FKT_BOX_RUNNING;
-    if (scene == 8) v->stage = FKT_BOX_FINISHING;
-    if (scene == 9) v->stage = FKT_BOX_RELEASED;
-    if (scene == 10) v->stage = FKT_BOX_GIVEN_UP;
+    *v = (struct fkt_mailbox_view){.stage = FKT_STAGE_GATHERING,
+                                   .phase = phase     ? scenes[scene]
+                                            : running ? "mask"
+                                                      : "",
+                                   .round = scene > 0,
+                                   .sites = sites,
+                                   .ready = sites - sites / 12,
+                                   .needed = sites - sites / 5,
+                                   .slot = slot,
+                                   .stage_since = 1753000000000,
+                                   .phase_since = running ? 1753000100000 : 0,
+                                   .phase_until = running ? 1753000220000 : 0,
+                                   .messages = 3u * sites,
+                                   .message_bytes = 123456u * (uint64_t)sites,
+                                   .audit_entries = 7u * sites,
+                                   .refused = {1, 2, 0, 0, 0, 0, 40},
+                                   .reason = "",
+                                   .release_sha256 = ""};
+    if (running) v->stage = FKT_STAGE_RUNNING;
+    if (scene == 8) v->stage = FKT_STAGE_FINISHING;
+    if (scene == 9) v->stage = FKT_STAGE_RELEASED;
+    if (scene == 10) v->stage = FKT_STAGE_GIVEN_UP;
     if (scene == 9) v->release_sha256 = "fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9";
     if (scene == 10 || scene == 11) v->reason = "round 1: 7 sites are left in phase 'mask', 10 are needed";
     for (uint32_t i = 0; i < sites; i++) {
-        uint8_t s = i % 12 == 11 ? FKT_SEAT_AWAY : FKT_SEAT_READY;
-        if (running) s = i % 12 == 11 ? FKT_SEAT_LOST : i % 3 ? FKT_SEAT_HEARD : FKT_SEAT_ASKED;
-        if (scene == 8 || scene == 9) s = i % 12 == 11 ? FKT_SEAT_LOST : FKT_SEAT_COUNTED;
-        seat[i] = s;
-        v->lost += s == FKT_SEAT_LOST;
-        v->heard += running && s == FKT_SEAT_HEARD;
-        v->expected += running && s != FKT_SEAT_LOST;
-        v->survivors += s == FKT_SEAT_COUNTED;
+        uint8_t s = i % 12 == 11 ? FKT_SITE_AWAY : FKT_SITE_READY;
+        if (running) s = i % 12 == 11 ? FKT_SITE_LOST : i % 3 ? FKT_SITE_HEARD : FKT_SITE_ASKED;
+        if (scene == 8 || scene == 9) s = i % 12 == 11 ? FKT_SITE_LOST : FKT_SITE_COUNTED;
+        slot[i] = s;
+        v->lost += s == FKT_SITE_LOST;
+        v->heard += running && s == FKT_SITE_HEARD;
+        v->expected += running && s != FKT_SITE_LOST;
+        v->survivors += s == FKT_SITE_COUNTED;
     }
 }
 
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     uint32_t sites = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 12;
     int scene = argc > 2 ? scene_of(argv[2]) : 0;
     struct fkt_page_facts facts;
-    struct fkt_box_view view;
+    struct fkt_mailbox_view view;
     struct fkt_page_counts counts;
     struct fkt_text text;
     if (argc < 2 || scene < 0 || sites < 2 || sites > SITES_MAX) return 2;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "html") == 0) fkt_text_add(&text, fkt_page_html());
     else if (strcmp(argv[1], "csp") == 0) fkt_text_add(&text, fkt_page_csp());
     else if (strcmp(argv[1], "metrics") == 0) fkt_page_metrics(&text, &facts, &view, &counts, 1753000160000);
-    else fkt_page_status(&text, &facts, &view, &counts, 1753000160000, view.stage == FKT_BOX_RELEASED);
+    else fkt_page_status(&text, &facts, &view, &counts, 1753000160000, view.stage == FKT_STAGE_RELEASED);
     fputs(text.s, stdout);
     int bad = fkt_text_status(&text) != FKT_OK;
     fkt_text_clear(&text);

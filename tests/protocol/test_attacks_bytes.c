@@ -73,7 +73,7 @@ typedef void (*mangler)(struct text *t, unsigned variant, const struct field *to
                         size_t m);
 static mangler mangle;
 
-static void bend(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void bend(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct field top[4], in[4];
     uint8_t *room = malloc(l->cap);
@@ -211,7 +211,7 @@ static void reorder(struct text *t, unsigned variant, const struct field *top, s
 }
 
 /* A default spelt out where the message has one: V is empty on a complete graph. */
-static void spell_default(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void spell_default(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct field top[4];
     uint8_t *room = malloc(l->cap), *body = malloc(l->cap);

@@ -18,7 +18,7 @@ static void put_advert(const struct sa_attack *a, uint32_t site, uint8_t advert[
 }
 
 /* Variants: a bit, one more, not below l, zero, none at all. */
-static void another_v(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void another_v(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *v = sa_edit(a, &m->neighbours.scalar);
     (void)l;
@@ -32,7 +32,7 @@ static void another_v(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_ms
 }
 
 /* The attack that the coin is for: V of the server's choice, and the very adverts that the graph of this V wants. */
-static void choose_graph(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void choose_graph(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *v = sa_edit(a, &m->neighbours.scalar), *adverts = sa_edit(a, &m->neighbours.adverts);
     uint8_t session[32], seed[32], root[FKT_SA_NODE];
@@ -71,7 +71,7 @@ static void wrong_coin_value(void **state)
 }
 
 /* Variants: the digest of the first sibling, the last one's, a sibling's point for another good point. */
-static void alter_path(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void alter_path(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *path = sa_edit(a, &m->coin.path), two[32] = {2};
     (void)l;
@@ -108,7 +108,7 @@ static void lone_coin(struct sa_attack *a, struct fkt_sa_msg *m, uint32_t attemp
     m->coin.leaves = 1;
 }
 
-static void same_throw(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void same_throw(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     lone_coin(a, m, 1);
@@ -127,7 +127,7 @@ static void second_tree_for_one_throw(void **state)
     sa_attack_release(&a);
 }
 
-static void gap(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void gap(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     lone_coin(a, m, a->variant);
@@ -143,7 +143,7 @@ static void throw_with_a_gap(void **state)
 }
 
 /* The victim is told in private that the coin was thrown again, and again. */
-static void throw_on(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void throw_on(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)m;
     l->copies = 0;
@@ -171,7 +171,7 @@ static void too_many_throws(void **state)
 
 /* Variants: beyond the leaves, no leaves, more leaves than sites, a path too short, too long, ragged, a point that is
  * none, the identity. */
-static void impossible_tree(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void impossible_tree(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     switch (a->variant) {
@@ -198,7 +198,7 @@ static void coin_tree_that_cannot_be(void **state)
 }
 
 /* On a sparse graph, adverts of everybody without any coin, with V of the server's own choice. */
-static void no_coin(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void no_coin(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     static const uint8_t map[1] = {0x3f};
     struct fkt_sa_bytes adverts = {NULL, 0}, v = {NULL, 0};
@@ -224,7 +224,7 @@ static void coin_out_of_place(void **state)
     sa_attack_simple(p, FKT_SA_M_NEIGHBOURS, same_throw, 2, FKT_E_PEER_FORMAT);
 }
 
-static void open_falsely(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void open_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *r = sa_edit(a, &m->open.scalar);
     (void)l;

@@ -30,7 +30,7 @@ static int corrupt(uint32_t place) { return place == HALF || place == SITES - 1;
 static int ghost(uint32_t place) { return place > HALF && place < SITES - 1; }
 static int edge(uint32_t place) { return place < 2 || place == HALF - 2 || place == HALF - 1; }
 
-static void hide_ghosts(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void hide_ghosts(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     static uint8_t map[MAP], sealed[DEGREE * FKT_SA_SEALED];
     const uint32_t place = s.g.sites ? s.g.place[l->site] : 0;
@@ -180,7 +180,7 @@ static void ghosts_hidden_from_a_half(void **state)
 }
 
 /* The delivery is to everyone but the victim. */
-static void leave_out(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void leave_out(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     sa_edit(a, &m->deliver.delivered)[0] &= (uint8_t) ~(1U << l->site);
 }

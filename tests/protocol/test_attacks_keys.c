@@ -14,7 +14,7 @@ static void server_keys(uint8_t channel[32], uint8_t mask[32])
     fkt_agree_public(mask, sk);
 }
 
-static void put_server_keys(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_server_keys(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT, channel[32], mask[32];
     (void)l;
@@ -30,7 +30,7 @@ static void swapped_keys(void **state)
         sa_attack_simple(sa_small(), FKT_SA_M_NEIGHBOURS, put_server_keys, variant, FKT_E_PEER_AUTH);
 }
 
-static void put_ghost(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_ghost(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT;
     uint8_t channel[32], mask[32], pk[32], sk[64], seed[32] = {9};
@@ -40,7 +40,7 @@ static void put_ghost(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_ms
 }
 
 /* The same as it would come from outside: a site that is not who it says it is. */
-static void advertise_as_ghost(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void advertise_as_ghost(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t pk[32], sk[64], seed[32] = {9}, advert[FKT_SA_ADVERT];
     fkt_sign_keypair(pk, sk, seed);
@@ -62,7 +62,7 @@ static void ghost_site(void **state)
     sa_attack_release(&a);
 }
 
-static void exchange_two(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void exchange_two(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *adverts = sa_edit(a, &m->neighbours.adverts), held[FKT_SA_ADVERT];
     (void)l;
@@ -77,7 +77,7 @@ static void keys_of_another_site(void **state)
     sa_attack_simple(sa_small(), FKT_SA_M_NEIGHBOURS, exchange_two, 0, FKT_E_PEER_AUTH);
 }
 
-static void first_twice(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void first_twice(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *adverts = sa_edit(a, &m->neighbours.adverts);
     (void)l;
@@ -92,7 +92,7 @@ static void one_neighbour_twice(void **state)
 }
 
 /* One neighbour's advert is the one that it made for `other`. */
-static void put_old_advert(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_old_advert(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT;
     struct fkt_sa_msg old = {0};
@@ -135,7 +135,7 @@ static void keys_of_another_task(void **state)
 }
 
 /* Neighbour `liar` signs what it is told to: the keys of variant's choice. The server passes it on to the victim. */
-static void reflect(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void reflect(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->liar);
     struct fkt_sa_msg own = {0};
@@ -189,7 +189,7 @@ static void bad_point(unsigned variant, uint8_t channel[32], uint8_t mask[32])
     from_hex(variant < 10 ? channel : mask, n < 5 ? low_order[n] : non_canonical[n - 5]);
 }
 
-static void show_bad_point(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void show_bad_point(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->liar);
     uint8_t channel[32], mask[32];
@@ -199,7 +199,7 @@ static void show_bad_point(struct sa_attack *a, struct sa_letter *l, struct fkt_
     sa_advert(a, a->liar, a->w.site[a->liar].secret, channel, mask, advert);
 }
 
-static void advertise_bad_point(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void advertise_bad_point(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *channel = sa_edit(a, &m->advertise.channel_key), *mask = sa_edit(a, &m->advertise.mask_key);
     uint8_t advert[FKT_SA_ADVERT];
@@ -240,7 +240,7 @@ static void non_canonical_keys(void **state)
 
 /* ---- who is a neighbour ---- */
 
-static void keep_few(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void keep_few(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *present = sa_edit(a, &m->neighbours.present);
     (void)l;
@@ -259,7 +259,7 @@ static void too_few_neighbours(void **state)
 }
 
 /* The victim's second neighbour becomes a site that is none, with its own, proper advert. */
-static void put_far_site(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_far_site(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *adverts = sa_edit(a, &m->neighbours.adverts);
     const size_t n = m->neighbours.adverts.n / FKT_SA_ADVERT;
@@ -306,7 +306,7 @@ static struct fkt_sa_bytes *list_of(struct fkt_sa_msg *m, size_t *width)
 }
 
 /* Variant 0: a bit beyond the last; 1: and an entry for it; 2: a byte of bitmap too many; 3: a byte too few. */
-static void spare_bits(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void spare_bits(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_bytes *map = map_of(m), *list;
     uint8_t *entries;
@@ -333,7 +333,7 @@ static void bitmap_with_spare_bits(void **state)
 }
 
 /* Variants: an entry too few, one too many, a byte too few, a byte too many. */
-static void wrong_list(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void wrong_list(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     size_t width;
     struct fkt_sa_bytes *list = list_of(m, &width);

@@ -78,7 +78,7 @@ static void open_books(struct sa_attack *a, struct book *books, const struct scr
 }
 
 /* As few sites as the server needs are told the confirmations: t + 1 of ten reveal, and it has its total. */
-static void tell_few(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void tell_few(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     if (l->site > a->w.params.threshold) l->copies = 0;
     m->kind = FKT_SA_M_NONE;
@@ -236,7 +236,7 @@ static void session_used_again(void **state)
 /* ---- messages of another round ---- */
 
 /* The letter becomes what the same site was told in `other`, kind asked[variant]. */
-static void put_other(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_other(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const struct sa_taped *old = sa_taped(a->other, l->site, asked[a->variant]);
     CHECK(old->p != NULL && old->n <= l->cap);
@@ -325,7 +325,7 @@ static void phase_skipped(void **state)
 
 /* ---- tasks ---- */
 
-static void name_other_task(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void name_other_task(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     sa_edit(a, &m->begin.task)[a->variant] ^= 1;
@@ -350,7 +350,7 @@ static void task_of_another(void **state)
 
 /* Site 4 was given a task with C = 0 and t = 3, of another hash; the server names it that hash. In the others' round
  * its advert is then one of another session, whether the server takes it or shows it to a victim. */
-static void put_lowered_advert(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_lowered_advert(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg low = {0};
     uint8_t *advert;
@@ -397,7 +397,7 @@ static void threshold_lowered(void **state)
     sa_attack_release(&low);
 }
 
-static void begin_again(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void begin_again(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg begin = {0};
     uint8_t *round;

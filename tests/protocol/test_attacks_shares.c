@@ -7,7 +7,7 @@
 
 enum { PEERS = 5 }; /* of a site of sa_small() */
 
-static void exchange_boxes(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void exchange_boxes(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *sealed = sa_edit(a, &m->deliver.sealed), held[FKT_SA_SEALED];
     (void)l;
@@ -24,7 +24,7 @@ static void share_of_the_wrong_owner(void **state)
     sa_attack_simple(sa_ring(), FKT_SA_M_DELIVER, exchange_boxes, 0, FKT_E_PEER_AUTH);
 }
 
-static void flip_box(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void flip_box(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     sa_edit(a, &m->deliver.sealed)[a->variant] ^= 0x20;
@@ -39,7 +39,7 @@ static void sealed_share_flipped(void **state)
 }
 
 /* Variants: shorter by 1, 16 (no tag), 80; longer by 1, 16, 80. */
-static void resize_boxes(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void resize_boxes(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const size_t by[] = {1, 16, FKT_SA_SEALED};
     const size_t n = m->deliver.sealed.n;
@@ -54,7 +54,7 @@ static void sealed_share_cut_or_grown(void **state)
         sa_attack_simple(sa_small(), FKT_SA_M_DELIVER, resize_boxes, variant, FKT_E_PEER_FORMAT);
 }
 
-static void put_old_box(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void put_old_box(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg old = {0};
     uint8_t *sealed = sa_edit(a, &m->deliver.sealed);
@@ -84,7 +84,7 @@ static void sealed_share_of_another_round(void **state)
     sa_attack_release(&first);
 }
 
-static void reflect_box(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void reflect_box(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg own = {0};
     uint8_t *sealed = sa_edit(a, &m->deliver.sealed);
@@ -102,7 +102,7 @@ static void sealed_share_reflected(void **state)
 /* ---- what a corrupt owner may seal ---- */
 
 /* Variants: the share of s is l, of s all ones, of u l, of u all ones. */
-static void seal_too_large(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void seal_too_large(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     static const uint8_t order[32] = {0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7,
                                       0xa2, 0xde, 0xf9, 0xde, 0x14, 0,    0,    0,    0,    0,    0,
@@ -134,7 +134,7 @@ static void share_beyond_the_field(void **state)
 }
 
 /* Shares that open, are below l, and lie on no polynomial. */
-static void deal_garbage(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void deal_garbage(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *sealed = sa_edit(a, &m->shares.sealed);
     (void)l;
@@ -165,7 +165,7 @@ static void dealer_lies(void **state)
     }
 }
 
-static void commit_falsely(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void commit_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     sa_edit(a, &m->shares.self_commitment)[7] ^= 1;
@@ -191,7 +191,7 @@ static void false_self_commitment(void **state)
 
 /* Site 5 never advertised, so nobody has keys of it; the delivery names it all the same. Variants: with a box; without
  * one. */
-static void add_stranger(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void add_stranger(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *sealed;
     (void)l;
@@ -218,7 +218,7 @@ static void delivery_of_a_stranger(void **state)
 }
 
 /* The first `variant` peers alone; the corrupt one, site 4, is then the only one when variant is 0. */
-static void cut_graph(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void cut_graph(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *map = sa_edit(a, &m->deliver.delivered), *sealed = sa_edit(a, &m->deliver.sealed);
     const struct fkt_sa_neighbour *near = a->w.site[l->site].client->neighbour;

@@ -17,7 +17,7 @@ static void liar_of(struct sa_attack *a, struct fkt_sa_params p, uint64_t seed, 
 /* ---- false shares in Reveal ---- */
 
 /* Variants: one share, all shares, one that is no number of the field, one too few. */
-static void reveal_falsely(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void reveal_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *shares = sa_edit(a, &m->reveal.shares);
     (void)l;
@@ -55,7 +55,7 @@ static void wrong_reveal_is_named(void **state)
 }
 
 /* Sites 4 and 5 of six: with four shares needed of each secret and three honest ones, nothing can be told. */
-static void two_reveal_falsely(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void two_reveal_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     if (l->site >= a->liar) reveal_falsely(a, l, m);
 }
@@ -76,7 +76,7 @@ static void too_many_wrong_reveals(void **state)
 /* ---- one false share, dealt ---- */
 
 /* Both shares for site 0 are false, all others are right. */
-static void deal_one_false(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void deal_one_false(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const uint8_t plain[64] = {9};
     (void)l;
@@ -103,7 +103,7 @@ static void dealer_frames_a_holder(void **state)
 
 /* ---- vectors ---- */
 
-static void send_large(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void send_large(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *y = sa_edit(a, &m->masked.packed);
     const unsigned low = y[0] + 0x10U; /* 10,000 more in the first number of 16 bits */
@@ -126,7 +126,7 @@ static void masked_out_of_range(void **state)
 }
 
 /* Variants: the highest of seven unused bits, the lowest, a byte too many, a byte too few. */
-static void spare_bits(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void spare_bits(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *y = sa_edit(a, &m->masked.packed);
     const size_t n = m->masked.packed.n;
@@ -153,7 +153,7 @@ static void masked_with_spare_bits(void **state)
 
 /* ---- names ---- */
 
-static void call_itself_victim(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void call_itself_victim(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     m->site = a->victim;
@@ -184,7 +184,7 @@ static void site_speaks_for_another(void **state)
 }
 
 /* A message of a later phase, whole and well formed, from the same round run before. */
-static void answer_early(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void answer_early(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const struct sa_taped *t = sa_taped(a->other, l->site, (enum fkt_sa_kind)a->variant);
     CHECK(t->p != NULL && t->n <= l->cap);
@@ -216,7 +216,7 @@ static void answer_before_the_question(void **state)
 }
 
 /* Site 0 speaks first; what it says otherwise, and just as properly, comes right after it, in the same phase. */
-static void say_otherwise(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void say_otherwise(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg other = *m;
     uint8_t bytes[2048], advert[FKT_SA_ADVERT];

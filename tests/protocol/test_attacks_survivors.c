@@ -7,7 +7,7 @@
 
 enum { SITES = 6, T = 4, ALL = 0x3f }; /* of sa_small(); sets are bitmaps of one byte */
 
-static void show_set(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void show_set(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     sa_edit(a, &m->survivors.survivors)[0] = (uint8_t)a->variant;
@@ -31,7 +31,7 @@ static void too_few_survivors(void **state)
 
 /* ---- a neighbour that is no peer ---- */
 
-static void hide_first_peer(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void hide_first_peer(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
     sa_edit(a, &m->deliver.delivered)[0] &= 0xfe; /* site 0 */
@@ -70,7 +70,7 @@ static int is_neighbour(const struct sa_attack *a, uint32_t site, uint32_t of)
 }
 
 /* `variant` of the victim's neighbours are called lost. */
-static void drop_peers(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void drop_peers(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *set = sa_edit(a, &m->survivors.survivors);
     uint32_t left = a->variant;
@@ -332,7 +332,7 @@ static void confirmed_by_too_few(void **state)
 }
 
 /* Variants: a bit of R, a bit of S, the server's own key, S + l (another encoding of the same signature). */
-static void forge(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void forge(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     static const uint8_t order[32] = {0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7,
                                       0xa2, 0xde, 0xf9, 0xde, 0x14, 0,    0,    0,    0,    0,    0,
@@ -359,7 +359,7 @@ static void confirmed_forged(void **state)
         sa_attack_simple(sa_small(), FKT_SA_M_CONFIRMED, forge, variant, FKT_E_PEER_AUTH);
 }
 
-static void signature_twice(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m)
+static void signature_twice(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *sigs = sa_edit(a, &m->confirmed.signatures);
     (void)l;

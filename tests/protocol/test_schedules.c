@@ -46,7 +46,7 @@ struct run {
 };
 
 static struct {
-    uint64_t sums, aborts, whole, letters;
+    uint64_t sums, aborts, whole, messages;
 } tally;
 
 static uint64_t draw(struct run *r, uint64_t below) { return fkt_rng_below(&r->rng, below); }
@@ -147,7 +147,7 @@ static unsigned harmed(const struct run *r)
 
 /* ---- letters on their way ---- */
 
-static void enqueue(struct run *r, const struct sa_letter *l, uint64_t at)
+static void enqueue(struct run *r, const struct sa_message *l, uint64_t at)
 {
     struct event e = {at, r->order++, l->site, l->to_server, malloc(l->len + 1), l->len};
     assert_non_null(e.bytes);
@@ -174,7 +174,7 @@ static struct event dequeue(struct run *r)
 }
 
 /* A letter of a site to be harmed: what becomes of it. Gives 0 when it does not leave, else how late it is. */
-static uint64_t harm_letter(struct run *r, const struct sa_letter *l)
+static uint64_t harm_message(struct run *r, const struct sa_message *l)
 {
     struct sa_site *s = &r->w.site[l->site];
     if (!l->to_server || l->kind < r->when[l->site] || l->kind == FKT_SA_M_LEAVE) return 1;
@@ -191,14 +191,14 @@ static uint64_t harm_letter(struct run *r, const struct sa_letter *l)
 }
 
 /* Every letter comes by here before it is on the wire, and goes into the queue instead. */
-static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
+static void on_message(void *self, struct sa_world *w, struct sa_message *l)
 {
     struct run *r = self;
     const uint64_t travel = 1 + draw(r, 40);
     uint64_t late = 1;
     (void)w;
     l->copies = 0;
-    tally.letters++;
+    tally.messages++;
     if (r->mood == WILD) {
         if (chance(r, 2)) late = chance(r, 50) ? 0 : PATIENCE + draw(r, 2 * PATIENCE);
         if (late != 1) r->harm[l->site] = MISLAID;
@@ -207,7 +207,7 @@ static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
             enqueue(r, l, r->now + travel + draw(r, 2 * PATIENCE));
         }
     } else if (r->harm[l->site]) {
-        late = harm_letter(r, l);
+        late = harm_message(r, l);
     }
     if (late == 0) return;
     enqueue(r, l, r->now + travel + late);
@@ -359,7 +359,7 @@ static void init(struct run *r, uint64_t seed)
     r->clock = chance(r, 60);
     r->now = draw(r, 1000000);
     if (sa_world_init(&r->w, &p, seed) != FKT_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, fkt_error_text());
-    r->w.hook = on_letter;
+    r->w.hook = on_message;
     r->w.self = r;
     r->w.keep_log = !r->clock && p.sites < 9;
     if (r->clock) {
@@ -400,7 +400,8 @@ static void random_schedules(void **state)
     for (uint64_t seed = from; seed < from + n; seed++) one(seed);
     print_message("%llu schedules from seed %llu: %llu sums (%llu of all sites), %llu clean aborts, %llu letters\n",
                   (unsigned long long)n, (unsigned long long)from, (unsigned long long)tally.sums,
-                  (unsigned long long)tally.whole, (unsigned long long)tally.aborts, (unsigned long long)tally.letters);
+                  (unsigned long long)tally.whole, (unsigned long long)tally.aborts,
+                  (unsigned long long)tally.messages);
     assert_true(tally.sums + tally.aborts == n);
     if (n >= DEFAULT_SCHEDULES) assert_true(tally.aborts > 0 && tally.whole > 0 && tally.sums > tally.whole);
 }

@@ -26,7 +26,7 @@ static int tear_down(void **state)
 /* As if the site had sent it. */
 static void say_bytes(uint32_t site, uint8_t *bytes, size_t len)
 {
-    struct sa_letter l = {.site = site, .to_server = 1, .bytes = bytes, .len = len, .cap = len, .copies = 1};
+    struct sa_message l = {.site = site, .to_server = 1, .bytes = bytes, .len = len, .cap = len, .copies = 1};
     w.hook(w.self, &w, &l);
 }
 

@@ -64,9 +64,9 @@ void aw_forget(const struct aw *w)
 
 /* ---- the site ---- */
 
-struct fkt_attend_spec aw_spec(const struct aw *w)
+struct fkt_client_spec aw_spec(const struct aw *w)
 {
-    return (struct fkt_attend_spec){.task = &w->f.task,
+    return (struct fkt_client_spec){.task = &w->f.task,
                                     .secret = w->f.secrets + AW_ME * FKT_SA_SECRET,
                                     .state = w->state,
                                     .ledger = w->ledger,
@@ -77,15 +77,15 @@ struct fkt_attend_spec aw_spec(const struct aw *w)
 
 fkt_status aw_open(struct aw *w)
 {
-    struct fkt_attend_spec spec = aw_spec(w);
-    fkt_status st = fkt_attend_open(&w->a, &spec);
-    if (st == FKT_OK) fkt_attend_correspondent(w->a, &w->c);
+    struct fkt_client_spec spec = aw_spec(w);
+    fkt_status st = fkt_client_open(&w->a, &spec);
+    if (st == FKT_OK) fkt_client_endpoint(w->a, &w->c);
     return st;
 }
 
 void aw_close(struct aw *w)
 {
-    fkt_attend_close(w->a);
+    fkt_client_close(w->a);
     w->a = NULL;
 }
 
@@ -164,17 +164,17 @@ void aw_pump(struct aw *w)
 
 /* ---- between server and site ---- */
 
-struct fkt_letter aw_letter(const struct aw *w)
+struct fkt_message aw_message(const struct aw *w)
 {
-    struct fkt_letter l = {
-        .index = w->newest_index, .bytes = w->newest, .len = w->newest_len, .stage = FKT_BOX_RUNNING};
+    struct fkt_message l = {
+        .index = w->newest_index, .bytes = w->newest, .len = w->newest_len, .stage = FKT_STAGE_RUNNING};
     memcpy(l.round, w->round, sizeof l.round);
     return l;
 }
 
 int aw_has_news(const struct aw *w)
 {
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after;
     w->c.has(w->c.self, round, &after);
     return w->newest_len && (memcmp(round, w->round, sizeof round) != 0 || after < w->newest_index);
@@ -182,13 +182,13 @@ int aw_has_news(const struct aw *w)
 
 fkt_status aw_recv(struct aw *w)
 {
-    struct fkt_letter l = aw_letter(w);
+    struct fkt_message l = aw_message(w);
     return w->c.recv(w->c.self, &l);
 }
 
 fkt_status aw_carry(struct aw *w, int *taken)
 {
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after;
     char hash[FKT_HASH_HEX];
     size_t len;
@@ -197,7 +197,7 @@ fkt_status aw_carry(struct aw *w, int *taken)
     FKT_TRY(w->c.send(w->c.self, w->out, w->c.out_max, &len));
     fkt_hash_bytes_hex(hash, w->out, len);
     w->c.has(w->c.self, round, &after);
-    CHECK(after < AW_LETTERS);
+    CHECK(after < AW_MESSAGES);
     if (w->said[after][0] && strcmp(w->said[after], hash) != 0) w->said_twice++;
     memcpy(w->said[after], hash, sizeof hash);
     *taken = fkt_sa_server_recv(w->server, AW_ME, w->out, len) == FKT_OK;
@@ -209,7 +209,7 @@ int aw_step(struct aw *w)
 {
     int taken;
     aw_pump(w);
-    if (w->c.wants(w->c.self) & FKT_POST_SEND) {
+    if (w->c.wants(w->c.self) & FKT_ENDPOINT_SEND) {
         CHECK_OK(aw_carry(w, &taken));
         CHECK_OK(w->c.sent(w->c.self, taken));
         return 1;
@@ -224,9 +224,9 @@ void aw_run(struct aw *w)
     while (aw_step(w)) continue;
 }
 
-fkt_status aw_tell(struct aw *w, enum fkt_box_stage stage, fkt_status lost)
+fkt_status aw_tell(struct aw *w, enum fkt_stage stage, fkt_status lost)
 {
-    struct fkt_letter l = {.stage = stage, .lost = lost};
+    struct fkt_message l = {.stage = stage, .lost = lost};
     memcpy(l.round, w->round, sizeof l.round);
     return w->c.recv(w->c.self, &l);
 }

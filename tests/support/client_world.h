@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_world.h - a whole round in memory in which one site is a fkt_attend on a state file, and can be closed and
+/* client_world.h - a whole round in memory in which one site is a fkt_client on a state file, and can be closed and
  * opened again at any moment. The server is the real machine; the other sites are plain machines with known entropy. */
-#ifndef FKT_TEST_ATTEND_WORLD_H
-#define FKT_TEST_ATTEND_WORLD_H
+#ifndef FKT_TEST_CLIENT_WORLD_H
+#define FKT_TEST_CLIENT_WORLD_H
 
-#include "fedkt/attend.h"
+#include "fedkt/client.h"
 
 #include "crypto/entropy.h"
 #include "crypto/hash.h"
@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-enum { AW_SITES = 5, AW_ME = 3, AW_LETTERS = 16, AW_NUMBERS = FED_CLASSES * FED_BLOCK };
+enum { AW_SITES = 5, AW_ME = 3, AW_MESSAGES = 16, AW_NUMBERS = FED_CLASSES * FED_BLOCK };
 #define AW_SEED UINT64_C(9)
 #define AW_DATASET "a site's images"
 
@@ -35,17 +35,17 @@ struct aw {
     int64_t moments[AW_NUMBERS];
     struct fkt_records *records; /* one image, whose digest is all a5 */
     char state[200], ledger[200];
-    struct fkt_attend *a;
-    struct fkt_correspondent c;
+    struct fkt_client *a;
+    struct fkt_endpoint c;
 
     struct fkt_sa_server *server;
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     struct aw_other other[AW_SITES];
     uint8_t *in, *out, *newest; /* newest: the letter that waits for this site */
     size_t newest_len;
     uint32_t newest_index;
-    char said[AW_LETTERS][FKT_HASH_HEX]; /* what this site said to letter i; "": nothing */
-    int said_twice;                      /* two different answers to one letter */
+    char said[AW_MESSAGES][FKT_HASH_HEX]; /* what this site said to letter i; "": nothing */
+    int said_twice;                       /* two different answers to one letter */
 };
 
 /* seed NULL: keys from the operating system. */
@@ -55,7 +55,7 @@ void aw_records(struct fkt_records **out, uint8_t byte);
 void aw_forget(const struct aw *w); /* the files go: another life */
 
 /* ---- the site ---- */
-struct fkt_attend_spec aw_spec(const struct aw *w);
+struct fkt_client_spec aw_spec(const struct aw *w);
 FKT_MUST_USE fkt_status aw_open(struct aw *w);
 void aw_close(struct aw *w);
 void aw_crash(struct aw *w); /* without ceremony, and back */
@@ -64,14 +64,14 @@ void aw_crash(struct aw *w); /* without ceremony, and back */
 void aw_begin_round(struct aw *w, uint8_t name);
 /* The server speaks and the others answer, until all wait for this site or the round is over. */
 void aw_pump(struct aw *w);
-struct fkt_letter aw_letter(const struct aw *w);
+struct fkt_message aw_message(const struct aw *w);
 int aw_has_news(const struct aw *w); /* 1 when the server has something that the site has not */
 FKT_MUST_USE fkt_status aw_recv(struct aw *w);
 /* Brings what waits at the site to the server; *taken as an HTTP server would say. */
 FKT_MUST_USE fkt_status aw_carry(struct aw *w, int *taken);
 int aw_step(struct aw *w); /* one step of the conversation; 0 when there is none left */
 void aw_run(struct aw *w);
-FKT_MUST_USE fkt_status aw_tell(struct aw *w, enum fkt_box_stage stage, fkt_status lost); /* an empty answer */
+FKT_MUST_USE fkt_status aw_tell(struct aw *w, enum fkt_stage stage, fkt_status lost); /* an empty answer */
 
 /* ---- the file ---- */
 /* 1 when it, or its log, holds these bytes. Looks from a process of its own: one that closes a file loses its locks. */

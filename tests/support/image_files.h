@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_files.h - small pictures, files, tars and folders for tests that read image sets. Everything fails the test at
  * hand when it fails. */
-#ifndef FKT_TEST_PICTURES_H
-#define FKT_TEST_PICTURES_H
+#ifndef FKT_TEST_IMAGE_FILES_H
+#define FKT_TEST_IMAGE_FILES_H
 
 #include "scratch.h"
 

@@ -3,7 +3,7 @@
  * there, only their hashes, which nobody can check anyway; signatures and files are real. */
 #include "tests/support/log_maker.h"
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -39,9 +39,9 @@ static void phase(struct log_maker *m, int round, const char *name, uint32_t hea
                      "expected", (int)expected, "why", heard == expected ? "all" : "deadline"));
 }
 
-static void begin(struct log_maker *m, int round, char hex[2 * FKT_BOX_ROUND + 1])
+static void begin(struct log_maker *m, int round, char hex[2 * FKT_MAILBOX_ROUND + 1])
 {
-    uint8_t name[FKT_BOX_ROUND];
+    uint8_t name[FKT_MAILBOX_ROUND];
     memset(name, 0x10 + round, sizeof name);
     fkt_hex(hex, name, sizeof name);
     add(m, json_pack("{s:s s:i s:s}", "event", "begin", "round", round, "name", hex));
@@ -51,7 +51,7 @@ static fkt_status confirm(struct log_maker *m, const char *round_hex, int round)
 {
     struct fkt_sa_params p;
     struct fkt_share_plan shares;
-    uint8_t name[FKT_BOX_ROUND], session[FKT_SA_SESSION], seed[32], map[FED_SITES_MAX / 8] = {0}, hash[32], sig[64];
+    uint8_t name[FKT_MAILBOX_ROUND], session[FKT_SA_SESSION], seed[32], map[FED_SITES_MAX / 8] = {0}, hash[32], sig[64];
     char hex[2 * 64 + 1], bits[2 * sizeof map + 1];
     fkt_status st = fkt_federation_open(&m->f.task, &p, &shares);
     if (st != FKT_OK || !fkt_unhex(name, round_hex, sizeof name)) return st;
@@ -77,7 +77,7 @@ out:
 static fkt_status tell(struct log_maker *m)
 {
     const uint32_t n = m->f.task.federation.sites, lost = m->dropped;
-    char round[2 * FKT_BOX_ROUND + 1];
+    char round[2 * FKT_MAILBOX_ROUND + 1];
     fkt_status st;
     add(m, json_pack("{s:s s:s}", "event", "start", "version", "0"));
     add(m, json_pack("{s:s s:n s:s s:i}", "event", "refused", "site", "why", "unknown-site", "times", 3));
@@ -233,7 +233,7 @@ fkt_status log_maker_write(struct log_maker *m, const char *folder)
 {
     struct fkt_text log;
     json_t *receipt = json_deep_copy(m->receipt);
-    char head[FKT_SHA256_HEX], round[2 * FKT_BOX_ROUND + 1] = "", *text = NULL, path[512];
+    char head[FKT_SHA256_HEX], round[2 * FKT_MAILBOX_ROUND + 1] = "", *text = NULL, path[512];
     fkt_status st;
     fkt_text_init(&log);
     memset(head, '0', sizeof head - 1);

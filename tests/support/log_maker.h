@@ -3,8 +3,8 @@
  *
  * Lines are kept as JSON without number and chain until they are written, so that a test can lie in one place and chain
  * everything anew: what a server that rewrites its log would do. */
-#ifndef FKT_TEST_AUDIT_MAKER_H
-#define FKT_TEST_AUDIT_MAKER_H
+#ifndef FKT_TEST_LOG_MAKER_H
+#define FKT_TEST_LOG_MAKER_H
 
 #include "tests/support/small_federation.h"
 

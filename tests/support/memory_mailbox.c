@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-const uint8_t memory_mailbox_round[FKT_BOX_ROUND] = {0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+const uint8_t memory_mailbox_round[FKT_MAILBOX_ROUND] = {0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-static fkt_status echo(struct memory_mailbox *b, struct box_seat *s, const uint8_t *msg, size_t len)
+static fkt_status echo(struct memory_mailbox *b, struct box_slot *s, const uint8_t *msg, size_t len)
 {
-    fkt_status st = fkt_realloc(&s->letter, len);
+    fkt_status st = fkt_realloc(&s->message, len);
     if (st != FKT_OK) return st;
-    memcpy(s->letter, msg, len);
+    memcpy(s->message, msg, len);
     s->len = len;
     s->index++;
     b->taken++;
@@ -27,44 +27,44 @@ static fkt_status echo(struct memory_mailbox *b, struct box_seat *s, const uint8
 static fkt_status deliver(void *self, uint32_t site, const uint8_t *msg, size_t len)
 {
     struct memory_mailbox *b = self;
-    struct box_seat *s = &b->seats[site];
+    struct box_slot *s = &b->slots[site];
     b->settled = 0;
     if (len == 0) return fkt_fail(FKT_E_PEER_FORMAT, "an empty message");
     if (msg[0] == 'X') return fkt_fail(FKT_E_IO, "the disk is full");
-    if (b->stage >= FKT_BOX_RELEASED) return fkt_fail(FKT_E_STATE, "the task is over");
+    if (b->stage >= FKT_STAGE_RELEASED) return fkt_fail(FKT_E_STATE, "the task is over");
     if (msg[0] == 'F') {
         s->lost = 1;
         return fkt_fail(FKT_E_PEER_FORMAT, "a false message");
     }
     if (!strchr("TRGW", msg[0])) return fkt_fail(FKT_E_STATE, "not wanted");
-    if (msg[0] == 'W') b->work = 1, b->stage = FKT_BOX_FINISHING;
-    if (msg[0] == 'R') b->stage = FKT_BOX_RELEASED;
-    if (msg[0] == 'G') b->stage = FKT_BOX_GIVEN_UP;
-    if (msg[0] == 'T') b->stage = FKT_BOX_RUNNING;
+    if (msg[0] == 'W') b->work = 1, b->stage = FKT_STAGE_FINISHING;
+    if (msg[0] == 'R') b->stage = FKT_STAGE_RELEASED;
+    if (msg[0] == 'G') b->stage = FKT_STAGE_GIVEN_UP;
+    if (msg[0] == 'T') b->stage = FKT_STAGE_RUNNING;
     return echo(b, s, msg, len);
 }
 
-static fkt_status collect(void *self, uint32_t site, const uint8_t *round, uint32_t after, struct fkt_letter *out)
+static fkt_status collect(void *self, uint32_t site, const uint8_t *round, uint32_t after, struct fkt_message *out)
 {
     struct memory_mailbox *b = self;
-    const struct box_seat *s = &b->seats[site];
+    const struct box_slot *s = &b->slots[site];
     b->collects++;
-    b->seats[site].present = 1;
+    b->slots[site].present = 1;
     b->settled = 0;
     memset(out, 0, sizeof *out);
-    memcpy(out->round, memory_mailbox_round, FKT_BOX_ROUND);
+    memcpy(out->round, memory_mailbox_round, FKT_MAILBOX_ROUND);
     out->stage = b->stage;
-    if (b->stage >= FKT_BOX_RELEASED) return FKT_OK;
-    if (s->lost && round && memcmp(round, memory_mailbox_round, FKT_BOX_ROUND) == 0) out->lost = FKT_E_PEER_FORMAT;
+    if (b->stage >= FKT_STAGE_RELEASED) return FKT_OK;
+    if (s->lost && round && memcmp(round, memory_mailbox_round, FKT_MAILBOX_ROUND) == 0) out->lost = FKT_E_PEER_FORMAT;
     if (s->lost || s->index == 0) return FKT_OK;
-    if (round && memcmp(round, memory_mailbox_round, FKT_BOX_ROUND) == 0 && after >= s->index) return FKT_OK;
+    if (round && memcmp(round, memory_mailbox_round, FKT_MAILBOX_ROUND) == 0 && after >= s->index) return FKT_OK;
     out->index = s->index;
-    out->bytes = s->letter;
+    out->bytes = s->message;
     out->len = s->len;
     return FKT_OK;
 }
 
-static fkt_status refuse(void *self, uint32_t site, enum fkt_box_refusal why)
+static fkt_status refuse(void *self, uint32_t site, enum fkt_refusal why)
 {
     struct memory_mailbox *b = self;
     b->refused[why]++;
@@ -110,23 +110,23 @@ static fkt_status worked(void *self, fkt_status st)
 {
     struct memory_mailbox *b = self;
     b->work = 2;
-    b->stage = FKT_BOX_RELEASED;
+    b->stage = FKT_STAGE_RELEASED;
     return st;
 }
 
-static void view(void *self, struct fkt_box_view *out)
+static void view(void *self, struct fkt_mailbox_view *out)
 {
     struct memory_mailbox *b = self;
     memset(out, 0, sizeof *out);
     out->stage = b->stage;
-    out->phase = b->stage == FKT_BOX_RUNNING ? "mask" : "";
+    out->phase = b->stage == FKT_STAGE_RUNNING ? "mask" : "";
     out->sites = b->sites;
     for (uint32_t i = 0; i < b->sites; i++) {
-        const struct box_seat *s = &b->seats[i];
-        b->seat_view[i] = s->lost ? FKT_SEAT_LOST : s->index ? FKT_SEAT_HEARD : s->present ? FKT_SEAT_READY : 0;
+        const struct box_slot *s = &b->slots[i];
+        b->slot_view[i] = s->lost ? FKT_SITE_LOST : s->index ? FKT_SITE_HEARD : s->present ? FKT_SITE_READY : 0;
         out->lost += s->lost != 0;
     }
-    out->seat = b->seat_view;
+    out->slot = b->slot_view;
     out->messages = b->taken;
     out->message_bytes = b->bytes;
     out->audit_entries = b->entries;
@@ -144,7 +144,7 @@ static void head(void *self, uint64_t *entry, char sha256[65])
 static const char *file(void *self, const char *name)
 {
     struct memory_mailbox *b = self;
-    if (!b->folder[0] || b->stage != FKT_BOX_RELEASED) return NULL;
+    if (!b->folder[0] || b->stage != FKT_STAGE_RELEASED) return NULL;
     snprintf(b->path, sizeof b->path, "%s/%s", b->folder, name);
     return access(b->path, R_OK) == 0 ? b->path : NULL;
 }
@@ -153,8 +153,8 @@ fkt_status memory_mailbox_init(struct memory_mailbox *b, struct fkt_mailbox *out
 {
     fkt_status st;
     memset(b, 0, sizeof *b);
-    FKT_TRY(fkt_alloc(&b->seats, sites));
-    FKT_TRY(fkt_alloc(&b->seat_view, sites));
+    FKT_TRY(fkt_alloc(&b->slots, sites));
+    FKT_TRY(fkt_alloc(&b->slot_view, sites));
     b->sites = sites;
     if (folder) snprintf(b->folder, sizeof b->folder, "%s", folder);
     *out = (struct fkt_mailbox){b,      sites,    BOX_MESSAGE, deliver, collect, refuse, tick,
@@ -165,7 +165,7 @@ out:
 
 void memory_mailbox_release(struct memory_mailbox *b)
 {
-    for (uint32_t i = 0; i < b->sites; i++) fkt_free(b->seats[i].letter);
-    fkt_free(b->seats);
-    fkt_free(b->seat_view);
+    for (uint32_t i = 0; i < b->sites; i++) fkt_free(b->slots[i].message);
+    fkt_free(b->slots);
+    fkt_free(b->slot_view);
 }

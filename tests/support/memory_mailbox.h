@@ -5,27 +5,27 @@
  *   'R' taken, and the task is over: released    'G' the same: given up    'W' taken, and there is heavy work, after
  *   which the task is released    'X' the server cannot go on    anything else: not wanted
  */
-#ifndef FKT_TEST_BOX_MEMORY_H
-#define FKT_TEST_BOX_MEMORY_H
+#ifndef FKT_TEST_MEMORY_MAILBOX_H
+#define FKT_TEST_MEMORY_MAILBOX_H
 
 #include "fedkt/mailbox.h"
 
 #define BOX_MESSAGE 65536
 
-struct box_seat {
-    uint8_t *letter; /* owned; the newest for this site */
+struct box_slot {
+    uint8_t *message; /* owned; the newest for this site */
     size_t len;
     uint32_t index;
     int lost, present;
 };
 struct memory_mailbox {
-    struct box_seat *seats; /* (sites) */
-    uint8_t *seat_view;     /* (sites) */
+    struct box_slot *slots; /* (sites) */
+    uint8_t *slot_view;     /* (sites) */
     uint32_t sites;
-    enum fkt_box_stage stage;
+    enum fkt_stage stage;
     int work; /* 1: waits, 2: done, not told */
     int settled, fail_settle;
-    uint64_t taken, bytes, collects, settles, ticks, refused[FKT_BOX_REFUSALS], entries;
+    uint64_t taken, bytes, collects, settles, ticks, refused[FKT_REFUSALS], entries;
     uint32_t last_refused; /* site */
     char folder[512];      /* of files; "": there are none */
     char path[600];
@@ -33,6 +33,6 @@ struct memory_mailbox {
 /* folder may be NULL. */
 fkt_status memory_mailbox_init(struct memory_mailbox *b, struct fkt_mailbox *out, uint32_t sites, const char *folder);
 void memory_mailbox_release(struct memory_mailbox *b);
-extern const uint8_t memory_mailbox_round[FKT_BOX_ROUND];
+extern const uint8_t memory_mailbox_round[FKT_MAILBOX_ROUND];
 
 #endif

@@ -17,7 +17,7 @@ struct fkt_sa_params sa_ring(void)
 
 /* ---- the tape ---- */
 
-static void tape_letter(struct sa_tape *t, const struct sa_letter *l)
+static void tape_message(struct sa_tape *t, const struct sa_message *l)
 {
     struct sa_taped *at = &t->of[l->site * SA_KINDS + l->kind];
     free(at->p);
@@ -44,12 +44,12 @@ void sa_recall(const struct sa_attack *a, const struct sa_tape *t, uint32_t site
 
 /* ---- the bending ---- */
 
-void sa_encode(struct sa_letter *l, const struct fkt_sa_msg *m)
+void sa_encode(struct sa_message *l, const struct fkt_sa_msg *m)
 {
     CHECK_OK(fkt_sa_msg_encode(m, l->bytes, l->cap, &l->len));
 }
 
-static int is_meant(const struct sa_attack *a, const struct sa_letter *l)
+static int is_meant(const struct sa_attack *a, const struct sa_message *l)
 {
     if (!a->bend || l->kind != a->kind || (!a->every && a->struck)) return 0;
     if (a->every) return 1;
@@ -63,12 +63,12 @@ static unsigned said_by(const struct sa_attack *a, uint32_t site)
     return n;
 }
 
-static void on_letter(void *self, struct sa_world *w, struct sa_letter *l)
+static void on_message(void *self, struct sa_world *w, struct sa_message *l)
 {
     struct sa_attack *a = self;
     const size_t max = l->to_server ? fkt_sa_to_server_max(&w->params) : fkt_sa_to_site_max(&w->params);
     struct fkt_sa_msg m = {0};
-    if (l->kind != FKT_SA_M_NONE) tape_letter(&a->tape, l);
+    if (l->kind != FKT_SA_M_NONE) tape_message(&a->tape, l);
     if (a->mute && !l->to_server && l->kind >= a->mute) l->copies = 0;
     if (!is_meant(a, l)) return;
     CHECK_OK(fkt_sa_msg_decode(&m, l->to_server, l->bytes, l->len, max));
@@ -145,7 +145,7 @@ void sa_attack_init(struct sa_attack *a, struct fkt_sa_params p, uint64_t seed)
     a->tape.of = calloc((size_t)p.sites * SA_KINDS, sizeof *a->tape.of);
     assert_non_null(a->tape.of);
     CHECK_OK(sa_world_init(&a->w, &p, seed));
-    a->w.hook = on_letter;
+    a->w.hook = on_message;
     a->w.self = a;
     assert_int_equal(sa_watch_init(&a->v, &a->w), 0);
 }

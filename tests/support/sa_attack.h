@@ -29,7 +29,7 @@ struct sa_tape { /* the last letter of each kind from or to each site, as it was
 
 struct sa_attack;
 /* Alters *m, or sets m->kind to NONE after having written to the letter itself. */
-typedef void (*sa_bender)(struct sa_attack *a, struct sa_letter *l, struct fkt_sa_msg *m);
+typedef void (*sa_bender)(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m);
 
 struct sa_attack {
     struct sa_world w;
@@ -70,7 +70,7 @@ void sa_attack_simple(struct fkt_sa_params p, enum fkt_sa_kind kind, sa_bender b
 uint8_t *sa_edit(struct sa_attack *a, struct fkt_sa_bytes *field);             /* the field becomes a copy */
 uint8_t *sa_resize(struct sa_attack *a, struct fkt_sa_bytes *field, size_t n); /* and has n bytes, new ones zero */
 void sa_session(const struct sa_attack *a, uint8_t session[FKT_SA_SESSION]);
-void sa_encode(struct sa_letter *l, const struct fkt_sa_msg *m);
+void sa_encode(struct sa_message *l, const struct fkt_sa_msg *m);
 void sa_post(struct sa_attack *a, uint32_t site, struct fkt_sa_msg *m); /* to a site, with the session put in */
 void sa_drain(struct sa_attack *a); /* delivers what is on the wire and what follows; closes no phase */
 void sa_advert(const struct sa_attack *a, uint32_t site, const uint8_t secret[FKT_SA_SECRET], const uint8_t channel[32],

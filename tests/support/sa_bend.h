@@ -16,19 +16,19 @@ struct sa_bend {
     const struct sa_bend *also; /* a further one, or NULL */
 };
 
-static inline void sa_bend_hook(void *self, struct sa_world *w, struct sa_letter *letter)
+static inline void sa_bend_hook(void *self, struct sa_world *w, struct sa_message *message)
 {
     struct sa_bend *b = self;
     for (; b; b = (struct sa_bend *)(uintptr_t)b->also) {
         static uint8_t room[1 << 16];
         struct fkt_sa_msg m = {0};
-        if (!letter->to_server || letter->site != b->site || letter->kind != b->kind) continue;
+        if (!message->to_server || message->site != b->site || message->kind != b->kind) continue;
         b->seen++;
-        letter->copies = b->copies ? b->copies : 1;
+        message->copies = b->copies ? b->copies : 1;
         if (!b->edit) continue;
-        CHECK_OK(fkt_sa_msg_decode(&m, 1, letter->bytes, letter->len, letter->len));
-        b->edit(w, letter->site, &m, room);
-        CHECK_OK(fkt_sa_msg_encode(&m, letter->bytes, letter->cap, &letter->len));
+        CHECK_OK(fkt_sa_msg_decode(&m, 1, message->bytes, message->len, message->len));
+        b->edit(w, message->site, &m, room);
+        CHECK_OK(fkt_sa_msg_encode(&m, message->bytes, message->cap, &message->len));
         fkt_sa_msg_clear(&m);
     }
 }

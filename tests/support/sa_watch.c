@@ -131,32 +131,32 @@ static void check_order(struct sa_watch *v, uint32_t site, enum fkt_sa_kind kind
         if (kind != FKT_SA_M_LEAVE && s->said[later]) broke(v, "site %u went back to message kind %d", site, (int)kind);
 }
 
-static void watch_letter(struct sa_watch *v, const struct sa_letter *letter)
+static void watch_message(struct sa_watch *v, const struct sa_message *message)
 {
     struct sa_world *w = v->world;
-    struct sa_watched *s = &v->site[letter->site];
+    struct sa_watched *s = &v->site[message->site];
     const size_t max = fkt_sa_to_server_max(&w->params);
     struct fkt_sa_msg m = {0};
-    if (fkt_sa_msg_decode(&m, 1, letter->bytes, letter->len, max) != FKT_OK) {
-        if (!s->corrupt) broke(v, "site %u sent bytes that do not decode", letter->site);
+    if (fkt_sa_msg_decode(&m, 1, message->bytes, message->len, max) != FKT_OK) {
+        if (!s->corrupt) broke(v, "site %u sent bytes that do not decode", message->site);
         return;
     }
     s->said[m.kind]++;
-    if (m.kind == FKT_SA_M_SHARES && !s->poly) learn_polynomials(v, letter->site);
+    if (m.kind == FKT_SA_M_SHARES && !s->poly) learn_polynomials(v, message->site);
     if (!s->corrupt) {
-        if (m.site != letter->site) broke(v, "site %u calls itself %u", letter->site, m.site);
-        check_ledger(v, letter->site, m.kind);
-        check_order(v, letter->site, m.kind);
+        if (m.site != message->site) broke(v, "site %u calls itself %u", message->site, m.site);
+        check_ledger(v, message->site, m.kind);
+        check_order(v, message->site, m.kind);
     }
-    if (m.kind == FKT_SA_M_REVEAL && !s->corrupt) take_reveal(v, letter->site, m.reveal.shares);
+    if (m.kind == FKT_SA_M_REVEAL && !s->corrupt) take_reveal(v, message->site, m.reveal.shares);
     fkt_sa_msg_clear(&m);
 }
 
-static void on_letter(void *self, struct sa_world *w, struct sa_letter *letter)
+static void on_message(void *self, struct sa_world *w, struct sa_message *message)
 {
     struct sa_watch *v = self;
-    if (letter->to_server) watch_letter(v, letter);
-    if (v->inner) v->inner(v->inner_self, w, letter);
+    if (message->to_server) watch_message(v, message);
+    if (v->inner) v->inner(v->inner_self, w, message);
 }
 
 /* ---- life ---- */
@@ -170,7 +170,7 @@ int sa_watch_init(struct sa_watch *v, struct sa_world *w)
         v->site[i].inner = w->site[i].entropy;
         w->site[i].entropy = (struct fkt_entropy){record, &v->site[i], 0};
     }
-    w->hook = on_letter;
+    w->hook = on_message;
     w->self = v;
     return 0;
 }

@@ -167,41 +167,41 @@ uint64_t sa_world_draw(struct sa_world *w, uint64_t below) { return fkt_rng_belo
 
 /* ---- the wire ---- */
 
-static void put(struct sa_world *w, const struct sa_letter *letter)
+static void put(struct sa_world *w, const struct sa_message *message)
 {
-    struct sa_letter own = *letter;
+    struct sa_message own = *message;
     own.bytes = must(malloc(own.len + 1));
     own.cap = own.len + 1;
-    memcpy(own.bytes, letter->bytes, own.len);
+    memcpy(own.bytes, message->bytes, own.len);
     grow(&w->wire, w->on_wire, &w->wire_cap, sizeof *w->wire);
     w->wire[w->on_wire++] = own;
 }
 
 void sa_world_post(struct sa_world *w, uint32_t site, int to_server, const uint8_t *bytes, size_t len)
 {
-    struct sa_letter letter = {
+    struct sa_message message = {
         .site = site, .to_server = to_server, .kind = kind_of(to_server, bytes, len), .len = len};
-    letter.bytes = must(malloc(len + 1));
-    memcpy(letter.bytes, bytes, len);
-    put(w, &letter);
-    free(letter.bytes);
+    message.bytes = must(malloc(len + 1));
+    memcpy(message.bytes, bytes, len);
+    put(w, &message);
+    free(message.bytes);
 }
 
 /* Something was said: the hook sees it, and then it is on the wire as often as the hook wants. */
 static void say(struct sa_world *w, uint32_t site, int to_server, uint8_t *bytes, size_t len, size_t cap)
 {
-    struct sa_letter letter = {.site = site,
-                               .to_server = to_server,
-                               .bytes = bytes,
-                               .len = len,
-                               .cap = cap,
-                               .copies = 1,
-                               .kind = kind_of(to_server, bytes, len)};
+    struct sa_message message = {.site = site,
+                                 .to_server = to_server,
+                                 .bytes = bytes,
+                                 .len = len,
+                                 .cap = cap,
+                                 .copies = 1,
+                                 .kind = kind_of(to_server, bytes, len)};
     uint64_t *sum = to_server ? &w->sent_up : &w->sent_down, *most = to_server ? &w->largest_up : &w->largest_down;
     *sum += len;
     if (len > *most) *most = len;
-    if (w->hook) w->hook(w->self, w, &letter);
-    for (unsigned i = 0; i < letter.copies; i++) put(w, &letter);
+    if (w->hook) w->hook(w->self, w, &message);
+    for (unsigned i = 0; i < message.copies; i++) put(w, &message);
 }
 
 static fkt_status pump_server(struct sa_world *w, struct fkt_sa_server *server, uint8_t said[32], int post)
@@ -294,33 +294,33 @@ static size_t choose(struct sa_world *w)
     return pick;
 }
 
-static void deliver(struct sa_world *w, const struct sa_letter *letter)
+static void deliver(struct sa_world *w, const struct sa_message *message)
 {
-    struct sa_site *site = &w->site[letter->site];
+    struct sa_site *site = &w->site[message->site];
     fkt_status st;
     w->steps++;
-    if (letter->to_server) {
-        st = sa_world_tell(w, SA_RECV, letter->site, letter->bytes, letter->len);
+    if (message->to_server) {
+        st = sa_world_tell(w, SA_RECV, message->site, message->bytes, message->len);
         (void)st; /* stands in the log */
         return;
     }
     if (site->gone) return;
-    if (letter->kind == FKT_SA_M_ABORTED) site->told_to_abort = 1;
-    site->status = fkt_sa_client_recv(site->client, letter->bytes, letter->len);
-    pump_site(w, letter->site);
+    if (message->kind == FKT_SA_M_ABORTED) site->told_to_abort = 1;
+    site->status = fkt_sa_client_recv(site->client, message->bytes, message->len);
+    pump_site(w, message->site);
 }
 
-static int one_letter(struct sa_world *w)
+static int one_message(struct sa_world *w)
 {
-    struct sa_letter letter;
+    struct sa_message message;
     size_t at;
     if (w->on_wire == 0) return 0;
     at = choose(w);
-    letter = w->wire[at];
+    message = w->wire[at];
     memmove(w->wire + at, w->wire + at + 1, (w->on_wire - at - 1) * sizeof *w->wire);
     w->on_wire--;
-    deliver(w, &letter);
-    free(letter.bytes);
+    deliver(w, &message);
+    free(message.bytes);
     return 1;
 }
 
@@ -333,14 +333,14 @@ static int open_phase(const struct sa_world *w)
 int sa_world_step(struct sa_world *w)
 {
     if (w->steps == 0 && w->on_wire == 0) sa_world_pump(w);
-    if (one_letter(w)) return 1;
+    if (one_message(w)) return 1;
     if (!open_phase(w)) return 0;
     return sa_world_tell(w, SA_CLOSE, 0, NULL, 0) == FKT_OK || w->on_wire > 0;
 }
 
 void sa_world_finish_wire(struct sa_world *w)
 {
-    while (one_letter(w)) {}
+    while (one_message(w)) {}
 }
 
 /* What every call answers after a failure. */

@@ -23,7 +23,7 @@
 #include "secagg/msg.h"
 
 /* One message on its way. A hook may write `bytes` (room for `cap`) and set `len`. */
-struct sa_letter {
+struct sa_message {
     uint32_t site;         /* the site's end of the wire */
     int to_server;         /* 1: site -> server */
     enum fkt_sa_kind kind; /* NONE when it does not decode */
@@ -33,7 +33,7 @@ struct sa_letter {
     unsigned delay;  /* 0; how many other letters are delivered first (as long as there are others) */
 };
 struct sa_world;
-typedef void (*sa_hook)(void *self, struct sa_world *w, struct sa_letter *letter);
+typedef void (*sa_hook)(void *self, struct sa_world *w, struct sa_message *message);
 
 /* Which letter on the wire is delivered next. Last in, first out keeps the wire short: each site answers at once. */
 enum sa_order { SA_FIRST_IN = 0, SA_ANY = 1, SA_LAST_IN = 2 };
@@ -76,7 +76,7 @@ struct sa_world {
     void *self;
     enum sa_order order;
     int keep_log; /* 1 at first */
-    struct sa_letter *wire;
+    struct sa_message *wire;
     size_t on_wire, wire_cap;
     struct sa_log_entry *log;
     size_t logged, log_cap;

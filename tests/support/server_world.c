@@ -16,7 +16,7 @@
 static void make_task(struct server_world *w)
 {
     static const char *const classes[FED_CLASSES] = {"cat", "dog"};
-    const struct host_plan *p = &w->plan;
+    const struct server_plan *p = &w->plan;
     const uint64_t keys = 4, seed = SEED;
     struct fkt_federation_choices f = {.sites = p->sites,
                                        .dropped = p->dropped,
@@ -38,7 +38,7 @@ static void make_task(struct server_world *w)
                                  .service = &s};
     struct fkt_codec_spec spec = {.name = "dct", .size = 16, .dim = 8};
     struct fkt_codec *codec = NULL;
-    CHECK(p->sites <= HOST_SITES_MAX);
+    CHECK(p->sites <= SERVER_SITES_MAX);
     CHECK_OK(fkt_federation_keys(w->roster, w->secrets, p->sites + 1, &keys)); /* the last is the operator's */
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&w->calibration, codec));
@@ -49,16 +49,16 @@ static void make_task(struct server_world *w)
 
 fkt_status server_world_open(struct server_world *w, const char *folder)
 {
-    struct fkt_host_spec spec = {.task = &w->task,
-                                 .folder = folder,
-                                 .out = w->out,
-                                 .per_class = w->per_class,
-                                 .format = w->format,
-                                 .threads = 1};
-    fkt_status st = fkt_host_open(&w->host, &spec);
+    struct fkt_server_spec spec = {.task = &w->task,
+                                   .folder = folder,
+                                   .out = w->out,
+                                   .per_class = w->per_class,
+                                   .format = w->format,
+                                   .threads = 1};
+    fkt_status st = fkt_server_open(&w->server, &spec);
     if (folder != w->folder) snprintf(w->folder, sizeof w->folder, "%s", folder);
     w->lives++;
-    if (st == FKT_OK) fkt_host_mailbox(w->host, &w->box);
+    if (st == FKT_OK) fkt_server_mailbox(w->server, &w->box);
     return st;
 }
 
@@ -70,7 +70,7 @@ static void make_scratch(struct scratch *s)
     if (!mkdtemp(s->dir)) scratch_init(s);
 }
 
-void server_world_init(struct server_world *w, const struct host_plan *plan)
+void server_world_init(struct server_world *w, const struct server_plan *plan)
 {
     memset(w, 0, sizeof *w);
     w->plan = *plan;
@@ -87,7 +87,7 @@ void server_world_init(struct server_world *w, const struct host_plan *plan)
 
 void server_world_release(struct server_world *w)
 {
-    fkt_host_close(w->host);
+    fkt_server_close(w->server);
     for (uint32_t i = 0; i < w->plan.sites; i++) {
         fkt_sa_client_free(w->site[i].client);
         free(w->site[i].out);
@@ -112,8 +112,8 @@ void server_world_crash(struct server_world *w)
     snprintf(next, sizeof next, "state-%u", w->lives);
     const char *copy = scratch_path(&w->scratch, next);
     server_world_copy(w->folder, copy);
-    fkt_host_close(w->host);
-    w->host = NULL;
+    fkt_server_close(w->server);
+    w->server = NULL;
     w->crashes++;
     CHECK_OK(server_world_open(w, copy));
     w->now += 1000;
@@ -130,14 +130,14 @@ void server_world_point(struct server_world *w)
 
 static fkt_status reserve(void *self, const uint8_t session[FKT_SA_SESSION])
 {
-    struct host_site *s = self;
+    struct server_site *s = self;
     (void)session;
     return s->spent ? fkt_fail(FKT_E_BUDGET, "the task was spent") : FKT_OK;
 }
 
 static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
 {
-    struct host_site *s = self;
+    struct server_site *s = self;
     (void)session;
     s->spent = 1;
     return FKT_OK;
@@ -145,12 +145,12 @@ static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
 
 static fkt_status vector(void *self, int64_t *x, uint32_t length)
 {
-    struct host_site *s = self;
+    struct server_site *s = self;
     struct fkt_sa_params params;
     struct fkt_share_plan shares;
-    int64_t exact[HOST_LENGTH];
+    int64_t exact[SERVER_LENGTH];
     fkt_status st;
-    if (length != HOST_LENGTH) return fkt_fail(FKT_E_ARG, "%u numbers", length);
+    if (length != SERVER_LENGTH) return fkt_fail(FKT_E_ARG, "%u numbers", length);
     FKT_TRY(small_moments(NULL, s->index, exact));
     FKT_TRY(fkt_federation_open(&s->world->task, &params, &shares));
     if (shares.counted) FKT_TRY(fkt_privacy_share(x, exact, FED_CLASSES, FED_LENGTH, &shares, &s->noise_door));
@@ -160,7 +160,7 @@ out:
     return st;
 }
 
-static void meet(struct host_site *s, const uint8_t round[FKT_SA_ROUND])
+static void meet(struct server_site *s, const uint8_t round[FKT_SA_ROUND])
 {
     struct server_world *w = s->world;
     struct fkt_sa_params params;
@@ -181,14 +181,14 @@ static void meet(struct host_site *s, const uint8_t round[FKT_SA_ROUND])
                                &s->keys_door));
 }
 
-static int silent(const struct host_site *s)
+static int silent(const struct server_site *s)
 {
     return s->silent_from != FKT_SA_BEGIN && (!s->silent_in || s->begun == s->silent_in) &&
            fkt_sa_client_state(s->client) >= s->silent_from;
 }
 
 /* A letter has come, and its settle too. */
-static void read_letter(struct host_site *s, const struct fkt_letter *l)
+static void read_message(struct server_site *s, const struct fkt_message *l)
 {
     size_t cap = 1 << 16;
     fkt_status st;
@@ -243,11 +243,11 @@ fkt_status server_world_tick(struct server_world *w, uint64_t ms)
 /* Up to `most` sites ask; their letters are theirs after the settle. */
 static uint32_t ask(struct server_world *w, uint32_t from, uint32_t most)
 {
-    struct fkt_letter l[HOST_SITES_MAX];
-    uint32_t who[HOST_SITES_MAX], n = 0, lives = w->lives;
+    struct fkt_message l[SERVER_SITES_MAX];
+    uint32_t who[SERVER_SITES_MAX], n = 0, lives = w->lives;
     uint32_t i;
     for (i = from; i < w->plan.sites && n < most; i++) {
-        struct host_site *s = &w->site[i];
+        struct server_site *s = &w->site[i];
         if (s->away || s->out) continue;
         CHECK_OK(w->box.collect(w->box.self, i, s->after ? s->round : NULL, s->after, &l[n]));
         uint8_t *own = malloc(l[n].len + 1);
@@ -257,7 +257,7 @@ static uint32_t ask(struct server_world *w, uint32_t from, uint32_t most)
     }
     settle(w);
     for (uint32_t k = 0; k < n; k++) {
-        if (w->lives == lives) read_letter(&w->site[who[k]], &l[k]);
+        if (w->lives == lives) read_message(&w->site[who[k]], &l[k]);
         free((void *)(uintptr_t)l[k].bytes);
     }
     server_world_point(w);
@@ -268,10 +268,10 @@ void server_world_ask(struct server_world *w, uint32_t site) { (void)ask(w, site
 
 static uint32_t answer(struct server_world *w, uint32_t from, uint32_t most, uint32_t *taken)
 {
-    fkt_status st[HOST_SITES_MAX];
-    uint32_t who[HOST_SITES_MAX], n = 0, lives = w->lives, i;
+    fkt_status st[SERVER_SITES_MAX];
+    uint32_t who[SERVER_SITES_MAX], n = 0, lives = w->lives, i;
     for (i = from; i < w->plan.sites && n < most; i++) {
-        struct host_site *s = &w->site[i];
+        struct server_site *s = &w->site[i];
         if (!s->out || s->away) continue;
         st[n] = w->box.deliver(w->box.self, i, s->out, s->out_len);
         if (st[n] != FKT_OK && st[n] != FKT_E_STATE)
@@ -280,7 +280,7 @@ static uint32_t answer(struct server_world *w, uint32_t from, uint32_t most, uin
     }
     settle(w);
     for (uint32_t k = 0; k < n && w->lives == lives; k++) {
-        struct host_site *s = &w->site[who[k]];
+        struct server_site *s = &w->site[who[k]];
         free(s->out);
         s->out = NULL;
         if (st[k] == FKT_OK) ++*taken;
@@ -313,34 +313,34 @@ void server_world_work(struct server_world *w)
     server_world_point(w);
 }
 
-struct fkt_box_view server_world_view(struct server_world *w)
+struct fkt_mailbox_view server_world_view(struct server_world *w)
 {
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     w->box.view(w->box.self, &v);
     return v;
 }
 
-enum fkt_box_stage server_world_until(struct server_world *w, enum fkt_box_stage stage)
+enum fkt_stage server_world_until(struct server_world *w, enum fkt_stage stage)
 {
-    enum fkt_box_stage now = FKT_BOX_GATHERING;
+    enum fkt_stage now = FKT_STAGE_GATHERING;
     for (int turn = 0; turn < 400; turn++) {
         uint32_t taken;
         now = server_world_view(w).stage;
-        if (now == stage || now >= FKT_BOX_RELEASED) return now;
+        if (now == stage || now >= FKT_STAGE_RELEASED) return now;
         taken = server_world_talk(w);
         if (server_world_view(w).stage == stage) return stage;
         server_world_work(w);
         CHECK_OK(server_world_tick(w, taken ? 100 : 5000));
     }
-    fail_msg("it never ended: %s", fkt_box_stage_name(now));
+    fail_msg("it never ended: %s", fkt_stage_name(now));
     return now;
 }
 
-enum fkt_box_stage server_world_run(struct server_world *w)
+enum fkt_stage server_world_run(struct server_world *w)
 {
-    (void)server_world_until(w, FKT_BOX_RELEASED);
+    (void)server_world_until(w, FKT_STAGE_RELEASED);
     for (int i = 0; i < 5; i++) CHECK_OK(server_world_tick(w, 1000)); /* what is left behind is forgotten */
-    return server_world_until(w, FKT_BOX_RELEASED);                   /* it may have died in between */
+    return server_world_until(w, FKT_STAGE_RELEASED);                 /* it may have died in between */
 }
 
 /* ---- what must have come out ---- */
@@ -425,18 +425,18 @@ size_t server_world_count(struct server_world *w, const char *event)
 
 void server_world_check(struct server_world *w)
 {
-    struct fkt_box_view v = server_world_view(w);
+    struct fkt_mailbox_view v = server_world_view(w);
     struct fkt_round_facts facts = {.sites = w->plan.sites, .survivors = v.survivors};
     struct fkt_release made = {0}, read = {0};
     struct fkt_audit_report report;
     char public[600];
-    int64_t total[HOST_LENGTH] = {0};
+    int64_t total[SERVER_LENGTH] = {0};
     uint32_t counted = 0;
-    CHECK(v.stage == FKT_BOX_RELEASED);
+    CHECK(v.stage == FKT_STAGE_RELEASED);
     for (uint32_t i = 0; i < w->plan.sites; i++) {
-        if (v.seat[i] != FKT_SEAT_COUNTED) continue;
+        if (v.slot[i] != FKT_SITE_COUNTED) continue;
         counted++;
-        for (int k = 0; k < HOST_LENGTH; k++) total[k] += w->site[i].x[k];
+        for (int k = 0; k < SERVER_LENGTH; k++) total[k] += w->site[i].x[k];
     }
     CHECK(counted == v.survivors && counted >= w->plan.sites - w->plan.dropped);
     CHECK_OK(fkt_release_load(&read, w->box.file(w->box.self, "release.safetensors")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_world.h - a host (fedkt/host.h) on a real journal, a clock that the test turns, and sites with real machines
+/* server_world.h - a host (fedkt/server.h) on a real journal, a clock that the test turns, and sites with real machines
  * on
  * the other side of its mailbox. Nothing is sent over a wire, but nothing is known before it is settled either: what a
  * site was answered it learns after the settle, and a crash in between makes it ask again.
@@ -13,18 +13,18 @@
  *
  * `crash_at` n: at the n-th point of the run the process "dies": a copy of its folders as they are on disk at that
  * moment is what the next one opens. */
-#ifndef FKT_TEST_HOST_WORLD_H
-#define FKT_TEST_HOST_WORLD_H
+#ifndef FKT_TEST_SERVER_WORLD_H
+#define FKT_TEST_SERVER_WORLD_H
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include "crypto/entropy.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_federation.h"
 
-enum { HOST_SITES_MAX = 64, HOST_LENGTH = FED_CLASSES * FED_BLOCK };
+enum { SERVER_SITES_MAX = 64, SERVER_LENGTH = FED_CLASSES * FED_BLOCK };
 
-struct host_plan {
+struct server_plan {
     uint32_t sites, dropped, corrupt, rounds; /* rounds 0: 3 */
     enum fkt_noise_place noise;
     uint64_t expires;
@@ -32,7 +32,7 @@ struct host_plan {
 };
 
 struct server_world;
-struct host_site {
+struct server_site {
     struct server_world *world;
     uint32_t index;
     struct fkt_sa_client *client;
@@ -43,7 +43,7 @@ struct host_site {
     uint32_t after, begun; /* begun: rounds */
     uint8_t *out;          /* a message that the server has not acknowledged */
     size_t out_len;
-    int64_t x[HOST_LENGTH];        /* what it last put under its masks */
+    int64_t x[SERVER_LENGTH];      /* what it last put under its masks */
     enum fkt_sa_state silent_from; /* BEGIN: speaks always */
     uint32_t silent_in;            /* in this round of its; 0: in all */
     int away;                      /* asks for nothing */
@@ -53,25 +53,25 @@ struct host_site {
 };
 
 struct server_world {
-    struct host_plan plan;
+    struct server_plan plan;
     struct fkt_task task;
     struct fkt_calibration calibration;
-    uint8_t roster[(HOST_SITES_MAX + 1) * FKT_SA_KEY], secrets[(HOST_SITES_MAX + 1) * FKT_SA_SECRET];
+    uint8_t roster[(SERVER_SITES_MAX + 1) * FKT_SA_KEY], secrets[(SERVER_SITES_MAX + 1) * FKT_SA_SECRET];
     struct scratch scratch;
     char folder[512];
-    struct fkt_host *host;
+    struct fkt_server *server;
     const char *out;  /* NULL: the one in the state */
     size_t per_class; /* of the next process */
     enum fkt_export_format format;
     struct fkt_mailbox box;
-    struct host_site site[HOST_SITES_MAX];
+    struct server_site site[SERVER_SITES_MAX];
     uint64_t now;
     uint32_t points, crash_at, crashes; /* crash_at 0: never */
     uint32_t lives;
     size_t each; /* messages between two settles; 0: as many as there are */
 };
 
-void server_world_init(struct server_world *w, const struct host_plan *plan);
+void server_world_init(struct server_world *w, const struct server_plan *plan);
 void server_world_release(struct server_world *w);
 fkt_status server_world_open(struct server_world *w, const char *folder); /* a process */
 void server_world_point(struct server_world *w);                          /* here it may die */
@@ -85,9 +85,9 @@ uint32_t server_world_talk(struct server_world *w);
 void server_world_ask(struct server_world *w, uint32_t site); /* one site asks, and has its answer ready */
 void server_world_work(struct server_world *w);               /* what waits to be worked on, in this thread */
 /* Talks, works and lets the time go until the task is over, or for so many turns that it never will be. */
-enum fkt_box_stage server_world_run(struct server_world *w);
-enum fkt_box_stage server_world_until(struct server_world *w, enum fkt_box_stage stage); /* or over */
-struct fkt_box_view server_world_view(struct server_world *w);
+enum fkt_stage server_world_run(struct server_world *w);
+enum fkt_stage server_world_until(struct server_world *w, enum fkt_stage stage); /* or over */
+struct fkt_mailbox_view server_world_view(struct server_world *w);
 
 void server_world_check(struct server_world *w);
 /* Goes along the chain with a JSON parser and a hash, and nothing of the library's. Gives the number of lines with

@@ -15,7 +15,7 @@
 
 static fkt_status open_state(struct cli_join *j)
 {
-    struct fkt_attend_spec spec = {.task = &j->task,
+    struct fkt_client_spec spec = {.task = &j->task,
                                    .secret = j->key.secret,
                                    .state = j->state,
                                    .ledger = j->ledger,
@@ -26,8 +26,8 @@ static fkt_status open_state(struct cli_join *j)
                                    .records = j->of,
                                    .moments = j->exact};
     fkt_status st;
-    FKT_TRY(fkt_attend_open(&j->attend, &spec));
-    fkt_attend_correspondent(j->attend, &j->side);
+    FKT_TRY(fkt_client_open(&j->client, &spec));
+    fkt_client_endpoint(j->client, &j->side);
     fkt_moments_free(j->moments); /* the state has them now */
     j->moments = NULL;
     j->exact = NULL;
@@ -65,9 +65,9 @@ static fkt_status explain(struct cli_join *j, fkt_status st)
     int goes_on;
     if (st != FKT_E_STOPPED) return st;
     if (j->expired) {
-        fkt_attend_close(j->attend);
-        j->attend = NULL;
-        st = fkt_attend_expire(j->state, &j->task, &goes_on);
+        fkt_client_close(j->client);
+        j->client = NULL;
+        st = fkt_client_expire(j->state, &j->task, &goes_on);
         return st != FKT_OK ? st : cli_join_too_late(j);
     }
     return fkt_fail_hint(FKT_E_STOPPED, "the same command goes on where this one stopped", "stopped while taking part");

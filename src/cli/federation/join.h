@@ -6,7 +6,7 @@
 #include "cli/core/common.h"
 #include "cli/task/keyfile.h"
 
-#include "fedkt/attend.h"
+#include "fedkt/client.h"
 
 #include "net/http_transport.h"
 
@@ -39,11 +39,11 @@ struct cli_join {
     struct fkt_moments *moments;
     const int64_t *exact; /* of moments; NULL: the state file has them */
 
-    struct fkt_attend *attend;
-    struct fkt_correspondent side;
+    struct fkt_client *client;
+    struct fkt_endpoint side;
     struct fkt_courier *courier;
     struct fkt_post_spec post;
-    struct fkt_attend_view shown; /* what was last said of it */
+    struct fkt_client_view shown; /* what was last said of it */
     char trouble[200];            /* the cause that was told last; "": none */
     int showed, expired;
     int over; /* it ended, without a release that this site is in */

@@ -73,7 +73,7 @@ static fkt_status check_day(struct cli_join *j)
     int goes_on = 0;
     fkt_status st = FKT_OK;
     if (!cli_join_expired(j)) return FKT_OK;
-    if (!j->a->dry_run) FKT_TRY(fkt_attend_expire(j->state, &j->task, &goes_on));
+    if (!j->a->dry_run) FKT_TRY(fkt_client_expire(j->state, &j->task, &goes_on));
     if (!goes_on) st = cli_join_too_late(j);
 out:
     return st;
@@ -254,7 +254,7 @@ static fkt_status bring_records(struct cli_join *j)
     FKT_TRY(count_records(j, ds));
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
     FKT_TRY(fkt_records_read(j->of, ds, NULL, 0, &o));
-    if (!j->a->dry_run) FKT_TRY(fkt_attend_has_moments(j->state, &j->task, j->of, &yes));
+    if (!j->a->dry_run) FKT_TRY(fkt_client_has_moments(j->state, &j->task, j->of, &yes));
     if (yes) goto out; /* then the ledger was asked before, and is asked again when the state is opened */
     FKT_TRY(ask_ledger(j));
     FKT_TRY(encode(j, ds, &o));
@@ -286,7 +286,7 @@ out:
 void cli_join_clear(struct cli_join *j)
 {
     fkt_courier_free(j->courier);
-    fkt_attend_close(j->attend);
+    fkt_client_close(j->client);
     fkt_moments_free(j->moments);
     fkt_records_free(j->of);
     fkt_skipped_clear(&j->skipped);

@@ -30,16 +30,16 @@ void cli_join_warn(const char *text)
     else fprintf(stderr, "fedkt: %s\n", text);
 }
 
-static void say(const struct fkt_attend_view *v)
+static void say(const struct fkt_client_view *v)
 {
     const char *words = meaning(v->phase);
     if (cli_log_jsonl()) {
-        cli_event("join", json_pack("{s:s s:I s:s s:b s:b}", "state", fkt_box_stage_name(v->stage), "round",
+        cli_event("join", json_pack("{s:s s:I s:s s:b s:b}", "state", fkt_stage_name(v->stage), "round",
                                     (json_int_t)v->begun, "phase", v->phase, "masked", v->masked, "spent", v->spent));
         return;
     }
     if (words) fprintf(stderr, "fedkt: round %u: this site %s\n", v->begun, words);
-    else if (v->stage == FKT_BOX_GATHERING) fprintf(stderr, "fedkt: waiting for the others\n");
+    else if (v->stage == FKT_STAGE_GATHERING) fprintf(stderr, "fedkt: waiting for the others\n");
     else if (v->spent) fprintf(stderr, "fedkt: this site has done its part; waiting for the release\n");
     else if (v->begun) fprintf(stderr, "fedkt: waiting for another round\n");
     else fprintf(stderr, "fedkt: waiting for a round to begin\n");
@@ -58,7 +58,7 @@ static void say_trouble(struct cli_join *j, const char *trouble)
     else fprintf(stderr, "fedkt: the server answers again\n");
 }
 
-static int same(const struct fkt_attend_view *a, const struct fkt_attend_view *b)
+static int same(const struct fkt_client_view *a, const struct fkt_client_view *b)
 {
     return a->stage == b->stage && a->begun == b->begun && a->masked == b->masked && a->spent == b->spent &&
            !strcmp(a->phase, b->phase);
@@ -67,10 +67,10 @@ static int same(const struct fkt_attend_view *a, const struct fkt_attend_view *b
 int cli_join_heartbeat(void *self, const char *trouble)
 {
     struct cli_join *j = self;
-    struct fkt_attend_view v;
+    struct fkt_client_view v;
     if (cli_progress_check("") != FKT_OK) return 1;
-    fkt_attend_look(j->attend, &v);
-    if (!v.phase[0] && !v.masked && v.stage < FKT_BOX_RELEASED && cli_join_expired(j)) j->expired = 1;
+    fkt_client_get_view(j->client, &v);
+    if (!v.phase[0] && !v.masked && v.stage < FKT_STAGE_RELEASED && cli_join_expired(j)) j->expired = 1;
     if (!j->a->run.quiet) {
         say_trouble(j, trouble);
         if (!j->showed || !same(&v, &j->shown)) say(&v);

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,16 +123,15 @@ static fkt_status check_anew(const struct cli_join *j, const char *folder, struc
 static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *r)
 {
     const int released = r->release_sha256[0] != '\0';
-    struct fkt_attend_view view;
-    fkt_attend_look(j->attend, &view);
+    struct fkt_client_view view;
+    fkt_client_get_view(j->client, &view);
     if (j->a->run.json) {
-        json_t *told =
-            json_pack("{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name, "task_sha256",
-                      j->task.sha256, "site", (json_int_t)j->site, "records", (json_int_t)j->records, "stage",
-                      fkt_box_stage_name(view.stage), "in_release", r->counted, "release_sha256",
-                      released ? r->release_sha256 : NULL, "survivors", (json_int_t)r->survivors, "rounds",
-                      (json_int_t)view.begun, "bytes_sent", (json_int_t)view.sent_bytes, "verified", 1, "private",
-                      cli_task_is_private(&j->task), "out", j->out);
+        json_t *told = json_pack(
+            "{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name, "task_sha256",
+            j->task.sha256, "site", (json_int_t)j->site, "records", (json_int_t)j->records, "stage",
+            fkt_stage_name(view.stage), "in_release", r->counted, "release_sha256", released ? r->release_sha256 : NULL,
+            "survivors", (json_int_t)r->survivors, "rounds", (json_int_t)view.begun, "bytes_sent",
+            (json_int_t)view.sent_bytes, "verified", 1, "private", cli_task_is_private(&j->task), "out", j->out);
         cli_mark_weak(told, &j->task);
         return cli_print_json(told);
     }
@@ -148,8 +147,8 @@ static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *
 
 static fkt_status judge(struct cli_join *j, const struct fkt_audit_report *r)
 {
-    struct fkt_attend_view view;
-    fkt_attend_look(j->attend, &view);
+    struct fkt_client_view view;
+    fkt_client_get_view(j->client, &view);
     j->over = !r->release_sha256[0] || !r->counted;
     if (!r->release_sha256[0])
         return fkt_fail_hint(FKT_E_TOO_FEW,
@@ -206,15 +205,15 @@ out:
 fkt_status cli_join_result(struct cli_join *j)
 {
     struct fkt_folder f = {0};
-    struct fkt_attend_view view;
+    struct fkt_client_view view;
     struct fkt_audit_report r = {0};
     char *receipt = NULL;
     fkt_status st;
-    fkt_attend_look(j->attend, &view);
+    fkt_client_get_view(j->client, &view);
     FKT_TRY(fkt_folder_begin(&f, j->out, j->a->run.force || is_ours(j)));
-    FKT_TRY(fetch(j, f.tmp, view.stage == FKT_BOX_RELEASED));
+    FKT_TRY(fetch(j, f.tmp, view.stage == FKT_STAGE_RELEASED));
     FKT_TRY(fkt_path_join(&receipt, f.tmp, "receipt.json"));
-    FKT_TRY(fkt_attend_receipt(j->attend, receipt, 1));
+    FKT_TRY(fkt_client_receipt(j->client, receipt, 1));
     st = check_anew(j, f.tmp, &r);
     if (st != FKT_OK && st != FKT_E_NOMEM) st = keep_evidence(&f, st);
     FKT_TRY(st);

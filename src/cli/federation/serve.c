@@ -20,7 +20,7 @@
 #include "net/httpd.h"
 #include "task/service.h"
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ struct server {
     struct cli_serve_open o;
     struct cli_progress progress;
     struct cli_watch watch;
-    struct fkt_host *host;
+    struct fkt_server *server;
     struct fkt_mailbox box;
     struct fkt_httpd *httpd;
     struct fkt_text privacy;
@@ -53,23 +53,23 @@ struct server {
     int gave_up;
 };
 
-static fkt_status open_host(struct server *s)
+static fkt_status open_server(struct server *s)
 {
     const struct asked *a = s->a;
-    struct fkt_host_spec spec = {.task = &s->o.task,
-                                 .folder = a->open.state,
-                                 .out = a->out,
-                                 .calibration = a->calibration,
-                                 .per_class = (size_t)a->per_class,
-                                 .format = (enum fkt_export_format)a->format,
-                                 .progress = &s->progress.hook};
+    struct fkt_server_spec spec = {.task = &s->o.task,
+                                   .folder = a->open.state,
+                                   .out = a->out,
+                                   .calibration = a->calibration,
+                                   .per_class = (size_t)a->per_class,
+                                   .format = (enum fkt_export_format)a->format,
+                                   .progress = &s->progress.hook};
     fkt_status st;
     cli_codec_means(&a->means, &spec.means);
     FKT_TRY(cli_threads(a->run.threads, &spec.threads));
     if (a->out) FKT_TRY(fkt_strdup(&s->folder, a->out));
     else FKT_TRY(fkt_path_join(&s->folder, a->open.state, "public"));
-    FKT_TRY(fkt_host_open(&s->host, &spec));
-    fkt_host_mailbox(s->host, &s->box);
+    FKT_TRY(fkt_server_open(&s->server, &spec));
+    fkt_server_mailbox(s->server, &s->box);
 out:
     return st;
 }
@@ -79,10 +79,10 @@ out:
 static fkt_status check_day(const struct server *s)
 {
     const uint64_t expires = s->o.task.service.expires, now = (uint64_t)time(NULL);
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     char then[CLI_WHEN], here[CLI_WHEN];
     s->box.view(s->box.self, &v);
-    if (!expires || now < expires || v.round || v.stage != FKT_BOX_GATHERING || v.reason[0]) return FKT_OK;
+    if (!expires || now < expires || v.round || v.stage != FKT_STAGE_GATHERING || v.reason[0]) return FKT_OK;
     cli_when(then, expires);
     cli_when(here, now);
     return fkt_fail_hint(FKT_E_MISMATCH, "set the clock if it is wrong; otherwise make a new task",
@@ -125,9 +125,9 @@ static fkt_status print_line(json_t *j)
 static void compare_ports(const struct server *s)
 {
     const char *here = strrchr(fkt_httpd_address(s->httpd), ':') + 1; /* it always has one */
-    char host[FKT_SERVICE_HOST];
+    char server[FKT_SERVICE_HOST];
     uint16_t named;
-    if (s->a->run.quiet || fkt_service_address(s->o.task.service.address, host, &named) != FKT_OK) return;
+    if (s->a->run.quiet || fkt_service_address(s->o.task.service.address, server, &named) != FKT_OK) return;
     if (strtoul(here, NULL, 10) != named)
         fprintf(stderr,
                 "fedkt: sites come to port %u, which the task names, and this server listens on port %s: something "
@@ -175,10 +175,10 @@ static fkt_status tell_end(const struct server *s, const struct cli_glance *g)
 {
     const char *folder = s->folder;
     if (s->a->run.json)
-        return print_line(json_pack("{s:s s:i s:i s:i s:s s:s s:s}", "stage", fkt_box_stage_name(g->stage), "round",
+        return print_line(json_pack("{s:s s:i s:i s:i s:s s:s s:s}", "stage", fkt_stage_name(g->stage), "round",
                                     (int)g->round, "sites", (int)g->sites, "survivors", (int)g->survivors,
                                     "release_sha256", g->release, "folder", folder, "reason", g->reason));
-    if (g->stage == FKT_BOX_RELEASED) {
+    if (g->stage == FKT_STAGE_RELEASED) {
         printf("release     %s/release.safetensors\n", folder);
         printf("            sha256 %s, %u of %u sites\n", g->release, g->survivors, g->sites);
         printf("certificate %s/certificate.json\n", folder);
@@ -202,7 +202,7 @@ static int idle(void *self)
     if (cli_progress_check("") != FKT_OK) return 1;
     cli_watch_glance(&s->watch, &g);
     cli_watch_say(&s->watch);
-    if (!g.there || g.stage < FKT_BOX_RELEASED) return 0;
+    if (!g.there || g.stage < FKT_STAGE_RELEASED) return 0;
     if (!s->over_at) {
         cli_progress_end(&s->progress);
         s->over_at = fkt_now();
@@ -211,7 +211,7 @@ static int idle(void *self)
     if (s->a->stay) return 0;
     waited = fkt_now() - s->over_at;
     linger = (double)s->a->linger;
-    if (g.stage == FKT_BOX_GIVEN_UP && linger > FAREWELL) linger = FAREWELL; /* there is little to fetch */
+    if (g.stage == FKT_STAGE_GIVEN_UP && linger > FAREWELL) linger = FAREWELL; /* there is little to fetch */
     return waited >= linger || cli_watch_all_counted(&s->watch, fetched, s);
 }
 
@@ -220,7 +220,7 @@ static fkt_status how_it_ended(struct server *s, fkt_status st)
     struct cli_glance g;
     cli_progress_end(&s->progress);
     cli_watch_glance(&s->watch, &g);
-    s->gave_up = g.there && g.stage == FKT_BOX_GIVEN_UP;
+    s->gave_up = g.there && g.stage == FKT_STAGE_GIVEN_UP;
     if (s->gave_up)
         return fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",
                              "the task was given up: %s", g.reason);
@@ -245,7 +245,7 @@ static int run(const struct asked *a)
     signal(SIGPIPE, SIG_IGN);
     FKT_TRY(cli_serve_open(&s.o, &a->open));
     FKT_TRY(cli_watch_init(&s.watch, s.o.task.federation.sites, a->run.quiet));
-    FKT_TRY(open_host(&s));
+    FKT_TRY(open_server(&s));
     FKT_TRY(check_day(&s));
     FKT_TRY(fkt_privacy_words(&s.privacy, &s.o.task));
     fill_facts(&s, &facts);
@@ -269,8 +269,8 @@ static int run(const struct asked *a)
 out:
     code = cli_fail(st);
     fkt_httpd_free(s.httpd);
-    fkt_host_close(s.host);
-    if (s.watch.seat) cli_watch_clear(&s.watch);
+    fkt_server_close(s.server);
+    if (s.watch.slot) cli_watch_clear(&s.watch);
     fkt_text_clear(&s.privacy);
     fkt_free(s.folder);
     cli_serve_clear(&s.o);

@@ -62,14 +62,14 @@ out:
 
 static fkt_status open_tls(struct cli_serve_open *o, const struct cli_serve_spec *s)
 {
-    char host[FKT_SERVICE_HOST];
+    char server[FKT_SERVICE_HOST];
     uint16_t port;
     fkt_status st;
     if (s->certificate) return fkt_tls_read(&o->tls, s->certificate, s->private_key);
     FKT_TRY(look_for_key(o, s->state));
     FKT_TRY(fkt_private_folder(s->state));
-    FKT_TRY(fkt_service_address(o->task.service.address, host, &port));
-    FKT_TRY(fkt_tls_own(&o->tls, s->state, host));
+    FKT_TRY(fkt_service_address(o->task.service.address, server, &port));
+    FKT_TRY(fkt_tls_own(&o->tls, s->state, server));
 out:
     return st;
 }

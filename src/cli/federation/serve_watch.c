@@ -22,16 +22,16 @@ fkt_status cli_watch_init(struct cli_watch *w, uint32_t sites, int quiet)
     pthread_mutex_init(&w->lock, NULL);
     w->quiet = quiet;
     w->seen.sites = sites;
-    return fkt_alloc(&w->seat, sites);
+    return fkt_alloc(&w->slot, sites);
 }
 
 void cli_watch_clear(struct cli_watch *w)
 {
     pthread_mutex_destroy(&w->lock);
-    fkt_free(w->seat);
+    fkt_free(w->slot);
 }
 
-void cli_watch_look(void *watch, const struct fkt_box_view *v)
+void cli_watch_look(void *watch, const struct fkt_mailbox_view *v)
 {
     struct cli_watch *w = watch;
     struct cli_glance *g = &w->seen;
@@ -50,7 +50,7 @@ void cli_watch_look(void *watch, const struct fkt_box_view *v)
     snprintf(g->phase, sizeof g->phase, "%s", v->phase);
     snprintf(g->reason, sizeof g->reason, "%s", v->reason);
     snprintf(g->release, sizeof g->release, "%s", v->release_sha256);
-    memcpy(w->seat, v->seat, v->sites < g->sites ? v->sites : g->sites);
+    memcpy(w->slot, v->slot, v->sites < g->sites ? v->sites : g->sites);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -66,7 +66,7 @@ int cli_watch_all_counted(struct cli_watch *w, int (*each)(void *self, uint32_t 
     uint32_t counted = 0, done = 0;
     pthread_mutex_lock(&w->lock);
     for (uint32_t i = 0; i < w->seen.sites; i++) {
-        if (w->seat[i] != FKT_SEAT_COUNTED) continue;
+        if (w->slot[i] != FKT_SITE_COUNTED) continue;
         counted++;
         done += each(self, i) != 0;
     }
@@ -77,31 +77,31 @@ int cli_watch_all_counted(struct cli_watch *w, int (*each)(void *self, uint32_t 
 static void sentence(struct fkt_text *t, const struct cli_glance *g)
 {
     switch (g->stage) {
-    case FKT_BOX_GATHERING:
+    case FKT_STAGE_GATHERING:
         fkt_text_addf(t, "waiting for sites: %u of %u are here, %u are needed", g->ready, g->sites, g->needed);
         if (g->reason[0]) fkt_text_addf(t, " (the last round failed: %s)", g->reason);
         return;
-    case FKT_BOX_RUNNING:
+    case FKT_STAGE_RUNNING:
         fkt_text_addf(t, "round %u, %s: %u of %u sites have answered, %u lost", g->round, g->phase, g->heard,
                       g->expected, g->lost);
         if (g->overdue) fkt_text_add(t, "; its time is over, and the silent ones are waited for");
         return;
-    case FKT_BOX_FINISHING:
+    case FKT_STAGE_FINISHING:
         if (g->comparing) fkt_text_add(t, "the task was over before this start: files are compared with the audit log");
         else fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors);
         return;
-    case FKT_BOX_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
-    case FKT_BOX_GIVEN_UP: fkt_text_addf(t, "given up: %s", g->reason); return;
+    case FKT_STAGE_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
+    case FKT_STAGE_GIVEN_UP: fkt_text_addf(t, "given up: %s", g->reason); return;
     }
 }
 
 static void say_json(const struct cli_glance *g)
 {
     cli_event("server",
-              json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_box_stage_name(g->stage),
-                        "phase", g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready,
-                        "needed", (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost",
-                        (int)g->lost, "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
+              json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_stage_name(g->stage), "phase",
+                        g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready, "needed",
+                        (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost", (int)g->lost,
+                        "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
 }
 
 /* What is worth a line at once; numbers within a phase wait for their second. */

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -14,12 +14,12 @@
 
 enum { ROWS = 10, COLUMNS = 60, LEAST = 3, WIDEST = 6 };
 
-static void mark(char grid[ROWS][COLUMNS + 1], size_t column, double accuracy, char letter)
+static void mark(char grid[ROWS][COLUMNS + 1], size_t column, double accuracy, char message)
 {
     int row;
     if (!(accuracy >= 0 && accuracy <= 1)) return;
     row = (int)lround((1 - accuracy) * (ROWS - 1));
-    grid[row][column] = letter;
+    grid[row][column] = message;
 }
 
 void cli_curve_show(const struct fkt_epoch *e, size_t n)

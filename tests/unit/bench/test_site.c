@@ -16,8 +16,8 @@ struct hall {
     struct fkt_sa_params p;
     struct fkt_sa_server *server;
     struct cli_member member[SITES];
-    struct fkt_correspondent side[SITES];
-    uint32_t letters[SITES];
+    struct fkt_endpoint side[SITES];
+    uint32_t messages[SITES];
     uint8_t in[16384], out[16384];
 };
 
@@ -35,8 +35,8 @@ static void open_hall(struct hall *h, uint32_t lost, enum fkt_sa_state phase)
         cli_member_init(m, &h->p, i, h->fed.secrets + (size_t)i * FKT_SA_SECRET);
         m->number = number;
         m->gone = i == lost ? phase : FKT_SA_BEGIN;
-        cli_member_correspondent(m, &h->side[i]);
-        CHECK(h->side[i].wants(m) == FKT_POST_RECV && h->side[i].out_max <= sizeof h->out);
+        cli_member_endpoint(m, &h->side[i]);
+        CHECK(h->side[i].wants(m) == FKT_ENDPOINT_RECV && h->side[i].out_max <= sizeof h->out);
     }
 }
 
@@ -51,14 +51,17 @@ static void close_hall(struct hall *h)
 /* One letter to one member; what it says is asked for twice, as after a failed request. */
 static void post(struct hall *h, uint32_t to, size_t len)
 {
-    struct fkt_correspondent *c = &h->side[to];
-    struct fkt_letter letter = {
-        .round = "round of members", .index = ++h->letters[to], .bytes = h->in, .len = len, .stage = FKT_BOX_RUNNING};
+    struct fkt_endpoint *c = &h->side[to];
+    struct fkt_message message = {.round = "round of members",
+                                  .index = ++h->messages[to],
+                                  .bytes = h->in,
+                                  .len = len,
+                                  .stage = FKT_STAGE_RUNNING};
     uint8_t again[sizeof h->out];
     size_t n, m;
-    if (c->wants(c->self) == FKT_POST_ENDED) return;
-    CHECK_OK(c->recv(c->self, &letter));
-    if (!(c->wants(c->self) & FKT_POST_SEND)) return;
+    if (c->wants(c->self) == FKT_ENDPOINT_ENDED) return;
+    CHECK_OK(c->recv(c->self, &message));
+    if (!(c->wants(c->self) & FKT_ENDPOINT_SEND)) return;
     CHECK_OK(c->send(c->self, h->out, sizeof h->out, &n));
     CHECK_OK(c->send(c->self, again, sizeof again, &m));
     CHECK(n == m && !memcmp(h->out, again, n));
@@ -99,10 +102,10 @@ static void members_add_up_whoever_is_lost(void **state)
             CHECK(total[j] == want);
         }
         for (uint32_t i = 0; i < SITES; i++) {
-            struct fkt_letter over = {.stage = FKT_BOX_RELEASED};
+            struct fkt_message over = {.stage = FKT_STAGE_RELEASED};
             CHECK(i == 2 || h.member[i].taken == 5);
             CHECK_OK(h.side[i].recv(h.side[i].self, &over));
-            CHECK(h.side[i].wants(h.side[i].self) == FKT_POST_ENDED);
+            CHECK(h.side[i].wants(h.side[i].self) == FKT_ENDPOINT_ENDED);
         }
         close_hall(&h);
     }
@@ -112,20 +115,20 @@ static void members_add_up_whoever_is_lost(void **state)
 static void another_round_is_another_machine(void **state)
 {
     struct hall h;
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t to, after;
     size_t len, n;
-    struct fkt_letter letter = {.round = "one", .index = 1, .stage = FKT_BOX_RUNNING};
+    struct fkt_message message = {.round = "one", .index = 1, .stage = FKT_STAGE_RUNNING};
     (void)state;
     open_hall(&h, SITES, FKT_SA_BEGIN);
     CHECK_OK(fkt_sa_server_next(h.server, &to, h.in, sizeof h.in, &len));
-    letter.bytes = h.in;
-    letter.len = len;
+    message.bytes = h.in;
+    message.len = len;
     for (int i = 0; i < 2; i++) {
-        letter.round[0] = (uint8_t)i;
-        CHECK_OK(h.side[to].recv(h.side[to].self, &letter));
+        message.round[0] = (uint8_t)i;
+        CHECK_OK(h.side[to].recv(h.side[to].self, &message));
         h.side[to].has(h.side[to].self, round, &after);
-        CHECK(!memcmp(round, letter.round, sizeof round) && after == 1);
+        CHECK(!memcmp(round, message.round, sizeof round) && after == 1);
         CHECK_OK(h.side[to].send(h.side[to].self, h.out, sizeof h.out, &n));
         CHECK_OK(h.side[to].sent(h.side[to].self, 0));
     }

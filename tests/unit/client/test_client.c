@@ -7,10 +7,10 @@
 
 static struct scratch tmp;
 
-static struct fkt_attend_view look(const struct aw *w)
+static struct fkt_client_view look(const struct aw *w)
 {
-    struct fkt_attend_view v;
-    fkt_attend_look(w->a, &v);
+    struct fkt_client_view v;
+    fkt_client_get_view(w->a, &v);
     return v;
 }
 
@@ -46,8 +46,8 @@ static void a_round_from_begin_to_release(void **state)
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
-    assert_int_equal(fkt_attend_site(w.a), AW_ME);
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+    assert_int_equal(fkt_client_site(w.a), AW_ME);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
     CHECK(stat(w.state, &sb) == 0 && (sb.st_mode & 0777) == 0600);
     aw_begin_round(&w, 1);
     while (!look(&w).masked) CHECK(aw_step(&w));
@@ -56,15 +56,15 @@ static void a_round_from_begin_to_release(void **state)
     aw_run(&w);
     CHECK(look(&w).spent && look(&w).begun == 1 && look(&w).sent_bytes > 200);
     assert_string_equal(look(&w).phase, "");
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
     check_total(&w);
-    CHECK_OK(aw_tell(&w, FKT_BOX_FINISHING, FKT_OK));
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
-    CHECK_OK(aw_tell(&w, FKT_BOX_RELEASED, FKT_OK));
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
+    CHECK_OK(aw_tell(&w, FKT_STAGE_FINISHING, FKT_OK));
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
+    CHECK_OK(aw_tell(&w, FKT_STAGE_RELEASED, FKT_OK));
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
     aw_crash(&w); /* the end is remembered */
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
-    assert_int_equal(look(&w).stage, FKT_BOX_RELEASED);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
+    assert_int_equal(look(&w).stage, FKT_STAGE_RELEASED);
     aw_release(&w);
 }
 
@@ -114,14 +114,14 @@ static void a_round_is_begun_once(void **state)
     (void)state;
     start(&w);
     CHECK(aw_step(&w));
-    CHECK_OK(aw_tell(&w, FKT_BOX_RUNNING, FKT_E_STOPPED)); /* lost */
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+    CHECK_OK(aw_tell(&w, FKT_STAGE_RUNNING, FKT_E_STOPPED)); /* lost */
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
     assert_string_equal(look(&w).phase, "");
     for (int i = 0; i < 2; i++) {
         aw_begin_round(&w, 1);
         aw_pump(&w);
         CHECK_OK(aw_recv(&w));
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
         assert_int_equal(look(&w).begun, 1);
         aw_crash(&w);
     }
@@ -132,18 +132,18 @@ static void a_round_is_begun_once(void **state)
 static void a_false_begin_begins_nothing(void **state)
 {
     struct aw w;
-    struct fkt_letter l;
+    struct fkt_message l;
     (void)state;
     start(&w);
     aw_pump(&w);
-    l = aw_letter(&w);
+    l = aw_message(&w);
     l.round[0] ^= 1;
     CHECK_OK(w.c.recv(w.c.self, &l));
     l.round[0] ^= 3;
     l.bytes = (const uint8_t *)"nonsense";
     l.len = 8;
     CHECK_OK(w.c.recv(w.c.self, &l));
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
     assert_int_equal(look(&w).begun, 0);
     aw_run(&w); /* and the true one is answered */
     CHECK(look(&w).spent);
@@ -164,24 +164,24 @@ static void at_most_64_rounds(void **state)
         if (i < FKT_LEDGER_ROUNDS) CHECK_OK(aw_recv(&w));
         else CHECK_STATUS(aw_recv(&w), FKT_E_BUDGET);
     }
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
     assert_int_equal(look(&w).begun, FKT_LEDGER_ROUNDS);
     CHECK(!aw_file_holds(w.state, w.moments, 256));
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes)); /* nor are they needed again */
+    CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, w.records, &yes)); /* nor are they needed again */
     assert_int_equal(yes, 1);
     CHECK_OK(aw_open(&w)); /* the release of the last round may still come */
     CHECK(!aw_file_holds(w.state, w.moments, 256));
     CHECK_STATUS(aw_recv(&w), FKT_E_BUDGET);
     aw_crash(&w);
-    CHECK_OK(aw_tell(&w, FKT_BOX_RELEASED, FKT_OK));
+    CHECK_OK(aw_tell(&w, FKT_STAGE_RELEASED, FKT_OK));
     aw_release(&w);
 }
 
 static void who_has_revealed_begins_no_more(void **state)
 {
     struct aw w;
-    struct fkt_attend_spec spec;
+    struct fkt_client_spec spec;
     int yes;
     (void)state;
     start(&w);
@@ -191,16 +191,16 @@ static void who_has_revealed_begins_no_more(void **state)
         aw_begin_round(&w, (uint8_t)i);
         aw_pump(&w);
         CHECK_OK(aw_recv(&w));
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
         assert_int_equal(look(&w).begun, 1);
         aw_crash(&w);
     }
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes)); /* none are needed any more */
+    CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, w.records, &yes)); /* none are needed any more */
     assert_int_equal(yes, 1);
     spec = aw_spec(&w);
     spec.moments = NULL;
-    CHECK_OK(fkt_attend_open(&w.a, &spec));
+    CHECK_OK(fkt_client_open(&w.a, &spec));
     aw_close(&w);
     CHECK(unlink(w.state) == 0); /* a new state file, but the ledger remembers */
     CHECK_STATUS(aw_open(&w), FKT_E_BUDGET);
@@ -220,9 +220,9 @@ static void a_session_that_only_the_ledger_knows(void **state)
     CHECK(unlink(w.state) == 0);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
-    for (int taken; w.c.wants(w.c.self) != FKT_POST_ENDED;) {
+    for (int taken; w.c.wants(w.c.self) != FKT_ENDPOINT_ENDED;) {
         aw_pump(&w);
-        if (w.c.wants(w.c.self) & FKT_POST_SEND) {
+        if (w.c.wants(w.c.self) & FKT_ENDPOINT_SEND) {
             CHECK_OK(aw_carry(&w, &taken));
             if (w.c.sent(w.c.self, taken) == FKT_E_STATE) break;
         } else CHECK_OK(aw_recv(&w));
@@ -248,7 +248,7 @@ static void a_ledger_that_refuses(void **state)
     CHECK_OK(fkt_ledger_file_debit(w.ledger, &charge, NULL));
     for (int taken;;) {
         aw_pump(&w);
-        if (w.c.wants(w.c.self) & FKT_POST_SEND) {
+        if (w.c.wants(w.c.self) & FKT_ENDPOINT_SEND) {
             fkt_status st;
             CHECK_OK(aw_carry(&w, &taken));
             st = w.c.sent(w.c.self, taken);
@@ -256,10 +256,10 @@ static void a_ledger_that_refuses(void **state)
             CHECK_OK(st);
         } else CHECK_OK(aw_recv(&w));
     }
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
     CHECK(!look(&w).masked);
     assert_int_equal(fkt_sa_server_site(w.server, AW_ME), FKT_E_STOPPED);
-    CHECK_STATUS(aw_tell(&w, FKT_BOX_RUNNING, FKT_OK), FKT_E_BUDGET);
+    CHECK_STATUS(aw_tell(&w, FKT_STAGE_RUNNING, FKT_OK), FKT_E_BUDGET);
     CHECK(!aw_file_holds(w.state, w.moments, 256)); /* it is over here, whatever the server does */
     aw_close(&w);
     CHECK_STATUS(aw_open(&w), FKT_E_BUDGET);
@@ -268,7 +268,7 @@ static void a_ledger_that_refuses(void **state)
 
 static void ends_of_a_task(void **state)
 {
-    static const enum fkt_box_stage ends[] = {FKT_BOX_RELEASED, FKT_BOX_GIVEN_UP};
+    static const enum fkt_stage ends[] = {FKT_STAGE_RELEASED, FKT_STAGE_GIVEN_UP};
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct aw w;
@@ -277,9 +277,9 @@ static void ends_of_a_task(void **state)
         aw_begin_round(&w, 1);
         for (int j = 0; j < 3; j++) CHECK(aw_step(&w));
         CHECK_OK(aw_tell(&w, ends[i], FKT_OK));
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
         CHECK_OK(aw_recv(&w)); /* a letter that comes too late */
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_ENDED);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_ENDED);
         aw_crash(&w);
         assert_int_equal(look(&w).stage, ends[i]);
         aw_release(&w);
@@ -298,7 +298,7 @@ static void a_lie_ends_the_round_alone(void **state)
     w.newest[w.newest_len - 1] ^= 1;
     CHECK_OK(aw_recv(&w));
     assert_string_equal(look(&w).phase, "");
-    assert_int_equal(w.c.wants(w.c.self), FKT_POST_SEND);
+    assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_SEND);
     CHECK_OK(aw_carry(&w, &taken));
     CHECK(taken);
     CHECK_OK(w.c.sent(w.c.self, taken));
@@ -314,8 +314,8 @@ static void a_lie_ends_the_round_alone(void **state)
 static void whose_file_it_is(void **state)
 {
     struct aw w;
-    struct fkt_attend_spec spec;
-    struct fkt_attend *second = NULL;
+    struct fkt_client_spec spec;
+    struct fkt_client *second = NULL;
     struct fkt_records *others;
     char digit;
     (void)state;
@@ -323,33 +323,33 @@ static void whose_file_it_is(void **state)
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
     spec = aw_spec(&w);
     spec.moments = NULL;
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_ARG);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_ARG);
     CHECK_OK(aw_open(&w));
     spec = aw_spec(&w);
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_STATE); /* held */
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_STATE); /* held */
     aw_close(&w);
     spec.secret = w.f.secrets;
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "another key"));
     spec = aw_spec(&w);
     spec.records = others;
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "other records"));
     spec = aw_spec(&w);
     spec.dataset = "others";
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "another dataset"));
     spec = aw_spec(&w);
     digit = w.f.task.sha256[0];
     w.f.task.sha256[0] = digit == '0' ? '1' : '0';
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "another task"));
     w.f.task.sha256[0] = digit;
     w.f.secrets[AW_ME * FKT_SA_SECRET + 40] ^= 1;
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_MISMATCH);
     w.f.secrets[AW_ME * FKT_SA_SECRET + 40] ^= 1;
     spec.dataset = NULL;
-    CHECK_STATUS(fkt_attend_open(&second, &spec), FKT_E_ARG);
+    CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_ARG);
     fkt_records_free(others);
     aw_release(&w);
 }
@@ -357,25 +357,25 @@ static void whose_file_it_is(void **state)
 static void moments_that_are_there_already(void **state)
 {
     struct aw w;
-    struct fkt_attend_spec spec;
+    struct fkt_client_spec spec;
     struct fkt_records *others;
     int yes;
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes));
+    CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, w.records, &yes));
     assert_int_equal(yes, 0);
     CHECK_OK(aw_open(&w));
     aw_close(&w);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, w.records, &yes));
+    CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, w.records, &yes));
     assert_int_equal(yes, 1);
     aw_records(&others, 0xb5);
-    CHECK_OK(fkt_attend_has_moments(w.state, &w.f.task, others, &yes));
+    CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, others, &yes));
     fkt_records_free(others);
     assert_int_equal(yes, 0);
     spec = aw_spec(&w);
     spec.moments = NULL;
-    CHECK_OK(fkt_attend_open(&w.a, &spec));
-    fkt_attend_correspondent(w.a, &w.c);
+    CHECK_OK(fkt_client_open(&w.a, &spec));
+    fkt_client_endpoint(w.a, &w.c);
     aw_begin_round(&w, 1);
     aw_run(&w);
     check_total(&w);
@@ -437,25 +437,25 @@ static void noise_has_a_stream_of_its_own(void **state)
 static void nothing_secret_stays(void **state)
 {
     struct aw w;
-    uint8_t seed[32] = {0}, letter[64], zero[32] = {0};
+    uint8_t seed[32] = {0}, message[64], zero[32] = {0};
     (void)state;
     start(&w);
     for (int i = 0; i < 4; i++) CHECK(aw_step(&w));
     aw_pump(&w);
     CHECK_OK(aw_recv(&w));
-    memcpy(letter, w.newest + w.newest_len - sizeof letter, sizeof letter);
+    memcpy(message, w.newest + w.newest_len - sizeof message, sizeof message);
     aw_close(&w);
     aw_seed(&w, seed);
     CHECK(memcmp(seed, zero, sizeof seed) != 0);
     CHECK(aw_file_holds(w.state, seed, sizeof seed));
     CHECK(aw_file_holds(w.state, w.moments, 256));
-    CHECK(aw_file_holds(w.state, letter, sizeof letter));
+    CHECK(aw_file_holds(w.state, message, sizeof message));
     CHECK_OK(aw_open(&w));
     aw_run(&w);
     CHECK(look(&w).spent); /* it waits for the release, with the file open */
     CHECK(!aw_file_holds(w.state, seed, sizeof seed));
     CHECK(!aw_file_holds(w.state, w.moments, 256));
-    CHECK(!aw_file_holds(w.state, letter, sizeof letter));
+    CHECK(!aw_file_holds(w.state, message, sizeof message));
     aw_release(&w);
 }
 
@@ -470,7 +470,7 @@ static void a_round_that_is_over_leaves_no_seed(void **state)
     aw_seed(&w, seed);
     CHECK(aw_file_holds(w.state, seed, sizeof seed));
     CHECK_OK(aw_open(&w));
-    CHECK_OK(aw_tell(&w, FKT_BOX_RUNNING, FKT_E_STOPPED));
+    CHECK_OK(aw_tell(&w, FKT_STAGE_RUNNING, FKT_E_STOPPED));
     CHECK(!aw_file_holds(w.state, seed, sizeof seed));
     CHECK(aw_file_holds(w.state, w.moments, 256)); /* for the next one */
     aw_release(&w);
@@ -484,14 +484,14 @@ static void a_task_that_expires(void **state)
     int goes_on = 1;
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
-    CHECK_OK(fkt_attend_expire(w.state, &w.f.task, &goes_on));
+    CHECK_OK(fkt_client_expire(w.state, &w.f.task, &goes_on));
     assert_int_equal(goes_on, 0);
     CHECK(access(w.state, F_OK) != 0);
     CHECK_OK(aw_open(&w));
-    CHECK_STATUS(fkt_attend_expire(w.state, &w.f.task, &goes_on), FKT_E_STATE); /* held */
+    CHECK_STATUS(fkt_client_expire(w.state, &w.f.task, &goes_on), FKT_E_STATE); /* held */
     aw_close(&w);
     CHECK(aw_file_holds(w.state, w.moments, 256));
-    CHECK_OK(fkt_attend_expire(w.state, &w.f.task, &goes_on));
+    CHECK_OK(fkt_client_expire(w.state, &w.f.task, &goes_on));
     assert_int_equal(goes_on, 0);
     CHECK(!aw_file_holds(w.state, w.moments, 256));
     CHECK_OK(aw_open(&w));
@@ -499,7 +499,7 @@ static void a_task_that_expires(void **state)
     CHECK(aw_step(&w));
     for (int i = 0; i < 2; i++) {
         aw_close(&w);
-        CHECK_OK(fkt_attend_expire(w.state, &w.f.task, &goes_on));
+        CHECK_OK(fkt_client_expire(w.state, &w.f.task, &goes_on));
         assert_int_equal(goes_on, 1);
         if (i == 0) aw_seed(&w, seed);
         CHECK(aw_file_holds(w.state, w.moments, 256) == (i == 0));

@@ -34,7 +34,7 @@ static pid_t hold(const char *ledger)
 static void a_ledger_that_is_busy(void **state)
 {
     struct aw w;
-    struct fkt_attend_view v = {0};
+    struct fkt_client_view v = {0};
     pid_t child = 0;
     int status;
     (void)state;
@@ -42,7 +42,7 @@ static void a_ledger_that_is_busy(void **state)
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     do {
-        fkt_attend_look(w.a, &v);
+        fkt_client_get_view(w.a, &v);
         if (v.masked && !child) child = hold(w.ledger); /* what comes next is the spending */
     } while (aw_step(&w));
     CHECK(v.spent);

@@ -20,7 +20,7 @@ static enum action act(struct aw *w, enum action last, int *taken)
         CHECK_OK(w->c.sent(w->c.self, *taken));
         return TOLD;
     }
-    if (w->c.wants(w->c.self) & FKT_POST_SEND) {
+    if (w->c.wants(w->c.self) & FKT_ENDPOINT_SEND) {
         CHECK_OK(aw_carry(w, taken));
         return CARRIED;
     }
@@ -40,7 +40,7 @@ static void total_of(const struct aw *w, int64_t *out)
 }
 
 struct outcome {
-    char said[AW_LETTERS][FKT_HASH_HEX];
+    char said[AW_MESSAGES][FKT_HASH_HEX];
     int64_t total[AW_NUMBERS];
     int actions;
 };
@@ -48,7 +48,7 @@ struct outcome {
 /* A round in which the site stops after its `at`-th action (0: never, -1: after every one). */
 static void run(struct aw *w, int at, struct outcome *o)
 {
-    struct fkt_attend_view v;
+    struct fkt_client_view v;
     enum action last = NOTHING;
     int taken = 0;
     memset(o, 0, sizeof *o);
@@ -57,13 +57,13 @@ static void run(struct aw *w, int at, struct outcome *o)
     aw_begin_round(w, 1);
     while ((last = act(w, last, &taken)) != NOTHING) {
         const int again = last != HEARD && !taken; /* the server had it, and says so: no endless loop */
-        fkt_attend_look(w->a, &v);
+        fkt_client_get_view(w->a, &v);
         if (++o->actions == at || (at < 0 && !again && v.phase[0])) {
             aw_crash(w);
             last = HEARD; /* what was carried and not told is carried again */
         }
     }
-    fkt_attend_look(w->a, &v);
+    fkt_client_get_view(w->a, &v);
     CHECK(v.spent && v.masked && v.begun == 1);
     assert_int_equal(w->said_twice, 0);
     memcpy(o->said, w->said, sizeof o->said);
@@ -115,10 +115,10 @@ static int run_out(struct aw *w, int call, size_t n, struct outcome *o)
     for (int i = 0;; i++) {
         fkt_status st;
         aw_pump(w);
-        if (!(w->c.wants(w->c.self) & FKT_POST_SEND) && !aw_has_news(w)) break;
-        if (w->c.wants(w->c.self) & FKT_POST_SEND) CHECK_OK(aw_carry(w, &taken));
+        if (!(w->c.wants(w->c.self) & FKT_ENDPOINT_SEND) && !aw_has_news(w)) break;
+        if (w->c.wants(w->c.self) & FKT_ENDPOINT_SEND) CHECK_OK(aw_carry(w, &taken));
         if (i == call) fkt_alloc_fault_at(n, 0);
-        st = w->c.wants(w->c.self) & FKT_POST_SEND ? w->c.sent(w->c.self, taken) : aw_recv(w);
+        st = w->c.wants(w->c.self) & FKT_ENDPOINT_SEND ? w->c.sent(w->c.self, taken) : aw_recv(w);
         fkt_alloc_fault_at(0, 0);
         if (i == call) result = 1 + (st != FKT_OK);
         if (i == call && st == FKT_E_NOMEM) aw_crash(w);
@@ -175,10 +175,10 @@ static void a_changed_file_ends_the_round(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         struct aw w;
-        struct fkt_attend_view v;
+        struct fkt_client_view v;
         enum action last = NOTHING;
         int taken = 0;
-        char before[AW_LETTERS][FKT_HASH_HEX];
+        char before[AW_MESSAGES][FKT_HASH_HEX];
         aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
         CHECK_OK(aw_open(&w));
         aw_begin_round(&w, 1);
@@ -187,18 +187,18 @@ static void a_changed_file_ends_the_round(void **state)
         aw_close(&w);
         meddle(&w, changes[i]);
         CHECK_OK(aw_open(&w));
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_SEND);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_SEND);
         memset(w.said, 0, sizeof w.said);
         CHECK_OK(aw_carry(&w, &taken));
         CHECK(taken);
         assert_int_equal(fkt_sa_server_site(w.server, AW_ME), FKT_E_STOPPED);
         CHECK_OK(w.c.sent(w.c.self, taken));
-        assert_int_equal(w.c.wants(w.c.self), FKT_POST_RECV);
-        fkt_attend_look(w.a, &v);
+        assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
+        fkt_client_get_view(w.a, &v);
         assert_string_equal(v.phase, "");
         aw_begin_round(&w, 2); /* a fresh one is fine */
         aw_run(&w);
-        fkt_attend_look(w.a, &v);
+        fkt_client_get_view(w.a, &v);
         CHECK(v.spent);
         aw_release(&w);
     }
@@ -215,21 +215,21 @@ static void copy_file(const char *from, const char *to)
 
 /* A snapshot from before the last letter comes back after the site has revealed, and the machine gives out at the n-th
  * piece of memory while that letter is heard again. 1: there was no n-th. */
-static int hear_again(struct aw *w, const char *copy, const struct fkt_letter *last, size_t n)
+static int hear_again(struct aw *w, const char *copy, const struct fkt_message *last, size_t n)
 {
-    struct fkt_attend_view v;
+    struct fkt_client_view v;
     fkt_status st;
     copy_file(copy, w->state);
     CHECK_OK(aw_open(w));
     fkt_alloc_fault_at(n, 0);
     st = w->c.recv(w->c.self, last);
     fkt_alloc_fault_at(0, 0);
-    fkt_attend_look(w->a, &v);
+    fkt_client_get_view(w->a, &v);
     CHECK(!v.spent);
     aw_close(w);
     if (st != FKT_E_NOMEM) return 1;
     if (aw_open(w) != FKT_OK) return 0;
-    fkt_attend_look(w->a, &v);
+    fkt_client_get_view(w->a, &v);
     CHECK(!v.spent); /* or it would have its Reveal in hand again */
     aw_close(w);
     return 0;
@@ -238,8 +238,8 @@ static int hear_again(struct aw *w, const char *copy, const struct fkt_letter *l
 static void a_state_that_is_put_back_reveals_nothing(void **state)
 {
     struct aw w;
-    struct fkt_attend_view v = {0};
-    struct fkt_letter last = {0};
+    struct fkt_client_view v = {0};
+    struct fkt_message last = {0};
     uint8_t *bytes = NULL;
     char copy[300];
     size_t n = 1;
@@ -251,8 +251,8 @@ static void a_state_that_is_put_back_reveals_nothing(void **state)
     aw_begin_round(&w, 1);
     while (!v.spent) {
         aw_pump(&w);
-        if (!(w.c.wants(w.c.self) & FKT_POST_SEND)) {
-            last = aw_letter(&w);
+        if (!(w.c.wants(w.c.self) & FKT_ENDPOINT_SEND)) {
+            last = aw_message(&w);
             memcpy(bytes, last.bytes, last.len);
             last.bytes = bytes;
             aw_close(&w);
@@ -260,7 +260,7 @@ static void a_state_that_is_put_back_reveals_nothing(void **state)
             CHECK_OK(aw_open(&w));
         }
         CHECK(aw_step(&w));
-        fkt_attend_look(w.a, &v);
+        fkt_client_get_view(w.a, &v);
     }
     aw_close(&w);
     while (!hear_again(&w, copy, &last, n)) n++;

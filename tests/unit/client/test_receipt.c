@@ -23,9 +23,9 @@ static void a_receipt(void **state)
     CHECK_OK(w.c.heard_head(w.c.self, 5, second)); /* a log gets no shorter: not kept */
     aw_begin_round(&w, 7);
     aw_run(&w);
-    CHECK_OK(aw_tell(&w, FKT_BOX_RELEASED, FKT_OK));
-    CHECK_OK(fkt_attend_receipt(w.a, path, 1));
-    CHECK_STATUS(fkt_attend_receipt(w.a, path, 0), FKT_E_EXISTS);
+    CHECK_OK(aw_tell(&w, FKT_STAGE_RELEASED, FKT_OK));
+    CHECK_OK(fkt_client_receipt(w.a, path, 1));
+    CHECK_STATUS(fkt_client_receipt(w.a, path, 0), FKT_E_EXISTS);
     j = json_load_file(path, 0, NULL);
     CHECK(j);
     assert_string_equal(json_string_value(json_object_get(j, "schema")), "fedkt.receipt/1");
@@ -59,7 +59,7 @@ static json_t *heads_of(struct aw *w)
 {
     const char *path = scratch_path(&tmp, "heads.json");
     json_t *j, *heads;
-    CHECK_OK(fkt_attend_receipt(w->a, path, 1));
+    CHECK_OK(fkt_client_receipt(w->a, path, 1));
     j = json_load_file(path, 0, NULL);
     heads = json_incref(json_object_get(j, "heads"));
     json_decref(j);
@@ -91,7 +91,7 @@ static void heads_without_end(void **state)
         int taken;
         for (int i = 0; i < 60; i++, n++) CHECK_OK(w.c.heard_head(w.c.self, n + 1, numbered(n + 1)));
         aw_pump(&w);
-        if (w.c.wants(w.c.self) & FKT_POST_SEND) {
+        if (w.c.wants(w.c.self) & FKT_ENDPOINT_SEND) {
             CHECK_OK(aw_carry(&w, &taken));
             CHECK_OK(w.c.sent(w.c.self, taken));
             receipts[r++] = n;
@@ -112,7 +112,7 @@ static void heads_without_end(void **state)
 static void a_log_that_is_rewritten(void **state)
 {
     struct aw w;
-    struct fkt_attend_view v;
+    struct fkt_client_view v;
     json_t *heads;
     (void)state;
     aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
@@ -130,7 +130,7 @@ static void a_log_that_is_rewritten(void **state)
     CHECK(json_array_size(heads) <= 256 + 2 * 16);
     json_decref(heads);
     aw_run(&w);
-    fkt_attend_look(w.a, &v);
+    fkt_client_get_view(w.a, &v);
     CHECK(v.spent && fkt_sa_server_state(w.server) == FKT_SA_UNMASK);
     aw_release(&w);
 }

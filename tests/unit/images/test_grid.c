@@ -76,7 +76,7 @@ static void names_are_drawn_beside_their_rows(void **state)
     free(tiles);
 }
 
-static void every_letter_has_its_own_shape(void **state)
+static void every_message_has_its_own_shape(void **state)
 {
     uint8_t seen[95][20 * 9 * 3], white[20 * 9 * 3];
     const uint8_t black[3] = {0, 0, 0};
@@ -129,7 +129,7 @@ int main(void)
         cmocka_unit_test(tiles_stand_in_rows),
         cmocka_unit_test(pixels_are_repeated_not_blurred),
         cmocka_unit_test(names_are_drawn_beside_their_rows),
-        cmocka_unit_test(every_letter_has_its_own_shape),
+        cmocka_unit_test(every_message_has_its_own_shape),
         cmocka_unit_test(a_sheet_says_that_classes_are_missing),
         cmocka_unit_test(impossible_sheets_are_refused),
     };

@@ -412,11 +412,11 @@ static void child_runs(int to, unsigned first)
 }
 
 /* Reads what the child told, one letter a step; -1: until it is gone. How many of it were 's'. */
-static size_t hear(int from, int letters)
+static size_t hear(int from, int messages)
 {
     size_t spent = 0;
     char c;
-    for (; letters != 0 && read(from, &c, 1) == 1; letters--) spent += c == 's';
+    for (; messages != 0 && read(from, &c, 1) == 1; messages--) spent += c == 's';
     return spent;
 }
 

@@ -13,7 +13,7 @@
 
 struct puppet {
     unsigned wants;
-    uint8_t round[FKT_BOX_ROUND];
+    uint8_t round[FKT_MAILBOX_ROUND];
     uint32_t after;
     char heard[512]; /* one word for each call */
     int answers;     /* 1: a letter is answered */
@@ -28,10 +28,10 @@ static void note(struct puppet *p, const char *word)
 
 static unsigned wants(void *self) { return ((struct puppet *)self)->wants; }
 
-static void has(void *self, uint8_t round[FKT_BOX_ROUND], uint32_t *after)
+static void has(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after)
 {
     struct puppet *p = self;
-    memcpy(round, p->round, FKT_BOX_ROUND);
+    memcpy(round, p->round, FKT_MAILBOX_ROUND);
     *after = p->after;
 }
 
@@ -47,15 +47,15 @@ static fkt_status sent(void *self, int taken)
 {
     struct puppet *p = self;
     note(p, taken ? "taken" : "unwanted");
-    p->wants = FKT_POST_RECV;
+    p->wants = FKT_ENDPOINT_RECV;
     return FKT_OK;
 }
 
-static fkt_status recv(void *self, const struct fkt_letter *l)
+static fkt_status recv(void *self, const struct fkt_message *l)
 {
     struct puppet *p = self;
     char word[64];
-    snprintf(word, sizeof word, "%s%s%d", fkt_box_stage_name(l->stage),
+    snprintf(word, sizeof word, "%s%s%d", fkt_stage_name(l->stage),
              l->lost  ? "!"
              : l->len ? "+"
                       : "-",
@@ -64,9 +64,9 @@ static fkt_status recv(void *self, const struct fkt_letter *l)
     if (l->len) {
         memcpy(p->round, l->round, sizeof p->round);
         p->after = l->index;
-        if (p->answers) p->wants = FKT_POST_SEND;
+        if (p->answers) p->wants = FKT_ENDPOINT_SEND;
     }
-    if (l->stage >= FKT_BOX_RELEASED) p->wants = FKT_POST_ENDED;
+    if (l->stage >= FKT_STAGE_RELEASED) p->wants = FKT_ENDPOINT_ENDED;
     return p->fails ? fkt_fail(p->fails, "the puppet fails") : FKT_OK;
 }
 
@@ -80,7 +80,7 @@ static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
 
 struct scene {
     struct puppet p;
-    struct fkt_correspondent side;
+    struct fkt_endpoint side;
     struct fkt_courier *c;
     uint8_t key[32], secret[64], task[32];
     uint64_t now;
@@ -94,7 +94,7 @@ static void open_scene(struct scene *s, unsigned want, uint32_t patience)
     fkt_sign_keypair(s->key, s->secret, seed);
     memset(s->task, 0xAB, sizeof s->task);
     s->p.wants = want;
-    s->side = (struct fkt_correspondent){&s->p, 64, wants, has, send, sent, recv, heard_head};
+    s->side = (struct fkt_endpoint){&s->p, 64, wants, has, send, sent, recv, heard_head};
     s->now = 5000000;
     CHECK_OK(fkt_courier_new(&s->c, &(struct fkt_courier_spec){.task = s->task,
                                                                .site = 3,
@@ -150,7 +150,7 @@ static void a_whole_conversation(void **state)
     struct fkt_auth_claim claim;
     uint32_t wait;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.method, "GET");
     assert_string_equal(s.asked.target, "/v1/messages?round=-&after=0&wait=25");
@@ -167,7 +167,7 @@ static void a_whole_conversation(void **state)
     CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, .floor = "600", PROBLEM("ahead")}));
     assert_int_equal(ask(&s, 1), 0); /* its own number was too far ahead: on with the server's */
     assert_int_equal(sequence_of(&s), 601);
-    s.p.wants = FKT_POST_SEND; /* as if the letter asked for something */
+    s.p.wants = FKT_ENDPOINT_SEND; /* as if the letter asked for something */
     CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 200,
                                                     .body = (const uint8_t *)"abc",
                                                     .len = 3,
@@ -196,7 +196,7 @@ static void no_room_for_a_message(void **state)
 {
     struct scene s;
     (void)state;
-    open_scene(&s, FKT_POST_SEND, 0);
+    open_scene(&s, FKT_ENDPOINT_SEND, 0);
     CHECK(fkt_unhex(s.p.round, HEX32, sizeof s.p.round));
     s.p.after = 2;
     ask(&s, 1);
@@ -229,73 +229,73 @@ static const struct {
     uint32_t least, most; /* of the pause, with the largest draw */
     const char *trouble;
 } meanings[] = {
-    {FKT_POST_SEND, {.code = 409, .stage = "running"}, "unwanted running-0", 0, 0, ""},
-    {FKT_POST_SEND, {.code = 422, .stage = "running", .lost = "41"}, "unwanted running!41", 0, 0, ""},
-    {FKT_POST_SEND, {.code = 422, .stage = "running"}, "unwanted running!40", 0, 0, ""},
-    {FKT_POST_SEND, {.code = 0, .why = "refused"}, "", 1, 500, "the server cannot be reached: refused"},
-    {FKT_POST_SEND, {.code = 0, .why = "a\033[2Jb"}, "", 1, 500, "the server cannot be reached: a?[2Jb"},
-    {FKT_POST_SEND,
+    {FKT_ENDPOINT_SEND, {.code = 409, .stage = "running"}, "unwanted running-0", 0, 0, ""},
+    {FKT_ENDPOINT_SEND, {.code = 422, .stage = "running", .lost = "41"}, "unwanted running!41", 0, 0, ""},
+    {FKT_ENDPOINT_SEND, {.code = 422, .stage = "running"}, "unwanted running!40", 0, 0, ""},
+    {FKT_ENDPOINT_SEND, {.code = 0, .why = "refused"}, "", 1, 500, "the server cannot be reached: refused"},
+    {FKT_ENDPOINT_SEND, {.code = 0, .why = "a\033[2Jb"}, "", 1, 500, "the server cannot be reached: a?[2Jb"},
+    {FKT_ENDPOINT_SEND,
      {.code = 0, .wrong_key = 1, .why = "pin"},
      "",
      1,
      500,
      "what answers at the server's address has another key than the task names, and was sent nothing"},
-    {FKT_POST_SEND, {.code = 500}, "", 1, 500, "the server is in trouble"},
-    {FKT_POST_SEND, {.code = 302}, "", 1, 500, "no fedkt server answers here"},
-    {FKT_POST_SEND, {.code = 404}, "", 1, 500, "no fedkt server answers here"},
-    {FKT_POST_SEND, {.code = 429, .retry_after = "7"}, "", 7000, 7999, "the server asks this site to slow down"},
-    {FKT_POST_SEND, {.code = 503, .retry_after = "0"}, "", 1, 999, "the server is busy"},
-    {FKT_POST_SEND, {.code = 503, .retry_after = "100000"}, "", 1, 500, "the server is busy"},
-    {FKT_POST_SEND, {.code = 503, .retry_after = "-1"}, "", 1, 500, "the server is busy"},
-    {FKT_POST_SEND, {.code = 503}, "", 1, 500, "the server is busy"},
-    {FKT_POST_SEND, {.code = 200, .stage = "running"}, "", 1, 500, NULL},
-    {FKT_POST_SEND, {.code = 204}, "", 1, 500, "the server's answer cannot be read: Fedkt-Stage"},
-    {FKT_POST_SEND, {.code = 204, .stage = "Running"}, "", 1, 500, NULL},
-    {FKT_POST_SEND, {.code = 410, .stage = "running"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 409, .stage = "running"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 204, .stage = "gathering"}, "gathering-0", 0, 0, ""},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .lost = "24"}, "running!24", 1000, 2000, ""},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .lost = "0"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .lost = "4x"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .audit = "0:" HEX64}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .audit = "1:" HEX32}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 204, .stage = "running", .audit = HEX64}, "", 1, 500, NULL},
-    {FKT_POST_RECV,
+    {FKT_ENDPOINT_SEND, {.code = 500}, "", 1, 500, "the server is in trouble"},
+    {FKT_ENDPOINT_SEND, {.code = 302}, "", 1, 500, "no fedkt server answers here"},
+    {FKT_ENDPOINT_SEND, {.code = 404}, "", 1, 500, "no fedkt server answers here"},
+    {FKT_ENDPOINT_SEND, {.code = 429, .retry_after = "7"}, "", 7000, 7999, "the server asks this site to slow down"},
+    {FKT_ENDPOINT_SEND, {.code = 503, .retry_after = "0"}, "", 1, 999, "the server is busy"},
+    {FKT_ENDPOINT_SEND, {.code = 503, .retry_after = "100000"}, "", 1, 500, "the server is busy"},
+    {FKT_ENDPOINT_SEND, {.code = 503, .retry_after = "-1"}, "", 1, 500, "the server is busy"},
+    {FKT_ENDPOINT_SEND, {.code = 503}, "", 1, 500, "the server is busy"},
+    {FKT_ENDPOINT_SEND, {.code = 200, .stage = "running"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_SEND, {.code = 204}, "", 1, 500, "the server's answer cannot be read: Fedkt-Stage"},
+    {FKT_ENDPOINT_SEND, {.code = 204, .stage = "Running"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_SEND, {.code = 410, .stage = "running"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 409, .stage = "running"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "gathering"}, "gathering-0", 0, 0, ""},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "24"}, "running!24", 1000, 2000, ""},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "0"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "4x"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = "0:" HEX64}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = "1:" HEX32}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = HEX64}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV,
      {.code = 204, .stage = "running", .audit = "123456789012345678901234567890:" HEX64},
      "",
      1,
      500,
      NULL},
-    {FKT_POST_RECV, {.code = 200, .stage = "running", .round = HEX32, .index = "1"}, "", 1, 500, NULL},
-    {FKT_POST_RECV,
+    {FKT_ENDPOINT_RECV, {.code = 200, .stage = "running", .round = HEX32, .index = "1"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV,
      {.code = 200, .stage = "running", .index = "1", .body = (const uint8_t *)"x", .len = 1},
      "",
      1,
      500,
      NULL},
-    {FKT_POST_RECV,
+    {FKT_ENDPOINT_RECV,
      {.code = 200, .stage = "running", .round = HEX64, .index = "1", .body = (const uint8_t *)"x", .len = 1},
      "",
      1,
      500,
      NULL},
-    {FKT_POST_RECV,
+    {FKT_ENDPOINT_RECV,
      {.code = 200, .stage = "running", .round = HEX32, .index = "0", .body = (const uint8_t *)"x", .len = 1},
      "",
      1,
      500,
      NULL},
-    {FKT_POST_RECV,
+    {FKT_ENDPOINT_RECV,
      {.code = 200, .stage = "running", .round = HEX32, .index = "4294967296", .body = (const uint8_t *)"x", .len = 1},
      "",
      1,
      500,
      NULL},
-    {FKT_POST_RECV, {.code = 401}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 401, .nonce = "0123"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 401, .floor = "99999999999999999999"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 401, .floor = "3"}, "", 1, 500, NULL},
-    {FKT_POST_RECV, {.code = 401, .body = (const uint8_t *)"[[[[", .len = 4}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 401}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 401, .nonce = "0123"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 401, .floor = "99999999999999999999"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 401, .floor = "3"}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 401, .body = (const uint8_t *)"[[[[", .len = 4}, "", 1, 500, NULL},
 };
 
 static void what_answers_mean(void **state)
@@ -334,7 +334,7 @@ static void what_ends_it(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct scene s;
-        open_scene(&s, FKT_POST_SEND, 0);
+        open_scene(&s, FKT_ENDPOINT_SEND, 0);
         (void)ask(&s, 1);
         CHECK_STATUS(answer(&s, rows[i].a), rows[i].status);
         CHECK(strstr(fkt_error_text(), rows[i].sentence));
@@ -353,7 +353,7 @@ static void pauses_grow_and_stop_growing(void **state)
     static const uint32_t ceiling[] = {500, 1000, 2000, 4000, 8000, 15000, 15000, 15000};
     struct scene s;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     for (size_t i = 0; i < sizeof ceiling / sizeof *ceiling; i++) {
         CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 0}));
@@ -376,7 +376,7 @@ static void patience_ends(void **state)
     fkt_status st = FKT_OK;
     int n = 0;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 10);
+    open_scene(&s, FKT_ENDPOINT_RECV, 10);
     (void)ask(&s, 0);
     for (; st == FKT_OK && n < 100; n++) {
         st = answer(&s, (struct fkt_courier_answer){.code = 0, .why = "no route"});
@@ -394,7 +394,7 @@ static void no_tight_loops(void **state)
     struct scene s;
     uint32_t pause = 0;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     for (int i = 0; i < 8; i++) {
         char nonce[33] = NONCE;
@@ -421,11 +421,11 @@ static void no_tight_loops(void **state)
 
 /* Letters that lead to nothing, each with another place: the pauses grow, however long an answer took. One that the
  * site answers is followed at once. */
-static void letters_of_no_use(void **state)
+static void messages_of_no_use(void **state)
 {
     struct scene s;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     for (uint32_t i = 1; i < 12; i++) {
         char round[33] = HEX32, index[12];
@@ -458,7 +458,7 @@ static void the_clock_goes_back(void **state)
     struct scene s;
     uint32_t wait;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 429, .retry_after = "300"}));
     assert_int_equal(fkt_courier_next(s.c, s.now, 0, &s.asked, &wait), FKT_COURIER_WAIT);
@@ -471,13 +471,13 @@ static void the_site_side_fails(void **state)
     struct scene s;
     uint32_t wait;
     (void)state;
-    open_scene(&s, FKT_POST_RECV, 0);
+    open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     s.p.fails = FKT_E_BUDGET;
     CHECK_STATUS(answer(&s, (struct fkt_courier_answer){.code = 204, .stage = "running"}), FKT_E_BUDGET);
     CHECK_STATUS(fkt_courier_status(s.c), FKT_E_BUDGET);
     fkt_courier_free(s.c);
-    open_scene(&s, FKT_POST_SEND, 0);
+    open_scene(&s, FKT_ENDPOINT_SEND, 0);
     s.p.fails = FKT_E_STATE;
     assert_int_equal(fkt_courier_next(s.c, s.now, 0, &s.asked, &wait), FKT_COURIER_ENDED);
     CHECK_STATUS(fkt_courier_status(s.c), FKT_E_STATE);
@@ -500,7 +500,7 @@ static void files_are_asked_for_under_the_same_name(void **state)
     struct scene s;
     int again;
     (void)state;
-    open_scene(&s, FKT_POST_ENDED, 0);
+    open_scene(&s, FKT_ENDPOINT_ENDED, 0);
     fkt_courier_get(s.c, "/v1/files/audit.jsonl", &s.asked);
     assert_string_equal(s.asked.target, "/v1/files/audit.jsonl");
     assert_int_equal(sequence_of(&s), 1001);
@@ -532,7 +532,7 @@ static fkt_status make(void)
 static void memory_runs_out(void **state)
 {
     (void)state;
-    open_scene(&swept, FKT_POST_SEND, 0);
+    open_scene(&swept, FKT_ENDPOINT_SEND, 0);
     CHECK(sweep_allocations(make, NULL) > 2);
     fkt_courier_free(swept.c);
 }
@@ -543,7 +543,7 @@ int main(void)
         cmocka_unit_test(a_whole_conversation),  cmocka_unit_test(what_answers_mean),
         cmocka_unit_test(what_ends_it),          cmocka_unit_test(pauses_grow_and_stop_growing),
         cmocka_unit_test(patience_ends),         cmocka_unit_test(no_tight_loops),
-        cmocka_unit_test(letters_of_no_use),     cmocka_unit_test(the_clock_goes_back),
+        cmocka_unit_test(messages_of_no_use),    cmocka_unit_test(the_clock_goes_back),
         cmocka_unit_test(the_site_side_fails),   cmocka_unit_test(files_are_asked_for_under_the_same_name),
         cmocka_unit_test(no_room_for_a_message), cmocka_unit_test(memory_runs_out),
     };

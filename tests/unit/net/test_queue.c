@@ -90,7 +90,7 @@ static void a_batch_is_settled_once(void **state)
     CHECK(n == SITES && box.settles == before + 1 && box.taken == SITES);
 }
 
-static void a_poll_waits_for_its_letter(void **state)
+static void a_poll_waits_for_its_message(void **state)
 {
     struct fkt_job poll, post, *done;
     (void)state;
@@ -222,10 +222,10 @@ static void people_and_news(void **state)
     struct fkt_job j;
     struct fkt_text t;
     (void)state;
-    job_init(&j, FKT_TARGET_STATUS, FKT_BOX_NOBODY, NULL);
+    job_init(&j, FKT_TARGET_STATUS, FKT_MAILBOX_NOBODY, NULL);
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && j.answer.body[0] == '{' && !header(&j, "Fedkt-Stage"));
     fkt_answer_clear(&j.answer);
-    job_init(&j, FKT_TARGET_METRICS, FKT_BOX_NOBODY, NULL);
+    job_init(&j, FKT_TARGET_METRICS, FKT_MAILBOX_NOBODY, NULL);
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && j.answer.body[0] == '#');
     fkt_answer_clear(&j.answer);
     job_init(&j, FKT_TARGET_TASK, 1, NULL);
@@ -234,18 +234,18 @@ static void people_and_news(void **state)
     j.target.name = "audit.jsonl";
     CHECK(turn(0, &j) == &j && j.answer.code == 404);
     fkt_answer_clear(&j.answer);
-    box.stage = FKT_BOX_FINISHING; /* they will be there soon: ask again */
+    box.stage = FKT_STAGE_FINISHING; /* they will be there soon: ask again */
     CHECK(turn(0, &j) == &j && j.answer.code == 503 && header(&j, "Retry-After"));
     fkt_answer_clear(&j.answer);
-    box.stage = FKT_BOX_GATHERING;
+    box.stage = FKT_STAGE_GATHERING;
     fkt_text_init(&t);
     CHECK(fkt_desk_news(desk, 1, &counts, 0, &t) == 1 && t.len > 0);
     fkt_text_clear(&t);
     CHECK(fkt_desk_news(desk, 2, &(struct fkt_page_counts){.requests = 9}, 0, &t) == 0 && t.len == 0);
     CHECK(fkt_desk_news(desk, 3, &counts, 1, &t) == 1);
     fkt_text_clear(&t);
-    fkt_desk_note(desk, 3, FKT_BOX_REPLAYED);
-    CHECK(box.refused[FKT_BOX_REPLAYED] == 1 && box.last_refused == 3);
+    fkt_desk_note(desk, 3, FKT_REFUSAL_REPLAYED);
+    CHECK(box.refused[FKT_REFUSAL_REPLAYED] == 1 && box.last_refused == 3);
     CHECK(fkt_desk_news(desk, 4, &counts, 0, &t) == 1);
     fkt_text_clear(&t);
 }
@@ -255,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_batch_is_settled_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_poll_waits_for_its_letter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_poll_waits_for_its_message, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_second_poll_ends_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_is_lost_hears_it_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_is_told_to_all, set_up, tear_down),

@@ -58,7 +58,7 @@ static int run(struct fkt_gate *g, struct call *c, uint64_t now, struct fkt_gate
     return v->code;
 }
 
-static void expect(const struct fkt_gate_verdict *v, int code, const char *title, int noted, enum fkt_box_refusal why)
+static void expect(const struct fkt_gate_verdict *v, int code, const char *title, int noted, enum fkt_refusal why)
 {
     if (v->code != code || (title && strcmp(v->title, title) != 0))
         fail_msg("got %d '%s', want %d '%s'", v->code, v->title ? v->title : "", code, title);
@@ -97,37 +97,37 @@ static void refusals_in_their_order(void **state)
     call_init(&c, 1, 5, "POST", "/v1/messages?round=1", "hello");
     run(g, &c, 0, &v), expect(&v, 400, "malformed", 0, 0);
     call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.authorization = NULL, c.r.task = NULL;
-    run(g, &c, 0, &v), expect(&v, 400, "malformed", 1, FKT_BOX_MALFORMED);
-    CHECK(v.site == FKT_BOX_NOBODY);
+    run(g, &c, 0, &v), expect(&v, 400, "malformed", 1, FKT_REFUSAL_MALFORMED);
+    CHECK(v.site == FKT_MAILBOX_NOBODY);
     call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.task = "07";
-    run(g, &c, 0, &v), expect(&v, 400, "malformed", 1, FKT_BOX_MALFORMED);
+    run(g, &c, 0, &v), expect(&v, 400, "malformed", 1, FKT_REFUSAL_MALFORMED);
     CHECK(v.site == 1);
     call_init(&c, SITES, 5, "POST", "/v1/messages", "hello"), c.r.task = other_hex;
-    run(g, &c, 0, &v), expect(&v, 403, "other-task", 1, FKT_BOX_OTHER_TASK); /* who has no task learns no roster */
-    CHECK(!v.tell_nonce && v.site == FKT_BOX_NOBODY);
+    run(g, &c, 0, &v), expect(&v, 403, "other-task", 1, FKT_REFUSAL_OTHER_TASK); /* who has no task learns no roster */
+    CHECK(!v.tell_nonce && v.site == FKT_MAILBOX_NOBODY);
     c.r.task = task_hex;
-    run(g, &c, 0, &v), expect(&v, 401, "unknown-site", 1, FKT_BOX_UNKNOWN_SITE);
-    CHECK(v.tell_nonce && v.site == FKT_BOX_NOBODY);
+    run(g, &c, 0, &v), expect(&v, 401, "unknown-site", 1, FKT_REFUSAL_UNKNOWN_SITE);
+    CHECK(v.tell_nonce && v.site == FKT_MAILBOX_NOBODY);
     call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.task = other_hex, c.a.nonce = other_task;
     fkt_auth_write(c.header, &c.a, secret[1]);
-    run(g, &c, 0, &v), expect(&v, 403, "other-task", 1, FKT_BOX_OTHER_TASK);
+    run(g, &c, 0, &v), expect(&v, 403, "other-task", 1, FKT_REFUSAL_OTHER_TASK);
     c.r.task = task_hex, c.r.length = FKT_GATE_CHUNKED;
     run(g, &c, 0, &v), expect(&v, 401, "nonce", 0, 0);
     CHECK(v.tell_nonce && !v.has_floor);
     call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.length = FKT_GATE_CHUNKED;
-    run(g, &c, 0, &v), expect(&v, 411, "length-required", 1, FKT_BOX_MALFORMED);
+    run(g, &c, 0, &v), expect(&v, 411, "length-required", 1, FKT_REFUSAL_MALFORMED);
     c.r.length = 1001, c.a.body = "hullo";
-    run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_BOX_TOO_LARGE);
+    run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_REFUSAL_TOO_LARGE);
     CHECK(v.site == 1);
     c.r.length = 5;
-    run(g, &c, 0, &v), expect(&v, 401, "signature", 1, FKT_BOX_BAD_SIGNATURE);
+    run(g, &c, 0, &v), expect(&v, 401, "signature", 1, FKT_REFUSAL_BAD_SIGNATURE);
     CHECK(v.tell_nonce);
     c.a.body = "hello";
     CHECK(run(g, &c, 0, &v) == 0);
-    run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     CHECK(v.has_floor && v.floor == 5 && v.tell_nonce);
     call_init(&c, 1, 1, "GET", "/v1/task", ""), c.r.length = 1;
-    run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_BOX_TOO_LARGE);
+    run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_REFUSAL_TOO_LARGE);
     fkt_gate_free(g);
 }
 
@@ -140,11 +140,11 @@ static void a_stranger_uses_up_nothing(void **state)
     (void)state;
     call_init(&c, 0, INT64_MAX, "GET", "/v1/task", "");
     fkt_auth_write(c.header, &c.a, secret[1]);
-    run(g, &c, 0, &v), expect(&v, 401, "signature", 1, FKT_BOX_BAD_SIGNATURE);
+    run(g, &c, 0, &v), expect(&v, 401, "signature", 1, FKT_REFUSAL_BAD_SIGNATURE);
     call_init(&c, 0, 3, "GET", "/v1/task", "");
     CHECK(run(g, &c, 0, &v) == 0);
     call_init(&c, 0, 2, "GET", "/v1/task", "");
-    run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     call_init(&c, 1, 2, "GET", "/v1/task", ""); /* another site's numbers are its own */
     CHECK(run(g, &c, 0, &v) == 0);
     fkt_gate_free(g);
@@ -174,11 +174,11 @@ static void a_thief_cannot_use_up_the_numbers(void **state)
         CHECK(run(g, &c, (uint64_t)i * 1000, &v) == 0);
     }
     call_init(&c, 0, 1795000000000001, "GET", "/v1/task", ""); /* the owner, with its own number */
-    run(g, &c, 50000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 50000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     CHECK(v.floor == last);
     call_init(&c, 0, v.floor + 1, "GET", "/v1/task", "");
     CHECK(run(g, &c, 51000, &v) == 0);
-    run(g, &c, 52000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 52000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     fkt_gate_free(g);
 }
 
@@ -194,9 +194,9 @@ static void rates(void **state)
         CHECK(run(g, &c, 1000, &v) == 0);
     }
     call_init(&c, 0, seq++, "GET", "/v1/task", "");
-    run(g, &c, 1000, &v), expect(&v, 429, "too-often", 1, FKT_BOX_TOO_OFTEN);
+    run(g, &c, 1000, &v), expect(&v, 429, "too-often", 1, FKT_REFUSAL_TOO_OFTEN);
     CHECK(v.retry_seconds == 1 && v.site == 0);
-    run(g, &c, 1000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 1000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     call_init(&c, 0, seq++, "GET", "/v1/task", "");
     CHECK(run(g, &c, 1200, &v) == 0);
     call_init(&c, 1, 0, "GET", "/v1/task", "");
@@ -238,7 +238,7 @@ static void a_right_request_comes_in_from_a_bad_address(void **state)
     use_up(g, 1000);
     call_init(&c, 1, 1, "POST", "/v1/messages", "hello");
     CHECK(run(g, &c, 1000, &v) == 0 && v.site == 1);
-    run(g, &c, 1000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 1000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     call_init(&c, 1, 2, "POST", "/v1/messages", "hello"), c.a.body = "hullo";
     run(g, &c, 1000, &v), expect(&v, 429, "too-often", 0, 0); /* not in the log: who is told so may repeat it */
     CHECK(v.retry_seconds >= 1 && !v.tell_nonce);
@@ -278,7 +278,7 @@ static void checks_for_bad_addresses_are_bounded(void **state)
     call_init(&c, 1, 2, "GET", "/v1/task", "");
     CHECK(run(g, &c, 2000, &v) == 0); /* a second later */
     c.r.proven = 2;
-    run(g, &c, 2000, &v), expect(&v, 401, "replayed", 1, FKT_BOX_REPLAYED);
+    run(g, &c, 2000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     CHECK(v.blamed);
     fkt_gate_free(g);
 }

@@ -138,7 +138,7 @@ static void whole_run(int first)
     if (first) {
         int64_t *site = malloc(length * sizeof *site);
         CHECK(site);
-        CHECK_OK(fkt_shelf_get(sim.shelf, 1, site));
+        CHECK_OK(fkt_site_moments_get(sim.site_moments, 1, site));
         learn(OF_SITE, site, 10 * sizeof *site);
         free(site);
     }

@@ -254,13 +254,13 @@ static void repeats_change_nothing(void **state)
 
 /* Three sites side by side on a ring of degree six: next to the gap a site has three neighbours and needs four, so it
  * is dropped, and the gap grows. The server stops when too few are left, not when nobody is. */
-static void gap(void *self, struct sa_world *w, struct sa_letter *letter)
+static void gap(void *self, struct sa_world *w, struct sa_message *message)
 {
     struct fkt_sa_graph g;
     (void)self;
-    if (letter->kind != FKT_SA_M_SHARES) return;
+    if (message->kind != FKT_SA_M_SHARES) return;
     CHECK_OK(fkt_sa_graph_make(&g, &w->params, w->server->session, w->server->seed));
-    if (g.place[letter->site] < 3) letter->copies = 0;
+    if (g.place[message->site] < 3) message->copies = 0;
     fkt_sa_graph_clear(&g);
 }
 static void a_gap_grows_no_further_than_it_must(void **state)
@@ -408,11 +408,11 @@ static void coin_is_thrown_again(void **state)
 /* ---- the witnesses ---- */
 
 /* The signatures of the first two witnesses never come; nobody else is lost. */
-static void without_two_witnesses(void *self, struct sa_world *w, struct sa_letter *letter)
+static void without_two_witnesses(void *self, struct sa_world *w, struct sa_message *message)
 {
     (void)self;
-    if (letter->kind != FKT_SA_M_CONFIRM) return;
-    letter->copies = letter->site != w->server->witness[0] && letter->site != w->server->witness[1];
+    if (message->kind != FKT_SA_M_CONFIRM) return;
+    message->copies = message->site != w->server->witness[0] && message->site != w->server->witness[1];
 }
 static void too_few_witnesses(void **state)
 {

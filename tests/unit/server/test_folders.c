@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
+static const struct server_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
 static const char *const names[] = {"release.safetensors", "certificate.json", "audit.jsonl", "grid.png", "dataset"};
 
@@ -45,8 +45,8 @@ static void change_journal(struct server_world *w, const char *sql)
 
 static void stop(struct server_world *w)
 {
-    fkt_host_close(w->host);
-    w->host = NULL;
+    fkt_server_close(w->server);
+    w->server = NULL;
 }
 
 /* ---- whose it is ---- */
@@ -59,13 +59,13 @@ static void nobody_takes_a_folder(void **state)
     struct stat before, after;
     (void)state;
     server_world_init(&w, &five);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     snprintf(out, sizeof out, "%s/public", w.folder);
     snprintf(left, sizeof left, "%s/release.safetensors.tmp-1-1", out);
     overwrite(left, "of a server that runs");
     CHECK(stat(in_public(&w, "audit.jsonl"), &before) == 0);
     for (int other = 0; other < 2; other++) {
-        server_world_init(&two, other ? &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1} : &five);
+        server_world_init(&two, other ? &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1} : &five);
         stop(&two);
         two.out = out;
         CHECK_STATUS(server_world_open(&two, scratch_path(&two.scratch, "another")), FKT_E_EXISTS);
@@ -115,7 +115,7 @@ static void files_are_what_the_log_says(void **state)
     uint64_t entry, again;
     (void)state;
     server_world_init(&w, &five);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     w.box.head(w.box.self, &entry, head);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], "dataset") != 0) {
@@ -126,7 +126,7 @@ static void files_are_what_the_log_says(void **state)
         }
         server_world_crash(&w);
         CHECK(!w.box.file(w.box.self, "audit.jsonl")); /* nothing is shown before it was looked at */
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         w.box.head(w.box.self, &again, later);
         CHECK(entry == again && !strcmp(head, later));
@@ -139,9 +139,9 @@ static void a_given_up_log_is_written_again(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
+    server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
     overwrite(in_public(&w, "audit.jsonl"), "{}");
     server_world_crash(&w);
     for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000));
@@ -168,7 +168,7 @@ static void choices_stay(void **state)
     w.format = FKT_EXPORT_FOLDER;
     w.per_class = 0; /* as the first time */
     CHECK_OK(server_world_open(&w, w.folder));
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(access(in_public(&w, "dataset/train/cat/00002.png"), F_OK) != 0);
     server_world_release(&w);
@@ -181,7 +181,7 @@ static void other_files_are_not_published(void **state)
     fkt_status st;
     (void)state;
     server_world_init(&w, &five);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     stop(&w);
     change_journal(&w, "UPDATE fact SET value = '3' WHERE name = 'per-class'");
     nftw(in_public(&w, "dataset"), scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
@@ -209,7 +209,7 @@ static void a_release_without_images(void **state)
     char public[600];
     (void)state;
     server_world_init(&w, &five);
-    server_world_until(&w, FKT_BOX_FINISHING);
+    server_world_until(&w, FKT_STAGE_FINISHING);
     for (int job = 0; job < 2; job++) {
         fkt_status st;
         CHECK(w.box.has_work(w.box.self));
@@ -219,7 +219,7 @@ static void a_release_without_images(void **state)
         CHECK_OK(w.box.settle(w.box.self));
     }
     for (int life = 0; life < 2; life++) {
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         CHECK(!w.box.file(w.box.self, "grid.png") && access(in_public(&w, "grid.png"), F_OK) != 0);
         CHECK(access(in_public(&w, "dataset"), F_OK) != 0);
         CHECK(access(w.box.file(w.box.self, "release.safetensors"), R_OK) == 0);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
+static const struct server_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
 static void settled_tick(struct server_world *w, uint64_t ms) { CHECK_OK(server_world_tick(w, ms)); }
 
@@ -26,9 +26,9 @@ static uint64_t entries(struct server_world *w)
 /* Every site has its Begin and an answer to it, and nothing was sent yet. */
 static void bring_answers(struct server_world *w)
 {
-    server_world_until(w, FKT_BOX_RUNNING);
+    server_world_until(w, FKT_STAGE_RUNNING);
     for (uint32_t i = 0; i < w->plan.sites; i++) {
-        struct host_site *s = &w->site[i];
+        struct server_site *s = &w->site[i];
         if (!s->out) server_world_ask(w, i);
         CHECK(s->out);
     }
@@ -86,7 +86,7 @@ static void late_from_another_round(void **state)
         settled_tick(&w, 5000);
     }
     CHECK_STATUS(w.box.deliver(w.box.self, 0, kept, len), FKT_E_STATE);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }
@@ -94,12 +94,12 @@ static void late_from_another_round(void **state)
 static void false_messages(void **state)
 {
     struct server_world w;
-    struct fkt_letter l;
+    struct fkt_message l;
     uint8_t *long_one;
     size_t in_max;
     uint64_t before;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 9, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 9, .dropped = 2, .corrupt = 1});
     bring_answers(&w);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, w.site[0].out, w.site[0].out_len),
                  FKT_E_PEER_AUTH); /* in another's name */
@@ -113,13 +113,13 @@ static void false_messages(void **state)
     CHECK_STATUS(w.box.deliver(w.box.self, 2, long_one, w.box.in_max), FKT_E_PEER_FORMAT);
     free(long_one);
     CHECK_OK(w.box.settle(w.box.self));
-    CHECK(server_world_view(&w).lost == 2 && server_world_view(&w).seat[1] == FKT_SEAT_LOST);
+    CHECK(server_world_view(&w).lost == 2 && server_world_view(&w).slot[1] == FKT_SITE_LOST);
     CHECK_OK(w.box.collect(w.box.self, 1, w.site[1].round, 1, &l));
-    CHECK(l.len == 0 && l.lost == FKT_E_PEER_AUTH && l.stage == FKT_BOX_RUNNING);
+    CHECK(l.len == 0 && l.lost == FKT_E_PEER_AUTH && l.stage == FKT_STAGE_RUNNING);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, w.site[1].out, w.site[1].out_len), FKT_E_STATE); /* it is out */
     server_world_crash(&w); /* what they did is in the journal */
     CHECK(server_world_view(&w).lost == 2);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(server_world_view(&w).survivors == 7);
     CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "lost") == 2);
@@ -134,11 +134,11 @@ static void last_straw(void **state)
     server_world_init(&w, &five);
     bring_answers(&w);
     CHECK_STATUS(w.box.deliver(w.box.self, 1, (const uint8_t *)"?", 1), FKT_E_PEER_FORMAT);
-    CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_RUNNING);
     CHECK_STATUS(w.box.deliver(w.box.self, 2, (const uint8_t *)"?", 1), FKT_E_PEER_FORMAT);
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && strstr(server_world_view(&w).reason, "too few"));
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING && strstr(server_world_view(&w).reason, "too few"));
     CHECK_OK(w.box.settle(w.box.self));
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     CHECK(server_world_view(&w).round == 2);
     server_world_check(&w);
     server_world_release(&w);
@@ -146,22 +146,22 @@ static void last_straw(void **state)
 
 /* ---- collect ---- */
 
-static void letters(void **state)
+static void messages(void **state)
 {
     static const uint8_t zero[FKT_SA_ROUND], other[FKT_SA_ROUND] = {1};
     struct server_world w;
-    struct fkt_letter l, again;
+    struct fkt_message l, again;
     uint8_t name[FKT_SA_ROUND], kept[4096];
     (void)state;
     server_world_init(&w, &five);
     CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
-    CHECK(l.len == 0 && l.stage == FKT_BOX_GATHERING && l.lost == FKT_OK);
+    CHECK(l.len == 0 && l.stage == FKT_STAGE_GATHERING && l.lost == FKT_OK);
     CHECK_OK(w.box.collect(w.box.self, 0, other, 3, &l));
     CHECK(l.len == 0 && l.lost == FKT_E_STATE); /* no such round */
     CHECK_STATUS(w.box.collect(w.box.self, 5, NULL, 0, &l), FKT_E_ARG);
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_STAGE_RUNNING);
     CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
-    CHECK(l.len > 0 && l.index == 1 && l.stage == FKT_BOX_RUNNING);
+    CHECK(l.len > 0 && l.index == 1 && l.stage == FKT_STAGE_RUNNING);
     memcpy(name, l.round, sizeof name);
     CHECK(l.len <= sizeof kept);
     memcpy(kept, l.bytes, l.len);
@@ -179,12 +179,12 @@ static void letters(void **state)
     CHECK_OK(w.box.collect(w.box.self, 0, name, 0, &again));
     CHECK(again.len > 0 && again.index == 1 && !memcmp(again.round, name, sizeof name));
     for (int i = 1; i < 3; i++) w.site[i].away = 1;
-    while (server_world_view(&w).stage == FKT_BOX_RUNNING) {
+    while (server_world_view(&w).stage == FKT_STAGE_RUNNING) {
         server_world_talk(&w);
         settled_tick(&w, 5000);
     }
     CHECK_OK(w.box.collect(w.box.self, 1, name, 1, &l));
-    CHECK(l.len > 0 && l.index == 2 && l.stage == FKT_BOX_GATHERING); /* that it was aborted */
+    CHECK(l.len > 0 && l.index == 2 && l.stage == FKT_STAGE_GATHERING); /* that it was aborted */
     CHECK_OK(w.box.collect(w.box.self, 1, name, 2, &l));
     CHECK(l.len == 0 && l.lost == FKT_E_STOPPED);
     CHECK_OK(w.box.collect(w.box.self, 0, name, 7, &l));
@@ -205,28 +205,28 @@ static void refusals_are_few_lines(void **state)
     (void)state;
     server_world_init(&w, &five);
     settled_tick(&w, 1000);
-    for (int i = 0; i < 10000; i++) CHECK_OK(w.box.refuse(w.box.self, FKT_BOX_NOBODY, FKT_BOX_MALFORMED));
-    CHECK_OK(w.box.refuse(w.box.self, 2, FKT_BOX_BAD_SIGNATURE));
-    CHECK_STATUS(w.box.refuse(w.box.self, 2, FKT_BOX_REFUSALS), FKT_E_ARG);
+    for (int i = 0; i < 10000; i++) CHECK_OK(w.box.refuse(w.box.self, FKT_MAILBOX_NOBODY, FKT_REFUSAL_MALFORMED));
+    CHECK_OK(w.box.refuse(w.box.self, 2, FKT_REFUSAL_BAD_SIGNATURE));
+    CHECK_STATUS(w.box.refuse(w.box.self, 2, FKT_REFUSALS), FKT_E_ARG);
     CHECK_OK(w.box.settle(w.box.self));
     assert_int_equal(refused_lines(&w), 2); /* on disk at once */
-    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
+    CHECK(server_world_view(&w).refused[FKT_REFUSAL_MALFORMED] == 10000);
     settled_tick(&w, 61000);
     assert_int_equal(refused_lines(&w), 3); /* and the other 9999 */
     server_world_crash(&w);
-    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000);
-    CHECK(server_world_view(&w).refused[FKT_BOX_BAD_SIGNATURE] == 1);
+    CHECK(server_world_view(&w).refused[FKT_REFUSAL_MALFORMED] == 10000);
+    CHECK(server_world_view(&w).refused[FKT_REFUSAL_BAD_SIGNATURE] == 1);
     for (int minute = 0; minute < 300; minute++) { /* five hours of everything */
         for (uint32_t site = 0; site < 7; site++)
-            for (int why = 0; why < FKT_BOX_REFUSALS; why++)
-                for (int k = 0; k < 3; k++) CHECK_OK(w.box.refuse(w.box.self, site, (enum fkt_box_refusal)why));
+            for (int why = 0; why < FKT_REFUSALS; why++)
+                for (int k = 0; k < 3; k++) CHECK_OK(w.box.refuse(w.box.self, site, (enum fkt_refusal)why));
         settled_tick(&w, 60000);
     }
     n = refused_lines(&w);
-    CHECK(n > 10 * 240 && n <= 3 + 6 * (480 + FKT_BOX_REFUSALS)); /* two kinds */
+    CHECK(n > 10 * 240 && n <= 3 + 6 * (480 + FKT_REFUSALS)); /* two kinds */
     settled_tick(&w, 3600001);
     server_world_crash(&w);
-    CHECK(server_world_view(&w).refused[FKT_BOX_MALFORMED] == 10000 + UINT64_C(300) * 7 * 3);
+    CHECK(server_world_view(&w).refused[FKT_REFUSAL_MALFORMED] == 10000 + UINT64_C(300) * 7 * 3);
     server_world_release(&w);
 }
 
@@ -241,16 +241,16 @@ static void strangers_drown_nobody(void **state)
     for (int minute = 0; minute < 50; minute++) {
         for (uint32_t site = 0; site < 5; site++)
             for (int k = 0; k < 2; k++) {
-                CHECK_OK(w.box.refuse(w.box.self, site, FKT_BOX_BAD_SIGNATURE));
-                CHECK_OK(w.box.refuse(w.box.self, site, FKT_BOX_OTHER_TASK));
+                CHECK_OK(w.box.refuse(w.box.self, site, FKT_REFUSAL_BAD_SIGNATURE));
+                CHECK_OK(w.box.refuse(w.box.self, site, FKT_REFUSAL_OTHER_TASK));
             }
         settled_tick(&w, 60000);
     }
     before = refused_lines(&w);
     assert_int_equal(before, 240);
-    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_BOX_REPLAYED)); /* with a right signature, so with the key */
-    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_BOX_TOO_OFTEN));
-    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_BOX_MALFORMED));
+    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_REFUSAL_REPLAYED)); /* with a right signature, so with the key */
+    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_REFUSAL_TOO_OFTEN));
+    CHECK_OK(w.box.refuse(w.box.self, 3, FKT_REFUSAL_MALFORMED));
     CHECK_OK(w.box.settle(w.box.self));
     assert_int_equal(refused_lines(&w), before + 2);
     server_world_release(&w);
@@ -260,11 +260,11 @@ static void strangers_drown_nobody(void **state)
 
 static fkt_status open_other(struct server_world *w, const struct fkt_task *task, const char *folder, const char *out)
 {
-    struct fkt_host_spec spec = {.task = task, .folder = folder, .out = out, .threads = 1};
-    struct fkt_host *h = NULL;
-    fkt_status st = fkt_host_open(&h, &spec);
+    struct fkt_server_spec spec = {.task = task, .folder = folder, .out = out, .threads = 1};
+    struct fkt_server *h = NULL;
+    fkt_status st = fkt_server_open(&h, &spec);
     (void)w;
-    fkt_host_close(h);
+    fkt_server_close(h);
     return st;
 }
 
@@ -276,7 +276,7 @@ static void opens_with_care(void **state)
     struct stat sb;
     (void)state;
     server_world_init(&w, &five);
-    server_world_init(&two, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1});
+    server_world_init(&two, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1});
     CHECK(stat(w.folder, &sb) == 0 && (sb.st_mode & 0777) == 0700);
     snprintf(folder, sizeof folder, "%s", scratch_path(&w.scratch, "a/b/c"));
     CHECK_OK(open_other(&w, &w.task, folder, NULL));
@@ -358,7 +358,7 @@ static void hostile_journal(void **state)
     char copy[512];
     (void)state;
     server_world_init(&w, &five);
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_STAGE_RUNNING);
     server_world_talk(&w);
     for (int over = 0; over < 2; over++) {
         const char *const *sql = over ? released : running;
@@ -382,7 +382,7 @@ static void a_failed_settle_is_the_end(void **state)
 {
     struct server_world w;
     struct rlimit before, none;
-    struct fkt_letter l;
+    struct fkt_message l;
     uint32_t there;
     (void)state;
     server_world_init(&w, &five);
@@ -400,11 +400,11 @@ static void a_failed_settle_is_the_end(void **state)
     CHECK_STATUS(w.box.deliver(w.box.self, 1, w.site[1].out, w.site[1].out_len), FKT_E_IO);
     CHECK_STATUS(w.box.collect(w.box.self, 1, NULL, 0, &l), FKT_E_IO);
     CHECK_STATUS(w.box.tick(w.box.self, w.now + 1), FKT_E_IO);
-    CHECK_STATUS(w.box.refuse(w.box.self, 1, FKT_BOX_REPLAYED), FKT_E_IO);
+    CHECK_STATUS(w.box.refuse(w.box.self, 1, FKT_REFUSAL_REPLAYED), FKT_E_IO);
     CHECK(!w.box.has_work(w.box.self) && l.len == 0);
     server_world_crash(&w); /* a new process knows what was settled, and no more */
     assert_int_equal(server_world_view(&w).messages, 0);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }
@@ -417,7 +417,7 @@ static void a_failure_is_no_verdict(void **state)
     struct server_world w;
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy entropy;
-    struct fkt_letter l;
+    struct fkt_message l;
     uint8_t name[FKT_SA_ROUND];
     char hex[2 * FKT_SA_ROUND + 1], sql[128];
     fkt_status st = FKT_OK;
@@ -427,8 +427,8 @@ static void a_failure_is_no_verdict(void **state)
         w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1;
     }
-    server_world_until(&w, FKT_BOX_RUNNING);
-    while (server_world_view(&w).stage == FKT_BOX_RUNNING) {
+    server_world_until(&w, FKT_STAGE_RUNNING);
+    while (server_world_view(&w).stage == FKT_STAGE_RUNNING) {
         server_world_talk(&w);
         settled_tick(&w, 5000);
     }
@@ -437,8 +437,8 @@ static void a_failure_is_no_verdict(void **state)
     CHECK_OK(entropy.fill(entropy.self, name, sizeof name));
     fkt_hex(hex, name, sizeof name);
     snprintf(sql, sizeof sql, "UPDATE round SET name = x'%s' WHERE id = 1", hex);
-    fkt_host_close(w.host);
-    w.host = NULL;
+    fkt_server_close(w.server);
+    w.server = NULL;
     damage(w.folder, sql);
     CHECK_OK(server_world_open(&w, w.folder));
     for (int i = 0; i < 20 && st == FKT_OK; i++) {
@@ -459,30 +459,30 @@ static void a_failure_is_no_verdict(void **state)
 static void given_up_once_the_log_is_there(void **state)
 {
     struct server_world w;
-    struct fkt_letter l;
+    struct fkt_message l;
     char log[600];
     int waited = 0;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
     w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
     for (int i = 0; i < 10000; i++) {
         server_world_talk(&w);
         CHECK_OK(w.box.tick(w.box.self, w.now += 5000));
         CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
-        if (l.stage == FKT_BOX_GIVEN_UP || server_world_view(&w).stage == FKT_BOX_GIVEN_UP) break;
+        if (l.stage == FKT_STAGE_GIVEN_UP || server_world_view(&w).stage == FKT_STAGE_GIVEN_UP) break;
         CHECK(!w.box.file(w.box.self, "audit.jsonl"));
         waited += strstr(server_world_view(&w).reason, "1 round") != NULL;
         CHECK_OK(w.box.settle(w.box.self));
     }
-    CHECK(l.stage == FKT_BOX_GIVEN_UP && waited > 0 && w.box.file(w.box.self, "audit.jsonl"));
+    CHECK(l.stage == FKT_STAGE_GIVEN_UP && waited > 0 && w.box.file(w.box.self, "audit.jsonl"));
     snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
     CHECK(server_world_chain(log, "given-up") == 1);
-    fkt_host_close(w.host);
+    fkt_server_close(w.server);
     CHECK(remove(log) == 0); /* the server died before it was written */
     CHECK_OK(server_world_open(&w, w.folder));
-    CHECK(server_world_view(&w).stage != FKT_BOX_GIVEN_UP && !w.box.file(w.box.self, "audit.jsonl"));
+    CHECK(server_world_view(&w).stage != FKT_STAGE_GIVEN_UP && !w.box.file(w.box.self, "audit.jsonl"));
     for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
-    CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GIVEN_UP);
     CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
     server_world_release(&w);
 }
@@ -499,10 +499,10 @@ static void long_reasons(void **state)
         server_world_init(&w, &five);
         settled_tick(&w, 1000);
         for (size_t i = (size_t)shift; i + 2 < sizeof reason; i += 2) memcpy(reason + i, "\xc3\xa9", 3);
-        CHECK_OK(fkt_host_give_up(w.host, reason));
+        CHECK_OK(fkt_server_give_up(w.server, reason));
         CHECK_OK(w.box.settle(w.box.self));
         for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
-        CHECK(server_world_view(&w).stage == FKT_BOX_GIVEN_UP && strlen(server_world_view(&w).reason) > 700);
+        CHECK(server_world_view(&w).stage == FKT_STAGE_GIVEN_UP && strlen(server_world_view(&w).reason) > 700);
         CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
         server_world_release(&w);
     }
@@ -515,7 +515,7 @@ int main(void)
         cmocka_unit_test(late_from_another_round),
         cmocka_unit_test(false_messages),
         cmocka_unit_test(last_straw),
-        cmocka_unit_test(letters),
+        cmocka_unit_test(messages),
         cmocka_unit_test(refusals_are_few_lines),
         cmocka_unit_test(strangers_drown_nobody),
         cmocka_unit_test(opens_with_care),

@@ -4,19 +4,19 @@
 
 #include <pthread.h>
 
-static const struct host_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
+static const struct server_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
 static const char *log_of(struct server_world *w) { return w->box.file(w->box.self, "audit.jsonl"); }
 
 static void whole_round(void **state)
 {
     struct server_world w;
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     (void)state;
     server_world_init(&w, &five);
     v = server_world_view(&w);
-    CHECK(v.stage == FKT_BOX_GATHERING && v.round == 0 && v.sites == 5 && v.needed == 4 && v.ready == 0);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    CHECK(v.stage == FKT_STAGE_GATHERING && v.round == 0 && v.sites == 5 && v.needed == 4 && v.ready == 0);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     v = server_world_view(&w);
     CHECK(v.round == 1 && v.survivors == 5 && v.lost == 0 && v.messages == 25 && v.message_bytes > 25 * 100);
@@ -39,7 +39,7 @@ static void what_the_files_say(void **state)
     FILE *f;
     (void)state;
     server_world_init(&w, &five);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     snprintf(
         command, sizeof command,
         "cd '%s/public/dataset' && find . -type f -printf '%%P\\0' | xargs -0 sha256sum | LC_ALL=C sort | sha256sum",
@@ -71,8 +71,9 @@ static void central_noise(void **state)
     char first[65] = "";
     (void)state;
     for (int i = 0; i < 2; i++) {
-        server_world_init(&w, &(struct host_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1});
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        server_world_init(&w,
+                          &(struct server_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1});
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         CHECK(strcmp(first, server_world_view(&w).release_sha256) != 0);
         snprintf(first, sizeof first, "%s", server_world_view(&w).release_sha256);
@@ -86,11 +87,11 @@ static void lost_in_each_phase(void **state)
     (void)state;
     for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
         struct server_world w;
-        struct fkt_box_view v;
+        struct fkt_mailbox_view v;
         if (phase == FKT_SA_COIN) continue; /* a complete graph throws none */
         server_world_init(&w, &five);
         w.site[3].silent_from = (enum fkt_sa_state)phase;
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         v = server_world_view(&w);
         assert_int_equal(v.survivors, phase <= FKT_SA_MASK ? 4 : 5);
@@ -109,13 +110,13 @@ static void begins_without_one(void **state)
     server_world_init(&w, &five);
     w.site[0].away = 1;
     start = w.now;
-    while (server_world_view(&w).stage == FKT_BOX_GATHERING) {
+    while (server_world_view(&w).stage == FKT_STAGE_GATHERING) {
         server_world_talk(&w);
         CHECK_OK(server_world_tick(&w, 1000));
         CHECK(w.now - start < 60000);
     }
     CHECK(w.now - start >= 20000);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }
@@ -131,7 +132,7 @@ static void too_few_to_begin(void **state)
         server_world_talk(&w);
         CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).ready == 3);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING && server_world_view(&w).ready == 3);
     w.site[1].away = 0;
     for (int i = 0; i < 5; i++) {
         server_world_talk(&w);
@@ -149,7 +150,7 @@ static void too_few_to_begin(void **state)
         server_world_talk(&w);
         CHECK_OK(server_world_tick(&w, 1000));
     }
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).round == 0);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING && server_world_view(&w).round == 0);
     server_world_release(&w);
 }
 
@@ -158,13 +159,13 @@ static void failed_round_then_a_good_one(void **state)
     (void)state;
     for (int phase = FKT_SA_SHARE; phase <= FKT_SA_CONFIRM; phase++) {
         struct server_world w;
-        struct fkt_box_view v;
+        struct fkt_mailbox_view v;
         server_world_init(&w, &five);
         for (int i = 1; i < 3; i++) {
             w.site[i].silent_from = (enum fkt_sa_state)phase;
             w.site[i].silent_in = 1;
         }
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         v = server_world_view(&w);
         CHECK(v.round == 2 && v.survivors == 5 && strstr(v.reason, "too few sites"));
@@ -177,27 +178,27 @@ static void failed_round_then_a_good_one(void **state)
 static void all_rounds_fail(void **state)
 {
     struct server_world w;
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     (void)state;
     server_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
         w.site[i].silent_from = FKT_SA_SHARE;
         w.site[i].silent_in = 1; /* comes back, and is silent again */
     }
-    for (int turn = 0; turn < 200 && server_world_view(&w).stage < FKT_BOX_RELEASED; turn++) {
+    for (int turn = 0; turn < 200 && server_world_view(&w).stage < FKT_STAGE_RELEASED; turn++) {
         for (int i = 1; i < 3; i++) w.site[i].silent_in = w.site[i].begun ? w.site[i].begun : 1;
         uint32_t taken = server_world_talk(&w);
         CHECK_OK(server_world_tick(&w, taken ? 100 : 5000));
     }
     for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000));
     v = server_world_view(&w);
-    CHECK(v.stage == FKT_BOX_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
+    CHECK(v.stage == FKT_STAGE_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
     assert_int_equal(server_world_chain(log_of(&w), "failed"), 3);
     assert_int_equal(server_world_chain(log_of(&w), "given-up"), 1);
     CHECK(!w.box.file(w.box.self, "release.safetensors"));
     server_world_crash(&w);
     v = server_world_view(&w);
-    CHECK(v.stage == FKT_BOX_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
+    CHECK(v.stage == FKT_STAGE_GIVEN_UP && v.round == 3 && strstr(v.reason, "3 rounds have failed"));
     server_world_release(&w);
 }
 
@@ -208,16 +209,16 @@ static void the_silent_come_back(void **state)
     (void)state;
     for (int phase = FKT_SA_MASK; phase <= FKT_SA_REVEAL; phase++) {
         struct server_world w;
-        struct fkt_box_view v;
-        server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
+        struct fkt_mailbox_view v;
+        server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
         for (int i = 1; i < 3; i++) w.site[i].silent_from = (enum fkt_sa_state)phase;
         for (int i = 0; i < 600; i++) CHECK_OK(server_world_tick(&w, server_world_talk(&w) ? 100 : 5000));
         v = server_world_view(&w);
-        CHECK(v.stage == FKT_BOX_RUNNING && v.round == 1 && v.overdue && v.lost == 0);
+        CHECK(v.stage == FKT_STAGE_RUNNING && v.round == 1 && v.overdue && v.lost == 0);
         assert_string_equal(v.phase, fkt_sa_state_name((enum fkt_sa_state)phase));
         server_world_crash(&w); /* the server, too */
         for (int i = 1; i < 3; i++) w.site[i].silent_from = FKT_SA_BEGIN, w.site[i].away = 0;
-        assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+        assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         CHECK(server_world_view(&w).survivors == 5 && !server_world_view(&w).overdue);
         server_world_release(&w);
@@ -229,11 +230,11 @@ static void another_round_is_better(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
     w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
     w.site[1].silent_in = w.site[2].silent_in = 1;
     w.site[3].silent_from = w.site[4].silent_from = FKT_SA_CONFIRM;
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(server_world_view(&w).round == 2 && server_world_view(&w).survivors == 5);
     server_world_release(&w);
@@ -243,11 +244,11 @@ static void another_round_is_better(void **state)
 static void spent_for_nothing(void **state)
 {
     struct server_world w;
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
+    server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     w.site[0].silent_from = w.site[1].silent_from = w.site[2].silent_from = w.site[3].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
     v = server_world_view(&w);
     CHECK(v.round == 1 && strstr(v.reason, "2 sites have spent"));
     CHECK(server_world_chain(log_of(&w), "end") == 1);
@@ -258,21 +259,21 @@ static void expires(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
     w.site[0].away = w.site[1].away = 1;
-    assert_int_equal(server_world_run(&w), FKT_BOX_GIVEN_UP);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
     CHECK(strstr(server_world_view(&w).reason, "expired") && server_world_view(&w).round == 0);
     CHECK(w.now >= UINT64_C(1790000120000) && w.now < UINT64_C(1790000140000)); /* it was so for a minute */
     server_world_release(&w);
     /* a round that is under way is not cut off */
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_until(&w, FKT_STAGE_RUNNING);
     w.now += 61000;
     for (int i = 0; i < 40; i++) { /* talk first: the jump is no one's silence */
         if (!server_world_talk(&w)) break;
     }
     server_world_work(&w);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }
@@ -284,16 +285,16 @@ static void clock_jumps(void **state)
     struct server_world w;
     (void)state;
     server_world_init(&w, &five);
-    server_world_until(&w, FKT_BOX_RUNNING);
-    for (int turn = 0; turn < 40 && server_world_view(&w).stage == FKT_BOX_RUNNING; turn++) {
+    server_world_until(&w, FKT_STAGE_RUNNING);
+    for (int turn = 0; turn < 40 && server_world_view(&w).stage == FKT_STAGE_RUNNING; turn++) {
         w.now += day;
         CHECK_OK(w.box.tick(w.box.self, w.now));
-        CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING && server_world_view(&w).lost == 0);
+        CHECK(server_world_view(&w).stage == FKT_STAGE_RUNNING && server_world_view(&w).lost == 0);
         CHECK(server_world_view(&w).phase_until > w.now && server_world_view(&w).phase_until <= w.now + 30000);
         server_world_talk(&w);
         server_world_talk(&w);
     }
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(server_world_view(&w).survivors == 5 && server_world_view(&w).round == 1);
     server_world_release(&w);
@@ -304,16 +305,16 @@ static void clock_jumps_past_expiry(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
     CHECK_OK(server_world_tick(&w, 1000));
     w.now += 86400000;
     for (int i = 0; i < 10; i++) {
         server_world_talk(&w);
         CHECK_OK(server_world_tick(&w, 5000));
     }
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING && server_world_view(&w).round == 0);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING && server_world_view(&w).round == 0);
     w.now -= 86400000 + 50000; /* set right again */
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }
@@ -322,16 +323,16 @@ static void clock_jumps_past_expiry(void **state)
 static void sparse_graph(void **state)
 {
     struct server_world w;
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 64, .dropped = 6, .corrupt = 3});
+    server_world_init(&w, &(struct server_plan){.sites = 64, .dropped = 6, .corrupt = 3});
     CHECK(w.task.federation.degree < 63);
     w.site[7].silent_from = FKT_SA_COIN;
     w.site[9].silent_from = FKT_SA_MASK;
     w.site[11].silent_from = FKT_SA_REVEAL;
-    assert_int_equal(server_world_until(&w, FKT_BOX_FINISHING), FKT_BOX_FINISHING);
+    assert_int_equal(server_world_until(&w, FKT_STAGE_FINISHING), FKT_STAGE_FINISHING);
     server_world_crash(&w); /* all of it told again */
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     v = server_world_view(&w);
     CHECK(v.survivors == 62 && v.round == 1);
@@ -353,26 +354,26 @@ static void works_beside_the_rest(void **state)
     struct server_world w;
     (void)state;
     server_world_init(&w, &five);
-    server_world_until(&w, FKT_BOX_FINISHING);
+    server_world_until(&w, FKT_STAGE_FINISHING);
     for (int job = 0; job < 2; job++) {
         pthread_t thread;
         void *done = NULL;
         CHECK(w.box.has_work(w.box.self));
         CHECK(pthread_create(&thread, NULL, worker, &w.box) == 0);
         for (int i = 0; i < 50; i++) {
-            struct fkt_letter l;
+            struct fkt_message l;
             CHECK_OK(w.box.collect(w.box.self, (uint32_t)i % 5, w.site[0].round, 9, &l));
             CHECK_STATUS(w.box.deliver(w.box.self, 0, (const uint8_t *)"x", 1), FKT_E_STATE);
-            CHECK_OK(w.box.refuse(w.box.self, 1, FKT_BOX_REPLAYED));
+            CHECK_OK(w.box.refuse(w.box.self, 1, FKT_REFUSAL_REPLAYED));
             CHECK_OK(w.box.tick(w.box.self, w.now += 10));
             CHECK_OK(w.box.settle(w.box.self));
-            CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.has_work(w.box.self));
+            CHECK(server_world_view(&w).stage == FKT_STAGE_FINISHING && !w.box.has_work(w.box.self));
         }
         CHECK(pthread_join(thread, &done) == 0 && done);
         CHECK_OK(w.box.worked(w.box.self, FKT_OK));
         CHECK_OK(w.box.settle(w.box.self));
     }
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 }

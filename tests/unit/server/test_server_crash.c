@@ -50,16 +50,16 @@ struct outcome {
 };
 
 /* A run that dies at point `crash_at` (0: never); what came of it. */
-static struct outcome run_once(const struct host_plan *plan, size_t each, uint32_t crash_at, int lossy)
+static struct outcome run_once(const struct server_plan *plan, size_t each, uint32_t crash_at, int lossy)
 {
     struct server_world w;
     struct outcome o = {0};
-    struct fkt_box_view v;
+    struct fkt_mailbox_view v;
     server_world_init(&w, plan);
     w.each = each;
     w.crash_at = crash_at;
     if (lossy) w.site[1].silent_from = FKT_SA_MASK;
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     check_tidy(&w);
     v = server_world_view(&w);
@@ -75,7 +75,7 @@ static struct outcome run_once(const struct host_plan *plan, size_t each, uint32
 }
 
 /* At every `step`-th point. */
-static void sweep(const struct host_plan *plan, size_t each, int lossy, uint32_t step)
+static void sweep(const struct server_plan *plan, size_t each, int lossy, uint32_t step)
 {
     struct outcome calm = run_once(plan, each, 0, lossy), other;
     CHECK(calm.points > 20);
@@ -89,30 +89,30 @@ static void sweep(const struct host_plan *plan, size_t each, int lossy, uint32_t
 static void dies_anywhere(void **state)
 {
     (void)state;
-    sweep(&(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 0, 0, 1);
+    sweep(&(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 0, 0, 1);
 }
 
 static void dies_between_any_two_messages(void **state)
 {
     (void)state;
-    sweep(&(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 1, 0, 3);
+    sweep(&(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 1, 0, 3);
 }
 
 static void dies_while_one_is_lost(void **state)
 {
     (void)state;
-    sweep(&(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 0, 1, 1);
+    sweep(&(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1}, 0, 1, 1);
 }
 
 /* Noise of the operating system: once the release is settled, no other one is ever drawn. */
 static void central_noise_is_drawn_once(void **state)
 {
-    static const struct host_plan plan = {.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1};
+    static const struct server_plan plan = {.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1};
     struct server_world w;
     char sha256[65];
     (void)state;
     server_world_init(&w, &plan);
-    server_world_until(&w, FKT_BOX_FINISHING);
+    server_world_until(&w, FKT_STAGE_FINISHING);
     CHECK(w.box.has_work(w.box.self) && !w.box.has_work(w.box.self));
     CHECK_OK(w.box.work(w.box.self));
     server_world_crash(&w); /* nobody has seen that one */
@@ -124,17 +124,17 @@ static void central_noise_is_drawn_once(void **state)
     CHECK(ask_number(&w, "SELECT count(*) FROM release") == 1);
     for (int i = 0; i < 3; i++) {
         server_world_crash(&w);
-        CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING);
+        CHECK(server_world_view(&w).stage == FKT_STAGE_FINISHING);
         if (i == 1) {
             CHECK(w.box.has_work(w.box.self));
             CHECK_OK(w.box.work(w.box.self)); /* the files, and then it dies again */
         }
     }
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     snprintf(sha256, sizeof sha256, "%s", server_world_view(&w).release_sha256);
     server_world_crash(&w); /* the files are looked at, and nothing else */
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     CHECK(!w.box.has_work(w.box.self) && ask_number(&w, "SELECT count(*) FROM release") == 1);
     CHECK(!strcmp(sha256, server_world_view(&w).release_sha256));
     server_world_check(&w);
@@ -148,16 +148,16 @@ static void lost_files_are_made_again(void **state)
     char grid[512], log[512], sha256[65], head[65], again[65];
     uint64_t entry, later;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     snprintf(sha256, sizeof sha256, "%s", server_world_view(&w).release_sha256);
     w.box.head(w.box.self, &entry, head);
     snprintf(grid, sizeof grid, "%s", w.box.file(w.box.self, "grid.png"));
     snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
     CHECK(unlink(grid) == 0 && unlink(log) == 0);
     server_world_crash(&w);
-    CHECK(server_world_view(&w).stage == FKT_BOX_FINISHING && !w.box.file(w.box.self, "grid.png"));
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_FINISHING && !w.box.file(w.box.self, "grid.png"));
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     w.box.head(w.box.self, &later, again);
     CHECK(!strcmp(sha256, server_world_view(&w).release_sha256) && entry == later && !strcmp(head, again));
@@ -169,16 +169,16 @@ static void deadlines_count_anew(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_until(&w, FKT_STAGE_RUNNING);
     CHECK_OK(server_world_tick(&w, 29000));
     CHECK(server_world_view(&w).lost == 0);
     server_world_crash(&w);
     CHECK_OK(server_world_tick(&w, 29000));
-    CHECK(server_world_view(&w).lost == 0 && server_world_view(&w).stage == FKT_BOX_RUNNING);
+    CHECK(server_world_view(&w).lost == 0 && server_world_view(&w).stage == FKT_STAGE_RUNNING);
     CHECK(server_world_view(&w).phase_until - w.now <= 1000);
     CHECK_OK(server_world_tick(&w, 1000));
-    CHECK(server_world_view(&w).stage == FKT_BOX_GATHERING); /* nobody answered */
+    CHECK(server_world_view(&w).stage == FKT_STAGE_GATHERING); /* nobody answered */
     server_world_release(&w);
 }
 
@@ -186,12 +186,12 @@ static void deadlines_count_anew(void **state)
  * same, after four times its length in all. So does the time that the others are given to gather. */
 static void restarts_do_not_hold_up(void **state)
 {
-    static const struct host_plan plan = {.sites = 5, .dropped = 1, .corrupt = 1};
+    static const struct server_plan plan = {.sites = 5, .dropped = 1, .corrupt = 1};
     struct server_world w;
     uint64_t waited = 0;
     (void)state;
     server_world_init(&w, &plan);
-    server_world_until(&w, FKT_BOX_RUNNING);
+    server_world_until(&w, FKT_STAGE_RUNNING);
     w.site[2].away = 1;
     server_world_talk(&w);
     server_world_talk(&w);
@@ -205,14 +205,14 @@ static void restarts_do_not_hold_up(void **state)
     server_world_talk(&w); /* the next phase has all its time again */
     server_world_crash(&w);
     CHECK_OK(server_world_tick(&w, 25000));
-    CHECK(server_world_view(&w).stage == FKT_BOX_RUNNING && server_world_view(&w).lost == 1);
-    assert_int_equal(server_world_run(&w), FKT_BOX_RELEASED);
+    CHECK(server_world_view(&w).stage == FKT_STAGE_RUNNING && server_world_view(&w).lost == 1);
+    assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     server_world_release(&w);
 
     server_world_init(&w, &plan);
     w.site[2].away = 1;
-    for (waited = 0; server_world_view(&w).stage == FKT_BOX_GATHERING; waited += 10000) {
+    for (waited = 0; server_world_view(&w).stage == FKT_STAGE_GATHERING; waited += 10000) {
         CHECK(waited < 200000);
         server_world_crash(&w);
         server_world_talk(&w);
@@ -230,9 +230,9 @@ static void short_lives_count(void **state)
     struct server_world w;
     int lives = 0;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    server_world_until(&w, FKT_BOX_RUNNING);
-    for (; server_world_view(&w).stage == FKT_BOX_RUNNING; lives++) {
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_until(&w, FKT_STAGE_RUNNING);
+    for (; server_world_view(&w).stage == FKT_STAGE_RUNNING; lives++) {
         CHECK(lives < 200);
         server_world_crash(&w);
         CHECK_OK(server_world_tick(&w, 200));

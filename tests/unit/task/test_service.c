@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/service.h"
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "task/task.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_service.h"
@@ -337,8 +337,8 @@ out:
 static void a_server_holds_what_it_is_sent(void **state)
 {
     static const struct fkt_service_choices s = {.address = "https://a:1"};
-    struct fkt_host_spec spec = {.folder = "/nonexistent/never-made"};
-    struct fkt_host *host = NULL;
+    struct fkt_server_spec spec = {.folder = "/nonexistent/never-made"};
+    struct fkt_server *host = NULL;
     struct small_federation f;
     struct fkt_task t = {0}, read = {0};
     json_t *j;
@@ -363,7 +363,7 @@ static void a_server_holds_what_it_is_sent(void **state)
     t.service.gather_seconds = t.service.phase_seconds = t.service.rounds = 1;
     CHECK_OK(fkt_task_sign(&t, small_operator(&f)));
     spec.task = &t;
-    CHECK_STATUS(fkt_host_open(&host, &spec), FKT_E_ARG);
+    CHECK_STATUS(fkt_server_open(&host, &spec), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "release"));
     fkt_task_clear(&t);
     small_federation_release(&f);

@@ -2,7 +2,7 @@
 /* A server that tells a site the log that it publishes, from the first line on, and lies about that site in it: what
  * its messages were, whether they were taken, when it was lost. The heads fit; what the site kept of its messages does
  * not, or the log contradicts itself. */
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/server_world.h"
 #include "tests/support/scratch.h"
@@ -191,19 +191,19 @@ static void a_real_one_that_goes_after_its_vector(void **state)
     char path[600];
     int spoken = 0;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
     w.site[3].silent_from = FKT_SA_MASK;
-    for (int turn = 0; turn < 4000 && server_world_view(&w).stage < FKT_BOX_FINISHING; turn++) {
-        struct fkt_box_view v;
+    for (int turn = 0; turn < 4000 && server_world_view(&w).stage < FKT_STAGE_FINISHING; turn++) {
+        struct fkt_mailbox_view v;
         server_world_talk(&w);
         v = server_world_view(&w);
-        if (!spoken && !strcmp(v.phase, "mask") && v.seat[5] == FKT_SEAT_HEARD) {
+        if (!spoken && !strcmp(v.phase, "mask") && v.slot[5] == FKT_SITE_HEARD) {
             CHECK_STATUS(w.box.deliver(w.box.self, 5, (const uint8_t *)"garbage", 7), FKT_E_PEER_FORMAT);
             spoken = 1;
         }
         server_world_tick(&w, 1000);
     }
-    CHECK(spoken && server_world_run(&w) == FKT_BOX_RELEASED);
+    CHECK(spoken && server_world_run(&w) == FKT_STAGE_RELEASED);
     snprintf(path, sizeof path, "%s/public", w.folder);
     CHECK_OK(fkt_audit_verify(&r, path, &w.task, NULL));
     CHECK(r.survivors == 6 && r.confirmed == 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a real host publishes passes the check of audit_verify.c, however its task went, and lies about it do not. */
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "tests/support/check.h"
 #include "tests/support/server_world.h"
 
@@ -26,8 +26,8 @@ static void as_it_should_go(void **state)
     struct server_world w;
     struct fkt_audit_report r;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .unseeded = 1});
-    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .unseeded = 1});
+    CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
     r = passes(&w);
     CHECK(r.survivors == 5 && r.confirmed == 5 && r.rounds == 1 && strlen(r.release_sha256) == 64);
     server_world_release(&w);
@@ -37,8 +37,8 @@ static void with_central_noise(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_CENTRAL});
-    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_CENTRAL});
+    CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
     CHECK(passes(&w).survivors == 5);
     server_world_release(&w);
 }
@@ -49,9 +49,9 @@ static void with_losses_in_each_phase(void **state)
     for (enum fkt_sa_state phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
         struct server_world w;
         if (phase == FKT_SA_COIN) continue; /* a complete graph has none */
-        server_world_init(&w, &(struct host_plan){.sites = 7, .dropped = 2, .corrupt = 1});
+        server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
         w.site[3].silent_from = w.site[5].silent_from = phase;
-        CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+        CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
         CHECK(passes(&w).survivors == (phase > FKT_SA_MASK ? 7 : 5));
         server_world_release(&w);
     }
@@ -61,12 +61,12 @@ static void after_a_round_that_failed(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
     for (int i = 0; i < 2; i++) {
         w.site[i].silent_from = FKT_SA_CONFIRM;
         w.site[i].silent_in = 1;
     }
-    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+    CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
     CHECK(passes(&w).rounds == 2);
     server_world_release(&w);
 }
@@ -75,9 +75,9 @@ static void when_it_gave_up(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .expires = 1790000060});
     w.site[0].away = w.site[1].away = 1;
-    CHECK(server_world_run(&w) == FKT_BOX_GIVEN_UP);
+    CHECK(server_world_run(&w) == FKT_STAGE_GIVEN_UP);
     CHECK(!passes(&w).release_sha256[0]);
     server_world_release(&w);
 }
@@ -87,9 +87,9 @@ static void when_it_died_on_the_way(void **state)
     (void)state;
     for (uint32_t at = 5; at < 100; at += 23) {
         struct server_world w;
-        server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+        server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
         w.crash_at = at;
-        CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+        CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
         CHECK(passes(&w).survivors == 5);
         server_world_release(&w);
     }
@@ -102,8 +102,8 @@ static void a_picture_more(void **state)
     struct server_world w;
     char path[700];
     (void)state;
-    server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
-    CHECK(server_world_run(&w) == FKT_BOX_RELEASED);
+    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
+    CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
     passes(&w);
     snprintf(path, sizeof path, "%s/dataset/one-more.png", folder(&w));
     CHECK_OK(fkt_file_write(path, "x", 1, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A good log passes with and without a receipt, and every lie is found: one byte anywhere, and, harder, lies that are
  * chained anew, as a server that rewrites its log would do it. */
-#include "fedkt/host.h"
+#include "fedkt/server.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.h - the server's side of one task over all its rounds, as a mailbox (mailbox.h), on a journal that survives.
+/* server.h - the server's side of one task over all its rounds, as a mailbox (mailbox.h), on a journal that survives.
  *
  *   gather sites -> round -> (too few: another round) -> masks off -> release -> files
  *
@@ -7,8 +7,8 @@
  * of the journal. The release is written into it once and is the same however often the process dies. No socket and no
  * clock in here: a carrier brings messages and the time, and tells the time (`tick`) before it delivers anything.
  */
-#ifndef FEDKT_HOST_H
-#define FEDKT_HOST_H
+#ifndef FEDKT_SERVER_H
+#define FEDKT_SERVER_H
 
 #include "fedkt/mailbox.h"
 #include "fedkt/round.h"
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-struct fkt_host_spec {
+struct fkt_server_spec {
     const struct fkt_task *task;  /* signed, with a service; copied */
     const char *folder;           /* state: 0700, made when it is not there; one process at a time holds it */
     const char *out;              /* the public folder, of this state alone; NULL: "public" in `folder` */
@@ -29,13 +29,13 @@ struct fkt_host_spec {
     const struct fkt_progress *progress; /* may be NULL */
 };
 
-struct fkt_host;
+struct fkt_server;
 /* Opens codec and calibration (what could fail in the end fails now), takes the state's lock (FKT_E_STATE: somebody has
  * it), makes or replays the journal. FKT_E_MISMATCH: the folder belongs to another task, or was opened first with
  * another per_class or format. FKT_E_EXISTS: the public folder is another's, or holds what this state has not made. */
-FKT_API FKT_MUST_USE fkt_status fkt_host_open(struct fkt_host **out, const struct fkt_host_spec *spec);
-FKT_API void fkt_host_close(struct fkt_host *h);
-FKT_API void fkt_host_mailbox(struct fkt_host *h, struct fkt_mailbox *out); /* borrows h */
+FKT_API FKT_MUST_USE fkt_status fkt_server_open(struct fkt_server **out, const struct fkt_server_spec *spec);
+FKT_API void fkt_server_close(struct fkt_server *h);
+FKT_API void fkt_server_mailbox(struct fkt_server *h, struct fkt_mailbox *out); /* borrows h */
 
 /* ---- what anybody can check afterwards ---- */
 
@@ -56,7 +56,7 @@ struct fkt_audit_report {
 };
 /* Re-derives chain, hashes, survivors and certificate from public data: `folder` holds audit.jsonl,
  * release.safetensors and certificate.json. task NULL: the one that the log holds. receipt NULL: none; else what a site
- * kept (attend.h): every head that it was told and every message that it sent must be in the log. FKT_E_MISMATCH or
+ * kept (client.h): every head that it was told and every message that it sent must be in the log. FKT_E_MISMATCH or
  * FKT_E_FORMAT and a sentence that names the line or file. Hostile input. */
 FKT_API FKT_MUST_USE fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder,
                                                  const struct fkt_task *task, const char *receipt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attend.h - a site's side of one task over all its rounds, as a correspondent (mailbox.h), with a state that survives.
+/* client.h - a site's side of one task over all its rounds, as a correspondent (mailbox.h), with a state that survives.
  *
  * Secrets of a round are drawn from one 256-bit seed that stands in the state file (0600) beside every letter received;
  * a letter is on disk before it is acted upon and the hash of an answer before it leaves. After a crash the same
@@ -7,8 +7,8 @@
  * one key. At the end of a round its seed and letters are wiped. One round at a time; a task has at most
  * FKT_LEDGER_ROUNDS beginnings here. The ledger pays before anything leaves (ledger.h).
  */
-#ifndef FEDKT_ATTEND_H
-#define FEDKT_ATTEND_H
+#ifndef FEDKT_CLIENT_H
+#define FEDKT_CLIENT_H
 
 #include "fedkt/mailbox.h"
 #include "fedkt/round.h"
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-struct fkt_attend_spec {
+struct fkt_client_spec {
     const struct fkt_task *task;         /* signature checked by the caller; copied */
     const uint8_t *secret;               /* (FKT_SA_SECRET) its public key is on the roster; copied */
     const char *state;                   /* the state file; made 0600 when it is not there */
@@ -28,32 +28,32 @@ struct fkt_attend_spec {
     struct fkt_records *records;         /* of the moments; its digests are copied */
     const int64_t *moments;              /* (K, block) exact, borrowed for the call; NULL: those that the state holds */
 };
-struct fkt_attend;
+struct fkt_client;
 /* FKT_E_STATE: another process holds the state file. FKT_E_MISMATCH: the file belongs to another task, key, dataset or
  * records, or the key is not on the roster. FKT_E_BUDGET: the ledger would refuse. Resumes a round where it stood. */
-FKT_API FKT_MUST_USE fkt_status fkt_attend_open(struct fkt_attend **out, const struct fkt_attend_spec *spec);
-FKT_API void fkt_attend_close(struct fkt_attend *a); /* wipes what is in memory; the state file stays */
-FKT_API void fkt_attend_correspondent(struct fkt_attend *a, struct fkt_correspondent *out); /* borrows a */
-FKT_API uint32_t fkt_attend_site(const struct fkt_attend *a); /* its index on the roster */
+FKT_API FKT_MUST_USE fkt_status fkt_client_open(struct fkt_client **out, const struct fkt_client_spec *spec);
+FKT_API void fkt_client_close(struct fkt_client *a); /* wipes what is in memory; the state file stays */
+FKT_API void fkt_client_endpoint(struct fkt_client *a, struct fkt_endpoint *out); /* borrows a */
+FKT_API uint32_t fkt_client_site(const struct fkt_client *a);                     /* its index on the roster */
 /* 1 when the file holds the moments of these records under this task, so that they need not be computed again. */
-FKT_API FKT_MUST_USE fkt_status fkt_attend_has_moments(const char *state, const struct fkt_task *task,
+FKT_API FKT_MUST_USE fkt_status fkt_client_has_moments(const char *state, const struct fkt_task *task,
                                                        struct fkt_records *records, int *yes);
 /* The task's last day is over. *goes_on 1: a round is under way, or its vector has left, or the task has ended: open it
  * and go on. 0: nothing of this task will happen here any more, and moments that the file held are gone. FKT_E_STATE:
  * another process holds it. No file is fine. */
-FKT_API FKT_MUST_USE fkt_status fkt_attend_expire(const char *state, const struct fkt_task *task, int *goes_on);
+FKT_API FKT_MUST_USE fkt_status fkt_client_expire(const char *state, const struct fkt_task *task, int *goes_on);
 /* What it sent and which heads of the audit log it was told, as JSON: for fkt_audit_verify. */
-FKT_API FKT_MUST_USE fkt_status fkt_attend_receipt(struct fkt_attend *a, const char *path, int force);
+FKT_API FKT_MUST_USE fkt_status fkt_client_receipt(struct fkt_client *a, const char *path, int force);
 
 /* How it stands; after ENDED, how it ended. */
-struct fkt_attend_view {
-    enum fkt_box_stage stage; /* as the server last said */
-    uint32_t begun;           /* rounds of this task that this site has begun */
-    const char *phase;        /* of the round under way, "" */
-    int masked, spent;        /* its vector has left; it has revealed (its contribution counts as released) */
+struct fkt_client_view {
+    enum fkt_stage stage; /* as the server last said */
+    uint32_t begun;       /* rounds of this task that this site has begun */
+    const char *phase;    /* of the round under way, "" */
+    int masked, spent;    /* its vector has left; it has revealed (its contribution counts as released) */
     uint64_t sent_bytes;
 };
-FKT_API void fkt_attend_look(const struct fkt_attend *a, struct fkt_attend_view *out);
+FKT_API void fkt_client_get_view(const struct fkt_client *a, struct fkt_client_view *out);
 
 #ifdef __cplusplus
 }
