@@ -60,7 +60,7 @@ struct world {
     uint8_t *roster, *secrets;
     struct cli_member *member;
     struct fkt_endpoint *side;
-    struct fkt_courier **courier;
+    struct fkt_http_client **http;
     struct cli_bench_server server;
     char url[160];
     struct floors floor;
@@ -173,23 +173,23 @@ static fkt_status make_sites(struct world *w)
     fkt_status st;
     FKT_TRY(fkt_alloc(&w->member, w->sites));
     FKT_TRY(fkt_alloc(&w->side, w->sites));
-    FKT_TRY(fkt_alloc(&w->courier, w->sites));
+    FKT_TRY(fkt_alloc(&w->http, w->sites));
     FKT_TRY(fkt_alloc(&w->carried, w->sites));
     clock_gettime(CLOCK_REALTIME, &t);
     for (uint32_t i = 0; i < w->sites; i++) {
         struct cli_member *m = &w->member[i];
-        struct fkt_courier_spec spec = {.site = i,
-                                        .site_side = &w->side[i],
-                                        .secret = w->secrets + (size_t)i * FKT_SA_SECRET,
-                                        .task = w->p.task,
-                                        .patience_seconds = PATIENCE,
-                                        .clock = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000};
+        struct fkt_http_client_spec spec = {.site = i,
+                                            .site_side = &w->side[i],
+                                            .secret = w->secrets + (size_t)i * FKT_SA_SECRET,
+                                            .task = w->p.task,
+                                            .patience_seconds = PATIENCE,
+                                            .clock = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000};
         cli_member_init(m, &w->p, i, spec.secret);
         m->gone = fate(w, i);
         m->number = bring;
         m->self = w;
         cli_member_endpoint(m, &w->side[i]);
-        FKT_TRY(fkt_courier_new(&w->courier[i], &spec));
+        FKT_TRY(fkt_http_client_new(&w->http[i], &spec));
     }
 out:
     return st;
@@ -198,9 +198,9 @@ out:
 static void close_world(struct world *w)
 {
     cli_bench_server_clear(&w->server);
-    for (uint32_t i = 0; w->courier && i < w->sites; i++) fkt_courier_free(w->courier[i]);
+    for (uint32_t i = 0; w->http && i < w->sites; i++) fkt_http_client_free(w->http[i]);
     for (uint32_t i = 0; w->member && i < w->sites; i++) cli_member_clear(&w->member[i]);
-    fkt_free(w->courier);
+    fkt_free(w->http);
     fkt_free(w->carried);
     fkt_free(w->member);
     fkt_free(w->side);
@@ -273,17 +273,17 @@ out:
 /* What the idle server takes for requests that ask for nothing, over one connection and over fresh ones. */
 static fkt_status measure_floors(struct world *w)
 {
-    struct fkt_swarm_spec spec = {.address = w->url, .pin = w->tls.pin};
+    struct fkt_load_spec spec = {.address = w->url, .pin = w->tls.pin};
     double took[PINGS], cpu[3], peak;
     fkt_status st;
     FKT_TRY(measure_rates(&w->floor));
     FKT_TRY(measure_sync(w));
-    FKT_TRY(fkt_swarm_ping(&spec, "/healthz", 0, took, PINGS / 10));
+    FKT_TRY(fkt_load_ping(&spec, "/healthz", 0, took, PINGS / 10));
     FKT_TRY(cli_bench_server_usage(&w->server, &cpu[0], &peak));
-    for (int i = 0; i < RATE_RUNS; i++) FKT_TRY(fkt_swarm_ping(&spec, "/healthz", 0, took, PINGS));
+    for (int i = 0; i < RATE_RUNS; i++) FKT_TRY(fkt_load_ping(&spec, "/healthz", 0, took, PINGS));
     w->floor.request = quantile(took, PINGS, 0.5);
     FKT_TRY(cli_bench_server_usage(&w->server, &cpu[1], &peak));
-    FKT_TRY(fkt_swarm_ping(&spec, "/healthz", 1, took, PINGS));
+    FKT_TRY(fkt_load_ping(&spec, "/healthz", 1, took, PINGS));
     FKT_TRY(cli_bench_server_usage(&w->server, &cpu[2], &peak));
     w->floor.request_cpu = (cpu[1] - cpu[0]) / (PINGS * RATE_RUNS);
     w->floor.handshake_cpu = fmax((cpu[2] - cpu[1]) / PINGS - w->floor.request_cpu, 0);
@@ -295,7 +295,7 @@ out:
 
 /* The log's clock ticks a few times a second, so the moments are this side's. A letter that comes long after the last
  * message was waited for by a deadline: all that are there had spoken. */
-static void keep_time(struct world *w, const struct fkt_swarm_done *d)
+static void keep_time(struct world *w, const struct fkt_load_done *d)
 {
     const double now = fkt_now();
     if (d->post && !w->first_post) w->first_post = now - d->seconds;
@@ -306,7 +306,7 @@ static void keep_time(struct world *w, const struct fkt_swarm_done *d)
     if (d->post) w->last_post = now;
 }
 
-static void on_done(void *self, const struct fkt_swarm_done *d)
+static void on_done(void *self, const struct fkt_load_done *d)
 {
     struct world *w = self;
     keep_time(w, d);
@@ -323,7 +323,7 @@ static void on_done(void *self, const struct fkt_swarm_done *d)
     w->post[w->posts++] = d->seconds - d->handshake;
 }
 
-static void on_end(void *self, const struct fkt_swarm_end *e)
+static void on_end(void *self, const struct fkt_load_end *e)
 {
     struct world *w = self;
     if (!w->over && w->member[e->who].stage == FKT_STAGE_RELEASED) w->over = fkt_now();
@@ -333,19 +333,19 @@ static void on_end(void *self, const struct fkt_swarm_end *e)
 
 static fkt_status play(struct world *w)
 {
-    struct fkt_swarm_spec spec = {.address = w->url,
-                                  .pin = w->tls.pin,
-                                  .couriers = w->courier,
-                                  .n = w->sites,
-                                  .answer_max = fkt_sa_to_site_max(&w->p) + 4096,
-                                  .workers = w->threads,
-                                  .done = on_done,
-                                  .ended = on_end,
-                                  .self = w};
+    struct fkt_load_spec spec = {.address = w->url,
+                                 .pin = w->tls.pin,
+                                 .couriers = w->http,
+                                 .n = w->sites,
+                                 .answer_max = fkt_sa_to_site_max(&w->p) + 4096,
+                                 .workers = w->threads,
+                                 .done = on_done,
+                                 .ended = on_end,
+                                 .self = w};
     double before, peak;
     fkt_status st;
     FKT_TRY(cli_bench_server_usage(&w->server, &before, &peak));
-    FKT_TRY(fkt_swarm_run(&spec));
+    FKT_TRY(fkt_load_run(&spec));
     FKT_TRY(cli_bench_server_usage(&w->server, &w->cpu, &w->peak_mb));
     w->cpu -= before;
     if (w->failed) st = fkt_fail(FKT_E_NUMERIC, "%u sites failed, the first as %s", w->failed, w->failure);

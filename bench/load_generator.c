@@ -31,17 +31,17 @@
 enum { WORKERS_MAX = 64, EVENTS = 256, BEAT_MS = 200, REST_MS = 10, LOWEST = 19, PING_SECONDS = 30, NOBODY = -1 };
 
 struct member {
-    struct fkt_courier *courier;
+    struct fkt_http_client *http;
     CURL *easy;
     CURLSH *pool;
     struct curl_slist *headers;
     uint8_t *body; /* of the answer */
     size_t len, cap, max;
     int has_answer;
-    struct fkt_courier_answer answer;
+    struct fkt_http_client_answer answer;
     /* what a worker found */
-    enum fkt_courier_step step;
-    struct fkt_courier_request request;
+    enum fkt_http_client_step step;
+    struct fkt_http_client_request request;
     uint32_t wait_ms;
     double until; /* resting; 0: not */
     fkt_status st;
@@ -53,8 +53,8 @@ struct queue {
     int first, last;
 };
 
-struct swarm {
-    const struct fkt_swarm_spec *spec;
+struct load {
+    const struct fkt_load_spec *spec;
     struct member *member;
     CURLM *multi;
     int epoll, bell;
@@ -70,7 +70,7 @@ struct swarm {
 
 /* ---- thinking ---- */
 
-static void push(struct swarm *c, struct queue *q, uint32_t who)
+static void push(struct load *c, struct queue *q, uint32_t who)
 {
     c->member[who].next = NOBODY;
     if (q->first == NOBODY) q->first = (int)who;
@@ -78,7 +78,7 @@ static void push(struct swarm *c, struct queue *q, uint32_t who)
     q->last = (int)who;
 }
 
-static int pop(struct swarm *c, struct queue *q)
+static int pop(struct load *c, struct queue *q)
 {
     int who = q->first;
     if (who != NOBODY) q->first = c->member[who].next;
@@ -92,15 +92,15 @@ static uint32_t scramble(uint32_t who)
     return (uint32_t)((who + 1) * 2654435761U ^ (uint32_t)t.tv_nsec * 40503U);
 }
 
-static void think(struct swarm *c, uint32_t who)
+static void think(struct load *c, uint32_t who)
 {
     struct member *m = &c->member[who];
     const uint64_t now = (uint64_t)(1e3 * fkt_now());
     m->st = FKT_OK;
-    m->step = FKT_COURIER_ENDED;
-    if (m->has_answer) m->st = fkt_courier_answer(m->courier, now, &m->answer);
-    if (m->st == FKT_OK) m->step = fkt_courier_next(m->courier, now, scramble(who), &m->request, &m->wait_ms);
-    if (m->st == FKT_OK && m->step == FKT_COURIER_ENDED) m->st = fkt_courier_status(m->courier);
+    m->step = FKT_HTTP_CLIENT_ENDED;
+    if (m->has_answer) m->st = fkt_http_client_answer(m->http, now, &m->answer);
+    if (m->st == FKT_OK) m->step = fkt_http_client_next(m->http, now, scramble(who), &m->request, &m->wait_ms);
+    if (m->st == FKT_OK && m->step == FKT_HTTP_CLIENT_ENDED) m->st = fkt_http_client_status(m->http);
     if (m->st != FKT_OK) snprintf(m->sentence, sizeof m->sentence, "%s", fkt_error_text());
     m->has_answer = 0;
 }
@@ -108,7 +108,7 @@ static void think(struct swarm *c, uint32_t who)
 static void *worker(void *self)
 {
     static const uint64_t one = 1;
-    struct swarm *c = self;
+    struct load *c = self;
     (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread alone: sites have machines of their own */
     for (;;) {
         int who = NOBODY;
@@ -124,7 +124,7 @@ static void *worker(void *self)
     }
 }
 
-static void let_think(struct swarm *c, uint32_t who)
+static void let_think(struct load *c, uint32_t who)
 {
     pthread_mutex_lock(&c->lock);
     push(c, &c->to_think, who);
@@ -136,7 +136,7 @@ static void let_think(struct swarm *c, uint32_t who)
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self, void *known)
 {
-    struct swarm *c = self;
+    struct load *c = self;
     struct epoll_event e = {.data.fd = fd};
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
@@ -152,7 +152,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self, void *k
 
 static int on_timer(CURLM *multi, long ms, void *self)
 {
-    struct swarm *c = self;
+    struct load *c = self;
     (void)multi;
     c->timer = ms < 0 ? HUGE_VAL : fkt_now() + 1e-3 * (double)ms;
     return 0;
@@ -174,11 +174,11 @@ static size_t on_body(char *data, size_t one, size_t n, void *self)
     return len;
 }
 
-static fkt_status sit_down(struct swarm *c, uint32_t who)
+static fkt_status sit_down(struct load *c, uint32_t who)
 {
     struct member *m = &c->member[who];
     fkt_status st;
-    m->courier = c->spec->couriers[who];
+    m->http = c->spec->couriers[who];
     m->max = c->spec->answer_max;
     m->pool = curl_share_init();
     FKT_TRY(fkt_pinned_new(&m->easy, c->spec->address, c->spec->pin, m->detail));
@@ -191,7 +191,7 @@ out:
     return st;
 }
 
-static void stand_up(struct swarm *c, uint32_t who)
+static void stand_up(struct load *c, uint32_t who)
 {
     struct member *m = &c->member[who];
     if (m->easy) {
@@ -207,7 +207,7 @@ static void stand_up(struct swarm *c, uint32_t who)
     m->body = NULL;
 }
 
-static fkt_status send_off(struct swarm *c, uint32_t who)
+static fkt_status send_off(struct load *c, uint32_t who)
 {
     struct member *m = &c->member[who];
     fkt_status st;
@@ -220,9 +220,9 @@ out:
     return st;
 }
 
-static void take_answer(struct swarm *c, struct member *m, CURLcode result)
+static void take_answer(struct load *c, struct member *m, CURLcode result)
 {
-    struct fkt_swarm_done d = {.who = (uint32_t)(m - c->member), .post = !strcmp(m->request.method, "POST")};
+    struct fkt_load_done d = {.who = (uint32_t)(m - c->member), .post = !strcmp(m->request.method, "POST")};
     curl_easy_getinfo(m->easy, CURLINFO_TOTAL_TIME, &d.seconds);
     curl_easy_getinfo(m->easy, CURLINFO_APPCONNECT_TIME, &d.handshake);
     if (result == CURLE_OK) {
@@ -230,7 +230,7 @@ static void take_answer(struct swarm *c, struct member *m, CURLcode result)
         m->answer.body = m->body;
         m->answer.len = m->len;
     } else {
-        m->answer = (struct fkt_courier_answer){.why = m->detail[0] ? m->detail : curl_easy_strerror(result)};
+        m->answer = (struct fkt_http_client_answer){.why = m->detail[0] ? m->detail : curl_easy_strerror(result)};
     }
     d.code = m->answer.code;
     d.up = m->request.len;
@@ -242,7 +242,7 @@ static void take_answer(struct swarm *c, struct member *m, CURLcode result)
 
 /* ---- the loop ---- */
 
-static void take_answers(struct swarm *c)
+static void take_answers(struct load *c)
 {
     CURLMsg *msg;
     int more;
@@ -257,22 +257,22 @@ static void take_answers(struct swarm *c)
     }
 }
 
-static fkt_status follow(struct swarm *c, uint32_t who)
+static fkt_status follow(struct load *c, uint32_t who)
 {
     struct member *m = &c->member[who];
-    if (m->st == FKT_OK && m->step == FKT_COURIER_REQUEST) return send_off(c, who);
-    if (m->st == FKT_OK && m->step == FKT_COURIER_WAIT) {
+    if (m->st == FKT_OK && m->step == FKT_HTTP_CLIENT_REQUEST) return send_off(c, who);
+    if (m->st == FKT_OK && m->step == FKT_HTTP_CLIENT_WAIT) {
         m->until = fkt_now() + 1e-3 * m->wait_ms;
         c->resting++;
         return FKT_OK;
     }
-    c->spec->ended(c->spec->self, &(struct fkt_swarm_end){who, m->st, m->sentence});
+    c->spec->ended(c->spec->self, &(struct fkt_load_end){who, m->st, m->sentence});
     stand_up(c, who);
     c->left--;
     return FKT_OK;
 }
 
-static fkt_status follow_all(struct swarm *c)
+static fkt_status follow_all(struct load *c)
 {
     fkt_status st = FKT_OK;
     for (;;) {
@@ -287,7 +287,7 @@ out:
     return st;
 }
 
-static void wake(struct swarm *c)
+static void wake(struct load *c)
 {
     const double now = fkt_now();
     if (!c->resting) return;
@@ -299,7 +299,7 @@ static void wake(struct swarm *c)
         }
 }
 
-static void turn(struct swarm *c)
+static void turn(struct load *c)
 {
     struct epoll_event events[EVENTS];
     double ms = 1e3 * (c->timer - fkt_now());
@@ -321,7 +321,7 @@ static void turn(struct swarm *c)
     }
 }
 
-static fkt_status open_swarm(struct swarm *c)
+static fkt_status open_load(struct load *c)
 {
     struct epoll_event bell = {.events = EPOLLIN};
     unsigned workers = c->spec->workers ? c->spec->workers : 1;
@@ -350,7 +350,7 @@ out:
     return st;
 }
 
-static void close_swarm(struct swarm *c)
+static void close_load(struct load *c)
 {
     pthread_mutex_lock(&c->lock);
     c->stop = 1;
@@ -366,15 +366,15 @@ static void close_swarm(struct swarm *c)
     pthread_mutex_destroy(&c->lock);
 }
 
-fkt_status fkt_swarm_run(const struct fkt_swarm_spec *spec)
+fkt_status fkt_load_run(const struct fkt_load_spec *spec)
 {
-    struct swarm c = {.spec = spec,
-                      .epoll = -1,
-                      .bell = -1,
-                      .timer = HUGE_VAL,
-                      .left = spec->n,
-                      .to_think = {NOBODY, NOBODY},
-                      .thought = {NOBODY, NOBODY}};
+    struct load c = {.spec = spec,
+                     .epoll = -1,
+                     .bell = -1,
+                     .timer = HUGE_VAL,
+                     .left = spec->n,
+                     .to_think = {NOBODY, NOBODY},
+                     .thought = {NOBODY, NOBODY}};
     sigset_t pipe, old;
     double beat = fkt_now();
     fkt_status st;
@@ -383,7 +383,7 @@ fkt_status fkt_swarm_run(const struct fkt_swarm_spec *spec)
     pthread_sigmask(SIG_BLOCK, &pipe, &old);
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.work, NULL);
-    FKT_TRY(open_swarm(&c));
+    FKT_TRY(open_load(&c));
     while (c.left) {
         turn(&c);
         take_answers(&c);
@@ -398,15 +398,15 @@ fkt_status fkt_swarm_run(const struct fkt_swarm_spec *spec)
         }
     }
 out:
-    close_swarm(&c);
+    close_load(&c);
     while (sigtimedwait(&pipe, NULL, &(struct timespec){0, 0}) == SIGPIPE) continue;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return st;
 }
 
-fkt_status fkt_swarm_ping(const struct fkt_swarm_spec *spec, const char *target, int fresh, double *seconds, size_t n)
+fkt_status fkt_load_ping(const struct fkt_load_spec *spec, const char *target, int fresh, double *seconds, size_t n)
 {
-    const struct fkt_courier_request get = {.method = "GET", .target = target};
+    const struct fkt_http_client_request get = {.method = "GET", .target = target};
     struct member m = {.max = 65536};
     fkt_status st;
     FKT_TRY(fkt_pinned_new(&m.easy, spec->address, spec->pin, m.detail));

@@ -55,8 +55,8 @@ struct sent {
 struct world {
     struct memory_mailbox box;
     struct fkt_mailbox mailbox;
-    struct fkt_gate *gate;
-    struct fkt_desk *desk;
+    struct fkt_request_check *check;
+    struct fkt_queue *queue;
     uint64_t now, seq, next[SITES], blamed[ADDRESSES], spoken[SITES], taken;
     struct sent sent[STEPS];
     size_t n;
@@ -65,7 +65,7 @@ struct world {
     uint8_t transcript[32];
 };
 struct step {
-    uint8_t what, who, where, bent, more;
+    uint8_t what, who, where, malformed, more;
     const uint8_t *raw;
     size_t len;
 };
@@ -83,23 +83,23 @@ static void world_init(struct world *w)
 {
     static const struct fkt_page_facts facts = {
         .task_name = "t", .task_sha256 = "", .privacy = "", .noise = "", .version = "", .sites = SITES};
-    const struct fkt_gate_spec spec = {.roster = roster,
-                                       .sites = SITES,
-                                       .task = task,
-                                       .nonce = life,
-                                       .key = key,
-                                       .token = "sesame",
-                                       .in_max = IN_MAX,
-                                       .refusals_per_minute = REFUSALS,
-                                       .requests_per_second = RATE,
-                                       .wait_seconds = 25};
+    const struct fkt_request_check_spec spec = {.roster = roster,
+                                                .sites = SITES,
+                                                .task = task,
+                                                .nonce = life,
+                                                .key = key,
+                                                .token = "sesame",
+                                                .in_max = IN_MAX,
+                                                .refusals_per_minute = REFUSALS,
+                                                .requests_per_second = RATE,
+                                                .wait_seconds = 25};
     memset(w, 0, sizeof *w);
     w->now = 1000;
     w->seq = 10;
     w->tail = &w->waiting;
     FUZZ_CHECK(memory_mailbox_init(&w->box, &w->mailbox, SITES, NULL) == FKT_OK);
-    FUZZ_CHECK(fkt_gate_new(&w->gate, &spec) == FKT_OK);
-    FUZZ_CHECK(fkt_desk_new(&w->desk, &(struct fkt_desk_spec){&w->mailbox, "{}", &facts}) == FKT_OK);
+    FUZZ_CHECK(fkt_request_check_new(&w->check, &spec) == FKT_OK);
+    FUZZ_CHECK(fkt_queue_new(&w->queue, &(struct fkt_queue_spec){&w->mailbox, "{}", &facts}) == FKT_OK);
 }
 
 /* An answer that leaves. */
@@ -130,7 +130,7 @@ static void turn(struct world *w)
 {
     static const struct fkt_page_counts none;
     struct fkt_job *done = NULL, *next;
-    const fkt_status st = fkt_desk_turn(w->desk, w->now, 1700000000000 + w->now, w->waiting, &none, &done);
+    const fkt_status st = fkt_queue_turn(w->queue, w->now, 1700000000000 + w->now, w->waiting, &none, &done);
     w->waiting = NULL;
     w->tail = &w->waiting;
     if (st != FKT_OK) w->dead = 1;
@@ -140,14 +140,14 @@ static void turn(struct world *w)
         look_at_answer(w, (struct sent *)done);
     }
     FUZZ_CHECK(w->dead || w->taken == w->box.taken);
-    if (fkt_desk_has_work(w->desk)) fkt_desk_worked(w->desk, FKT_OK);
-    FUZZ_CHECK(fkt_desk_parked(w->desk) <= SITES);
+    if (fkt_queue_has_work(w->queue)) fkt_queue_worked(w->queue, FKT_OK);
+    FUZZ_CHECK(fkt_queue_parked(w->queue) <= SITES);
 }
 
 /* ---- requests ---- */
 
 struct call {
-    struct fkt_gate_request r;
+    struct fkt_request r;
     struct fkt_auth_request a;
     char target[300], header[FKT_AUTH_HEADER + 300];
     uint8_t peer[16];
@@ -167,26 +167,26 @@ static void call_init(struct world *w, struct call *c, const struct step *s, str
     if (s->what == 6) snprintf(c->target, sizeof c->target, "%.*s", (int)s->len, (const char *)s->raw);
     memset(sent->body, s->more, len);
     if (len) sent->body[0] = (uint8_t)messages[s->more & 15];
-    c->a = (struct fkt_auth_request){.task = s->bent & 2 ? other_task : task,
-                                     .nonce = s->bent & 4 ? old_life : life,
-                                     .sequence = s->bent & 16 ? w->seq / 2 : w->seq,
+    c->a = (struct fkt_auth_request){.task = s->malformed & 2 ? other_task : task,
+                                     .nonce = s->malformed & 4 ? old_life : life,
+                                     .sequence = s->malformed & 16 ? w->seq / 2 : w->seq,
                                      .site = c->site,
                                      .method = methods[s->what - 2],
                                      .target = c->target,
                                      .body = sent->body,
                                      .len = len};
     w->seq++;
-    fkt_auth_write(c->header, &c->a, s->bent & 1 ? secret[SITES] : secret[c->site % SITES]);
-    if (s->bent & 8 && len) sent->body[len - 1] ^= 1;
+    fkt_auth_write(c->header, &c->a, s->malformed & 1 ? secret[SITES] : secret[c->site % SITES]);
+    if (s->malformed & 8 && len) sent->body[len - 1] ^= 1;
     if (s->what == 7) snprintf(c->header, sizeof c->header, "%.*s", (int)s->len, (const char *)s->raw);
-    c->r = (struct fkt_gate_request){.method = c->a.method,
-                                     .target = c->target,
-                                     .authorization = s->bent & 128 ? NULL : c->header,
-                                     .task = s->bent & 2 ? other_hex : task_hex,
-                                     .length = s->bent & 32   ? FKT_GATE_CHUNKED
-                                               : s->bent & 64 ? IN_MAX + 1
+    c->r = (struct fkt_request){.method = c->a.method,
+                                .target = c->target,
+                                .authorization = s->malformed & 128 ? NULL : c->header,
+                                .task = s->malformed & 2 ? other_hex : task_hex,
+                                .length = s->malformed & 32   ? FKT_REQUEST_CHUNKED
+                                          : s->malformed & 64 ? IN_MAX + 1
                                                               : len,
-                                     .peer = c->peer};
+                                .peer = c->peer};
 }
 
 /* What must come of it, but for the budgets of addresses and sites: a title, or "" to come in. NULL: cannot say. */
@@ -195,28 +195,28 @@ static const char *must(const struct world *w, const struct call *c, const struc
     struct fkt_target t;
     fkt_target_read(&t, c->target);
     if (t.what == FKT_TARGET_NONE) return "not-found";
-    if (t.what == FKT_TARGET_BENT) return "malformed";
+    if (t.what == FKT_TARGET_MALFORMED) return "malformed";
     if (!fkt_target_allows(&t, c->r.method)) return "method";
     if (!fkt_target_signed(&t)) {
         if (s->what == 7) return NULL;
         if (t.what == FKT_TARGET_LOGIN ? strcmp(t.token, "sesame") != 0 : t.what != FKT_TARGET_HEALTH) return "token";
     } else {
-        if (s->bent & 128) return "malformed";
+        if (s->malformed & 128) return "malformed";
         if (s->what == 7) return NULL;
-        if (s->bent & 2) return "other-task";
+        if (s->malformed & 2) return "other-task";
         if (c->site >= SITES) return "unknown-site";
-        if (s->bent & 4) return "nonce";
+        if (s->malformed & 4) return "nonce";
     }
-    if (s->bent & 32) return "length-required";
-    if (s->bent & 64 || (c->a.len && t.what != FKT_TARGET_MESSAGES)) return "too-large";
+    if (s->malformed & 32) return "length-required";
+    if (s->malformed & 64 || (c->a.len && t.what != FKT_TARGET_MESSAGES)) return "too-large";
     if (!fkt_target_signed(&t)) return "";
-    if (s->bent & 1 || (s->bent & 8 && c->a.len)) return "signature";
+    if (s->malformed & 1 || (s->malformed & 8 && c->a.len)) return "signature";
     if (c->a.sequence > (w->next[c->site] ? w->next[c->site] - 1 + (1 << 20) : UINT64_C(1) << 53)) return "ahead";
     return c->a.sequence < w->next[c->site] ? "replayed" : "";
 }
 
 static void look_at_verdict(struct world *w, const struct call *c, const struct step *s,
-                            const struct fkt_gate_verdict *v, const char *want)
+                            const struct fkt_request_verdict *v, const char *want)
 {
     const unsigned from = s->who >> 2 & 3;
     struct fkt_answer a;
@@ -234,20 +234,20 @@ static void look_at_verdict(struct world *w, const struct call *c, const struct 
     fkt_answer_refusal(&a, v, life);
     FUZZ_CHECK(a.code >= 400 && a.code < 500 && a.body && a.headers <= FKT_ANSWER_HEADERS);
     fkt_answer_clear(&a);
-    if (v->noted) fkt_desk_note(w->desk, v->site, v->why);
+    if (v->noted) fkt_queue_note(w->queue, v->site, v->why);
     FUZZ_CHECK(v->site < SITES || v->site == FKT_MAILBOX_NOBODY);
 }
 
 static void ask(struct world *w, const struct step *s)
 {
     struct sent *sent = &w->sent[w->n];
-    struct fkt_gate_verdict v;
+    struct fkt_request_verdict v;
     struct call c;
     const char *want;
     call_init(w, &c, s, sent);
     want = must(w, &c, s);
-    fkt_gate_door(w->gate, w->now, &c.r, &v);
-    if (!v.code) fkt_gate_admit(w->gate, w->now, &c.r, sent->body, c.a.len, &v);
+    fkt_request_check_head(w->check, w->now, &c.r, &v);
+    if (!v.code) fkt_request_check_admit(w->check, w->now, &c.r, sent->body, c.a.len, &v);
     note(w, (uint32_t)v.code);
     look_at_verdict(w, &c, s, &v, want);
     if (v.code) return;
@@ -272,7 +272,7 @@ static void play(struct world *w, const uint8_t *data, size_t size)
 {
     struct fkt_job *left, *next;
     for (int n = 0; size >= 5 && n < STEPS; n++) {
-        struct step s = {.what = data[0] % 8, .who = data[1], .where = data[2], .bent = data[3], .more = data[4]};
+        struct step s = {.what = data[0] % 8, .who = data[1], .where = data[2], .malformed = data[3], .more = data[4]};
         data += 5, size -= 5;
         if (s.what >= 6 && size) {
             s.len = data[0] < size ? data[0] : size - 1;
@@ -285,7 +285,7 @@ static void play(struct world *w, const uint8_t *data, size_t size)
         else ask(w, &s);
     }
     turn(w);
-    for (left = fkt_desk_close(w->desk); left; left = next) {
+    for (left = fkt_queue_close(w->queue); left; left = next) {
         next = left->next;
         look_at_answer(w, (struct sent *)left);
     }
@@ -308,8 +308,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         play(&w, data, size);
         if (!again) memcpy(first, w.transcript, 32);
         else FUZZ_CHECK(!memcmp(first, w.transcript, 32));
-        fkt_desk_free(w.desk);
-        fkt_gate_free(w.gate);
+        fkt_queue_free(w.queue);
+        fkt_request_check_free(w.check);
         memory_mailbox_release(&w.box);
     }
     return 0;

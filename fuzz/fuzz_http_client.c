@@ -63,7 +63,7 @@ static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
     return FKT_OK;
 }
 
-static void take_word(struct fkt_courier_answer *a, char *word)
+static void take_word(struct fkt_http_client_answer *a, char *word)
 {
     const char *value = word + 2;
     if (word[0] == '\0' || word[1] != '=') return;
@@ -85,25 +85,25 @@ static void take_word(struct fkt_courier_answer *a, char *word)
     }
 }
 
-static void read_answer(struct fkt_courier_answer *a, char *line)
+static void read_answer(struct fkt_http_client_answer *a, char *line)
 {
     char *rest = line;
-    *a = (struct fkt_courier_answer){.code = (int)strtol(line, &rest, 10)};
+    *a = (struct fkt_http_client_answer){.code = (int)strtol(line, &rest, 10)};
     while ((line = strsep(&rest, " ")) != NULL) take_word(a, line);
 }
 
 /* The next request, with the pauses before it. 0: it is over. */
-static int ask(struct fkt_courier *c, uint64_t *now, uint64_t *number)
+static int ask(struct fkt_http_client *c, uint64_t *now, uint64_t *number)
 {
-    struct fkt_courier_request r;
+    struct fkt_http_client_request r;
     struct fkt_auth_claim claim;
-    enum fkt_courier_step step;
+    enum fkt_http_client_step step;
     uint32_t wait = 0;
-    while ((step = fkt_courier_next(c, *now, (uint32_t)*now * 2654435761U, &r, &wait)) == FKT_COURIER_WAIT) {
+    while ((step = fkt_http_client_next(c, *now, (uint32_t)*now * 2654435761U, &r, &wait)) == FKT_HTTP_CLIENT_WAIT) {
         FUZZ_CHECK(wait > 0 && wait < 302000);
         *now += wait;
     }
-    if (step == FKT_COURIER_ENDED) return 0;
+    if (step == FKT_HTTP_CLIENT_ENDED) return 0;
     FUZZ_CHECK(fkt_auth_read(&claim, r.headers[0] + strlen("Authorization: ")));
     FUZZ_CHECK(claim.sequence > *number && claim.sequence < UINT64_C(1) << 63);
     *number = claim.sequence;
@@ -115,28 +115,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const uint8_t task[32], secret[64];
     struct puppet p = {0};
     struct fkt_endpoint side = {&p, 64, wants, has, send, sent, recv, heard_head};
-    struct fkt_courier *c = NULL;
-    struct fkt_courier_answer a;
+    struct fkt_http_client *c = NULL;
+    struct fkt_http_client_answer a;
     uint64_t now = 1000, number = 0;
     char *text = NULL, *rest, *line;
     if (fkt_alloc(&text, size + 1) != FKT_OK) return 0;
     memcpy(text, data, size);
-    FUZZ_CHECK(fkt_courier_new(
-                   &c, &(struct fkt_courier_spec){
+    FUZZ_CHECK(fkt_http_client_new(
+                   &c, &(struct fkt_http_client_spec){
                            .task = task, .secret = secret, .site_side = &side, .patience_seconds = 600}) == FKT_OK);
     rest = text;
     while ((line = strsep(&rest, "\n")) != NULL && ask(c, &now, &number)) {
         fkt_status st;
         read_answer(&a, line);
         now += 30;
-        st = fkt_courier_answer(c, now, &a);
-        FUZZ_CHECK(strlen(fkt_courier_trouble(c)) < 400);
+        st = fkt_http_client_answer(c, now, &a);
+        FUZZ_CHECK(strlen(fkt_http_client_trouble(c)) < 400);
         if (st == FKT_OK) continue;
-        FUZZ_CHECK(fkt_error_text()[0] != '\0' && fkt_courier_status(c) == st);
+        FUZZ_CHECK(fkt_error_text()[0] != '\0' && fkt_http_client_status(c) == st);
         FUZZ_CHECK(!ask(c, &now, &number));
         break;
     }
-    fkt_courier_free(c);
+    fkt_http_client_free(c);
     fkt_free(text);
     return 0;
 }

@@ -55,7 +55,7 @@ void fkt_answer_problem(struct fkt_answer *a, int code, const char *title, const
     }
 }
 
-void fkt_answer_refusal(struct fkt_answer *a, const struct fkt_gate_verdict *v, const uint8_t nonce[FKT_AUTH_NONCE])
+void fkt_answer_refusal(struct fkt_answer *a, const struct fkt_request_verdict *v, const uint8_t nonce[FKT_AUTH_NONCE])
 {
     char hex[2 * FKT_AUTH_NONCE + 1];
     fkt_answer_problem(a, v->code, v->title, v->detail);

@@ -31,7 +31,7 @@ void fkt_answer_header(struct fkt_answer *a, const char *name, const char *fmt, 
 /* application/problem+json (RFC 9457). Without memory the body is left out; code and headers stay. */
 void fkt_answer_problem(struct fkt_answer *a, int code, const char *title, const char *detail);
 /* What the gate refused. */
-void fkt_answer_refusal(struct fkt_answer *a, const struct fkt_gate_verdict *v, const uint8_t nonce[FKT_AUTH_NONCE]);
+void fkt_answer_refusal(struct fkt_answer *a, const struct fkt_request_verdict *v, const uint8_t nonce[FKT_AUTH_NONCE]);
 /* 503: come back in so many seconds. */
 void fkt_answer_busy(struct fkt_answer *a, const char *detail, uint32_t seconds);
 

@@ -6,19 +6,19 @@
 
 #include <string.h>
 
-void fkt_tally_request(struct fkt_tally *t, uint64_t bytes)
+void fkt_counters_request(struct fkt_counters *t, uint64_t bytes)
 {
     atomic_fetch_add(&t->requests, 1);
     atomic_fetch_add(&t->bytes_in, bytes);
 }
 
-void fkt_tally_answer(struct fkt_tally *t, int code, uint64_t bytes)
+void fkt_counters_answer(struct fkt_counters *t, int code, uint64_t bytes)
 {
     atomic_fetch_add(&t->answers[code / 100 % 6], 1);
     atomic_fetch_add(&t->bytes_out, bytes);
 }
 
-void fkt_tally_latency(struct fkt_tally *t, uint64_t us)
+void fkt_counters_latency(struct fkt_counters *t, uint64_t us)
 {
     int i = 0;
     while (us > fkt_page_bounds_us[i]) i++;
@@ -26,7 +26,7 @@ void fkt_tally_latency(struct fkt_tally *t, uint64_t us)
     atomic_fetch_add(&t->sum_us, us);
 }
 
-void fkt_tally_read(struct fkt_tally *t, struct fkt_page_counts *out)
+void fkt_counters_read(struct fkt_counters *t, struct fkt_page_counts *out)
 {
     uint64_t sum = 0;
     memset(out, 0, sizeof *out);

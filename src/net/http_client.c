@@ -50,7 +50,7 @@ enum {
 
 enum pause { PAUSE_NONE = 0, PAUSE_BACKOFF, PAUSE_ASKED, PAUSE_IDLE };
 
-struct fkt_courier {
+struct fkt_http_client {
     uint8_t task[32], nonce[FKT_AUTH_NONCE], secret[64];
     uint32_t site, wait_seconds, patience_seconds;
     uint64_t sequence; /* the last one used */
@@ -75,9 +75,9 @@ struct fkt_courier {
     struct fkt_failure end; /* over: why */
 };
 
-fkt_status fkt_courier_new(struct fkt_courier **out, const struct fkt_courier_spec *spec)
+fkt_status fkt_http_client_new(struct fkt_http_client **out, const struct fkt_http_client_spec *spec)
 {
-    struct fkt_courier *c = NULL;
+    struct fkt_http_client *c = NULL;
     char hex[65];
     fkt_status st;
     *out = NULL;
@@ -95,11 +95,11 @@ fkt_status fkt_courier_new(struct fkt_courier **out, const struct fkt_courier_sp
     *out = c;
     c = NULL;
 out:
-    fkt_courier_free(c);
+    fkt_http_client_free(c);
     return st;
 }
 
-void fkt_courier_free(struct fkt_courier *c)
+void fkt_http_client_free(struct fkt_http_client *c)
 {
     if (!c) return;
     if (c->out) fkt_wipe(c->out, c->side ? c->side->out_max : 0);
@@ -108,17 +108,17 @@ void fkt_courier_free(struct fkt_courier *c)
     fkt_free(c);
 }
 
-const char *fkt_courier_trouble(const struct fkt_courier *c) { return c->trouble; }
+const char *fkt_http_client_trouble(const struct fkt_http_client *c) { return c->trouble; }
 
-fkt_status fkt_courier_status(const struct fkt_courier *c)
+fkt_status fkt_http_client_status(const struct fkt_http_client *c)
 {
     return c->over && c->end.status != FKT_OK ? fkt_failure_restore(&c->end) : FKT_OK;
 }
 
 /* ---- asking ---- */
 
-static void sign(struct fkt_courier *c, const char *method, const uint8_t *body, size_t len,
-                 struct fkt_courier_request *r)
+static void sign(struct fkt_http_client *c, const char *method, const uint8_t *body, size_t len,
+                 struct fkt_http_client_request *r)
 {
     struct fkt_auth_request a = {.task = c->task,
                                  .nonce = c->nonce,
@@ -131,15 +131,15 @@ static void sign(struct fkt_courier *c, const char *method, const uint8_t *body,
     char value[FKT_AUTH_HEADER];
     fkt_auth_write(value, &a, c->secret);
     snprintf(c->authorization, sizeof c->authorization, "Authorization: %s", value);
-    *r = (struct fkt_courier_request){.method = method,
-                                      .target = c->target,
-                                      .headers = {c->authorization, c->task_header, NULL, NULL},
-                                      .body = body,
-                                      .len = len,
-                                      .timeout_seconds = POST_SECONDS + (uint32_t)(len >> 16)};
+    *r = (struct fkt_http_client_request){.method = method,
+                                          .target = c->target,
+                                          .headers = {c->authorization, c->task_header, NULL, NULL},
+                                          .body = body,
+                                          .len = len,
+                                          .timeout_seconds = POST_SECONDS + (uint32_t)(len >> 16)};
 }
 
-static fkt_status ask_post(struct fkt_courier *c, struct fkt_courier_request *r)
+static fkt_status ask_post(struct fkt_http_client *c, struct fkt_http_client_request *r)
 {
     fkt_status st = c->side->send(c->side->self, c->out, c->side->out_max, &c->out_len);
     if (st != FKT_OK) return st;
@@ -151,7 +151,7 @@ static fkt_status ask_post(struct fkt_courier *c, struct fkt_courier_request *r)
     return FKT_OK;
 }
 
-static void ask_poll(struct fkt_courier *c, struct fkt_courier_request *r, int probing)
+static void ask_poll(struct fkt_http_client *c, struct fkt_http_client_request *r, int probing)
 {
     static const uint8_t none[FKT_MAILBOX_ROUND];
     uint8_t round[FKT_MAILBOX_ROUND];
@@ -168,14 +168,14 @@ static void ask_poll(struct fkt_courier *c, struct fkt_courier_request *r, int p
     r->timeout_seconds = c->wait_seconds + SLACK_SECONDS;
 }
 
-void fkt_courier_get(struct fkt_courier *c, const char *target, struct fkt_courier_request *request)
+void fkt_http_client_get(struct fkt_http_client *c, const char *target, struct fkt_http_client_request *request)
 {
     snprintf(c->target, sizeof c->target, "%s", target);
     sign(c, "GET", NULL, 0, request);
 }
 
 /* How long the pause that is due will be. */
-static uint64_t measure(const struct fkt_courier *c, uint32_t random)
+static uint64_t measure(const struct fkt_http_client *c, uint32_t random)
 {
     uint64_t ceiling = FIRST_MS;
     switch (c->pause) {
@@ -189,14 +189,14 @@ static uint64_t measure(const struct fkt_courier *c, uint32_t random)
     return random % (ceiling + 1);
 }
 
-static enum fkt_courier_step end(struct fkt_courier *c, fkt_status st)
+static enum fkt_http_client_step end(struct fkt_http_client *c, fkt_status st)
 {
     if (!c->over) fkt_failure_save(&c->end, st);
     c->over = 1;
-    return FKT_COURIER_ENDED;
+    return FKT_HTTP_CLIENT_ENDED;
 }
 
-int fkt_courier_pause(struct fkt_courier *c, uint64_t now_ms, uint32_t random, uint32_t *wait_ms)
+int fkt_http_client_pause(struct fkt_http_client *c, uint64_t now_ms, uint32_t random, uint32_t *wait_ms)
 {
     if (c->pause) c->ready_ms = now_ms + measure(c, random);
     c->pause = PAUSE_NONE;
@@ -205,13 +205,13 @@ int fkt_courier_pause(struct fkt_courier *c, uint64_t now_ms, uint32_t random, u
     return 1;
 }
 
-enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, uint32_t random,
-                                       struct fkt_courier_request *request, uint32_t *wait_ms)
+enum fkt_http_client_step fkt_http_client_next(struct fkt_http_client *c, uint64_t now_ms, uint32_t random,
+                                               struct fkt_http_client_request *request, uint32_t *wait_ms)
 {
     unsigned wants;
     fkt_status st;
-    if (c->over) return FKT_COURIER_ENDED;
-    if (fkt_courier_pause(c, now_ms, random, wait_ms)) return FKT_COURIER_WAIT;
+    if (c->over) return FKT_HTTP_CLIENT_ENDED;
+    if (fkt_http_client_pause(c, now_ms, random, wait_ms)) return FKT_HTTP_CLIENT_WAIT;
     wants = c->side->wants(c->side->self);
     if (!(wants & (FKT_ENDPOINT_SEND | FKT_ENDPOINT_RECV))) return end(c, FKT_OK);
     if (wants & FKT_ENDPOINT_SEND && !c->probe) {
@@ -219,7 +219,7 @@ enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, u
         if (st != FKT_OK) return end(c, st);
     } else ask_poll(c, request, (wants & FKT_ENDPOINT_SEND) != 0);
     c->asked_ms = now_ms;
-    return FKT_COURIER_REQUEST;
+    return FKT_HTTP_CLIENT_REQUEST;
 }
 
 /* ---- answers that are of no use ---- */
@@ -227,7 +227,8 @@ enum fkt_courier_step fkt_courier_next(struct fkt_courier *c, uint64_t now_ms, u
 static const char wrong_key[] = "what answers at the server's address has another key than the task names, and was "
                                 "sent nothing";
 
-static fkt_status later(struct fkt_courier *c, uint64_t now_ms, enum pause pause, const char *why, const char *detail)
+static fkt_status later(struct fkt_http_client *c, uint64_t now_ms, enum pause pause, const char *why,
+                        const char *detail)
 {
     if (c->tries++ == 0) c->since_ms = now_ms;
     c->pause = pause;
@@ -243,24 +244,24 @@ static fkt_status later(struct fkt_courier *c, uint64_t now_ms, enum pause pause
     return FKT_OK;
 }
 
-static fkt_status unreached(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+static fkt_status unreached(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     if (a->wrong_key) return later(c, now_ms, PAUSE_BACKOFF, wrong_key, NULL);
     return later(c, now_ms, PAUSE_BACKOFF, "the server cannot be reached", a->why);
 }
 
-static fkt_status unreadable(struct fkt_courier *c, uint64_t now_ms, const char *what)
+static fkt_status unreadable(struct fkt_http_client *c, uint64_t now_ms, const char *what)
 {
     return later(c, now_ms, PAUSE_BACKOFF, "the server's answer cannot be read", what);
 }
 
-static void well(struct fkt_courier *c)
+static void well(struct fkt_http_client *c)
 {
     c->tries = c->chances = 0;
     c->trouble[0] = '\0';
 }
 
-static fkt_status wait_as_told(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+static fkt_status wait_as_told(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     const char *why = a->code == 429 ? "the server asks this site to slow down" : "the server is busy";
     uint64_t seconds;
@@ -271,7 +272,7 @@ static fkt_status wait_as_told(struct fkt_courier *c, uint64_t now_ms, const str
 }
 
 /* The one word of an error's text (docs/http.md 2.4), when it is `word`. */
-static int says(const struct fkt_courier_answer *a, const char *word)
+static int says(const struct fkt_http_client_answer *a, const char *word)
 {
     json_t *j =
         a->len <= PROBLEM_BYTES ? json_loadb((const char *)a->body, a->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -282,7 +283,7 @@ static int says(const struct fkt_courier_answer *a, const char *word)
 }
 
 /* 1 when the answer told a nonce or a floor, and the same should be asked again. */
-static int learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
+static int learn(struct fkt_http_client *c, const struct fkt_http_client_answer *a)
 {
     uint8_t nonce[FKT_AUTH_NONCE];
     uint64_t floor;
@@ -297,7 +298,7 @@ static int learn(struct fkt_courier *c, const struct fkt_courier_answer *a)
     return 1;
 }
 
-static fkt_status unauthorised(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+static fkt_status unauthorised(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     if (learn(c, a))
         return c->chances++ < SECOND_CHANCES
@@ -345,7 +346,7 @@ static int read_head(struct told *t, const char *value)
 }
 
 /* NULL, or which header is not as it should be. */
-static const char *read_told(struct told *t, const struct fkt_courier_answer *a)
+static const char *read_told(struct told *t, const struct fkt_http_client_answer *a)
 {
     uint64_t lost = 0;
     *t = (struct told){0};
@@ -356,7 +357,7 @@ static const char *read_told(struct told *t, const struct fkt_courier_answer *a)
     return NULL;
 }
 
-static const char *read_message(struct told *t, const struct fkt_courier_answer *a)
+static const char *read_message(struct told *t, const struct fkt_http_client_answer *a)
 {
     uint64_t index = 0;
     if (!a->round || !fkt_unhex(t->message.round, a->round, sizeof t->message.round)) return "Fedkt-Round";
@@ -370,7 +371,7 @@ static const char *read_message(struct told *t, const struct fkt_courier_answer 
 
 /* A poll was answered. What led to something is answered in turn; a letter that led to nothing, whatever it said of its
  * place, is followed by a pause that grows, and so is an answer that came at once and brought none. */
-static void pace(struct fkt_courier *c, uint64_t now_ms, const struct told *t)
+static void pace(struct fkt_http_client *c, uint64_t now_ms, const struct told *t)
 {
     const int of_use = c->side->wants(c->side->self) != FKT_ENDPOINT_RECV;
     if (of_use) c->idle = 0;
@@ -381,7 +382,8 @@ static void pace(struct fkt_courier *c, uint64_t now_ms, const struct told *t)
 }
 
 /* An answer that the site side is to hear of. */
-static fkt_status pass_on(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a, struct told *t)
+static fkt_status pass_on(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a,
+                          struct told *t)
 {
     fkt_status st = FKT_OK;
     if (t->entry) FKT_TRY(c->side->heard_head(c->side->self, t->entry, t->head));
@@ -394,7 +396,7 @@ out:
     return st;
 }
 
-static fkt_status useful(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+static fkt_status useful(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     struct told t;
     const char *wrong = read_told(&t, a);
@@ -403,7 +405,7 @@ static fkt_status useful(struct fkt_courier *c, uint64_t now_ms, const struct fk
     return wrong ? unreadable(c, now_ms, wrong) : pass_on(c, now_ms, a, &t);
 }
 
-static fkt_status no_way(const struct fkt_courier *c, int code)
+static fkt_status no_way(const struct fkt_http_client *c, int code)
 {
     if (code == 403)
         return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for the present task file, and read it before you join",
@@ -415,13 +417,13 @@ static fkt_status no_way(const struct fkt_courier *c, int code)
                          "the server cannot read the requests of this site");
 }
 
-static fkt_status strange(struct fkt_courier *c, uint64_t now_ms, int code)
+static fkt_status strange(struct fkt_http_client *c, uint64_t now_ms, int code)
 {
     return later(c, now_ms, PAUSE_BACKOFF, code >= 500 ? "the server is in trouble" : "no fedkt server answers here",
                  NULL);
 }
 
-static fkt_status hear(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+static fkt_status hear(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     if (c->probing && (a->code == 200 || a->code == 204 || a->code == 410)) { /* let in: that was all it was for */
         c->probe = 0;
@@ -445,7 +447,7 @@ static fkt_status hear(struct fkt_courier *c, uint64_t now_ms, const struct fkt_
     }
 }
 
-fkt_status fkt_courier_answer(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a)
+fkt_status fkt_http_client_answer(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
     fkt_status st;
     if (c->over) return fkt_fail(FKT_E_STATE, "the conversation is over");
@@ -454,7 +456,8 @@ fkt_status fkt_courier_answer(struct fkt_courier *c, uint64_t now_ms, const stru
     return st;
 }
 
-fkt_status fkt_courier_fetched(struct fkt_courier *c, uint64_t now_ms, const struct fkt_courier_answer *a, int *again)
+fkt_status fkt_http_client_fetched(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a,
+                                   int *again)
 {
     *again = a->code != 200;
     switch (a->code) {

@@ -25,7 +25,7 @@
 enum { NAP_MS = 200, FETCH_SECONDS = 600, ERROR_BYTES = 65536 };
 
 struct line { /* one libcurl handle, and the answer under way */
-    const struct fkt_post_spec *spec;
+    const struct fkt_http_transport_spec *spec;
     CURL *curl;
     char detail[CURL_ERROR_SIZE];
     uint8_t *body;
@@ -40,8 +40,8 @@ static uint64_t now_ms(void) { return (uint64_t)(fkt_now() * 1000); }
 
 static int beats(struct line *l)
 {
-    const struct fkt_post_spec *s = l->spec;
-    if (s->heartbeat && s->heartbeat(s->self, fkt_courier_trouble(s->courier)) != 0) l->stopped = 1;
+    const struct fkt_http_transport_spec *s = l->spec;
+    if (s->heartbeat && s->heartbeat(s->self, fkt_http_client_trouble(s->http)) != 0) l->stopped = 1;
     if (l->until > 0 && fkt_now() > l->until) l->late = 1;
     return !l->stopped && !l->late;
 }
@@ -99,7 +99,7 @@ static size_t on_bytes(char *data, size_t one, size_t n, void *self)
 
 /* ---- a handle ---- */
 
-static fkt_status open_line(struct line *l, const struct fkt_post_spec *spec)
+static fkt_status open_line(struct line *l, const struct fkt_http_transport_spec *spec)
 {
     CURL *c;
     fkt_status st;
@@ -122,7 +122,7 @@ static void close_line(struct line *l)
 
 /* ---- one request ---- */
 
-static void read_answer(struct line *l, struct fkt_courier_answer *a)
+static void read_answer(struct line *l, struct fkt_http_client_answer *a)
 {
     fkt_pinned_answer(l->curl, a);
     a->body = l->body;
@@ -130,19 +130,20 @@ static void read_answer(struct line *l, struct fkt_courier_answer *a)
 }
 
 /* Failures that asking again would not mend; all others are an answer of code 0. */
-static fkt_status judge(struct line *l, CURLcode code, struct fkt_courier_answer *a)
+static fkt_status judge(struct line *l, CURLcode code, struct fkt_http_client_answer *a)
 {
     if (l->stopped || l->late) return why_not(l);
     if (l->disk_full) return fkt_fail(FKT_E_IO, "the disk is full");
     if (code == CURLE_OUT_OF_MEMORY) return fkt_fail(FKT_E_NOMEM, "out of memory while talking to the server");
-    *a = (struct fkt_courier_answer){.wrong_key = code == CURLE_SSL_PINNEDPUBKEYNOTMATCH,
-                                     .why = l->long_answer ? "its answer is too long"
-                                            : l->detail[0] ? l->detail
-                                                           : curl_easy_strerror(code)};
+    *a = (struct fkt_http_client_answer){.wrong_key = code == CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+                                         .why = l->long_answer ? "its answer is too long"
+                                                : l->detail[0] ? l->detail
+                                                               : curl_easy_strerror(code)};
     return FKT_OK;
 }
 
-static fkt_status carry(struct line *l, const struct fkt_courier_request *r, long seconds, struct fkt_courier_answer *a)
+static fkt_status carry(struct line *l, const struct fkt_http_client_request *r, long seconds,
+                        struct fkt_http_client_answer *a)
 {
     struct curl_slist *headers = NULL;
     CURLcode code;
@@ -184,20 +185,20 @@ static fkt_status draw(uint32_t *random)
     return st;
 }
 
-fkt_status fkt_post_run(const struct fkt_post_spec *spec)
+fkt_status fkt_http_transport_run(const struct fkt_http_transport_spec *spec)
 {
-    struct fkt_courier_request request;
-    struct fkt_courier_answer a;
+    struct fkt_http_client_request request;
+    struct fkt_http_client_answer a;
     struct line l = {0};
     uint32_t random = 0, wait = 0;
     fkt_status st;
     FKT_TRY(open_line(&l, spec));
     for (;;) {
-        enum fkt_courier_step step;
+        enum fkt_http_client_step step;
         FKT_TRY(draw(&random));
-        step = fkt_courier_next(spec->courier, now_ms(), random, &request, &wait);
-        if (step == FKT_COURIER_ENDED) break;
-        if (step == FKT_COURIER_WAIT) {
+        step = fkt_http_client_next(spec->http, now_ms(), random, &request, &wait);
+        if (step == FKT_HTTP_CLIENT_ENDED) break;
+        if (step == FKT_HTTP_CLIENT_WAIT) {
             FKT_TRY(nap(&l, wait));
             continue;
         }
@@ -206,9 +207,9 @@ fkt_status fkt_post_run(const struct fkt_post_spec *spec)
             goto out;
         }
         FKT_TRY(carry(&l, &request, (long)request.timeout_seconds, &a));
-        FKT_TRY(fkt_courier_answer(spec->courier, now_ms(), &a));
+        FKT_TRY(fkt_http_client_answer(spec->http, now_ms(), &a));
     }
-    st = fkt_courier_status(spec->courier);
+    st = fkt_http_client_status(spec->http);
 out:
     close_line(&l);
     return st;
@@ -221,20 +222,20 @@ static const char *name_of(const char *target) { return target + sizeof FILES - 
 
 /* One try; *a is the answer, its words already taken. */
 static fkt_status try_fetch(struct line *l, const char *target, const char *path, int force,
-                            struct fkt_courier_answer *a, int *again)
+                            struct fkt_http_client_answer *a, int *again)
 {
-    struct fkt_courier_request request;
+    struct fkt_http_client_request request;
     struct fkt_file f = {0};
     fkt_status st;
     *again = 0;
     FKT_TRY(fkt_file_begin(&f, path, force ? FKT_FILE_REPLACE : 0));
     l->file = f.stream;
-    fkt_courier_get(l->spec->courier, target, &request);
+    fkt_http_client_get(l->spec->http, target, &request);
     FKT_TRY(carry(l, &request, FETCH_SECONDS, a));
     if (l->long_answer)
         st = fkt_fail(FKT_E_MISMATCH, "'%s' at the server is longer than %zu bytes", name_of(target), l->max);
     else if (a->code == 404) st = fkt_fail(FKT_E_STATE, "the server has no file '%s'", name_of(target));
-    else st = fkt_courier_fetched(l->spec->courier, now_ms(), a, again);
+    else st = fkt_http_client_fetched(l->spec->http, now_ms(), a, again);
     if (st == FKT_OK && !*again) st = fkt_file_commit(&f);
 out:
     l->file = NULL;
@@ -245,16 +246,17 @@ out:
 /* Without patience a site waits until the task has expired, and some minutes from its first failure all the same. */
 static fkt_status too_late(const struct line *l, double since)
 {
-    const struct fkt_post_spec *s = l->spec;
+    const struct fkt_http_transport_spec *s = l->spec;
     if (s->patience_seconds || !s->expires || (uint64_t)time(NULL) <= s->expires || fkt_now() - since < FETCH_SECONDS)
         return FKT_OK;
     return fkt_fail_hint(FKT_E_IO, "ask the operator to start the server again, and join again",
-                         "given up, since the task has expired: %s", fkt_courier_trouble(s->courier));
+                         "given up, since the task has expired: %s", fkt_http_client_trouble(s->http));
 }
 
-fkt_status fkt_post_fetch(const struct fkt_post_spec *spec, const char *name, const char *path, uint64_t max, int force)
+fkt_status fkt_http_transport_fetch(const struct fkt_http_transport_spec *spec, const char *name, const char *path,
+                                    uint64_t max, int force)
 {
-    struct fkt_courier_answer a = {0};
+    struct fkt_http_client_answer a = {0};
     struct line l = {0};
     char target[160];
     uint32_t random = 0, wait = 0;
@@ -269,7 +271,7 @@ fkt_status fkt_post_fetch(const struct fkt_post_spec *spec, const char *name, co
         FKT_TRY(try_fetch(&l, target, path, force, &a, &again));
         if (again) FKT_TRY(too_late(&l, since));
         FKT_TRY(draw(&random));
-        while (again && fkt_courier_pause(spec->courier, now_ms(), random, &wait)) FKT_TRY(nap(&l, wait));
+        while (again && fkt_http_client_pause(spec->http, now_ms(), random, &wait)) FKT_TRY(nap(&l, wait));
     }
 out:
     close_line(&l);

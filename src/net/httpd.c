@@ -47,25 +47,25 @@ static void raise_descriptors(uint32_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static fkt_status open_gate(struct fkt_httpd *h)
+static fkt_status open_check(struct fkt_httpd *h)
 {
     uint8_t random[FKT_AUTH_NONCE + 32];
-    struct fkt_gate_spec g = {.roster = h->spec.roster,
-                              .sites = h->spec.box->sites,
-                              .task = h->spec.task,
-                              .nonce = random,
-                              .key = random + FKT_AUTH_NONCE,
-                              .token = h->spec.token,
-                              .local = fkt_httpd_local(h),
-                              .in_max = h->spec.box->in_max,
-                              .refusals_per_minute = h->limits.refusals_per_minute,
-                              .requests_per_second = h->limits.requests_per_second,
-                              .wait_seconds = h->limits.wait_seconds};
+    struct fkt_request_check_spec g = {.roster = h->spec.roster,
+                                       .sites = h->spec.box->sites,
+                                       .task = h->spec.task,
+                                       .nonce = random,
+                                       .key = random + FKT_AUTH_NONCE,
+                                       .token = h->spec.token,
+                                       .local = fkt_httpd_local(h),
+                                       .in_max = h->spec.box->in_max,
+                                       .refusals_per_minute = h->limits.refusals_per_minute,
+                                       .requests_per_second = h->limits.requests_per_second,
+                                       .wait_seconds = h->limits.wait_seconds};
     struct fkt_entropy os;
     fkt_status st;
     fkt_entropy_os(&os);
     FKT_TRY(os.fill(os.self, random, sizeof random));
-    FKT_TRY(fkt_gate_new(&h->gate, &g));
+    FKT_TRY(fkt_request_check_new(&h->check, &g));
 out:
     fkt_wipe(random, sizeof random);
     return st;
@@ -81,7 +81,7 @@ static fkt_status start_daemon(struct fkt_httpd *h)
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)h->limits.connections_per_peer, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)h->limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, fkt_ask_begin, h, MHD_OPTION_NOTIFY_COMPLETED,
-        fkt_ask_end, h, MHD_OPTION_NOTIFY_CONNECTION, fkt_lines_notify, h, MHD_OPTION_END);
+        fkt_ask_end, h, MHD_OPTION_NOTIFY_CONNECTION, fkt_connections_notify, h, MHD_OPTION_END);
     if (!h->daemon)
         return fkt_fail_hint(FKT_E_IO, "look at the certificate and its key, and at the limit of open files",
                              "the HTTPS server did not start on '%s'", h->listen.address);
@@ -104,21 +104,21 @@ fkt_status fkt_httpd_start(struct fkt_httpd **out, const struct fkt_httpd_spec *
     pthread_cond_init(&h->over, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&h->lock, NULL);
-    fkt_lines_init(&h->lines, h->limits.connections);
+    fkt_connections_init(&h->lines, h->limits.connections);
     fkt_streams_init(&h->streams);
     FKT_TRY(fkt_inbox_init(&h->inbox, spec->box->sites));
     FKT_TRY(fkt_bodies_init(&h->bodies, spec->box));
     FKT_TRY(fkt_alloc(&h->fetched, spec->box->sites));
     FKT_TRY(fkt_alloc(&h->reading, spec->box->sites));
     FKT_TRY(fkt_listen_open(&h->listen, spec->listen));
-    FKT_TRY(open_gate(h));
-    FKT_TRY(fkt_desk_new(&h->desk, &(struct fkt_desk_spec){spec->box, spec->task_text, spec->facts}));
+    FKT_TRY(open_check(h));
+    FKT_TRY(fkt_queue_new(&h->queue, &(struct fkt_queue_spec){spec->box, spec->task_text, spec->facts}));
     atomic_store(&h->heartbeat, fkt_clock_us() / 1000);
-    if (pthread_create(&h->clerk, NULL, fkt_clerk_main, h) != 0) {
+    if (pthread_create(&h->mailbox_thread, NULL, fkt_mailbox_thread_main, h) != 0) {
         st = fkt_fail(FKT_E_NOMEM, "cannot start a thread");
         goto out;
     }
-    h->has_clerk = 1;
+    h->has_mailbox_thread = 1;
     FKT_TRY(start_daemon(h));
     *out = h;
     h = NULL;
@@ -150,8 +150,8 @@ fkt_status fkt_httpd_run(struct fkt_httpd *h, int (*idle)(void *self), void *sel
         const uint64_t until_ms = fkt_clock_us() / 1000 + IDLE_MS;
         const struct timespec until = {(time_t)(until_ms / 1000), (long)(until_ms % 1000) * 1000000};
         pthread_mutex_lock(&h->lock);
-        if (!h->clerk_ended) (void)pthread_cond_timedwait(&h->over, &h->lock, &until);
-        ended = h->clerk_ended;
+        if (!h->mailbox_thread_ended) (void)pthread_cond_timedwait(&h->over, &h->lock, &until);
+        ended = h->mailbox_thread_ended;
         if (ended) how = h->failure;
         pthread_mutex_unlock(&h->lock);
         if (!ended && idle) stop = idle(self);
@@ -172,18 +172,18 @@ static void let_go(struct fkt_httpd *h)
 void fkt_httpd_free(struct fkt_httpd *h)
 {
     if (!h) return;
-    if (h->has_clerk) {
+    if (h->has_mailbox_thread) {
         fkt_inbox_close(&h->inbox);
-        pthread_join(h->clerk, NULL);
+        pthread_join(h->mailbox_thread, NULL);
     }
     if (h->daemon) let_go(h);
     else if (h->listen.fd >= 0) close(h->listen.fd);
-    fkt_desk_free(h->desk);
-    fkt_gate_free(h->gate);
+    fkt_queue_free(h->queue);
+    fkt_request_check_free(h->check);
     fkt_inbox_clear(&h->inbox);
     fkt_bodies_clear(&h->bodies);
     fkt_streams_clear(&h->streams);
-    fkt_lines_clear(&h->lines);
+    fkt_connections_clear(&h->lines);
     fkt_free(h->fetched);
     fkt_free(h->reading);
     pthread_cond_destroy(&h->over);

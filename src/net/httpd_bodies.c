@@ -21,7 +21,7 @@ fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box)
     b->per_site = two;
     b->per_address = two > ADDRESS ? two : ADDRESS;
     b->step = two > STEP ? two : STEP;
-    return fkt_alloc(&b->site, (size_t)box->sites * FKT_GATE_STANDINGS);
+    return fkt_alloc(&b->site, (size_t)box->sites * FKT_PEER_STANDINGS);
 }
 
 void fkt_bodies_clear(struct fkt_bodies *b)
@@ -32,15 +32,15 @@ void fkt_bodies_clear(struct fkt_bodies *b)
 
 static size_t *of_site(struct fkt_bodies *b, const struct fkt_ask *a)
 {
-    return &b->site[(size_t)a->verdict.site * FKT_GATE_STANDINGS + a->verdict.standing];
+    return &b->site[(size_t)a->verdict.site * FKT_PEER_STANDINGS + a->verdict.standing];
 }
 
 /* Under the lock. */
 static int has_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
 {
-    const enum fkt_gate_standing standing = a->verdict.standing;
+    const enum fkt_peer_standing standing = a->verdict.standing;
     if (b->all + n > b->step * (1 + (size_t)standing) || *of_site(b, a) + n > b->per_site) return 0;
-    return standing != FKT_GATE_STRANGER || fkt_lines_strange_bytes(&a->h->lines, a->line) + n <= b->per_address;
+    return standing != FKT_PEER_UNKNOWN || fkt_connections_unproven_bytes(&a->h->lines, a->line) + n <= b->per_address;
 }
 
 int fkt_bodies_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
@@ -60,7 +60,7 @@ int fkt_bodies_take(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
     if (room) {
         b->all += n;
         *of_site(b, a) += n;
-        if (a->verdict.standing == FKT_GATE_STRANGER) atomic_fetch_add(&a->line->strange_bytes, n);
+        if (a->verdict.standing == FKT_PEER_UNKNOWN) atomic_fetch_add(&a->line->strange_bytes, n);
     }
     pthread_mutex_unlock(&b->lock);
     return room;
@@ -72,6 +72,6 @@ void fkt_bodies_give(struct fkt_bodies *b, struct fkt_ask *a, size_t n)
     pthread_mutex_lock(&b->lock);
     b->all -= n;
     *of_site(b, a) -= n;
-    if (a->verdict.standing == FKT_GATE_STRANGER) atomic_fetch_sub(&a->line->strange_bytes, n);
+    if (a->verdict.standing == FKT_PEER_UNKNOWN) atomic_fetch_sub(&a->line->strange_bytes, n);
     pthread_mutex_unlock(&b->lock);
 }

@@ -22,19 +22,19 @@
 
 enum { HURRY_MS = 5000, SHARE = 4, SHARE_LEAST = 64, SPARE = 16, SITE_LINES = 8 };
 
-void fkt_lines_init(struct fkt_lines *l, uint32_t max)
+void fkt_connections_init(struct fkt_connections *l, uint32_t max)
 {
     pthread_mutex_init(&l->lock, NULL);
     l->max = max;
 }
 
-void fkt_lines_clear(struct fkt_lines *l) { pthread_mutex_destroy(&l->lock); }
+void fkt_connections_clear(struct fkt_connections *l) { pthread_mutex_destroy(&l->lock); }
 
-static struct fkt_line *line_new(struct fkt_httpd *h, struct MHD_Connection *c)
+static struct fkt_connection *line_new(struct fkt_httpd *h, struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     const union MHD_ConnectionInfo *peer = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct fkt_line *line = NULL;
+    struct fkt_connection *line = NULL;
     if (!fd || fkt_alloc(&line, 1) != FKT_OK) return NULL;
     line->fd = fd->connect_fd;
     fkt_listen_peer(line->peer, peer ? peer->client_addr : NULL);
@@ -44,7 +44,7 @@ static struct fkt_line *line_new(struct fkt_httpd *h, struct MHD_Connection *c)
 }
 
 /* Under the lock. */
-static void cut(struct fkt_lines *l, struct fkt_line *line)
+static void cut(struct fkt_connections *l, struct fkt_connection *line)
 {
     if (line->cut) return;
     (void)shutdown(line->fd, SHUT_RDWR);
@@ -53,15 +53,15 @@ static void cut(struct fkt_lines *l, struct fkt_line *line)
 }
 
 /* Under the lock: room for a line that has just begun. */
-static void make_way(struct fkt_lines *l, const struct fkt_line *newcomer)
+static void make_way(struct fkt_connections *l, const struct fkt_connection *newcomer)
 {
     const uint32_t share = l->max / SHARE > SHARE_LEAST ? l->max / SHARE : SHARE_LEAST;
-    struct fkt_line *theirs = NULL, *any = NULL;
+    struct fkt_connection *theirs = NULL, *any = NULL;
     uint32_t n = 0;
-    for (struct fkt_line *line = l->last; line != newcomer; line = line->prev) {
+    for (struct fkt_connection *line = l->last; line != newcomer; line = line->prev) {
         if (line->cut || atomic_load(&line->proven)) continue;
         if (!any) any = line;
-        if (!fkt_crowd_same(line->peer, newcomer->peer)) continue;
+        if (!fkt_rate_limit_same(line->peer, newcomer->peer)) continue;
         if (!theirs) theirs = line;
         n++;
     }
@@ -69,15 +69,15 @@ static void make_way(struct fkt_lines *l, const struct fkt_line *newcomer)
     else if (any && l->count - l->cut > l->max - l->max / SPARE) cut(l, any);
 }
 
-void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site)
+void fkt_connections_prove(struct fkt_connections *l, struct fkt_connection *line, uint32_t site)
 {
-    struct fkt_line *oldest = NULL;
+    struct fkt_connection *oldest = NULL;
     uint32_t n = 0;
     atomic_store(&line->proven, 1);
     if (site == FKT_MAILBOX_NOBODY || line->site == site + 1) return;
     pthread_mutex_lock(&l->lock);
     line->site = site + 1;
-    for (struct fkt_line *other = l->last; other; other = other->prev) {
+    for (struct fkt_connection *other = l->last; other; other = other->prev) {
         if (other->cut || other->site != line->site) continue;
         if (!oldest && other != line) oldest = other;
         n++;
@@ -86,19 +86,19 @@ void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site)
     pthread_mutex_unlock(&l->lock);
 }
 
-size_t fkt_lines_strange_bytes(struct fkt_lines *l, const struct fkt_line *line)
+size_t fkt_connections_unproven_bytes(struct fkt_connections *l, const struct fkt_connection *line)
 {
     size_t sum = 0;
     pthread_mutex_lock(&l->lock);
-    for (const struct fkt_line *other = l->first; other; other = other->next) {
+    for (const struct fkt_connection *other = l->first; other; other = other->next) {
         const size_t n = atomic_load(&other->strange_bytes);
-        if (n && fkt_crowd_same(other->peer, line->peer)) sum += n;
+        if (n && fkt_rate_limit_same(other->peer, line->peer)) sum += n;
     }
     pthread_mutex_unlock(&l->lock);
     return sum;
 }
 
-void fkt_lines_letter(struct fkt_lines *l, struct fkt_line *line, struct fkt_line **reading)
+void fkt_connections_message(struct fkt_connections *l, struct fkt_connection *line, struct fkt_connection **reading)
 {
     pthread_mutex_lock(&l->lock);
     if (*reading && *reading != line) cut(l, *reading);
@@ -106,14 +106,14 @@ void fkt_lines_letter(struct fkt_lines *l, struct fkt_line *line, struct fkt_lin
     pthread_mutex_unlock(&l->lock);
 }
 
-void fkt_lines_read(struct fkt_lines *l, const struct fkt_line *line, struct fkt_line **reading)
+void fkt_connections_read(struct fkt_connections *l, const struct fkt_connection *line, struct fkt_connection **reading)
 {
     pthread_mutex_lock(&l->lock);
     if (*reading == line) *reading = NULL;
     pthread_mutex_unlock(&l->lock);
 }
 
-void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line)
+void fkt_connections_doubt(struct fkt_connections *l, struct fkt_connection *line)
 {
     atomic_store(&line->proven, 0);
     if (!line->site) return;
@@ -122,13 +122,14 @@ void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line)
     pthread_mutex_unlock(&l->lock);
 }
 
-void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe)
+void fkt_connections_notify(void *httpd, struct MHD_Connection *c, void **context,
+                            enum MHD_ConnectionNotificationCode toe)
 {
     struct fkt_httpd *h = httpd;
-    struct fkt_lines *l = &h->lines;
-    struct fkt_line *line = *context;
+    struct fkt_connections *l = &h->lines;
+    struct fkt_connection *line = *context;
     if (toe == MHD_CONNECTION_NOTIFY_STARTED) {
-        atomic_fetch_add(&h->tally.connections, 1);
+        atomic_fetch_add(&h->counters.connections, 1);
         *context = line = line_new(h, c);
         if (!line) return;
         pthread_mutex_lock(&l->lock);
@@ -141,7 +142,7 @@ void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enu
         pthread_mutex_unlock(&l->lock);
         return;
     }
-    atomic_fetch_sub(&h->tally.connections, 1);
+    atomic_fetch_sub(&h->counters.connections, 1);
     if (!line) return;
     pthread_mutex_lock(&l->lock);
     if (line->prev) line->prev->next = line->next;
@@ -155,11 +156,11 @@ void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enu
     *context = NULL;
 }
 
-void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms)
+void fkt_connections_reap(struct fkt_connections *l, uint64_t now_ms)
 {
     pthread_mutex_lock(&l->lock);
     const int crowded = l->count > l->max / 4 * 3;
-    for (struct fkt_line *line = l->first; line; line = line->next) {
+    for (struct fkt_connection *line = l->first; line; line = line->next) {
         const uint64_t deadline = atomic_load(&line->deadline_ms);
         const int hurried = crowded && !atomic_load(&line->proven) && now_ms > line->since_ms + HURRY_MS;
         if (deadline && (now_ms > deadline || hurried)) {

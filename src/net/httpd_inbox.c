@@ -110,12 +110,12 @@ int fkt_inbox_take(struct fkt_inbox *b, uint64_t until_ms, struct fkt_job **jobs
     return open;
 }
 
-void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_desk *desk)
+void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_queue *queue)
 {
     struct fkt_notes *n = &b->taken;
     while (n->n) {
         const uint32_t at = n->dirty[--n->n], row = at / FKT_REFUSALS;
         const enum fkt_refusal why = (enum fkt_refusal)(at % FKT_REFUSALS);
-        for (; n->times[at]; n->times[at]--) fkt_desk_note(desk, row ? row - 1 : FKT_MAILBOX_NOBODY, why);
+        for (; n->times[at]; n->times[at]--) fkt_queue_note(queue, row ? row - 1 : FKT_MAILBOX_NOBODY, why);
     }
 }

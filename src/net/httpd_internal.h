@@ -40,10 +40,10 @@ static inline uint64_t fkt_wall_ms(void)
 
 /* ---- connections ---- */
 
-struct fkt_line {
-    struct fkt_line *prev, *next;
+struct fkt_connection {
+    struct fkt_connection *prev, *next;
     int fd;
-    uint8_t peer[FKT_CROWD_ADDRESS];
+    uint8_t peer[FKT_RATE_LIMIT_ADDRESS];
     uint64_t since_ms;
     atomic_uint_fast64_t deadline_ms; /* cut when it is past; 0: never */
     atomic_int proven;                /* 1: it has brought a right signature or token, and no refusal since */
@@ -51,22 +51,25 @@ struct fkt_line {
     atomic_size_t strange_bytes;      /* of a body for which nothing speaks yet (httpd_bodies.c) */
     int cut;                          /* 1: shut down, its end is on the way. Under the lock */
 };
-struct fkt_lines {
+struct fkt_connections {
     pthread_mutex_t lock;
-    struct fkt_line *first, *last; /* the newest, the oldest */
-    uint32_t count, cut, max;      /* cut: of those counted */
+    struct fkt_connection *first, *last; /* the newest, the oldest */
+    uint32_t count, cut, max;            /* cut: of those counted */
 };
-void fkt_lines_init(struct fkt_lines *l, uint32_t max);
-void fkt_lines_clear(struct fkt_lines *l);
-void fkt_lines_notify(void *httpd, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode toe);
-void fkt_lines_reap(struct fkt_lines *l, uint64_t now_ms);
+void fkt_connections_init(struct fkt_connections *l, uint32_t max);
+void fkt_connections_clear(struct fkt_connections *l);
+void fkt_connections_notify(void *httpd, struct MHD_Connection *c, void **context,
+                            enum MHD_ConnectionNotificationCode toe);
+void fkt_connections_reap(struct fkt_connections *l, uint64_t now_ms);
 /* It has brought what was let in, signed by a site or (FKT_MAILBOX_NOBODY) from a person. */
-void fkt_lines_prove(struct fkt_lines *l, struct fkt_line *line, uint32_t site);
-size_t fkt_lines_strange_bytes(struct fkt_lines *l, const struct fkt_line *line); /* of all lines of its address */
+void fkt_connections_prove(struct fkt_connections *l, struct fkt_connection *line, uint32_t site);
+size_t fkt_connections_unproven_bytes(struct fkt_connections *l,
+                                      const struct fkt_connection *line); /* of all lines of its address */
 /* A letter for a site leaves by this line; whoever else has one of it that is not read yet is cut: *reading. */
-void fkt_lines_letter(struct fkt_lines *l, struct fkt_line *line, struct fkt_line **reading);
-void fkt_lines_read(struct fkt_lines *l, const struct fkt_line *line, struct fkt_line **reading); /* it has arrived */
-void fkt_lines_doubt(struct fkt_lines *l, struct fkt_line *line); /* it has brought something false */
+void fkt_connections_message(struct fkt_connections *l, struct fkt_connection *line, struct fkt_connection **reading);
+void fkt_connections_read(struct fkt_connections *l, const struct fkt_connection *line,
+                          struct fkt_connection **reading);                         /* it has arrived */
+void fkt_connections_doubt(struct fkt_connections *l, struct fkt_connection *line); /* it has brought something false */
 
 /* ---- inbox ---- */
 
@@ -94,7 +97,7 @@ void fkt_inbox_ring(struct fkt_inbox *b);
 void fkt_inbox_close(struct fkt_inbox *b);
 /* Waits until there is something or until_ms (monotonic) is past, and takes all of it. 0: closed. */
 int fkt_inbox_take(struct fkt_inbox *b, uint64_t until_ms, struct fkt_job **jobs);
-void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_desk *desk); /* the refusals that were taken */
+void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_queue *queue); /* the refusals that were taken */
 
 /* ---- requests ---- */
 
@@ -103,10 +106,10 @@ struct fkt_ask {
     struct fkt_job job; /* first: the clerk knows it by this */
     struct fkt_httpd *h;
     struct MHD_Connection *c;
-    struct fkt_line *line;
+    struct fkt_connection *line;
     enum fkt_ask_state state;
-    struct fkt_gate_request request;
-    struct fkt_gate_verdict verdict;
+    struct fkt_request request;
+    struct fkt_request_verdict verdict;
     char *target;
     char method[8];
     uint64_t length; /* of the body, as announced */
@@ -128,7 +131,7 @@ void fkt_ask_resume(struct fkt_job *j); /* its answer is there */
 struct fkt_bodies {
     pthread_mutex_t lock;
     size_t step, per_site, per_address; /* bytes */
-    size_t all, *site;                  /* (sites, FKT_GATE_STANDINGS) bytes there */
+    size_t all, *site;                  /* (sites, FKT_PEER_STANDINGS) bytes there */
 };
 FKT_MUST_USE fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box);
 void fkt_bodies_clear(struct fkt_bodies *b);
@@ -156,7 +159,7 @@ struct fkt_streams {
 void fkt_streams_init(struct fkt_streams *s);
 void fkt_streams_clear(struct fkt_streams *s);
 enum MHD_Result fkt_streams_open(struct fkt_ask *a);
-void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms); /* clerk */
+void fkt_streams_turn(struct fkt_httpd *h, struct fkt_queue *d, uint64_t now_ms); /* clerk */
 void fkt_streams_close(struct fkt_streams *s);
 
 /* ---- all of it ---- */
@@ -166,24 +169,24 @@ struct fkt_httpd {
     struct fkt_httpd_limits limits;
     struct fkt_listen listen;
     struct MHD_Daemon *daemon;
-    struct fkt_gate *gate;
-    struct fkt_desk *desk; /* the clerk's */
-    struct fkt_tally tally;
-    struct fkt_lines lines;
+    struct fkt_request_check *check;
+    struct fkt_queue *queue; /* the clerk's */
+    struct fkt_counters counters;
+    struct fkt_connections lines;
     struct fkt_inbox inbox;
     struct fkt_streams streams;
     struct fkt_bodies bodies;
-    atomic_uint_fast64_t heartbeat; /* monotonic ms of the clerk's last turn */
-    atomic_uint asks;               /* requests under way */
-    atomic_uchar *fetched;          /* (sites) has had audit.jsonl */
-    struct fkt_line **reading;      /* (sites) by which its last letter leaves; NULL: none does. Under lines.lock */
-    pthread_t clerk, worker;
-    int has_clerk, working; /* working: the clerk's own */
-    pthread_mutex_t lock;   /* of what follows */
-    pthread_cond_t over;    /* the clerk has ended */
-    int work_done, clerk_ended;
+    atomic_uint_fast64_t heartbeat;  /* monotonic ms of the clerk's last turn */
+    atomic_uint asks;                /* requests under way */
+    atomic_uchar *fetched;           /* (sites) has had audit.jsonl */
+    struct fkt_connection **reading; /* (sites) by which its last letter leaves; NULL: none does. Under lines.lock */
+    pthread_t mailbox_thread, worker;
+    int has_mailbox_thread, working; /* working: the clerk's own */
+    pthread_mutex_t lock;            /* of what follows */
+    pthread_cond_t over;             /* the clerk has ended */
+    int work_done, mailbox_thread_ended;
     struct fkt_failure work_failure, failure;
 };
-void *fkt_clerk_main(void *httpd);
+void *fkt_mailbox_thread_main(void *httpd);
 
 #endif

@@ -66,12 +66,12 @@ enum MHD_Result fkt_reply(struct fkt_ask *a)
         (void)MHD_add_response_header(r, answer->header[i].name, answer->header[i].value);
     /* Whoever left a body lying begins anew. Whoever comes too often does not: a handshake would cost us more. */
     if (a->closes) (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
-    fkt_tally_answer(&h->tally, answer->code, len);
-    if (!a->job.waited && a->heard_us) fkt_tally_latency(&h->tally, now_us - a->heard_us);
+    fkt_counters_answer(&h->counters, answer->code, len);
+    if (!a->job.waited && a->heard_us) fkt_counters_latency(&h->counters, now_us - a->heard_us);
     /* A reader must take at least eight kilobytes a second. */
     atomic_store(&a->line->deadline_ms, now_us / 1000 + 1000 * (uint64_t)h->limits.request_seconds + len / 8);
     if (answer->code == 200 && a->job.target.what == FKT_TARGET_POLL)
-        fkt_lines_letter(&h->lines, a->line, &h->reading[a->job.site]);
+        fkt_connections_message(&h->lines, a->line, &h->reading[a->job.site]);
     a->state = FKT_ASK_ANSWERED;
     ok = MHD_queue_response(a->c, (unsigned)answer->code, r);
     MHD_destroy_response(r);

@@ -44,12 +44,12 @@ void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_Req
     if (toe == MHD_REQUEST_TERMINATED_COMPLETED_OK && a->job.answer.code == 200 && a->job.site < h->spec.box->sites &&
         a->job.target.what == FKT_TARGET_FILE && strcmp(a->job.target.name, "audit.jsonl") == 0)
         atomic_store(&h->fetched[a->job.site], 1);
-    if (a->job.target.what == FKT_TARGET_POLL) fkt_lines_read(&h->lines, a->line, &h->reading[a->job.site]);
+    if (a->job.target.what == FKT_TARGET_POLL) fkt_connections_read(&h->lines, a->line, &h->reading[a->job.site]);
     atomic_store(&a->line->deadline_ms,
                  fkt_clock_us() / 1000 + 1000 * ((uint64_t)h->limits.idle_seconds + h->limits.request_seconds));
     if (a->state == FKT_ASK_READING && a->len < a->length && toe != MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN &&
-        !a->no_room && a->verdict.standing != FKT_GATE_PROVEN)
-        fkt_gate_blame(h->gate, fkt_clock_us() / 1000, a->line->peer);
+        !a->no_room && a->verdict.standing != FKT_PEER_PROVEN)
+        fkt_request_check_blame(h->check, fkt_clock_us() / 1000, a->line->peer);
     fkt_bodies_give(&h->bodies, a, a->cap);
     atomic_fetch_sub(&h->asks, 1);
     fkt_free(a->body);
@@ -60,9 +60,9 @@ void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_Req
 
 static enum MHD_Result reply_refusal(struct fkt_ask *a)
 {
-    if (a->verdict.blamed) fkt_lines_doubt(&a->h->lines, a->line);
+    if (a->verdict.blamed) fkt_connections_doubt(&a->h->lines, a->line);
     if (a->verdict.noted) fkt_inbox_note(&a->h->inbox, a->verdict.site, a->verdict.why);
-    fkt_answer_refusal(&a->job.answer, &a->verdict, fkt_gate_nonce(a->h->gate));
+    fkt_answer_refusal(&a->job.answer, &a->verdict, fkt_request_check_nonce(a->h->check));
     return fkt_reply(a);
 }
 
@@ -92,16 +92,16 @@ static uint64_t announced(struct fkt_ask *a)
     const char *length = header(a, MHD_HTTP_HEADER_CONTENT_LENGTH);
     unsigned lengths = 0;
     uint64_t n = 0;
-    if (header(a, MHD_HTTP_HEADER_TRANSFER_ENCODING)) return FKT_GATE_CHUNKED;
+    if (header(a, MHD_HTTP_HEADER_TRANSFER_ENCODING)) return FKT_REQUEST_CHUNKED;
     MHD_get_connection_values(a->c, MHD_HEADER_KIND, count_length, &lengths);
-    if (lengths > 1) return FKT_GATE_TWICE;
-    return length && fkt_parse_u64(&n, length, FKT_GATE_TWICE - 1) != FKT_OK ? FKT_GATE_TWICE - 1 : n;
+    if (lengths > 1) return FKT_REQUEST_TWICE;
+    return length && fkt_parse_u64(&n, length, FKT_REQUEST_TWICE - 1) != FKT_OK ? FKT_REQUEST_TWICE - 1 : n;
 }
 
 /* The headers are there. Answers at once only when a body would have to be read first. */
 static enum MHD_Result first_call(struct fkt_ask *a, const char *method)
 {
-    struct fkt_gate_request *r = &a->request;
+    struct fkt_request *r = &a->request;
     const int with_body = header(a, MHD_HTTP_HEADER_CONTENT_LENGTH) || header(a, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     memcpy(a->method, method, strnlen(method, sizeof a->method - 1));
     r->method = a->method;
@@ -114,8 +114,8 @@ static enum MHD_Result first_call(struct fkt_ask *a, const char *method)
     r->proven = a->line->site;
     a->length = r->length = announced(a);
     a->state = FKT_ASK_READING;
-    fkt_gate_door(a->h->gate, fkt_clock_us() / 1000, r, &a->verdict);
-    fkt_tally_request(&a->h->tally, a->verdict.code ? 0 : a->length);
+    fkt_request_check_head(a->h->check, fkt_clock_us() / 1000, r, &a->verdict);
+    fkt_counters_request(&a->h->counters, a->verdict.code ? 0 : a->length);
     if (!with_body || (!a->verdict.code && a->length == 0)) return MHD_YES;
     a->closes = 1; /* in case: what is answered here leaves a body lying */
     if (a->verdict.code) return reply_refusal(a);
@@ -182,7 +182,7 @@ static enum MHD_Result reply_alone(struct fkt_ask *a)
         answer->code = 303;
         fkt_answer_header(answer, "Location", "/");
         fkt_answer_header(answer, "Set-Cookie", "fedkt=%s; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Strict",
-                          fkt_gate_cookie(a->h->gate));
+                          fkt_request_check_cookie(a->h->check));
     }
     return fkt_reply(a);
 }
@@ -194,9 +194,9 @@ static enum MHD_Result last_call(struct fkt_ask *a)
     a->heard_us = fkt_clock_us();
     atomic_store(&a->line->deadline_ms, 0);
     if (a->no_room) return reply_busy(a, "too many messages are on their way");
-    fkt_gate_admit(a->h->gate, a->heard_us / 1000, &a->request, a->body, a->len, &a->verdict);
+    fkt_request_check_admit(a->h->check, a->heard_us / 1000, &a->request, a->body, a->len, &a->verdict);
     if (a->verdict.code) return reply_refusal(a);
-    if (what != FKT_TARGET_HEALTH) fkt_lines_prove(&a->h->lines, a->line, a->verdict.site);
+    if (what != FKT_TARGET_HEALTH) fkt_connections_prove(&a->h->lines, a->line, a->verdict.site);
     if (what == FKT_TARGET_HEALTH || what == FKT_TARGET_PAGE || what == FKT_TARGET_LOGIN) return reply_alone(a);
     if (what == FKT_TARGET_EVENTS) return fkt_streams_open(a);
     a->job.target = a->verdict.target;

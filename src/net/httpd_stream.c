@@ -74,7 +74,7 @@ static void stream_free(void *self)
     else s->first = t->next;
     if (t->next) t->next->prev = t->prev;
     s->count--;
-    atomic_store(&t->h->tally.streams, s->count);
+    atomic_store(&t->h->counters.streams, s->count);
     pthread_mutex_unlock(&s->lock);
     fkt_free(t->text);
     fkt_free(t);
@@ -92,7 +92,7 @@ static struct fkt_stream *stream_new(struct fkt_ask *a)
         t->next = s->first;
         if (t->next) t->next->prev = t;
         s->first = t;
-        atomic_store(&a->h->tally.streams, ++s->count);
+        atomic_store(&a->h->counters.streams, ++s->count);
         s->wanted = 1;
     }
     pthread_mutex_unlock(&s->lock);
@@ -122,7 +122,7 @@ enum MHD_Result fkt_streams_open(struct fkt_ask *a)
         return MHD_NO;
     }
     fkt_reply_headers(r, type, NULL);
-    fkt_tally_answer(&a->h->tally, 200, 0);
+    fkt_counters_answer(&a->h->counters, 200, 0);
     a->state = FKT_ASK_ANSWERED;
     ok = MHD_queue_response(a->c, 200, r);
     MHD_destroy_response(r);
@@ -155,7 +155,7 @@ static void publish(struct fkt_streams *s, struct fkt_text *event, uint64_t now_
     pthread_mutex_unlock(&s->lock);
 }
 
-void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms)
+void fkt_streams_turn(struct fkt_httpd *h, struct fkt_queue *d, uint64_t now_ms)
 {
     struct fkt_streams *s = &h->streams;
     struct fkt_page_counts counts;
@@ -168,9 +168,9 @@ void fkt_streams_turn(struct fkt_httpd *h, struct fkt_desk *d, uint64_t now_ms)
     pthread_mutex_unlock(&s->lock);
     if (!watched || now_ms < s->sent_ms + PAUSE_MS) return;
     fkt_text_init(&event);
-    fkt_tally_read(&h->tally, &counts);
+    fkt_counters_read(&h->counters, &counts);
     fkt_text_add(&event, "event: status\ndata: ");
-    if (fkt_desk_news(d, fkt_wall_ms(), &counts, wanted, &event)) fkt_text_add(&event, "\n\n");
+    if (fkt_queue_news(d, fkt_wall_ms(), &counts, wanted, &event)) fkt_text_add(&event, "\n\n");
     else fkt_text_clear(&event);
     if (fkt_text_status(&event) != FKT_OK) fkt_text_clear(&event);
     if (event.len || now_ms >= s->sent_ms + ALIVE_MS) publish(s, &event, now_ms);

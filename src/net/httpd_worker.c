@@ -34,9 +34,9 @@ static void mind_worker(struct fkt_httpd *h)
     if (h->working && done) {
         pthread_join(h->worker, NULL);
         h->working = 0;
-        fkt_desk_worked(h->desk, fkt_failure_restore(&how));
+        fkt_queue_worked(h->queue, fkt_failure_restore(&how));
     }
-    if (!h->working && fkt_desk_has_work(h->desk))
+    if (!h->working && fkt_queue_has_work(h->queue))
         h->working = pthread_create(&h->worker, NULL, worker_main, h) == 0; /* else: at the next turn */
 }
 
@@ -53,7 +53,7 @@ static void end(struct fkt_httpd *h, fkt_status st)
 {
     pthread_mutex_lock(&h->lock);
     fkt_failure_save(&h->failure, st);
-    h->clerk_ended = 1;
+    h->mailbox_thread_ended = 1;
     pthread_cond_signal(&h->over);
     pthread_mutex_unlock(&h->lock);
 }
@@ -65,17 +65,17 @@ static fkt_status turn(struct fkt_httpd *h, struct fkt_job *jobs)
     struct fkt_job *done = NULL;
     const uint64_t now_ms = fkt_clock_us() / 1000;
     fkt_status st;
-    fkt_tally_read(&h->tally, &counts);
-    fkt_inbox_tell(&h->inbox, h->desk);
+    fkt_counters_read(&h->counters, &counts);
+    fkt_inbox_tell(&h->inbox, h->queue);
     mind_worker(h);
-    st = fkt_desk_turn(h->desk, now_ms, fkt_wall_ms(), jobs, &counts, &done);
+    st = fkt_queue_turn(h->queue, now_ms, fkt_wall_ms(), jobs, &counts, &done);
     hand_out(done);
-    atomic_store(&h->tally.parked, fkt_desk_parked(h->desk));
+    atomic_store(&h->counters.parked, fkt_queue_parked(h->queue));
     atomic_store(&h->heartbeat, fkt_clock_us() / 1000);
     return st;
 }
 
-void *fkt_clerk_main(void *httpd)
+void *fkt_mailbox_thread_main(void *httpd)
 {
     struct fkt_httpd *h = httpd;
     uint64_t reaped_ms = 0, watched_ms = 0;
@@ -84,11 +84,11 @@ void *fkt_clerk_main(void *httpd)
     while (open) {
         const uint64_t now_ms = fkt_clock_us() / 1000;
         /* After a failure it stays to send everybody away, without looking at the mailbox again. */
-        const uint64_t until = st == FKT_OK ? fkt_desk_due(h->desk) : now_ms + REAP_MS;
+        const uint64_t until = st == FKT_OK ? fkt_queue_due(h->queue) : now_ms + REAP_MS;
         struct fkt_job *jobs = NULL;
         open = fkt_inbox_take(&h->inbox, until, &jobs);
         st = turn(h, jobs);
-        if (st == FKT_OK) fkt_streams_turn(h, h->desk, now_ms);
+        if (st == FKT_OK) fkt_streams_turn(h, h->queue, now_ms);
         if (st == FKT_OK && h->spec.watch && now_ms >= watched_ms + WATCH_MS) {
             struct fkt_mailbox_view view;
             h->spec.box->view(h->spec.box->self, &view);
@@ -96,13 +96,13 @@ void *fkt_clerk_main(void *httpd)
             watched_ms = now_ms;
         }
         if (now_ms >= reaped_ms + REAP_MS) {
-            fkt_lines_reap(&h->lines, now_ms);
+            fkt_connections_reap(&h->lines, now_ms);
             reaped_ms = now_ms;
         }
         if (st != FKT_OK && !told) end(h, st);
         told = st != FKT_OK;
     }
-    hand_out(fkt_desk_close(h->desk));
+    hand_out(fkt_queue_close(h->queue));
     fkt_streams_close(&h->streams);
     if (h->working) pthread_join(h->worker, NULL);
     if (!told) end(h, st);

@@ -50,7 +50,7 @@ out:
     return st;
 }
 
-static int set_headers(struct curl_slist **list, const struct fkt_courier_request *r)
+static int set_headers(struct curl_slist **list, const struct fkt_http_client_request *r)
 {
     struct curl_slist *more = curl_slist_append(NULL, "Expect:"); /* no pause before a long body */
     *list = more;
@@ -61,7 +61,7 @@ static int set_headers(struct curl_slist **list, const struct fkt_courier_reques
     return more != NULL;
 }
 
-fkt_status fkt_pinned_set(CURL *c, const char *address, const struct fkt_courier_request *r, long seconds,
+fkt_status fkt_pinned_set(CURL *c, const char *address, const struct fkt_http_client_request *r, long seconds,
                           struct curl_slist **headers)
 {
     const int post = !strcmp(r->method, "POST");
@@ -87,17 +87,17 @@ static const char *header(CURL *c, const char *name)
     return curl_easy_header(c, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK && h && h->amount == 1 ? h->value : NULL;
 }
 
-void fkt_pinned_answer(CURL *c, struct fkt_courier_answer *out)
+void fkt_pinned_answer(CURL *c, struct fkt_http_client_answer *out)
 {
     long code = 0;
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
-    *out = (struct fkt_courier_answer){.code = (int)code,
-                                       .nonce = header(c, "Fedkt-Nonce"),
-                                       .floor = header(c, "Fedkt-Floor"),
-                                       .round = header(c, "Fedkt-Round"),
-                                       .index = header(c, "Fedkt-Index"),
-                                       .stage = header(c, "Fedkt-Stage"),
-                                       .lost = header(c, "Fedkt-Lost"),
-                                       .audit = header(c, "Fedkt-Audit"),
-                                       .retry_after = header(c, "Retry-After")};
+    *out = (struct fkt_http_client_answer){.code = (int)code,
+                                           .nonce = header(c, "Fedkt-Nonce"),
+                                           .floor = header(c, "Fedkt-Floor"),
+                                           .round = header(c, "Fedkt-Round"),
+                                           .index = header(c, "Fedkt-Index"),
+                                           .stage = header(c, "Fedkt-Stage"),
+                                           .lost = header(c, "Fedkt-Lost"),
+                                           .audit = header(c, "Fedkt-Audit"),
+                                           .retry_after = header(c, "Retry-After")};
 }

@@ -15,9 +15,9 @@
 FKT_MUST_USE fkt_status fkt_pinned_new(CURL **out, const char *address, const char *pin, char detail[CURL_ERROR_SIZE]);
 /* Method, address, body and headers of a request. Gives *headers, also on failure, to be freed when it is over; the
  * body is borrowed until then. */
-FKT_MUST_USE fkt_status fkt_pinned_set(CURL *c, const char *address, const struct fkt_courier_request *r, long seconds,
-                                       struct curl_slist **headers);
+FKT_MUST_USE fkt_status fkt_pinned_set(CURL *c, const char *address, const struct fkt_http_client_request *r,
+                                       long seconds, struct curl_slist **headers);
 /* Code and headers of an answer; they live in the handle. A header that was said twice is not said. */
-void fkt_pinned_answer(CURL *c, struct fkt_courier_answer *out);
+void fkt_pinned_answer(CURL *c, struct fkt_http_client_answer *out);
 
 #endif

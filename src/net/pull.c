@@ -115,19 +115,19 @@ out:
 }
 
 /* The hash that file i must have, from the caller or the hub; NULL: nobody knows. */
-static fkt_status agree(struct fkt_pull_file *f, const struct fkt_pull_wish *wish, const struct fkt_hub_says *says,
+static fkt_status agree(struct fkt_pull_file *f, const struct fkt_pull_wanted *wanted, const struct fkt_hub_says *says,
                         const char **hash)
 {
     *hash = NULL;
-    f->check = wish->sha256 ? FKT_PULL_MANIFEST : says->sha256[0] ? FKT_PULL_HUB : FKT_PULL_FIRST_SEEN;
-    if (wish->sha256 && says->sha256[0] && strcmp(wish->sha256, says->sha256) != 0)
+    f->check = wanted->sha256 ? FKT_PULL_MANIFEST : says->sha256[0] ? FKT_PULL_HUB : FKT_PULL_FIRST_SEEN;
+    if (wanted->sha256 && says->sha256[0] && strcmp(wanted->sha256, says->sha256) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH, "the repository has changed, or it is not the one that was meant",
-                             "the hub states SHA-256 %s for '%s', the manifest %s", says->sha256, wish->name,
-                             wish->sha256);
-    if (wish->size && says->size && wish->size != says->size)
+                             "the hub states SHA-256 %s for '%s', the manifest %s", says->sha256, wanted->name,
+                             wanted->sha256);
+    if (wanted->size && says->size && wanted->size != says->size)
         return fkt_fail(FKT_E_MISMATCH, "the hub states %llu bytes for '%s', the manifest %llu",
-                        (unsigned long long)says->size, wish->name, (unsigned long long)wish->size);
-    if (f->check != FKT_PULL_FIRST_SEEN) *hash = wish->sha256 ? wish->sha256 : says->sha256;
+                        (unsigned long long)says->size, wanted->name, (unsigned long long)wanted->size);
+    if (f->check != FKT_PULL_FIRST_SEEN) *hash = wanted->sha256 ? wanted->sha256 : says->sha256;
     return FKT_OK;
 }
 
@@ -143,34 +143,34 @@ static int is_here(struct fkt_pull_file *f, const char *path, const char *hash, 
 
 static fkt_status fetch_one(struct fkt_pull *p, size_t i)
 {
-    const struct fkt_pull_wish *wish = &p->spec->file[i];
+    const struct fkt_pull_wanted *wanted = &p->spec->file[i];
     struct fkt_hub hub = p->spec->hub;
     struct fkt_hub_says says;
     struct fkt_fetched got;
-    struct fkt_fetch_spec f = {.max = wish->max ? wish->max : LARGEST, .how = p->spec->how};
+    struct fkt_fetch_spec f = {.max = wanted->max ? wanted->max : LARGEST, .how = p->spec->how};
     char *url = NULL, *path = NULL, what[64];
     fkt_status st;
     if (p->commit[0]) hub.revision = p->commit;
-    FKT_TRY(fkt_hub_ask(&says, &hub, wish->name, &p->spec->how));
+    FKT_TRY(fkt_hub_ask(&says, &hub, wanted->name, &p->spec->how));
     if (i == 0) snprintf(p->commit, sizeof p->commit, "%s", says.commit);
     if (strcmp(says.commit, p->commit) != 0) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "run it again; a hub that keeps doing this is not to be relied on",
                            "the hub answers for '%s' from commit '%s', for '%s' from '%s'", p->spec->file[0].name,
-                           p->commit, wish->name, says.commit);
+                           p->commit, wanted->name, says.commit);
         goto out;
     }
     if (p->commit[0]) hub.revision = p->commit;
-    FKT_TRY(agree(&p->file[i], wish, &says, &f.sha256));
-    f.size = wish->size ? wish->size : says.size;
+    FKT_TRY(agree(&p->file[i], wanted, &says, &f.sha256));
+    f.size = wanted->size ? wanted->size : says.size;
     if (f.size > f.max) {
         st = fkt_fail(FKT_E_MISMATCH, "the hub states %llu bytes for '%s', which has %llu at most",
-                      (unsigned long long)f.size, wish->name, (unsigned long long)f.max);
+                      (unsigned long long)f.size, wanted->name, (unsigned long long)f.max);
         goto out;
     }
-    FKT_TRY(fkt_path_join(&path, p->part, wish->name));
+    FKT_TRY(fkt_path_join(&path, p->part, wanted->name));
     if (is_here(&p->file[i], path, f.sha256, f.size)) goto out;
-    FKT_TRY(fkt_hub_url(&url, &hub, wish->name));
-    snprintf(what, sizeof what, "fetching %.50s", wish->name);
+    FKT_TRY(fkt_hub_url(&url, &hub, wanted->name));
+    snprintf(what, sizeof what, "fetching %.50s", wanted->name);
     f.url = url;
     f.path = path;
     f.what = what;

@@ -12,7 +12,7 @@ enum { FKT_PULL_FILES = 4 };
 /* Against what a file's hash was checked. */
 enum fkt_pull_check { FKT_PULL_MANIFEST = 0, FKT_PULL_HUB, FKT_PULL_FIRST_SEEN };
 
-struct fkt_pull_wish {
+struct fkt_pull_wanted {
     const char *name;
     const char *sha256; /* NULL: not known */
     uint64_t size;      /* 0: not known */
@@ -21,7 +21,7 @@ struct fkt_pull_wish {
 
 struct fkt_pull_spec {
     struct fkt_hub hub;
-    struct fkt_pull_wish file[FKT_PULL_FILES];
+    struct fkt_pull_wanted file[FKT_PULL_FILES];
     size_t files;
     const char *folder; /* final name; "<folder>.part" gathers the files */
     int force;          /* replace a folder that fedkt made */

@@ -19,8 +19,8 @@
 
 enum { TICK_MS = 200, SWEEP_MS = 20, SWEEP_FREE = 64, FILES_SECONDS = 3 };
 
-struct fkt_desk {
-    struct fkt_desk_spec spec;
+struct fkt_queue {
+    struct fkt_queue_spec spec;
     fkt_status st;           /* sticky */
     struct fkt_job **parked; /* (sites) */
     uint32_t *order;         /* (sites) whose poll is parked */
@@ -44,9 +44,9 @@ static void decide(struct batch *b, struct fkt_job *j)
     b->tail = &j->next;
 }
 
-fkt_status fkt_desk_new(struct fkt_desk **out, const struct fkt_desk_spec *spec)
+fkt_status fkt_queue_new(struct fkt_queue **out, const struct fkt_queue_spec *spec)
 {
-    struct fkt_desk *d = NULL;
+    struct fkt_queue *d = NULL;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&d, 1));
@@ -57,11 +57,11 @@ fkt_status fkt_desk_new(struct fkt_desk **out, const struct fkt_desk_spec *spec)
     *out = d;
     d = NULL;
 out:
-    fkt_desk_free(d);
+    fkt_queue_free(d);
     return st;
 }
 
-void fkt_desk_free(struct fkt_desk *d)
+void fkt_queue_free(struct fkt_queue *d)
 {
     if (!d) return;
     fkt_free(d->parked);
@@ -70,42 +70,42 @@ void fkt_desk_free(struct fkt_desk *d)
     fkt_free(d);
 }
 
-uint32_t fkt_desk_parked(const struct fkt_desk *d) { return d->n; }
+uint32_t fkt_queue_parked(const struct fkt_queue *d) { return d->n; }
 
-uint64_t fkt_desk_due(const struct fkt_desk *d)
+uint64_t fkt_queue_due(const struct fkt_queue *d)
 {
     if (!d->ticked) return 0;
     return d->stale && d->n && d->sweep_ms + SWEEP_MS < d->tick_ms + TICK_MS ? d->sweep_ms + SWEEP_MS
                                                                              : d->tick_ms + TICK_MS;
 }
 
-void fkt_desk_note(struct fkt_desk *d, uint32_t site, enum fkt_refusal why)
+void fkt_queue_note(struct fkt_queue *d, uint32_t site, enum fkt_refusal why)
 {
     if (d->st == FKT_OK) d->st = d->spec.box->refuse(d->spec.box->self, site, why);
 }
 
 /* The mailbox says so once; it stays true here until it was done, however often a thread for it could not be had. */
-int fkt_desk_has_work(struct fkt_desk *d)
+int fkt_queue_has_work(struct fkt_queue *d)
 {
     if (d->st == FKT_OK && !d->work) d->work = d->spec.box->has_work(d->spec.box->self);
     return d->st == FKT_OK && d->work;
 }
 
-void fkt_desk_worked(struct fkt_desk *d, fkt_status st)
+void fkt_queue_worked(struct fkt_queue *d, fkt_status st)
 {
     if (d->st == FKT_OK) d->st = d->spec.box->worked(d->spec.box->self, st);
     d->work = 0;
     d->stale = 1;
 }
 
-static void park(struct fkt_desk *d, struct fkt_job *j)
+static void park(struct fkt_queue *d, struct fkt_job *j)
 {
     d->place[j->site] = d->n;
     d->order[d->n++] = j->site;
     d->parked[j->site] = j;
 }
 
-static void unpark(struct fkt_desk *d, uint32_t site)
+static void unpark(struct fkt_queue *d, uint32_t site)
 {
     const uint32_t last = d->order[--d->n];
     d->order[d->place[site]] = last;
@@ -114,7 +114,7 @@ static void unpark(struct fkt_desk *d, uint32_t site)
 }
 
 /* 1 when the poll has its answer. The letter's bytes are the mailbox's until its next call, so they are copied. */
-static int poll_once(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms)
+static int poll_once(struct fkt_queue *d, struct fkt_job *j, uint64_t now_ms)
 {
     const struct fkt_mailbox *box = d->spec.box;
     struct fkt_message *l = &j->message;
@@ -132,7 +132,7 @@ static int poll_once(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms)
     return l->stage >= FKT_STAGE_RELEASED || l->lost != FKT_OK || now_ms >= j->until_ms;
 }
 
-static void begin_poll(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms, struct batch *b)
+static void begin_poll(struct fkt_queue *d, struct fkt_job *j, uint64_t now_ms, struct batch *b)
 {
     struct fkt_job *first = d->parked[j->site];
     if (first) {
@@ -145,7 +145,7 @@ static void begin_poll(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms, s
     else park(d, j);
 }
 
-static void begin(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms, struct batch *b)
+static void begin(struct fkt_queue *d, struct fkt_job *j, uint64_t now_ms, struct batch *b)
 {
     const struct fkt_mailbox *box = d->spec.box;
     if (d->st == FKT_OK && j->target.what == FKT_TARGET_POLL) {
@@ -162,7 +162,7 @@ static void begin(struct fkt_desk *d, struct fkt_job *j, uint64_t now_ms, struct
     decide(b, j);
 }
 
-static void sweep(struct fkt_desk *d, uint64_t now_ms, struct batch *b)
+static void sweep(struct fkt_queue *d, uint64_t now_ms, struct batch *b)
 {
     for (uint32_t i = 0; i < d->n && d->st == FKT_OK;) {
         struct fkt_job *j = d->parked[d->order[i]];
@@ -238,7 +238,7 @@ static const char *type_of(const char *name)
     return "application/octet-stream";
 }
 
-static void answer_file(struct fkt_desk *d, struct fkt_job *j, const char *name, enum fkt_stage stage)
+static void answer_file(struct fkt_queue *d, struct fkt_job *j, const char *name, enum fkt_stage stage)
 {
     const char *path = d->spec.box->file(d->spec.box->self, name);
     struct fkt_answer *a = &j->answer;
@@ -269,7 +269,8 @@ static void answer_text(struct fkt_answer *a, struct fkt_text *t, const char *ty
     a->len = t->len;
 }
 
-static void answer_person(struct fkt_desk *d, struct fkt_job *j, uint64_t wall_ms, const struct fkt_page_counts *counts)
+static void answer_person(struct fkt_queue *d, struct fkt_job *j, uint64_t wall_ms,
+                          const struct fkt_page_counts *counts)
 {
     const struct fkt_mailbox *box = d->spec.box;
     const int grid = box->file(box->self, "grid.png") != NULL;
@@ -287,7 +288,7 @@ static void answer_person(struct fkt_desk *d, struct fkt_job *j, uint64_t wall_m
     }
 }
 
-static void answer(struct fkt_desk *d, struct fkt_job *j, const struct signs *s, uint64_t wall_ms,
+static void answer(struct fkt_queue *d, struct fkt_job *j, const struct signs *s, uint64_t wall_ms,
                    const struct fkt_page_counts *counts)
 {
     switch (j->target.what) {
@@ -310,7 +311,7 @@ static void answer(struct fkt_desk *d, struct fkt_job *j, const struct signs *s,
 }
 
 /* The end: what was decided is not known to be on disk, and nobody who is parked will be served. */
-static void send_away(struct fkt_desk *d, struct batch *b, const char *detail)
+static void send_away(struct fkt_queue *d, struct batch *b, const char *detail)
 {
     while (d->n) {
         struct fkt_job *j = d->parked[d->order[0]];
@@ -323,8 +324,8 @@ static void send_away(struct fkt_desk *d, struct batch *b, const char *detail)
     }
 }
 
-fkt_status fkt_desk_turn(struct fkt_desk *d, uint64_t now_ms, uint64_t wall_ms, struct fkt_job *jobs,
-                         const struct fkt_page_counts *counts, struct fkt_job **done)
+fkt_status fkt_queue_turn(struct fkt_queue *d, uint64_t now_ms, uint64_t wall_ms, struct fkt_job *jobs,
+                          const struct fkt_page_counts *counts, struct fkt_job **done)
 {
     const struct fkt_mailbox *box = d->spec.box;
     struct batch b = {NULL, &b.head};
@@ -352,15 +353,15 @@ fkt_status fkt_desk_turn(struct fkt_desk *d, uint64_t now_ms, uint64_t wall_ms, 
     return d->st;
 }
 
-struct fkt_job *fkt_desk_close(struct fkt_desk *d)
+struct fkt_job *fkt_queue_close(struct fkt_queue *d)
 {
     struct batch b = {NULL, &b.head};
     send_away(d, &b, "the server is being stopped");
     return b.head;
 }
 
-int fkt_desk_news(struct fkt_desk *d, uint64_t wall_ms, const struct fkt_page_counts *counts, int wanted,
-                  struct fkt_text *out)
+int fkt_queue_news(struct fkt_queue *d, uint64_t wall_ms, const struct fkt_page_counts *counts, int wanted,
+                   struct fkt_text *out)
 {
     static const struct fkt_page_counts none;
     const struct fkt_mailbox *box = d->spec.box;

@@ -20,16 +20,16 @@
 enum { SETS = 1024, WAYS = 4, WINDOW_MS = 60000 };
 
 struct slot {
-    uint8_t address[FKT_CROWD_ADDRESS];
+    uint8_t address[FKT_RATE_LIMIT_ADDRESS];
     uint64_t debt_us;
 };
-struct fkt_crowd {
+struct fkt_rate_limit {
     struct slot slot[SETS][WAYS];
     uint32_t per_minute;
     uint8_t key[32];
 };
 
-fkt_status fkt_crowd_new(struct fkt_crowd **out, uint32_t per_minute, const uint8_t key[32])
+fkt_status fkt_rate_limit_new(struct fkt_rate_limit **out, uint32_t per_minute, const uint8_t key[32])
 {
     fkt_status st = fkt_alloc(out, 1);
     if (st != FKT_OK) return st;
@@ -38,7 +38,7 @@ fkt_status fkt_crowd_new(struct fkt_crowd **out, uint32_t per_minute, const uint
     return FKT_OK;
 }
 
-void fkt_crowd_free(struct fkt_crowd *c)
+void fkt_rate_limit_free(struct fkt_rate_limit *c)
 {
     if (c) fkt_wipe(c->key, sizeof c->key);
     fkt_free(c);
@@ -59,7 +59,7 @@ static void add(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t wind
     *debt_us = (*debt_us > now_us ? *debt_us : now_us) + step_of(rate, window_ms);
 }
 
-int fkt_crowd_spend(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t window_ms)
+int fkt_rate_limit_spend(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t window_ms)
 {
     if (beyond(*debt_us, now_ms, rate, window_ms)) return 0;
     add(debt_us, now_ms, rate, window_ms);
@@ -67,34 +67,35 @@ int fkt_crowd_spend(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t 
 }
 
 /* The bytes that count: all of an IPv4 address, the first half of an IPv6 one. */
-static void shorten(uint8_t out[FKT_CROWD_ADDRESS], const uint8_t address[FKT_CROWD_ADDRESS])
+static void shorten(uint8_t out[FKT_RATE_LIMIT_ADDRESS], const uint8_t address[FKT_RATE_LIMIT_ADDRESS])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    memcpy(out, address, FKT_CROWD_ADDRESS);
+    memcpy(out, address, FKT_RATE_LIMIT_ADDRESS);
     if (memcmp(address, mapped, sizeof mapped) != 0) memset(out + 8, 0, 8);
 }
 
-int fkt_crowd_same(const uint8_t a[FKT_CROWD_ADDRESS], const uint8_t b[FKT_CROWD_ADDRESS])
+int fkt_rate_limit_same(const uint8_t a[FKT_RATE_LIMIT_ADDRESS], const uint8_t b[FKT_RATE_LIMIT_ADDRESS])
 {
-    uint8_t x[FKT_CROWD_ADDRESS], y[FKT_CROWD_ADDRESS];
+    uint8_t x[FKT_RATE_LIMIT_ADDRESS], y[FKT_RATE_LIMIT_ADDRESS];
     shorten(x, a);
     shorten(y, b);
     return memcmp(x, y, sizeof x) == 0;
 }
 
-static const struct slot *set_of(const struct fkt_crowd *c, const uint8_t shorter[FKT_CROWD_ADDRESS])
+static const struct slot *set_of(const struct fkt_rate_limit *c, const uint8_t shorter[FKT_RATE_LIMIT_ADDRESS])
 {
     uint8_t hash[FKT_DIGEST_BYTES];
     struct fkt_digest d;
     fkt_digest_init(&d, "fedkt crowd", c->key);
-    fkt_digest_add(&d, shorter, FKT_CROWD_ADDRESS);
+    fkt_digest_add(&d, shorter, FKT_RATE_LIMIT_ADDRESS);
     fkt_digest_end(&d, hash);
     return c->slot[(hash[0] | hash[1] << 8) % SETS];
 }
 
-uint32_t fkt_crowd_wait(const struct fkt_crowd *c, const uint8_t address[FKT_CROWD_ADDRESS], uint64_t now_ms)
+uint32_t fkt_rate_limit_wait(const struct fkt_rate_limit *c, const uint8_t address[FKT_RATE_LIMIT_ADDRESS],
+                             uint64_t now_ms)
 {
-    uint8_t shorter[FKT_CROWD_ADDRESS];
+    uint8_t shorter[FKT_RATE_LIMIT_ADDRESS];
     const struct slot *set;
     shorten(shorter, address);
     set = set_of(c, shorter);
@@ -104,9 +105,9 @@ uint32_t fkt_crowd_wait(const struct fkt_crowd *c, const uint8_t address[FKT_CRO
     return 0;
 }
 
-void fkt_crowd_blame(struct fkt_crowd *c, const uint8_t address[FKT_CROWD_ADDRESS], uint64_t now_ms)
+void fkt_rate_limit_blame(struct fkt_rate_limit *c, const uint8_t address[FKT_RATE_LIMIT_ADDRESS], uint64_t now_ms)
 {
-    uint8_t shorter[FKT_CROWD_ADDRESS];
+    uint8_t shorter[FKT_RATE_LIMIT_ADDRESS];
     struct slot *set, *best;
     shorten(shorter, address);
     set = best = (struct slot *)set_of(c, shorter);

@@ -7,21 +7,23 @@
 
 #include <stdint.h>
 
-#define FKT_CROWD_ADDRESS 16 /* IPv6, or IPv4 as ::ffff:a.b.c.d */
+#define FKT_RATE_LIMIT_ADDRESS 16 /* IPv6, or IPv4 as ::ffff:a.b.c.d */
 
-struct fkt_crowd;
+struct fkt_rate_limit;
 /* per_minute: refusals that an address may have at once; they are forgiven evenly over a minute. key (32): secret, so
  * that nobody can choose addresses that meet in one corner of the table. */
-FKT_MUST_USE fkt_status fkt_crowd_new(struct fkt_crowd **out, uint32_t per_minute, const uint8_t key[32]);
-void fkt_crowd_free(struct fkt_crowd *c);
+FKT_MUST_USE fkt_status fkt_rate_limit_new(struct fkt_rate_limit **out, uint32_t per_minute, const uint8_t key[32]);
+void fkt_rate_limit_free(struct fkt_rate_limit *c);
 /* Seconds until the address may come in again; 0: now. The time never goes back. */
-uint32_t fkt_crowd_wait(const struct fkt_crowd *c, const uint8_t address[FKT_CROWD_ADDRESS], uint64_t now_ms);
-void fkt_crowd_blame(struct fkt_crowd *c, const uint8_t address[FKT_CROWD_ADDRESS], uint64_t now_ms);
+uint32_t fkt_rate_limit_wait(const struct fkt_rate_limit *c, const uint8_t address[FKT_RATE_LIMIT_ADDRESS],
+                             uint64_t now_ms);
+void fkt_rate_limit_blame(struct fkt_rate_limit *c, const uint8_t address[FKT_RATE_LIMIT_ADDRESS], uint64_t now_ms);
 
-int fkt_crowd_same(const uint8_t a[FKT_CROWD_ADDRESS], const uint8_t b[FKT_CROWD_ADDRESS]); /* 1: they count as one */
+int fkt_rate_limit_same(const uint8_t a[FKT_RATE_LIMIT_ADDRESS],
+                        const uint8_t b[FKT_RATE_LIMIT_ADDRESS]); /* 1: they count as one */
 
 /* The same sum for anybody who may do `rate` things in `window_ms`: *debt is a time, zero at first. 1 when there was
  * room, and it is taken; 0 when not, and nothing changes. */
-int fkt_crowd_spend(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t window_ms);
+int fkt_rate_limit_spend(uint64_t *debt_us, uint64_t now_ms, uint32_t rate, uint32_t window_ms);
 
 #endif

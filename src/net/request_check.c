@@ -35,18 +35,18 @@ enum { CHECKS = 500 }; /* a second: three hundredths of a core */
 #define FIRST (UINT64_C(1) << 53)
 
 struct slot {
-    uint64_t next;                   /* the lowest sequence number that is still good */
-    uint64_t debt_us;                /* crowd.h */
-    uint8_t peer[FKT_CROWD_ADDRESS]; /* where its last right signature came from */
+    uint64_t next;                        /* the lowest sequence number that is still good */
+    uint64_t debt_us;                     /* crowd.h */
+    uint8_t peer[FKT_RATE_LIMIT_ADDRESS]; /* where its last right signature came from */
 };
-struct fkt_gate {
-    struct fkt_gate_spec spec; /* roster and task borrowed; the other pointers are not used */
+struct fkt_request_check {
+    struct fkt_request_check_spec spec; /* roster and task borrowed; the other pointers are not used */
     uint8_t nonce[FKT_AUTH_NONCE];
     int has_token;
     uint8_t token[FKT_DIGEST_BYTES]; /* its hash */
-    char cookie[FKT_GATE_COOKIE];
+    char cookie[FKT_REQUEST_COOKIE];
     pthread_mutex_t lock; /* of all below */
-    struct fkt_crowd *crowd;
+    struct fkt_rate_limit *rate_limit;
     struct slot *slots; /* (sites) */
     uint64_t checks_us; /* crowd.h: signatures of bad addresses */
 };
@@ -59,9 +59,9 @@ static void hash_text(uint8_t out[FKT_DIGEST_BYTES], const char *label, const ch
     fkt_digest_end(&d, out);
 }
 
-fkt_status fkt_gate_new(struct fkt_gate **out, const struct fkt_gate_spec *spec)
+fkt_status fkt_request_check_new(struct fkt_request_check **out, const struct fkt_request_check_spec *spec)
 {
-    struct fkt_gate *g = NULL;
+    struct fkt_request_check *g = NULL;
     uint8_t hash[FKT_DIGEST_BYTES];
     fkt_status st;
     *out = NULL;
@@ -75,29 +75,29 @@ fkt_status fkt_gate_new(struct fkt_gate **out, const struct fkt_gate_spec *spec)
         hash_text(hash, "fedkt cookie", spec->token, strlen(spec->token));
         fkt_hex(g->cookie, hash, sizeof hash);
     }
-    FKT_TRY(fkt_crowd_new(&g->crowd, spec->refusals_per_minute, spec->key));
+    FKT_TRY(fkt_rate_limit_new(&g->rate_limit, spec->refusals_per_minute, spec->key));
     FKT_TRY(fkt_alloc(&g->slots, spec->sites));
     *out = g;
     g = NULL;
 out:
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
     return st;
 }
 
-void fkt_gate_free(struct fkt_gate *g)
+void fkt_request_check_free(struct fkt_request_check *g)
 {
     if (!g) return;
-    fkt_crowd_free(g->crowd);
+    fkt_rate_limit_free(g->rate_limit);
     fkt_free(g->slots);
     pthread_mutex_destroy(&g->lock);
     fkt_wipe(g, sizeof *g);
     fkt_free(g);
 }
 
-const uint8_t *fkt_gate_nonce(const struct fkt_gate *g) { return g->nonce; }
-const char *fkt_gate_cookie(const struct fkt_gate *g) { return g->cookie; }
+const uint8_t *fkt_request_check_nonce(const struct fkt_request_check *g) { return g->nonce; }
+const char *fkt_request_check_cookie(const struct fkt_request_check *g) { return g->cookie; }
 
-static void refuse(struct fkt_gate_verdict *v, int code, const char *title, const char *detail)
+static void refuse(struct fkt_request_verdict *v, int code, const char *title, const char *detail)
 {
     v->code = code;
     v->title = title;
@@ -105,7 +105,7 @@ static void refuse(struct fkt_gate_verdict *v, int code, const char *title, cons
 }
 
 /* A refusal that the audit log notes. */
-static void refuse_note(struct fkt_gate_verdict *v, int code, const char *title, enum fkt_refusal why,
+static void refuse_note(struct fkt_request_verdict *v, int code, const char *title, enum fkt_refusal why,
                         const char *detail)
 {
     refuse(v, code, title, detail);
@@ -115,7 +115,7 @@ static void refuse_note(struct fkt_gate_verdict *v, int code, const char *title,
 
 /* ---- people ---- */
 
-static int token_right(const struct fkt_gate *g, const char *token, size_t len)
+static int token_right(const struct fkt_request_check *g, const char *token, size_t len)
 {
     uint8_t hash[FKT_DIGEST_BYTES];
     hash_text(hash, "fedkt token", token, len);
@@ -123,26 +123,27 @@ static int token_right(const struct fkt_gate *g, const char *token, size_t len)
 }
 
 /* "a=b; fedkt=<64 hex>; c=d" */
-static int cookie_right(const struct fkt_gate *g, const char *cookies)
+static int cookie_right(const struct fkt_request_check *g, const char *cookies)
 {
     static const char name[] = "fedkt=";
     for (const char *at = cookies; at; at = strchr(at, ';')) {
         at += strspn(at, "; ");
         if (strncmp(at, name, sizeof name - 1) != 0) continue;
         at += sizeof name - 1;
-        if (strcspn(at, ";") == FKT_GATE_COOKIE - 1)
-            return g->has_token && fkt_same(at, g->cookie, FKT_GATE_COOKIE - 1);
+        if (strcspn(at, ";") == FKT_REQUEST_COOKIE - 1)
+            return g->has_token && fkt_same(at, g->cookie, FKT_REQUEST_COOKIE - 1);
     }
     return 0;
 }
 
 /* A browser on this machine that was led here under another name speaks for the page of a stranger (DNS rebinding). */
-static int at_home(const struct fkt_gate *g, const struct fkt_gate_request *r)
+static int at_home(const struct fkt_request_check *g, const struct fkt_request *r)
 {
     return g->spec.local && fkt_listen_loopback(r->peer) && r->host && fkt_listen_names_here(r->host);
 }
 
-static void look_at_person(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+static void look_at_person(const struct fkt_request_check *g, const struct fkt_request *r,
+                           struct fkt_request_verdict *v)
 {
     static const char bearer[] = "Bearer ";
     const char *a = r->authorization;
@@ -162,7 +163,7 @@ static void look_at_person(const struct fkt_gate *g, const struct fkt_gate_reque
 
 /* ---- sites ---- */
 
-static void look_at_claim(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+static void look_at_claim(const struct fkt_request_check *g, const struct fkt_request *r, struct fkt_request_verdict *v)
 {
     uint8_t task[32];
     if (!r->authorization || !fkt_auth_read(&v->claim, r->authorization)) {
@@ -182,24 +183,25 @@ static void look_at_claim(const struct fkt_gate *g, const struct fkt_gate_reques
     v->tell_nonce = v->code == 401;
 }
 
-static void look_at_length(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+static void look_at_length(const struct fkt_request_check *g, const struct fkt_request *r,
+                           struct fkt_request_verdict *v)
 {
     const uint64_t max = v->target.what == FKT_TARGET_MESSAGES ? g->spec.in_max : 0;
-    if (r->length == FKT_GATE_CHUNKED)
+    if (r->length == FKT_REQUEST_CHUNKED)
         refuse_note(v, 411, "length-required", FKT_REFUSAL_MALFORMED, "a body needs a 'Content-Length'");
-    else if (r->length == FKT_GATE_TWICE)
+    else if (r->length == FKT_REQUEST_TWICE)
         refuse_note(v, 400, "malformed", FKT_REFUSAL_MALFORMED, "there is more than one 'Content-Length'");
     else if (r->length > max)
         refuse_note(v, 413, "too-large", FKT_REFUSAL_TOO_LARGE, "no message of this task is so long");
     v->noted = v->noted && fkt_target_signed(&v->target);
 }
 
-static void look(const struct fkt_gate *g, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+static void look(const struct fkt_request_check *g, const struct fkt_request *r, struct fkt_request_verdict *v)
 {
     fkt_target_read(&v->target, r->target);
     if (v->target.what == FKT_TARGET_NONE) {
         refuse(v, 404, "not-found", "there is no such path");
-    } else if (v->target.what == FKT_TARGET_BENT) {
+    } else if (v->target.what == FKT_TARGET_MALFORMED) {
         refuse(v, 400, "malformed", "the query is not of the form 'round=...&after=...&wait=...'");
     } else if (!fkt_target_allows(&v->target, r->method)) {
         refuse(v, 405, "method", "this path does not answer to that method");
@@ -212,14 +214,15 @@ static void look(const struct fkt_gate *g, const struct fkt_gate_request *r, str
 }
 
 /* Under the lock. */
-static void blame(struct fkt_gate *g, const struct fkt_gate_request *r, uint64_t now_ms, struct fkt_gate_verdict *v)
+static void blame(struct fkt_request_check *g, const struct fkt_request *r, uint64_t now_ms,
+                  struct fkt_request_verdict *v)
 {
-    fkt_crowd_blame(g->crowd, r->peer, now_ms);
+    fkt_rate_limit_blame(g->rate_limit, r->peer, now_ms);
     v->blamed = 1;
 }
 
 /* In the place of another refusal, or of a look at the signature. */
-static void turn_away(struct fkt_gate_verdict *v, uint32_t wait)
+static void turn_away(struct fkt_request_verdict *v, uint32_t wait)
 {
     refuse(v, 429, "too-often", "too many requests from this address had to be refused");
     v->retry_seconds = wait;
@@ -227,7 +230,8 @@ static void turn_away(struct fkt_gate_verdict *v, uint32_t wait)
     v->allow = NULL;
 }
 
-void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+void fkt_request_check_head(struct fkt_request_check *g, uint64_t now_ms, const struct fkt_request *r,
+                            struct fkt_request_verdict *v)
 {
     uint32_t wait;
     memset(v, 0, sizeof *v);
@@ -236,27 +240,28 @@ void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_re
     if (v->target.wait > g->spec.wait_seconds) v->target.wait = g->spec.wait_seconds;
     if (v->code ? strcmp(v->title, "nonce") == 0 : !fkt_target_signed(&v->target)) return;
     if (!v->code && r->proven == v->site + 1) {
-        v->standing = FKT_GATE_PROVEN;
+        v->standing = FKT_PEER_PROVEN;
         return;
     }
     pthread_mutex_lock(&g->lock);
-    if (!v->code && fkt_crowd_same(g->slots[v->site].peer, r->peer)) v->standing = FKT_GATE_FAMILIAR;
-    wait = fkt_crowd_wait(g->crowd, r->peer, now_ms);
+    if (!v->code && fkt_rate_limit_same(g->slots[v->site].peer, r->peer)) v->standing = FKT_PEER_KNOWN;
+    wait = fkt_rate_limit_wait(g->rate_limit, r->peer, now_ms);
     if (v->code && !wait) blame(g, r, now_ms, v);
     pthread_mutex_unlock(&g->lock);
     if (v->code && wait) turn_away(v, wait);
     else v->probation = wait;
 }
 
-void fkt_gate_blame(struct fkt_gate *g, uint64_t now_ms, const uint8_t peer[FKT_CROWD_ADDRESS])
+void fkt_request_check_blame(struct fkt_request_check *g, uint64_t now_ms, const uint8_t peer[FKT_RATE_LIMIT_ADDRESS])
 {
     pthread_mutex_lock(&g->lock);
-    fkt_crowd_blame(g->crowd, peer, now_ms);
+    fkt_rate_limit_blame(g->rate_limit, peer, now_ms);
     pthread_mutex_unlock(&g->lock);
 }
 
 /* Sequence and rate of a site whose signature is right. The number is used up either way. */
-static void take_turn(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v)
+static void take_turn(struct fkt_request_check *g, uint64_t now_ms, const struct fkt_request *r,
+                      struct fkt_request_verdict *v)
 {
     struct slot *slot = &g->slots[v->site];
     const uint64_t most = slot->next ? slot->next - 1 + LEAP : FIRST;
@@ -274,20 +279,20 @@ static void take_turn(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate
     }
     slot->next = v->claim.sequence + 1;
     memcpy(slot->peer, r->peer, sizeof slot->peer);
-    if (fkt_crowd_spend(&slot->debt_us, now_ms, g->spec.requests_per_second, 1000)) return;
+    if (fkt_rate_limit_spend(&slot->debt_us, now_ms, g->spec.requests_per_second, 1000)) return;
     refuse_note(v, 429, "too-often", FKT_REFUSAL_TOO_OFTEN, "this site sends too many requests");
     v->retry_seconds = 1;
 }
 
-void fkt_gate_admit(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, const void *body, size_t len,
-                    struct fkt_gate_verdict *v)
+void fkt_request_check_admit(struct fkt_request_check *g, uint64_t now_ms, const struct fkt_request *r,
+                             const void *body, size_t len, struct fkt_request_verdict *v)
 {
     struct fkt_auth_request whole = {.task = g->spec.task, .method = r->method, .target = r->target};
     int right, affordable = 1;
     if (v->code || !fkt_target_signed(&v->target)) return;
     if (v->probation) {
         pthread_mutex_lock(&g->lock);
-        affordable = fkt_crowd_spend(&g->checks_us, now_ms, CHECKS, 1000);
+        affordable = fkt_rate_limit_spend(&g->checks_us, now_ms, CHECKS, 1000);
         pthread_mutex_unlock(&g->lock);
     }
     whole.body = body;

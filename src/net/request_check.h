@@ -3,8 +3,8 @@
  * No
  * socket, no clock; it may be asked from several threads.
  *
- *   fkt_gate_door    what can be said before the body is read: target, form, task, site, life, length, address
- *   fkt_gate_admit   with the body: signature, sequence, rate
+ *   fkt_request_check_head    what can be said before the body is read: target, form, task, site, life, length, address
+ *   fkt_request_check_admit   with the body: signature, sequence, rate
  *
  * A refusal says which answer to give and whether the mailbox should hear of it.
  */
@@ -21,11 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FKT_GATE_COOKIE 65 /* 64 hex, NUL */
-#define FKT_GATE_CHUNKED UINT64_MAX
-#define FKT_GATE_TWICE (UINT64_MAX - 1)
+#define FKT_REQUEST_COOKIE 65 /* 64 hex, NUL */
+#define FKT_REQUEST_CHUNKED UINT64_MAX
+#define FKT_REQUEST_TWICE (UINT64_MAX - 1)
 
-struct fkt_gate_spec {
+struct fkt_request_check_spec {
     const uint8_t *roster; /* (sites, 32) borrowed */
     uint32_t sites;
     const uint8_t *task;  /* (32) borrowed */
@@ -36,22 +36,23 @@ struct fkt_gate_spec {
     size_t in_max;        /* bytes of a message */
     uint32_t refusals_per_minute, requests_per_second, wait_seconds;
 };
-struct fkt_gate_request {
+struct fkt_request {
     const char *method, *target;
     const char *authorization, *task, *cookie, *host; /* header values; NULL: absent */
-    uint64_t length; /* of the body as announced; FKT_GATE_CHUNKED: it is not said, FKT_GATE_TWICE: more than once */
-    const uint8_t *peer; /* (FKT_CROWD_ADDRESS) */
+    uint64_t
+        length; /* of the body as announced; FKT_REQUEST_CHUNKED: it is not said, FKT_REQUEST_TWICE: more than once */
+    const uint8_t *peer; /* (FKT_RATE_LIMIT_ADDRESS) */
     uint32_t proven;     /* the site whose signature came by this connection before and was right, plus one; 0: none */
 };
 /* What speaks for a signed request before its signature has been looked at. */
-enum fkt_gate_standing {
-    FKT_GATE_STRANGER = 0, /* nothing: it knows the task and names a site */
-    FKT_GATE_FAMILIAR,     /* the site's last right signature came from the same address */
-    FKT_GATE_PROVEN,       /* ... by the same connection */
-    FKT_GATE_STANDINGS
+enum fkt_peer_standing {
+    FKT_PEER_UNKNOWN = 0, /* nothing: it knows the task and names a site */
+    FKT_PEER_KNOWN,       /* the site's last right signature came from the same address */
+    FKT_PEER_PROVEN,      /* ... by the same connection */
+    FKT_PEER_STANDINGS
 };
 /* An answer that ends a request, or what to do. */
-struct fkt_gate_verdict {
+struct fkt_request_verdict {
     int code;                  /* 0: go on; else a refusal: */
     const char *title;         /* one word */
     const char *detail;        /* a sentence; static */
@@ -63,21 +64,23 @@ struct fkt_gate_verdict {
     int noted;  /* 1: the mailbox should hear of it: */
     enum fkt_refusal why;
     uint32_t site; /* as the request says, and proven when it is admitted; FKT_MAILBOX_NOBODY */
-    enum fkt_gate_standing standing;
+    enum fkt_peer_standing standing;
     struct fkt_target target;
     struct fkt_auth_claim claim;
     uint32_t probation; /* s; not 0: a bad address, 429 unless the signature is right */
 };
-struct fkt_gate;
-FKT_MUST_USE fkt_status fkt_gate_new(struct fkt_gate **out, const struct fkt_gate_spec *spec);
-void fkt_gate_free(struct fkt_gate *g);
+struct fkt_request_check;
+FKT_MUST_USE fkt_status fkt_request_check_new(struct fkt_request_check **out,
+                                              const struct fkt_request_check_spec *spec);
+void fkt_request_check_free(struct fkt_request_check *g);
 /* now_ms: any clock that never goes back. The verdict borrows from the request. */
-void fkt_gate_door(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, struct fkt_gate_verdict *v);
-void fkt_gate_admit(struct fkt_gate *g, uint64_t now_ms, const struct fkt_gate_request *r, const void *body, size_t len,
-                    struct fkt_gate_verdict *v);
+void fkt_request_check_head(struct fkt_request_check *g, uint64_t now_ms, const struct fkt_request *r,
+                            struct fkt_request_verdict *v);
+void fkt_request_check_admit(struct fkt_request_check *g, uint64_t now_ms, const struct fkt_request *r,
+                             const void *body, size_t len, struct fkt_request_verdict *v);
 /* The address counts one refusal more: a body broke off. */
-void fkt_gate_blame(struct fkt_gate *g, uint64_t now_ms, const uint8_t peer[FKT_CROWD_ADDRESS]);
-const uint8_t *fkt_gate_nonce(const struct fkt_gate *g);
-const char *fkt_gate_cookie(const struct fkt_gate *g); /* what LOGIN sets: "fedkt=" and this */
+void fkt_request_check_blame(struct fkt_request_check *g, uint64_t now_ms, const uint8_t peer[FKT_RATE_LIMIT_ADDRESS]);
+const uint8_t *fkt_request_check_nonce(const struct fkt_request_check *g);
+const char *fkt_request_check_cookie(const struct fkt_request_check *g); /* what LOGIN sets: "fedkt=" and this */
 
 #endif

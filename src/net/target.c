@@ -79,7 +79,7 @@ void fkt_target_read(struct fkt_target *out, const char *target)
             return;
         }
     if ((rest = after_word(target, "/v1/messages?"))) {
-        out->what = read_poll(out, rest) ? FKT_TARGET_POLL : FKT_TARGET_BENT;
+        out->what = read_poll(out, rest) ? FKT_TARGET_POLL : FKT_TARGET_MALFORMED;
     } else if ((rest = after_word(target, "/v1/files/"))) {
         read_file(out, rest, FKT_TARGET_FILE);
     } else if ((rest = after_word(target, "/files/"))) {

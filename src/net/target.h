@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 enum fkt_target_what {
-    FKT_TARGET_NONE = 0, /* no such path */
-    FKT_TARGET_BENT,     /* a path of ours with a query that is not of its form */
-    FKT_TARGET_MESSAGES, /* POST */
-    FKT_TARGET_POLL,     /* GET */
+    FKT_TARGET_NONE = 0,  /* no such path */
+    FKT_TARGET_MALFORMED, /* a path of ours with a query that is not of its form */
+    FKT_TARGET_MESSAGES,  /* POST */
+    FKT_TARGET_POLL,      /* GET */
     FKT_TARGET_TASK,
     FKT_TARGET_FILE,
     FKT_TARGET_HEALTH, /* from here on: people and monitors */

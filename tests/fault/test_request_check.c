@@ -16,31 +16,31 @@ static struct memory_mailbox box;
 static struct fkt_mailbox mailbox;
 static struct fkt_tls tls;
 
-static fkt_status run_gate(void)
+static fkt_status run_check(void)
 {
-    const struct fkt_gate_spec spec = {.roster = roster,
-                                       .sites = SITES,
-                                       .task = task,
-                                       .nonce = nonce,
-                                       .key = key,
-                                       .token = "t",
-                                       .in_max = 10,
-                                       .refusals_per_minute = 5,
-                                       .requests_per_second = 5,
-                                       .wait_seconds = 5};
-    struct fkt_gate *g;
-    fkt_status st = fkt_gate_new(&g, &spec);
-    if (st == FKT_OK) fkt_gate_free(g);
+    const struct fkt_request_check_spec spec = {.roster = roster,
+                                                .sites = SITES,
+                                                .task = task,
+                                                .nonce = nonce,
+                                                .key = key,
+                                                .token = "t",
+                                                .in_max = 10,
+                                                .refusals_per_minute = 5,
+                                                .requests_per_second = 5,
+                                                .wait_seconds = 5};
+    struct fkt_request_check *g;
+    fkt_status st = fkt_request_check_new(&g, &spec);
+    if (st == FKT_OK) fkt_request_check_free(g);
     return st;
 }
 
 /* A poll with a letter, a status and a refusal: without memory an answer says so, and none is lost. */
-static fkt_status run_desk(void)
+static fkt_status run_queue(void)
 {
     static const struct fkt_page_counts none;
     struct fkt_job job[3];
     struct fkt_job *done = NULL;
-    struct fkt_desk *d = NULL;
+    struct fkt_queue *d = NULL;
     int busy = 0, bare = 0;
     fkt_status st;
     memset(job, 0, sizeof job);
@@ -48,8 +48,8 @@ static fkt_status run_desk(void)
     job[1].target.what = FKT_TARGET_STATUS;
     job[2].target = (struct fkt_target){.what = FKT_TARGET_FILE, .name = "audit.jsonl"};
     job[0].next = &job[1], job[1].next = &job[2];
-    FKT_TRY(fkt_desk_new(&d, &(struct fkt_desk_spec){&mailbox, "{}", &facts}));
-    FKT_TRY(fkt_desk_turn(d, 0, 0, job, &none, &done));
+    FKT_TRY(fkt_queue_new(&d, &(struct fkt_queue_spec){&mailbox, "{}", &facts}));
+    FKT_TRY(fkt_queue_turn(d, 0, 0, job, &none, &done));
     for (int i = 0; i < 3; i++) {
         CHECK(job[i].answer.code == (i < 2 ? 200 : 404) || job[i].answer.code == 503);
         busy += job[i].answer.code == 503;
@@ -58,7 +58,7 @@ static fkt_status run_desk(void)
     }
     if (busy || bare) st = FKT_E_NOMEM;
 out:
-    fkt_desk_free(d);
+    fkt_queue_free(d);
     return st;
 }
 
@@ -93,8 +93,8 @@ static void every_allocation_may_fail(void **state)
     CHECK_OK(memory_mailbox_init(&box, &mailbox, SITES, NULL));
     CHECK_OK(mailbox.deliver(mailbox.self, 0, (const uint8_t *)"Tx", 2));
     CHECK_OK(fkt_tls_own(&tls, s.dir, "127.0.0.1"));
-    CHECK(sweep_allocations(run_gate, NULL) > 3);
-    CHECK(sweep_allocations(run_desk, NULL) > 6);
+    CHECK(sweep_allocations(run_check, NULL) > 3);
+    CHECK(sweep_allocations(run_queue, NULL) > 6);
     CHECK(sweep_allocations(run_server, NULL) > 10);
     fkt_tls_clear(&tls);
     memory_mailbox_release(&box);

@@ -179,7 +179,7 @@ fkt_status cli_codec_pull(const struct codec_asked *a)
     spec.how.cacert = authority && *authority ? authority : NULL;
     spec.how.stall_seconds = (unsigned)a->stall;
     for (; spec.files < FKT_PULL_FILES && known->file[spec.files].name; spec.files++)
-        spec.file[spec.files] = (struct fkt_pull_wish){
+        spec.file[spec.files] = (struct fkt_pull_wanted){
             known->file[spec.files].name, known->file[spec.files].sha256, known->file[spec.files].size,
             strcmp(known->file[spec.files].name, "config.json") ? 0 : FKT_CONFIG_BYTES_MAX};
     if (a->revision) /* the manifest knows one revision alone */

@@ -35,26 +35,26 @@ out:
     return st;
 }
 
-static fkt_status hire_courier(struct cli_join *j)
+static fkt_status open_http(struct cli_join *j)
 {
     struct timespec now;
-    struct fkt_courier_spec spec = {.task = j->hash,
-                                    .site = j->site,
-                                    .secret = j->key.secret,
-                                    .site_side = &j->side,
-                                    .patience_seconds = (uint32_t)j->a->patience};
+    struct fkt_http_client_spec spec = {.task = j->hash,
+                                        .site = j->site,
+                                        .secret = j->key.secret,
+                                        .site_side = &j->side,
+                                        .patience_seconds = (uint32_t)j->a->patience};
     fkt_status st;
     clock_gettime(CLOCK_REALTIME, &now);
     spec.clock = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    FKT_TRY(fkt_courier_new(&j->courier, &spec));
-    j->post = (struct fkt_post_spec){.address = j->task.service.address,
-                                     .pin = j->task.service.pin,
-                                     .courier = j->courier,
-                                     .answer_max = fkt_sa_to_site_max(&j->params) + 4096,
-                                     .heartbeat = cli_join_heartbeat,
-                                     .self = j,
-                                     .patience_seconds = (uint32_t)j->a->patience,
-                                     .expires = j->task.service.expires};
+    FKT_TRY(fkt_http_client_new(&j->http, &spec));
+    j->post = (struct fkt_http_transport_spec){.address = j->task.service.address,
+                                               .pin = j->task.service.pin,
+                                               .http = j->http,
+                                               .answer_max = fkt_sa_to_site_max(&j->params) + 4096,
+                                               .heartbeat = cli_join_heartbeat,
+                                               .self = j,
+                                               .patience_seconds = (uint32_t)j->a->patience,
+                                               .expires = j->task.service.expires};
 out:
     return st;
 }
@@ -87,8 +87,8 @@ static int run(const struct cli_command *self, const struct cli_join_asked *a)
     }
     FKT_TRY(cli_progress_check("before anything was sent"));
     FKT_TRY(open_state(&j));
-    FKT_TRY(hire_courier(&j));
-    FKT_TRY(explain(&j, fkt_post_run(&j.post)));
+    FKT_TRY(open_http(&j));
+    FKT_TRY(explain(&j, fkt_http_transport_run(&j.post)));
     FKT_TRY(explain(&j, cli_join_result(&j)));
 out:
     code = cli_misuse(self, st);

@@ -41,8 +41,8 @@ struct cli_join {
 
     struct fkt_client *client;
     struct fkt_endpoint side;
-    struct fkt_courier *courier;
-    struct fkt_post_spec post;
+    struct fkt_http_client *http;
+    struct fkt_http_transport_spec post;
     struct fkt_client_view shown; /* what was last said of it */
     char trouble[200];            /* the cause that was told last; "": none */
     int showed, expired;

@@ -285,7 +285,7 @@ out:
 
 void cli_join_clear(struct cli_join *j)
 {
-    fkt_courier_free(j->courier);
+    fkt_http_client_free(j->http);
     fkt_client_close(j->client);
     fkt_moments_free(j->moments);
     fkt_records_free(j->of);

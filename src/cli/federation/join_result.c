@@ -85,7 +85,7 @@ static fkt_status fetch(struct cli_join *j, const char *folder, int released)
     for (size_t i = 0; i < sizeof files / sizeof *files && st == FKT_OK; i++) {
         if (!released && !files[i].always) continue;
         FKT_TRY(fkt_path_join(&path, folder, files[i].name));
-        st = fkt_post_fetch(&j->post, files[i].name, path, files[i].max ? files[i].max : log_max(j), 1);
+        st = fkt_http_transport_fetch(&j->post, files[i].name, path, files[i].max ? files[i].max : log_max(j), 1);
         if (st == FKT_E_STATE && files[i].optional) st = FKT_OK;
         fkt_free(path);
         path = NULL;

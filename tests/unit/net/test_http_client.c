@@ -81,10 +81,10 @@ static fkt_status heard_head(void *self, uint64_t entry, const char *sha256)
 struct scene {
     struct puppet p;
     struct fkt_endpoint side;
-    struct fkt_courier *c;
+    struct fkt_http_client *c;
     uint8_t key[32], secret[64], task[32];
     uint64_t now;
-    struct fkt_courier_request asked;
+    struct fkt_http_client_request asked;
 };
 
 static void open_scene(struct scene *s, unsigned want, uint32_t patience)
@@ -96,26 +96,26 @@ static void open_scene(struct scene *s, unsigned want, uint32_t patience)
     s->p.wants = want;
     s->side = (struct fkt_endpoint){&s->p, 64, wants, has, send, sent, recv, heard_head};
     s->now = 5000000;
-    CHECK_OK(fkt_courier_new(&s->c, &(struct fkt_courier_spec){.task = s->task,
-                                                               .site = 3,
-                                                               .secret = s->secret,
-                                                               .site_side = &s->side,
-                                                               .patience_seconds = patience,
-                                                               .clock = 1000}));
+    CHECK_OK(fkt_http_client_new(&s->c, &(struct fkt_http_client_spec){.task = s->task,
+                                                                       .site = 3,
+                                                                       .secret = s->secret,
+                                                                       .site_side = &s->side,
+                                                                       .patience_seconds = patience,
+                                                                       .clock = 1000}));
 }
 
 /* The next request, after the pause that is due, which is given back. It must be signed as the site signs. */
 static uint32_t ask(struct scene *s, uint32_t random)
 {
     uint32_t wait = 0, all = 0;
-    enum fkt_courier_step step;
+    enum fkt_http_client_step step;
     struct fkt_auth_claim claim;
-    while ((step = fkt_courier_next(s->c, s->now, random, &s->asked, &wait)) == FKT_COURIER_WAIT) {
+    while ((step = fkt_http_client_next(s->c, s->now, random, &s->asked, &wait)) == FKT_HTTP_CLIENT_WAIT) {
         CHECK(wait > 0);
         s->now += wait;
         all += wait;
     }
-    assert_int_equal(step, FKT_COURIER_REQUEST);
+    assert_int_equal(step, FKT_HTTP_CLIENT_REQUEST);
     CHECK(fkt_auth_read(&claim, s->asked.headers[0] + strlen("Authorization: ")));
     assert_int_equal(claim.site, 3);
     CHECK(fkt_auth_right(&claim,
@@ -128,10 +128,10 @@ static uint32_t ask(struct scene *s, uint32_t random)
     return all;
 }
 
-static fkt_status answer(struct scene *s, struct fkt_courier_answer a)
+static fkt_status answer(struct scene *s, struct fkt_http_client_answer a)
 {
     s->now += 2000;
-    return fkt_courier_answer(s->c, s->now, &a);
+    return fkt_http_client_answer(s->c, s->now, &a);
 }
 
 static uint64_t sequence_of(const struct scene *s)
@@ -156,39 +156,40 @@ static void a_whole_conversation(void **state)
     assert_string_equal(s.asked.target, "/v1/messages?round=-&after=0&wait=25");
     CHECK(s.asked.timeout_seconds > 25 && s.asked.len == 0);
     assert_int_equal(sequence_of(&s), 1001);
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}));
     assert_int_equal(ask(&s, 1), 0); /* at once, under the nonce it was told */
     CHECK(fkt_auth_read(&claim, s.asked.headers[0] + strlen("Authorization: ")));
     assert_int_equal(claim.nonce[0], 0x01);
-    CHECK_OK(
-        answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, .floor = "70000", PROBLEM("replayed")}));
+    CHECK_OK(answer(
+        &s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, .floor = "70000", PROBLEM("replayed")}));
     assert_int_equal(ask(&s, 1), 0);
     assert_int_equal(sequence_of(&s), 70001);
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, .floor = "600", PROBLEM("ahead")}));
+    CHECK_OK(
+        answer(&s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, .floor = "600", PROBLEM("ahead")}));
     assert_int_equal(ask(&s, 1), 0); /* its own number was too far ahead: on with the server's */
     assert_int_equal(sequence_of(&s), 601);
     s.p.wants = FKT_ENDPOINT_SEND; /* as if the letter asked for something */
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 200,
-                                                    .body = (const uint8_t *)"abc",
-                                                    .len = 3,
-                                                    .round = HEX32,
-                                                    .index = "2",
-                                                    .stage = "running",
-                                                    .audit = "12:" HEX64}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 200,
+                                                        .body = (const uint8_t *)"abc",
+                                                        .len = 3,
+                                                        .round = HEX32,
+                                                        .index = "2",
+                                                        .stage = "running",
+                                                        .audit = "12:" HEX64}));
     assert_string_equal(s.p.heard, "head1200 running+3");
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.method, "POST");
     assert_string_equal(s.asked.target, "/v1/messages");
     assert_string_equal(s.asked.headers[2], "Content-Type: application/x-protobuf");
     assert_int_equal(s.asked.len, 5);
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 204, .stage = "running"}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 204, .stage = "running"}));
     assert_string_equal(s.p.heard, "head1200 running+3 taken running-0");
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.target, "/v1/messages?round=" HEX32 "&after=2&wait=25");
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 410, .stage = "released"}));
-    assert_int_equal(fkt_courier_next(s.c, s.now, 1, &s.asked, &wait), FKT_COURIER_ENDED);
-    CHECK_OK(fkt_courier_status(s.c));
-    fkt_courier_free(s.c);
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 410, .stage = "released"}));
+    assert_int_equal(fkt_http_client_next(s.c, s.now, 1, &s.asked, &wait), FKT_HTTP_CLIENT_ENDED);
+    CHECK_OK(fkt_http_client_status(s.c));
+    fkt_http_client_free(s.c);
 }
 
 /* A server that is full of strangers' messages has room for one by a connection that has brought a signature. */
@@ -201,30 +202,30 @@ static void no_room_for_a_message(void **state)
     s.p.after = 2;
     ask(&s, 1);
     assert_string_equal(s.asked.method, "POST");
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 503, .retry_after = "2"}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 503, .retry_after = "2"}));
     CHECK(ask(&s, 1) >= 2000);
     assert_string_equal(s.asked.target, "/v1/messages?round=" HEX32 "&after=4294967295&wait=0");
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 503, .retry_after = "2"}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 503, .retry_after = "2"}));
     CHECK(ask(&s, 1) >= 2000);
     assert_string_equal(s.asked.method, "GET");
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}));
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.method, "GET");
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 200, .stage = "nonsense", .body = s.task, .len = 3}));
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 200, .stage = "nonsense", .body = s.task, .len = 3}));
     assert_string_equal(s.p.heard, ""); /* what it brings is asked for again in its time */
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.method, "POST");
-    CHECK(fkt_courier_trouble(s.c)[0]);
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 204, .stage = "running"}));
+    CHECK(fkt_http_client_trouble(s.c)[0]);
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 204, .stage = "running"}));
     assert_string_equal(s.p.heard, "taken running-0");
-    CHECK(!fkt_courier_trouble(s.c)[0]);
-    fkt_courier_free(s.c);
+    CHECK(!fkt_http_client_trouble(s.c)[0]);
+    fkt_http_client_free(s.c);
 }
 
 /* What each answer does: what the site hears, and whether there is a pause before the next request. */
 static const struct {
     unsigned want;
-    struct fkt_courier_answer a;
+    struct fkt_http_client_answer a;
     const char *heard;
     uint32_t least, most; /* of the pause, with the largest draw */
     const char *trouble;
@@ -308,19 +309,19 @@ static void what_answers_mean(void **state)
         (void)ask(&s, 1);
         CHECK_OK(answer(&s, meanings[i].a));
         if (strcmp(s.p.heard, meanings[i].heard) != 0) fail_msg("row %zu: heard '%s'", i, s.p.heard);
-        if (meanings[i].trouble && strcmp(fkt_courier_trouble(s.c), meanings[i].trouble) != 0)
-            fail_msg("row %zu: '%s'", i, fkt_courier_trouble(s.c));
-        if (!meanings[i].trouble) CHECK(strstr(fkt_courier_trouble(s.c), "cannot be read"));
+        if (meanings[i].trouble && strcmp(fkt_http_client_trouble(s.c), meanings[i].trouble) != 0)
+            fail_msg("row %zu: '%s'", i, fkt_http_client_trouble(s.c));
+        if (!meanings[i].trouble) CHECK(strstr(fkt_http_client_trouble(s.c), "cannot be read"));
         pause = ask(&s, 1717171999);
         if (pause < meanings[i].least || pause > meanings[i].most) fail_msg("row %zu: a pause of %u ms", i, pause);
-        fkt_courier_free(s.c);
+        fkt_http_client_free(s.c);
     }
 }
 
 static void what_ends_it(void **state)
 {
     static const struct {
-        struct fkt_courier_answer a;
+        struct fkt_http_client_answer a;
         fkt_status status;
         const char *sentence;
     } rows[] = {
@@ -339,11 +340,11 @@ static void what_ends_it(void **state)
         CHECK_STATUS(answer(&s, rows[i].a), rows[i].status);
         CHECK(strstr(fkt_error_text(), rows[i].sentence));
         CHECK(fkt_error_hint()[0]);
-        assert_int_equal(fkt_courier_next(s.c, s.now, 1, &s.asked, &wait), FKT_COURIER_ENDED);
-        CHECK_STATUS(fkt_courier_status(s.c), rows[i].status);
+        assert_int_equal(fkt_http_client_next(s.c, s.now, 1, &s.asked, &wait), FKT_HTTP_CLIENT_ENDED);
+        CHECK_STATUS(fkt_http_client_status(s.c), rows[i].status);
         CHECK(strstr(fkt_error_text(), rows[i].sentence));
         CHECK_STATUS(answer(&s, rows[0].a), FKT_E_STATE);
-        fkt_courier_free(s.c);
+        fkt_http_client_free(s.c);
     }
 }
 
@@ -356,18 +357,18 @@ static void pauses_grow_and_stop_growing(void **state)
     open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     for (size_t i = 0; i < sizeof ceiling / sizeof *ceiling; i++) {
-        CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 0}));
+        CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 0}));
         assert_int_equal(ask(&s, 3 * (ceiling[i] + 1) + ceiling[i]), ceiling[i]);
-        CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 0}));
-        CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 204, .stage = "gathering"}));
-        assert_string_equal(fkt_courier_trouble(s.c), "");
+        CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 0}));
+        CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 204, .stage = "gathering"}));
+        assert_string_equal(fkt_http_client_trouble(s.c), "");
         (void)ask(&s, 0);
         for (size_t j = 0; j <= i; j++) { /* up to the same place again */
-            CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 0}));
+            CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 0}));
             assert_int_equal(ask(&s, 0), 0);
         }
     }
-    fkt_courier_free(s.c);
+    fkt_http_client_free(s.c);
 }
 
 static void patience_ends(void **state)
@@ -379,13 +380,13 @@ static void patience_ends(void **state)
     open_scene(&s, FKT_ENDPOINT_RECV, 10);
     (void)ask(&s, 0);
     for (; st == FKT_OK && n < 100; n++) {
-        st = answer(&s, (struct fkt_courier_answer){.code = 0, .why = "no route"});
+        st = answer(&s, (struct fkt_http_client_answer){.code = 0, .why = "no route"});
         if (st == FKT_OK) (void)ask(&s, 0);
     }
     assert_int_equal(st, FKT_E_IO);
     CHECK(strstr(fkt_error_text(), "given up after 10 seconds: the server cannot be reached: no route"));
     assert_int_equal(n, 7); /* each answer takes two seconds */
-    fkt_courier_free(s.c);
+    fkt_http_client_free(s.c);
 }
 
 /* A server that always has a new nonce, or answers at once with nothing, is not asked in a tight loop. */
@@ -400,23 +401,23 @@ static void no_tight_loops(void **state)
         char nonce[33] = NONCE;
         nonce[0] = (char)('0' + i);
         nonce[1] = 'f';
-        CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 401, .nonce = nonce}));
+        CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 401, .nonce = nonce}));
         pause += ask(&s, 400);
     }
     CHECK(pause >= 4 * 400);
-    CHECK_OK(fkt_courier_answer(s.c, s.now, &(struct fkt_courier_answer){.code = 204, .stage = "gathering"}));
+    CHECK_OK(fkt_http_client_answer(s.c, s.now, &(struct fkt_http_client_answer){.code = 204, .stage = "gathering"}));
     CHECK(ask(&s, 0) >= 1000);
     for (int i = 0; i < 2; i++) { /* the same letter again and again */
-        CHECK_OK(fkt_courier_answer(s.c, s.now,
-                                    &(struct fkt_courier_answer){.code = 200,
-                                                                 .stage = "running",
-                                                                 .round = HEX32,
-                                                                 .index = "1",
-                                                                 .body = (const uint8_t *)"x",
-                                                                 .len = 1}));
+        CHECK_OK(fkt_http_client_answer(s.c, s.now,
+                                        &(struct fkt_http_client_answer){.code = 200,
+                                                                         .stage = "running",
+                                                                         .round = HEX32,
+                                                                         .index = "1",
+                                                                         .body = (const uint8_t *)"x",
+                                                                         .len = 1}));
         CHECK(ask(&s, 0) >= 1000);
     }
-    fkt_courier_free(s.c);
+    fkt_http_client_free(s.c);
 }
 
 /* Letters that lead to nothing, each with another place: the pauses grow, however long an answer took. One that the
@@ -432,12 +433,12 @@ static void messages_of_no_use(void **state)
         uint32_t pause;
         snprintf(index, sizeof index, "%u", i);
         round[0] = (char)('0' + i % 10);
-        CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 200,
-                                                        .stage = "running",
-                                                        .round = round,
-                                                        .index = index,
-                                                        .body = (const uint8_t *)"x",
-                                                        .len = 1}));
+        CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 200,
+                                                            .stage = "running",
+                                                            .round = round,
+                                                            .index = index,
+                                                            .body = (const uint8_t *)"x",
+                                                            .len = 1}));
         pause = ask(&s, UINT32_MAX);
         CHECK(pause >= 1000 && pause < 18000);
         if (i > 4) CHECK(pause > 7000); /* 2^32 - 1 is not far from a multiple of what it is divided by */
@@ -445,11 +446,11 @@ static void messages_of_no_use(void **state)
     s.p.answers = 1;
     CHECK_OK(answer(
         &s,
-        (struct fkt_courier_answer){
+        (struct fkt_http_client_answer){
             .code = 200, .stage = "running", .round = HEX32, .index = "99", .body = (const uint8_t *)"x", .len = 1}));
     assert_int_equal(ask(&s, 0), 0);
     assert_string_equal(s.asked.method, "POST");
-    fkt_courier_free(s.c);
+    fkt_http_client_free(s.c);
 }
 
 /* A clock that goes back must not leave the courier waiting for the time that was. */
@@ -460,10 +461,10 @@ static void the_clock_goes_back(void **state)
     (void)state;
     open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
-    CHECK_OK(answer(&s, (struct fkt_courier_answer){.code = 429, .retry_after = "300"}));
-    assert_int_equal(fkt_courier_next(s.c, s.now, 0, &s.asked, &wait), FKT_COURIER_WAIT);
-    assert_int_equal(fkt_courier_next(s.c, s.now - 4000000, 0, &s.asked, &wait), FKT_COURIER_REQUEST);
-    fkt_courier_free(s.c);
+    CHECK_OK(answer(&s, (struct fkt_http_client_answer){.code = 429, .retry_after = "300"}));
+    assert_int_equal(fkt_http_client_next(s.c, s.now, 0, &s.asked, &wait), FKT_HTTP_CLIENT_WAIT);
+    assert_int_equal(fkt_http_client_next(s.c, s.now - 4000000, 0, &s.asked, &wait), FKT_HTTP_CLIENT_REQUEST);
+    fkt_http_client_free(s.c);
 }
 
 static void the_site_side_fails(void **state)
@@ -474,23 +475,23 @@ static void the_site_side_fails(void **state)
     open_scene(&s, FKT_ENDPOINT_RECV, 0);
     (void)ask(&s, 0);
     s.p.fails = FKT_E_BUDGET;
-    CHECK_STATUS(answer(&s, (struct fkt_courier_answer){.code = 204, .stage = "running"}), FKT_E_BUDGET);
-    CHECK_STATUS(fkt_courier_status(s.c), FKT_E_BUDGET);
-    fkt_courier_free(s.c);
+    CHECK_STATUS(answer(&s, (struct fkt_http_client_answer){.code = 204, .stage = "running"}), FKT_E_BUDGET);
+    CHECK_STATUS(fkt_http_client_status(s.c), FKT_E_BUDGET);
+    fkt_http_client_free(s.c);
     open_scene(&s, FKT_ENDPOINT_SEND, 0);
     s.p.fails = FKT_E_STATE;
-    assert_int_equal(fkt_courier_next(s.c, s.now, 0, &s.asked, &wait), FKT_COURIER_ENDED);
-    CHECK_STATUS(fkt_courier_status(s.c), FKT_E_STATE);
-    fkt_courier_free(s.c);
+    assert_int_equal(fkt_http_client_next(s.c, s.now, 0, &s.asked, &wait), FKT_HTTP_CLIENT_ENDED);
+    CHECK_STATUS(fkt_http_client_status(s.c), FKT_E_STATE);
+    fkt_http_client_free(s.c);
 }
 
 /* An answer to a request for a file: 1 when it is to be asked for again, after a pause of at least `least`. */
-static int fetched(struct scene *s, struct fkt_courier_answer a, uint32_t least)
+static int fetched(struct scene *s, struct fkt_http_client_answer a, uint32_t least)
 {
     uint32_t wait = 0;
     int again;
-    CHECK_OK(fkt_courier_fetched(s->c, s->now, &a, &again));
-    if (again) CHECK(fkt_courier_pause(s->c, s->now, UINT32_MAX - 1, &wait) == (least > 0) && wait >= least);
+    CHECK_OK(fkt_http_client_fetched(s->c, s->now, &a, &again));
+    if (again) CHECK(fkt_http_client_pause(s->c, s->now, UINT32_MAX - 1, &wait) == (least > 0) && wait >= least);
     s->now += wait;
     return again;
 }
@@ -501,31 +502,33 @@ static void files_are_asked_for_under_the_same_name(void **state)
     int again;
     (void)state;
     open_scene(&s, FKT_ENDPOINT_ENDED, 0);
-    fkt_courier_get(s.c, "/v1/files/audit.jsonl", &s.asked);
+    fkt_http_client_get(s.c, "/v1/files/audit.jsonl", &s.asked);
     assert_string_equal(s.asked.target, "/v1/files/audit.jsonl");
     assert_int_equal(sequence_of(&s), 1001);
-    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}, 0));
-    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 401, .floor = "5000", PROBLEM("replayed")}, 0));
-    fkt_courier_get(s.c, "/v1/files/audit.jsonl", &s.asked);
+    CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}, 0));
+    CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 401, .floor = "5000", PROBLEM("replayed")}, 0));
+    fkt_http_client_get(s.c, "/v1/files/audit.jsonl", &s.asked);
     assert_int_equal(sequence_of(&s), 5001);
-    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 503, .retry_after = "7"}, 7000));
-    CHECK(fetched(&s, (struct fkt_courier_answer){.code = 0, .wrong_key = 1}, 1));
-    CHECK(strstr(fkt_courier_trouble(s.c), "another key") && strstr(fkt_courier_trouble(s.c), "sent nothing"));
-    CHECK(!fetched(&s, (struct fkt_courier_answer){.code = 200}, 0));
-    assert_string_equal(fkt_courier_trouble(s.c), "");
-    CHECK_STATUS(fkt_courier_fetched(s.c, s.now, &(struct fkt_courier_answer){.code = 404}, &again), FKT_E_STATE);
-    CHECK_STATUS(fkt_courier_fetched(s.c, s.now, &(struct fkt_courier_answer){.code = 403}, &again), FKT_E_MISMATCH);
-    fkt_courier_free(s.c);
+    CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 503, .retry_after = "7"}, 7000));
+    CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 0, .wrong_key = 1}, 1));
+    CHECK(strstr(fkt_http_client_trouble(s.c), "another key") && strstr(fkt_http_client_trouble(s.c), "sent nothing"));
+    CHECK(!fetched(&s, (struct fkt_http_client_answer){.code = 200}, 0));
+    assert_string_equal(fkt_http_client_trouble(s.c), "");
+    CHECK_STATUS(fkt_http_client_fetched(s.c, s.now, &(struct fkt_http_client_answer){.code = 404}, &again),
+                 FKT_E_STATE);
+    CHECK_STATUS(fkt_http_client_fetched(s.c, s.now, &(struct fkt_http_client_answer){.code = 403}, &again),
+                 FKT_E_MISMATCH);
+    fkt_http_client_free(s.c);
 }
 
 static struct scene swept;
 
 static fkt_status make(void)
 {
-    struct fkt_courier *c = NULL;
-    fkt_status st = fkt_courier_new(
-        &c, &(struct fkt_courier_spec){.task = swept.task, .secret = swept.secret, .site_side = &swept.side});
-    fkt_courier_free(c);
+    struct fkt_http_client *c = NULL;
+    fkt_status st = fkt_http_client_new(
+        &c, &(struct fkt_http_client_spec){.task = swept.task, .secret = swept.secret, .site_side = &swept.side});
+    fkt_http_client_free(c);
     return st;
 }
 
@@ -534,7 +537,7 @@ static void memory_runs_out(void **state)
     (void)state;
     open_scene(&swept, FKT_ENDPOINT_SEND, 0);
     CHECK(sweep_allocations(make, NULL) > 2);
-    fkt_courier_free(swept.c);
+    fkt_http_client_free(swept.c);
 }
 
 int main(void)

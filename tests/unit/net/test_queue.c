@@ -6,7 +6,7 @@
 enum { SITES = 200 };
 static struct memory_mailbox box;
 static struct fkt_mailbox mailbox;
-static struct fkt_desk *desk;
+static struct fkt_queue *queue;
 static const struct fkt_page_counts counts;
 
 static int set_up(void **state)
@@ -15,14 +15,14 @@ static int set_up(void **state)
         .task_name = "t", .task_sha256 = "", .privacy = "", .noise = "", .version = "", .sites = SITES};
     (void)state;
     CHECK_OK(memory_mailbox_init(&box, &mailbox, SITES, NULL));
-    CHECK_OK(fkt_desk_new(&desk, &(struct fkt_desk_spec){&mailbox, "{}", &facts}));
+    CHECK_OK(fkt_queue_new(&queue, &(struct fkt_queue_spec){&mailbox, "{}", &facts}));
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    fkt_desk_free(desk);
+    fkt_queue_free(queue);
     memory_mailbox_release(&box);
     return 0;
 }
@@ -41,7 +41,7 @@ static void job_init(struct fkt_job *j, enum fkt_target_what what, uint32_t site
 static struct fkt_job *turn(uint64_t now, struct fkt_job *jobs)
 {
     struct fkt_job *done;
-    CHECK_OK(fkt_desk_turn(desk, now, 1000000 + now, jobs, &counts, &done));
+    CHECK_OK(fkt_queue_turn(queue, now, 1000000 + now, jobs, &counts, &done));
     CHECK(!done || box.settled);
     return done;
 }
@@ -95,11 +95,11 @@ static void a_poll_waits_for_its_message(void **state)
     struct fkt_job poll, post, *done;
     (void)state;
     job_init(&poll, FKT_TARGET_POLL, 7, NULL);
-    CHECK(turn(0, &poll) == NULL && fkt_desk_parked(desk) == 1);
+    CHECK(turn(0, &poll) == NULL && fkt_queue_parked(queue) == 1);
     CHECK(turn(300, NULL) == NULL);
     job_init(&post, FKT_TARGET_MESSAGES, 7, "Tanswer");
     done = turn(400, &post);
-    CHECK(done == &post && done->next == &poll && !poll.next && fkt_desk_parked(desk) == 0);
+    CHECK(done == &post && done->next == &poll && !poll.next && fkt_queue_parked(queue) == 0);
     CHECK(poll.answer.code == 200 && poll.answer.len == 7 && memcmp(poll.answer.body, "Tanswer", 7) == 0 &&
           poll.waited);
     assert_string_equal(header(&poll, "Fedkt-Round"), "ab0102030405060708090a0b0c0d0e0f");
@@ -121,13 +121,13 @@ static void a_second_poll_ends_the_first(void **state)
     job_init(&a, FKT_TARGET_POLL, 3, NULL);
     job_init(&b, FKT_TARGET_POLL, 3, NULL);
     CHECK(turn(0, &a) == NULL);
-    CHECK(turn(10, &b) == &a && a.answer.code == 204 && !a.next && fkt_desk_parked(desk) == 1);
+    CHECK(turn(10, &b) == &a && a.answer.code == 204 && !a.next && fkt_queue_parked(queue) == 1);
     job_init(&a, FKT_TARGET_POLL, 4, NULL);
     a.target.wait = 0;
     CHECK(turn(20, &a) == &a && a.answer.code == 204 && !a.waited);
-    CHECK(fkt_desk_close(desk) == &b && b.answer.code == 503 && strcmp(header(&b, "Retry-After"), "5") == 0);
+    CHECK(fkt_queue_close(queue) == &b && b.answer.code == 503 && strcmp(header(&b, "Retry-After"), "5") == 0);
     fkt_answer_clear(&b.answer);
-    CHECK(fkt_desk_parked(desk) == 0 && fkt_desk_close(desk) == NULL);
+    CHECK(fkt_queue_parked(queue) == 0 && fkt_queue_close(queue) == NULL);
 }
 
 static void who_is_lost_hears_it_at_once(void **state)
@@ -155,10 +155,10 @@ static void the_end_is_told_to_all(void **state)
     }
     job_init(&end, FKT_TARGET_MESSAGES, 0, "Wwork");
     CHECK(turn(30, &end) == &end); /* and site 0's letter, which a sweep brings */
-    CHECK(fkt_desk_has_work(desk) == 1);
-    CHECK(fkt_desk_has_work(desk) == 1); /* nobody could begin it: there was no thread to be had */
-    fkt_desk_worked(desk, FKT_OK);
-    CHECK(fkt_desk_has_work(desk) == 0);
+    CHECK(fkt_queue_has_work(queue) == 1);
+    CHECK(fkt_queue_has_work(queue) == 1); /* nobody could begin it: there was no thread to be had */
+    fkt_queue_worked(queue, FKT_OK);
+    CHECK(fkt_queue_has_work(queue) == 0);
     for (done = turn(60, NULL); done; done = done->next, n++) {
         CHECK(done->answer.code == 410 && strcmp(header(done, "Fedkt-Stage"), "released") == 0);
         fkt_answer_clear(&done->answer);
@@ -184,8 +184,8 @@ static void a_burst_sweeps_now_and_then(void **state)
         CHECK(done == &post && !done->next);
     }
     CHECK(box.collects - before <= SITES);
-    CHECK(fkt_desk_due(desk) <= 40);
-    for (done = fkt_desk_close(desk); done; done = done->next) fkt_answer_clear(&done->answer);
+    CHECK(fkt_queue_due(queue) <= 40);
+    for (done = fkt_queue_close(queue); done; done = done->next) fkt_answer_clear(&done->answer);
 }
 
 static void no_answer_leaves_when_it_is_not_on_disk(void **state)
@@ -196,12 +196,12 @@ static void no_answer_leaves_when_it_is_not_on_disk(void **state)
     CHECK(turn(0, &poll) == NULL);
     box.fail_settle = 1;
     job_init(&post, FKT_TARGET_MESSAGES, 2, "Tx");
-    CHECK_STATUS(fkt_desk_turn(desk, 1, 1, &post, &counts, &done), FKT_E_IO);
+    CHECK_STATUS(fkt_queue_turn(queue, 1, 1, &post, &counts, &done), FKT_E_IO);
     CHECK(done == &post && done->next == &poll && post.answer.code == 503 && poll.answer.code == 503);
     box.fail_settle = 0;
     job_init(&late, FKT_TARGET_MESSAGES, 3, "Tx"); /* it never talks to the mailbox again */
-    CHECK_STATUS(fkt_desk_turn(desk, 900, 900, &late, &counts, &done), FKT_E_IO);
-    CHECK(done == &late && late.answer.code == 503 && box.taken == 1 && fkt_desk_has_work(desk) == 0);
+    CHECK_STATUS(fkt_queue_turn(queue, 900, 900, &late, &counts, &done), FKT_E_IO);
+    CHECK(done == &late && late.answer.code == 503 && box.taken == 1 && fkt_queue_has_work(queue) == 0);
     fkt_answer_clear(&post.answer);
     fkt_answer_clear(&poll.answer);
     fkt_answer_clear(&late.answer);
@@ -212,7 +212,7 @@ static void a_mailbox_that_cannot_go_on(void **state)
     struct fkt_job j, *done;
     (void)state;
     job_init(&j, FKT_TARGET_MESSAGES, 2, "X");
-    CHECK_STATUS(fkt_desk_turn(desk, 1, 1, &j, &counts, &done), FKT_E_IO);
+    CHECK_STATUS(fkt_queue_turn(queue, 1, 1, &j, &counts, &done), FKT_E_IO);
     CHECK(done == &j && j.answer.code == 503);
     fkt_answer_clear(&j.answer);
 }
@@ -239,14 +239,14 @@ static void people_and_news(void **state)
     fkt_answer_clear(&j.answer);
     box.stage = FKT_STAGE_GATHERING;
     fkt_text_init(&t);
-    CHECK(fkt_desk_news(desk, 1, &counts, 0, &t) == 1 && t.len > 0);
+    CHECK(fkt_queue_news(queue, 1, &counts, 0, &t) == 1 && t.len > 0);
     fkt_text_clear(&t);
-    CHECK(fkt_desk_news(desk, 2, &(struct fkt_page_counts){.requests = 9}, 0, &t) == 0 && t.len == 0);
-    CHECK(fkt_desk_news(desk, 3, &counts, 1, &t) == 1);
+    CHECK(fkt_queue_news(queue, 2, &(struct fkt_page_counts){.requests = 9}, 0, &t) == 0 && t.len == 0);
+    CHECK(fkt_queue_news(queue, 3, &counts, 1, &t) == 1);
     fkt_text_clear(&t);
-    fkt_desk_note(desk, 3, FKT_REFUSAL_REPLAYED);
+    fkt_queue_note(queue, 3, FKT_REFUSAL_REPLAYED);
     CHECK(box.refused[FKT_REFUSAL_REPLAYED] == 1 && box.last_refused == 3);
-    CHECK(fkt_desk_news(desk, 4, &counts, 0, &t) == 1);
+    CHECK(fkt_queue_news(queue, 4, &counts, 0, &t) == 1);
     fkt_text_clear(&t);
 }
 

@@ -13,26 +13,26 @@ static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}
 static uint8_t roster[SITES * 32], secret[SITES][64];
 
 struct call {
-    struct fkt_gate_request r;
+    struct fkt_request r;
     struct fkt_auth_request a;
     char header[FKT_AUTH_HEADER];
 };
 
-static struct fkt_gate *gate_of(const char *token, int local)
+static struct fkt_request_check *check_of(const char *token, int local)
 {
-    const struct fkt_gate_spec spec = {.roster = roster,
-                                       .sites = SITES,
-                                       .task = task,
-                                       .nonce = nonce,
-                                       .key = key,
-                                       .token = token,
-                                       .local = local,
-                                       .in_max = 1000,
-                                       .refusals_per_minute = 20,
-                                       .requests_per_second = 5,
-                                       .wait_seconds = 25};
-    struct fkt_gate *g;
-    CHECK_OK(fkt_gate_new(&g, &spec));
+    const struct fkt_request_check_spec spec = {.roster = roster,
+                                                .sites = SITES,
+                                                .task = task,
+                                                .nonce = nonce,
+                                                .key = key,
+                                                .token = token,
+                                                .local = local,
+                                                .in_max = 1000,
+                                                .refusals_per_minute = 20,
+                                                .requests_per_second = 5,
+                                                .wait_seconds = 25};
+    struct fkt_request_check *g;
+    CHECK_OK(fkt_request_check_new(&g, &spec));
     return g;
 }
 
@@ -43,22 +43,22 @@ static void call_init(struct call *c, uint32_t site, uint64_t seq, const char *m
     memset(c, 0, sizeof *c);
     c->a = (struct fkt_auth_request){task, nonce, seq, site, method, target, body, strlen(body)};
     fkt_auth_write(c->header, &c->a, secret[site % SITES]);
-    c->r = (struct fkt_gate_request){.method = method,
-                                     .target = target,
-                                     .authorization = c->header,
-                                     .task = task_hex,
-                                     .length = strlen(body),
-                                     .peer = peer};
+    c->r = (struct fkt_request){.method = method,
+                                .target = target,
+                                .authorization = c->header,
+                                .task = task_hex,
+                                .length = strlen(body),
+                                .peer = peer};
 }
 
-static int run(struct fkt_gate *g, struct call *c, uint64_t now, struct fkt_gate_verdict *v)
+static int run(struct fkt_request_check *g, struct call *c, uint64_t now, struct fkt_request_verdict *v)
 {
-    fkt_gate_door(g, now, &c->r, v);
-    fkt_gate_admit(g, now, &c->r, c->a.body, c->a.len, v);
+    fkt_request_check_head(g, now, &c->r, v);
+    fkt_request_check_admit(g, now, &c->r, c->a.body, c->a.len, v);
     return v->code;
 }
 
-static void expect(const struct fkt_gate_verdict *v, int code, const char *title, int noted, enum fkt_refusal why)
+static void expect(const struct fkt_request_verdict *v, int code, const char *title, int noted, enum fkt_refusal why)
 {
     if (v->code != code || (title && strcmp(v->title, title) != 0))
         fail_msg("got %d '%s', want %d '%s'", v->code, v->title ? v->title : "", code, title);
@@ -68,8 +68,8 @@ static void expect(const struct fkt_gate_verdict *v, int code, const char *title
 
 static void right_requests_come_in(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     (void)state;
     call_init(&c, 1, 0, "POST", "/v1/messages", "hello");
@@ -78,15 +78,15 @@ static void right_requests_come_in(void **state)
     CHECK(run(g, &c, 0, &v) == 0 && v.target.wait == 25 && v.target.any_round);
     call_init(&c, 2, INT64_C(1) << 53, "GET", "/v1/files/grid.png", "");
     CHECK(run(g, &c, 0, &v) == 0 && v.site == 2);
-    fkt_gate_free(g);
-    fkt_gate_free(NULL);
+    fkt_request_check_free(g);
+    fkt_request_check_free(NULL);
 }
 
 /* Each check in its place: what is wrong in two ways is refused for the first. */
 static void refusals_in_their_order(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     (void)state;
     call_init(&c, 1, 5, "POST", "/v1/message", "hello");
@@ -111,10 +111,10 @@ static void refusals_in_their_order(void **state)
     call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.task = other_hex, c.a.nonce = other_task;
     fkt_auth_write(c.header, &c.a, secret[1]);
     run(g, &c, 0, &v), expect(&v, 403, "other-task", 1, FKT_REFUSAL_OTHER_TASK);
-    c.r.task = task_hex, c.r.length = FKT_GATE_CHUNKED;
+    c.r.task = task_hex, c.r.length = FKT_REQUEST_CHUNKED;
     run(g, &c, 0, &v), expect(&v, 401, "nonce", 0, 0);
     CHECK(v.tell_nonce && !v.has_floor);
-    call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.length = FKT_GATE_CHUNKED;
+    call_init(&c, 1, 5, "POST", "/v1/messages", "hello"), c.r.length = FKT_REQUEST_CHUNKED;
     run(g, &c, 0, &v), expect(&v, 411, "length-required", 1, FKT_REFUSAL_MALFORMED);
     c.r.length = 1001, c.a.body = "hullo";
     run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_REFUSAL_TOO_LARGE);
@@ -128,14 +128,14 @@ static void refusals_in_their_order(void **state)
     CHECK(v.has_floor && v.floor == 5 && v.tell_nonce);
     call_init(&c, 1, 1, "GET", "/v1/task", ""), c.r.length = 1;
     run(g, &c, 0, &v), expect(&v, 413, "too-large", 1, FKT_REFUSAL_TOO_LARGE);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 /* A refusal is no use of a number: only a right signature is. */
-static void a_stranger_uses_up_nothing(void **state)
+static void an_unknown_peer_uses_up_nothing(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     (void)state;
     call_init(&c, 0, INT64_MAX, "GET", "/v1/task", "");
@@ -147,14 +147,14 @@ static void a_stranger_uses_up_nothing(void **state)
     run(g, &c, 0, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     call_init(&c, 1, 2, "GET", "/v1/task", ""); /* another site's numbers are its own */
     CHECK(run(g, &c, 0, &v) == 0);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 /* Whoever has the key of a site can use up numbers, but not so many that its owner has none left. */
 static void a_thief_cannot_use_up_the_numbers(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     uint64_t last = 0;
     (void)state;
@@ -179,13 +179,13 @@ static void a_thief_cannot_use_up_the_numbers(void **state)
     call_init(&c, 0, v.floor + 1, "GET", "/v1/task", "");
     CHECK(run(g, &c, 51000, &v) == 0);
     run(g, &c, 52000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 static void rates(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     uint64_t seq = 0;
     (void)state;
@@ -214,12 +214,12 @@ static void rates(void **state)
     run(g, &c, 2000, &v), expect(&v, 404, "not-found", 0, 0); /* another address */
     call_init(&c, 1, 2, "GET", "/nowhere", "");
     run(g, &c, 2000 + 1000 * 3, &v), expect(&v, 404, "not-found", 0, 0);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
-static void use_up(struct fkt_gate *g, uint64_t now)
+static void use_up(struct fkt_request_check *g, uint64_t now)
 {
-    struct fkt_gate_verdict v;
+    struct fkt_request_verdict v;
     struct call c;
     for (int i = 0; i < 20; i++) {
         call_init(&c, 1, 0, "GET", "/nowhere", "");
@@ -231,8 +231,8 @@ static void use_up(struct fkt_gate *g, uint64_t now)
 /* Many sites share an address (NAT, a forwarder): a stranger among them does not lock them out. */
 static void a_right_request_comes_in_from_a_bad_address(void **state)
 {
-    struct fkt_gate *g = gate_of("sesame", 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of("sesame", 0);
+    struct fkt_request_verdict v;
     struct call c;
     (void)state;
     use_up(g, 1000);
@@ -251,14 +251,14 @@ static void a_right_request_comes_in_from_a_bad_address(void **state)
     CHECK(run(g, &c, 1000, &v) == 0);
     c.r.authorization = "Bearer sesam";
     run(g, &c, 1000, &v), expect(&v, 429, "too-often", 0, 0);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 /* What signatures of bad addresses may cost is bounded, but not for a line on which the site has proven itself. */
 static void checks_for_bad_addresses_are_bounded(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     struct call bad;
     (void)state;
@@ -280,44 +280,44 @@ static void checks_for_bad_addresses_are_bounded(void **state)
     c.r.proven = 2;
     run(g, &c, 2000, &v), expect(&v, 401, "replayed", 1, FKT_REFUSAL_REPLAYED);
     CHECK(v.blamed);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 /* A restart of the server must not use up anybody's budget. */
 static void an_old_nonce_is_no_refusal(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct call c;
     (void)state;
     call_init(&c, 0, 1, "GET", "/v1/task", ""), c.a.nonce = other_task;
     fkt_auth_write(c.header, &c.a, secret[0]);
     for (int i = 0; i < 1000; i++) run(g, &c, 0, &v), expect(&v, 401, "nonce", 0, 0);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 static const char *person_host = "localhost:8443";
 
-static int person(struct fkt_gate *g, const char *target, const char *authorization, const char *cookie,
+static int person(struct fkt_request_check *g, const char *target, const char *authorization, const char *cookie,
                   const uint8_t *from)
 {
-    const struct fkt_gate_request r = {.method = "GET",
-                                       .target = target,
-                                       .authorization = authorization,
-                                       .cookie = cookie,
-                                       .host = person_host,
-                                       .peer = from};
-    struct fkt_gate_verdict v;
+    const struct fkt_request r = {.method = "GET",
+                                  .target = target,
+                                  .authorization = authorization,
+                                  .cookie = cookie,
+                                  .host = person_host,
+                                  .peer = from};
+    struct fkt_request_verdict v;
     static uint64_t now;
-    fkt_gate_door(g, now += 60000, &r, &v);
-    fkt_gate_admit(g, now, &r, NULL, 0, &v);
+    fkt_request_check_head(g, now += 60000, &r, &v);
+    fkt_request_check_admit(g, now, &r, NULL, 0, &v);
     CHECK(!v.noted && !v.tell_nonce);
     return v.code;
 }
 
 static void people(void **state)
 {
-    struct fkt_gate *g = gate_of("open sesame", 0), *local = gate_of(NULL, 1), *none = gate_of(NULL, 0);
+    struct fkt_request_check *g = check_of("open sesame", 0), *local = check_of(NULL, 1), *none = check_of(NULL, 0);
     char cookie[200];
     (void)state;
     CHECK(person(g, "/", NULL, NULL, peer) == 401 && person(g, "/", NULL, NULL, here) == 401);
@@ -328,9 +328,9 @@ static void people(void **state)
     CHECK(person(g, "/", "Bearer ", NULL, peer) == 401 && person(g, "/", "open sesame", NULL, peer) == 401);
     CHECK(person(g, "/login?token=open sesame", NULL, NULL, peer) == 0);
     CHECK(person(g, "/login?token=", NULL, NULL, peer) == 401);
-    snprintf(cookie, sizeof cookie, "fedkt=%s", fkt_gate_cookie(g));
+    snprintf(cookie, sizeof cookie, "fedkt=%s", fkt_request_check_cookie(g));
     CHECK(strlen(cookie) == 70 && person(g, "/events", NULL, cookie, peer) == 0);
-    snprintf(cookie, sizeof cookie, "a=b; fedkt=x; fedkt=%s; c=d", fkt_gate_cookie(g));
+    snprintf(cookie, sizeof cookie, "a=b; fedkt=x; fedkt=%s; c=d", fkt_request_check_cookie(g));
     CHECK(person(g, "/files/grid.png", NULL, cookie, peer) == 0);
     cookie[20] ^= 1;
     CHECK(person(g, "/", NULL, cookie, peer) == 401);
@@ -344,15 +344,15 @@ static void people(void **state)
     person_host = "localhost:8443";
     CHECK(person(none, "/", NULL, NULL, here) == 401 && person(none, "/", "Bearer ", "fedkt=", here) == 401);
     CHECK(person(none, "/login?token=", NULL, NULL, here) == 401);
-    fkt_gate_free(g);
-    fkt_gate_free(local);
-    fkt_gate_free(none);
+    fkt_request_check_free(g);
+    fkt_request_check_free(local);
+    fkt_request_check_free(none);
 }
 
 static void answers_of_refusals(void **state)
 {
-    struct fkt_gate *g = gate_of(NULL, 0);
-    struct fkt_gate_verdict v;
+    struct fkt_request_check *g = check_of(NULL, 0);
+    struct fkt_request_verdict v;
     struct fkt_answer a;
     struct call c;
     (void)state;
@@ -375,7 +375,7 @@ static void answers_of_refusals(void **state)
     fkt_answer_problem(&a, 422, "false", "a \"quote\", a \\, a\nline and \x1b[31m");
     assert_string_equal(strstr(a.body, "detail"), "detail\": \"a  quote , a  , a line and  [31m\"}\n");
     fkt_answer_clear(&a);
-    fkt_gate_free(g);
+    fkt_request_check_free(g);
 }
 
 int main(void)
@@ -383,7 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_requests_come_in),
         cmocka_unit_test(refusals_in_their_order),
-        cmocka_unit_test(a_stranger_uses_up_nothing),
+        cmocka_unit_test(an_unknown_peer_uses_up_nothing),
         cmocka_unit_test(a_thief_cannot_use_up_the_numbers),
         cmocka_unit_test(rates),
         cmocka_unit_test(a_right_request_comes_in_from_a_bad_address),

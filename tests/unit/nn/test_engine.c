@@ -181,7 +181,7 @@ static void build_mixing(struct fkt_net *n)
 
 enum { IMAGES = 37, LARGE = 8, IN = 3 * LARGE * LARGE, OUT = 6 * LARGE * LARGE / 4, CALLS = 64 };
 
-struct crowd {
+struct rate_limit {
     struct fkt_engine *e;
     const float *in, *want;
 };
@@ -189,7 +189,7 @@ struct crowd {
 /* Some run of images, in one call: the bits must be those of the whole set in one call. */
 static fkt_status ask(void *ctx, size_t item, unsigned worker)
 {
-    const struct crowd *c = ctx;
+    const struct rate_limit *c = ctx;
     size_t first = item * 5 % IMAGES, n = 1 + item % 9;
     float out[9 * OUT];
     fkt_status st;
@@ -214,7 +214,7 @@ static void an_image_depends_on_itself_alone(void **state)
     build_mixing(&n);
     CHECK_OK(fkt_weights_bind(&w, &n, NULL, 0, NULL, NULL));
     for (spec.batch = 1; spec.batch <= 8; spec.batch *= 2) {
-        struct crowd c = {NULL, in, want};
+        struct rate_limit c = {NULL, in, want};
         CHECK_OK(fkt_engine_new(&c.e, &fkt_backend_ref, &n, w, &spec));
         CHECK(fkt_engine_output(c.e).c == 6 && fkt_engine_output(c.e).h == LARGE / 2);
         if (spec.batch == 1) CHECK_OK(fkt_engine_run(c.e, in, IMAGES, want));
