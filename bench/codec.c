@@ -146,7 +146,7 @@ static fkt_status prepare(struct job *j, const struct cli_bench *o)
     start = fkt_now() - start;
     FKT_TRY(fkt_codec_facts(j->codec, &j->facts));
     if (!j->threads) j->threads = fkt_cpu_count();
-    j->batch = fkt_walk_batch(j->codec);
+    j->batch = fkt_pipeline_batch(j->codec);
     j->n = (size_t)o->images;
     if (!j->n) {
         double flops = (double)j->facts.flops[0], many = flops > 0 ? USUAL_FLOP / flops : USUAL_IMAGES;
@@ -221,7 +221,7 @@ static void memory_rows(struct fkt_bench_row *rows, const struct job *j)
         snprintf(rows[i].note, sizeof rows[i].note,
                  "peak of the process with %zu images (%.1f MB); packed weights %.1f MB, %.1f MB per worker", j->n,
                  (double)(j->n * (2 * pixels(j) + fkt_codec_dim(j->codec) * sizeof *j->z)) * 1e-6,
-                 (double)j->facts.packed_bytes[i] * 1e-6, (double)j->facts.desk_bytes[i] * 1e-6);
+                 (double)j->facts.packed_bytes[i] * 1e-6, (double)j->facts.workspace_bytes[i] * 1e-6);
     }
 }
 

@@ -44,7 +44,7 @@ enum {
 static const struct fkt_sgd usual_sgd = {1e-3F, 0.9F, 5e-4F, 1};
 
 /* One network at one size and batch, ready to step. */
-struct desk {
+struct workspace {
     const struct fkt_model *model;
     struct fkt_learner *learner;
     uint32_t batch, size;
@@ -58,7 +58,7 @@ struct timing {
     size_t steps;
 };
 
-static void desk_release(struct desk *d)
+static void workspace_release(struct workspace *d)
 {
     fkt_learner_free(d->learner);
     fkt_free(d->in);
@@ -67,13 +67,14 @@ static void desk_release(struct desk *d)
     fkt_free(d->label);
 }
 
-static fkt_status desk_open(struct desk *d, const struct fkt_learner_backend *backend, const struct fkt_net *net,
-                            const struct fkt_learner_spec *spec, const struct fkt_model *m)
+static fkt_status workspace_open(struct workspace *d, const struct fkt_learner_backend *backend,
+                                 const struct fkt_net *net, const struct fkt_learner_spec *spec,
+                                 const struct fkt_model *m)
 {
     const size_t numbers = (size_t)3 * spec->batch * spec->height * spec->width, logits = (size_t)spec->batch * CLASSES;
     struct fkt_rng rng;
     fkt_status st;
-    *d = (struct desk){.model = m, .batch = spec->batch, .size = spec->height};
+    *d = (struct workspace){.model = m, .batch = spec->batch, .size = spec->height};
     FKT_TRY(fkt_alloc(&d->in, numbers));
     FKT_TRY(fkt_alloc(&d->out, logits));
     FKT_TRY(fkt_alloc(&d->slope, logits));
@@ -88,7 +89,7 @@ out:
     return st;
 }
 
-static fkt_status step(struct desk *d, double *loss)
+static fkt_status step(struct workspace *d, double *loss)
 {
     const struct fkt_loss plain = {0, 1, 0};
     const double start = fkt_now();
@@ -113,10 +114,10 @@ static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, en
     const struct fkt_learner_spec plain = {TRIED_BATCH, TRIED_PX, TRIED_PX, FKT_PRECISION_F32, 1, 0.1F};
     const struct fkt_learner_spec fast = {TRIED_BATCH, TRIED_PX, TRIED_PX, precision, threads, 0.1F};
     const double allowed = precision == FKT_PRECISION_BF16 ? 0.1 : 1e-3;
-    struct desk a = {0}, b = {0};
+    struct workspace a = {0}, b = {0};
     fkt_status st;
-    FKT_TRY(desk_open(&a, &fkt_learner_onednn, net, &fast, m));
-    FKT_TRY(desk_open(&b, &fkt_learner_ref, net, &plain, m));
+    FKT_TRY(workspace_open(&a, &fkt_learner_onednn, net, &fast, m));
+    FKT_TRY(workspace_open(&b, &fkt_learner_ref, net, &plain, m));
     for (int i = 0; i < TRIED; i++) {
         double got = NAN, want = NAN;
         FKT_TRY(step(&a, &got));
@@ -128,12 +129,12 @@ static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, en
         }
     }
 out:
-    desk_release(&a);
-    desk_release(&b);
+    workspace_release(&a);
+    workspace_release(&b);
     return st;
 }
 
-static fkt_status time_steps(struct desk *d, const struct cli_bench *o, const struct fkt_progress *progress,
+static fkt_status time_steps(struct workspace *d, const struct cli_bench *o, const struct fkt_progress *progress,
                              struct timing *out)
 {
     const size_t asked = (size_t)(o->images + d->batch - 1) / d->batch;
@@ -182,7 +183,7 @@ static void fill_row(struct fkt_bench_row *r, const char *what, const struct fkt
              size, p == FKT_PRECISION_BF16 ? "bf16" : "f32");
 }
 
-static fkt_status speed_rows(struct fkt_bench_row *rows, const struct desk *d, const struct timing *t,
+static fkt_status speed_rows(struct fkt_bench_row *rows, const struct workspace *d, const struct timing *t,
                              enum fkt_precision p, unsigned threads)
 {
     const struct fkt_learner_facts *f = fkt_learner_facts(d->learner);
@@ -237,7 +238,7 @@ out:
     return st;
 }
 
-static fkt_status memory_row(struct fkt_bench_row *r, const struct desk *d, const struct fkt_net *net,
+static fkt_status memory_row(struct fkt_bench_row *r, const struct workspace *d, const struct fkt_net *net,
                              enum fkt_precision p)
 {
     const struct fkt_learner_facts *f = fkt_learner_facts(d->learner);
@@ -261,7 +262,7 @@ static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, con
     const struct fkt_learner_spec spec = {o->batch ? (uint32_t)o->batch : USUAL_BATCH, size, size, p, threads, 0.1F};
     struct cli_progress progress;
     struct fkt_net net;
-    struct desk d = {0};
+    struct workspace d = {0};
     struct timing t;
     fkt_status st;
     cli_progress_init(&progress, o->run.quiet);
@@ -269,14 +270,14 @@ static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, con
     fkt_resnet_build(&net, fkt_model_architecture(m), fkt_model_stem(m), CLASSES);
     FKT_TRY(fkt_net_status(&net));
     FKT_TRY(check(&net, m, p, threads));
-    FKT_TRY(desk_open(&d, &fkt_learner_onednn, &net, &spec, m));
+    FKT_TRY(workspace_open(&d, &fkt_learner_onednn, &net, &spec, m));
     FKT_TRY(time_steps(&d, o, &progress.hook, &t));
     FKT_TRY(memory_row(&rows[2], &d, &net, p));
     FKT_TRY(speed_rows(rows, &d, &t, p, threads));
     *flops = 3.0 * (double)fkt_learner_facts(d.learner)->flops;
 out:
     cli_progress_end(&progress);
-    desk_release(&d);
+    workspace_release(&d);
     fkt_net_clear(&net);
     return st;
 }
@@ -302,8 +303,8 @@ static fkt_status wanted(const struct cli_bench *o, int dtype[2])
     int possible = 0;
     fkt_status st;
     FKT_TRY(fkt_cpu_bf16(&possible));
-    dtype[0] = o->codec.means.dtype != FKT_CODEC_BF16;
-    dtype[1] = o->codec.means.dtype == FKT_CODEC_BF16 || (o->codec.means.dtype == FKT_CODEC_AUTO && possible);
+    dtype[0] = o->codec.settings.dtype != FKT_CODEC_BF16;
+    dtype[1] = o->codec.settings.dtype == FKT_CODEC_BF16 || (o->codec.settings.dtype == FKT_CODEC_AUTO && possible);
     if (dtype[1] && !possible) st = fkt_fail(FKT_E_ARG, "this processor has no bfloat16 products");
 out:
     return st;

@@ -50,7 +50,8 @@ static void make_task(struct fkt_task *task, struct site *sites)
     fkt_codec_free(codec);
 }
 
-/* Moments of no images at all; fkt_walk_moments makes them of a data set, and fills the records with what was in it. */
+/* Moments of no images at all; fkt_pipeline_moments makes them of a data set, and fills the records with what was in
+ * it. */
 static void open_site(struct site *s, const struct fkt_task *task, int i)
 {
     int64_t *moments = calloc(CLASSES * fkt_moments_block(task->coordinates.length), sizeof *moments);

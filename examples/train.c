@@ -24,7 +24,7 @@ static void make_release(struct fkt_release *out)
     struct fkt_calibration calibration = {0};
     struct fkt_dataset *records = NULL;
     struct fkt_task task = {0};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_moments *moments = NULL;
     struct fkt_privacy_plan plan = {0};
     struct fkt_ledger ledger = {0};
@@ -37,15 +37,15 @@ static void make_release(struct fkt_release *out)
     TRY(fkt_codec_open(&codec, &(struct fkt_codec_spec){.name = "dct", .size = SIZE, .dim = 32}));
     TRY(fkt_calibration_embedded(&calibration, codec));
     TRY(fkt_task_make(&task, &choices, codec, &calibration));
-    TRY(fkt_walk_open(&walk, &task, NULL, NULL));
-    TRY(fkt_walk_moments_new(walk, &moments));
-    TRY(fkt_walk_moments(walk, records, NULL, 0, moments, &(struct fkt_walk_options){0}));
+    TRY(fkt_pipeline_open(&pipeline, &task, NULL, NULL));
+    TRY(fkt_pipeline_moments_new(pipeline, &moments));
+    TRY(fkt_pipeline_moments(pipeline, records, NULL, 0, moments, &(struct fkt_pipeline_options){0}));
     TRY(fkt_privacy_plan(&plan, &task.privacy));
     TRY(fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0)); /* enough for one release, not for two */
     TRY(fkt_release_make(out, &task, &calibration, moments, &(struct fkt_round_facts){.sites = 1, .survivors = 1},
                          &ledger, NULL));
     fkt_moments_free(moments);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_task_clear(&task);
     fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
@@ -53,11 +53,11 @@ static void make_release(struct fkt_release *out)
 }
 
 /* The pictures of an epoch: here always the same. A source may as well draw others each time. */
-static fkt_status same_pictures(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static fkt_status same_images(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
-    const struct fkt_pool *p = ctx;
+    const struct fkt_training_set *p = ctx;
     (void)epoch;
-    *out = (struct fkt_pictures){p->rgb, p->label, p->n, p->size};
+    *out = (struct fkt_images){p->rgb, p->label, p->n, p->size};
     return FKT_OK;
 }
 
@@ -76,16 +76,16 @@ static int tell_step(void *self, const char *what, unsigned long long done, unsi
     return 0; /* any other answer stops the run, and writes the checkpoint that was asked for */
 }
 
-static void train(const struct fkt_pool *pool, struct fkt_model **model)
+static void learn(const struct fkt_training_set *images, struct fkt_model **model)
 {
     const struct fkt_model_spec network = {.architecture = FKT_RESNET8,
-                                           .size = pool->size,
+                                           .size = images->size,
                                            .seed = 1,
-                                           .classes = (const char *const *)pool->classes,
-                                           .n_classes = pool->n_classes};
+                                           .classes = (const char *const *)images->classes,
+                                           .n_classes = images->n_classes};
     const struct fkt_progress progress = {.step = tell_step};
     const struct fkt_trainer_hooks hooks = {.epoch = tell_epoch, .progress = &progress};
-    struct fkt_trainer_spec spec = {.source = {.pictures = same_pictures, .ctx = (void *)pool}};
+    struct fkt_trainer_spec spec = {.source = {.images = same_images, .ctx = (void *)images}};
     struct fkt_model *start = NULL;
     struct fkt_trainer *trainer = NULL;
     fkt_recipe_default(&spec.recipe);
@@ -97,25 +97,26 @@ static void train(const struct fkt_pool *pool, struct fkt_model **model)
     TRY(fkt_trainer_new(&trainer, &spec));
     TRY(fkt_trainer_run(trainer, &hooks));
     TRY(fkt_trainer_model(trainer, 0, model));
-    if (st == FKT_OK) fkt_model_set_origin(*model, &pool->origin); /* what it may claim goes with it */
+    if (st == FKT_OK) fkt_model_set_origin(*model, &images->origin); /* what it may claim goes with it */
     fkt_trainer_free(trainer);
     fkt_model_free(start);
 }
 
 /* On real pictures, once, at the end. */
-static double judge(const struct fkt_model *model)
+static double evaluate(const struct fkt_model *model)
 {
     struct fkt_dataset *set = NULL;
-    struct fkt_pool pool = {0};
-    struct fkt_judgement judgement = {0};
+    struct fkt_training_set test = {0};
+    struct fkt_evaluation evaluation = {0};
     double accuracy;
     TRY(fkt_dataset_open(&set, "demo:test", &(struct fkt_dataset_options){.limit = TESTS}));
-    TRY(fkt_pool_read(&pool, set, NULL, 0, SIZE, FKT_FILTER_BILINEAR, NULL, &(struct fkt_pool_options){0}));
-    TRY(fkt_judgement_init(&judgement, pool.n_classes));
-    TRY(fkt_pool_judge(&judgement, model, &pool, &(struct fkt_predict_options){0}));
-    accuracy = st == FKT_OK ? fkt_judgement_accuracy(&judgement) : 0;
-    fkt_judgement_clear(&judgement);
-    fkt_pool_clear(&pool);
+    TRY(fkt_training_set_read(&test, set, NULL, 0, SIZE, FKT_FILTER_BILINEAR, NULL,
+                              &(struct fkt_training_set_options){0}));
+    TRY(fkt_evaluation_init(&evaluation, test.n_classes));
+    TRY(fkt_training_set_evaluate(&evaluation, model, &test, &(struct fkt_predict_options){0}));
+    accuracy = st == FKT_OK ? fkt_evaluation_accuracy(&evaluation) : 0;
+    fkt_evaluation_clear(&evaluation);
+    fkt_training_set_clear(&test);
     fkt_dataset_free(set);
     return accuracy;
 }
@@ -123,19 +124,20 @@ static double judge(const struct fkt_model *model)
 int main(void)
 {
     struct fkt_release release = {0};
-    struct fkt_walk *walk = NULL;
-    struct fkt_pool pool = {0};
+    struct fkt_pipeline *pipeline = NULL;
+    struct fkt_training_set train = {0};
     struct fkt_model *model = NULL, *again = NULL;
     double accuracy = 0, same = 1;
     make_release(&release);
-    TRY(fkt_release_walk(&release, NULL, &walk));
-    TRY(fkt_pool_draw(&pool, &release, &(struct fkt_draw_options){.per_class = PER_CLASS, .walk = walk},
-                      &(struct fkt_pool_options){0}));
-    if (st == FKT_OK) train(&pool, &model);
-    if (st == FKT_OK) accuracy = judge(model);
+    TRY(fkt_release_pipeline(&release, NULL, &pipeline));
+    TRY(fkt_training_set_draw(&train, &release,
+                              &(struct fkt_draw_options){.per_class = PER_CLASS, .pipeline = pipeline},
+                              &(struct fkt_training_set_options){0}));
+    if (st == FKT_OK) learn(&train, &model);
+    if (st == FKT_OK) accuracy = evaluate(model);
     TRY(fkt_model_save(model, "model.safetensors", 0));
     TRY(fkt_model_load(&again, "model.safetensors", 0));
-    if (st == FKT_OK) same = judge(again);
+    if (st == FKT_OK) same = evaluate(again);
     if (st == FKT_OK) {
         const struct fkt_model_origin *o = fkt_model_origin(again);
         printf("%.0f %% of %d real pictures are right; chance is %.0f %%\n", 100 * accuracy, TESTS,
@@ -151,8 +153,8 @@ int main(void)
     }
     fkt_model_free(again);
     fkt_model_free(model);
-    fkt_pool_clear(&pool);
-    fkt_walk_free(walk);
+    fkt_training_set_clear(&train);
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&release);
     return st == FKT_OK ? 0 : 1;
 }

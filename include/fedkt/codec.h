@@ -24,7 +24,7 @@ enum fkt_codec_dtype { FKT_CODEC_F32 = 0, FKT_CODEC_BF16, FKT_CODEC_AUTO };
 
 /* What a machine brings along. It decides where weights are found and how fast they run, not what the codec is: none
  * of it is in the identity. */
-struct fkt_codec_means {
+struct fkt_codec_settings {
     const char *weights; /* a file, or a folder with the published files; NULL: the cache */
     enum fkt_codec_dtype dtype;
     int low_memory; /* weights are used where the file is mapped, as far as possible; slower */
@@ -34,7 +34,7 @@ struct fkt_codec_spec {
     const char *name; /* "dct", "taesd", "dc-ae-f32c32-in", ... */
     uint32_t size;    /* S */
     uint32_t dim;     /* D for codecs with a free length (dct: coefficients kept); 0: the codec's own default */
-    struct fkt_codec_means means;
+    struct fkt_codec_settings settings;
 };
 
 /* Copies the spec; gives *out. A codec is immutable after opening and may be used from many threads. */
@@ -55,12 +55,12 @@ struct fkt_codec_facts {
     uint32_t latent_channels, reduction;
     double latent_scale, latent_shift;
     uint64_t parameters[2];
-    uint64_t flops[2];        /* of one image, counted as direct convolutions */
-    uint64_t packed_bytes[2]; /* private copies of weights, once the direction has been used */
-    uint64_t desk_bytes[2];   /* activations of one thread, likewise */
-    uint32_t batch[2];        /* images that go through the network together */
-    const char *file[2];      /* borrowed from the codec; the second is NULL where one file holds both */
-    const char *config;       /* config.json that was read, likewise; NULL: none */
+    uint64_t flops[2];           /* of one image, counted as direct convolutions */
+    uint64_t packed_bytes[2];    /* private copies of weights, once the direction has been used */
+    uint64_t workspace_bytes[2]; /* activations of one thread, likewise */
+    uint32_t batch[2];           /* images that go through the network together */
+    const char *file[2];         /* borrowed from the codec; the second is NULL where one file holds both */
+    const char *config;          /* config.json that was read, likewise; NULL: none */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_codec_facts(const struct fkt_codec *c, struct fkt_codec_facts *out);
 

@@ -109,32 +109,32 @@ FKT_API FKT_MUST_USE fkt_status fkt_model_predict(const struct fkt_model *m, con
 
 /* Confidence beside truth, 15 equal bins of the largest probability: expected calibration error as Guo et al. 2017. */
 #define FKT_CONFIDENCE_BINS 15
-struct fkt_judgement {
+struct fkt_evaluation {
     struct fkt_score score; /* confusion */
     uint64_t count[FKT_CONFIDENCE_BINS], hit[FKT_CONFIDENCE_BINS];
     double confidence[FKT_CONFIDENCE_BINS]; /* sums */
     double loss;                            /* sum of cross-entropies, natural log */
 };
-FKT_API FKT_MUST_USE fkt_status fkt_judgement_init(struct fkt_judgement *j, uint32_t classes);
-FKT_API void fkt_judgement_clear(struct fkt_judgement *j);
-FKT_API FKT_MUST_USE fkt_status fkt_judgement_add(struct fkt_judgement *j, const float *logits /* (n, K) */,
-                                                  const uint32_t *label, size_t n);
-FKT_API double fkt_judgement_accuracy(const struct fkt_judgement *j); /* NaN when empty, like the next two */
-FKT_API double fkt_judgement_loss(const struct fkt_judgement *j);     /* mean */
-FKT_API double fkt_judgement_calibration_error(const struct fkt_judgement *j);
+FKT_API FKT_MUST_USE fkt_status fkt_evaluation_init(struct fkt_evaluation *j, uint32_t classes);
+FKT_API void fkt_evaluation_clear(struct fkt_evaluation *j);
+FKT_API FKT_MUST_USE fkt_status fkt_evaluation_add(struct fkt_evaluation *j, const float *logits /* (n, K) */,
+                                                   const uint32_t *label, size_t n);
+FKT_API double fkt_evaluation_accuracy(const struct fkt_evaluation *j); /* NaN when empty, like the next two */
+FKT_API double fkt_evaluation_loss(const struct fkt_evaluation *j);     /* mean */
+FKT_API double fkt_evaluation_calibration_error(const struct fkt_evaluation *j);
 
 /* ---- training ---- */
 
 /* Labelled pictures in memory; borrowed. */
-struct fkt_pictures {
+struct fkt_images {
     const uint8_t *rgb;    /* (n, S, S, 3) */
     const uint32_t *label; /* (n) < K */
     size_t n;
     uint32_t size;
 };
 /* The pictures of an epoch, 0 the first: valid until the next call, and as many each time. */
-struct fkt_picture_source {
-    fkt_status (*pictures)(void *ctx, uint32_t epoch, struct fkt_pictures *out);
+struct fkt_image_source {
+    fkt_status (*images)(void *ctx, uint32_t epoch, struct fkt_images *out);
     void *ctx;
     int anew; /* 1: each epoch has its own; a checkpoint remembers it */
 };
@@ -175,8 +175,8 @@ struct fkt_epoch {                           /* what one epoch came to */
 struct fkt_trainer_spec {
     const struct fkt_model *start; /* copied */
     struct fkt_recipe recipe;
-    struct fkt_picture_source source;
-    const struct fkt_pictures *held; /* borrowed; NULL: none. Of what is trained on: never a test set */
+    struct fkt_image_source source;
+    const struct fkt_images *held;   /* borrowed; NULL: none. Of what is trained on: never a test set */
     const struct fkt_model *teacher; /* borrowed; NULL: none; the same classes */
 };
 struct fkt_trainer;

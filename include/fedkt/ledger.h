@@ -116,14 +116,14 @@ struct fkt_ledger_account {
     struct fkt_ledger_entry *entries;    /* (n) oldest first; owned */
     size_t n;
 };
-struct fkt_ledger_book {
+struct fkt_ledger_contents {
     struct fkt_ledger_account *accounts; /* (n) oldest first; owned */
     size_t n;
 };
 /* All accounts, or that of `dataset` alone (n is 0 when there is none). FKT_E_IO when there is no such file. */
-FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path,
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_read(struct fkt_ledger_contents *out, const char *path,
                                                      const char *dataset /* may be NULL */);
-FKT_API void fkt_ledger_book_clear(struct fkt_ledger_book *b);
+FKT_API void fkt_ledger_contents_clear(struct fkt_ledger_contents *b);
 
 #ifdef __cplusplus
 }

@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-struct fkt_dataset;      /* image.h */
-struct fkt_walk_options; /* round.h */
+struct fkt_dataset;          /* image.h */
+struct fkt_pipeline_options; /* round.h */
 
 struct fkt_records;
 FKT_API FKT_MUST_USE fkt_status fkt_records_new(struct fkt_records **out, enum fkt_adjacency adjacency);
@@ -35,7 +35,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_records_merge(struct fkt_records *into, stru
  * file names, order, size and codec do not enter a digest. options (may be NULL): threads, progress, skipped
  * (unreadable images are passed over; the walk counts them). */
 FKT_API FKT_MUST_USE fkt_status fkt_records_read(struct fkt_records *r, const struct fkt_dataset *ds, const size_t *idx,
-                                                 size_t n, const struct fkt_walk_options *options);
+                                                 size_t n, const struct fkt_pipeline_options *options);
 
 #ifdef __cplusplus
 }

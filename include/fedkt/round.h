@@ -2,7 +2,7 @@
 /* round.h - the whole walk: a task that everybody agrees on, images -> moments -> release -> synthetic images, and
  * judging it.
  *
- *   task + images --fkt_walk_moments--> moments --fkt_release_make--> release --fkt_generate--> labelled images
+ *   task + images --fkt_pipeline_moments--> moments --fkt_release_make--> release --fkt_generate--> labelled images
  *                                                                      \------fkt_heads_fit--> closed-form heads
  * Moments and latents are PRIVATE: they carry no noise. Only a release, and what is made from it, may leave.
  */
@@ -79,20 +79,22 @@ FKT_API enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT
 
 /* ---- walk: one record after the other through codec, calibration, coordinates, quantisation ---- */
 
-struct fkt_walk; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
+struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
 /* calibration_path NULL: the codec's embedded one; means NULL: all defaults. FKT_E_MISMATCH when hashes differ from the
  * task's. Copies the task. */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task,
-                                              const char *calibration_path, const struct fkt_codec_means *means);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
+                                                  const char *calibration_path,
+                                                  const struct fkt_codec_settings *settings);
 /* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be there
- * (fkt_walk_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and calibration are
+ * (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and calibration
+ * are
  * compared with the task by their names and hashes alone. */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_open_bare(struct fkt_walk **out, const struct fkt_task *task,
-                                                   const char *calibration_path);
-FKT_API void fkt_walk_free(struct fkt_walk *w);
-FKT_API const struct fkt_task *fkt_walk_task(const struct fkt_walk *w);
-FKT_API const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w);
-FKT_API const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
+                                                          const char *calibration_path);
+FKT_API void fkt_pipeline_free(struct fkt_pipeline *w);
+FKT_API const struct fkt_task *fkt_pipeline_task(const struct fkt_pipeline *w);
+FKT_API const struct fkt_codec *fkt_pipeline_codec(const struct fkt_pipeline *w);
+FKT_API const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w);
 
 /* Names and number of the images left out because they could not be read (only when the caller asks for it). */
 struct fkt_skipped {
@@ -118,7 +120,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_encodings_open(struct fkt_encodings **out, c
 FKT_API void fkt_encodings_close(struct fkt_encodings *e);
 FKT_API void fkt_encodings_count(const struct fkt_encodings *e, uint64_t *found, uint64_t *made);
 
-struct fkt_walk_options {
+struct fkt_pipeline_options {
     unsigned threads; /* 0: all */
     const struct fkt_progress *progress;
     struct fkt_skipped *skipped;     /* NULL: an unreadable image stops the walk */
@@ -128,20 +130,20 @@ struct fkt_walk_options {
     double *moments_seconds;         /* may be NULL: thread-seconds spent adding up are added to it */
 };
 /* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds,
-                                                 const size_t *idx, size_t n, struct fkt_moments *m,
-                                                 const struct fkt_walk_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                     const size_t *idx, size_t n, struct fkt_moments *m,
+                                                     const struct fkt_pipeline_options *options);
 /* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n), "image_sha256" U8 (n, 32). PRIVATE. */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *ds,
-                                                const size_t *idx, size_t n, const char *path, int force,
-                                                const struct fkt_walk_options *options);
-/* A latents file to moments. records: as in fkt_walk_options. */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m,
-                                                 struct fkt_records *records);
-FKT_API FKT_MUST_USE fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **out);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                    const size_t *idx, size_t n, const char *path, int force,
+                                                    const struct fkt_pipeline_options *options);
+/* A latents file to moments. records: as in fkt_pipeline_options. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path,
+                                                     struct fkt_moments *m, struct fkt_records *records);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out);
 /* w (n, m) -> pixels (n, S, S, 3) */
-FKT_API FKT_MUST_USE fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size_t n,
-                                                uint8_t *rgb);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n,
+                                                    uint8_t *rgb);
 
 /* records: of the images in m. PRIVATE. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task,
@@ -201,8 +203,9 @@ FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
 /* Why it is not called private: "the promise is weak", say; NULL: it is. */
 FKT_API const char *fkt_release_not_private(const struct fkt_release *r);
 /* An opened task from the release alone (and the codec's weights, where it has any). means NULL: all defaults. */
-FKT_API FKT_MUST_USE fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means,
-                                                 struct fkt_walk **out);
+FKT_API FKT_MUST_USE fkt_status fkt_release_pipeline(const struct fkt_release *r,
+                                                     const struct fkt_codec_settings *settings,
+                                                     struct fkt_pipeline **out);
 FKT_API FKT_MUST_USE fkt_status fkt_release_certificate(const struct fkt_release *r,
                                                         char **json); /* gives *json, freed with fkt_string_free */
 FKT_API void fkt_string_free(char *s);
@@ -221,14 +224,15 @@ struct fkt_generate_options {
     int force;
     unsigned threads;
     const struct fkt_progress *progress;
-    struct fkt_codec_means means;
-    const struct fkt_walk *walk; /* of the same codec, calibration and coordinates; NULL: opened from the release */
+    struct fkt_codec_settings settings;
+    const struct fkt_pipeline
+        *pipeline; /* of the same codec, calibration and coordinates; NULL: opened from the release */
 };
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
                                              const struct fkt_generate_options *options);
 /* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. threads 0: all. */
-FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g,
+FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gaussians *g,
                                                    uint64_t seed, uint32_t rows, size_t cols, unsigned threads,
                                                    uint8_t *rgb);
 
@@ -240,15 +244,15 @@ FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struc
 FKT_API void fkt_heads_clear(struct fkt_heads *h);
 /* Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and
  * added to. */
-FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset *ds,
+FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                    const size_t *idx, size_t n, const struct fkt_head *const *heads,
                                                    size_t n_heads, struct fkt_score *scores,
-                                                   const struct fkt_walk_options *options);
+                                                   const struct fkt_pipeline_options *options);
 
 /* Public calibration from a public set: two passes over ds. */
 FKT_API FKT_MUST_USE fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec,
                                               const struct fkt_dataset *ds, enum fkt_filter filter, uint32_t top,
-                                              const char *source, const struct fkt_walk_options *options);
+                                              const char *source, const struct fkt_pipeline_options *options);
 
 /* ---- names of the choices, as they stand in tasks and on the command line; -1 when unknown ---- */
 FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);

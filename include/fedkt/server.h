@@ -18,12 +18,12 @@ extern "C" {
 #endif
 
 struct fkt_server_spec {
-    const struct fkt_task *task;  /* signed, with a service; copied */
-    const char *folder;           /* state: 0700, made when it is not there; one process at a time holds it */
-    const char *out;              /* the public folder, of this state alone; NULL: "public" in `folder` */
-    const char *calibration;      /* as for fkt_walk_open */
-    struct fkt_codec_means means; /* where the codec's weights are; borrowed */
-    size_t per_class;             /* synthetic images per class; 0: as at the first opening, and then 100 */
+    const struct fkt_task *task;        /* signed, with a service; copied */
+    const char *folder;                 /* state: 0700, made when it is not there; one process at a time holds it */
+    const char *out;                    /* the public folder, of this state alone; NULL: "public" in `folder` */
+    const char *calibration;            /* as for fkt_pipeline_open */
+    struct fkt_codec_settings settings; /* where the codec's weights are; borrowed */
+    size_t per_class;                   /* synthetic images per class; 0: as at the first opening, and then 100 */
     enum fkt_export_format format;
     unsigned threads;                    /* of the heavy work; 0: all */
     const struct fkt_progress *progress; /* may be NULL */

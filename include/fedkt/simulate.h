@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 struct fkt_simulation_spec {
-    const struct fkt_walk *walk;
+    const struct fkt_pipeline *pipeline;
     const struct fkt_dataset *data; /* records of all sites */
     const size_t *train;            /* (n_train) indices into data */
     size_t n_train;

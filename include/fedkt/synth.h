@@ -58,7 +58,7 @@ FKT_API void fkt_gaussians_clear(struct fkt_gaussians *g);
 /* 1 when class k cannot be told from no records at all: its count is within three standard deviations of none, or its
  * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000). */
 FKT_API double fkt_gaussians_reach(uint32_t length); /* the signal that pure noise may have, a little above 1 */
-FKT_API int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k);
+FKT_API int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k);
 
 /* w (n, m) ~ N(mean_k, cov_k). Sample number first+i of class k depends on (seed, k, first+i) alone: any number, in
  * any chunks, at any time. */

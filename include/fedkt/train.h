@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-struct fkt_pool {
+struct fkt_training_set {
     uint8_t *rgb;    /* (n, S, S, 3) owned */
     uint32_t *label; /* (n) owned */
     size_t n;
@@ -24,13 +24,13 @@ struct fkt_pool {
     uint32_t n_classes;
     struct fkt_model_origin origin; /* recipe "" */
 };
-FKT_API void fkt_pool_clear(struct fkt_pool *p);
+FKT_API void fkt_training_set_clear(struct fkt_training_set *p);
 
 /* *o has also seen what `more` tells of: private only if both are; `how` (may be "") begins the words, "taught by ".
  * Two promises of different releases add up, for their records may be the same. */
 FKT_API void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const struct fkt_model_origin *more);
 
-struct fkt_pool_options {
+struct fkt_training_set_options {
     unsigned threads; /* 0: all */
     const struct fkt_progress *progress;
     struct fkt_skipped *skipped; /* NULL: an unreadable image stops */
@@ -39,31 +39,35 @@ struct fkt_pool_options {
  * `folder` (or the folder of that file; may be NULL) holds the certificate.json of a release that was really private,
  * and these are all of the pictures that it was written for, unchanged; all else is not private. A certificate is the
  * word of who wrote it: whoever changes pictures, pictures.json and certificate together is not found out here. */
-FKT_API FKT_MUST_USE fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, const size_t *idx,
-                                              size_t n, uint32_t size, enum fkt_filter filter, const char *folder,
-                                              const struct fkt_pool_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_read(struct fkt_training_set *out, const struct fkt_dataset *ds,
+                                                      const size_t *idx, size_t n, uint32_t size,
+                                                      enum fkt_filter filter, const char *folder,
+                                                      const struct fkt_training_set_options *options);
 
 struct fkt_draw_options {
     size_t per_class;
     uint64_t seed;
     uint64_t first; /* number of the first sample of each class: another epoch, other pictures */
     struct fkt_estimate_options estimate;
-    const struct fkt_walk *walk; /* of the release; borrowed */
+    const struct fkt_pipeline *pipeline; /* of the release; borrowed */
 };
 /* Samples and decodes: the same pictures as fkt_generate with the same seed. */
-FKT_API FKT_MUST_USE fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r,
-                                              const struct fkt_draw_options *draw,
-                                              const struct fkt_pool_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_release *r,
+                                                      const struct fkt_draw_options *draw,
+                                                      const struct fkt_training_set_options *options);
 /* Pictures of `more` after those of p; sizes and class names must agree. The result is private only if both are. */
-FKT_API FKT_MUST_USE fkt_status fkt_pool_append(struct fkt_pool *p, const struct fkt_pool *more);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_append(struct fkt_training_set *p,
+                                                        const struct fkt_training_set *more);
 /* Every picture encoded and decoded: what a network that learned from decoded pictures would rather see. */
-FKT_API FKT_MUST_USE fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *codec,
-                                                       const struct fkt_pool_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_through_codec(struct fkt_training_set *p,
+                                                               const struct fkt_codec *codec,
+                                                               const struct fkt_training_set_options *options);
 /* Cuts a stratified share of p off into *held (fkt_split_stratified). */
-FKT_API FKT_MUST_USE fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double share,
-                                                  uint64_t seed);
-FKT_API FKT_MUST_USE fkt_status fkt_pool_judge(struct fkt_judgement *j /* initialised */, const struct fkt_model *m,
-                                               const struct fkt_pool *p, const struct fkt_predict_options *options);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_hold_out(struct fkt_training_set *p, struct fkt_training_set *held,
+                                                          double share, uint64_t seed);
+FKT_API FKT_MUST_USE fkt_status fkt_training_set_evaluate(struct fkt_evaluation *j /* initialised */,
+                                                          const struct fkt_model *m, const struct fkt_training_set *p,
+                                                          const struct fkt_predict_options *options);
 
 /* ---- the personalised protocol: per-site accuracy on the site's own held-out records ---- */
 
@@ -79,9 +83,9 @@ FKT_API const char *
 fkt_personal_name(enum fkt_personal_way w); /* "global", "tuned", "local", "fedavg", "fedavg_tuned" */
 
 struct fkt_personal_spec {
-    const struct fkt_model *pretrained; /* on X*; borrowed */
-    const struct fkt_pool *data;        /* all sites' records, borrowed */
-    const struct fkt_pool *test;        /* what to judge on, borrowed: each class is shared out over the sites in
+    const struct fkt_model *pretrained;  /* on X*; borrowed */
+    const struct fkt_training_set *data; /* all sites' records, borrowed */
+    const struct fkt_training_set *test; /* what to judge on, borrowed: each class is shared out over the sites in
                                            proportion to their records of it; NULL: records of the sites' own */
     struct fkt_partition_spec partition;
     double holdout;          /* without `test`: of each class of each site, 0 to below 1; one record of it always

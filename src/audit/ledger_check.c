@@ -23,12 +23,12 @@ static const char session[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 /* What stands in the file beside what was promised; rounding is upwards, and by little. */
 static fkt_status compare(struct fkt_audit_outcome *o, const char *path, double claimed, const char *who)
 {
-    struct fkt_ledger_book book = {0};
+    struct fkt_ledger_contents contents = {0};
     double found;
-    fkt_status st = fkt_ledger_file_read(&book, path, NULL);
+    fkt_status st = fkt_ledger_file_read(&contents, path, NULL);
     if (st != FKT_OK) return st;
-    found = book.n == 1 ? book.accounts[0].total.mu2 : NAN;
-    fkt_ledger_book_clear(&book);
+    found = contents.n == 1 ? contents.accounts[0].total.mu2 : NAN;
+    fkt_ledger_contents_clear(&contents);
     o->ledger_claimed += claimed;
     o->ledger_found += found;
     if (!(found >= claimed * (1 - 1e-9) && found <= claimed * (1 + 1e-6)))

@@ -115,7 +115,7 @@ static void noise_words(struct fkt_audit_case *c, const struct fkt_noise_check *
                      fkt_noise_name(c->place));
 }
 
-static void judge(struct fkt_audit_case *c, const struct fkt_privacy_spec *p)
+static void evaluate(struct fkt_audit_case *c, const struct fkt_privacy_spec *p)
 {
     const double low = fmax(c->bound.epsilon_low, c->bound.epsilon_gdp_low);
     if (!(c->bound.epsilon_low <= p->epsilon && c->bound.epsilon_gdp_low <= p->epsilon))
@@ -157,7 +157,7 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
     estimate_mu(a, alpha, c);
     fkt_noise_watch_verdict(a->noise, alpha, c->noise);
     if (a->sites) fkt_noise_watch_verdict(a->sites, alpha, c->sites);
-    judge(c, &p);
+    evaluate(c, &p);
 out:
     if (a) {
         fkt_noise_watch_free(a->noise);

@@ -69,7 +69,7 @@ static void words_of(struct word words[WORDS], const struct fkt_trainer *t)
     SAY("normalisation", "%.9g %.9g %.9g, %.9g %.9g %.9g", (double)m->mean[0], (double)m->mean[1], (double)m->mean[2],
         (double)m->std[0], (double)m->std[1], (double)m->std[2]);
     SAY("number of pictures", "%zu", t->n);
-    SAY("checksum of the pictures", "%016" PRIx64, t->pictures_sum);
+    SAY("checksum of the pictures", "%016" PRIx64, t->images_sum);
     SAY("set of pictures", "%s", t->source.anew ? "drawn anew for each epoch" : "the same for all epochs");
     SAY("checksum of the held-out pictures", "%016" PRIx64, t->held_sum);
     SAY("checksum of the teacher", "%016" PRIx64, t->teacher_sum);

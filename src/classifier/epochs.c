@@ -25,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { JUDGED_AT_ONCE = 256 };
+enum { EVALUATED_AT_ONCE = 256 };
 
 static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs * t->epoch_steps; }
 
@@ -33,15 +33,15 @@ static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs 
 static void fill_batch(struct fkt_trainer *t)
 {
     const uint32_t size = t->model->size;
-    const size_t picture = (size_t)3 * size * size;
+    const size_t image = (size_t)3 * size * size;
     const size_t first = (size_t)(t->done.step % t->epoch_steps) * t->batch;
     for (size_t i = 0; i < t->batch; i++) {
         const size_t index = t->order[first + i];
         const struct fkt_view v = fkt_view_of(&t->recipe, t->now_epoch, index);
         t->label[i] = t->now.label[index];
-        fkt_view_apply(&v, t->value, t->now.rgb + index * picture, size, t->in + i * picture);
+        fkt_view_apply(&v, t->value, t->now.rgb + index * image, size, t->in + i * image);
         if (t->teacher)
-            fkt_view_apply(&v, t->teacher_value, t->now.rgb + index * picture, size, t->teacher_in + i * picture);
+            fkt_view_apply(&v, t->teacher_value, t->now.rgb + index * image, size, t->teacher_in + i * image);
     }
 }
 
@@ -103,7 +103,7 @@ struct judging {
     unsigned long long before, total;
 };
 
-static int tell_judged(void *self, const char *what, unsigned long long done, unsigned long long total)
+static int tell_evaluated(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
     const struct judging *j = self;
     (void)what;
@@ -115,28 +115,28 @@ static int tell_judged(void *self, const char *what, unsigned long long done, un
 static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct judging *judging, double *loss,
                            double *accuracy)
 {
-    const struct fkt_progress progress = {tell_judged, judging};
+    const struct fkt_progress progress = {tell_evaluated, judging};
     const struct fkt_predict_options options = {
         .threads = t->recipe.threads, .dtype = t->recipe.dtype, .progress = judging->progress ? &progress : NULL};
-    const size_t picture = (size_t)3 * t->held.size * t->held.size;
-    struct fkt_judgement j;
+    const size_t image = (size_t)3 * t->held.size * t->held.size;
+    struct fkt_evaluation j;
     float *logits = NULL;
     fkt_status st;
     memset(&j, 0, sizeof j);
     FKT_TRY(fkt_trainer_read(t, what, t->model));
-    FKT_TRY(fkt_judgement_init(&j, t->model->n_classes));
-    FKT_TRY(fkt_alloc(&logits, (size_t)JUDGED_AT_ONCE * t->model->n_classes));
-    for (size_t i = 0; i < t->held.n; i += JUDGED_AT_ONCE) {
-        const size_t n = t->held.n - i < JUDGED_AT_ONCE ? t->held.n - i : JUDGED_AT_ONCE;
-        FKT_TRY(fkt_model_predict(t->model, t->held.rgb + i * picture, n, logits, NULL, &options));
-        FKT_TRY(fkt_judgement_add(&j, logits, t->held.label + i, n));
+    FKT_TRY(fkt_evaluation_init(&j, t->model->n_classes));
+    FKT_TRY(fkt_alloc(&logits, (size_t)EVALUATED_AT_ONCE * t->model->n_classes));
+    for (size_t i = 0; i < t->held.n; i += EVALUATED_AT_ONCE) {
+        const size_t n = t->held.n - i < EVALUATED_AT_ONCE ? t->held.n - i : EVALUATED_AT_ONCE;
+        FKT_TRY(fkt_model_predict(t->model, t->held.rgb + i * image, n, logits, NULL, &options));
+        FKT_TRY(fkt_evaluation_add(&j, logits, t->held.label + i, n));
         judging->before += n;
     }
-    *loss = fkt_judgement_loss(&j);
-    *accuracy = fkt_judgement_accuracy(&j);
+    *loss = fkt_evaluation_loss(&j);
+    *accuracy = fkt_evaluation_accuracy(&j);
 out:
     fkt_free(logits);
-    fkt_judgement_clear(&j);
+    fkt_evaluation_clear(&j);
     return st;
 }
 

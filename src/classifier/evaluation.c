@@ -14,13 +14,13 @@
 #include <math.h>
 #include <string.h>
 
-fkt_status fkt_judgement_init(struct fkt_judgement *j, uint32_t classes)
+fkt_status fkt_evaluation_init(struct fkt_evaluation *j, uint32_t classes)
 {
     memset(j, 0, sizeof *j);
     return fkt_score_init(&j->score, classes);
 }
 
-void fkt_judgement_clear(struct fkt_judgement *j)
+void fkt_evaluation_clear(struct fkt_evaluation *j)
 {
     fkt_score_clear(&j->score);
     memset(j, 0, sizeof *j);
@@ -40,7 +40,7 @@ static int bin_of(double confidence)
     return bin < 0 ? 0 : bin >= FKT_CONFIDENCE_BINS ? FKT_CONFIDENCE_BINS - 1 : bin;
 }
 
-static void count_one(struct fkt_judgement *j, const float *z, uint32_t label, uint32_t guess)
+static void count_one(struct fkt_evaluation *j, const float *z, uint32_t label, uint32_t guess)
 {
     double sum = 0, confidence;
     int bin;
@@ -53,7 +53,7 @@ static void count_one(struct fkt_judgement *j, const float *z, uint32_t label, u
     j->loss += log(sum) + ((double)z[guess] - z[label]);
 }
 
-fkt_status fkt_judgement_add(struct fkt_judgement *j, const float *logits, const uint32_t *label, size_t n)
+fkt_status fkt_evaluation_add(struct fkt_evaluation *j, const float *logits, const uint32_t *label, size_t n)
 {
     const uint32_t classes = j->score.classes;
     uint32_t *guess = NULL;
@@ -72,18 +72,18 @@ out:
     return st;
 }
 
-double fkt_judgement_accuracy(const struct fkt_judgement *j) { return fkt_score_accuracy(&j->score); }
+double fkt_evaluation_accuracy(const struct fkt_evaluation *j) { return fkt_score_accuracy(&j->score); }
 
-static uint64_t total(const struct fkt_judgement *j)
+static uint64_t total(const struct fkt_evaluation *j)
 {
     uint64_t sum = 0;
     for (int i = 0; i < FKT_CONFIDENCE_BINS; i++) sum += j->count[i];
     return sum;
 }
 
-double fkt_judgement_loss(const struct fkt_judgement *j) { return total(j) ? j->loss / (double)total(j) : NAN; }
+double fkt_evaluation_loss(const struct fkt_evaluation *j) { return total(j) ? j->loss / (double)total(j) : NAN; }
 
-double fkt_judgement_calibration_error(const struct fkt_judgement *j)
+double fkt_evaluation_calibration_error(const struct fkt_evaluation *j)
 {
     double sum = 0;
     for (int i = 0; i < FKT_CONFIDENCE_BINS; i++) sum += fabs((double)j->hit[i] - j->confidence[i]);

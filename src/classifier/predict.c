@@ -124,16 +124,16 @@ static fkt_status predict_batch(void *ctx, size_t item, unsigned worker)
     struct work *w = ctx;
     const struct fkt_model *m = w->m;
     const size_t first = item * w->batch, n = w->n - first < w->batch ? w->n - first : w->batch;
-    const size_t picture = (size_t)3 * m->size * m->size;
+    const size_t image = (size_t)3 * m->size * m->size;
     float *in = NULL, *features = NULL, *logits = w->logits + first * m->n_classes;
     fkt_status st;
     (void)worker;
     FKT_TRY(fkt_alloc(&features, n * m->features));
     if (!w->ready) {
-        FKT_TRY(fkt_alloc(&in, n * picture));
+        FKT_TRY(fkt_alloc(&in, n * image));
         normalise(w, first, n, in);
     }
-    FKT_TRY(fkt_engine_run(w->engine, in ? in : w->ready + first * picture, n, features));
+    FKT_TRY(fkt_engine_run(w->engine, in ? in : w->ready + first * image, n, features));
     fkt_model_last_layer(m, features, n, logits);
     for (size_t i = 0; i < n * m->n_classes; i++)
         if (!isfinite(logits[i]))

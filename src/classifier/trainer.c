@@ -20,14 +20,14 @@
 #include <math.h>
 #include <string.h>
 
-#define PICTURES_MAX (1ULL << 40)
+#define IMAGES_MAX (1ULL << 40)
 static const float norm_momentum = 0.1F; /* PyTorch's */
 
-static fkt_status check_pictures(const struct fkt_pictures *p, const struct fkt_model *m, const char *what)
+static fkt_status check_images(const struct fkt_images *p, const struct fkt_model *m, const char *what)
 {
     const uint32_t size = fkt_model_size(m), classes = fkt_model_classes(m);
     if (p->n < 1) return fkt_fail(FKT_E_ARG, "there are no %s", what);
-    if (p->n >= PICTURES_MAX) return fkt_fail(FKT_E_ARG, "%zu are too many %s", p->n, what);
+    if (p->n >= IMAGES_MAX) return fkt_fail(FKT_E_ARG, "%zu are too many %s", p->n, what);
     if (p->size != size)
         return fkt_fail_hint(FKT_E_ARG, "scale the pictures to the network's size, or make a network of theirs",
                              "the %s have %" PRIu32 " px, and the network takes %" PRIu32 " px", what, p->size, size);
@@ -42,12 +42,12 @@ static fkt_status check_pictures(const struct fkt_pictures *p, const struct fkt_
 
 fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch)
 {
-    struct fkt_pictures p = {0};
+    struct fkt_images p = {0};
     fkt_status st;
     if (t->now.n && t->now_epoch == epoch) return FKT_OK;
     t->now = p; /* what the source gave before is no longer valid */
-    FKT_TRY(t->source.pictures(t->source.ctx, epoch, &p));
-    FKT_TRY(check_pictures(&p, t->model, "pictures"));
+    FKT_TRY(t->source.images(t->source.ctx, epoch, &p));
+    FKT_TRY(check_images(&p, t->model, "pictures"));
     if (t->n && p.n != t->n) {
         st = fkt_fail(FKT_E_ARG, "epoch %" PRIu32 " has %zu pictures, and the first had %zu", epoch + 1, p.n, t->n);
         goto out;
@@ -80,7 +80,7 @@ static fkt_status check_teacher(const struct fkt_trainer_spec *s)
     return FKT_OK;
 }
 
-static uint64_t sum_of_pictures(const struct fkt_pictures *p)
+static uint64_t sum_of_images(const struct fkt_images *p)
 {
     struct fkt_checksum c;
     fkt_checksum_init(&c);
@@ -102,16 +102,16 @@ static uint64_t sum_of_weights(const struct fkt_model *m)
 
 static fkt_status make_room(struct fkt_trainer *t)
 {
-    const size_t picture = (size_t)3 * t->model->size * t->model->size, logits = t->model->n_classes;
+    const size_t image = (size_t)3 * t->model->size * t->model->size, logits = t->model->n_classes;
     fkt_status st;
     FKT_TRY(fkt_alloc(&t->history, t->recipe.epochs));
     FKT_TRY(fkt_alloc(&t->order, t->n));
     FKT_TRY(fkt_alloc(&t->label, t->batch));
-    FKT_TRY(fkt_alloc(&t->in, t->batch * picture));
+    FKT_TRY(fkt_alloc(&t->in, t->batch * image));
     FKT_TRY(fkt_alloc(&t->out, t->batch * logits));
     FKT_TRY(fkt_alloc(&t->slope, t->batch * logits));
     if (!t->teacher) goto out;
-    FKT_TRY(fkt_alloc(&t->teacher_in, t->batch * picture));
+    FKT_TRY(fkt_alloc(&t->teacher_in, t->batch * image));
     FKT_TRY(fkt_alloc(&t->teacher_out, t->batch * logits));
 out:
     return st;
@@ -149,7 +149,7 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
                       spec->recipe.pad, fkt_model_size(spec->start));
         goto out;
     }
-    if (spec->held) FKT_TRY(check_pictures(spec->held, spec->start, "held-out pictures"));
+    if (spec->held) FKT_TRY(check_images(spec->held, spec->start, "held-out pictures"));
     FKT_TRY(fkt_alloc(&t, 1));
     t->recipe = spec->recipe;
     t->source = spec->source;
@@ -161,8 +161,8 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     t->n = t->now.n;
     t->batch = t->n < t->recipe.batch ? (uint32_t)t->n : t->recipe.batch;
     t->epoch_steps = t->n / t->batch;
-    t->pictures_sum = sum_of_pictures(&t->now);
-    if (t->held.n) t->held_sum = sum_of_pictures(&t->held);
+    t->images_sum = sum_of_images(&t->now);
+    if (t->held.n) t->held_sum = sum_of_images(&t->held);
     if (t->teacher) t->teacher_sum = sum_of_weights(t->teacher);
     t->start_sum = sum_of_weights(t->model);
     fkt_model_pixels(t->model, t->value);

@@ -18,15 +18,15 @@ struct fkt_progressed {
 
 struct fkt_trainer {
     struct fkt_recipe recipe;
-    struct fkt_picture_source source;
-    struct fkt_pictures held;        /* n 0: none */
+    struct fkt_image_source source;
+    struct fkt_images held;          /* n 0: none */
     const struct fkt_model *teacher; /* borrowed; NULL: none */
     struct fkt_model *model;         /* the network; its weights are what was last read from the learner */
     struct fkt_learner *learner;
-    size_t n;                /* pictures of every epoch */
-    uint32_t batch;          /* min(recipe's, n) */
-    uint64_t epoch_steps;    /* n / batch */
-    struct fkt_pictures now; /* the source's, of epoch now_epoch */
+    size_t n;              /* pictures of every epoch */
+    uint32_t batch;        /* min(recipe's, n) */
+    uint64_t epoch_steps;  /* n / batch */
+    struct fkt_images now; /* the source's, of epoch now_epoch */
     uint32_t now_epoch;
     size_t *order; /* (n) of the epoch under way */
     float value[3][256], teacher_value[3][256];
@@ -34,10 +34,10 @@ struct fkt_trainer {
     float *out, *slope, *teacher_out; /* (batch, K) */
     uint32_t *label;                  /* (batch) */
     struct fkt_progressed done;
-    struct fkt_epoch *history;                    /* (recipe's epochs), done.epochs of them filled */
-    uint64_t pictures_sum, held_sum, teacher_sum; /* checksums; 0: none */
-    uint64_t start_sum;                           /* of the weights that the first step begins with */
-    int spoilt;                                   /* a step or a resume failed half-way */
+    struct fkt_epoch *history;                  /* (recipe's epochs), done.epochs of them filled */
+    uint64_t images_sum, held_sum, teacher_sum; /* checksums; 0: none */
+    uint64_t start_sum;                         /* of the weights that the first step begins with */
+    int spoilt;                                 /* a step or a resume failed half-way */
 };
 
 /* As fkt_trainer_new, on a learner of the caller's choice. */

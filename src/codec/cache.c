@@ -116,7 +116,7 @@ static fkt_status absent(const char *codec, const char *folder)
     return fkt_fail_hint(FKT_E_IO, hint, "the weights of codec '%s' are not on this machine", codec);
 }
 
-fkt_status fkt_codec_place(char **out, const char *codec, const char *weights)
+fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights)
 {
     char *folder = NULL;
     fkt_status st;

@@ -10,7 +10,7 @@
 /* The file or folder to read weights from; gives *out. `weights` (a file, or a folder with the published files) wins;
  * NULL: the codec's folder in the cache. FKT_E_IO with a hint that says what to put where when there is none;
  * FKT_E_ARG when it is neither file nor folder, or `codec` is no name for a folder. */
-FKT_MUST_USE fkt_status fkt_codec_place(char **out, const char *codec, const char *weights);
+FKT_MUST_USE fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights);
 
 /* The codec's folder in the cache, whether or not it is there: $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else
  * $HOME/.cache/fedkt, then codecs/<codec>. Gives *out. */

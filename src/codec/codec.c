@@ -40,7 +40,7 @@ fkt_status fkt_codec_open(struct fkt_codec **out, const struct fkt_codec_spec *s
     FKT_TRY(fkt_alloc(&c, 1));
     c->ops = member ? &fkt_codec_network : &fkt_codec_dct;
     c->name = member ? member->name : fkt_codec_dct.name;
-    c->low_memory = spec->means.low_memory;
+    c->low_memory = spec->settings.low_memory;
     FKT_TRY(c->ops->open(c, spec));
     *out = c;
     c = NULL;

@@ -138,7 +138,7 @@ static fkt_status nothing_in(const char *folder)
                          name);
 }
 
-static fkt_status judge(const struct pairs *p, const char *folder)
+static fkt_status evaluate(const struct pairs *p, const char *folder)
 {
     const struct fkt_member *m = fkt_member_find(p->stem, strlen(p->stem));
     int free_choice = takes_any(p->codec);
@@ -175,7 +175,7 @@ static fkt_status find_pair(struct fkt_family_files *f, const char *folder, cons
     FKT_TRY(list(&names, &n, folder));
     for (size_t i = 0; i < n; i++) look_at(&p, names[i]);
     FKT_TRY(fkt_text_status(&p.names));
-    FKT_TRY(judge(&p, folder));
+    FKT_TRY(evaluate(&p, folder));
     FKT_TRY(fkt_path_join(&before, folder, p.stem));
     FKT_TRY(set_pair(f, before, strlen(before)));
 out:

@@ -83,7 +83,7 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
         struct fkt_engine_spec *e = &n->spec[i];
         e->batch = batch_of(f, spec->size);
         e->height = e->width = i == FKT_ENCODER ? spec->size : (uint32_t)side;
-        e->low_memory = spec->means.low_memory;
+        e->low_memory = spec->settings.low_memory;
     }
     for (int i = 0; i < 256; i++) n->pixel[i] = (float)i / 255.0F * (float)f->pixel_scale + (float)f->pixel_shift;
     return FKT_OK;
@@ -101,7 +101,7 @@ static fkt_status set_dtype(struct network *n, const struct fkt_codec_spec *spec
     char processor[128], machine[256], member[64];
     const char *isa = NULL;
     fkt_status st = FKT_OK;
-    *out = spec->means.dtype;
+    *out = spec->settings.dtype;
     if (*out == FKT_CODEC_AUTO) {
         fkt_dtype_processor(processor, sizeof processor);
         FKT_TRY(fkt_cpu_isa(&isa));
@@ -144,7 +144,7 @@ static fkt_status open_family(struct network *n, const struct fkt_codec_spec *sp
 {
     char hint[192];
     fkt_status st = fkt_family_open(&n->family, path, spec->name, NULL);
-    if (spec->means.weights || !fkt_published_find(spec->name)) return st;
+    if (spec->settings.weights || !fkt_published_find(spec->name)) return st;
     snprintf(hint, sizeof hint, "fetch the weights anew: fedkt codec pull %s --force", spec->name);
     return st == FKT_E_NOMEM ? st : fkt_hint(st, hint);
 }
@@ -154,7 +154,7 @@ static fkt_status network_open(struct fkt_codec *c, const struct fkt_codec_spec 
     struct network *n = NULL;
     char *path = NULL;
     fkt_status st;
-    FKT_TRY(fkt_codec_place(&path, spec->name, spec->means.weights));
+    FKT_TRY(fkt_codec_weights_path(&path, spec->name, spec->settings.weights));
     FKT_TRY(fkt_alloc(&n, 1));
     FKT_TRY(fkt_alloc(&n->lazy, 1));
     pthread_mutex_init(&n->lazy->lock, NULL);
@@ -298,7 +298,7 @@ static fkt_status network_facts(const void *self, struct fkt_codec_facts *out)
         pthread_mutex_lock(&w->lazy->lock);
         if (w->lazy->engine[i]) {
             out->packed_bytes[i] = fkt_engine_facts(w->lazy->engine[i])->packed_bytes;
-            out->desk_bytes[i] = fkt_engine_facts(w->lazy->engine[i])->desk_bytes;
+            out->workspace_bytes[i] = fkt_engine_facts(w->lazy->engine[i])->workspace_bytes;
         }
         pthread_mutex_unlock(&w->lazy->lock);
     }

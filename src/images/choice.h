@@ -11,8 +11,8 @@ enum fkt_choice_purpose {
     FKT_CHOICE_LIMIT = 0x6c696d,
     FKT_CHOICE_HOLDOUT = 0x686f6c,
     FKT_CHOICE_SITE = 0x736974,
-    FKT_CHOICE_SHARES = 0x736861, /* of a class over the sites; its "key" is the number of the draw */
-    FKT_CHOICE_CIRCLE = 0x636972  /* order of the classes; not a choice of records */
+    FKT_CHOICE_PROPORTIONS = 0x736861, /* of a class over the sites; its "key" is the number of the draw */
+    FKT_CHOICE_CIRCLE = 0x636972       /* order of the classes; not a choice of records */
 };
 
 /* Uniform in 0 .. 2^64 - 1 over keys; the same on every machine. */

@@ -56,7 +56,7 @@ static void draw_class(struct draw *d, uint64_t number, size_t k)
     const uint32_t sites = d->spec->sites;
     double top = -INFINITY, total = 0;
     struct fkt_rng rng;
-    fkt_rng_init(&rng, fkt_choice(d->spec->seed, FKT_CHOICE_SHARES, number), k);
+    fkt_rng_init(&rng, fkt_choice(d->spec->seed, FKT_CHOICE_PROPORTIONS, number), k);
     for (uint32_t s = 0; s < sites; s++) {
         double x = fkt_rng_log_gamma(&rng, d->spec->alpha);
         d->share[s] = d->cap > 0 && d->held[s] >= d->cap ? -INFINITY : x;

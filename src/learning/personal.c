@@ -111,7 +111,7 @@ static fkt_status check_average(const struct fkt_personal_run *r)
 }
 
 /* Mean and standard deviation over the sites that could be judged; NaN where there are too few for either. */
-static void summarise(struct fkt_personal *p, const struct fkt_judgement *pooled)
+static void summarise(struct fkt_personal *p, const struct fkt_evaluation *pooled)
 {
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) {
         double sum = 0, squares = 0, n = 0;
@@ -124,14 +124,14 @@ static void summarise(struct fkt_personal *p, const struct fkt_judgement *pooled
         for (uint32_t s = 0; s < p->sites; s++)
             if (!isnan(p->site[s].accuracy[w])) squares += pow(p->site[s].accuracy[w] - p->mean[w], 2);
         p->spread[w] = n > 1 ? sqrt(squares / (n - 1)) : NAN;
-        p->pooled[w] = n > 0 ? fkt_judgement_accuracy(&pooled[w]) : NAN;
+        p->pooled[w] = n > 0 ? fkt_evaluation_accuracy(&pooled[w]) : NAN;
     }
 }
 
 /* ---- the door ---- */
 
 /* what: "records", "test records". */
-static fkt_status check_pool(const struct fkt_model *m, const struct fkt_pool *p, const char *what)
+static fkt_status check_set(const struct fkt_model *m, const struct fkt_training_set *p, const char *what)
 {
     if (fkt_model_size(m) != p->size)
         return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, the %s have %u", fkt_model_size(m), what,
@@ -154,8 +154,8 @@ static fkt_status check_spec(const struct fkt_personal_spec *spec)
 {
     fkt_status st = FKT_OK;
     if (spec->ways >> FKT_PERSONAL_WAYS) return fkt_fail(FKT_E_ARG, "unknown way %#x of personalising", spec->ways);
-    FKT_TRY(check_pool(spec->pretrained, spec->data, "records"));
-    if (spec->test) FKT_TRY(check_pool(spec->pretrained, spec->test, "test records"));
+    FKT_TRY(check_set(spec->pretrained, spec->data, "records"));
+    if (spec->test) FKT_TRY(check_set(spec->pretrained, spec->test, "test records"));
     FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->local), "local training"));
     FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->tune), "tuning"));
 out:
@@ -179,7 +179,7 @@ static fkt_status new_start(struct fkt_personal_run *r)
 
 static fkt_status open_run(struct fkt_personal_run *r)
 {
-    const struct fkt_pool *p = r->spec->data, *t = r->spec->test;
+    const struct fkt_training_set *p = r->spec->data, *t = r->spec->test;
     struct fkt_personal_labels data = {p->label, p->n, p->n_classes}, test = {0};
     size_t most = 0;
     fkt_status st;
@@ -196,7 +196,7 @@ static fkt_status open_run(struct fkt_personal_run *r)
     FKT_TRY(fkt_alloc(&r->label, most));
     FKT_TRY(fkt_alloc(&r->logits, most * p->n_classes));
     FKT_TRY(fkt_alloc(&r->features, most * fkt_model_features(r->spec->pretrained)));
-    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) FKT_TRY(fkt_judgement_init(&r->pooled[w], p->n_classes));
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) FKT_TRY(fkt_evaluation_init(&r->pooled[w], p->n_classes));
     if (fkt_personal_asked_local(r)) FKT_TRY(new_start(r));
     fkt_personal_plan(r);
 out:
@@ -209,7 +209,7 @@ static void close_run(struct fkt_personal_run *r)
     fkt_model_free(r->start);
     fkt_model_free(r->average);
     fkt_model_average_free(r->sum);
-    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) fkt_judgement_clear(&r->pooled[w]);
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) fkt_evaluation_clear(&r->pooled[w]);
     fkt_free(r->rgb);
     fkt_free(r->label);
     fkt_free(r->logits);

@@ -47,11 +47,11 @@ struct fkt_personal_run {
     unsigned ways;
     struct fkt_model *start, *average;
     struct fkt_model_average *sum;
-    struct fkt_judgement pooled[FKT_PERSONAL_WAYS];
+    struct fkt_evaluation pooled[FKT_PERSONAL_WAYS];
     struct fkt_personal_course course;
     /* of the site at hand */
     uint32_t site;
-    struct fkt_pictures train, test;
+    struct fkt_images train, test;
     uint8_t *rgb;
     uint32_t *label;
     float *logits, *features; /* (n of the largest site, K), (the same, F) */

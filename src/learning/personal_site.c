@@ -44,14 +44,14 @@ static int course_step(void *self, const char *what, unsigned long long done, un
 static const struct fkt_progress *course_hook(struct fkt_personal_course *c) { return c->outer ? &c->hook : NULL; }
 
 /* Pictures that fkt_personal_base will put through a network for a site of so many records. */
-static unsigned long long base_pictures(const struct fkt_personal_run *r, size_t train, size_t test,
-                                        enum fkt_personal_way plain, enum fkt_personal_way tuned)
+static unsigned long long base_images(const struct fkt_personal_run *r, size_t train, size_t test,
+                                      enum fkt_personal_way plain, enum fkt_personal_way tuned)
 {
     if (fkt_personal_asked(r, tuned)) return train + 2ULL * test;
     return fkt_personal_asked(r, plain) ? test : 0;
 }
 
-static unsigned long long local_pictures(const struct fkt_personal_run *r, size_t train, size_t test)
+static unsigned long long local_images(const struct fkt_personal_run *r, size_t train, size_t test)
 {
     unsigned long long epochs = train >= FKT_PERSONAL_LEAST ? r->spec->local.epochs : 0;
     return fkt_personal_asked_local(r) ? epochs * train + (fkt_personal_asked(r, FKT_PERSONAL_LOCAL) ? test : 0) : 0;
@@ -67,25 +67,25 @@ void fkt_personal_plan(struct fkt_personal_run *r)
     r->course = (struct fkt_personal_course){{course_step, &r->course}, r->spec->progress, 0, 0};
     for (uint32_t s = 0; s < r->split.sites; s++) {
         size_t train = fkt_personal_count(&r->split.train, s), test = fkt_personal_count(&r->split.test, s);
-        r->course.total += base_pictures(r, train, test, FKT_PERSONAL_GLOBAL, FKT_PERSONAL_TUNED) +
-                           local_pictures(r, train, test) +
-                           base_pictures(r, train, test, FKT_PERSONAL_FEDAVG, FKT_PERSONAL_FEDAVG_TUNED);
+        r->course.total += base_images(r, train, test, FKT_PERSONAL_GLOBAL, FKT_PERSONAL_TUNED) +
+                           local_images(r, train, test) +
+                           base_images(r, train, test, FKT_PERSONAL_FEDAVG, FKT_PERSONAL_FEDAVG_TUNED);
     }
 }
 
 /* ---- one site ---- */
 
 /* Puts a site's records of one pool behind what is there; gives what it put. */
-static struct fkt_pictures load_part(struct fkt_personal_run *r, const struct fkt_pool *pool,
-                                     const struct fkt_personal_part *part, uint32_t site, size_t at)
+static struct fkt_images load_part(struct fkt_personal_run *r, const struct fkt_training_set *set,
+                                   const struct fkt_personal_part *part, uint32_t site, size_t at)
 {
     const size_t *record = part->record + part->start[site];
-    size_t n = fkt_personal_count(part, site), bytes = (size_t)pool->size * pool->size * 3;
+    size_t n = fkt_personal_count(part, site), bytes = (size_t)set->size * set->size * 3;
     for (size_t i = 0; i < n; i++) {
-        memcpy(r->rgb + (at + i) * bytes, pool->rgb + record[i] * bytes, bytes);
-        r->label[at + i] = pool->label[record[i]];
+        memcpy(r->rgb + (at + i) * bytes, set->rgb + record[i] * bytes, bytes);
+        r->label[at + i] = set->label[record[i]];
     }
-    return (struct fkt_pictures){r->rgb + at * bytes, r->label + at, n, pool->size};
+    return (struct fkt_images){r->rgb + at * bytes, r->label + at, n, set->size};
 }
 
 void fkt_personal_load(struct fkt_personal_run *r, uint32_t site)
@@ -96,7 +96,7 @@ void fkt_personal_load(struct fkt_personal_run *r, uint32_t site)
     r->test = load_part(r, spec->test ? spec->test : spec->data, &r->split.test, site, r->train.n);
 }
 
-static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m, const struct fkt_pictures *p,
+static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m, const struct fkt_images *p,
                           float *features)
 {
     struct fkt_predict_options o = {
@@ -107,25 +107,25 @@ static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m,
 }
 
 /* logits: of the records that the site is judged on. */
-static fkt_status judge(struct fkt_personal_run *r, enum fkt_personal_way way, const float *logits)
+static fkt_status evaluate(struct fkt_personal_run *r, enum fkt_personal_way way, const float *logits)
 {
-    struct fkt_judgement own = {0};
+    struct fkt_evaluation own = {0};
     fkt_status st;
-    FKT_TRY(fkt_judgement_init(&own, r->spec->data->n_classes));
-    FKT_TRY(fkt_judgement_add(&own, logits, r->test.label, r->test.n));
-    FKT_TRY(fkt_judgement_add(&r->pooled[way], logits, r->test.label, r->test.n));
-    r->out->site[r->site].accuracy[way] = fkt_judgement_accuracy(&own);
+    FKT_TRY(fkt_evaluation_init(&own, r->spec->data->n_classes));
+    FKT_TRY(fkt_evaluation_add(&own, logits, r->test.label, r->test.n));
+    FKT_TRY(fkt_evaluation_add(&r->pooled[way], logits, r->test.label, r->test.n));
+    r->out->site[r->site].accuracy[way] = fkt_evaluation_accuracy(&own);
 out:
-    fkt_judgement_clear(&own);
+    fkt_evaluation_clear(&own);
     return st;
 }
 
-static fkt_status predict_and_judge(struct fkt_personal_run *r, const struct fkt_model *m, enum fkt_personal_way way)
+static fkt_status predict_and_evaluate(struct fkt_personal_run *r, const struct fkt_model *m, enum fkt_personal_way way)
 {
     fkt_status st;
     if (!r->test.n) return FKT_OK;
     st = predict(r, m, &r->test, NULL);
-    return st == FKT_OK ? judge(r, way, r->logits) : st;
+    return st == FKT_OK ? evaluate(r, way, r->logits) : st;
 }
 
 void fkt_personal_disown(struct fkt_model *m, const char *how, const struct fkt_model *before)
@@ -155,7 +155,7 @@ static fkt_status tune(struct fkt_personal_run *r, const struct fkt_model *base,
     FKT_TRY(fkt_head_tune(m, &recipe, r->features, r->train.label, r->train.n));
     fkt_personal_disown(m, how, base);
     FKT_TRY(fkt_personal_hand_out(r, way, m));
-    FKT_TRY(predict_and_judge(r, m, way));
+    FKT_TRY(predict_and_evaluate(r, m, way));
 out:
     fkt_model_free(m);
     return st;
@@ -164,29 +164,30 @@ out:
 fkt_status fkt_personal_base(struct fkt_personal_run *r, const struct fkt_model *base, enum fkt_personal_way plain,
                              enum fkt_personal_way tuned)
 {
-    struct fkt_pictures all = {r->rgb, r->label, r->train.n + r->test.n, r->train.size};
+    struct fkt_images all = {r->rgb, r->label, r->train.n + r->test.n, r->train.size};
     fkt_status st = FKT_OK;
-    if (!fkt_personal_asked(r, tuned)) return fkt_personal_asked(r, plain) ? predict_and_judge(r, base, plain) : FKT_OK;
+    if (!fkt_personal_asked(r, tuned))
+        return fkt_personal_asked(r, plain) ? predict_and_evaluate(r, base, plain) : FKT_OK;
     if (!all.n) return FKT_OK;
     FKT_TRY(predict(r, base, &all, r->features));
     if (fkt_personal_asked(r, plain) && r->test.n)
-        FKT_TRY(judge(r, plain, r->logits + r->train.n * r->spec->data->n_classes));
+        FKT_TRY(evaluate(r, plain, r->logits + r->train.n * r->spec->data->n_classes));
     FKT_TRY(tune(r, base, tuned));
 out:
     return st;
 }
 
-static fkt_status same_pictures(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static fkt_status same_images(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     (void)epoch;
-    *out = *(const struct fkt_pictures *)ctx;
+    *out = *(const struct fkt_images *)ctx;
     return FKT_OK;
 }
 
 static fkt_status train_local(struct fkt_personal_run *r, struct fkt_model **out)
 {
     struct fkt_trainer_spec spec = {
-        .start = r->start, .recipe = r->spec->local, .source = {.pictures = same_pictures, .ctx = &r->train}};
+        .start = r->start, .recipe = r->spec->local, .source = {.images = same_images, .ctx = &r->train}};
     struct fkt_trainer_hooks hooks = {.progress = course_hook(&r->course)};
     struct fkt_trainer *trainer = NULL;
     char how[96];
@@ -215,7 +216,7 @@ fkt_status fkt_personal_local(struct fkt_personal_run *r)
         FKT_TRY(fkt_model_copy(&m, r->start));
     }
     FKT_TRY(fkt_personal_hand_out(r, FKT_PERSONAL_LOCAL, m));
-    if (fkt_personal_asked(r, FKT_PERSONAL_LOCAL)) FKT_TRY(predict_and_judge(r, m, FKT_PERSONAL_LOCAL));
+    if (fkt_personal_asked(r, FKT_PERSONAL_LOCAL)) FKT_TRY(predict_and_evaluate(r, m, FKT_PERSONAL_LOCAL));
 out:
     fkt_model_free(m);
     return st;

@@ -163,14 +163,14 @@ out:
 static fkt_status split_test(struct fkt_personal_split *out, const struct fkt_personal_labels *data,
                              const uint32_t *owner, const struct fkt_personal_labels *test, uint64_t seed)
 {
-    uint32_t *judge = NULL;
+    uint32_t *evaluate = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&judge, test->n));
+    FKT_TRY(fkt_alloc(&evaluate, test->n));
     FKT_TRY(gather(&out->train, out->sites, owner, data->n, NULL, 0));
-    FKT_TRY(share_out(judge, test, data, &out->train, out->sites, seed));
-    FKT_TRY(gather(&out->test, out->sites, judge, test->n, NULL, 0));
+    FKT_TRY(share_out(evaluate, test, data, &out->train, out->sites, seed));
+    FKT_TRY(gather(&out->test, out->sites, evaluate, test->n, NULL, 0));
 out:
-    fkt_free(judge);
+    fkt_free(evaluate);
     return st;
 }
 

@@ -21,9 +21,9 @@
 
 enum { READ_BATCH = 32 };
 
-static size_t pixels_of(const struct fkt_pool *p) { return (size_t)p->size * p->size * 3; }
+static size_t pixels_of(const struct fkt_training_set *p) { return (size_t)p->size * p->size * 3; }
 
-void fkt_pool_clear(struct fkt_pool *p)
+void fkt_training_set_clear(struct fkt_training_set *p)
 {
     if (!p) return;
     for (uint32_t k = 0; p->classes && k < p->n_classes; k++) fkt_free(p->classes[k]);
@@ -34,7 +34,7 @@ void fkt_pool_clear(struct fkt_pool *p)
 }
 
 /* An empty pool with room for n. */
-static fkt_status make_room(struct fkt_pool *p, size_t n, uint32_t size, uint32_t n_classes)
+static fkt_status make_room(struct fkt_training_set *p, size_t n, uint32_t size, uint32_t n_classes)
 {
     uint64_t bytes = (uint64_t)size * size * 3;
     fkt_status st;
@@ -60,7 +60,7 @@ out:
 struct reading {
     const struct fkt_dataset *ds;
     const size_t *idx;
-    struct fkt_pool *pool;
+    struct fkt_training_set *set;
     enum fkt_filter filter;
     uint8_t *bad; /* (n) 1: could not be read */
     struct fkt_skipped *skipped;
@@ -71,9 +71,9 @@ struct reading {
 static fkt_status read_one(struct reading *r, size_t i)
 {
     size_t id = r->idx ? r->idx[i] : i;
-    fkt_status st = fkt_dataset_read(r->ds, id, r->pool->size, r->filter, r->pool->rgb + i * pixels_of(r->pool), NULL);
+    fkt_status st = fkt_dataset_read(r->ds, id, r->set->size, r->filter, r->set->rgb + i * pixels_of(r->set), NULL);
     if (st == FKT_OK) {
-        r->pool->label[i] = fkt_dataset_label(r->ds, id);
+        r->set->label[i] = fkt_dataset_label(r->ds, id);
         return st;
     }
     if (st != FKT_E_FORMAT && st != FKT_E_IO) return st;
@@ -89,7 +89,7 @@ static fkt_status read_one(struct reading *r, size_t i)
 static fkt_status read_some(void *ctx, size_t item, unsigned worker)
 {
     struct reading *r = ctx;
-    size_t from = item * READ_BATCH, n = r->pool->n - from < READ_BATCH ? r->pool->n - from : READ_BATCH;
+    size_t from = item * READ_BATCH, n = r->set->n - from < READ_BATCH ? r->set->n - from : READ_BATCH;
     fkt_status st;
     (void)worker;
     for (size_t i = from; i < from + n; i++) FKT_TRY(read_one(r, i));
@@ -99,7 +99,7 @@ out:
 }
 
 /* Pictures whose mark is 0, moved together. */
-static void close_up(struct fkt_pool *p, const uint8_t *gone)
+static void close_up(struct fkt_training_set *p, const uint8_t *gone)
 {
     size_t kept = 0, pixels = pixels_of(p);
     for (size_t i = 0; i < p->n; i++) {
@@ -110,13 +110,14 @@ static void close_up(struct fkt_pool *p, const uint8_t *gone)
     p->n = kept;
 }
 
-fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, const size_t *idx, size_t n, uint32_t size,
-                         enum fkt_filter filter, const char *folder, const struct fkt_pool_options *options)
+fkt_status fkt_training_set_read(struct fkt_training_set *out, const struct fkt_dataset *ds, const size_t *idx,
+                                 size_t n, uint32_t size, enum fkt_filter filter, const char *folder,
+                                 const struct fkt_training_set_options *options)
 {
     struct fkt_meter meter;
     struct reading r = {.ds = ds,
                         .idx = idx,
-                        .pool = out,
+                        .set = out,
                         .filter = filter,
                         .skipped = options->skipped,
                         .meter = &meter,
@@ -135,7 +136,7 @@ fkt_status fkt_pool_read(struct fkt_pool *out, const struct fkt_dataset *ds, con
     }
     FKT_TRY(fkt_origin_of_set(&out->origin, ds, idx, n, folder, options));
 out:
-    if (st != FKT_OK) fkt_pool_clear(out);
+    if (st != FKT_OK) fkt_training_set_clear(out);
     fkt_free(r.bad);
     fkt_meter_clear(&meter);
     pthread_mutex_destroy(&r.lock);
@@ -144,13 +145,13 @@ out:
 
 /* ---- drawing ---- */
 
-fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r, const struct fkt_draw_options *draw,
-                         const struct fkt_pool_options *options)
+fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_release *r,
+                                 const struct fkt_draw_options *draw, const struct fkt_training_set_options *options)
 {
     const struct fkt_task *t = &r->task;
     struct fkt_gaussians g = {0};
     struct fkt_meter meter;
-    struct fkt_drawing d = {.walk = draw->walk,
+    struct fkt_drawing d = {.pipeline = draw->pipeline,
                             .g = &g,
                             .seed = draw->seed,
                             .first = draw->first,
@@ -162,7 +163,7 @@ fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r, cons
     if (draw->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one picture per class must be drawn");
     if (!fkt_mul_size(draw->per_class, t->n_classes, &n)) n = SIZE_MAX;
     fkt_meter_init(&meter, options->progress, "drawing", n);
-    FKT_TRY(fkt_draw_check_walk(draw->walk, t));
+    FKT_TRY(fkt_draw_check_pipeline(draw->pipeline, t));
     FKT_TRY(make_room(out, n, t->size, t->n_classes));
     for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], t->classes[k]));
     for (size_t i = 0; i < n; i++) out->label[i] = (uint32_t)(i / draw->per_class);
@@ -172,7 +173,7 @@ fkt_status fkt_pool_draw(struct fkt_pool *out, const struct fkt_release *r, cons
     FKT_TRY(fkt_draw_chunk(&d, options->threads));
     fkt_origin_of_release(&out->origin, r, draw->per_class);
 out:
-    if (st != FKT_OK) fkt_pool_clear(out);
+    if (st != FKT_OK) fkt_training_set_clear(out);
     fkt_gaussians_clear(&g);
     fkt_meter_clear(&meter);
     return st;
@@ -180,7 +181,7 @@ out:
 
 /* ---- putting together and taking apart ---- */
 
-static fkt_status check_alike(const struct fkt_pool *a, const struct fkt_pool *b)
+static fkt_status check_alike(const struct fkt_training_set *a, const struct fkt_training_set *b)
 {
     if (a->size != b->size)
         return fkt_fail(FKT_E_MISMATCH, "pictures of %u px cannot stand beside pictures of %u px", b->size, a->size);
@@ -194,7 +195,7 @@ static fkt_status check_alike(const struct fkt_pool *a, const struct fkt_pool *b
     return FKT_OK;
 }
 
-fkt_status fkt_pool_append(struct fkt_pool *p, const struct fkt_pool *more)
+fkt_status fkt_training_set_append(struct fkt_training_set *p, const struct fkt_training_set *more)
 {
     size_t n = p->n + more->n, pixels = pixels_of(p);
     fkt_status st;
@@ -209,7 +210,8 @@ out:
     return st;
 }
 
-fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double share, uint64_t seed)
+fkt_status fkt_training_set_hold_out(struct fkt_training_set *p, struct fkt_training_set *held, double share,
+                                     uint64_t seed)
 {
     uint8_t *marks = NULL;
     size_t n = 0, at = 0, pixels = pixels_of(p);
@@ -234,7 +236,7 @@ fkt_status fkt_pool_hold_out(struct fkt_pool *p, struct fkt_pool *held, double s
     held->origin = p->origin;
     close_up(p, marks);
 out:
-    if (st != FKT_OK) fkt_pool_clear(held);
+    if (st != FKT_OK) fkt_training_set_clear(held);
     fkt_free(marks);
     return st;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct passage {
-    struct fkt_pool *pool;
+    struct fkt_training_set *set;
     const struct fkt_codec *codec;
     size_t batch;
     struct fkt_meter *meter;
@@ -22,8 +22,8 @@ struct passage {
 static fkt_status pass_some(void *ctx, size_t item, unsigned worker)
 {
     struct passage *p = ctx;
-    size_t from = item * p->batch, n = p->pool->n - from < p->batch ? p->pool->n - from : p->batch;
-    uint8_t *rgb = p->pool->rgb + from * p->pool->size * p->pool->size * 3;
+    size_t from = item * p->batch, n = p->set->n - from < p->batch ? p->set->n - from : p->batch;
+    uint8_t *rgb = p->set->rgb + from * p->set->size * p->set->size * 3;
     float *z = NULL;
     fkt_status st;
     (void)worker;
@@ -36,11 +36,11 @@ out:
     return st;
 }
 
-fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *codec,
-                                  const struct fkt_pool_options *options)
+fkt_status fkt_training_set_through_codec(struct fkt_training_set *p, const struct fkt_codec *codec,
+                                          const struct fkt_training_set_options *options)
 {
     struct fkt_meter meter;
-    struct passage job = {p, codec, fkt_walk_batch(codec), &meter};
+    struct passage job = {p, codec, fkt_pipeline_batch(codec), &meter};
     fkt_status st;
     if (fkt_codec_size(codec) != p->size)
         return fkt_fail(FKT_E_MISMATCH, "codec '%s' is open for pictures of %u px, these have %u px",
@@ -51,7 +51,7 @@ fkt_status fkt_pool_through_codec(struct fkt_pool *p, const struct fkt_codec *co
     return st;
 }
 
-static fkt_status check_model(const struct fkt_model *m, const struct fkt_pool *p)
+static fkt_status check_model(const struct fkt_model *m, const struct fkt_training_set *p)
 {
     if (fkt_model_size(m) != p->size)
         return fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, these have %u px", fkt_model_size(m),
@@ -66,15 +66,15 @@ static fkt_status check_model(const struct fkt_model *m, const struct fkt_pool *
     return FKT_OK;
 }
 
-fkt_status fkt_pool_judge(struct fkt_judgement *j, const struct fkt_model *m, const struct fkt_pool *p,
-                          const struct fkt_predict_options *options)
+fkt_status fkt_training_set_evaluate(struct fkt_evaluation *j, const struct fkt_model *m,
+                                     const struct fkt_training_set *p, const struct fkt_predict_options *options)
 {
     float *logits = NULL;
     fkt_status st;
     FKT_TRY(check_model(m, p));
     FKT_TRY(fkt_alloc(&logits, p->n * p->n_classes));
     FKT_TRY(fkt_model_predict(m, p->rgb, p->n, logits, NULL, options));
-    FKT_TRY(fkt_judgement_add(j, logits, p->label, p->n));
+    FKT_TRY(fkt_evaluation_add(j, logits, p->label, p->n));
 out:
     fkt_free(logits);
     return st;

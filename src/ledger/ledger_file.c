@@ -60,11 +60,11 @@ static fkt_status check_session(const char *session)
     return is_hex(session) ? FKT_OK : fkt_fail(FKT_E_ARG, "'%.70s' is no session: 64 hex digits", session);
 }
 
-static fkt_status check_not_spent(struct fkt_book *b, const char *task)
+static fkt_status check_not_spent(struct fkt_ledger_rows *b, const char *task)
 {
     int64_t spent = 0;
     fkt_status st =
-        fkt_book_count(b, &spent, "SELECT count(*) FROM entries WHERE task = ? AND state = 'spent'", task, NULL);
+        fkt_ledger_rows_count(b, &spent, "SELECT count(*) FROM entries WHERE task = ? AND state = 'spent'", task, NULL);
     if (st == FKT_OK && spent)
         st = fkt_fail_hint(FKT_E_BUDGET, "a further release of this dataset is a new task",
                            "the ledger '%s' has spent task %.8s... already: it is refused whatever the budget", b->path,
@@ -73,17 +73,18 @@ static fkt_status check_not_spent(struct fkt_book *b, const char *task)
 }
 
 /* May a round of the task begin, in this session (NULL: in a new one)? */
-static fkt_status check_round(struct fkt_book *b, const char *task, const char *session)
+static fkt_status check_round(struct fkt_ledger_rows *b, const char *task, const char *session)
 {
     int64_t known = 0, rounds = 0;
     fkt_status st;
-    if (session) FKT_TRY(fkt_book_count(b, &known, "SELECT count(*) FROM sessions WHERE session = ?", session, NULL));
+    if (session)
+        FKT_TRY(fkt_ledger_rows_count(b, &known, "SELECT count(*) FROM sessions WHERE session = ?", session, NULL));
     if (known)
         st = fkt_fail_hint(FKT_E_STATE, "begin a new round, with fresh keys",
                            "the ledger '%s' knows session %.8s... already", b->path, session);
     else st = check_not_spent(b, task);
     FKT_TRY(st);
-    FKT_TRY(fkt_book_count(b, &rounds, "SELECT count(*) FROM sessions WHERE task = ?", task, NULL));
+    FKT_TRY(fkt_ledger_rows_count(b, &rounds, "SELECT count(*) FROM sessions WHERE task = ?", task, NULL));
     if (rounds >= FKT_LEDGER_ROUNDS)
         st = fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
                            "the ledger '%s' has seen %d rounds of task %.8s... that did not end", b->path,
@@ -93,10 +94,10 @@ out:
 }
 
 /* The same images under two names would be two accounts, each with a total of its own, that nobody adds up. */
-static fkt_status check_owner(struct fkt_book *b, const struct fkt_ledger_charge *c, int64_t account)
+static fkt_status check_owner(struct fkt_ledger_rows *b, const struct fkt_ledger_charge *c, int64_t account)
 {
-    struct fkt_book_owner o;
-    fkt_status st = fkt_book_owner(b, account, c->records, c->n_records, &o);
+    struct fkt_ledger_rows_owner o;
+    fkt_status st = fkt_ledger_rows_owner(b, account, c->records, c->n_records, &o);
     if (st != FKT_OK || !o.datasets) return st;
     st = fkt_fail(FKT_E_BUDGET, "the ledger '%s' knows %lld of these %zu images under dataset '%s', not under '%s'",
                   b->path, (long long)o.records, c->n_records, o.dataset, c->dataset);
@@ -105,11 +106,11 @@ static fkt_status check_owner(struct fkt_book *b, const struct fkt_ledger_charge
 }
 
 /* The account that a charge is for, opened when new, with the charge's budget where it brings one. */
-static fkt_status open_account(struct fkt_book *b, const struct fkt_ledger_charge *c, struct fkt_ledger_account *a,
-                               int64_t *id)
+static fkt_status open_account(struct fkt_ledger_rows *b, const struct fkt_ledger_charge *c,
+                               struct fkt_ledger_account *a, int64_t *id)
 {
     fkt_status st;
-    FKT_TRY(fkt_book_account(b, c->dataset, a, id));
+    FKT_TRY(fkt_ledger_rows_account(b, c->dataset, a, id));
     FKT_TRY(check_owner(b, c, *id));
     if (*id && a->adjacency != c->adjacency)
         st = fkt_fail_hint(FKT_E_BUDGET,
@@ -126,14 +127,15 @@ static fkt_status open_account(struct fkt_book *b, const struct fkt_ledger_charg
         a->budget_epsilon = c->budget_epsilon;
         a->budget_delta = c->budget_delta;
     }
-    FKT_TRY(fkt_book_put_account(b, a, id));
+    FKT_TRY(fkt_ledger_rows_put_account(b, a, id));
 out:
     return st;
 }
 
 /* A new round of the task takes the place of those reserved before; their sessions stay known. *e becomes the worst of
  * all of them: a task has one price, and where two rounds name two, the dearer one may be what is in a total. */
-static fkt_status take_over(struct fkt_book *b, int64_t id, struct fkt_ledger_account *a, struct fkt_ledger_entry *e)
+static fkt_status take_over(struct fkt_ledger_rows *b, int64_t id, struct fkt_ledger_account *a,
+                            struct fkt_ledger_entry *e)
 {
     size_t kept = 0;
     for (size_t i = 0; i < a->n; i++) {
@@ -165,8 +167,8 @@ static fkt_status check_most(const struct fkt_ledger_charge *c, const struct fkt
                            "release less of it; or accept it as weak: what is made of it then says so");
 }
 
-static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_charge *c, const char *session, int round,
-                                 struct fkt_ledger_spent *spent)
+static fkt_status charge_account(struct fkt_ledger_rows *b, const struct fkt_ledger_charge *c, const char *session,
+                                 int round, struct fkt_ledger_spent *spent)
 {
     struct fkt_ledger_entry e = {.mu2 = c->mu * c->mu,
                                  .accounting = c->accounting,
@@ -185,8 +187,8 @@ static fkt_status charge_account(struct fkt_book *b, const struct fkt_ledger_cha
     FKT_TRY(fkt_account_fit(&a, &e, b->path, spent));
     FKT_TRY(check_most(c, spent));
     if (round && !session) goto out; /* only looked at */
-    FKT_TRY(fkt_book_put_entry(b, id, &e));
-    FKT_TRY(fkt_book_put_records(b, id, c->records, c->n_records));
+    FKT_TRY(fkt_ledger_rows_put_entry(b, id, &e));
+    FKT_TRY(fkt_ledger_rows_put_records(b, id, c->records, c->n_records));
 out:
     fkt_account_clear(&a);
     return st;
@@ -198,17 +200,17 @@ static fkt_status charge_dataset(const char *path, const struct fkt_ledger_charg
 {
     const int look = round && !session;
     struct fkt_ledger_spent with = {0};
-    struct fkt_book b = {0};
+    struct fkt_ledger_rows b = {0};
     fkt_status st;
     FKT_TRY(check_charge(c));
-    FKT_TRY(fkt_book_open(&b, path, look ? FKT_BOOK_EMPTY | FKT_BOOK_LOOK : FKT_BOOK_MAKE));
+    FKT_TRY(fkt_ledger_rows_open(&b, path, look ? FKT_LEDGER_ROWS_EMPTY | FKT_LEDGER_ROWS_LOOK : FKT_LEDGER_ROWS_MAKE));
     if (round) FKT_TRY(check_round(&b, c->task_sha256, session));
-    if (session) FKT_TRY(fkt_book_put_session(&b, session, c->task_sha256));
+    if (session) FKT_TRY(fkt_ledger_rows_put_session(&b, session, c->task_sha256));
     FKT_TRY(charge_account(&b, c, session, round, &with));
-    if (!look) FKT_TRY(fkt_book_commit(&b));
+    if (!look) FKT_TRY(fkt_ledger_rows_commit(&b));
 out:
     if (spent && with.mu2 > 0) *spent = with; /* it fitted the budget */
-    fkt_book_close(&b);
+    fkt_ledger_rows_close(&b);
     return st;
 }
 
@@ -231,7 +233,7 @@ fkt_status fkt_ledger_file_ask(const char *path, const struct fkt_ledger_charge 
 }
 
 /* The task that `session` is reserved for; "" when it is not. */
-static fkt_status reserved_for(struct fkt_book *b, const char *session, char task[FKT_SHA256_HEX])
+static fkt_status reserved_for(struct fkt_ledger_rows *b, const char *session, char task[FKT_SHA256_HEX])
 {
     struct fkt_rows *r = NULL;
     const char *found = NULL;
@@ -249,19 +251,19 @@ out:
 fkt_status fkt_ledger_file_spend(const char *path, const char *session)
 {
     char task[FKT_SHA256_HEX] = "";
-    struct fkt_book b = {0};
+    struct fkt_ledger_rows b = {0};
     fkt_status st;
     FKT_TRY(check_session(session));
-    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY));
+    FKT_TRY(fkt_ledger_rows_open(&b, path, FKT_LEDGER_ROWS_EMPTY));
     FKT_TRY(reserved_for(&b, session, task));
     if (!*task) st = fkt_fail(FKT_E_STATE, "the ledger '%s' holds no reservation for session %.8s...", b.path, session);
     FKT_TRY(st);
     FKT_TRY(check_not_spent(&b, task));
     FKT_TRY(fkt_db_do(b.db, "UPDATE entries SET state = 'spent', at = ? WHERE session = ? AND state = 'reserved'", "it",
                       (int64_t)time(NULL), session));
-    FKT_TRY(fkt_book_commit(&b));
+    FKT_TRY(fkt_ledger_rows_commit(&b));
 out:
-    fkt_book_close(&b);
+    fkt_ledger_rows_close(&b);
     return st;
 }
 
@@ -269,43 +271,43 @@ fkt_status fkt_ledger_file_session(const char *path, const char *session, const 
                                    enum fkt_ledger_session *out)
 {
     struct fkt_ledger_account a = {0};
-    struct fkt_book b = {0};
+    struct fkt_ledger_rows b = {0};
     int64_t id;
     fkt_status st;
     *out = FKT_SESSION_UNKNOWN;
     FKT_TRY(check_session(session));
-    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY));
-    FKT_TRY(fkt_book_account(&b, dataset, &a, &id));
+    FKT_TRY(fkt_ledger_rows_open(&b, path, FKT_LEDGER_ROWS_EMPTY));
+    FKT_TRY(fkt_ledger_rows_account(&b, dataset, &a, &id));
     for (size_t i = 0; i < a.n; i++)
         if (!strcmp(a.entries[i].session, session) && !strcmp(a.entries[i].task_sha256, task_sha256))
             *out = a.entries[i].reserved ? FKT_SESSION_RESERVED : FKT_SESSION_SPENT;
 out:
     fkt_account_clear(&a);
-    fkt_book_close(&b);
+    fkt_ledger_rows_close(&b);
     return st;
 }
 
 fkt_status fkt_ledger_file_owner(const char *path, const struct fkt_record_digest *records, size_t n_records,
                                  char dataset[FKT_LEDGER_NAME])
 {
-    struct fkt_book_owner o = {0};
-    struct fkt_book b = {0};
+    struct fkt_ledger_rows_owner o = {0};
+    struct fkt_ledger_rows b = {0};
     fkt_status st;
     *dataset = '\0';
-    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_EMPTY | FKT_BOOK_LOOK));
-    FKT_TRY(fkt_book_owner(&b, 0, records, n_records, &o));
+    FKT_TRY(fkt_ledger_rows_open(&b, path, FKT_LEDGER_ROWS_EMPTY | FKT_LEDGER_ROWS_LOOK));
+    FKT_TRY(fkt_ledger_rows_owner(&b, 0, records, n_records, &o));
     snprintf(dataset, FKT_LEDGER_NAME, "%s", o.dataset);
 out:
-    fkt_book_close(&b);
+    fkt_ledger_rows_close(&b);
     return st;
 }
 
-static fkt_status read_one(struct fkt_book *b, const char *dataset, struct fkt_ledger_book *out)
+static fkt_status read_one(struct fkt_ledger_rows *b, const char *dataset, struct fkt_ledger_contents *out)
 {
     struct fkt_ledger_account *a = &out->accounts[out->n];
     int64_t id = 0;
     fkt_status st;
-    FKT_TRY(fkt_book_account(b, dataset, a, &id));
+    FKT_TRY(fkt_ledger_rows_account(b, dataset, a, &id));
     if (id) FKT_TRY(fkt_account_add_up(a, b->path));
 out:
     if (st == FKT_OK && id) out->n++;
@@ -313,17 +315,17 @@ out:
     return st;
 }
 
-fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, const char *dataset)
+fkt_status fkt_ledger_file_read(struct fkt_ledger_contents *out, const char *path, const char *dataset)
 {
     struct fkt_rows *r = NULL;
-    struct fkt_book b = {0};
+    struct fkt_ledger_rows b = {0};
     int64_t n = 0;
     int there = 0;
     fkt_status st;
-    *out = (struct fkt_ledger_book){0};
-    FKT_TRY(fkt_book_open(&b, path, FKT_BOOK_LOOK));
-    FKT_TRY(fkt_book_count(&b, &n, "SELECT count(*) FROM accounts WHERE ?1 = '' OR dataset = ?1",
-                           dataset ? dataset : "", NULL));
+    *out = (struct fkt_ledger_contents){0};
+    FKT_TRY(fkt_ledger_rows_open(&b, path, FKT_LEDGER_ROWS_LOOK));
+    FKT_TRY(fkt_ledger_rows_count(&b, &n, "SELECT count(*) FROM accounts WHERE ?1 = '' OR dataset = ?1",
+                                  dataset ? dataset : "", NULL));
     FKT_TRY(fkt_alloc(&out->accounts, (size_t)n));
     if (dataset) {
         if (n) FKT_TRY(read_one(&b, dataset, out));
@@ -336,14 +338,14 @@ fkt_status fkt_ledger_file_read(struct fkt_ledger_book *out, const char *path, c
     }
 out:
     fkt_rows_done(r);
-    fkt_book_close(&b);
-    if (st != FKT_OK) fkt_ledger_book_clear(out);
+    fkt_ledger_rows_close(&b);
+    if (st != FKT_OK) fkt_ledger_contents_clear(out);
     return st;
 }
 
-void fkt_ledger_book_clear(struct fkt_ledger_book *b)
+void fkt_ledger_contents_clear(struct fkt_ledger_contents *b)
 {
     for (size_t i = 0; i < b->n; i++) fkt_account_clear(&b->accounts[i]);
     fkt_free(b->accounts);
-    *b = (struct fkt_ledger_book){0};
+    *b = (struct fkt_ledger_contents){0};
 }

@@ -95,7 +95,7 @@ static fkt_status real_path(char **real, const char *path)
 }
 
 /* Every row and index against the rules of the tables; `sql` answers with nothing, or with "ok". */
-static fkt_status check(struct fkt_book *b, const char *sql)
+static fkt_status check(struct fkt_ledger_rows *b, const char *sql)
 {
     struct fkt_rows *r = NULL;
     int there = 0;
@@ -111,45 +111,45 @@ out:
     return st;
 }
 
-static fkt_status open_once(struct fkt_book *b, const char *path, int how)
+static fkt_status open_once(struct fkt_ledger_rows *b, const char *path, int how)
 {
     int absent;
     fkt_status st;
-    *b = (struct fkt_book){0};
+    *b = (struct fkt_ledger_rows){0};
     FKT_TRY(real_path(&b->path, path));
-    absent = (how & FKT_BOOK_EMPTY) && access(b->path, F_OK) != 0 && errno == ENOENT;
-    FKT_TRY(fkt_db_open(&b->db, absent ? "" : b->path, &file_kind, how & FKT_BOOK_LOOK ? FKT_DB_COPY : 0));
+    absent = (how & FKT_LEDGER_ROWS_EMPTY) && access(b->path, F_OK) != 0 && errno == ENOENT;
+    FKT_TRY(fkt_db_open(&b->db, absent ? "" : b->path, &file_kind, how & FKT_LEDGER_ROWS_LOOK ? FKT_DB_COPY : 0));
     FKT_TRY(fkt_db_begin(b->db));
     FKT_TRY(check(b, "PRAGMA integrity_check(1)"));
     FKT_TRY(check(b, "SELECT \"table\" || ' names a row that is not there' FROM pragma_foreign_key_check"));
 out:
-    if (st != FKT_OK) fkt_book_close(b);
+    if (st != FKT_OK) fkt_ledger_rows_close(b);
     return st;
 }
 
 /* Somebody who writes while we look can make a whole file seem damaged, for a moment (store/db.c). */
-fkt_status fkt_book_open(struct fkt_book *b, const char *path, int how)
+fkt_status fkt_ledger_rows_open(struct fkt_ledger_rows *b, const char *path, int how)
 {
     fkt_status st;
     int tries = 0;
     do st = open_once(b, path, how);
-    while (st == FKT_E_FORMAT && (how & FKT_BOOK_LOOK) && ++tries < LOOKS);
+    while (st == FKT_E_FORMAT && (how & FKT_LEDGER_ROWS_LOOK) && ++tries < LOOKS);
     return st;
 }
 
-fkt_status fkt_book_commit(struct fkt_book *b) { return fkt_db_commit(b->db); }
+fkt_status fkt_ledger_rows_commit(struct fkt_ledger_rows *b) { return fkt_db_commit(b->db); }
 
-void fkt_book_close(struct fkt_book *b)
+void fkt_ledger_rows_close(struct fkt_ledger_rows *b)
 {
     fkt_db_rollback(b->db);
     fkt_db_close(b->db);
     fkt_free(b->path);
-    *b = (struct fkt_book){0};
+    *b = (struct fkt_ledger_rows){0};
 }
 
 static void copy_hex(char out[FKT_SHA256_HEX], const char *s) { snprintf(out, FKT_SHA256_HEX, "%s", s ? s : ""); }
 
-static fkt_status read_entries(struct fkt_book *b, int64_t account, struct fkt_ledger_account *a)
+static fkt_status read_entries(struct fkt_ledger_rows *b, int64_t account, struct fkt_ledger_account *a)
 {
     struct fkt_rows *r = NULL;
     int64_t n = 0;
@@ -191,7 +191,8 @@ out:
     return st;
 }
 
-fkt_status fkt_book_account(struct fkt_book *b, const char *dataset, struct fkt_ledger_account *a, int64_t *id)
+fkt_status fkt_ledger_rows_account(struct fkt_ledger_rows *b, const char *dataset, struct fkt_ledger_account *a,
+                                   int64_t *id)
 {
     struct fkt_rows *r = NULL;
     int there = 0;
@@ -228,7 +229,7 @@ void fkt_account_clear(struct fkt_ledger_account *a)
     a->n = 0;
 }
 
-fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_account *a, int64_t *id)
+fkt_status fkt_ledger_rows_put_account(struct fkt_ledger_rows *b, const struct fkt_ledger_account *a, int64_t *id)
 {
     fkt_status st;
     if (*id) {
@@ -236,7 +237,7 @@ fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_acco
     } else {
         FKT_TRY(fkt_db_do(b->db, "INSERT INTO accounts(dataset, adjacency, budget_mu2) VALUES(?, ?, ?)", "ttd",
                           a->dataset, fkt_adjacency_name(a->adjacency), a->budget_mu2));
-        FKT_TRY(fkt_book_count(b, id, "SELECT id FROM accounts WHERE dataset = ?", a->dataset, NULL));
+        FKT_TRY(fkt_ledger_rows_count(b, id, "SELECT id FROM accounts WHERE dataset = ?", a->dataset, NULL));
     }
     if (a->budget_epsilon > 0)
         FKT_TRY(fkt_db_do(b->db, "UPDATE accounts SET budget_epsilon = ?, budget_delta = ? WHERE id = ?", "ddi",
@@ -245,7 +246,7 @@ out:
     return st;
 }
 
-fkt_status fkt_book_put_entry(struct fkt_book *b, int64_t account, const struct fkt_ledger_entry *e)
+fkt_status fkt_ledger_rows_put_entry(struct fkt_ledger_rows *b, int64_t account, const struct fkt_ledger_entry *e)
 {
     return fkt_db_do(
         b->db,
@@ -256,12 +257,13 @@ fkt_status fkt_book_put_entry(struct fkt_book *b, int64_t account, const struct 
         e->delta, *e->task_name ? e->task_name : NULL);
 }
 
-fkt_status fkt_book_put_session(struct fkt_book *b, const char *session, const char *task)
+fkt_status fkt_ledger_rows_put_session(struct fkt_ledger_rows *b, const char *session, const char *task)
 {
     int64_t same = 0;
     fkt_status st;
     FKT_TRY(fkt_db_do(b->db, "INSERT OR IGNORE INTO sessions VALUES(?, ?)", "tt", session, task));
-    FKT_TRY(fkt_book_count(b, &same, "SELECT count(*) FROM sessions WHERE session = ? AND task = ?", session, task));
+    FKT_TRY(
+        fkt_ledger_rows_count(b, &same, "SELECT count(*) FROM sessions WHERE session = ? AND task = ?", session, task));
     if (!same) st = fkt_ledger_damaged(b->path, "a session that belongs to two tasks");
 out:
     return st;
@@ -272,19 +274,20 @@ out:
     "WITH RECURSIVE i(k) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT k + 1 FROM i WHERE k + 1 < ?2), "                  \
     "piece(digest) AS (SELECT substr(?1, 16 * k + 1, 16) FROM i) "
 
-fkt_status fkt_book_put_records(struct fkt_book *b, int64_t account, const struct fkt_record_digest *records, size_t n)
+fkt_status fkt_ledger_rows_put_records(struct fkt_ledger_rows *b, int64_t account,
+                                       const struct fkt_record_digest *records, size_t n)
 {
     return fkt_db_do(b->db, PIECES "INSERT OR IGNORE INTO records SELECT digest, ?3 FROM piece WHERE true", "bii",
                      records, n * sizeof *records, (int64_t)n, account);
 }
 
-fkt_status fkt_book_owner(struct fkt_book *b, int64_t except, const struct fkt_record_digest *records, size_t n,
-                          struct fkt_book_owner *out)
+fkt_status fkt_ledger_rows_owner(struct fkt_ledger_rows *b, int64_t except, const struct fkt_record_digest *records,
+                                 size_t n, struct fkt_ledger_rows_owner *out)
 {
     struct fkt_rows *r = NULL;
     int there = 0;
     fkt_status st;
-    *out = (struct fkt_book_owner){0};
+    *out = (struct fkt_ledger_rows_owner){0};
     FKT_TRY(fkt_db_ask(&r, b->db,
                        PIECES "SELECT dataset, count(*) FROM piece JOIN records USING(digest) JOIN accounts ON "
                               "accounts.id = account WHERE account <> ?3 GROUP BY account ORDER BY 2 DESC, 1",
@@ -302,7 +305,8 @@ out:
     return st;
 }
 
-fkt_status fkt_book_count(struct fkt_book *b, int64_t *out, const char *sql, const char *one, const char *two)
+fkt_status fkt_ledger_rows_count(struct fkt_ledger_rows *b, int64_t *out, const char *sql, const char *one,
+                                 const char *two)
 {
     struct fkt_rows *r = NULL;
     int there = 0;

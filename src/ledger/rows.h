@@ -8,40 +8,43 @@
 #include "base/status.h"
 #include "store/db.h"
 
-struct fkt_book {
+struct fkt_ledger_rows {
     char *path; /* through a link: of the file it points to */
     struct fkt_db *db;
 };
 /* No file: make one; see an empty one; FKT_E_IO. LOOK, alone or with EMPTY, is a copy: nothing of it is kept. */
-enum { FKT_BOOK_MAKE = 1, FKT_BOOK_EMPTY = 2, FKT_BOOK_LOOK = 4 };
+enum { FKT_LEDGER_ROWS_MAKE = 1, FKT_LEDGER_ROWS_EMPTY = 2, FKT_LEDGER_ROWS_LOOK = 4 };
 /* Opens, begins a change and checks everything that is in it; FKT_E_FORMAT when something is damaged, whichever account
  * it is in. Close gives up what was not committed. */
-FKT_MUST_USE fkt_status fkt_book_open(struct fkt_book *b, const char *path, int how);
-FKT_MUST_USE fkt_status fkt_book_commit(struct fkt_book *b);
-void fkt_book_close(struct fkt_book *b);
+FKT_MUST_USE fkt_status fkt_ledger_rows_open(struct fkt_ledger_rows *b, const char *path, int how);
+FKT_MUST_USE fkt_status fkt_ledger_rows_commit(struct fkt_ledger_rows *b);
+void fkt_ledger_rows_close(struct fkt_ledger_rows *b);
 
 /* The account of `dataset` with its entries; *id 0: there is none. release(a) in any case. */
-FKT_MUST_USE fkt_status fkt_book_account(struct fkt_book *b, const char *dataset, struct fkt_ledger_account *a,
-                                         int64_t *id);
+FKT_MUST_USE fkt_status fkt_ledger_rows_account(struct fkt_ledger_rows *b, const char *dataset,
+                                                struct fkt_ledger_account *a, int64_t *id);
 void fkt_account_clear(struct fkt_ledger_account *a);
 /* Writes down an account as it stands in *a, without entries: a new one (*id 0, set) or what changed in its budget. */
-FKT_MUST_USE fkt_status fkt_book_put_account(struct fkt_book *b, const struct fkt_ledger_account *a, int64_t *id);
-FKT_MUST_USE fkt_status fkt_book_put_entry(struct fkt_book *b, int64_t account, const struct fkt_ledger_entry *e);
+FKT_MUST_USE fkt_status fkt_ledger_rows_put_account(struct fkt_ledger_rows *b, const struct fkt_ledger_account *a,
+                                                    int64_t *id);
+FKT_MUST_USE fkt_status fkt_ledger_rows_put_entry(struct fkt_ledger_rows *b, int64_t account,
+                                                  const struct fkt_ledger_entry *e);
 /* Remembers whose records these are; those that are known already stay where they are. */
-FKT_MUST_USE fkt_status fkt_book_put_records(struct fkt_book *b, int64_t account,
-                                             const struct fkt_record_digest *records, size_t n);
+FKT_MUST_USE fkt_status fkt_ledger_rows_put_records(struct fkt_ledger_rows *b, int64_t account,
+                                                    const struct fkt_record_digest *records, size_t n);
 /* Which accounts but `except` (0: none is left out) know some of these records. */
-struct fkt_book_owner {
+struct fkt_ledger_rows_owner {
     char dataset[FKT_LEDGER_NAME]; /* the one that knows most of them; "": none */
     int64_t records;               /* that it knows */
     size_t datasets;               /* that know any */
 };
-FKT_MUST_USE fkt_status fkt_book_owner(struct fkt_book *b, int64_t except, const struct fkt_record_digest *records,
-                                       size_t n, struct fkt_book_owner *out);
+FKT_MUST_USE fkt_status fkt_ledger_rows_owner(struct fkt_ledger_rows *b, int64_t except,
+                                              const struct fkt_record_digest *records, size_t n,
+                                              struct fkt_ledger_rows_owner *out);
 /* Remembers that a session was used, for this task; FKT_E_FORMAT when it is known for another one. */
-FKT_MUST_USE fkt_status fkt_book_put_session(struct fkt_book *b, const char *session, const char *task);
+FKT_MUST_USE fkt_status fkt_ledger_rows_put_session(struct fkt_ledger_rows *b, const char *session, const char *task);
 /* The first column of the first row of a question with the text parameters `a` and `b` (NULL: fewer of them). */
-FKT_MUST_USE fkt_status fkt_book_count(struct fkt_book *b, int64_t *out, const char *sql, const char *one,
-                                       const char *two);
+FKT_MUST_USE fkt_status fkt_ledger_rows_count(struct fkt_ledger_rows *b, int64_t *out, const char *sql, const char *one,
+                                              const char *two);
 
 #endif

@@ -130,7 +130,7 @@ static void read_answer(struct line *l, struct fkt_http_client_answer *a)
 }
 
 /* Failures that asking again would not mend; all others are an answer of code 0. */
-static fkt_status judge(struct line *l, CURLcode code, struct fkt_http_client_answer *a)
+static fkt_status evaluate(struct line *l, CURLcode code, struct fkt_http_client_answer *a)
 {
     if (l->stopped || l->late) return why_not(l);
     if (l->disk_full) return fkt_fail(FKT_E_IO, "the disk is full");
@@ -153,7 +153,7 @@ static fkt_status carry(struct line *l, const struct fkt_http_client_request *r,
     l->detail[0] = '\0';
     FKT_TRY(fkt_pinned_set(l->curl, l->spec->address, r, seconds, &headers));
     code = fkt_request_run(l->curl);
-    if (code != CURLE_OK) st = judge(l, code, a);
+    if (code != CURLE_OK) st = evaluate(l, code, a);
     else read_answer(l, a);
 out:
     curl_easy_setopt(l->curl, CURLOPT_HTTPHEADER, NULL);

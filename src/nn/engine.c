@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <string.h>
 
-struct desk {
-    struct desk *next;
+struct workspace {
+    struct workspace *next;
     void *work;      /* the backend's */
     float *in, *out; /* (batch, ...) for an incomplete batch */
 };
@@ -24,7 +24,7 @@ struct fkt_engine {
     struct fkt_shape input, output;
     struct fkt_engine_facts facts;
     pthread_mutex_t lock; /* guards free_desks */
-    struct desk *free_desks;
+    struct workspace *free_desks;
 };
 
 static size_t numbers(struct fkt_shape s) { return (size_t)s.c * s.h * s.w; }
@@ -55,10 +55,10 @@ out:
     return st;
 }
 
-static void desk_free(const struct fkt_engine *e, struct desk *d)
+static void workspace_free(const struct fkt_engine *e, struct workspace *d)
 {
     if (!d) return;
-    if (d->work) e->backend->desk_free(d->work);
+    if (d->work) e->backend->workspace_free(d->work);
     fkt_free(d->in);
     fkt_free(d->out);
     fkt_free(d);
@@ -68,40 +68,40 @@ void fkt_engine_free(struct fkt_engine *e)
 {
     if (!e) return;
     while (e->free_desks) {
-        struct desk *d = e->free_desks;
+        struct workspace *d = e->free_desks;
         e->free_desks = d->next;
-        desk_free(e, d);
+        workspace_free(e, d);
     }
     if (e->plan) e->backend->plan_free(e->plan);
     pthread_mutex_destroy(&e->lock);
     fkt_free(e);
 }
 
-static fkt_status desk_new(struct desk **out, const struct fkt_engine *e)
+static fkt_status workspace_new(struct workspace **out, const struct fkt_engine *e)
 {
-    struct desk *d = NULL;
+    struct workspace *d = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&d, 1));
-    FKT_TRY(e->backend->desk(&d->work, e->plan));
+    FKT_TRY(e->backend->workspace(&d->work, e->plan));
     FKT_TRY(fkt_alloc(&d->in, e->spec.batch * numbers(e->input)));
     FKT_TRY(fkt_alloc(&d->out, e->spec.batch * numbers(e->output)));
     *out = d;
     d = NULL;
 out:
-    desk_free(e, d);
+    workspace_free(e, d);
     return st;
 }
 
-static fkt_status take_desk(struct fkt_engine *e, struct desk **out)
+static fkt_status take_workspace(struct fkt_engine *e, struct workspace **out)
 {
     pthread_mutex_lock(&e->lock);
     *out = e->free_desks;
     if (*out) e->free_desks = (*out)->next;
     pthread_mutex_unlock(&e->lock);
-    return *out ? FKT_OK : desk_new(out, e);
+    return *out ? FKT_OK : workspace_new(out, e);
 }
 
-static void put_desk(struct fkt_engine *e, struct desk *d)
+static void put_workspace(struct fkt_engine *e, struct workspace *d)
 {
     if (!d) return;
     pthread_mutex_lock(&e->lock);
@@ -113,9 +113,9 @@ static void put_desk(struct fkt_engine *e, struct desk *d)
 fkt_status fkt_engine_run(struct fkt_engine *e, const float *in, size_t n, float *out)
 {
     size_t each_in = numbers(e->input), each_out = numbers(e->output), batch = e->spec.batch;
-    struct desk *d = NULL;
+    struct workspace *d = NULL;
     fkt_status st = FKT_OK;
-    if (n) FKT_TRY(take_desk(e, &d));
+    if (n) FKT_TRY(take_workspace(e, &d));
     for (; n >= batch; n -= batch, in += batch * each_in, out += batch * each_out)
         FKT_TRY(e->backend->run(e->plan, d->work, in, out));
     if (n) {
@@ -125,7 +125,7 @@ fkt_status fkt_engine_run(struct fkt_engine *e, const float *in, size_t n, float
         memcpy(out, d->out, n * each_out * sizeof *out);
     }
 out:
-    put_desk(e, d);
+    put_workspace(e, d);
     return st;
 }
 

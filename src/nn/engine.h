@@ -18,7 +18,7 @@ struct fkt_engine_spec {
 struct fkt_engine_facts {
     uint64_t flops;                         /* of one image, counted as direct convolutions */
     uint64_t packed_bytes;                  /* private copies of weights */
-    uint64_t desk_bytes;                    /* activations and scratch of one desk */
+    uint64_t workspace_bytes;               /* activations and scratch of one desk */
     uint32_t convolutions, winograd, fused; /* how many there are; how many run as Winograd; operations fused away */
 };
 
@@ -29,9 +29,9 @@ struct fkt_backend {
     fkt_status (*plan)(void **plan, const struct fkt_net *net, const struct fkt_shape *shapes,
                        const struct fkt_weights *weights, const struct fkt_engine_spec *spec,
                        struct fkt_engine_facts *facts);
-    fkt_status (*desk)(void **desk, const void *plan);
-    fkt_status (*run)(const void *plan, void *desk, const float *in /* (batch,C,H,W) */, float *out);
-    void (*desk_free)(void *desk);
+    fkt_status (*workspace)(void **workspace, const void *plan);
+    fkt_status (*run)(const void *plan, void *workspace, const float *in /* (batch,C,H,W) */, float *out);
+    void (*workspace_free)(void *workspace);
     void (*plan_free)(void *plan);
 };
 extern const struct fkt_backend fkt_backend_ref;    /* plain loops: the definition */

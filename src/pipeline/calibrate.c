@@ -81,7 +81,7 @@ out:
 }
 
 static fkt_status keep_digests(struct fkt_calibration *cal, const struct fkt_dataset *ds,
-                               const struct fkt_walk_options *options)
+                               const struct fkt_pipeline_options *options)
 {
     struct fkt_digest *digests = NULL;
     uint8_t *bad = NULL;
@@ -102,14 +102,14 @@ out:
 
 fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec, const struct fkt_dataset *ds,
                          enum fkt_filter filter, uint32_t top, const char *source,
-                         const struct fkt_walk_options *options)
+                         const struct fkt_pipeline_options *options)
 {
     size_t n = fkt_dataset_size(ds), S = fkt_codec_size(codec);
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
     struct fkt_calibrator *k = NULL;
     struct fkt_meter meter;
     struct chunk c = {
-        .codec = codec, .ds = ds, .filter = filter, .batch = fkt_walk_batch(codec), .spool = -1, .meter = &meter};
+        .codec = codec, .ds = ds, .filter = filter, .batch = fkt_pipeline_batch(codec), .spool = -1, .meter = &meter};
     fkt_status st;
     memset(out, 0, sizeof *out);
     fkt_meter_init(&meter, options->progress, "calibrating", n);

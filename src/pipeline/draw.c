@@ -22,7 +22,7 @@ static fkt_status draw_batch(void *ctx, size_t item, unsigned worker)
 {
     const struct job *j = ctx;
     const struct fkt_drawing *d = j->d;
-    size_t pixels = (size_t)d->walk->task.size * d->walk->task.size * 3, from = item * j->batch,
+    size_t pixels = (size_t)d->pipeline->task.size * d->pipeline->task.size * 3, from = item * j->batch,
            n = d->n - from < j->batch ? d->n - from : j->batch, some;
     double *w = NULL;
     fkt_status st;
@@ -34,7 +34,7 @@ static fkt_status draw_batch(void *ctx, size_t item, unsigned worker)
         FKT_TRY(fkt_gaussians_sample(d->g, (uint32_t)(at / d->each), d->seed, d->first + number, some,
                                      w + i * d->g->length));
     }
-    FKT_TRY(fkt_walk_decode(d->walk, w, n, d->rgb + from * pixels));
+    FKT_TRY(fkt_pipeline_decode(d->pipeline, w, n, d->rgb + from * pixels));
     FKT_TRY(fkt_meter_add(d->meter, n));
 out:
     fkt_free(w);
@@ -44,30 +44,31 @@ out:
 fkt_status fkt_draw_chunk(const struct fkt_drawing *d, unsigned threads)
 {
     struct job j = {.d = d};
-    if (!d->walk->codec) return fkt_walk_no_codec(d->walk);
-    j.batch = fkt_walk_batch(d->walk->codec);
+    if (!d->pipeline->codec) return fkt_pipeline_no_codec(d->pipeline);
+    j.batch = fkt_pipeline_batch(d->pipeline->codec);
     return fkt_parallel(threads, (d->n + j.batch - 1) / j.batch, draw_batch, &j, NULL, "generating");
 }
 
-size_t fkt_draw_chunk_size(const struct fkt_walk *w, unsigned threads)
+size_t fkt_draw_chunk_size(const struct fkt_pipeline *w, unsigned threads)
 {
-    size_t pixels = (size_t)w->task.size * w->task.size * 3, n = CHUNK_BYTES / pixels, batch = fkt_walk_batch(w->codec);
+    size_t pixels = (size_t)w->task.size * w->task.size * 3, n = CHUNK_BYTES / pixels,
+           batch = fkt_pipeline_batch(w->codec);
     if (n > CHUNK_USUAL) n = CHUNK_USUAL;
     if (n < batch * threads) n = batch * threads;
     return n - n % batch;
 }
 
-fkt_status fkt_generate_tiles(const struct fkt_walk *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
+fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
                               size_t cols, unsigned threads, uint8_t *rgb)
 {
-    struct fkt_drawing d = {.walk = w, .g = g, .seed = seed, .each = cols, .n = rows * cols, .rgb = rgb};
+    struct fkt_drawing d = {.pipeline = w, .g = g, .seed = seed, .each = cols, .n = rows * cols, .rgb = rgb};
     return fkt_draw_chunk(&d, threads);
 }
 
-fkt_status fkt_draw_check_walk(const struct fkt_walk *w, const struct fkt_task *t)
+fkt_status fkt_draw_check_pipeline(const struct fkt_pipeline *w, const struct fkt_task *t)
 {
     const struct fkt_coordinates *a = &w->task.coordinates, *b = &t->coordinates;
-    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!w->codec) return fkt_pipeline_no_codec(w);
     if (!strcmp(w->task.codec_sha256, t->codec_sha256) && !strcmp(w->task.calibration_sha256, t->calibration_sha256) &&
         w->task.size == t->size && a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq &&
         a->radius == b->radius && a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)

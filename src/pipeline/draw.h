@@ -8,7 +8,7 @@
 /* Pictures stand in one row, class after class, `each` of them; a chunk is n of them from `at` on. Picture i of class k
  * is sample number i + `first` of that class. Everything is borrowed. */
 struct fkt_drawing {
-    const struct fkt_walk *walk;
+    const struct fkt_pipeline *pipeline;
     const struct fkt_gaussians *g;
     uint64_t seed, first, each, at;
     size_t n;
@@ -17,10 +17,10 @@ struct fkt_drawing {
 };
 FKT_MUST_USE fkt_status fkt_draw_chunk(const struct fkt_drawing *d, unsigned threads /* 0: all */);
 /* Pictures of a chunk: enough for every worker to have a batch, and else no more than a few megabytes. */
-size_t fkt_draw_chunk_size(const struct fkt_walk *w, unsigned threads);
+size_t fkt_draw_chunk_size(const struct fkt_pipeline *w, unsigned threads);
 
 /* A walk that the caller has open must be the release's own in everything that decoding uses: FKT_E_MISMATCH,
  * FKT_E_STATE for a bare one. */
-FKT_MUST_USE fkt_status fkt_draw_check_walk(const struct fkt_walk *w, const struct fkt_task *t);
+FKT_MUST_USE fkt_status fkt_draw_check_pipeline(const struct fkt_pipeline *w, const struct fkt_task *t);
 
 #endif

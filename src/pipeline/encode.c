@@ -15,7 +15,7 @@
 
 #define LATENTS_FORMAT "fedkt.latents/2" /* 1: without image_sha256 */
 
-fkt_status fkt_walk_moments_new(const struct fkt_walk *w, struct fkt_moments **out)
+fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out)
 {
     return fkt_moments_new(out, w->task.n_classes, w->task.coordinates.length, w->task.coordinates.rq, 0);
 }
@@ -41,7 +41,7 @@ static fkt_status add_runs(struct fkt_moments *m, const struct fkt_batch *b, con
 static fkt_status add_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
     struct adder *a = ctx;
-    uint8_t counts[FKT_WALK_BATCH];
+    uint8_t counts[FKT_PIPELINE_BATCH];
     double start = fkt_now();
     fkt_status st;
     if (!a->records) {
@@ -55,18 +55,18 @@ out:
     return st;
 }
 
-fkt_status fkt_walk_moments(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                            struct fkt_moments *m, const struct fkt_walk_options *options)
+fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                struct fkt_moments *m, const struct fkt_pipeline_options *options)
 {
     fkt_status st;
-    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!w->codec) return fkt_pipeline_no_codec(w);
     if (!idx) n = fkt_dataset_size(ds);
     st = fkt_public_images_refuse(w, ds, idx, n, options);
-    return st == FKT_OK ? fkt_walk_moments_compared(w, ds, idx, n, m, options) : st;
+    return st == FKT_OK ? fkt_pipeline_moments_compared(w, ds, idx, n, m, options) : st;
 }
 
-fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx,
-                                     size_t n, struct fkt_moments *m, const struct fkt_walk_options *options)
+fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
+                                         size_t n, struct fkt_moments *m, const struct fkt_pipeline_options *options)
 {
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
     struct adder a = {.records = options->records, .length = w->task.coordinates.length};
@@ -76,8 +76,8 @@ fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_
     fkt_meter_init(&meter, options->progress, "encoding", n);
     FKT_TRY(fkt_alloc(&a.part, threads));
     FKT_TRY(fkt_alloc(&a.seconds, threads));
-    for (unsigned i = 0; i < threads; i++) FKT_TRY(fkt_walk_moments_new(w, &a.part[i]));
-    FKT_TRY(fkt_walk_visit(w, ds, idx, n, &v, options, &meter));
+    for (unsigned i = 0; i < threads; i++) FKT_TRY(fkt_pipeline_moments_new(w, &a.part[i]));
+    FKT_TRY(fkt_pipeline_visit(w, ds, idx, n, &v, options, &meter));
     for (unsigned i = 0; i < threads; i++) FKT_TRY(fkt_moments_merge(m, a.part[i]));
     for (unsigned i = 0; options->moments_seconds && i < threads; i++) *options->moments_seconds += a.seconds[i];
 out:
@@ -96,7 +96,7 @@ struct latent_sink {
 static fkt_status write_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
     struct latent_sink *s = ctx;
-    int64_t labels[FKT_WALK_BATCH];
+    int64_t labels[FKT_PIPELINE_BATCH];
     fkt_status st;
     (void)worker;
     if (b->n > sizeof labels / sizeof *labels)
@@ -109,15 +109,15 @@ out:
     return st;
 }
 
-fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                           const char *path, int force, const struct fkt_walk_options *options)
+fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                               const char *path, int force, const struct fkt_pipeline_options *options)
 {
     struct latent_sink s = {0};
     struct fkt_visitor v = {.visit = write_batch, .ctx = &s, .digests = 1, .in_order = 1};
     struct fkt_meter meter;
     uint64_t tail = w->task.codec_dim, digest = FKT_HASH_BYTES;
     fkt_status st;
-    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!w->codec) return fkt_pipeline_no_codec(w);
     if (!idx) n = fkt_dataset_size(ds);
     st = fkt_public_images_refuse(w, ds, idx, n, options);
     if (st != FKT_OK) return st;
@@ -131,7 +131,7 @@ fkt_status fkt_walk_encode(const struct fkt_walk *w, const struct fkt_dataset *d
     FKT_TRY(fkt_st_stream_tensor(s.file, "latents", FKT_F32, 1, &tail, &s.latents));
     FKT_TRY(fkt_st_stream_tensor(s.file, "labels", FKT_I64, 0, NULL, &s.labels));
     FKT_TRY(fkt_st_stream_tensor(s.file, "image_sha256", FKT_U8, 1, &digest, &s.digests));
-    FKT_TRY(fkt_walk_visit(w, ds, idx, n, &v, options, &meter));
+    FKT_TRY(fkt_pipeline_visit(w, ds, idx, n, &v, options, &meter));
     FKT_TRY(fkt_st_stream_close(&s.file));
 out:
     fkt_st_stream_free(s.file);
@@ -140,8 +140,8 @@ out:
 }
 
 /* Latents are bound to the codec, not to the calibration or the budget, so that one encode serves several tasks. */
-fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct fkt_moments *m,
-                            struct fkt_records *records)
+fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path, struct fkt_moments *m,
+                                struct fkt_records *records)
 {
     struct fkt_safetensors *file = NULL;
     const struct fkt_tensor *z, *labels, *digests;
@@ -191,7 +191,7 @@ fkt_status fkt_walk_latents(const struct fkt_walk *w, const char *path, struct f
             goto out;
         }
         k = (uint32_t)label;
-        FKT_TRY(fkt_fail_in(fkt_walk_record(w, row, u, wv, q), "'%s': latent %llu", path, (unsigned long long)i));
+        FKT_TRY(fkt_fail_in(fkt_pipeline_record(w, row, u, wv, q), "'%s': latent %llu", path, (unsigned long long)i));
         if (records) FKT_TRY(fkt_records_add(records, (const struct fkt_digest *)digests->data + i, &k, 1, &counts));
         if (counts) FKT_TRY(fkt_moments_add(m, &k, q, 1));
     }
@@ -204,13 +204,13 @@ out:
     return fkt_hint(st, "make the file again with 'fedkt encode'");
 }
 
-fkt_status fkt_walk_decode(const struct fkt_walk *w, const double *vectors, size_t n, uint8_t *rgb)
+fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n, uint8_t *rgb)
 {
     size_t D = w->task.codec_dim, m = w->task.coordinates.length;
     float *z = NULL;
     double *u = NULL;
     fkt_status st;
-    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!w->codec) return fkt_pipeline_no_codec(w);
     FKT_TRY(fkt_alloc(&z, n * D));
     FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
     for (size_t i = 0; i < n; i++) {

@@ -25,16 +25,16 @@ void fkt_heads_clear(struct fkt_heads *h)
     memset(h, 0, sizeof *h);
 }
 
-struct judge {
+struct evaluate {
     const struct fkt_head *const *heads;
     size_t n_heads;
     struct fkt_score *scores;
     pthread_mutex_t lock; /* guards scores */
 };
 
-static fkt_status judge_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
+static fkt_status evaluate_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
-    struct judge *j = ctx;
+    struct evaluate *j = ctx;
     uint32_t *guess = NULL;
     fkt_status st;
     (void)worker;
@@ -51,12 +51,12 @@ out:
     return st;
 }
 
-fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
                               const struct fkt_head *const *heads, size_t n_heads, struct fkt_score *scores,
-                              const struct fkt_walk_options *options)
+                              const struct fkt_pipeline_options *options)
 {
-    struct judge j = {.heads = heads, .n_heads = n_heads, .scores = scores};
-    struct fkt_visitor v = {.visit = judge_batch, .ctx = &j};
+    struct evaluate j = {.heads = heads, .n_heads = n_heads, .scores = scores};
+    struct fkt_visitor v = {.visit = evaluate_batch, .ctx = &j};
     struct fkt_meter meter;
     fkt_status st;
     for (size_t h = 0; h < n_heads; h++)
@@ -66,7 +66,7 @@ fkt_status fkt_heads_evaluate(const struct fkt_walk *w, const struct fkt_dataset
     if (!idx) n = fkt_dataset_size(ds);
     pthread_mutex_init(&j.lock, NULL);
     fkt_meter_init(&meter, options->progress, "evaluating", n);
-    st = fkt_walk_visit(w, ds, idx, n, &v, options, &meter);
+    st = fkt_pipeline_visit(w, ds, idx, n, &v, options, &meter);
     fkt_meter_clear(&meter);
     pthread_mutex_destroy(&j.lock);
     return st;

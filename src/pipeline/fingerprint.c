@@ -27,7 +27,7 @@
 #define OF_CLASS "fedkt pictures of a class v1" /* with its NUL, like the other */
 #define OF_CLASSES "fedkt labelled pictures v1"
 
-void fkt_fingerprint_picture(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height)
+void fkt_fingerprint_pixels(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height)
 {
     struct fkt_hash h;
     fkt_hash_init(&h);
@@ -41,7 +41,7 @@ void fkt_fingerprint_image(struct fkt_digest *out, const uint8_t *rgb, uint32_t 
                            const struct fkt_facts *facts)
 {
     if (facts->wide) memcpy(out->bytes, facts->sha256, sizeof out->bytes);
-    else fkt_fingerprint_picture(out, rgb, width, height);
+    else fkt_fingerprint_pixels(out, rgb, width, height);
 }
 
 static int compare(const void *a, const void *b) { return memcmp(a, b, sizeof(struct fkt_digest)); }
@@ -50,13 +50,13 @@ static int compare_labelled(const void *a, const void *b)
 {
     const struct fkt_labelled *x = a, *y = b;
     if (x->label != y->label) return x->label < y->label ? -1 : 1;
-    return compare(&x->picture, &y->picture);
+    return compare(&x->image, &y->image);
 }
 
 static void add_all(struct fkt_hash *h, const struct fkt_labelled *list, size_t n)
 {
     fkt_hash_add_u64(h, n);
-    for (size_t i = 0; i < n; i++) fkt_hash_add(h, &list[i].picture, sizeof list[i].picture);
+    for (size_t i = 0; i < n; i++) fkt_hash_add(h, &list[i].image, sizeof list[i].image);
 }
 
 void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *names, char out[FKT_SHA256_HEX])
@@ -72,7 +72,7 @@ void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *na
         fkt_hash_add(&h, names[list[from].label], strlen(names[list[from].label]) + 1);
         add_all(&h, list + from, end - from);
         fkt_hash_end(&h, whole.bytes);
-        list[classes++] = (struct fkt_labelled){.picture = whole};
+        list[classes++] = (struct fkt_labelled){.image = whole};
     }
     qsort(list, classes, sizeof *list, compare_labelled);
     fkt_hash_init(&h);
@@ -110,7 +110,7 @@ out:
 }
 
 /* Gives j->digests and j->bad, also on failure. */
-static fkt_status hash_all(struct job *j, size_t n, const struct fkt_walk_options *options)
+static fkt_status hash_all(struct job *j, size_t n, const struct fkt_pipeline_options *options)
 {
     fkt_status st;
     FKT_TRY(fkt_alloc(&j->digests, n ? n : 1));
@@ -122,7 +122,7 @@ out:
 }
 
 fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                               const struct fkt_walk_options *options, struct fkt_digest **digests, uint8_t **bad)
+                               const struct fkt_pipeline_options *options, struct fkt_digest **digests, uint8_t **bad)
 {
     struct job j = {.ds = ds, .idx = idx, .skip_bad = 1};
     fkt_status st = hash_all(&j, n, options);
@@ -132,7 +132,7 @@ fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, 
 }
 
 fkt_status fkt_labelled_fingerprint(const struct fkt_dataset *ds, const size_t *idx, size_t n, const char *const *names,
-                                    const struct fkt_walk_options *options, char out[FKT_SHA256_HEX])
+                                    const struct fkt_pipeline_options *options, char out[FKT_SHA256_HEX])
 {
     struct job j = {.ds = ds, .idx = idx};
     struct fkt_labelled *list = NULL;

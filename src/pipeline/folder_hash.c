@@ -75,7 +75,7 @@ out:
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-fkt_status fkt_tree_hash(const char *folder, char sha256[FKT_SHA256_HEX], uint64_t *bytes)
+fkt_status fkt_folder_hash(const char *folder, char sha256[FKT_SHA256_HEX], uint64_t *bytes)
 {
     struct list l = {0};
     struct fkt_hash h;

@@ -22,7 +22,7 @@
 
 enum { GRID_COLUMNS = 12 };
 
-static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussians *g, const char *folder,
+static fkt_status write_images(const struct fkt_pipeline *w, const struct fkt_gaussians *g, const char *folder,
                                const struct fkt_generate_options *o, char fingerprint[FKT_SHA256_HEX])
 {
     const struct fkt_task *t = &w->task;
@@ -32,7 +32,7 @@ static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussi
     struct fkt_export *e = NULL;
     struct fkt_labelled *made = NULL;
     struct fkt_meter meter;
-    struct fkt_drawing c = {.walk = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
+    struct fkt_drawing c = {.pipeline = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
     fkt_status st;
     room = fkt_draw_chunk_size(w, threads);
     fkt_meter_init(&meter, o->progress, "generating", all);
@@ -46,7 +46,7 @@ static fkt_status write_images(const struct fkt_walk *w, const struct fkt_gaussi
         for (size_t i = 0; i < c.n; i++) {
             struct fkt_labelled *m = &made[c.at + i];
             m->label = (uint32_t)((c.at + i) / c.each);
-            fkt_fingerprint_picture(&m->picture, c.rgb + i * pixels, t->size, t->size);
+            fkt_fingerprint_pixels(&m->image, c.rgb + i * pixels, t->size, t->size);
             FKT_TRY(fkt_export_add(e, m->label, c.rgb + i * pixels));
         }
     }
@@ -60,7 +60,7 @@ out:
     return st;
 }
 
-static fkt_status write_grid(const struct fkt_walk *w, const struct fkt_gaussians *g, const char *folder,
+static fkt_status write_grid(const struct fkt_pipeline *w, const struct fkt_gaussians *g, const char *folder,
                              const struct fkt_generate_options *o)
 {
     size_t cols = o->grid_columns ? o->grid_columns : GRID_COLUMNS, pixels = (size_t)w->task.size * w->task.size * 3;
@@ -112,7 +112,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     FKT_TRY(fkt_alloc(&below, t->n_classes));
     for (uint32_t k = 0; k < t->n_classes; k++) {
         counts[k] = o->per_class;
-        below[k] = (uint8_t)fkt_gaussians_drowned(g, k);
+        below[k] = (uint8_t)fkt_gaussians_below_noise(g, k);
     }
     FKT_TRY(fkt_release_certificate(r, &certificate));
     said = json_loads(certificate, 0, NULL);
@@ -163,15 +163,15 @@ out:
 fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const struct fkt_generate_options *o)
 {
     struct fkt_folder f = {0};
-    struct fkt_walk *own = NULL;
-    const struct fkt_walk *w = o->walk;
+    struct fkt_pipeline *own = NULL;
+    const struct fkt_pipeline *w = o->pipeline;
     struct fkt_gaussians g = {0};
     char fingerprint[FKT_SHA256_HEX];
     fkt_status st;
     if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
-    if (w) FKT_TRY(fkt_draw_check_walk(w, &r->task));
-    else FKT_TRY(fkt_release_walk(r, &o->means, &own));
+    if (w) FKT_TRY(fkt_draw_check_pipeline(w, &r->task));
+    else FKT_TRY(fkt_release_pipeline(r, &o->settings, &own));
     if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, &o->estimate, &g));
     FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
@@ -181,7 +181,7 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
 out:
     fkt_folder_fail(&f, st);
     fkt_gaussians_clear(&g);
-    fkt_walk_free(own);
+    fkt_pipeline_free(own);
     fkt_folder_clear(&f);
     return st;
 }

@@ -27,9 +27,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { BATCH_MAX = FKT_WALK_BATCH, BATCH_USUAL = 64, BATCH_BYTES = 2 << 20 };
+enum { BATCH_MAX = FKT_PIPELINE_BATCH, BATCH_USUAL = 64, BATCH_BYTES = 2 << 20 };
 
-size_t fkt_walk_batch(const struct fkt_codec *c)
+size_t fkt_pipeline_batch(const struct fkt_codec *c)
 {
     size_t pixels = (size_t)fkt_codec_size(c) * fkt_codec_size(c) * 3, whole = fkt_codec_batch(c),
            n = BATCH_BYTES / pixels;
@@ -73,10 +73,10 @@ static fkt_status no_calibration(const struct fkt_task *task)
                          task->calibration_sha256, task->calibration_source, task->codec);
 }
 
-fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
-                             struct fkt_calibration *cal)
+fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task, struct fkt_codec *codec,
+                                 struct fkt_calibration *cal)
 {
-    struct fkt_walk *w = NULL;
+    struct fkt_pipeline *w = NULL;
     fkt_status st;
     *out = NULL;
     if (codec) FKT_TRY(check_codec(task, codec));
@@ -103,15 +103,15 @@ out:
     return st;
 }
 
-fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path,
-                         const struct fkt_codec_means *means)
+fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task, const char *calibration_path,
+                             const struct fkt_codec_settings *settings)
 {
     struct fkt_codec_spec spec = {.name = task->codec, .size = task->size, .dim = task->codec_dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     *out = NULL;
-    if (means) spec.means = *means;
+    if (settings) spec.settings = *settings;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(check_codec(task, codec)); /* before the calibration: of the wrong weights none can be right */
     if (!calibration_path && !fkt_codec_has_calibration(task->codec)) {
@@ -120,14 +120,15 @@ fkt_status fkt_walk_open(struct fkt_walk **out, const struct fkt_task *task, con
     }
     if (calibration_path) FKT_TRY(fkt_calibration_load(&cal, calibration_path));
     else FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    return fkt_walk_assemble(out, task, codec, &cal);
+    return fkt_pipeline_assemble(out, task, codec, &cal);
 out:
     fkt_codec_free(codec);
     fkt_calibration_clear(&cal);
     return st;
 }
 
-fkt_status fkt_walk_open_bare(struct fkt_walk **out, const struct fkt_task *task, const char *calibration_path)
+fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
+                                     const char *calibration_path)
 {
     struct fkt_calibration cal = {0};
     struct fkt_failure why;
@@ -135,24 +136,24 @@ fkt_status fkt_walk_open_bare(struct fkt_walk **out, const struct fkt_task *task
     *out = NULL;
     if (!calibration_path) {
         if (fkt_member_find(task->codec, strlen(task->codec))) return no_calibration(task);
-        st = fkt_walk_open(out, task, NULL, NULL);
+        st = fkt_pipeline_open(out, task, NULL, NULL);
         if (st == FKT_OK || st == FKT_E_NOMEM) return st;
         fkt_failure_save(&why, st);
         return fkt_fail_hint(st, "give the task's calibration file with --calibration: then nothing else is needed",
                              "%s", why.text);
     }
     FKT_TRY(fkt_calibration_load(&cal, calibration_path));
-    return fkt_walk_assemble(out, task, NULL, &cal);
+    return fkt_pipeline_assemble(out, task, NULL, &cal);
 out:
     return st;
 }
 
-fkt_status fkt_walk_no_codec(const struct fkt_walk *w)
+fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w)
 {
     return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this walk begins at latents", w->task.codec);
 }
 
-void fkt_walk_free(struct fkt_walk *w)
+void fkt_pipeline_free(struct fkt_pipeline *w)
 {
     if (!w) return;
     fkt_task_clear(&w->task);
@@ -161,11 +162,11 @@ void fkt_walk_free(struct fkt_walk *w)
     fkt_free(w);
 }
 
-const struct fkt_task *fkt_walk_task(const struct fkt_walk *w) { return &w->task; }
-const struct fkt_codec *fkt_walk_codec(const struct fkt_walk *w) { return w->codec; }
-const struct fkt_calibration *fkt_walk_calibration(const struct fkt_walk *w) { return &w->calibration; }
+const struct fkt_task *fkt_pipeline_task(const struct fkt_pipeline *w) { return &w->task; }
+const struct fkt_codec *fkt_pipeline_codec(const struct fkt_pipeline *w) { return w->codec; }
+const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w) { return &w->calibration; }
 
-fkt_status fkt_walk_record(const struct fkt_walk *w, const float *z, double *u, double *wv, int32_t *q)
+fkt_status fkt_pipeline_record(const struct fkt_pipeline *w, const float *z, double *u, double *wv, int32_t *q)
 {
     fkt_status st;
     fkt_calibration_forward(&w->calibration, z, u);
@@ -175,12 +176,12 @@ out:
     return st;
 }
 
-struct desk {     /* one worker's buffers */
-    uint8_t *rgb; /* (batch, S, S, 3) */
-    float *z;     /* (batch, D) */
-    double *u;    /* (d) */
-    double *w;    /* (batch, m) */
-    int32_t *q;   /* (batch, m) */
+struct workspace { /* one worker's buffers */
+    uint8_t *rgb;  /* (batch, S, S, 3) */
+    float *z;      /* (batch, D) */
+    double *u;     /* (d) */
+    double *w;     /* (batch, m) */
+    int32_t *q;    /* (batch, m) */
     uint32_t labels[BATCH_MAX];
     size_t asked, got;     /* records of the batch, and those of them that could be read */
     size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
@@ -193,7 +194,7 @@ struct desk {     /* one worker's buffers */
 };
 
 struct job {
-    const struct fkt_walk *walk;
+    const struct fkt_pipeline *pipeline;
     const struct fkt_dataset *ds;
     const size_t *idx;
     size_t n, batch;
@@ -202,13 +203,13 @@ struct job {
     struct fkt_norms *norms;
     struct fkt_meter *meter;
     struct fkt_encodings_kind *kept; /* NULL: no encodings are kept */
-    struct desk *desks;
+    struct workspace *desks;
     size_t next; /* in order: number of the batch on the first desk */
     atomic_ullong bins[FKT_NORM_BINS];
     pthread_mutex_t lock; /* guards skipped */
 };
 
-static void desk_release(struct desk *d)
+static void workspace_release(struct workspace *d)
 {
     fkt_free_secret(d->rgb);
     fkt_free_secret(d->z);
@@ -218,7 +219,7 @@ static void desk_release(struct desk *d)
     fkt_free_secret(d->q);
 }
 
-static fkt_status desk_init(struct desk *d, const struct fkt_walk *w, size_t batch)
+static fkt_status workspace_init(struct workspace *d, const struct fkt_pipeline *w, size_t batch)
 {
     size_t S = w->task.size, m = w->task.coordinates.length;
     fkt_status st;
@@ -235,7 +236,7 @@ out:
 static void note_norm(struct job *j, const double *u)
 {
     double sq = 0, x;
-    for (uint32_t i = 0; i < j->walk->task.coordinates.dim; i++) sq += u[i] * u[i];
+    for (uint32_t i = 0; i < j->pipeline->task.coordinates.dim; i++) sq += u[i] * u[i];
     x = (0.5 * log(sq) - j->norms->lo) / (j->norms->hi - j->norms->lo) * FKT_NORM_BINS;
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
@@ -254,23 +255,23 @@ static int arrive(void *ctx, const uint8_t *rgb, uint32_t width, uint32_t height
     struct arrival *a = ctx;
     fkt_fingerprint_image(a->digest, rgb, width, height, facts);
     *a->key = *a->digest;
-    if (a->kept && facts->wide) fkt_fingerprint_picture(a->key, rgb, width, height);
+    if (a->kept && facts->wide) fkt_fingerprint_pixels(a->key, rgb, width, height);
     a->found = a->kept && fkt_encodings_find(a->kept, a->key, a->z);
     return a->found;
 }
 
 /* Reads the batch's images; those that cannot be read are left out when the caller counts them. Gives how many are
  * there. */
-static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t n, size_t *got)
+static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, size_t n, size_t *got)
 {
-    size_t pixels = (size_t)j->walk->task.size * j->walk->task.size * 3;
+    size_t pixels = (size_t)j->pipeline->task.size * j->pipeline->task.size * 3;
     *got = d->n_fresh = 0;
     for (size_t i = 0; i < n; i++) {
         size_t id = j->idx ? j->idx[first + i] : first + i;
-        struct arrival a = {j->kept, &d->digests[*got], &d->keys[*got], d->z + *got * j->walk->task.codec_dim, 0};
-        fkt_status st =
-            fkt_dataset_read_seen(j->ds, id, j->walk->task.size, j->walk->task.filter, d->rgb + d->n_fresh * pixels,
-                                  NULL, j->visitor->digests || j->kept ? arrive : NULL, &a);
+        struct arrival a = {j->kept, &d->digests[*got], &d->keys[*got], d->z + *got * j->pipeline->task.codec_dim, 0};
+        fkt_status st = fkt_dataset_read_seen(j->ds, id, j->pipeline->task.size, j->pipeline->task.filter,
+                                              d->rgb + d->n_fresh * pixels, NULL,
+                                              j->visitor->digests || j->kept ? arrive : NULL, &a);
         if (st != FKT_OK && j->skipped && (st == FKT_E_FORMAT || st == FKT_E_IO)) {
             pthread_mutex_lock(&j->lock);
             st = fkt_skipped_add(j->skipped, fkt_error_text());
@@ -289,10 +290,10 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
 }
 
 /* Latents of the images that were not kept yet, to their places. */
-static fkt_status encode_fresh(struct job *j, struct desk *d)
+static fkt_status encode_fresh(struct job *j, struct workspace *d)
 {
-    size_t D = j->walk->task.codec_dim;
-    fkt_status st = d->n_fresh ? fkt_codec_encode(j->walk->codec, d->rgb, d->n_fresh, d->fresh) : FKT_OK;
+    size_t D = j->pipeline->task.codec_dim;
+    fkt_status st = d->n_fresh ? fkt_codec_encode(j->pipeline->codec, d->rgb, d->n_fresh, d->fresh) : FKT_OK;
     if (st != FKT_OK) return st;
     for (size_t i = 0; i < d->n_fresh; i++) {
         memcpy(d->z + d->slots[i] * D, d->fresh + i * D, D * sizeof *d->z);
@@ -302,16 +303,16 @@ static fkt_status encode_fresh(struct job *j, struct desk *d)
 }
 
 /* Batch number `item` from pixels to integers, on desk d. */
-static fkt_status fill_desk(struct job *j, struct desk *d, size_t item)
+static fkt_status fill_workspace(struct job *j, struct workspace *d, size_t item)
 {
-    size_t m = j->walk->task.coordinates.length, first = item * j->batch,
+    size_t m = j->pipeline->task.coordinates.length, first = item * j->batch,
            n = j->n - first < j->batch ? j->n - first : j->batch;
     fkt_status st;
     d->asked = n;
     FKT_TRY(read_batch(j, d, first, n, &d->got));
     FKT_TRY(encode_fresh(j, d));
     for (size_t i = 0; i < d->got; i++) {
-        st = fkt_walk_record(j->walk, d->z + i * j->walk->task.codec_dim, d->u, d->w + i * m, d->q + i * m);
+        st = fkt_pipeline_record(j->pipeline, d->z + i * j->pipeline->task.codec_dim, d->u, d->w + i * m, d->q + i * m);
         FKT_TRY(fkt_fail_in(st, "'%s'", fkt_dataset_name(j->ds, d->ids[i])));
         if (j->norms) note_norm(j, d->u);
     }
@@ -319,7 +320,7 @@ out:
     return st;
 }
 
-static fkt_status show_desk(struct job *j, const struct desk *d, unsigned worker)
+static fkt_status show_workspace(struct job *j, const struct workspace *d, unsigned worker)
 {
     struct fkt_batch b = {d->got, d->labels, j->visitor->digests ? d->digests : NULL, d->z, d->w, d->q};
     fkt_status st = j->visitor->visit(j->visitor->ctx, worker, &b);
@@ -329,15 +330,15 @@ static fkt_status show_desk(struct job *j, const struct desk *d, unsigned worker
 static fkt_status do_batch(void *ctx, size_t item, unsigned worker)
 {
     struct job *j = ctx;
-    fkt_status st = fill_desk(j, &j->desks[worker], item);
-    return st == FKT_OK ? show_desk(j, &j->desks[worker], worker) : st;
+    fkt_status st = fill_workspace(j, &j->desks[worker], item);
+    return st == FKT_OK ? show_workspace(j, &j->desks[worker], worker) : st;
 }
 
 static fkt_status fill_one(void *ctx, size_t item, unsigned worker)
 {
     struct job *j = ctx;
     (void)worker;
-    return fill_desk(j, &j->desks[item], j->next + item);
+    return fill_workspace(j, &j->desks[item], j->next + item);
 }
 
 /* As many batches at a time as there are desks, filled side by side and shown one after the other. */
@@ -347,31 +348,32 @@ static fkt_status in_order(struct job *j, size_t items, unsigned desks)
     for (j->next = 0; j->next < items; j->next += desks) {
         size_t n = items - j->next < desks ? items - j->next : desks;
         FKT_TRY(fkt_parallel(desks, n, fill_one, j, NULL, "walking"));
-        for (size_t i = 0; i < n; i++) FKT_TRY(show_desk(j, &j->desks[i], 0));
+        for (size_t i = 0; i < n; i++) FKT_TRY(show_workspace(j, &j->desks[i], 0));
     }
 out:
     return st;
 }
 
-fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                          const struct fkt_visitor *v, const struct fkt_walk_options *options, struct fkt_meter *meter)
+fkt_status fkt_pipeline_visit(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                              const struct fkt_visitor *v, const struct fkt_pipeline_options *options,
+                              struct fkt_meter *meter)
 {
     struct job *j = NULL;
     size_t batch, items;
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
     fkt_status st;
-    if (!w->codec) return fkt_walk_no_codec(w);
+    if (!w->codec) return fkt_pipeline_no_codec(w);
     if (fkt_dataset_classes(ds) != w->task.n_classes)
         return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, the task %u", fkt_dataset_classes(ds),
                         w->task.n_classes);
     if (fkt_dataset_fit(ds) != w->task.fit)
         return fkt_fail(FKT_E_MISMATCH, "the dataset was opened with fit '%s', the task says '%s'",
                         fkt_fit_name(fkt_dataset_fit(ds)), fkt_fit_name(w->task.fit));
-    batch = fkt_walk_batch(w->codec);
+    batch = fkt_pipeline_batch(w->codec);
     items = (n + batch - 1) / batch;
     if (threads > items) threads = items ? (unsigned)items : 1;
     FKT_TRY(fkt_alloc(&j, 1));
-    *j = (struct job){.walk = w,
+    *j = (struct job){.pipeline = w,
                       .ds = ds,
                       .idx = idx,
                       .n = n,
@@ -384,13 +386,13 @@ fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds
     if (options->encodings)
         FKT_TRY(fkt_encodings_of(options->encodings, w->codec, w->task.filter, fkt_dataset_fit(ds), &j->kept));
     FKT_TRY(fkt_alloc(&j->desks, threads));
-    for (unsigned i = 0; i < threads; i++) FKT_TRY(desk_init(&j->desks[i], w, batch));
+    for (unsigned i = 0; i < threads; i++) FKT_TRY(workspace_init(&j->desks[i], w, batch));
     if (v->in_order) FKT_TRY(in_order(j, items, threads));
     else FKT_TRY(fkt_parallel(threads, items, do_batch, j, NULL, "walking"));
     for (int i = 0; options->norms && i < FKT_NORM_BINS; i++) options->norms->bins[i] += atomic_load(&j->bins[i]);
 out:
     if (j && j->desks)
-        for (unsigned i = 0; i < threads; i++) desk_release(&j->desks[i]);
+        for (unsigned i = 0; i < threads; i++) workspace_release(&j->desks[i]);
     if (j) {
         pthread_mutex_destroy(&j->lock);
         fkt_free(j->desks);

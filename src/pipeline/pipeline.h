@@ -8,21 +8,21 @@
 #include "base/meter.h"
 #include "pipeline/fingerprint.h"
 
-struct fkt_walk {
+struct fkt_pipeline {
     struct fkt_task task;
     struct fkt_codec *codec; /* NULL: a bare walk, which begins at latents */
     struct fkt_calibration calibration;
 };
 
-fkt_status fkt_walk_no_codec(const struct fkt_walk *w); /* the failure of a bare walk that is shown images */
+fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w); /* the failure of a bare walk that is shown images */
 
-enum { FKT_WALK_BATCH = 256 }; /* the largest batch */
+enum { FKT_PIPELINE_BATCH = 256 }; /* the largest batch */
 /* How many images to take at a time: one batch of a network, else as many pixels as stay near a core. */
-size_t fkt_walk_batch(const struct fkt_codec *c);
+size_t fkt_pipeline_batch(const struct fkt_codec *c);
 
 /* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
-FKT_MUST_USE fkt_status fkt_walk_assemble(struct fkt_walk **out, const struct fkt_task *task, struct fkt_codec *codec,
-                                          struct fkt_calibration *cal);
+FKT_MUST_USE fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task,
+                                              struct fkt_codec *codec, struct fkt_calibration *cal);
 
 /* Some records of a dataset on their way; everything is borrowed for the call. Vectors are NULL when the visitor did
  * not ask for them. */
@@ -41,18 +41,19 @@ struct fkt_visitor {
     int digests;  /* 1: asks for the records' digests */
     int in_order; /* 1: called for one batch after the other, in the order of idx */
 };
-FKT_MUST_USE fkt_status fkt_walk_visit(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx,
-                                       size_t n, const struct fkt_visitor *v, const struct fkt_walk_options *options,
-                                       struct fkt_meter *meter);
+FKT_MUST_USE fkt_status fkt_pipeline_visit(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                           const size_t *idx, size_t n, const struct fkt_visitor *v,
+                                           const struct fkt_pipeline_options *options, struct fkt_meter *meter);
 
-/* fkt_walk_moments for records that were compared with the calibration's images already (public_images.h). */
-FKT_MUST_USE fkt_status fkt_walk_moments_compared(const struct fkt_walk *w, const struct fkt_dataset *ds,
-                                                  const size_t *idx, size_t n, struct fkt_moments *m,
-                                                  const struct fkt_walk_options *options);
+/* fkt_pipeline_moments for records that were compared with the calibration's images already (public_images.h). */
+FKT_MUST_USE fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                      const size_t *idx, size_t n, struct fkt_moments *m,
+                                                      const struct fkt_pipeline_options *options);
 
 FKT_MUST_USE fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why); /* one line, which names the image */
 
 /* One latent: z (D) -> u (d), w (m), q (m). */
-FKT_MUST_USE fkt_status fkt_walk_record(const struct fkt_walk *w, const float *z, double *u, double *wv, int32_t *q);
+FKT_MUST_USE fkt_status fkt_pipeline_record(const struct fkt_pipeline *w, const float *z, double *u, double *wv,
+                                            int32_t *q);
 
 #endif

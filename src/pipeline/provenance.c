@@ -277,19 +277,18 @@ static fkt_status names_of(const char ***out, const struct fkt_dataset *ds, cons
 }
 
 /* Are records idx[0..n-1] of ds all of the pictures that the note was written for? */
-static fkt_status same_pictures(int *same, const json_t *note, const char *certificate_hash,
-                                const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                                const struct fkt_pool_options *o)
+static fkt_status same_images(int *same, const json_t *note, const char *certificate_hash, const struct fkt_dataset *ds,
+                              const size_t *idx, size_t n, const struct fkt_training_set_options *o)
 {
-    const struct fkt_walk_options w = {.threads = o->threads, .progress = o->progress};
-    const char *schema, *certificate, *pictures, **names = NULL;
+    const struct fkt_pipeline_options w = {.threads = o->threads, .progress = o->progress};
+    const char *schema, *certificate, *images_sha256, **names = NULL;
     char have[FKT_SHA256_HEX];
     json_int_t images;
     json_t *classes;
     fkt_status st;
     *same = 0;
     if (json_unpack((json_t *)note, "{s:s s:s s:I s:s s:o}", "schema", &schema, "certificate_sha256", &certificate,
-                    "images", &images, "pictures_sha256", &pictures, "classes", &classes) != 0 ||
+                    "images", &images, "pictures_sha256", &images_sha256, "classes", &classes) != 0 ||
         strcmp(schema, SCHEMA) != 0 || strcmp(certificate, certificate_hash) != 0 || images != (json_int_t)n)
         return FKT_OK;
     st = names_of(&names, ds, classes);
@@ -297,12 +296,12 @@ static fkt_status same_pictures(int *same, const json_t *note, const char *certi
     st = fkt_labelled_fingerprint(ds, idx, n, names, &w, have);
     fkt_free(names);
     if (st == FKT_E_FORMAT || st == FKT_E_IO) return FKT_OK; /* unreadable: left out, or a sentence where it is read */
-    *same = st == FKT_OK && !strcmp(have, pictures);
+    *same = st == FKT_OK && !strcmp(have, images_sha256);
     return st;
 }
 
 fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                             const char *place, const struct fkt_pool_options *options)
+                             const char *place, const struct fkt_training_set_options *options)
 {
     json_t *certificate = NULL, *note = NULL;
     char hash[FKT_SHA256_HEX], words[WORDS_ROOM], name[NAME_ROOM] = "";
@@ -322,7 +321,7 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
     if (!promised) snprintf(words, sizeof words, "NOT private: no certificate");
     else words_of_promise(words, sizeof words, &p, "its certificate says ");
     if (promised && note && !objection(&p)) {
-        FKT_TRY(same_pictures(&same, note, hash, ds, idx, n, options));
+        FKT_TRY(same_images(&same, note, hash, ds, idx, n, options));
         if (same) take(out, &p);
         else
             snprintf(words, sizeof words,

@@ -16,6 +16,6 @@ void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_releas
 /* Of records idx[0..n-1] (NULL: all) of ds. `place`: the folder, or a file of the folder, that may hold a certificate;
  * NULL: there is none. Decodes every picture once more where there is a promise to carry along. */
 FKT_MUST_USE fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_dataset *ds, const size_t *idx,
-                                          size_t n, const char *place, const struct fkt_pool_options *options);
+                                          size_t n, const char *place, const struct fkt_training_set_options *options);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "codec/codec.h"
 
-fkt_status fkt_public_images_comparable(const struct fkt_walk *w)
+fkt_status fkt_public_images_comparable(const struct fkt_pipeline *w)
 {
     const struct fkt_calibration *cal = &w->calibration;
     if (cal->images == 0 || cal->digests) return FKT_OK;
@@ -22,7 +22,7 @@ fkt_status fkt_public_images_comparable(const struct fkt_walk *w)
                          cal->source);
 }
 
-static fkt_status refuse(const struct fkt_walk *w, size_t found, size_t n, const char *first)
+static fkt_status refuse(const struct fkt_pipeline *w, size_t found, size_t n, const char *first)
 {
     char called[FKT_CALIBRATION_CALLED];
     return fkt_fail_hint(FKT_E_MISMATCH,
@@ -32,8 +32,8 @@ static fkt_status refuse(const struct fkt_walk *w, size_t found, size_t n, const
                          found == 1 ? "is" : "are", fkt_calibration_called(&w->calibration, called), first);
 }
 
-fkt_status fkt_public_images_refuse(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                                    const struct fkt_walk_options *options)
+fkt_status fkt_public_images_refuse(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
+                                    size_t n, const struct fkt_pipeline_options *options)
 {
     struct fkt_digest *digests = NULL;
     uint8_t *bad = NULL;
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-fkt_status fkt_public_images_refuse_rows(const struct fkt_walk *w, const uint8_t *sha256, size_t n)
+fkt_status fkt_public_images_refuse_rows(const struct fkt_pipeline *w, const uint8_t *sha256, size_t n)
 {
     size_t found = 0, first = 0;
     char name[40];

@@ -64,10 +64,10 @@ out:
 /* ---- release ---- */
 
 /* The sites' ledgers have paid; the one asked here covers this release and nothing more. */
-static fkt_status add_noise(struct fkt_release *r, const struct fkt_finish *f, const int64_t *total,
+static fkt_status add_noise(struct fkt_release *r, const struct fkt_publication *f, const int64_t *total,
                             const struct fkt_round_facts *facts)
 {
-    const struct fkt_task *t = fkt_walk_task(f->walk);
+    const struct fkt_task *t = fkt_pipeline_task(f->pipeline);
     const uint64_t *seed = t->service.seeded ? &t->service.insecure_seed : NULL;
     struct fkt_moments *m = NULL;
     struct fkt_privacy_plan plan;
@@ -75,28 +75,28 @@ static fkt_status add_noise(struct fkt_release *r, const struct fkt_finish *f, c
     fkt_status st;
     FKT_TRY(fkt_privacy_plan(&plan, &t->privacy));
     FKT_TRY(fkt_ledger_init(&ledger, plan.mu * plan.mu, 0));
-    FKT_TRY(fkt_walk_moments_new(f->walk, &m));
+    FKT_TRY(fkt_pipeline_moments_new(f->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make(r, t, fkt_walk_calibration(f->walk), m, facts, &ledger, seed));
+    FKT_TRY(fkt_release_make(r, t, fkt_pipeline_calibration(f->pipeline), m, facts, &ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
 }
 
-fkt_status fkt_finish_release(struct fkt_finish *f, struct fkt_sa_server *s)
+fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *s)
 {
-    const struct fkt_task *t = fkt_walk_task(f->walk);
+    const struct fkt_task *t = fkt_pipeline_task(f->pipeline);
     struct fkt_round_facts facts = {.sites = t->federation.sites};
     struct fkt_release r = {0};
     const uint8_t *survivors;
     const int64_t *total;
     fkt_status st;
-    fkt_finish_drop(f);
+    fkt_publication_clear(f);
     FKT_TRY(fkt_unmask(s, f->threads, f->progress));
     FKT_TRY(fkt_sa_server_total(s, &total, &survivors));
     for (uint32_t i = 0; i < facts.sites; i++) facts.survivors += survivors[i];
     if (fkt_task_has_shares(t))
-        FKT_TRY(fkt_release_gather(&r, t, fkt_walk_calibration(f->walk), total, &facts, t->service.seeded));
+        FKT_TRY(fkt_release_gather(&r, t, fkt_pipeline_calibration(f->pipeline), total, &facts, t->service.seeded));
     else FKT_TRY(add_noise(&r, f, total, &facts));
     FKT_TRY(fkt_release_bytes(&r, &f->bytes, &f->len));
     FKT_TRY(fkt_release_certificate(&r, &f->certificate));
@@ -104,11 +104,11 @@ fkt_status fkt_finish_release(struct fkt_finish *f, struct fkt_sa_server *s)
     f->survivors = facts.survivors;
 out:
     fkt_release_clear(&r);
-    if (st != FKT_OK) fkt_finish_drop(f);
+    if (st != FKT_OK) fkt_publication_clear(f);
     return st;
 }
 
-void fkt_finish_drop(struct fkt_finish *f)
+void fkt_publication_clear(struct fkt_publication *f)
 {
     fkt_free(f->bytes);
     fkt_string_free(f->certificate);
@@ -123,8 +123,8 @@ void fkt_finish_drop(struct fkt_finish *f)
 
 /* ---- files ---- */
 
-const char *const fkt_finish_names[FKT_FINISH_FILES] = {
-    [FKT_FINISH_DATASET] = "dataset", [FKT_FINISH_GRID] = "grid.png"};
+const char *const fkt_publication_names[FKT_PUBLISH_FILES] = {
+    [FKT_PUBLISH_DATASET] = "dataset", [FKT_PUBLISH_GRID] = "grid.png"};
 
 /* Writes it unless it is there already. */
 static fkt_status put(const char *folder, const char *name, const void *bytes, size_t len)
@@ -143,51 +143,51 @@ out:
     return st;
 }
 
-static fkt_status make_dataset(struct fkt_finish *f, const struct fkt_release *r, const char *folder)
+static fkt_status make_dataset(struct fkt_publication *f, const struct fkt_release *r, const char *folder)
 {
     struct fkt_generate_options o = {.per_class = f->per_class,
                                      .format = f->format,
                                      .force = 1,
                                      .threads = f->threads,
                                      .progress = f->progress,
-                                     .walk = f->walk};
+                                     .pipeline = f->pipeline};
     uint8_t hash[FKT_HASH_BYTES];
     if (!fkt_unhex(hash, f->sha256, sizeof hash)) return fkt_fail(FKT_E_STATE, "the release has no hash");
     for (size_t i = 0; i < sizeof o.seed; i++) o.seed |= (uint64_t)hash[i] << (8 * i);
     return fkt_generate(r, folder, &o);
 }
 
-static fkt_status weigh(struct fkt_finish_file *out, const char *dataset, const char *grid)
+static fkt_status weigh(struct fkt_publication_file *out, const char *dataset, const char *grid)
 {
     struct stat sb;
     fkt_status st;
-    FKT_TRY(fkt_tree_hash(dataset, out[FKT_FINISH_DATASET].sha256, &out[FKT_FINISH_DATASET].bytes));
-    FKT_TRY(fkt_hash_file_hex(out[FKT_FINISH_GRID].sha256, grid));
+    FKT_TRY(fkt_folder_hash(dataset, out[FKT_PUBLISH_DATASET].sha256, &out[FKT_PUBLISH_DATASET].bytes));
+    FKT_TRY(fkt_hash_file_hex(out[FKT_PUBLISH_GRID].sha256, grid));
     if (lstat(grid, &sb) != 0) FKT_TRY(fkt_io_fail("read", grid));
-    out[FKT_FINISH_GRID].bytes = (uint64_t)sb.st_size;
+    out[FKT_PUBLISH_GRID].bytes = (uint64_t)sb.st_size;
 out:
     return st;
 }
 
-/* The first that is another one than the log says; FKT_FINISH_FILES: none. */
-static size_t differs(const struct fkt_finish *f, const struct fkt_finish_file *found)
+/* The first that is another one than the log says; FKT_PUBLISH_FILES: none. */
+static size_t differs(const struct fkt_publication *f, const struct fkt_publication_file *found)
 {
     size_t i = 0;
-    while (i < FKT_FINISH_FILES && found[i].bytes == f->file[i].bytes && !strcmp(found[i].sha256, f->file[i].sha256))
+    while (i < FKT_PUBLISH_FILES && found[i].bytes == f->file[i].bytes && !strcmp(found[i].sha256, f->file[i].sha256))
         i++;
     return i;
 }
 
 /* Are they there, as the log says? A file that cannot be read is not. */
-static fkt_status as_logged(const struct fkt_finish *f, const char *dataset, const char *grid, int *yes)
+static fkt_status as_logged(const struct fkt_publication *f, const char *dataset, const char *grid, int *yes)
 {
-    struct fkt_finish_file found[FKT_FINISH_FILES] = {{0}};
+    struct fkt_publication_file found[FKT_PUBLISH_FILES] = {{0}};
     fkt_status st;
     *yes = 0;
     if (!f->known) return FKT_OK;
     st = weigh(found, dataset, grid);
     if (st == FKT_E_NOMEM) return st;
-    *yes = st == FKT_OK && differs(f, found) == FKT_FINISH_FILES;
+    *yes = st == FKT_OK && differs(f, found) == FKT_PUBLISH_FILES;
     return FKT_OK;
 }
 
@@ -202,21 +202,21 @@ static fkt_status sync_all(const char *folder)
 }
 
 /* From their temporary place to their own; the sheet stands beside the set too, so that it can be shown without it. */
-static fkt_status publish(struct fkt_finish *f, const char *made, const char *made_grid, const char *dataset)
+static fkt_status publish(struct fkt_publication *f, const char *made, const char *made_grid, const char *dataset)
 {
-    struct fkt_finish_file found[FKT_FINISH_FILES] = {{0}};
+    struct fkt_publication_file found[FKT_PUBLISH_FILES] = {{0}};
     uint8_t *png = NULL;
     size_t len, other;
     fkt_status st;
     FKT_TRY(weigh(found, made, made_grid));
-    other = f->known ? differs(f, found) : FKT_FINISH_FILES;
-    if (other < FKT_FINISH_FILES) {
+    other = f->known ? differs(f, found) : FKT_PUBLISH_FILES;
+    if (other < FKT_PUBLISH_FILES) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "put the public folder back from a copy, or use the version that made it",
-                           "'%s', made again, is not what the audit log says", fkt_finish_names[other]);
+                           "'%s', made again, is not what the audit log says", fkt_publication_names[other]);
         goto out;
     }
     FKT_TRY(fkt_file_read(&png, &len, made_grid, GRID_MAX));
-    FKT_TRY(put(f->out, fkt_finish_names[FKT_FINISH_GRID], png, len));
+    FKT_TRY(put(f->out, fkt_publication_names[FKT_PUBLISH_GRID], png, len));
     fkt_remove_tree(dataset);
     if (rename(made, dataset) != 0) FKT_TRY(fkt_io_fail("write", dataset));
     memcpy(f->file, found, sizeof found);
@@ -225,16 +225,16 @@ out:
     return st;
 }
 
-static fkt_status make_files(struct fkt_finish *f, const char *release, const char *dataset)
+static fkt_status make_files(struct fkt_publication *f, const char *release, const char *dataset)
 {
     struct fkt_release r = {0};
     char *made = NULL, *grid = NULL;
     fkt_status st;
     FKT_TRY(fkt_release_load(&r, release));
-    if (strcmp(r.sha256, f->sha256) != 0 || strcmp(r.task.sha256, fkt_walk_task(f->walk)->sha256) != 0)
+    if (strcmp(r.sha256, f->sha256) != 0 || strcmp(r.task.sha256, fkt_pipeline_task(f->pipeline)->sha256) != 0)
         FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that was made", release));
     FKT_TRY(fkt_path_join(&made, f->out, "dataset.tmp-made"));
-    FKT_TRY(fkt_path_join(&grid, made, fkt_finish_names[FKT_FINISH_GRID]));
+    FKT_TRY(fkt_path_join(&grid, made, fkt_publication_names[FKT_PUBLISH_GRID]));
     fkt_remove_tree(made);
     FKT_TRY(make_dataset(f, &r, made));
     FKT_TRY(publish(f, made, grid, dataset));
@@ -246,7 +246,7 @@ out:
     return st;
 }
 
-fkt_status fkt_finish_files(struct fkt_finish *f)
+fkt_status fkt_publish_files(struct fkt_publication *f)
 {
     char *release = NULL, *dataset = NULL, *grid = NULL;
     int there;
@@ -254,10 +254,10 @@ fkt_status fkt_finish_files(struct fkt_finish *f)
     FKT_TRY(put(f->out, "release.safetensors", f->bytes, f->len));
     FKT_TRY(put(f->out, "certificate.json", f->certificate, strlen(f->certificate)));
     FKT_TRY(fkt_path_join(&release, f->out, "release.safetensors"));
-    FKT_TRY(fkt_path_join(&dataset, f->out, fkt_finish_names[FKT_FINISH_DATASET]));
-    FKT_TRY(fkt_path_join(&grid, f->out, fkt_finish_names[FKT_FINISH_GRID]));
+    FKT_TRY(fkt_path_join(&dataset, f->out, fkt_publication_names[FKT_PUBLISH_DATASET]));
+    FKT_TRY(fkt_path_join(&grid, f->out, fkt_publication_names[FKT_PUBLISH_GRID]));
     FKT_TRY(as_logged(f, dataset, grid, &there));
-    if (f->bare) fkt_finish_no_files(f);
+    if (f->bare) fkt_publish_no_files(f);
     else if (!there) FKT_TRY(make_files(f, release, dataset));
     FKT_TRY(sync_all(f->out));
 out:
@@ -267,12 +267,12 @@ out:
     return st;
 }
 
-void fkt_finish_no_files(struct fkt_finish *f)
+void fkt_publish_no_files(struct fkt_publication *f)
 {
     char *path = NULL;
     f->bare = 1;
-    for (size_t i = 0; i < FKT_FINISH_FILES; i++) {
-        if (fkt_path_join(&path, f->out, fkt_finish_names[i]) != FKT_OK) continue;
+    for (size_t i = 0; i < FKT_PUBLISH_FILES; i++) {
+        if (fkt_path_join(&path, f->out, fkt_publication_names[i]) != FKT_OK) continue;
         fkt_remove_tree(path);
         fkt_free(path);
     }

@@ -10,9 +10,9 @@
 /* Takes the masks off, on so many threads (0: all). The machine is in FKT_SA_UNMASK, and nobody else touches it. */
 FKT_MUST_USE fkt_status fkt_unmask(struct fkt_sa_server *s, unsigned threads, const struct fkt_progress *progress);
 
-enum { FKT_FINISH_DATASET = 0, FKT_FINISH_GRID, FKT_FINISH_FILES };
-struct fkt_finish {
-    const struct fkt_walk *walk; /* borrowed, as all of these */
+enum { FKT_PUBLISH_DATASET = 0, FKT_PUBLISH_GRID, FKT_PUBLISH_FILES };
+struct fkt_publication {
+    const struct fkt_pipeline *pipeline; /* borrowed, as all of these */
     const char *out;
     size_t per_class;
     enum fkt_export_format format;
@@ -24,25 +24,25 @@ struct fkt_finish {
     char sha256[FKT_SHA256_HEX];
     char *certificate; /* the text of certificate.json */
     uint32_t survivors;
-    struct fkt_finish_file {
+    struct fkt_publication_file {
         uint64_t bytes;
         char sha256[FKT_SHA256_HEX];
-    } file[FKT_FINISH_FILES];
+    } file[FKT_PUBLISH_FILES];
     int known; /* file[] is what the log says: those that are there must be so, and those that are made too */
     int bare;  /* the log says that there are none */
 };
-extern const char *const fkt_finish_names[FKT_FINISH_FILES];
+extern const char *const fkt_publication_names[FKT_PUBLISH_FILES];
 /* From a machine in FKT_SA_UNMASK to the release in memory. Central noise is drawn here; nothing of it is kept on a
  * failure. */
-FKT_MUST_USE fkt_status fkt_finish_release(struct fkt_finish *f, struct fkt_sa_server *s);
+FKT_MUST_USE fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *s);
 /* From the release to the files in `out`; the same ones however often it is called. FKT_E_NUMERIC: release and
  * certificate are there, but no images can be made of it. FKT_E_MISMATCH: they came out otherwise than the log says,
  * and are not there. */
-FKT_MUST_USE fkt_status fkt_finish_files(struct fkt_finish *f);
-void fkt_finish_no_files(struct fkt_finish *f); /* release and certificate alone: what else is there goes */
-void fkt_finish_drop(struct fkt_finish *f);
+FKT_MUST_USE fkt_status fkt_publish_files(struct fkt_publication *f);
+void fkt_publish_no_files(struct fkt_publication *f); /* release and certificate alone: what else is there goes */
+void fkt_publication_clear(struct fkt_publication *f);
 
 /* SHA-256 over the sorted lines "sha256  path\n" of all regular files under `folder`, and their bytes together. */
-FKT_MUST_USE fkt_status fkt_tree_hash(const char *folder, char sha256[FKT_SHA256_HEX], uint64_t *bytes);
+FKT_MUST_USE fkt_status fkt_folder_hash(const char *folder, char sha256[FKT_SHA256_HEX], uint64_t *bytes);
 
 #endif

@@ -145,7 +145,7 @@ static fkt_status why_bad(const struct fkt_dataset *ds, size_t i)
 }
 
 fkt_status fkt_records_read(struct fkt_records *r, const struct fkt_dataset *ds, const size_t *idx, size_t n,
-                            const struct fkt_walk_options *options)
+                            const struct fkt_pipeline_options *options)
 {
     struct fkt_digest *digests = NULL;
     uint8_t *bad = NULL, counts;

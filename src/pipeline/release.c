@@ -319,17 +319,18 @@ out:
     return st;
 }
 
-fkt_status fkt_release_walk(const struct fkt_release *r, const struct fkt_codec_means *means, struct fkt_walk **out)
+fkt_status fkt_release_pipeline(const struct fkt_release *r, const struct fkt_codec_settings *settings,
+                                struct fkt_pipeline **out)
 {
     struct fkt_codec_spec spec = {.name = r->task.codec, .size = r->task.size, .dim = r->task.codec_dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     *out = NULL;
-    if (means) spec.means = *means;
+    if (settings) spec.settings = *settings;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_copy(&cal, &r->calibration));
-    return fkt_walk_assemble(out, &r->task, codec, &cal);
+    return fkt_pipeline_assemble(out, &r->task, codec, &cal);
 out:
     fkt_codec_free(codec);
     return st;

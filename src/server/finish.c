@@ -30,14 +30,14 @@ fkt_status fkt_server_work(void *self)
 {
     struct fkt_server *h = self;
     fkt_status st =
-        h->job == FKT_JOB_RELEASE ? fkt_finish_release(&h->finish, h->server) : fkt_finish_files(&h->finish);
+        h->job == FKT_JOB_RELEASE ? fkt_publish_release(&h->finish, h->server) : fkt_publish_files(&h->finish);
     fkt_failure_save(&h->worked, st); /* its sentence belongs to this thread */
     return st;
 }
 
 static fkt_status write_release(struct fkt_server *h)
 {
-    const struct fkt_finish *f = &h->finish;
+    const struct fkt_publication *f = &h->finish;
     struct fkt_journal_release r = {
         .round = h->round, .sha256 = f->sha256, .bytes = f->bytes, .len = f->len, .certificate = f->certificate};
     char certificate[FKT_HASH_HEX];
@@ -85,9 +85,9 @@ static fkt_status end_log(struct fkt_server *h)
         fkt_text_cut(why, sizeof why, h->worked.text);
         FKT_TRY(fkt_server_note(h, "no-dataset", json_pack("{s:s}", "reason", why)));
     }
-    for (size_t i = 0; i < FKT_FINISH_FILES && !h->finish.bare; i++)
+    for (size_t i = 0; i < FKT_PUBLISH_FILES && !h->finish.bare; i++)
         FKT_TRY(fkt_server_note(h, "file",
-                                json_pack("{s:s s:I s:s}", "name", fkt_finish_names[i], "bytes",
+                                json_pack("{s:s s:I s:s}", "name", fkt_publication_names[i], "bytes",
                                           (json_int_t)h->finish.file[i].bytes, "sha256", h->finish.file[i].sha256)));
     FKT_TRY(fkt_server_note(h, "end", json_object()));
 out:
@@ -100,7 +100,7 @@ static int no_images(const struct fkt_server *h, fkt_status status) { return sta
 
 static fkt_status end_bare(struct fkt_server *h)
 {
-    fkt_finish_no_files(&h->finish);
+    fkt_publish_no_files(&h->finish);
     return end_log(h);
 }
 
@@ -161,7 +161,7 @@ out:
 static fkt_status take_release(void *self, const struct fkt_journal_release *r)
 {
     struct fkt_server *h = self;
-    struct fkt_finish *f = &h->finish;
+    struct fkt_publication *f = &h->finish;
     fkt_status st;
     if (r->round != h->round || h->past[h->round - 1].ended != FKT_OK)
         return fkt_fail(FKT_E_FORMAT, "the journal is damaged: its release is of no round");
@@ -181,12 +181,12 @@ out:
 /* What the log has said of files, where it has ended. */
 static void take_files(struct fkt_server *h)
 {
-    struct fkt_finish *f = &h->finish;
+    struct fkt_publication *f = &h->finish;
     f->known = h->log.ended;
     f->bare = h->log.ended && !h->log.files;
     for (size_t i = 0; i < h->log.files; i++)
-        for (size_t k = 0; k < FKT_FINISH_FILES; k++) {
-            if (strcmp(h->log.file[i].name, fkt_finish_names[k]) != 0) continue;
+        for (size_t k = 0; k < FKT_PUBLISH_FILES; k++) {
+            if (strcmp(h->log.file[i].name, fkt_publication_names[k]) != 0) continue;
             f->file[k].bytes = h->log.file[i].bytes;
             memcpy(f->file[k].sha256, h->log.file[i].sha256, sizeof f->file[k].sha256);
         }

@@ -161,8 +161,8 @@ fkt_status fkt_server_open_out(struct fkt_server *h, const struct fkt_server_spe
     fkt_status st;
     if (spec->out) FKT_TRY(fkt_strdup(&h->out, spec->out));
     else FKT_TRY(fkt_path_join(&h->out, spec->folder, "public"));
-    h->finish =
-        (struct fkt_finish){.walk = h->walk, .out = h->out, .threads = spec->threads, .progress = spec->progress};
+    h->finish = (struct fkt_publication){
+        .pipeline = h->pipeline, .out = h->out, .threads = spec->threads, .progress = spec->progress};
     FKT_TRY(settle_choices(h, spec));
     FKT_TRY(fkt_mkdirs(h->out));
     for (size_t i = 0; i < FKT_SERVER_PATHS; i++) FKT_TRY(fkt_path_join(&h->path[i], h->out, names[i]));

@@ -128,8 +128,8 @@ static fkt_status open_all(struct fkt_server *h, const struct fkt_server_spec *s
     char *path = NULL;
     fkt_status st;
     FKT_TRY(check_task(spec->task));
-    FKT_TRY(fkt_walk_open(&h->walk, spec->task, spec->calibration, &spec->means));
-    h->task = fkt_walk_task(h->walk);
+    FKT_TRY(fkt_pipeline_open(&h->pipeline, spec->task, spec->calibration, &spec->settings));
+    h->task = fkt_pipeline_task(h->pipeline);
     FKT_TRY(fkt_federation_open(h->task, &h->params, &shares));
     FKT_TRY(make_room(h));
     FKT_TRY(fkt_private_folder(spec->folder));
@@ -164,7 +164,7 @@ void fkt_server_close(struct fkt_server *h)
     fkt_journal_close(h->journal);
     fkt_sa_server_free(h->server);
     for (uint32_t i = 0; h->slot && i < h->params.sites; i++) fkt_free(h->slot[i].mail);
-    fkt_finish_drop(&h->finish);
+    fkt_publication_clear(&h->finish);
     fkt_free(h->slot);
     fkt_free(h->slots_shown);
     fkt_free(h->past);
@@ -173,7 +173,7 @@ void fkt_server_close(struct fkt_server *h)
     fkt_free(h->scratch);
     for (size_t i = 0; i < FKT_SERVER_PATHS; i++) fkt_free(h->path[i]);
     fkt_free(h->out);
-    fkt_walk_free(h->walk);
+    fkt_pipeline_free(h->pipeline);
     fkt_free(h);
 }
 

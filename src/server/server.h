@@ -63,7 +63,7 @@ enum {
 
 struct fkt_server {
     const struct fkt_task *task; /* the walk's copy */
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     struct fkt_sa_params params;
     char *out, *path[FKT_SERVER_PATHS];
     struct fkt_journal *journal;
@@ -101,7 +101,7 @@ struct fkt_server {
     enum fkt_server_job job;
     int job_waits; /* it was not handed out yet */
     struct fkt_failure worked;
-    struct fkt_finish finish;
+    struct fkt_publication finish;
     int released;  /* the release is in the journal */
     int gave_up;   /* that there will be none is; sites are told so once audit.jsonl is there */
     int comparing; /* one of the two was so, and the log ended, before this process began */

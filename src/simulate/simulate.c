@@ -79,7 +79,7 @@ fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency 
 
 static fkt_status partition(struct fkt_simulation *sim, const struct fkt_simulation_spec *spec)
 {
-    const enum fkt_adjacency adjacency = fkt_walk_task(spec->walk)->privacy.adjacency;
+    const enum fkt_adjacency adjacency = fkt_pipeline_task(spec->pipeline)->privacy.adjacency;
     const uint64_t *keys = spec->keys;
     uint64_t *made = NULL, *mine = NULL;
     uint32_t *labels = NULL;
@@ -179,7 +179,7 @@ out:
 /* A large site has two batches for each thread. With fewer sites than threads all are. */
 static fkt_status sort_by_size(struct pool *p, unsigned threads)
 {
-    size_t large = 2 * threads * fkt_walk_batch(fkt_walk_codec(p->spec->walk));
+    size_t large = 2 * threads * fkt_pipeline_batch(fkt_pipeline_codec(p->spec->pipeline));
     uint32_t sites = p->sim->sites, n = 0;
     fkt_status st = fkt_alloc(&p->site, sites);
     for (int small = 0; small < 2 && st == FKT_OK; small++) {
@@ -200,24 +200,24 @@ static int lane_step(void *self, const char *what, unsigned long long done, unsi
     return fkt_meter_add(&l->pool->meter, more) != FKT_OK;
 }
 
-static fkt_status walk_site(struct pool *p, uint32_t s, struct lane *lane, unsigned threads)
+static fkt_status pipeline_site(struct pool *p, uint32_t s, struct lane *lane, unsigned threads)
 {
     struct fkt_moments *m = NULL;
     size_t n = p->first[s + 1] - p->first[s];
-    struct fkt_walk_options o = {.threads = threads,
-                                 .progress = &lane->hook,
-                                 .skipped = p->spec->skipped ? &lane->skipped : NULL,
-                                 .norms = &lane->norms,
-                                 .records = p->spec->records,
-                                 .encodings = p->spec->encodings,
-                                 .moments_seconds = &lane->moments_seconds};
+    struct fkt_pipeline_options o = {.threads = threads,
+                                     .progress = &lane->hook,
+                                     .skipped = p->spec->skipped ? &lane->skipped : NULL,
+                                     .norms = &lane->norms,
+                                     .records = p->spec->records,
+                                     .encodings = p->spec->encodings,
+                                     .moments_seconds = &lane->moments_seconds};
     const int64_t *packed;
     double start;
     fkt_status st = FKT_OK;
     if (!p->sim->survived[s]) return fkt_meter_add(&p->meter, n);
     lane->seen = 0;
-    FKT_TRY(fkt_walk_moments_new(p->spec->walk, &m));
-    FKT_TRY(fkt_walk_moments_compared(p->spec->walk, p->spec->data, p->order + p->first[s], n, m, &o));
+    FKT_TRY(fkt_pipeline_moments_new(p->spec->pipeline, &m));
+    FKT_TRY(fkt_pipeline_moments_compared(p->spec->pipeline, p->spec->data, p->order + p->first[s], n, m, &o));
     start = fkt_now();
     if (p->sim->site_moments) {
         FKT_TRY(fkt_moments_packed(m, &packed));
@@ -233,7 +233,7 @@ out:
 static fkt_status small_site(void *ctx, size_t item, unsigned worker)
 {
     struct pool *p = ctx;
-    return walk_site(p, p->site[p->large + item], &p->lanes[worker], 1);
+    return pipeline_site(p, p->site[p->large + item], &p->lanes[worker], 1);
 }
 
 static fkt_status gather(struct pool *p, unsigned lanes)
@@ -241,7 +241,7 @@ static fkt_status gather(struct pool *p, unsigned lanes)
     struct fkt_simulation *sim = p->sim;
     double start = fkt_now();
     fkt_status st;
-    FKT_TRY(fkt_walk_moments_new(p->spec->walk, &sim->total));
+    FKT_TRY(fkt_pipeline_moments_new(p->spec->pipeline, &sim->total));
     for (unsigned i = 0; i < lanes; i++) {
         struct lane *l = &p->lanes[i];
         FKT_TRY(fkt_moments_merge(sim->total, l->total));
@@ -275,8 +275,8 @@ static fkt_status count_records(struct fkt_simulation *sim)
 
 fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec)
 {
-    const struct fkt_task *task = fkt_walk_task(spec->walk);
-    const struct fkt_calibration *cal = fkt_walk_calibration(spec->walk);
+    const struct fkt_task *task = fkt_pipeline_task(spec->pipeline);
+    const struct fkt_calibration *cal = fkt_pipeline_calibration(spec->pipeline);
     unsigned threads = spec->threads ? spec->threads : fkt_cpu_count(), lanes;
     struct pool p = {.spec = spec, .sim = out};
     double start;
@@ -286,9 +286,9 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     out->sites = spec->partition.sites;
     if (out->sites < 1 || spec->n_train < 1)
         return fkt_fail(FKT_E_ARG, "a simulation needs at least one site and one record");
-    if (!fkt_walk_codec(spec->walk)) return fkt_walk_no_codec(spec->walk);
-    st = fkt_public_images_refuse(spec->walk, spec->data, spec->train, spec->n_train,
-                                  &(struct fkt_walk_options){.threads = threads, .progress = spec->progress});
+    if (!fkt_pipeline_codec(spec->pipeline)) return fkt_pipeline_no_codec(spec->pipeline);
+    st = fkt_public_images_refuse(spec->pipeline, spec->data, spec->train, spec->n_train,
+                                  &(struct fkt_pipeline_options){.threads = threads, .progress = spec->progress});
     if (st != FKT_OK) return st;
     lanes = out->sites < threads ? out->sites : threads;
     fkt_meter_init(&p.meter, spec->progress, "encoding", spec->n_train);
@@ -311,10 +311,10 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
         p.lanes[i].pool = &p;
         p.lanes[i].hook = (struct fkt_progress){lane_step, &p.lanes[i]};
         p.lanes[i].norms = out->norms;
-        FKT_TRY(fkt_walk_moments_new(spec->walk, &p.lanes[i].total));
+        FKT_TRY(fkt_pipeline_moments_new(spec->pipeline, &p.lanes[i].total));
     }
     start = fkt_now();
-    for (uint32_t i = 0; i < p.large; i++) FKT_TRY(walk_site(&p, p.site[i], &p.lanes[0], threads));
+    for (uint32_t i = 0; i < p.large; i++) FKT_TRY(pipeline_site(&p, p.site[i], &p.lanes[0], threads));
     FKT_TRY(fkt_parallel(lanes, out->sites - p.large, small_site, &p, NULL, "encoding"));
     out->seconds_encode = fkt_now() - start;
     FKT_TRY(gather(&p, lanes));

@@ -235,7 +235,7 @@ out:
 /* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 but for about 1e-4. */
 double fkt_gaussians_reach(uint32_t length) { return 1 + 2 * pow(length, -2.0 / 3); }
 
-int fkt_gaussians_drowned(const struct fkt_gaussians *g, uint32_t k)
+int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k)
 {
     return !(g->signal[k] >= fkt_gaussians_reach(g->length)) || g->count[k] < 3 * g->count_noise[k];
 }

@@ -365,7 +365,7 @@ static fkt_status weigh(const char *path, int *there, char sha256[FKT_SHA256_HEX
     struct stat s;
     *there = lstat(path, &s) == 0;
     if (!*there) return errno == ENOENT ? FKT_OK : fkt_io_fail("read", path);
-    if (S_ISDIR(s.st_mode)) return fkt_tree_hash(path, sha256, bytes);
+    if (S_ISDIR(s.st_mode)) return fkt_folder_hash(path, sha256, bytes);
     if (!S_ISREG(s.st_mode)) return fkt_fail(FKT_E_FORMAT, "'%s' is neither a file nor a folder", path);
     *bytes = (uint64_t)s.st_size;
     return fkt_hash_file_hex(sha256, path);

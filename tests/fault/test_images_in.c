@@ -30,8 +30,8 @@ static int make_sets(void **state)
     (void)state;
     scratch_init(&dir);
     for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(i * 3);
-    png = picture_png(&len, samples, 12, 9, PNG_COLOR_TYPE_RGB_ALPHA, 8, 1, 0);
-    plain = picture_plain(&plain_len, 5, 7, 1, 2, 3);
+    png = image_png(&len, samples, 12, 9, PNG_COLOR_TYPE_RGB_ALPHA, 8, 1, 0);
+    plain = image_plain(&plain_len, 5, 7, 1, 2, 3);
     {
         const struct packed_file files[] = {{"set/train/cat/1.png", png, len},
                                             {"set/train/dog/x/2.png", plain, plain_len}};

@@ -51,15 +51,15 @@ static fkt_status asked(void)
     static float logits[20 * 3], features[20 * 64];
     static const uint32_t label[20];
     const struct fkt_predict_options options = {1, FKT_LEARN_F32, NULL};
-    struct fkt_judgement j = {0};
+    struct fkt_evaluation j = {0};
     struct fkt_model *m = NULL;
     fkt_status st;
     FKT_TRY(fkt_model_new(&m, &spec));
     FKT_TRY(fkt_model_predict(m, rgb, 20, logits, features, &options));
-    FKT_TRY(fkt_judgement_init(&j, 3));
-    FKT_TRY(fkt_judgement_add(&j, logits, label, 20));
+    FKT_TRY(fkt_evaluation_init(&j, 3));
+    FKT_TRY(fkt_evaluation_add(&j, logits, label, 20));
 out:
-    fkt_judgement_clear(&j);
+    fkt_evaluation_clear(&j);
     fkt_model_free(m);
     return st;
 }

@@ -57,9 +57,9 @@ static fkt_status run_record(void)
 static fkt_status run_place(void)
 {
     char *out = NULL;
-    fkt_status st = fkt_codec_place(&out, "taesd", NULL);
+    fkt_status st = fkt_codec_weights_path(&out, "taesd", NULL);
     fkt_free(out);
-    if (st == FKT_OK) st = fkt_codec_place(&out, "taesd", s.dir);
+    if (st == FKT_OK) st = fkt_codec_weights_path(&out, "taesd", s.dir);
     fkt_free(st == FKT_OK ? out : NULL);
     return st;
 }

@@ -36,7 +36,7 @@ static fkt_status run_codec(void)
 {
     static uint8_t rgb[3 * 16 * 16 * 3];
     static float z[3 * 16];
-    struct fkt_codec_spec spec = {.name = "tiny", .size = 16, .means = {.weights = folder}};
+    struct fkt_codec_spec spec = {.name = "tiny", .size = 16, .settings = {.weights = folder}};
     struct fkt_codec_facts facts;
     struct fkt_codec *c = NULL;
     fkt_status st;

@@ -12,7 +12,8 @@ enum { SIZE = 8, N = 12 };
 static uint8_t rgb[N * SIZE * SIZE * 3];
 static uint32_t label[N] = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0};
 static char *classes[] = {(char[]){"a"}, (char[]){"b"}};
-static struct fkt_pool pool = {.rgb = rgb, .label = label, .n = N, .size = SIZE, .classes = classes, .n_classes = 2};
+static struct fkt_training_set pool = {
+    .rgb = rgb, .label = label, .n = N, .size = SIZE, .classes = classes, .n_classes = 2};
 static struct fkt_model *model;
 
 static fkt_status split_own(void)

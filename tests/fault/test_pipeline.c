@@ -15,10 +15,10 @@ static const struct fkt_round_facts facts = {1, 1, 0, 0};
 static struct scratch scratch;
 
 /* images -> moments -> file -> moments -> release -> file -> release */
-static fkt_status release_walk(void)
+static fkt_status release_pipeline(void)
 {
-    struct fkt_walk_options o = {.threads = 1};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline_options o = {.threads = 1};
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL, *again = NULL;
     struct fkt_records *records = NULL, *read = NULL;
@@ -29,19 +29,21 @@ static fkt_status release_walk(void)
     uint64_t seed = 1;
     size_t shared;
     fkt_status st;
-    FKT_TRY(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
-    FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
     FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
     o.records = records;
-    FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
-    FKT_TRY(fkt_moments_save(m, fkt_walk_task(walk), records, saved, 1));
-    FKT_TRY(fkt_walk_moments_new(walk, &again));
+    FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
+    FKT_TRY(fkt_moments_save(m, fkt_pipeline_task(pipeline), records, saved, 1));
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &again));
     FKT_TRY(fkt_records_new(&read, FKT_ADD_REMOVE));
-    FKT_TRY(fkt_moments_load(again, fkt_walk_task(walk), saved, read));
+    FKT_TRY(fkt_moments_load(again, fkt_pipeline_task(pipeline), saved, read));
     FKT_TRY(fkt_records_merge(records, read, &shared));
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
-    FKT_TRY(fkt_release_reserve(&file, fkt_walk_task(walk), fkt_walk_calibration(walk), &facts, path, 1));
-    FKT_TRY(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), again, &facts, &ledger, &seed));
+    FKT_TRY(
+        fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), &facts, path, 1));
+    FKT_TRY(fkt_release_make(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), again, &facts,
+                             &ledger, &seed));
     FKT_TRY(fkt_release_write(file, &r));
     FKT_TRY(fkt_release_load(&back, path));
 out:
@@ -53,27 +55,27 @@ out:
     fkt_release_clear(&r);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
 /* Images to moments with encodings that are kept: made in the first run, found in the others. */
-static fkt_status kept_walk(void)
+static fkt_status kept_pipeline(void)
 {
-    struct fkt_walk_options o = {.threads = 1};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline_options o = {.threads = 1};
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
     fkt_status st;
-    FKT_TRY(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
     FKT_TRY(fkt_encodings_open(&o.encodings, scratch_path(&scratch, "kept")));
-    FKT_TRY(fkt_walk_moments_new(walk, &m));
-    FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
+    FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
 out:
     fkt_encodings_close(o.encodings);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
@@ -84,7 +86,7 @@ static void forget_kept(fkt_status st)
 }
 
 /* release -> images and heads */
-static fkt_status use_walk(void)
+static fkt_status use_pipeline(void)
 {
     struct fkt_generate_options o = {.per_class = 1, .grid_columns = 1, .threads = 1, .force = 1};
     struct fkt_estimate_options rie = {FKT_RIE, 0, 0};
@@ -103,9 +105,9 @@ out:
     return st;
 }
 
-static fkt_status simulate_walk(void)
+static fkt_status simulate_pipeline(void)
 {
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_simulation sim = {0};
     size_t train[10];
@@ -117,19 +119,19 @@ static fkt_status simulate_walk(void)
                                        .partition = {.rule = FKT_PARTITION_IID, .sites = 3}};
     fkt_status st;
     for (size_t i = 0; i < 10; i++) train[i] = i;
-    FKT_TRY(small_walk(&walk, &ds, 10, 5, FKT_COORD_CLIP));
-    spec.walk = walk;
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_CLIP));
+    spec.pipeline = pipeline;
     spec.data = ds;
     FKT_TRY(fkt_simulate(&sim, &spec));
 out:
     fkt_simulation_clear(&sim);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
 /* task -> round with a lost site -> release */
-static fkt_status federate_walk(void)
+static fkt_status federate_pipeline(void)
 {
     const struct fkt_round_facts four_of_five = {5, 4, 1, 0};
     const uint64_t seed = 1;
@@ -187,10 +189,10 @@ out:
 static fkt_status site_account(void)
 {
     const struct fkt_dataset_options limit = {.limit = 10};
-    const struct fkt_walk_options one = {.threads = 1};
+    const struct fkt_pipeline_options one = {.threads = 1};
     const char *path = scratch_path(&scratch, "ledger");
     struct fkt_dataset *ds = NULL;
-    struct fkt_ledger_book book = {0};
+    struct fkt_ledger_contents book = {0};
     enum fkt_ledger_session stands = FKT_SESSION_UNKNOWN;
     struct fkt_records *records = NULL;
     char owner[FKT_LEDGER_NAME];
@@ -218,7 +220,7 @@ static fkt_status site_account(void)
     CHECK(stands == FKT_SESSION_SPENT && book.n == 1 && book.accounts[0].n == 1);
     CHECK(book.accounts[0].records == 10 && !strcmp(owner, "a"));
 out:
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     fkt_records_free(records);
     fkt_dataset_free(ds);
     return st;
@@ -233,29 +235,29 @@ static void drop_release(fkt_status st)
 static void the_way_to_a_release(void **state)
 {
     (void)state;
-    CHECK(sweep_allocations(release_walk, drop_release) > 20);
+    CHECK(sweep_allocations(release_pipeline, drop_release) > 20);
 }
 
 static void encodings_that_are_kept(void **state)
 {
     (void)state;
-    CHECK(sweep_allocations(kept_walk, forget_kept) > 20);
-    CHECK_OK(kept_walk());
-    CHECK(sweep_allocations(kept_walk, NULL) > 20);
+    CHECK(sweep_allocations(kept_pipeline, forget_kept) > 20);
+    CHECK_OK(kept_pipeline());
+    CHECK(sweep_allocations(kept_pipeline, NULL) > 20);
     forget_kept(FKT_OK);
 }
 
 static void what_a_release_gives(void **state)
 {
     (void)state;
-    CHECK_OK(release_walk());
-    CHECK(sweep_allocations(use_walk, NULL) > 20);
+    CHECK_OK(release_pipeline());
+    CHECK(sweep_allocations(use_pipeline, NULL) > 20);
 }
 
 static void a_round_in_memory(void **state)
 {
     (void)state;
-    CHECK(sweep_allocations(federate_walk, NULL) > 100);
+    CHECK(sweep_allocations(federate_pipeline, NULL) > 100);
 }
 
 static void a_task_with_a_server(void **state)
@@ -267,7 +269,7 @@ static void a_task_with_a_server(void **state)
 static void many_sites(void **state)
 {
     (void)state;
-    CHECK(sweep_allocations(simulate_walk, NULL) > 20);
+    CHECK(sweep_allocations(simulate_pipeline, NULL) > 20);
 }
 
 static void the_account_of_a_site(void **state)

@@ -20,7 +20,7 @@ static struct fkt_trainer_spec spec_of(double ema)
     r.ema = ema;
     r.share = 0.5;
     spec = toy_spec(&toy, start, r);
-    spec.held = &held.pictures;
+    spec.held = &held.images;
     spec.teacher = teacher;
     return spec;
 }

@@ -7,32 +7,33 @@
 #include "tests/support/sweep.h"
 
 static struct scratch scratch;
-static const struct fkt_pool_options one = {.threads = 1};
+static const struct fkt_training_set_options one = {.threads = 1};
 
 /* A private release, and the folder that it generates, once. */
 static int prepare(void **state)
 {
     const struct fkt_round_facts facts = {1, 1, 0, 0};
-    struct fkt_walk_options w = {.threads = 1};
+    struct fkt_pipeline_options w = {.threads = 1};
     struct fkt_generate_options g = {.per_class = 1, .grid_columns = 1, .threads = 1};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
     struct fkt_release r = {0};
     struct fkt_ledger ledger;
     (void)state;
     scratch_init(&scratch);
-    CHECK_OK(small_walk(&walk, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, m, &w));
+    CHECK_OK(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &w));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
-    CHECK_OK(fkt_release_make(&r, fkt_walk_task(walk), fkt_walk_calibration(walk), m, &facts, &ledger, NULL));
+    CHECK_OK(fkt_release_make(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts, &ledger,
+                              NULL));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 0));
     CHECK_OK(fkt_generate(&r, scratch_path(&scratch, "images"), &g));
     fkt_release_clear(&r);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return 0;
 }
 
@@ -48,34 +49,34 @@ static fkt_status pools(void)
 {
     const char *folder = scratch_path(&scratch, "images");
     struct fkt_release r = {0};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
-    struct fkt_pool drawn = {0}, read = {0}, held = {0};
+    struct fkt_training_set drawn = {0}, read = {0}, held = {0};
     struct fkt_draw_options d = {.per_class = 1};
     struct fkt_skipped skipped = {0};
-    const struct fkt_pool_options counted = {.threads = 1, .skipped = &skipped};
+    const struct fkt_training_set_options counted = {.threads = 1, .skipped = &skipped};
     fkt_status st;
     FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
-    FKT_TRY(fkt_release_walk(&r, NULL, &walk));
-    d.walk = walk;
-    FKT_TRY(fkt_pool_draw(&drawn, &r, &d, &one));
+    FKT_TRY(fkt_release_pipeline(&r, NULL, &pipeline));
+    d.pipeline = pipeline;
+    FKT_TRY(fkt_training_set_draw(&drawn, &r, &d, &one));
     FKT_TRY(fkt_dataset_open(&ds, folder, NULL));
-    FKT_TRY(
-        fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted)); /* want of memory is no damage */
+    FKT_TRY(fkt_training_set_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder,
+                                  &counted)); /* want of memory is no damage */
     if (skipped.count) fail_msg("%llu good pictures were left out", (unsigned long long)skipped.count);
-    fkt_pool_clear(&read);
-    FKT_TRY(fkt_pool_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
+    fkt_training_set_clear(&read);
+    FKT_TRY(fkt_training_set_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
     if (!read.origin.is_private) fail_msg("the promise was lost: %s", read.origin.data);
-    FKT_TRY(fkt_pool_append(&drawn, &read));
-    FKT_TRY(fkt_pool_through_codec(&drawn, fkt_walk_codec(walk), &one));
-    FKT_TRY(fkt_pool_hold_out(&drawn, &held, 0.5, 1));
+    FKT_TRY(fkt_training_set_append(&drawn, &read));
+    FKT_TRY(fkt_training_set_through_codec(&drawn, fkt_pipeline_codec(pipeline), &one));
+    FKT_TRY(fkt_training_set_hold_out(&drawn, &held, 0.5, 1));
 out:
     fkt_skipped_clear(&skipped);
-    fkt_pool_clear(&held);
-    fkt_pool_clear(&read);
-    fkt_pool_clear(&drawn);
+    fkt_training_set_clear(&held);
+    fkt_training_set_clear(&read);
+    fkt_training_set_clear(&drawn);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&r);
     return st;
 }

@@ -8,7 +8,7 @@
 enum { RECORDS = 240 };
 
 struct world {
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     struct fkt_dataset *ds;
     size_t train[RECORDS];
 };
@@ -17,7 +17,7 @@ struct world {
 static void federate_task(struct fkt_task *out, const struct world *w, uint32_t sites, uint32_t dropped,
                           uint8_t *secrets)
 {
-    const struct fkt_task *t = fkt_walk_task(w->walk);
+    const struct fkt_task *t = fkt_pipeline_task(w->pipeline);
     const uint64_t seed = 3;
     uint8_t *roster;
     struct fkt_federation_choices c = {
@@ -31,7 +31,7 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
     CHECK_OK(fkt_alloc(&roster, (size_t)sites * FKT_SA_KEY));
     CHECK_OK(fkt_federation_keys(roster, secrets, sites, &seed));
     c.roster = roster;
-    CHECK_OK(fkt_task_make(out, &choices, fkt_walk_codec(w->walk), fkt_walk_calibration(w->walk)));
+    CHECK_OK(fkt_task_make(out, &choices, fkt_pipeline_codec(w->pipeline), fkt_pipeline_calibration(w->pipeline)));
     fkt_free(roster);
 }
 
@@ -44,7 +44,7 @@ static void check_rounds(const struct world *w, struct fkt_simulation_spec spec)
     uint32_t parts, lost;
     uint8_t *secrets;
     size_t length;
-    spec.walk = w->walk;
+    spec.pipeline = w->pipeline;
     spec.data = w->ds;
     spec.train = w->train;
     spec.n_train = RECORDS;
@@ -74,7 +74,7 @@ static void a_round_gives_the_plain_sum(void **state)
     struct world w;
     (void)state;
     for (size_t i = 0; i < RECORDS; i++) w.train[i] = i;
-    CHECK_OK(small_walk(&w.walk, &w.ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w.pipeline, &w.ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
     check_rounds(
         &w, (struct fkt_simulation_spec){.partition = {.rule = FKT_PARTITION_IID, .sites = 3}, .participation = 1});
     check_rounds(&w,
@@ -90,7 +90,7 @@ static void a_round_gives_the_plain_sum(void **state)
                                                               [FKT_SA_MASK] = 0.12,
                                                               [FKT_SA_CONFIRM] = 0.06,
                                                               [FKT_SA_REVEAL] = 0.06}});
-    fkt_walk_free(w.walk);
+    fkt_pipeline_free(w.pipeline);
     fkt_dataset_free(w.ds);
     CHECK(fkt_alloc_live() == 0);
 }

@@ -20,7 +20,7 @@ enum { SIZE = 32, CALIBRATE = 160, RECORDS = 70, D = 64 };
 static struct scratch scratch;
 static char self[512], weights[512], task_file[512], calibration_file[512];
 static struct fkt_dataset *ds;
-static struct fkt_walk *walk;
+static struct fkt_pipeline *pipeline;
 
 static void write_weights(void)
 {
@@ -41,9 +41,9 @@ static void write_weights(void)
 
 static void make_task(void)
 {
-    struct fkt_codec_spec spec = {.name = "taesd", .size = SIZE, .means = {.weights = weights}};
+    struct fkt_codec_spec spec = {.name = "taesd", .size = SIZE, .settings = {.weights = weights}};
     struct fkt_dataset_options some = {.limit = CALIBRATE};
-    struct fkt_walk_options o = {0};
+    struct fkt_pipeline_options o = {0};
     const char *classes[64];
     struct fkt_task_choices c = {.classes = classes, .privacy = {.epsilon = 1, .delta = 1e-5}};
     struct fkt_calibration cal = {0};
@@ -64,25 +64,25 @@ static void make_task(void)
     fkt_dataset_free(public);
 }
 
-static fkt_status open_walk(struct fkt_walk **out, enum fkt_codec_dtype dtype, int low_memory)
+static fkt_status open_pipeline(struct fkt_pipeline **out, enum fkt_codec_dtype dtype, int low_memory)
 {
-    struct fkt_codec_means means = {weights, dtype, low_memory};
+    struct fkt_codec_settings settings = {weights, dtype, low_memory};
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load(&task, task_file);
-    if (st == FKT_OK) st = fkt_walk_open(out, &task, calibration_file, &means);
+    if (st == FKT_OK) st = fkt_pipeline_open(out, &task, calibration_file, &settings);
     fkt_task_clear(&task);
     return st;
 }
 
 /* ---- one machine ---- */
 
-static void moments_of(const struct fkt_walk *w, const size_t *idx, size_t n, unsigned threads,
+static void moments_of(const struct fkt_pipeline *w, const size_t *idx, size_t n, unsigned threads,
                        char out[FKT_SHA256_HEX])
 {
-    struct fkt_walk_options o = {.threads = threads};
+    struct fkt_pipeline_options o = {.threads = threads};
     struct fkt_moments *m = NULL;
-    CHECK_OK(fkt_walk_moments_new(w, &m));
-    CHECK_OK(fkt_walk_moments(w, ds, idx, n, m, &o));
+    CHECK_OK(fkt_pipeline_moments_new(w, &m));
+    CHECK_OK(fkt_pipeline_moments(w, ds, idx, n, m, &o));
     CHECK_OK(fkt_moments_sha256(m, out));
     fkt_moments_free(m);
 }
@@ -94,14 +94,14 @@ static void threads_and_order_do_not_show(void **state)
     struct fkt_rng r;
     (void)state;
     for (size_t i = 0; i < RECORDS; i++) idx[i] = i;
-    moments_of(walk, idx, RECORDS, 1, want);
+    moments_of(pipeline, idx, RECORDS, 1, want);
     fkt_rng_init(&r, 1, 1);
     for (unsigned threads = 1; threads <= 4; threads++) {
         fkt_rng_shuffle(&r, idx, RECORDS);
-        moments_of(walk, idx, RECORDS, threads, got);
+        moments_of(pipeline, idx, RECORDS, threads, got);
         assert_string_equal(got, want);
     }
-    moments_of(walk, idx, RECORDS - 1, 2, got); /* the comparison can fail */
+    moments_of(pipeline, idx, RECORDS - 1, 2, got); /* the comparison can fail */
     assert_string_not_equal(got, want);
 }
 
@@ -112,10 +112,10 @@ static void sites_do_not_show(void **state)
     size_t idx[RECORDS];
     (void)state;
     for (size_t i = 0; i < RECORDS; i++) idx[i] = i;
-    moments_of(walk, idx, RECORDS, 2, want);
+    moments_of(pipeline, idx, RECORDS, 2, want);
     for (size_t i = 0; i < 3; i++) {
         struct fkt_simulation_spec spec = {
-            .walk = walk,
+            .pipeline = pipeline,
             .data = ds,
             .train = idx,
             .n_train = RECORDS,
@@ -141,10 +141,10 @@ static void batches_do_not_show(void **state)
     CHECK_OK(fkt_cpu_bf16(&bf16));
     for (size_t i = 0; i < N; i++) CHECK_OK(fkt_dataset_read(ds, i, SIZE, FKT_FILTER_BILINEAR, rgb + i * PX, NULL));
     for (int dtype = 0; dtype <= bf16; dtype++) {
-        struct fkt_walk *w = NULL;
+        struct fkt_pipeline *w = NULL;
         const struct fkt_codec *c;
-        CHECK_OK(open_walk(&w, dtype ? FKT_CODEC_BF16 : FKT_CODEC_F32, 0));
-        c = fkt_walk_codec(w);
+        CHECK_OK(open_pipeline(&w, dtype ? FKT_CODEC_BF16 : FKT_CODEC_F32, 0));
+        c = fkt_pipeline_codec(w);
         CHECK_OK(fkt_codec_encode(c, rgb, N, whole));
         CHECK_OK(fkt_codec_decode(c, whole, N, whole_rgb));
         for (size_t step = 1; step < 9; step += 1 + step / 3) {
@@ -158,7 +158,7 @@ static void batches_do_not_show(void **state)
             assert_memory_equal(part, whole, sizeof whole);
             assert_memory_equal(part_rgb, whole_rgb, sizeof whole_rgb);
         }
-        fkt_walk_free(w);
+        fkt_pipeline_free(w);
     }
 }
 
@@ -180,18 +180,18 @@ static fkt_status dump_batch(void *ctx, unsigned worker, const struct fkt_batch 
 }
 
 /* z (D floats) and q (D + 1 integers) of each record. */
-static fkt_status dump_walk(const char *path, enum fkt_codec_dtype dtype, int low_memory)
+static fkt_status dump_pipeline(const char *path, enum fkt_codec_dtype dtype, int low_memory)
 {
     struct dump d = {fopen(path, "wb")};
     struct fkt_visitor v = {.visit = dump_batch, .ctx = &d, .in_order = 1};
-    struct fkt_walk_options o = {0};
-    struct fkt_walk *w = NULL;
+    struct fkt_pipeline_options o = {0};
+    struct fkt_pipeline *w = NULL;
     fkt_status st;
     if (!d.to) return fkt_fail(FKT_E_IO, "cannot open");
-    FKT_TRY(open_walk(&w, dtype, low_memory));
-    FKT_TRY(fkt_walk_visit(w, ds, NULL, RECORDS, &v, &o, NULL));
+    FKT_TRY(open_pipeline(&w, dtype, low_memory));
+    FKT_TRY(fkt_pipeline_visit(w, ds, NULL, RECORDS, &v, &o, NULL));
 out:
-    fkt_walk_free(w);
+    fkt_pipeline_free(w);
     if (fclose(d.to) != 0 && st == FKT_OK) st = fkt_fail(FKT_E_IO, "cannot close");
     return st;
 }
@@ -202,7 +202,7 @@ static int child(char **argv)
     snprintf(weights, sizeof weights, "%s", argv[2]);
     snprintf(task_file, sizeof task_file, "%s", argv[3]);
     snprintf(calibration_file, sizeof calibration_file, "%s", argv[4]);
-    if (fkt_dataset_open(&ds, "demo:train", &some) != FKT_OK || dump_walk(argv[5], FKT_CODEC_F32, 0) != FKT_OK) {
+    if (fkt_dataset_open(&ds, "demo:train", &some) != FKT_OK || dump_pipeline(argv[5], FKT_CODEC_F32, 0) != FKT_OK) {
         fprintf(stderr, "child: %s\n", fkt_error_text());
         return 1;
     }
@@ -277,7 +277,7 @@ static void another_processor_moves_few_numbers_by_one_step(void **state)
     const char *here = scratch_path(&scratch, "here"), *there = scratch_path(&scratch, "there");
     struct gap g;
     (void)state;
-    CHECK_OK(dump_walk(here, FKT_CODEC_F32, 0));
+    CHECK_OK(dump_pipeline(here, FKT_CODEC_F32, 0));
     for (size_t i = 0; i < sizeof isa / sizeof *isa; i++) {
         dump_with_isa(isa[i], there);
         compare(here, there, &g);
@@ -287,14 +287,14 @@ static void another_processor_moves_few_numbers_by_one_step(void **state)
         CHECK(g.share <= 0.01);
         CHECK(g.norm <= 1);
     }
-    CHECK_OK(dump_walk(there, FKT_CODEC_F32, 1));
+    CHECK_OK(dump_pipeline(there, FKT_CODEC_F32, 1));
     compare(here, there, &g);
     print_message("low memory: z within %.1e, %.3f %% of q differ, by %d at most\n", g.z, 100 * g.share, g.steps);
     CHECK(g.z <= 1e-5 && g.steps <= 1 && g.share <= 0.01 && g.norm <= 1);
 }
 
 /* bf16 promises the same for one machine, and the norm everywhere; how far it is from f32 is only told. */
-static void bf16_is_another_walk(void **state)
+static void bf16_is_another_pipeline(void **state)
 {
     const char *here = scratch_path(&scratch, "here"), *there = scratch_path(&scratch, "there");
     int bf16 = 0;
@@ -302,8 +302,8 @@ static void bf16_is_another_walk(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&bf16));
     if (!bf16) skip();
-    CHECK_OK(dump_walk(here, FKT_CODEC_F32, 0));
-    CHECK_OK(dump_walk(there, FKT_CODEC_BF16, 0));
+    CHECK_OK(dump_pipeline(here, FKT_CODEC_F32, 0));
+    CHECK_OK(dump_pipeline(there, FKT_CODEC_BF16, 0));
     compare(here, there, &g);
     print_message("bf16: z within %.1e, %.1f %% of q differ, by %d at most\n", g.z, 100 * g.share, g.steps);
     CHECK(g.z > 0 && g.z <= 0.05);
@@ -317,7 +317,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sites_do_not_show),
         cmocka_unit_test(batches_do_not_show),
         cmocka_unit_test(another_processor_moves_few_numbers_by_one_step),
-        cmocka_unit_test(bf16_is_another_walk),
+        cmocka_unit_test(bf16_is_another_pipeline),
     };
     struct fkt_dataset_options some = {.limit = RECORDS};
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -331,9 +331,9 @@ int main(int argc, char **argv)
     CHECK_OK(fkt_dataset_open(&ds, "demo:train", &some));
     write_weights();
     make_task();
-    CHECK_OK(open_walk(&walk, FKT_CODEC_F32, 0));
+    CHECK_OK(open_pipeline(&pipeline, FKT_CODEC_F32, 0));
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_dataset_free(ds);
     scratch_release(&scratch);
     if (fkt_alloc_live()) fprintf(stderr, "%zu blocks are still there\n", fkt_alloc_live());

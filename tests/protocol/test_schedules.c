@@ -331,7 +331,7 @@ static void check_sites(struct run *r)
     }
 }
 
-static void judge(struct run *r)
+static void evaluate(struct run *r)
 {
     const enum fkt_sa_state s = fkt_sa_server_state(r->w.server);
     const int64_t *total;
@@ -379,7 +379,7 @@ static void one(uint64_t seed)
     play(&r);
     unmask(&r);
     while (r.n) deliver_next(&r); /* what comes after the end changes nothing */
-    judge(&r);
+    evaluate(&r);
     if (r.w.keep_log) CHECK_OK(sa_world_replay(&r.w));
     sa_watch_release(&r.v);
     sa_world_release(&r.w);

@@ -81,16 +81,16 @@ void golden_release(struct golden *g)
 
 static const float *wanted(const struct golden *g, const char *what, uint32_t side, size_t *count)
 {
-    static float copy[2][GOLDEN_PICTURES * THIN_FROM];
+    static float copy[2][GOLDEN_IMAGES * THIN_FROM];
     float *out = copy[*what == 'd'];
     char name[32];
     const struct fkt_tensor *t;
     snprintf(name, sizeof name, "%s.%u", what, side);
     t = fkt_safetensors_find(g->vectors, name);
     if (!t) fail_msg("no golden tensor '%s'", name);
-    CHECK(t->shape[0] == GOLDEN_PICTURES && t->count <= GOLDEN_PICTURES * THIN_FROM);
+    CHECK(t->shape[0] == GOLDEN_IMAGES && t->count <= GOLDEN_IMAGES * THIN_FROM);
     CHECK_OK(fkt_tensor_copy_f32(out, t));
-    *count = (size_t)t->count / GOLDEN_PICTURES;
+    *count = (size_t)t->count / GOLDEN_IMAGES;
     return out;
 }
 
@@ -98,7 +98,7 @@ static const float *wanted(const struct golden *g, const char *what, uint32_t si
 static void compare(struct golden_error *out, const struct golden *g, const struct golden_run *run, int half,
                     const float *in, uint32_t side)
 {
-    struct fkt_engine_spec spec = {GOLDEN_PICTURES, side, side, run->precision, run->low_memory};
+    struct fkt_engine_spec spec = {GOLDEN_IMAGES, side, side, run->precision, run->low_memory};
     struct fkt_engine *e = NULL;
     struct fkt_shape shape;
     size_t thin, count, step;
@@ -109,13 +109,13 @@ static void compare(struct golden_error *out, const struct golden *g, const stru
     count = (size_t)shape.c * shape.h * shape.w;
     step = count <= THIN_FROM ? 1 : (count / THIN_TO) | 1;
     CHECK(thin == (count + step - 1) / step);
-    CHECK_OK(fkt_alloc(&got, GOLDEN_PICTURES * count));
-    CHECK_OK(fkt_engine_run(e, in, GOLDEN_PICTURES, got));
+    CHECK_OK(fkt_alloc(&got, GOLDEN_IMAGES * count));
+    CHECK_OK(fkt_engine_run(e, in, GOLDEN_IMAGES, got));
     out->apart[half] = out->rms[half] = out->size[half] = 0.0;
-    for (size_t i = 0; i < GOLDEN_PICTURES * thin; i++) {
+    for (size_t i = 0; i < GOLDEN_IMAGES * thin; i++) {
         double w = want[i], d = fabs(got[i / thin * count + i % thin * step] - w);
         if (!(d <= out->apart[half])) out->apart[half] = d >= 0 ? d : INFINITY;
-        out->rms[half] += d * d / (double)(GOLDEN_PICTURES * thin);
+        out->rms[half] += d * d / (double)(GOLDEN_IMAGES * thin);
         if (fabs(w) > out->size[half]) out->size[half] = fabs(w);
     }
     out->rms[half] = sqrt(out->rms[half]);
@@ -130,8 +130,8 @@ void golden_measure(struct golden_error *out, const struct golden *g, const stru
     uint8_t *rgb = NULL;
     float *x = NULL;
     CHECK_OK(fkt_alloc(&rgb, 3 * plane));
-    CHECK_OK(fkt_alloc(&x, GOLDEN_PICTURES * 3 * plane));
-    for (uint32_t k = 0; k < GOLDEN_PICTURES; k++) {
+    CHECK_OK(fkt_alloc(&x, GOLDEN_IMAGES * 3 * plane));
+    for (uint32_t k = 0; k < GOLDEN_IMAGES; k++) {
         golden_image(rgb, side, k);
         for (size_t i = 0; i < 3 * plane; i++)
             x[3 * plane * k + i % 3 * plane + i / 3] =

@@ -7,7 +7,7 @@
 #include "nn/engine.h"
 #include "tests/support/scratch.h"
 
-enum { GOLDEN_PICTURES = 2 };
+enum { GOLDEN_IMAGES = 2 };
 
 struct golden {
     struct fkt_family family;

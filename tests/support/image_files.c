@@ -9,7 +9,7 @@
 #include <archive_entry.h>
 #include <png.h>
 
-void picture_draw(uint8_t *out, uint32_t w, uint32_t h)
+void image_draw(uint8_t *out, uint32_t w, uint32_t h)
 {
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++)
@@ -51,8 +51,8 @@ static void set_colours(png_structp png, png_infop info, int type, int depth, in
     if (transparent) png_set_tRNS(png, info, alpha, type == PNG_COLOR_TYPE_PALETTE ? 1 : 0, &colour);
 }
 
-uint8_t *picture_png(size_t *len, const uint8_t *samples, uint32_t w, uint32_t h, int type, int depth, int interlaced,
-                     int transparent)
+uint8_t *image_png(size_t *len, const uint8_t *samples, uint32_t w, uint32_t h, int type, int depth, int interlaced,
+                   int transparent)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
@@ -80,7 +80,7 @@ uint8_t *picture_png(size_t *len, const uint8_t *samples, uint32_t w, uint32_t h
     return s.data;
 }
 
-uint8_t *picture_plain(size_t *len, uint32_t w, uint32_t h, uint8_t r, uint8_t g, uint8_t b)
+uint8_t *image_plain(size_t *len, uint32_t w, uint32_t h, uint8_t r, uint8_t g, uint8_t b)
 {
     uint8_t *rgb = malloc((size_t)w * h * 3), *png;
     CHECK(rgb);
@@ -89,7 +89,7 @@ uint8_t *picture_plain(size_t *len, uint32_t w, uint32_t h, uint8_t r, uint8_t g
         rgb[3 * i + 1] = g;
         rgb[3 * i + 2] = b;
     }
-    png = picture_png(len, rgb, w, h, PNG_COLOR_TYPE_RGB, 8, 0, 0);
+    png = image_png(len, rgb, w, h, PNG_COLOR_TYPE_RGB, 8, 0, 0);
     free(rgb);
     return png;
 }

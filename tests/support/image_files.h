@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 /* out (h, w, 3): the same as picture() of oracle/resize.py. */
-void picture_draw(uint8_t *out, uint32_t w, uint32_t h);
+void image_draw(uint8_t *out, uint32_t w, uint32_t h);
 
 /* samples (h, w, channels of `type`) of `depth` bits as a PNG; type is libpng's PNG_COLOR_TYPE_*. Palette files get a
  * made-up palette with entry i = (i, 255-i, i/2), and with `transparent` entry 0 is see-through; for grey and RGB
  * `transparent` makes the colour 0 see-through. Gives malloc'ed bytes. */
-uint8_t *picture_png(size_t *len, const uint8_t *samples, uint32_t w, uint32_t h, int type, int depth, int interlaced,
-                     int transparent);
+uint8_t *image_png(size_t *len, const uint8_t *samples, uint32_t w, uint32_t h, int type, int depth, int interlaced,
+                   int transparent);
 /* A w x h PNG of one colour. */
-uint8_t *picture_plain(size_t *len, uint32_t w, uint32_t h, uint8_t r, uint8_t g, uint8_t b);
+uint8_t *image_plain(size_t *len, uint32_t w, uint32_t h, uint8_t r, uint8_t g, uint8_t b);
 
 /* s->dir/name with its folders made; data is written whole. */
 void scratch_write(const struct scratch *s, const char *name, const void *data, size_t len);

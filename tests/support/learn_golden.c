@@ -68,7 +68,7 @@ void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const
     CHECK_OK(fkt_safetensors_open(&g->vectors, path));
     t = fkt_safetensors_find(g->vectors, "pictures");
     CHECK(t && t->dtype == FKT_I64 && t->count == 1);
-    memcpy(&g->pictures, t->data, sizeof g->pictures);
+    memcpy(&g->images, t->data, sizeof g->images);
     fkt_net_init(&g->net, 3);
     fkt_resnet_build(&g->net, k->architecture, k->stem, LEARN_CLASSES);
     CHECK_OK(fkt_net_status(&g->net));
@@ -101,7 +101,7 @@ double learn_golden_forward(struct learn_golden *g, float *logits)
     double loss;
     char name[64];
     CHECK(g->k->batch <= 8);
-    snprintf(name, sizeof name, "input.%lld.%lld.weight", (long long)g->pictures, (long long)s);
+    snprintf(name, sizeof name, "input.%lld.%lld.weight", (long long)g->images, (long long)s);
     golden_weights_fill(g->in, name, 2, (uint64_t[]){count, 1}, 0, (size_t)count);
     for (uint32_t i = 0; i < g->k->batch; i++) label[i] = (3 * i + 7 * (uint32_t)s + i * i) % LEARN_CLASSES;
     CHECK_OK(fkt_learner_forward(g->learner, g->in, z));

@@ -28,7 +28,7 @@ struct learn_golden {
     struct fkt_learner *learner;
     struct fkt_safetensors *vectors;
     float *in, *buffer; /* a batch; room for the largest slot */
-    int64_t pictures;   /* which pictures: T of the oracle */
+    int64_t images;     /* which pictures: T of the oracle */
     int64_t step;       /* the next one */
 };
 void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const struct fkt_learner_backend *backend,

@@ -8,8 +8,8 @@
 #include "base/alloc.h"
 
 /* Gives *walk and *ds; the set has `limit` records of "demo:train". */
-static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset **ds, size_t limit, double epsilon,
-                                    enum fkt_coordinate_kind kind)
+static inline fkt_status small_pipeline(struct fkt_pipeline **pipeline, struct fkt_dataset **ds, size_t limit,
+                                        double epsilon, enum fkt_coordinate_kind kind)
 {
     struct fkt_dataset_options o = {.limit = limit};
     struct fkt_codec_spec spec = {.name = "dct", .size = 16, .dim = 8};
@@ -20,7 +20,7 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
     struct fkt_task_choices c = {
         .name = "small", .classes = classes, .coordinates = kind, .privacy = {.epsilon = epsilon, .delta = 1e-5}};
     fkt_status st;
-    *walk = NULL;
+    *pipeline = NULL;
     *ds = NULL;
     FKT_TRY(fkt_dataset_open(ds, "demo:train", &o));
     c.n_classes = (uint32_t)fkt_dataset_classes(*ds);
@@ -28,14 +28,14 @@ static inline fkt_status small_walk(struct fkt_walk **walk, struct fkt_dataset *
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
     FKT_TRY(fkt_task_make(&task, &c, codec, &cal));
-    FKT_TRY(fkt_walk_open(walk, &task, NULL, NULL));
+    FKT_TRY(fkt_pipeline_open(pipeline, &task, NULL, NULL));
 out:
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
     if (st != FKT_OK) {
-        fkt_walk_free(*walk);
-        *walk = NULL;
+        fkt_pipeline_free(*pipeline);
+        *pipeline = NULL;
         fkt_dataset_free(*ds);
         *ds = NULL;
     }

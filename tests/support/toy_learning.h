@@ -7,14 +7,14 @@
 #include "classifier/trainer.h"
 #include "tests/support/check.h"
 
-enum { TOY_SIDE = 8, TOY_PICTURE = TOY_SIDE * TOY_SIDE * 3, TOY_CLASSES = 3, TOY_MAX = 96 };
+enum { TOY_SIDE = 8, TOY_IMAGE = TOY_SIDE * TOY_SIDE * 3, TOY_CLASSES = 3, TOY_MAX = 96 };
 
 static const char *const toy_names[TOY_CLASSES + 1] = {"red", "green", "blue", "grey"};
 
 struct toy {
-    uint8_t rgb[TOY_MAX * TOY_PICTURE];
+    uint8_t rgb[TOY_MAX * TOY_IMAGE];
     uint32_t label[TOY_MAX];
-    struct fkt_pictures pictures;
+    struct fkt_images images;
     uint64_t seed;
     int fresh;      /* another set each epoch */
     unsigned calls; /* of the source */
@@ -27,19 +27,19 @@ static inline void toy_draw(struct toy *t, uint64_t seed, size_t n)
     fkt_rng_init(&rng, seed, 77);
     for (size_t i = 0; i < n; i++) {
         t->label[i] = (uint32_t)(i % TOY_CLASSES);
-        for (size_t p = 0; p < TOY_PICTURE; p++)
-            t->rgb[i * TOY_PICTURE + p] = (uint8_t)(64 + fkt_rng_below(&rng, 96) + (p % 3 == t->label[i] ? 40 : 0));
+        for (size_t p = 0; p < TOY_IMAGE; p++)
+            t->rgb[i * TOY_IMAGE + p] = (uint8_t)(64 + fkt_rng_below(&rng, 96) + (p % 3 == t->label[i] ? 40 : 0));
     }
-    t->pictures = (struct fkt_pictures){t->rgb, t->label, n, TOY_SIDE};
+    t->images = (struct fkt_images){t->rgb, t->label, n, TOY_SIDE};
     t->seed = seed;
 }
 
-static inline fkt_status toy_source(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static inline fkt_status toy_source(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     struct toy *t = ctx;
     t->calls++;
-    if (t->fresh) toy_draw(t, 1000 + epoch, t->pictures.n);
-    *out = t->pictures;
+    if (t->fresh) toy_draw(t, 1000 + epoch, t->images.n);
+    *out = t->images;
     return FKT_OK;
 }
 
@@ -66,7 +66,7 @@ static inline struct fkt_recipe toy_recipe(void)
 
 static inline struct fkt_trainer_spec toy_spec(struct toy *t, const struct fkt_model *start, struct fkt_recipe recipe)
 {
-    return (struct fkt_trainer_spec){.start = start, .recipe = recipe, .source = {.pictures = toy_source, .ctx = t}};
+    return (struct fkt_trainer_spec){.start = start, .recipe = recipe, .source = {.images = toy_source, .ctx = t}};
 }
 
 /* 1 when all weights are the same to the bit. */

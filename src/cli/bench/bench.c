@@ -80,7 +80,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
-        CLI_MEANS_LINES(o.codec.means),
+        CLI_WEIGHTS_LINES(o.codec.settings),
         CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
         CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
         CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the pictures (default: 32,64)"),

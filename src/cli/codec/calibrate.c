@@ -11,7 +11,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     struct fkt_dataset *ds = NULL;
     struct fkt_calibration cal = {0};
     struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook};
+    struct fkt_pipeline_options o = {.progress = &progress.hook};
     struct cli_data set = a->data;
     const char *slash;
     fkt_status st;
@@ -38,9 +38,9 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    cli_tell_dtype(&a->codec.means, codec, &a->run);
+    cli_print_dtype(&a->codec.settings, codec, &a->run);
     FKT_TRY(cli_not_an_input(a->out, set.path));
-    FKT_TRY(cli_not_an_input(a->out, a->codec.means.weights));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.settings.weights));
     FKT_TRY(cli_out_file(a->out, a->run.force));
     FKT_TRY(cli_open_data(&ds, &set, NULL, &a->run));
     slash = strrchr(set.path, '/');

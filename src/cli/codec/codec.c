@@ -39,15 +39,14 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("top", &a.top, "K", 0, "keep the K strongest directions (default: all)"),
         CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the calibration goes"),
         CLI_OPT_HEAD("roundtrip"),
-        CLI_OPT_TEXT("picture", &a.picture, "FILE", 0, "before/after sheet as PNG"),
+        CLI_OPT_TEXT("picture", &a.image, "FILE", 0, "before/after sheet as PNG"),
         CLI_DATA_ROWS(a.data, 0),
         CLI_CODEC_ROWS(a.codec),
         CLI_RUN_ROWS(a.run),
     };
     const struct word *word = argc > 0 ? find(argv[0]) : NULL;
     int skip = word != NULL, code;
-    if (argc > 0 && !word && argv[0][0] != '-')
-        return cli_misuse(self, cli_unknown_word(self, argv[0]));
+    if (argc > 0 && !word && argv[0][0] != '-') return cli_misuse(self, cli_unknown_word(self, argv[0]));
     for (size_t i = 0; i < CLI_COUNT(table); i++) {
         if (table[i].value == &a.codec.name) table[i].given = &a.codec_given;
         if (table[i].value == &a.codec.size) table[i].given = &a.size_given;

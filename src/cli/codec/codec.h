@@ -12,7 +12,7 @@ struct codec_asked {
     int codec_given;                        /* a codec was named */
     int size_given;                         /* so was a size */
     const char *public_set;                 /* calibrate: its images; data is never taken for them */
-    const char *out, *source, *picture;     /* calibrate, roundtrip */
+    const char *out, *source, *image;       /* calibrate, roundtrip */
     const char *hub, *revision, *authority; /* pull */
     uint64_t top, stall;
 };

@@ -159,7 +159,7 @@ static fkt_status print_info(const struct codec_asked *a, const struct fkt_codec
     printf("codec        %s\nlatent       %u numbers per %u x %u image\n", fkt_codec_identity(codec),
            fkt_codec_dim(codec), S, S);
     print_facts(facts);
-    if (facts->flops[0]) printf("numbers      %s\n", cli_dtype_words(&a->codec.means, codec));
+    if (facts->flops[0]) printf("numbers      %s\n", cli_dtype_words(&a->codec.settings, codec));
     cli_calibrate_command(command, sizeof command, &a->codec, codec);
     if (cal)
         printf("calibration  %s (%llu public images), %u directions\nsize |u|     exp(%.4f +- %.4f); clip radius "
@@ -202,7 +202,7 @@ fkt_status cli_codec_info(const struct codec_asked *a)
     fkt_status st;
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    cli_tell_dtype(&a->codec.means, codec, &a->run);
+    cli_print_dtype(&a->codec.settings, codec, &a->run);
     FKT_TRY(fkt_codec_facts(codec, &facts));
     FKT_TRY(cli_codec_calibration(a, codec, &cal, &there));
     FKT_TRY(a->run.json ? print_json(codec, there ? &cal : NULL, &facts)

@@ -45,7 +45,7 @@ static void write_down(struct fkt_weights_record *r, const char *codec, const st
 }
 
 /* `p` is NULL when everything was here already. */
-static fkt_status tell_json(const struct fkt_weights_record *r, const char *folder, const struct fkt_pull *p)
+static fkt_status print_json(const struct fkt_weights_record *r, const char *folder, const struct fkt_pull *p)
 {
     json_t *files = json_array();
     for (size_t i = 0; files && i < r->files; i++) {
@@ -59,7 +59,7 @@ static fkt_status tell_json(const struct fkt_weights_record *r, const char *fold
                                     r->commit[0] ? r->commit : NULL, "already_here", p == NULL, "files", files));
 }
 
-static fkt_status tell(const struct fkt_weights_record *r, const char *folder, const struct fkt_pull *p)
+static fkt_status print(const struct fkt_weights_record *r, const char *folder, const struct fkt_pull *p)
 {
     printf("%s: %s %zu files of %s, %s %s\n", r->codec, p ? "fetched" : "here already:", r->files, r->repo,
            r->commit[0] ? "commit" : "revision", r->commit[0] ? r->commit : r->revision);
@@ -151,8 +151,8 @@ static fkt_status fetch_all(const struct codec_asked *a, struct fkt_pull_spec *s
         FKT_TRY(fkt_pull_commit(&p));
     }
     cli_progress_end(&progress);
-    FKT_TRY(a->run.json ? tell_json(&record, spec->folder, here ? NULL : &p)
-                        : tell(&record, spec->folder, here ? NULL : &p));
+    FKT_TRY(a->run.json ? print_json(&record, spec->folder, here ? NULL : &p)
+                        : print(&record, spec->folder, here ? NULL : &p));
 out:
     cli_progress_end(&progress);
     fkt_pull_clear(&p);
@@ -171,7 +171,7 @@ fkt_status cli_codec_pull(const struct codec_asked *a)
         return fkt_fail_hint(FKT_E_ARG, "see 'fedkt codec list'", "no weights are published for a codec '%s'",
                              a->codec.name);
     if (a->stall > 3600) return fkt_fail(FKT_E_ARG, "--stall must be at most 3600");
-    if (a->codec.means.weights) return fkt_fail(FKT_E_ARG, "pull fills the cache: --weights has no place here");
+    if (a->codec.settings.weights) return fkt_fail(FKT_E_ARG, "pull fills the cache: --weights has no place here");
     FKT_TRY(fkt_hub_endpoint(&endpoint, a->hub));
     FKT_TRY(fkt_codec_cache(&folder, known->name));
     spec.hub = (struct fkt_hub){endpoint, known->repo, a->revision ? a->revision : known->revision};

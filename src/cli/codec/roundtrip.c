@@ -23,9 +23,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PICTURE_PAIRS = 4, PICTURE_COLUMNS = 10, SHOWN = PICTURE_PAIRS * PICTURE_COLUMNS };
+enum { IMAGE_PAIRS = 4, IMAGE_COLUMNS = 10, SHOWN = IMAGE_PAIRS * IMAGE_COLUMNS };
 
-struct desk {
+struct workspace {
     uint8_t *rgb, *back; /* (batch, S, S, 3) */
     float *z;            /* (batch, D) */
     double *u;           /* (d), where there is a calibration */
@@ -37,7 +37,7 @@ struct job {
     const struct fkt_codec *codec;
     const struct fkt_calibration *cal; /* NULL: latents are decoded as they are */
     const struct fkt_dataset *ds;
-    struct desk *desks;
+    struct workspace *desks;
     size_t batch;
     size_t stride;  /* every stride-th image is shown */
     uint8_t *tiles; /* (2 PICTURE_PAIRS, PICTURE_COLUMNS, S, S, 3): rows original, decoded, original ... */
@@ -50,7 +50,7 @@ struct job {
 static size_t pixels_of(const struct job *j) { return (size_t)fkt_codec_size(j->codec) * fkt_codec_size(j->codec) * 3; }
 
 /* The batch's images that can be read; *got of them. */
-static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t n, size_t *got)
+static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, size_t n, size_t *got)
 {
     *got = 0;
     for (size_t i = first; i < first + n; i++) {
@@ -73,16 +73,16 @@ static fkt_status read_batch(struct job *j, struct desk *d, size_t first, size_t
 /* Tiles are written by whoever holds their image: no two workers touch the same. */
 static void show(struct job *j, size_t id, const uint8_t *rgb, const uint8_t *back)
 {
-    size_t at = id / j->stride, pixels = pixels_of(j), row = at / PICTURE_COLUMNS, col = at % PICTURE_COLUMNS;
+    size_t at = id / j->stride, pixels = pixels_of(j), row = at / IMAGE_COLUMNS, col = at % IMAGE_COLUMNS;
     if (id % j->stride != 0 || at >= SHOWN) return;
-    memcpy(j->tiles + (2 * row * PICTURE_COLUMNS + col) * pixels, rgb, pixels);
-    memcpy(j->tiles + ((2 * row + 1) * PICTURE_COLUMNS + col) * pixels, back, pixels);
+    memcpy(j->tiles + (2 * row * IMAGE_COLUMNS + col) * pixels, rgb, pixels);
+    memcpy(j->tiles + ((2 * row + 1) * IMAGE_COLUMNS + col) * pixels, back, pixels);
 }
 
 static fkt_status do_batch(void *ctx, size_t item, unsigned worker)
 {
     struct job *j = ctx;
-    struct desk *d = &j->desks[worker];
+    struct workspace *d = &j->desks[worker];
     size_t first = item * j->batch, all = fkt_dataset_size(j->ds), pixels = pixels_of(j),
            n = all - first < j->batch ? all - first : j->batch, got;
     unsigned long long err = 0;
@@ -138,24 +138,24 @@ out:
 
 static fkt_status draw(const struct job *j)
 {
-    static const char *const names[2 * PICTURE_PAIRS] = {"original", "decoded", "original", "decoded",
-                                                         "original", "decoded", "original", "decoded"};
+    static const char *const names[2 * IMAGE_PAIRS] = {"original", "decoded", "original", "decoded",
+                                                       "original", "decoded", "original", "decoded"};
     size_t shown = (fkt_dataset_size(j->ds) + j->stride - 1) / j->stride, len;
     uint8_t *sheet = NULL, *png = NULL;
     uint32_t width, height;
     fkt_status st;
     if (shown > SHOWN) shown = SHOWN;
-    FKT_TRY(fkt_grid(&sheet, &width, &height, j->tiles, 2 * ((shown + PICTURE_COLUMNS - 1) / PICTURE_COLUMNS),
-                     PICTURE_COLUMNS, fkt_codec_size(j->codec), names));
+    FKT_TRY(fkt_grid(&sheet, &width, &height, j->tiles, 2 * ((shown + IMAGE_COLUMNS - 1) / IMAGE_COLUMNS),
+                     IMAGE_COLUMNS, fkt_codec_size(j->codec), names));
     FKT_TRY(fkt_png_encode(&png, &len, sheet, width, height));
-    FKT_TRY(fkt_file_write(j->a->picture, png, len, FKT_FILE_PRIVATE | (j->a->run.force ? FKT_FILE_REPLACE : 0)));
+    FKT_TRY(fkt_file_write(j->a->image, png, len, FKT_FILE_PRIVATE | (j->a->run.force ? FKT_FILE_REPLACE : 0)));
 out:
     fkt_image_free(png);
     fkt_image_free(sheet);
     return st;
 }
 
-static fkt_status tell(const struct job *j)
+static fkt_status print(const struct job *j)
 {
     size_t n = fkt_dataset_size(j->ds) - j->skipped.count;
     double mse = (double)atomic_load(&j->error) / ((double)n * (double)pixels_of(j));
@@ -169,8 +169,8 @@ static fkt_status tell(const struct job *j)
                                         (int)fkt_codec_dim(j->codec), "codec_dtype",
                                         fkt_codec_dtype_name(fkt_codec_dtype_used(j->codec)), "calibration", cal));
     printf("%s\nPSNR %.2f dB over %zu images, in %s%s%s\n", fkt_codec_identity(j->codec), psnr, n,
-           cli_dtype_words(&j->a->codec.means, j->codec), j->a->picture ? ", before and after in " : "",
-           j->a->picture ? j->a->picture : "");
+           cli_dtype_words(&j->a->codec.settings, j->codec), j->a->image ? ", before and after in " : "",
+           j->a->image ? j->a->image : "");
     if (j->cal)
         printf("latents went through the calibration from '%s': %u of %u directions\n", j->cal->source, j->cal->dim,
                j->cal->raw_dim);
@@ -181,7 +181,7 @@ static fkt_status there_and_back(const struct codec_asked *a, const struct fkt_c
                                  const struct fkt_calibration *cal, const struct fkt_dataset *ds, unsigned threads)
 {
     struct cli_progress progress;
-    struct job j = {.a = a, .codec = codec, .cal = cal, .ds = ds, .batch = fkt_walk_batch(codec)};
+    struct job j = {.a = a, .codec = codec, .cal = cal, .ds = ds, .batch = fkt_pipeline_batch(codec)};
     size_t n = fkt_dataset_size(ds), tiles = 2 * SHOWN * pixels_of(&j);
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
@@ -192,9 +192,9 @@ static fkt_status there_and_back(const struct codec_asked *a, const struct fkt_c
     memset(j.tiles, 255, tiles);
     FKT_TRY(measure(&j, threads));
     cli_progress_end(&progress);
-    cli_tell_skipped(&j.skipped);
-    if (a->picture) FKT_TRY(draw(&j));
-    FKT_TRY(tell(&j));
+    cli_print_skipped(&j.skipped);
+    if (a->image) FKT_TRY(draw(&j));
+    FKT_TRY(print(&j));
 out:
     cli_progress_end(&progress);
     fkt_meter_clear(&j.meter);
@@ -216,13 +216,13 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     fkt_status st;
     if (!a->data.path) return fkt_fail(FKT_E_ARG, "roundtrip needs --data");
     FKT_TRY(cli_threads(a->run.threads, &threads));
-    FKT_TRY(cli_not_an_input(a->picture, a->data.path));
-    FKT_TRY(cli_not_an_input(a->picture, a->codec.means.weights));
-    FKT_TRY(cli_not_an_input(a->picture, a->codec.calibration));
-    if (a->picture) FKT_TRY(cli_out_file(a->picture, a->run.force));
+    FKT_TRY(cli_not_an_input(a->image, a->data.path));
+    FKT_TRY(cli_not_an_input(a->image, a->codec.settings.weights));
+    FKT_TRY(cli_not_an_input(a->image, a->codec.calibration));
+    if (a->image) FKT_TRY(cli_out_file(a->image, a->run.force));
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    cli_tell_dtype(&a->codec.means, codec, &a->run);
+    cli_print_dtype(&a->codec.settings, codec, &a->run);
     if (a->codec.calibration) FKT_TRY(cli_codec_calibration(a, codec, &cal, &there));
     data = a->data;
     data.fit = a->codec.fit;

@@ -152,7 +152,7 @@ static double tolerance(const struct fkt_codec *c) { return fkt_codec_dtype_used
 
 enum { PSNR_FLOOR = 12 }; /* the best single colour reaches 11 dB */
 
-static fkt_status judge(const struct codec_asked *a, const struct fkt_codec *codec, const struct fkt_golden *g)
+static fkt_status evaluate(const struct codec_asked *a, const struct fkt_codec *codec, const struct fkt_golden *g)
 {
     if (!isnan(g->max_error) && !(g->max_error <= tolerance(codec)))
         return fkt_fail(FKT_E_NUMERIC, "codec '%s' computes wrongly here: its latents are off by %.3g, at most %.3g",
@@ -184,8 +184,8 @@ static const char *verdict(const struct unchecked *u)
     return u->latents || u->files ? "not fully verified" : "verified";
 }
 
-static fkt_status tell_json(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
-                            const struct fkt_codec *codec, const char *place)
+static fkt_status print_json(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
+                             const struct fkt_codec *codec, const char *place)
 {
     struct unchecked u = find_unchecked(c, g);
     json_t *files = json_array(), *golden, *not_checked = json_array();
@@ -204,15 +204,15 @@ static fkt_status tell_json(const struct codec_asked *a, const struct checked *c
                                     "picture", golden, "verdict", verdict(&u), "not_checked", not_checked));
 }
 
-static fkt_status tell(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
-                       const struct fkt_codec *codec)
+static fkt_status print(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,
+                        const struct fkt_codec *codec)
 {
     struct unchecked u = find_unchecked(c, g);
     printf("%s\n", fkt_codec_identity(codec));
     for (size_t i = 0; i < c->n; i++)
         printf("  %-38s SHA-256 %s, %s\n", c->file[i].name, c->file[i].sha256, against_words[c->file[i].against]);
     printf("  a picture of %u px comes back with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
-           cli_dtype_words(&a->codec.means, codec));
+           cli_dtype_words(&a->codec.settings, codec));
     if (!isnan(g->max_error)) printf("; its latents are within %.2g of those that PyTorch gave", g->max_error);
     printf("\n%s", verdict(&u));
     if (u.latents || u.files) printf("; not checked: %s", u.latents ? u.latents : "");
@@ -237,15 +237,15 @@ fkt_status cli_codec_verify(const struct codec_asked *a)
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     if (p && !a->size_given) spec.size = p->down <= 8 ? FKT_GOLDEN_SIZE : p->down >= 64 ? 128 : 64;
     if (p) {
-        FKT_TRY(fkt_codec_place(&place, a->codec.name, a->codec.means.weights));
+        FKT_TRY(fkt_codec_weights_path(&place, a->codec.name, a->codec.settings.weights));
         FKT_TRY(check_record(c, a->codec.name, place));
     }
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    cli_tell_dtype(&a->codec.means, codec, &a->run);
+    cli_print_dtype(&a->codec.settings, codec, &a->run);
     FKT_TRY(check_used(c, a->codec.name, codec));
     FKT_TRY(fkt_golden_run(&golden, codec, c->encoder));
-    FKT_TRY(judge(a, codec, &golden));
-    FKT_TRY(a->run.json ? tell_json(a, c, &golden, codec, place) : tell(a, c, &golden, codec));
+    FKT_TRY(evaluate(a, codec, &golden));
+    FKT_TRY(a->run.json ? print_json(a, c, &golden, codec, place) : print(a, c, &golden, codec));
 out:
     fkt_free(place);
     fkt_free(c);

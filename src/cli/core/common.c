@@ -32,23 +32,23 @@ fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
     if (c->size > 65535) return fkt_fail(FKT_E_ARG, "--size must be at most 65535");
     if (c->dim > 1 << 24) return fkt_fail(FKT_E_ARG, "--dim must be at most %d", 1 << 24);
     *out = (struct fkt_codec_spec){.name = c->name, .size = (uint32_t)c->size, .dim = (uint32_t)c->dim};
-    cli_codec_means(&c->means, &out->means);
+    cli_codec_settings(&c->settings, &out->settings);
     return FKT_OK;
 }
 
-void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out)
+void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out)
 {
-    *out = (struct fkt_codec_means){m->weights, (enum fkt_codec_dtype)m->dtype, m->low_memory};
+    *out = (struct fkt_codec_settings){m->weights, (enum fkt_codec_dtype)m->dtype, m->low_memory};
 }
 
-void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const struct cli_run *r)
+void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
 {
     if (m->dtype == FKT_CODEC_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
         fprintf(stderr, "fedkt: --dtype auto: measured, codec '%s' runs in %s on this machine\n", fkt_codec_name(c),
                 fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
 }
 
-const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c)
+const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c)
 {
     int bf16 = fkt_codec_dtype_used(c) == FKT_CODEC_BF16;
     if (m->dtype == FKT_CODEC_AUTO) return bf16 ? "bf16 (chosen by --dtype auto)" : "f32 (chosen by --dtype auto)";
@@ -57,7 +57,7 @@ const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c
 
 void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec)
 {
-    const char *weights = c->means.weights;
+    const char *weights = c->settings.weights;
     snprintf(out, cap, "fedkt codec calibrate %s%s%s --size %u --public SET --out FILE", fkt_codec_name(codec),
              weights ? " --weights " : "", weights ? weights : "", fkt_codec_size(codec));
 }
@@ -130,15 +130,16 @@ out:
     return st;
 }
 
-fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
-                         const struct cli_means *means)
+fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path, const char *calibration,
+                             const struct cli_weights *settings)
 {
-    struct fkt_codec_means m;
+    struct fkt_codec_settings m;
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load(&task, task_path);
     if (st != FKT_OK) return st;
-    if (means) cli_codec_means(means, &m);
-    st = means ? fkt_walk_open(walk, &task, calibration, &m) : fkt_walk_open_bare(walk, &task, calibration);
+    if (settings) cli_codec_settings(settings, &m);
+    st = settings ? fkt_pipeline_open(pipeline, &task, calibration, &m)
+                  : fkt_pipeline_open_latents(pipeline, &task, calibration);
     fkt_task_clear(&task);
     return st;
 }
@@ -187,7 +188,7 @@ int cli_task_is_private(const struct fkt_task *t)
     return !t->service.seeded && fkt_task_promise(t, NULL) == FKT_PROMISE_SOUND;
 }
 
-static void tell_weak(enum fkt_promise p, const char *why)
+static void print_weak(enum fkt_promise p, const char *why)
 {
     if (p == FKT_PROMISE_WEAK) printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
 }
@@ -197,16 +198,16 @@ static void mark_weak(json_t *j, enum fkt_promise p)
     if (j && p == FKT_PROMISE_WEAK) json_object_set_new(j, "promise", json_string("weak"));
 }
 
-void cli_tell_weak(const struct fkt_task *t)
+void cli_print_weak(const struct fkt_task *t)
 {
     char why[FKT_PROMISE_WORDS];
-    tell_weak(fkt_task_promise(t, why), why);
+    print_weak(fkt_task_promise(t, why), why);
 }
 
-void cli_tell_weak_release(const struct fkt_release *r)
+void cli_print_weak_release(const struct fkt_release *r)
 {
     char why[FKT_PROMISE_WORDS];
-    tell_weak(fkt_release_promise(r, why), why);
+    print_weak(fkt_release_promise(r, why), why);
 }
 
 void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_promise(t, NULL)); }
@@ -287,7 +288,7 @@ fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, ui
     return FKT_OK;
 }
 
-void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r)
+void cli_print_no_loss(uint32_t dropped, const struct cli_run *r)
 {
     if (!dropped && !r->quiet)
         fprintf(stderr, "fedkt: no site may be lost (--dropped 0): one missing site ends the round\n");
@@ -385,7 +386,7 @@ fkt_status cli_flush(void)
                          "cannot write to standard output");
 }
 
-void cli_tell_skipped(const struct fkt_skipped *s)
+void cli_print_skipped(const struct fkt_skipped *s)
 {
     if (!s->count) return;
     fprintf(stderr, "fedkt: left out %zu image%s that could not be read:\n", s->count, s->count == 1 ? "" : "s");
@@ -398,7 +399,7 @@ void cli_tell_skipped(const struct fkt_skipped *s)
     }
 }
 
-void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
+void cli_print_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
 {
     const size_t n = fkt_records_copies(r);
     if (!n) return;
@@ -409,11 +410,11 @@ void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
 
 static int has_account(const char *ledger, const char *dataset)
 {
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents contents;
     int yes = 0;
-    if (fkt_ledger_file_read(&book, ledger, dataset) != FKT_OK) return 0;
-    yes = book.n > 0;
-    fkt_ledger_book_clear(&book);
+    if (fkt_ledger_file_read(&contents, ledger, dataset) != FKT_OK) return 0;
+    yes = contents.n > 0;
+    fkt_ledger_contents_clear(&contents);
     return yes;
 }
 

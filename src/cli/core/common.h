@@ -45,11 +45,11 @@ struct cli_data {
                  "task; PRIVATE as the images (default: nothing is kept)")
 
 /* What this machine brings along for a codec with weights. */
-struct cli_means {
+struct cli_weights {
     const char *weights;
     int dtype, low_memory;
 };
-#define CLI_MEANS_LINES(m)                                                                                             \
+#define CLI_WEIGHTS_LINES(m)                                                                                           \
     CLI_OPT_TEXT("weights", &(m).weights, "PATH", 0,                                                                   \
                  "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
                  "codec pull' fills)"),                                                                                \
@@ -57,12 +57,12 @@ struct cli_means {
                        "numbers between a network's layers; auto takes what this machine is faster with"),             \
         CLI_OPT_FLAG("low-memory", &(m).low_memory,                                                                    \
                      "use a network's weights where the file is mapped, as far as possible; slower")
-#define CLI_MEANS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_MEANS_LINES(m)
+#define CLI_WEIGHTS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_WEIGHTS_LINES(m)
 
 /* Codec and coordinates. */
 struct cli_codec {
     const char *name, *calibration;
-    struct cli_means means;
+    struct cli_weights settings;
     uint64_t size, dim, rq;
     int filter, fit, coordinates;
     double gamma, clip;
@@ -77,7 +77,7 @@ struct cli_codec {
         CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
         CLI_OPT_WHOLE("dim", &(c).dim, "D", 0,                                                                         \
                       "length of the latent, for codecs that let you choose (default: 64 for dct)"),                   \
-        CLI_MEANS_LINES((c).means),                                                                                    \
+        CLI_WEIGHTS_LINES((c).settings),                                                                               \
         CLI_OPT_TEXT("calibration", &(c).calibration, "FILE", 0,                                                       \
                      "public calibration made by 'fedkt codec calibrate' (default: built in)"),                        \
         CLI_OPT_CHOICE("filter", &(c).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
@@ -138,7 +138,7 @@ FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli
                                       const struct fkt_task *task /* may be NULL */, const struct cli_run *r);
 /* On stderr, unless --quiet: classes with their counts, what was passed over, and images that lie one folder too deep.
  * cli_open_data does it; who calls fkt_dataset_open does it after. */
-FKT_MUST_USE fkt_status cli_tell_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r);
+FKT_MUST_USE fkt_status cli_print_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r);
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
 FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
                                        struct fkt_calibration *cal);
@@ -148,16 +148,16 @@ FKT_MUST_USE fkt_status cli_open_encodings(struct fkt_encodings **out, const cha
 fkt_status cli_close_encodings(struct fkt_encodings *e, const char *folder, const struct cli_run *r, fkt_status st);
 /* "cat, dog" -> a list, blanks around the commas dropped; gives *names (pointers into *text) and *text. */
 FKT_MUST_USE fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n);
-void cli_codec_means(const struct cli_means *m, struct fkt_codec_means *out); /* borrows m->weights */
+void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out); /* borrows m->weights */
 /* The command line that makes a calibration for this codec, as people would type it. */
 void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec);
 /* "f32", "bf16", "bf16 (chosen by --dtype auto)" */
-const char *cli_dtype_words(const struct cli_means *m, const struct fkt_codec *c);
+const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c);
 /* With --dtype auto, a line on stderr when it was measured now: what this machine is faster with. */
-void cli_tell_dtype(const struct cli_means *m, const struct fkt_codec *c, const struct cli_run *r);
+void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r);
 /* means NULL: the verb begins at latents or moments, and opens the codec only for a calibration that is built in. */
-FKT_MUST_USE fkt_status cli_open_walk(struct fkt_walk **walk, const char *task_path, const char *calibration,
-                                      const struct cli_means *means);
+FKT_MUST_USE fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path,
+                                          const char *calibration, const struct cli_weights *settings);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
 /* FKT_E_ARG with a hint when the promise is weak, whatever the number of records, and nobody accepted it; `what` makes
  * it: "promise", "total budget". */
@@ -166,10 +166,10 @@ FKT_MUST_USE fkt_status cli_accept_promise(const char *what, double epsilon, dou
 FKT_MUST_USE fkt_status cli_accept_task(const struct fkt_task *t, int accepted);
 /* No seed stands in it and its promise is sound. */
 int cli_task_is_private(const struct fkt_task *t);
-void cli_tell_weak(const struct fkt_task *t);            /* a line on stdout when its promise is weak */
+void cli_print_weak(const struct fkt_task *t);           /* a line on stdout when its promise is weak */
 void cli_mark_weak(json_t *j, const struct fkt_task *t); /* "promise": "weak" then; j may be NULL */
 /* The same of a release, which is weak by what was released beside it too. */
-void cli_tell_weak_release(const struct fkt_release *r);
+void cli_print_weak_release(const struct fkt_release *r);
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r);
 /* "10,1" -> out (at most cap); failures name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
@@ -185,7 +185,7 @@ FKT_MUST_USE fkt_status cli_partition(const char *s, struct fkt_partition_spec *
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: fkt_federation_usual_dropped. */
 FKT_MUST_USE fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, uint32_t *out);
-void cli_tell_no_loss(uint32_t dropped, const struct cli_run *r);                           /* a remark when it is 0 */
+void cli_print_no_loss(uint32_t dropped, const struct cli_run *r);                          /* a remark when it is 0 */
 FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names); /* gives the array */
 
 /* Before the work: is the name free (or force given), and can something be written there? Leaves nothing behind. */
@@ -202,12 +202,12 @@ json_t *cli_path_json(const char *path);
 /* Prints (and releases) a result: JSON text with --json. */
 FKT_MUST_USE fkt_status cli_print_json(json_t *j);
 FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */
-void cli_tell_skipped(const struct fkt_skipped *s);
+void cli_print_skipped(const struct fkt_skipped *s);
 /* That --limit weakens the promise for the whole set, where it was given and does; NULL: nothing to say. */
 const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency);
-void cli_tell_limit(const struct cli_data *d, enum fkt_adjacency adjacency); /* the same on stderr */
+void cli_print_limit(const struct cli_data *d, enum fkt_adjacency adjacency); /* the same on stderr */
 /* How many records are exact copies of others, where there are any, and what became of them. */
-void cli_tell_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
+void cli_print_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
 /* A ledger has refused: says how to name the dataset that the records belong to, or how to accept a weak promise.
  * spent: zeros, or what the ledger set. Gives st back. */
 fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge, const struct fkt_ledger_spent *spent,

@@ -34,7 +34,7 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
         o.n_classes = task->n_classes;
     }
     st = fkt_dataset_open(out, d->path, &o);
-    return st == FKT_OK ? cli_tell_dataset(*out, d->path, r) : st;
+    return st == FKT_OK ? cli_print_dataset(*out, d->path, r) : st;
 }
 
 const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency)
@@ -44,7 +44,7 @@ const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjace
            "(docs/privacy.md, 'What --limit costs')";
 }
 
-void cli_tell_limit(const struct cli_data *d, enum fkt_adjacency adjacency)
+void cli_print_limit(const struct cli_data *d, enum fkt_adjacency adjacency)
 {
     const char *remark = cli_limit_remark(d, adjacency);
     if (remark) fprintf(stderr, "fedkt: %s\n", remark);
@@ -86,7 +86,7 @@ static fkt_status say(struct fkt_text *t, size_t begin)
     return FKT_OK;
 }
 
-fkt_status cli_tell_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r)
+fkt_status cli_print_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r)
 {
     struct fkt_text t;
     const char *inside;

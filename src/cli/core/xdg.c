@@ -16,8 +16,8 @@
 static const struct {
     const char *variable, *below_home, *what;
 } places[] = {
-    [CLI_PLACE_DATA] = {"XDG_DATA_HOME", ".local/share", "data"},
-    [CLI_PLACE_STATE] = {"XDG_STATE_HOME", ".local/state", "state"},
+    [CLI_XDG_DATA] = {"XDG_DATA_HOME", ".local/share", "data"},
+    [CLI_XDG_STATE] = {"XDG_STATE_HOME", ".local/state", "state"},
 };
 
 /* mkdir -p with mode 0700 for what is new; `folder` is the caller's to scribble in. */
@@ -39,7 +39,7 @@ out:
     return st;
 }
 
-fkt_status cli_place(enum cli_place place, const char *name, const char *option, int make, char **out)
+fkt_status cli_xdg_folder(enum cli_xdg_folder place, const char *name, const char *option, int make, char **out)
 {
     const char *own = getenv(places[place].variable), *home = getenv("HOME");
     char *base = NULL, *folder = NULL, hint[64];

@@ -82,7 +82,7 @@ static int run(const struct cli_command *self, const struct cli_join_asked *a)
     FKT_TRY(a->patience > UINT32_MAX / 1000 ? fkt_fail(FKT_E_ARG, "--patience is too long") : FKT_OK);
     FKT_TRY(cli_join_prepare(&j));
     if (a->dry_run) {
-        FKT_TRY(cli_join_tell(&j));
+        FKT_TRY(cli_join_print(&j));
         goto out;
     }
     FKT_TRY(cli_progress_check("before anything was sent"));
@@ -114,7 +114,7 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_WEAK_ROW(a.accept_weak),
         CLI_DATA_ROWS(a.data, 1),
         CLI_ENCODINGS_ROW(a.encodings),
-        CLI_MEANS_ROWS(a.means),
+        CLI_WEIGHTS_ROWS(a.settings),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         CLI_OPT_HEAD("what it costs"),
         CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 0,

@@ -13,7 +13,7 @@
 struct cli_join_asked {
     const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration, *encodings;
     struct cli_data data;
-    struct cli_means means;
+    struct cli_weights settings;
     struct cli_run run;
     double budget_epsilon, budget_delta;
     int budget_epsilon_given, budget_delta_given;
@@ -59,7 +59,7 @@ FKT_MUST_USE fkt_status
 cli_join_too_late(struct cli_join *j); /* the failure: when it ended, and what time it is here */
 
 /* ---- join_dry.c ---- */
-FKT_MUST_USE fkt_status cli_join_tell(struct cli_join *j); /* what would be sent, and what it would cost */
+FKT_MUST_USE fkt_status cli_join_print(struct cli_join *j); /* what would be sent, and what it would cost */
 
 /* ---- join_talk.c ---- */
 void cli_join_warn(const char *text);

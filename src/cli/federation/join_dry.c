@@ -24,26 +24,27 @@ static fkt_status count_cost(const struct cli_join *j, struct cost *c)
 {
     struct fkt_ledger_charge charge;
     struct fkt_ledger_spent spent;
-    struct fkt_ledger_book book = {0};
+    struct fkt_ledger_contents contents = {0};
     const double delta = j->task.privacy.delta;
     fkt_status st;
     *c = (struct cost){0};
     FKT_TRY(cli_join_charge(j, &charge));
     FKT_TRY(fkt_ledger_file_ask(j->ledger, &charge, &spent));
     c->after = fkt_ledger_epsilon(delta, &spent);
-    if (access(j->ledger, F_OK) == 0) FKT_TRY(fkt_ledger_file_read(&book, j->ledger, j->dataset));
-    if (book.n && book.accounts[0].total.mu2 > 0) c->before = fkt_ledger_epsilon(delta, &book.accounts[0].total);
+    if (access(j->ledger, F_OK) == 0) FKT_TRY(fkt_ledger_file_read(&contents, j->ledger, j->dataset));
+    if (contents.n && contents.accounts[0].total.mu2 > 0)
+        c->before = fkt_ledger_epsilon(delta, &contents.accounts[0].total);
     if (j->shares.counted) {
         c->sigma[0] = deviation(j->shares.variance[0]) / j->shares.count_scale;
         c->sigma[1] = deviation(j->shares.variance[1]);
         c->sigma[2] = deviation(j->shares.variance[2]);
     }
 out:
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&contents);
     return st;
 }
 
-static void tell_messages(const struct fkt_contribution_message *m, size_t n)
+static void print_messages(const struct fkt_contribution_message *m, size_t n)
 {
     size_t all = 0;
     printf("would send, in one round, at most:\n");
@@ -55,7 +56,7 @@ static void tell_messages(const struct fkt_contribution_message *m, size_t n)
 }
 
 /* For the eyes of this site: a folder with a wrong name shows as a class that it has none of. */
-static void tell_classes(const struct cli_join *j)
+static void print_classes(const struct cli_join *j)
 {
     for (int none = 0; none < 2; none++) {
         const char *before = none ? "none of: " : "of them: ";
@@ -71,7 +72,7 @@ static void tell_classes(const struct cli_join *j)
     puts("that stays here: what is sent does not tell how many there are of which class");
 }
 
-static void tell_cost(const struct cli_join *j, const struct cost *c)
+static void print_cost(const struct cli_join *j, const struct cost *c)
 {
     const double delta = j->task.privacy.delta;
     if (j->shares.counted)
@@ -86,18 +87,18 @@ static void tell_cost(const struct cli_join *j, const struct cost *c)
            j->ledger);
 }
 
-static fkt_status tell_words(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
-                             size_t n)
+static fkt_status print_words(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
+                              size_t n)
 {
     struct fkt_text words;
     fkt_status st;
     fkt_text_init(&words);
     FKT_TRY(fkt_privacy_words(&words, &j->task));
     printf("site %u of %u, %zu records\n", j->site, j->task.federation.sites, j->records);
-    tell_classes(j);
+    print_classes(j);
     printf("server %s\n", j->task.service.address);
-    tell_messages(m, n);
-    tell_cost(j, c);
+    print_messages(m, n);
+    print_cost(j, c);
     puts(words.s);
     printf("nothing was sent, and nothing was written%s\n", j->a->encodings ? " but the encodings" : "");
 out:
@@ -105,8 +106,8 @@ out:
     return st;
 }
 
-static fkt_status tell_json(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
-                            size_t n)
+static fkt_status print_json(struct cli_join *j, const struct cost *c, const struct fkt_contribution_message *m,
+                             size_t n)
 {
     json_t *messages = json_array(), *classes = json_object(), *told;
     json_int_t all = 0;
@@ -129,7 +130,7 @@ static fkt_status tell_json(struct cli_join *j, const struct cost *c, const stru
     return cli_print_json(told);
 }
 
-fkt_status cli_join_tell(struct cli_join *j)
+fkt_status cli_join_print(struct cli_join *j)
 {
     struct fkt_contribution_message m[FKT_CONTRIBUTION_MESSAGES];
     struct cost c;
@@ -137,7 +138,7 @@ fkt_status cli_join_tell(struct cli_join *j)
     fkt_status st;
     FKT_TRY(count_cost(j, &c));
     FKT_TRY(fkt_contribution_check(&j->task, j->exact));
-    FKT_TRY(j->a->run.json ? tell_json(j, &c, m, n) : tell_words(j, &c, m, n));
+    FKT_TRY(j->a->run.json ? print_json(j, &c, m, n) : print_words(j, &c, m, n));
 out:
     return st;
 }

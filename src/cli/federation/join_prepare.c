@@ -141,9 +141,9 @@ static fkt_status name_files(struct cli_join *j)
     fkt_hex(key, j->key.site.key, 4);
     snprintf(name, sizeof name, "join-%.16s-%s.db", j->task.sha256, key);
     if (a->state) FKT_TRY(fkt_strdup(&j->state, a->state));
-    else FKT_TRY(cli_place(CLI_PLACE_STATE, name, "state", !a->dry_run, &j->state));
+    else FKT_TRY(cli_xdg_folder(CLI_XDG_STATE, name, "state", !a->dry_run, &j->state));
     if (a->ledger) FKT_TRY(fkt_strdup(&j->ledger, a->ledger));
-    else FKT_TRY(cli_place(CLI_PLACE_DATA, "ledger.db", "ledger", !a->dry_run, &j->ledger));
+    else FKT_TRY(cli_xdg_folder(CLI_XDG_DATA, "ledger.db", "ledger", !a->dry_run, &j->ledger));
     if (a->out) FKT_TRY(fkt_strdup(&j->out, a->out));
     else {
         n = strlen(j->state) + sizeof ".result";
@@ -192,34 +192,34 @@ static fkt_status ask_ledger(const struct cli_join *j)
     return st == FKT_OK ? cli_hint_charge(fkt_ledger_file_ask(j->ledger, &c, &spent), &c, &spent, j->ledger) : st;
 }
 
-static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struct fkt_walk_options *o)
+static fkt_status encode(struct cli_join *j, const struct fkt_dataset *ds, struct fkt_pipeline_options *o)
 {
-    struct fkt_codec_means means;
-    struct fkt_walk *walk = NULL;
+    struct fkt_codec_settings settings;
+    struct fkt_pipeline *pipeline = NULL;
     fkt_status st;
     fkt_skipped_clear(&j->skipped);
     fkt_records_free(j->of); /* the walk fills a set of its own, which leaves out exact copies */
     j->of = NULL;
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
     o->records = j->of;
-    cli_codec_means(&j->a->means, &means);
+    cli_codec_settings(&j->a->settings, &settings);
     FKT_TRY(cli_open_encodings(&o->encodings, j->a->encodings));
-    FKT_TRY(fkt_walk_open(&walk, &j->task, j->a->calibration, &means));
-    cli_tell_dtype(&j->a->means, fkt_walk_codec(walk), &j->a->run);
-    FKT_TRY(fkt_walk_moments_new(walk, &j->moments));
-    FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, j->moments, o));
+    FKT_TRY(fkt_pipeline_open(&pipeline, &j->task, j->a->calibration, &settings));
+    cli_print_dtype(&j->a->settings, fkt_pipeline_codec(pipeline), &j->a->run);
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &j->moments));
+    FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, j->moments, o));
     FKT_TRY(fkt_moments_packed(j->moments, &j->exact));
 out:
     st = cli_close_encodings(o->encodings, j->a->encodings, &j->a->run, st);
     o->encodings = NULL;
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
 /* A log that is no terminal may be read by others: no number or name of a record goes there (join_talk.c). */
-static fkt_status tell_records(struct cli_join *j, const struct fkt_dataset *ds)
+static fkt_status print_records(struct cli_join *j, const struct fkt_dataset *ds)
 {
-    if (j->progress.terminal || j->a->dry_run) return cli_tell_dataset(ds, j->a->data.path, &j->a->run);
+    if (j->progress.terminal || j->a->dry_run) return cli_print_dataset(ds, j->a->data.path, &j->a->run);
     if (fkt_dataset_skipped(ds))
         cli_join_warn("some files were passed over: they are not read as images; --dry-run names them");
     if (fkt_dataset_nested(ds, NULL))
@@ -228,11 +228,11 @@ static fkt_status tell_records(struct cli_join *j, const struct fkt_dataset *ds)
 }
 
 /* The same of what reading the records has found. */
-static void tell_found(struct cli_join *j)
+static void print_found(struct cli_join *j)
 {
     if (j->progress.terminal || j->a->dry_run) {
-        cli_tell_skipped(&j->skipped);
-        cli_tell_copies(j->of, j->task.privacy.adjacency);
+        cli_print_skipped(&j->skipped);
+        cli_print_copies(j->of, j->task.privacy.adjacency);
         return;
     }
     if (j->skipped.count) cli_join_warn("left out what could not be read as an image; --dry-run names it");
@@ -243,13 +243,14 @@ static void tell_found(struct cli_join *j)
 static fkt_status bring_records(struct cli_join *j)
 {
     const struct cli_run silent = {.quiet = 1};
-    struct fkt_walk_options o = {.progress = &j->progress.hook, .skipped = j->a->data.skip_bad ? &j->skipped : NULL};
+    struct fkt_pipeline_options o = {.progress = &j->progress.hook,
+                                     .skipped = j->a->data.skip_bad ? &j->skipped : NULL};
     struct fkt_dataset *ds = NULL;
     int yes = 0;
     fkt_status st;
     FKT_TRY(cli_threads(j->a->run.threads, &o.threads));
     FKT_TRY(cli_open_data(&ds, &j->a->data, &j->task, &silent));
-    FKT_TRY(tell_records(j, ds));
+    FKT_TRY(print_records(j, ds));
     if (!j->progress.terminal && !j->a->dry_run) j->progress.quiet = 1; /* its lines state how many records there are */
     FKT_TRY(count_records(j, ds));
     FKT_TRY(fkt_records_new(&j->of, j->task.privacy.adjacency));
@@ -262,7 +263,7 @@ out:
     j->records -= j->skipped.count;
     cli_progress_end(&j->progress);
     if (st == FKT_OK) {
-        tell_found(j);
+        print_found(j);
         if (cli_limit_remark(&j->a->data, j->task.privacy.adjacency))
             cli_join_warn(cli_limit_remark(&j->a->data, j->task.privacy.adjacency));
     }

@@ -120,7 +120,7 @@ static fkt_status check_anew(const struct cli_join *j, const char *folder, struc
                          "it is another log than the one in '%s', and both can be verified", j->out);
 }
 
-static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *r)
+static fkt_status print(const struct cli_join *j, const struct fkt_audit_report *r)
 {
     const int released = r->release_sha256[0] != '\0';
     struct fkt_client_view view;
@@ -140,12 +140,12 @@ static fkt_status tell(const struct cli_join *j, const struct fkt_audit_report *
                r->counted ? "this one is among them" : "this one is NOT among them");
     else printf("no release: the server gave the task up, and its log says so\n");
     printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", j->out);
-    cli_tell_weak(&j->task);
+    cli_print_weak(&j->task);
     if (j->task.service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
     return FKT_OK;
 }
 
-static fkt_status judge(struct cli_join *j, const struct fkt_audit_report *r)
+static fkt_status evaluate(struct cli_join *j, const struct fkt_audit_report *r)
 {
     struct fkt_client_view view;
     fkt_client_get_view(j->client, &view);
@@ -218,8 +218,8 @@ fkt_status cli_join_result(struct cli_join *j)
     if (st != FKT_OK && st != FKT_E_NOMEM) st = keep_evidence(&f, st);
     FKT_TRY(st);
     FKT_TRY(fkt_folder_commit(&f));
-    FKT_TRY(tell(j, &r));
-    FKT_TRY(judge(j, &r));
+    FKT_TRY(print(j, &r));
+    FKT_TRY(evaluate(j, &r));
 out:
     fkt_free(receipt);
     fkt_folder_clear(&f);

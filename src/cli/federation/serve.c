@@ -33,7 +33,7 @@ enum { LINGER = 300, FAREWELL = 15 };
 struct asked {
     struct cli_serve_spec open;
     const char *out, *calibration;
-    struct cli_means means;
+    struct cli_weights settings;
     uint64_t per_class, linger;
     int format, stay;
     struct cli_run run;
@@ -64,7 +64,7 @@ static fkt_status open_server(struct server *s)
                                    .format = (enum fkt_export_format)a->format,
                                    .progress = &s->progress.hook};
     fkt_status st;
-    cli_codec_means(&a->means, &spec.means);
+    cli_codec_settings(&a->settings, &spec.settings);
     FKT_TRY(cli_threads(a->run.threads, &spec.threads));
     if (a->out) FKT_TRY(fkt_strdup(&s->folder, a->out));
     else FKT_TRY(fkt_path_join(&s->folder, a->open.state, "public"));
@@ -171,7 +171,7 @@ static int has_images(const char *folder)
     return yes;
 }
 
-static fkt_status tell_end(const struct server *s, const struct cli_glance *g)
+static fkt_status print_end(const struct server *s, const struct cli_glance *g)
 {
     const char *folder = s->folder;
     if (s->a->run.json)
@@ -206,7 +206,7 @@ static int idle(void *self)
     if (!s->over_at) {
         cli_progress_end(&s->progress);
         s->over_at = fkt_now();
-        if (tell_end(s, &g) != FKT_OK) cli_fail(FKT_E_IO); /* nobody reads it; the files are there all the same */
+        if (print_end(s, &g) != FKT_OK) cli_fail(FKT_E_IO); /* nobody reads it; the files are there all the same */
     }
     if (s->a->stay) return 0;
     waited = fkt_now() - s->over_at;
@@ -296,7 +296,7 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "synthetic images per class (default: 100)"),
         CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
-        CLI_MEANS_ROWS(a.means),
+        CLI_WEIGHTS_ROWS(a.settings),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads of the heavy work (default: all cores)"),
     };

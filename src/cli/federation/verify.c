@@ -38,7 +38,7 @@ out:
 
 static void row(const char *what) { printf("%-12s ", what); }
 
-static void tell_operator(const struct asked *a, const struct fkt_audit_report *r)
+static void print_operator(const struct asked *a, const struct fkt_audit_report *r)
 {
     uint8_t key[FKT_SA_KEY] = {0};
     char short_key[CLI_FINGERPRINT];
@@ -52,7 +52,7 @@ static void tell_operator(const struct asked *a, const struct fkt_audit_report *
     else printf("%s signed the task; NOT compared with anything (--operator or --task would)\n", short_key);
 }
 
-static void tell_release(const struct fkt_audit_report *r, const struct fkt_release *release)
+static void print_release(const struct fkt_audit_report *r, const struct fkt_release *release)
 {
     const struct fkt_privacy_spec *p = &release->task.privacy;
     row("survivors");
@@ -69,10 +69,10 @@ static void tell_release(const struct fkt_audit_report *r, const struct fkt_rele
         "%s;\n             no file can show that\n",
         release->task.federation.noise == FKT_NOISE_CENTRAL ? ", drawn once" : "");
     if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
-    cli_tell_weak_release(release);
+    cli_print_weak_release(release);
 }
 
-static void tell(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+static void print(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
 {
     uint8_t key[FKT_SA_KEY] = {0};
     char print[CLI_FINGERPRINT] = "";
@@ -80,10 +80,10 @@ static void tell(const struct asked *a, const struct fkt_audit_report *r, const 
     printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
     row("task");
     printf("%s%s\n", r->task_sha256, a->task ? ", the one that was given" : "");
-    tell_operator(a, r);
+    print_operator(a, r);
     row("rounds");
     printf("%u%s\n", r->rounds, r->release_sha256[0] ? ", of which the last gave the release" : "");
-    if (r->release_sha256[0]) tell_release(r, release);
+    if (r->release_sha256[0]) print_release(r, release);
     else printf("%-12s none: the server gave the task up, and its log says so\n", "release");
     row("receipt");
     if (a->receipt) {
@@ -96,7 +96,7 @@ static void tell(const struct asked *a, const struct fkt_audit_report *r, const 
     printf("everything that was checked fits together\n");
 }
 
-static fkt_status tell_json(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+static fkt_status print_json(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
 {
     const int there = r->release_sha256[0] != '\0';
     json_t *j =
@@ -158,8 +158,8 @@ static fkt_status run(struct asked *a)
     FKT_TRY(fkt_audit_verify(&report, a->folder, a->task ? &task : NULL, a->receipt));
     if (a->operator_key) FKT_TRY(compare_operator(a, &report));
     if (report.release_sha256[0]) FKT_TRY(open_release(&release, a->folder));
-    if (a->run.json) FKT_TRY(tell_json(a, &report, &release));
-    else tell(a, &report, &release);
+    if (a->run.json) FKT_TRY(print_json(a, &report, &release));
+    else print(a, &report, &release);
 out:
     fkt_release_clear(&release);
     fkt_task_clear(&task);

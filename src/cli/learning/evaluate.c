@@ -11,7 +11,7 @@
 
 struct asked {
     struct cli_data data;
-    struct cli_means means;
+    struct cli_weights settings;
     struct cli_run run;
     const char *release, *model, *codec, *encodings;
     uint64_t size, dim;
@@ -42,10 +42,10 @@ static fkt_status check_head(const struct asked *a, const struct fkt_head *h, co
                          r->task.sha256);
 }
 
-static fkt_status tell_head(const struct asked *a, const struct fkt_task *task, const struct fkt_score *s)
+static fkt_status print_head(const struct asked *a, const struct fkt_task *task, const struct fkt_score *s)
 {
     if (!a->run.json) {
-        cli_score_tell(s, (const char *const *)task->classes);
+        cli_score_print(s, (const char *const *)task->classes);
         return cli_flush();
     }
     return cli_print_json(json_pack("{s:f s:o s:I}", "accuracy", fkt_score_accuracy(s), "per_class",
@@ -56,38 +56,38 @@ static fkt_status tell_head(const struct asked *a, const struct fkt_task *task, 
 static fkt_status run_head(const struct asked *a, struct cli_progress *progress, unsigned threads)
 {
     struct fkt_release r = {0};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_head *head = NULL;
     struct fkt_score score = {0};
     struct fkt_skipped skipped = {0};
-    struct fkt_walk_options o = {
+    struct fkt_pipeline_options o = {
         .threads = threads, .progress = &progress->hook, .skipped = a->data.skip_bad ? &skipped : NULL};
-    struct fkt_codec_means means;
+    struct fkt_codec_settings settings;
     fkt_status st;
-    cli_codec_means(&a->means, &means);
+    cli_codec_settings(&a->settings, &settings);
     if (!a->release) return fkt_fail(FKT_E_ARG, "a head needs the --release that it was made from");
     if (a->through_codec)
         return fkt_fail(FKT_E_ARG, "--through-codec: a head looks at latents, it always goes through the codec");
     FKT_TRY(fkt_release_load(&r, a->release));
-    FKT_TRY(fkt_release_walk(&r, &means, &walk));
-    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
+    FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
+    cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
     FKT_TRY(fkt_head_load(&head, a->model));
     FKT_TRY(check_head(a, head, &r));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
     FKT_TRY(cli_open_data(&ds, &a->data, &r.task, &a->run));
     FKT_TRY(fkt_score_init(&score, r.task.n_classes));
-    FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
+    FKT_TRY(fkt_heads_evaluate(pipeline, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
     cli_progress_end(progress);
-    cli_tell_skipped(&skipped);
-    FKT_TRY(tell_head(a, &r.task, &score));
+    cli_print_skipped(&skipped);
+    FKT_TRY(print_head(a, &r.task, &score));
 out:
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_clear(&skipped);
     fkt_score_clear(&score);
     fkt_head_free(head);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&r);
     return st;
 }
@@ -95,34 +95,35 @@ out:
 /* ---- a classifier ---- */
 
 /* The codec that was named, or that of the release: *walk owns it then. */
-static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_walk **walk, struct fkt_codec **codec)
+static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_pipeline **pipeline,
+                             struct fkt_codec **codec)
 {
     struct fkt_codec_spec spec = {.name = a->codec, .size = size, .dim = (uint32_t)a->dim};
     struct fkt_release r = {0};
     fkt_status st;
-    cli_codec_means(&a->means, &spec.means);
+    cli_codec_settings(&a->settings, &spec.settings);
     if (a->codec) return fkt_codec_open(codec, &spec);
     FKT_TRY(fkt_release_load(&r, a->release));
     if (r.task.size != size) {
         st = fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, the release is of %u px", size, r.task.size);
         goto out;
     }
-    FKT_TRY(fkt_release_walk(&r, &spec.means, walk));
+    FKT_TRY(fkt_release_pipeline(&r, &spec.settings, pipeline));
 out:
     fkt_release_clear(&r);
     return st;
 }
 
-static fkt_status tell_model(const struct asked *a, const struct fkt_model *m, const struct cli_judged *j)
+static fkt_status print_model(const struct asked *a, const struct fkt_model *m, const struct cli_evaluation *j)
 {
     json_t *out;
     if (!a->run.json) {
-        cli_judged_tell(j, m);
+        cli_evaluation_print(j, m);
         putchar('\n');
-        cli_origin_tell(fkt_model_origin(m), 1);
+        cli_origin_print(fkt_model_origin(m), 1);
         return cli_flush();
     }
-    out = cli_judged_json(j, m);
+    out = cli_evaluation_json(j, m);
     if (out) {
         json_object_set_new(out, "model", cli_model_json(m));
         cli_origin_json(out, fkt_model_origin(m));
@@ -134,9 +135,9 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
 {
     struct fkt_model *m = NULL;
     struct fkt_dataset *ds = NULL;
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_codec *codec = NULL;
-    struct cli_judged judged = {0};
+    struct cli_evaluation evaluated = {0};
     struct fkt_skipped skipped = {0};
     fkt_status st;
     if (a->encodings) return fkt_fail(FKT_E_ARG, "--encodings: a network looks at images, only a head at encodings");
@@ -153,19 +154,20 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
         goto out;
     }
     cli_model_tell_size(m, a->model, a->size, &a->run);
-    if (a->through_codec) FKT_TRY(open_codec(a, fkt_model_size(m), &walk, &codec));
+    if (a->through_codec) FKT_TRY(open_codec(a, fkt_model_size(m), &pipeline, &codec));
     FKT_TRY(cli_open_for_model(&ds, &a->data, m, &a->run));
     FKT_TRY(cli_model_take_names(&m, ds));
-    FKT_TRY(cli_judge(&judged, m, ds, (enum fkt_filter)a->filter, walk ? fkt_walk_codec(walk) : codec, threads,
-                      &progress->hook, a->data.skip_bad ? &skipped : NULL));
+    FKT_TRY(cli_evaluate_model(&evaluated, m, ds, (enum fkt_filter)a->filter,
+                               pipeline ? fkt_pipeline_codec(pipeline) : codec, threads, &progress->hook,
+                               a->data.skip_bad ? &skipped : NULL));
     cli_progress_end(progress);
-    cli_tell_skipped(&skipped);
-    FKT_TRY(tell_model(a, m, &judged));
+    cli_print_skipped(&skipped);
+    FKT_TRY(print_model(a, m, &evaluated));
 out:
-    cli_judged_clear(&judged);
+    cli_evaluation_clear(&evaluated);
     fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_codec_free(codec);
     fkt_model_free(m);
     return st;
@@ -207,7 +209,7 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
                              &a.data.fit_given),
         CLI_DATA_ROWS(a.data, 1),
         CLI_ENCODINGS_ROW(a.encodings),
-        CLI_MEANS_ROWS(a.means),
+        CLI_WEIGHTS_ROWS(a.settings),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -13,10 +13,10 @@
 
 enum { ROOM_BYTES = 256 << 20 }; /* pictures in memory at a time: a test set may be of any size */
 
-void cli_judged_clear(struct cli_judged *j)
+void cli_evaluation_clear(struct cli_evaluation *j)
 {
-    fkt_judgement_clear(&j->plain);
-    fkt_judgement_clear(&j->through);
+    fkt_evaluation_clear(&j->plain);
+    fkt_evaluation_clear(&j->through);
     j->codec[0] = '\0';
 }
 
@@ -149,7 +149,7 @@ fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d
     FKT_TRY(fkt_dataset_open(out, d->path, &o));
 out:
     fkt_free(names);
-    if (st == FKT_OK) st = cli_tell_dataset(*out, d->path, r);
+    if (st == FKT_OK) st = cli_print_dataset(*out, d->path, r);
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
         *out = NULL;
@@ -158,7 +158,7 @@ out:
 }
 
 /* A set in its own order stands for a model without names. */
-static fkt_status take_names(struct fkt_pool *p, const struct fkt_model *m)
+static fkt_status take_names(struct fkt_training_set *p, const struct fkt_model *m)
 {
     fkt_status st = FKT_OK;
     for (uint32_t k = 0; k < p->n_classes && k < fkt_model_classes(m); k++) {
@@ -171,39 +171,39 @@ out:
 }
 
 /* Records idx[0..n-1], both ways. */
-static fkt_status judge_some(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
-                             const size_t *idx, size_t n, enum fkt_filter filter, const struct fkt_codec *codec,
-                             const struct fkt_pool_options *o)
+static fkt_status evaluate_some(struct cli_evaluation *out, const struct fkt_model *m, const struct fkt_dataset *ds,
+                                const size_t *idx, size_t n, enum fkt_filter filter, const struct fkt_codec *codec,
+                                const struct fkt_training_set_options *o)
 {
     const struct fkt_predict_options p = {.threads = o->threads, .progress = o->progress};
-    struct fkt_pool pool = {0};
+    struct fkt_training_set set = {0};
     fkt_status st;
-    FKT_TRY(fkt_pool_read(&pool, ds, idx, n, fkt_model_size(m), filter, NULL, o));
-    FKT_TRY(take_names(&pool, m));
-    FKT_TRY(fkt_pool_judge(&out->plain, m, &pool, &p));
+    FKT_TRY(fkt_training_set_read(&set, ds, idx, n, fkt_model_size(m), filter, NULL, o));
+    FKT_TRY(take_names(&set, m));
+    FKT_TRY(fkt_training_set_evaluate(&out->plain, m, &set, &p));
     if (!codec) goto out;
-    FKT_TRY(fkt_pool_through_codec(&pool, codec, o));
-    FKT_TRY(fkt_pool_judge(&out->through, m, &pool, &p));
+    FKT_TRY(fkt_training_set_through_codec(&set, codec, o));
+    FKT_TRY(fkt_training_set_evaluate(&out->through, m, &set, &p));
 out:
-    fkt_pool_clear(&pool);
+    fkt_training_set_clear(&set);
     return st;
 }
 
-fkt_status cli_judge(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
-                     enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
-                     const struct fkt_progress *progress, struct fkt_skipped *skipped)
+fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model *m, const struct fkt_dataset *ds,
+                              enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
+                              const struct fkt_progress *progress, struct fkt_skipped *skipped)
 {
-    const struct fkt_pool_options o = {.threads = threads, .progress = progress, .skipped = skipped};
+    const struct fkt_training_set_options o = {.threads = threads, .progress = progress, .skipped = skipped};
     const size_t all = fkt_dataset_size(ds), pixels = (size_t)fkt_model_size(m) * fkt_model_size(m) * 3;
     size_t room = ROOM_BYTES / pixels, *idx = NULL, n;
     fkt_status st;
-    FKT_TRY(fkt_judgement_init(&out->plain, fkt_model_classes(m)));
-    FKT_TRY(fkt_judgement_init(&out->through, fkt_model_classes(m)));
+    FKT_TRY(fkt_evaluation_init(&out->plain, fkt_model_classes(m)));
+    FKT_TRY(fkt_evaluation_init(&out->through, fkt_model_classes(m)));
     FKT_TRY(fkt_alloc(&idx, room < all ? room : all));
     for (size_t first = 0; first < all; first += n) {
         n = all - first < room ? all - first : room;
         for (size_t i = 0; i < n; i++) idx[i] = first + i;
-        FKT_TRY(judge_some(out, m, ds, idx, n, filter, codec, &o));
+        FKT_TRY(evaluate_some(out, m, ds, idx, n, filter, codec, &o));
     }
     if (codec) snprintf(out->codec, sizeof out->codec, "%s", fkt_codec_identity(codec));
 out:
@@ -235,22 +235,22 @@ static json_t *confusion_json(const struct fkt_score *s)
     return rows;
 }
 
-static json_t *judgement_json(const struct fkt_judgement *j, const char *const *classes)
+static json_t *evaluation_json(const struct fkt_evaluation *j, const char *const *classes)
 {
-    return json_pack("{s:f s:o s:I s:f s:f s:o}", "accuracy", fkt_judgement_accuracy(j), "per_class",
+    return json_pack("{s:f s:o s:I s:f s:f s:o}", "accuracy", fkt_evaluation_accuracy(j), "per_class",
                      cli_per_class_json(&j->score, classes), "n", (json_int_t)fkt_score_total(&j->score), "loss",
-                     fkt_judgement_loss(j), "calibration_error", fkt_judgement_calibration_error(j), "confusion",
+                     fkt_evaluation_loss(j), "calibration_error", fkt_evaluation_calibration_error(j), "confusion",
                      confusion_json(&j->score));
 }
 
-json_t *cli_judged_json(const struct cli_judged *j, const struct fkt_model *m)
+json_t *cli_evaluation_json(const struct cli_evaluation *j, const struct fkt_model *m)
 {
     const char **names = NULL;
     json_t *out, *through;
     if (names_of(m, &names) != FKT_OK) return NULL;
-    out = judgement_json(&j->plain, names);
+    out = evaluation_json(&j->plain, names);
     if (j->codec[0]) {
-        through = judgement_json(&j->through, names);
+        through = evaluation_json(&j->through, names);
         json_object_set_new(through, "codec", json_string(j->codec));
         json_object_set_new(out, "through_codec", through);
     }

@@ -8,11 +8,11 @@
 #include "fedkt/train.h"
 
 /* Pictures as they are and, where there is a codec, encoded and decoded first. */
-struct cli_judged {
-    struct fkt_judgement plain, through;
+struct cli_evaluation {
+    struct fkt_evaluation plain, through;
     char codec[256]; /* identity; "": pictures did not go through one */
 };
-void cli_judged_clear(struct cli_judged *j);
+void cli_evaluation_clear(struct cli_evaluation *j);
 
 /* fkt_model_load for --model, --from and --teacher; of our other files it says what they are. */
 FKT_MUST_USE fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size);
@@ -29,20 +29,21 @@ FKT_MUST_USE fkt_status cli_model_take_names(struct fkt_model **m, const struct 
 FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d,
                                            const struct fkt_model *m, const struct cli_run *r);
 /* Reads the set, judges, with a codec (may be NULL) judges again. `skipped` may be NULL. */
-FKT_MUST_USE fkt_status cli_judge(struct cli_judged *out, const struct fkt_model *m, const struct fkt_dataset *ds,
-                                  enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
-                                  const struct fkt_progress *progress, struct fkt_skipped *skipped);
+FKT_MUST_USE fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model *m,
+                                           const struct fkt_dataset *ds, enum fkt_filter filter,
+                                           const struct fkt_codec *codec, unsigned threads,
+                                           const struct fkt_progress *progress, struct fkt_skipped *skipped);
 
 /* accuracy, per_class, n, loss, calibration_error, confusion and, after a codec, through_codec with the same. */
-json_t *cli_judged_json(const struct cli_judged *j, const struct fkt_model *m);
+json_t *cli_evaluation_json(const struct cli_evaluation *j, const struct fkt_model *m);
 json_t *cli_per_class_json(const struct fkt_score *s, const char *const *classes);
-void cli_judged_tell(const struct cli_judged *j, const struct fkt_model *m); /* on stdout */
-void cli_score_tell(const struct fkt_score *s, const char *const *classes);  /* accuracy in all and per class */
+void cli_evaluation_print(const struct cli_evaluation *j, const struct fkt_model *m); /* on stdout */
+void cli_score_print(const struct fkt_score *s, const char *const *classes); /* accuracy in all and per class */
 
 /* architecture, stem, size, classes, parameters */
 json_t *cli_model_json(const struct fkt_model *m);
 /* private, epsilon, delta (null where not), release_sha256, data, recipe put into j */
 void cli_origin_json(json_t *j, const struct fkt_model_origin *o);
 /* On stdout, a line or two; claimed: it is the word of a file that was read, and nobody here saw the training. */
-void cli_origin_tell(const struct fkt_model_origin *o, int claimed);
+void cli_origin_print(const struct fkt_model_origin *o, int claimed);
 #endif

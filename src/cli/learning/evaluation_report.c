@@ -30,7 +30,7 @@ static void per_class(const struct fkt_score *s, const char *name, uint32_t k)
     else printf(" no images\n");
 }
 
-void cli_score_tell(const struct fkt_score *s, const char *const *classes)
+void cli_score_print(const struct fkt_score *s, const char *const *classes)
 {
     printf("accuracy %.2f %% on %llu images\n", 100 * fkt_score_accuracy(s), (unsigned long long)fkt_score_total(s));
     for (uint32_t k = 0; k < s->classes; k++) per_class(s, classes[k], k);
@@ -94,14 +94,14 @@ static void commonest(const struct fkt_score *s, const struct fkt_model *m)
     }
 }
 
-static void one_line(const char *how, const struct fkt_judgement *j)
+static void one_line(const char *how, const struct fkt_evaluation *j)
 {
-    printf("accuracy %.2f %% on %llu images%s (loss %.4f, calibration error %.3f)\n", 100 * fkt_judgement_accuracy(j),
-           (unsigned long long)fkt_score_total(&j->score), how, fkt_judgement_loss(j),
-           fkt_judgement_calibration_error(j));
+    printf("accuracy %.2f %% on %llu images%s (loss %.4f, calibration error %.3f)\n", 100 * fkt_evaluation_accuracy(j),
+           (unsigned long long)fkt_score_total(&j->score), how, fkt_evaluation_loss(j),
+           fkt_evaluation_calibration_error(j));
 }
 
-void cli_judged_tell(const struct cli_judged *j, const struct fkt_model *m)
+void cli_evaluation_print(const struct cli_evaluation *j, const struct fkt_model *m)
 {
     one_line("", &j->plain);
     if (j->codec[0]) one_line(" through the codec", &j->through);
@@ -110,7 +110,7 @@ void cli_judged_tell(const struct cli_judged *j, const struct fkt_model *m)
     else commonest(&j->plain.score, m);
 }
 
-void cli_origin_tell(const struct fkt_model_origin *o, int claimed)
+void cli_origin_print(const struct fkt_model_origin *o, int claimed)
 {
     if (o->data[0]) {
         printf("%slearned from ", claimed ? "its file says: " : "");

@@ -82,22 +82,22 @@ out:
 
 /* ---- the run ---- */
 
-static fkt_status read_pool(struct cli_personalized *p, const struct cli_data *d, struct fkt_pool *out,
-                            struct cli_progress *progress)
+static fkt_status read_set(struct cli_personalized *p, const struct cli_data *d, struct fkt_training_set *out,
+                           struct cli_progress *progress)
 {
     const struct cli_personalize *a = p->asked;
     struct cli_data set = *d;
     struct fkt_dataset *ds = NULL;
-    struct fkt_pool_options o = {.progress = &progress->hook, .skipped = d->skip_bad ? &p->skipped : NULL};
+    struct fkt_training_set_options o = {.progress = &progress->hook, .skipped = d->skip_bad ? &p->skipped : NULL};
     fkt_status st;
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     if (a->train.release) { /* the network is not trained yet, and does not know its images */
-        set.fit = (int)p->training.pictures.release.task.fit;
+        set.fit = (int)p->training.images.release.task.fit;
         set.fit_given = 1;
     }
     FKT_TRY(cli_open_for_model(&ds, &set, p->network, &a->run));
     FKT_TRY(cli_model_take_names(&p->network, ds));
-    FKT_TRY(fkt_pool_read(out, ds, NULL, 0, fkt_model_size(p->network), (enum fkt_filter)a->filter, NULL, &o));
+    FKT_TRY(fkt_training_set_read(out, ds, NULL, 0, fkt_model_size(p->network), (enum fkt_filter)a->filter, NULL, &o));
 out:
     fkt_dataset_free(ds);
     return st;
@@ -180,14 +180,14 @@ static fkt_status keep(const struct cli_personalized *p)
 }
 
 /* What took hours is told also where it could not be kept, and then the failure is. */
-static fkt_status tell(const struct cli_personalized *p, struct cli_personalize *a, fkt_status kept)
+static fkt_status print(const struct cli_personalized *p, struct cli_personalize *a, fkt_status kept)
 {
     struct fkt_failure failure;
     fkt_status st = FKT_OK;
     fkt_failure_save(&failure, kept);
     if (kept != FKT_OK) a->out = NULL; /* p->asked: nothing is there */
     if (a->run.json) st = cli_print_json(cli_personalize_json(p));
-    else cli_personalize_tell(p);
+    else cli_personalize_print(p);
     return kept != FKT_OK ? fkt_failure_restore(&failure) : st;
 }
 
@@ -201,8 +201,8 @@ static fkt_status run(struct cli_personalize *a)
     FKT_TRY(check(a));
     FKT_TRY(fill_spec(&p, &progress));
     FKT_TRY(cli_personalize_network_open(&p));
-    FKT_TRY(read_pool(&p, &a->data, &p.data, &progress));
-    if (a->test.path) FKT_TRY(read_pool(&p, &a->test, &p.test, &progress));
+    FKT_TRY(read_set(&p, &a->data, &p.data, &progress));
+    if (a->test.path) FKT_TRY(read_set(&p, &a->test, &p.test, &progress));
     cli_progress_end(&progress);
     FKT_TRY(cli_personalize_network_train(&p));
     p.spec.pretrained = p.network;
@@ -211,14 +211,14 @@ static fkt_status run(struct cli_personalize *a)
     FKT_TRY(fkt_personalize(&p.result, &p.spec));
     p.seconds = fkt_now() - start;
     cli_progress_end(&progress);
-    cli_tell_skipped(&p.skipped);
-    FKT_TRY(tell(&p, a, keep(&p)));
+    cli_print_skipped(&p.skipped);
+    FKT_TRY(print(&p, a, keep(&p)));
 out:
     cli_progress_end(&progress);
     fkt_personal_clear(&p.result);
     fkt_skipped_clear(&p.skipped);
-    fkt_pool_clear(&p.data);
-    fkt_pool_clear(&p.test);
+    fkt_training_set_clear(&p.data);
+    fkt_training_set_clear(&p.test);
     fkt_model_free(p.tuned);
     fkt_model_free(p.network);
     cli_training_clear(&p.training);
@@ -255,7 +255,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
          &t->per_class_given},
         CLI_OPT_FLAG("fresh", &t->fresh, "draw others for each epoch (default: the same)"),
         {CLI_WHOLE, "epochs", &t->epochs, "N", "passes over them (default: 20)", 0, NULL, NULL, &a.epochs_given},
-        CLI_OPT_TEXT("weights", &t->means.weights, "PATH", 0, "the codec's weights (default: the cache)"),
+        CLI_OPT_TEXT("weights", &t->settings.weights, "PATH", 0, "the codec's weights (default: the cache)"),
         CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
         CLI_OPT_HEAD("judging"),
         {CLI_REAL, "holdout", &a.holdout, "F",

@@ -22,7 +22,7 @@ struct cli_personalized {
     const struct cli_personalize *asked;
     struct cli_training training;      /* of the network in this run; .asked NULL: it was trained before */
     struct fkt_model *network, *tuned; /* tuned: of the one site, where it is to be saved */
-    struct fkt_pool data, test;
+    struct fkt_training_set data, test;
     struct fkt_personal_spec spec;
     struct fkt_personal result;
     struct fkt_skipped skipped;
@@ -36,7 +36,7 @@ FKT_MUST_USE fkt_status cli_personalize_network_open(struct cli_personalized *p)
 FKT_MUST_USE fkt_status cli_personalize_network_train(struct cli_personalized *p);
 
 /* personalize_tell.c */
-void cli_personalize_tell(const struct cli_personalized *p);
+void cli_personalize_print(const struct cli_personalized *p);
 json_t *cli_personalize_json(const struct cli_personalized *p); /* gives; NULL: no memory */
 /* sites.csv and results.json. */
 FKT_MUST_USE fkt_status cli_personalize_folder(const struct cli_personalized *p);

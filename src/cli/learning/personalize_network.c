@@ -22,7 +22,7 @@ static fkt_status check_idle(const struct cli_personalize *a)
     FKT_TRY(idle(t->per_class_given, "--per-class"));
     FKT_TRY(idle(t->fresh, "--fresh"));
     FKT_TRY(idle(a->epochs_given, "--epochs"));
-    FKT_TRY(idle(t->means.weights != NULL, "--weights"));
+    FKT_TRY(idle(t->settings.weights != NULL, "--weights"));
     FKT_TRY(idle(t->out != NULL, "--model-out"));
 out:
     return st;
@@ -30,7 +30,7 @@ out:
 
 static fkt_status check_output(const struct cli_personalize *a)
 {
-    const char *const ins[] = {a->train.release, a->data.path, a->test.path, a->train.means.weights, a->out};
+    const char *const ins[] = {a->train.release, a->data.path, a->test.path, a->train.settings.weights, a->out};
     const char *out = a->train.out;
     fkt_status st = FKT_OK;
     if (!out) return FKT_OK;

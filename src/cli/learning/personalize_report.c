@@ -15,7 +15,7 @@ static int asked(const struct cli_personalized *p, int way) { return (p->asked->
 
 /* ---- for people ---- */
 
-static void tell_row(const struct cli_personalized *p, const char *name, const double *accuracy)
+static void print_row(const struct cli_personalized *p, const char *name, const double *accuracy)
 {
     printf("%s", name);
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) {
@@ -29,7 +29,7 @@ static void tell_row(const struct cli_personalized *p, const char *name, const d
 /* which: 0: sites without test records, 1: sites that could not train. */
 static int belongs(const struct fkt_personal_site *s, int which) { return which ? s->untrained : !s->test; }
 
-static void tell_sites(const struct cli_personalized *p, int which, const char *one, const char *many)
+static void print_sites(const struct cli_personalized *p, int which, const char *one, const char *many)
 {
     uint32_t n = 0, told = 0;
     for (uint32_t s = 0; s < p->result.sites; s++) n += (uint32_t)belongs(&p->result.site[s], which);
@@ -40,20 +40,20 @@ static void tell_sites(const struct cli_personalized *p, int which, const char *
     printf(": %s\n", n == 1 ? one : many);
 }
 
-static void tell_training(const struct cli_training *t)
+static void print_training(const struct cli_training *t)
 {
     size_t n;
     const struct fkt_epoch *e = t->trainer ? fkt_trainer_history(t->trainer, &n) : NULL;
     if (!e) return;
     printf(
         "the network was trained first: %s, %zu pictures%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
-        fkt_architecture_name((enum fkt_architecture)t->asked->architecture), t->pictures.pool.n,
+        fkt_architecture_name((enum fkt_architecture)t->asked->architecture), t->images.set.n,
         t->asked->fresh ? " an epoch" : "", e[n - 1].epoch, e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss,
         100 * e[n - 1].accuracy);
     if (t->asked->out) printf("saved it as %s\n", t->asked->out);
 }
 
-void cli_personalize_tell(const struct cli_personalized *p)
+void cli_personalize_print(const struct cli_personalized *p)
 {
     const struct fkt_personal *r = &p->result;
     printf("%4s %8s %8s %8s", "site", "train", "test", "classes");
@@ -65,20 +65,20 @@ void cli_personalize_tell(const struct cli_personalized *p)
         char name[96];
         snprintf(name, sizeof name, "%4u %8llu %8llu %8u", s, (unsigned long long)site->train,
                  (unsigned long long)site->test, site->classes);
-        tell_row(p, name, site->accuracy);
+        print_row(p, name, site->accuracy);
     }
     if (r->sites > 1) {
-        tell_row(p, "mean of the sites              ", r->mean);
-        tell_row(p, "standard deviation over sites  ", r->spread);
-        tell_row(p, "all test records together      ", r->pooled);
+        print_row(p, "mean of the sites              ", r->mean);
+        print_row(p, "standard deviation over sites  ", r->spread);
+        print_row(p, "all test records together      ", r->pooled);
     }
-    tell_sites(p, 0, "no test records; left out of the means", "no test records; left out of the means");
+    print_sites(p, 0, "no test records; left out of the means", "no test records; left out of the means");
     if (p->asked->mask & ~(1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED))
-        tell_sites(p, 1, "too few records to train on; its local network is the untrained start",
-                   "too few records to train on; their local networks are the untrained start");
-    tell_training(&p->training);
+        print_sites(p, 1, "too few records to train on; its local network is the untrained start",
+                    "too few records to train on; their local networks are the untrained start");
+    print_training(&p->training);
     printf("the network: ");
-    cli_origin_tell(fkt_model_origin(p->network), 1);
+    cli_origin_print(fkt_model_origin(p->network), 1);
     printf("the table is NOT private: it counts real records, and no release covers it\n");
     if (p->tuned)
         printf("saved the tuned model as %s\nNOT PRIVATE: its last layer has seen your records; keep it at the site\n",
@@ -145,7 +145,7 @@ static json_t *training_json(const struct cli_training *t)
 {
     size_t n;
     const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
-    json_t *j = json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)t->pictures.pool.n, "fresh",
+    json_t *j = json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)t->images.set.n, "fresh",
                           t->asked->fresh, "epochs", (int)e[n - 1].epoch, "loss", e[n - 1].loss, "accuracy",
                           e[n - 1].accuracy, "seconds", t->seconds);
     if (j && t->asked->out) json_object_set_new(j, "out", cli_path_json(t->asked->out));

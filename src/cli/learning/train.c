@@ -20,7 +20,7 @@ void cli_train_defaults(struct cli_train *a)
     a->per_class = 500;
 }
 
-#define PICTURE_ROWS(a)                                                                                                \
+#define IMAGE_ROWS(a)                                                                                                  \
     CLI_OPT_HEAD("pictures to learn from: a set, or a release"),                                                       \
         CLI_OPT_TEXT("data", &(a).data.path, "PATH", 0, "any image set that fedkt reads, or a folder of 'generate'"),  \
         CLI_OPT_TEXT("split", &(a).data.split, "NAME", 0, "train, test or val, where the set has splits"),             \
@@ -94,10 +94,10 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_FLAG("through-codec", &(a).through_codec, "judge again with test images encoded and decoded first"),   \
         CLI_OPT_TEXT("codec", &(a).codec, "NAME", 0, "codec of --through-codec (default: the release's)"),             \
         CLI_OPT_WHOLE("dim", &(a).codec_dim, "D", 0, "its latent's length, for codecs that let you choose"),           \
-        CLI_OPT_TEXT("weights", &(a).means.weights, "PATH", 0, "its weights (default: the cache)"),                    \
-        CLI_OPT_CHOICE("codec-dtype", &(a).means.dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                    \
+        CLI_OPT_TEXT("weights", &(a).settings.weights, "PATH", 0, "its weights (default: the cache)"),                 \
+        CLI_OPT_CHOICE("codec-dtype", &(a).settings.dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                 \
                        "numbers between the codec's layers"),                                                          \
-        CLI_OPT_FLAG("low-memory", &(a).means.low_memory, "use the codec's weights where the file is mapped"),         \
+        CLI_OPT_FLAG("low-memory", &(a).settings.low_memory, "use the codec's weights where the file is mapped"),      \
         CLI_OPT_HEAD("files"),                                                                                         \
         CLI_OPT_TEXT("out", &(a).out, "FILE", 1, "the model: safetensors, with torchvision's names"),                  \
         CLI_OPT_TEXT("ema-out", &(a).ema_out, "FILE", 0, "the same with averaged weights (--ema)"),                    \
@@ -109,7 +109,7 @@ int cli_train(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_train a;
     struct cli_training t = {.asked = &a};
-    const struct cli_option table[] = {PICTURE_ROWS(a), NETWORK_ROWS(a), RECIPE_ROWS(a), OUTPUT_ROWS(a),
+    const struct cli_option table[] = {IMAGE_ROWS(a), NETWORK_ROWS(a), RECIPE_ROWS(a), OUTPUT_ROWS(a),
                                        CLI_RUN_ROWS(a.run)};
     fkt_status st;
     int code;

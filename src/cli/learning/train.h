@@ -15,7 +15,7 @@ struct cli_train {
     int estimator;
     const char *codec; /* of --through-codec; NULL: the release's */
     uint64_t codec_dim;
-    struct cli_means means;
+    struct cli_weights settings;
     double holdout;
     int architecture, architecture_given, stem, stem_given;
     uint64_t size; /* 0: the release's, the model's, or 32 */
@@ -30,15 +30,15 @@ struct cli_train {
 };
 
 /* Where the pictures of each epoch come from. */
-struct cli_pictures {
-    struct fkt_release release; /* task.n_classes 0: none */
-    struct fkt_walk *walk;      /* of the release */
-    struct fkt_pool pool;       /* what is learned from now */
-    struct fkt_pool mix;        /* real ones, put in again after each draw; n 0: none */
-    struct fkt_pool held;       /* n 0: none */
+struct cli_images {
+    struct fkt_release release;    /* task.n_classes 0: none */
+    struct fkt_pipeline *pipeline; /* of the release */
+    struct fkt_training_set set;   /* what is learned from now */
+    struct fkt_training_set mix;   /* real ones, put in again after each draw; n 0: none */
+    struct fkt_training_set held;  /* n 0: none */
     struct fkt_skipped skipped;
     struct fkt_draw_options draw;
-    struct fkt_pool_options options;
+    struct fkt_training_set_options options;
     const struct fkt_model *like; /* whose class order is taken where the names are the same; NULL: as they come */
     uint32_t epoch;               /* that the pool was drawn for */
     int fresh;
@@ -48,13 +48,13 @@ struct cli_pictures {
 struct cli_training {
     const struct cli_train *asked;
     struct cli_progress progress;
-    struct cli_pictures pictures;
+    struct cli_images images;
     struct fkt_model *start, *from, *teacher;
     struct fkt_trainer *trainer;
     struct fkt_model *model, *averaged; /* what came out; the second with --ema alone */
     struct fkt_codec *codec;            /* of --through-codec, opened here; NULL: the walk's, or none */
     struct fkt_dataset *test;
-    struct cli_judged judged, judged_averaged;
+    struct cli_evaluation evaluated, evaluated_averaged;
     struct fkt_skipped skipped; /* of the test set */
     double began, seconds;
     int resumed;
@@ -71,10 +71,10 @@ FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
 void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m);
 
 /* train_data.c: `size` 0: of the set or release; on return what it is. */
-FKT_MUST_USE fkt_status cli_pictures_open(struct cli_pictures *p, const struct cli_train *a,
-                                          const struct fkt_progress *progress, const struct fkt_model *like);
-FKT_MUST_USE fkt_status cli_pictures_of_epoch(void *ctx, uint32_t epoch, struct fkt_pictures *out);
-void cli_pictures_clear(struct cli_pictures *p);
+FKT_MUST_USE fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a,
+                                        const struct fkt_progress *progress, const struct fkt_model *like);
+FKT_MUST_USE fkt_status cli_images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *out);
+void cli_images_clear(struct cli_images *p);
 
 /* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a
  * start that has its classes and size; then the epochs, with a model that says where it comes from. */
@@ -85,7 +85,7 @@ void cli_training_clear(struct cli_training *t);
 
 /* train_report.c */
 FKT_MUST_USE fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e); /* ctx: struct cli_training; stderr */
-FKT_MUST_USE fkt_status cli_train_tell(const struct cli_training *t);
+FKT_MUST_USE fkt_status cli_train_print(const struct cli_training *t);
 
 /* curve.c: accuracies of all epochs as a drawing of letters, on stdout; nothing for fewer than three. */
 void cli_curve_show(const struct fkt_epoch *e, size_t n);

@@ -21,7 +21,7 @@ static fkt_status needs(int given, const char *option, int there, const char *wa
     return given && !there ? fkt_fail(FKT_E_ARG, "%s needs %s", option, wanted) : FKT_OK;
 }
 
-static fkt_status check_pictures(const struct cli_train *a)
+static fkt_status check_images(const struct cli_train *a)
 {
     const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path;
     fkt_status st;
@@ -72,9 +72,9 @@ static fkt_status check_use(const struct cli_train *a)
         needs(a->through_codec, "--through-codec", a->release || a->codec, "--codec, or a --release, which names one"));
     FKT_TRY(needs(a->codec != NULL, "--codec", a->through_codec, "--through-codec"));
     FKT_TRY(needs(a->codec_dim != 0, "--dim", a->codec != NULL, "--codec"));
-    FKT_TRY(needs(a->means.weights != NULL, "--weights", a->release || a->codec, "--release or --through-codec"));
-    FKT_TRY(needs(a->means.dtype != 0, "--codec-dtype", a->release || a->codec, "--release or --through-codec"));
-    FKT_TRY(needs(a->means.low_memory, "--low-memory", a->release || a->codec, "--release or --through-codec"));
+    FKT_TRY(needs(a->settings.weights != NULL, "--weights", a->release || a->codec, "--release or --through-codec"));
+    FKT_TRY(needs(a->settings.dtype != 0, "--codec-dtype", a->release || a->codec, "--release or --through-codec"));
+    FKT_TRY(needs(a->settings.low_memory, "--low-memory", a->release || a->codec, "--release or --through-codec"));
     if (a->codec && a->release)
         return fkt_fail(FKT_E_ARG, "--codec: the release names the codec that its pictures come from");
     if (a->checkpoint_steps > UINT32_MAX) return fkt_fail(FKT_E_ARG, "--checkpoint-steps is too large");
@@ -115,7 +115,7 @@ fkt_status cli_train_check(struct cli_train *a)
     r->dtype = (enum fkt_learn_dtype)a->dtype;
     r->share = !a->teacher ? 0 : a->share >= 0 ? a->share : 0.5;
     a->estimate.estimator = (enum fkt_estimator)a->estimator;
-    FKT_TRY(check_pictures(a));
+    FKT_TRY(check_images(a));
     FKT_TRY(check_use(a));
     FKT_TRY(cli_threads(a->run.threads, &r->threads));
     FKT_TRY(check_recipe(r));
@@ -162,8 +162,8 @@ fkt_status cli_train_outputs(const struct cli_train *a)
         {"--out", a->out},       {"--ema-out", a->ema_out},       {"--onnx", a->onnx},
         {"--curves", a->curves}, {"--checkpoint", a->checkpoint}, {"--tensorboard", a->tensorboard}};
     enum { FREE = 4, FILES = 5 }; /* of these: names that must be free, and files */
-    const char *const ins[] = {a->data.path, a->mix.path, a->test.path,    a->release,
-                               a->from,      a->teacher,  a->means.weights};
+    const char *const ins[] = {a->data.path, a->mix.path, a->test.path,       a->release,
+                               a->from,      a->teacher,  a->settings.weights};
     fkt_status st;
     FKT_TRY(check_names(outs, CLI_COUNT(outs)));
     for (size_t i = 0; i < FILES; i++)

@@ -21,14 +21,14 @@ static void add_data(struct fkt_text *t, const char *of, const struct cli_data *
     if (d->limit) fkt_text_addf(t, " --%slimit %llu", of, (unsigned long long)d->limit);
 }
 
-static void add_pictures(struct fkt_text *t, const struct cli_train *a)
+static void add_images(struct fkt_text *t, const struct cli_train *a)
 {
     if (a->release)
         fkt_text_addf(t, " --per-class %llu --draw-seed %llu --estimator %s%s", (unsigned long long)a->per_class,
                       (unsigned long long)a->draw_seed, fkt_estimator_name(a->estimate.estimator),
                       a->fresh ? " --fresh" : "");
-    if (a->release && a->means.dtype)
-        fkt_text_addf(t, " --codec-dtype %s", fkt_codec_dtype_name((enum fkt_codec_dtype)a->means.dtype));
+    if (a->release && a->settings.dtype)
+        fkt_text_addf(t, " --codec-dtype %s", fkt_codec_dtype_name((enum fkt_codec_dtype)a->settings.dtype));
     if (a->estimate.tau != 0) add_number(t, "--tau", a->estimate.tau);
     if (a->estimate.pool != 0) add_number(t, "--pool", a->estimate.pool);
     add_data(t, "", &a->data);
@@ -66,7 +66,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     const struct fkt_recipe *r = &a->recipe;
     struct fkt_text t;
     fkt_text_init(&t);
-    add_pictures(&t, a);
+    add_images(&t, a);
     fkt_text_addf(&t, " --network %s --stem %s --size %u", fkt_architecture_name(fkt_model_architecture(m)),
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
     add_steps(&t, r);

@@ -36,20 +36,21 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
     json_t *epochs = json_array(), *test = json_null(), *j;
     for (size_t i = 0; i < n; i++) json_array_append_new(epochs, epoch_json(&e[i]));
     if (t->test) {
-        test = cli_judged_json(&t->judged, t->model);
-        if (t->averaged) json_object_set_new(test, "averaged", cli_judged_json(&t->judged_averaged, t->averaged));
+        test = cli_evaluation_json(&t->evaluated, t->model);
+        if (t->averaged)
+            json_object_set_new(test, "averaged", cli_evaluation_json(&t->evaluated_averaged, t->averaged));
     }
     j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
                   cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
                   "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "pictures",
-                  (json_int_t)t->pictures.pool.n, "held_out", (json_int_t)t->pictures.held.n, "model",
+                  (json_int_t)t->images.set.n, "held_out", (json_int_t)t->images.held.n, "model",
                   cli_model_json(t->model), "epochs", epochs, "test", test, "seconds", t->seconds, "resumed",
                   t->resumed);
     if (j) cli_origin_json(j, fkt_model_origin(t->model));
     return j;
 }
 
-static void tell_last(const struct fkt_epoch *e)
+static void print_last(const struct fkt_epoch *e)
 {
     printf("after %u epoch%s: loss %.4f, accuracy %.2f %% while learning", e->epoch, e->epoch == 1 ? "" : "s", e->loss,
            100 * e->accuracy);
@@ -58,7 +59,7 @@ static void tell_last(const struct fkt_epoch *e)
     putchar('\n');
 }
 
-static void tell_files(const struct cli_train *a)
+static void print_files(const struct cli_train *a)
 {
     printf("model in %s", a->out);
     if (a->ema_out) printf(", averaged weights in %s", a->ema_out);
@@ -68,7 +69,7 @@ static void tell_files(const struct cli_train *a)
     putchar('\n');
 }
 
-fkt_status cli_train_tell(const struct cli_training *t)
+fkt_status cli_train_print(const struct cli_training *t)
 {
     size_t n;
     const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
@@ -77,16 +78,16 @@ fkt_status cli_train_tell(const struct cli_training *t)
     printf("%s, %s stem, %u px, %u classes, %.2f million weights, from %zu pictures\n",
            fkt_architecture_name(fkt_model_architecture(t->model)), fkt_stem_name(fkt_model_stem(t->model)),
            fkt_model_size(t->model), fkt_model_classes(t->model), 1e-6 * (double)fkt_model_parameters(t->model),
-           t->pictures.pool.n);
-    if (n) tell_last(&e[n - 1]);
+           t->images.set.n);
+    if (n) print_last(&e[n - 1]);
     if (t->test) {
         printf("\non the test set, after the last epoch: ");
-        cli_judged_tell(&t->judged, t->model);
+        cli_evaluation_print(&t->evaluated, t->model);
         if (t->averaged)
-            printf("averaged weights: accuracy %.2f %%\n", 100 * fkt_judgement_accuracy(&t->judged_averaged.plain));
+            printf("averaged weights: accuracy %.2f %%\n", 100 * fkt_evaluation_accuracy(&t->evaluated_averaged.plain));
         putchar('\n');
     }
-    cli_origin_tell(fkt_model_origin(t->model), 0);
-    tell_files(t->asked);
+    cli_origin_print(fkt_model_origin(t->model), 0);
+    print_files(t->asked);
     return cli_flush();
 }

@@ -14,8 +14,8 @@
 
 void cli_training_clear(struct cli_training *t)
 {
-    cli_judged_clear(&t->judged);
-    cli_judged_clear(&t->judged_averaged);
+    cli_evaluation_clear(&t->evaluated);
+    cli_evaluation_clear(&t->evaluated_averaged);
     fkt_skipped_clear(&t->skipped);
     fkt_dataset_free(t->test);
     fkt_codec_free(t->codec);
@@ -23,7 +23,7 @@ void cli_training_clear(struct cli_training *t)
     fkt_model_free(t->averaged);
     fkt_trainer_free(t->trainer);
     fkt_model_free(t->start);
-    cli_pictures_clear(&t->pictures);
+    cli_images_clear(&t->images);
     fkt_model_free(t->from);
     fkt_model_free(t->teacher);
 }
@@ -35,7 +35,7 @@ static void remark(const struct cli_training *t, const char *text)
 
 /* ---- the network that is started with ---- */
 
-static int same_classes(const struct fkt_model *m, const struct fkt_pool *p)
+static int same_classes(const struct fkt_model *m, const struct fkt_training_set *p)
 {
     if (fkt_model_classes(m) != p->n_classes) return 0;
     for (uint32_t k = 0; k < p->n_classes; k++)
@@ -46,7 +46,7 @@ static int same_classes(const struct fkt_model *m, const struct fkt_pool *p)
 static fkt_status check_from(const struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_training_set *p = &t->images.set;
     if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
         return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
                              "'%s' is a %s, --network asks for a %s", a->from,
@@ -66,7 +66,7 @@ static fkt_status check_from(const struct cli_training *t)
  * order. */
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
-    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_training_set *p = &t->images.set;
     if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
     if (!t->asked->run.quiet && !same_classes(*m, p))
         fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
@@ -77,7 +77,7 @@ static fkt_status name_classes(const struct cli_training *t, struct fkt_model **
 static fkt_status make_start(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_training_set *p = &t->images.set;
     const struct fkt_model_spec spec = {.architecture = (enum fkt_architecture)a->architecture,
                                         .stem = (enum fkt_stem)a->stem,
                                         .size = p->size,
@@ -96,7 +96,7 @@ out:
 
 static fkt_status check_teacher(const struct cli_training *t)
 {
-    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_training_set *p = &t->images.set;
     if (!t->teacher) return FKT_OK;
     if (fkt_model_size(t->teacher) != p->size)
         return fkt_fail(FKT_E_MISMATCH, "teacher '%s' sees pictures of %u px, these have %u px", t->asked->teacher,
@@ -119,7 +119,7 @@ static fkt_status open_codec(struct cli_training *t)
     const struct cli_train *a = t->asked;
     struct fkt_codec_spec spec = {.name = a->codec, .size = fkt_model_size(t->start), .dim = (uint32_t)a->codec_dim};
     if (!a->through_codec || !a->codec) return FKT_OK;
-    cli_codec_means(&a->means, &spec.means);
+    cli_codec_settings(&a->settings, &spec.settings);
     return fkt_codec_open(&t->codec, &spec);
 }
 
@@ -150,7 +150,7 @@ static fkt_status name_models(struct cli_training *t)
     fkt_status st;
     FKT_TRY(name_classes(t, &t->from, "--from"));
     if (as_they_came) FKT_TRY(name_classes(t, &t->teacher, "--teacher"));
-    t->pictures.like = t->from ? t->from : t->teacher;
+    t->images.like = t->from ? t->from : t->teacher;
 out:
     return st;
 }
@@ -158,7 +158,7 @@ out:
 /* A class that --limit or --skip-bad has left without pictures is never learned, and nothing later would show why. */
 static void remark_missing(const struct cli_training *t)
 {
-    const struct fkt_pool *p = &t->pictures.pool;
+    const struct fkt_training_set *p = &t->images.set;
     char text[256];
     uint32_t missing = 0, first = 0;
     for (uint32_t k = p->n_classes; k-- > 0;) {
@@ -180,7 +180,7 @@ static fkt_status open_test(struct cli_training *t)
     const struct cli_train *a = t->asked;
     struct cli_data test = a->test;
     test.bits = a->data.bits;
-    test.fit = a->release ? (int)t->pictures.release.task.fit : a->data.fit;
+    test.fit = a->release ? (int)t->images.release.task.fit : a->data.fit;
     test.fit_given = 1;
     return cli_open_for_model(&t->test, &test, t->start, &a->run);
 }
@@ -192,14 +192,14 @@ fkt_status cli_train_prepare(struct cli_training *t)
     cli_progress_init(&t->progress, a->run.quiet);
     if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real pictures and will NOT be private");
     FKT_TRY(load_models(t));
-    FKT_TRY(cli_pictures_open(&t->pictures, a, &t->progress.hook, t->from ? t->from : t->teacher));
+    FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
     cli_progress_end(&t->progress);
-    cli_tell_skipped(&t->pictures.skipped);
-    if (t->pictures.pool.n_classes < 2) {
+    cli_print_skipped(&t->images.skipped);
+    if (t->images.set.n_classes < 2) {
         st = fkt_fail_hint(FKT_E_FORMAT, "a set has a folder for each class",
                            "all pictures are of class '%s': there is "
                            "nothing to tell apart",
-                           t->pictures.pool.classes[0]);
+                           t->images.set.classes[0]);
         goto out;
     }
     remark_missing(t);
@@ -244,11 +244,11 @@ static fkt_status stopped(const struct cli_training *t, fkt_status st)
 static fkt_status learn(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_pool *h = &t->pictures.held;
-    const struct fkt_pictures held = {h->rgb, h->label, h->n, h->size};
+    const struct fkt_training_set *h = &t->images.held;
+    const struct fkt_images held = {h->rgb, h->label, h->n, h->size};
     const struct fkt_trainer_spec spec = {.start = t->start,
                                           .recipe = a->recipe,
-                                          .source = {cli_pictures_of_epoch, &t->pictures, a->fresh},
+                                          .source = {cli_images_of_epoch, &t->images, a->fresh},
                                           .held = h->n ? &held : NULL,
                                           .teacher = t->teacher};
     const struct fkt_trainer_hooks hooks = {.epoch = cli_train_epoch,
@@ -281,7 +281,7 @@ static void add_claim(struct fkt_model_origin *o, const char *silent, const char
 
 static void set_origin(struct cli_training *t)
 {
-    struct fkt_model_origin o = t->pictures.pool.origin;
+    struct fkt_model_origin o = t->images.set.origin;
     if (t->from) add_claim(&o, "started from ", "started from a model whose file says: ", fkt_model_origin(t->from));
     if (t->teacher) add_claim(&o, "taught by ", "taught by a model whose file says: ", fkt_model_origin(t->teacher));
     cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model);
@@ -319,24 +319,24 @@ out:
     return st;
 }
 
-static fkt_status judge(struct cli_training *t)
+static fkt_status evaluate(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_codec *codec = t->codec                               ? t->codec
-                                    : a->through_codec && t->pictures.walk ? fkt_walk_codec(t->pictures.walk)
-                                                                           : NULL;
+    const struct fkt_codec *codec = t->codec                                 ? t->codec
+                                    : a->through_codec && t->images.pipeline ? fkt_pipeline_codec(t->images.pipeline)
+                                                                             : NULL;
     struct fkt_skipped again = {0}, *count = a->data.skip_bad ? &t->skipped : NULL;
     fkt_status st = FKT_OK;
     if (!t->test) return FKT_OK;
-    FKT_TRY(cli_judge(&t->judged, t->model, t->test, (enum fkt_filter)a->filter, codec, a->recipe.threads,
-                      &t->progress.hook, count));
+    FKT_TRY(cli_evaluate_model(&t->evaluated, t->model, t->test, (enum fkt_filter)a->filter, codec, a->recipe.threads,
+                               &t->progress.hook, count));
     if (t->averaged)
-        FKT_TRY(cli_judge(&t->judged_averaged, t->averaged, t->test, (enum fkt_filter)a->filter, codec,
-                          a->recipe.threads, &t->progress.hook, count ? &again : NULL));
+        FKT_TRY(cli_evaluate_model(&t->evaluated_averaged, t->averaged, t->test, (enum fkt_filter)a->filter, codec,
+                                   a->recipe.threads, &t->progress.hook, count ? &again : NULL));
 out:
     fkt_skipped_clear(&again);
     cli_progress_end(&t->progress);
-    cli_tell_skipped(&t->skipped);
+    cli_print_skipped(&t->skipped);
     return st;
 }
 
@@ -358,8 +358,8 @@ fkt_status cli_train_run(struct cli_training *t)
     FKT_TRY(cli_train_prepare(t));
     FKT_TRY(cli_train_learn(t));
     FKT_TRY(keep(t));
-    FKT_TRY(fkt_hint(after_model(t, judge(t), "its judgement"), "'fedkt evaluate' judges it at any time"));
-    FKT_TRY(cli_train_tell(t));
+    FKT_TRY(fkt_hint(after_model(t, evaluate(t), "its judgement"), "'fedkt evaluate' judges it at any time"));
+    FKT_TRY(cli_train_print(t));
 out:
     return st;
 }

@@ -57,7 +57,7 @@ static struct fkt_audit_result strongest(const struct fkt_audit_outcome *o)
     return r;
 }
 
-static fkt_status tell_json(const struct asked *a, const struct fkt_privacy_spec *p, const struct fkt_audit_outcome *o)
+static fkt_status print_json(const struct asked *a, const struct fkt_privacy_spec *p, const struct fkt_audit_outcome *o)
 {
     const struct fkt_audit_result r = strongest(o);
     json_t *cases = json_array();
@@ -73,7 +73,7 @@ static fkt_status tell_json(const struct asked *a, const struct fkt_privacy_spec
 
 static void line(const char *what, const char *broken) { printf("%-12s %s\n", what, broken[0] ? broken : "in order"); }
 
-static void tell(const struct asked *a, const struct fkt_privacy_spec *p, const struct fkt_audit_outcome *o)
+static void print(const struct asked *a, const struct fkt_privacy_spec *p, const struct fkt_audit_outcome *o)
 {
     const struct fkt_audit_result r = strongest(o);
     printf("claimed epsilon %g at delta %g: mu %.4g at most\n\n", p->epsilon, p->delta,
@@ -142,8 +142,8 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(fkt_alloc(&o, 1));
     FKT_TRY(fkt_mechanism_audit(o, &options));
     cli_progress_end(&progress);
-    if (a->run.json) FKT_TRY(tell_json(a, &options.privacy, o));
-    else tell(a, &options.privacy, o);
+    if (a->run.json) FKT_TRY(print_json(a, &options.privacy, o));
+    else print(a, &options.privacy, o);
     broken = fkt_audit_broken(o);
     if (broken)
         st = fkt_fail_hint(FKT_E_NUMERIC, "run it again with more trials; if it stays, report it as SECURITY.md says",

@@ -21,7 +21,7 @@ static fkt_status check_out(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->latents));
     FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
-    FKT_TRY(cli_not_an_input(a->out, a->codec.means.weights));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.settings.weights));
     FKT_TRY(cli_out_file(a->out, a->run.force));
 out:
     return st;
@@ -29,28 +29,28 @@ out:
 
 static fkt_status run_encode(const struct asked *a)
 {
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
-    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, &a->codec.means));
-    cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
-    FKT_TRY(cli_open_data(&ds, &a->data, fkt_walk_task(walk), &a->run));
-    FKT_TRY(fkt_walk_encode(walk, ds, NULL, 0, a->out, a->run.force, &o));
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->codec.calibration, &a->codec.settings));
+    cli_print_dtype(&a->codec.settings, fkt_pipeline_codec(pipeline), &a->run);
+    FKT_TRY(cli_open_data(&ds, &a->data, fkt_pipeline_task(pipeline), &a->run));
+    FKT_TRY(fkt_pipeline_encode(pipeline, ds, NULL, 0, a->out, a->run.force, &o));
     cli_progress_end(&progress);
-    cli_tell_skipped(&skipped);
+    cli_print_skipped(&skipped);
     if (a->run.json)
         FKT_TRY(cli_print_json(
             json_pack("{s:s s:I s:I s:i s:s s:b}", "latents", a->out, "records",
                       (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped", (json_int_t)skipped.count, "dim",
-                      (int)fkt_codec_dim(fkt_walk_codec(walk)), "codec_dtype",
-                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
+                      (int)fkt_codec_dim(fkt_pipeline_codec(pipeline)), "codec_dtype",
+                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "secret", 1)));
     else
         printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
 out:
@@ -58,7 +58,7 @@ out:
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
@@ -72,7 +72,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 1),
         CLI_ENCODINGS_ROW(a.encodings),
-        CLI_MEANS_ROWS(a.codec.means),
+        CLI_WEIGHTS_ROWS(a.codec.settings),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
@@ -96,13 +96,13 @@ static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_
 
 static fkt_status run_moments(const struct asked *a)
 {
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
     struct fkt_records *records = NULL;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
     const struct fkt_task *task;
     char hash[FKT_SHA256_HEX];
     int64_t counted;
@@ -120,31 +120,32 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
-    FKT_TRY(cli_open_walk(&walk, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.means));
-    task = fkt_walk_task(walk);
-    FKT_TRY(fkt_walk_moments_new(walk, &m));
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.settings));
+    task = fkt_pipeline_task(pipeline);
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
     FKT_TRY(fkt_records_new(&records, task->privacy.adjacency));
     o.records = records;
     if (a->latents) {
-        FKT_TRY(fkt_walk_latents(walk, a->latents, m, records));
+        FKT_TRY(fkt_pipeline_latents(pipeline, a->latents, m, records));
     } else {
-        cli_tell_dtype(&a->codec.means, fkt_walk_codec(walk), &a->run);
+        cli_print_dtype(&a->codec.settings, fkt_pipeline_codec(pipeline), &a->run);
         FKT_TRY(cli_open_data(&ds, &a->data, task, &a->run));
-        FKT_TRY(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+        FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     }
     FKT_TRY(fkt_moments_save(m, task, records, a->out, a->run.force));
     FKT_TRY(fkt_moments_sha256(m, hash));
     cli_progress_end(&progress);
-    cli_tell_skipped(&skipped);
-    cli_tell_copies(records, task->privacy.adjacency);
-    cli_tell_limit(&a->data, task->privacy.adjacency);
+    cli_print_skipped(&skipped);
+    cli_print_copies(records, task->privacy.adjacency);
+    cli_print_limit(&a->data, task->privacy.adjacency);
     FKT_TRY(count_records(m, &counted, &held));
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
             "{s:s s:s s:I s:i s:i s:I s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
             (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
             (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
-            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "secret", 1)));
+            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "secret",
+            1)));
     else
         printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n",
                (long long)counted, held, task->n_classes, a->out, hash);
@@ -155,7 +156,7 @@ out:
     fkt_records_free(records);
     fkt_moments_free(m);
     fkt_dataset_free(ds);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 
@@ -170,7 +171,7 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 0),
         CLI_ENCODINGS_ROW(a.encodings),
-        CLI_MEANS_ROWS(a.codec.means),
+        CLI_WEIGHTS_ROWS(a.codec.settings),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

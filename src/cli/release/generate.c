@@ -11,7 +11,7 @@
 
 struct asked {
     struct cli_data test;
-    struct cli_means means;
+    struct cli_weights settings;
     struct cli_run run;
     const char *release, *out, *encodings;
     uint64_t per_class, seed;
@@ -22,14 +22,14 @@ struct asked {
 /* ---- generate ---- */
 
 /* Classes that cannot be told from empty ones are named: their pictures are pictures of noise. */
-static fkt_status tell_drowned(const struct fkt_release *r, const struct fkt_estimate_options *e)
+static fkt_status print_below_noise(const struct fkt_release *r, const struct fkt_estimate_options *e)
 {
     struct fkt_gaussians g = {0};
     uint32_t n = 0;
     fkt_status st = fkt_release_gaussians(r, e, &g);
     if (st != FKT_OK) return st;
     for (uint32_t k = 0; k < g.classes; k++)
-        if (fkt_gaussians_drowned(&g, k))
+        if (fkt_gaussians_below_noise(&g, k))
             fprintf(stderr, "%s'%s'",
                     n++ ? ", " : "fedkt: below the noise, so that their images show little but noise: ",
                     r->task.classes[k]);
@@ -41,7 +41,7 @@ static fkt_status tell_drowned(const struct fkt_release *r, const struct fkt_est
 static fkt_status run_generate(const struct asked *a)
 {
     struct fkt_release r = {0};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct cli_progress progress;
     struct fkt_generate_options o = {.per_class = (size_t)a->per_class,
                                      .seed = a->seed,
@@ -55,15 +55,15 @@ static fkt_status run_generate(const struct asked *a)
         st = fkt_fail(FKT_E_ARG, "--per-class must be between 1 and 100000000");
         goto out;
     }
-    cli_codec_means(&a->means, &o.means);
+    cli_codec_settings(&a->settings, &o.settings);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_not_an_input(a->out, a->release));
-    FKT_TRY(cli_not_an_input(a->out, a->means.weights));
+    FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
     FKT_TRY(cli_out_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load(&r, a->release));
-    FKT_TRY(fkt_release_walk(&r, &o.means, &walk));
-    cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
-    o.walk = walk;
+    FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
+    cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
+    o.pipeline = pipeline;
     FKT_TRY(fkt_generate(&r, a->out, &o));
     cli_progress_end(&progress);
     if (a->run.json) {
@@ -71,7 +71,7 @@ static fkt_status run_generate(const struct asked *a)
                               (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
                               fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta",
                               r.task.privacy.delta, "release_sha256", r.sha256, "codec_dtype",
-                              fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(walk))), "private",
+                              fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "private",
                               !fkt_release_not_private(&r));
         cli_mark_weak_release(j, &r);
         FKT_TRY(cli_print_json(j));
@@ -82,12 +82,12 @@ static fkt_status run_generate(const struct asked *a)
         printf("%llu images of %u classes in %s\nlook at %s/grid.png%s; %s/README.md says what is promised\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
-        cli_tell_weak_release(&r);
+        cli_print_weak_release(&r);
     }
-    if (!a->run.quiet) FKT_TRY(tell_drowned(&r, &o.estimate));
+    if (!a->run.quiet) FKT_TRY(print_below_noise(&r, &o.estimate));
 out:
     cli_progress_end(&progress);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&r);
     return st;
 }
@@ -104,7 +104,7 @@ int cli_generate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
         CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
-        CLI_MEANS_ROWS(a.means),
+        CLI_WEIGHTS_ROWS(a.settings),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
@@ -119,7 +119,7 @@ static json_t *classes_json(const struct fkt_release *r, const struct fkt_gaussi
     for (uint32_t k = 0; k < g->classes; k++)
         json_array_append_new(list, json_pack("{s:s s:f s:f s:f s:b}", "class", r->task.classes[k], "noisy_count",
                                               g->count[k], "count_noise", g->count_noise[k], "signal", g->signal[k],
-                                              "below_noise", fkt_gaussians_drowned(g, k)));
+                                              "below_noise", fkt_gaussians_below_noise(g, k)));
     return list;
 }
 
@@ -147,25 +147,27 @@ out:
     return st;
 }
 
-static fkt_status score_heads(const struct asked *a, const struct fkt_walk *walk, const struct fkt_heads *h,
+static fkt_status score_heads(const struct asked *a, const struct fkt_pipeline *pipeline, const struct fkt_heads *h,
                               double *accuracy)
 {
     struct fkt_dataset *ds = NULL;
     struct fkt_score scores[FKT_HEAD_KINDS] = {{0}};
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->test.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->test.skip_bad ? &skipped : NULL};
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
-    FKT_TRY(cli_open_data(&ds, &a->test, fkt_walk_task(walk), &a->run));
-    for (int k = 0; k < FKT_HEAD_KINDS; k++) FKT_TRY(fkt_score_init(&scores[k], fkt_walk_task(walk)->n_classes));
-    FKT_TRY(fkt_heads_evaluate(walk, ds, NULL, 0, (const struct fkt_head *const *)h->head, FKT_HEAD_KINDS, scores, &o));
+    FKT_TRY(cli_open_data(&ds, &a->test, fkt_pipeline_task(pipeline), &a->run));
+    for (int k = 0; k < FKT_HEAD_KINDS; k++)
+        FKT_TRY(fkt_score_init(&scores[k], fkt_pipeline_task(pipeline)->n_classes));
+    FKT_TRY(
+        fkt_heads_evaluate(pipeline, ds, NULL, 0, (const struct fkt_head *const *)h->head, FKT_HEAD_KINDS, scores, &o));
     for (int k = 0; k < FKT_HEAD_KINDS; k++) accuracy[k] = fkt_score_accuracy(&scores[k]);
 out:
     cli_progress_end(&progress);
-    cli_tell_skipped(&skipped);
+    cli_print_skipped(&skipped);
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_clear(&skipped);
     for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&scores[k]);
@@ -173,8 +175,8 @@ out:
     return st;
 }
 
-static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r, const struct fkt_gaussians *g,
-                             const double *accuracy)
+static fkt_status print_heads(const struct asked *a, const struct fkt_release *r, const struct fkt_gaussians *g,
+                              const double *accuracy)
 {
     const double reach = fkt_gaussians_reach(g->length);
     json_t *j;
@@ -194,9 +196,9 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
     printf("%-24s %12s %8s %8s\n", "class", "noisy count", "+-", "signal");
     for (uint32_t k = 0; k < g->classes; k++)
         printf("%-24.24s %12.0f %8.1f %8.2f%s\n", r->task.classes[k], g->count[k], g->count_noise[k], g->signal[k],
-               !fkt_gaussians_drowned(g, k) ? ""
-               : g->signal[k] >= reach      ? "  count below the noise"
-                                            : "  below the noise");
+               !fkt_gaussians_below_noise(g, k) ? ""
+               : g->signal[k] >= reach          ? "  count below the noise"
+                                                : "  below the noise");
     printf(
         "noise alone may have a signal of %.2f: a class with less, or whose count cannot be told from 0, is below the "
         "noise\n",
@@ -210,11 +212,11 @@ static fkt_status tell_heads(const struct asked *a, const struct fkt_release *r,
 static fkt_status run_heads(const struct asked *a)
 {
     struct fkt_release r = {0};
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_gaussians g = {0};
     struct fkt_heads h = {{0}};
     struct fkt_estimate_options e = {FKT_RAW, 0, a->pool};
-    struct fkt_codec_means means;
+    struct fkt_codec_settings settings;
     double accuracy[FKT_HEAD_KINDS];
     fkt_status st;
     FKT_TRY(cli_not_an_input(a->out, a->release));
@@ -223,17 +225,17 @@ static fkt_status run_heads(const struct asked *a)
     FKT_TRY(fkt_release_gaussians(&r, &e, &g));
     FKT_TRY(fkt_heads_fit(&h, &g));
     if (a->test.path) {
-        cli_codec_means(&a->means, &means);
-        FKT_TRY(fkt_release_walk(&r, &means, &walk));
-        cli_tell_dtype(&a->means, fkt_walk_codec(walk), &a->run);
-        FKT_TRY(score_heads(a, walk, &h, accuracy));
+        cli_codec_settings(&a->settings, &settings);
+        FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
+        cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
+        FKT_TRY(score_heads(a, pipeline, &h, accuracy));
     }
     if (a->out) FKT_TRY(save_heads(&h, &r, a->out, a->run.force));
-    FKT_TRY(tell_heads(a, &r, &g, accuracy));
+    FKT_TRY(print_heads(a, &r, &g, accuracy));
 out:
     fkt_heads_clear(&h);
     fkt_gaussians_clear(&g);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&r);
     return st;
 }
@@ -251,7 +253,7 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
         CLI_BITS_ROW(a.test),
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
-        CLI_MEANS_ROWS(a.means),
+        CLI_WEIGHTS_ROWS(a.settings),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -131,7 +131,7 @@ static json_t *account_json(const struct fkt_ledger_account *a, double delta)
                      part_json(NULL, &s.together), "left", part_json(NULL, &s.left), "entries", entries);
 }
 
-static json_t *book_json(const struct fkt_ledger_book *b, const char *path, double delta)
+static json_t *contents_json(const struct fkt_ledger_contents *b, const char *path, double delta)
 {
     json_t *accounts = json_array();
     for (size_t i = 0; i < b->n; i++) json_array_append_new(accounts, account_json(&b->accounts[i], delta));
@@ -144,7 +144,7 @@ static json_t *book_json(const struct fkt_ledger_book *b, const char *path, doub
 
 /* ---- for people ---- */
 
-static void tell_total(const struct fkt_ledger_account *a, const struct sums *s)
+static void print_total(const struct fkt_ledger_account *a, const struct sums *s)
 {
     if (a->budget_epsilon > 0)
         printf("  allowed     epsilon %.4g at delta %.3g in all\n", a->budget_epsilon, a->budget_delta);
@@ -162,14 +162,14 @@ static void tell_total(const struct fkt_ledger_account *a, const struct sums *s)
     else printf("  left        nothing: a further release would be refused\n");
 }
 
-static void tell_account(const struct fkt_ledger_account *a, double delta)
+static void print_account(const struct fkt_ledger_account *a, double delta)
 {
     const struct sums s = sums_of(a, delta);
     fputs("\ndataset ", stdout);
     cli_show(a->dataset, strlen(a->dataset));
     printf("\n  images      %llu were in its releases\n", (unsigned long long)a->records);
     printf("  protects    %s\n", fkt_adjacency_protects(a->adjacency));
-    tell_total(a, &s);
+    print_total(a, &s);
     printf("  %-18s%-12s%-10s%-10s%s\n", "date (UTC)", "state", "epsilon", "at delta", "task");
     for (size_t i = 0; i < a->n; i++) {
         const struct fkt_ledger_entry *e = &a->entries[i];
@@ -183,7 +183,7 @@ static void tell_account(const struct fkt_ledger_account *a, double delta)
     }
 }
 
-static void tell(const struct fkt_ledger_book *b, const char *path, const struct asked *a, int there)
+static void print(const struct fkt_ledger_contents *b, const char *path, const struct asked *a, int there)
 {
     if (!there) {
         printf("there is no ledger at %s: nothing was spent yet, or it lies elsewhere (--ledger)\n", path);
@@ -196,7 +196,7 @@ static void tell(const struct fkt_ledger_book *b, const char *path, const struct
                                       : "nothing was spent yet");
         return;
     }
-    for (size_t i = 0; i < b->n; i++) tell_account(&b->accounts[i], a->delta);
+    for (size_t i = 0; i < b->n; i++) print_account(&b->accounts[i], a->delta);
     printf("\nepsilon bounds what anyone can learn about one record from all that was released; smaller is safer.\n"
            "Epsilons do not add up: 'together' is what all of them come to.\n");
 }
@@ -211,7 +211,7 @@ static fkt_status find_dataset(const struct asked *a, const char *path, char out
     const struct fkt_record_digest *digests;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_walk_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
     size_t n;
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
@@ -230,7 +230,7 @@ out:
 
 static fkt_status show(const struct asked *a, const char *path)
 {
-    struct fkt_ledger_book b = {0};
+    struct fkt_ledger_contents b = {0};
     char found[FKT_LEDGER_NAME] = "";
     const char *dataset = a->data.path ? found : a->dataset;
     int there;
@@ -245,10 +245,10 @@ static fkt_status show(const struct asked *a, const char *path)
     FKT_TRY(st);
     if (a->data.path) FKT_TRY(find_dataset(a, path, found));
     if (there) FKT_TRY(fkt_ledger_file_read(&b, path, dataset));
-    if (a->run.json) FKT_TRY(cli_print_json(book_json(&b, path, a->delta)));
-    else tell(&b, path, a, there);
+    if (a->run.json) FKT_TRY(cli_print_json(contents_json(&b, path, a->delta)));
+    else print(&b, path, a, there);
 out:
-    fkt_ledger_book_clear(&b);
+    fkt_ledger_contents_clear(&b);
     return st;
 }
 
@@ -257,7 +257,7 @@ static fkt_status run(const struct asked *a)
     char *path = NULL;
     fkt_status st;
     if (a->ledger) FKT_TRY(fkt_strdup(&path, a->ledger));
-    else FKT_TRY(cli_place(CLI_PLACE_DATA, "ledger.db", "ledger", 0, &path));
+    else FKT_TRY(cli_xdg_folder(CLI_XDG_DATA, "ledger.db", "ledger", 0, &path));
     FKT_TRY(show(a, path));
 out:
     fkt_free(path);

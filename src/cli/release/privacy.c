@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-static void tell(const struct fkt_privacy_plan *p, const struct crew *c, const struct asked *a)
+static void print(const struct fkt_privacy_plan *p, const struct crew *c, const struct asked *a)
 {
     double R = a->clip, d = (double)a->dim;
     char why[FKT_PROMISE_WORDS];
@@ -129,7 +129,7 @@ static fkt_status run(const struct asked *a)
                                           (json_int_t)crew.counted, "rho", crew.rho, "surplus", crew.surplus));
         FKT_TRY(cli_print_json(j));
     } else {
-        tell(&plan, &crew, a);
+        print(&plan, &crew, a);
     }
 out:
     return st;

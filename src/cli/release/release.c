@@ -44,15 +44,15 @@ out:
     return st;
 }
 
-static fkt_status add_site(struct pile *p, const struct fkt_walk *walk, const char *const *files, size_t i,
+static fkt_status add_site(struct pile *p, const struct fkt_pipeline *pipeline, const char *const *files, size_t i,
                            const char *out)
 {
-    const struct fkt_task *task = fkt_walk_task(walk);
+    const struct fkt_task *task = fkt_pipeline_task(pipeline);
     struct fkt_moments *site = NULL;
     size_t shared = 0;
     fkt_status st;
     FKT_TRY(cli_not_an_input(out, files[i]));
-    FKT_TRY(fkt_walk_moments_new(walk, &site));
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &site));
     FKT_TRY(fkt_records_new(&p->of_file[i], task->privacy.adjacency));
     FKT_TRY(fkt_moments_load(site, task, files[i], p->of_file[i]));
     FKT_TRY(fkt_records_merge(p->records, p->of_file[i], &shared));
@@ -63,18 +63,18 @@ out:
     return st;
 }
 
-static fkt_status add_up(const struct asked *a, const struct fkt_walk *walk, struct pile *p)
+static fkt_status add_up(const struct asked *a, const struct fkt_pipeline *pipeline, struct pile *p)
 {
     char *text = NULL;
     const char **files = NULL;
     size_t n;
     fkt_status st;
-    FKT_TRY(fkt_walk_moments_new(walk, &p->total));
-    FKT_TRY(fkt_records_new(&p->records, fkt_walk_task(walk)->privacy.adjacency));
+    FKT_TRY(fkt_pipeline_moments_new(pipeline, &p->total));
+    FKT_TRY(fkt_records_new(&p->records, fkt_pipeline_task(pipeline)->privacy.adjacency));
     FKT_TRY(cli_split(a->moments, &text, &files, &n));
     FKT_TRY(fkt_alloc(&p->of_file, n));
     p->sites = n;
-    for (size_t i = 0; i < n; i++) FKT_TRY(add_site(p, walk, files, i, a->out));
+    for (size_t i = 0; i < n; i++) FKT_TRY(add_site(p, pipeline, files, i, a->out));
 out:
     fkt_free(text);
     fkt_free(files);
@@ -89,7 +89,7 @@ static void pile_clear(struct pile *p)
     fkt_moments_free(p->total);
 }
 
-static fkt_status tell_release(const struct asked *a, const struct fkt_release *r)
+static fkt_status print_release(const struct asked *a, const struct fkt_release *r)
 {
     const struct fkt_privacy_spec *p = &r->task.privacy;
     char *text = NULL;
@@ -97,7 +97,7 @@ static fkt_status tell_release(const struct asked *a, const struct fkt_release *
     fkt_status st = FKT_OK;
     if (!a->run.json) {
         printf("release %s\nhash %s\n", a->out, r->sha256);
-        cli_tell_weak_release(r);
+        cli_print_weak_release(r);
         if (r->insecure_seed) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
         else
             printf("epsilon %g, delta %g (%s): protects %s\n", p->epsilon, p->delta, fkt_adjacency_name(p->adjacency),
@@ -160,11 +160,11 @@ out:
 
 /* Space for the file is taken, the ledger pays, noise is drawn, the file is written. A failure after the ledger has
  * paid costs budget, never privacy; a full disk shows before that. */
-static fkt_status pay_and_draw(const struct asked *a, const struct fkt_walk *walk, const struct pile *p,
+static fkt_status pay_and_draw(const struct asked *a, const struct fkt_pipeline *pipeline, const struct pile *p,
                                struct fkt_release *r)
 {
-    const struct fkt_task *task = fkt_walk_task(walk);
-    const struct fkt_calibration *calibration = fkt_walk_calibration(walk);
+    const struct fkt_task *task = fkt_pipeline_task(pipeline);
+    const struct fkt_calibration *calibration = fkt_pipeline_calibration(pipeline);
     struct fkt_release_file *file = NULL;
     struct fkt_privacy_plan plan;
     struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
@@ -191,7 +191,7 @@ out:
 
 static fkt_status run_release(const struct asked *a)
 {
-    struct fkt_walk *walk = NULL;
+    struct fkt_pipeline *pipeline = NULL;
     struct fkt_release r = {0};
     struct cli_progress progress;
     struct pile p = {0};
@@ -202,17 +202,17 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
     FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
-    FKT_TRY(cli_open_walk(&walk, a->task, a->calibration, NULL));
-    FKT_TRY(check_task(fkt_walk_task(walk)));
-    FKT_TRY(cli_accept_task(fkt_walk_task(walk), a->accept_weak));
-    FKT_TRY(add_up(a, walk, &p));
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->calibration, NULL));
+    FKT_TRY(check_task(fkt_pipeline_task(pipeline)));
+    FKT_TRY(cli_accept_task(fkt_pipeline_task(pipeline), a->accept_weak));
+    FKT_TRY(add_up(a, pipeline, &p));
     FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
-    FKT_TRY(pay_and_draw(a, walk, &p, &r));
-    FKT_TRY(tell_release(a, &r));
+    FKT_TRY(pay_and_draw(a, pipeline, &p, &r));
+    FKT_TRY(print_release(a, &r));
 out:
     pile_clear(&p);
     fkt_release_clear(&r);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     return st;
 }
 

@@ -57,9 +57,9 @@ static void legend(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n");
 }
 
-int fkt_chart_judged(const struct fkt_report *r) { return r->network ? FKT_REPORT_JUDGED : FKT_REPORT_HEADS; }
+int fkt_chart_evaluated(const struct fkt_report *r) { return r->network ? FKT_REPORT_EVALUATED : FKT_REPORT_HEADS; }
 
-const char *fkt_chart_judged_name(const struct fkt_report *r, int column)
+const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column)
 {
     static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
     return column < FKT_REPORT_HEADS ? heads[column] : r->network;
@@ -67,7 +67,7 @@ const char *fkt_chart_judged_name(const struct fkt_report *r, int column)
 
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)
 {
-    const int columns = fkt_chart_judged(r);
+    const int columns = fkt_chart_evaluated(r);
     const double left = 56, right = 12, top = 22, plot = 250, bottom = 34, group = (WIDTH - left - right) / columns;
     double bar = group * 0.78 / (double)(r->n_arms ? r->n_arms : 1), chance = plot / (double)r->n_classes;
     char words[32], class[8];
@@ -93,7 +93,7 @@ void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)
             label(t, x0 + bar * ((double)a + 0.5), top + plot * (1 - v) - 6, "middle", "strong", bar > 30 ? 13 : 9,
                   words);
         }
-        label(t, left + group * (h + 0.5), top + plot + 24, "middle", "strong", 14, fkt_chart_judged_name(r, h));
+        label(t, left + group * (h + 0.5), top + plot + 24, "middle", "strong", 14, fkt_chart_evaluated_name(r, h));
     }
     line(t, "chance", left, top + plot - chance, WIDTH - right, top + plot - chance);
     label(t, WIDTH - right, top + plot - chance - 5, "end", "", 12, "chance");

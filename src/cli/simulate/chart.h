@@ -11,8 +11,8 @@ size_t fkt_chart_colour(const struct fkt_report *r, size_t a);
 
 /* Accuracies: one group of bars for each head, one bar for each arm; the dashed line is chance. */
 /* Who is judged, a column each: the heads and, where one was trained, the network. */
-int fkt_chart_judged(const struct fkt_report *r);
-const char *fkt_chart_judged_name(const struct fkt_report *r, int column);
+int fkt_chart_evaluated(const struct fkt_report *r);
+const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column);
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r);
 /* Who holds what: sites across, classes down; more than 100 sites or 60 classes are drawn in bins. */
 void fkt_chart_partition(struct fkt_text *t, const struct fkt_report *r);

@@ -51,7 +51,7 @@ static void figure(struct fkt_text *t, const char *caption, const uint8_t *png, 
     fkt_text_add(t, "</figure>\n");
 }
 
-static void pictures(struct fkt_text *t, const struct fkt_report *r)
+static void images(struct fkt_text *t, const struct fkt_report *r)
 {
     struct fkt_text caption;
     size_t any = r->real_len;
@@ -79,14 +79,14 @@ static void pictures(struct fkt_text *t, const struct fkt_report *r)
 static int any_accuracy(const struct fkt_report *r)
 {
     for (size_t a = 0; a < r->n_arms; a++)
-        for (int h = 0; h < fkt_chart_judged(r); h++)
+        for (int h = 0; h < fkt_chart_evaluated(r); h++)
             if (r->arms[a].accuracy[h] >= 0) return 1;
     return 0;
 }
 
 static void accuracy(struct fkt_text *t, const struct fkt_report *r)
 {
-    const int columns = fkt_chart_judged(r);
+    const int columns = fkt_chart_evaluated(r);
     if (!r->n_arms) return;
     if (!any_accuracy(r)) {
         fkt_html_section(t, "accuracy", "How well it works", 0);
@@ -112,7 +112,7 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>accuracy, %</th>");
     for (int h = 0; h < columns; h++) {
         fkt_text_add(t, "<th>");
-        fkt_html_text(t, fkt_chart_judged_name(r, h));
+        fkt_html_text(t, fkt_chart_evaluated_name(r, h));
         fkt_text_add(t, "</th>");
     }
     fkt_text_add(t, "</tr></thead><tbody>\n");
@@ -347,7 +347,7 @@ fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int fl
     head(&t, r);
     fkt_report_summary(&t, r);
     fkt_report_privacy(&t, r);
-    pictures(&t, r);
+    images(&t, r);
     accuracy(&t, r);
     classes(&t, r);
     partition(&t, r);

@@ -19,7 +19,7 @@ enum {
     FKT_REPORT_QDA = 2,
     FKT_REPORT_HEADS = 3,
     FKT_REPORT_NETWORK = 3, /* where one was trained */
-    FKT_REPORT_JUDGED = 4
+    FKT_REPORT_EVALUATED = 4
 };
 
 /* One way of releasing the same data; arms stand beside each other. */
@@ -31,7 +31,7 @@ struct fkt_report_arm {
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
     const char *mechanism;                       /* "joint", "paper" */
     char weak[FKT_PROMISE_WORDS];                /* why its promise is weak, "epsilon 50 is above 20"; "": it is not */
-    double accuracy[FKT_REPORT_JUDGED];          /* 0..1 on the test images; NaN: not measured */
+    double accuracy[FKT_REPORT_EVALUATED];       /* 0..1 on the test images; NaN: not measured */
     const double *noisy_count;                   /* (K) */
     const double *signal;                        /* (K) signal over noise */
     const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < reach */

@@ -71,7 +71,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     t.classes = names;
     t.n_classes = fkt_dataset_classes(o->data);
     FKT_TRY(fkt_dataset_open(&o->test, s->test.path ? s->test.path : s->data.path, &t));
-    FKT_TRY(cli_tell_dataset(o->test, s->test.path ? s->test.path : s->data.path, &s->run));
+    FKT_TRY(cli_print_dataset(o->test, s->test.path ? s->test.path : s->data.path, &s->run));
     o->n_test = fkt_dataset_size(o->test);
     FKT_TRY(all_indices(&o->held, o->n_test));
     o->test_set = o->test;
@@ -91,7 +91,7 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
     fkt_status st;
     FKT_TRY(cli_reals("epsilon", s->privacy.epsilon, eps, CLI_ARMS_MAX, &n));
     FKT_TRY(cli_open_codec(&s->codec, &codec, &cal));
-    cli_tell_dtype(&s->codec.means, codec, &s->run);
+    cli_print_dtype(&s->codec.settings, codec, &s->run);
     FKT_TRY(cli_class_names(o->data, &names));
     for (size_t i = 0; i < n; i++) {
         struct cli_arm *a = &o->arm[i];
@@ -111,7 +111,7 @@ static fkt_status make_tasks(const struct cli_sim *s, struct cli_outcome *o)
     }
     snprintf(o->arm[n].name, sizeof o->arm[n].name, "no privacy");
     o->n_arms = n + 1;
-    st = fkt_walk_assemble(&o->walk, &o->arm[0].task, codec, &cal); /* takes the codec: it is opened once */
+    st = fkt_pipeline_assemble(&o->pipeline, &o->arm[0].task, codec, &cal); /* takes the codec: it is opened once */
     codec = NULL;
 out:
     fkt_free(names);
@@ -145,10 +145,10 @@ out:
 
 static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o, const struct fkt_progress *progress)
 {
-    const struct fkt_coordinates *c = &fkt_walk_task(o->walk)->coordinates;
+    const struct fkt_coordinates *c = &fkt_pipeline_task(o->pipeline)->coordinates;
     struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_RAW, 0, 0};
     struct fkt_noise_scale silence = {.unit = c->radius / c->rq};
-    const uint32_t K = fkt_walk_task(o->walk)->n_classes;
+    const uint32_t K = fkt_pipeline_task(o->pipeline)->n_classes;
     struct fkt_ledger ledger;
     const int64_t *exact;
     double mu2;
@@ -188,10 +188,10 @@ static const struct fkt_head *head_at(struct cli_outcome *o, size_t h, struct fk
     return a->repeat[at / (o->n_arms - 1)].heads.head[k];
 }
 
-static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress,
-                             struct fkt_encodings *encodings)
+static fkt_status evaluate_arms(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress,
+                                struct fkt_encodings *encodings)
 {
-    struct fkt_walk_options w = {
+    struct fkt_pipeline_options w = {
         .progress = &progress->hook, .skipped = s->data.skip_bad ? &o->skipped : NULL, .encodings = encodings};
     size_t n = (o->n_arms + o->arm[0].n_repeats * (o->n_arms - 1)) * FKT_HEAD_KINDS;
     const struct fkt_head **heads = NULL;
@@ -203,9 +203,9 @@ static fkt_status judge_arms(const struct cli_sim *s, struct cli_outcome *o, str
     FKT_TRY(fkt_alloc(&scores, n));
     for (size_t i = 0; i < n; i++) {
         heads[i] = head_at(o, i, &place);
-        FKT_TRY(fkt_score_init(&scores[i], fkt_walk_task(o->walk)->n_classes));
+        FKT_TRY(fkt_score_init(&scores[i], fkt_pipeline_task(o->pipeline)->n_classes));
     }
-    FKT_TRY(fkt_heads_evaluate(o->walk, o->test_set, o->held, o->n_test, heads, n, scores, &w));
+    FKT_TRY(fkt_heads_evaluate(o->pipeline, o->test_set, o->held, o->n_test, heads, n, scores, &w));
     o->seconds_evaluate = fkt_now() - start;
 out:
     for (size_t i = 0; scores && i < n; i++) {
@@ -230,7 +230,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(cli_not_an_input(s->out, s->data.path));
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
-    FKT_TRY(cli_not_an_input(s->out, s->codec.means.weights));
+    FKT_TRY(cli_not_an_input(s->out, s->codec.settings.weights));
     if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
     spec.partition.sites = (uint32_t)s->sites;
     FKT_TRY(cli_partition(s->partition, &spec.partition));
@@ -242,7 +242,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(make_tasks(s, o));
     FKT_TRY(cli_open_encodings(&spec.encodings, s->encodings));
     spec.keep = o->federation.choices.sites > 0;
-    spec.walk = o->walk;
+    spec.pipeline = o->pipeline;
     spec.data = o->data;
     spec.train = o->train;
     spec.keys = o->keys;
@@ -255,7 +255,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(release_arms(s, o, &progress->hook));
     if (draws(s, o) > 1) FKT_TRY(cli_repeats_draw(s, o, &progress->hook));
     FKT_TRY(cli_progress_check("after the release"));
-    if (o->test_set) FKT_TRY(judge_arms(s, o, progress, spec.encodings));
+    if (o->test_set) FKT_TRY(evaluate_arms(s, o, progress, spec.encodings));
     if (s->train) FKT_TRY(cli_sim_train(s, o, progress));
 out:
     cli_progress_end(progress);
@@ -281,7 +281,7 @@ void cli_outcome_clear(struct cli_outcome *o)
     fkt_free(o->federation.secrets);
     fkt_skipped_clear(&o->skipped);
     fkt_records_free(o->records);
-    fkt_walk_free(o->walk);
+    fkt_pipeline_free(o->pipeline);
     fkt_free(o->keys);
     fkt_free(o->train);
     fkt_free(o->held);

@@ -65,7 +65,7 @@ struct cli_outcome {
     uint64_t *keys;       /* of the records of data: what hold-out and partition choose by */
     size_t n_train, n_test;
     const struct fkt_dataset *test_set; /* data or test, or NULL: nothing to judge on */
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     struct cli_federation federation;
     struct fkt_simulation sim;
     struct fkt_records *records; /* in the total */
@@ -97,7 +97,7 @@ FKT_MUST_USE fkt_status cli_round_clear(const struct cli_sim *s, const struct cl
 /* Why the noise did not come from the sites though nobody asked for that; NULL: it did, or somebody did. */
 const char *cli_round_fallback(const struct cli_sim *s, const struct cli_outcome *o);
 void cli_round_remark(const struct cli_sim *s, const struct cli_outcome *o); /* on stderr, what deserves a line */
-void cli_round_tell(const struct cli_sim *s, const struct cli_outcome *o);   /* on stdout, how the sums came together */
+void cli_round_print(const struct cli_sim *s, const struct cli_outcome *o);  /* on stdout, how the sums came together */
 json_t *cli_round_json(const struct cli_outcome *o); /* of the first arm; null when there was no protocol */
 
 /* Further draws (run_repeats.c): made after the releases, judged with them. Mean and standard deviation of one head's

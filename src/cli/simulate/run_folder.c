@@ -34,10 +34,10 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
     const struct fkt_privacy_plan *p = &a->release.plan;
     json_t *classes = json_array(), *j;
     for (uint32_t k = 0; k < a->measured.classes; k++)
-        json_array_append_new(classes,
-                              json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
-                                        a->measured.count[k], "count_noise", a->measured.count_noise[k], "signal",
-                                        a->measured.signal[k], "below_noise", fkt_gaussians_drowned(&a->measured, k)));
+        json_array_append_new(classes, json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
+                                                 a->measured.count[k], "count_noise", a->measured.count_noise[k],
+                                                 "signal", a->measured.signal[k], "below_noise",
+                                                 fkt_gaussians_below_noise(&a->measured, k)));
     j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
                   "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
@@ -54,7 +54,7 @@ static json_t *arm_json(const struct cli_sim *s, const struct cli_outcome *o, co
 
 json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     const struct cli_arm *first = &o->arm[0];
     double release = 0, generate = 0;
     json_t *arms = json_array(), *j;
@@ -69,7 +69,7 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
         "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)o->sim.sites, "survivors",
         (int)o->sim.survivors, "records", (json_int_t)o->sim.records, "classes", (int)t->n_classes, "dim",
         (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
-        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_walk_codec(o->walk))), "coordinates",
+        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(o->pipeline))), "coordinates",
         fkt_coordinate_name(t->coordinates.kind), "partition", s->partition, "bytes_per_site",
         (json_int_t)(first->round.survivors ? first->round.up : o->sim.bytes_per_site), "epsilon",
         first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
@@ -94,9 +94,10 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
 
 static json_t *partition_json(const struct cli_sim *s, const struct cli_outcome *o)
 {
-    uint32_t K = fkt_walk_task(o->walk)->n_classes;
+    uint32_t K = fkt_pipeline_task(o->pipeline)->n_classes;
     json_t *counts = json_array(), *lost = json_array(), *classes = json_array(), *owner = json_array();
-    for (uint32_t k = 0; k < K; k++) json_array_append_new(classes, json_string(fkt_walk_task(o->walk)->classes[k]));
+    for (uint32_t k = 0; k < K; k++)
+        json_array_append_new(classes, json_string(fkt_pipeline_task(o->pipeline)->classes[k]));
     for (uint32_t i = 0; i < o->sim.sites; i++) {
         json_t *row = json_array();
         for (uint32_t k = 0; k < K; k++) json_array_append_new(row, json_integer(o->sim.counts[(size_t)i * K + k]));
@@ -119,8 +120,8 @@ static fkt_status save_json(const char *folder, const char *name, json_t *j)
     return st;
 }
 
-static fkt_status arm_folder(const struct cli_sim *s, const struct fkt_walk *walk, struct cli_arm *a, const char *run,
-                             struct cli_progress *progress)
+static fkt_status arm_folder(const struct cli_sim *s, const struct fkt_pipeline *pipeline, struct cli_arm *a,
+                             const char *run, struct cli_progress *progress)
 {
     char *folder = NULL, *path = NULL, *certificate = NULL;
     struct fkt_generate_options g = {.per_class = (size_t)s->per_class,
@@ -129,7 +130,7 @@ static fkt_status arm_folder(const struct cli_sim *s, const struct fkt_walk *wal
                                      .estimate = {(enum fkt_estimator)s->estimator, 0, 0},
                                      .threads = (unsigned)s->run.threads,
                                      .progress = &progress->hook,
-                                     .walk = walk};
+                                     .pipeline = pipeline};
     double start = fkt_now();
     fkt_status st;
     FKT_TRY(fkt_path_join(&folder, run, a->folder));
@@ -166,13 +167,13 @@ fkt_status cli_run_folder(const struct cli_sim *s, struct cli_outcome *o, struct
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_folder_begin(&f, s->out, s->run.force));
-    for (size_t i = 0; i + 1 < o->n_arms; i++) FKT_TRY(arm_folder(s, o->walk, &o->arm[i], f.tmp, progress));
+    for (size_t i = 0; i + 1 < o->n_arms; i++) FKT_TRY(arm_folder(s, o->pipeline, &o->arm[i], f.tmp, progress));
     FKT_TRY(fkt_path_join(&path, f.tmp, "moments.safetensors"));
-    FKT_TRY(fkt_moments_save(o->sim.total, fkt_walk_task(o->walk), o->records, path, 0));
+    FKT_TRY(fkt_moments_save(o->sim.total, fkt_pipeline_task(o->pipeline), o->records, path, 0));
     FKT_TRY(save_json(f.tmp, "partition.json", partition_json(s, o)));
     FKT_TRY(save_json(f.tmp, "results.json", cli_results_json(s, o)));
     FKT_TRY(cli_progress_check("while writing the run folder"));
-    FKT_TRY(cli_run_pictures(s, o, f.tmp));
+    FKT_TRY(cli_run_images(s, o, f.tmp));
     FKT_TRY(cli_progress_check("while writing the run folder"));
     FKT_TRY(fkt_folder_commit(&f));
 out:

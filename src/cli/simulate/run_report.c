@@ -29,7 +29,7 @@ static uint32_t shown_rows(const struct fkt_task *t)
 /* tiles (rows, cols, S, S, 3) -> a sheet of at most FKT_GRID_CLASSES rows, as PNG bytes. */
 static fkt_status sheet(struct png *out, const struct cli_outcome *o, const uint8_t *tiles, size_t cols)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     size_t rows = shown_rows(t);
     uint32_t width, height;
     uint8_t *rgb = NULL;
@@ -45,12 +45,12 @@ out:
 static fkt_status synthetic_sheet(struct png *out, const struct cli_outcome *o, const struct cli_arm *a, uint64_t seed,
                                   size_t cols)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     uint32_t rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, rows * cols * t->size * t->size * 3));
-    FKT_TRY(fkt_generate_tiles(o->walk, &a->shapes, seed, rows, cols, o->threads, tiles));
+    FKT_TRY(fkt_generate_tiles(o->pipeline, &a->shapes, seed, rows, cols, o->threads, tiles));
     FKT_TRY(sheet(out, o, tiles, cols));
 out:
     fkt_free(tiles);
@@ -61,7 +61,7 @@ out:
  * passed over (the walk has counted it), and any other failure is one. */
 static fkt_status real_sheet(struct png *out, const struct cli_outcome *o)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     size_t pixels = (size_t)t->size * t->size * 3, *have = NULL, rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
@@ -97,7 +97,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
                      const struct png *p, uint8_t *below /* (K) */)
 {
     const struct fkt_privacy_plan *plan = &a->release.plan;
-    double rq = fkt_walk_task(o->walk)->coordinates.rq;
+    double rq = fkt_pipeline_task(o->pipeline)->coordinates.rq;
     *r = (struct fkt_report_arm){.name = a->name,
                                  .noisy_count = a->measured.count,
                                  .signal = a->measured.signal,
@@ -109,7 +109,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
         r->noisy_count = r->signal = NULL;
         return;
     }
-    for (uint32_t k = 0; k < a->measured.classes; k++) below[k] = (uint8_t)fkt_gaussians_drowned(&a->measured, k);
+    for (uint32_t k = 0; k < a->measured.classes; k++) below[k] = (uint8_t)fkt_gaussians_below_noise(&a->measured, k);
     r->below = below;
     r->epsilon = plan->spec.epsilon;
     r->delta = plan->spec.delta;
@@ -125,7 +125,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
 
 static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], const struct cli_outcome *o)
 {
-    const struct fkt_coordinates *c = &fkt_walk_task(o->walk)->coordinates;
+    const struct fkt_coordinates *c = &fkt_pipeline_task(o->pipeline)->coordinates;
     r->norms = (struct fkt_report_histogram){
         "log |u|", o->sim.norms.bins, FKT_NORM_BINS, o->sim.norms.lo, o->sim.norms.hi, marks, 2};
     if (c->kind == FKT_COORD_CLIP) {
@@ -163,7 +163,7 @@ static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
 static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *o, const char *folder,
                              const struct png *real, const struct png *made)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     struct fkt_report_arm arms[CLI_ARMS_MAX + 1];
     struct fkt_report_mark marks[2];
     const struct fkt_report_phase phases[] = {{"encode", o->sim.seconds_encode},
@@ -174,14 +174,14 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                                               {"evaluate", o->seconds_evaluate},
                                               {"train", o->seconds_train}};
     char recipe[96];
-    const struct fkt_codec *codec = fkt_walk_codec(o->walk);
+    const struct fkt_codec *codec = fkt_pipeline_codec(o->pipeline);
     const int network = !fkt_codec_has_calibration(t->codec);
     const struct fkt_report_pair facts[] = {
         {"task", t->sha256},
         {"codec", t->codec_sha256},
         {"calibration", t->calibration_sha256},
         {"release", o->arm[0].release.sha256},
-        {"numbers of the network", network ? cli_dtype_words(&s->codec.means, codec) : NULL}};
+        {"numbers of the network", network ? cli_dtype_words(&s->codec.settings, codec) : NULL}};
     struct fkt_report r = {.title = s->title,
                            .command = s->command,
                            .dataset = s->data.path,
@@ -241,7 +241,7 @@ out:
     return st;
 }
 
-fkt_status cli_run_pictures(const struct cli_sim *s, const struct cli_outcome *o, const char *folder)
+fkt_status cli_run_images(const struct cli_sim *s, const struct cli_outcome *o, const char *folder)
 {
     struct png real = {0}, wide = {0}, made[CLI_ARMS_MAX + 1] = {{0}};
     fkt_status st;

@@ -5,6 +5,6 @@
 
 #include "cli/simulate/run.h"
 
-FKT_MUST_USE fkt_status cli_run_pictures(const struct cli_sim *s, const struct cli_outcome *o, const char *folder);
+FKT_MUST_USE fkt_status cli_run_images(const struct cli_sim *s, const struct cli_outcome *o, const char *folder);
 
 #endif

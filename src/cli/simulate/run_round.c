@@ -73,7 +73,7 @@ void cli_round_remark(const struct cli_sim *s, const struct cli_outcome *o)
 {
     const char *why = cli_round_fallback(s, o);
     if (why && !s->run.quiet) fprintf(stderr, "fedkt: %s\n", why);
-    if (o->federation.choices.sites) cli_tell_no_loss(o->federation.choices.dropped, &s->run);
+    if (o->federation.choices.sites) cli_print_no_loss(o->federation.choices.dropped, &s->run);
 }
 
 /* What nobody can keep without masks is refused where it was asked for. */
@@ -141,9 +141,9 @@ static fkt_status release_total(const struct cli_outcome *o, const struct cli_ar
 {
     struct fkt_moments *m = NULL;
     fkt_status st;
-    FKT_TRY(fkt_walk_moments_new(o->walk, &m));
+    FKT_TRY(fkt_pipeline_moments_new(o->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make(out, &a->task, fkt_walk_calibration(o->walk), m, facts, ledger, seed));
+    FKT_TRY(fkt_release_make(out, &a->task, fkt_pipeline_calibration(o->pipeline), m, facts, ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
@@ -153,7 +153,7 @@ fkt_status cli_round_clear(const struct cli_sim *s, const struct cli_outcome *o,
                            struct fkt_ledger *ledger, const struct fkt_progress *progress, struct fkt_release *out,
                            struct fkt_federate_result *round)
 {
-    const struct fkt_calibration *cal = fkt_walk_calibration(o->walk);
+    const struct fkt_calibration *cal = fkt_pipeline_calibration(o->pipeline);
     const uint64_t *seeded = s->seeded ? &seed : NULL;
     struct fkt_round_facts facts = {o->sim.sites, o->sim.survivors, 1, o->composed_epsilon};
     struct fkt_simulation_round how = {&a->task, o->federation.secrets, seeded, o->threads, progress};
@@ -182,7 +182,7 @@ out:
     return st;
 }
 
-void cli_round_tell(const struct cli_sim *s, const struct cli_outcome *o)
+void cli_round_print(const struct cli_sim *s, const struct cli_outcome *o)
 {
     const struct fkt_federation *f = &o->arm[0].task.federation;
     const struct fkt_federate_result *r = &o->arm[0].round;

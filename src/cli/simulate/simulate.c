@@ -12,37 +12,37 @@
 #include <string.h>
 
 /* A simulation is for whoever holds the records, so that releases which are weak only together do not stop it. */
-static void tell_weak(const struct cli_outcome *o)
+static void print_weak(const struct cli_outcome *o)
 {
     char why[FKT_PROMISE_WORDS], said[FKT_PROMISE_WORDS] = "";
     for (size_t i = 0; i + 1 < o->n_arms; i++) {
         (void)fkt_release_promise(&o->arm[i].release, why);
-        if (strcmp(why, said) != 0) cli_tell_weak_release(&o->arm[i].release);
+        if (strcmp(why, said) != 0) cli_print_weak_release(&o->arm[i].release);
         memcpy(said, why, sizeof said);
     }
 }
 
-static void tell(const struct cli_sim *s, const struct cli_outcome *o)
+static void print(const struct cli_sim *s, const struct cli_outcome *o)
 {
-    const struct fkt_task *t = fkt_walk_task(o->walk);
+    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     const struct fkt_federate_result *r = &o->arm[0].round;
     printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
            o->sim.survivors, o->sim.sites, (unsigned long long)o->sim.records, t->n_classes,
            fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
            (double)(r->survivors ? r->up : o->sim.bytes_per_site) / 1000);
-    cli_round_tell(s, o);
+    cli_round_print(s, o);
     putchar('\n');
     if (o->test_set) {
         printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
                (unsigned long long)fkt_score_total(&o->arm[0].score[0]));
         for (size_t i = 0; i < o->n_arms; i++) {
             const struct cli_arm *a = &o->arm[i];
-            uint32_t drowned = 0;
+            uint32_t below_noise = 0;
             for (uint32_t k = 0; k < a->measured.classes; k++)
-                drowned += (uint32_t)fkt_gaussians_drowned(&a->measured, k);
+                below_noise += (uint32_t)fkt_gaussians_below_noise(&a->measured, k);
             printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * cli_arm_spread(a, 0).mean,
                    100 * cli_arm_spread(a, 1).mean, 100 * cli_arm_spread(a, 2).mean);
-            if (drowned) printf("   %u class%s below the noise", drowned, drowned == 1 ? "" : "es");
+            if (below_noise) printf("   %u class%s below the noise", below_noise, below_noise == 1 ? "" : "es");
             printf("%s\n", a->is_private ? "" : "   (reference without noise, not private)");
             if (a->n_repeats)
                 printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
@@ -60,7 +60,7 @@ static void tell(const struct cli_sim *s, const struct cli_outcome *o)
     if (o->n_arms > 2 || o->arm[0].n_repeats)
         printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
                o->composed_epsilon);
-    tell_weak(o);
+    print_weak(o);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
         printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
@@ -77,13 +77,13 @@ static fkt_status run(const struct cli_sim *s)
     cli_progress_init(&progress, s->run.quiet);
     FKT_TRY(fkt_alloc(&o, 1));
     FKT_TRY(cli_sim_run(s, o, &progress));
-    cli_tell_skipped(&o->skipped);
-    cli_tell_copies(o->records, o->arm[0].task.privacy.adjacency);
-    cli_tell_limit(&s->data, o->arm[0].task.privacy.adjacency);
+    cli_print_skipped(&o->skipped);
+    cli_print_copies(o->records, o->arm[0].task.privacy.adjacency);
+    cli_print_limit(&s->data, o->arm[0].task.privacy.adjacency);
     if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
     cli_round_remark(s, o);
     if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));
-    else tell(s, o);
+    else print(s, o);
 out:
     cli_progress_end(&progress);
     if (o) cli_outcome_clear(o);

@@ -22,7 +22,7 @@ struct asked {
 
 /* ---- keygen ---- */
 
-static fkt_status tell_key(const struct asked *a, const struct cli_key *k, const char *public_path)
+static fkt_status print_key(const struct asked *a, const struct cli_key *k, const char *public_path)
 {
     char hex[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
     fkt_hex(hex, k->site.key, sizeof k->site.key);
@@ -38,7 +38,7 @@ static fkt_status tell_key(const struct asked *a, const struct cli_key *k, const
 }
 
 /* --force was asked for, and something was there. */
-static void tell_replaced(const struct cli_site *old)
+static void print_replaced(const struct cli_site *old)
 {
     static const uint8_t none[FKT_SA_KEY];
     char print[CLI_FINGERPRINT];
@@ -72,11 +72,11 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
     } else {
         FKT_TRY(cli_key_make(&k, a->name));
         FKT_TRY(cli_key_save(&k, a->out, a->run.force, &old));
-        tell_replaced(&old);
+        print_replaced(&old);
     }
     FKT_TRY(fkt_hint(cli_site_save(&k, public_path, a->run.force),
                      "the secret key is there; make its public part with 'fedkt keygen --key FILE --public-key FILE'"));
-    FKT_TRY(tell_key(a, &k, public_path));
+    FKT_TRY(print_key(a, &k, public_path));
 out:
     cli_key_wipe(&k);
     return st;
@@ -119,7 +119,7 @@ int cli_keygen(const struct cli_command *self, int argc, char **argv)
 
 /* ---- enroll ---- */
 
-static fkt_status tell_enrolled(const struct asked *a, const struct cli_site *sites, uint32_t n, uint32_t total)
+static fkt_status print_enrolled(const struct asked *a, const struct cli_site *sites, uint32_t n, uint32_t total)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++) {
@@ -148,7 +148,7 @@ static fkt_status run_enroll(const struct asked *a)
     FKT_TRY(fkt_alloc(&sites, a->sites.n));
     for (size_t i = 0; i < a->sites.n; i++) FKT_TRY(cli_site_load(&sites[i], a->sites.list[i]));
     FKT_TRY(cli_roster_extend(a->roster, sites, (uint32_t)a->sites.n, &total));
-    FKT_TRY(tell_enrolled(a, sites, (uint32_t)a->sites.n, total));
+    FKT_TRY(print_enrolled(a, sites, (uint32_t)a->sites.n, total));
 out:
     fkt_free(sites);
     return st;

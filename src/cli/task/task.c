@@ -30,7 +30,7 @@ fkt_status cli_task_sign_with(struct fkt_task *t, const char *key_path)
 
 static int no_pin_yet(const struct fkt_task *t) { return t->service.address[0] && !t->service.pin[0]; }
 
-static fkt_status tell_signature(const struct asked *a, const struct fkt_task *t)
+static fkt_status print_signature(const struct asked *a, const struct fkt_task *t)
 {
     char key[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
     fkt_hex(key, t->signature.key, sizeof t->signature.key);
@@ -68,7 +68,7 @@ static fkt_status run_sign(const struct asked *a)
         fprintf(stderr, "fedkt: the task has no pin yet: sites cannot join until 'fedkt serve --key' has put it in and "
                         "signed again\n");
     if (other && !a->run.quiet) fprintf(stderr, "fedkt: the signature of another key was replaced\n");
-    FKT_TRY(tell_signature(a, &t));
+    FKT_TRY(print_signature(a, &t));
 out:
     fkt_task_clear(&t);
     return st;
@@ -100,7 +100,7 @@ static fkt_status run_verify(const struct asked *a)
     FKT_TRY(fkt_task_verify(&t, a->operator_key ? key : NULL));
     if (!a->operator_key && !a->run.quiet)
         fprintf(stderr, "fedkt: whose key that is was not compared; give the operator's with --operator\n");
-    FKT_TRY(tell_signature(a, &t));
+    FKT_TRY(print_signature(a, &t));
 out:
     fkt_task_clear(&t);
     return st;

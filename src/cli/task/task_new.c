@@ -85,7 +85,7 @@ static json_t *federation_json(const struct fkt_federation *f)
                      fkt_keystream_name(f->keystream));
 }
 
-static void tell(const struct asked *a, const struct fkt_task *t)
+static void print(const struct asked *a, const struct fkt_task *t)
 {
     const struct fkt_service *s = &t->service;
     printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, t->sha256, t->n_classes,
@@ -100,7 +100,7 @@ static void tell(const struct asked *a, const struct fkt_task *t)
                t->signature.there ? "signed" : "not signed yet");
     if (s->address[0] && !s->pin[0])
         printf("next: 'fedkt serve --key' puts the pin in and signs it; send it to the sites after that\n");
-    cli_tell_weak(t);
+    cli_print_weak(t);
     if (a->codec.calibration) printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
     if (s->seeded) printf("NOT PRIVATE: everything random comes from --insecure-seed, which stands in the task\n");
 }
@@ -113,7 +113,7 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->federation.roster));
     FKT_TRY(task_from(a, &task));
     FKT_TRY(fkt_task_save(&task, a->out, a->run.force));
-    if (task.federation.sites) cli_tell_no_loss(task.federation.dropped, &a->run);
+    if (task.federation.sites) cli_print_no_loss(task.federation.dropped, &a->run);
     if (a->run.json) {
         json_t *j = json_pack("{s:s s:s s:i s:i s:o s:s? s:s? s:b s:b}", "task", a->out, "sha256", task.sha256,
                               "classes", (int)task.n_classes, "length", (int)task.coordinates.length, "federation",
@@ -123,7 +123,7 @@ static fkt_status run(const struct asked *a)
                               cli_task_is_private(&task));
         cli_mark_weak(j, &task);
         FKT_TRY(cli_print_json(j));
-    } else tell(a, &task);
+    } else print(a, &task);
 out:
     fkt_task_clear(&task);
     return st;

@@ -207,7 +207,7 @@ static fkt_status walk(struct fkt_draft *d)
     p->input = d->seat[0];
     p->output = d->seat[p->net->n_ops];
     FKT_TRY(fkt_arena(p));
-    p->facts->desk_bytes = p->arena_bytes;
+    p->facts->workspace_bytes = p->arena_bytes;
 out:
     return st;
 }

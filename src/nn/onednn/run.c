@@ -13,7 +13,7 @@
 
 enum { LINE = 64 };
 
-struct desk {
+struct workspace {
     const struct fkt_plan *plan;
     uint8_t *block, *base;      /* base: block, aligned */
     struct fkt_dnn_call **call; /* (n_steps) NULL where the step is no call */
@@ -62,14 +62,14 @@ out:
     return st;
 }
 
-static void *at(const struct desk *d, uint32_t buffer, size_t offset)
+static void *at(const struct workspace *d, uint32_t buffer, size_t offset)
 {
     return buffer == FKT_NONE ? NULL : d->base + d->plan->buffer[buffer].offset + offset;
 }
 
-static void desk_free(void *desk)
+static void workspace_free(void *workspace)
 {
-    struct desk *d = desk;
+    struct workspace *d = workspace;
     if (!d) return;
     for (size_t i = 0; d->call && i < d->plan->n_steps; i++) fkt_dnn_call_free(d->call[i]);
     fkt_free(d->call);
@@ -79,7 +79,7 @@ static void desk_free(void *desk)
 }
 
 /* A plan leaves room for one desk (plan.c); each thread asks for one. */
-static fkt_status check_memory(struct desk *d)
+static fkt_status check_memory(struct workspace *d)
 {
     const struct fkt_plan *p = d->plan;
     uint64_t before = atomic_fetch_add(&taken, p->arena_bytes);
@@ -89,10 +89,10 @@ static fkt_status check_memory(struct desk *d)
                          "networks on all threads need more than three quarters of this machine's memory");
 }
 
-static fkt_status desk_new(void **out, const void *plan)
+static fkt_status workspace_new(void **out, const void *plan)
 {
     const struct fkt_plan *p = plan;
-    struct desk *d = NULL;
+    struct workspace *d = NULL;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&d, 1));
@@ -110,18 +110,18 @@ static fkt_status desk_new(void **out, const void *plan)
     *out = d;
     d = NULL;
 out:
-    desk_free(d);
+    workspace_free(d);
     return st;
 }
 
-static struct fkt_act act_at(const struct desk *d, const struct fkt_seat *s)
+static struct fkt_act act_at(const struct workspace *d, const struct fkt_seat *s)
 {
     struct fkt_act a = s->act;
     a.data = at(d, s->buffer, s->offset);
     return a;
 }
 
-static void glue(const struct desk *d, const struct fkt_step *s)
+static void glue(const struct workspace *d, const struct fkt_step *s)
 {
     struct fkt_act y = act_at(d, &s->dst), a = act_at(d, &s->src[0]), b = act_at(d, &s->src[1]);
     const struct fkt_op *op = s->op;
@@ -151,7 +151,7 @@ static void glue(const struct desk *d, const struct fkt_step *s)
     }
 }
 
-static fkt_status steps(const struct fkt_plan *p, struct desk *d)
+static fkt_status steps(const struct fkt_plan *p, struct workspace *d)
 {
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < p->n_steps; i++) {
@@ -168,10 +168,10 @@ out:
     return st;
 }
 
-static fkt_status run(const void *plan, void *desk, const float *in, float *out)
+static fkt_status run(const void *plan, void *workspace, const float *in, float *out)
 {
     const struct fkt_plan *p = plan;
-    struct desk *d = desk;
+    struct workspace *d = workspace;
     struct fkt_act x = act_at(d, &p->input), y = act_at(d, &p->output);
     int team = fkt_dnn_alone();
     fkt_status st;
@@ -182,4 +182,4 @@ static fkt_status run(const void *plan, void *desk, const float *in, float *out)
     return st;
 }
 
-const struct fkt_backend fkt_backend_onednn = {"onednn", plan_new, desk_new, run, desk_free, plan_free};
+const struct fkt_backend fkt_backend_onednn = {"onednn", plan_new, workspace_new, run, workspace_free, plan_free};

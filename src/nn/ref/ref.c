@@ -18,7 +18,7 @@ struct plan {
     float **weights;          /* (n_slots) */
 };
 
-struct desk {
+struct workspace {
     float *arena;
 };
 
@@ -75,7 +75,7 @@ static fkt_status plan_new(void **out, const struct fkt_net *net, const struct f
         p->start[i + 1] = p->start[i] + numbers(p, i);
     }
     FKT_TRY(read_weights(p, weights, facts));
-    facts->desk_bytes = p->start[net->n_ops + 1] * sizeof(float);
+    facts->workspace_bytes = p->start[net->n_ops + 1] * sizeof(float);
     for (size_t i = 0; i < net->n_ops; i++) facts->convolutions += net->op[i].kind == FKT_OP_CONV;
     *out = p;
     p = NULL;
@@ -84,25 +84,25 @@ out:
     return st;
 }
 
-static void desk_free(void *desk)
+static void workspace_free(void *workspace)
 {
-    struct desk *d = desk;
+    struct workspace *d = workspace;
     if (!d) return;
     fkt_free(d->arena);
     fkt_free(d);
 }
 
-static fkt_status desk_new(void **out, const void *plan)
+static fkt_status workspace_new(void **out, const void *plan)
 {
     const struct plan *p = plan;
-    struct desk *d = NULL;
+    struct workspace *d = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&d, 1));
     FKT_TRY(fkt_alloc(&d->arena, p->start[p->net->n_ops + 1]));
     *out = d;
     d = NULL;
 out:
-    desk_free(d);
+    workspace_free(d);
     return st;
 }
 
@@ -129,10 +129,10 @@ static void step(const struct plan *p, float *arena, size_t i)
     if (p->spec.precision == FKT_PRECISION_BF16) round_to_bf16(k.out, numbers(p, i + 1));
 }
 
-static fkt_status run(const void *plan, void *desk, const float *in, float *out)
+static fkt_status run(const void *plan, void *workspace, const float *in, float *out)
 {
     const struct plan *p = plan;
-    struct desk *d = desk;
+    struct workspace *d = workspace;
     size_t last = p->net->n_ops, n = numbers(p, 0);
     for (size_t j = 0; j < n; j++) d->arena[j] = in[j];
     if (p->spec.precision == FKT_PRECISION_BF16) round_to_bf16(d->arena, n);
@@ -141,5 +141,9 @@ static fkt_status run(const void *plan, void *desk, const float *in, float *out)
     return FKT_OK;
 }
 
-const struct fkt_backend fkt_backend_ref = {
-    .name = "ref", .plan = plan_new, .desk = desk_new, .run = run, .desk_free = desk_free, .plan_free = plan_free};
+const struct fkt_backend fkt_backend_ref = {.name = "ref",
+                                            .plan = plan_new,
+                                            .workspace = workspace_new,
+                                            .run = run,
+                                            .workspace_free = workspace_free,
+                                            .plan_free = plan_free};

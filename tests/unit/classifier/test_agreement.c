@@ -80,13 +80,13 @@ static void resnet8_fast(void **state)
     agree(&learn_resnet8, &fkt_learner_onednn);
 }
 
-static void resnet18_with_the_stem_for_small_pictures(void **state)
+static void resnet18_with_the_stem_for_small_images(void **state)
 {
     (void)state;
     agree(&learn_resnet18_cifar, &fkt_learner_onednn);
 }
 
-static void resnet18_with_the_stem_for_large_pictures(void **state)
+static void resnet18_with_the_stem_for_large_images(void **state)
 {
     (void)state;
     agree(&learn_resnet18_imagenet, &fkt_learner_onednn);
@@ -148,8 +148,8 @@ static void bf16_is_no_worse_than_pytorch(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resnet8_in_plain_loops),
     cmocka_unit_test(resnet8_fast),
-    cmocka_unit_test(resnet18_with_the_stem_for_small_pictures),
-    cmocka_unit_test(resnet18_with_the_stem_for_large_pictures),
+    cmocka_unit_test(resnet18_with_the_stem_for_small_images),
+    cmocka_unit_test(resnet18_with_the_stem_for_large_images),
     cmocka_unit_test(bf16_is_no_worse_than_pytorch),
 };
 

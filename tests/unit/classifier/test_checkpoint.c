@@ -100,7 +100,7 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     (void)state;
     toy_draw(&toy, 1, 26);
     toy_draw(&held, 2, 9);
-    spec.held = &held.pictures;
+    spec.held = &held.images;
     resumes_everywhere(spec, &fkt_learner_ref, after, 6);
     fkt_model_free(start);
 }
@@ -122,7 +122,7 @@ static void so_does_one_with_all_the_trimmings(void **state)
     r.smoothing = 0.1;
     r.share = 0.25;
     spec = toy_spec(&toy, start, r);
-    spec.held = &held.pictures;
+    spec.held = &held.images;
     spec.teacher = teacher;
     resumes_everywhere(spec, &fkt_learner_ref, after, 3);
     resumes_everywhere(spec, &fkt_learner_onednn, after, 4);
@@ -261,7 +261,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     other.teacher = began;
     differs(other, taught, "checksum of the teacher");
     other = spec;
-    other.held = &held.pictures;
+    other.held = &held.images;
     differs(other, file, "checksum of the held-out pictures");
     toy_draw(&toy, 1, 17);
     differs(spec, file, "its number of pictures is 16, and this run's is 17");

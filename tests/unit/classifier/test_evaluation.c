@@ -14,20 +14,20 @@ static void calibration_error_as_computed_by_hand(void **state)
 {
     const float logits[] = {odds(.9), 0, odds(.9) + 7, 7, odds(.9), 0, 0, odds(.5999), odds(.7) - 20, -20};
     const uint32_t label[] = {0, 0, 1, 1, 1};
-    struct fkt_judgement j;
+    struct fkt_evaluation j;
     (void)state;
-    CHECK_OK(fkt_judgement_init(&j, 2));
-    CHECK(isnan(fkt_judgement_accuracy(&j)) && isnan(fkt_judgement_loss(&j)));
-    CHECK(isnan(fkt_judgement_calibration_error(&j)));
-    CHECK_OK(fkt_judgement_add(&j, logits, label, 2));
-    CHECK_OK(fkt_judgement_add(&j, logits + 4, label + 2, 3));
+    CHECK_OK(fkt_evaluation_init(&j, 2));
+    CHECK(isnan(fkt_evaluation_accuracy(&j)) && isnan(fkt_evaluation_loss(&j)));
+    CHECK(isnan(fkt_evaluation_calibration_error(&j)));
+    CHECK_OK(fkt_evaluation_add(&j, logits, label, 2));
+    CHECK_OK(fkt_evaluation_add(&j, logits + 4, label + 2, 3));
     CHECK(j.count[13] == 3 && j.hit[13] == 2 && j.count[8] == 1 && j.hit[8] == 1 && j.count[10] == 1 && !j.hit[10]);
     CHECK_NEAR(j.confidence[13], 2.7, 1e-6);
-    CHECK_NEAR(fkt_judgement_accuracy(&j), 0.6, 1e-12);
-    CHECK_NEAR(fkt_judgement_calibration_error(&j), 0.36, 1e-4);
-    CHECK_NEAR(fkt_judgement_loss(&j), -(2 * log(.9) + log(.1) + log(.6) + log(.3)) / 5, 1e-4);
+    CHECK_NEAR(fkt_evaluation_accuracy(&j), 0.6, 1e-12);
+    CHECK_NEAR(fkt_evaluation_calibration_error(&j), 0.36, 1e-4);
+    CHECK_NEAR(fkt_evaluation_loss(&j), -(2 * log(.9) + log(.1) + log(.6) + log(.3)) / 5, 1e-4);
     CHECK(j.score.confusion[0] == 2 && j.score.confusion[2] == 2 && j.score.confusion[3] == 1);
-    fkt_judgement_clear(&j);
+    fkt_evaluation_clear(&j);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -36,52 +36,52 @@ static void bins_are_closed_above(void **state)
 {
     const float equal[] = {4, 4, 4}, sure[] = {0, 200, 0};
     const uint32_t zero = 0, one = 1;
-    struct fkt_judgement j;
+    struct fkt_evaluation j;
     (void)state;
-    CHECK_OK(fkt_judgement_init(&j, 3));
-    CHECK_OK(fkt_judgement_add(&j, equal, &zero, 1)); /* of equal ones the first is the guess */
+    CHECK_OK(fkt_evaluation_init(&j, 3));
+    CHECK_OK(fkt_evaluation_add(&j, equal, &zero, 1)); /* of equal ones the first is the guess */
     CHECK(j.count[4] == 1 && j.hit[4] == 1);
     CHECK_NEAR(j.loss, log(3), 1e-12);
-    CHECK_OK(fkt_judgement_add(&j, sure, &one, 1));
+    CHECK_OK(fkt_evaluation_add(&j, sure, &one, 1));
     CHECK(j.count[14] == 1 && j.hit[14] == 1);
-    CHECK_OK(fkt_judgement_add(&j, sure, &zero, 1)); /* a sure miss costs 200, and is no infinity */
+    CHECK_OK(fkt_evaluation_add(&j, sure, &zero, 1)); /* a sure miss costs 200, and is no infinity */
     CHECK_NEAR(j.loss, log(3) + 200, 1e-9);
-    fkt_judgement_clear(&j);
+    fkt_evaluation_clear(&j);
 }
 
 static void far_logits_do_not_overflow(void **state)
 {
     const float far[] = {-3e38F, 3e38F};
     const uint32_t one = 1;
-    struct fkt_judgement j;
+    struct fkt_evaluation j;
     (void)state;
-    CHECK_OK(fkt_judgement_init(&j, 2));
-    CHECK_OK(fkt_judgement_add(&j, far, &one, 1));
-    CHECK_NEAR(fkt_judgement_loss(&j), 0, 0);
-    CHECK_NEAR(fkt_judgement_calibration_error(&j), 0, 0);
-    fkt_judgement_clear(&j);
+    CHECK_OK(fkt_evaluation_init(&j, 2));
+    CHECK_OK(fkt_evaluation_add(&j, far, &one, 1));
+    CHECK_NEAR(fkt_evaluation_loss(&j), 0, 0);
+    CHECK_NEAR(fkt_evaluation_calibration_error(&j), 0, 0);
+    fkt_evaluation_clear(&j);
 }
 
 static void what_is_not_finite_is_refused_whole(void **state)
 {
     float logits[] = {1, 2, 3, 4, 5, 6};
     uint32_t label[] = {0, 1, 2};
-    struct fkt_judgement j;
+    struct fkt_evaluation j;
     const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
-    CHECK_OK(fkt_judgement_init(&j, 2));
+    CHECK_OK(fkt_evaluation_init(&j, 2));
     for (int i = 0; i < 3; i++) {
         logits[5] = bad[i];
         label[2] = 0;
-        CHECK_STATUS(fkt_judgement_add(&j, logits, label, 3), FKT_E_NUMERIC);
+        CHECK_STATUS(fkt_evaluation_add(&j, logits, label, 3), FKT_E_NUMERIC);
         assert_string_equal(fkt_error_text(), "the logit of picture 2 for class 1 is not finite");
     }
     logits[5] = 6;
     label[2] = 2;
-    CHECK_STATUS(fkt_judgement_add(&j, logits, label, 3), FKT_E_ARG);
-    CHECK(isnan(fkt_judgement_loss(&j)) && isnan(fkt_judgement_accuracy(&j))); /* nothing of it was counted */
-    fkt_judgement_clear(&j);
-    CHECK_STATUS(fkt_judgement_init(&j, 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_evaluation_add(&j, logits, label, 3), FKT_E_ARG);
+    CHECK(isnan(fkt_evaluation_loss(&j)) && isnan(fkt_evaluation_accuracy(&j))); /* nothing of it was counted */
+    fkt_evaluation_clear(&j);
+    CHECK_STATUS(fkt_evaluation_init(&j, 0), FKT_E_ARG);
     CHECK(fkt_alloc_live() == 0);
 }
 

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-enum { SIDE = 16, PICTURES = 3, CLASSES = 3 };
+enum { SIDE = 16, IMAGES = 3, CLASSES = 3 };
 
 static const char *const names[] = {"cat", "a \"b\"", "\xC3\xA9t\xC3\xA9"};
 static const float mean[] = {0.4F, 0.5F, 0.6F}, spread[] = {0.25F, 0.125F, 0.3F};
@@ -45,20 +45,20 @@ static void same_weights(const struct fkt_model *a, const struct fkt_model *b)
     }
 }
 
-static void logits_of(const struct fkt_model *m, float out[PICTURES * CLASSES])
+static void logits_of(const struct fkt_model *m, float out[IMAGES * CLASSES])
 {
     const struct fkt_predict_options options = {.threads = 1};
-    uint8_t rgb[PICTURES * SIDE * SIDE * 3];
+    uint8_t rgb[IMAGES * SIDE * SIDE * 3];
     for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 37 + i / 7);
-    CHECK_OK(fkt_model_predict(m, rgb, PICTURES, out, NULL, &options));
+    CHECK_OK(fkt_model_predict(m, rgb, IMAGES, out, NULL, &options));
 }
 
 static void same_logits(const struct fkt_model *a, const struct fkt_model *b, double tolerance)
 {
-    float x[PICTURES * CLASSES], y[PICTURES * CLASSES];
+    float x[IMAGES * CLASSES], y[IMAGES * CLASSES];
     logits_of(a, x);
     logits_of(b, y);
-    for (size_t i = 0; i < PICTURES * CLASSES; i++) CHECK_NEAR(y[i], x[i], tolerance);
+    for (size_t i = 0; i < IMAGES * CLASSES; i++) CHECK_NEAR(y[i], x[i], tolerance);
 }
 
 static void what_is_written_comes_back(void **state)

@@ -90,7 +90,7 @@ static void bfloat16_is_near(void **state)
 }
 
 /* A map of more than 2^16 pixels is a batch of its own. */
-static void large_pictures_come_one_by_one(void **state)
+static void large_images_come_one_by_one(void **state)
 {
     struct fkt_model_spec spec = small;
     struct fkt_model *m = NULL;
@@ -112,7 +112,7 @@ static void fill(uint8_t *rgb, size_t n)
 }
 
 /* A picture's answer does not depend on how many come with it, where it stands, or on threads: bit for bit. */
-static void a_picture_is_alone(void **state)
+static void an_image_is_alone(void **state)
 {
     enum { N = 37, IMAGE = 16 * 16 * 3 };
     static uint8_t rgb[N * IMAGE];
@@ -253,8 +253,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_and_features_are_torchvisions),
         cmocka_unit_test(bfloat16_is_near),
-        cmocka_unit_test(large_pictures_come_one_by_one),
-        cmocka_unit_test(a_picture_is_alone),
+        cmocka_unit_test(large_images_come_one_by_one),
+        cmocka_unit_test(an_image_is_alone),
         cmocka_unit_test(the_last_layer_is_applied_to_features),
         cmocka_unit_test(written_weights_count_from_then_on),
         cmocka_unit_test(threads_share_a_model),

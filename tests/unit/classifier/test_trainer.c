@@ -38,9 +38,9 @@ static void check_epoch(const struct fkt_trainer *t, const struct fkt_recipe *r,
 /* The whole run again, step by step, from nothing but the learner, the loss, the teacher and the schedule. */
 static void a_run_is_what_its_parts_say(void **state)
 {
-    enum { B = 8, PICTURE = 3 * TOY_SIDE * TOY_SIDE };
-    static float in[B * PICTURE], out[B * TOY_CLASSES], slope[B * TOY_CLASSES], value[3][256], want[SLOT_MAX];
-    static float taught_in[B * PICTURE], taught[B * TOY_CLASSES], taught_value[3][256];
+    enum { B = 8, IMAGE = 3 * TOY_SIDE * TOY_SIDE };
+    static float in[B * IMAGE], out[B * TOY_CLASSES], slope[B * TOY_CLASSES], value[3][256], want[SLOT_MAX];
+    static float taught_in[B * IMAGE], taught[B * TOY_CLASSES], taught_value[3][256];
     static double average[64][SLOT_MAX];
     const struct fkt_learner_spec ls = {.batch = B, .height = 8, .width = 8, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_recipe r = toy_recipe();
@@ -80,8 +80,8 @@ static void a_run_is_what_its_parts_say(void **state)
         for (size_t i = 0; i < B; i++) {
             const size_t k = order[step % 2 * B + i];
             const struct fkt_view v = fkt_view_of(&r, step / 2, k);
-            fkt_view_apply(&v, value, toy.rgb + k * TOY_PICTURE, TOY_SIDE, in + i * PICTURE);
-            fkt_view_apply(&v, taught_value, toy.rgb + k * TOY_PICTURE, TOY_SIDE, taught_in + i * PICTURE);
+            fkt_view_apply(&v, value, toy.rgb + k * TOY_IMAGE, TOY_SIDE, in + i * IMAGE);
+            fkt_view_apply(&v, taught_value, toy.rgb + k * TOY_IMAGE, TOY_SIDE, taught_in + i * IMAGE);
             label[i] = toy.label[k];
         }
         CHECK_OK(fkt_model_forward(teacher, taught_in, B, taught, 1));
@@ -134,7 +134,7 @@ static void the_seed_decides_every_bit(void **state)
 struct seen {
     unsigned epochs, steps;
     unsigned long long done, total, stop_at;
-    unsigned long long judged, stop_judging; /* of the held-out pictures */
+    unsigned long long evaluated, stop_judging; /* of the held-out pictures */
     struct fkt_epoch last;
 };
 
@@ -151,7 +151,7 @@ static int on_step(void *self, const char *what, unsigned long long done, unsign
     struct seen *s = self;
     if (!strcmp(what, "judging")) {
         CHECK(done <= total);
-        s->judged += done == total;
+        s->evaluated += done == total;
         return s->stop_judging && done >= s->stop_judging;
     }
     assert_string_equal(what, "training");
@@ -171,7 +171,7 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     struct seen seen = {0};
     const struct fkt_progress p = {on_step, &seen};
     const struct fkt_trainer_hooks hooks = {.epoch = on_epoch, .ctx = &seen, .progress = &p};
-    struct fkt_judgement j;
+    struct fkt_evaluation j;
     float logits[12 * TOY_CLASSES];
     const struct fkt_epoch *h;
     double began, took;
@@ -181,7 +181,7 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     toy_draw(&held, 4, 12);
     r.ema = 0.5;
     spec = toy_spec(&toy, start, r);
-    spec.held = &held.pictures;
+    spec.held = &held.images;
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_STATUS(fkt_trainer_model(t, 1, &avg), FKT_E_STATE);
     h = fkt_trainer_history(t, &n);
@@ -201,24 +201,24 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     CHECK_OK(fkt_trainer_model(t, 0, &m));
     CHECK_OK(fkt_trainer_model(t, 1, &avg));
     CHECK(!toy_same(m, avg));
-    CHECK_OK(fkt_judgement_init(&j, TOY_CLASSES));
+    CHECK_OK(fkt_evaluation_init(&j, TOY_CLASSES));
     CHECK_OK(fkt_model_predict(m, held.rgb, 12, logits, NULL, NULL));
-    CHECK_OK(fkt_judgement_add(&j, logits, held.label, 12));
-    CHECK_NEAR(h[1].held_loss, fkt_judgement_loss(&j), 0);
-    CHECK_NEAR(h[1].held_accuracy, fkt_judgement_accuracy(&j), 0);
-    fkt_judgement_clear(&j);
-    CHECK_OK(fkt_judgement_init(&j, TOY_CLASSES));
+    CHECK_OK(fkt_evaluation_add(&j, logits, held.label, 12));
+    CHECK_NEAR(h[1].held_loss, fkt_evaluation_loss(&j), 0);
+    CHECK_NEAR(h[1].held_accuracy, fkt_evaluation_accuracy(&j), 0);
+    fkt_evaluation_clear(&j);
+    CHECK_OK(fkt_evaluation_init(&j, TOY_CLASSES));
     CHECK_OK(fkt_model_predict(avg, held.rgb, 12, logits, NULL, NULL));
-    CHECK_OK(fkt_judgement_add(&j, logits, held.label, 12));
-    CHECK_NEAR(h[1].ema_held_loss, fkt_judgement_loss(&j), 0);
-    fkt_judgement_clear(&j);
+    CHECK_OK(fkt_evaluation_add(&j, logits, held.label, 12));
+    CHECK_NEAR(h[1].ema_held_loss, fkt_evaluation_loss(&j), 0);
+    fkt_evaluation_clear(&j);
     fkt_model_free(start);
     fkt_model_free(m);
     fkt_model_free(avg);
     fkt_trainer_free(t);
 }
 
-static void without_held_out_pictures_their_figures_are_nan(void **state)
+static void without_held_out_images_their_figures_are_nan(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *m = NULL;
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe());
@@ -279,7 +279,7 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
     struct fkt_trainer_spec good = toy_spec(&toy, start, toy_recipe()), bad;
-    struct fkt_pictures wrong;
+    struct fkt_images wrong;
     (void)state;
     toy_draw(&toy, 3, 20);
     toy_draw(&held, 3, 20);
@@ -288,12 +288,12 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     toy.label[17] = UINT32_MAX;
     refused(good, FKT_E_ARG, "label 4294967295 of picture 17", "3 classes");
     toy.label[17] = 0;
-    toy.pictures.size = 16;
+    toy.images.size = 16;
     refused(good, FKT_E_ARG, "pictures have 16 px", "takes 8 px");
-    toy.pictures.size = TOY_SIDE;
-    toy.pictures.n = 0;
+    toy.images.size = TOY_SIDE;
+    toy.images.n = 0;
     refused(good, FKT_E_ARG, "there are no pictures", "");
-    toy.pictures.n = 20;
+    toy.images.n = 20;
     bad = good;
     bad.recipe.pad = TOY_SIDE;
     refused(bad, FKT_E_ARG, "shifts by up to 8 px", "pictures of 8 px out of sight");
@@ -301,7 +301,7 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     bad.recipe.epochs = 0;
     refused(bad, FKT_E_ARG, "epochs is 0", "");
     bad = good;
-    wrong = held.pictures;
+    wrong = held.images;
     bad.held = &wrong;
     wrong.size = 9;
     refused(bad, FKT_E_ARG, "held-out pictures have 9 px", "");
@@ -341,10 +341,10 @@ static void a_teacher_must_know_the_same_classes(void **state)
 }
 
 /* A source whose later epochs are not as the first was. */
-static fkt_status turning_source(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static fkt_status turning_source(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     struct toy *t = ctx;
-    *out = t->pictures;
+    *out = t->images;
     if (epoch == 1 && t->seed == 1) out->n--;
     if (epoch == 1 && t->seed == 2) t->label[5] = 9;
     if (epoch == 1 && t->seed == 3) return fkt_fail(FKT_E_IO, "the well is dry");
@@ -362,7 +362,7 @@ static void a_source_is_watched_in_every_epoch(void **state)
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe());
     (void)state;
-    spec.source.pictures = turning_source;
+    spec.source.images = turning_source;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct fkt_trainer *t = NULL;
         size_t n;
@@ -423,7 +423,7 @@ static void a_stop_without_a_checkpoint_can_go_on_in_place(void **state)
 }
 
 /* With an average the held-out pictures are judged twice: the stop is asked for in the second time. */
-static void a_stop_while_held_out_pictures_are_judged_can_go_on(void **state)
+static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *want, *got = NULL;
     struct fkt_recipe r = toy_recipe();
@@ -439,7 +439,7 @@ static void a_stop_while_held_out_pictures_are_judged_can_go_on(void **state)
     toy_draw(&held, 4, 12);
     r.ema = 0.5;
     spec = toy_spec(&toy, start, r);
-    spec.held = &held.pictures;
+    spec.held = &held.images;
     want = trained(spec, &fkt_learner_ref);
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_STATUS(fkt_trainer_run(t, &hooks), FKT_E_STOPPED);
@@ -447,10 +447,10 @@ static void a_stop_while_held_out_pictures_are_judged_can_go_on(void **state)
     fkt_trainer_history(t, &n);
     CHECK(n == 0 && seen.epochs == 0);
     seen.stop_judging = 0;
-    seen.judged = 0;
+    seen.evaluated = 0;
     CHECK_OK(fkt_trainer_run(t, &hooks));
     h = fkt_trainer_history(t, &n);
-    CHECK(n == 2 && seen.judged == 2);
+    CHECK(n == 2 && seen.evaluated == 2);
     CHECK(h[0].held_loss > 0 && h[0].ema_held_loss > 0);
     CHECK_OK(fkt_trainer_model(t, 0, &got));
     CHECK(toy_same(want, got));
@@ -499,10 +499,10 @@ static void a_teacher_with_all_of_the_loss_is_believed(void **state)
     fkt_model_free(pupil);
 }
 
-static fkt_status plain_source(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static fkt_status plain_source(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     (void)epoch;
-    *out = *(const struct fkt_pictures *)ctx;
+    *out = *(const struct fkt_images *)ctx;
     return FKT_OK;
 }
 
@@ -513,10 +513,10 @@ static void the_demo_classes_are_learned(void **state)
     enum { K = FKT_DEMO_CLASSES, N = 40 * K, T = 20 * K, BYTES = FKT_DEMO_SIDE * FKT_DEMO_SIDE * 3 };
     const char *names[K];
     struct fkt_model_spec ms = {.architecture = FKT_RESNET8, .size = FKT_DEMO_SIDE, .classes = names, .n_classes = K};
-    struct fkt_pictures train = {.n = N, .size = FKT_DEMO_SIDE}, test = {.n = T, .size = FKT_DEMO_SIDE};
+    struct fkt_images train = {.n = N, .size = FKT_DEMO_SIDE}, test = {.n = T, .size = FKT_DEMO_SIDE};
     uint8_t *rgb = malloc((size_t)(N + T) * BYTES);
     uint32_t *label = malloc((N + T) * sizeof *label);
-    struct fkt_trainer_spec spec = {.source = {.pictures = plain_source, .ctx = &train}, .held = &test};
+    struct fkt_trainer_spec spec = {.source = {.images = plain_source, .ctx = &train}, .held = &test};
     struct fkt_model *start = NULL;
     struct fkt_trainer *t = NULL;
     const struct fkt_epoch *h;
@@ -583,14 +583,14 @@ int main(void)
         cmocka_unit_test(a_run_is_what_its_parts_say),
         cmocka_unit_test(the_seed_decides_every_bit),
         cmocka_unit_test(hooks_hear_of_every_step_and_epoch),
-        cmocka_unit_test(without_held_out_pictures_their_figures_are_nan),
+        cmocka_unit_test(without_held_out_images_their_figures_are_nan),
         cmocka_unit_test(a_batch_larger_than_the_set_is_the_set),
         cmocka_unit_test(what_cannot_be_trained_is_refused_at_once),
         cmocka_unit_test(a_teacher_must_know_the_same_classes),
         cmocka_unit_test(a_source_is_watched_in_every_epoch),
         cmocka_unit_test(a_run_that_diverges_says_where),
         cmocka_unit_test(a_stop_without_a_checkpoint_can_go_on_in_place),
-        cmocka_unit_test(a_stop_while_held_out_pictures_are_judged_can_go_on),
+        cmocka_unit_test(a_stop_while_held_out_images_are_evaluated_can_go_on),
         cmocka_unit_test(a_teacher_with_all_of_the_loss_is_believed),
         cmocka_unit_test(what_was_trained_claims_nothing),
         cmocka_unit_test(the_demo_classes_are_learned),

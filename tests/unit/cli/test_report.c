@@ -188,7 +188,7 @@ static char *render(const struct fkt_report *r, const char *name)
 }
 
 /* The page without the letters of its pictures, in which any three may stand side by side. */
-static void drop_pictures(char *page)
+static void drop_images(char *page)
 {
     char *at = page, *end;
     while ((at = strstr(at, "base64,"))) {
@@ -253,7 +253,7 @@ static void every_section_stands_in_its_place(void **state)
     CHECK(strstr(section(page, "norms"), "c + s</text>"));
     CHECK(strstr(section(page, "cost"), "177 kB"));
     CHECK(strstr(section(page, "provenance"), "9f86d081884c7d65"));
-    drop_pictures(page);
+    drop_images(page);
     CHECK(!strstr(page, "class=\"banner\"") && !has_word(page, "nan") && !has_word(page, "inf") &&
           !strstr(page, "http"));
     fkt_free(page);
@@ -400,7 +400,7 @@ static void missing_numbers_become_dashes(void **state)
     s.signal[0][0] = NAN;
     s.noisy[0][1] = INFINITY;
     page = render(&s.report, "missing.html");
-    drop_pictures(page);
+    drop_images(page);
     CHECK(!has_word(page, "nan") && !has_word(page, "inf") && occurrences(page, "<td>\xe2\x80\x93</td>") == 2);
     fkt_free(page);
     unmake(&s);
@@ -428,7 +428,7 @@ static void a_network_stands_beside_the_heads(void **state)
     unmake(&s);
 }
 
-static void without_test_images_nothing_is_judged(void **state)
+static void without_test_images_nothing_is_evaluated(void **state)
 {
     struct sample s;
     char *page;
@@ -454,7 +454,7 @@ int main(void)
         cmocka_unit_test(below_noise_is_explained),
         cmocka_unit_test(missing_numbers_become_dashes),
         cmocka_unit_test(a_network_stands_beside_the_heads),
-        cmocka_unit_test(without_test_images_nothing_is_judged),
+        cmocka_unit_test(without_test_images_nothing_is_evaluated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

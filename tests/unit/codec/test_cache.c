@@ -64,7 +64,7 @@ static void absent_weights_come_with_a_way_out(void **state)
     (void)state;
     scratch_init(&s);
     environment(s.dir, NULL, NULL);
-    CHECK_STATUS(fkt_codec_place(&got, "taesd3", NULL), FKT_E_IO);
+    CHECK_STATUS(fkt_codec_weights_path(&got, "taesd3", NULL), FKT_E_IO);
     CHECK(!got && strstr(fkt_error_text(), "'taesd3'"));
     CHECK(strstr(fkt_error_hint(), "fedkt codec pull taesd3") && strstr(fkt_error_hint(), "--weights"));
     CHECK(strstr(fkt_error_hint(), "diffusion_pytorch_model.safetensors") && strstr(fkt_error_hint(), "config.json"));
@@ -73,9 +73,10 @@ static void absent_weights_come_with_a_way_out(void **state)
     CHECK_OK(fkt_mkdirs(folder));
     CHECK_OK(fkt_file_write(scratch_path(&s, "codecs/taesd3/.safetensors"), "", 0, 0));
     CHECK_OK(fkt_file_write(scratch_path(&s, "codecs/taesd3/config.json"), "", 0, 0));
-    CHECK_STATUS(fkt_codec_place(&got, "taesd3", NULL), FKT_E_IO); /* a folder without weights is as good as none */
+    CHECK_STATUS(fkt_codec_weights_path(&got, "taesd3", NULL),
+                 FKT_E_IO); /* a folder without weights is as good as none */
     CHECK_OK(fkt_file_write(scratch_path(&s, "codecs/taesd3/a.safetensors"), "", 0, 0));
-    CHECK_OK(fkt_codec_place(&got, "taesd3", NULL));
+    CHECK_OK(fkt_codec_weights_path(&got, "taesd3", NULL));
     assert_string_equal(got, folder);
     fkt_free(got);
     scratch_release(&s);
@@ -94,14 +95,14 @@ static void a_path_that_is_given_wins(void **state)
     pipe = scratch_path(&s, "pipe");
     CHECK_OK(fkt_file_write(file, "", 0, 0));
     CHECK(symlink("loop", loop) == 0 && mkfifo(pipe, 0600) == 0);
-    CHECK_OK(fkt_codec_place(&got, "taesd", file));
+    CHECK_OK(fkt_codec_weights_path(&got, "taesd", file));
     assert_string_equal(got, file);
     fkt_free(got);
-    CHECK_OK(fkt_codec_place(&got, "taesd", s.dir));
+    CHECK_OK(fkt_codec_weights_path(&got, "taesd", s.dir));
     fkt_free(got);
-    CHECK_STATUS(fkt_codec_place(&got, "taesd", scratch_path(&s, "none")), FKT_E_IO);
-    CHECK_STATUS(fkt_codec_place(&got, "taesd", loop), FKT_E_IO);
-    CHECK_STATUS(fkt_codec_place(&got, "taesd", pipe), FKT_E_ARG);
+    CHECK_STATUS(fkt_codec_weights_path(&got, "taesd", scratch_path(&s, "none")), FKT_E_IO);
+    CHECK_STATUS(fkt_codec_weights_path(&got, "taesd", loop), FKT_E_IO);
+    CHECK_STATUS(fkt_codec_weights_path(&got, "taesd", pipe), FKT_E_ARG);
     CHECK(!got);
     scratch_release(&s);
 }

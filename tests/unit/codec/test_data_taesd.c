@@ -42,7 +42,7 @@ static void check(const char *name, uint32_t dim, double want)
     float *z = malloc(N * (size_t)dim * sizeof *z);
     double got;
     CHECK_OK(fkt_path_join(&path, data_dir, "codecs"));
-    spec.means.weights = path;
+    spec.settings.weights = path;
     CHECK_OK(fkt_codec_open(&c, &spec));
     CHECK(z && fkt_codec_dim(c) == dim);
     CHECK_OK(fkt_codec_encode(c, rgb, N, z));

@@ -36,19 +36,19 @@ static fkt_status fake_plan(void **plan, const struct fkt_net *n, const struct f
     *plan = f;
     return FKT_OK;
 }
-static fkt_status fake_desk(void **desk, const void *plan)
+static fkt_status fake_workspace(void **workspace, const void *plan)
 {
     char *d = NULL;
     fkt_status st = fkt_alloc(&d, 1);
     (void)plan;
-    *desk = d;
+    *workspace = d;
     return st;
 }
-static fkt_status fake_run(const void *plan, void *desk, const float *in, float *out)
+static fkt_status fake_run(const void *plan, void *workspace, const float *in, float *out)
 {
     const struct fake *f = plan;
     struct timespec t = {0, f->ms * 1000000L};
-    (void)desk;
+    (void)workspace;
     out[0] = in[0];
     nanosleep(&t, NULL);
     return FKT_OK;
@@ -58,7 +58,7 @@ static void fake_plan_free(void *plan)
     live--;
     fkt_free(plan);
 }
-static const struct fkt_backend fake = {"fake", fake_plan, fake_desk, fake_run, fkt_free, fake_plan_free};
+static const struct fkt_backend fake = {"fake", fake_plan, fake_workspace, fake_run, fkt_free, fake_plan_free};
 
 static struct fkt_dtype_trial trial(const char *codec)
 {

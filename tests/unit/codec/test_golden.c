@@ -4,7 +4,7 @@
 #include "crypto/hash.h"
 #include "tests/support/check.h"
 
-static void the_picture_is_fixed(void **state)
+static void the_image_is_fixed(void **state)
 {
     static uint8_t rgb[FKT_GOLDEN_SIZE * FKT_GOLDEN_SIZE * 3], one[3] = {9, 9, 9};
     char hash[FKT_HASH_HEX];
@@ -38,7 +38,6 @@ static void a_codec_brings_it_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_picture_is_fixed),
-                                       cmocka_unit_test(a_codec_brings_it_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_image_is_fixed), cmocka_unit_test(a_codec_brings_it_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static const char *dcae(int efficientvit, enum fkt_dtype dtype)
 
 static struct fkt_codec *open_codec(const char *name, uint32_t size, const char *weights)
 {
-    struct fkt_codec_spec spec = {.name = name, .size = size, .means = {.weights = weights}};
+    struct fkt_codec_spec spec = {.name = name, .size = size, .settings = {.weights = weights}};
     struct fkt_codec *c = NULL;
     CHECK_OK(fkt_codec_open(&c, &spec));
     return c;
@@ -235,7 +235,7 @@ static void refused(const struct fkt_codec_spec *spec, fkt_status want, const ch
 
 static void impossible_wishes_are_refused(void **state)
 {
-    struct fkt_codec_spec spec = {.name = "taesd", .size = 20, .means = {.weights = pair(FKT_F32)}};
+    struct fkt_codec_spec spec = {.name = "taesd", .size = 20, .settings = {.weights = pair(FKT_F32)}};
     (void)state;
     refused(&spec, FKT_E_ARG, "cannot take images of 20 px: its sizes are multiples of 8");
     spec.size = 0;
@@ -255,7 +255,7 @@ static void impossible_wishes_are_refused(void **state)
     assert_non_null(strstr(fkt_error_hint(), "dct, taesd, taesdxl, taesd3, taef1"));
     assert_non_null(strstr(fkt_error_hint(), "dc-ae-f128c512-mix"));
     spec.name = "taesd";
-    spec.means.weights = scratch_path(&dir, "nowhere");
+    spec.settings.weights = scratch_path(&dir, "nowhere");
     refused(&spec, FKT_E_IO, "nowhere");
 }
 
@@ -263,7 +263,7 @@ static void a_nan_is_named(void **state)
 {
     static uint8_t rgb[16 * 16 * 3];
     const char *path = pair(FKT_F32);
-    struct fkt_codec_spec spec = {.name = "taesd", .size = 16, .means = {.weights = path}};
+    struct fkt_codec_spec spec = {.name = "taesd", .size = 16, .settings = {.weights = path}};
     struct fkt_codec *c;
     float z[16] = {0};
     (void)state;
@@ -317,9 +317,9 @@ static void overflow_inside_is_caught(void **state)
         free(file);
     }
     for (int i = 0; i < 1 + (possible != 0); i++) {
-        struct fkt_codec_spec spec = {.name = "tiny", .size = 16, .means = {.weights = path}};
+        struct fkt_codec_spec spec = {.name = "tiny", .size = 16, .settings = {.weights = path}};
         struct fkt_codec *c = NULL;
-        spec.means.dtype = i ? FKT_CODEC_BF16 : FKT_CODEC_F32;
+        spec.settings.dtype = i ? FKT_CODEC_BF16 : FKT_CODEC_F32;
         CHECK_OK(fkt_codec_open(&c, &spec));
         CHECK_STATUS(fkt_codec_encode(c, rgb, 1, z), FKT_E_NUMERIC);
         CHECK(strstr(fkt_error_text(), "4.conv.2.weight"));
@@ -336,7 +336,7 @@ static void number_types_stay_close(void **state)
     static uint8_t rgb[2 * 16 * 16 * 3];
     static float z[3][2 * 128];
     static const enum fkt_codec_dtype types[3] = {FKT_CODEC_F32, FKT_CODEC_AUTO, FKT_CODEC_BF16};
-    struct fkt_codec_spec spec = {.name = "dc-ae", .size = 16, .means = {.weights = dcae(0, FKT_BF16)}};
+    struct fkt_codec_spec spec = {.name = "dc-ae", .size = 16, .settings = {.weights = dcae(0, FKT_BF16)}};
     double error = 0, size = 0;
     int possible = 0;
     (void)state;
@@ -345,7 +345,7 @@ static void number_types_stay_close(void **state)
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int i = 0; i < 2 + (possible != 0); i++) {
         struct fkt_codec *c = NULL;
-        spec.means.dtype = types[i];
+        spec.settings.dtype = types[i];
         CHECK_OK(fkt_codec_open(&c, &spec));
         CHECK(fkt_codec_dtype_used(c) != FKT_CODEC_AUTO && (i == 1 || fkt_codec_dtype_used(c) == types[i]));
         CHECK_OK(fkt_codec_encode(c, rgb, 2, z[i]));

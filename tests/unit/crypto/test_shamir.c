@@ -230,7 +230,7 @@ static void bad_thresholds_and_points_are_refused(void **state)
     CHECK_STATUS(fkt_shamir_join(secret, shares, fine, 0), FKT_E_ARG);
 }
 
-static void no_entropy_means_no_shares(void **state)
+static void no_entropy_gives_no_shares(void **state)
 {
     static const uint8_t bytes[64 * 20];
     static const uint32_t x[22] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
@@ -254,7 +254,7 @@ int main(void)
         cmocka_unit_test(shares_that_are_not_numbers_are_refused),
         cmocka_unit_test(scalars_below_the_order_are_scalars),
         cmocka_unit_test(bad_thresholds_and_points_are_refused),
-        cmocka_unit_test(no_entropy_means_no_shares),
+        cmocka_unit_test(no_entropy_gives_no_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

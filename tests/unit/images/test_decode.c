@@ -60,7 +60,7 @@ static void check_png(const uint8_t *samples, uint32_t w, uint32_t h, int type, 
 {
     for (int interlaced = 0; interlaced < 2; interlaced++) {
         size_t len;
-        uint8_t *png = picture_png(&len, samples, w, h, type, depth, interlaced, transparent), *rgb = NULL;
+        uint8_t *png = image_png(&len, samples, w, h, type, depth, interlaced, transparent), *rgb = NULL;
         uint32_t gw, gh;
         unsigned note;
         CHECK_OK(decode(png, len, &rgb, &gw, &gh, &note));
@@ -83,7 +83,7 @@ static void png_of_eight_bits(void **state)
 {
     uint8_t rgb[N * 3], in[N * 4], want[N * 3];
     (void)state;
-    picture_draw(rgb, W, H);
+    image_draw(rgb, W, H);
     check_png(rgb, W, H, PNG_COLOR_TYPE_RGB, 8, 0, rgb, 0);
     for (int i = 0; i < N; i++) {
         in[i] = rgb[3 * i];
@@ -169,8 +169,8 @@ static void maimed_png_is_refused(void **state)
     uint8_t rgb[N * 3], *png;
     size_t len;
     (void)state;
-    picture_draw(rgb, W, H);
-    png = picture_png(&len, rgb, W, H, PNG_COLOR_TYPE_RGB, 8, 1, 0);
+    image_draw(rgb, W, H);
+    png = image_png(&len, rgb, W, H, PNG_COLOR_TYPE_RGB, 8, 1, 0);
     maim(png, len, 0);
     free(png);
 }
@@ -201,7 +201,7 @@ static void lies_about_size_are_refused(void **state)
     uint32_t w, h;
     unsigned note;
     (void)state;
-    png = picture_plain(&len, 4, 4, 1, 2, 3);
+    png = image_plain(&len, 4, 4, 1, 2, 3);
     memcpy(png + 16, "\x7f\xff\xff\xff\x7f\xff\xff\xff", 8); /* the sides; the checksum would be wrong too */
     CHECK_STATUS(decode(png, len, &rgb, &w, &h, &note), FKT_E_FORMAT);
     free(png);
@@ -232,7 +232,7 @@ static void put32(uint8_t *p, uint32_t v)
 static uint8_t *png_with(size_t *len, const char *kind, const uint8_t *body, uint32_t n, uint32_t claimed, int copies)
 {
     size_t plain_len, head = 33; /* signature and IHDR */
-    uint8_t *plain = picture_plain(&plain_len, 8, 8, 1, 2, 3), *out = malloc(plain_len + (size_t)copies * (n + 12)), *p;
+    uint8_t *plain = image_plain(&plain_len, 8, 8, 1, 2, 3), *out = malloc(plain_len + (size_t)copies * (n + 12)), *p;
     CHECK(out);
     memcpy(out, plain, head);
     p = out + head;
@@ -287,7 +287,7 @@ static void huge_areas_are_refused(void **state)
     unsigned note;
     long before = peak_mib();
     (void)state;
-    png = picture_plain(&len, 4, 4, 1, 2, 3);
+    png = image_plain(&len, 4, 4, 1, 2, 3);
     put32(png + 16, 16384);
     put32(png + 20, 16384);
     put32(png + 29, (uint32_t)crc32(0, png + 12, 17));

@@ -29,7 +29,7 @@ static void temp_folder(char *path, size_t cap)
 }
 static void remove_folder(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
-static void picture(uint8_t *rgb, size_t i)
+static void image(uint8_t *rgb, size_t i)
 {
     struct fkt_rng r;
     fkt_rng_init(&r, 77, i);
@@ -43,7 +43,7 @@ static void write_set(const char *path, enum fkt_export_format format, const cha
     uint8_t rgb[PIXELS];
     CHECK_OK(fkt_export_open(&e, path, format, split, classes, 4, SIZE, total));
     for (size_t i = 0; i < total; i++) {
-        picture(rgb, i);
+        image(rgb, i);
         CHECK_OK(fkt_export_add(e, label_of(i), rgb));
     }
     CHECK_OK(fkt_export_close(&e));
@@ -139,7 +139,7 @@ static void folders_are_in_the_order_of_the_labels(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
-static void folder_rows_name_every_picture(void **state)
+static void folder_rows_name_every_image(void **state)
 {
     char path[64];
     size_t len, png_len, rows = 0;
@@ -161,7 +161,7 @@ static void folder_rows_name_every_picture(void **state)
     CHECK(strstr((char *)bytes, "{\"file_name\": \"0_cat/000000.png\", \"label\": 0, \"class\": \"cat\"}\n") ==
           (char *)bytes);
     CHECK(strstr((char *)bytes, "{\"file_name\": \"2_class/000002.png\", \"label\": 2, \"class\": \"..\"}\n"));
-    picture(rgb, 3);
+    image(rgb, 3);
     CHECK_OK(fkt_png_encode(&png, &png_len, rgb, SIZE, SIZE));
     got = slurp(path, "train/1_a_b/000003.png", &len);
     CHECK(len == png_len && !memcmp(got, png, len));
@@ -193,7 +193,7 @@ static void npz_opens_in_numpy(void **state)
     f = fopen(name, "wb");
     CHECK(f);
     for (size_t i = 0; i < TOTAL; i++) {
-        picture(rgb, i);
+        image(rgb, i);
         CHECK(fwrite(rgb, 1, PIXELS, f) == PIXELS);
     }
     fclose(f);
@@ -345,7 +345,7 @@ static void a_full_disk_leaves_no_file(void **state)
         small = (struct rlimit){20000, old.rlim_max};
         CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
         for (size_t i = 0; i < 600 && st == FKT_OK; i++) {
-            picture(rgb, i);
+            image(rgb, i);
             st = fkt_export_add(e, 0, rgb);
         }
         if (st == FKT_OK) st = fkt_export_close(&e);
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test(names_become_safe_and_unique),
         cmocka_unit_test(many_equal_names_are_quick),
         cmocka_unit_test(folders_are_in_the_order_of_the_labels),
-        cmocka_unit_test(folder_rows_name_every_picture),
+        cmocka_unit_test(folder_rows_name_every_image),
         cmocka_unit_test(npz_opens_in_numpy),
         cmocka_unit_test(many_classes_get_wide_labels),
         cmocka_unit_test(shards_hold_ten_thousand),

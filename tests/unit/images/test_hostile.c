@@ -74,7 +74,7 @@ static void npz_bombs_are_not_unpacked(void **state)
 static void what_is_packed_twice_is_refused(void **state)
 {
     size_t len;
-    uint8_t *png = picture_plain(&len, 6, 4, 1, 2, 3);
+    uint8_t *png = image_plain(&len, 6, 4, 1, 2, 3);
     const struct packed_file file = {"a/1.png", png, len};
     (void)state;
     scratch_archive(&dir, "twice", "ustar", "gzip+bzip2", &file, 1);
@@ -100,7 +100,7 @@ static void write_classes(size_t n)
 static void classes_are_counted(void **state)
 {
     size_t len;
-    uint8_t *png = picture_plain(&len, 6, 4, 1, 2, 3);
+    uint8_t *png = image_plain(&len, 6, 4, 1, 2, 3);
     const struct packed_file files[] = {{"1.png", png, len}, {"1.cls", "7", 1}};
     const char **list = calloc(65537, sizeof *list);
     (void)state;
@@ -125,7 +125,7 @@ static void classes_are_counted(void **state)
 static void too_many_shards_get_a_hint(void **state)
 {
     size_t len;
-    uint8_t *png = picture_plain(&len, 6, 4, 1, 2, 3);
+    uint8_t *png = image_plain(&len, 6, 4, 1, 2, 3);
     const struct packed_file files[] = {{"1.png", png, len}, {"1.cls", "0", 1}};
     struct rlimit had, few;
     char name[32];

@@ -160,7 +160,7 @@ static void numpys_npz_is_read(void **state)
     } splits[] = {{"train", 7, 0}, {"val", 3, 1}, {"test", 4, 2}};
     uint8_t want[9 * 9 * 3], rgb[9 * 9 * 3];
     (void)state;
-    picture_draw(want, 9, 9);
+    image_draw(want, 9, 9);
     for (size_t f = 0; f < 2; f++)
         for (size_t s = 0; s < 3; s++) {
             opt.split = splits[s].split;

@@ -46,7 +46,7 @@ static void classes_have_ten_names(void **state)
         for (unsigned j = 0; j < k; j++) CHECK(strcmp(fkt_demo_class(k), fkt_demo_class(j)) > 0);
 }
 
-static void no_picture_comes_twice(void **state)
+static void no_image_comes_twice(void **state)
 {
     uint64_t *h = malloc(2 * K * FKT_DEMO_TEST * sizeof *h);
     uint8_t rgb[BYTES];
@@ -102,7 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes_everywhere),
         cmocka_unit_test(classes_have_ten_names),
-        cmocka_unit_test(no_picture_comes_twice),
+        cmocka_unit_test(no_image_comes_twice),
         cmocka_unit_test(the_classes_overlap_a_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void resizing_is_pillows(void **state)
         uint32_t w = cases[i][0], h = cases[i][1], s = cases[i][2];
         static const enum fkt_filter filters[] = {FKT_FILTER_BILINEAR, FKT_FILTER_BICUBIC, FKT_FILTER_LANCZOS,
                                                   FKT_FILTER_BOX};
-        picture_draw(in, w, h);
+        image_draw(in, w, h);
         for (size_t f = 0; f < 4; f++) {
             CHECK_OK(fkt_resize(out, s, in, w, h, filters[f], FKT_FIT_CROP));
             CHECK(at + (size_t)s * s * 3 <= len);
@@ -43,7 +43,7 @@ static void padding_and_stretching_are_pillows(void **state)
     CHECK_OK(fkt_file_read(&want, &len, FKT_TEST_VECTORS "/image_files/fit.bin", 1 << 20));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t w = cases[i][0], h = cases[i][1], s = cases[i][2];
-        picture_draw(in, w, h);
+        image_draw(in, w, h);
         for (int f = FKT_FILTER_BILINEAR; f <= FKT_FILTER_BOX; f++)
             for (int fit = FKT_FIT_PAD; fit <= FKT_FIT_STRETCH; fit++) {
                 CHECK_OK(fkt_resize(out, s, in, w, h, (enum fkt_filter)f, (enum fkt_fit)fit));

@@ -11,7 +11,7 @@
 static void put_image(const char *name, uint8_t tag)
 {
     size_t len;
-    uint8_t *png = picture_plain(&len, 6, 4, tag, 10, 20);
+    uint8_t *png = image_plain(&len, 6, 4, tag, 10, 20);
     scratch_write(&dir, name, png, len);
     free(png);
 }
@@ -206,7 +206,7 @@ static size_t lens[8];
 
 static void make_images(void)
 {
-    for (int i = 0; i < 8; i++) images[i] = picture_plain(&lens[i], 6, 4, (uint8_t)(i + 1), 10, 20);
+    for (int i = 0; i < 8; i++) images[i] = image_plain(&lens[i], 6, 4, (uint8_t)(i + 1), 10, 20);
 }
 
 static void drop_images(void)

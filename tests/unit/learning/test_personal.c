@@ -9,37 +9,37 @@
 enum { SIZE = 8, SITES = 5, MOST_SITES = 16 };
 #define ONLY(w) (1U << FKT_PERSONAL_##w)
 
-static struct fkt_pool pool, tests; /* 200 and 100 records of ten classes */
+static struct fkt_training_set set, tests; /* 200 and 100 records of ten classes */
 static struct fkt_model *pretrained;
 
 /* 10 * n records: of each class those from number `first` on. */
-static void read_demo(struct fkt_pool *p, const char *path, size_t first, size_t n)
+static void read_demo(struct fkt_training_set *p, const char *path, size_t first, size_t n)
 {
     const struct fkt_dataset_options o = {.limit = 10 * (first + n)};
-    const struct fkt_pool_options two = {.threads = 2};
+    const struct fkt_training_set_options two = {.threads = 2};
     struct fkt_dataset *ds = NULL;
     size_t seen[10] = {0}, idx[400], count = 0;
     CHECK_OK(fkt_dataset_open(&ds, path, &o));
     for (size_t i = 0; i < fkt_dataset_size(ds); i++)
         if (seen[fkt_dataset_label(ds, i)]++ >= first) idx[count++] = i;
     assert_int_equal(count, 10 * n);
-    CHECK_OK(fkt_pool_read(p, ds, idx, count, SIZE, FKT_FILTER_BILINEAR, NULL, &two));
+    CHECK_OK(fkt_training_set_read(p, ds, idx, count, SIZE, FKT_FILTER_BILINEAR, NULL, &two));
     fkt_dataset_free(ds);
 }
 
-static fkt_status give(void *ctx, uint32_t epoch, struct fkt_pictures *out)
+static fkt_status give(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
-    const struct fkt_pool *p = ctx;
+    const struct fkt_training_set *p = ctx;
     (void)epoch;
-    *out = (struct fkt_pictures){p->rgb, p->label, p->n, p->size};
+    *out = (struct fkt_images){p->rgb, p->label, p->n, p->size};
     return FKT_OK;
 }
 
 /* A network that has learned a little from pictures that are in neither pool, as if they were synthetic. */
-static void pretrain(const struct fkt_model *start, struct fkt_pool *synthetic)
+static void pretrain(const struct fkt_model *start, struct fkt_training_set *synthetic)
 {
     const struct fkt_trainer_hooks hooks = {0};
-    struct fkt_trainer_spec spec = {.start = start, .source = {.pictures = give, .ctx = synthetic}};
+    struct fkt_trainer_spec spec = {.start = start, .source = {.images = give, .ctx = synthetic}};
     struct fkt_trainer *t = NULL;
     fkt_recipe_default(&spec.recipe);
     spec.recipe.epochs = 2;
@@ -54,16 +54,16 @@ static void pretrain(const struct fkt_model *start, struct fkt_pool *synthetic)
 
 static int set_up(void **state)
 {
-    struct fkt_pool synthetic;
+    struct fkt_training_set synthetic;
     struct fkt_model *start = NULL;
     (void)state;
-    read_demo(&pool, "demo:train", 0, 20);
+    read_demo(&set, "demo:train", 0, 20);
     read_demo(&synthetic, "demo:train", 20, 20);
     read_demo(&tests, "demo:test", 0, 10);
     const struct fkt_model_spec spec = {.architecture = FKT_RESNET8,
                                         .size = SIZE,
-                                        .classes = (const char *const *)pool.classes,
-                                        .n_classes = pool.n_classes,
+                                        .classes = (const char *const *)set.classes,
+                                        .n_classes = set.n_classes,
                                         .mean = (const float[3]){0.5F, 0.45F, 0.4F},
                                         .std = (const float[3]){0.25F, 0.25F, 0.2F},
                                         .seed = 7};
@@ -72,7 +72,7 @@ static int set_up(void **state)
     CHECK_OK(fkt_model_new(&start, &spec));
     pretrain(start, &synthetic);
     fkt_model_set_origin(pretrained, &origin);
-    fkt_pool_clear(&synthetic);
+    fkt_training_set_clear(&synthetic);
     fkt_model_free(start);
     return 0;
 }
@@ -81,15 +81,15 @@ static int tear_down(void **state)
 {
     (void)state;
     fkt_model_free(pretrained);
-    fkt_pool_clear(&pool);
-    fkt_pool_clear(&tests);
+    fkt_training_set_clear(&set);
+    fkt_training_set_clear(&tests);
     return 0;
 }
 
 static struct fkt_personal_spec a_spec(uint32_t sites, unsigned ways)
 {
     struct fkt_personal_spec s = {.pretrained = pretrained,
-                                  .data = &pool,
+                                  .data = &set,
                                   .partition = {.rule = FKT_PARTITION_PATHOLOGICAL, .k = 2, .sites = sites, .seed = 1},
                                   .holdout = 0.25,
                                   .ways = ways,
@@ -162,7 +162,7 @@ static void tuning_leads_where_sites_hold_two_classes(void **state)
 static void figures_are_counted_again(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, ONLY(GLOBAL) | ONLY(TUNED));
-    const struct fkt_personal_labels data = {pool.label, pool.n, pool.n_classes};
+    const struct fkt_personal_labels data = {set.label, set.n, set.n_classes};
     const struct fkt_predict_options two = {.threads = 2};
     struct fkt_personal_split split;
     struct fkt_personal p, alone;
@@ -173,22 +173,22 @@ static void figures_are_counted_again(void **state)
     s.partition.alpha = 0.5;
     CHECK_OK(fkt_personalize(&p, &s));
     CHECK_OK(fkt_personal_split_init(&split, &data, NULL, &s.partition, 0.25, s.seed));
-    CHECK_OK(fkt_alloc(&logits, pool.n * pool.n_classes));
-    CHECK_OK(fkt_model_predict(pretrained, pool.rgb, pool.n, logits, NULL, &two));
+    CHECK_OK(fkt_alloc(&logits, set.n * set.n_classes));
+    CHECK_OK(fkt_model_predict(pretrained, set.rgb, set.n, logits, NULL, &two));
     for (uint32_t i = 0; i < SITES; i++) {
         double hit = 0;
         unsigned held = 0;
         for (size_t j = split.test.start[i]; j < split.test.start[i + 1]; j++) {
-            const float *row = logits + split.test.record[j] * pool.n_classes;
+            const float *row = logits + split.test.record[j] * set.n_classes;
             uint32_t best = 0;
-            for (uint32_t k = 1; k < pool.n_classes; k++)
+            for (uint32_t k = 1; k < set.n_classes; k++)
                 if (row[k] > row[best]) best = k;
-            hit += best == pool.label[split.test.record[j]];
+            hit += best == set.label[split.test.record[j]];
         }
         assert_int_equal(p.site[i].train, split.train.start[i + 1] - split.train.start[i]);
         assert_int_equal(p.site[i].test, split.test.start[i + 1] - split.test.start[i]);
         for (size_t j = split.train.start[i]; j < split.train.start[i + 1]; j++)
-            held |= 1U << pool.label[split.train.record[j]];
+            held |= 1U << set.label[split.train.record[j]];
         assert_int_equal(p.site[i].classes, __builtin_popcount(held));
         CHECK_NEAR(p.site[i].accuracy[FKT_PERSONAL_GLOBAL], hit / (double)p.site[i].test, 1e-12);
         sum += p.site[i].accuracy[FKT_PERSONAL_GLOBAL];
@@ -244,10 +244,10 @@ static void a_run_repeats_to_the_bit(void **state)
 }
 
 /* Other records to be judged on, other labels, more of them: no model that comes out differs by a bit. */
-static void what_is_judged_never_trains(void **state)
+static void what_is_evaluated_never_trains(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, 0);
-    struct fkt_pool others = pool; /* of the right size; that the sites have seen them is of no account here */
+    struct fkt_training_set others = set; /* of the right size; that the sites have seen them is of no account here */
     static struct kept a, b;
     struct fkt_personal first, again;
     uint32_t labels[150];
@@ -303,14 +303,14 @@ static void the_seed_is_that_of_training_too(void **state)
 static void sites_have_seeds_of_their_own(void **state)
 {
     struct fkt_personal_spec s = a_spec(2, ONLY(LOCAL));
-    struct fkt_pool alike = pool;
+    struct fkt_training_set alike = set;
     static struct kept kept;
     struct fkt_personal p;
     (void)state;
     CHECK_OK(fkt_alloc(&alike.rgb, (size_t)40 * SIZE * SIZE * 3));
     CHECK_OK(fkt_alloc(&alike.label, 40)); /* all of class 0 */
     alike.n = 40;
-    for (size_t i = 0; i < 40; i++) memcpy(alike.rgb + i * SIZE * SIZE * 3, pool.rgb, (size_t)SIZE * SIZE * 3);
+    for (size_t i = 0; i < 40; i++) memcpy(alike.rgb + i * SIZE * SIZE * 3, set.rgb, (size_t)SIZE * SIZE * 3);
     s.data = &alike;
     s.partition.rule = FKT_PARTITION_IID;
     s.partition.seed = 19; /* gives each site 20 */
@@ -422,12 +422,12 @@ static int watch(void *self, const char *what, unsigned long long done, unsigned
 static void sites_that_hold_too_little(void **state)
 {
     struct fkt_personal_spec s = a_spec(MOST_SITES, 0);
-    struct fkt_pool few = pool;
+    struct fkt_training_set few = set;
     struct watched watched = {0};
     const struct fkt_progress progress = {watch, &watched};
     static struct kept kept;
     struct fkt_personal p;
-    uint32_t none = 0, one = 0, judged = 0;
+    uint32_t none = 0, one = 0, evaluated = 0;
     double sum[FKT_PERSONAL_WAYS] = {0}, bias = 0, weight = 0;
     const struct fkt_model *start = NULL;
     size_t last = fkt_model_tensors(pretrained) - 1;
@@ -446,7 +446,7 @@ static void sites_that_hold_too_little(void **state)
         const struct fkt_personal_site *site = &p.site[i];
         none += site->train == 0;
         one += site->train == 1;
-        judged += site->test > 0;
+        evaluated += site->test > 0;
         assert_int_equal(site->untrained, site->train < 2);
         assert_true(site->train || !site->test);
         if (site->train == 1) {
@@ -461,8 +461,8 @@ static void sites_that_hold_too_little(void **state)
             if (site->test) sum[w] += site->accuracy[w];
         }
     }
-    CHECK(none > 0 && one > 0 && judged > 1 && judged < MOST_SITES); /* all of these were there */
-    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) CHECK_NEAR(p.mean[w], sum[w] / judged, 1e-12);
+    CHECK(none > 0 && one > 0 && evaluated > 1 && evaluated < MOST_SITES); /* all of these were there */
+    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) CHECK_NEAR(p.mean[w], sum[w] / evaluated, 1e-12);
     CHECK_REL(fkt_model_tensor(kept.model[0][FKT_PERSONAL_FEDAVG], last).data[0], bias / weight, 1e-6);
     drop(&kept);
     fkt_personal_clear(&p);
@@ -471,7 +471,7 @@ static void sites_that_hold_too_little(void **state)
 static void nothing_to_average(void **state)
 {
     struct fkt_personal_spec s = a_spec(3, 0);
-    struct fkt_pool few = pool;
+    struct fkt_training_set few = set;
     static struct kept a, b;
     struct fkt_personal p;
     (void)state;
@@ -502,7 +502,7 @@ static void nothing_to_average(void **state)
     drop(&b);
 }
 
-static void judged_on_a_test_set(void **state)
+static void evaluated_on_a_test_set(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, ONLY(GLOBAL) | ONLY(TUNED));
     struct fkt_personal p;
@@ -518,7 +518,7 @@ static void judged_on_a_test_set(void **state)
 }
 
 /* One count for the whole run, which ends at its total; and a stop stops. */
-static void progress_counts_all_pictures(void **state)
+static void progress_counts_all_images(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, 0);
     struct watched w = {0};
@@ -539,7 +539,7 @@ static void progress_counts_all_pictures(void **state)
 static void misfits_are_named(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, 0);
-    struct fkt_pool bad = pool;
+    struct fkt_training_set bad = set;
     struct fkt_personal p;
     char *names[10];
     uint32_t labels[200];
@@ -547,22 +547,22 @@ static void misfits_are_named(void **state)
     s.data = &bad;
     bad.size = 16;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_MISMATCH);
-    bad = pool;
+    bad = set;
     bad.n_classes = 9;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_MISMATCH);
-    bad = pool;
-    memcpy(names, pool.classes, sizeof names);
+    bad = set;
+    memcpy(names, set.classes, sizeof names);
     names[3] = (char[]){"another"};
     bad.classes = names;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_MISMATCH);
     assert_non_null(strstr(fkt_error_text(), "'another'"));
-    bad = pool;
-    memcpy(labels, pool.label, sizeof labels);
+    bad = set;
+    memcpy(labels, set.label, sizeof labels);
     labels[17] = 10;
     bad.label = labels;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
     assert_non_null(strstr(fkt_error_text(), "label 10 of the records is out of range"));
-    s.data = &pool;
+    s.data = &set;
     s.test = &bad;
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
     assert_non_null(strstr(fkt_error_text(), "label 10 of the test records is out of range"));
@@ -583,7 +583,7 @@ int main(void)
         cmocka_unit_test(tuning_leads_where_sites_hold_two_classes),
         cmocka_unit_test(figures_are_counted_again),
         cmocka_unit_test(a_run_repeats_to_the_bit),
-        cmocka_unit_test(what_is_judged_never_trains),
+        cmocka_unit_test(what_is_evaluated_never_trains),
         cmocka_unit_test(the_seed_is_that_of_training_too),
         cmocka_unit_test(sites_have_seeds_of_their_own),
         cmocka_unit_test(fedavg_is_the_weighted_mean_of_the_local_models),
@@ -591,8 +591,8 @@ int main(void)
         cmocka_unit_test(tuned_models_are_frozen_below_and_not_private),
         cmocka_unit_test(sites_that_hold_too_little),
         cmocka_unit_test(nothing_to_average),
-        cmocka_unit_test(judged_on_a_test_set),
-        cmocka_unit_test(progress_counts_all_pictures),
+        cmocka_unit_test(evaluated_on_a_test_set),
+        cmocka_unit_test(progress_counts_all_images),
         cmocka_unit_test(misfits_are_named),
     };
     return check_nothing_left(cmocka_run_group_tests(tests_of_this, set_up, tear_down));

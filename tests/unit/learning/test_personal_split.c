@@ -86,7 +86,7 @@ static void own_records_by_class(void **state)
 }
 
 /* Each class of the test pool in proportion: a site with a share x of a class is judged on floor or ceil of x * n. */
-static void test_pool_follows_the_sites(void **state)
+static void test_set_follows_the_sites(void **state)
 {
     const struct fkt_personal_labels data = {label, N, K}, test = {test_label, N_TEST, K};
     struct fkt_partition_spec p = dirichlet(0.3, 1);
@@ -108,7 +108,7 @@ static void test_pool_follows_the_sites(void **state)
     fkt_personal_split_clear(&s);
 }
 
-static void a_class_that_nobody_holds_is_not_judged(void **state)
+static void a_class_that_nobody_holds_is_not_evaluated(void **state)
 {
     static const uint32_t two[] = {0, 0, 1, 1}, three[] = {0, 1, 2, 2, 1, 0};
     const struct fkt_personal_labels data = {two, 4, 3}, test = {three, 6, 3};
@@ -200,8 +200,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_records_by_class),
-        cmocka_unit_test(test_pool_follows_the_sites),
-        cmocka_unit_test(a_class_that_nobody_holds_is_not_judged),
+        cmocka_unit_test(test_set_follows_the_sites),
+        cmocka_unit_test(a_class_that_nobody_holds_is_not_evaluated),
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(chance_is_each_ones_own),
         cmocka_unit_test(bad_shares_are_refused),

@@ -38,11 +38,11 @@ static fkt_status debit(const char *path, const char *dataset, double mu, double
 
 static uint64_t known(const char *path, const char *dataset)
 {
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents book;
     uint64_t n;
     CHECK_OK(fkt_ledger_file_read(&book, path, dataset));
     n = book.n ? book.accounts[0].records : 0;
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     return n;
 }
 
@@ -268,7 +268,7 @@ static void bent_rows_stop_everything(void **state)
     scratch_init(&s);
     p = scratch_path(&s, "ledger.db");
     for (size_t i = 0; i < sizeof bends / sizeof *bends; i++) {
-        struct fkt_ledger_book book;
+        struct fkt_ledger_contents book;
         unlink(p);
         CHECK_OK(debit_images(p, "a", images, 4, 0.5, 20, NULL));
         CHECK_OK(debit(p, "a", 0.5, 0));
@@ -285,7 +285,7 @@ static void bent_rows_stop_everything(void **state)
 /* Sums are of doubles to the last bit: three equal thirds of a budget fit, and are still there after a reopening. */
 static void what_is_written_is_read_to_the_bit(void **state)
 {
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents book;
     struct scratch s;
     const char *p;
     const double mu = 0.1 + 1e-17, mu2 = mu * mu;
@@ -307,13 +307,13 @@ static void what_is_written_is_read_to_the_bit(void **state)
     CHECK(book.accounts[0].entries[0].when > 1600000000 && !book.accounts[0].entries[0].reserved);
     assert_string_equal(book.accounts[0].entries[0].task_sha256, T);
     assert_string_equal(book.accounts[0].entries[0].session, "");
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     CHECK_OK(fkt_ledger_file_read(&book, p, "b"));
     CHECK(book.n == 1 && !strcmp(book.accounts[0].dataset, "b"));
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     CHECK_OK(fkt_ledger_file_read(&book, p, "c"));
     CHECK(book.n == 0);
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     scratch_release(&s);
 }
 
@@ -363,7 +363,7 @@ static void an_account_stays_below_the_most_of_a_charge(void **state)
                                   .budget_epsilon = 100,
                                   .budget_delta = 1e-5,
                                   .most_epsilon = fkt_privacy_epsilon(1e-5, 1)};
-    struct fkt_ledger_book book = {0};
+    struct fkt_ledger_contents book = {0};
     struct fkt_ledger_spent spent;
     struct scratch s;
     const char *p;
@@ -381,7 +381,7 @@ static void an_account_stays_below_the_most_of_a_charge(void **state)
     CHECK_STATUS(fkt_ledger_file_reserve(p, &c, U, NULL), FKT_E_BUDGET);
     CHECK_OK(fkt_ledger_file_read(&book, p, "a"));
     CHECK(book.accounts[0].n == 1);
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     c.budget_epsilon = 3;
     spent.mu2 = 0;
     CHECK_STATUS(fkt_ledger_file_ask(p, &c, &spent), FKT_E_BUDGET); /* by the budget: nothing is said of a sum */

@@ -69,13 +69,13 @@ static fkt_status reserve(const char *task, double mu, double epsilon, unsigned 
 /* How many entries the ledger holds in `state` ("reserved", "spent"); NULL: in all. */
 static size_t count(const char *where)
 {
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents book;
     size_t n = 0;
     CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
     for (size_t a = 0; a < book.n; a++)
         for (size_t i = 0; i < book.accounts[a].n; i++)
             n += !where || book.accounts[a].entries[i].reserved == !strcmp(where, "reserved");
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
     return n;
 }
 
@@ -122,7 +122,7 @@ static void what_is_taken_over_counts_in_full(void **state)
 {
     struct fkt_ledger_charge c = charge(T1, 0.001, 10);
     struct fkt_ledger_spent spent = {0};
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents book;
     (void)state;
     c.accounting = FKT_ACCOUNT_GDP;
     CHECK_OK(reserve(T1, 1, 10, 1));
@@ -146,7 +146,7 @@ static void what_is_taken_over_counts_in_full(void **state)
     CHECK(book.accounts[0].entries[0].delta == 1e-6);
     assert_string_equal(book.accounts[0].entries[0].task_name, "chest-xray");
     CHECK(book.accounts[0].entries[0].mu2 == 1.25 * 1.25); /* to the bit, however often it is taken over */
-    fkt_ledger_book_clear(&book);
+    fkt_ledger_contents_clear(&book);
 }
 
 /* Others may hold this site's numbers in a total of that task already: a second one is never free, and never cheap. */
@@ -505,7 +505,7 @@ static void look_around(char out[1024])
 static void asking_touches_nothing(void **state)
 {
     const struct fkt_ledger_charge c = charge(T1, 0.3, 0), other = charge(T2, 0.3, 5);
-    struct fkt_ledger_book book;
+    struct fkt_ledger_contents book;
     char before[1024], after[1024];
     (void)state;
     path = scratch_path(&dir, "a ledger #1?%41.db");
@@ -517,7 +517,7 @@ static void asking_touches_nothing(void **state)
         CHECK_OK(fkt_ledger_file_ask(path, &other, NULL));
         CHECK_OK(fkt_ledger_file_read(&book, path, NULL));
         CHECK(book.n == 1 && book.accounts[0].n == 1u + (unsigned)i);
-        fkt_ledger_book_clear(&book);
+        fkt_ledger_contents_clear(&book);
         look_around(after);
         assert_string_equal(after, before);
         if (i == 0) { /* one that was killed left its log, and what is in it counts */

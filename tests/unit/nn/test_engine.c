@@ -32,20 +32,20 @@ out:
     return st;
 }
 
-static fkt_status count_desk(void **desk, const void *plan)
+static fkt_status count_workspace(void **workspace, const void *plan)
 {
     atomic_int *busy = NULL;
     fkt_status st = fkt_alloc(&busy, 1);
     (void)plan;
     desks++;
-    *desk = busy;
+    *workspace = busy;
     return st;
 }
 
-static fkt_status count_run(const void *plan, void *desk, const float *in, float *out)
+static fkt_status count_run(const void *plan, void *workspace, const float *in, float *out)
 {
     const struct counting *c = plan;
-    atomic_int *busy = desk;
+    atomic_int *busy = workspace;
     int used = -1;
     if (atomic_exchange(busy, 1)) shared++; /* somebody else is at this desk */
     runs++;
@@ -58,10 +58,10 @@ static fkt_status count_run(const void *plan, void *desk, const float *in, float
     return fail_runs ? fkt_fail(FKT_E_NUMERIC, "asked to") : FKT_OK;
 }
 
-static void count_desk_free(void *desk)
+static void count_workspace_free(void *workspace)
 {
     desks_freed++;
-    fkt_free(desk);
+    fkt_free(workspace);
 }
 
 static void count_plan_free(void *plan)
@@ -70,8 +70,8 @@ static void count_plan_free(void *plan)
     fkt_free(plan);
 }
 
-static const struct fkt_backend counter = {"counter", count_plan,      count_desk,
-                                           count_run, count_desk_free, count_plan_free};
+static const struct fkt_backend counter = {"counter", count_plan,           count_workspace,
+                                           count_run, count_workspace_free, count_plan_free};
 
 enum { SIDE = 2, EACH = 3 * SIDE * SIDE, BATCH = 4 };
 static const struct fkt_engine_spec small = {.batch = BATCH, .height = SIDE, .width = SIDE};
@@ -111,7 +111,7 @@ static void batches_are_cut_and_filled_up(void **state)
     fkt_net_clear(&n);
 }
 
-static void no_images_need_no_desk(void **state)
+static void no_images_need_no_workspace(void **state)
 {
     struct fkt_engine *e = NULL;
     struct fkt_net n;
@@ -124,7 +124,7 @@ static void no_images_need_no_desk(void **state)
     fkt_net_clear(&n);
 }
 
-static void failures_come_back_and_the_desk_too(void **state)
+static void failures_come_back_and_the_workspace_too(void **state)
 {
     struct fkt_engine *e = NULL;
     struct fkt_net n;
@@ -256,8 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(batches_are_cut_and_filled_up, reset),
-        cmocka_unit_test_setup(no_images_need_no_desk, reset),
-        cmocka_unit_test_setup(failures_come_back_and_the_desk_too, reset),
+        cmocka_unit_test_setup(no_images_need_no_workspace, reset),
+        cmocka_unit_test_setup(failures_come_back_and_the_workspace_too, reset),
         cmocka_unit_test_setup(what_cannot_be_is_refused, reset),
         cmocka_unit_test_setup(an_image_depends_on_itself_alone, reset),
         cmocka_unit_test_setup(threads_have_desks_of_their_own, reset),

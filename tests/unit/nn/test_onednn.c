@@ -433,7 +433,7 @@ static void facts_are_told(void **state)
     bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 0);
     f = fkt_engine_facts(b.e);
     CHECK(f->convolutions == 13 && f->fused == 12);
-    CHECK(f->packed_bytes > 9 * 64 * 64 * 9 * 4 && f->desk_bytes >= 2 * 4 * 64 * 16 * 16 * 4);
+    CHECK(f->packed_bytes > 9 * 64 * 64 * 9 * 4 && f->workspace_bytes >= 2 * 4 * 64 * 16 * 16 * 4);
     CHECK(f->winograd == (strncmp(isa, "avx512", 6) && strcmp(isa, "amx") ? 0 : 9));
     bench_release(&b);
     bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 1);

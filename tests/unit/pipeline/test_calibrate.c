@@ -17,7 +17,7 @@ static int count(void *self, const char *what, unsigned long long done, unsigned
 static void refuse(const struct fkt_codec_spec *spec, fkt_status want, const char *text)
 {
     const struct fkt_progress hook = {.step = count};
-    const struct fkt_walk_options o = {.threads = 1, .progress = &hook};
+    const struct fkt_pipeline_options o = {.threads = 1, .progress = &hook};
     const struct fkt_dataset_options few = {.limit = 8};
     struct fkt_calibration cal = {0};
     struct fkt_dataset *ds = NULL;
@@ -54,7 +54,7 @@ static void too_many_numbers(void **state)
         member_write(&m, scratch_path(&dir, side ? "taesd_decoder.safetensors" : "taesd_encoder.safetensors"), FKT_F32);
         member_release(&m);
     }
-    spec.means.weights = dir.dir;
+    spec.settings.weights = dir.dir;
     refuse(&spec, FKT_E_NOMEM, "needs more than half of this machine's memory");
     scratch_release(&dir);
 }

@@ -14,20 +14,20 @@
 enum { RECORDS = 70, DIM = 8, HEAD = 48, ROW = 32 + 4 * DIM + 8 };
 
 static struct scratch scratch;
-static struct fkt_walk *walk;
+static struct fkt_pipeline *pipeline;
 static struct fkt_dataset *ds;
 
 static int setup(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    return small_walk(&walk, &ds, RECORDS, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
+    return small_pipeline(&pipeline, &ds, RECORDS, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_dataset_free(ds);
     scratch_release(&scratch);
     return fkt_alloc_live() == 0 ? 0 : -1;
@@ -36,11 +36,11 @@ static int teardown(void **state)
 /* The hash of the moments of all records; how many encodings were found and made on the way. */
 static void sum(const char *folder, unsigned threads, char hash[FKT_SHA256_HEX], uint64_t *found, uint64_t *made)
 {
-    struct fkt_walk_options o = {.threads = threads};
+    struct fkt_pipeline_options o = {.threads = threads};
     struct fkt_moments *m = NULL;
     if (folder) CHECK_OK(fkt_encodings_open(&o.encodings, folder));
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     CHECK_OK(fkt_moments_sha256(m, hash));
     if (folder) fkt_encodings_count(o.encodings, found, made);
     fkt_encodings_close(o.encodings);
@@ -130,7 +130,7 @@ static void another_codec_finds_nothing(void **state)
     const struct fkt_codec_spec specs[] = {{.name = "dct", .size = 16, .dim = DIM},
                                            {.name = "dct", .size = 24, .dim = DIM},
                                            {.name = "dct", .size = 16, .dim = DIM + 1},
-                                           {.name = "dct", .size = 16, .dim = DIM, .means = {.low_memory = 1}}};
+                                           {.name = "dct", .size = 16, .dim = DIM, .settings = {.low_memory = 1}}};
     const struct fkt_digest image = {{7, 7, 7}};
     const float z[DIM + 1] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct fkt_encodings_kind *kind = NULL, *first = NULL;
@@ -167,7 +167,7 @@ static void a_digest_is_compared_whole(void **state)
     float back[DIM];
     (void)state;
     CHECK_OK(fkt_encodings_open(&e, scratch_path(&scratch, "twins")));
-    CHECK_OK(fkt_encodings_of(e, fkt_walk_codec(walk), FKT_FILTER_BOX, FKT_FIT_CROP, &kind));
+    CHECK_OK(fkt_encodings_of(e, fkt_pipeline_codec(pipeline), FKT_FILTER_BOX, FKT_FIT_CROP, &kind));
     CHECK_OK(fkt_encodings_keep(kind, &image, z, 1));
     assert_int_equal(fkt_encodings_find(kind, &twin, back), 0);
     assert_int_equal(fkt_encodings_find(kind, &image, back), 1);
@@ -187,14 +187,14 @@ static void two_writers_keep_apart(void **state)
     float back[DIM];
     (void)state;
     CHECK_OK(fkt_encodings_open(&e1, folder));
-    CHECK_OK(fkt_encodings_of(e1, fkt_walk_codec(walk), FKT_FILTER_BOX, FKT_FIT_CROP, &k1));
+    CHECK_OK(fkt_encodings_of(e1, fkt_pipeline_codec(pipeline), FKT_FILTER_BOX, FKT_FIT_CROP, &k1));
     CHECK_OK(fkt_encodings_keep(k1, &a, z, 1));
     CHECK_OK(fkt_encodings_open(&e2, folder));
-    CHECK_OK(fkt_encodings_of(e2, fkt_walk_codec(walk), FKT_FILTER_BOX, FKT_FIT_CROP, &k2));
+    CHECK_OK(fkt_encodings_of(e2, fkt_pipeline_codec(pipeline), FKT_FILTER_BOX, FKT_FIT_CROP, &k2));
     CHECK_OK(fkt_encodings_keep(k2, &b, y, 1));
     CHECK_OK(fkt_encodings_keep(k1, &b, z, 1));
     CHECK_OK(fkt_encodings_open(&e3, folder));
-    CHECK_OK(fkt_encodings_of(e3, fkt_walk_codec(walk), FKT_FILTER_BOX, FKT_FIT_CROP, &k3));
+    CHECK_OK(fkt_encodings_of(e3, fkt_pipeline_codec(pipeline), FKT_FILTER_BOX, FKT_FIT_CROP, &k3));
     CHECK(fkt_encodings_find(k3, &a, back) && back[0] == 1);
     CHECK(fkt_encodings_find(k3, &b, back));
     fkt_encodings_close(e1);
@@ -205,7 +205,7 @@ static void two_writers_keep_apart(void **state)
 static void folders_of_others_are_refused(void **state)
 {
     struct fkt_encodings *e = NULL;
-    struct fkt_walk_options o = {.threads = 1};
+    struct fkt_pipeline_options o = {.threads = 1};
     struct fkt_moments *m = NULL;
     const char *folder = scratch_path(&scratch, "open");
     char link[700];
@@ -220,8 +220,8 @@ static void folders_of_others_are_refused(void **state)
     expect(folder, 0, RECORDS);
     CHECK(chmod(file_in(folder), 0640) == 0);
     CHECK_OK(fkt_encodings_open(&o.encodings, folder));
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_STATUS(fkt_walk_moments(walk, ds, NULL, 0, m, &o), FKT_E_IO);
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_STATUS(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o), FKT_E_IO);
     fkt_moments_free(m);
     fkt_encodings_close(o.encodings);
 }

@@ -23,7 +23,7 @@ static void which_are_of_one_class(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof set / sizeof *set; k++) {
         for (int i = 0; i < 3; i++) {
-            memset(&list[i].picture, byte[i], sizeof list[i].picture);
+            memset(&list[i].image, byte[i], sizeof list[i].image);
             list[i].label = set[k].label[i];
         }
         fkt_labelled_end(list, 3, set[k].names, first);

@@ -10,20 +10,20 @@
 #include <sys/stat.h>
 
 static struct scratch scratch;
-static struct fkt_walk *walk;
+static struct fkt_pipeline *pipeline;
 static struct fkt_dataset *ds;
 
 static int setup(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    return small_walk(&walk, &ds, 300, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
+    return small_pipeline(&pipeline, &ds, 300, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_dataset_free(ds);
     scratch_release(&scratch);
     return fkt_alloc_live() == 0 ? 0 : -1;
@@ -42,77 +42,78 @@ static void batches_are_whole_and_small(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         struct fkt_codec codec = {.size = c[i].size, .batch = c[i].batch};
-        assert_int_equal(fkt_walk_batch(&codec), c[i].want);
+        assert_int_equal(fkt_pipeline_batch(&codec), c[i].want);
     }
 }
 
 /* From latents to the same moments, with the calibration's file in place of the codec. */
 static void latents_need_no_codec(void **state)
 {
-    const struct fkt_task *task = fkt_walk_task(walk);
+    const struct fkt_task *task = fkt_pipeline_task(pipeline);
     struct fkt_moments *a = NULL, *b = NULL;
-    struct fkt_walk *bare = NULL;
-    struct fkt_walk_options o = {0};
+    struct fkt_pipeline *bare = NULL;
+    struct fkt_pipeline_options o = {0};
     char ha[FKT_SHA256_HEX], hb[FKT_SHA256_HEX];
     double vector[64] = {1};
     uint8_t rgb[16 * 16 * 3];
     (void)state;
-    CHECK_OK(fkt_calibration_save(fkt_walk_calibration(walk), scratch_path(&scratch, "cal"), 0));
-    CHECK_OK(fkt_walk_encode(walk, ds, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
-    CHECK_OK(fkt_walk_open_bare(&bare, task, scratch_path(&scratch, "cal")));
-    assert_null(fkt_walk_codec(bare));
-    CHECK_OK(fkt_walk_moments_new(walk, &a));
-    CHECK_OK(fkt_walk_moments_new(bare, &b));
-    CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, a, &o));
-    CHECK_OK(fkt_walk_latents(bare, scratch_path(&scratch, "z"), b, NULL));
+    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&scratch, "cal"), 0));
+    CHECK_OK(fkt_pipeline_encode(pipeline, ds, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
+    CHECK_OK(fkt_pipeline_open_latents(&bare, task, scratch_path(&scratch, "cal")));
+    assert_null(fkt_pipeline_codec(bare));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &a));
+    CHECK_OK(fkt_pipeline_moments_new(bare, &b));
+    CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, a, &o));
+    CHECK_OK(fkt_pipeline_latents(bare, scratch_path(&scratch, "z"), b, NULL));
     CHECK_OK(fkt_moments_sha256(a, ha));
     CHECK_OK(fkt_moments_sha256(b, hb));
     assert_string_equal(ha, hb);
-    CHECK_STATUS(fkt_walk_moments(bare, ds, NULL, 0, b, &o), FKT_E_STATE);
-    CHECK_STATUS(fkt_walk_encode(bare, ds, NULL, 0, scratch_path(&scratch, "no"), 0, &o), FKT_E_STATE);
-    CHECK_STATUS(fkt_walk_decode(bare, vector, 1, rgb), FKT_E_STATE);
+    CHECK_STATUS(fkt_pipeline_moments(bare, ds, NULL, 0, b, &o), FKT_E_STATE);
+    CHECK_STATUS(fkt_pipeline_encode(bare, ds, NULL, 0, scratch_path(&scratch, "no"), 0, &o), FKT_E_STATE);
+    CHECK_STATUS(fkt_pipeline_decode(bare, vector, 1, rgb), FKT_E_STATE);
     fkt_moments_free(a);
     fkt_moments_free(b);
-    fkt_walk_free(bare);
+    fkt_pipeline_free(bare);
 }
 
 /* Names and hashes alone must tell another calibration; a built-in one still opens the codec. */
-static void a_bare_walk_checks_its_calibration(void **state)
+static void a_bare_pipeline_checks_its_calibration(void **state)
 {
-    struct fkt_task task = *fkt_walk_task(walk);
-    struct fkt_calibration other = *fkt_walk_calibration(walk);
-    struct fkt_walk *bare = NULL;
+    struct fkt_task task = *fkt_pipeline_task(pipeline);
+    struct fkt_calibration other = *fkt_pipeline_calibration(pipeline);
+    struct fkt_pipeline *bare = NULL;
     (void)state;
     snprintf(other.codec, sizeof other.codec, "another codec");
     other.images = 1; /* one of no images must be built in */
     CHECK_OK(fkt_calibration_set_images(&other, (const uint8_t[1][32]){{1}}, 1));
     CHECK_OK(fkt_calibration_save(&other, scratch_path(&scratch, "other"), 0));
-    CHECK_STATUS(fkt_walk_open_bare(&bare, &task, scratch_path(&scratch, "other")), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, scratch_path(&scratch, "other")), FKT_E_MISMATCH);
     assert_null(bare);
     fkt_free(other.digests);
-    CHECK_OK(fkt_calibration_save(fkt_walk_calibration(walk), scratch_path(&scratch, "cal"), 0));
+    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&scratch, "cal"), 0));
     task.codec_dim++; /* a task that lies about the length of its latents must not lead past the end of them */
-    CHECK_STATUS(fkt_walk_open_bare(&bare, &task, scratch_path(&scratch, "cal")), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, scratch_path(&scratch, "cal")), FKT_E_MISMATCH);
     task.codec_dim--;
-    CHECK_OK(fkt_walk_open_bare(&bare, &task, NULL));
-    CHECK(fkt_walk_codec(bare) != NULL);
-    fkt_walk_free(bare);
+    CHECK_OK(fkt_pipeline_open_latents(&bare, &task, NULL));
+    CHECK(fkt_pipeline_codec(bare) != NULL);
+    fkt_pipeline_free(bare);
     snprintf(task.codec, sizeof task.codec, "nothing");
-    CHECK_STATUS(fkt_walk_open_bare(&bare, &task, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, NULL), FKT_E_ARG);
     CHECK(strstr(fkt_error_hint(), "--calibration") != NULL);
 }
 
 static void make_release(struct fkt_release *r)
 {
     const struct fkt_round_facts facts = {1, 1, 0, 0};
-    struct fkt_walk_options o = {0};
+    struct fkt_pipeline_options o = {0};
     struct fkt_moments *m = NULL;
     struct fkt_ledger ledger;
     uint64_t seed = 3;
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_moments(walk, ds, NULL, 0, m, &o));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make(r, fkt_walk_task(walk), fkt_walk_calibration(walk), m, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts, &ledger,
+                              &seed));
     fkt_moments_free(m);
 }
 
@@ -126,7 +127,7 @@ static int count_steps(void *self, const char *what, unsigned long long done, un
     return 0;
 }
 
-static void read_pictures(const struct fkt_release *r, const char *name, uint8_t *rgb, size_t n)
+static void read_images(const struct fkt_release *r, const char *name, uint8_t *rgb, size_t n)
 {
     struct fkt_dataset *made = NULL;
     char path[600];
@@ -143,14 +144,14 @@ static void read_pictures(const struct fkt_release *r, const char *name, uint8_t
 
 /* The same pictures from the caller's walk and from the release's own, for any number of threads; and tiles are the
  * first of them. 130 per class: batches reach from one class into the next. */
-static void an_open_walk_generates_the_same(void **state)
+static void an_open_pipeline_generates_the_same(void **state)
 {
     enum { EACH = 130, K = 10, PX = 16 * 16 * 3, N = EACH * K, COLS = 7 };
     struct fkt_progress hook = {count_steps, NULL};
     struct fkt_generate_options o = {.per_class = EACH, .seed = 9, .format = FKT_EXPORT_NPZ, .progress = &hook};
     struct fkt_gaussians g = {0};
     struct fkt_release r = {0};
-    struct fkt_walk other;
+    struct fkt_pipeline other;
     uint8_t *a = NULL, *b = NULL, *tiles = NULL;
     (void)state;
     make_release(&r);
@@ -160,22 +161,22 @@ static void an_open_walk_generates_the_same(void **state)
     for (unsigned threads = 1; threads <= 3; threads++) {
         char name[2] = {(char)('0' + threads), 0};
         o.threads = threads;
-        o.walk = threads == 1 ? NULL : walk;
+        o.pipeline = threads == 1 ? NULL : pipeline;
         steps = last = 0;
         CHECK_OK(fkt_generate(&r, scratch_path(&scratch, name), &o));
         assert_int_equal(last, N);
         CHECK(steps >= N / 64);
-        read_pictures(&r, name, threads == 1 ? a : b, N);
+        read_images(&r, name, threads == 1 ? a : b, N);
         if (threads > 1) assert_memory_equal(a, b, (size_t)N * PX);
     }
     CHECK_OK(fkt_release_gaussians(&r, &o.estimate, &g));
-    CHECK_OK(fkt_generate_tiles(walk, &g, o.seed, K, COLS, 2, tiles));
+    CHECK_OK(fkt_generate_tiles(pipeline, &g, o.seed, K, COLS, 2, tiles));
     for (size_t k = 0; k < K; k++) assert_memory_equal(tiles + k * COLS * PX, a + k * EACH * PX, COLS * PX);
-    other = *walk; /* a walk of another task must be refused */
+    other = *pipeline; /* a walk of another task must be refused */
     other.task.coordinates.gamma *= 1.5;
-    o.walk = &other;
+    o.pipeline = &other;
     CHECK_STATUS(fkt_generate(&r, scratch_path(&scratch, "no"), &o), FKT_E_MISMATCH);
-    other = *walk;
+    other = *pipeline;
     other.task.codec_sha256[3] ^= 1;
     CHECK_STATUS(fkt_generate(&r, scratch_path(&scratch, "no"), &o), FKT_E_MISMATCH);
     fkt_gaussians_clear(&g);
@@ -218,7 +219,7 @@ static void sites_of_all_sizes(void **state)
     (void)state;
     for (size_t i = 0; i < 300; i++) idx[i] = i;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        struct fkt_simulation_spec spec = {.walk = walk,
+        struct fkt_simulation_spec spec = {.pipeline = pipeline,
                                            .data = ds,
                                            .train = idx,
                                            .n_train = 300,
@@ -243,8 +244,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_whole_and_small),
         cmocka_unit_test_setup_teardown(latents_need_no_codec, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_bare_walk_checks_its_calibration, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_open_walk_generates_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bare_pipeline_checks_its_calibration, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_open_pipeline_generates_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(a_release_is_read_with_both_its_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(sites_of_all_sizes, setup, teardown),
     };

@@ -44,7 +44,7 @@ static void a_draw_says_where_it_comes_from(void **state)
 {
     const uint64_t seed = 1;
     struct fkt_release r = {0};
-    struct fkt_pool p;
+    struct fkt_training_set p;
     (void)state;
     make_release(&r, NULL, 0);
     draw(&p, &r, 1, 0, 1);
@@ -54,14 +54,14 @@ static void a_draw_says_where_it_comes_from(void **state)
     assert_string_equal(p.origin.release_sha256, r.sha256);
     CHECK(strstr(p.origin.data, "1 pictures drawn per class") && strstr(p.origin.data, "epsilon 5"));
     assert_string_equal(p.origin.adjacency, "add-remove");
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
     fkt_release_clear(&r);
     make_release(&r, &seed, 0);
     draw(&p, &r, 1, 0, 1);
     assert_int_equal(p.origin.is_private, 0);
     CHECK_NEAR(p.origin.epsilon, 0, 0);
     CHECK(strstr(p.origin.data, "NOT private: the noise came from a known seed"));
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
     fkt_release_clear(&r);
     make_release(&r, NULL, 1);
     draw(&p, &r, 1, 0, 1);
@@ -71,22 +71,22 @@ static void a_draw_says_where_it_comes_from(void **state)
     CHECK(strstr(p.origin.data,
                  "epsilon 5, delta 1e-05; made by a simulation, which keeps no ledger: other releases of "
                  "the same records are not counted"));
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
     fkt_release_clear(&r);
     make_release(&r, &seed, 1);
     draw(&p, &r, 1, 0, 1);
     assert_int_equal(p.origin.is_private, 0);
     CHECK(strstr(p.origin.data, "NOT private: the noise came from a known seed"));
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
     fkt_release_clear(&r);
 }
 
 static void origin_of(struct fkt_model_origin *o, const char *path, const char *place, size_t limit)
 {
-    struct fkt_pool p;
+    struct fkt_training_set p;
     read_set(&p, path, place, limit);
     *o = p.origin;
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
 }
 
 /* The promise of a folder goes along only with its own pictures, all of them. */
@@ -115,14 +115,14 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     CHECK_OK(fkt_dataset_open(&ds, folder, NULL));
     for (size_t i = 0; i < 30; i++) idx[i] = (i + 1) % 30;
     for (int twice = 0; twice < 2; twice++) { /* all of them in another order; then one twice and another not */
-        struct fkt_pool p;
+        struct fkt_training_set p;
         idx[3] = twice ? 0 : idx[3];
-        CHECK_OK(fkt_pool_read(&p, ds, idx, 30, 16, FKT_FILTER_BILINEAR, folder, &two));
+        CHECK_OK(fkt_training_set_read(&p, ds, idx, 30, 16, FKT_FILTER_BILINEAR, folder, &two));
         assert_int_equal(p.origin.is_private, !twice);
-        fkt_pool_clear(&p);
+        fkt_training_set_clear(&p);
     }
     fkt_dataset_free(ds);
-    snprintf(path, sizeof path, "%s/train/%s/real.png", folder, fkt_walk_task(walk)->classes[0]);
+    snprintf(path, sizeof path, "%s/train/%s/real.png", folder, fkt_pipeline_task(pipeline)->classes[0]);
     CHECK_OK(fkt_png_write(path, red, 16, 16, 0));
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
@@ -278,12 +278,12 @@ static void papers_of_another_kind(void **state)
                {"fedkt.certificate/1", "fedkt.certificate/9"},
                {"\"add-remove\"", "\"add-rem0ve\""},
                {"\"adjacency\"", "\"adjacence\""}};
-    const struct fkt_task *t = fkt_walk_task(walk);
+    const struct fkt_task *t = fkt_pipeline_task(pipeline);
     const struct fkt_dataset_options all = {.classes = (const char *const *)t->classes, .n_classes = t->n_classes};
     struct fkt_release r = {0};
     struct fkt_model_origin o;
     struct fkt_dataset *ds = NULL;
-    char folder[512], path[600], pictures[FKT_SHA256_HEX];
+    char folder[512], path[600], images[FKT_SHA256_HEX];
     (void)state;
     make_release(&r, NULL, 0);
     snprintf(folder, sizeof folder, "%s", scratch_path(&scratch, "papers"));
@@ -295,11 +295,11 @@ static void papers_of_another_kind(void **state)
         snprintf(path, sizeof path, "%s/certificate.json", folder);
         CHECK_OK(fkt_file_read(&text, &len, path, 1 << 20));
         CHECK_OK(fkt_dataset_open(&ds, folder, &all));
-        CHECK_OK(fkt_labelled_fingerprint(ds, NULL, 0, all.classes, NULL, pictures));
+        CHECK_OK(fkt_labelled_fingerprint(ds, NULL, 0, all.classes, NULL, images));
         fkt_dataset_free(ds);
         snprintf(path, sizeof path, "%s/pictures.json", folder);
         unlink(path);
-        CHECK_OK(fkt_origin_note(folder, &r, (const char *)text, 30, pictures));
+        CHECK_OK(fkt_origin_note(folder, &r, (const char *)text, 30, images));
         fkt_free(text);
         origin_of(&o, folder, folder, 0);
         assert_int_equal(o.is_private, i == 0);
@@ -314,23 +314,23 @@ static void papers_of_another_kind(void **state)
 }
 
 /* One picture of a private folder has rotted: the others are read where that is asked for, and promise nothing. */
-static void a_rotten_picture_takes_the_promise_along(void **state)
+static void a_rotten_image_takes_the_promise_along(void **state)
 {
     struct fkt_skipped skipped = {0};
-    const struct fkt_pool_options counted = {.threads = 2, .skipped = &skipped};
+    const struct fkt_training_set_options counted = {.threads = 2, .skipped = &skipped};
     struct fkt_release r = {0};
     struct fkt_dataset *ds = NULL;
-    struct fkt_pool p;
+    struct fkt_training_set p;
     const char *folder = scratch_path(&scratch, "rotten");
     (void)state;
     make_release(&r, NULL, 0);
     generate(&r, folder, FKT_EXPORT_FOLDER);
     CHECK_OK(fkt_dataset_open(&ds, folder, NULL));
     CHECK_OK(fkt_file_write(fkt_dataset_name(ds, 4), "\211PNG\r\n\032\n", 8, FKT_FILE_REPLACE));
-    CHECK_OK(fkt_pool_read(&p, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted));
+    CHECK_OK(fkt_training_set_read(&p, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &counted));
     assert_int_equal(p.n, 29);
     assert_int_equal(p.origin.is_private, 0);
-    fkt_pool_clear(&p);
+    fkt_training_set_clear(&p);
     fkt_skipped_clear(&skipped);
     fkt_dataset_free(ds);
     fkt_release_clear(&r);
@@ -452,7 +452,7 @@ int main(void)
         cmocka_unit_test(a_note_that_names_no_release),
         cmocka_unit_test(a_changed_certificate_does_not_count),
         cmocka_unit_test(papers_of_another_kind),
-        cmocka_unit_test(a_rotten_picture_takes_the_promise_along),
+        cmocka_unit_test(a_rotten_image_takes_the_promise_along),
         cmocka_unit_test(promises_of_two_kinds_do_not_add_up),
         cmocka_unit_test(a_sum_is_no_single_release),
         cmocka_unit_test(only_the_same_promise_counts_once),

@@ -13,7 +13,7 @@ enum { PUBLIC = 40, DIM = 8 };
 static struct scratch scratch;
 static struct fkt_calibration cal;
 static struct fkt_task task;
-static struct fkt_walk *walk;
+static struct fkt_pipeline *pipeline;
 static struct fkt_dataset *train, *test;            /* the calibration is of PUBLIC records of test */
 static size_t used[3 * PUBLIC], unused[3 * PUBLIC]; /* records of test that are in it, and those that are not */
 
@@ -34,7 +34,7 @@ static int setup(void **state)
 {
     const struct fkt_codec_spec spec = {.name = "dct", .size = 16, .dim = DIM};
     const struct fkt_dataset_options some = {.limit = PUBLIC}, more = {.limit = 3 * PUBLIC};
-    const struct fkt_walk_options o = {.threads = 2};
+    const struct fkt_pipeline_options o = {.threads = 2};
     const char *classes[16];
     struct fkt_task_choices c = {.classes = classes, .n_classes = 10, .privacy = {.epsilon = 2, .delta = 1e-5}};
     struct fkt_codec *codec = NULL;
@@ -49,7 +49,7 @@ static int setup(void **state)
     CHECK_OK(fkt_calibration_save(&cal, scratch_path(&scratch, "cal"), 0));
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(train, k);
     CHECK_OK(fkt_task_make(&task, &c, codec, &cal));
-    CHECK_OK(fkt_walk_open(&walk, &task, scratch_path(&scratch, "cal"), NULL));
+    CHECK_OK(fkt_pipeline_open(&pipeline, &task, scratch_path(&scratch, "cal"), NULL));
     sort_out(set);
     fkt_codec_free(codec);
     fkt_dataset_free(set);
@@ -59,7 +59,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);
     fkt_dataset_free(train);
@@ -68,12 +68,12 @@ static int teardown(void **state)
     return fkt_alloc_live() == 0 ? 0 : -1;
 }
 
-static fkt_status sum(const struct fkt_walk *w, const struct fkt_dataset *ds, const size_t *idx, size_t n)
+static fkt_status sum(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n)
 {
-    const struct fkt_walk_options o = {.threads = 2};
+    const struct fkt_pipeline_options o = {.threads = 2};
     struct fkt_moments *m = NULL;
-    fkt_status st = fkt_walk_moments_new(w, &m);
-    if (st == FKT_OK) st = fkt_walk_moments(w, ds, idx, n, m, &o);
+    fkt_status st = fkt_pipeline_moments_new(w, &m);
+    if (st == FKT_OK) st = fkt_pipeline_moments(w, ds, idx, n, m, &o);
     fkt_moments_free(m);
     return st;
 }
@@ -87,27 +87,27 @@ static void a_record_of_the_public_set_is_refused(void **state)
 {
     const size_t one[] = {unused[5], unused[6], used[14], unused[7]};
     (void)state;
-    CHECK_OK(sum(walk, train, NULL, 0));
-    CHECK_OK(sum(walk, test, unused, 2 * PUBLIC));
-    CHECK_STATUS(sum(walk, test, one, 4), FKT_E_MISMATCH);
+    CHECK_OK(sum(pipeline, train, NULL, 0));
+    CHECK_OK(sum(pipeline, test, unused, 2 * PUBLIC));
+    CHECK_STATUS(sum(pipeline, test, one, 4), FKT_E_MISMATCH);
     says("1 of 4 private images is among those that calibration '");
     says(scratch_path(&scratch, "cal"));
     says(fkt_dataset_name(test, used[14]));
-    CHECK_STATUS(sum(walk, test, NULL, 0), FKT_E_MISMATCH);
+    CHECK_STATUS(sum(pipeline, test, NULL, 0), FKT_E_MISMATCH);
     says("40 of 120 private images are among");
     says(fkt_dataset_name(test, used[0]));
 }
 
 static void nothing_is_written_for_it(void **state)
 {
-    const struct fkt_walk_options o = {.threads = 1};
+    const struct fkt_pipeline_options o = {.threads = 1};
     struct fkt_moments *m = NULL;
     (void)state;
-    CHECK_STATUS(fkt_walk_encode(walk, test, NULL, 0, scratch_path(&scratch, "z"), 0, &o), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_pipeline_encode(pipeline, test, NULL, 0, scratch_path(&scratch, "z"), 0, &o), FKT_E_MISMATCH);
     CHECK(access(scratch_path(&scratch, "z"), F_OK) != 0);
-    CHECK_OK(fkt_walk_encode(walk, train, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_latents(walk, scratch_path(&scratch, "z"), m, NULL));
+    CHECK_OK(fkt_pipeline_encode(pipeline, train, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_latents(pipeline, scratch_path(&scratch, "z"), m, NULL));
     fkt_moments_free(m);
 }
 
@@ -116,7 +116,7 @@ static void a_simulation_looks_at_its_training_records(void **state)
 {
     const size_t with_one[] = {unused[0], unused[1], used[3], unused[2], unused[9], unused[8]};
     struct fkt_simulation_spec spec = {.data = test,
-                                       .walk = walk,
+                                       .pipeline = pipeline,
                                        .train = unused,
                                        .n_train = 6,
                                        .partition = {.sites = 2},
@@ -136,25 +136,25 @@ static void a_simulation_looks_at_its_training_records(void **state)
 static void a_release_has_no_list(void **state)
 {
     const struct fkt_round_facts facts = {1, 1, 0, 0};
-    const struct fkt_walk_options o = {.threads = 1};
+    const struct fkt_pipeline_options o = {.threads = 1};
     const uint64_t seed = 3;
     struct fkt_release r, back;
     struct fkt_ledger ledger;
     struct fkt_moments *m = NULL;
-    struct fkt_walk *from = NULL;
+    struct fkt_pipeline *from = NULL;
     (void)state;
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_moments(walk, train, NULL, 0, m, &o));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_moments(pipeline, train, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make(&r, &task, fkt_walk_calibration(walk), m, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make(&r, &task, fkt_pipeline_calibration(pipeline), m, &facts, &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 1));
     CHECK_OK(fkt_release_load(&back, scratch_path(&scratch, "release")));
     CHECK(!back.calibration.digests && back.calibration.images == PUBLIC);
     assert_string_equal(back.calibration.digests_sha256, cal.digests_sha256);
-    CHECK_OK(fkt_release_walk(&back, NULL, &from));
+    CHECK_OK(fkt_release_pipeline(&back, NULL, &from));
     CHECK_STATUS(sum(from, train, NULL, 0), FKT_E_STATE);
     says("without the digests of its images");
-    fkt_walk_free(from);
+    fkt_pipeline_free(from);
     fkt_release_clear(&back);
     fkt_release_clear(&r);
     fkt_moments_free(m);

@@ -12,7 +12,7 @@ static char first[FKT_SHA256_HEX], second[FKT_SHA256_HEX];
 static void put(const char *name, uint32_t w, uint32_t h, uint8_t shade)
 {
     size_t len;
-    uint8_t *png = picture_plain(&len, w, h, shade, 2, 3);
+    uint8_t *png = image_plain(&len, w, h, shade, 2, 3);
     scratch_write(&dir, name, png, len);
     free(png);
 }
@@ -147,7 +147,7 @@ static void a_choice_of_records_and_bad_ones(void **state)
 {
     const size_t idx[] = {2, 0, 1}, two[] = {1, 0};
     struct fkt_skipped skipped = {0};
-    const struct fkt_walk_options lenient = {.threads = 1, .skipped = &skipped};
+    const struct fkt_pipeline_options lenient = {.threads = 1, .skipped = &skipped};
     struct fkt_records *r;
     (void)state;
     three("one/x/1.png", "one/x/2.png", "one/x/3.png");
@@ -175,7 +175,7 @@ static void a_choice_of_records_and_bad_ones(void **state)
 
 static void threads_do_not_matter(void **state)
 {
-    const struct fkt_walk_options some[] = {{.threads = 1}, {.threads = 5}};
+    const struct fkt_pipeline_options some[] = {{.threads = 1}, {.threads = 5}};
     (void)state;
     opt.limit = 60;
     CHECK_OK(reopen_path("demo:train"));

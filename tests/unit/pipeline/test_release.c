@@ -11,7 +11,7 @@ static const struct fkt_round_facts facts = {3, 2, 0, 0};
 
 struct scene {
     struct scratch scratch;
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     struct fkt_dataset *ds;
     struct fkt_moments *moments;
     struct fkt_release release;
@@ -19,15 +19,15 @@ struct scene {
 
 static void scene_init(struct scene *s, uint64_t seed)
 {
-    struct fkt_walk_options o = {0};
+    struct fkt_pipeline_options o = {0};
     struct fkt_ledger ledger;
     scratch_init(&s->scratch);
-    CHECK_OK(small_walk(&s->walk, &s->ds, 200, 2, FKT_COORD_GAIN_SHAPE));
-    CHECK_OK(fkt_walk_moments_new(s->walk, &s->moments));
-    CHECK_OK(fkt_walk_moments(s->walk, s->ds, NULL, 0, s->moments, &o));
+    CHECK_OK(small_pipeline(&s->pipeline, &s->ds, 200, 2, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_pipeline_moments_new(s->pipeline, &s->moments));
+    CHECK_OK(fkt_pipeline_moments(s->pipeline, s->ds, NULL, 0, s->moments, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make(&s->release, fkt_walk_task(s->walk), fkt_walk_calibration(s->walk), s->moments, &facts,
-                              &ledger, &seed));
+    CHECK_OK(fkt_release_make(&s->release, fkt_pipeline_task(s->pipeline), fkt_pipeline_calibration(s->pipeline),
+                              s->moments, &facts, &ledger, &seed));
     CHECK_NEAR(ledger.spent_mu2, s->release.plan.mu * s->release.plan.mu, 1e-12);
 }
 
@@ -36,7 +36,7 @@ static void scene_release(struct scene *s)
     fkt_release_clear(&s->release);
     fkt_moments_free(s->moments);
     fkt_dataset_free(s->ds);
-    fkt_walk_free(s->walk);
+    fkt_pipeline_free(s->pipeline);
     scratch_release(&s->scratch);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -45,7 +45,7 @@ static void a_release_survives_its_file(void **state)
 {
     struct scene s;
     struct fkt_release back;
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     size_t n;
     (void)state;
     scene_init(&s, 5);
@@ -55,8 +55,8 @@ static void a_release_survives_its_file(void **state)
     assert_memory_equal(back.moments, s.release.moments, n * sizeof *back.moments);
     assert_string_equal(back.sha256, s.release.sha256);
     CHECK(back.insecure_seed && back.facts.sites == 3 && back.facts.survivors == 2);
-    CHECK_OK(fkt_release_walk(&back, NULL, &walk));
-    fkt_walk_free(walk);
+    CHECK_OK(fkt_release_pipeline(&back, NULL, &pipeline));
+    fkt_pipeline_free(pipeline);
     fkt_release_clear(&back);
     scene_release(&s);
 }
@@ -78,8 +78,8 @@ static void the_seed_is_marked(void **state)
     CHECK(strstr(json, "INSECURE") && strstr(json, "\"private\": false"));
     fkt_string_free(json);
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make(&fresh, fkt_walk_task(a.walk), fkt_walk_calibration(a.walk), a.moments, &facts, &ledger,
-                              NULL));
+    CHECK_OK(fkt_release_make(&fresh, fkt_pipeline_task(a.pipeline), fkt_pipeline_calibration(a.pipeline), a.moments,
+                              &facts, &ledger, NULL));
     CHECK_OK(fkt_release_certificate(&fresh, &json));
     CHECK(!strstr(json, "INSECURE") && strstr(json, "\"private\": true"));
     CHECK(memcmp(fresh.moments, a.release.moments, 64) != 0);
@@ -88,7 +88,7 @@ static void the_seed_is_marked(void **state)
     fkt_release_clear(&b.release);
     fkt_moments_free(b.moments);
     fkt_dataset_free(b.ds);
-    fkt_walk_free(b.walk);
+    fkt_pipeline_free(b.pipeline);
     scratch_release(&b.scratch);
     scene_release(&a);
 }
@@ -101,9 +101,9 @@ static void an_empty_ledger_draws_nothing(void **state)
     (void)state;
     scene_init(&s, 5);
     CHECK_OK(fkt_ledger_init(&ledger, 1e-6, 0));
-    CHECK_STATUS(
-        fkt_release_make(&r, fkt_walk_task(s.walk), fkt_walk_calibration(s.walk), s.moments, &facts, &ledger, NULL),
-        FKT_E_BUDGET);
+    CHECK_STATUS(fkt_release_make(&r, fkt_pipeline_task(s.pipeline), fkt_pipeline_calibration(s.pipeline), s.moments,
+                                  &facts, &ledger, NULL),
+                 FKT_E_BUDGET);
     CHECK(r.moments == NULL && ledger.spent_mu2 == 0);
     scene_release(&s);
 }
@@ -311,7 +311,7 @@ static void each_task_has_one_way(void **state)
     CHECK_OK(fkt_moments_new(&m, FED_CLASSES, FED_LENGTH, 256, 0));
     CHECK_STATUS(fkt_release_make(&r, &s.f.task, &s.f.calibration, m, &seven_of_eight, &ledger, NULL), FKT_E_MISMATCH);
     CHECK(ledger.spent_mu2 == 0);
-    CHECK_STATUS(fkt_release_gather(&r, fkt_walk_task(plain.walk), fkt_walk_calibration(plain.walk),
+    CHECK_STATUS(fkt_release_gather(&r, fkt_pipeline_task(plain.pipeline), fkt_pipeline_calibration(plain.pipeline),
                                     plain.release.moments, &facts, 0),
                  FKT_E_MISMATCH);
     CHECK_STATUS(fkt_release_gather(&r, &s.f.task, &s.f.calibration, s.round.total,
@@ -321,7 +321,7 @@ static void each_task_has_one_way(void **state)
     fkt_release_clear(&plain.release);
     fkt_moments_free(plain.moments);
     fkt_dataset_free(plain.ds);
-    fkt_walk_free(plain.walk);
+    fkt_pipeline_free(plain.pipeline);
     scratch_release(&plain.scratch);
     shared_release(&s);
 }

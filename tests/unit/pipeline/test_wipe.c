@@ -42,15 +42,15 @@ static void learn(int which, const void *bytes, size_t len)
 }
 
 /* Record 0 by hand; nothing of it is in a block of ours. */
-static void learn_record(const struct fkt_walk *walk, const struct fkt_dataset *ds)
+static void learn_record(const struct fkt_pipeline *pipeline, const struct fkt_dataset *ds)
 {
     static uint8_t rgb[16 * 16 * 3];
     float z[8];
     double u[8], w[LENGTH], row[LENGTH];
     int32_t q[LENGTH];
     CHECK_OK(fkt_dataset_read(ds, 0, 16, FKT_FILTER_BILINEAR, rgb, NULL));
-    CHECK_OK(fkt_codec_encode(fkt_walk_codec(walk), rgb, 1, z));
-    CHECK_OK(fkt_walk_record(walk, z, u, w, q));
+    CHECK_OK(fkt_codec_encode(fkt_pipeline_codec(pipeline), rgb, 1, z));
+    CHECK_OK(fkt_pipeline_record(pipeline, z, u, w, q));
     for (int i = 0; i < LENGTH; i++) row[i] = q[i];
     learn(LATENT, z, sizeof z);
     learn(VECTOR, w, sizeof w);
@@ -58,9 +58,9 @@ static void learn_record(const struct fkt_walk *walk, const struct fkt_dataset *
     learn(ROW, row, sizeof row);
 }
 
-static void make_task(struct fkt_task *out, const struct fkt_walk *walk, uint8_t *secrets)
+static void make_task(struct fkt_task *out, const struct fkt_pipeline *pipeline, uint8_t *secrets)
 {
-    const struct fkt_task *t = fkt_walk_task(walk);
+    const struct fkt_task *t = fkt_pipeline_task(pipeline);
     uint8_t roster[SITES * FKT_SA_KEY];
     struct fkt_federation_choices c = {
         .sites = SITES, .records = RECORDS, .noise = FKT_NOISE_CENTRAL, .roster = roster};
@@ -71,13 +71,14 @@ static void make_task(struct fkt_task *out, const struct fkt_walk *walk, uint8_t
                                        .privacy = {.epsilon = 10, .delta = 1e-6},
                                        .federation = &c};
     CHECK_OK(fkt_federation_keys(roster, secrets, SITES, NULL));
-    CHECK_OK(fkt_task_make(out, &choices, fkt_walk_codec(walk), fkt_walk_calibration(walk)));
+    CHECK_OK(fkt_task_make(out, &choices, fkt_pipeline_codec(pipeline), fkt_pipeline_calibration(pipeline)));
 }
 
 /* Exact moments through a file, and heads of them as a simulation's reference has. */
-static void use_total(const struct fkt_walk *walk, const struct fkt_dataset *ds, struct fkt_moments *total, int first)
+static void use_total(const struct fkt_pipeline *pipeline, const struct fkt_dataset *ds, struct fkt_moments *total,
+                      int first)
 {
-    const struct fkt_task *t = fkt_walk_task(walk);
+    const struct fkt_task *t = fkt_pipeline_task(pipeline);
     const struct fkt_noise_scale silence = {.unit = t->coordinates.radius / t->coordinates.rq};
     const struct fkt_estimate_options raw = {FKT_RAW, 0, 0};
     const char *path = scratch_path(&dir, "moments.safetensors");
@@ -90,7 +91,7 @@ static void use_total(const struct fkt_walk *walk, const struct fkt_dataset *ds,
     CHECK_OK(fkt_records_new(&more, FKT_ADD_REMOVE));
     CHECK_OK(fkt_records_read(records, ds, NULL, RECORDS, NULL));
     CHECK_OK(fkt_moments_save(total, t, records, path, 1));
-    CHECK_OK(fkt_walk_moments_new(walk, &again));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &again));
     CHECK_OK(fkt_moments_load(again, t, path, more));
     CHECK_OK(fkt_moments_packed(again, &exact));
     if (first) learn(OF_ALL, exact, 10 * sizeof *exact);
@@ -108,7 +109,7 @@ static void whole_run(int first)
 {
     size_t train[RECORDS], length;
     uint8_t secrets[SITES * FKT_SA_SECRET];
-    struct fkt_walk_options options = {.threads = 1};
+    struct fkt_pipeline_options options = {.threads = 1};
     struct fkt_simulation_spec spec = {.train = train,
                                        .n_train = RECORDS,
                                        .participation = 1,
@@ -118,22 +119,22 @@ static void whole_run(int first)
     struct fkt_simulation sim;
     struct fkt_federate_result r;
     struct fkt_task task;
-    struct fkt_walk *walk;
+    struct fkt_pipeline *pipeline;
     struct fkt_dataset *ds;
     struct fkt_moments *m = NULL;
     for (size_t i = 0; i < RECORDS; i++) train[i] = i;
-    CHECK_OK(small_walk(&walk, &ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
-    spec.walk = walk;
+    CHECK_OK(small_pipeline(&pipeline, &ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
+    spec.pipeline = pipeline;
     spec.data = ds;
-    if (first) learn_record(walk, ds);
+    if (first) learn_record(pipeline, ds);
     CHECK_OK(fkt_encodings_open(&options.encodings, scratch_path(&dir, first ? "kept" : "kept again")));
-    CHECK_OK(fkt_walk_encode(walk, ds, train, RECORDS, scratch_path(&dir, "z"), 1, &options));
+    CHECK_OK(fkt_pipeline_encode(pipeline, ds, train, RECORDS, scratch_path(&dir, "z"), 1, &options));
     fkt_encodings_close(options.encodings);
-    CHECK_OK(fkt_walk_moments_new(walk, &m));
-    CHECK_OK(fkt_walk_latents(walk, scratch_path(&dir, "z"), m, NULL));
+    CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
+    CHECK_OK(fkt_pipeline_latents(pipeline, scratch_path(&dir, "z"), m, NULL));
     fkt_moments_free(m);
     CHECK_OK(fkt_simulate(&sim, &spec));
-    make_task(&task, walk, secrets);
+    make_task(&task, pipeline, secrets);
     length = task.n_classes * fkt_moments_block(LENGTH);
     if (first) {
         int64_t *site = malloc(length * sizeof *site);
@@ -145,10 +146,10 @@ static void whole_run(int first)
     CHECK_OK(fkt_simulation_aggregate(&r, &sim,
                                       &(struct fkt_simulation_round){.task = &task, .secrets = secrets, .threads = 2}));
     fkt_federate_clear(&r);
-    use_total(walk, ds, sim.total, first);
+    use_total(pipeline, ds, sim.total, first);
     fkt_simulation_clear(&sim);
     fkt_task_clear(&task);
-    fkt_walk_free(walk);
+    fkt_pipeline_free(pipeline);
     fkt_dataset_free(ds);
     CHECK(fkt_alloc_live() == 0);
 }

@@ -45,7 +45,7 @@ static void look(struct found *f, const int *x, const int *y, int m, double rq)
     }
 }
 
-static void judge(const struct found *f, int need_close)
+static void evaluate(const struct found *f, int need_close)
 {
     for (int k = 0; k < SETTINGS; k++) {
         const struct setting *s = &settings[k];
@@ -88,7 +88,7 @@ static void grid_in_the_plane(void **state)
     for (int rq = 5; rq <= 325; rq = rq < 25 ? 25 : rq < 65 ? 65 : rq * 5) {
         struct found f = {{0}, {0}, {0}};
         all_pairs(&f, rq, rq > 25);
-        judge(&f, rq > 25); /* smaller circles have too few angles to come close */
+        evaluate(&f, rq > 25); /* smaller circles have too few angles to come close */
     }
 }
 
@@ -123,7 +123,7 @@ static void random_pairs(void **state)
                 }
                 if (inside(x, m, rq) && inside(y, m, rq)) look(&f, x, y, m, rq);
             }
-            judge(&f, m > 1 && rq > 64); /* a line has no angles; at 64 rounding inwards costs more than 1 % */
+            evaluate(&f, m > 1 && rq > 64); /* a line has no angles; at 64 rounding inwards costs more than 1 % */
         }
 }
 

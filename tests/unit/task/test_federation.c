@@ -58,12 +58,12 @@ static void the_bound_is_wide_enough_and_not_wider(void **state)
 static void hashes_are_pinned(void **state)
 {
     struct small_federation f;
-    struct fkt_walk *w;
+    struct fkt_pipeline *w;
     struct fkt_dataset *ds;
     (void)state;
-    CHECK_OK(small_walk(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
-    assert_string_equal(fkt_walk_task(w)->sha256, PINNED_PLAIN);
-    fkt_walk_free(w);
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    assert_string_equal(fkt_pipeline_task(w)->sha256, PINNED_PLAIN);
+    fkt_pipeline_free(w);
     fkt_dataset_free(ds);
     CHECK_OK(small_federation_init(&f, ten, 10));
     assert_string_equal(f.task.sha256, PINNED_FEDERATION);

@@ -7,18 +7,18 @@
 static void a_task_survives_its_file(void **state)
 {
     struct scratch s;
-    struct fkt_walk *w;
+    struct fkt_pipeline *w;
     struct fkt_dataset *ds;
     struct fkt_task back;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(small_walk(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
-    CHECK_OK(fkt_task_save(fkt_walk_task(w), scratch_path(&s, "task.json"), 0));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_task_save(fkt_pipeline_task(w), scratch_path(&s, "task.json"), 0));
     CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
-    assert_string_equal(back.sha256, fkt_walk_task(w)->sha256);
+    assert_string_equal(back.sha256, fkt_pipeline_task(w)->sha256);
     CHECK(back.n_classes == 10 && back.coordinates.length == 9 && back.privacy.radius == FKT_RQ_DEFAULT);
     fkt_task_clear(&back);
-    fkt_walk_free(w);
+    fkt_pipeline_free(w);
     fkt_dataset_free(ds);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
@@ -44,12 +44,12 @@ static void every_choice_is_in_the_hash(void **state)
         {"privacy", "adjacency", "\"replace-any\""},
         {"privacy", "shares", "[1, 24, 76]"},
     };
-    struct fkt_walk *w;
+    struct fkt_pipeline *w;
     struct fkt_dataset *ds;
     char *text;
     (void)state;
-    CHECK_OK(small_walk(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
-    CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_walk_task(w)), 0));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_pipeline_task(w)), 0));
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         json_t *j = json_loads(text, 0, NULL), *o = change[i].object ? json_object_get(j, change[i].object) : j;
         struct fkt_task t;
@@ -57,12 +57,12 @@ static void every_choice_is_in_the_hash(void **state)
         json_object_set_new(o, change[i].key, json_loads(change[i].value, JSON_DECODE_ANY, NULL));
         CHECK_OK(fkt_json_text(&other, j, 0));
         CHECK_OK(fkt_task_parse(&t, other, strlen(other)));
-        if (!strcmp(t.sha256, fkt_walk_task(w)->sha256)) fail_msg("%s is not in the hash", change[i].key);
+        if (!strcmp(t.sha256, fkt_pipeline_task(w)->sha256)) fail_msg("%s is not in the hash", change[i].key);
         fkt_task_clear(&t);
         fkt_free(other);
     }
     fkt_free(text);
-    fkt_walk_free(w);
+    fkt_pipeline_free(w);
     fkt_dataset_free(ds);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -112,13 +112,13 @@ static void hostile_tasks_are_refused(void **state)
         {"privacy", "unit", "\"person\""},
         {"privacy", "adjacency", "null"},
     };
-    struct fkt_walk *w;
+    struct fkt_pipeline *w;
     struct fkt_dataset *ds;
     struct fkt_task t;
     char *text;
     (void)state;
-    CHECK_OK(small_walk(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
-    CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_walk_task(w)), 0));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_pipeline_task(w)), 0));
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         json_t *j = json_loads(text, 0, NULL), *o = change[i].object ? json_object_get(j, change[i].object) : j;
         char *other;
@@ -133,7 +133,7 @@ static void hostile_tasks_are_refused(void **state)
     CHECK_STATUS(fkt_task_parse(&t, "{", 1), FKT_E_FORMAT);
     CHECK_STATUS(fkt_task_parse(&t, "[]", 2), FKT_E_FORMAT);
     fkt_free(text);
-    fkt_walk_free(w);
+    fkt_pipeline_free(w);
     fkt_dataset_free(ds);
     CHECK(fkt_alloc_live() == 0);
 }

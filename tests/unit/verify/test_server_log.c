@@ -96,7 +96,7 @@ static void when_it_died_on_the_way(void **state)
 }
 
 /* The dataset is a folder, and one hash in the log. */
-static void a_picture_more(void **state)
+static void an_image_more(void **state)
 {
     struct fkt_audit_report r;
     struct server_world w;
@@ -121,7 +121,7 @@ int main(void)
         cmocka_unit_test(after_a_round_that_failed),
         cmocka_unit_test(when_it_gave_up),
         cmocka_unit_test(when_it_died_on_the_way),
-        cmocka_unit_test(a_picture_more),
+        cmocka_unit_test(an_image_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
