@@ -103,7 +103,7 @@ int main(void)
     struct fkt_server_spec spec = {.task = &task, .folder = "federation/server", .per_class = 4};
     struct fkt_server *server = NULL;
     struct fkt_mailbox box = {0};
-    struct fkt_audit_report report = {0};
+    struct fkt_verification report = {0};
     make_task(&task, site);
     TRY(fkt_server_open(&server, &spec));
     if (st == FKT_OK) fkt_server_mailbox(server, &box);
@@ -118,7 +118,7 @@ int main(void)
         TRY(box.settle(box.self));
     }
     TRY(fkt_client_receipt(site[0].client, "federation/receipt.json", 0)); /* and what anybody can check: */
-    TRY(fkt_audit_verify(&report, "federation/server/public", &task, "federation/receipt.json"));
+    TRY(fkt_verify_folder(&report, "federation/server/public", &task, "federation/receipt.json"));
     if (st == FKT_OK) printf("release %s of %u sites\n", report.release_sha256, report.survivors);
     else fprintf(stderr, "federation: %s\n", fkt_error_text());
     for (int i = 0; i < SITES; i++) fkt_client_close(site[i].client);

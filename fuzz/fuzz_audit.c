@@ -11,7 +11,7 @@
 #include "task/task.h"
 
 /* The line as it would stand in a log after the ones before it; gives *out, or NULL when it is no object. */
-static fkt_status mend(char **out, const char *line, size_t len, const struct fkt_audit_reading *log)
+static fkt_status mend(char **out, const char *line, size_t len, const struct fkt_log_reading *log)
 {
     json_t *root = json_loadb(line, len, 0, NULL);
     *out = NULL;
@@ -25,18 +25,18 @@ static fkt_status mend(char **out, const char *line, size_t len, const struct fk
     return fkt_json_text(out, root, 0);
 }
 
-static fkt_status feed(struct fkt_audit_reading *log, const char *line, size_t len, int mended)
+static fkt_status feed(struct fkt_log_reading *log, const char *line, size_t len, int mended)
 {
     char *text = NULL;
     fkt_status st = FKT_OK;
     if (mended) FKT_TRY(mend(&text, line, len, log));
-    FKT_TRY(fkt_audit_reading_line(log, text ? text : line, text ? strlen(text) : len));
+    FKT_TRY(fkt_log_reading_line(log, text ? text : line, text ? strlen(text) : len));
 out:
     fkt_free(text);
     return st;
 }
 
-static fkt_status read_all(struct fkt_audit_reading *log, struct fkt_audit_receipt *kept, const char *at, size_t left,
+static fkt_status read_all(struct fkt_log_reading *log, struct fkt_log_receipt *kept, const char *at, size_t left,
                            char how)
 {
     fkt_status st = FKT_OK;
@@ -45,7 +45,7 @@ static fkt_status read_all(struct fkt_audit_reading *log, struct fkt_audit_recei
         const char *end = memchr(at, '\n', left);
         size_t len = end ? (size_t)(end - at) : left;
         if (receipt) {
-            FKT_TRY(fkt_audit_receipt_parse(kept, at, len));
+            FKT_TRY(fkt_log_receipt_parse(kept, at, len));
             log->receipt = kept;
         } else {
             FKT_TRY(feed(log, at, len, how != 'r'));
@@ -54,18 +54,18 @@ static fkt_status read_all(struct fkt_audit_reading *log, struct fkt_audit_recei
         left -= end ? len + 1 : len;
         at += end ? len + 1 : len;
     }
-    FKT_TRY(fkt_audit_reading_end(log));
+    FKT_TRY(fkt_log_reading_end(log));
 out:
     return st;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fkt_audit_receipt kept = {0};
-    struct fkt_audit_reading log;
+    struct fkt_log_receipt kept = {0};
+    struct fkt_log_reading log;
     fkt_status st;
     if (!size) return 0;
-    fkt_audit_reading_init(&log, NULL, NULL);
+    fkt_log_reading_init(&log, NULL, NULL);
     st = read_all(&log, &kept, (const char *)data + 1, size - 1, (char)data[0]);
     if (st != FKT_OK) FUZZ_CHECK(fkt_error_text()[0] != '\0');
     else {
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!log.released || (log.signatures >= log.params.sites - log.params.dropped &&
                                      log.round.count >= log.params.sites - log.params.dropped));
     }
-    fkt_audit_reading_clear(&log);
-    fkt_audit_receipt_clear(&kept);
+    fkt_log_reading_clear(&log);
+    fkt_log_receipt_clear(&kept);
     return 0;
 }

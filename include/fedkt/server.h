@@ -40,7 +40,7 @@ FKT_API void fkt_server_mailbox(struct fkt_server *h, struct fkt_mailbox *out); 
 /* ---- what anybody can check afterwards ---- */
 
 /* An audit log is lines of JSON; each holds the SHA-256 of the line before it ("prev"; zeros in the first). */
-struct fkt_audit_report {
+struct fkt_verification {
     uint64_t entries;
     char head[65];
     uint32_t rounds, sites, survivors;
@@ -58,8 +58,8 @@ struct fkt_audit_report {
  * release.safetensors and certificate.json. task NULL: the one that the log holds. receipt NULL: none; else what a site
  * kept (client.h): every head that it was told and every message that it sent must be in the log. FKT_E_MISMATCH or
  * FKT_E_FORMAT and a sentence that names the line or file. Hostile input. */
-FKT_API FKT_MUST_USE fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder,
-                                                 const struct fkt_task *task, const char *receipt);
+FKT_API FKT_MUST_USE fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder,
+                                                  const struct fkt_task *task, const char *receipt);
 
 #ifdef __cplusplus
 }

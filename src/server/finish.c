@@ -132,7 +132,7 @@ static fkt_status follow_up(struct fkt_server *h)
         h->scrub = 0;
     }
     if (h->log_due && !h->sweep && !h->scrub) { /* shares and vectors are gone before anybody is told of the end */
-        FKT_TRY(fkt_diary_write(&h->log, h->path[FKT_SERVER_AUDIT]));
+        FKT_TRY(fkt_log_writer_write(&h->log, h->path[FKT_SERVER_LOG]));
         h->log_due = 0;
         fkt_server_enter(h, h->gave_up ? FKT_STAGE_GIVEN_UP : FKT_STAGE_RELEASED);
     }
@@ -150,7 +150,7 @@ fkt_status fkt_server_settle(void *self)
     fkt_status st;
     if (h->broken.status != FKT_OK) return fkt_failure_restore(&h->broken);
     FKT_TRY(fkt_journal_settle(h->journal, NULL));
-    fkt_diary_settled(&h->log);
+    fkt_log_writer_settled(&h->log);
     FKT_TRY(follow_up(h));
 out:
     return st == FKT_OK ? st : fkt_server_break(h, st);

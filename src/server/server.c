@@ -48,7 +48,7 @@ int fkt_server_own_failure(fkt_status st)
 
 fkt_status fkt_server_note(struct fkt_server *h, const char *event, json_t *fields)
 {
-    return fkt_diary_add(&h->log, h->now_ms, event, fields);
+    return fkt_log_writer_add(&h->log, h->now_ms, event, fields);
 }
 
 void fkt_server_enter(struct fkt_server *h, enum fkt_stage stage)
@@ -110,7 +110,7 @@ static fkt_status take_round(void *self, uint32_t number, const struct fkt_journ
 static fkt_status remember(struct fkt_server *h)
 {
     fkt_status st;
-    FKT_TRY(fkt_diary_open(&h->log, h->journal));
+    FKT_TRY(fkt_log_writer_open(&h->log, h->journal));
     FKT_TRY(fkt_journal_counts(h->journal, h->refused));
     FKT_TRY(fkt_journal_rounds(h->journal, take_round, h));
     FKT_TRY(fkt_server_resume_end(h));

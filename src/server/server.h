@@ -55,7 +55,7 @@ enum fkt_server_job { FKT_JOB_NONE = 0, FKT_JOB_RELEASE, FKT_JOB_FILES };
 enum {
     FKT_SERVER_RELEASE = 0,
     FKT_SERVER_CERTIFICATE,
-    FKT_SERVER_AUDIT,
+    FKT_SERVER_LOG,
     FKT_SERVER_GRID,
     FKT_SERVER_DATASET,
     FKT_SERVER_PATHS
@@ -67,7 +67,7 @@ struct fkt_server {
     struct fkt_sa_params params;
     char *out, *path[FKT_SERVER_PATHS];
     struct fkt_journal *journal;
-    struct fkt_diary log;
+    struct fkt_log_writer log;
     struct fkt_failure broken; /* not FKT_OK: what every call answers from now on */
     int live;                  /* 0: the journal is being replayed, and nothing is written */
 

@@ -17,20 +17,20 @@
 
 #include <string.h>
 
-static void nothing(struct fkt_diary_head *h)
+static void nothing(struct fkt_log_writer_head *h)
 {
     h->entry = 0;
     memset(h->sha256, '0', sizeof h->sha256 - 1);
     h->sha256[sizeof h->sha256 - 1] = '\0';
 }
 
-static fkt_status take_file(struct fkt_diary *log, const json_t *j)
+static fkt_status take_file(struct fkt_log_writer *log, const json_t *j)
 {
     const char *name = json_string_value(json_object_get(j, "name"));
     const char *sha256 = json_string_value(json_object_get(j, "sha256"));
     const json_int_t bytes = json_integer_value(json_object_get(j, "bytes"));
-    struct fkt_diary_file *f = &log->file[log->files < FKT_DIARY_FILES ? log->files : 0];
-    if (log->files >= FKT_DIARY_FILES || !name || strlen(name) >= sizeof f->name || !sha256 ||
+    struct fkt_log_writer_file *f = &log->file[log->files < FKT_LOG_WRITER_FILES ? log->files : 0];
+    if (log->files >= FKT_LOG_WRITER_FILES || !name || strlen(name) >= sizeof f->name || !sha256 ||
         strlen(sha256) != FKT_HASH_HEX - 1 || bytes < 0)
         return fkt_fail(FKT_E_FORMAT, "the journal is damaged: line %llu of the audit log names no file of ours",
                         (unsigned long long)log->last.entry);
@@ -44,7 +44,7 @@ static fkt_status take_file(struct fkt_diary *log, const json_t *j)
 /* One line of the chain: is it the one that must stand here? */
 static fkt_status follow(void *self, uint64_t entry, const char *line)
 {
-    struct fkt_diary *log = self;
+    struct fkt_log_writer *log = self;
     json_t *j = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     const char *prev = json_string_value(json_object_get(j, "prev"));
     const char *event = json_string_value(json_object_get(j, "event"));
@@ -65,7 +65,7 @@ static fkt_status follow(void *self, uint64_t entry, const char *line)
     return st;
 }
 
-fkt_status fkt_diary_open(struct fkt_diary *log, struct fkt_journal *journal)
+fkt_status fkt_log_writer_open(struct fkt_log_writer *log, struct fkt_journal *journal)
 {
     fkt_status st;
     memset(log, 0, sizeof *log);
@@ -76,7 +76,7 @@ fkt_status fkt_diary_open(struct fkt_diary *log, struct fkt_journal *journal)
     return st;
 }
 
-fkt_status fkt_diary_add(struct fkt_diary *log, uint64_t at, const char *event, json_t *fields)
+fkt_status fkt_log_writer_add(struct fkt_log_writer *log, uint64_t at, const char *event, json_t *fields)
 {
     char *line = NULL;
     fkt_status st;
@@ -101,7 +101,7 @@ out:
     return st;
 }
 
-void fkt_diary_settled(struct fkt_diary *log) { log->settled = log->last; }
+void fkt_log_writer_settled(struct fkt_log_writer *log) { log->settled = log->last; }
 
 static fkt_status put_line(void *self, uint64_t entry, const char *line)
 {
@@ -111,7 +111,7 @@ static fkt_status put_line(void *self, uint64_t entry, const char *line)
     return FKT_OK;
 }
 
-fkt_status fkt_diary_write(struct fkt_diary *log, const char *path)
+fkt_status fkt_log_writer_write(struct fkt_log_writer *log, const char *path)
 {
     struct fkt_file f = {0};
     fkt_status st;

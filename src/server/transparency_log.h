@@ -11,28 +11,28 @@
 
 #include <jansson.h>
 
-struct fkt_diary_head {
+struct fkt_log_writer_head {
     uint64_t entry; /* 0: the log is empty */
     char sha256[FKT_HASH_HEX];
 };
-struct fkt_diary_file { /* what a line `file` says */
+struct fkt_log_writer_file { /* what a line `file` says */
     char name[32], sha256[FKT_HASH_HEX];
     uint64_t bytes;
 };
-enum { FKT_DIARY_FILES = 2 };
-struct fkt_diary {
+enum { FKT_LOG_WRITER_FILES = 2 };
+struct fkt_log_writer {
     struct fkt_journal *journal; /* borrowed */
-    struct fkt_diary_head last, settled;
-    struct fkt_diary_file file[FKT_DIARY_FILES]; /* (files) as they were read back */
+    struct fkt_log_writer_head last, settled;
+    struct fkt_log_writer_file file[FKT_LOG_WRITER_FILES]; /* (files) as they were read back */
     size_t files;
     int ended; /* the last line is `end`: nothing may follow */
 };
 /* Reads the log back and goes along its chain. FKT_E_FORMAT: it is broken. */
-FKT_MUST_USE fkt_status fkt_diary_open(struct fkt_diary *log, struct fkt_journal *journal);
+FKT_MUST_USE fkt_status fkt_log_writer_open(struct fkt_log_writer *log, struct fkt_journal *journal);
 /* Takes `fields`, an object with the event's own keys (NULL: out of memory). */
-FKT_MUST_USE fkt_status fkt_diary_add(struct fkt_diary *log, uint64_t at, const char *event, json_t *fields);
-void fkt_diary_settled(struct fkt_diary *log); /* what was added so far is on disk */
+FKT_MUST_USE fkt_status fkt_log_writer_add(struct fkt_log_writer *log, uint64_t at, const char *event, json_t *fields);
+void fkt_log_writer_settled(struct fkt_log_writer *log); /* what was added so far is on disk */
 /* All lines as a file: atomic, in the place of one that is there. */
-FKT_MUST_USE fkt_status fkt_diary_write(struct fkt_diary *log, const char *path);
+FKT_MUST_USE fkt_status fkt_log_writer_write(struct fkt_log_writer *log, const char *path);
 
 #endif

@@ -106,13 +106,13 @@ const char *fkt_server_file(void *self, const char *name)
 {
     static const char *const names[] = {[FKT_SERVER_RELEASE] = "release.safetensors",
                                         [FKT_SERVER_CERTIFICATE] = "certificate.json",
-                                        [FKT_SERVER_AUDIT] = "audit.jsonl",
+                                        [FKT_SERVER_LOG] = "audit.jsonl",
                                         [FKT_SERVER_GRID] = "grid.png"};
     const struct fkt_server *h = self;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], name) != 0) continue;
         if (h->stage == FKT_STAGE_RELEASED) return i == FKT_SERVER_GRID && h->finish.bare ? NULL : h->path[i];
-        return h->stage == FKT_STAGE_GIVEN_UP && i == FKT_SERVER_AUDIT ? h->path[i] : NULL;
+        return h->stage == FKT_STAGE_GIVEN_UP && i == FKT_SERVER_LOG ? h->path[i] : NULL;
     }
     return NULL;
 }

@@ -32,31 +32,31 @@ static const struct key common[COMMON] = {{"at", WHOLE}, {"entry", WHOLE}, {"eve
 static const struct {
     const char *name;
     struct key key[KEYS];
-} events[FKT_AUDIT_EVENTS] = {
-    [FKT_AUDIT_OPEN] = {"open", {{"schema", TEXT}, {"task", OBJECT}, {"version", TEXT}}},
-    [FKT_AUDIT_START] = {"start", {{"version", TEXT}}},
-    [FKT_AUDIT_REFUSED] = {"refused", {{"site", SITE_OR_NULL}, {"times", WHOLE}, {"why", TEXT}}},
-    [FKT_AUDIT_BEGIN] = {"begin", {{"name", HEX16}, {"round", WHOLE}}},
-    [FKT_AUDIT_MESSAGE] =
+} events[FKT_LOG_EVENTS] = {
+    [FKT_LOG_OPEN] = {"open", {{"schema", TEXT}, {"task", OBJECT}, {"version", TEXT}}},
+    [FKT_LOG_START] = {"start", {{"version", TEXT}}},
+    [FKT_LOG_REFUSED] = {"refused", {{"site", SITE_OR_NULL}, {"times", WHOLE}, {"why", TEXT}}},
+    [FKT_LOG_BEGIN] = {"begin", {{"name", HEX16}, {"round", WHOLE}}},
+    [FKT_LOG_MESSAGE] =
         {"message",
          {{"bytes", WHOLE}, {"kind", TEXT}, {"round", WHOLE}, {"sha256", HEX32}, {"site", WHOLE}, {"verdict", WHOLE}}},
-    [FKT_AUDIT_PHASE] = {"phase",
-                         {{"expected", WHOLE}, {"heard", WHOLE}, {"phase", TEXT}, {"round", WHOLE}, {"why", TEXT}}},
-    [FKT_AUDIT_LOST] = {"lost", {{"phase", TEXT}, {"round", WHOLE}, {"site", WHOLE}, {"status", WHOLE}}},
-    [FKT_AUDIT_SURVIVORS] = {"survivors", {{"count", WHOLE}, {"round", WHOLE}, {"seed", HEX32}, {"survivors", BITMAP}}},
-    [FKT_AUDIT_CONFIRMED] = {"confirmed", {{"round", WHOLE}, {"signature", HEX64}, {"site", WHOLE}}},
-    [FKT_AUDIT_FAILED] = {"failed", {{"reason", TEXT}, {"round", WHOLE}}},
-    [FKT_AUDIT_GIVEN_UP] = {"given-up", {{"reason", TEXT}}},
-    [FKT_AUDIT_RELEASE] = {"release",
-                           {{"certificate_sha256", HEX32}, {"round", WHOLE}, {"sha256", HEX32}, {"survivors", WHOLE}}},
-    [FKT_AUDIT_FILE] = {"file", {{"bytes", WHOLE}, {"name", TEXT}, {"sha256", HEX32}}},
-    [FKT_AUDIT_NO_DATASET] = {"no-dataset", {{"reason", TEXT}}},
-    [FKT_AUDIT_END] = {"end", {{NULL, NONE}}},
+    [FKT_LOG_PHASE] = {"phase",
+                       {{"expected", WHOLE}, {"heard", WHOLE}, {"phase", TEXT}, {"round", WHOLE}, {"why", TEXT}}},
+    [FKT_LOG_LOST] = {"lost", {{"phase", TEXT}, {"round", WHOLE}, {"site", WHOLE}, {"status", WHOLE}}},
+    [FKT_LOG_SURVIVORS] = {"survivors", {{"count", WHOLE}, {"round", WHOLE}, {"seed", HEX32}, {"survivors", BITMAP}}},
+    [FKT_LOG_CONFIRMED] = {"confirmed", {{"round", WHOLE}, {"signature", HEX64}, {"site", WHOLE}}},
+    [FKT_LOG_FAILED] = {"failed", {{"reason", TEXT}, {"round", WHOLE}}},
+    [FKT_LOG_GIVEN_UP] = {"given-up", {{"reason", TEXT}}},
+    [FKT_LOG_RELEASE] = {"release",
+                         {{"certificate_sha256", HEX32}, {"round", WHOLE}, {"sha256", HEX32}, {"survivors", WHOLE}}},
+    [FKT_LOG_FILE] = {"file", {{"bytes", WHOLE}, {"name", TEXT}, {"sha256", HEX32}}},
+    [FKT_LOG_NO_DATASET] = {"no-dataset", {{"reason", TEXT}}},
+    [FKT_LOG_END] = {"end", {{NULL, NONE}}},
 };
 
-const char *fkt_audit_event_name(enum fkt_audit_event e) { return events[e].name; }
+const char *fkt_log_event_name(enum fkt_log_event e) { return events[e].name; }
 
-int fkt_audit_is_hex(const char *s, size_t bytes)
+int fkt_log_is_hex(const char *s, size_t bytes)
 {
     return s && strlen(s) == 2 * bytes && strspn(s, "0123456789abcdef") == 2 * bytes;
 }
@@ -73,9 +73,9 @@ static int is_kind(const json_t *v, enum kind kind)
     case WHOLE: return is_whole(v);
     case SITE_OR_NULL: return json_is_null(v) || is_whole(v);
     case TEXT: return s && strlen(s) <= TEXT_MAX;
-    case HEX16: return fkt_audit_is_hex(s, 16);
-    case HEX32: return fkt_audit_is_hex(s, 32);
-    case HEX64: return fkt_audit_is_hex(s, 64);
+    case HEX16: return fkt_log_is_hex(s, 16);
+    case HEX32: return fkt_log_is_hex(s, 32);
+    case HEX64: return fkt_log_is_hex(s, 64);
     case BITMAP: return s && strlen(s) % 2 == 0 && strspn(s, "0123456789abcdef") == strlen(s);
     case OBJECT: return json_is_object(v);
     default: return 0;
@@ -90,30 +90,30 @@ static fkt_status check_keys(const json_t *root, const struct key *key, size_t n
     return FKT_OK;
 }
 
-static fkt_status take(struct fkt_audit_line *l, uint64_t entry, const char *prev)
+static fkt_status take(struct fkt_log_line *l, uint64_t entry, const char *prev)
 {
     const char *event;
     size_t there = 0, e;
     fkt_status st;
     FKT_TRY(check_keys(l->root, common, COMMON, &there));
-    event = fkt_audit_text(l, "event");
-    for (e = 0; e < FKT_AUDIT_EVENTS && strcmp(event, events[e].name) != 0; e++) continue;
-    if (e == FKT_AUDIT_EVENTS) return fkt_fail(FKT_E_FORMAT, "no log has such an event");
-    l->event = (enum fkt_audit_event)e;
+    event = fkt_log_text(l, "event");
+    for (e = 0; e < FKT_LOG_EVENTS && strcmp(event, events[e].name) != 0; e++) continue;
+    if (e == FKT_LOG_EVENTS) return fkt_fail(FKT_E_FORMAT, "no log has such an event");
+    l->event = (enum fkt_log_event)e;
     FKT_TRY(check_keys(l->root, events[e].key, KEYS, &there));
     if (json_object_size(l->root) != there)
         return fkt_fail(FKT_E_FORMAT, "it holds a key that event '%s' does not have", event);
-    if (fkt_audit_number(l, "entry") != entry)
+    if (fkt_log_number(l, "entry") != entry)
         return fkt_fail(FKT_E_MISMATCH, "it says that it is entry %llu: lines were removed, added or moved",
-                        (unsigned long long)fkt_audit_number(l, "entry"));
-    if (strcmp(fkt_audit_text(l, "prev"), prev) != 0)
+                        (unsigned long long)fkt_log_number(l, "entry"));
+    if (strcmp(fkt_log_text(l, "prev"), prev) != 0)
         return fkt_fail(FKT_E_MISMATCH, "it does not follow from the line before: one of the two was changed");
 out:
     return st;
 }
 
 /* The one way to write it. */
-static fkt_status canonical(const struct fkt_audit_line *l, const char *bytes, size_t len)
+static fkt_status canonical(const struct fkt_log_line *l, const char *bytes, size_t len)
 {
     char *text = NULL;
     fkt_status st = fkt_json_text(&text, json_incref(l->root), 0);
@@ -123,13 +123,12 @@ static fkt_status canonical(const struct fkt_audit_line *l, const char *bytes, s
     return st;
 }
 
-fkt_status fkt_audit_line_read(struct fkt_audit_line *out, const char *bytes, size_t len, uint64_t entry,
-                               const char *prev)
+fkt_status fkt_log_line_read(struct fkt_log_line *out, const char *bytes, size_t len, uint64_t entry, const char *prev)
 {
     json_error_t e;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (len > (entry == 1 ? FKT_AUDIT_OPEN_MAX : FKT_AUDIT_LINE_MAX)) {
+    if (len > (entry == 1 ? FKT_LOG_OPEN_MAX : FKT_LOG_LINE_MAX)) {
         st = fkt_fail(FKT_E_FORMAT, "it is longer than any line of a log");
         goto out;
     }
@@ -143,24 +142,24 @@ fkt_status fkt_audit_line_read(struct fkt_audit_line *out, const char *bytes, si
     fkt_hash_bytes_hex(out->sha256, bytes, len);
 out:
     if (st != FKT_OK) {
-        fkt_audit_line_clear(out);
+        fkt_log_line_clear(out);
         st = fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
     }
     return st;
 }
 
-void fkt_audit_line_clear(struct fkt_audit_line *l)
+void fkt_log_line_clear(struct fkt_log_line *l)
 {
     json_decref(l->root);
     memset(l, 0, sizeof *l);
 }
 
-uint64_t fkt_audit_number(const struct fkt_audit_line *l, const char *key)
+uint64_t fkt_log_number(const struct fkt_log_line *l, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(l->root, key));
 }
 
-const char *fkt_audit_text(const struct fkt_audit_line *l, const char *key)
+const char *fkt_log_text(const struct fkt_log_line *l, const char *key)
 {
     return json_string_value(json_object_get(l->root, key));
 }

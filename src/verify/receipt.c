@@ -23,24 +23,24 @@
 #define MESSAGES_MAX (1U << 16)
 
 /* Ascending; the same entry again with another hash is a server that contradicted itself. */
-static int follows(const struct fkt_audit_receipt *r, uint64_t entry, const char *sha)
+static int follows(const struct fkt_log_receipt *r, uint64_t entry, const char *sha)
 {
-    const struct fkt_audit_told *last = r->heads ? &r->head[r->heads - 1] : NULL;
+    const struct fkt_log_told *last = r->heads ? &r->head[r->heads - 1] : NULL;
     return !last || entry > last->entry || (entry == last->entry && strcmp(sha, last->sha256) != 0);
 }
 
-static fkt_status take_heads(struct fkt_audit_receipt *r, const json_t *list)
+static fkt_status take_heads(struct fkt_log_receipt *r, const json_t *list)
 {
     size_t n = json_array_size(list);
     fkt_status st;
     if (!json_is_array(list) || n > HEADS_MAX) return fkt_fail(FKT_E_FORMAT, "'heads' is not a list of heads");
     FKT_TRY(fkt_alloc(&r->head, n));
     for (; r->heads < n; r->heads++) {
-        struct fkt_audit_told *h = &r->head[r->heads];
+        struct fkt_log_told *h = &r->head[r->heads];
         json_int_t entry;
         const char *sha;
         if (json_unpack(json_array_get(list, r->heads), "{s:I s:s !}", "entry", &entry, "sha256", &sha) != 0 ||
-            entry < 1 || !fkt_audit_is_hex(sha, 32) || !follows(r, (uint64_t)entry, sha)) {
+            entry < 1 || !fkt_log_is_hex(sha, 32) || !follows(r, (uint64_t)entry, sha)) {
             st = fkt_fail(FKT_E_FORMAT, "head %zu is not an entry and its hash, in ascending order", r->heads + 1);
             goto out;
         }
@@ -59,19 +59,19 @@ static int is_kind(const char *s)
     return 0;
 }
 
-static fkt_status take_messages(struct fkt_audit_receipt *r, const json_t *list)
+static fkt_status take_messages(struct fkt_log_receipt *r, const json_t *list)
 {
     size_t n = json_array_size(list);
     fkt_status st;
     if (!json_is_array(list) || n > MESSAGES_MAX) return fkt_fail(FKT_E_FORMAT, "'messages' is not a list of messages");
     FKT_TRY(fkt_alloc(&r->sent, n));
     for (; r->messages < n; r->messages++) {
-        struct fkt_audit_sent *m = &r->sent[r->messages];
+        struct fkt_log_sent *m = &r->sent[r->messages];
         json_int_t bytes;
         const char *round, *kind, *sha;
         if (json_unpack(json_array_get(list, r->messages), "{s:s s:s s:s s:I s:b !}", "round", &round, "kind", &kind,
                         "sha256", &sha, "bytes", &bytes, "taken", &m->taken) != 0 ||
-            bytes < 1 || !fkt_audit_is_hex(sha, 32) || !fkt_audit_is_hex(round, FKT_MAILBOX_ROUND) || !is_kind(kind)) {
+            bytes < 1 || !fkt_log_is_hex(sha, 32) || !fkt_log_is_hex(round, FKT_MAILBOX_ROUND) || !is_kind(kind)) {
             st = fkt_fail(FKT_E_FORMAT, "message %zu is not a round, a kind, a hash, a length and whether it was taken",
                           r->messages + 1);
             goto out;
@@ -85,7 +85,7 @@ out:
     return st;
 }
 
-fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *json, size_t len)
+fkt_status fkt_log_receipt_parse(struct fkt_log_receipt *out, const char *json, size_t len)
 {
     json_error_t e;
     json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &e), *heads, *messages;
@@ -98,7 +98,7 @@ fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *js
         st = fkt_fail(FKT_E_FORMAT, "receipt: %s", e.text);
         goto out;
     }
-    if (strcmp(schema, SCHEMA) != 0 || !fkt_audit_is_hex(task, 32) || site < 0 || site >= FKT_SA_SITES_MAX) {
+    if (strcmp(schema, SCHEMA) != 0 || !fkt_log_is_hex(task, 32) || site < 0 || site >= FKT_SA_SITES_MAX) {
         st = fkt_fail(FKT_E_FORMAT, "receipt: schema, task_sha256 or site is not what it must be");
         goto out;
     }
@@ -108,45 +108,45 @@ fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *js
     FKT_TRY(fkt_fail_in(take_messages(out, messages), "receipt"));
 out:
     json_decref(root);
-    if (st != FKT_OK) fkt_audit_receipt_clear(out);
+    if (st != FKT_OK) fkt_log_receipt_clear(out);
     return st;
 }
 
-fkt_status fkt_audit_receipt_load(struct fkt_audit_receipt *out, const char *path)
+fkt_status fkt_log_receipt_load(struct fkt_log_receipt *out, const char *path)
 {
     uint8_t *text = NULL;
     size_t len;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    FKT_TRY(fkt_hint(fkt_file_read(&text, &len, path, FKT_AUDIT_RECEIPT_MAX),
+    FKT_TRY(fkt_hint(fkt_file_read(&text, &len, path, FKT_LOG_RECEIPT_MAX),
                      "the receipt is 'receipt.json' in the folder that 'fedkt join' was given with --out; without one, "
                      "leave --receipt out"));
-    FKT_TRY(fkt_fail_in(fkt_audit_receipt_parse(out, (const char *)text, len), "cannot use '%s'", path));
+    FKT_TRY(fkt_fail_in(fkt_log_receipt_parse(out, (const char *)text, len), "cannot use '%s'", path));
 out:
     fkt_free(text);
     return st;
 }
 
-void fkt_audit_receipt_clear(struct fkt_audit_receipt *r)
+void fkt_log_receipt_clear(struct fkt_log_receipt *r)
 {
     fkt_free(r->head);
     fkt_free(r->sent);
     memset(r, 0, sizeof *r);
 }
 
-static fkt_status own_message(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry,
+static fkt_status own_message(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry,
                               const char *round)
 {
-    const char *sha = fkt_audit_text(l, "sha256");
+    const char *sha = fkt_log_text(l, "sha256");
     for (size_t i = 0; i < r->messages; i++) {
-        struct fkt_audit_sent *m = &r->sent[i];
+        struct fkt_log_sent *m = &r->sent[i];
         if (strcmp(m->sha256, sha) != 0 || strcmp(m->round, round) != 0) continue;
-        if (m->bytes != fkt_audit_number(l, "bytes"))
+        if (m->bytes != fkt_log_number(l, "bytes"))
             return fkt_fail(FKT_E_MISMATCH, "it gives a message of site %u another length than the receipt", r->site);
-        if (strcmp(m->kind, fkt_audit_text(l, "kind")) != 0)
+        if (strcmp(m->kind, fkt_log_text(l, "kind")) != 0)
             return fkt_fail(FKT_E_MISMATCH, "it calls message %zu of site %u '%.20s', and the receipt '%s'", i + 1,
-                            r->site, fkt_audit_text(l, "kind"), m->kind);
-        if (m->taken && fkt_audit_number(l, "verdict") != 0)
+                            r->site, fkt_log_text(l, "kind"), m->kind);
+        if (m->taken && fkt_log_number(l, "verdict") != 0)
             return fkt_fail(FKT_E_MISMATCH, "it calls a message of site %u refused, which the server acknowledged",
                             r->site);
         m->found = 1;
@@ -160,7 +160,7 @@ static fkt_status own_message(struct fkt_audit_receipt *r, const struct fkt_audi
 }
 
 /* Whatever was told of this line must be it. */
-static fkt_status told_of(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry)
+static fkt_status told_of(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry)
 {
     const size_t first = r->met;
     for (; r->met < r->heads && r->head[r->met].entry == entry; r->met++) {
@@ -174,16 +174,16 @@ static fkt_status told_of(struct fkt_audit_receipt *r, const struct fkt_audit_li
     return FKT_OK;
 }
 
-fkt_status fkt_audit_receipt_line(struct fkt_audit_receipt *r, const struct fkt_audit_line *l, uint64_t entry,
-                                  const char *round)
+fkt_status fkt_log_receipt_line(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry,
+                                const char *round)
 {
     fkt_status st = told_of(r, l, entry);
-    if (st == FKT_OK && l->event == FKT_AUDIT_MESSAGE && fkt_audit_number(l, "site") == r->site)
+    if (st == FKT_OK && l->event == FKT_LOG_MESSAGE && fkt_log_number(l, "site") == r->site)
         st = own_message(r, l, entry, round);
     return st == FKT_OK ? st : fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
 }
 
-fkt_status fkt_audit_receipt_end(const struct fkt_audit_receipt *r, uint64_t entries)
+fkt_status fkt_log_receipt_end(const struct fkt_log_receipt *r, uint64_t entries)
 {
     if (r->met < r->heads)
         return fkt_fail_hint(FKT_E_MISMATCH, "the server told this site another log than it published",

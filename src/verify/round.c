@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-fkt_status fkt_audit_round_new(struct fkt_audit_round *r, const struct fkt_sa_params *p)
+fkt_status fkt_log_round_new(struct fkt_log_round *r, const struct fkt_sa_params *p)
 {
     const size_t map = fkt_bitmap_bytes(p->sites);
     fkt_status st;
@@ -36,11 +36,11 @@ fkt_status fkt_audit_round_new(struct fkt_audit_round *r, const struct fkt_sa_pa
     FKT_TRY(fkt_alloc(&r->parted, map));
     FKT_TRY(fkt_alloc(&r->signature, (size_t)p->sites * FKT_SIGN_BYTES));
 out:
-    if (st != FKT_OK) fkt_audit_round_clear(r);
+    if (st != FKT_OK) fkt_log_round_clear(r);
     return st;
 }
 
-void fkt_audit_round_clear(struct fkt_audit_round *r)
+void fkt_log_round_clear(struct fkt_log_round *r)
 {
     fkt_free(r->masked);
     fkt_free(r->survivors);
@@ -51,7 +51,7 @@ void fkt_audit_round_clear(struct fkt_audit_round *r)
     memset(r, 0, sizeof *r);
 }
 
-void fkt_audit_round_begin(struct fkt_audit_round *r, const struct fkt_sa_params *p)
+void fkt_log_round_begin(struct fkt_log_round *r, const struct fkt_sa_params *p)
 {
     const size_t map = fkt_bitmap_bytes(p->sites);
     memset(r->masked, 0, map);
@@ -62,16 +62,15 @@ void fkt_audit_round_begin(struct fkt_audit_round *r, const struct fkt_sa_params
     r->count = 0;
 }
 
-static fkt_status take_survivors(struct fkt_audit_round *r, const struct fkt_sa_params *p,
-                                 const struct fkt_audit_line *l)
+static fkt_status take_survivors(struct fkt_log_round *r, const struct fkt_sa_params *p, const struct fkt_log_line *l)
 {
     const size_t map = fkt_bitmap_bytes(p->sites);
     if (r->count) return fkt_fail(FKT_E_MISMATCH, "its round has a list of survivors already");
-    if (!fkt_unhex(r->seed, fkt_audit_text(l, "seed"), sizeof r->seed) ||
-        !fkt_unhex(r->survivors, fkt_audit_text(l, "survivors"), map) || !fkt_bitmap_ok(r->survivors, p->sites))
+    if (!fkt_unhex(r->seed, fkt_log_text(l, "seed"), sizeof r->seed) ||
+        !fkt_unhex(r->survivors, fkt_log_text(l, "survivors"), map) || !fkt_bitmap_ok(r->survivors, p->sites))
         return fkt_fail(FKT_E_FORMAT, "the survivors are no bitmap over %u sites", p->sites);
     r->count = (uint32_t)fkt_bitmap_count(r->survivors, p->sites);
-    if (r->count != fkt_audit_number(l, "count"))
+    if (r->count != fkt_log_number(l, "count"))
         return fkt_fail(FKT_E_MISMATCH, "the bitmap shows %u survivors", r->count);
     if (r->count < p->sites - p->dropped)
         return fkt_fail(FKT_E_MISMATCH, "%u sites survived, and a sum of fewer than %u must not be", r->count,
@@ -79,21 +78,21 @@ static fkt_status take_survivors(struct fkt_audit_round *r, const struct fkt_sa_
     return FKT_OK;
 }
 
-static fkt_status take_signature(struct fkt_audit_round *r, const struct fkt_audit_line *l)
+static fkt_status take_signature(struct fkt_log_round *r, const struct fkt_log_line *l)
 {
-    const uint32_t site = (uint32_t)fkt_audit_number(l, "site");
+    const uint32_t site = (uint32_t)fkt_log_number(l, "site");
     if (!r->count || !fkt_bitmap_get(r->survivors, site))
         return fkt_fail(FKT_E_MISMATCH, "site %u is no survivor, and yet signed the list", site);
     if (fkt_bitmap_get(r->confirmed, site)) return fkt_fail(FKT_E_MISMATCH, "site %u signs a second time", site);
     fkt_bitmap_set(r->confirmed, site);
-    if (!fkt_unhex(r->signature + (size_t)site * FKT_SIGN_BYTES, fkt_audit_text(l, "signature"), FKT_SIGN_BYTES))
+    if (!fkt_unhex(r->signature + (size_t)site * FKT_SIGN_BYTES, fkt_log_text(l, "signature"), FKT_SIGN_BYTES))
         return fkt_fail(FKT_E_FORMAT, "the signature is none");
     return FKT_OK;
 }
 
 /* A site is lost when it left, when what it sent was refused, or when a phase ends that it did not answer. One whose
  * vector was taken has answered the last phase before the list of survivors. */
-static fkt_status take_loss(struct fkt_audit_round *r, uint32_t site)
+static fkt_status take_loss(struct fkt_log_round *r, uint32_t site)
 {
     if (fkt_bitmap_get(r->lost, site)) return fkt_fail(FKT_E_MISMATCH, "site %u is lost a second time", site);
     if (!r->count && fkt_bitmap_get(r->masked, site) && !fkt_bitmap_get(r->parted, site))
@@ -103,26 +102,24 @@ static fkt_status take_loss(struct fkt_audit_round *r, uint32_t site)
     return FKT_OK;
 }
 
-fkt_status fkt_audit_round_line(struct fkt_audit_round *r, const struct fkt_sa_params *p,
-                                const struct fkt_audit_line *l)
+fkt_status fkt_log_round_line(struct fkt_log_round *r, const struct fkt_sa_params *p, const struct fkt_log_line *l)
 {
-    const uint32_t site = (uint32_t)fkt_audit_number(l, "site"); /* below p->sites: audit_verify.c has looked */
-    if (l->event == FKT_AUDIT_SURVIVORS) return take_survivors(r, p, l);
-    if (l->event == FKT_AUDIT_CONFIRMED) return take_signature(r, l);
-    if (l->event == FKT_AUDIT_LOST) return take_loss(r, site);
-    if (l->event != FKT_AUDIT_MESSAGE) return FKT_OK;
+    const uint32_t site = (uint32_t)fkt_log_number(l, "site"); /* below p->sites: audit_verify.c has looked */
+    if (l->event == FKT_LOG_SURVIVORS) return take_survivors(r, p, l);
+    if (l->event == FKT_LOG_CONFIRMED) return take_signature(r, l);
+    if (l->event == FKT_LOG_LOST) return take_loss(r, site);
+    if (l->event != FKT_LOG_MESSAGE) return FKT_OK;
     if (fkt_bitmap_get(r->lost, site))
         return fkt_fail(FKT_E_MISMATCH, "site %u was lost, and yet says something", site);
-    if (fkt_audit_number(l, "verdict") != 0 || !strcmp(fkt_audit_text(l, "kind"), "leave"))
-        fkt_bitmap_set(r->parted, site);
-    if (fkt_audit_number(l, "verdict") != 0 || strcmp(fkt_audit_text(l, "kind"), "masked") != 0) return FKT_OK;
+    if (fkt_log_number(l, "verdict") != 0 || !strcmp(fkt_log_text(l, "kind"), "leave")) fkt_bitmap_set(r->parted, site);
+    if (fkt_log_number(l, "verdict") != 0 || strcmp(fkt_log_text(l, "kind"), "masked") != 0) return FKT_OK;
     if (fkt_bitmap_get(r->masked, site))
         return fkt_fail(FKT_E_MISMATCH, "a second vector of site %u was taken in one round", site);
     fkt_bitmap_set(r->masked, site);
     return FKT_OK;
 }
 
-static fkt_status check_seed(const struct fkt_audit_round *r, const struct fkt_sa_params *p,
+static fkt_status check_seed(const struct fkt_log_round *r, const struct fkt_sa_params *p,
                              const uint8_t session[FKT_SA_SESSION])
 {
     uint8_t seed[32];
@@ -135,7 +132,7 @@ static fkt_status check_seed(const struct fkt_audit_round *r, const struct fkt_s
 }
 
 /* How many of the witnesses signed; on a complete graph everyone is one. */
-static fkt_status count_witnesses(const struct fkt_audit_round *r, const struct fkt_sa_params *p,
+static fkt_status count_witnesses(const struct fkt_log_round *r, const struct fkt_sa_params *p,
                                   const uint8_t session[FKT_SA_SESSION], uint32_t *out)
 {
     struct fkt_sa_graph g = {0};
@@ -154,7 +151,7 @@ out:
     return st;
 }
 
-fkt_status fkt_audit_round_check(const struct fkt_audit_round *r, const struct fkt_sa_params *p, uint32_t *signatures)
+fkt_status fkt_log_round_check(const struct fkt_log_round *r, const struct fkt_sa_params *p, uint32_t *signatures)
 {
     const size_t map = fkt_bitmap_bytes(p->sites);
     uint8_t session[FKT_SA_SESSION], hash[32];

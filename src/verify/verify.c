@@ -44,8 +44,7 @@
 #define CERTIFICATE_MAX ((size_t)1 << 20)
 #define ENTRIES_MAX ((uint64_t)1 << 32)
 
-void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task *want,
-                            struct fkt_audit_receipt *receipt)
+void fkt_log_reading_init(struct fkt_log_reading *log, const struct fkt_task *want, struct fkt_log_receipt *receipt)
 {
     memset(log, 0, sizeof *log);
     log->want = want;
@@ -53,9 +52,9 @@ void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task
     memset(log->head, '0', sizeof log->head - 1);
 }
 
-void fkt_audit_reading_clear(struct fkt_audit_reading *log)
+void fkt_log_reading_clear(struct fkt_log_reading *log)
 {
-    fkt_audit_round_clear(&log->round);
+    fkt_log_round_clear(&log->round);
     fkt_free(log->names);
     fkt_task_clear(&log->task);
     memset(log, 0, sizeof *log);
@@ -73,7 +72,7 @@ static fkt_status check_signature(const struct fkt_task *t, const uint8_t *opera
     return fkt_fail(FKT_E_MISMATCH, "%s", f.text);
 }
 
-static fkt_status check_task(const struct fkt_audit_reading *log)
+static fkt_status check_task(const struct fkt_log_reading *log)
 {
     const struct fkt_task *t = &log->task, *want = log->want;
     if (!t->federation.sites || !t->service.address[0])
@@ -87,17 +86,17 @@ static fkt_status check_task(const struct fkt_audit_reading *log)
     return check_signature(t, want && want->signature.there ? want->signature.key : NULL);
 }
 
-static fkt_status take_open(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status take_open(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
     struct fkt_share_plan shares;
     char *json = NULL;
     fkt_status st;
-    if (strcmp(fkt_audit_text(l, "schema"), SCHEMA) != 0) return fkt_fail(FKT_E_FORMAT, "schema is not '" SCHEMA "'");
+    if (strcmp(fkt_log_text(l, "schema"), SCHEMA) != 0) return fkt_fail(FKT_E_FORMAT, "schema is not '" SCHEMA "'");
     FKT_TRY(fkt_json_text(&json, json_incref(json_object_get(l->root, "task")), 0));
     FKT_TRY(fkt_task_parse(&log->task, json, strlen(json)));
     FKT_TRY(check_task(log));
     FKT_TRY(fkt_federation_open(&log->task, &log->params, &shares));
-    FKT_TRY(fkt_audit_round_new(&log->round, &log->params));
+    FKT_TRY(fkt_log_round_new(&log->round, &log->params));
     FKT_TRY(fkt_alloc(&log->names, log->task.service.rounds));
     if (log->receipt && strcmp(log->receipt->task_sha256, log->task.sha256) != 0)
         st = fkt_fail_hint(FKT_E_MISMATCH,
@@ -115,125 +114,124 @@ out:
 
 /* ---- the order of events ---- */
 
-static fkt_status take_begin(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status take_begin(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
     if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "a round begins before the one before it has ended");
     if (log->rounds >= log->task.service.rounds)
         return fkt_fail(FKT_E_MISMATCH, "the task allows %u rounds, and this is one more", log->task.service.rounds);
-    if (fkt_audit_number(l, "round") != log->rounds + 1)
+    if (fkt_log_number(l, "round") != log->rounds + 1)
         return fkt_fail(FKT_E_MISMATCH, "round %u must come next", log->rounds + 1);
-    if (!fkt_unhex(log->round.name, fkt_audit_text(l, "name"), FKT_MAILBOX_ROUND))
+    if (!fkt_unhex(log->round.name, fkt_log_text(l, "name"), FKT_MAILBOX_ROUND))
         return fkt_fail(FKT_E_FORMAT, "the round's name is none");
     for (uint32_t i = 0; i < log->rounds; i++)
         if (!memcmp(log->names[i], log->round.name, FKT_MAILBOX_ROUND))
             return fkt_fail(FKT_E_MISMATCH, "round %u had the same name", i + 1);
     memcpy(log->names[log->rounds], log->round.name, FKT_MAILBOX_ROUND);
-    fkt_audit_round_begin(&log->round, &log->params);
+    fkt_log_round_begin(&log->round, &log->params);
     log->rounds++;
     log->in_round = 1;
     return FKT_OK;
 }
 
-static fkt_status take_release(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status take_release(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
-    fkt_status st = fkt_audit_round_check(&log->round, &log->params, &log->signatures);
+    fkt_status st = fkt_log_round_check(&log->round, &log->params, &log->signatures);
     if (st != FKT_OK) return st;
-    if (fkt_audit_number(l, "survivors") != log->round.count)
+    if (fkt_log_number(l, "survivors") != log->round.count)
         return fkt_fail(FKT_E_MISMATCH, "the list of survivors has %u", log->round.count);
-    memcpy(log->release_sha256, fkt_audit_text(l, "sha256"), sizeof log->release_sha256);
-    memcpy(log->certificate_sha256, fkt_audit_text(l, "certificate_sha256"), sizeof log->certificate_sha256);
+    memcpy(log->release_sha256, fkt_log_text(l, "sha256"), sizeof log->release_sha256);
+    memcpy(log->certificate_sha256, fkt_log_text(l, "certificate_sha256"), sizeof log->certificate_sha256);
     log->released = 1;
     log->in_round = 0;
     return FKT_OK;
 }
 
-static fkt_status take_file(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status take_file(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
     static const char *const plain = "abcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t max = sizeof log->file / sizeof *log->file;
-    const char *name = fkt_audit_text(l, "name");
-    struct fkt_audit_file *f = &log->file[log->files < max ? log->files : 0];
+    const char *name = fkt_log_text(l, "name");
+    struct fkt_log_file *f = &log->file[log->files < max ? log->files : 0];
     if (log->bare) return fkt_fail(FKT_E_MISMATCH, "the log has said that there are no images");
     if (log->files == max || strlen(name) >= sizeof f->name || !name[0] || name[0] == '.' ||
         strspn(name, plain) != strlen(name))
         return fkt_fail(FKT_E_FORMAT, "no log names such a file, or so many");
     snprintf(f->name, sizeof f->name, "%s", name);
-    memcpy(f->sha256, fkt_audit_text(l, "sha256"), sizeof f->sha256);
-    f->bytes = fkt_audit_number(l, "bytes");
+    memcpy(f->sha256, fkt_log_text(l, "sha256"), sizeof f->sha256);
+    f->bytes = fkt_log_number(l, "bytes");
     log->files++;
     return FKT_OK;
 }
 
 /* Events of a round name it and, where they name a site, one of the roster. */
-static fkt_status check_place(const struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status check_place(const struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
     const json_t *site = json_object_get(l->root, "site");
-    if (json_is_integer(site) && fkt_audit_number(l, "site") >= log->params.sites && l->event != FKT_AUDIT_REFUSED)
-        return fkt_fail(FKT_E_MISMATCH, "the roster has no site %llu", (unsigned long long)fkt_audit_number(l, "site"));
-    if (l->event == FKT_AUDIT_BEGIN || !json_object_get(l->root, "round")) return FKT_OK;
-    if (!log->in_round || fkt_audit_number(l, "round") != log->rounds)
-        return fkt_fail(FKT_E_MISMATCH, "round %llu is not under way",
-                        (unsigned long long)fkt_audit_number(l, "round"));
+    if (json_is_integer(site) && fkt_log_number(l, "site") >= log->params.sites && l->event != FKT_LOG_REFUSED)
+        return fkt_fail(FKT_E_MISMATCH, "the roster has no site %llu", (unsigned long long)fkt_log_number(l, "site"));
+    if (l->event == FKT_LOG_BEGIN || !json_object_get(l->root, "round")) return FKT_OK;
+    if (!log->in_round || fkt_log_number(l, "round") != log->rounds)
+        return fkt_fail(FKT_E_MISMATCH, "round %llu is not under way", (unsigned long long)fkt_log_number(l, "round"));
     return FKT_OK;
 }
 
-static fkt_status take_line(struct fkt_audit_reading *log, const struct fkt_audit_line *l)
+static fkt_status take_line(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
     const int over = log->released || log->given_up;
     fkt_status st;
     if (log->ended) return fkt_fail(FKT_E_MISMATCH, "it stands after the end of the log");
-    if ((l->event == FKT_AUDIT_OPEN) != (log->entries == 0))
+    if ((l->event == FKT_LOG_OPEN) != (log->entries == 0))
         return fkt_fail(FKT_E_MISMATCH, "a log begins with 'open', and has no other one");
-    if (over && (l->event == FKT_AUDIT_BEGIN || l->event == FKT_AUDIT_RELEASE || l->event == FKT_AUDIT_GIVEN_UP))
+    if (over && (l->event == FKT_LOG_BEGIN || l->event == FKT_LOG_RELEASE || l->event == FKT_LOG_GIVEN_UP))
         return fkt_fail(FKT_E_MISMATCH, "it comes after the task was over: there is one release of a task");
-    if (l->event == FKT_AUDIT_OPEN) return take_open(log, l);
+    if (l->event == FKT_LOG_OPEN) return take_open(log, l);
     FKT_TRY(check_place(log, l));
     switch (l->event) {
-    case FKT_AUDIT_BEGIN: return take_begin(log, l);
-    case FKT_AUDIT_RELEASE: return take_release(log, l);
-    case FKT_AUDIT_FAILED: log->in_round = 0; return FKT_OK;
-    case FKT_AUDIT_FILE: return take_file(log, l);
-    case FKT_AUDIT_NO_DATASET:
+    case FKT_LOG_BEGIN: return take_begin(log, l);
+    case FKT_LOG_RELEASE: return take_release(log, l);
+    case FKT_LOG_FAILED: log->in_round = 0; return FKT_OK;
+    case FKT_LOG_FILE: return take_file(log, l);
+    case FKT_LOG_NO_DATASET:
         if (!log->released || log->files || log->bare)
             return fkt_fail(FKT_E_MISMATCH, "it stands once, after a release, and beside no file");
         log->bare = 1;
         return FKT_OK;
-    case FKT_AUDIT_GIVEN_UP:
+    case FKT_LOG_GIVEN_UP:
         if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "round %u is still under way", log->rounds);
         log->given_up = 1;
         return FKT_OK;
-    case FKT_AUDIT_END:
+    case FKT_LOG_END:
         if (!over) return fkt_fail(FKT_E_MISMATCH, "the log ends with neither a release nor 'given-up'");
         log->ended = 1;
         return FKT_OK;
-    default: return fkt_audit_round_line(&log->round, &log->params, l);
+    default: return fkt_log_round_line(&log->round, &log->params, l);
     }
 out:
     return st;
 }
 
-fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *bytes, size_t len)
+fkt_status fkt_log_reading_line(struct fkt_log_reading *log, const char *bytes, size_t len)
 {
-    struct fkt_audit_line l;
+    struct fkt_log_line l;
     char round[2 * FKT_MAILBOX_ROUND + 1] = "";
-    fkt_status st = fkt_audit_line_read(&l, bytes, len, log->entries + 1, log->head);
+    fkt_status st = fkt_log_line_read(&l, bytes, len, log->entries + 1, log->head);
     if (st != FKT_OK) return st;
     if (log->in_round) fkt_hex(round, log->round.name, FKT_MAILBOX_ROUND);
     FKT_TRY(fkt_fail_in(take_line(log, &l), "audit.jsonl line %llu", (unsigned long long)log->entries + 1));
     log->entries++;
     memcpy(log->head, l.sha256, sizeof log->head);
-    if (log->receipt) FKT_TRY(fkt_audit_receipt_line(log->receipt, &l, log->entries, round));
+    if (log->receipt) FKT_TRY(fkt_log_receipt_line(log->receipt, &l, log->entries, round));
 out:
-    fkt_audit_line_clear(&l);
+    fkt_log_line_clear(&l);
     return st;
 }
 
-fkt_status fkt_audit_reading_end(const struct fkt_audit_reading *log)
+fkt_status fkt_log_reading_end(const struct fkt_log_reading *log)
 {
     if (!log->ended)
         return fkt_fail(FKT_E_MISMATCH, "audit.jsonl has no line 'end' after line %llu: it was cut",
                         (unsigned long long)log->entries);
-    return log->receipt ? fkt_audit_receipt_end(log->receipt, log->entries) : FKT_OK;
+    return log->receipt ? fkt_log_receipt_end(log->receipt, log->entries) : FKT_OK;
 }
 
 /* ---- the files ---- */
@@ -250,21 +248,21 @@ static fkt_status open_log(FILE **out, const char *path)
     return fkt_io_fail("read", path);
 }
 
-static fkt_status read_log(struct fkt_audit_reading *log, const char *path)
+static fkt_status read_log(struct fkt_log_reading *log, const char *path)
 {
     FILE *f = NULL;
     char *line = NULL;
     size_t cap = 0;
     fkt_status st;
     FKT_TRY(open_log(&f, path));
-    FKT_TRY(fkt_alloc(&line, cap = FKT_AUDIT_LINE_MAX + 2));
+    FKT_TRY(fkt_alloc(&line, cap = FKT_LOG_LINE_MAX + 2));
     for (;;) {
         size_t n = 0;
         int c;
         while ((c = fgetc(f)) != EOF && c != '\n') {
             if (n + 2 > cap) FKT_TRY(fkt_realloc(&line, cap *= 2));
             line[n++] = (char)c;
-            if (n > (log->entries ? FKT_AUDIT_LINE_MAX : FKT_AUDIT_OPEN_MAX)) break;
+            if (n > (log->entries ? FKT_LOG_LINE_MAX : FKT_LOG_OPEN_MAX)) break;
         }
         if (c == EOF && ferror(f)) {
             st = fkt_io_fail("read", path);
@@ -276,9 +274,9 @@ static fkt_status read_log(struct fkt_audit_reading *log, const char *path)
                           (unsigned long long)log->entries + 1);
             goto out;
         }
-        FKT_TRY(fkt_audit_reading_line(log, line, n)); /* refuses what is too long */
+        FKT_TRY(fkt_log_reading_line(log, line, n)); /* refuses what is too long */
     }
-    st = fkt_audit_reading_end(log);
+    st = fkt_log_reading_end(log);
 out:
     fkt_free(line);
     if (f) fclose(f);
@@ -303,7 +301,7 @@ out:
     return st;
 }
 
-static fkt_status check_certificate(const struct fkt_audit_reading *log, const char *release, const char *certificate)
+static fkt_status check_certificate(const struct fkt_log_reading *log, const char *release, const char *certificate)
 {
     uint8_t *bytes = NULL;
     char *want = NULL, sha[FKT_SHA256_HEX];
@@ -324,7 +322,7 @@ out:
 
 /* An honest server checks the total before it adds anything (docs/protocol.md 3.7). Noise that it adds has no largest
  * value; beyond 40 sigma it is seen with a chance of 10^-347. */
-static fkt_status check_range(const struct fkt_audit_reading *log, const struct fkt_release *r)
+static fkt_status check_range(const struct fkt_log_reading *log, const struct fkt_release *r)
 {
     const uint64_t most = log->params.bound * log->round.count; /* below 2^61: fkt_sa_params_check */
     const size_t n = r->task.n_classes * fkt_moments_block(r->task.coordinates.length);
@@ -338,7 +336,7 @@ static fkt_status check_range(const struct fkt_audit_reading *log, const struct 
     return FKT_OK;
 }
 
-static fkt_status check_release(const struct fkt_audit_reading *log, const char *path)
+static fkt_status check_release(const struct fkt_log_reading *log, const char *path)
 {
     struct fkt_release r = {0};
     fkt_status st;
@@ -372,14 +370,14 @@ static fkt_status weigh(const char *path, int *there, char sha256[FKT_SHA256_HEX
 }
 
 /* Files that are not there are nobody's lie: whoever copies a folder may leave the pictures out. */
-static fkt_status check_others(const struct fkt_audit_reading *log, const char *folder)
+static fkt_status check_others(const struct fkt_log_reading *log, const char *folder)
 {
     char *path = NULL, sha[FKT_SHA256_HEX];
     uint64_t bytes = 0;
     int there;
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < log->files; i++) {
-        const struct fkt_audit_file *f = &log->file[i];
+        const struct fkt_log_file *f = &log->file[i];
         fkt_free(path);
         path = NULL;
         FKT_TRY(fkt_path_join(&path, folder, f->name));
@@ -394,7 +392,7 @@ out:
     return st;
 }
 
-static fkt_status check_files(const struct fkt_audit_reading *log, const char *folder)
+static fkt_status check_files(const struct fkt_log_reading *log, const char *folder)
 {
     char *release = NULL, *certificate = NULL;
     struct stat s;
@@ -415,7 +413,7 @@ out:
     return st;
 }
 
-static void report(struct fkt_audit_report *out, const struct fkt_audit_reading *log)
+static void report(struct fkt_verification *out, const struct fkt_log_reading *log)
 {
     out->entries = log->entries;
     memcpy(out->head, log->head, sizeof out->head);
@@ -430,19 +428,19 @@ static void report(struct fkt_audit_report *out, const struct fkt_audit_reading 
                    fkt_bitmap_get(log->round.survivors, log->receipt->site);
 }
 
-fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder, const struct fkt_task *task,
-                            const char *receipt)
+fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder, const struct fkt_task *task,
+                             const char *receipt)
 {
-    struct fkt_audit_receipt kept = {0};
-    struct fkt_audit_reading log;
+    struct fkt_log_receipt kept = {0};
+    struct fkt_log_reading log;
     char *path = NULL;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    fkt_audit_reading_init(&log, task, receipt ? &kept : NULL);
+    fkt_log_reading_init(&log, task, receipt ? &kept : NULL);
     FKT_TRY(fkt_path_join(&path, folder, "audit.jsonl"));
     if (task && task->signature.there) /* the key beside a false signature is nobody's */
         FKT_TRY(fkt_fail_in(check_signature(task, NULL), "the task that was given"));
-    if (receipt) FKT_TRY(fkt_audit_receipt_load(&kept, receipt));
+    if (receipt) FKT_TRY(fkt_log_receipt_load(&kept, receipt));
     FKT_TRY(read_log(&log, path));
     FKT_TRY(check_files(&log, folder));
     report(out, &log);
@@ -454,8 +452,8 @@ fkt_status fkt_audit_verify(struct fkt_audit_report *out, const char *folder, co
         fkt_text_cut(out->receipt_name, sizeof out->receipt_name, log.task.service.names[kept.site]);
 out:
     fkt_free(path);
-    fkt_audit_reading_clear(&log);
-    fkt_audit_receipt_clear(&kept);
+    fkt_log_reading_clear(&log);
+    fkt_log_receipt_clear(&kept);
     if (st == FKT_E_IO) return fkt_hint(st, "give the folder with audit.jsonl, release.safetensors, certificate.json");
     if (st == FKT_E_NOMEM) return st;
     return fkt_hint(st, "do not use this release; ask the operator, and compare with what other sites hold");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h - the inside of `fkt_audit_verify`, for audit_verify*.c and the fuzzer.
+/* verify.h - the inside of `fkt_verify_folder`, for audit_verify*.c and the fuzzer.
  *
  *   audit_verify_line.c     one line: its bytes, its place in the chain, its keys
  *   audit_verify_receipt.c  what a site kept, held against each line as it passes
@@ -14,57 +14,57 @@
 
 #include <jansson.h>
 
-#define FKT_AUDIT_LINE_MAX ((size_t)32 << 10) /* the longest line but the first: a bitmap of 65,536 sites is 16 KB */
-#define FKT_AUDIT_OPEN_MAX ((size_t)17 << 20) /* the first: a task of at most 16 MB */
-#define FKT_AUDIT_RECEIPT_MAX ((size_t)64 << 20)
+#define FKT_LOG_LINE_MAX ((size_t)32 << 10) /* the longest line but the first: a bitmap of 65,536 sites is 16 KB */
+#define FKT_LOG_OPEN_MAX ((size_t)17 << 20) /* the first: a task of at most 16 MB */
+#define FKT_LOG_RECEIPT_MAX ((size_t)64 << 20)
 
-enum fkt_audit_event {
-    FKT_AUDIT_OPEN = 0,
-    FKT_AUDIT_START,
-    FKT_AUDIT_REFUSED,
-    FKT_AUDIT_BEGIN,
-    FKT_AUDIT_MESSAGE,
-    FKT_AUDIT_PHASE,
-    FKT_AUDIT_LOST,
-    FKT_AUDIT_SURVIVORS,
-    FKT_AUDIT_CONFIRMED,
-    FKT_AUDIT_FAILED,
-    FKT_AUDIT_GIVEN_UP,
-    FKT_AUDIT_RELEASE,
-    FKT_AUDIT_FILE,
-    FKT_AUDIT_NO_DATASET,
-    FKT_AUDIT_END,
-    FKT_AUDIT_EVENTS
+enum fkt_log_event {
+    FKT_LOG_OPEN = 0,
+    FKT_LOG_START,
+    FKT_LOG_REFUSED,
+    FKT_LOG_BEGIN,
+    FKT_LOG_MESSAGE,
+    FKT_LOG_PHASE,
+    FKT_LOG_LOST,
+    FKT_LOG_SURVIVORS,
+    FKT_LOG_CONFIRMED,
+    FKT_LOG_FAILED,
+    FKT_LOG_GIVEN_UP,
+    FKT_LOG_RELEASE,
+    FKT_LOG_FILE,
+    FKT_LOG_NO_DATASET,
+    FKT_LOG_END,
+    FKT_LOG_EVENTS
 };
 
 /* ---- one line ---- */
 
-struct fkt_audit_line {
-    enum fkt_audit_event event;
+struct fkt_log_line {
+    enum fkt_log_event event;
     json_t *root; /* owned; every key of the event is there and of its kind */
     char sha256[FKT_SHA256_HEX];
 };
 /* `bytes` without the newline. `entry` is its number, `prev` what it must name. FKT_E_FORMAT, FKT_E_MISMATCH. */
-FKT_MUST_USE fkt_status fkt_audit_line_read(struct fkt_audit_line *out, const char *bytes, size_t len, uint64_t entry,
-                                            const char *prev);
-void fkt_audit_line_clear(struct fkt_audit_line *l);
-uint64_t fkt_audit_number(const struct fkt_audit_line *l, const char *key);
-const char *fkt_audit_text(const struct fkt_audit_line *l, const char *key);
-const char *fkt_audit_event_name(enum fkt_audit_event e);
+FKT_MUST_USE fkt_status fkt_log_line_read(struct fkt_log_line *out, const char *bytes, size_t len, uint64_t entry,
+                                          const char *prev);
+void fkt_log_line_clear(struct fkt_log_line *l);
+uint64_t fkt_log_number(const struct fkt_log_line *l, const char *key);
+const char *fkt_log_text(const struct fkt_log_line *l, const char *key);
+const char *fkt_log_event_name(enum fkt_log_event e);
 /* 64 (2 * bytes) lower-case hexadecimal digits and nothing else. */
-int fkt_audit_is_hex(const char *s, size_t bytes);
+int fkt_log_is_hex(const char *s, size_t bytes);
 
 /* ---- a receipt ---- */
 
-struct fkt_audit_receipt {
+struct fkt_log_receipt {
     char task_sha256[FKT_SHA256_HEX];
     uint32_t site;
-    struct fkt_audit_told {
+    struct fkt_log_told {
         uint64_t entry;
         char sha256[FKT_SHA256_HEX];
     } * head; /* (heads) ascending */
     size_t heads, met;
-    struct fkt_audit_sent {
+    struct fkt_log_sent {
         char round[2 * FKT_MAILBOX_ROUND + 1], sha256[FKT_SHA256_HEX];
         uint64_t bytes;
         char kind[12];
@@ -72,18 +72,18 @@ struct fkt_audit_receipt {
     } * sent; /* (messages) */
     size_t messages;
 };
-FKT_MUST_USE fkt_status fkt_audit_receipt_parse(struct fkt_audit_receipt *out, const char *json, size_t len);
-FKT_MUST_USE fkt_status fkt_audit_receipt_load(struct fkt_audit_receipt *out, const char *path);
-void fkt_audit_receipt_clear(struct fkt_audit_receipt *r);
+FKT_MUST_USE fkt_status fkt_log_receipt_parse(struct fkt_log_receipt *out, const char *json, size_t len);
+FKT_MUST_USE fkt_status fkt_log_receipt_load(struct fkt_log_receipt *out, const char *path);
+void fkt_log_receipt_clear(struct fkt_log_receipt *r);
 /* Each line of the log in turn; `round` is the name of the round under way as hex, "" outside one. */
-FKT_MUST_USE fkt_status fkt_audit_receipt_line(struct fkt_audit_receipt *r, const struct fkt_audit_line *l,
-                                               uint64_t entry, const char *round);
+FKT_MUST_USE fkt_status fkt_log_receipt_line(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry,
+                                             const char *round);
 /* After the last one: was all of it there? */
-FKT_MUST_USE fkt_status fkt_audit_receipt_end(const struct fkt_audit_receipt *r, uint64_t entries);
+FKT_MUST_USE fkt_status fkt_log_receipt_end(const struct fkt_log_receipt *r, uint64_t entries);
 
 /* ---- one round ---- */
 
-struct fkt_audit_round {
+struct fkt_log_round {
     uint8_t name[FKT_MAILBOX_ROUND];
     uint8_t *masked, *survivors, *confirmed; /* bitmaps over the roster */
     uint8_t *lost, *parted;                  /* parted: it left, or sent something that was refused */
@@ -91,40 +91,39 @@ struct fkt_audit_round {
     uint8_t seed[32];
     uint32_t count; /* survivors; 0: no list yet */
 };
-FKT_MUST_USE fkt_status fkt_audit_round_new(struct fkt_audit_round *r, const struct fkt_sa_params *p);
-void fkt_audit_round_clear(struct fkt_audit_round *r);
-void fkt_audit_round_begin(struct fkt_audit_round *r, const struct fkt_sa_params *p);
+FKT_MUST_USE fkt_status fkt_log_round_new(struct fkt_log_round *r, const struct fkt_sa_params *p);
+void fkt_log_round_clear(struct fkt_log_round *r);
+void fkt_log_round_begin(struct fkt_log_round *r, const struct fkt_sa_params *p);
 /* Lines of kind message, lost, survivors and confirmed; others mean nothing here. */
-FKT_MUST_USE fkt_status fkt_audit_round_line(struct fkt_audit_round *r, const struct fkt_sa_params *p,
-                                             const struct fkt_audit_line *l);
+FKT_MUST_USE fkt_status fkt_log_round_line(struct fkt_log_round *r, const struct fkt_sa_params *p,
+                                           const struct fkt_log_line *l);
 /* The release of this round is due: are the survivors those whose vectors came, and did enough of them sign? */
-FKT_MUST_USE fkt_status fkt_audit_round_check(const struct fkt_audit_round *r, const struct fkt_sa_params *p,
-                                              uint32_t *signatures);
+FKT_MUST_USE fkt_status fkt_log_round_check(const struct fkt_log_round *r, const struct fkt_sa_params *p,
+                                            uint32_t *signatures);
 
 /* ---- the log ---- */
 
-struct fkt_audit_reading {
-    const struct fkt_task *want;       /* NULL: whatever the log holds */
-    struct fkt_audit_receipt *receipt; /* NULL: none */
+struct fkt_log_reading {
+    const struct fkt_task *want;     /* NULL: whatever the log holds */
+    struct fkt_log_receipt *receipt; /* NULL: none */
     struct fkt_task task;
     struct fkt_sa_params params; /* roster borrowed from task */
-    struct fkt_audit_round round;
+    struct fkt_log_round round;
     uint8_t (*names)[FKT_MAILBOX_ROUND]; /* (service.rounds) of all rounds so far */
     uint64_t entries;
     char head[FKT_SHA256_HEX];
     uint32_t rounds, signatures;
     int in_round, released, given_up, bare, ended; /* bare: a release, and no images of it */
     char release_sha256[FKT_SHA256_HEX], certificate_sha256[FKT_SHA256_HEX];
-    struct fkt_audit_file {
+    struct fkt_log_file {
         char name[64], sha256[FKT_SHA256_HEX];
         uint64_t bytes;
     } file[8];
     size_t files;
 };
-void fkt_audit_reading_init(struct fkt_audit_reading *log, const struct fkt_task *want,
-                            struct fkt_audit_receipt *receipt);
-FKT_MUST_USE fkt_status fkt_audit_reading_line(struct fkt_audit_reading *log, const char *bytes, size_t len);
-FKT_MUST_USE fkt_status fkt_audit_reading_end(const struct fkt_audit_reading *log);
-void fkt_audit_reading_clear(struct fkt_audit_reading *log);
+void fkt_log_reading_init(struct fkt_log_reading *log, const struct fkt_task *want, struct fkt_log_receipt *receipt);
+FKT_MUST_USE fkt_status fkt_log_reading_line(struct fkt_log_reading *log, const char *bytes, size_t len);
+FKT_MUST_USE fkt_status fkt_log_reading_end(const struct fkt_log_reading *log);
+void fkt_log_reading_clear(struct fkt_log_reading *log);
 
 #endif

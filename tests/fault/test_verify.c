@@ -9,8 +9,8 @@ static struct scratch scratch;
 
 static fkt_status verify(void)
 {
-    struct fkt_audit_report r;
-    fkt_status st = fkt_audit_verify(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json"));
+    struct fkt_verification r;
+    fkt_status st = fkt_verify_folder(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json"));
     CHECK(st == FKT_OK || (r.entries == 0 && r.release_sha256[0] == '\0'));
     return st;
 }

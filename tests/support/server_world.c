@@ -428,7 +428,7 @@ void server_world_check(struct server_world *w)
     struct fkt_mailbox_view v = server_world_view(w);
     struct fkt_round_facts facts = {.sites = w->plan.sites, .survivors = v.survivors};
     struct fkt_release made = {0}, read = {0};
-    struct fkt_audit_report report;
+    struct fkt_verification report;
     char public[600];
     int64_t total[SERVER_LENGTH] = {0};
     uint32_t counted = 0;
@@ -450,7 +450,7 @@ void server_world_check(struct server_world *w)
     CHECK(access(w->box.file(w->box.self, "certificate.json"), R_OK) == 0);
     CHECK(access(w->box.file(w->box.self, "grid.png"), R_OK) == 0);
     snprintf(public, sizeof public, "%s/public", w->folder);
-    CHECK_OK(fkt_audit_verify(&report, public, &w->task, NULL));
+    CHECK_OK(fkt_verify_folder(&report, public, &w->task, NULL));
     CHECK(report.survivors == counted && !strcmp(report.release_sha256, v.release_sha256));
     fkt_release_clear(&made);
     fkt_release_clear(&read);

@@ -97,12 +97,12 @@ out:
 
 /* ---- verdict ---- */
 
-static fkt_status check(const struct cli_join *j, const char *folder, struct fkt_audit_report *r)
+static fkt_status check(const struct cli_join *j, const char *folder, struct fkt_verification *r)
 {
     char *receipt = NULL;
     fkt_status st;
     FKT_TRY(fkt_path_join(&receipt, folder, "receipt.json"));
-    FKT_TRY(fkt_audit_verify(r, folder, &j->task, receipt));
+    FKT_TRY(fkt_verify_folder(r, folder, &j->task, receipt));
 out:
     fkt_free(receipt);
     return st;
@@ -110,9 +110,9 @@ out:
 
 /* The same, and that it is what the site has already, where it has something that is right: a second log that can be
  * verified is as good as proof that the server keeps two. */
-static fkt_status check_anew(const struct cli_join *j, const char *folder, struct fkt_audit_report *r)
+static fkt_status check_anew(const struct cli_join *j, const char *folder, struct fkt_verification *r)
 {
-    struct fkt_audit_report before;
+    struct fkt_verification before;
     fkt_status st = check(j, folder, r);
     if (st != FKT_OK || !is_ours(j) || check(j, j->out, &before) != FKT_OK) return st;
     if (!strcmp(before.head, r->head)) return FKT_OK;
@@ -120,7 +120,7 @@ static fkt_status check_anew(const struct cli_join *j, const char *folder, struc
                          "it is another log than the one in '%s', and both can be verified", j->out);
 }
 
-static fkt_status print(const struct cli_join *j, const struct fkt_audit_report *r)
+static fkt_status print(const struct cli_join *j, const struct fkt_verification *r)
 {
     const int released = r->release_sha256[0] != '\0';
     struct fkt_client_view view;
@@ -145,7 +145,7 @@ static fkt_status print(const struct cli_join *j, const struct fkt_audit_report 
     return FKT_OK;
 }
 
-static fkt_status evaluate(struct cli_join *j, const struct fkt_audit_report *r)
+static fkt_status evaluate(struct cli_join *j, const struct fkt_verification *r)
 {
     struct fkt_client_view view;
     fkt_client_get_view(j->client, &view);
@@ -206,7 +206,7 @@ fkt_status cli_join_result(struct cli_join *j)
 {
     struct fkt_folder f = {0};
     struct fkt_client_view view;
-    struct fkt_audit_report r = {0};
+    struct fkt_verification r = {0};
     char *receipt = NULL;
     fkt_status st;
     fkt_client_get_view(j->client, &view);

@@ -38,7 +38,7 @@ out:
 
 static void row(const char *what) { printf("%-12s ", what); }
 
-static void print_operator(const struct asked *a, const struct fkt_audit_report *r)
+static void print_operator(const struct asked *a, const struct fkt_verification *r)
 {
     uint8_t key[FKT_SA_KEY] = {0};
     char short_key[CLI_FINGERPRINT];
@@ -52,7 +52,7 @@ static void print_operator(const struct asked *a, const struct fkt_audit_report 
     else printf("%s signed the task; NOT compared with anything (--operator or --task would)\n", short_key);
 }
 
-static void print_release(const struct fkt_audit_report *r, const struct fkt_release *release)
+static void print_release(const struct fkt_verification *r, const struct fkt_release *release)
 {
     const struct fkt_privacy_spec *p = &release->task.privacy;
     row("survivors");
@@ -72,7 +72,7 @@ static void print_release(const struct fkt_audit_report *r, const struct fkt_rel
     cli_print_weak_release(release);
 }
 
-static void print(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+static void print(const struct asked *a, const struct fkt_verification *r, const struct fkt_release *release)
 {
     uint8_t key[FKT_SA_KEY] = {0};
     char print[CLI_FINGERPRINT] = "";
@@ -96,7 +96,7 @@ static void print(const struct asked *a, const struct fkt_audit_report *r, const
     printf("everything that was checked fits together\n");
 }
 
-static fkt_status print_json(const struct asked *a, const struct fkt_audit_report *r, const struct fkt_release *release)
+static fkt_status print_json(const struct asked *a, const struct fkt_verification *r, const struct fkt_release *release)
 {
     const int there = r->release_sha256[0] != '\0';
     json_t *j =
@@ -116,7 +116,7 @@ static fkt_status print_json(const struct asked *a, const struct fkt_audit_repor
     return cli_print_json(j);
 }
 
-static fkt_status compare_operator(const struct asked *a, const struct fkt_audit_report *r)
+static fkt_status compare_operator(const struct asked *a, const struct fkt_verification *r)
 {
     uint8_t key[FKT_SA_KEY];
     char hex[2 * FKT_SA_KEY + 1];
@@ -148,14 +148,14 @@ out:
 
 static fkt_status run(struct asked *a)
 {
-    struct fkt_audit_report report;
+    struct fkt_verification report;
     struct fkt_release release = {0};
     struct fkt_task task = {0};
     fkt_status st;
     FKT_TRY(check_folder(a->folder));
     if (a->task) FKT_TRY(fkt_task_load(&task, a->task));
     a->task_signed = task.signature.there;
-    FKT_TRY(fkt_audit_verify(&report, a->folder, a->task ? &task : NULL, a->receipt));
+    FKT_TRY(fkt_verify_folder(&report, a->folder, a->task ? &task : NULL, a->receipt));
     if (a->operator_key) FKT_TRY(compare_operator(a, &report));
     if (report.release_sha256[0]) FKT_TRY(open_release(&release, a->folder));
     if (a->run.json) FKT_TRY(print_json(a, &report, &release));

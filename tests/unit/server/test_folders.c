@@ -205,7 +205,7 @@ static void other_files_are_not_published(void **state)
 static void a_release_without_images(void **state)
 {
     struct server_world w;
-    struct fkt_audit_report report;
+    struct fkt_verification report;
     char public[600];
     (void)state;
     server_world_init(&w, &five);
@@ -227,7 +227,7 @@ static void a_release_without_images(void **state)
         CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "no-dataset") == 1);
         CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "file") == 0);
         snprintf(public, sizeof public, "%s/public", w.folder);
-        CHECK_OK(fkt_audit_verify(&report, public, &w.task, NULL));
+        CHECK_OK(fkt_verify_folder(&report, public, &w.task, NULL));
         server_world_crash(&w);
     }
     server_world_release(&w);

@@ -40,8 +40,8 @@ static int tear_down(void **state)
 
 static fkt_status verify(const char *with)
 {
-    struct fkt_audit_report r;
-    return fkt_audit_verify(&r, scratch.dir, NULL, with);
+    struct fkt_verification r;
+    return fkt_verify_folder(&r, scratch.dir, NULL, with);
 }
 
 /* The log as it is now, with all its heads, and the messages as the site knows them. */
@@ -186,7 +186,7 @@ static void lost_twice(void **state)
 /* A real host: one site never sends its vector, and while that is waited for another sends garbage after its own. */
 static void a_real_one_that_goes_after_its_vector(void **state)
 {
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     struct server_world w;
     char path[600];
     int spoken = 0;
@@ -205,7 +205,7 @@ static void a_real_one_that_goes_after_its_vector(void **state)
     }
     CHECK(spoken && server_world_run(&w) == FKT_STAGE_RELEASED);
     snprintf(path, sizeof path, "%s/public", w.folder);
-    CHECK_OK(fkt_audit_verify(&r, path, &w.task, NULL));
+    CHECK_OK(fkt_verify_folder(&r, path, &w.task, NULL));
     CHECK(r.survivors == 6 && r.confirmed == 5);
     server_world_release(&w);
 }

@@ -13,10 +13,10 @@ static const char *folder(const struct server_world *w)
     return path;
 }
 
-static struct fkt_audit_report passes(const struct server_world *w)
+static struct fkt_verification passes(const struct server_world *w)
 {
-    struct fkt_audit_report r;
-    CHECK_OK(fkt_audit_verify(&r, folder(w), &w->task, NULL));
+    struct fkt_verification r;
+    CHECK_OK(fkt_verify_folder(&r, folder(w), &w->task, NULL));
     CHECK(r.sites == w->plan.sites);
     return r;
 }
@@ -24,7 +24,7 @@ static struct fkt_audit_report passes(const struct server_world *w)
 static void as_it_should_go(void **state)
 {
     struct server_world w;
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .unseeded = 1});
     CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
@@ -98,7 +98,7 @@ static void when_it_died_on_the_way(void **state)
 /* The dataset is a folder, and one hash in the log. */
 static void an_image_more(void **state)
 {
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     struct server_world w;
     char path[700];
     (void)state;
@@ -107,7 +107,7 @@ static void an_image_more(void **state)
     passes(&w);
     snprintf(path, sizeof path, "%s/dataset/one-more.png", folder(&w));
     CHECK_OK(fkt_file_write(path, "x", 1, 0));
-    CHECK_STATUS(fkt_audit_verify(&r, folder(&w), NULL, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_verify_folder(&r, folder(&w), NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "dataset is not the one of the log"));
     server_world_release(&w);
 }

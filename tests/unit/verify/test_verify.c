@@ -35,8 +35,8 @@ static int tear_down(void **state)
 
 static fkt_status verify(int with_receipt)
 {
-    struct fkt_audit_report r;
-    return fkt_audit_verify(&r, scratch.dir, NULL, with_receipt ? scratch_path(&scratch, "receipt.json") : NULL);
+    struct fkt_verification r;
+    return fkt_verify_folder(&r, scratch.dir, NULL, with_receipt ? scratch_path(&scratch, "receipt.json") : NULL);
 }
 
 /* Writes the maker's lines; the check must fail, and the sentence must hold `words`. */
@@ -54,10 +54,10 @@ static void text(json_t *line, const char *key, const char *s) { json_object_set
 static void a_good_one_passes(void **state)
 {
     const uint64_t before = fkt_alloc_live();
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    CHECK_OK(fkt_audit_verify(&r, scratch.dir, &maker.f.task, scratch_path(&scratch, "receipt.json")));
+    CHECK_OK(fkt_verify_folder(&r, scratch.dir, &maker.f.task, scratch_path(&scratch, "receipt.json")));
     CHECK(r.entries == json_array_size(maker.lines) && r.rounds == 2 && r.sites == SITES);
     CHECK(r.survivors == SITES - LOST && r.confirmed == SITES - LOST);
     CHECK(!strcmp(r.task_sha256, maker.f.task.sha256) && strlen(r.release_sha256) == 64 && strlen(r.head) == 64);
@@ -70,14 +70,14 @@ static void a_good_one_passes(void **state)
 static void a_sparse_graph_has_witnesses(void **state)
 {
     struct log_maker sparse;
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     json_t *line;
     size_t at, cut = 0;
     (void)state;
     CHECK_OK(log_maker_init(&sparse, 75, 2, 2));
     CHECK(sparse.f.task.federation.degree + 1 < 75);
     CHECK_OK(log_maker_write(&sparse, scratch.dir));
-    CHECK_OK(fkt_audit_verify(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
+    CHECK_OK(fkt_verify_folder(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
     CHECK(r.confirmed == 73);
     line = log_maker_line(&sparse, "survivors", 0);
     text(line, "seed", "0808080808080808080808080808080808080808080808080808080808080808");
@@ -94,7 +94,7 @@ static void a_sparse_graph_has_witnesses(void **state)
 
 static void given_up_is_a_good_end(void **state)
 {
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     size_t second;
     (void)state;
     second = log_maker_find(&maker, "begin", log_maker_find(&maker, "begin", 0) + 1);
@@ -103,7 +103,7 @@ static void given_up_is_a_good_end(void **state)
     json_array_append_new(maker.lines, json_pack("{s:s}", "event", "end"));
     found(1, "the log says that there is no release");
     unlink(scratch_path(&scratch, "release.safetensors"));
-    CHECK_OK(fkt_audit_verify(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
+    CHECK_OK(fkt_verify_folder(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
     CHECK(r.rounds == 1 && !r.release_sha256[0] && r.survivors == 0);
 }
 
@@ -373,21 +373,21 @@ static void the_bytes_are_canonical(void **state)
 static void another_task(void **state)
 {
     struct log_maker other;
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     json_t *open = log_maker_line(&maker, "open", 0);
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(log_maker_init(&other, SITES, LOST, 2));
-    CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, &other.f.task, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_verify_folder(&r, scratch.dir, &other.f.task, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "it is the log of task"));
     maker.f.task.signature.bytes[7] ^= 1; /* of the given one alone: the log's is written already */
-    CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, &maker.f.task, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_verify_folder(&r, scratch.dir, &maker.f.task, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "the task that was given: the signature under task 'audited' is false"));
     maker.f.task.signature.there = 0; /* then its hash alone is compared */
-    CHECK_OK(fkt_audit_verify(&r, scratch.dir, &maker.f.task, NULL));
+    CHECK_OK(fkt_verify_folder(&r, scratch.dir, &maker.f.task, NULL));
     CHECK_OK(fkt_task_sign(&other.f.task, other.f.secrets)); /* by another operator */
     CHECK_OK(fkt_task_sign(&maker.f.task, maker.f.secrets));
-    CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, &maker.f.task, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_verify_folder(&r, scratch.dir, &maker.f.task, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "not by the operator's key"));
     json_object_del(json_object_get(open, "task"), "signature");
     found(0, "is not signed");
@@ -423,7 +423,7 @@ static void a_certificate_that_promises_more(void **state)
     char sha[FKT_SHA256_HEX], *more = NULL, *at;
     uint8_t *bytes = NULL;
     size_t len;
-    struct fkt_audit_report r;
+    struct fkt_verification r;
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 20));
@@ -434,7 +434,7 @@ static void a_certificate_that_promises_more(void **state)
     text(log_maker_line(&maker, "release", 0), "certificate_sha256", sha);
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_write(path, more, len, FKT_FILE_REPLACE));
-    CHECK_STATUS(fkt_audit_verify(&r, scratch.dir, NULL, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_verify_folder(&r, scratch.dir, NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "does not follow from release.safetensors"));
     fkt_free(more);
     fkt_free(bytes);
