@@ -213,7 +213,7 @@ out:
 /* The most memory held, beside the weights that must be somewhere. */
 static void memory_rows(struct fkt_bench_row *rows, const struct job *j)
 {
-    size_t each = fkt_codec_dtype_used(j->codec) == FKT_CODEC_BF16 ? 2 : 4;
+    size_t each = fkt_codec_dtype_used(j->codec) == FKT_CODEC_DTYPE_BF16 ? 2 : 4;
     for (int i = 0; i < 2; i++) {
         uint64_t numbers = j->facts.parameters[0] + (i ? j->facts.parameters[1] : 0);
         row(&rows[i], j, i ? "memory both ways" : "memory encode", j->peak_mb[i], "MB", (double)(numbers * each) * 1e-6,

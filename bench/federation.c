@@ -162,9 +162,10 @@ out:
  * before that may cost a throw of the coin, which is another measurement. */
 static enum fkt_sa_state fate(const struct world *w, uint32_t site)
 {
-    static const enum fkt_sa_state phases[] = {FKT_SA_SHARE, FKT_SA_MASK, FKT_SA_CONFIRM, FKT_SA_REVEAL};
+    static const enum fkt_sa_state phases[] = {FKT_SA_STATE_SHARE, FKT_SA_STATE_MASK, FKT_SA_STATE_CONFIRM,
+                                               FKT_SA_STATE_REVEAL};
     const uint64_t before = (uint64_t)site * w->lost / w->sites, after = (uint64_t)(site + 1) * w->lost / w->sites;
-    return before == after ? FKT_SA_BEGIN : phases[before % CLI_COUNT(phases)];
+    return before == after ? FKT_SA_STATE_BEGIN : phases[before % CLI_COUNT(phases)];
 }
 
 static fkt_status make_sites(struct world *w)
@@ -364,7 +365,8 @@ static fkt_status check(const struct world *w, const struct cli_bench_log *log)
     FKT_TRY(fkt_release_load(&r, path));
     for (uint32_t i = 0; i < w->sites; i++) {
         const enum fkt_sa_state gone = w->member[i].gone;
-        if (log->survived[i] != (gone == FKT_SA_BEGIN || gone > FKT_SA_MASK) || log->taken[i] < w->member[i].taken) {
+        if (log->survived[i] != (gone == FKT_SA_STATE_BEGIN || gone > FKT_SA_STATE_MASK) ||
+            log->taken[i] < w->member[i].taken) {
             st = fkt_fail(FKT_E_NUMERIC, "site %u is on the wrong side, or lost an acknowledged message: not timed", i);
             goto out;
         }
@@ -405,7 +407,7 @@ static double traffic(const struct world *w)
 {
     double all = 0;
     for (uint32_t i = 0; i < w->sites; i++)
-        if (w->member[i].gone == FKT_SA_BEGIN) all += (double)w->carried[i];
+        if (w->member[i].gone == FKT_SA_STATE_BEGIN) all += (double)w->carried[i];
     return all / (w->sites - w->lost);
 }
 

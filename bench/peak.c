@@ -57,7 +57,7 @@ out:
 static fkt_status network_peak(struct products *p, enum fkt_codec_dtype dtype, unsigned threads, double *gflops)
 {
     struct fkt_engine_spec spec = {BATCH, SIDE_PX, SIDE_PX,
-                                   dtype == FKT_CODEC_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, 0};
+                                   dtype == FKT_CODEC_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, 0};
     struct fkt_op conv = {.kind = FKT_OP_CONV, .channels = SIDE, .kernel = 1, .stride = 1, .groups = 1};
     struct fkt_net net;
     struct fkt_st_writer *w = NULL;
@@ -106,7 +106,7 @@ fkt_status fkt_bench_peak(enum fkt_codec_dtype dtype, unsigned threads, double *
     }
     FKT_TRY(network_peak(&p, dtype, threads, gflops));
     *whose = "networks' library";
-    if (dtype == FKT_CODEC_F32) FKT_TRY(best(&p, threads, blas_once, 2.0 * SIDE * SIDE * SIDE, &blas));
+    if (dtype == FKT_CODEC_DTYPE_F32) FKT_TRY(best(&p, threads, blas_once, 2.0 * SIDE * SIDE * SIDE, &blas));
     if (blas > *gflops) {
         *gflops = blas;
         *whose = "BLAS";

@@ -112,7 +112,7 @@ static fkt_status set_up(struct round *r, uint32_t sites, uint32_t classes, unsi
                                   .bits = 32,
                                   .length = classes * (LENGTH + 1) * (LENGTH + 2) / 2,
                                   .bound = ((uint64_t)1 << 31) / sites - 1,
-                                  .keystream = FKT_SA_AES_256_CTR,
+                                  .keystream = FKT_SA_KEYSTREAM_AES_256_CTR,
                                   .roster = r->roster};
     FKT_TRY(fkt_sa_find(sites, tenth, tenth, 40, 20, &r->p.degree, &r->p.threshold));
     r->cap = fkt_sa_to_site_max(&r->p);
@@ -158,7 +158,7 @@ static int anyone_busy(const struct round *r)
 static fkt_status play(struct round *r)
 {
     fkt_status st = FKT_OK;
-    while (fkt_sa_server_state(r->server) < FKT_SA_UNMASK) {
+    while (fkt_sa_server_state(r->server) < FKT_SA_STATE_UNMASK) {
         double start = fkt_cpu_now();
         uint32_t to;
         size_t len;
@@ -176,7 +176,7 @@ static fkt_status play(struct round *r)
             r->server_seconds += fkt_cpu_now() - start;
         }
     }
-    if (fkt_sa_server_state(r->server) != FKT_SA_UNMASK)
+    if (fkt_sa_server_state(r->server) != FKT_SA_STATE_UNMASK)
         st = fkt_fail(FKT_E_STATE, "the benched round did not end well");
 out:
     return st;

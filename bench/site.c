@@ -47,7 +47,7 @@ void cli_member_clear(struct cli_member *m)
 /* A site answers the server's message of a phase in that phase's state. */
 static int is_gone(const struct cli_member *m)
 {
-    return m->gone != FKT_SA_BEGIN && m->client && fkt_sa_client_state(m->client) >= m->gone;
+    return m->gone != FKT_SA_STATE_BEGIN && m->client && fkt_sa_client_state(m->client) >= m->gone;
 }
 
 static unsigned wants(void *self)

@@ -13,7 +13,7 @@ struct cli_member {
     const struct fkt_sa_params *p;
     uint32_t index;
     uint8_t secret[FKT_SA_SECRET];
-    enum fkt_sa_state gone; /* silent from this phase on; FKT_SA_BEGIN: it stays */
+    enum fkt_sa_state gone; /* silent from this phase on; FKT_SA_STATE_BEGIN: it stays */
     /* what its vector holds at place j; the same for whoever checks the sum */
     int64_t (*number)(void *self, uint32_t site, uint32_t j);
     void *self;

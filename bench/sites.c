@@ -92,7 +92,7 @@ static fkt_status answer(struct slot *s, uint8_t *buf, size_t cap, size_t *len, 
     s->cost.down += *len;
     FKT_TRY(fkt_sa_client_recv(s->client, buf, *len));
     *len = 0;
-    if (lost && fkt_sa_client_state(s->client) >= FKT_SA_MASK) goto out;
+    if (lost && fkt_sa_client_state(s->client) >= FKT_SA_STATE_MASK) goto out;
     FKT_TRY(fkt_sa_client_send(s->client, buf, cap, len));
     s->cost.up += *len;
     s->cost.seconds += fkt_cpu_now() - start - s->drawing;
@@ -106,7 +106,7 @@ static fkt_status tell_costs(int fd, const struct slot *slots, uint32_t n)
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < n && st == FKT_OK; i++) {
         struct cli_site_cost c = slots[i].cost;
-        if (fkt_sa_client_state(slots[i].client) != FKT_SA_DONE) c.seconds = -1;
+        if (fkt_sa_client_state(slots[i].client) != FKT_SA_STATE_DONE) c.seconds = -1;
         st = whole(fd, &c, sizeof c, 1);
     }
     return st;

@@ -303,8 +303,9 @@ static fkt_status wanted(const struct cli_bench *o, int dtype[2])
     int possible = 0;
     fkt_status st;
     FKT_TRY(fkt_cpu_bf16(&possible));
-    dtype[0] = o->codec.settings.dtype != FKT_CODEC_BF16;
-    dtype[1] = o->codec.settings.dtype == FKT_CODEC_BF16 || (o->codec.settings.dtype == FKT_CODEC_AUTO && possible);
+    dtype[0] = o->codec.settings.dtype != FKT_CODEC_DTYPE_BF16;
+    dtype[1] = o->codec.settings.dtype == FKT_CODEC_DTYPE_BF16 ||
+               (o->codec.settings.dtype == FKT_CODEC_DTYPE_AUTO && possible);
     if (dtype[1] && !possible) st = fkt_fail(FKT_E_ARG, "this processor has no bfloat16 products");
 out:
     return st;
@@ -321,7 +322,8 @@ static fkt_status one_dtype(struct fkt_bench_row *rows, const struct cli_bench *
     FKT_TRY(cli_threads(o->run.threads, &threads));
     if (!threads) threads = fkt_cpu_count();
     for (size_t i = 0; i < sizes; i++) FKT_TRY(one(rows + i * ROWS, o, m, size[i], p, threads, &flops[i]));
-    FKT_TRY(fkt_bench_peak(p == FKT_PRECISION_BF16 ? FKT_CODEC_BF16 : FKT_CODEC_F32, threads, &peak, &whose));
+    FKT_TRY(
+        fkt_bench_peak(p == FKT_PRECISION_BF16 ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32, threads, &peak, &whose));
     for (size_t i = 0; i < sizes; i++) stand_beside(rows + i * ROWS, flops[i], peak, whose);
 out:
     return st;

@@ -34,7 +34,7 @@ static fkt_status numbers(void *self, int64_t *x, uint32_t length)
 static fkt_status carry(struct fkt_sa_server *server, struct fkt_sa_client **site, uint8_t *buf, size_t cap)
 {
     fkt_status st = FKT_OK;
-    while (st == FKT_OK && fkt_sa_server_state(server) < FKT_SA_UNMASK) {
+    while (st == FKT_OK && fkt_sa_server_state(server) < FKT_SA_STATE_UNMASK) {
         uint32_t to = 0;
         size_t len = 0;
         st = fkt_sa_server_next(server, &to, buf, cap, &len);
@@ -43,7 +43,7 @@ static fkt_status carry(struct fkt_sa_server *server, struct fkt_sa_client **sit
             continue;
         }
         if (st == FKT_OK) st = fkt_sa_client_recv(site[to], buf, len);
-        if (to == LOST && fkt_sa_client_state(site[to]) == FKT_SA_MASK) continue; /* its vector never arrives */
+        if (to == LOST && fkt_sa_client_state(site[to]) == FKT_SA_STATE_MASK) continue; /* its vector never arrives */
         if (st == FKT_OK) st = fkt_sa_client_send(site[to], buf, cap, &len);
         if (st == FKT_OK) st = fkt_sa_server_recv(server, to, buf, len);
     }

@@ -64,8 +64,8 @@ int main(void)
 
     struct fkt_privacy_spec spec = {.epsilon = 1.0,
                                     .delta = 1e-5,
-                                    .adjacency = FKT_ADD_REMOVE,
-                                    .mechanism = FKT_JOINT,
+                                    .adjacency = FKT_ADJACENCY_ADD_REMOVE,
+                                    .mechanism = FKT_MECHANISM_JOINT,
                                     .shares = {1, 24, 75},
                                     .radius = c.rq};
     if (st == FKT_OK) st = fkt_privacy_plan(&plan, &spec);
@@ -76,7 +76,7 @@ int main(void)
                                     .sigma_sum = plan.sigma_sum,
                                     .sigma_moment = plan.sigma_moment,
                                     .unit = c.radius / c.rq};
-    struct fkt_estimate_options options = {.estimator = FKT_CLAMP};
+    struct fkt_estimate_options options = {.estimator = FKT_ESTIMATOR_CLAMP};
     if (st == FKT_OK) st = fkt_gaussians_estimate(&g, noised, CLASSES, DIM, &scale, &options);
     if (st == FKT_OK) {
         printf("epsilon %.3g, delta %.3g, add-remove: mu %.4f\n", spec.epsilon, spec.delta, plan.mu);

@@ -78,7 +78,7 @@ static int tell_step(void *self, const char *what, unsigned long long done, unsi
 
 static void learn(const struct fkt_training_set *images, struct fkt_model **model)
 {
-    const struct fkt_model_spec network = {.architecture = FKT_RESNET8,
+    const struct fkt_model_spec network = {.architecture = FKT_ARCHITECTURE_RESNET8,
                                            .size = images->size,
                                            .seed = 1,
                                            .classes = (const char *const *)images->classes,

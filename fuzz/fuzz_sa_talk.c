@@ -161,7 +161,7 @@ static void finish(struct talk *t)
     struct sa_world *w = &t->w;
     fkt_status st = sa_world_run(w);
     const enum fkt_sa_state s = fkt_sa_server_state(w->server);
-    FUZZ_CHECK(st == FKT_OK ? s == FKT_SA_DONE : s == FKT_SA_FAILED);
+    FUZZ_CHECK(st == FKT_OK ? s == FKT_SA_STATE_DONE : s == FKT_SA_STATE_FAILED);
     sa_world_finish_wire(w);
     if (st == FKT_OK) check_total(t);
     if (t->v.broken[0]) fprintf(stderr, "%s\n", t->v.broken);

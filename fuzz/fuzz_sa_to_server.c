@@ -28,7 +28,7 @@ static void hear_out(const struct fuzz_sa_world *f, struct fkt_sa_server *s)
 static int open_phase(const struct fkt_sa_server *s)
 {
     const enum fkt_sa_state state = fkt_sa_server_state(s);
-    return state != FKT_SA_UNMASK && state != FKT_SA_DONE && state != FKT_SA_FAILED;
+    return state != FKT_SA_STATE_UNMASK && state != FKT_SA_STATE_DONE && state != FKT_SA_STATE_FAILED;
 }
 
 /* The total, unless the liar's own vector is in it: then only the others' can be told, and nobody can check it. */
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hear_out(f, s);
     its_vector = fuzz_sa_up[phase] == FKT_SA_M_MASKED;
     st = fkt_sa_server_unmask(s);
-    FUZZ_CHECK(st == FKT_OK || fkt_sa_server_state(s) == FKT_SA_FAILED);
+    FUZZ_CHECK(st == FKT_OK || fkt_sa_server_state(s) == FKT_SA_STATE_FAILED);
     if (st == FKT_OK) check_total(f, s, liar, its_vector);
     FUZZ_CHECK(st == FKT_OK || fuzz_sa_up[phase] != FKT_SA_M_REVEAL);
     fkt_sa_server_free(s);

@@ -47,7 +47,7 @@ static enum fkt_sa_kind answer(const struct alone *a, struct fkt_sa_client *c)
     fkt_sa_msg_clear(&m);
     FUZZ_CHECK(kind != FKT_SA_M_MASKED || (a->reserved == 1 && a->asked == 1 && a->spent == 0));
     FUZZ_CHECK(kind != FKT_SA_M_REVEAL || a->spent == 1);
-    FUZZ_CHECK((kind == FKT_SA_M_LEAVE) == (fkt_sa_client_state(c) == FKT_SA_FAILED));
+    FUZZ_CHECK((kind == FKT_SA_M_LEAVE) == (fkt_sa_client_state(c) == FKT_SA_STATE_FAILED));
     return kind;
 }
 
@@ -61,11 +61,11 @@ static void talk_on(const struct alone *a, struct fkt_sa_client *c, int from, in
         if (k == FUZZ_SA_COIN && !sparse) continue;
         st = fkt_sa_client_recv(c, a->f->tape[a->site][kind].p, a->f->tape[a->site][kind].n);
         FUZZ_CHECK(st == FKT_OK || fkt_error_text()[0] != '\0');
-        if (first != FKT_OK && fkt_sa_client_state(c) == FKT_SA_FAILED) {
+        if (first != FKT_OK && fkt_sa_client_state(c) == FKT_SA_STATE_FAILED) {
             FUZZ_CHECK(st == first); /* sticky */
             FUZZ_CHECK(answer(a, c) == FKT_SA_M_NONE);
         }
-        if (fkt_sa_client_state(c) == FKT_SA_FAILED) first = st;
+        if (fkt_sa_client_state(c) == FKT_SA_STATE_FAILED) first = st;
         (void)answer(a, c);
     }
 }
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(answer(&a, c) == fuzz_sa_up[k]);
     }
     st = fkt_sa_client_recv(c, msg, len);
-    FUZZ_CHECK((st == FKT_OK) == (fkt_sa_client_state(c) != FKT_SA_FAILED));
+    FUZZ_CHECK((st == FKT_OK) == (fkt_sa_client_state(c) != FKT_SA_STATE_FAILED));
     FUZZ_CHECK(st == FKT_OK || fkt_error_text()[0] != '\0');
     said = answer(&a, c);
     FUZZ_CHECK(st == FKT_OK || said == FKT_SA_M_LEAVE || said == FKT_SA_M_NONE);

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum fkt_head_kind { FKT_NEAREST_MEAN = 0, FKT_LDA = 1, FKT_QDA = 2 };
+enum fkt_head_kind { FKT_HEAD_NEAREST_MEAN = 0, FKT_HEAD_LDA = 1, FKT_HEAD_QDA = 2 };
 #define FKT_HEAD_KINDS 3
 FKT_API const char *fkt_head_name(enum fkt_head_kind kind); /* "nearest_mean", "lda", "qda" */
 

@@ -20,7 +20,7 @@ extern "C" {
 struct fkt_codec;
 
 /* Between the layers of a network; a codec without weights takes no notice. AUTO measures once per machine. */
-enum fkt_codec_dtype { FKT_CODEC_F32 = 0, FKT_CODEC_BF16, FKT_CODEC_AUTO };
+enum fkt_codec_dtype { FKT_CODEC_DTYPE_F32 = 0, FKT_CODEC_DTYPE_BF16, FKT_CODEC_DTYPE_AUTO };
 
 /* What a machine brings along. It decides where weights are found and how fast they run, not what the codec is: none
  * of it is in the identity. */

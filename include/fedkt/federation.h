@@ -21,7 +21,7 @@ extern "C" {
 
 struct fkt_task; /* round.h */
 
-enum fkt_noise_place { FKT_NOISE_DISTRIBUTED = 0, FKT_NOISE_CENTRAL = 1 };
+enum fkt_noise_place { FKT_NOISE_PLACE_DISTRIBUTED = 0, FKT_NOISE_PLACE_CENTRAL = 1 };
 
 /* A bound for tasks whose author knows none: the same for every set, so it says nothing of this one. In a task
  * without a server it does not count as a public bound on the records where a promise is weighed (fkt_task_promise). */
@@ -68,7 +68,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_federation_keys(uint8_t *roster /* (n, 32) *
 /* A site that is gone from a phase on, and so never sends its message of that phase. */
 struct fkt_federate_loss {
     uint32_t site;
-    enum fkt_sa_state phase; /* FKT_SA_ADVERTISE to FKT_SA_REVEAL */
+    enum fkt_sa_state phase; /* FKT_SA_STATE_ADVERTISE to FKT_SA_STATE_REVEAL */
 };
 
 struct fkt_federate_spec {
@@ -89,10 +89,11 @@ struct fkt_federate_result {
     int64_t *total;    /* (K, block) the survivors' vectors added up, in the units of the shares */
     uint8_t *survived; /* (sites) 1: its vector is in the total */
     uint32_t survivors;
-    uint32_t lost[FKT_SA_REVEAL + 1]; /* sites lost in each phase; those of CONFIRM and REVEAL survive in the total */
-    uint32_t throws;                  /* of the coin; 0 on a complete graph */
-    uint64_t up, down;                /* bytes that a survivor sent and got, its packed vector among them; mean */
-    uint64_t packed;                  /* bytes of a packed vector */
+    uint32_t
+        lost[FKT_SA_STATE_REVEAL + 1]; /* sites lost in each phase; those of CONFIRM and REVEAL survive in the total */
+    uint32_t throws;                   /* of the coin; 0 on a complete graph */
+    uint64_t up, down;                 /* bytes that a survivor sent and got, its packed vector among them; mean */
+    uint64_t packed;                   /* bytes of a packed vector */
     double seconds;
     double seconds_unmask; /* of them, after the last message */
 };

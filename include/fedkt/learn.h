@@ -21,7 +21,10 @@ extern "C" {
 
 /* ---- model: architecture, weights, class names, where it comes from ---- */
 
-enum fkt_architecture { FKT_RESNET18 = 0, FKT_RESNET8 = 1 }; /* RESNET8: 16, 32, 64 channels, one block each */
+enum fkt_architecture {
+    FKT_ARCHITECTURE_RESNET18 = 0,
+    FKT_ARCHITECTURE_RESNET8 = 1
+}; /* RESNET8: 16, 32, 64 channels, one block each */
 /* 3x3 stride 1, no pool | 7x7 stride 2, then max-pool 3x3 stride 2; RESNET8 has the first alone. */
 enum fkt_stem { FKT_STEM_CIFAR = 0, FKT_STEM_IMAGENET = 1 };
 FKT_API const char *fkt_architecture_name(enum fkt_architecture a); /* "resnet18", "resnet8" */
@@ -93,7 +96,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_model_load(struct fkt_model **out, const cha
  * names, origin and class names in metadata_props. */
 FKT_API FKT_MUST_USE fkt_status fkt_model_export_onnx(const struct fkt_model *m, const char *path, int force);
 
-enum fkt_learn_dtype { FKT_LEARN_F32 = 0, FKT_LEARN_BF16 = 1 };
+enum fkt_learn_dtype { FKT_LEARN_DTYPE_F32 = 0, FKT_LEARN_DTYPE_BF16 = 1 };
 struct fkt_predict_options {
     unsigned threads; /* 0: all */
     enum fkt_learn_dtype dtype;

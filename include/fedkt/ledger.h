@@ -46,7 +46,7 @@ struct fkt_ledger_charge {
     size_t n_records;
     const char *task_sha256;
     enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */
-    double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNT_GDP below (federation.h: fkt_federation_open) */
+    double mu; /* of a federation: shares.plan.mu, with FKT_ACCOUNTING_GDP below (federation.h: fkt_federation_open) */
     double budget_epsilon, budget_delta; /* over all charges; epsilon 0: as it stands, and for a new account just this
                                           * charge, so that a second one is refused */
     double most_epsilon; /* at `delta`: a charge that would bring the account above it is refused; 0: no such limit */
@@ -80,7 +80,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_reserve(const char *path, const 
  * when its task was spent in another one. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_spend(const char *path, const char *session);
 /* How a session stands, for whoever resumes after a crash between asking and noting the answer. */
-enum fkt_ledger_session { FKT_SESSION_UNKNOWN = 0, FKT_SESSION_RESERVED, FKT_SESSION_SPENT };
+enum fkt_ledger_session { FKT_LEDGER_SESSION_UNKNOWN = 0, FKT_LEDGER_SESSION_RESERVED, FKT_LEDGER_SESSION_SPENT };
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_session(const char *path, const char *session, const char *task_sha256,
                                                         const char *dataset,
                                                         enum fkt_ledger_session *out); /* UNKNOWN unless both fit */

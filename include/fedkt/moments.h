@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum fkt_coordinate_kind { FKT_COORD_GAIN_SHAPE = 0, FKT_COORD_CLIP = 1 };
+enum fkt_coordinate_kind { FKT_COORDINATE_GAIN_SHAPE = 0, FKT_COORDINATE_CLIP = 1 };
 
 #define FKT_RQ_MIN 64U
 #define FKT_RQ_MAX 4096U

@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-enum fkt_adjacency { FKT_ADD_REMOVE = 0, FKT_REPLACE = 1, FKT_REPLACE_ANY = 2 };
-enum fkt_mechanism { FKT_JOINT = 0, FKT_PAPER = 1 }; /* paper: needs FKT_REPLACE */
+enum fkt_adjacency { FKT_ADJACENCY_ADD_REMOVE = 0, FKT_ADJACENCY_REPLACE = 1, FKT_ADJACENCY_REPLACE_ANY = 2 };
+enum fkt_mechanism { FKT_MECHANISM_JOINT = 0, FKT_MECHANISM_PAPER = 1 }; /* paper: needs FKT_ADJACENCY_REPLACE */
 
 struct fkt_privacy_spec {
     double epsilon, delta; /* 0 < epsilon <= 1000, 0 < delta < 1: no defaults */
@@ -86,7 +86,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_privacy_release(int64_t *noised, const int64
  * mechanism with 3 less variance, processed, up to a factor that is counted (src/privacy/share_gdp.md), so mu below is
  * a GDP parameter and epsilon follows from it by the Gaussian formula. Counts are multiplied by count_scale first, so
  * that a small share of their noise is still many units wide. */
-enum fkt_accounting { FKT_ACCOUNT_GDP = 0, FKT_ACCOUNT_ZCDP = 1 };
+enum fkt_accounting { FKT_ACCOUNTING_GDP = 0, FKT_ACCOUNTING_ZCDP = 1 };
 
 struct fkt_dyadic { /* num / 2^shift */
     uint64_t num;

@@ -239,7 +239,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_pipeline *w,
 struct fkt_heads {
     struct fkt_head *head[FKT_HEAD_KINDS];
 };
-/* g from FKT_RAW: the heads shrink by themselves. */
+/* g from FKT_ESTIMATOR_RAW: the heads shrink by themselves. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g);
 FKT_API void fkt_heads_clear(struct fkt_heads *h);
 /* Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and

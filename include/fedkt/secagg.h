@@ -6,7 +6,8 @@
  *
  *   site    for (;;) switch on fkt_sa_client_wants(): SEND -> fkt_sa_client_send, RECV -> fkt_sa_client_recv, ENDED
  *   server  fkt_sa_server_recv for what comes in, fkt_sa_server_next until it has nothing to say, fkt_sa_server_tick
- *           now and then; in FKT_SA_UNMASK take the masks off (one call, or lanes for many threads); then the total
+ *           now and then; in FKT_SA_STATE_UNMASK take the masks off (one call, or lanes for many threads); then the
+ * total
  */
 #ifndef FEDKT_SECAGG_H
 #define FEDKT_SECAGG_H
@@ -26,7 +27,7 @@ extern "C" {
 #define FKT_SA_KEY 32     /* bytes of a roster key (Ed25519) */
 #define FKT_SA_SECRET 64  /* bytes of a site's signing key: 32-byte seed (RFC 8032), then the public key */
 
-enum fkt_sa_keystream { FKT_SA_AES_256_CTR = 0, FKT_SA_CHACHA20 = 1 };
+enum fkt_sa_keystream { FKT_SA_KEYSTREAM_AES_256_CTR = 0, FKT_SA_KEYSTREAM_CHACHA20 = 1 };
 
 /* docs/protocol.md 1; all of it stands in the task. */
 struct fkt_sa_params {
@@ -57,16 +58,16 @@ FKT_API size_t fkt_sa_to_server_max(const struct fkt_sa_params *p); /* longest m
 FKT_API size_t fkt_sa_to_site_max(const struct fkt_sa_params *p);   /* longest message to a site */
 
 enum fkt_sa_state {
-    FKT_SA_BEGIN = 0,
-    FKT_SA_ADVERTISE,
-    FKT_SA_COIN,
-    FKT_SA_SHARE,
-    FKT_SA_MASK,
-    FKT_SA_CONFIRM,
-    FKT_SA_REVEAL,
-    FKT_SA_UNMASK, /* server only */
-    FKT_SA_DONE,
-    FKT_SA_FAILED
+    FKT_SA_STATE_BEGIN = 0,
+    FKT_SA_STATE_ADVERTISE,
+    FKT_SA_STATE_COIN,
+    FKT_SA_STATE_SHARE,
+    FKT_SA_STATE_MASK,
+    FKT_SA_STATE_CONFIRM,
+    FKT_SA_STATE_REVEAL,
+    FKT_SA_STATE_UNMASK, /* server only */
+    FKT_SA_STATE_DONE,
+    FKT_SA_STATE_FAILED
 };
 FKT_API const char *fkt_sa_state_name(enum fkt_sa_state s);
 
@@ -121,7 +122,8 @@ FKT_API void fkt_sa_server_free(struct fkt_sa_server *s);
 FKT_API enum fkt_sa_state fkt_sa_server_state(const struct fkt_sa_server *s);
 /* `from` is what the transport authenticated. The answer is about this message: FKT_OK, FKT_E_PEER_* (the site is
  * lost), FKT_E_STATE (too late, twice, or of another round: ignored); or it is what ended the round, and the state is
- * then FKT_SA_FAILED. Such failures are sticky: every call but next, which tells the sites, answers them again. */
+ * then FKT_SA_STATE_FAILED. Such failures are sticky: every call but next, which tells the sites, answers them again.
+ * */
 FKT_API FKT_MUST_USE fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint8_t *msg,
                                                    size_t len);
 /* One message to one site; *len 0: nothing to say now. cap >= fkt_sa_to_site_max() always suffices. */
@@ -133,7 +135,8 @@ fkt_sa_server_close(struct fkt_sa_server *s); /* ends the phase now, as a deadli
 FKT_API FKT_MUST_USE fkt_status fkt_sa_server_lost(struct fkt_sa_server *s, uint32_t site); /* the transport gave up */
 
 /* Taking the masks off. One call does it all; or: lanes, jobs 0..jobs-1 in any order over any lanes, each lane in one
- * thread at a time, the server only read; then finish with all lanes. Lanes are made in FKT_SA_UNMASK. FKT_E_STATE, and
+ * thread at a time, the server only read; then finish with all lanes. Lanes are made in FKT_SA_STATE_UNMASK.
+ * FKT_E_STATE, and
  * nothing is changed, when a job is to run twice in a lane, or finish finds one that ran twice or not at all. */
 struct fkt_sa_lane;
 FKT_API FKT_MUST_USE fkt_status fkt_sa_server_unmask(struct fkt_sa_server *s);

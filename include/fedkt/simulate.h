@@ -21,10 +21,10 @@ struct fkt_simulation_spec {
     size_t n_train;
     const uint64_t *keys; /* of all records of data, fkt_simulation_keys; NULL: computed here */
     struct fkt_partition_spec partition;
-    double participation;              /* 0 < p <= 1: share of the sites that take part */
-    double dropout[FKT_SA_REVEAL + 1]; /* share of those that are lost in each phase, ADVERTISE to REVEAL */
-    uint64_t seed;                     /* participation and drop-out; the partition has its own */
-    int keep;                          /* 1: the sites' moments are kept for fkt_simulation_aggregate */
+    double participation;                    /* 0 < p <= 1: share of the sites that take part */
+    double dropout[FKT_SA_STATE_REVEAL + 1]; /* share of those that are lost in each phase, ADVERTISE to REVEAL */
+    uint64_t seed;                           /* participation and drop-out; the partition has its own */
+    int keep;                                /* 1: the sites' moments are kept for fkt_simulation_aggregate */
     unsigned threads;
     const struct fkt_progress *progress;
     struct fkt_encodings *encodings; /* NULL: none are kept */

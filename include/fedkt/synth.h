@@ -16,9 +16,10 @@
 extern "C" {
 #endif
 
-/* FKT_RAW leaves the covariance as it was measured, maybe not positive, and is for heads, which know what to do with
- * its noise; its factor is that of FKT_CLAMP. */
-enum fkt_estimator { FKT_CLAMP = 0, FKT_RIE = 1, FKT_RAW = 2 };
+/* FKT_ESTIMATOR_RAW leaves the covariance as it was measured, maybe not positive, and is for heads, which know what to
+ * do with
+ * its noise; its factor is that of FKT_ESTIMATOR_CLAMP. */
+enum fkt_estimator { FKT_ESTIMATOR_CLAMP = 0, FKT_ESTIMATOR_RIE = 1, FKT_ESTIMATOR_RAW = 2 };
 
 struct fkt_estimate_options {
     enum fkt_estimator estimator;
@@ -40,8 +41,8 @@ struct fkt_gaussians {
     uint32_t classes, length;
     double *count;      /* (K) n^ >= 1: the noisy n, combined with the count in the second moment where there is one */
     double *mean;       /* (K, m) */
-    double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_RAW */
-    double *factor;     /* (K, m, m) A with A A^T = cov (FKT_RAW: = the clamped cov), row-major */
+    double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_ESTIMATOR_RAW */
+    double *factor;     /* (K, m, m) A with A A^T = cov (FKT_ESTIMATOR_RAW: = the clamped cov), row-major */
     double *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) s_M unit^2 / n^ (src/synth/estimate.md) */
     double *mean_noise; /* (K) standard deviation of the noise in each coordinate of mean */
     double *signal; /* (K) largest eigenvalue of the raw, unpooled covariance over its noise edge; at most 1e9, which

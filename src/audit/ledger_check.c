@@ -43,7 +43,7 @@ static fkt_status pay_central(struct fkt_audit_outcome *o, const struct fkt_priv
     struct fkt_privacy_plan plan;
     fkt_status st;
     FKT_TRY(fkt_alloc(&w, 1));
-    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_CENTRAL, FKT_CANARY_ADD));
+    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_CENTRAL, FKT_CANARY_ADD));
     FKT_TRY(fkt_privacy_plan(&plan, &w->task.privacy));
     const struct fkt_ledger_charge charge = {.dataset = dataset,
                                              .records = records,
@@ -53,7 +53,7 @@ static fkt_status pay_central(struct fkt_audit_outcome *o, const struct fkt_priv
                                              .mu = plan.mu,
                                              .budget_epsilon = fkt_privacy_epsilon(p->delta, plan.mu * sqrt(n + 0.5)),
                                              .budget_delta = p->delta,
-                                             .accounting = FKT_ACCOUNT_GDP,
+                                             .accounting = FKT_ACCOUNTING_GDP,
                                              .delta = p->delta,
                                              .task_name = w->task.name};
     for (int i = 0; i < n; i++) {
@@ -80,7 +80,7 @@ static fkt_status pay_share(struct fkt_audit_outcome *o, const struct fkt_privac
     struct fkt_ledger_charge charge;
     fkt_status st;
     FKT_TRY(fkt_alloc(&w, 1));
-    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_DISTRIBUTED, FKT_CANARY_ADD));
+    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_DISTRIBUTED, FKT_CANARY_ADD));
     FKT_TRY(fkt_contribution_charge(&charge, &w->task, &w->shares, dataset));
     charge.records = records;
     charge.n_records = sizeof records / sizeof *records;
@@ -99,8 +99,8 @@ fkt_status fkt_audit_ledger(struct fkt_audit_outcome *o, const struct fkt_audit_
     struct fkt_privacy_spec p = options->privacy;
     char folder[256], central[300], shared[300];
     fkt_status st;
-    p.adjacency = FKT_ADD_REMOVE;
-    p.mechanism = FKT_JOINT;
+    p.adjacency = FKT_ADJACENCY_ADD_REMOVE;
+    p.mechanism = FKT_MECHANISM_JOINT;
     snprintf(folder, sizeof folder, "%.200s/fedkt-audit-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
     if (!mkdtemp(folder)) return fkt_fail(FKT_E_IO, "cannot make a temporary folder");
     snprintf(central, sizeof central, "%s/central.db", folder);

@@ -44,7 +44,7 @@ static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_
                                              .classes = names,
                                              .n_classes = FKT_AUDIT_CLASSES,
                                              .privacy = *privacy,
-                                             .federation = place == FKT_NOISE_DISTRIBUTED ? &federation : NULL,
+                                             .federation = place == FKT_NOISE_PLACE_DISTRIBUTED ? &federation : NULL,
                                              .accept_weak = 1}; /* nothing is released */
     const struct fkt_codec_spec spec = {.name = "dct", .size = 8, .dim = FKT_AUDIT_LENGTH - 1};
     struct fkt_codec *codec = NULL;

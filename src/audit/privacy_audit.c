@@ -29,11 +29,11 @@ static const struct row {
     enum fkt_adjacency adjacency;
     enum fkt_audit_canary canary;
     int on_counts; /* 1: most of the budget is on counts */
-} rows[] = {{FKT_ADD_REMOVE, FKT_CANARY_ADD, 0},
-            {FKT_REPLACE, FKT_CANARY_SWAP, 0},
-            {FKT_REPLACE_ANY, FKT_CANARY_SWAP, 0},
-            {FKT_REPLACE_ANY, FKT_CANARY_MOVE, 0},
-            {FKT_REPLACE_ANY, FKT_CANARY_MOVE, 1}};
+} rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0},
+            {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, 0},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, 0},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 0},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 1}};
 static const double on_counts[3] = {40, 20, 40};
 
 const char *fkt_audit_canary_name(enum fkt_audit_canary c)
@@ -148,7 +148,7 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
         a->weight[i] = s > 0 ? a->world.seen_shift[i] / (s * s) : 0;
         sigma[i] = sigma[FKT_AUDIT_NUMBERS + i] = a->world.share_sigma[i];
     }
-    if (c->place == FKT_NOISE_DISTRIBUTED) FKT_TRY(fkt_noise_watch_new(&a->sites, sigma, 2 * FKT_AUDIT_NUMBERS));
+    if (c->place == FKT_NOISE_PLACE_DISTRIBUTED) FKT_TRY(fkt_noise_watch_new(&a->sites, sigma, 2 * FKT_AUDIT_NUMBERS));
     FKT_TRY(fkt_privacy_audit(&c->bound,
                               &(struct fkt_audit_spec){FKT_AUDIT_NUMBERS, a->world.seen_shift, a->world.seen_sigma,
                                                        o->trials, p.delta, 1 - alpha / 2},
@@ -225,8 +225,8 @@ static fkt_status check_processes(const struct fkt_audit_options *o, enum fkt_no
     struct fkt_audit_world *w = NULL;
     struct fkt_audit_draw one, other;
     fkt_status st;
-    p.adjacency = FKT_ADD_REMOVE;
-    p.mechanism = FKT_JOINT;
+    p.adjacency = FKT_ADJACENCY_ADD_REMOVE;
+    p.mechanism = FKT_MECHANISM_JOINT;
     FKT_TRY(fkt_alloc(&w, 1));
     FKT_TRY(fkt_audit_world_init(w, &p, place, FKT_CANARY_ADD));
     FKT_TRY(o->elsewhere(w, &one));
@@ -245,21 +245,22 @@ static fkt_status check_options(const struct fkt_audit_options *o)
 {
     if (o->trials < 1000 || o->trials > (uint64_t)1 << 32 || !(o->confidence > 0.5 && o->confidence < 1))
         return fkt_fail(FKT_E_ARG, "an audit needs 1000 trials or more and a confidence between 0.5 and 1");
-    if (o->privacy.mechanism == FKT_PAPER &&
-        ((o->one_adjacency && o->privacy.adjacency != FKT_REPLACE) || (o->one_place && o->place != FKT_NOISE_CENTRAL)))
+    if (o->privacy.mechanism == FKT_MECHANISM_PAPER &&
+        ((o->one_adjacency && o->privacy.adjacency != FKT_ADJACENCY_REPLACE) ||
+         (o->one_place && o->place != FKT_NOISE_PLACE_CENTRAL)))
         return fkt_fail(FKT_E_ARG, "the paper's recipe is for 'replace' and noise in one place");
     return FKT_OK;
 }
 
 static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_options *o)
 {
-    const int paper = o->privacy.mechanism == FKT_PAPER;
+    const int paper = o->privacy.mechanism == FKT_MECHANISM_PAPER;
     for (int place = 0; place < 2; place++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             struct fkt_audit_case *c = &out->cases[out->n];
             if (o->one_place && o->place != (enum fkt_noise_place)place) continue;
             if (o->one_adjacency && o->privacy.adjacency != rows[i].adjacency) continue;
-            if (paper && (rows[i].adjacency != FKT_REPLACE || place != FKT_NOISE_CENTRAL)) continue;
+            if (paper && (rows[i].adjacency != FKT_ADJACENCY_REPLACE || place != FKT_NOISE_PLACE_CENTRAL)) continue;
             *c = (struct fkt_audit_case){
                 .adjacency = rows[i].adjacency, .place = (enum fkt_noise_place)place, .canary = rows[i].canary};
             memcpy(c->shares, rows[i].on_counts ? on_counts : o->privacy.shares, sizeof c->shares);
@@ -277,7 +278,7 @@ fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_a
         fkt_privacy_plan(&(struct fkt_privacy_plan){0},
                          &(struct fkt_privacy_spec){o->privacy.epsilon,
                                                     o->privacy.delta,
-                                                    FKT_REPLACE,
+                                                    FKT_ADJACENCY_REPLACE,
                                                     o->privacy.mechanism,
                                                     {o->privacy.shares[0], o->privacy.shares[1], o->privacy.shares[2]},
                                                     1})); /* what no mechanism could do is the caller's mistake */

@@ -35,7 +35,7 @@ struct part {
 static size_t parts_of(struct part parts[PARTS_MAX], const struct fkt_head *h)
 {
     parts[0] = (struct part){"bias", h->bias, 1};
-    if (h->kind != FKT_QDA) {
+    if (h->kind != FKT_HEAD_QDA) {
         parts[1] = (struct part){"weight", h->weight, 2};
         return 2;
     }
@@ -170,7 +170,7 @@ static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetenso
 static fkt_status read_sizes(uint64_t shape[3], enum fkt_head_kind kind, const struct fkt_safetensors *s,
                              const char *path)
 {
-    const char *name = kind == FKT_QDA ? "mean" : "weight";
+    const char *name = kind == FKT_HEAD_QDA ? "mean" : "weight";
     const struct fkt_tensor *t = fkt_safetensors_find(s, name);
     if (!t || t->rank != 2) return fkt_fail(FKT_E_FORMAT, "'%s' has no tensor '%s' of two dimensions", path, name);
     if (t->shape[0] < 1 || t->shape[0] > CLASSES_MAX || t->shape[1] < 1 || t->shape[1] > FKT_HEAD_LENGTH_MAX)
@@ -201,7 +201,7 @@ fkt_status fkt_head_load(struct fkt_head **out, const char *path)
     const struct fkt_tensor *t = NULL;
     struct fkt_head *h = NULL;
     struct part parts[PARTS_MAX];
-    enum fkt_head_kind kind = FKT_NEAREST_MEAN;
+    enum fkt_head_kind kind = FKT_HEAD_NEAREST_MEAN;
     uint64_t shape[3] = {0};
     size_t n;
     fkt_status st;
@@ -209,7 +209,7 @@ fkt_status fkt_head_load(struct fkt_head **out, const char *path)
     FKT_TRY(fkt_safetensors_open(&s, path));
     FKT_TRY(read_kind(&kind, s, path));
     FKT_TRY(read_sizes(shape, kind, s, path));
-    if (kind == FKT_QDA)
+    if (kind == FKT_HEAD_QDA)
         FKT_TRY(fkt_safetensors_want(s, &t, "map", FKT_F64, 3, shape)); /* before room is made for it */
     FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], (uint32_t)shape[1]));
     FKT_TRY(read_origin(h, s, path));

@@ -29,9 +29,9 @@
 const char *fkt_head_name(enum fkt_head_kind kind)
 {
     switch (kind) {
-    case FKT_NEAREST_MEAN: return "nearest_mean";
-    case FKT_LDA: return "lda";
-    case FKT_QDA: return "qda";
+    case FKT_HEAD_NEAREST_MEAN: return "nearest_mean";
+    case FKT_HEAD_LDA: return "lda";
+    case FKT_HEAD_QDA: return "qda";
     }
     return "unknown head";
 }
@@ -50,7 +50,7 @@ fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t
     h->classes = classes;
     h->length = length;
     FKT_TRY(fkt_alloc(&h->bias, k));
-    if (kind == FKT_QDA) {
+    if (kind == FKT_HEAD_QDA) {
         FKT_TRY(fkt_alloc(&h->mean, k * m));
         FKT_TRY(fkt_alloc(&h->map, k * m * m)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
     } else FKT_TRY(fkt_alloc(&h->weight, k * m));
@@ -115,12 +115,12 @@ fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const st
     struct fkt_head *h = NULL;
     fkt_status st;
     *out = NULL;
-    if (kind != FKT_NEAREST_MEAN && kind != FKT_LDA && kind != FKT_QDA)
+    if (kind != FKT_HEAD_NEAREST_MEAN && kind != FKT_HEAD_LDA && kind != FKT_HEAD_QDA)
         return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
     FKT_TRY(fkt_ready_make(&r, s));
     FKT_TRY(fkt_head_new(&h, kind, s->classes, s->length));
-    if (kind == FKT_NEAREST_MEAN) fit_nearest_mean(h, &r);
-    else if (kind == FKT_LDA) fit_lda(h, &r, s);
+    if (kind == FKT_HEAD_NEAREST_MEAN) fit_nearest_mean(h, &r);
+    else if (kind == FKT_HEAD_LDA) fit_lda(h, &r, s);
     else FKT_TRY(fkt_quadratic_fit(h, &r, s));
     *out = h;
     h = NULL;
@@ -135,7 +135,7 @@ void fkt_head_scores(const struct fkt_head *h, const double *w, double *scores, 
     size_t m = h->length;
     for (size_t k = 0; k < h->classes; k++) {
         double sum = 0;
-        if (h->kind != FKT_QDA) {
+        if (h->kind != FKT_HEAD_QDA) {
             for (size_t i = 0; i < m; i++) sum += h->weight[k * m + i] * w[i];
             scores[k] = h->bias[k] + sum;
             continue;

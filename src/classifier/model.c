@@ -54,7 +54,7 @@ static fkt_status check_spec(const struct fkt_model_spec *s)
 {
     if (!*fkt_architecture_name(s->architecture) || !*fkt_stem_name(s->stem))
         return fkt_fail(FKT_E_ARG, "there is no architecture %d with stem %d", (int)s->architecture, (int)s->stem);
-    if (s->architecture == FKT_RESNET8 && s->stem != FKT_STEM_CIFAR)
+    if (s->architecture == FKT_ARCHITECTURE_RESNET8 && s->stem != FKT_STEM_CIFAR)
         return fkt_fail_hint(FKT_E_ARG, "take resnet18, or the stem 'cifar'", "'resnet8' has no stem '%s'",
                              fkt_stem_name(s->stem));
     if (s->size < FKT_MODEL_SIZE_MIN || s->size > FKT_MODEL_SIZE_MAX)

@@ -82,7 +82,7 @@ static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtyp
         .batch = batch_of(m),
         .height = m->size,
         .width = m->size,
-        .precision = dtype == FKT_LEARN_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
+        .precision = dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
     };
     fkt_status st = FKT_OK;
     *out = NULL;

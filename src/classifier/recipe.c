@@ -55,7 +55,7 @@ void fkt_recipe_default(struct fkt_recipe *r)
         .flip = 1,
         .pad = 4,
         .temperature = 4,
-        .dtype = FKT_LEARN_F32,
+        .dtype = FKT_LEARN_DTYPE_F32,
         .seed = 1,
     };
 }
@@ -118,7 +118,7 @@ void fkt_recipe_field_text(const struct fkt_recipe *r, size_t i, char out[FKT_RE
     case F64: fkt_double_text(out, x); return;
     case SWITCH: snprintf(out, FKT_RECIPE_TEXT, "%s", x != 0 ? "on" : "off"); return;
     case SCHEDULE: snprintf(out, FKT_RECIPE_TEXT, "%s", fkt_schedule_name(r->schedule)); return;
-    case DTYPE: snprintf(out, FKT_RECIPE_TEXT, "%s", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32"); return;
+    case DTYPE: snprintf(out, FKT_RECIPE_TEXT, "%s", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32"); return;
     case SEED: snprintf(out, FKT_RECIPE_TEXT, "%" PRIu64, r->seed); return;
     case THREADS: snprintf(out, FKT_RECIPE_TEXT, "%u", r->threads ? r->threads : fkt_cpu_count()); return;
     case U32: snprintf(out, FKT_RECIPE_TEXT, "%.0f", x); return;

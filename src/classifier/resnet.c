@@ -27,8 +27,8 @@ struct plan {
     uint32_t width[STAGES_MAX];
 };
 static const struct plan plans[] = {
-    [FKT_RESNET18] = {"resnet18", 4, 2, {64, 128, 256, 512}},
-    [FKT_RESNET8] = {"resnet8", 3, 1, {16, 32, 64}},
+    [FKT_ARCHITECTURE_RESNET18] = {"resnet18", 4, 2, {64, 128, 256, 512}},
+    [FKT_ARCHITECTURE_RESNET8] = {"resnet8", 3, 1, {16, 32, 64}},
 };
 enum { ARCHITECTURES = sizeof plans / sizeof *plans };
 static const char *const stem_names[] = {[FKT_STEM_CIFAR] = "cifar", [FKT_STEM_IMAGENET] = "imagenet"};
@@ -61,7 +61,7 @@ int fkt_resnet_recognise(struct fkt_resnet_kind *out, const uint64_t conv1[4], c
     for (int a = 0; a < ARCHITECTURES; a++)
         for (int s = 0; s < STEMS; s++) {
             uint32_t k = kernel_of((enum fkt_stem)s);
-            if (a == FKT_RESNET8 && s == FKT_STEM_IMAGENET) continue;
+            if (a == FKT_ARCHITECTURE_RESNET8 && s == FKT_STEM_IMAGENET) continue;
             if (conv1[0] != plans[a].width[0] || conv1[1] != 3 || conv1[2] != k || conv1[3] != k) continue;
             if (fc[0] < 1 || fc[0] > FKT_MODEL_CLASSES_MAX) continue;
             *out = (struct fkt_resnet_kind){(enum fkt_architecture)a, (enum fkt_stem)s, (uint32_t)fc[0]};

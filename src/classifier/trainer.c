@@ -123,7 +123,7 @@ static fkt_status make_learner(struct fkt_trainer *t, const struct fkt_learner_b
         .batch = t->batch,
         .height = t->model->size,
         .width = t->model->size,
-        .precision = t->recipe.dtype == FKT_LEARN_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
+        .precision = t->recipe.dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
         .threads = t->recipe.threads,
         .norm_momentum = norm_momentum,
     };

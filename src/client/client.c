@@ -124,8 +124,8 @@ uint32_t fkt_client_site(const struct fkt_client *a) { return a->site; }
 /* The machine is done when it has handed out its Reveal, the round when the server has it. */
 static const char *phase_of(const struct fkt_client *a)
 {
-    enum fkt_sa_state state = a->client ? fkt_sa_client_state(a->client) : FKT_SA_BEGIN;
-    return a->client ? fkt_sa_state_name(state == FKT_SA_DONE ? FKT_SA_REVEAL : state) : "";
+    enum fkt_sa_state state = a->client ? fkt_sa_client_state(a->client) : FKT_SA_STATE_BEGIN;
+    return a->client ? fkt_sa_state_name(state == FKT_SA_STATE_DONE ? FKT_SA_STATE_REVEAL : state) : "";
 }
 
 void fkt_client_get_view(const struct fkt_client *a, struct fkt_client_view *out)
@@ -180,7 +180,7 @@ static fkt_status note_sent(struct fkt_client *a, int taken)
     fkt_status st = FKT_OK;
     if (taken) FKT_TRY(fkt_client_file_taken(a));
     fkt_client_drop_answer(a);
-    if (a->client && fkt_sa_client_state(a->client) == FKT_SA_DONE) FKT_TRY(fkt_client_end_round(a));
+    if (a->client && fkt_sa_client_state(a->client) == FKT_SA_STATE_DONE) FKT_TRY(fkt_client_end_round(a));
     if (a->stop.status != FKT_OK) st = fkt_failure_restore(&a->stop);
 out:
     return st;

@@ -71,14 +71,14 @@ static fkt_status reserve(void *self, const uint8_t session[FKT_SA_SESSION])
     fkt_status st;
     fkt_sa_session_hex(hex, session);
     FKT_TRY(stands(a, hex, &now));
-    if (!a->reserved && now != FKT_SESSION_UNKNOWN) {
+    if (!a->reserved && now != FKT_LEDGER_SESSION_UNKNOWN) {
         st = fkt_fail_hint(FKT_E_STATE, "wait for another round: this one was begun with a state file that is gone",
                            "the ledger knows this round already, and the state file does not");
         goto out;
     }
     FKT_TRY(fkt_client_file_flag(a, FKT_CLIENT_RESERVED));
     FKT_TRY(charge_of(a, &c));
-    if (now == FKT_SESSION_UNKNOWN) do
+    if (now == FKT_LEDGER_SESSION_UNKNOWN) do
             st = fkt_ledger_file_reserve(a->ledger, &c, hex, NULL);
         while (again(st, &tries));
 out:
@@ -94,12 +94,13 @@ static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
     fkt_status st;
     fkt_sa_session_hex(hex, session);
     FKT_TRY(stands(a, hex, &now));
-    if (now == FKT_SESSION_SPENT && !a->spending) { /* before the flag: it would make the next opening believe us */
+    if (now == FKT_LEDGER_SESSION_SPENT &&
+        !a->spending) { /* before the flag: it would make the next opening believe us */
         st = fkt_fail_hint(FKT_E_STATE, "never put a state file back from a copy; this site has done its part",
                            "the ledger has spent this round already, and the state file does not know of it");
         goto out;
     }
-    if (now != FKT_SESSION_SPENT) {
+    if (now != FKT_LEDGER_SESSION_SPENT) {
         FKT_TRY(fkt_client_file_flag(a, FKT_CLIENT_SPENDING));
         do st = fkt_ledger_file_spend(a->ledger, hex);
         while (again(st, &tries));
@@ -222,7 +223,7 @@ static fkt_status hear(struct fkt_client *a, uint32_t index, const uint8_t *byte
     if (!same) return leave(a);
     if (taken) fkt_client_drop_answer(a);
     if (why.status != FKT_OK) return give_up(a, &why);
-    if (taken && fkt_sa_client_state(a->client) == FKT_SA_DONE) return fkt_client_end_round(a);
+    if (taken && fkt_sa_client_state(a->client) == FKT_SA_STATE_DONE) return fkt_client_end_round(a);
     return FKT_OK;
 }
 

@@ -153,8 +153,8 @@ static uint32_t build_stage(struct builder *b, uint32_t x, uint32_t s)
         else if (b->stage->kind[i] == FKT_DCAE_ATTENTION) x = attention_block(b, x, b->width[s]);
         else {
             b->at.plain = b->stage->plain_step;
-            x = b->half->side == FKT_ENCODER ? step_down(b, x, b->width[s], b->width[s + 1])
-                                             : step_up(b, x, b->width[s + 1], b->width[s]);
+            x = b->half->side == FKT_CODEC_SIDE_ENCODER ? step_down(b, x, b->width[s], b->width[s + 1])
+                                                        : step_up(b, x, b->width[s + 1], b->width[s]);
         }
     }
     return x;
@@ -169,7 +169,8 @@ static void build_encoder(struct builder *b, uint32_t latent)
     for (uint32_t s = first; s <= last; s++) x = build_stage(b, x, s);
     b->at.plain = 0;
     y = conv(b, x, FKT_DCAE_LATENT_CONV, b->width[last], latent, 3, 1, 1, 1);
-    if (b->config->shortcut[FKT_ENCODER]) add(b, y, grouped(b, FKT_OP_GROUP_MEAN, x, b->width[last], latent));
+    if (b->config->shortcut[FKT_CODEC_SIDE_ENCODER])
+        add(b, y, grouped(b, FKT_OP_GROUP_MEAN, x, b->width[last], latent));
 }
 
 static void build_decoder(struct builder *b, uint32_t latent)
@@ -177,7 +178,8 @@ static void build_decoder(struct builder *b, uint32_t latent)
     uint32_t first = b->half->stage[0].blocks ? 0 : 1, last = b->half->stages - 1, x;
     int silu = !strcmp(b->config->conv_act, "silu");
     x = conv(b, 0, FKT_DCAE_LATENT_CONV, latent, b->width[last], 3, 1, 1, 1);
-    if (b->config->shortcut[FKT_DECODER]) x = add(b, x, grouped(b, FKT_OP_REPEAT, 0, latent, b->width[last]));
+    if (b->config->shortcut[FKT_CODEC_SIDE_DECODER])
+        x = add(b, x, grouped(b, FKT_OP_REPEAT, 0, latent, b->width[last]));
     for (uint32_t s = last + 1; s-- > first;) x = build_stage(b, x, s);
     b->at.plain = 0;
     x = norm(b, x, FKT_DCAE_PIXEL_NORM, b->width[first], 0);
@@ -191,8 +193,8 @@ static fkt_status build_half(const struct fkt_family_draft *d, const struct fkt_
 {
     struct builder b = {.net = &d->family->net[h->side], .half = h, .config = d->config};
     for (uint32_t s = 0; s < h->stages; s++) b.width[s] = (uint32_t)h->stage[s].width.value;
-    fkt_net_init(b.net, h->side == FKT_ENCODER ? 3 : d->family->latent_channels);
-    if (h->side == FKT_ENCODER) build_encoder(&b, d->family->latent_channels);
+    fkt_net_init(b.net, h->side == FKT_CODEC_SIDE_ENCODER ? 3 : d->family->latent_channels);
+    if (h->side == FKT_CODEC_SIDE_ENCODER) build_encoder(&b, d->family->latent_channels);
     else build_decoder(&b, d->family->latent_channels);
     return fkt_net_status(b.net);
 }
@@ -204,13 +206,14 @@ fkt_status fkt_dcae_build(struct fkt_family_draft *d)
     fkt_status st;
     FKT_TRY(fkt_alloc(&half, 2));
     for (int i = 0; i < 2; i++) fkt_dcae_read(&half[i], d->file[i], i, d->layout);
-    latent = half[FKT_ENCODER].latent ? half[FKT_ENCODER].latent : half[FKT_DECODER].latent;
-    if (half[FKT_DECODER].latent && latent != half[FKT_DECODER].latent)
+    latent =
+        half[FKT_CODEC_SIDE_ENCODER].latent ? half[FKT_CODEC_SIDE_ENCODER].latent : half[FKT_CODEC_SIDE_DECODER].latent;
+    if (half[FKT_CODEC_SIDE_DECODER].latent && latent != half[FKT_CODEC_SIDE_DECODER].latent)
         fkt_text_addf(d->misfits, "the encoder makes %llu latent channels, the decoder takes %llu\n",
-                      (unsigned long long)latent, (unsigned long long)half[FKT_DECODER].latent);
-    if (half[FKT_ENCODER].stages != half[FKT_DECODER].stages)
-        fkt_text_addf(d->misfits, "the encoder has %u stages, the decoder %u\n", half[FKT_ENCODER].stages,
-                      half[FKT_DECODER].stages);
+                      (unsigned long long)latent, (unsigned long long)half[FKT_CODEC_SIDE_DECODER].latent);
+    if (half[FKT_CODEC_SIDE_ENCODER].stages != half[FKT_CODEC_SIDE_DECODER].stages)
+        fkt_text_addf(d->misfits, "the encoder has %u stages, the decoder %u\n", half[FKT_CODEC_SIDE_ENCODER].stages,
+                      half[FKT_CODEC_SIDE_DECODER].stages);
     if (!latent || latent > FKT_FAMILY_CHANNELS_MAX)
         fkt_text_addf(d->misfits, "no tensor says how many latent channels there are, 1 to %u\n",
                       FKT_FAMILY_CHANNELS_MAX);
@@ -218,7 +221,7 @@ fkt_status fkt_dcae_build(struct fkt_family_draft *d)
     for (int i = 0; i < 2; i++) fkt_dcae_check(d, &half[i]);
     FKT_TRY(fkt_text_status(d->misfits));
     if (d->misfits->len) goto out;
-    d->family->reduction = 1U << (half[FKT_ENCODER].stages - 1);
+    d->family->reduction = 1U << (half[FKT_CODEC_SIDE_ENCODER].stages - 1);
     for (int i = 0; i < 2; i++) {
         FKT_TRY(build_half(d, &half[i]));
         fkt_dcae_check_config(d, &half[i]);

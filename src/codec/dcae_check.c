@@ -39,7 +39,7 @@ static void check_stage(const struct fkt_family_draft *d, const struct fkt_dcae_
 {
     const struct fkt_dcae_stage *g = &h->stage[s];
     const char *who = side_name[h->side];
-    uint32_t step = s + 1 == h->stages ? FKT_DCAE_BLOCKS : h->side == FKT_ENCODER ? g->blocks - 1 : 0;
+    uint32_t step = s + 1 == h->stages ? FKT_DCAE_BLOCKS : h->side == FKT_CODEC_SIDE_ENCODER ? g->blocks - 1 : 0;
     int attention = 0;
     if (!in_range(g->width.lead ? g->width.value : 0, FKT_FAMILY_CHANNELS_MAX)) {
         fkt_text_addf(d->misfits, "stage %u of the %s has no width between 1 and %u\n", s, who,
@@ -67,7 +67,7 @@ static void check_steps(const struct fkt_family_draft *d, const struct fkt_dcae_
 {
     uint64_t latent = d->family->latent_channels, last = h->stage[h->stages - 1].width.value;
     uint32_t first = h->stage[0].blocks ? 0 : 1;
-    int up = h->side == FKT_DECODER;
+    int up = h->side == FKT_CODEC_SIDE_DECODER;
     for (uint32_t s = first; s + 1 < h->stages; s++) {
         uint64_t near = h->stage[s].width.value, far = h->stage[s + 1].width.value, rows = h->stage[s].step.value;
         if (!leads_to(rows, up ? near : far, up) || 4 * near % far)
@@ -138,7 +138,7 @@ static void check_lists(const struct fkt_family_draft *d, const struct fkt_dcae_
             fkt_text_addf(d->misfits,
                           "config.json: %s_block_out_channels says %u for stage %u, the tensors have %" PRIu64 "\n",
                           who, w->at[s], s, width);
-        if (h->side == FKT_DECODER && depth) check_words(d, h, s);
+        if (h->side == FKT_CODEC_SIDE_DECODER && depth) check_words(d, h, s);
     }
 }
 
@@ -148,12 +148,12 @@ void fkt_dcae_check_config(const struct fkt_family_draft *d, const struct fkt_dc
     uint32_t first = h->stage[0].blocks ? 0 : 1;
     check_lists(d, h);
     if (c->conv_act[0] && strcmp(c->conv_act, "relu") != 0 && strcmp(c->conv_act, "silu") != 0 &&
-        h->side == FKT_DECODER)
+        h->side == FKT_CODEC_SIDE_DECODER)
         fkt_text_addf(d->misfits, "config.json: decoder_conv_act_fn is '%s', known are 'relu' and 'silu'\n",
                       c->conv_act);
     for (uint32_t s = first; s + 1 < h->stages; s++) {
         uint64_t rows = h->stage[s].step.value;
-        if (h->side == FKT_DECODER) {
+        if (h->side == FKT_CODEC_SIDE_DECODER) {
             check_word(d, "upsample_block_type", c->up,
                        rows == h->stage[s].width.value ? "interpolate" : "pixel_shuffle");
         } else if (c->down[0]) { /* diffusers takes every other word for a strided convolution */

@@ -24,8 +24,8 @@ static void read_end(struct fkt_dcae_half *h, const struct fkt_dcae_place *at, c
         h->plain_end = at->plain;
     }
     if (at->part != FKT_DCAE_LATENT_CONV) return;
-    if (h->side == FKT_DECODER && weight && t->rank > 1) h->latent = t->shape[1];
-    if (h->side == FKT_ENCODER && (!h->latent || weight)) h->latent = rows;
+    if (h->side == FKT_CODEC_SIDE_DECODER && weight && t->rank > 1) h->latent = t->shape[1];
+    if (h->side == FKT_CODEC_SIDE_ENCODER && (!h->latent || weight)) h->latent = rows;
 }
 
 static void read_scale(struct fkt_dcae_stage *s, const struct fkt_dcae_place *at, const struct fkt_tensor *t)

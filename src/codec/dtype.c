@@ -39,7 +39,7 @@
 enum fkt_codec_dtype fkt_dtype_faster(double f32_seconds, double bf16_seconds)
 {
     int wins = f32_seconds > 0 && bf16_seconds > 0 && f32_seconds >= FKT_DTYPE_GAIN * bf16_seconds;
-    return wins && isfinite(f32_seconds) ? FKT_CODEC_BF16 : FKT_CODEC_F32;
+    return wins && isfinite(f32_seconds) ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32;
 }
 
 void fkt_dtype_processor(char *out, size_t cap)
@@ -152,7 +152,7 @@ static int recall(const json_t *cache, const char *key, enum fkt_codec_dtype *ou
     const json_t *entry = json_object_get(json_object_get(cache, "choices"), key);
     const char *word = json_string_value(json_object_get(entry, "dtype"));
     if (!word || (strcmp(word, "f32") != 0 && strcmp(word, "bf16") != 0)) return 0;
-    *out = word[0] == 'b' ? FKT_CODEC_BF16 : FKT_CODEC_F32;
+    *out = word[0] == 'b' ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32;
     return 1;
 }
 
@@ -176,7 +176,7 @@ fkt_status fkt_dtype_choose(enum fkt_codec_dtype *out, const struct fkt_dtype_tr
     json_t *cache = NULL;
     double f32, bf16;
     fkt_status st;
-    *out = FKT_CODEC_F32;
+    *out = FKT_CODEC_DTYPE_F32;
     if (t->measured) *t->measured = 0;
     if (!t->bf16) return FKT_OK;
     snprintf(key, sizeof key, "%s | %s %u px, batch %u%s", t->machine, t->codec, t->spec.height, t->spec.batch,
@@ -191,7 +191,7 @@ fkt_status fkt_dtype_choose(enum fkt_codec_dtype *out, const struct fkt_dtype_tr
     *out = fkt_dtype_faster(f32, bf16);
     if (!cache) goto out;
     st = remember(cache, folder, path, key,
-                  json_pack("{s:s s:f s:f}", "dtype", *out == FKT_CODEC_BF16 ? "bf16" : "f32", "f32_seconds", f32,
+                  json_pack("{s:s s:f s:f}", "dtype", *out == FKT_CODEC_DTYPE_BF16 ? "bf16" : "f32", "f32_seconds", f32,
                             "bf16_seconds", isfinite(bf16) ? bf16 : -1.0));
     if (st != FKT_E_NOMEM) st = FKT_OK;
 out:

@@ -41,7 +41,7 @@ static enum fkt_family_layout layout_of(const char *name, int *side)
 {
     static const char *const sides[2] = {"encoder.", "decoder."};
     static const char *const stages[2] = {"down_blocks.", "up_blocks."};
-    *side = FKT_ENCODER;
+    *side = FKT_CODEC_SIDE_ENCODER;
     if (after(name, "")) return FKT_LAYOUT_TAESD;
     for (*side = 0; *side < 2; ++*side) {
         const char *rest;
@@ -91,8 +91,8 @@ static fkt_status choose_layout(enum fkt_family_layout *out, struct census *c, c
 /* A Sequential of TAESD by itself: the encoder begins at layer 0, the decoder ends at layer 19. */
 static int sequential_side(const struct fkt_safetensors *f)
 {
-    if (fkt_safetensors_find(f, "19.weight") || fkt_safetensors_find(f, "19.bias")) return FKT_DECODER;
-    if (fkt_safetensors_find(f, "0.weight") || fkt_safetensors_find(f, "0.bias")) return FKT_ENCODER;
+    if (fkt_safetensors_find(f, "19.weight") || fkt_safetensors_find(f, "19.bias")) return FKT_CODEC_SIDE_DECODER;
+    if (fkt_safetensors_find(f, "0.weight") || fkt_safetensors_find(f, "0.bias")) return FKT_CODEC_SIDE_ENCODER;
     return -1;
 }
 
@@ -112,7 +112,7 @@ static fkt_status check_sides(struct fkt_family_draft *d, const struct census *c
     if (d->layout == FKT_LAYOUT_TAESD) {
         int side = sequential_side(s->file[0]);
         return fkt_fail_hint(FKT_E_MISMATCH, "TAESD's own files come in pairs: ..._encoder and ..._decoder.safetensors",
-                             "'%s': the %s is absent", s->name, sides[side == FKT_ENCODER]);
+                             "'%s': the %s is absent", s->name, sides[side == FKT_CODEC_SIDE_ENCODER]);
     }
     if (s->file[1])
         return fkt_fail(FKT_E_MISMATCH, "'%s': a pair of files, but the tensors are named as in a single one", s->name);
@@ -215,17 +215,19 @@ static fkt_status check_shapes(const struct fkt_family_draft *d)
     for (int i = 0; i < 2; i++) {
         const struct fkt_net *n = &d->family->net[i];
         struct fkt_shape *shapes = NULL, want, got;
-        uint32_t r = d->family->reduction, in = i == FKT_ENCODER ? r : 1, out = i == FKT_ENCODER ? 1 : r;
+        uint32_t r = d->family->reduction, in = i == FKT_CODEC_SIDE_ENCODER ? r : 1,
+                 out = i == FKT_CODEC_SIDE_ENCODER ? 1 : r;
         fkt_status st = fkt_alloc(&shapes, n->n_ops + 1);
         if (st == FKT_OK) st = fkt_net_shapes(n, in, in, shapes);
-        want = (struct fkt_shape){i == FKT_ENCODER ? d->family->latent_channels : 3, out, out};
+        want = (struct fkt_shape){i == FKT_CODEC_SIDE_ENCODER ? d->family->latent_channels : 3, out, out};
         got = st == FKT_OK ? shapes[n->n_ops] : want;
         fkt_free(shapes);
         if (st == FKT_E_ARG) st = FKT_E_MISMATCH; /* the sentence stands: which operation cannot be, and why */
         if (st != FKT_OK) return st;
         if (got.c != want.c || got.h != want.h || got.w != want.w)
             return fkt_fail(FKT_E_MISMATCH, "the %s gives (%u,%u,%u) where (%u,%u,%u) is wanted",
-                            i == FKT_ENCODER ? "encoder" : "decoder", got.c, got.h, got.w, want.c, want.h, want.w);
+                            i == FKT_CODEC_SIDE_ENCODER ? "encoder" : "decoder", got.c, got.h, got.w, want.c, want.h,
+                            want.w);
     }
     return FKT_OK;
 }

@@ -10,7 +10,7 @@
 #include "codec/family_config.h"
 #include "crypto/hash.h"
 
-enum { FKT_ENCODER = 0, FKT_DECODER = 1 };
+enum { FKT_CODEC_SIDE_ENCODER = 0, FKT_CODEC_SIDE_DECODER = 1 };
 #define FKT_FAMILY_CHANNELS_MAX 65536U /* widest layer that is believed */
 
 enum fkt_family_layout {

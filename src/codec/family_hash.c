@@ -52,7 +52,7 @@ static fkt_status check_finite(const float *x, size_t n, const char *name)
 static fkt_status hash_slot(void *ctx, size_t item, unsigned worker)
 {
     const struct work *w = ctx;
-    size_t encoder = w->family->net[FKT_ENCODER].n_slots;
+    size_t encoder = w->family->net[FKT_CODEC_SIDE_ENCODER].n_slots;
     int side = item >= encoder;
     uint32_t slot = (uint32_t)(side ? item - encoder : item);
     const struct fkt_slot *s = &w->family->net[side].slot[slot];
@@ -77,7 +77,7 @@ out:
 
 fkt_status fkt_family_sha256(const struct fkt_family *f, char out[FKT_HASH_HEX])
 {
-    size_t n = f->net[FKT_ENCODER].n_slots + f->net[FKT_DECODER].n_slots, next = 0;
+    size_t n = f->net[FKT_CODEC_SIDE_ENCODER].n_slots + f->net[FKT_CODEC_SIDE_DECODER].n_slots, next = 0;
     unsigned threads = fkt_cpu_count();
     struct work w = {.family = f};
     struct fkt_hash h;

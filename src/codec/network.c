@@ -82,7 +82,7 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
     for (int i = 0; i < 2; i++) {
         struct fkt_engine_spec *e = &n->spec[i];
         e->batch = batch_of(f, spec->size);
-        e->height = e->width = i == FKT_ENCODER ? spec->size : (uint32_t)side;
+        e->height = e->width = i == FKT_CODEC_SIDE_ENCODER ? spec->size : (uint32_t)side;
         e->low_memory = spec->settings.low_memory;
     }
     for (int i = 0; i < 256; i++) n->pixel[i] = (float)i / 255.0F * (float)f->pixel_scale + (float)f->pixel_shift;
@@ -93,16 +93,16 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
 static fkt_status set_dtype(struct network *n, const struct fkt_codec_spec *spec, struct fkt_codec *c)
 {
     struct fkt_dtype_trial t = {.backend = &fkt_backend_onednn,
-                                .net = &n->family.net[FKT_ENCODER],
-                                .weights = n->family.weights[FKT_ENCODER],
-                                .spec = n->spec[FKT_ENCODER],
+                                .net = &n->family.net[FKT_CODEC_SIDE_ENCODER],
+                                .weights = n->family.weights[FKT_CODEC_SIDE_ENCODER],
+                                .spec = n->spec[FKT_CODEC_SIDE_ENCODER],
                                 .measured = &c->dtype_measured};
     enum fkt_codec_dtype *out = &c->dtype;
     char processor[128], machine[256], member[64];
     const char *isa = NULL;
     fkt_status st = FKT_OK;
     *out = spec->settings.dtype;
-    if (*out == FKT_CODEC_AUTO) {
+    if (*out == FKT_CODEC_DTYPE_AUTO) {
         fkt_dtype_processor(processor, sizeof processor);
         FKT_TRY(fkt_cpu_isa(&isa));
         FKT_TRY(fkt_cpu_bf16(&t.bf16));
@@ -112,7 +112,8 @@ static fkt_status set_dtype(struct network *n, const struct fkt_codec_spec *spec
         t.codec = member;
         FKT_TRY(fkt_dtype_choose(out, &t));
     }
-    for (int i = 0; i < 2; i++) n->spec[i].precision = *out == FKT_CODEC_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
+    for (int i = 0; i < 2; i++)
+        n->spec[i].precision = *out == FKT_CODEC_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
 out:
     return st;
 }
@@ -164,7 +165,7 @@ static fkt_status network_open(struct fkt_codec *c, const struct fkt_codec_spec 
     FKT_TRY(set_dtype(n, spec, c));
     c->size = n->size;
     c->dim = n->dim;
-    c->batch = n->spec[FKT_ENCODER].batch;
+    c->batch = n->spec[FKT_CODEC_SIDE_ENCODER].batch;
     c->self = n;
     n = NULL;
 out:
@@ -190,12 +191,12 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static fkt_status network_encode(const void *self, const uint8_t *rgb, size_t n, float *z)
 {
     const struct network *w = self;
-    const size_t plane = (size_t)w->size * w->size, batch = w->spec[FKT_ENCODER].batch;
+    const size_t plane = (size_t)w->size * w->size, batch = w->spec[FKT_CODEC_SIDE_ENCODER].batch;
     const double scale = w->family.latent_scale, shift = w->family.latent_shift;
     struct fkt_engine *e = NULL;
     float *in = NULL;
     fkt_status st;
-    FKT_TRY(engine_of(w, FKT_ENCODER, &e));
+    FKT_TRY(engine_of(w, FKT_CODEC_SIDE_ENCODER, &e));
     FKT_TRY(fkt_alloc(&in, least(n, batch) * 3 * plane));
     for (size_t first = 0; first < n; first += batch) {
         size_t m = least(n - first, batch);
@@ -229,12 +230,12 @@ static fkt_status to_pixels(const struct network *w, const float *x, size_t n, u
 static fkt_status network_decode(const void *self, const float *z, size_t n, uint8_t *rgb)
 {
     const struct network *w = self;
-    const size_t image = 3 * (size_t)w->size * w->size, batch = w->spec[FKT_DECODER].batch;
+    const size_t image = 3 * (size_t)w->size * w->size, batch = w->spec[FKT_CODEC_SIDE_DECODER].batch;
     const double scale = w->family.latent_scale, shift = w->family.latent_shift;
     struct fkt_engine *e = NULL;
     float *in = NULL, *out = NULL;
     fkt_status st;
-    FKT_TRY(engine_of(w, FKT_DECODER, &e));
+    FKT_TRY(engine_of(w, FKT_CODEC_SIDE_DECODER, &e));
     FKT_TRY(fkt_alloc(&in, least(n, batch) * w->dim));
     FKT_TRY(fkt_alloc(&out, least(n, batch) * image));
     for (size_t first = 0; first < n; first += batch) {

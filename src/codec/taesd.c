@@ -29,8 +29,8 @@ static const char *layer_name(char out[NAME_MAX_LENGTH], const struct builder *b
 {
     if (!b->diffusers) snprintf(out, NAME_MAX_LENGTH, "%u.%s", index, what);
     else
-        snprintf(out, NAME_MAX_LENGTH, "%s.layers.%u.%s", b->side == FKT_ENCODER ? "encoder" : "decoder",
-                 index - (b->side == FKT_DECODER), what);
+        snprintf(out, NAME_MAX_LENGTH, "%s.layers.%u.%s", b->side == FKT_CODEC_SIDE_ENCODER ? "encoder" : "decoder",
+                 index - (b->side == FKT_CODEC_SIDE_DECODER), what);
     return out;
 }
 
@@ -64,7 +64,7 @@ static void build_encoder(const struct builder *b, uint32_t latent)
     uint32_t index = 0, x = 0;
     for (uint32_t s = 0; s < STAGES; s++) {
         x = conv(b, x, index++, "", s ? b->width : 3, b->width, s ? 2 : 1, s == 0);
-        for (uint32_t i = 0; i < depths[FKT_ENCODER][s]; i++) x = block(b, x, index++);
+        for (uint32_t i = 0; i < depths[FKT_CODEC_SIDE_ENCODER][s]; i++) x = block(b, x, index++);
     }
     conv(b, x, index, "", b->width, latent, 1, 1);
 }
@@ -75,7 +75,7 @@ static void build_decoder(const struct builder *b, uint32_t latent)
     x = relu(b, conv(b, x, index++, "", latent, b->width, 1, 1));
     index++;
     for (uint32_t s = 0; s < STAGES; s++) {
-        for (uint32_t i = 0; i < depths[FKT_DECODER][s]; i++) x = block(b, x, index++);
+        for (uint32_t i = 0; i < depths[FKT_CODEC_SIDE_DECODER][s]; i++) x = block(b, x, index++);
         if (s + 1 == STAGES) break;
         x = fkt_net_move(b->net, FKT_OP_UPSAMPLE, x, 2);
         index++;
@@ -107,7 +107,7 @@ static uint64_t find_width(const struct fkt_safetensors *file, const struct buil
 static uint64_t find_latent(const struct fkt_safetensors *file, const struct builder *b)
 {
     uint64_t n;
-    if (b->side == FKT_DECODER) return dimension(file, b, 1, "weight", 1);
+    if (b->side == FKT_CODEC_SIDE_DECODER) return dimension(file, b, 1, "weight", 1);
     n = dimension(file, b, 14, "weight", 0);
     return n ? n : dimension(file, b, 14, "bias", 0);
 }
@@ -148,19 +148,21 @@ fkt_status fkt_taesd_build(struct fkt_family_draft *d)
                           FKT_FAMILY_CHANNELS_MAX);
         else if (!width[side]) fkt_text_addf(d->misfits, "the %s has none of its blocks\n", sides[side]);
     }
-    if (!latent[FKT_ENCODER]) latent[FKT_ENCODER] = latent[FKT_DECODER];
-    if (!latent[FKT_DECODER]) latent[FKT_DECODER] = latent[FKT_ENCODER];
-    if (!latent[FKT_ENCODER]) fkt_text_addf(d->misfits, "no tensor says how many latent channels there are\n");
-    if (latent[FKT_ENCODER] != latent[FKT_DECODER])
+    if (!latent[FKT_CODEC_SIDE_ENCODER]) latent[FKT_CODEC_SIDE_ENCODER] = latent[FKT_CODEC_SIDE_DECODER];
+    if (!latent[FKT_CODEC_SIDE_DECODER]) latent[FKT_CODEC_SIDE_DECODER] = latent[FKT_CODEC_SIDE_ENCODER];
+    if (!latent[FKT_CODEC_SIDE_ENCODER])
+        fkt_text_addf(d->misfits, "no tensor says how many latent channels there are\n");
+    if (latent[FKT_CODEC_SIDE_ENCODER] != latent[FKT_CODEC_SIDE_DECODER])
         fkt_text_addf(d->misfits, "the encoder makes %llu latent channels, the decoder takes %llu\n",
-                      (unsigned long long)latent[FKT_ENCODER], (unsigned long long)latent[FKT_DECODER]);
+                      (unsigned long long)latent[FKT_CODEC_SIDE_ENCODER],
+                      (unsigned long long)latent[FKT_CODEC_SIDE_DECODER]);
     if (d->misfits->len) return fkt_text_status(d->misfits);
-    d->family->latent_channels = (uint32_t)latent[FKT_ENCODER];
+    d->family->latent_channels = (uint32_t)latent[FKT_CODEC_SIDE_ENCODER];
     d->family->reduction = 1U << (STAGES - 1);
     for (int side = 0; side < 2 && st == FKT_OK; side++) {
         struct builder b = {&d->family->net[side], d->layout == FKT_LAYOUT_TINY, side, (uint32_t)width[side]};
-        fkt_net_init(b.net, side == FKT_ENCODER ? 3 : d->family->latent_channels);
-        if (side == FKT_ENCODER) build_encoder(&b, d->family->latent_channels);
+        fkt_net_init(b.net, side == FKT_CODEC_SIDE_ENCODER ? 3 : d->family->latent_channels);
+        if (side == FKT_CODEC_SIDE_ENCODER) build_encoder(&b, d->family->latent_channels);
         else build_decoder(&b, d->family->latent_channels);
         check_config(d, &b);
         st = fkt_net_status(b.net);

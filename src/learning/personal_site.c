@@ -100,7 +100,7 @@ static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m,
                           float *features)
 {
     struct fkt_predict_options o = {
-        .threads = r->spec->local.threads, .dtype = FKT_LEARN_F32, .progress = course_hook(&r->course)};
+        .threads = r->spec->local.threads, .dtype = FKT_LEARN_DTYPE_F32, .progress = course_hook(&r->course)};
     fkt_status st = fkt_model_predict(m, p->rgb, p->n, r->logits, features, &o);
     r->course.before += p->n;
     return st;

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const accountings[] = {[FKT_ACCOUNT_GDP] = "gdp", [FKT_ACCOUNT_ZCDP] = "zcdp"};
+static const char *const accountings[] = {[FKT_ACCOUNTING_GDP] = "gdp", [FKT_ACCOUNTING_ZCDP] = "zcdp"};
 
 const char *fkt_accounting_name(enum fkt_accounting a) { return accountings[a]; }
 
@@ -47,14 +47,14 @@ static fkt_status add_up(const struct fkt_ledger_account *a, const char *path, d
 static fkt_status limit_of(const struct fkt_ledger_account *a, unsigned kinds, const char *path, double *limit)
 {
     const double e = a->budget_epsilon, d = a->budget_delta;
-    const unsigned both = 1U << FKT_ACCOUNT_GDP | 1U << FKT_ACCOUNT_ZCDP;
+    const unsigned both = 1U << FKT_ACCOUNTING_GDP | 1U << FKT_ACCOUNTING_ZCDP;
     if (e == 0 && kinds == both)
         return fkt_fail_hint(FKT_E_BUDGET, "set the total for this dataset as epsilon and delta",
                              "the ledger '%s' counts dataset '%s' in another accounting, and has no epsilon and delta "
                              "to convert between the two",
                              path, a->dataset);
     if (e == 0) *limit = a->budget_mu2;
-    else if (kinds & 1U << FKT_ACCOUNT_ZCDP) *limit = 2 * fkt_privacy_rho(e, d);
+    else if (kinds & 1U << FKT_ACCOUNTING_ZCDP) *limit = 2 * fkt_privacy_rho(e, d);
     else *limit = fkt_privacy_mu(e, d) * fkt_privacy_mu(e, d);
     return *limit > 0 && isfinite(*limit) ? FKT_OK : fkt_ledger_damaged(path, "a budget that is not a positive number");
 }
@@ -64,7 +64,7 @@ fkt_status fkt_account_add_up(struct fkt_ledger_account *a, const char *path)
     unsigned kinds;
     fkt_status st = add_up(a, path, &a->total.mu2, &kinds);
     if (st != FKT_OK) return st;
-    a->total.accounting = kinds & 1U << FKT_ACCOUNT_ZCDP ? FKT_ACCOUNT_ZCDP : FKT_ACCOUNT_GDP;
+    a->total.accounting = kinds & 1U << FKT_ACCOUNTING_ZCDP ? FKT_ACCOUNTING_ZCDP : FKT_ACCOUNTING_GDP;
     return limit_of(a, kinds, path, &a->limit_mu2);
 }
 
@@ -90,7 +90,8 @@ static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_le
     double epsilon[3];
     char hint[384];
     for (int i = 0; i < 3; i++) {
-        const struct fkt_ledger_spent s = {mu2[i], kinds & 1U << FKT_ACCOUNT_ZCDP ? FKT_ACCOUNT_ZCDP : FKT_ACCOUNT_GDP};
+        const struct fkt_ledger_spent s = {mu2[i], kinds & 1U << FKT_ACCOUNTING_ZCDP ? FKT_ACCOUNTING_ZCDP
+                                                                                     : FKT_ACCOUNTING_GDP};
         epsilon[i] = mu2[i] > 0 ? fkt_ledger_epsilon(delta, &s) : 0;
     }
     snprintf(hint, sizeof hint,
@@ -118,13 +119,13 @@ fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_
     if (st == FKT_E_BUDGET) st = refuse(a, e, path, kinds, (const double[]){had, limit});
     FKT_TRY(st);
     spent->mu2 = l.spent_mu2;
-    spent->accounting = kinds & 1U << FKT_ACCOUNT_ZCDP ? FKT_ACCOUNT_ZCDP : FKT_ACCOUNT_GDP;
+    spent->accounting = kinds & 1U << FKT_ACCOUNTING_ZCDP ? FKT_ACCOUNTING_ZCDP : FKT_ACCOUNTING_GDP;
 out:
     return st;
 }
 
 double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *spent)
 {
-    return spent->accounting == FKT_ACCOUNT_ZCDP ? fkt_privacy_epsilon_zcdp(delta, spent->mu2 / 2)
-                                                 : fkt_privacy_epsilon(delta, sqrt(spent->mu2));
+    return spent->accounting == FKT_ACCOUNTING_ZCDP ? fkt_privacy_epsilon_zcdp(delta, spent->mu2 / 2)
+                                                    : fkt_privacy_epsilon(delta, sqrt(spent->mu2));
 }

@@ -41,7 +41,7 @@ static int is_hex(const char *s)
 
 static fkt_status check_charge(const struct fkt_ledger_charge *c)
 {
-    if (!(c->mu > 0 && c->mu < 1e100) || (c->accounting != FKT_ACCOUNT_GDP && c->accounting != FKT_ACCOUNT_ZCDP))
+    if (!(c->mu > 0 && c->mu < 1e100) || (c->accounting != FKT_ACCOUNTING_GDP && c->accounting != FKT_ACCOUNTING_ZCDP))
         return fkt_fail(FKT_E_ARG, "a charge of mu %g cannot be booked", c->mu);
     if (c->budget_epsilon != 0 && !(fkt_privacy_mu(c->budget_epsilon, c->budget_delta) > 0))
         return fkt_fail(FKT_E_ARG, "the budget needs epsilon > 0 and 0 < delta < 1");
@@ -145,7 +145,7 @@ static fkt_status take_over(struct fkt_ledger_rows *b, int64_t id, struct fkt_le
             continue;
         }
         if (old->mu2 > e->mu2) e->mu2 = old->mu2;
-        if (old->accounting == FKT_ACCOUNT_ZCDP) e->accounting = FKT_ACCOUNT_ZCDP;
+        if (old->accounting == FKT_ACCOUNTING_ZCDP) e->accounting = FKT_ACCOUNTING_ZCDP;
         e->insecure_seed |= old->insecure_seed;
     }
     a->n = kept;
@@ -274,13 +274,13 @@ fkt_status fkt_ledger_file_session(const char *path, const char *session, const 
     struct fkt_ledger_rows b = {0};
     int64_t id;
     fkt_status st;
-    *out = FKT_SESSION_UNKNOWN;
+    *out = FKT_LEDGER_SESSION_UNKNOWN;
     FKT_TRY(check_session(session));
     FKT_TRY(fkt_ledger_rows_open(&b, path, FKT_LEDGER_ROWS_EMPTY));
     FKT_TRY(fkt_ledger_rows_account(&b, dataset, &a, &id));
     for (size_t i = 0; i < a.n; i++)
         if (!strcmp(a.entries[i].session, session) && !strcmp(a.entries[i].task_sha256, task_sha256))
-            *out = a.entries[i].reserved ? FKT_SESSION_RESERVED : FKT_SESSION_SPENT;
+            *out = a.entries[i].reserved ? FKT_LEDGER_SESSION_RESERVED : FKT_LEDGER_SESSION_SPENT;
 out:
     fkt_account_clear(&a);
     fkt_ledger_rows_close(&b);

@@ -39,8 +39,13 @@ fkt_status fkt_coordinates_gain_shape(struct fkt_coordinates *c, uint32_t dim, u
     if (!(log_spread > 0 && fabs(log_mean) + log_spread <= LOG_MAX))
         return fkt_fail(FKT_E_ARG, "log-size mean %g and spread %g: need spread > 0 and |mean| + spread <= %g",
                         log_mean, log_spread, LOG_MAX);
-    *c = (struct fkt_coordinates){.kind = FKT_COORD_GAIN_SHAPE, .dim = dim, .length = dim + 1, .rq = rq,
-                                  .radius = sqrt(1 + gamma * gamma), .gamma = gamma, .log_mean = log_mean,
+    *c = (struct fkt_coordinates){.kind = FKT_COORDINATE_GAIN_SHAPE,
+                                  .dim = dim,
+                                  .length = dim + 1,
+                                  .rq = rq,
+                                  .radius = sqrt(1 + gamma * gamma),
+                                  .gamma = gamma,
+                                  .log_mean = log_mean,
                                   .log_spread = log_spread};
     return FKT_OK;
 }
@@ -52,7 +57,7 @@ fkt_status fkt_coordinates_clip(struct fkt_coordinates *c, uint32_t dim, uint32_
     if (st != FKT_OK) return st;
     if (!(radius > 0 && isnormal(radius)))
         return fkt_fail(FKT_E_ARG, "radius %g is not a positive finite number", radius);
-    *c = (struct fkt_coordinates){.kind = FKT_COORD_CLIP, .dim = dim, .length = dim, .rq = rq, .radius = radius};
+    *c = (struct fkt_coordinates){.kind = FKT_COORDINATE_CLIP, .dim = dim, .length = dim, .rq = rq, .radius = radius};
     return FKT_OK;
 }
 
@@ -86,7 +91,7 @@ fkt_status fkt_coordinates_forward(const struct fkt_coordinates *c, const double
     struct size s;
     fkt_status st = measure(&s, u, c->dim);
     if (st != FKT_OK) return st;
-    if (c->kind == FKT_COORD_CLIP) {
+    if (c->kind == FKT_COORDINATE_CLIP) {
         int outside = s.scale / c->radius * s.norm > 1;
         for (size_t i = 0; i < c->dim; i++) w[i] = outside ? u[i] / s.scale * (c->radius / s.norm) : u[i];
         return FKT_OK;
@@ -103,7 +108,7 @@ fkt_status fkt_coordinates_inverse(const struct fkt_coordinates *c, const double
     fkt_status st = measure(&whole, w, c->length); /* the gain must be finite as well */
     if (st == FKT_OK) st = measure(&s, w, c->dim);
     if (st != FKT_OK) return st;
-    if (c->kind == FKT_COORD_CLIP) {
+    if (c->kind == FKT_COORDINATE_CLIP) {
         memcpy(u, w, c->dim * sizeof *u);
         return FKT_OK;
     }

@@ -66,6 +66,6 @@ fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w, int32_
 struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c)
 {
     double rq = c->rq, d = c->dim;
-    if (c->kind != FKT_COORD_GAIN_SHAPE) return (struct fkt_direction){0};
+    if (c->kind != FKT_COORDINATE_GAIN_SHAPE) return (struct fkt_direction){0};
     return (struct fkt_direction){c->dim, rq * rq / (c->radius * c->radius) + d / 12, d / 4 + rq / 2};
 }

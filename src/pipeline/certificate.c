@@ -47,11 +47,11 @@ static json_t *warnings(const struct fkt_release *r)
         snprintf(words, sizeof words, "WEAK PROMISE: %s; this release is not called private", why);
         json_array_append_new(list, json_string(words));
     }
-    if (r->task.privacy.mechanism == FKT_PAPER)
+    if (r->task.privacy.mechanism == FKT_MECHANISM_PAPER)
         json_array_append_new(
             list, json_string(
                       "the paper's recipe is kept for comparison; it spends less than epsilon for the noise it adds"));
-    if (r->task.privacy.adjacency == FKT_REPLACE)
+    if (r->task.privacy.adjacency == FKT_ADJACENCY_REPLACE)
         json_array_append_new(list, json_string("class counts and labels are public under this adjacency"));
     if (r->facts.simulated)
         json_array_append_new(

@@ -61,7 +61,7 @@ fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct f
                                       .adjacency = t->privacy.adjacency,
                                       .mu = shares->plan.mu,
                                       .insecure_seed = t->service.seeded,
-                                      .accounting = FKT_ACCOUNT_GDP,
+                                      .accounting = FKT_ACCOUNTING_GDP,
                                       .delta = t->privacy.delta,
                                       .task_name = t->name};
     if (shares->counted) return FKT_OK;

@@ -37,7 +37,7 @@
 
 enum { FILE_MAX = 1 << 20, NAME_ROOM = 80, WORDS_ROOM = 240 };
 #define SCHEMA "fedkt.pictures/1"
-#define USUAL fkt_adjacency_name(FKT_ADD_REMOVE)
+#define USUAL fkt_adjacency_name(FKT_ADJACENCY_ADD_REMOVE)
 #define UNLIKE "NOT private: promises about different kinds of neighbours do not add up: "
 #define WEAK "NOT private: the promises add up to a weak one: "
 #define SIMULATED "; made by a simulation, which keeps no ledger: other releases of the same records are not counted"

@@ -7,7 +7,8 @@
 
 #include "base/status.h"
 
-/* Takes the masks off, on so many threads (0: all). The machine is in FKT_SA_UNMASK, and nobody else touches it. */
+/* Takes the masks off, on so many threads (0: all). The machine is in FKT_SA_STATE_UNMASK, and nobody else touches it.
+ * */
 FKT_MUST_USE fkt_status fkt_unmask(struct fkt_sa_server *s, unsigned threads, const struct fkt_progress *progress);
 
 enum { FKT_PUBLISH_DATASET = 0, FKT_PUBLISH_GRID, FKT_PUBLISH_FILES };
@@ -32,7 +33,8 @@ struct fkt_publication {
     int bare;  /* the log says that there are none */
 };
 extern const char *const fkt_publication_names[FKT_PUBLISH_FILES];
-/* From a machine in FKT_SA_UNMASK to the release in memory. Central noise is drawn here; nothing of it is kept on a
+/* From a machine in FKT_SA_STATE_UNMASK to the release in memory. Central noise is drawn here; nothing of it is kept
+ * on a
  * failure. */
 FKT_MUST_USE fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *s);
 /* From the release to the files in `out`; the same ones however often it is called. FKT_E_NUMERIC: release and

@@ -24,7 +24,7 @@ static fkt_status check_shares(const struct fkt_privacy_spec *s)
     static const char *const what[3] = {"count", "sum", "moment"};
     for (int i = 0; i < 3; i++) {
         const double x = s->shares[i];
-        const int may_be_zero = i == 0 && s->adjacency == FKT_REPLACE;
+        const int may_be_zero = i == 0 && s->adjacency == FKT_ADJACENCY_REPLACE;
         if (!(x >= 0 && x <= 1e100))
             return fkt_fail(FKT_E_ARG, "the budget share of '%s' is %g: it must be a positive number", what[i], x);
         if (!may_be_zero && !(x >= 1e-100))
@@ -44,14 +44,15 @@ fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
                              "delta is %g: it must be positive and below 1", s->delta);
     if (!(s->radius >= 1e-100 && s->radius <= 1e100))
         return fkt_fail(FKT_E_ARG, "the radius of the ball is %g: it must be a positive number", s->radius);
-    if (s->adjacency != FKT_ADD_REMOVE && s->adjacency != FKT_REPLACE && s->adjacency != FKT_REPLACE_ANY)
+    if (s->adjacency != FKT_ADJACENCY_ADD_REMOVE && s->adjacency != FKT_ADJACENCY_REPLACE &&
+        s->adjacency != FKT_ADJACENCY_REPLACE_ANY)
         return fkt_fail(FKT_E_ARG, "adjacency %d is not known", (int)s->adjacency);
-    if (s->mechanism != FKT_JOINT && s->mechanism != FKT_PAPER)
+    if (s->mechanism != FKT_MECHANISM_JOINT && s->mechanism != FKT_MECHANISM_PAPER)
         return fkt_fail(FKT_E_ARG, "mechanism %d is not known", (int)s->mechanism);
-    if (s->mechanism == FKT_PAPER && s->adjacency != FKT_REPLACE)
+    if (s->mechanism == FKT_MECHANISM_PAPER && s->adjacency != FKT_ADJACENCY_REPLACE)
         return fkt_fail_hint(FKT_E_ARG, "choose the adjacency 'replace', or the mechanism 'joint'",
                              "mechanism 'paper' protects under the adjacency 'replace' only");
-    return s->mechanism == FKT_PAPER ? FKT_OK : check_shares(s);
+    return s->mechanism == FKT_MECHANISM_PAPER ? FKT_OK : check_shares(s);
 }
 
 /* plan.md, step 2: mu^2 is homogeneous in the squares of a, b, c, so the ratio of the shares needs one division. */
@@ -59,7 +60,7 @@ void fkt_plan_joint(struct fkt_privacy_plan *p, double mu)
 {
     const struct fkt_privacy_spec *s = &p->spec;
     const double top = fmax(s->shares[0], fmax(s->shares[1], s->shares[2])), r = s->radius;
-    const double c = s->adjacency == FKT_REPLACE ? 0 : sqrt(s->shares[0] / top);
+    const double c = s->adjacency == FKT_ADJACENCY_REPLACE ? 0 : sqrt(s->shares[0] / top);
     const double a = sqrt(s->shares[1] / top), b = sqrt(s->shares[2] / top);
     const double unit = sqrt(fkt_privacy_mu_squared(s->adjacency, a, b, c)) / mu * NOISE_UP;
     p->sigma_count = c > 0 ? unit / c : 0;
@@ -89,7 +90,7 @@ fkt_status fkt_privacy_plan(struct fkt_privacy_plan *plan, const struct fkt_priv
     fkt_status st = fkt_plan_check_spec(spec);
     if (st != FKT_OK) return st;
     p.spec = *spec;
-    if (spec->mechanism == FKT_PAPER) paper_sigmas(&p);
+    if (spec->mechanism == FKT_MECHANISM_PAPER) paper_sigmas(&p);
     else fkt_plan_joint(&p, fkt_privacy_mu(spec->epsilon, spec->delta));
     p.sigma_cross = nextafter(p.sigma_moment * SQRT_HALF, INFINITY) * NOISE_UP;
     p.mu = fkt_plan_distance(&p);

@@ -27,9 +27,9 @@ double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double a, double b, 
 {
     if (!(a >= 0 && b >= 0 && c >= 0 && a < INFINITY && b < INFINITY && c < INFINITY)) return NAN;
     switch (adjacency) {
-    case FKT_ADD_REMOVE: return ROUND_UP * add_remove(a, b, c);
-    case FKT_REPLACE: return ROUND_UP * replace(a, b);
-    case FKT_REPLACE_ANY: return ROUND_UP * fmax(2 * add_remove(a, b, c), replace(a, b));
+    case FKT_ADJACENCY_ADD_REMOVE: return ROUND_UP * add_remove(a, b, c);
+    case FKT_ADJACENCY_REPLACE: return ROUND_UP * replace(a, b);
+    case FKT_ADJACENCY_REPLACE_ANY: return ROUND_UP * fmax(2 * add_remove(a, b, c), replace(a, b));
     }
     return NAN;
 }

@@ -151,7 +151,7 @@ static fkt_status set_tail(struct fkt_share_plan *s)
 
 static fkt_status check_request(const struct fkt_privacy_spec *spec, uint32_t counted, uint32_t sites)
 {
-    if (spec->mechanism == FKT_PAPER)
+    if (spec->mechanism == FKT_MECHANISM_PAPER)
         return fkt_fail_hint(FKT_E_ARG, "choose the mechanism 'joint', or noise added in one place",
                              "mechanism 'paper' has no form in shares");
     if (counted == 0 || counted > sites)

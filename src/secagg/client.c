@@ -138,19 +138,21 @@ static int holds(const struct fkt_sa_client *c)
     const struct fkt_sa_secrets *s = &c->secret;
     const int sparse = !fkt_sa_complete(&c->p);
     switch (c->state) {
-    case FKT_SA_BEGIN: return !c->has_session && !c->out && shared(s) && WIPED(s->self_seed) && !c->neighbour;
-    case FKT_SA_ADVERTISE: return c->has_session && c->throws == 0 && !c->neighbour && !c->survivors;
-    case FKT_SA_COIN: return sparse && c->throws >= 1 && c->throws <= c->p.attempts && !c->neighbour && !c->survivors;
-    case FKT_SA_SHARE: return c->neighbour && c->present >= c->p.threshold && shared(s) && !c->peers && !c->delivered;
-    case FKT_SA_MASK:
+    case FKT_SA_STATE_BEGIN: return !c->has_session && !c->out && shared(s) && WIPED(s->self_seed) && !c->neighbour;
+    case FKT_SA_STATE_ADVERTISE: return c->has_session && c->throws == 0 && !c->neighbour && !c->survivors;
+    case FKT_SA_STATE_COIN:
+        return sparse && c->throws >= 1 && c->throws <= c->p.attempts && !c->neighbour && !c->survivors;
+    case FKT_SA_STATE_SHARE:
+        return c->neighbour && c->present >= c->p.threshold && shared(s) && !c->peers && !c->delivered;
+    case FKT_SA_STATE_MASK:
         return c->neighbour && c->peers >= c->p.threshold && shared(s) && WIPED(s->self_seed) && c->delivered &&
                !c->survivors;
-    case FKT_SA_CONFIRM:
+    case FKT_SA_STATE_CONFIRM:
         return c->neighbour && c->peers >= c->p.threshold && c->witnesses >= c->p.threshold && WIPED(*s) &&
                c->survivors;
-    case FKT_SA_REVEAL: return c->out && WIPED(*s) && !c->neighbour;
-    case FKT_SA_DONE:
-    case FKT_SA_FAILED: return !c->out && WIPED(*s) && !c->neighbour && !c->delivered && !c->survivors;
+    case FKT_SA_STATE_REVEAL: return c->out && WIPED(*s) && !c->neighbour;
+    case FKT_SA_STATE_DONE:
+    case FKT_SA_STATE_FAILED: return !c->out && WIPED(*s) && !c->neighbour && !c->delivered && !c->survivors;
     default: return 0;
     }
 }
@@ -158,7 +160,7 @@ static int holds(const struct fkt_sa_client *c)
 unsigned fkt_sa_client_wants(const struct fkt_sa_client *c)
 {
     if (c->out || c->leave_len) return FKT_SA_SEND;
-    return c->state == FKT_SA_DONE || c->state == FKT_SA_FAILED ? FKT_SA_ENDED : FKT_SA_RECV;
+    return c->state == FKT_SA_STATE_DONE || c->state == FKT_SA_STATE_FAILED ? FKT_SA_ENDED : FKT_SA_RECV;
 }
 
 enum fkt_sa_state fkt_sa_client_state(const struct fkt_sa_client *c) { return c->state; }
@@ -200,7 +202,7 @@ static fkt_status fail(struct fkt_sa_client *c, fkt_status status, int aborted)
     struct fkt_sa_msg m = {.kind = FKT_SA_M_LEAVE, .leave.status = told(c, status)};
     fkt_failure_save(&c->failure, status);
     forget(c);
-    c->state = FKT_SA_FAILED;
+    c->state = FKT_SA_STATE_FAILED;
     m.session = (struct fkt_sa_bytes){c->session, FKT_SA_SESSION};
     m.site = c->index;
     if (c->has_session && !aborted && fkt_sa_msg_encode(&m, c->leave, sizeof c->leave, &c->leave_len) != FKT_OK)
@@ -215,7 +217,7 @@ fkt_status fkt_sa_client_send(struct fkt_sa_client *c, uint8_t *out, size_t cap,
     size_t need = c->leave_len ? c->leave_len : c->out_len;
     *len = 0;
     if (!say) {
-        if (c->state == FKT_SA_FAILED) return fkt_failure_restore(&c->failure);
+        if (c->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&c->failure);
         return fkt_fail(FKT_E_STATE, "site %u has nothing to say in state '%s'", c->index, fkt_sa_state_name(c->state));
     }
     if (need > cap) return fkt_fail(FKT_E_ARG, "a message of %zu bytes does not fit into %zu", need, cap);
@@ -223,8 +225,8 @@ fkt_status fkt_sa_client_send(struct fkt_sa_client *c, uint8_t *out, size_t cap,
     *len = need;
     c->leave_len = 0;
     forget_answer(c);
-    if (c->state == FKT_SA_REVEAL) {
-        c->state = FKT_SA_DONE;
+    if (c->state == FKT_SA_STATE_REVEAL) {
+        c->state = FKT_SA_STATE_DONE;
         forget(c);
     }
     assert(holds(c));
@@ -276,14 +278,14 @@ static fkt_status step(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
         int there;
         fkt_status (*go)(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
     } arrows[] = {
-        {FKT_SA_M_BEGIN, FKT_SA_BEGIN, FKT_SA_ADVERTISE, 1, fkt_sa_client_begin},
-        {FKT_SA_M_COIN, FKT_SA_ADVERTISE, FKT_SA_COIN, sparse, fkt_sa_client_coin},
-        {FKT_SA_M_COIN, FKT_SA_COIN, FKT_SA_COIN, sparse, fkt_sa_client_coin},
-        {FKT_SA_M_NEIGHBOURS, FKT_SA_COIN, FKT_SA_SHARE, sparse, fkt_sa_client_neighbours},
-        {FKT_SA_M_NEIGHBOURS, FKT_SA_ADVERTISE, FKT_SA_SHARE, !sparse, fkt_sa_client_neighbours},
-        {FKT_SA_M_DELIVER, FKT_SA_SHARE, FKT_SA_MASK, 1, fkt_sa_client_deliver},
-        {FKT_SA_M_SURVIVORS, FKT_SA_MASK, FKT_SA_CONFIRM, 1, fkt_sa_client_survivors},
-        {FKT_SA_M_CONFIRMED, FKT_SA_CONFIRM, FKT_SA_REVEAL, 1, fkt_sa_client_confirmed},
+        {FKT_SA_M_BEGIN, FKT_SA_STATE_BEGIN, FKT_SA_STATE_ADVERTISE, 1, fkt_sa_client_begin},
+        {FKT_SA_M_COIN, FKT_SA_STATE_ADVERTISE, FKT_SA_STATE_COIN, sparse, fkt_sa_client_coin},
+        {FKT_SA_M_COIN, FKT_SA_STATE_COIN, FKT_SA_STATE_COIN, sparse, fkt_sa_client_coin},
+        {FKT_SA_M_NEIGHBOURS, FKT_SA_STATE_COIN, FKT_SA_STATE_SHARE, sparse, fkt_sa_client_neighbours},
+        {FKT_SA_M_NEIGHBOURS, FKT_SA_STATE_ADVERTISE, FKT_SA_STATE_SHARE, !sparse, fkt_sa_client_neighbours},
+        {FKT_SA_M_DELIVER, FKT_SA_STATE_SHARE, FKT_SA_STATE_MASK, 1, fkt_sa_client_deliver},
+        {FKT_SA_M_SURVIVORS, FKT_SA_STATE_MASK, FKT_SA_STATE_CONFIRM, 1, fkt_sa_client_survivors},
+        {FKT_SA_M_CONFIRMED, FKT_SA_STATE_CONFIRM, FKT_SA_STATE_REVEAL, 1, fkt_sa_client_confirmed},
     };
     fkt_status st = FKT_OK;
     if (m->kind != FKT_SA_M_BEGIN && !of_session(c, m))
@@ -307,10 +309,10 @@ fkt_status fkt_sa_client_recv(struct fkt_sa_client *c, const uint8_t *msg, size_
     uint8_t hash[32] = {0};
     fkt_status st;
     int by_server = 0;
-    if (c->state == FKT_SA_FAILED) return fkt_failure_restore(&c->failure);
+    if (c->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&c->failure);
     if (len <= most) fkt_hash_long(hash, msg, len);                      /* longer ones are refused below, unread */
     if (c->heard && fkt_same(hash, c->last, sizeof hash)) return FKT_OK; /* the very bytes of the last one */
-    if (c->state == FKT_SA_DONE) return fkt_fail(FKT_E_STATE, "the round is over for site %u", c->index);
+    if (c->state == FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the round is over for site %u", c->index);
     FKT_TRY(fkt_sa_msg_decode(&m, 0, msg, len, most));
     FKT_TRY(step(c, &m));
     memcpy(c->last, hash, sizeof hash);

@@ -68,7 +68,7 @@ void fkt_sa_vector_add(struct fkt_sa_vector *v, const struct fkt_sa_vector *othe
 
 fkt_status fkt_sa_mask_stream(struct fkt_stream **out, const struct fkt_sa_params *p)
 {
-    return fkt_stream_new(out, p->keystream == FKT_SA_CHACHA20 ? FKT_KEYSTREAM_CHACHA20 : FKT_KEYSTREAM_AES);
+    return fkt_stream_new(out, p->keystream == FKT_SA_KEYSTREAM_CHACHA20 ? FKT_KEYSTREAM_CHACHA20 : FKT_KEYSTREAM_AES);
 }
 
 fkt_status fkt_sa_vector_mask(struct fkt_sa_vector *v, struct fkt_stream *s, const uint8_t key[32], int subtract)

@@ -38,16 +38,16 @@ size_t fkt_sa_packed(uint32_t length, uint32_t bits) { return (size_t)(((uint64_
 const char *fkt_sa_state_name(enum fkt_sa_state s)
 {
     switch (s) {
-    case FKT_SA_BEGIN: return "begin";
-    case FKT_SA_ADVERTISE: return "advertise";
-    case FKT_SA_COIN: return "coin";
-    case FKT_SA_SHARE: return "share";
-    case FKT_SA_MASK: return "mask";
-    case FKT_SA_CONFIRM: return "confirm";
-    case FKT_SA_REVEAL: return "reveal";
-    case FKT_SA_UNMASK: return "unmask";
-    case FKT_SA_DONE: return "done";
-    case FKT_SA_FAILED: return "failed";
+    case FKT_SA_STATE_BEGIN: return "begin";
+    case FKT_SA_STATE_ADVERTISE: return "advertise";
+    case FKT_SA_STATE_COIN: return "coin";
+    case FKT_SA_STATE_SHARE: return "share";
+    case FKT_SA_STATE_MASK: return "mask";
+    case FKT_SA_STATE_CONFIRM: return "confirm";
+    case FKT_SA_STATE_REVEAL: return "reveal";
+    case FKT_SA_STATE_UNMASK: return "unmask";
+    case FKT_SA_STATE_DONE: return "done";
+    case FKT_SA_STATE_FAILED: return "failed";
     }
     return "unknown state";
 }
@@ -63,7 +63,7 @@ static fkt_status shape_check(const struct fkt_sa_params *p)
                         p->degree, p->sites, p->sites - 1, p->sites - 2);
     if (p->attempts < 1 || p->attempts > 16)
         return fkt_fail(FKT_E_ARG, "%u attempts at the coin: there must be 1 to 16", p->attempts);
-    if (p->keystream != FKT_SA_AES_256_CTR && p->keystream != FKT_SA_CHACHA20)
+    if (p->keystream != FKT_SA_KEYSTREAM_AES_256_CTR && p->keystream != FKT_SA_KEYSTREAM_CHACHA20)
         return fkt_fail(FKT_E_ARG, "keystream %d is none that we know", (int)p->keystream);
     if (p->length < 1) return fkt_fail(FKT_E_ARG, "vectors of length 0 have no sum");
     if (p->bits < 8 || p->bits > 62) return fkt_fail(FKT_E_ARG, "a ring of %u bits: there must be 8 to 62", p->bits);

@@ -32,7 +32,10 @@
 
 #include <string.h>
 
-static int waiting(const struct fkt_sa_server *s) { return s->state >= FKT_SA_ADVERTISE && s->state <= FKT_SA_REVEAL; }
+static int waiting(const struct fkt_sa_server *s)
+{
+    return s->state >= FKT_SA_STATE_ADVERTISE && s->state <= FKT_SA_STATE_REVEAL;
+}
 
 void fkt_sa_server_forget(struct fkt_sa_server *s)
 {
@@ -51,7 +54,7 @@ fkt_status fkt_sa_server_fail(struct fkt_sa_server *s, fkt_status st)
 {
     fkt_failure_save(&s->failure, st);
     fkt_sa_server_forget(s);
-    s->state = FKT_SA_FAILED;
+    s->state = FKT_SA_STATE_FAILED;
     s->pending = 0;
     s->cursor = 0;
     return st;
@@ -87,7 +90,7 @@ static fkt_status settle(struct fkt_sa_server *s)
     fkt_status st = FKT_OK;
     while (st == FKT_OK && waiting(s)) {
         uint32_t hope = s->census.heard + s->pending;
-        if (s->state != FKT_SA_REVEAL && hope < s->p.sites - s->p.dropped) st = fkt_sa_phase_too_few(s, hope);
+        if (s->state != FKT_SA_STATE_REVEAL && hope < s->p.sites - s->p.dropped) st = fkt_sa_phase_too_few(s, hope);
         else if (s->pending == 0) st = fkt_sa_phase_leave(s);
         else break;
     }
@@ -117,7 +120,7 @@ fkt_status fkt_sa_server_new(struct fkt_sa_server **out, const struct fkt_sa_par
     memcpy(s->round, round, FKT_SA_ROUND);
     fkt_sa_session(s->session, &s->p, round);
     s->patience_ms = patience_ms;
-    s->state = FKT_SA_ADVERTISE;
+    s->state = FKT_SA_STATE_ADVERTISE;
     s->pending = s->census.expected = s->p.sites;
     *out = s;
     s = NULL;
@@ -157,7 +160,7 @@ fkt_status fkt_sa_server_site(const struct fkt_sa_server *s, uint32_t site)
 
 fkt_status fkt_sa_server_signed(const struct fkt_sa_server *s, const uint8_t **seed, const uint8_t **survivors)
 {
-    if (s->state < FKT_SA_CONFIRM || s->state > FKT_SA_DONE)
+    if (s->state < FKT_SA_STATE_CONFIRM || s->state > FKT_SA_STATE_DONE)
         return fkt_fail(FKT_E_STATE, "nobody was asked to sign the survivors yet");
     *seed = s->seed;
     *survivors = s->survivors;
@@ -200,7 +203,7 @@ fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint
     struct fkt_sa_msg m = {0};
     struct fkt_failure about;
     fkt_status st, end;
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
     if (from >= s->p.sites) return fkt_fail(FKT_E_ARG, "there is no site %u among %u", from, s->p.sites);
     if (!waiting(s)) return fkt_fail(FKT_E_STATE, "site %u: its message comes late", from);
     if (!fkt_sa_alive(s, from)) return fkt_fail(FKT_E_STATE, "site %u is no part of the round any more", from);
@@ -218,7 +221,7 @@ fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint
 fkt_status fkt_sa_server_close(struct fkt_sa_server *s)
 {
     fkt_status st;
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
     if (!waiting(s)) return fkt_fail(FKT_E_STATE, "no phase is open");
     st = fkt_sa_phase_leave(s);
     if (st != FKT_OK) return fkt_sa_server_fail(s, st);
@@ -227,7 +230,7 @@ fkt_status fkt_sa_server_close(struct fkt_sa_server *s)
 
 fkt_status fkt_sa_server_tick(struct fkt_sa_server *s, uint64_t now_ms)
 {
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
     if (now_ms < s->now_ms) return fkt_fail(FKT_E_ARG, "time goes back");
     s->now_ms = now_ms;
     if (!s->began) {
@@ -240,7 +243,7 @@ fkt_status fkt_sa_server_tick(struct fkt_sa_server *s, uint64_t now_ms)
 
 fkt_status fkt_sa_server_lost(struct fkt_sa_server *s, uint32_t site)
 {
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
     if (site >= s->p.sites) return fkt_fail(FKT_E_ARG, "there is no site %u among %u", site, s->p.sites);
     if (!waiting(s)) return FKT_OK;
     fkt_sa_server_lose(s, site, FKT_E_STOPPED);

@@ -94,7 +94,7 @@ uint32_t fkt_sa_near_rank(const struct fkt_sa_server *s, uint32_t owner, uint32_
 
 /* server_inbox.c: m is well formed, of this session, from a living site and of this phase. */
 FKT_MUST_USE fkt_status fkt_sa_server_hear(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m);
-/* The phase to which an answer of this kind belongs; FKT_SA_BEGIN: to none. */
+/* The phase to which an answer of this kind belongs; FKT_SA_STATE_BEGIN: to none. */
 enum fkt_sa_state fkt_sa_phase_of(enum fkt_sa_kind kind);
 
 /* server_phase.c: the phase is over; those not heard are lost. */

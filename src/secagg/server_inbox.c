@@ -134,25 +134,25 @@ out:
 enum fkt_sa_state fkt_sa_phase_of(enum fkt_sa_kind kind)
 {
     switch (kind) {
-    case FKT_SA_M_ADVERTISE: return FKT_SA_ADVERTISE;
-    case FKT_SA_M_OPEN: return FKT_SA_COIN;
-    case FKT_SA_M_SHARES: return FKT_SA_SHARE;
-    case FKT_SA_M_MASKED: return FKT_SA_MASK;
-    case FKT_SA_M_CONFIRM: return FKT_SA_CONFIRM;
-    case FKT_SA_M_REVEAL: return FKT_SA_REVEAL;
-    default: return FKT_SA_BEGIN;
+    case FKT_SA_M_ADVERTISE: return FKT_SA_STATE_ADVERTISE;
+    case FKT_SA_M_OPEN: return FKT_SA_STATE_COIN;
+    case FKT_SA_M_SHARES: return FKT_SA_STATE_SHARE;
+    case FKT_SA_M_MASKED: return FKT_SA_STATE_MASK;
+    case FKT_SA_M_CONFIRM: return FKT_SA_STATE_CONFIRM;
+    case FKT_SA_M_REVEAL: return FKT_SA_STATE_REVEAL;
+    default: return FKT_SA_STATE_BEGIN;
     }
 }
 
 fkt_status fkt_sa_server_hear(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     switch (s->state) {
-    case FKT_SA_ADVERTISE: return hear_advertise(s, from, m);
-    case FKT_SA_COIN: return hear_open(s, from, m);
-    case FKT_SA_SHARE: return hear_shares(s, from, m);
-    case FKT_SA_MASK: return hear_masked(s, m);
-    case FKT_SA_CONFIRM: return hear_confirm(s, from, m);
-    case FKT_SA_REVEAL: return hear_reveal(s, from, m);
+    case FKT_SA_STATE_ADVERTISE: return hear_advertise(s, from, m);
+    case FKT_SA_STATE_COIN: return hear_open(s, from, m);
+    case FKT_SA_STATE_SHARE: return hear_shares(s, from, m);
+    case FKT_SA_STATE_MASK: return hear_masked(s, m);
+    case FKT_SA_STATE_CONFIRM: return hear_confirm(s, from, m);
+    case FKT_SA_STATE_REVEAL: return hear_reveal(s, from, m);
     default: return fkt_fail(FKT_E_STATE, "no phase is open");
     }
 }

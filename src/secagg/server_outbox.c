@@ -74,29 +74,29 @@ static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg 
     const uint32_t *near = s->adjacent ? fkt_sa_near(s, site) : NULL;
     m->session = (struct fkt_sa_bytes){s->session, FKT_SA_SESSION};
     switch (s->state) {
-    case FKT_SA_ADVERTISE:
+    case FKT_SA_STATE_ADVERTISE:
         m->kind = FKT_SA_M_BEGIN;
         m->session = (struct fkt_sa_bytes){NULL, 0};
         m->begin.round = (struct fkt_sa_bytes){s->round, FKT_SA_ROUND};
         m->begin.task = (struct fkt_sa_bytes){s->p.task, sizeof s->p.task};
         break;
-    case FKT_SA_COIN: say_coin(s, site, m); break;
-    case FKT_SA_SHARE:
+    case FKT_SA_STATE_COIN: say_coin(s, site, m); break;
+    case FKT_SA_STATE_SHARE:
         m->kind = FKT_SA_M_NEIGHBOURS;
         m->neighbours.scalar = (struct fkt_sa_bytes){s->v, fkt_sa_complete(&s->p) ? 0 : sizeof s->v};
         collect(s, site, near, 0, FKT_SA_IN_SHARE, FKT_SA_ADVERT, put_advert, &m->neighbours.present,
                 &m->neighbours.adverts);
         break;
-    case FKT_SA_MASK:
+    case FKT_SA_STATE_MASK:
         m->kind = FKT_SA_M_DELIVER;
         collect(s, site, near, 0, FKT_SA_IN_MASK, FKT_SA_SEALED, put_sealed, &m->deliver.delivered, &m->deliver.sealed);
         m->deliver.delivered = (struct fkt_sa_bytes){s->delivered, fkt_bitmap_bytes(s->p.sites)}; /* the same for all */
         break;
-    case FKT_SA_CONFIRM:
+    case FKT_SA_STATE_CONFIRM:
         m->kind = FKT_SA_M_SURVIVORS;
         m->survivors.survivors = (struct fkt_sa_bytes){s->survivors, fkt_bitmap_bytes(s->p.sites)};
         break;
-    case FKT_SA_REVEAL:
+    case FKT_SA_STATE_REVEAL:
         m->kind = FKT_SA_M_CONFIRMED;
         collect(s, site, s->witness ? s->witness : near, s->witness ? 0 : FKT_SA_IN_MASK, FKT_SA_HAS_CONFIRMED,
                 FKT_SIGN_BYTES, put_confirmation, &m->confirmed.present, &m->confirmed.signatures);
@@ -108,13 +108,13 @@ static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg 
 /* In a phase the living; after a failure everyone that may still be waiting, whatever we think of it. */
 static int listens(const struct fkt_sa_server *s, uint32_t site)
 {
-    if (s->state == FKT_SA_FAILED) return !s->slot[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
+    if (s->state == FKT_SA_STATE_FAILED) return !s->slot[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
     return fkt_sa_alive(s, site) && !s->slot[site].heard;
 }
 
 static void all_said(struct fkt_sa_server *s)
 {
-    if (s->state != FKT_SA_MASK) return;
+    if (s->state != FKT_SA_STATE_MASK) return;
     for (uint32_t i = 0; i < s->p.sites; i++) {
         fkt_free(s->slot[i].sealed);
         s->slot[i].sealed = NULL;
@@ -126,7 +126,7 @@ fkt_status fkt_sa_server_next(struct fkt_sa_server *s, uint32_t *to, uint8_t *ou
     struct fkt_sa_msg m = {0};
     fkt_status st;
     *len = 0;
-    if (s->state == FKT_SA_UNMASK || s->state == FKT_SA_DONE || s->cursor == s->p.sites) return FKT_OK;
+    if (s->state == FKT_SA_STATE_UNMASK || s->state == FKT_SA_STATE_DONE || s->cursor == s->p.sites) return FKT_OK;
     while (s->cursor < s->p.sites && !listens(s, s->cursor)) s->cursor++;
     if (s->cursor < s->p.sites) {
         say(s, s->cursor, &m);

@@ -72,7 +72,7 @@ static fkt_status throw_coin(struct fkt_sa_server *s)
     fkt_sa_coin_clear(&s->coin);
     FKT_TRY(fkt_sa_coin_build(&s->coin, s->session, s->census.throws + 1, leaf, n));
     s->census.throws++;
-    enter(s, FKT_SA_COIN);
+    enter(s, FKT_SA_STATE_COIN);
 out:
     fkt_free(leaf);
     return st;
@@ -93,7 +93,7 @@ static fkt_status draw_graph(struct fkt_sa_server *s)
         fkt_sa_graph_neighbours(&g, i, s->adjacent + (size_t)i * s->p.degree);
         if (fkt_sa_alive(s, i)) s->sets[i] |= FKT_SA_IN_SHARE;
     }
-    enter(s, FKT_SA_SHARE);
+    enter(s, FKT_SA_STATE_SHARE);
 out:
     fkt_sa_graph_clear(&g);
     return st;
@@ -149,7 +149,7 @@ static fkt_status leave_share(struct fkt_sa_server *s)
     for (uint32_t i = 0; i < s->p.sites; i++)
         if (s->sets[i] & FKT_SA_IN_MASK) fkt_bitmap_set(s->delivered, i);
     fkt_sa_delivered_hash(s->delivered_hash, s->session, s->seed, s->delivered, fkt_bitmap_bytes(s->p.sites));
-    enter(s, FKT_SA_MASK);
+    enter(s, FKT_SA_STATE_MASK);
 out:
     return st;
 }
@@ -193,7 +193,7 @@ static fkt_status leave_mask(struct fkt_sa_server *s)
         s->sets[i] |= FKT_SA_SURVIVED;
         fkt_bitmap_set(s->survivors, i);
     }
-    enter(s, FKT_SA_CONFIRM);
+    enter(s, FKT_SA_STATE_CONFIRM);
 out:
     return st;
 }
@@ -225,7 +225,7 @@ static fkt_status leave_confirm(struct fkt_sa_server *s)
     FKT_TRY(enough(s, s->census.heard));
     if (s->witness) FKT_TRY(witnessed(s)); /* on a complete graph N - D - 1 >= t peers of each have signed now */
     FKT_TRY(covered(s, fkt_sa_alive));
-    enter(s, FKT_SA_REVEAL);
+    enter(s, FKT_SA_STATE_REVEAL);
 out:
     return st;
 }
@@ -236,7 +236,7 @@ static fkt_status leave_reveal(struct fkt_sa_server *s)
     FKT_TRY(covered(s, has_revealed));
     FKT_TRY(fkt_sa_server_rebuild(s));
     FKT_TRY(fkt_sa_server_list_jobs(s));
-    s->state = FKT_SA_UNMASK;
+    s->state = FKT_SA_STATE_UNMASK;
 out:
     return st;
 }
@@ -246,11 +246,11 @@ fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
     for (uint32_t i = 0; i < s->p.sites; i++)
         if (!s->slot[i].heard) fkt_sa_server_lose(s, i, FKT_E_STOPPED);
     switch (s->state) {
-    case FKT_SA_ADVERTISE: return leave_advertise(s);
-    case FKT_SA_COIN: return leave_coin(s);
-    case FKT_SA_SHARE: return leave_share(s);
-    case FKT_SA_MASK: return leave_mask(s);
-    case FKT_SA_CONFIRM: return leave_confirm(s);
+    case FKT_SA_STATE_ADVERTISE: return leave_advertise(s);
+    case FKT_SA_STATE_COIN: return leave_coin(s);
+    case FKT_SA_STATE_SHARE: return leave_share(s);
+    case FKT_SA_STATE_MASK: return leave_mask(s);
+    case FKT_SA_STATE_CONFIRM: return leave_confirm(s);
     default: return leave_reveal(s);
     }
 }
@@ -266,24 +266,24 @@ static int may_answer(const struct fkt_sa_server *s, uint32_t site)
 }
 static int tells_now(const struct fkt_sa_server *s, uint32_t site)
 {
-    return answered(s, site) && (s->state == FKT_SA_REVEAL || fkt_sa_alive(s, site));
+    return answered(s, site) && (s->state == FKT_SA_STATE_REVEAL || fkt_sa_alive(s, site));
 }
 static int tells_later(const struct fkt_sa_server *s, uint32_t site)
 {
-    return fkt_sa_alive(s, site) || (s->state == FKT_SA_REVEAL && answered(s, site));
+    return fkt_sa_alive(s, site) || (s->state == FKT_SA_STATE_REVEAL && answered(s, site));
 }
 
 static int ends_well(const struct fkt_sa_server *s, teller *answers, teller *tells)
 {
     uint32_t n = 0, few;
     for (uint32_t i = 0; i < s->p.sites; i++) n += answers(s, i) != 0;
-    if (s->state != FKT_SA_REVEAL && n < s->p.sites - s->p.dropped) return 0;
-    if (s->state == FKT_SA_CONFIRM && s->witness && witnesses(s, answers) < s->p.threshold) return 0;
+    if (s->state != FKT_SA_STATE_REVEAL && n < s->p.sites - s->p.dropped) return 0;
+    if (s->state == FKT_SA_STATE_CONFIRM && s->witness && witnesses(s, answers) < s->p.threshold) return 0;
     return uncovered(s, tells, &few) == s->p.sites;
 }
 
 int fkt_sa_server_worth_waiting(const struct fkt_sa_server *s)
 {
-    if (s->state != FKT_SA_MASK && s->state != FKT_SA_CONFIRM && s->state != FKT_SA_REVEAL) return 0;
+    if (s->state != FKT_SA_STATE_MASK && s->state != FKT_SA_STATE_CONFIRM && s->state != FKT_SA_STATE_REVEAL) return 0;
     return !ends_well(s, answered, tells_now) && ends_well(s, may_answer, tells_later);
 }

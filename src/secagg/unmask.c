@@ -54,14 +54,14 @@ fkt_status fkt_sa_server_list_jobs(struct fkt_sa_server *s)
     return st;
 }
 
-size_t fkt_sa_server_jobs(const struct fkt_sa_server *s) { return s->state == FKT_SA_UNMASK ? s->jobs : 0; }
+size_t fkt_sa_server_jobs(const struct fkt_sa_server *s) { return s->state == FKT_SA_STATE_UNMASK ? s->jobs : 0; }
 
 static fkt_status unmasking(const struct fkt_sa_server *s)
 {
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
-    if (s->state == FKT_SA_UNMASK) return FKT_OK;
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state == FKT_SA_STATE_UNMASK) return FKT_OK;
     return fkt_fail(FKT_E_STATE, "the round is in phase %s and not in %s", fkt_sa_state_name(s->state),
-                    fkt_sa_state_name(FKT_SA_UNMASK));
+                    fkt_sa_state_name(FKT_SA_STATE_UNMASK));
 }
 
 fkt_status fkt_sa_lane_new(struct fkt_sa_lane **out, const struct fkt_sa_server *s)
@@ -159,7 +159,7 @@ fkt_status fkt_sa_server_finish(struct fkt_sa_server *s, struct fkt_sa_lane *con
     fkt_sa_server_forget(s);
     s->total = total;
     s->survived = survived;
-    s->state = FKT_SA_DONE;
+    s->state = FKT_SA_STATE_DONE;
     total = NULL;
     survived = NULL;
 out:
@@ -185,8 +185,8 @@ fkt_status fkt_sa_server_total(const struct fkt_sa_server *s, const int64_t **to
 {
     *total = NULL;
     *survivors = NULL;
-    if (s->state == FKT_SA_FAILED) return fkt_failure_restore(&s->failure);
-    if (s->state != FKT_SA_DONE) return fkt_fail(FKT_E_STATE, "the total is not there yet");
+    if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
+    if (s->state != FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the total is not there yet");
     *total = s->total;
     *survivors = s->survived;
     return FKT_OK;

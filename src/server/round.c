@@ -62,7 +62,7 @@ static fkt_status hear(struct fkt_server *h, struct step *s, const uint8_t *msg,
     struct fkt_sa_census now;
     fkt_status st = fkt_sa_server_recv(h->server, s->site, msg, len), slot;
     fkt_sa_server_census(h->server, &now);
-    if (fkt_sa_server_state(h->server) == FKT_SA_FAILED) {
+    if (fkt_sa_server_state(h->server) == FKT_SA_STATE_FAILED) {
         if (fkt_server_own_failure(st)) return st;
         fkt_failure_save(&s->end, st); /* it stands in the place of what there was to say of the message */
         slot = fkt_sa_server_site(h->server, s->site);
@@ -81,7 +81,7 @@ static fkt_status close_phase(struct fkt_server *h, struct step *s)
 {
     fkt_status st = fkt_sa_server_close(h->server);
     if (st == FKT_OK) return FKT_OK;
-    if (fkt_sa_server_state(h->server) != FKT_SA_FAILED || fkt_server_own_failure(st)) return st;
+    if (fkt_sa_server_state(h->server) != FKT_SA_STATE_FAILED || fkt_server_own_failure(st)) return st;
     fkt_failure_save(&s->end, st);
     return FKT_OK;
 }
@@ -130,13 +130,13 @@ static fkt_status turn_page(struct fkt_server *h, const struct step *s)
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < h->params.sites; i++) h->slot[i].heard = 0;
     fkt_server_wait_anew(h, h->wait.page + 1);
-    if (h->live && (h->phase != FKT_SA_FAILED || s->site == FKT_MAILBOX_NOBODY))
+    if (h->live && (h->phase != FKT_SA_STATE_FAILED || s->site == FKT_MAILBOX_NOBODY))
         FKT_TRY(fkt_server_note(h, "phase",
                                 json_pack("{s:I s:s s:I s:I s:s}", "round", (json_int_t)h->round, "phase",
                                           fkt_sa_state_name(s->was), "heard",
                                           (json_int_t)(s->before.heard + (uint32_t)s->answered), "expected",
                                           (json_int_t)s->before.expected, "why", why)));
-    if (h->phase == FKT_SA_CONFIRM) FKT_TRY(note_survivors(h));
+    if (h->phase == FKT_SA_STATE_CONFIRM) FKT_TRY(note_survivors(h));
 out:
     return st;
 }
@@ -151,14 +151,14 @@ static fkt_status absorb(struct fkt_server *h, const struct step *s)
     moved = h->phase != s->was || h->census.throws != s->before.throws;
     if (s->answered) {
         h->slot[s->site].heard = 1;
-        if (s->was == FKT_SA_REVEAL) h->slot[s->site].revealed = 1;
+        if (s->was == FKT_SA_STATE_REVEAL) h->slot[s->site].revealed = 1;
     }
     if (s->site != FKT_MAILBOX_NOBODY) FKT_TRY(look_at(h, s, s->site));
     for (uint32_t i = 0; moved && i < h->params.sites; i++) FKT_TRY(look_at(h, s, i));
     if (moved) FKT_TRY(turn_page(h, s));
     FKT_TRY(fkt_server_drain(h));
-    if (h->phase == FKT_SA_FAILED) FKT_TRY(fkt_server_fail_round(h, &s->end));
-    if (h->phase == FKT_SA_UNMASK) { /* whoever was to answer has answered, or is lost */
+    if (h->phase == FKT_SA_STATE_FAILED) FKT_TRY(fkt_server_fail_round(h, &s->end));
+    if (h->phase == FKT_SA_STATE_UNMASK) { /* whoever was to answer has answered, or is lost */
         for (uint32_t i = 0; i < h->params.sites; i++) fkt_server_drop_messages(&h->slot[i]);
         fkt_server_enter(h, FKT_STAGE_FINISHING);
         h->job = FKT_JOB_RELEASE;

@@ -75,7 +75,7 @@ void fkt_server_close_round(struct fkt_server *h)
     h->messages += h->round_messages;
     h->bytes += h->round_bytes;
     h->round_messages = h->round_bytes = 0;
-    h->phase = FKT_SA_BEGIN;
+    h->phase = FKT_SA_STATE_BEGIN;
     fkt_server_wait_anew(h, 0);
     h->sweep = 1;
 }

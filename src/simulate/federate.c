@@ -37,7 +37,7 @@ struct slot { /* a site, as the round sees it */
     struct fkt_sa_client *client;
     struct fkt_sa_site brings;
     struct fkt_entropy keys, noise;
-    enum fkt_sa_state gone; /* from this phase on; FKT_SA_BEGIN: it stays */
+    enum fkt_sa_state gone; /* from this phase on; FKT_SA_STATE_BEGIN: it stays */
     int missed;             /* 1: it has been waited for in vain */
     uint64_t up, down;
 };
@@ -59,7 +59,7 @@ struct hall {
     size_t n, cap, in_max, out_max;
     unsigned threads;
     struct fkt_meter meter;
-    uint32_t lost[FKT_SA_REVEAL + 1];
+    uint32_t lost[FKT_SA_STATE_REVEAL + 1];
 };
 
 /* ---- what a site brings ---- */
@@ -105,7 +105,8 @@ static fkt_status slot_all(struct hall *h)
     if (seed) FKT_TRY(fkt_alloc(&h->seeded, 2 * (size_t)n));
     for (size_t i = 0; i < spec->n_lost; i++) {
         const struct fkt_federate_loss *l = &spec->lost[i];
-        if (l->site >= n || l->phase < FKT_SA_ADVERTISE || l->phase > FKT_SA_REVEAL || h->slot[l->site].gone) {
+        if (l->site >= n || l->phase < FKT_SA_STATE_ADVERTISE || l->phase > FKT_SA_STATE_REVEAL ||
+            h->slot[l->site].gone) {
             st = fkt_fail(FKT_E_ARG, "site %u cannot be lost in phase '%s'", l->site, fkt_sa_state_name(l->phase));
             goto out;
         }
@@ -183,9 +184,9 @@ static void close_hall(struct hall *h)
 static int is_gone(struct hall *h, struct slot *s)
 {
     enum fkt_sa_state phase = fkt_sa_server_state(h->server);
-    if (phase < FKT_SA_ADVERTISE) phase = FKT_SA_ADVERTISE;
-    if (s->gone == FKT_SA_BEGIN || phase < s->gone) return 0;
-    if (!s->missed && phase <= FKT_SA_REVEAL) h->lost[phase]++;
+    if (phase < FKT_SA_STATE_ADVERTISE) phase = FKT_SA_STATE_ADVERTISE;
+    if (s->gone == FKT_SA_STATE_BEGIN || phase < s->gone) return 0;
+    if (!s->missed && phase <= FKT_SA_STATE_REVEAL) h->lost[phase]++;
     s->missed = 1;
     return 1;
 }
@@ -226,7 +227,7 @@ static fkt_status converse(struct hall *h)
 {
     int closes = 0;
     fkt_status st = FKT_OK;
-    while (fkt_sa_server_state(h->server) < FKT_SA_UNMASK) {
+    while (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) {
         FKT_TRY(collect(h));
         if (h->n) {
             closes = 0;
@@ -234,7 +235,7 @@ static fkt_status converse(struct hall *h)
             for (size_t i = 0; i < h->n; i++)
                 if (h->mail[i].out_len)
                     FKT_TRY(fkt_sa_server_recv(h->server, h->mail[i].to, h->mail[i].out, h->mail[i].out_len));
-        } else if (fkt_sa_server_state(h->server) < FKT_SA_UNMASK) { /* all that are there have spoken */
+        } else if (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) { /* all that are there have spoken */
             if (closes++ == CLOSES_MAX) {
                 st = fkt_fail(FKT_E_STATE, "the round stands still in phase '%s'",
                               fkt_sa_state_name(fkt_sa_server_state(h->server)));
@@ -243,7 +244,7 @@ static fkt_status converse(struct hall *h)
             FKT_TRY(fkt_sa_server_close(h->server));
         }
     }
-    if (fkt_sa_server_state(h->server) == FKT_SA_FAILED)
+    if (fkt_sa_server_state(h->server) == FKT_SA_STATE_FAILED)
         st = fkt_fail(FKT_E_TOO_FEW, "the round failed: too few of %u sites were left", h->params.sites);
 out:
     return st;

@@ -73,7 +73,7 @@ out:
 fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency adjacency, unsigned threads,
                                uint64_t *keys)
 {
-    if (adjacency != FKT_REPLACE) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
+    if (adjacency != FKT_ADJACENCY_REPLACE) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
     return fkt_dataset_numbers(ds, keys);
 }
 
@@ -119,7 +119,7 @@ fkt_status fkt_simulation_size(const struct fkt_simulation_spec *spec, uint32_t 
         return fkt_fail(FKT_E_ARG, "participation must be above 0 and at most 1");
     *parts = (uint32_t)fmax(1, round(spec->participation * spec->partition.sites));
     *lost = 0;
-    for (int phase = 0; phase <= FKT_SA_REVEAL; phase++) {
+    for (int phase = 0; phase <= FKT_SA_STATE_REVEAL; phase++) {
         if (!(spec->dropout[phase] >= 0 && spec->dropout[phase] < 1))
             return fkt_fail(FKT_E_ARG, "dropout must be at least 0 and below 1");
         sum += spec->dropout[phase];
@@ -153,7 +153,7 @@ static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_
     uint32_t lost, early = 0;
     fkt_status st;
     FKT_TRY(fkt_simulation_size(spec, &sim->parts, &lost));
-    for (int phase = 0; phase <= FKT_SA_MASK; phase++) early += lost_in(spec, phase, sim->parts);
+    for (int phase = 0; phase <= FKT_SA_STATE_MASK; phase++) early += lost_in(spec, phase, sim->parts);
     sim->survivors = sim->parts - early;
     FKT_TRY(fkt_alloc(&order, sim->sites));
     FKT_TRY(fkt_alloc(&sim->roster, sim->parts));
@@ -165,11 +165,11 @@ static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_
     qsort(sim->roster, sim->parts, sizeof *sim->roster, ascending);
     for (uint32_t i = 0; i < sim->survivors; i++) sim->survived[order[i]] = 1;
     next = sim->parts - lost; /* those of CONFIRM and REVEAL come first: they survive in the total */
-    for (int turn = 0, phase = FKT_SA_CONFIRM; turn < FKT_SA_REVEAL; turn++) {
+    for (int turn = 0, phase = FKT_SA_STATE_CONFIRM; turn < FKT_SA_STATE_REVEAL; turn++) {
         for (uint32_t n = lost_in(spec, phase, sim->parts); n > 0; n--)
             sim->lost[sim->n_lost++] =
                 (struct fkt_federate_loss){place(sim, (uint32_t)order[next++]), (enum fkt_sa_state)phase};
-        phase = phase == FKT_SA_REVEAL ? FKT_SA_ADVERTISE : phase + 1;
+        phase = phase == FKT_SA_STATE_REVEAL ? FKT_SA_STATE_ADVERTISE : phase + 1;
     }
 out:
     fkt_free(order);

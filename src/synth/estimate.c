@@ -50,7 +50,7 @@ static fkt_status check_arguments(uint32_t classes, uint32_t length, const struc
                                                     isfinite(s->direction_square + s->direction_slack))))
         return fkt_fail(FKT_E_ARG, "a direction of %u numbers, square length %g and slack %g does not fit length %u",
                         s->direction, s->direction_square, s->direction_slack, length);
-    if (o->estimator != FKT_CLAMP && o->estimator != FKT_RIE && o->estimator != FKT_RAW)
+    if (o->estimator != FKT_ESTIMATOR_CLAMP && o->estimator != FKT_ESTIMATOR_RIE && o->estimator != FKT_ESTIMATOR_RAW)
         return fkt_fail(FKT_E_ARG, "unknown estimator %d", (int)o->estimator);
     if (!(o->tau >= 0 && o->tau <= 1)) return fkt_fail(FKT_E_ARG, "eigenvalue floor tau %g is not in 0..1", o->tau);
     if (!(o->pool >= 0 && o->pool <= 1)) return fkt_fail(FKT_E_ARG, "pooling weight %g is not in 0..1", o->pool);
@@ -192,13 +192,13 @@ static void shrink_class(struct fkt_gaussians *g, struct scratch *s, size_t k, c
     double *cov = g->cov + k * m * m, *factor = g->factor + k * m * m;
     double floor = (o->tau > 0 ? o->tau : TAU_DEFAULT) * fmax(s->values[m - 1], unit2);
 
-    if (o->estimator == FKT_RIE) fkt_spectrum_rie(s->shrunk, s->values, m, s->noise[k], s->work);
+    if (o->estimator == FKT_ESTIMATOR_RIE) fkt_spectrum_rie(s->shrunk, s->values, m, s->noise[k], s->work);
     else memcpy(s->shrunk, s->values, m * sizeof *s->values);
     fkt_spectrum_clamp(s->shrunk, m, floor);
     for (size_t j = 0; j < m; j++)
         for (size_t i = 0; i < m; i++) factor[i * m + j] = s->vectors[j * m + i] * sqrt(s->shrunk[j]);
     g->noise_edge[k] = edge_of(s->noise[k], m);
-    if (o->estimator == FKT_RAW) return;
+    if (o->estimator == FKT_ESTIMATOR_RAW) return;
     fkt_gemm_nt(cov, factor, factor, m, m, m);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < i; j++) cov[i * m + j] = cov[j * m + i];

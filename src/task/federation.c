@@ -57,7 +57,7 @@ fkt_status fkt_federation_check_crew(uint32_t sites, uint32_t dropped, uint32_t 
                              "of %u sites %u may be lost and %u may collude, so fewer than two honest ones are certain "
                              "to stay",
                              sites, dropped, corrupt);
-    if (noise == FKT_NOISE_DISTRIBUTED && corrupt == 0)
+    if (noise == FKT_NOISE_PLACE_DISTRIBUTED && corrupt == 0)
         return fkt_fail_hint(FKT_E_ARG, "let 'corrupt' be 1 or more, or add the noise in one place",
                              "with 0 corrupt sites the promise rests on every site's noise, and every site knows its "
                              "own share");
@@ -97,7 +97,7 @@ static fkt_status find_graph(struct fkt_federation *f, const struct fkt_task *t)
     fkt_status st;
     while (1U << throws < f->attempts) throws++;
     st = fkt_sa_find(f->sites, f->corrupt, f->dropped, f->security + throws, f->failure, &f->degree, &f->threshold);
-    if (st == FKT_OK && f->noise == FKT_NOISE_DISTRIBUTED && f->degree < f->sites - 1 &&
+    if (st == FKT_OK && f->noise == FKT_NOISE_PLACE_DISTRIBUTED && f->degree < f->sites - 1 &&
         delta < ldexp(1, -(int)f->security))
         st = fkt_fail_hint(FKT_E_ARG, "ask for more bits of security, or for a larger delta",
                            "delta %g is below 2^-%u, the chance that a round on a sparse graph keeps no promise", delta,

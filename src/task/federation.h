@@ -21,7 +21,7 @@ FKT_MUST_USE fkt_status fkt_federation_check_crew(uint32_t sites, uint32_t dropp
 FKT_MUST_USE fkt_status fkt_federation_fits(const struct fkt_task *t);
 static inline int fkt_task_has_shares(const struct fkt_task *t)
 {
-    return t->federation.sites && t->federation.noise == FKT_NOISE_DISTRIBUTED;
+    return t->federation.sites && t->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED;
 }
 FKT_MUST_USE fkt_status fkt_federation_copy(struct fkt_federation *out, const struct fkt_federation *f);
 void fkt_federation_clear(struct fkt_federation *f);

@@ -199,7 +199,7 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
     snprintf(t->calibration_source, sizeof t->calibration_source, "%s", cal->source);
     t->calibration_images = cal->images;
     fkt_calibration_sha256(cal, t->calibration_sha256);
-    if (c->coordinates == FKT_COORD_CLIP)
+    if (c->coordinates == FKT_COORDINATE_CLIP)
         FKT_TRY(fkt_coordinates_clip(&t->coordinates, cal->dim, rq, c->clip > 0 ? c->clip : cal->radius));
     else
         FKT_TRY(fkt_coordinates_gain_shape(&t->coordinates, cal->dim, rq, c->gamma > 0 ? c->gamma : FKT_GAMMA_DEFAULT,
@@ -288,7 +288,7 @@ static fkt_status take_coordinates(struct fkt_task *t, const json_t *j)
         return fkt_fail(FKT_E_FORMAT, "task: coordinates: %s", e.text);
     FKT_TRY(take_choice(&which, fkt_coordinate_parse, kind, "coordinates"));
     if (dim < 1 || dim > 65535 || rq < 1 || rq > 65535) return fkt_fail(FKT_E_FORMAT, "task: coordinates out of range");
-    if (which == FKT_COORD_CLIP) FKT_TRY(fkt_coordinates_clip(c, (uint32_t)dim, (uint32_t)rq, radius));
+    if (which == FKT_COORDINATE_CLIP) FKT_TRY(fkt_coordinates_clip(c, (uint32_t)dim, (uint32_t)rq, radius));
     else FKT_TRY(fkt_coordinates_gain_shape(c, (uint32_t)dim, (uint32_t)rq, gamma, log_mean, log_spread));
     if (c->length != length || !(c->radius == radius) || !(c->gamma == gamma) || !(c->log_mean == log_mean) ||
         !(c->log_spread == log_spread))

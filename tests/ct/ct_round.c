@@ -103,7 +103,7 @@ static int answer(struct round *r, uint32_t i, uint32_t lost, int *said)
     PUBLIC(c->mask_key, sizeof c->mask_key);
     PUBLIC(c->commitment, sizeof c->commitment);
     *said = 1;
-    if (i == lost && state == FKT_SA_MASK) r->party[i].lost = 1;
+    if (i == lost && state == FKT_SA_STATE_MASK) r->party[i].lost = 1;
     else CT_CHECK(fkt_sa_server_recv(r->server, i, message, len) == FKT_OK);
     return 0;
 }
@@ -113,7 +113,7 @@ static int converse(struct round *r, uint32_t lost)
     static uint8_t message[MESSAGE];
     enum fkt_sa_state state;
     CT_CHECK(fkt_sa_to_server_max(&r->p) <= MESSAGE && fkt_sa_to_site_max(&r->p) <= MESSAGE);
-    while ((state = fkt_sa_server_state(r->server)) != FKT_SA_UNMASK && state != FKT_SA_FAILED) {
+    while ((state = fkt_sa_server_state(r->server)) != FKT_SA_STATE_UNMASK && state != FKT_SA_STATE_FAILED) {
         uint32_t to;
         size_t len;
         int said = 0;
@@ -126,7 +126,7 @@ static int converse(struct round *r, uint32_t lost)
         for (uint32_t i = 0; i < r->p.sites; i++) CT_CHECK(answer(r, i, lost, &said) == 0);
         if (!said) CT_CHECK(fkt_sa_server_close(r->server) == FKT_OK);
     }
-    CT_CHECK(state == FKT_SA_UNMASK);
+    CT_CHECK(state == FKT_SA_STATE_UNMASK);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static int complete_graph(void)
                                               .bits = 24,
                                               .length = LENGTH,
                                               .bound = 1000,
-                                              .keystream = FKT_SA_AES_256_CTR},
+                                              .keystream = FKT_SA_KEYSTREAM_AES_256_CTR},
                        2);
 }
 
@@ -179,7 +179,7 @@ static int sparse_graph(void)
                                               .bits = 45,
                                               .length = LENGTH,
                                               .bound = 2000,
-                                              .keystream = FKT_SA_CHACHA20},
+                                              .keystream = FKT_SA_KEYSTREAM_CHACHA20},
                        4);
 }
 

@@ -92,10 +92,10 @@ static int masking(enum fkt_sa_keystream keystream, uint32_t bits)
     return 0;
 }
 
-static int masking_aes_23(void) { return masking(FKT_SA_AES_256_CTR, 23); }
-static int masking_aes_32(void) { return masking(FKT_SA_AES_256_CTR, 32); }
-static int masking_chacha20_45(void) { return masking(FKT_SA_CHACHA20, 45); }
-static int masking_chacha20_62(void) { return masking(FKT_SA_CHACHA20, 62); }
+static int masking_aes_23(void) { return masking(FKT_SA_KEYSTREAM_AES_256_CTR, 23); }
+static int masking_aes_32(void) { return masking(FKT_SA_KEYSTREAM_AES_256_CTR, 32); }
+static int masking_chacha20_45(void) { return masking(FKT_SA_KEYSTREAM_CHACHA20, 45); }
+static int masking_chacha20_62(void) { return masking(FKT_SA_KEYSTREAM_CHACHA20, 62); }
 
 /* Two secrets in shares, sealed to each neighbour, opened there, and joined again. */
 static int sealing(void)

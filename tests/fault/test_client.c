@@ -29,7 +29,7 @@ static fkt_status write_receipt(void) { return fkt_client_receipt(w.a, scratch_p
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, NULL);
     CHECK(sweep_allocations(open_fresh, NULL) > 10);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
@@ -40,7 +40,7 @@ static void every_allocation_may_fail(void **state)
     CHECK(sweep_allocations(write_receipt, NULL) > 2);
     aw_run(&w);
     assert_int_equal(w.said_twice, 0);
-    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_UNMASK);
+    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_STATE_UNMASK);
     aw_release(&w);
 }
 

@@ -7,7 +7,7 @@
 static struct scratch scratch;
 static const char *path;
 static const char *const names[] = {"a", "b", "c"}, *const others[] = {"x", "y"};
-static const struct fkt_model_spec spec = {FKT_RESNET8, FKT_STEM_CIFAR, 8, names, 3, NULL, NULL, 7};
+static const struct fkt_model_spec spec = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 8, names, 3, NULL, NULL, 7};
 
 static fkt_status made(void)
 {
@@ -50,7 +50,7 @@ static fkt_status asked(void)
     static uint8_t rgb[20 * 8 * 8 * 3];
     static float logits[20 * 3], features[20 * 64];
     static const uint32_t label[20];
-    const struct fkt_predict_options options = {1, FKT_LEARN_F32, NULL};
+    const struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
     struct fkt_evaluation j = {0};
     struct fkt_model *m = NULL;
     fkt_status st;

@@ -43,7 +43,7 @@ static void each_allocation(void **state)
 {
     const char *names[] = {"a", "b"};
     const struct fkt_model_spec spec = {
-        .architecture = FKT_RESNET8, .size = 8, .classes = names, .n_classes = 2, .seed = 1};
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 8, .classes = names, .n_classes = 2, .seed = 1};
     (void)state;
     scratch_init(&place);
     path = scratch_path(&place, "model.onnx");

@@ -79,8 +79,11 @@ static void each_allocation_fails_in_turn(void **state)
 
 static int set_up(void **state)
 {
-    const struct fkt_model_spec spec = {
-        .architecture = FKT_RESNET8, .size = SIZE, .classes = (const char *const *)classes, .n_classes = 2, .seed = 1};
+    const struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
+                                        .size = SIZE,
+                                        .classes = (const char *const *)classes,
+                                        .n_classes = 2,
+                                        .seed = 1};
     const struct fkt_predict_options one = {.threads = 1};
     float logits[2];
     (void)state;

@@ -29,14 +29,14 @@ static fkt_status release_pipeline(void)
     uint64_t seed = 1;
     size_t shared;
     fkt_status st;
-    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORDINATE_GAIN_SHAPE));
     FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
-    FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_records_new(&records, FKT_ADJACENCY_ADD_REMOVE));
     o.records = records;
     FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     FKT_TRY(fkt_moments_save(m, fkt_pipeline_task(pipeline), records, saved, 1));
     FKT_TRY(fkt_pipeline_moments_new(pipeline, &again));
-    FKT_TRY(fkt_records_new(&read, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_records_new(&read, FKT_ADJACENCY_ADD_REMOVE));
     FKT_TRY(fkt_moments_load(again, fkt_pipeline_task(pipeline), saved, read));
     FKT_TRY(fkt_records_merge(records, read, &shared));
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
@@ -67,7 +67,7 @@ static fkt_status kept_pipeline(void)
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
     fkt_status st;
-    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORDINATE_GAIN_SHAPE));
     FKT_TRY(fkt_encodings_open(&o.encodings, scratch_path(&scratch, "kept")));
     FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
     FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
@@ -89,7 +89,7 @@ static void forget_kept(fkt_status st)
 static fkt_status use_pipeline(void)
 {
     struct fkt_generate_options o = {.per_class = 1, .grid_columns = 1, .threads = 1, .force = 1};
-    struct fkt_estimate_options rie = {FKT_RIE, 0, 0};
+    struct fkt_estimate_options rie = {FKT_ESTIMATOR_RIE, 0, 0};
     struct fkt_release r = {0};
     struct fkt_gaussians g = {0};
     struct fkt_heads h = {{0}};
@@ -119,7 +119,7 @@ static fkt_status simulate_pipeline(void)
                                        .partition = {.rule = FKT_PARTITION_IID, .sites = 3}};
     fkt_status st;
     for (size_t i = 0; i < 10; i++) train[i] = i;
-    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_CLIP));
+    FKT_TRY(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORDINATE_CLIP));
     spec.pipeline = pipeline;
     spec.data = ds;
     FKT_TRY(fkt_simulate(&sim, &spec));
@@ -135,7 +135,7 @@ static fkt_status federate_pipeline(void)
 {
     const struct fkt_round_facts four_of_five = {5, 4, 1, 0};
     const uint64_t seed = 1;
-    const struct fkt_federate_loss lost = {2, FKT_SA_MASK};
+    const struct fkt_federate_loss lost = {2, FKT_SA_STATE_MASK};
     struct small_federation *f = malloc(sizeof *f);
     struct fkt_federate_spec spec = {.task = &f->task,
                                      .secrets = f->secrets,
@@ -193,7 +193,7 @@ static fkt_status site_account(void)
     const char *path = scratch_path(&scratch, "ledger");
     struct fkt_dataset *ds = NULL;
     struct fkt_ledger_contents book = {0};
-    enum fkt_ledger_session stands = FKT_SESSION_UNKNOWN;
+    enum fkt_ledger_session stands = FKT_LEDGER_SESSION_UNKNOWN;
     struct fkt_records *records = NULL;
     char owner[FKT_LEDGER_NAME];
     struct fkt_ledger_charge c = {.dataset = "a",
@@ -201,13 +201,13 @@ static fkt_status site_account(void)
                                   .mu = 0.1,
                                   .budget_epsilon = 1,
                                   .budget_delta = 1e-5,
-                                  .accounting = FKT_ACCOUNT_ZCDP};
+                                  .accounting = FKT_ACCOUNTING_ZCDP};
     char other[] = SESSION;
     fkt_status st;
     other[0] = '2';
     unlink(path);
     FKT_TRY(fkt_dataset_open(&ds, "demo:train", &limit));
-    FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_records_new(&records, FKT_ADJACENCY_ADD_REMOVE));
     FKT_TRY(fkt_records_read(records, ds, NULL, 0, &one));
     FKT_TRY(fkt_records_list(records, &c.records, &c.n_records));
     FKT_TRY(fkt_ledger_file_ask(path, &c, NULL));
@@ -217,7 +217,7 @@ static fkt_status site_account(void)
     FKT_TRY(fkt_ledger_file_session(path, other, SESSION, "a", &stands));
     FKT_TRY(fkt_ledger_file_owner(path, c.records, c.n_records, owner));
     FKT_TRY(fkt_ledger_file_read(&book, path, NULL));
-    CHECK(stands == FKT_SESSION_SPENT && book.n == 1 && book.accounts[0].n == 1);
+    CHECK(stands == FKT_LEDGER_SESSION_SPENT && book.n == 1 && book.accounts[0].n == 1);
     CHECK(book.accounts[0].records == 10 && !strcmp(owner, "a"));
 out:
     fkt_ledger_contents_clear(&book);

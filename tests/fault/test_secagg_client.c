@@ -21,7 +21,7 @@ static void record(enum alone_kind kind)
         memcpy(message[messages], a.bytes, a.len);
         length[messages] = a.len;
     }
-    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_DONE);
+    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_DONE);
     alone_release(&a);
 }
 
@@ -37,7 +37,7 @@ static fkt_status check_end(fkt_status st, size_t heard)
     size_t len, want;
     static const struct fkt_sa_secrets gone;
     if (st != FKT_E_NOMEM) return st;
-    assert_int_equal(fkt_sa_client_state(c), FKT_SA_FAILED);
+    assert_int_equal(fkt_sa_client_state(c), FKT_SA_STATE_FAILED);
     assert_memory_equal(&c->secret, &gone, sizeof gone);
     assert_true(!c->neighbour && !c->survivors && !c->out);
     if (fkt_sa_client_wants(c) & FKT_SA_SEND) {

@@ -20,9 +20,9 @@ static void sweep(struct fkt_sa_params p, enum fkt_sa_state lost_in, fkt_status 
 static void every_allocation(void **state)
 {
     (void)state;
-    sweep(sa_params(5, 1, 0, 0, 0, 8, 40), FKT_SA_MASK, FKT_OK);
-    sweep(sa_params(9, 1, 0, 6, 0, 8, 32), FKT_SA_COIN, FKT_OK);
-    sweep(sa_params(9, 0, 0, 6, 0, 8, 32), FKT_SA_CONFIRM, FKT_E_TOO_FEW);
+    sweep(sa_params(5, 1, 0, 0, 0, 8, 40), FKT_SA_STATE_MASK, FKT_OK);
+    sweep(sa_params(9, 1, 0, 6, 0, 8, 32), FKT_SA_STATE_COIN, FKT_OK);
+    sweep(sa_params(9, 0, 0, 6, 0, 8, 32), FKT_SA_STATE_CONFIRM, FKT_E_TOO_FEW);
 }
 
 /* Lanes that cannot be had do not end the round: another try takes the masks off. */
@@ -35,7 +35,7 @@ static void unmask_tries_again(void **state)
     CHECK_OK(sa_world_init(&world, &p, 8));
     CHECK_OK(sa_world_run_to_unmask(&world));
     for (n = 1; st == FKT_E_NOMEM; n++) {
-        CHECK(fkt_sa_server_state(world.server) == FKT_SA_UNMASK);
+        CHECK(fkt_sa_server_state(world.server) == FKT_SA_STATE_UNMASK);
         fkt_alloc_fault_at(n, 0);
         st = fkt_sa_server_unmask(world.server);
         fkt_alloc_fault_at(0, 0);

@@ -8,7 +8,7 @@ static const struct fkt_noise_scale noise = {3, 20, 100, 0.1, 2, 100, 1};
 
 static void estimate_survives_each_failure(void **state)
 {
-    const struct fkt_estimate_options options = {.estimator = FKT_RIE, .pool = 0.3};
+    const struct fkt_estimate_options options = {.estimator = FKT_ESTIMATOR_RIE, .pool = 0.3};
     size_t n, start = fkt_alloc_live();
     fkt_status st = FKT_E_NOMEM;
     (void)state;

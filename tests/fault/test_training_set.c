@@ -22,7 +22,7 @@ static int prepare(void **state)
     struct fkt_ledger ledger;
     (void)state;
     scratch_init(&scratch);
-    CHECK_OK(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&pipeline, &ds, 10, 5, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &w));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));

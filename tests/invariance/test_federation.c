@@ -21,7 +21,7 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
     const uint64_t seed = 3;
     uint8_t *roster;
     struct fkt_federation_choices c = {
-        .sites = sites, .dropped = dropped, .records = RECORDS, .noise = FKT_NOISE_CENTRAL};
+        .sites = sites, .dropped = dropped, .records = RECORDS, .noise = FKT_NOISE_PLACE_CENTRAL};
     struct fkt_task_choices choices = {.name = "small",
                                        .classes = (const char *const *)t->classes,
                                        .n_classes = t->n_classes,
@@ -74,7 +74,7 @@ static void a_round_gives_the_plain_sum(void **state)
     struct world w;
     (void)state;
     for (size_t i = 0; i < RECORDS; i++) w.train[i] = i;
-    CHECK_OK(small_pipeline(&w.pipeline, &w.ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w.pipeline, &w.ds, RECORDS, 10, FKT_COORDINATE_GAIN_SHAPE));
     check_rounds(
         &w, (struct fkt_simulation_spec){.partition = {.rule = FKT_PARTITION_IID, .sites = 3}, .participation = 1});
     check_rounds(&w,
@@ -85,11 +85,11 @@ static void a_round_gives_the_plain_sum(void **state)
                                               .participation = 0.9});
     check_rounds(&w, (struct fkt_simulation_spec){.partition = {.rule = FKT_PARTITION_IID, .sites = 20},
                                                   .participation = 0.8,
-                                                  .dropout = {[FKT_SA_ADVERTISE] = 0.06,
-                                                              [FKT_SA_SHARE] = 0.06,
-                                                              [FKT_SA_MASK] = 0.12,
-                                                              [FKT_SA_CONFIRM] = 0.06,
-                                                              [FKT_SA_REVEAL] = 0.06}});
+                                                  .dropout = {[FKT_SA_STATE_ADVERTISE] = 0.06,
+                                                              [FKT_SA_STATE_SHARE] = 0.06,
+                                                              [FKT_SA_STATE_MASK] = 0.12,
+                                                              [FKT_SA_STATE_CONFIRM] = 0.06,
+                                                              [FKT_SA_STATE_REVEAL] = 0.06}});
     fkt_pipeline_free(w.pipeline);
     fkt_dataset_free(w.ds);
     CHECK(fkt_alloc_live() == 0);

@@ -143,7 +143,7 @@ static void batches_do_not_show(void **state)
     for (int dtype = 0; dtype <= bf16; dtype++) {
         struct fkt_pipeline *w = NULL;
         const struct fkt_codec *c;
-        CHECK_OK(open_pipeline(&w, dtype ? FKT_CODEC_BF16 : FKT_CODEC_F32, 0));
+        CHECK_OK(open_pipeline(&w, dtype ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32, 0));
         c = fkt_pipeline_codec(w);
         CHECK_OK(fkt_codec_encode(c, rgb, N, whole));
         CHECK_OK(fkt_codec_decode(c, whole, N, whole_rgb));
@@ -202,7 +202,8 @@ static int child(char **argv)
     snprintf(weights, sizeof weights, "%s", argv[2]);
     snprintf(task_file, sizeof task_file, "%s", argv[3]);
     snprintf(calibration_file, sizeof calibration_file, "%s", argv[4]);
-    if (fkt_dataset_open(&ds, "demo:train", &some) != FKT_OK || dump_pipeline(argv[5], FKT_CODEC_F32, 0) != FKT_OK) {
+    if (fkt_dataset_open(&ds, "demo:train", &some) != FKT_OK ||
+        dump_pipeline(argv[5], FKT_CODEC_DTYPE_F32, 0) != FKT_OK) {
         fprintf(stderr, "child: %s\n", fkt_error_text());
         return 1;
     }
@@ -277,7 +278,7 @@ static void another_processor_moves_few_numbers_by_one_step(void **state)
     const char *here = scratch_path(&scratch, "here"), *there = scratch_path(&scratch, "there");
     struct gap g;
     (void)state;
-    CHECK_OK(dump_pipeline(here, FKT_CODEC_F32, 0));
+    CHECK_OK(dump_pipeline(here, FKT_CODEC_DTYPE_F32, 0));
     for (size_t i = 0; i < sizeof isa / sizeof *isa; i++) {
         dump_with_isa(isa[i], there);
         compare(here, there, &g);
@@ -287,7 +288,7 @@ static void another_processor_moves_few_numbers_by_one_step(void **state)
         CHECK(g.share <= 0.01);
         CHECK(g.norm <= 1);
     }
-    CHECK_OK(dump_pipeline(there, FKT_CODEC_F32, 1));
+    CHECK_OK(dump_pipeline(there, FKT_CODEC_DTYPE_F32, 1));
     compare(here, there, &g);
     print_message("low memory: z within %.1e, %.3f %% of q differ, by %d at most\n", g.z, 100 * g.share, g.steps);
     CHECK(g.z <= 1e-5 && g.steps <= 1 && g.share <= 0.01 && g.norm <= 1);
@@ -302,8 +303,8 @@ static void bf16_is_another_pipeline(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&bf16));
     if (!bf16) skip();
-    CHECK_OK(dump_pipeline(here, FKT_CODEC_F32, 0));
-    CHECK_OK(dump_pipeline(there, FKT_CODEC_BF16, 0));
+    CHECK_OK(dump_pipeline(here, FKT_CODEC_DTYPE_F32, 0));
+    CHECK_OK(dump_pipeline(there, FKT_CODEC_DTYPE_BF16, 0));
     compare(here, there, &g);
     print_message("bf16: z within %.1e, %.1f %% of q differ, by %d at most\n", g.z, 100 * g.share, g.steps);
     CHECK(g.z > 0 && g.z <= 0.05);
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
     CHECK_OK(fkt_dataset_open(&ds, "demo:train", &some));
     write_weights();
     make_task();
-    CHECK_OK(open_pipeline(&pipeline, FKT_CODEC_F32, 0));
+    CHECK_OK(open_pipeline(&pipeline, FKT_CODEC_DTYPE_F32, 0));
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     fkt_pipeline_free(pipeline);
     fkt_dataset_free(ds);

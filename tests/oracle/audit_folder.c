@@ -30,10 +30,10 @@ static int by_a_host(const char *folder)
     fkt_status st;
     server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .unseeded = 1});
     for (int i = 0; i < 2; i++) {
-        w.site[i].silent_from = FKT_SA_CONFIRM;
+        w.site[i].silent_from = FKT_SA_STATE_CONFIRM;
         w.site[i].silent_in = 1;
     }
-    w.site[4].silent_from = FKT_SA_MASK;
+    w.site[4].silent_from = FKT_SA_STATE_MASK;
     w.site[4].silent_in = 2;
     if (server_world_run(&w) != FKT_STAGE_RELEASED) return 1;
     snprintf(from, sizeof from, "%s/public", w.folder);

@@ -33,42 +33,43 @@ static const struct plan {
     struct loss loss[LOSSES];
 } plans[] = {
     /* clang-format off */
-    {"complete", 3, 0, 0, 2, 2, 1, 8, FKT_SA_CHACHA20, 1, {{0}}},
-    {"complete_mask", 7, 2, 1, 6, 4, 1, 20, FKT_SA_AES_256_CTR, 2, {{FKT_SA_MASK, 0, 3, SILENT}}},
-    {"complete_each", 10, 3, 1, 9, 6, 1, 32, FKT_SA_CHACHA20, 3,
-     {{FKT_SA_ADVERTISE, 0, 0, SILENT}, {FKT_SA_SHARE, 0, 9, CUT_OFF}, {FKT_SA_MASK, 0, 4, LEAVES}}},
-    {"complete_late", 9, 2, 1, 8, 6, 1, 61, FKT_SA_AES_256_CTR, 4,
-     {{FKT_SA_CONFIRM, 0, 8, SILENT}, {FKT_SA_REVEAL, 0, 1, CUT_OFF}}},
-    {"complete_words", 12, 4, 0, 11, 6, 1, 32, FKT_SA_CHACHA20, 10,
-     {{FKT_SA_ADVERTISE, 0, 1, LAST_WORD}, {FKT_SA_SHARE, 0, 2, LAST_WORD}, {FKT_SA_MASK, 0, 3, LAST_WORD},
-      {FKT_SA_CONFIRM, 0, 4, LAST_WORD}}},
-    {"complete_no_more", 6, 1, 0, 5, 3, 1, 12, FKT_SA_AES_256_CTR, 15,
-     {{FKT_SA_ADVERTISE, 0, 1, LAST_WORD}, {FKT_SA_ADVERTISE, 0, 2, LAST_WORD}}},
-    {"complete_no_shares", 6, 1, 0, 5, 3, 1, 12, FKT_SA_AES_256_CTR, 16,
-     {{FKT_SA_SHARE, 0, 1, LAST_WORD}, {FKT_SA_SHARE, 0, 2, LAST_WORD}}},
-    {"complete_no_signs", 6, 1, 0, 5, 3, 1, 12, FKT_SA_AES_256_CTR, 17,
-     {{FKT_SA_MASK, 0, 1, LAST_WORD}, {FKT_SA_MASK, 0, 2, LAST_WORD}}},
-    {"complete_no_shown", 6, 1, 0, 5, 3, 1, 12, FKT_SA_AES_256_CTR, 18,
-     {{FKT_SA_CONFIRM, 0, 1, LAST_WORD}, {FKT_SA_CONFIRM, 0, 2, LAST_WORD}}},
-    {"complete_too_few", 5, 1, 0, 4, 3, 1, 16, FKT_SA_CHACHA20, 5,
-     {{FKT_SA_SHARE, 0, 1, SILENT}, {FKT_SA_MASK, 0, 2, SILENT}}},
-    {"sparse", 16, 2, 2, 8, 5, 1, 33, FKT_SA_CHACHA20, 6, {{0}}},
-    {"sparse_throws", 20, 4, 2, 10, 6, 4, 40, FKT_SA_AES_256_CTR, 7,
-     {{FKT_SA_COIN, 1, 3, SILENT}, {FKT_SA_COIN, 2, 17, LEAVES}, {FKT_SA_MASK, 0, 12, SILENT}}},
-    {"sparse_each", 24, 4, 2, 12, 7, 2, 62, FKT_SA_CHACHA20, 8,
-     {{FKT_SA_ADVERTISE, 0, 5, CUT_OFF}, {FKT_SA_SHARE, 0, 6, SILENT}, {FKT_SA_MASK, 0, 7, CUT_OFF},
-      {FKT_SA_REVEAL, 0, 8, SILENT}}},
-    {"sparse_words", 20, 4, 1, 12, 7, 3, 32, FKT_SA_AES_256_CTR, 11,
-     {{FKT_SA_COIN, 1, 2, LAST_WORD}, {FKT_SA_COIN, 2, 7, SILENT}, {FKT_SA_MASK, 0, 3, LAST_WORD},
-      {FKT_SA_REVEAL, 0, 4, LAST_WORD}}},
-    {"sparse_thin", 14, 4, 1, 4, 3, 1, 32, FKT_SA_CHACHA20, 12,
-     {{FKT_SA_MASK, 0, 2, SILENT}, {FKT_SA_MASK, 0, 3, SILENT}}},
-    {"sparse_thinner", 14, 4, 1, 4, 3, 1, 32, FKT_SA_CHACHA20, 13,
-     {{FKT_SA_SHARE, 0, 2, SILENT}, {FKT_SA_SHARE, 0, 9, SILENT}, {FKT_SA_CONFIRM, 0, 5, SILENT}}},
-    {"sparse_thinnest", 14, 4, 1, 4, 3, 1, 32, FKT_SA_CHACHA20, 14,
-     {{FKT_SA_ADVERTISE, 0, 2, SILENT}, {FKT_SA_ADVERTISE, 0, 9, SILENT}}},
-    {"sparse_no_coin", 16, 4, 1, 8, 5, 2, 32, FKT_SA_CHACHA20, 9,
-     {{FKT_SA_COIN, 1, 2, SILENT}, {FKT_SA_COIN, 2, 3, SILENT}}},
+    {"complete", 3, 0, 0, 2, 2, 1, 8, FKT_SA_KEYSTREAM_CHACHA20, 1, {{0}}},
+    {"complete_mask", 7, 2, 1, 6, 4, 1, 20, FKT_SA_KEYSTREAM_AES_256_CTR, 2, {{FKT_SA_STATE_MASK, 0, 3, SILENT}}},
+    {"complete_each", 10, 3, 1, 9, 6, 1, 32, FKT_SA_KEYSTREAM_CHACHA20, 3,
+     {{FKT_SA_STATE_ADVERTISE, 0, 0, SILENT}, {FKT_SA_STATE_SHARE, 0, 9, CUT_OFF}, {FKT_SA_STATE_MASK, 0, 4, LEAVES}}},
+    {"complete_late", 9, 2, 1, 8, 6, 1, 61, FKT_SA_KEYSTREAM_AES_256_CTR, 4,
+     {{FKT_SA_STATE_CONFIRM, 0, 8, SILENT}, {FKT_SA_STATE_REVEAL, 0, 1, CUT_OFF}}},
+    {"complete_words", 12, 4, 0, 11, 6, 1, 32, FKT_SA_KEYSTREAM_CHACHA20, 10,
+     {{FKT_SA_STATE_ADVERTISE, 0, 1, LAST_WORD}, {FKT_SA_STATE_SHARE, 0, 2, LAST_WORD},
+      {FKT_SA_STATE_MASK, 0, 3, LAST_WORD},
+      {FKT_SA_STATE_CONFIRM, 0, 4, LAST_WORD}}},
+    {"complete_no_more", 6, 1, 0, 5, 3, 1, 12, FKT_SA_KEYSTREAM_AES_256_CTR, 15,
+     {{FKT_SA_STATE_ADVERTISE, 0, 1, LAST_WORD}, {FKT_SA_STATE_ADVERTISE, 0, 2, LAST_WORD}}},
+    {"complete_no_shares", 6, 1, 0, 5, 3, 1, 12, FKT_SA_KEYSTREAM_AES_256_CTR, 16,
+     {{FKT_SA_STATE_SHARE, 0, 1, LAST_WORD}, {FKT_SA_STATE_SHARE, 0, 2, LAST_WORD}}},
+    {"complete_no_signs", 6, 1, 0, 5, 3, 1, 12, FKT_SA_KEYSTREAM_AES_256_CTR, 17,
+     {{FKT_SA_STATE_MASK, 0, 1, LAST_WORD}, {FKT_SA_STATE_MASK, 0, 2, LAST_WORD}}},
+    {"complete_no_shown", 6, 1, 0, 5, 3, 1, 12, FKT_SA_KEYSTREAM_AES_256_CTR, 18,
+     {{FKT_SA_STATE_CONFIRM, 0, 1, LAST_WORD}, {FKT_SA_STATE_CONFIRM, 0, 2, LAST_WORD}}},
+    {"complete_too_few", 5, 1, 0, 4, 3, 1, 16, FKT_SA_KEYSTREAM_CHACHA20, 5,
+     {{FKT_SA_STATE_SHARE, 0, 1, SILENT}, {FKT_SA_STATE_MASK, 0, 2, SILENT}}},
+    {"sparse", 16, 2, 2, 8, 5, 1, 33, FKT_SA_KEYSTREAM_CHACHA20, 6, {{0}}},
+    {"sparse_throws", 20, 4, 2, 10, 6, 4, 40, FKT_SA_KEYSTREAM_AES_256_CTR, 7,
+     {{FKT_SA_STATE_COIN, 1, 3, SILENT}, {FKT_SA_STATE_COIN, 2, 17, LEAVES}, {FKT_SA_STATE_MASK, 0, 12, SILENT}}},
+    {"sparse_each", 24, 4, 2, 12, 7, 2, 62, FKT_SA_KEYSTREAM_CHACHA20, 8,
+     {{FKT_SA_STATE_ADVERTISE, 0, 5, CUT_OFF}, {FKT_SA_STATE_SHARE, 0, 6, SILENT}, {FKT_SA_STATE_MASK, 0, 7, CUT_OFF},
+      {FKT_SA_STATE_REVEAL, 0, 8, SILENT}}},
+    {"sparse_words", 20, 4, 1, 12, 7, 3, 32, FKT_SA_KEYSTREAM_AES_256_CTR, 11,
+     {{FKT_SA_STATE_COIN, 1, 2, LAST_WORD}, {FKT_SA_STATE_COIN, 2, 7, SILENT}, {FKT_SA_STATE_MASK, 0, 3, LAST_WORD},
+      {FKT_SA_STATE_REVEAL, 0, 4, LAST_WORD}}},
+    {"sparse_thin", 14, 4, 1, 4, 3, 1, 32, FKT_SA_KEYSTREAM_CHACHA20, 12,
+     {{FKT_SA_STATE_MASK, 0, 2, SILENT}, {FKT_SA_STATE_MASK, 0, 3, SILENT}}},
+    {"sparse_thinner", 14, 4, 1, 4, 3, 1, 32, FKT_SA_KEYSTREAM_CHACHA20, 13,
+     {{FKT_SA_STATE_SHARE, 0, 2, SILENT}, {FKT_SA_STATE_SHARE, 0, 9, SILENT}, {FKT_SA_STATE_CONFIRM, 0, 5, SILENT}}},
+    {"sparse_thinnest", 14, 4, 1, 4, 3, 1, 32, FKT_SA_KEYSTREAM_CHACHA20, 14,
+     {{FKT_SA_STATE_ADVERTISE, 0, 2, SILENT}, {FKT_SA_STATE_ADVERTISE, 0, 9, SILENT}}},
+    {"sparse_no_coin", 16, 4, 1, 8, 5, 2, 32, FKT_SA_KEYSTREAM_CHACHA20, 9,
+     {{FKT_SA_STATE_COIN, 1, 2, SILENT}, {FKT_SA_STATE_COIN, 2, 3, SILENT}}},
     /* clang-format on */
 };
 
@@ -192,7 +193,7 @@ static size_t tell(struct play *w)
         note(w, "to", to, msg, len);
         s = &w->site[to];
         st = fkt_sa_client_recv(s->client, msg, len); /* one with too few others about it leaves */
-        if (st != FKT_OK && st != FKT_E_TOO_FEW && fkt_sa_server_state(w->server) != FKT_SA_FAILED)
+        if (st != FKT_OK && st != FKT_E_TOO_FEW && fkt_sa_server_state(w->server) != FKT_SA_STATE_FAILED)
             must(st, "a site refuses");
         if (fkt_sa_client_wants(s->client) & FKT_SA_SEND)
             must(fkt_sa_client_send(s->client, s->answer, sizeof s->answer, &s->len), "send");
@@ -207,7 +208,7 @@ static enum how fate(const struct play *w, uint32_t site)
     for (int i = 0; i < LOSSES; i++) {
         const struct loss *l = &w->plan->loss[i];
         if (l->how != STAYS && l->site == site && l->phase == phase &&
-            (phase != FKT_SA_COIN || l->throw_number == census.throws))
+            (phase != FKT_SA_STATE_COIN || l->throw_number == census.throws))
             return l->how;
     }
     return STAYS;
@@ -220,13 +221,13 @@ static void say(struct play *w, uint32_t i)
     fkt_status st;
     note(w, "from", i, s->answer, s->len);
     st = fkt_sa_server_recv(w->server, i, s->answer, s->len);
-    if (fkt_sa_server_state(w->server) != FKT_SA_FAILED) must(st, "the server refuses");
+    if (fkt_sa_server_state(w->server) != FKT_SA_STATE_FAILED) must(st, "the server refuses");
 }
 
 static void cut_off(struct play *w, uint32_t i)
 {
     note(w, "lost", i, NULL, 0);
-    if (fkt_sa_server_lost(w->server, i) != FKT_OK && fkt_sa_server_state(w->server) != FKT_SA_FAILED) exit(1);
+    if (fkt_sa_server_lost(w->server, i) != FKT_OK && fkt_sa_server_state(w->server) != FKT_SA_STATE_FAILED) exit(1);
     w->site[i].gone = 1;
 }
 
@@ -256,7 +257,7 @@ static void hand_over(struct play *w, uint32_t i)
 static int running(const struct play *w)
 {
     const enum fkt_sa_state s = fkt_sa_server_state(w->server);
-    return s != FKT_SA_UNMASK && s != FKT_SA_FAILED;
+    return s != FKT_SA_STATE_UNMASK && s != FKT_SA_STATE_FAILED;
 }
 
 static void run(struct play *w)
@@ -300,7 +301,8 @@ static json_t *params(const struct play *w)
     j = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:I,s:s}", "sites", (int)w->p.sites, "dropped", (int)w->p.dropped,
                   "corrupt", (int)w->p.corrupt, "degree", (int)w->p.degree, "threshold", (int)w->p.threshold,
                   "attempts", (int)w->p.attempts, "length", (int)w->p.length, "bits", (int)w->p.bits, "bound",
-                  (json_int_t)w->p.bound, "keystream", w->p.keystream == FKT_SA_CHACHA20 ? "chacha20" : "aes-256-ctr");
+                  (json_int_t)w->p.bound, "keystream",
+                  w->p.keystream == FKT_SA_KEYSTREAM_CHACHA20 ? "chacha20" : "aes-256-ctr");
     json_object_set_new(j, "task", hex(w->p.task, sizeof w->p.task));
     json_object_set_new(j, "roster", roster);
     return j;
@@ -313,7 +315,7 @@ static json_t *transcript(struct play *w)
     json_object_set_new(t, "round", hex(w->round, sizeof w->round));
     json_object_set_new(t, "secrets", secrets(w));
     json_object_set(t, "events", w->events);
-    if (fkt_sa_server_state(w->server) == FKT_SA_UNMASK) {
+    if (fkt_sa_server_state(w->server) == FKT_SA_STATE_UNMASK) {
         const int64_t *total;
         const uint8_t *survivors;
         json_t *sum = json_array(), *who = json_array();

@@ -307,7 +307,7 @@ static void lone_refuses(struct lone *s, const uint8_t *msg, size_t len, int k, 
     fkt_status st = fkt_sa_client_recv(s->client, msg, len);
     uint8_t out[4096];
     size_t n = 0;
-    if (st == FKT_OK || fkt_sa_client_state(s->client) != FKT_SA_FAILED)
+    if (st == FKT_OK || fkt_sa_client_state(s->client) != FKT_SA_STATE_FAILED)
         fail_msg("message %d, byte %zu: accepted", k, where);
     if (s->reserved + s->asked + s->spent != before) fail_msg("message %d, byte %zu: ledger was asked", k, where);
     if (fkt_sa_client_wants(s->client) & FKT_SA_SEND) {

@@ -39,7 +39,7 @@ static fkt_status book_reserve(void *self, const uint8_t session[FKT_SA_SESSION]
                                              .mu = 1,
                                              .budget_epsilon = b->epsilon,
                                              .budget_delta = b->epsilon > 0 ? 1e-5 : 0,
-                                             .accounting = FKT_ACCOUNT_ZCDP};
+                                             .accounting = FKT_ACCOUNTING_ZCDP};
     b->site->reserved++;
     snprintf(records, sizeof records, "site %u", b->number);
     hex(task, b->site->world->params.task);
@@ -107,7 +107,7 @@ static void restart_with_one_fewer(void **state)
     sa_attack_init(&again, p, 201);
     sa_attack_next_round(&again, 1);
     open_books(&again, books, &dir);
-    sa_world_kill(&again.w, 9, FKT_SA_ADVERTISE); /* the one fewer */
+    sa_world_kill(&again.w, 9, FKT_SA_STATE_ADVERTISE); /* the one fewer */
     CHECK_STATUS(sa_attack_run(&again), FKT_E_TOO_FEW);
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(again.v.site[i].said[FKT_SA_M_REVEAL], 0);

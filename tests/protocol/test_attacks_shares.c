@@ -156,9 +156,9 @@ static void dealer_lies(void **state)
         a.v.site[a.liar].corrupt = 1;
         a.kind = FKT_SA_M_SHARES;
         a.bend = deal_garbage;
-        if (gone) sa_world_kill(&a.w, a.liar, FKT_SA_MASK);
+        if (gone) sa_world_kill(&a.w, a.liar, FKT_SA_STATE_MASK);
         CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
-        CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_FAILED);
+        CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_STATE_FAILED);
         CHECK(strstr(fkt_error_text(), "site 4's secret") != NULL);
         sa_attack_honest_spent(&a);
         sa_attack_release(&a);
@@ -181,7 +181,7 @@ static void false_self_commitment(void **state)
     a.kind = FKT_SA_M_SHARES;
     a.bend = commit_falsely;
     CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
-    CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_FAILED);
+    CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_STATE_FAILED);
     CHECK(strstr(fkt_error_text(), "site 4's secret") != NULL);
     sa_attack_honest_spent(&a);
     sa_attack_release(&a);
@@ -207,7 +207,7 @@ static void delivery_of_a_stranger(void **state)
     for (unsigned variant = 0; variant < 2; variant++) {
         struct sa_attack a;
         sa_attack_init(&a, sa_small(), 79);
-        sa_world_kill(&a.w, 5, FKT_SA_ADVERTISE);
+        sa_world_kill(&a.w, 5, FKT_SA_STATE_ADVERTISE);
         a.kind = FKT_SA_M_DELIVER;
         a.bend = add_stranger;
         a.variant = variant;

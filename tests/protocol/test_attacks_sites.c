@@ -41,7 +41,7 @@ static void wrong_reveal_is_named(void **state)
             const struct fkt_sa_params p = lost ? sa_params(8, 2, 1, 0, 5, 5, 16) : sa_small();
             liar_of(&a, p, 401 + variant, FKT_SA_M_REVEAL, reveal_falsely);
             a.variant = variant;
-            if (lost) sa_world_kill(&a.w, 0, FKT_SA_MASK); /* its share is the first that the liar holds */
+            if (lost) sa_world_kill(&a.w, 0, FKT_SA_STATE_MASK); /* its share is the first that the liar holds */
             CHECK_OK(sa_attack_run(&a));
             CHECK(a.struck == 1);
             assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), named[variant]);
@@ -69,7 +69,7 @@ static void too_many_wrong_reveals(void **state)
     a.variant = 1;
     a.v.site[5].corrupt = 1;
     CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
-    CHECK(fkt_sa_server_state(a.w.server) == FKT_SA_FAILED);
+    CHECK(fkt_sa_server_state(a.w.server) == FKT_SA_STATE_FAILED);
     sa_attack_release(&a);
 }
 
@@ -91,8 +91,8 @@ static void dealer_frames_a_holder(void **state)
     for (unsigned gone = 0; gone < 2; gone++) { /* the dealer's u is needed, or its s */
         struct sa_attack a;
         liar_of(&a, sa_params(7, 2, 1, 0, 4, 5, 30), 83, FKT_SA_M_SHARES, deal_one_false);
-        sa_world_kill(&a.w, gone ? a.liar : 6, FKT_SA_MASK);
-        sa_world_kill(&a.w, gone ? 6 : a.liar, FKT_SA_REVEAL);
+        sa_world_kill(&a.w, gone ? a.liar : 6, FKT_SA_STATE_MASK);
+        sa_world_kill(&a.w, gone ? 6 : a.liar, FKT_SA_STATE_REVEAL);
         CHECK_OK(sa_attack_run(&a));
         CHECK(a.struck == 1);
         sa_world_check(&a.w);
@@ -120,7 +120,7 @@ static void masked_out_of_range(void **state)
     p.bound = 100; /* six of them make 600, in a ring of 65,536 */
     liar_of(&a, p, 419, FKT_SA_M_MASKED, send_large);
     CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
-    CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_FAILED);
+    CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_STATE_FAILED);
     sa_attack_honest_spent(&a);
     sa_attack_release(&a);
 }
@@ -177,7 +177,7 @@ static void site_speaks_for_another(void **state)
             CHECK(a.struck == 1);
             assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_AUTH);
             assert_int_equal(fkt_sa_server_site(a.w.server, a.victim), FKT_OK);
-            CHECK(fkt_sa_client_state(a.w.site[a.victim].client) == FKT_SA_DONE);
+            CHECK(fkt_sa_client_state(a.w.site[a.victim].client) == FKT_SA_STATE_DONE);
             sa_attack_release(&a);
         }
     }
@@ -316,7 +316,7 @@ static void colluders_pool_everything(void **state)
     (void)state;
     sa_attack_init(&a, p, 443);
     a.v.site[CORRUPT].corrupt = a.v.site[CORRUPT + 1].corrupt = 1;
-    sa_world_kill(&a.w, LOST, FKT_SA_MASK);
+    sa_world_kill(&a.w, LOST, FKT_SA_STATE_MASK);
     CHECK_OK(sa_attack_run(&a));
     CHECK(sa_watch_known(&a.v, LOST, SA_S) >= p.threshold && sa_watch_known(&a.v, LOST, SA_U) == 2);
     for (uint32_t i = LOST + 1; i < CORRUPT; i++) {

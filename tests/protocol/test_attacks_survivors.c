@@ -264,7 +264,7 @@ static void both_shares_of_one_peer(void **state)
         tell_survivors(&a, a.victim, ALL);
         if (again) tell_survivors(&a, a.victim, ALL); /* the very bytes: ignored */
         assert_int_equal(a.v.site[a.victim].said[FKT_SA_M_CONFIRM], 1);
-        CHECK(fkt_sa_client_state(a.w.site[a.victim].client) != FKT_SA_FAILED);
+        CHECK(fkt_sa_client_state(a.w.site[a.victim].client) != FKT_SA_STATE_FAILED);
         tell_survivors(&a, a.victim, ALL & ~1U); /* site 0 is lost after all: its other share, please */
         sa_attack_site_stopped(&a, a.victim, FKT_E_PEER_FORMAT);
         tell_confirmed(&a, a.victim, ALL, first);

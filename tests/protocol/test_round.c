@@ -29,7 +29,7 @@ static void everyone(struct fkt_sa_params p, enum sa_order order)
     for (uint32_t i = 0; i < p.sites; i++) {
         CHECK(fkt_sa_server_site(w.server, i) == FKT_OK && w.site[i].status == FKT_OK);
         CHECK(w.site[i].reserved == 1 && w.site[i].asked == 1 && w.site[i].spent == 1);
-        CHECK(fkt_sa_client_state(w.site[i].client) == FKT_SA_DONE);
+        CHECK(fkt_sa_client_state(w.site[i].client) == FKT_SA_STATE_DONE);
     }
     CHECK_OK(sa_world_replay(&w));
     sa_world_release(&w);
@@ -54,7 +54,7 @@ static void rings_and_keystreams(void **state)
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         struct fkt_sa_params p = sa_params(7, 2, 0, 0, 0, 37, bits[i]);
         everyone(p, SA_FIRST_IN);
-        p.keystream = FKT_SA_CHACHA20;
+        p.keystream = FKT_SA_KEYSTREAM_CHACHA20;
         everyone(p, SA_ANY);
         p.length = 1;
         everyone(p, SA_ANY);
@@ -64,7 +64,7 @@ static void rings_and_keystreams(void **state)
 /* `lost` sites fall silent when their message of `phase` is due. */
 static fkt_status without(struct fkt_sa_params p, uint32_t lost, enum fkt_sa_state phase, uint64_t seed)
 {
-    int in = phase > FKT_SA_MASK;
+    int in = phase > FKT_SA_STATE_MASK;
     struct sa_world w;
     fkt_status st;
     CHECK_OK(sa_world_init(&w, &p, seed));
@@ -77,7 +77,7 @@ static fkt_status without(struct fkt_sa_params p, uint32_t lost, enum fkt_sa_sta
     }
     sa_world_finish_wire(&w);
     for (uint32_t i = 0; i < p.sites; i++) {
-        int silent = w.site[i].silent_from != FKT_SA_DONE;
+        int silent = w.site[i].silent_from != FKT_SA_STATE_DONE;
         if (st == FKT_OK) CHECK(fkt_sa_server_site(w.server, i) == (silent ? FKT_E_STOPPED : FKT_OK));
         else if (!silent) CHECK(w.site[i].told_to_abort || w.site[i].spent); /* those that revealed wait no more */
     }
@@ -90,9 +90,9 @@ static void lost_in_each_phase(void **state)
 {
     struct fkt_sa_params complete = sa_params(11, 3, 0, 0, 0, 20, 32), sparse = sa_params(30, 3, 1, 16, 0, 20, 40);
     (void)state;
-    for (enum fkt_sa_state phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
+    for (enum fkt_sa_state phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
         for (uint32_t lost = 1; lost <= 3; lost++) {
-            if (phase != FKT_SA_COIN) CHECK_OK(without(complete, lost, phase, 70 + lost));
+            if (phase != FKT_SA_STATE_COIN) CHECK_OK(without(complete, lost, phase, 70 + lost));
             CHECK_OK(without(sparse, lost, phase, 80 + lost));
         }
     }
@@ -104,7 +104,8 @@ static void one_lost_in_every_phase(void **state)
     struct sa_world w;
     (void)state;
     CHECK_OK(sa_world_init(&w, &p, 5));
-    for (uint32_t i = FKT_SA_ADVERTISE; i <= FKT_SA_REVEAL; i++) sa_world_kill(&w, 6 * i, (enum fkt_sa_state)i);
+    for (uint32_t i = FKT_SA_STATE_ADVERTISE; i <= FKT_SA_STATE_REVEAL; i++)
+        sa_world_kill(&w, 6 * i, (enum fkt_sa_state)i);
     CHECK_OK(sa_world_run(&w));
     sa_world_check(&w);
     CHECK(survivors_of(&w) == 36);
@@ -116,14 +117,14 @@ static void too_few(void **state)
 {
     struct fkt_sa_params complete = sa_params(11, 3, 0, 0, 0, 20, 32), sparse = sa_params(30, 3, 1, 16, 0, 20, 40);
     (void)state;
-    for (enum fkt_sa_state phase = FKT_SA_ADVERTISE; phase <= FKT_SA_CONFIRM; phase++) {
-        if (phase != FKT_SA_COIN) CHECK_STATUS(without(complete, 4, phase, 90), FKT_E_TOO_FEW);
+    for (enum fkt_sa_state phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_CONFIRM; phase++) {
+        if (phase != FKT_SA_STATE_COIN) CHECK_STATUS(without(complete, 4, phase, 90), FKT_E_TOO_FEW);
         CHECK_STATUS(without(sparse, 4, phase, 91), FKT_E_TOO_FEW);
         CHECK(strstr(fkt_error_text(), fkt_sa_state_name(phase)) != NULL);
     }
-    CHECK_OK(without(complete, 4, FKT_SA_REVEAL, 92)); /* t = 6 of 10 peers: seven sites still do */
-    CHECK_STATUS(without(complete, 6, FKT_SA_REVEAL, 93), FKT_E_TOO_FEW);
-    CHECK_STATUS(without(complete, 11, FKT_SA_ADVERTISE, 94), FKT_E_TOO_FEW);
+    CHECK_OK(without(complete, 4, FKT_SA_STATE_REVEAL, 92)); /* t = 6 of 10 peers: seven sites still do */
+    CHECK_STATUS(without(complete, 6, FKT_SA_STATE_REVEAL, 93), FKT_E_TOO_FEW);
+    CHECK_STATUS(without(complete, 11, FKT_SA_STATE_ADVERTISE, 94), FKT_E_TOO_FEW);
 }
 
 /* Where fewer than t of a site's neighbours have shared, it is dropped from U2 (3.4), and on a ring, with t above k/2,
@@ -137,7 +138,7 @@ static void want_of_neighbours_spreads(void **state)
         struct sa_world w;
         fkt_status st;
         CHECK_OK(sa_world_init(&w, &p, seed));
-        for (uint32_t i = 0; i < 4; i++) sa_world_kill(&w, 4 * i, FKT_SA_SHARE);
+        for (uint32_t i = 0; i < 4; i++) sa_world_kill(&w, 4 * i, FKT_SA_STATE_SHARE);
         st = sa_world_run(&w);
         if (st == FKT_OK) {
             sa_world_check(&w);

@@ -110,7 +110,7 @@ static struct fkt_sa_params draw_params(struct run *r)
     else draw_complete(r, &p);
     p.attempts = 1 + (uint32_t)draw(r, 4);
     p.length = chance(r, 90) ? 1 + (uint32_t)draw(r, 40) : 1 + (uint32_t)draw(r, 700);
-    p.keystream = chance(r, 50) ? FKT_SA_AES_256_CTR : FKT_SA_CHACHA20;
+    p.keystream = chance(r, 50) ? FKT_SA_KEYSTREAM_AES_256_CTR : FKT_SA_KEYSTREAM_CHACHA20;
     p.bits = 8 + (uint32_t)draw(r, 55);
     most = (((uint64_t)1 << (p.bits - 1)) - 1) / p.sites;
     p.bound = chance(r, 50) ? most : 1 + draw(r, most);
@@ -220,7 +220,7 @@ static void on_message(void *self, struct sa_world *w, struct sa_message *l)
 static int waits(const struct run *r)
 {
     const enum fkt_sa_state s = fkt_sa_server_state(r->w.server);
-    return s != FKT_SA_UNMASK && s != FKT_SA_DONE && s != FKT_SA_FAILED;
+    return s != FKT_SA_STATE_UNMASK && s != FKT_SA_STATE_DONE && s != FKT_SA_STATE_FAILED;
 }
 
 static void tick(struct run *r)
@@ -279,7 +279,7 @@ static void unmask(struct run *r)
     struct fkt_sa_lane *lane[3] = {NULL};
     const size_t jobs = fkt_sa_server_jobs(s), lanes = 1 + draw(r, 3);
     size_t *order;
-    if (fkt_sa_server_state(s) != FKT_SA_UNMASK) return;
+    if (fkt_sa_server_state(s) != FKT_SA_STATE_UNMASK) return;
     if (chance(r, 50)) {
         CHECK_OK(fkt_sa_server_unmask(s));
         return;
@@ -319,15 +319,15 @@ static void check_total(struct run *r)
 
 static void check_sites(struct run *r)
 {
-    const int done = fkt_sa_server_state(r->w.server) == FKT_SA_DONE, complete = fkt_sa_complete(&r->w.params);
+    const int done = fkt_sa_server_state(r->w.server) == FKT_SA_STATE_DONE, complete = fkt_sa_complete(&r->w.params);
     for (uint32_t i = 0; i < r->w.params.sites; i++) {
         const enum fkt_sa_state s = fkt_sa_client_state(r->w.site[i].client);
         const fkt_status lost = fkt_sa_server_site(r->w.server, i);
         if (r->harm[i]) continue;
         /* a site that is left with too few neighbours cannot go on: on a complete graph only when nobody can */
         HOLDS(r, lost == FKT_OK || (lost == FKT_E_TOO_FEW && harmed(r) > 0 && !(complete && done)));
-        if (done) HOLDS(r, s == FKT_SA_DONE || lost != FKT_OK);
-        else HOLDS(r, s == FKT_SA_DONE || s == FKT_SA_FAILED);
+        if (done) HOLDS(r, s == FKT_SA_STATE_DONE || lost != FKT_OK);
+        else HOLDS(r, s == FKT_SA_STATE_DONE || s == FKT_SA_STATE_FAILED);
     }
 }
 
@@ -337,8 +337,8 @@ static void evaluate(struct run *r)
     const int64_t *total;
     const uint8_t *survivors;
     if (r->v.broken[0]) fail_msg("seed %llu: %s", (unsigned long long)r->seed, r->v.broken);
-    HOLDS(r, s == FKT_SA_DONE || s == FKT_SA_FAILED);
-    if (s == FKT_SA_DONE) {
+    HOLDS(r, s == FKT_SA_STATE_DONE || s == FKT_SA_STATE_FAILED);
+    if (s == FKT_SA_STATE_DONE) {
         check_total(r);
     } else {
         HOLDS(r, fkt_sa_server_total(r->w.server, &total, &survivors) == FKT_E_TOO_FEW);

@@ -14,7 +14,7 @@ void aw_records(struct fkt_records **out, uint8_t byte)
     struct fkt_record_digest digest;
     size_t n;
     memset(&digest, byte, sizeof digest);
-    CHECK_OK(fkt_records_new(out, FKT_ADD_REMOVE));
+    CHECK_OK(fkt_records_new(out, FKT_ADJACENCY_ADD_REMOVE));
     CHECK_OK(fkt_records_add_image(*out, &digest));
     CHECK_OK(fkt_records_list(*out, &list, &n)); /* now, so that a test that counts allocations sees none of it */
 }

@@ -102,7 +102,7 @@ static void compare(struct golden_error *out, const struct golden *g, const stru
     struct fkt_engine *e = NULL;
     struct fkt_shape shape;
     size_t thin, count, step;
-    const float *want = wanted(g, half == FKT_ENCODER ? "encode" : "decode", run->side, &thin);
+    const float *want = wanted(g, half == FKT_CODEC_SIDE_ENCODER ? "encode" : "decode", run->side, &thin);
     float *got = NULL;
     CHECK_OK(fkt_engine_new(&e, run->backend, &g->family.net[half], g->family.weights[half], &spec));
     shape = fkt_engine_output(e);
@@ -137,8 +137,8 @@ void golden_measure(struct golden_error *out, const struct golden *g, const stru
             x[3 * plane * k + i % 3 * plane + i / 3] =
                 (float)(rgb[i] / 255.0 * g->family.pixel_scale + g->family.pixel_shift);
     }
-    compare(out, g, run, FKT_ENCODER, x, side);
-    compare(out, g, run, FKT_DECODER, wanted(g, "encode", side, &latent), side / g->family.reduction);
+    compare(out, g, run, FKT_CODEC_SIDE_ENCODER, x, side);
+    compare(out, g, run, FKT_CODEC_SIDE_DECODER, wanted(g, "encode", side, &latent), side / g->family.reduction);
     fkt_free(x);
     fkt_free(rgb);
 }

@@ -10,10 +10,11 @@
 
 enum { BATCHES = 4, SIGNS = 16, ENTRIES = 8, SKETCH = 1 + SIGNS + ENTRIES };
 
-const struct learn_case learn_resnet8 = {"resnet8", FKT_RESNET8, FKT_STEM_CIFAR, 8, 32, 5e-4f, 1};
-const struct learn_case learn_resnet18_cifar = {"resnet18_cifar", FKT_RESNET18, FKT_STEM_CIFAR, 4, 32, 2e-5f, 2};
+const struct learn_case learn_resnet8 = {"resnet8", FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 8, 32, 5e-4f, 1};
+const struct learn_case learn_resnet18_cifar = {
+    "resnet18_cifar", FKT_ARCHITECTURE_RESNET18, FKT_STEM_CIFAR, 4, 32, 2e-5f, 2};
 const struct learn_case learn_resnet18_imagenet = {
-    "resnet18_imagenet", FKT_RESNET18, FKT_STEM_IMAGENET, 2, 64, 2e-5f, 2};
+    "resnet18_imagenet", FKT_ARCHITECTURE_RESNET18, FKT_STEM_IMAGENET, 2, 64, 2e-5f, 2};
 
 static int ends(const char *name, const char *tail)
 {

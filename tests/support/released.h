@@ -68,7 +68,7 @@ static inline int open_all(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    return small_pipeline(&pipeline, &demo, 40, 5, FKT_COORD_GAIN_SHAPE) != FKT_OK;
+    return small_pipeline(&pipeline, &demo, 40, 5, FKT_COORDINATE_GAIN_SHAPE) != FKT_OK;
 }
 
 static inline int close_all(void **state)

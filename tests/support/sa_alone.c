@@ -99,7 +99,8 @@ void alone_init(struct alone *a, enum alone_kind kind)
                                   .bits = kind == ALONE_SPARSE ? 41 : 21,
                                   .length = ALONE_LENGTH,
                                   .bound = 50000,
-                                  .keystream = kind == ALONE_SPARSE ? FKT_SA_CHACHA20 : FKT_SA_AES_256_CTR,
+                                  .keystream =
+                                      kind == ALONE_SPARSE ? FKT_SA_KEYSTREAM_CHACHA20 : FKT_SA_KEYSTREAM_AES_256_CTR,
                                   .roster = a->roster};
     random_bytes(&world, a->p.task, 32);
     random_bytes(&world, a->round, sizeof a->round);
@@ -285,12 +286,12 @@ void alone_hear(struct alone *a)
 enum fkt_sa_kind alone_next(const struct alone *a, enum fkt_sa_state state)
 {
     switch (state) {
-    case FKT_SA_BEGIN: return FKT_SA_M_BEGIN;
-    case FKT_SA_ADVERTISE: return fkt_sa_complete(&a->p) ? FKT_SA_M_NEIGHBOURS : FKT_SA_M_COIN;
-    case FKT_SA_COIN: return a->throws < 2 ? FKT_SA_M_COIN : FKT_SA_M_NEIGHBOURS;
-    case FKT_SA_SHARE: return FKT_SA_M_DELIVER;
-    case FKT_SA_MASK: return FKT_SA_M_SURVIVORS;
-    case FKT_SA_CONFIRM: return FKT_SA_M_CONFIRMED;
+    case FKT_SA_STATE_BEGIN: return FKT_SA_M_BEGIN;
+    case FKT_SA_STATE_ADVERTISE: return fkt_sa_complete(&a->p) ? FKT_SA_M_NEIGHBOURS : FKT_SA_M_COIN;
+    case FKT_SA_STATE_COIN: return a->throws < 2 ? FKT_SA_M_COIN : FKT_SA_M_NEIGHBOURS;
+    case FKT_SA_STATE_SHARE: return FKT_SA_M_DELIVER;
+    case FKT_SA_STATE_MASK: return FKT_SA_M_SURVIVORS;
+    case FKT_SA_STATE_CONFIRM: return FKT_SA_M_CONFIRMED;
     default: return FKT_SA_M_NONE;
     }
 }
@@ -300,7 +301,7 @@ void alone_drive(struct alone *a, enum fkt_sa_state state)
     for (;;) {
         enum fkt_sa_state at = fkt_sa_client_state(a->client);
         enum fkt_sa_kind next = alone_next(a, at);
-        if (at == state && (at != FKT_SA_COIN || next == FKT_SA_M_NEIGHBOURS)) return;
+        if (at == state && (at != FKT_SA_STATE_COIN || next == FKT_SA_M_NEIGHBOURS)) return;
         if (next == FKT_SA_M_NONE) fail_msg("the site is in state '%s'", fkt_sa_state_name(at));
         alone_make(a, next);
         CHECK_OK(alone_tell(a));

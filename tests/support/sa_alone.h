@@ -3,7 +3,7 @@
  * other sites would have sent, each of which a test may bend before it is delivered.
  *
  *   alone_init(&a, ALONE_SPARSE)      site ALONE_SITE, 9 sites on a complete graph or 12 on a sparse one
- *   alone_drive(&a, FKT_SA_MASK)      honest course until the site has just sent its message of that state
+ *   alone_drive(&a, FKT_SA_STATE_MASK)      honest course until the site has just sent its message of that state
  *   alone_make(&a, FKT_SA_M_SURVIVORS) a.m is the next message; its bytes are in a.buf and a.m may be changed
  *   alone_tell(&a)                    encodes a.m and gives what fkt_sa_client_recv answers
  *   alone_hear(&a)                    what the site sends, decoded into a.said

@@ -173,7 +173,7 @@ void sa_attack_site_stopped(struct sa_attack *a, uint32_t site, fkt_status statu
     const struct sa_site *s = &a->w.site[site];
     struct fkt_sa_msg m = {0};
     if (a->v.broken[0]) fail_msg("%s", a->v.broken);
-    if (fkt_sa_client_state(s->client) != FKT_SA_FAILED)
+    if (fkt_sa_client_state(s->client) != FKT_SA_STATE_FAILED)
         fail_msg("site %u is in state '%s' and did not stop", site, fkt_sa_state_name(fkt_sa_client_state(s->client)));
     if (s->status != status)
         fail_msg("site %u stopped with '%s', not with '%s'", site, fkt_status_name(s->status), fkt_status_name(status));
@@ -196,7 +196,7 @@ void sa_attack_honest_spent(const struct sa_attack *a)
     for (uint32_t i = 0; i < a->w.params.sites; i++) {
         if (i == a->liar) continue;
         assert_int_equal(a->w.site[i].spent, 1);
-        CHECK(fkt_sa_client_state(a->w.site[i].client) == FKT_SA_DONE);
+        CHECK(fkt_sa_client_state(a->w.site[i].client) == FKT_SA_STATE_DONE);
     }
 }
 

@@ -98,7 +98,8 @@ void sa_json_params(struct fkt_sa_params *p, const json_t *params)
     p->bits = (uint32_t)sa_json_number(params, "bits");
     p->length = (uint32_t)sa_json_number(params, "length");
     p->bound = sa_json_number(params, "bound");
-    p->keystream = strcmp(sa_json_text(params, "keystream"), "chacha20") == 0 ? FKT_SA_CHACHA20 : FKT_SA_AES_256_CTR;
+    p->keystream = strcmp(sa_json_text(params, "keystream"), "chacha20") == 0 ? FKT_SA_KEYSTREAM_CHACHA20
+                                                                              : FKT_SA_KEYSTREAM_AES_256_CTR;
     sa_json_fixed(params, "task", p->task, sizeof p->task);
     CHECK(json_array_size(roster) == p->sites);
     keys = malloc((size_t)p->sites * FKT_SA_KEY);

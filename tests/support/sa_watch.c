@@ -121,7 +121,7 @@ static void check_order(struct sa_watch *v, uint32_t site, enum fkt_sa_kind kind
 {
     const struct sa_watched *s = &v->site[site];
     const unsigned most = kind == FKT_SA_M_OPEN ? v->world->params.attempts : 1;
-    const int failed = fkt_sa_client_state(v->world->site[site].client) == FKT_SA_FAILED;
+    const int failed = fkt_sa_client_state(v->world->site[site].client) == FKT_SA_STATE_FAILED;
     if (s->said[kind] > most) broke(v, "site %u sent message kind %d too often", site, (int)kind);
     if (failed != (kind == FKT_SA_M_LEAVE))
         broke(v, "site %u sent message kind %d, %s", site, (int)kind,

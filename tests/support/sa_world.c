@@ -36,13 +36,13 @@ static enum fkt_sa_kind kind_of(int to_server, const uint8_t *bytes, size_t len)
 static enum fkt_sa_state state_of(enum fkt_sa_kind kind)
 {
     switch (kind) {
-    case FKT_SA_M_ADVERTISE: return FKT_SA_ADVERTISE;
-    case FKT_SA_M_OPEN: return FKT_SA_COIN;
-    case FKT_SA_M_SHARES: return FKT_SA_SHARE;
-    case FKT_SA_M_MASKED: return FKT_SA_MASK;
-    case FKT_SA_M_CONFIRM: return FKT_SA_CONFIRM;
-    case FKT_SA_M_REVEAL: return FKT_SA_REVEAL;
-    default: return FKT_SA_BEGIN;
+    case FKT_SA_M_ADVERTISE: return FKT_SA_STATE_ADVERTISE;
+    case FKT_SA_M_OPEN: return FKT_SA_STATE_COIN;
+    case FKT_SA_M_SHARES: return FKT_SA_STATE_SHARE;
+    case FKT_SA_M_MASKED: return FKT_SA_STATE_MASK;
+    case FKT_SA_M_CONFIRM: return FKT_SA_STATE_CONFIRM;
+    case FKT_SA_M_REVEAL: return FKT_SA_STATE_REVEAL;
+    default: return FKT_SA_STATE_BEGIN;
     }
 }
 
@@ -128,7 +128,7 @@ fkt_status sa_world_init(struct sa_world *w, const struct fkt_sa_params *p, uint
         struct sa_site *site = &w->site[i];
         uint8_t sign_seed[FKT_SIGN_SEED];
         site->world = w;
-        site->silent_from = FKT_SA_DONE;
+        site->silent_from = FKT_SA_STATE_DONE;
         site->doors = (struct fkt_sa_site){door_reserve, door_vector, door_spend, site};
         fkt_entropy_seeded_init(&site->seeded, seed, 1 + (uint64_t)i);
         fkt_entropy_seeded(&site->entropy, &site->seeded);
@@ -327,7 +327,7 @@ static int one_message(struct sa_world *w)
 static int open_phase(const struct sa_world *w)
 {
     enum fkt_sa_state state = fkt_sa_server_state(w->server);
-    return state != FKT_SA_UNMASK && state != FKT_SA_DONE && state != FKT_SA_FAILED;
+    return state != FKT_SA_STATE_UNMASK && state != FKT_SA_STATE_DONE && state != FKT_SA_STATE_FAILED;
 }
 
 int sa_world_step(struct sa_world *w)
@@ -348,7 +348,7 @@ static fkt_status last_word(const struct sa_world *w)
 {
     const int64_t *total;
     const uint8_t *survivors;
-    if (fkt_sa_server_state(w->server) != FKT_SA_FAILED) return FKT_OK;
+    if (fkt_sa_server_state(w->server) != FKT_SA_STATE_FAILED) return FKT_OK;
     return fkt_sa_server_total(w->server, &total, &survivors);
 }
 
@@ -361,7 +361,7 @@ fkt_status sa_world_run_to_unmask(struct sa_world *w)
 fkt_status sa_world_run(struct sa_world *w)
 {
     fkt_status st = sa_world_run_to_unmask(w);
-    if (st == FKT_OK && fkt_sa_server_state(w->server) == FKT_SA_UNMASK) st = fkt_sa_server_unmask(w->server);
+    if (st == FKT_OK && fkt_sa_server_state(w->server) == FKT_SA_STATE_UNMASK) st = fkt_sa_server_unmask(w->server);
     return st;
 }
 
@@ -398,7 +398,7 @@ static void compare(const struct sa_world *w, const struct fkt_sa_server *again,
     assert_memory_equal(&ca, &cb, sizeof ca);
     for (uint32_t i = 0; i < w->params.sites; i++)
         CHECK(fkt_sa_server_site(again, i) == fkt_sa_server_site(w->server, i));
-    if (fkt_sa_server_state(again) != FKT_SA_DONE) return;
+    if (fkt_sa_server_state(again) != FKT_SA_STATE_DONE) return;
     CHECK_OK(fkt_sa_server_total(w->server, &a, &sa));
     CHECK_OK(fkt_sa_server_total(again, &b, &sb));
     assert_memory_equal(a, b, w->params.length * sizeof *a);
@@ -416,14 +416,14 @@ fkt_status sa_world_replay(const struct sa_world *w)
         const struct sa_log_entry *e = &w->log[i];
         fkt_status answer = tell(again, e->event, e->from, e->bytes, e->len);
         if (of_memory(answer)) {
-            st = fkt_sa_server_state(again) == FKT_SA_FAILED ? answer : FKT_E_STATE;
+            st = fkt_sa_server_state(again) == FKT_SA_STATE_FAILED ? answer : FKT_E_STATE;
             goto out;
         }
         if (answer != e->answer)
             fail_msg("event %zu: '%s', not '%s'", i, fkt_status_name(answer), fkt_status_name(e->answer));
         FKT_TRY(pump_server((struct sa_world *)w, again, said, 0));
     }
-    if (fkt_sa_server_state(again) == FKT_SA_UNMASK && fkt_sa_server_state(w->server) == FKT_SA_DONE) {
+    if (fkt_sa_server_state(again) == FKT_SA_STATE_UNMASK && fkt_sa_server_state(w->server) == FKT_SA_STATE_DONE) {
         st = fkt_sa_server_unmask(again);
         if (of_memory(st)) goto out;
     }

@@ -3,7 +3,7 @@
  *
  *   struct sa_world w;
  *   CHECK_OK(sa_world_init(&w, &params, seed));  roster, signing keys, vectors, entropy and round: all from the seed
- *   sa_world_kill(&w, 3, FKT_SA_MASK);           site 3 falls silent when its Masked is due
+ *   sa_world_kill(&w, 3, FKT_SA_STATE_MASK);           site 3 falls silent when its Masked is due
  *   w.hook = bend; w.self = ...;                 sees every letter before it is on the wire; may drop, delay, repeat,
  *                                                alter it
  *   CHECK_OK(sa_world_run(&w));                  until DONE or FAILED; gives the server's last word

@@ -183,7 +183,7 @@ static void meet(struct server_site *s, const uint8_t round[FKT_SA_ROUND])
 
 static int silent(const struct server_site *s)
 {
-    return s->silent_from != FKT_SA_BEGIN && (!s->silent_in || s->begun == s->silent_in) &&
+    return s->silent_from != FKT_SA_STATE_BEGIN && (!s->silent_in || s->begun == s->silent_in) &&
            fkt_sa_client_state(s->client) >= s->silent_from;
 }
 
@@ -441,7 +441,7 @@ void server_world_check(struct server_world *w)
     CHECK(counted == v.survivors && counted >= w->plan.sites - w->plan.dropped);
     CHECK_OK(fkt_release_load(&read, w->box.file(w->box.self, "release.safetensors")));
     CHECK(!strcmp(read.sha256, v.release_sha256));
-    if (w->plan.noise == FKT_NOISE_DISTRIBUTED) {
+    if (w->plan.noise == FKT_NOISE_PLACE_DISTRIBUTED) {
         CHECK_OK(fkt_release_gather(&made, &w->task, &w->calibration, total, &facts, !w->plan.unseeded));
         CHECK(!strcmp(made.sha256, v.release_sha256));
     }

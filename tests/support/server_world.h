@@ -6,7 +6,7 @@
  *
  *   struct server_world w;
  *   server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});
- *   w.site[3].silent_from = FKT_SA_MASK;          its message of that phase never leaves, nor any later one
+ *   w.site[3].silent_from = FKT_SA_STATE_MASK;          its message of that phase never leaves, nor any later one
  *   server_world_run(&w);                           until RELEASED or GIVEN_UP
  *   server_world_check(&w);                         the release is that of the plain sum; the chain holds
  *   server_world_release(&w);

@@ -45,8 +45,11 @@ static inline fkt_status toy_source(void *ctx, uint32_t epoch, struct fkt_images
 
 static inline struct fkt_model *toy_model(uint32_t classes, uint64_t seed)
 {
-    const struct fkt_model_spec spec = {
-        .architecture = FKT_RESNET8, .size = TOY_SIDE, .classes = toy_names, .n_classes = classes, .seed = seed};
+    const struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
+                                        .size = TOY_SIDE,
+                                        .classes = toy_names,
+                                        .n_classes = classes,
+                                        .seed = seed};
     struct fkt_model *m = NULL;
     CHECK_OK(fkt_model_new(&m, &spec));
     return m;

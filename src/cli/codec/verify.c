@@ -148,7 +148,10 @@ out:
 }
 
 /* Rounding between the layers is coarse in bf16. */
-static double tolerance(const struct fkt_codec *c) { return fkt_codec_dtype_used(c) == FKT_CODEC_F32 ? 1e-3 : 5e-2; }
+static double tolerance(const struct fkt_codec *c)
+{
+    return fkt_codec_dtype_used(c) == FKT_CODEC_DTYPE_F32 ? 1e-3 : 5e-2;
+}
 
 enum { PSNR_FLOOR = 12 }; /* the best single colour reaches 11 dB */
 

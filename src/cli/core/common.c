@@ -43,15 +43,16 @@ void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *
 
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
 {
-    if (m->dtype == FKT_CODEC_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
+    if (m->dtype == FKT_CODEC_DTYPE_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
         fprintf(stderr, "fedkt: --dtype auto: measured, codec '%s' runs in %s on this machine\n", fkt_codec_name(c),
                 fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
 }
 
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c)
 {
-    int bf16 = fkt_codec_dtype_used(c) == FKT_CODEC_BF16;
-    if (m->dtype == FKT_CODEC_AUTO) return bf16 ? "bf16 (chosen by --dtype auto)" : "f32 (chosen by --dtype auto)";
+    int bf16 = fkt_codec_dtype_used(c) == FKT_CODEC_DTYPE_BF16;
+    if (m->dtype == FKT_CODEC_DTYPE_AUTO)
+        return bf16 ? "bf16 (chosen by --dtype auto)" : "f32 (chosen by --dtype auto)";
     return bf16 ? "bf16" : "f32";
 }
 
@@ -404,8 +405,9 @@ void cli_print_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
     const size_t n = fkt_records_copies(r);
     if (!n) return;
     fprintf(stderr, "fedkt: %zu record%s the pixels and the label of another one: %s\n", n, n == 1 ? " has" : "s have",
-            adjacency == FKT_REPLACE ? "each counts as a record of its own, since counts are published exactly"
-                                     : "such copies count once");
+            adjacency == FKT_ADJACENCY_REPLACE
+                ? "each counts as a record of its own, since counts are published exactly"
+                : "such copies count once");
 }
 
 static int has_account(const char *ledger, const char *dataset)

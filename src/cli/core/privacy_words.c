@@ -28,14 +28,14 @@ static void promise(struct fkt_text *t, const struct fkt_task *task, double mu)
     fkt_text_addf(t,
                   ": someone who knows everything else, and for whom it is even odds %s, guesses right at most %.1f %% "
                   "of the time from the release; a coin is right 50 %%, and the smaller epsilon, the closer to it.",
-                  p->adjacency == FKT_ADD_REMOVE ? "whether one given image was used"
-                                                 : "which of two given images was used",
+                  p->adjacency == FKT_ADJACENCY_ADD_REMOVE ? "whether one given image was used"
+                                                           : "which of two given images was used",
                   fkt_guess_percent(mu));
 }
 
 static void noise(struct fkt_text *t, const struct fkt_federation *f)
 {
-    if (f->noise == FKT_NOISE_DISTRIBUTED)
+    if (f->noise == FKT_NOISE_PLACE_DISTRIBUTED)
         fkt_text_addf(t,
                       "\nEvery site adds its share of the noise before its numbers leave it under a mask: nobody, the "
                       "server included, sees a sum without noise, and the promise holds with up to %u of %u sites gone "
@@ -61,7 +61,7 @@ fkt_status fkt_privacy_words(struct fkt_text *out, const struct fkt_task *task)
         return fkt_text_status(out);
     }
     FKT_TRY(fkt_federation_open(task, &params, &shares));
-    if (task->federation.noise == FKT_NOISE_DISTRIBUTED) {
+    if (task->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED) {
         promise(out, task, shares.plan.mu);
     } else {
         FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));

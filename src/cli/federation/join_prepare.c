@@ -159,7 +159,7 @@ out:
 static fkt_status count_records(struct cli_join *j, const struct fkt_dataset *ds)
 {
     const uint64_t most = j->task.federation.records;
-    const char *hint = j->task.privacy.adjacency == FKT_REPLACE
+    const char *hint = j->task.privacy.adjacency == FKT_ADJACENCY_REPLACE
                            ? "ask for a task that allows more, or take fewer with --limit"
                            : "ask for a task that allows more, or remove images from the set; --limit also takes "
                              "fewer, but weakens the promise for the whole set";

@@ -67,7 +67,7 @@ static void print_release(const struct fkt_verification *r, const struct fkt_rel
     printf(
         "             NOT shown: that its numbers are the sum of these sites' vectors, nor that there is noise in them"
         "%s;\n             no file can show that\n",
-        release->task.federation.noise == FKT_NOISE_CENTRAL ? ", drawn once" : "");
+        release->task.federation.noise == FKT_NOISE_PLACE_CENTRAL ? ", drawn once" : "");
     if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
     cli_print_weak_release(release);
 }

@@ -37,7 +37,7 @@ static fkt_status check_images(const struct cli_train *a)
     FKT_TRY(needs(a->estimator != 0, "--estimator", release, "--release"));
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", release, "--release"));
     FKT_TRY(needs(a->estimate.pool != 0, "--pool", release, "--release"));
-    FKT_TRY(needs(a->estimate.tau != 0, "--tau", a->estimate.estimator == FKT_CLAMP, "--estimator clamp"));
+    FKT_TRY(needs(a->estimate.tau != 0, "--tau", a->estimate.estimator == FKT_ESTIMATOR_CLAMP, "--estimator clamp"));
     FKT_TRY(needs(a->filter_given, "--filter", reads, "a set to read: a release is of one size"));
     FKT_TRY(needs(a->data.fit_given, "--fit", !release, "--data: a release has one already"));
     FKT_TRY(needs(a->data.bits != 0, "--bits", reads, "a set to read: --data, --mix or --test"));

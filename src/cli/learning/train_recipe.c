@@ -71,7 +71,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
     add_steps(&t, r);
     if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);
-    fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_BF16 ? "bf16" : "f32",
+    fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",
                   (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
     snprintf(out, cap, "%s", t.s && t.s[0] ? t.s + 1 : "");
     fkt_text_clear(&t);

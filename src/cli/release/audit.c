@@ -41,7 +41,7 @@ static json_t *case_json(const struct fkt_audit_case *c)
         "mu_to", number(c->mu_to), "epsilon_low", c->bound.epsilon_low, "epsilon_gdp_low", c->bound.epsilon_gdp_low,
         "mu_low", c->bound.mu_low, "broken", c->broken[0] ? c->broken : NULL);
     json_object_set_new(j, "released", checks_json(c->noise));
-    if (c->place == FKT_NOISE_DISTRIBUTED) json_object_set_new(j, "sites", checks_json(c->sites));
+    if (c->place == FKT_NOISE_PLACE_DISTRIBUTED) json_object_set_new(j, "sites", checks_json(c->sites));
     return j;
 }
 

@@ -114,7 +114,7 @@ static json_t *account_json(const struct fkt_ledger_account *a, double delta)
                               json_pack("{s:s s:o s:s s:f s:f s:f s:s s:s s:o s:o}", "task_sha256", e->task_sha256,
                                         "task", text_or_null(e->task_name), "state", e->reserved ? "reserved" : "spent",
                                         "epsilon", fkt_ledger_epsilon(at, &alone), "delta", at, "mu2", e->mu2,
-                                        "accounting", e->accounting == FKT_ACCOUNT_ZCDP ? "zcdp" : "gdp", "entropy",
+                                        "accounting", e->accounting == FKT_ACCOUNTING_ZCDP ? "zcdp" : "gdp", "entropy",
                                         e->insecure_seed ? "INSECURE SEED" : "operating system", "session",
                                         text_or_null(e->session), "time", text_or_null(date(when, e->when, 0))));
     }
@@ -125,7 +125,7 @@ static json_t *account_json(const struct fkt_ledger_account *a, double delta)
     return json_pack("{s:s s:I s:s s:s s:s s:f s:{s:o s:o s:f} s:o s:o s:o s:o s:o}", "dataset", a->dataset, "images",
                      (json_int_t)a->records, "adjacency", fkt_adjacency_name(a->adjacency), "protects",
                      fkt_adjacency_protects(a->adjacency), "accounting",
-                     a->total.accounting == FKT_ACCOUNT_ZCDP ? "zcdp" : "gdp", "delta", s.delta, "budget", "epsilon",
+                     a->total.accounting == FKT_ACCOUNTING_ZCDP ? "zcdp" : "gdp", "delta", s.delta, "budget", "epsilon",
                      real_or_null(a->budget_epsilon), "delta", real_or_null(a->budget_delta), "mu2", a->limit_mu2,
                      "spent", part_json("releases", &s.spent), "reserved", part_json("rounds", &s.reserved), "together",
                      part_json(NULL, &s.together), "left", part_json(NULL, &s.left), "entries", entries);
@@ -217,7 +217,7 @@ static fkt_status find_dataset(const struct asked *a, const char *path, char out
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_open_data(&ds, &a->data, NULL, &a->run));
-    FKT_TRY(fkt_records_new(&records, FKT_ADD_REMOVE));
+    FKT_TRY(fkt_records_new(&records, FKT_ADJACENCY_ADD_REMOVE));
     FKT_TRY(fkt_records_read(records, ds, NULL, 0, &o));
     FKT_TRY(fkt_records_list(records, &digests, &n));
     FKT_TRY(fkt_ledger_file_owner(path, digests, n, out));

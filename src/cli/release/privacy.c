@@ -27,7 +27,7 @@ struct crew {
 static int noise_parse(const char *s) /* the other way round: this verb begins at one place */
 {
     int place = fkt_noise_parse(s);
-    return place < 0 ? place : place == FKT_NOISE_DISTRIBUTED;
+    return place < 0 ? place : place == FKT_NOISE_PLACE_DISTRIBUTED;
 }
 
 static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_spec *spec, struct fkt_privacy_plan *plan,
@@ -43,7 +43,7 @@ static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_sp
     c->sites = (uint32_t)a->sites;
     FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", c->sites, &c->corrupt));
     FKT_TRY(cli_dropped_of(a->dropped, c->sites, c->corrupt, &c->dropped));
-    FKT_TRY(fkt_federation_check_crew(c->sites, c->dropped, c->corrupt, FKT_NOISE_DISTRIBUTED));
+    FKT_TRY(fkt_federation_check_crew(c->sites, c->dropped, c->corrupt, FKT_NOISE_PLACE_DISTRIBUTED));
     c->counted = c->sites - c->dropped - c->corrupt;
     integers.radius = FKT_RQ_DEFAULT;
     FKT_TRY(fkt_privacy_plan_shares(&shares, &integers, c->counted, c->sites));

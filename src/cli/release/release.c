@@ -146,7 +146,7 @@ static fkt_status pay(const struct asked *a, const struct fkt_task *task, const 
                                        .budget_delta = a->budget_delta,
                                        .most_epsilon = a->accept_weak ? 0 : FKT_PROMISE_EPSILON,
                                        .insecure_seed = a->seeded,
-                                       .accounting = FKT_ACCOUNT_GDP,
+                                       .accounting = FKT_ACCOUNTING_GDP,
                                        .delta = task->privacy.delta,
                                        .task_name = task->name};
     struct fkt_ledger_spent spent = {0};

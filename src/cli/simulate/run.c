@@ -49,7 +49,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     const char **names = NULL;
     fkt_status st;
     data.fit = test.fit = s->codec.fit;
-    data.limit_by_number = s->privacy.adjacency == FKT_REPLACE;
+    data.limit_by_number = s->privacy.adjacency == FKT_ADJACENCY_REPLACE;
     test.bits = data.bits;
     test.skip_bad = data.skip_bad;
     t = cli_data_options(&test);
@@ -146,7 +146,7 @@ out:
 static fkt_status release_arms(const struct cli_sim *s, struct cli_outcome *o, const struct fkt_progress *progress)
 {
     const struct fkt_coordinates *c = &fkt_pipeline_task(o->pipeline)->coordinates;
-    struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_RAW, 0, 0};
+    struct fkt_estimate_options images = {(enum fkt_estimator)s->estimator, 0, 0}, heads = {FKT_ESTIMATOR_RAW, 0, 0};
     struct fkt_noise_scale silence = {.unit = c->radius / c->rq};
     const uint32_t K = fkt_pipeline_task(o->pipeline)->n_classes;
     struct fkt_ledger ledger;

@@ -85,9 +85,9 @@ json_t *cli_results_json(const struct cli_sim *s, const struct cli_outcome *o)
     if (j && s->train) json_object_set_new(json_object_get(j, "seconds"), "train", json_real(o->seconds_train));
     if (j) json_object_set_new(j, "aggregation", cli_round_json(o));
     if (j)
-        json_object_set_new(
-            j, "noise",
-            json_string(fkt_noise_name(first->release.shares.counted ? FKT_NOISE_DISTRIBUTED : FKT_NOISE_CENTRAL)));
+        json_object_set_new(j, "noise",
+                            json_string(fkt_noise_name(first->release.shares.counted ? FKT_NOISE_PLACE_DISTRIBUTED
+                                                                                     : FKT_NOISE_PLACE_CENTRAL)));
     if (j && s->seeded) json_object_set_new(j, "insecure_seed", json_integer((json_int_t)s->insecure_seed));
     return j;
 }

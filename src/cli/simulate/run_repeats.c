@@ -14,7 +14,7 @@ static fkt_status draw(const struct cli_sim *s, const struct cli_outcome *o, con
                        const struct fkt_progress *progress, struct cli_repeat *out)
 {
     struct fkt_federate_result round = {0};
-    struct fkt_estimate_options raw = {FKT_RAW, 0, 0};
+    struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
     struct fkt_gaussians measured = {0};
     struct fkt_release again = {0};
     struct fkt_ledger ledger;

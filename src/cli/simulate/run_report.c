@@ -128,7 +128,7 @@ static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], co
     const struct fkt_coordinates *c = &fkt_pipeline_task(o->pipeline)->coordinates;
     r->norms = (struct fkt_report_histogram){
         "log |u|", o->sim.norms.bins, FKT_NORM_BINS, o->sim.norms.lo, o->sim.norms.hi, marks, 2};
-    if (c->kind == FKT_COORD_CLIP) {
+    if (c->kind == FKT_COORDINATE_CLIP) {
         marks[0] = (struct fkt_report_mark){"log R", log(c->radius)};
         r->norms.n_marks = 1;
     } else {
@@ -155,8 +155,8 @@ static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
                                        .packed = r->packed,
                                        .seconds = r->seconds,
                                        .throws = r->throws};
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++)
-        a.lost[phase - FKT_SA_ADVERTISE] = r->lost[phase];
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)
+        a.lost[phase - FKT_SA_STATE_ADVERTISE] = r->lost[phase];
     return a;
 }
 

@@ -21,7 +21,7 @@
 
 static fkt_status parse_phase(const char *word, size_t len, int *phase)
 {
-    for (*phase = FKT_SA_ADVERTISE; *phase <= FKT_SA_REVEAL; ++*phase) {
+    for (*phase = FKT_SA_STATE_ADVERTISE; *phase <= FKT_SA_STATE_REVEAL; ++*phase) {
         const char *name = fkt_sa_state_name((enum fkt_sa_state) * phase);
         if (strlen(name) == len && !memcmp(name, word, len)) return FKT_OK;
     }
@@ -35,13 +35,13 @@ static fkt_status parse_dropout(const char *list, double *out)
     char *text = NULL;
     const char **part = NULL;
     size_t n = 0;
-    int seen[FKT_SA_REVEAL + 1] = {0};
+    int seen[FKT_SA_STATE_REVEAL + 1] = {0};
     fkt_status st = FKT_OK;
     if (!list) return FKT_OK;
     FKT_TRY(cli_split(list, &text, &part, &n));
     for (size_t i = 0; i < n; i++) {
         const char *colon = strchr(part[i], ':');
-        int phase = FKT_SA_MASK;
+        int phase = FKT_SA_STATE_MASK;
         if (colon) FKT_TRY(parse_phase(part[i], (size_t)(colon - part[i]), &phase));
         if (seen[phase]++ && colon) {
             st = fkt_fail(FKT_E_ARG, "--dropout: '%s' has the phase '%s' twice", list,
@@ -64,7 +64,7 @@ const char *cli_round_fallback(const struct cli_sim *s, const struct cli_outcome
 {
     if (o->sim.parts < 3)
         return "fewer than three sites cannot hide in a sum: no masks, and the noise was added in one place";
-    if (!s->noise_given && o->federation.choices.noise == FKT_NOISE_CENTRAL)
+    if (!s->noise_given && o->federation.choices.noise == FKT_NOISE_PLACE_CENTRAL)
         return "the paper's recipe has no form in shares: the noise was added in one place";
     return NULL;
 }
@@ -79,12 +79,12 @@ void cli_round_remark(const struct cli_sim *s, const struct cli_outcome *o)
 /* What nobody can keep without masks is refused where it was asked for. */
 static fkt_status check_alone(const struct cli_sim *s, uint32_t parts)
 {
-    const char *asked = s->noise_given && s->noise == FKT_NOISE_DISTRIBUTED ? "noise distributed"
-                        : s->corrupt                                        ? "corrupt"
-                        : s->dropped                                        ? "dropped"
-                        : s->records                                        ? "records"
-                        : s->keystream_given                                ? "keystream"
-                                                                            : NULL;
+    const char *asked = s->noise_given && s->noise == FKT_NOISE_PLACE_DISTRIBUTED ? "noise distributed"
+                        : s->corrupt                                              ? "corrupt"
+                        : s->dropped                                              ? "dropped"
+                        : s->records                                              ? "records"
+                        : s->keystream_given                                      ? "keystream"
+                                                                                  : NULL;
     if (!asked) return FKT_OK;
     return fkt_fail_hint(FKT_E_ARG, "let at least three sites take part, or leave it out",
                          "--%s cannot be honoured: %u site%s cannot hide in a sum", asked, parts,
@@ -100,7 +100,7 @@ fkt_status cli_round_plan(const struct cli_sim *s, struct fkt_simulation_spec *s
     FKT_TRY(fkt_simulation_size(spec, &parts, &lost));
     if (parts < 3) return check_alone(s, parts);
     c->noise = (enum fkt_noise_place)s->noise;
-    if (!s->noise_given && s->privacy.mechanism == FKT_PAPER) c->noise = FKT_NOISE_CENTRAL;
+    if (!s->noise_given && s->privacy.mechanism == FKT_MECHANISM_PAPER) c->noise = FKT_NOISE_PLACE_CENTRAL;
     if (parts > FKT_SA_SITES_MAX) {
         st = fkt_fail_hint(FKT_E_ARG, "lower --sites or --participation", "%u sites take part; one round can have %u",
                            parts, FKT_SA_SITES_MAX);
@@ -187,7 +187,7 @@ void cli_round_print(const struct cli_sim *s, const struct cli_outcome *o)
     const struct fkt_federation *f = &o->arm[0].task.federation;
     const struct fkt_federate_result *r = &o->arm[0].round;
     const char *why = cli_round_fallback(s, o), *gap = "";
-    uint32_t lost = 0, late = r->lost[FKT_SA_CONFIRM] + r->lost[FKT_SA_REVEAL];
+    uint32_t lost = 0, late = r->lost[FKT_SA_STATE_CONFIRM] + r->lost[FKT_SA_STATE_REVEAL];
     if (!r->survivors) {
         if (why) printf("%s\n", why);
         return;
@@ -195,17 +195,17 @@ void cli_round_print(const struct cli_sim *s, const struct cli_outcome *o)
     printf("masked sums of %u bits, %u neighbours for each site, %u of which can stand in for it; %.1f s\n", f->bits,
            f->degree, f->threshold, r->seconds);
     if (r->throws) printf("the graph took %u throw%s of the coin\n", r->throws, r->throws == 1 ? "" : "s");
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) lost += r->lost[phase];
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) lost += r->lost[phase];
     if (lost) {
         printf("lost: ");
-        for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
+        for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
             if (!r->lost[phase]) continue;
             printf("%s%u in %s", gap, r->lost[phase], fkt_sa_state_name((enum fkt_sa_state)phase));
             gap = ", ";
         }
         printf("; %u of %u sites are in the sum, %u stayed to the end\n", r->survivors, f->sites, r->survivors - late);
     }
-    if (f->noise == FKT_NOISE_DISTRIBUTED)
+    if (f->noise == FKT_NOISE_PLACE_DISTRIBUTED)
         printf("every site added its share of the noise: %u in the total, %u are enough for the promise (%u may be "
                "lost, %u may collude)\n",
                r->survivors, o->arm[0].release.shares.counted, f->dropped, f->corrupt);
@@ -219,7 +219,7 @@ json_t *cli_round_json(const struct cli_outcome *o)
     json_t *lost;
     if (!f->sites) return json_null();
     lost = json_object();
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++)
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)
         json_object_set_new(lost, fkt_sa_state_name((enum fkt_sa_state)phase), json_integer(r->lost[phase]));
     return json_pack("{s:s s:s s:I s:I s:I s:I s:I s:I s:I s:o s:I s:{s:I s:I s:I} s:f}", "protocol", "fedkt.secagg/1",
                      "noise", fkt_noise_name(f->noise), "sites", (json_int_t)f->sites, "dropped_tolerated",

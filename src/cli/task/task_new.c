@@ -93,8 +93,9 @@ static void print(const struct asked *a, const struct fkt_task *t)
     if (t->federation.sites)
         printf("federation of %u sites: %u may be lost in a round, %u may secretly work together with the server; %s\n",
                t->federation.sites, t->federation.dropped, t->federation.corrupt,
-               t->federation.noise == FKT_NOISE_DISTRIBUTED ? "every site adds its share of the noise"
-                                                            : "the server adds the noise, and sees the exact sum");
+               t->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED
+                   ? "every site adds its share of the noise"
+                   : "the server adds the noise, and sees the exact sum");
     if (s->address[0])
         printf("server %s, %s; %s\n", s->address, s->pin[0] ? s->pin : "not pinned yet",
                t->signature.there ? "signed" : "not signed yet");

@@ -90,8 +90,8 @@ static void show_sites(const struct fkt_task *t)
 {
     const struct fkt_federation *f = &t->federation;
     ROW("noise", "%s: %s", fkt_noise_name(f->noise),
-        f->noise == FKT_NOISE_DISTRIBUTED ? "every site adds its share before its numbers leave it"
-                                          : "the server sees the exact sum of all sites, and adds the noise");
+        f->noise == FKT_NOISE_PLACE_DISTRIBUTED ? "every site adds its share before its numbers leave it"
+                                                : "the server sees the exact sum of all sites, and adds the noise");
     ROW("sites", "%u; a round bears %u lost and %u colluding with the server; at most %llu records of a class each",
         f->sites, f->dropped, f->corrupt, (unsigned long long)f->records);
     for (uint32_t i = 0; i < f->sites && i < SITES_SHOWN; i++) {

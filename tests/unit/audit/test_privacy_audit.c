@@ -31,11 +31,11 @@ static void canaries_are_worst_cases(void **state)
         enum fkt_adjacency adjacency;
         enum fkt_audit_canary canary;
         double shares[3], least; /* of the promise */
-    } rows[] = {{FKT_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985},
-                {FKT_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
-                {FKT_REPLACE, FKT_CANARY_SWAP, {0, 80, 20}, 0.985}, /* opposite records */
-                {FKT_REPLACE_ANY, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
-                {FKT_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985}};
+    } rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {0, 80, 20}, 0.985}, /* opposite records */
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int place = 0; place < 2; place++) {
@@ -62,10 +62,10 @@ static void what_is_right_passes(void **state)
         CHECK(o.cases[i].mu_from < o.cases[i].mu_claimed && o.cases[i].mu_to > 0.8 * o.cases[i].mu_claimed);
         CHECK(o.cases[i].bound.epsilon_gdp_low > 0.1);
     }
-    a.privacy.mechanism = FKT_PAPER;
+    a.privacy.mechanism = FKT_MECHANISM_PAPER;
     a.one_adjacency = 0;
     CHECK_OK(fkt_mechanism_audit(&o, &a));
-    CHECK(o.n == 1 && !fkt_audit_broken(&o) && o.cases[0].adjacency == FKT_REPLACE);
+    CHECK(o.n == 1 && !fkt_audit_broken(&o) && o.cases[0].adjacency == FKT_ADJACENCY_REPLACE);
 }
 
 static void options_are_checked(void **state)
@@ -81,7 +81,7 @@ static void options_are_checked(void **state)
     a.privacy.delta = NAN;
     CHECK_STATUS(fkt_mechanism_audit(&o, &a), FKT_E_ARG);
     a = options(1000);
-    a.privacy.mechanism = FKT_PAPER;
+    a.privacy.mechanism = FKT_MECHANISM_PAPER;
     a.one_adjacency = 1;
     CHECK_STATUS(fkt_mechanism_audit(&o, &a), FKT_E_ARG);
 }

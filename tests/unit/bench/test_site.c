@@ -34,7 +34,7 @@ static void open_hall(struct hall *h, uint32_t lost, enum fkt_sa_state phase)
         struct cli_member *m = &h->member[i];
         cli_member_init(m, &h->p, i, h->fed.secrets + (size_t)i * FKT_SA_SECRET);
         m->number = number;
-        m->gone = i == lost ? phase : FKT_SA_BEGIN;
+        m->gone = i == lost ? phase : FKT_SA_STATE_BEGIN;
         cli_member_endpoint(m, &h->side[i]);
         CHECK(h->side[i].wants(m) == FKT_ENDPOINT_RECV && h->side[i].out_max <= sizeof h->out);
     }
@@ -71,27 +71,27 @@ static void post(struct hall *h, uint32_t to, size_t len)
 
 static void play(struct hall *h)
 {
-    while (fkt_sa_server_state(h->server) < FKT_SA_UNMASK) {
+    while (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) {
         uint32_t to;
         size_t len;
         CHECK_OK(fkt_sa_server_next(h->server, &to, h->in, sizeof h->in, &len));
         if (len) post(h, to, len);
         else CHECK_OK(fkt_sa_server_close(h->server));
     }
-    CHECK(fkt_sa_server_state(h->server) == FKT_SA_UNMASK);
+    CHECK(fkt_sa_server_state(h->server) == FKT_SA_STATE_UNMASK);
     CHECK_OK(fkt_sa_server_unmask(h->server));
 }
 
 static void members_add_up_whoever_is_lost(void **state)
 {
-    static const enum fkt_sa_state phases[] = {FKT_SA_BEGIN, FKT_SA_ADVERTISE, FKT_SA_SHARE,
-                                               FKT_SA_MASK,  FKT_SA_CONFIRM,   FKT_SA_REVEAL};
+    static const enum fkt_sa_state phases[] = {FKT_SA_STATE_BEGIN, FKT_SA_STATE_ADVERTISE, FKT_SA_STATE_SHARE,
+                                               FKT_SA_STATE_MASK,  FKT_SA_STATE_CONFIRM,   FKT_SA_STATE_REVEAL};
     (void)state;
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
         struct hall h;
         const int64_t *total;
         const uint8_t *survived;
-        const int in_sum = phases[k] == FKT_SA_BEGIN || phases[k] > FKT_SA_MASK;
+        const int in_sum = phases[k] == FKT_SA_STATE_BEGIN || phases[k] > FKT_SA_STATE_MASK;
         open_hall(&h, 2, phases[k]);
         play(&h);
         CHECK_OK(fkt_sa_server_total(h.server, &total, &survived));
@@ -120,7 +120,7 @@ static void another_round_is_another_machine(void **state)
     size_t len, n;
     struct fkt_message message = {.round = "one", .index = 1, .stage = FKT_STAGE_RUNNING};
     (void)state;
-    open_hall(&h, SITES, FKT_SA_BEGIN);
+    open_hall(&h, SITES, FKT_SA_STATE_BEGIN);
     CHECK_OK(fkt_sa_server_next(h.server, &to, h.in, sizeof h.in, &len));
     message.bytes = h.in;
     message.len = len;

@@ -9,7 +9,7 @@ static const char *const names[] = {"a", "b", "c"};
 
 static struct fkt_model *model(uint64_t seed, uint32_t classes)
 {
-    const struct fkt_model_spec spec = {.architecture = FKT_RESNET8,
+    const struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
                                         .stem = FKT_STEM_CIFAR,
                                         .size = 16,
                                         .classes = names,

@@ -128,7 +128,7 @@ static void so_does_one_with_all_the_trimmings(void **state)
     resumes_everywhere(spec, &fkt_learner_onednn, after, 4);
     spec.recipe.threads = 2;
     resumes_everywhere(spec, &fkt_learner_onednn, after, 2);
-    spec.recipe.dtype = FKT_LEARN_BF16;
+    spec.recipe.dtype = FKT_LEARN_DTYPE_BF16;
     CHECK_OK(fkt_cpu_bf16(&possible));
     if (possible) resumes_everywhere(spec, &fkt_learner_onednn, after, 2);
     toy.fresh = 0;
@@ -204,7 +204,8 @@ static void differs(struct fkt_trainer_spec spec, const char *file, const char *
 static void a_checkpoint_of_another_run_is_named(void **state)
 {
     const char *const other_names[] = {"red", "green", "violet"};
-    struct fkt_model_spec ms = {.architecture = FKT_RESNET8, .size = 8, .classes = other_names, .n_classes = 3};
+    struct fkt_model_spec ms = {
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 8, .classes = other_names, .n_classes = 3};
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *four = toy_model(4, 5), *renamed = NULL, *big = NULL,
                      *began = toy_model(TOY_CLASSES, 6);
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe()), other;
@@ -246,7 +247,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     CHECK_OK(fkt_model_new(&renamed, &ms));
     other.start = renamed;
     differs(other, file, "checksum of the classes' names");
-    ms.architecture = FKT_RESNET18;
+    ms.architecture = FKT_ARCHITECTURE_RESNET18;
     ms.classes = toy_names;
     CHECK_OK(fkt_model_new(&big, &ms));
     other.start = big;

@@ -47,12 +47,12 @@ static void words_release(struct words *w)
 }
 
 static const char *const names[] = {"a", "b \"x\"", "c"};
-static const struct fkt_resnet_kind kind = {FKT_RESNET8, FKT_STEM_CIFAR, 3};
+static const struct fkt_resnet_kind kind = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 3};
 static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 static void say_all(struct words *w)
 {
-    const struct fkt_model_spec spec = {FKT_RESNET8, FKT_STEM_CIFAR, 48, names, 3, NULL, NULL, 1};
+    const struct fkt_model_spec spec = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 48, names, 3, NULL, NULL, 1};
     struct fkt_model_origin origin = {1, 3, 1e-6, "replace", "", "a release", "pad", "--epochs 2"};
     struct fkt_model *m = NULL;
     memcpy(origin.release_sha256, hash, sizeof hash);
@@ -200,7 +200,7 @@ static void a_long_line_is_refused(void **state)
 
 static void without_our_words_shapes_speak(void **state)
 {
-    const struct fkt_resnet_kind big = {FKT_RESNET18, FKT_STEM_IMAGENET, 2};
+    const struct fkt_resnet_kind big = {FKT_ARCHITECTURE_RESNET18, FKT_STEM_IMAGENET, 2};
     struct words none = {0};
     struct fkt_model *m = NULL, *copy = NULL;
     (void)state;

@@ -129,7 +129,7 @@ static double accuracy_unregularised(const struct toy *t, const double *w, const
 {
     struct fkt_head *h = NULL;
     double values[M], vectors[M * M], a;
-    CHECK_OK(fkt_head_new(&h, FKT_QDA, K, M));
+    CHECK_OK(fkt_head_new(&h, FKT_HEAD_QDA, K, M));
     memcpy(h->mean, t->mean, sizeof t->mean);
     for (size_t k = 0; k < K; k++) {
         CHECK_OK(fkt_eigen(values, vectors, t->cov + k * M * M, M));
@@ -156,15 +156,15 @@ static void noise_costs_little_where_an_inverse_collapses(void **state)
     toy_draw(&t, w, truth, 11);
     bayes = accuracy_unregularised(&t, w, truth); /* the truth itself: the Bayes rate */
     CHECK(bayes > 0.93);
-    CHECK(accuracy(&t, FKT_QDA, w, truth) > bayes - 0.01);
-    CHECK(accuracy(&t, FKT_LDA, w, truth) > bayes - 0.04);
+    CHECK(accuracy(&t, FKT_HEAD_QDA, w, truth) > bayes - 0.01);
+    CHECK(accuracy(&t, FKT_HEAD_LDA, w, truth) > bayes - 0.04);
     for (int i = 0; i < 3; i++) {
         double qda;
         toy_make(&t, noise[i], 11); /* the same truth under more noise */
-        qda = accuracy(&t, FKT_QDA, w, truth);
+        qda = accuracy(&t, FKT_HEAD_QDA, w, truth);
         CHECK(qda > bayes - loss[i]);
-        CHECK(accuracy(&t, FKT_LDA, w, truth) > bayes - loss[i] - 0.03);
-        CHECK(accuracy(&t, FKT_NEAREST_MEAN, w, truth) > bayes - loss[i] - 0.06);
+        CHECK(accuracy(&t, FKT_HEAD_LDA, w, truth) > bayes - loss[i] - 0.03);
+        CHECK(accuracy(&t, FKT_HEAD_NEAREST_MEAN, w, truth) > bayes - loss[i] - 0.06);
         CHECK(accuracy_unregularised(&t, w, truth) < qda - collapse[i]);
     }
 }
@@ -256,8 +256,8 @@ static void strong_directions_survive_noise_that_hides_weak_ones(void **state)
             }
         }
         toy_draw(&t, w, truth, 41);
-        *(pass ? noisy : clean) = accuracy(&t, FKT_QDA, w, truth);
-        (pass ? noisy : clean)[1] = accuracy(&t, FKT_LDA, w, truth);
+        *(pass ? noisy : clean) = accuracy(&t, FKT_HEAD_QDA, w, truth);
+        (pass ? noisy : clean)[1] = accuracy(&t, FKT_HEAD_LDA, w, truth);
     }
     CHECK(clean[0] > 0.6 && clean[1] < 0.3);
     CHECK(noisy[0] > clean[0] - 0.02);
@@ -277,8 +277,8 @@ static void without_visible_differences_qda_is_lda(void **state)
         memcpy(t.cov + k * M * M, t.cov, M * M * sizeof *t.cov);
         t.cov[k * M * M] += 0.01 * (double)k;
     }
-    CHECK_OK(fkt_head_fit(&h[0], FKT_LDA, &s));
-    CHECK_OK(fkt_head_fit(&h[1], FKT_QDA, &s));
+    CHECK_OK(fkt_head_fit(&h[0], FKT_HEAD_LDA, &s));
+    CHECK_OK(fkt_head_fit(&h[1], FKT_HEAD_QDA, &s));
     fkt_rng_init(&rng, 51, 1);
     for (int n = 0; n < 100; n++) {
         for (size_t i = 0; i < M; i++) w[i] = 2 * fkt_rng_normal(&rng);
@@ -343,26 +343,26 @@ static void bad_numbers_are_refused(void **state)
     for (int i = 0; i < 5; i++) {
         double old = each[i][1];
         each[i][1] = i % 2 ? NAN : INFINITY;
-        CHECK_STATUS(fkt_head_fit(&h, FKT_LDA, &s), FKT_E_NUMERIC);
+        CHECK_STATUS(fkt_head_fit(&h, FKT_HEAD_LDA, &s), FKT_E_NUMERIC);
         CHECK(h == NULL);
         each[i][1] = old;
     }
     count[0] = 0;
-    CHECK_STATUS(fkt_head_fit(&h, FKT_QDA, &s), FKT_E_ARG);
+    CHECK_STATUS(fkt_head_fit(&h, FKT_HEAD_QDA, &s), FKT_E_ARG);
     count[0] = 5;
     edge[0] = -1;
-    CHECK_STATUS(fkt_head_fit(&h, FKT_QDA, &s), FKT_E_ARG);
+    CHECK_STATUS(fkt_head_fit(&h, FKT_HEAD_QDA, &s), FKT_E_ARG);
     edge[0] = 0;
     s.classes = 0;
-    CHECK_STATUS(fkt_head_fit(&h, FKT_QDA, &s), FKT_E_ARG);
+    CHECK_STATUS(fkt_head_fit(&h, FKT_HEAD_QDA, &s), FKT_E_ARG);
     s.classes = 2;
     CHECK_STATUS(fkt_head_fit(&h, (enum fkt_head_kind)3, &s), FKT_E_ARG);
-    CHECK_OK(fkt_head_fit(&h, FKT_QDA, &s));
+    CHECK_OK(fkt_head_fit(&h, FKT_HEAD_QDA, &s));
     CHECK_OK(fkt_head_predict(h, w, 1, label));
     CHECK_STATUS(fkt_head_predict(h, w, 2, label), FKT_E_NUMERIC);
     CHECK_STATUS(fkt_head_predict(h, w + 2, 1, label), FKT_E_NUMERIC);
     fkt_head_free(h);
-    CHECK(!strcmp(fkt_head_name(FKT_NEAREST_MEAN), "nearest_mean") && !strcmp(fkt_head_name(FKT_QDA), "qda"));
+    CHECK(!strcmp(fkt_head_name(FKT_HEAD_NEAREST_MEAN), "nearest_mean") && !strcmp(fkt_head_name(FKT_HEAD_QDA), "qda"));
     CHECK(fkt_alloc_live() == 0);
 }
 

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 static const char *const names[] = {"aeroplane", "ship", "tree"}, *const others[] = {"cat", "dog"};
-static const struct fkt_model_spec small = {FKT_RESNET8, FKT_STEM_CIFAR, 16, names, 3, NULL, NULL, 7};
+static const struct fkt_model_spec small = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 16, names, 3, NULL, NULL, 7};
 
 static int index_of(const struct fkt_model *m, const char *name)
 {
@@ -30,7 +30,8 @@ static void a_model_says_what_it_is(void **state)
     struct fkt_model_tensor t;
     (void)state;
     CHECK_OK(fkt_model_new(&m, &small));
-    CHECK(fkt_model_architecture(m) == FKT_RESNET8 && fkt_model_stem(m) == FKT_STEM_CIFAR && fkt_model_size(m) == 16);
+    CHECK(fkt_model_architecture(m) == FKT_ARCHITECTURE_RESNET8 && fkt_model_stem(m) == FKT_STEM_CIFAR &&
+          fkt_model_size(m) == 16);
     CHECK(fkt_model_classes(m) == 3 && fkt_model_features(m) == 64);
     assert_string_equal(fkt_model_class(m, 2), "tree");
     assert_string_equal(fkt_model_class(m, 3), "");
@@ -107,7 +108,7 @@ static void weights_do_not_depend_on_their_place(void **state)
     struct fkt_model_spec spec = small;
     struct fkt_model *a = NULL, *b = NULL;
     (void)state;
-    spec.architecture = FKT_RESNET18;
+    spec.architecture = FKT_ARCHITECTURE_RESNET18;
     CHECK_OK(fkt_model_new(&a, &small));
     CHECK_OK(fkt_model_new(&b, &spec));
     CHECK(index_of(a, "layer2.0.conv1.weight") != index_of(b, "layer2.0.conv1.weight"));

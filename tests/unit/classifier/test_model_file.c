@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const char *const names[] = {"aeroplane", "caf\xc3\xa9 \"1\"", "tree"};
-static const struct fkt_model_spec small = {FKT_RESNET8, FKT_STEM_CIFAR, 24, names, 3, NULL, NULL, 7};
+static const struct fkt_model_spec small = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 24, names, 3, NULL, NULL, 7};
 static struct scratch scratch;
 static const char *path;
 
@@ -46,7 +46,8 @@ static void a_model_survives_the_disk_to_the_bit(void **state)
     CHECK_STATUS(fkt_model_save(a, path, 0), FKT_E_EXISTS);
     CHECK_OK(fkt_file_read(&first, &n, path, 1 << 20));
     CHECK_OK(fkt_model_load(&b, path, 0));
-    CHECK(fkt_model_architecture(b) == FKT_RESNET8 && fkt_model_stem(b) == FKT_STEM_CIFAR && fkt_model_size(b) == 24);
+    CHECK(fkt_model_architecture(b) == FKT_ARCHITECTURE_RESNET8 && fkt_model_stem(b) == FKT_STEM_CIFAR &&
+          fkt_model_size(b) == 24);
     CHECK(fkt_model_classes(b) == 3);
     for (uint32_t k = 0; k < 3; k++) assert_string_equal(fkt_model_class(b, k), names[k]);
     CHECK(!memcmp(fkt_model_mean(b), mean, sizeof mean) && !memcmp(fkt_model_std(b), std, sizeof std));
@@ -233,7 +234,7 @@ static void files_of_pytorch_are_read(void **state)
         struct bend k = {.dtype = types[i], .format = i ? "pt" : NULL, .counters = i != 2};
         write_bent(k);
         CHECK_OK(fkt_model_load(&m, path, i == 1 ? 64 : 0));
-        CHECK(fkt_model_architecture(m) == FKT_RESNET8 && fkt_model_size(m) == (i == 1 ? 64 : 32));
+        CHECK(fkt_model_architecture(m) == FKT_ARCHITECTURE_RESNET8 && fkt_model_size(m) == (i == 1 ? 64 : 32));
         CHECK(fkt_model_classes(m) == 3 && !strcmp(fkt_model_class(m, 2), "2"));
         CHECK(!fkt_model_origin(m)->is_private && !*fkt_model_origin(m)->data);
         if (i) CHECK(fkt_model_tensor(m, 4).data[0] == 2 && fkt_model_tensor(m, 4).data[1] == 0.25F);

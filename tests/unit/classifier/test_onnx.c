@@ -66,7 +66,9 @@ static void what_is_written_comes_back(void **state)
     const struct {
         enum fkt_architecture a;
         enum fkt_stem s;
-    } each[] = {{FKT_RESNET8, FKT_STEM_CIFAR}, {FKT_RESNET18, FKT_STEM_CIFAR}, {FKT_RESNET18, FKT_STEM_IMAGENET}};
+    } each[] = {{FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR},
+                {FKT_ARCHITECTURE_RESNET18, FKT_STEM_CIFAR},
+                {FKT_ARCHITECTURE_RESNET18, FKT_STEM_IMAGENET}};
     struct scratch s;
     (void)state;
     scratch_init(&s);
@@ -95,7 +97,7 @@ static void what_is_written_comes_back(void **state)
 static void nothing_is_overwritten_or_half_written(void **state)
 {
     struct scratch s;
-    struct fkt_model *m = made(FKT_RESNET8, FKT_STEM_CIFAR), *back = NULL;
+    struct fkt_model *m = made(FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR), *back = NULL;
     struct rlimit limit, small;
     const char *path;
     (void)state;
@@ -280,7 +282,7 @@ static void habits_of_exporters_are_followed(void **state)
     } each[] = {{as_float_data, 0},         {as_strange_names, 0}, {as_swapped_terms, 0}, {as_identities, 0},
                 {as_reduce_and_reshape, 0}, {as_old_inputs, 0},    {as_folded, 1e-5}};
     struct scratch s;
-    struct fkt_model *m = made(FKT_RESNET8, FKT_STEM_CIFAR);
+    struct fkt_model *m = made(FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR);
     const char *path;
     (void)state;
     scratch_init(&s);
@@ -389,7 +391,7 @@ static void graphs_of_pytorch_are_read(void **state)
 static void a_strangers_file_has_no_words(void **state)
 {
     struct scratch s;
-    struct fkt_model *m = made(FKT_RESNET8, FKT_STEM_CIFAR), *back = NULL;
+    struct fkt_model *m = made(FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR), *back = NULL;
     Onnx__ModelProto *parts;
     uint8_t *bytes;
     size_t len;

@@ -12,7 +12,7 @@ static int make_good(void **state)
 {
     const char *names[] = {"a", "b", "c", "d", "e"};
     const struct fkt_model_spec spec = {
-        .architecture = FKT_RESNET8, .size = 32, .classes = names, .n_classes = 5, .seed = 3};
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 32, .classes = names, .n_classes = 5, .seed = 3};
     struct fkt_model *m = NULL;
     (void)state;
     scratch_init(&place);

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 static const char *const names[] = {"a", "b", "c"};
-static const struct fkt_model_spec small = {FKT_RESNET8, FKT_STEM_CIFAR, 16, names, 3, NULL, NULL, 7};
+static const struct fkt_model_spec small = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 16, names, 3, NULL, NULL, 7};
 
 /* Against torchvision (oracle/model_vectors.py): the same weights from the same law, written as PyTorch names them,
  * loaded as a file of another hand. Norms are folded and convolutions may be Winograd: numbers of order one agree to
@@ -62,9 +62,9 @@ static void golden(const char *name, uint32_t size, double tolerance, enum fkt_l
 static void logits_and_features_are_torchvisions(void **state)
 {
     (void)state;
-    golden("resnet8", 32, 1e-5, FKT_LEARN_F32);
-    golden("resnet18-cifar", 32, 1e-5, FKT_LEARN_F32);
-    golden("resnet18-imagenet", 64, 1e-5, FKT_LEARN_F32);
+    golden("resnet8", 32, 1e-5, FKT_LEARN_DTYPE_F32);
+    golden("resnet18-cifar", 32, 1e-5, FKT_LEARN_DTYPE_F32);
+    golden("resnet18-imagenet", 64, 1e-5, FKT_LEARN_DTYPE_F32);
     CHECK(fkt_alloc_live() == 0);
 }
 
@@ -74,9 +74,9 @@ static void bfloat16_is_near(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     if (!possible) return;
-    golden("resnet8", 32, 0.03, FKT_LEARN_BF16);
+    golden("resnet8", 32, 0.03, FKT_LEARN_DTYPE_BF16);
     {
-        const struct fkt_predict_options half = {1, FKT_LEARN_BF16, NULL};
+        const struct fkt_predict_options half = {1, FKT_LEARN_DTYPE_BF16, NULL};
         struct fkt_model *m = NULL;
         uint8_t rgb[16 * 16 * 3];
         float a[3], b[3];
@@ -117,7 +117,7 @@ static void an_image_is_alone(void **state)
     enum { N = 37, IMAGE = 16 * 16 * 3 };
     static uint8_t rgb[N * IMAGE];
     static float logits[N * 3], features[N * 64];
-    struct fkt_predict_options options = {1, FKT_LEARN_F32, NULL};
+    struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
     struct fkt_model *m = NULL;
     float one[3], its[64];
     (void)state;
@@ -192,7 +192,7 @@ struct asker {
 static void *ask(void *ctx)
 {
     struct asker *a = ctx;
-    const struct fkt_predict_options options = {1, FKT_LEARN_F32, NULL};
+    const struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
     a->st = fkt_model_predict(a->m, a->rgb, 20, a->logits, NULL, &options);
     return NULL;
 }
@@ -232,7 +232,7 @@ static void answers_that_are_not_finite_and_stops_are_said(void **state)
     static float logits[40 * 3];
     unsigned calls = 0;
     const struct fkt_progress progress = {stop_at_second, &calls};
-    struct fkt_predict_options options = {1, FKT_LEARN_F32, &progress};
+    struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, &progress};
     struct fkt_model *m = NULL;
     (void)state;
     fill(rgb, sizeof rgb);

@@ -152,7 +152,7 @@ static void each_field_has_its_text(void **state)
                             .ema = 0.9,
                             .temperature = 2,
                             .share = 1,
-                            .dtype = FKT_LEARN_BF16,
+                            .dtype = FKT_LEARN_DTYPE_BF16,
                             .seed = UINT64_MAX,
                             .threads = 3};
     for (size_t i = 0; i < FKT_RECIPE_FIELDS; i++) {
@@ -178,7 +178,7 @@ static void defaults_are_those_of_the_documents(void **state)
     struct fkt_recipe r;
     (void)state;
     fkt_recipe_default(&r);
-    CHECK(r.epochs == 20 && r.batch == 64 && r.nesterov && r.flip && r.pad == 4 && r.dtype == FKT_LEARN_F32);
+    CHECK(r.epochs == 20 && r.batch == 64 && r.nesterov && r.flip && r.pad == 4 && r.dtype == FKT_LEARN_DTYPE_F32);
     CHECK(r.rate == 0.05 && r.momentum == 0.9 && r.decay == 5e-4 && r.schedule == FKT_SCHEDULE_COSINE);
     CHECK(r.warmup == 0 && r.smoothing == 0 && r.ema == 0 && r.share == 0 && r.temperature == 4 && r.seed == 1);
     CHECK_OK(fkt_recipe_check(&r));

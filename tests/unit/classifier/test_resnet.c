@@ -10,9 +10,9 @@ static const struct {
     uint64_t parameters;
 } known[] = {
     /* 11,689,512 is what torchvision's documentation states */
-    {"resnet18-imagenet", FKT_RESNET18, FKT_STEM_IMAGENET, 1000, 512, 11689512},
-    {"resnet18-cifar", FKT_RESNET18, FKT_STEM_CIFAR, 10, 512, 11173962},
-    {"resnet8", FKT_RESNET8, FKT_STEM_CIFAR, 10, 64, 78042},
+    {"resnet18-imagenet", FKT_ARCHITECTURE_RESNET18, FKT_STEM_IMAGENET, 1000, 512, 11689512},
+    {"resnet18-cifar", FKT_ARCHITECTURE_RESNET18, FKT_STEM_CIFAR, 10, 512, 11173962},
+    {"resnet8", FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 10, 64, 78042},
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
@@ -119,9 +119,10 @@ static void two_shapes_tell_the_network(void **state)
 static void names_of_kinds_go_both_ways(void **state)
 {
     (void)state;
-    CHECK(fkt_architecture_parse("resnet18") == FKT_RESNET18 && fkt_architecture_parse("resnet8") == FKT_RESNET8);
+    CHECK(fkt_architecture_parse("resnet18") == FKT_ARCHITECTURE_RESNET18 &&
+          fkt_architecture_parse("resnet8") == FKT_ARCHITECTURE_RESNET8);
     CHECK(fkt_stem_parse("cifar") == FKT_STEM_CIFAR && fkt_stem_parse("imagenet") == FKT_STEM_IMAGENET);
-    assert_string_equal(fkt_architecture_name(FKT_RESNET8), "resnet8");
+    assert_string_equal(fkt_architecture_name(FKT_ARCHITECTURE_RESNET8), "resnet8");
     assert_string_equal(fkt_stem_name(FKT_STEM_IMAGENET), "imagenet");
     CHECK(fkt_architecture_parse("resnet") == -1 && fkt_architecture_parse("") == -1 && fkt_stem_parse("x") == -1);
     CHECK(!*fkt_architecture_name((enum fkt_architecture)2) && !*fkt_stem_name((enum fkt_stem)9));

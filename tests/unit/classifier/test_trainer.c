@@ -317,7 +317,8 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
 static void a_teacher_must_know_the_same_classes(void **state)
 {
     const char *const others[] = {"red", "green", "violet"};
-    struct fkt_model_spec spec = {.architecture = FKT_RESNET8, .size = 8, .classes = others, .n_classes = 3};
+    struct fkt_model_spec spec = {
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 8, .classes = others, .n_classes = 3};
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *four = toy_model(4, 5), *violet = NULL, *large = NULL;
     struct fkt_trainer_spec s = toy_spec(&toy, start, toy_recipe());
     (void)state;
@@ -512,7 +513,8 @@ static void the_demo_classes_are_learned(void **state)
 {
     enum { K = FKT_DEMO_CLASSES, N = 40 * K, T = 20 * K, BYTES = FKT_DEMO_SIDE * FKT_DEMO_SIDE * 3 };
     const char *names[K];
-    struct fkt_model_spec ms = {.architecture = FKT_RESNET8, .size = FKT_DEMO_SIDE, .classes = names, .n_classes = K};
+    struct fkt_model_spec ms = {
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = FKT_DEMO_SIDE, .classes = names, .n_classes = K};
     struct fkt_images train = {.n = N, .size = FKT_DEMO_SIDE}, test = {.n = T, .size = FKT_DEMO_SIDE};
     uint8_t *rgb = malloc((size_t)(N + T) * BYTES);
     uint32_t *label = malloc((N + T) * sizeof *label);

@@ -20,7 +20,8 @@ static void fill(size_t n, uint32_t classes)
 
 static struct fkt_model *model(uint32_t classes)
 {
-    const struct fkt_model_spec spec = {.architecture = FKT_RESNET8, .size = 8, .classes = names, .n_classes = classes};
+    const struct fkt_model_spec spec = {
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 8, .classes = names, .n_classes = classes};
     struct fkt_model *m = NULL;
     CHECK_OK(fkt_model_new(&m, &spec));
     CHECK(fkt_model_features(m) == F);

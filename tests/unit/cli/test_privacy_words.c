@@ -61,7 +61,7 @@ static void central_noise_is_told(void **state)
     struct fkt_text t;
     (void)state;
     CHECK_OK(small_federation_init(
-        &f, (struct fkt_federation_choices){.sites = 9, .dropped = 2, .noise = FKT_NOISE_CENTRAL}, 10));
+        &f, (struct fkt_federation_choices){.sites = 9, .dropped = 2, .noise = FKT_NOISE_PLACE_CENTRAL}, 10));
     fkt_text_init(&t);
     CHECK_OK(fkt_privacy_words(&t, &f.task));
     check_holds(&t, "epsilon 10 and");

@@ -97,7 +97,8 @@ static void what_is_mixed_in_is_never_private(void **state)
 static void classes_stand_in_the_models_order(void **state)
 {
     const char *names[CLASSES];
-    struct fkt_model_spec spec = {.architecture = FKT_RESNET8, .size = 16, .classes = names, .n_classes = CLASSES};
+    struct fkt_model_spec spec = {
+        .architecture = FKT_ARCHITECTURE_RESNET8, .size = 16, .classes = names, .n_classes = CLASSES};
     struct cli_train a = asked(1, "demo:train");
     struct cli_images p = {0};
     struct fkt_model *m = NULL;

@@ -17,7 +17,7 @@ static struct fkt_client_view look(const struct aw *w)
 /* A site that has heard of round 1, with no noise of its own. */
 static void start(struct aw *w)
 {
-    aw_init(w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(w));
     aw_begin_round(w, 1);
 }
@@ -27,7 +27,7 @@ static void check_total(const struct aw *w)
     const int64_t *total;
     const uint8_t *survivors;
     int64_t one[AW_NUMBERS], want[AW_NUMBERS] = {0};
-    assert_int_equal(fkt_sa_server_state(w->server), FKT_SA_UNMASK);
+    assert_int_equal(fkt_sa_server_state(w->server), FKT_SA_STATE_UNMASK);
     CHECK_OK(fkt_sa_server_unmask(w->server));
     CHECK_OK(fkt_sa_server_total(w->server, &total, &survivors));
     for (uint32_t i = 0; i < AW_SITES; i++) {
@@ -44,7 +44,7 @@ static void a_round_from_begin_to_release(void **state)
     struct aw w;
     struct stat sb;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     assert_int_equal(fkt_client_site(w.a), AW_ME);
     assert_int_equal(w.c.wants(w.c.self), FKT_ENDPOINT_RECV);
@@ -77,7 +77,7 @@ static void seeded_noise_is_that_of_a_round_in_memory(void **state)
     const int64_t *total;
     const uint8_t *survivors;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, &seed);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, &seed);
     CHECK_OK(fkt_federate(&want, &(struct fkt_federate_spec){.task = &w.f.task,
                                                              .secrets = w.f.secrets,
                                                              .moments = small_moments,
@@ -155,7 +155,7 @@ static void at_most_64_rounds(void **state)
     struct aw w;
     int yes;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     for (int i = 0; i <= FKT_LEDGER_ROUNDS; i++) {
         if (i == 40) aw_crash(&w);
@@ -238,7 +238,7 @@ static void a_ledger_that_refuses(void **state)
     struct fkt_ledger_charge charge;
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, NULL);
     CHECK_OK(fkt_contribution_charge(&charge, &w.f.task, &w.shares, AW_DATASET));
     charge.task_sha256 =
         "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5"; /* another task has had all there is */
@@ -272,7 +272,7 @@ static void ends_of_a_task(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct aw w;
-        aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+        aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
         CHECK_OK(aw_open(&w));
         aw_begin_round(&w, 1);
         for (int j = 0; j < 3; j++) CHECK(aw_step(&w));
@@ -320,7 +320,7 @@ static void whose_file_it_is(void **state)
     char digit;
     (void)state;
     aw_records(&others, 0xb5);
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     spec = aw_spec(&w);
     spec.moments = NULL;
     CHECK_STATUS(fkt_client_open(&second, &spec), FKT_E_ARG);
@@ -361,7 +361,7 @@ static void moments_that_are_there_already(void **state)
     struct fkt_records *others;
     int yes;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(fkt_client_has_moments(w.state, &w.f.task, w.records, &yes));
     assert_int_equal(yes, 0);
     CHECK_OK(aw_open(&w));
@@ -386,7 +386,7 @@ static void too_many_records(void **state)
 {
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     w.moments[FED_BLOCK] = 17;
     CHECK_STATUS(aw_open(&w), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "17 records of class 'dog'"));
@@ -404,7 +404,7 @@ static void noise_has_a_stream_of_its_own(void **state)
     const int64_t *total;
     const uint8_t *survivors;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, NULL);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     CHECK(aw_step(&w));
@@ -483,7 +483,7 @@ static void a_task_that_expires(void **state)
     uint8_t seed[32] = {0};
     int goes_on = 1;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(fkt_client_expire(w.state, &w.f.task, &goes_on));
     assert_int_equal(goes_on, 0);
     CHECK(access(w.state, F_OK) != 0);

@@ -38,7 +38,7 @@ static void a_ledger_that_is_busy(void **state)
     pid_t child = 0;
     int status;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     do {
@@ -46,7 +46,7 @@ static void a_ledger_that_is_busy(void **state)
         if (v.masked && !child) child = hold(w.ledger); /* what comes next is the spending */
     } while (aw_step(&w));
     CHECK(v.spent);
-    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_UNMASK);
+    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_STATE_UNMASK);
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     aw_release(&w);
 }

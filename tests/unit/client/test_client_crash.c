@@ -76,7 +76,7 @@ static void the_transcript_is_the_same(void **state)
     struct aw w;
     struct outcome plain, crashed;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, &seed);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, &seed);
     run(&w, 0, &plain);
     assert_int_equal(plain.actions, 15); /* five letters, each heard, answered and told */
     for (int at = -1; at <= plain.actions; at++) {
@@ -93,7 +93,7 @@ static void without_a_known_seed(void **state)
     struct aw w;
     struct outcome plain, crashed;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     run(&w, 0, &plain);
     for (int at = -1; at <= plain.actions; at += 3) {
         run(&w, at, &crashed);
@@ -137,7 +137,7 @@ static void memory_that_is_not_there(void **state)
     struct outcome plain, crashed;
     int calls = 0, falls = 0, result;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_DISTRIBUTED, &seed);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_DISTRIBUTED, &seed);
     run(&w, 0, &plain);
     for (result = 1; result; calls++) {
         size_t n = 1;
@@ -179,7 +179,7 @@ static void a_changed_file_ends_the_round(void **state)
         enum action last = NOTHING;
         int taken = 0;
         char before[AW_MESSAGES][FKT_HASH_HEX];
-        aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+        aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
         CHECK_OK(aw_open(&w));
         aw_begin_round(&w, 1);
         for (int j = 0; j < 6; j++) last = act(&w, last, &taken);
@@ -244,7 +244,7 @@ static void a_state_that_is_put_back_reveals_nothing(void **state)
     char copy[300];
     size_t n = 1;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(fkt_alloc(&bytes, fkt_sa_to_site_max(&w.params)));
     snprintf(copy, sizeof copy, "%s.copy", w.state);
     CHECK_OK(aw_open(&w));
@@ -276,7 +276,7 @@ static void what_was_deleted_is_gone_after_a_start(void **state)
     struct aw w;
     uint8_t secret[32];
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     CHECK(aw_step(&w));
@@ -296,7 +296,7 @@ static void what_was_deleted_is_gone_after_a_start(void **state)
     CHECK_OK(aw_open(&w));
     CHECK(!aw_file_holds(w.state, "of the round before", 19));
     aw_run(&w);
-    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_UNMASK);
+    assert_int_equal(fkt_sa_server_state(w.server), FKT_SA_STATE_UNMASK);
     aw_release(&w);
 }
 
@@ -304,7 +304,7 @@ static void changed_moments_are_refused(void **state)
 {
     struct aw w;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     aw_close(&w);
     meddle(&w, "UPDATE moments SET numbers = zeroblob(length(numbers))");

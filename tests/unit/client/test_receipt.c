@@ -15,7 +15,7 @@ static void a_receipt(void **state)
     struct aw w;
     json_t *j, *m;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     CHECK_OK(w.c.heard_head(w.c.self, 2, first));
     CHECK_OK(w.c.heard_head(w.c.self, 9, second));
@@ -84,7 +84,7 @@ static void heads_without_end(void **state)
     json_t *heads;
     size_t n = 0, receipts[16], r = 0;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     for (;;) {
@@ -115,7 +115,7 @@ static void a_log_that_is_rewritten(void **state)
     struct fkt_client_view v;
     json_t *heads;
     (void)state;
-    aw_init(&w, &tmp, FKT_NOISE_CENTRAL, NULL);
+    aw_init(&w, &tmp, FKT_NOISE_PLACE_CENTRAL, NULL);
     CHECK_OK(aw_open(&w));
     aw_begin_round(&w, 1);
     for (size_t i = 1; i <= 40; i++) CHECK_OK(w.c.heard_head(w.c.self, i, numbered(i)));
@@ -131,7 +131,7 @@ static void a_log_that_is_rewritten(void **state)
     json_decref(heads);
     aw_run(&w);
     fkt_client_get_view(w.a, &v);
-    CHECK(v.spent && fkt_sa_server_state(w.server) == FKT_SA_UNMASK);
+    CHECK(v.spent && fkt_sa_server_state(w.server) == FKT_SA_STATE_UNMASK);
     aw_release(&w);
 }
 

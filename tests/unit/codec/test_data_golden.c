@@ -29,10 +29,10 @@ static void check(const char *name, enum fkt_codec_dtype dtype, double tolerance
 static void the_recorded_latents_come_out(void **state)
 {
     (void)state;
-    check("taesd", FKT_CODEC_F32, 1e-4, 18);
-    check("taesd3", FKT_CODEC_F32, 1e-4, 24);
-    check("taesd", FKT_CODEC_BF16, 5e-2, 18);
-    check("taesd3", FKT_CODEC_BF16, 5e-2, 24);
+    check("taesd", FKT_CODEC_DTYPE_F32, 1e-4, 18);
+    check("taesd3", FKT_CODEC_DTYPE_F32, 1e-4, 24);
+    check("taesd", FKT_CODEC_DTYPE_BF16, 5e-2, 18);
+    check("taesd3", FKT_CODEC_DTYPE_BF16, 5e-2, 24);
 }
 
 int main(void)

@@ -69,7 +69,7 @@ static struct fkt_dtype_trial trial(const char *codec)
 static enum fkt_codec_dtype choose(const char *codec)
 {
     struct fkt_dtype_trial t = trial(codec);
-    enum fkt_codec_dtype d = FKT_CODEC_AUTO;
+    enum fkt_codec_dtype d = FKT_CODEC_DTYPE_AUTO;
     plans = 0;
     CHECK_OK(fkt_dtype_choose(&d, &t));
     return d;
@@ -93,28 +93,28 @@ static int teardown(void **state)
 static void a_gain_must_be_large(void **state)
 {
     (void)state;
-    assert_int_equal(fkt_dtype_faster(1.25, 1.0), FKT_CODEC_BF16);
-    assert_int_equal(fkt_dtype_faster(1.24, 1.0), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(1.0, 2.0), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(1.0, INFINITY), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(INFINITY, 1.0), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(NAN, 1.0), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(1.0, NAN), FKT_CODEC_F32);
-    assert_int_equal(fkt_dtype_faster(1.0, 0.0), FKT_CODEC_F32);
+    assert_int_equal(fkt_dtype_faster(1.25, 1.0), FKT_CODEC_DTYPE_BF16);
+    assert_int_equal(fkt_dtype_faster(1.24, 1.0), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(1.0, 2.0), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(1.0, INFINITY), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(INFINITY, 1.0), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(NAN, 1.0), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(1.0, NAN), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(fkt_dtype_faster(1.0, 0.0), FKT_CODEC_DTYPE_F32);
 }
 
 static void the_faster_one_is_measured_once(void **state)
 {
     (void)state;
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     assert_int_equal(plans, 2);
     f32_ms = 2, bf16_ms = 8; /* the machine has not changed its name, so nobody asks again */
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     assert_int_equal(plans, 0);
-    assert_int_equal(choose("two"), FKT_CODEC_F32);
+    assert_int_equal(choose("two"), FKT_CODEC_DTYPE_F32);
     assert_int_equal(plans, 2);
-    assert_int_equal(choose("two"), FKT_CODEC_F32);
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("two"), FKT_CODEC_DTYPE_F32);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     assert_int_equal(plans, 0);
 }
 
@@ -123,7 +123,7 @@ static void another_machine_size_or_mode_is_another_question(void **state)
     struct fkt_dtype_trial t = trial("one");
     enum fkt_codec_dtype d;
     (void)state;
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     for (int i = 0; i < 4; i++) {
         t = trial("one");
         if (i == 0) t.machine = "another processor";
@@ -152,15 +152,15 @@ static void it_says_whether_it_measured(void **state)
 static void nothing_is_timed_where_bf16_cannot_be(void **state)
 {
     struct fkt_dtype_trial t = trial("one");
-    enum fkt_codec_dtype d = FKT_CODEC_AUTO;
+    enum fkt_codec_dtype d = FKT_CODEC_DTYPE_AUTO;
     (void)state;
     t.bf16 = 0;
     plans = 0;
     CHECK_OK(fkt_dtype_choose(&d, &t));
-    assert_int_equal(d, FKT_CODEC_F32);
+    assert_int_equal(d, FKT_CODEC_DTYPE_F32);
     assert_int_equal(plans, 0);
     bf16_fails = 1;
-    assert_int_equal(choose("one"), FKT_CODEC_F32);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_F32);
 }
 
 static void put_cache(const char *text)
@@ -186,13 +186,13 @@ static void a_bad_cache_is_measured_again(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         put_cache(bad[i]);
-        assert_int_equal(choose("one"), FKT_CODEC_BF16);
+        assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
         assert_int_equal(plans, 2);
-        assert_int_equal(choose("one"), FKT_CODEC_BF16);
+        assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
         assert_int_equal(plans, 0);
     }
     put_cache("{\"choices\": {\"a processor | one 4 px, batch 2\": {\"dtype\": \"f32\"}}}");
-    assert_int_equal(choose("one"), FKT_CODEC_F32); /* what stands there is believed */
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_F32); /* what stands there is believed */
     assert_int_equal(plans, 0);
 }
 
@@ -202,18 +202,18 @@ static void a_cache_that_others_may_write_is_measured_again(void **state)
     char path[600], other[600];
     struct stat sb;
     (void)state;
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     f32_ms = 2, bf16_ms = 8;
     snprintf(path, sizeof path, "%s", scratch_path(&scratch, "cache/codecs/machine-dtype.json"));
     CHECK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0600);
     CHECK(chmod(path, 0622) == 0);
-    assert_int_equal(choose("one"), FKT_CODEC_F32);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_F32);
     assert_int_equal(plans, 2);
     CHECK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0600);
     f32_ms = 8, bf16_ms = 2;
     snprintf(other, sizeof other, "%s", scratch_path(&scratch, "other.json"));
     CHECK(rename(path, other) == 0 && symlink(other, path) == 0);
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     assert_int_equal(plans, 2);
 }
 
@@ -221,15 +221,15 @@ static void a_cache_that_cannot_be_written_is_no_failure(void **state)
 {
     (void)state;
     CHECK_OK(fkt_mkdirs(scratch_path(&scratch, "cache/codecs/machine-dtype.json"))); /* a folder in its place */
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     assert_int_equal(plans, 2);
     setenv("FEDKT_CACHE", "/proc/none", 1);
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
     unsetenv("FEDKT_CACHE");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
-    assert_int_equal(choose("one"), FKT_CODEC_BF16);
+    assert_int_equal(choose("one"), FKT_CODEC_DTYPE_BF16);
 }
 
 static fkt_status sweep_run(void)

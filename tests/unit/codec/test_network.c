@@ -68,7 +68,7 @@ static void one_codec_whatever_the_file(void **state)
         if (!i) snprintf(first, sizeof first, "%s", fkt_codec_identity(c));
         assert_string_equal(fkt_codec_identity(c), first);
         assert_string_equal(fkt_codec_name(c), "taesd");
-        CHECK(fkt_codec_size(c) == 16 && fkt_codec_dim(c) == 16 && fkt_codec_dtype_used(c) == FKT_CODEC_F32);
+        CHECK(fkt_codec_size(c) == 16 && fkt_codec_dim(c) == 16 && fkt_codec_dtype_used(c) == FKT_CODEC_DTYPE_F32);
         fkt_codec_free(c);
     }
     assert_true(!strncmp(first, "taesd/1 size=16 dim=16 scale=1 weights=", 39) && strlen(first) == 39 + 64);
@@ -319,7 +319,7 @@ static void overflow_inside_is_caught(void **state)
     for (int i = 0; i < 1 + (possible != 0); i++) {
         struct fkt_codec_spec spec = {.name = "tiny", .size = 16, .settings = {.weights = path}};
         struct fkt_codec *c = NULL;
-        spec.settings.dtype = i ? FKT_CODEC_BF16 : FKT_CODEC_F32;
+        spec.settings.dtype = i ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32;
         CHECK_OK(fkt_codec_open(&c, &spec));
         CHECK_STATUS(fkt_codec_encode(c, rgb, 1, z), FKT_E_NUMERIC);
         CHECK(strstr(fkt_error_text(), "4.conv.2.weight"));
@@ -335,7 +335,7 @@ static void number_types_stay_close(void **state)
 {
     static uint8_t rgb[2 * 16 * 16 * 3];
     static float z[3][2 * 128];
-    static const enum fkt_codec_dtype types[3] = {FKT_CODEC_F32, FKT_CODEC_AUTO, FKT_CODEC_BF16};
+    static const enum fkt_codec_dtype types[3] = {FKT_CODEC_DTYPE_F32, FKT_CODEC_DTYPE_AUTO, FKT_CODEC_DTYPE_BF16};
     struct fkt_codec_spec spec = {.name = "dc-ae", .size = 16, .settings = {.weights = dcae(0, FKT_BF16)}};
     double error = 0, size = 0;
     int possible = 0;
@@ -347,7 +347,7 @@ static void number_types_stay_close(void **state)
         struct fkt_codec *c = NULL;
         spec.settings.dtype = types[i];
         CHECK_OK(fkt_codec_open(&c, &spec));
-        CHECK(fkt_codec_dtype_used(c) != FKT_CODEC_AUTO && (i == 1 || fkt_codec_dtype_used(c) == types[i]));
+        CHECK(fkt_codec_dtype_used(c) != FKT_CODEC_DTYPE_AUTO && (i == 1 || fkt_codec_dtype_used(c) == types[i]));
         CHECK_OK(fkt_codec_encode(c, rgb, 2, z[i]));
         fkt_codec_free(c);
     }

@@ -60,7 +60,7 @@ static int set_up(void **state)
     read_demo(&set, "demo:train", 0, 20);
     read_demo(&synthetic, "demo:train", 20, 20);
     read_demo(&tests, "demo:test", 0, 10);
-    const struct fkt_model_spec spec = {.architecture = FKT_RESNET8,
+    const struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
                                         .size = SIZE,
                                         .classes = (const char *const *)set.classes,
                                         .n_classes = set.n_classes,

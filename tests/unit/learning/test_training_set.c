@@ -83,7 +83,7 @@ static void another_pipeline_is_refused(void **state)
     OTHER(r.task.codec_sha256[3] ^= 1, r.task.codec_sha256[3] ^= 1);
     OTHER(r.task.calibration_sha256[3] ^= 1, r.task.calibration_sha256[3] ^= 1);
     OTHER(r.task.size++, r.task.size--);
-    OTHER(c->kind = FKT_COORD_CLIP, *c = good);
+    OTHER(c->kind = FKT_COORDINATE_CLIP, *c = good);
     OTHER(c->dim++, *c = good);
     OTHER(c->length++, *c = good);
     OTHER(c->rq++, *c = good);
@@ -188,7 +188,7 @@ static void through_the_codec(void **state)
 static void evaluated_by_a_network(void **state)
 {
     const struct fkt_task *t = fkt_pipeline_task(pipeline);
-    struct fkt_model_spec spec = {.architecture = FKT_RESNET8,
+    struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
                                   .size = 16,
                                   .classes = (const char *const *)t->classes,
                                   .n_classes = t->n_classes,

@@ -322,7 +322,7 @@ static void adjacencies_are_not_mixed(void **state)
 {
     struct fkt_ledger_charge c = {.dataset = "a",
                                   .task_sha256 = T,
-                                  .adjacency = FKT_REPLACE,
+                                  .adjacency = FKT_ADJACENCY_REPLACE,
                                   .mu = 0.1,
                                   .budget_epsilon = 8,
                                   .budget_delta = 1e-5};
@@ -331,7 +331,7 @@ static void adjacencies_are_not_mixed(void **state)
     scratch_init(&s);
     CHECK_OK(fkt_ledger_file_debit(scratch_path(&s, "l"), &c, NULL));
     CHECK_OK(fkt_ledger_file_debit(scratch_path(&s, "l"), &c, NULL));
-    c.adjacency = FKT_ADD_REMOVE;
+    c.adjacency = FKT_ADJACENCY_ADD_REMOVE;
     CHECK_STATUS(fkt_ledger_file_debit(scratch_path(&s, "l"), &c, NULL), FKT_E_BUDGET);
     scratch_release(&s);
 }

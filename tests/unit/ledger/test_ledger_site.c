@@ -57,7 +57,7 @@ static struct fkt_ledger_charge charge(const char *task, double mu, double epsil
                                       .mu = mu,
                                       .budget_epsilon = epsilon,
                                       .budget_delta = epsilon > 0 ? 1e-5 : 0,
-                                      .accounting = FKT_ACCOUNT_ZCDP};
+                                      .accounting = FKT_ACCOUNTING_ZCDP};
 }
 
 static fkt_status reserve(const char *task, double mu, double epsilon, unsigned i)
@@ -124,13 +124,13 @@ static void what_is_taken_over_counts_in_full(void **state)
     struct fkt_ledger_spent spent = {0};
     struct fkt_ledger_contents book;
     (void)state;
-    c.accounting = FKT_ACCOUNT_GDP;
+    c.accounting = FKT_ACCOUNTING_GDP;
     CHECK_OK(reserve(T1, 1, 10, 1));
     CHECK_OK(fkt_ledger_file_ask(path, &c, &spent));
     CHECK_NEAR(spent.mu2, 1, 1e-9);
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(2), &spent));
     CHECK_NEAR(spent.mu2, 1, 1e-9);
-    CHECK(spent.accounting == FKT_ACCOUNT_ZCDP && count(NULL) == 1);
+    CHECK(spent.accounting == FKT_ACCOUNTING_ZCDP && count(NULL) == 1);
     c.mu = 1.25;
     c.insecure_seed = 1;
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(3), &spent));
@@ -142,7 +142,7 @@ static void what_is_taken_over_counts_in_full(void **state)
     CHECK_OK(fkt_ledger_file_spend(path, session(4)));
     CHECK_OK(fkt_ledger_file_read(&book, path, A));
     CHECK(book.n == 1 && book.accounts[0].n == 1 && book.accounts[0].entries[0].insecure_seed);
-    CHECK(book.accounts[0].entries[0].accounting == FKT_ACCOUNT_ZCDP);
+    CHECK(book.accounts[0].entries[0].accounting == FKT_ACCOUNTING_ZCDP);
     CHECK(book.accounts[0].entries[0].delta == 1e-6);
     assert_string_equal(book.accounts[0].entries[0].task_name, "chest-xray");
     CHECK(book.accounts[0].entries[0].mu2 == 1.25 * 1.25); /* to the bit, however often it is taken over */
@@ -233,9 +233,9 @@ static void accountings_are_mixed_on_the_safe_side(void **state)
     const double gdp = fkt_privacy_mu(1, 1e-5);
     unsigned made = 0;
     (void)state;
-    c.accounting = FKT_ACCOUNT_GDP;
+    c.accounting = FKT_ACCOUNTING_GDP;
     while (fkt_ledger_file_debit(path, &c, &spent) == FKT_OK) {
-        CHECK(spent.accounting == FKT_ACCOUNT_GDP);
+        CHECK(spent.accounting == FKT_ACCOUNTING_GDP);
         made++;
     }
     CHECK(made == 28 && made == (unsigned)(gdp * gdp / 0.0025));
@@ -243,13 +243,13 @@ static void accountings_are_mixed_on_the_safe_side(void **state)
     CHECK_STATUS(reserve(T2, 0.05, 0, 1), FKT_E_BUDGET);
     CHECK(unlink(path) == 0);
     for (made = 0; made < 10; made++) CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
-    c.accounting = FKT_ACCOUNT_ZCDP;
+    c.accounting = FKT_ACCOUNTING_ZCDP;
     c.task_sha256 = T2;
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), &spent));
-    CHECK(spent.accounting == FKT_ACCOUNT_ZCDP);
+    CHECK(spent.accounting == FKT_ACCOUNTING_ZCDP);
     CHECK_REL(spent.mu2, 11 * 0.0025, 1e-12);
     CHECK_REL(fkt_ledger_epsilon(1e-5, &spent), fkt_privacy_epsilon_zcdp(1e-5, 11 * 0.0025 / 2), 1e-9);
-    c.accounting = FKT_ACCOUNT_GDP;
+    c.accounting = FKT_ACCOUNTING_GDP;
     for (made = 11; fkt_ledger_file_debit(path, &c, NULL) == FKT_OK;) made++;
     CHECK(made == 24);
 }
@@ -259,13 +259,13 @@ static void a_bare_budget_keeps_to_one_accounting(void **state)
 {
     struct fkt_ledger_charge c = charge(T2, 0.5, 0);
     (void)state;
-    c.accounting = FKT_ACCOUNT_GDP;
+    c.accounting = FKT_ACCOUNTING_GDP;
     CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
     bend_ledger(path, "UPDATE accounts SET budget_mu2 = 100.0");
     c = charge(T1, 0.5, 0);
     CHECK_STATUS(fkt_ledger_file_reserve(path, &c, session(1), NULL), FKT_E_BUDGET);
     CHECK(strstr(fkt_error_text(), "accounting") && *fkt_error_hint());
-    c.accounting = FKT_ACCOUNT_GDP;
+    c.accounting = FKT_ACCOUNTING_GDP;
     CHECK_OK(fkt_ledger_file_debit(path, &c, NULL));
     c = charge(T3, 0.5, 20);
     CHECK_OK(fkt_ledger_file_reserve(path, &c, session(1), NULL));
@@ -341,7 +341,7 @@ static void nonsense_and_damage_are_refused(void **state)
         CHECK_STATUS(fkt_ledger_file_ask(path, &c, NULL), FKT_E_FORMAT);
         enum fkt_ledger_session s;
         CHECK_STATUS(fkt_ledger_file_session(path, session(1), T1, A, &s), FKT_E_FORMAT);
-        CHECK(s == FKT_SESSION_UNKNOWN);
+        CHECK(s == FKT_LEDGER_SESSION_UNKNOWN);
     }
 }
 
@@ -350,17 +350,18 @@ static void how_a_session_stands(void **state)
 {
     enum fkt_ledger_session s;
     (void)state;
-    CHECK(stands(1, T1, A) == FKT_SESSION_UNKNOWN);
+    CHECK(stands(1, T1, A) == FKT_LEDGER_SESSION_UNKNOWN);
     CHECK_STATUS(fkt_ledger_file_session(path, "abc", T1, A, &s), FKT_E_ARG);
     CHECK(access(path, F_OK) != 0); /* asking makes no ledger */
     CHECK_OK(reserve(T1, 0.1, 9, 1));
-    CHECK(stands(1, T1, A) == FKT_SESSION_RESERVED);
-    CHECK(stands(1, T2, A) == FKT_SESSION_UNKNOWN && stands(1, T1, B) == FKT_SESSION_UNKNOWN);
-    CHECK(stands(2, T1, A) == FKT_SESSION_UNKNOWN);
+    CHECK(stands(1, T1, A) == FKT_LEDGER_SESSION_RESERVED);
+    CHECK(stands(1, T2, A) == FKT_LEDGER_SESSION_UNKNOWN && stands(1, T1, B) == FKT_LEDGER_SESSION_UNKNOWN);
+    CHECK(stands(2, T1, A) == FKT_LEDGER_SESSION_UNKNOWN);
     CHECK_OK(reserve(T1, 0.1, 9, 2));
-    CHECK(stands(1, T1, A) == FKT_SESSION_UNKNOWN && stands(2, T1, A) == FKT_SESSION_RESERVED); /* taken over */
+    CHECK(stands(1, T1, A) == FKT_LEDGER_SESSION_UNKNOWN &&
+          stands(2, T1, A) == FKT_LEDGER_SESSION_RESERVED); /* taken over */
     CHECK_OK(fkt_ledger_file_spend(path, session(2)));
-    CHECK(stands(2, T1, A) == FKT_SESSION_SPENT && stands(2, T2, A) == FKT_SESSION_UNKNOWN);
+    CHECK(stands(2, T1, A) == FKT_LEDGER_SESSION_SPENT && stands(2, T2, A) == FKT_LEDGER_SESSION_UNKNOWN);
     CHECK(count(NULL) == 1);
 }
 
@@ -385,7 +386,7 @@ static void asking_changes_nothing(void **state)
         CHECK_STATUS(fkt_ledger_file_ask(path, &other, NULL), FKT_E_BUDGET);
         other = charge(T2, 5, 100); /* a larger total is asked about, not set */
         CHECK_OK(fkt_ledger_file_ask(path, &other, NULL));
-        CHECK(count("reserved") == 1 && stands(1, T1, A) == FKT_SESSION_RESERVED);
+        CHECK(count("reserved") == 1 && stands(1, T1, A) == FKT_LEDGER_SESSION_RESERVED);
     }
     other = charge(T2, 5, 0);
     CHECK_STATUS(fkt_ledger_file_ask(path, &other, NULL), FKT_E_BUDGET);

@@ -78,16 +78,14 @@ static void clip_leaves_the_inside_alone_and_scales_the_outside(void **state)
     const double sizes[] = {0, 1e-300, 0.5, 2.999999, 3.0001, 100, 1e300};
     (void)state;
     CHECK_OK(fkt_coordinates_clip(&c, D, 64, 3.0));
-    CHECK(c.length == D && c.kind == FKT_COORD_CLIP);
+    CHECK(c.length == D && c.kind == FKT_COORDINATE_CLIP);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         random_latent(u, D, 1, k);
         for (size_t i = 0; i < D; i++) u[i] *= sizes[k];
         CHECK_OK(fkt_coordinates_forward(&c, u, w));
         for (size_t i = 0; i < D; i++) {
-            if (sizes[k] < 3)
-                CHECK_NEAR(w[i], u[i], 0);
-            else
-                CHECK_NEAR(w[i], u[i] / sizes[k] * 3, 1e-14);
+            if (sizes[k] < 3) CHECK_NEAR(w[i], u[i], 0);
+            else CHECK_NEAR(w[i], u[i] / sizes[k] * 3, 1e-14);
         }
         CHECK(length_of(w, D) <= 3 * (1 + 1e-14));
         CHECK_OK(fkt_coordinates_inverse(&c, w, back));

@@ -21,7 +21,7 @@ static int setup(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    return small_pipeline(&pipeline, &ds, RECORDS, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
+    return small_pipeline(&pipeline, &ds, RECORDS, 2, FKT_COORDINATE_GAIN_SHAPE) == FKT_OK ? 0 : -1;
 }
 
 static int teardown(void **state)

@@ -17,7 +17,7 @@ static int setup(void **state)
 {
     (void)state;
     scratch_init(&scratch);
-    return small_pipeline(&pipeline, &ds, 300, 2, FKT_COORD_GAIN_SHAPE) == FKT_OK ? 0 : -1;
+    return small_pipeline(&pipeline, &ds, 300, 2, FKT_COORDINATE_GAIN_SHAPE) == FKT_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -187,7 +187,7 @@ static void an_open_pipeline_generates_the_same(void **state)
 /* Gain-shape records have a direction of length 1, so a release holds each count twice and the estimate uses both. */
 static void a_release_is_read_with_both_its_counts(void **state)
 {
-    const struct fkt_estimate_options raw = {.estimator = FKT_RAW};
+    const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
     struct fkt_gaussians g = {0};
     struct fkt_release r = {0};
     size_t block;

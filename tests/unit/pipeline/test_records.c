@@ -29,7 +29,7 @@ static struct fkt_records *records_of(const char *folder)
 {
     struct fkt_records *r = NULL;
     CHECK_OK(reopen(folder));
-    CHECK_OK(fkt_records_new(&r, FKT_ADD_REMOVE));
+    CHECK_OK(fkt_records_new(&r, FKT_ADJACENCY_ADD_REMOVE));
     CHECK_OK(fkt_records_read(r, ds, NULL, 0, NULL));
     return r;
 }
@@ -121,7 +121,8 @@ static void what_two_sets_share(void **state)
 /* Of 3000 records with 1000 images under 3 labels, thrice: grown, from many threads or one. */
 static void a_set_that_grows(void **state)
 {
-    static const enum fkt_adjacency adjacencies[] = {FKT_ADD_REMOVE, FKT_REPLACE, FKT_REPLACE_ANY};
+    static const enum fkt_adjacency adjacencies[] = {FKT_ADJACENCY_ADD_REMOVE, FKT_ADJACENCY_REPLACE,
+                                                     FKT_ADJACENCY_REPLACE_ANY};
     (void)state;
     for (int k = 0; k < 3; k++) {
         struct fkt_records *r = NULL;
@@ -135,7 +136,7 @@ static void a_set_that_grows(void **state)
             CHECK_OK(fkt_records_add(r, (const struct fkt_digest *)(const void *)digest, &label, 1, &counts));
             counted += counts;
         }
-        CHECK(counted == (adjacencies[k] == FKT_REPLACE ? 9000 : 3000));
+        CHECK(counted == (adjacencies[k] == FKT_ADJACENCY_REPLACE ? 9000 : 3000));
         CHECK(fkt_records_copies(r) == 6000);
         CHECK_OK(fkt_records_list(r, &digests, &n));
         CHECK(n == 1000);
@@ -152,7 +153,7 @@ static void a_choice_of_records_and_bad_ones(void **state)
     (void)state;
     three("one/x/1.png", "one/x/2.png", "one/x/3.png");
     (void)fingerprint("one", first);
-    CHECK_OK(fkt_records_new(&r, FKT_ADD_REMOVE));
+    CHECK_OK(fkt_records_new(&r, FKT_ADJACENCY_ADD_REMOVE));
     CHECK_OK(fkt_records_read(r, ds, two, 2, NULL));
     name(r, second);
     CHECK(strcmp(first, second) != 0);
@@ -181,7 +182,7 @@ static void threads_do_not_matter(void **state)
     CHECK_OK(reopen_path("demo:train"));
     for (int i = 0; i < 2; i++) {
         struct fkt_records *r = NULL;
-        CHECK_OK(fkt_records_new(&r, FKT_ADD_REMOVE));
+        CHECK_OK(fkt_records_new(&r, FKT_ADJACENCY_ADD_REMOVE));
         CHECK_OK(fkt_records_read(r, ds, NULL, 0, &some[i]));
         name(r, i ? second : first);
         fkt_records_free(r);

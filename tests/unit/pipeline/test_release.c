@@ -22,7 +22,7 @@ static void scene_init(struct scene *s, uint64_t seed)
     struct fkt_pipeline_options o = {0};
     struct fkt_ledger ledger;
     scratch_init(&s->scratch);
-    CHECK_OK(small_pipeline(&s->pipeline, &s->ds, 200, 2, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&s->pipeline, &s->ds, 200, 2, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_pipeline_moments_new(s->pipeline, &s->moments));
     CHECK_OK(fkt_pipeline_moments(s->pipeline, s->ds, NULL, 0, s->moments, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
@@ -185,7 +185,7 @@ static const struct fkt_round_facts seven_of_eight = {8, 7, 1, 0};
 static void shared_init(struct shared *s)
 {
     const uint64_t seed = 2;
-    struct fkt_federate_loss lost = {3, FKT_SA_MASK};
+    struct fkt_federate_loss lost = {3, FKT_SA_STATE_MASK};
     struct fkt_federate_spec spec = {.task = &s->f.task,
                                      .secrets = s->f.secrets,
                                      .moments = small_moments,

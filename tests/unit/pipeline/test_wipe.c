@@ -63,7 +63,7 @@ static void make_task(struct fkt_task *out, const struct fkt_pipeline *pipeline,
     const struct fkt_task *t = fkt_pipeline_task(pipeline);
     uint8_t roster[SITES * FKT_SA_KEY];
     struct fkt_federation_choices c = {
-        .sites = SITES, .records = RECORDS, .noise = FKT_NOISE_CENTRAL, .roster = roster};
+        .sites = SITES, .records = RECORDS, .noise = FKT_NOISE_PLACE_CENTRAL, .roster = roster};
     struct fkt_task_choices choices = {.name = "small",
                                        .classes = (const char *const *)t->classes,
                                        .n_classes = t->n_classes,
@@ -80,15 +80,15 @@ static void use_total(const struct fkt_pipeline *pipeline, const struct fkt_data
 {
     const struct fkt_task *t = fkt_pipeline_task(pipeline);
     const struct fkt_noise_scale silence = {.unit = t->coordinates.radius / t->coordinates.rq};
-    const struct fkt_estimate_options raw = {FKT_RAW, 0, 0};
+    const struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
     const char *path = scratch_path(&dir, "moments.safetensors");
     struct fkt_records *records = NULL, *more = NULL;
     struct fkt_moments *again = NULL;
     struct fkt_gaussians g = {0};
     struct fkt_heads heads = {{0}};
     const int64_t *exact;
-    CHECK_OK(fkt_records_new(&records, FKT_ADD_REMOVE));
-    CHECK_OK(fkt_records_new(&more, FKT_ADD_REMOVE));
+    CHECK_OK(fkt_records_new(&records, FKT_ADJACENCY_ADD_REMOVE));
+    CHECK_OK(fkt_records_new(&more, FKT_ADJACENCY_ADD_REMOVE));
     CHECK_OK(fkt_records_read(records, ds, NULL, RECORDS, NULL));
     CHECK_OK(fkt_moments_save(total, t, records, path, 1));
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &again));
@@ -123,7 +123,7 @@ static void whole_run(int first)
     struct fkt_dataset *ds;
     struct fkt_moments *m = NULL;
     for (size_t i = 0; i < RECORDS; i++) train[i] = i;
-    CHECK_OK(small_pipeline(&pipeline, &ds, RECORDS, 10, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&pipeline, &ds, RECORDS, 10, FKT_COORDINATE_GAIN_SHAPE));
     spec.pipeline = pipeline;
     spec.data = ds;
     if (first) learn_record(pipeline, ds);

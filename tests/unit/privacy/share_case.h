@@ -17,12 +17,13 @@ static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
                                  .rho = vectors_number(j, "rho"),
                                  .tail = vectors_int(j, "tail")};
     p->plan.mu = vectors_number(j, "mu");
-    p->plan.spec = (struct fkt_privacy_spec){.epsilon = vectors_number(j, "epsilon"),
-                                             .delta = vectors_number(j, "delta"),
-                                             .adjacency = !strcmp(adjacency, "replace")       ? FKT_REPLACE
-                                                          : !strcmp(adjacency, "replace-any") ? FKT_REPLACE_ANY
-                                                                                              : FKT_ADD_REMOVE,
-                                             .radius = vectors_number(j, "radius")};
+    p->plan.spec =
+        (struct fkt_privacy_spec){.epsilon = vectors_number(j, "epsilon"),
+                                  .delta = vectors_number(j, "delta"),
+                                  .adjacency = !strcmp(adjacency, "replace")       ? FKT_ADJACENCY_REPLACE
+                                               : !strcmp(adjacency, "replace-any") ? FKT_ADJACENCY_REPLACE_ANY
+                                                                                   : FKT_ADJACENCY_ADD_REMOVE,
+                                  .radius = vectors_number(j, "radius")};
     CHECK(json_array_size(variance) == 4 && json_array_size(shares) == 3);
     for (size_t i = 0; i < 3; i++) p->plan.spec.shares[i] = json_number_value(json_array_get(shares, i));
     for (size_t i = 0; i < 4; i++) {

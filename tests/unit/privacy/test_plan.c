@@ -4,7 +4,9 @@
 
 static enum fkt_adjacency adjacency_of(const char *s)
 {
-    return !strcmp(s, "replace") ? FKT_REPLACE : !strcmp(s, "replace-any") ? FKT_REPLACE_ANY : FKT_ADD_REMOVE;
+    return !strcmp(s, "replace")       ? FKT_ADJACENCY_REPLACE
+           : !strcmp(s, "replace-any") ? FKT_ADJACENCY_REPLACE_ANY
+                                       : FKT_ADJACENCY_ADD_REMOVE;
 }
 
 /* Never less noise than the optimum to 25 digits, never more than 1e-4 above it. */
@@ -29,19 +31,19 @@ static void sigmas_are_optimal_and_never_below(void **state)
             .epsilon = strtod(c.field[0], NULL),
             .delta = strtod(c.field[1], NULL),
             .adjacency = adjacency_of(c.field[2]),
-            .mechanism = strcmp(c.field[3], "paper") ? FKT_JOINT : FKT_PAPER,
+            .mechanism = strcmp(c.field[3], "paper") ? FKT_MECHANISM_JOINT : FKT_MECHANISM_PAPER,
             .shares = {strtod(c.field[4], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)},
             .radius = strtod(c.field[7], NULL)};
         CHECK_OK(fkt_privacy_plan(&p, &s));
         check_sigma(p.sigma_count, c.field[8], s.epsilon, s.delta);
         check_sigma(p.sigma_sum, c.field[9], s.epsilon, s.delta);
         check_sigma(p.sigma_moment, c.field[10], s.epsilon, s.delta);
-        CHECK((p.sigma_count == 0) == (s.adjacency == FKT_REPLACE));
+        CHECK((p.sigma_count == 0) == (s.adjacency == FKT_ADJACENCY_REPLACE));
         CHECK(2 * (long double)p.sigma_cross * p.sigma_cross >= (long double)p.sigma_moment * p.sigma_moment);
         CHECK(p.sigma_cross <= p.sigma_moment * 0.7072);
         CHECK(p.epsilon_spent <= s.epsilon && p.epsilon_spent >= 0);
         CHECK(fkt_privacy_delta(s.epsilon, p.mu) <= s.delta);
-        if (s.mechanism == FKT_JOINT) CHECK(p.epsilon_spent >= s.epsilon * (1 - 1e-5));
+        if (s.mechanism == FKT_MECHANISM_JOINT) CHECK(p.epsilon_spent >= s.epsilon * (1 - 1e-5));
         rows++;
     }
     CHECK(rows >= 2000);
@@ -57,12 +59,12 @@ struct known {
 static void published_values(void **state)
 {
     const struct known known[] = {
-        {10, FKT_ADD_REMOVE, FKT_JOINT, {1, 24, 75}, {5.00, 1.02, 0.577}, 0.005},
-        {10, FKT_REPLACE, FKT_PAPER, {0, 0, 0}, {0, 1.838, 1.838}, 0.0005},
-        {10, FKT_REPLACE, FKT_JOINT, {0, 1, 1}, {0, 1.060, 1.060}, 0.0005},
-        {1, FKT_ADD_REMOVE, FKT_JOINT, {0.01, 0.24, 0.75}, {37, 7.6, 4.31}, 0.5},
-        {1, FKT_REPLACE, FKT_PAPER, {0, 0, 0}, {0, 14.70, 14.70}, 0.005},
-        {1, FKT_REPLACE, FKT_JOINT, {0, 5, 5}, {0, 7.91, 7.91}, 0.005},
+        {10, FKT_ADJACENCY_ADD_REMOVE, FKT_MECHANISM_JOINT, {1, 24, 75}, {5.00, 1.02, 0.577}, 0.005},
+        {10, FKT_ADJACENCY_REPLACE, FKT_MECHANISM_PAPER, {0, 0, 0}, {0, 1.838, 1.838}, 0.0005},
+        {10, FKT_ADJACENCY_REPLACE, FKT_MECHANISM_JOINT, {0, 1, 1}, {0, 1.060, 1.060}, 0.0005},
+        {1, FKT_ADJACENCY_ADD_REMOVE, FKT_MECHANISM_JOINT, {0.01, 0.24, 0.75}, {37, 7.6, 4.31}, 0.5},
+        {1, FKT_ADJACENCY_REPLACE, FKT_MECHANISM_PAPER, {0, 0, 0}, {0, 14.70, 14.70}, 0.005},
+        {1, FKT_ADJACENCY_REPLACE, FKT_MECHANISM_JOINT, {0, 5, 5}, {0, 7.91, 7.91}, 0.005},
     };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -84,8 +86,11 @@ static void published_values(void **state)
 static void the_paper_spends_about_half(void **state)
 {
     struct fkt_privacy_plan p;
-    struct fkt_privacy_spec s = {
-        .epsilon = 10, .delta = 1e-5, .adjacency = FKT_REPLACE, .mechanism = FKT_PAPER, .radius = 3};
+    struct fkt_privacy_spec s = {.epsilon = 10,
+                                 .delta = 1e-5,
+                                 .adjacency = FKT_ADJACENCY_REPLACE,
+                                 .mechanism = FKT_MECHANISM_PAPER,
+                                 .radius = 3};
     (void)state;
     CHECK_OK(fkt_privacy_plan(&p, &s));
     CHECK_NEAR(p.epsilon_spent, 5.17, 0.01);
@@ -96,7 +101,7 @@ static void radius_scales_the_noise(void **state)
 {
     struct fkt_privacy_plan one, big;
     struct fkt_privacy_spec s = {
-        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_REPLACE_ANY, .shares = {1, 24, 75}, .radius = 1};
+        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_ADJACENCY_REPLACE_ANY, .shares = {1, 24, 75}, .radius = 1};
     (void)state;
     CHECK_OK(fkt_privacy_plan(&one, &s));
     s.radius = 256;
@@ -130,7 +135,7 @@ static void bad_specs_are_refused_with_a_sentence(void **state)
     CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "delta is 1") && *fkt_error_hint());
     s = good;
-    s.mechanism = FKT_PAPER;
+    s.mechanism = FKT_MECHANISM_PAPER;
     CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "'paper'") && strstr(fkt_error_hint(), "'replace'"));
     s = good;

@@ -58,7 +58,7 @@ static void noise_comes_in_the_promised_order(void **state)
                 }
         fkt_rounded_gaussian_clear(&g);
         CHECK(l.entries == 1 && l.spent_mu2 >= p.mu * p.mu);
-        if (adjacency == FKT_REPLACE)
+        if (adjacency == FKT_ADJACENCY_REPLACE)
             for (int c = 0; c < K; c++) CHECK(noised[c * BLOCK] == exact[c * BLOCK]);
     }
 }
@@ -71,7 +71,7 @@ static void in_place_and_from_the_os(void **state)
     (void)state;
     make_exact(exact);
     memcpy(x, exact, sizeof x);
-    make_plan(&p, FKT_ADD_REMOVE);
+    make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_OK(fkt_ledger_init(&l, 2 * p.mu * p.mu, 0));
     CHECK_OK(fkt_privacy_release(x, x, K, M, &p, &l, NULL));
     CHECK_OK(fkt_privacy_release(y, exact, K, M, &p, &l, NULL));
@@ -100,7 +100,7 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
     struct fkt_entropy e = {fill_then_fail, &left, 0};
     (void)state;
     make_exact(x);
-    make_plan(&p, FKT_ADD_REMOVE);
+    make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_OK(fkt_ledger_init(&l, 1e9, 0));
     CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, &e), FKT_E_ENTROPY);
     assert_memory_equal(x, zero, sizeof x);
@@ -117,7 +117,7 @@ static void dishonest_plans_are_refused(void **state)
     memcpy(before, x, sizeof x);
     CHECK_OK(fkt_ledger_init(&l, 1e9, 0));
     for (int which = 0; which < 8; which++) {
-        make_plan(&p, FKT_ADD_REMOVE);
+        make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
         switch (which) {
         case 0: p.sigma_count = 0; break;
         case 1: p.sigma_count *= 0.9; break;
@@ -130,7 +130,7 @@ static void dishonest_plans_are_refused(void **state)
         }
         CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, NULL), FKT_E_ARG);
     }
-    make_plan(&p, FKT_ADD_REMOVE);
+    make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_STATUS(fkt_privacy_release(x, x, 0, M, &p, &l, NULL), FKT_E_ARG);
     CHECK_STATUS(fkt_privacy_release(x, x, K, 0, &p, &l, NULL), FKT_E_ARG);
     CHECK_STATUS(fkt_privacy_release(x, x, UINT32_MAX, UINT32_MAX, &p, &l, NULL), FKT_E_ARG);
@@ -152,7 +152,7 @@ static void sums_outside_the_ball_are_refused(void **state)
     struct fkt_ledger l;
     int64_t x[K * BLOCK];
     (void)state;
-    make_plan(&p, FKT_ADD_REMOVE);
+    make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_OK(fkt_ledger_init(&l, 1e9, 0));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         make_exact(x);

@@ -130,17 +130,17 @@ static void random_pairs(void **state)
 static void edges_of_the_formula(void **state)
 {
     (void)state;
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE, 1, 1, 7), 4.5, 1e-14); /* c does not count */
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE, 1, 0, 0), 4, 1e-14);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE, 0, 1, 0), 2, 1e-14);
-    CHECK(fkt_privacy_mu_squared(FKT_REPLACE, 0, 0, 0) == 0);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE, sqrt(2), 1, 0), 8, 1e-13); /* both branches meet */
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADD_REMOVE, 3, 4, 12), 169, 1e-12);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE_ANY, 1, 1, 0), 4.5, 1e-14);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_REPLACE_ANY, 1, 1, 1), 6, 1e-13);
-    CHECK(isnan(fkt_privacy_mu_squared(FKT_REPLACE, NAN, 1, 0)) &&
-          isnan(fkt_privacy_mu_squared(FKT_ADD_REMOVE, 1, -1, 0)));
-    CHECK(isnan(fkt_privacy_mu_squared(FKT_ADD_REMOVE, 1, 1, INFINITY)) &&
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 1, 1, 7), 4.5, 1e-14); /* c does not count */
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 1, 0, 0), 4, 1e-14);
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 0, 1, 0), 2, 1e-14);
+    CHECK(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 0, 0, 0) == 0);
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, sqrt(2), 1, 0), 8, 1e-13); /* both branches meet */
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 3, 4, 12), 169, 1e-12);
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 0), 4.5, 1e-14);
+    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 1), 6, 1e-13);
+    CHECK(isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, NAN, 1, 0)) &&
+          isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, -1, 0)));
+    CHECK(isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, 1, INFINITY)) &&
           isnan(fkt_privacy_mu_squared((enum fkt_adjacency)9, 1, 1, 1)));
 }
 

@@ -50,9 +50,10 @@ static void the_promise_is_kept_and_not_by_far(void **state)
                     CHECK(fkt_privacy_epsilon(s.delta, p.plan.mu) <= s.epsilon * (1 + 1e-9));
                     /* where no variance had to be raised, nothing is given away */
                     if (share_case_value(&p.variance[1]) > 4.001) CHECK(p.plan.epsilon_spent >= s.epsilon * (1 - 1e-5));
-                    for (int v = a == FKT_REPLACE; v < 4; v++) CHECK(share_case_value(&p.variance[v]) >= 4);
-                    if (a != FKT_REPLACE) CHECK(share_case_value(&p.variance[0]) >= 16 || p.count_scale == 1U << 20);
-                    CHECK((p.variance[0].num == 0) == (a == FKT_REPLACE));
+                    for (int v = a == FKT_ADJACENCY_REPLACE; v < 4; v++) CHECK(share_case_value(&p.variance[v]) >= 4);
+                    if (a != FKT_ADJACENCY_REPLACE)
+                        CHECK(share_case_value(&p.variance[0]) >= 16 || p.count_scale == 1U << 20);
+                    CHECK((p.variance[0].num == 0) == (a == FKT_ADJACENCY_REPLACE));
                     CHECK(2 * p.plan.sigma_cross * p.plan.sigma_cross >= p.plan.sigma_moment * p.plan.sigma_moment);
                     CHECK_REL(p.plan.sigma_sum, sqrt(counted[n] * share_case_value(&p.variance[1])), 1e-12);
                     CHECK((double)p.tail > 12.5 * p.plan.sigma_moment); /* sqrt(2 * 113 ln 2) = 12.52 */
@@ -93,8 +94,8 @@ static void nonsense_is_refused(void **state)
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     CHECK(*fkt_error_hint());
     s = good;
-    s.adjacency = FKT_REPLACE;
-    s.mechanism = FKT_PAPER;
+    s.adjacency = FKT_ADJACENCY_REPLACE;
+    s.mechanism = FKT_MECHANISM_PAPER;
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     CHECK(*fkt_error_hint() && strstr(fkt_error_text(), "paper"));
     CHECK(p.counted == 77); /* nothing was written */

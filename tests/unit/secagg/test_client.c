@@ -33,7 +33,7 @@ static void same(struct fkt_sa_bytes got, const void *want, size_t n)
 static void check_advertise(void)
 {
     uint8_t mask_secret[32], key[32], hash[32];
-    alone_drive(&a, FKT_SA_ADVERTISE);
+    alone_drive(&a, FKT_SA_STATE_ADVERTISE);
     assert_int_equal(a.said.kind, FKT_SA_M_ADVERTISE);
     fkt_agree_public(key, a.c);
     same(a.said.advertise.channel_key, key, 32);
@@ -60,7 +60,7 @@ static void check_open(void)
         alone_make(&a, FKT_SA_M_COIN);
         CHECK_OK(alone_tell(&a));
         alone_hear(&a);
-        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_COIN);
+        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_COIN);
         assert_int_equal(a.said.kind, FKT_SA_M_OPEN);
         assert_int_equal(a.said.open.attempt, t);
         assert_int_equal(a.said.open.scalar.n, 32);
@@ -78,7 +78,7 @@ static void check_shares(void)
     uint8_t s_shares[8 * 32], u_shares[8 * 32], plain[64], from[32], to[32], got[32];
     const uint8_t *sealed;
     uint32_t x[8], n = 0;
-    alone_drive(&a, FKT_SA_SHARE);
+    alone_drive(&a, FKT_SA_STATE_SHARE);
     assert_int_equal(a.said.kind, FKT_SA_M_SHARES);
     assert_int_equal(a.said.shares.sealed.n, 7 * FKT_SA_SEALED);
     sealed = a.said.shares.sealed.p;
@@ -131,7 +131,7 @@ static void check_masked(void)
     int64_t got[ALONE_LENGTH];
     uint8_t key[32], delivered[32];
     assert_string_equal(a.calls, "");
-    alone_drive(&a, FKT_SA_MASK);
+    alone_drive(&a, FKT_SA_STATE_MASK);
     assert_string_equal(a.calls, "rv");
     assert_int_equal(a.said.kind, FKT_SA_M_MASKED);
     assert_int_equal(a.said.masked.packed.n, (ALONE_LENGTH * a.p.bits + 7) / 8);
@@ -165,7 +165,7 @@ static void check_masked(void)
 static void check_confirm(void)
 {
     uint8_t hash[32];
-    alone_drive(&a, FKT_SA_CONFIRM);
+    alone_drive(&a, FKT_SA_STATE_CONFIRM);
     assert_int_equal(a.said.kind, FKT_SA_M_CONFIRM);
     assert_int_equal(a.said.confirm.signature.n, 64);
     fkt_sa_confirm_hash(hash, a.session, a.seed, a.survivors, 2);
@@ -186,7 +186,7 @@ static void check_reveal(void)
     alone_make(&a, FKT_SA_M_CONFIRMED);
     CHECK_OK(alone_tell(&a));
     assert_string_equal(a.calls, "rvs");
-    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_REVEAL);
+    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_REVEAL);
     assert_int_equal(fkt_sa_client_wants(a.client), FKT_SA_SEND);
     assert_null(a.client->neighbour);
     alone_hear(&a);
@@ -198,7 +198,7 @@ static void check_reveal(void)
         assert_memory_equal(share, a.other[a.neighbour[i]].plain + (i == a.lost ? 0 : 32), 32);
         share += 32;
     }
-    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_DONE);
+    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_DONE);
     assert_int_equal(fkt_sa_client_wants(a.client), FKT_SA_ENDED);
     GONE(a.client->secret);
     assert_null(a.client->out);
@@ -207,7 +207,7 @@ static void check_reveal(void)
 static void whole_course(enum alone_kind kind)
 {
     alone_init(&a, kind);
-    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_BEGIN);
+    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_BEGIN);
     assert_int_equal(fkt_sa_client_wants(a.client), FKT_SA_RECV);
     check_advertise();
     if (kind == ALONE_SPARSE) check_open();
@@ -255,7 +255,7 @@ static void repeats_and_small_buffers(void **state)
             assert_int_equal(len, 0);
         }
         assert_string_equal(a.calls, "rvs");
-        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_DONE);
+        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_DONE);
         if (kind == 0) alone_release(&a);
     }
 }
@@ -267,13 +267,13 @@ static void after_the_end(void **state)
     size_t len;
     (void)state;
     alone_init(&a, ALONE_COMPLETE);
-    alone_drive(&a, FKT_SA_DONE);
+    alone_drive(&a, FKT_SA_STATE_DONE);
     for (size_t i = 0; i < 3; i++) {
         alone_make(&a, kinds[i]);
         CHECK_STATUS(alone_tell(&a), FKT_E_STATE);
         assert_int_equal(fkt_sa_client_wants(a.client), FKT_SA_ENDED);
         CHECK_STATUS(fkt_sa_client_send(a.client, a.heard, ALONE_CAP, &len), FKT_E_STATE);
-        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_DONE);
+        assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_DONE);
     }
 }
 
@@ -320,8 +320,8 @@ static void with_a_server(void **state)
     memset(&a, 0, sizeof a);
     for (int k = 0; k < 2; k++) {
         CHECK_OK(sa_world_init(&w, &p[k], 5));
-        sa_world_kill(&w, 2, FKT_SA_MASK);
-        sa_world_kill(&w, 5, FKT_SA_CONFIRM);
+        sa_world_kill(&w, 2, FKT_SA_STATE_MASK);
+        sa_world_kill(&w, 5, FKT_SA_STATE_CONFIRM);
         CHECK_OK(sa_world_run(&w));
         sa_world_check(&w);
         sa_world_release(&w);
@@ -337,7 +337,7 @@ static void never_both(void **state)
             struct fkt_sa_neighbour *j;
             uint32_t i = 0;
             alone_init(&a, (enum alone_kind)kind);
-            alone_drive(&a, FKT_SA_CONFIRM);
+            alone_drive(&a, FKT_SA_STATE_CONFIRM);
             if (lost) i = a.lost;
             else
                 while (!alone_is_peer(&a, i) || i == a.lost) i++;
@@ -346,7 +346,7 @@ static void never_both(void **state)
             (lost ? j->self_share : j->mask_share)[31] = 1;
             alone_make(&a, FKT_SA_M_CONFIRMED);
             CHECK_STATUS(alone_tell(&a), FKT_E_STATE);
-            assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_FAILED);
+            assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_FAILED);
             assert_true(!a.client->neighbour && !a.client->out);
             alone_hear(&a);
             assert_int_equal(a.said.leave.status, FKT_E_STOPPED);
@@ -366,7 +366,7 @@ static void both_sides(void **state)
         uint32_t side[8], first = 0, second = 0;
         struct fkt_sa_graph g;
         alone_init(&a, ALONE_SPARSE);
-        alone_drive(&a, FKT_SA_COIN);
+        alone_drive(&a, FKT_SA_STATE_COIN);
         alone_make(&a, FKT_SA_M_NEIGHBOURS); /* for a.seed and a.neighbour */
         CHECK_OK(fkt_sa_graph_make(&g, &a.p, a.session, a.seed));
         for (int i = 0; i < 8; i++) /* from the ring itself: after us within four steps */
@@ -379,7 +379,7 @@ static void both_sides(void **state)
         a.never_shared = second;
         for (a.lost = 0; a.lost == first || a.lost == second || (side[a.lost] == begin) != same;) a.lost++;
         if (cuttable) a.client->p.corrupt = 6; /* 8 neighbours <= 6 + 3, and 2*5 <= 8 + 6 */
-        alone_drive(&a, FKT_SA_MASK);
+        alone_drive(&a, FKT_SA_STATE_MASK);
         alone_make(&a, FKT_SA_M_SURVIVORS);
         CHECK_STATUS(alone_tell(&a), same && cuttable ? FKT_E_TOO_FEW : FKT_OK);
         alone_release(&a);

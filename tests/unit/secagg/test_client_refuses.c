@@ -33,7 +33,7 @@ static void check_end(fkt_status status, int leaves)
     size_t len = 1;
     snprintf(text, sizeof text, "%s", fkt_error_text());
     assert_true(strlen(text) > 0);
-    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_FAILED);
+    assert_int_equal(fkt_sa_client_state(a.client), FKT_SA_STATE_FAILED);
     assert_true(alone_zero(&a.client->secret, sizeof a.client->secret));
     assert_null(a.client->neighbour);
     assert_null(a.client->survivors);
@@ -330,7 +330,7 @@ static const struct row {
 } rows[] = {
 #define R(bend, kind, state, want, calls)                                                                              \
     {                                                                                                                  \
-#bend, kind, FKT_SA_##state, bend, FKT_E_##want, calls                                                         \
+#bend, kind, FKT_SA_STATE_##state, bend, FKT_E_##want, calls                                                   \
     }
     R(begin_with_session, BOTH, BEGIN, PEER_FORMAT, ""),
     R(begin_short_round, BOTH, BEGIN, PEER_FORMAT, ""),
@@ -445,14 +445,15 @@ static void bent(void **state)
                 fail_msg("%s, %s graph: got '%s' (%s), want '%s'", r->name,
                          kind == ALONE_SPARSE ? "sparse" : "complete", fkt_status_name(st), fkt_error_text(),
                          fkt_status_name(r->want));
-            check_end(r->want, r->state != FKT_SA_BEGIN);
+            check_end(r->want, r->state != FKT_SA_STATE_BEGIN);
             if (strcmp(a.calls, r->calls) != 0) fail_msg("%s: calls '%s', want '%s'", r->name, a.calls, r->calls);
             alone_release(&a);
         }
     memset(&a, 0, sizeof a);
 }
 
-static const enum fkt_sa_state states[] = {FKT_SA_ADVERTISE, FKT_SA_COIN, FKT_SA_SHARE, FKT_SA_MASK, FKT_SA_CONFIRM};
+static const enum fkt_sa_state states[] = {FKT_SA_STATE_ADVERTISE, FKT_SA_STATE_COIN, FKT_SA_STATE_SHARE,
+                                           FKT_SA_STATE_MASK, FKT_SA_STATE_CONFIRM};
 enum { STATES = sizeof states / sizeof *states };
 
 static void no_message_at_all(void **state)
@@ -482,7 +483,7 @@ static void too_early(void **state)
     (void)state;
     for (int i = 0; i < STATES - 1; i++) {
         alone_init(&a, ALONE_COMPLETE);
-        if (states[i] == FKT_SA_COIN) {
+        if (states[i] == FKT_SA_STATE_COIN) {
             alone_release(&a);
             continue;
         }
@@ -522,7 +523,7 @@ static void aborted_by_the_server(void **state)
     check_end(FKT_E_STOPPED, 0);
     alone_release(&a);
     alone_init(&a, ALONE_COMPLETE); /* of another session: a lie like any other */
-    alone_drive(&a, FKT_SA_ADVERTISE);
+    alone_drive(&a, FKT_SA_STATE_ADVERTISE);
     alone_make(&a, FKT_SA_M_ABORTED);
     other_session();
     CHECK_STATUS(alone_tell(&a), FKT_E_PEER_AUTH);
@@ -548,7 +549,7 @@ static void entropy_runs_dry(void **state)
         alone_init(&a, ALONE_SPARSE);
         a.entropy.fill = dry;
         left = calls;
-        while (st == FKT_OK && fkt_sa_client_state(a.client) != FKT_SA_SHARE) {
+        while (st == FKT_OK && fkt_sa_client_state(a.client) != FKT_SA_STATE_SHARE) {
             alone_make(&a, alone_next(&a, fkt_sa_client_state(a.client)));
             if ((st = alone_tell(&a)) == FKT_OK) alone_hear(&a);
         }

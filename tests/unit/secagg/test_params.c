@@ -76,7 +76,7 @@ static void shapes(void **state)
     TAKEN(sparse, p.attempts = 16);
     REFUSED(complete, p.attempts = 17, "1 to 16");
     REFUSED(complete, p.keystream = (enum fkt_sa_keystream)2, "keystream");
-    TAKEN(complete, p.keystream = FKT_SA_CHACHA20);
+    TAKEN(complete, p.keystream = FKT_SA_KEYSTREAM_CHACHA20);
     REFUSED(complete, p.length = 0, "length 0");
     REFUSED(complete, p.bits = 7, "8 to 62");
     REFUSED(complete, p.bits = 63, "8 to 62");
@@ -290,9 +290,10 @@ static void session_digits(void **state)
 static void state_names(void **state)
 {
     (void)state;
-    CHECK(!strcmp(fkt_sa_state_name(FKT_SA_BEGIN), "begin") && !strcmp(fkt_sa_state_name(FKT_SA_FAILED), "failed"));
-    for (int i = FKT_SA_BEGIN; i <= FKT_SA_FAILED; i++)
-        for (int j = i + 1; j <= FKT_SA_FAILED + 1; j++)
+    CHECK(!strcmp(fkt_sa_state_name(FKT_SA_STATE_BEGIN), "begin") &&
+          !strcmp(fkt_sa_state_name(FKT_SA_STATE_FAILED), "failed"));
+    for (int i = FKT_SA_STATE_BEGIN; i <= FKT_SA_STATE_FAILED; i++)
+        for (int j = i + 1; j <= FKT_SA_STATE_FAILED + 1; j++)
             CHECK(strcmp(fkt_sa_state_name((enum fkt_sa_state)i), fkt_sa_state_name((enum fkt_sa_state)j)));
 }
 

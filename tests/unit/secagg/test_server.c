@@ -319,9 +319,9 @@ static void time_and_transport(void **state)
     CHECK_OK(fkt_sa_server_tick(s, 5000)); /* counted from the first tick, not from zero */
     CHECK_OK(fkt_sa_server_tick(s, 5099));
     CHECK_STATUS(fkt_sa_server_tick(s, 5098), FKT_E_ARG);
-    CHECK(fkt_sa_server_state(s) == FKT_SA_ADVERTISE);
+    CHECK(fkt_sa_server_state(s) == FKT_SA_STATE_ADVERTISE);
     CHECK_STATUS(fkt_sa_server_tick(s, 5100), FKT_E_TOO_FEW);
-    CHECK(fkt_sa_server_state(s) == FKT_SA_FAILED);
+    CHECK(fkt_sa_server_state(s) == FKT_SA_STATE_FAILED);
     CHECK(strstr(fkt_error_text(), "0 of 7") && strstr(fkt_error_text(), "advertise"));
     CHECK_STATUS(fkt_sa_server_tick(s, 5101), FKT_E_TOO_FEW);
     CHECK_STATUS(fkt_sa_server_close(s), FKT_E_TOO_FEW);
@@ -333,7 +333,7 @@ static void time_and_transport(void **state)
     CHECK_OK(fkt_sa_server_lost(w.server, 1));
     CHECK_OK(fkt_sa_server_lost(w.server, 6));
     CHECK_OK(fkt_sa_server_tick(w.server, UINT64_MAX)); /* no patience given: no deadline */
-    CHECK(fkt_sa_server_state(w.server) == FKT_SA_ADVERTISE);
+    CHECK(fkt_sa_server_state(w.server) == FKT_SA_STATE_ADVERTISE);
     CHECK_STATUS(fkt_sa_server_lost(w.server, 2), FKT_E_TOO_FEW); /* known before anybody else is heard */
     CHECK(strstr(fkt_error_text(), "4 of 7"));
     sa_world_release(&w);
@@ -346,7 +346,7 @@ static void failure_is_told(void **state)
     struct sa_world w;
     (void)state;
     CHECK_OK(sa_world_init(&w, &p, 11));
-    for (uint32_t i = 0; i < 3; i++) sa_world_kill(&w, i, FKT_SA_MASK);
+    for (uint32_t i = 0; i < 3; i++) sa_world_kill(&w, i, FKT_SA_STATE_MASK);
     w.site[3].refuse_reserve = FKT_E_BUDGET; /* leaves */
     CHECK_STATUS(sa_world_run(&w), FKT_E_TOO_FEW);
     CHECK(strstr(fkt_error_text(), "mask") != NULL);
@@ -389,7 +389,7 @@ static void coin_is_thrown_again(void **state)
     struct sa_world w;
     (void)state;
     CHECK_OK(sa_world_init(&w, &p, 11));
-    sa_world_kill(&w, 5, FKT_SA_COIN);
+    sa_world_kill(&w, 5, FKT_SA_STATE_COIN);
     CHECK_OK(sa_world_run(&w));
     sa_world_check(&w);
     fkt_sa_server_census(w.server, &c);
@@ -399,7 +399,7 @@ static void coin_is_thrown_again(void **state)
 
     p.attempts = 1;
     CHECK_OK(sa_world_init(&w, &p, 11));
-    sa_world_kill(&w, 5, FKT_SA_COIN);
+    sa_world_kill(&w, 5, FKT_SA_STATE_COIN);
     CHECK_STATUS(sa_world_run(&w), FKT_E_TOO_FEW);
     CHECK(strstr(fkt_error_text(), "throws") != NULL);
     sa_world_release(&w);

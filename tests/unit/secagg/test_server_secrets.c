@@ -27,7 +27,7 @@ static fkt_status lied(struct sa_world *w, const uint32_t *liars, size_t n, uint
     target = about;
     CHECK(n <= SITES);
     CHECK_OK(sa_world_init(w, &p, 21));
-    sa_world_kill(w, 8, FKT_SA_MASK);
+    sa_world_kill(w, 8, FKT_SA_STATE_MASK);
     for (size_t i = 0; i < n; i++)
         bend[i] = (struct sa_bend){
             .site = liars[i], .kind = FKT_SA_M_REVEAL, .edit = lie, .also = i + 1 < n ? &bend[i + 1] : NULL};
@@ -66,7 +66,7 @@ static void too_many_liars(void **state)
     (void)state;
     CHECK_STATUS(lied(&w, three, 3, ALL), FKT_E_PEER_AUTH);
     CHECK(strstr(fkt_error_text(), "secret") != NULL);
-    CHECK(fkt_sa_server_state(w.server) == FKT_SA_FAILED);
+    CHECK(fkt_sa_server_state(w.server) == FKT_SA_STATE_FAILED);
     CHECK_OK(sa_world_replay(&w));
     sa_world_release(&w);
     CHECK_OK(lied(&w, NULL, 0, ALL));

@@ -10,10 +10,10 @@ static void to_unmask(struct sa_world *w)
 {
     struct fkt_sa_params p = sa_params(20, 4, 1, 10, 0, 100, 32);
     CHECK_OK(sa_world_init(w, &p, 3));
-    sa_world_kill(w, 4, FKT_SA_MASK);
-    sa_world_kill(w, 9, FKT_SA_MASK);
+    sa_world_kill(w, 4, FKT_SA_STATE_MASK);
+    sa_world_kill(w, 9, FKT_SA_STATE_MASK);
     CHECK_OK(sa_world_run_to_unmask(w));
-    CHECK(fkt_sa_server_state(w->server) == FKT_SA_UNMASK);
+    CHECK(fkt_sa_server_state(w->server) == FKT_SA_STATE_UNMASK);
 }
 
 static void lanes_equal_one_call(void **state)
@@ -33,7 +33,7 @@ static void lanes_equal_one_call(void **state)
     for (size_t i = 0; i < LANES; i++) CHECK_OK(fkt_sa_lane_new(&lane[i], b.server));
     for (size_t i = jobs; i-- > 0;) CHECK_OK(fkt_sa_server_job(b.server, i, lane[i * 7 % LANES]));
     CHECK_OK(fkt_sa_server_finish(b.server, lane, LANES));
-    CHECK(fkt_sa_server_state(b.server) == FKT_SA_DONE && fkt_sa_server_jobs(b.server) == 0);
+    CHECK(fkt_sa_server_state(b.server) == FKT_SA_STATE_DONE && fkt_sa_server_jobs(b.server) == 0);
     CHECK_OK(fkt_sa_server_total(a.server, &one, &sa));
     CHECK_OK(fkt_sa_server_total(b.server, &many, &sb));
     assert_memory_equal(one, many, 100 * sizeof *one);
@@ -144,7 +144,7 @@ static void numbers_out_of_range(void **state)
     w.self = &bend;
     CHECK_STATUS(sa_world_run(&w), FKT_E_PEER_AUTH);
     CHECK(strstr(fkt_error_text(), "1 of the 10 numbers") == fkt_error_text());
-    CHECK(fkt_sa_server_state(w.server) == FKT_SA_FAILED);
+    CHECK(fkt_sa_server_state(w.server) == FKT_SA_STATE_FAILED);
     CHECK_STATUS(fkt_sa_server_total(w.server, &total, &survivors), FKT_E_PEER_AUTH);
     CHECK(!total);
     sa_world_release(&w);

@@ -105,7 +105,7 @@ static void test_round(void **state)
     size_t n = 0;
     stage_open(&s, name);
     play(&s, json_array_size(s.events));
-    assert_int_equal(fkt_sa_server_state(s.server), FKT_SA_UNMASK);
+    assert_int_equal(fkt_sa_server_state(s.server), FKT_SA_STATE_UNMASK);
     CHECK_OK(fkt_sa_server_unmask(s.server));
     CHECK_OK(fkt_sa_server_total(s.server, &total, &survivors));
     want = sa_json_get(s.transcript, "total");
@@ -123,7 +123,7 @@ static void test_round(void **state)
 static void check_ended(struct sa_actor *a, fkt_status st, const json_t *right, const json_t *leave)
 {
     struct sa_bytes msg = sa_json_bytes(right);
-    assert_int_equal(fkt_sa_client_state(a->client), FKT_SA_FAILED);
+    assert_int_equal(fkt_sa_client_state(a->client), FKT_SA_STATE_FAILED);
     sa_json_check(a->out, a->len, leave, "Leave");
     CHECK_STATUS(fkt_sa_client_recv(a->client, msg.p, msg.n), st);
     CHECK(fkt_sa_client_wants(a->client) == FKT_SA_ENDED);

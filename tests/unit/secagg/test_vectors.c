@@ -254,7 +254,7 @@ static void check_vector(const json_t *c)
 static void read_shape(struct fkt_sa_params *p, const json_t *c)
 {
     memset(p, 0, sizeof *p);
-    p->keystream = FKT_SA_CHACHA20;
+    p->keystream = FKT_SA_KEYSTREAM_CHACHA20;
     p->sites = (uint32_t)sa_json_number(c, "sites");
     p->degree = (uint32_t)sa_json_number(c, "degree");
     p->attempts = (uint32_t)sa_json_number(c, "attempts");

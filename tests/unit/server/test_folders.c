@@ -140,7 +140,7 @@ static void a_given_up_log_is_written_again(void **state)
     struct server_world w;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
-    for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_REVEAL;
+    for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_STATE_REVEAL;
     assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
     overwrite(in_public(&w, "audit.jsonl"), "{}");
     server_world_crash(&w);

@@ -78,7 +78,7 @@ static void late_from_another_round(void **state)
     len = w.site[0].out_len;
     memcpy(kept, w.site[0].out, len);
     for (int i = 1; i < 3; i++) {
-        w.site[i].silent_from = FKT_SA_SHARE;
+        w.site[i].silent_from = FKT_SA_STATE_SHARE;
         w.site[i].silent_in = 1;
     }
     while (server_world_view(&w).round < 2) {
@@ -424,7 +424,7 @@ static void a_failure_is_no_verdict(void **state)
     (void)state;
     server_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
-        w.site[i].silent_from = FKT_SA_SHARE;
+        w.site[i].silent_from = FKT_SA_STATE_SHARE;
         w.site[i].silent_in = 1;
     }
     server_world_until(&w, FKT_STAGE_RUNNING);
@@ -464,7 +464,7 @@ static void given_up_once_the_log_is_there(void **state)
     int waited = 0;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
-    w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
+    w.site[1].silent_from = w.site[2].silent_from = FKT_SA_STATE_SHARE;
     for (int i = 0; i < 10000; i++) {
         server_world_talk(&w);
         CHECK_OK(w.box.tick(w.box.self, w.now += 5000));

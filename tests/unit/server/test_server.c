@@ -71,8 +71,8 @@ static void central_noise(void **state)
     char first[65] = "";
     (void)state;
     for (int i = 0; i < 2; i++) {
-        server_world_init(&w,
-                          &(struct server_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1});
+        server_world_init(
+            &w, &(struct server_plan){.sites = 4, .dropped = 1, .noise = FKT_NOISE_PLACE_CENTRAL, .unseeded = 1});
         assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         CHECK(strcmp(first, server_world_view(&w).release_sha256) != 0);
@@ -85,16 +85,16 @@ static void central_noise(void **state)
 static void lost_in_each_phase(void **state)
 {
     (void)state;
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
         struct server_world w;
         struct fkt_mailbox_view v;
-        if (phase == FKT_SA_COIN) continue; /* a complete graph throws none */
+        if (phase == FKT_SA_STATE_COIN) continue; /* a complete graph throws none */
         server_world_init(&w, &five);
         w.site[3].silent_from = (enum fkt_sa_state)phase;
         assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         v = server_world_view(&w);
-        assert_int_equal(v.survivors, phase <= FKT_SA_MASK ? 4 : 5);
+        assert_int_equal(v.survivors, phase <= FKT_SA_STATE_MASK ? 4 : 5);
         assert_int_equal(v.lost, 1);
         assert_int_equal(server_world_chain(log_of(&w), "lost"), 1);
         server_world_release(&w);
@@ -157,7 +157,7 @@ static void too_few_to_begin(void **state)
 static void failed_round_then_a_good_one(void **state)
 {
     (void)state;
-    for (int phase = FKT_SA_SHARE; phase <= FKT_SA_CONFIRM; phase++) {
+    for (int phase = FKT_SA_STATE_SHARE; phase <= FKT_SA_STATE_CONFIRM; phase++) {
         struct server_world w;
         struct fkt_mailbox_view v;
         server_world_init(&w, &five);
@@ -182,7 +182,7 @@ static void all_rounds_fail(void **state)
     (void)state;
     server_world_init(&w, &five);
     for (int i = 1; i < 3; i++) {
-        w.site[i].silent_from = FKT_SA_SHARE;
+        w.site[i].silent_from = FKT_SA_STATE_SHARE;
         w.site[i].silent_in = 1; /* comes back, and is silent again */
     }
     for (int turn = 0; turn < 200 && server_world_view(&w).stage < FKT_STAGE_RELEASED; turn++) {
@@ -207,7 +207,7 @@ static void all_rounds_fail(void **state)
 static void the_silent_come_back(void **state)
 {
     (void)state;
-    for (int phase = FKT_SA_MASK; phase <= FKT_SA_REVEAL; phase++) {
+    for (int phase = FKT_SA_STATE_MASK; phase <= FKT_SA_STATE_REVEAL; phase++) {
         struct server_world w;
         struct fkt_mailbox_view v;
         server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .rounds = 1});
@@ -217,7 +217,7 @@ static void the_silent_come_back(void **state)
         CHECK(v.stage == FKT_STAGE_RUNNING && v.round == 1 && v.overdue && v.lost == 0);
         assert_string_equal(v.phase, fkt_sa_state_name((enum fkt_sa_state)phase));
         server_world_crash(&w); /* the server, too */
-        for (int i = 1; i < 3; i++) w.site[i].silent_from = FKT_SA_BEGIN, w.site[i].away = 0;
+        for (int i = 1; i < 3; i++) w.site[i].silent_from = FKT_SA_STATE_BEGIN, w.site[i].away = 0;
         assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         CHECK(server_world_view(&w).survivors == 5 && !server_world_view(&w).overdue);
@@ -231,9 +231,9 @@ static void another_round_is_better(void **state)
     struct server_world w;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
-    w.site[1].silent_from = w.site[2].silent_from = FKT_SA_SHARE;
+    w.site[1].silent_from = w.site[2].silent_from = FKT_SA_STATE_SHARE;
     w.site[1].silent_in = w.site[2].silent_in = 1;
-    w.site[3].silent_from = w.site[4].silent_from = FKT_SA_CONFIRM;
+    w.site[3].silent_from = w.site[4].silent_from = FKT_SA_STATE_CONFIRM;
     assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(server_world_view(&w).round == 2 && server_world_view(&w).survivors == 5);
@@ -247,7 +247,7 @@ static void spent_for_nothing(void **state)
     struct fkt_mailbox_view v;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
-    w.site[0].silent_from = w.site[1].silent_from = w.site[2].silent_from = w.site[3].silent_from = FKT_SA_REVEAL;
+    w.site[0].silent_from = w.site[1].silent_from = w.site[2].silent_from = w.site[3].silent_from = FKT_SA_STATE_REVEAL;
     assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
     v = server_world_view(&w);
     CHECK(v.round == 1 && strstr(v.reason, "2 sites have spent"));
@@ -327,9 +327,9 @@ static void sparse_graph(void **state)
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 64, .dropped = 6, .corrupt = 3});
     CHECK(w.task.federation.degree < 63);
-    w.site[7].silent_from = FKT_SA_COIN;
-    w.site[9].silent_from = FKT_SA_MASK;
-    w.site[11].silent_from = FKT_SA_REVEAL;
+    w.site[7].silent_from = FKT_SA_STATE_COIN;
+    w.site[9].silent_from = FKT_SA_STATE_MASK;
+    w.site[11].silent_from = FKT_SA_STATE_REVEAL;
     assert_int_equal(server_world_until(&w, FKT_STAGE_FINISHING), FKT_STAGE_FINISHING);
     server_world_crash(&w); /* all of it told again */
     assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);

@@ -58,7 +58,7 @@ static struct outcome run_once(const struct server_plan *plan, size_t each, uint
     server_world_init(&w, plan);
     w.each = each;
     w.crash_at = crash_at;
-    if (lossy) w.site[1].silent_from = FKT_SA_MASK;
+    if (lossy) w.site[1].silent_from = FKT_SA_STATE_MASK;
     assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     check_tidy(&w);
@@ -107,7 +107,7 @@ static void dies_while_one_is_lost(void **state)
 /* Noise of the operating system: once the release is settled, no other one is ever drawn. */
 static void central_noise_is_drawn_once(void **state)
 {
-    static const struct server_plan plan = {.sites = 4, .dropped = 1, .noise = FKT_NOISE_CENTRAL, .unseeded = 1};
+    static const struct server_plan plan = {.sites = 4, .dropped = 1, .noise = FKT_NOISE_PLACE_CENTRAL, .unseeded = 1};
     struct server_world w;
     char sha256[65];
     (void)state;

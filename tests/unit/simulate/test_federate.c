@@ -33,17 +33,17 @@ static void check_round(uint32_t sites, uint32_t dropped, const struct fkt_feder
     uint32_t early = 0, missed = 0;
     int64_t want[ENTRIES];
     CHECK_OK(small_federation_init(
-        &f, (struct fkt_federation_choices){.sites = sites, .dropped = dropped, .noise = FKT_NOISE_CENTRAL}, 10));
+        &f, (struct fkt_federation_choices){.sites = sites, .dropped = dropped, .noise = FKT_NOISE_PLACE_CENTRAL}, 10));
     spec = spec_of(&f);
     spec.lost = lost;
     spec.n_lost = n;
     CHECK_OK(fkt_federate(&r, &spec));
     for (size_t i = 0; i < n; i++) {
-        int before = lost[i].phase <= FKT_SA_MASK;
+        int before = lost[i].phase <= FKT_SA_STATE_MASK;
         early += (uint32_t)before;
         CHECK(r.survived[lost[i].site] == !before);
     }
-    for (int phase = 0; phase <= FKT_SA_REVEAL; phase++) missed += r.lost[phase];
+    for (int phase = 0; phase <= FKT_SA_STATE_REVEAL; phase++) missed += r.lost[phase];
     CHECK(r.survivors == sites - early && missed == n);
     plain_sum(want, r.survived, sites);
     assert_memory_equal(r.total, want, sizeof want);
@@ -66,7 +66,7 @@ static void everyone_stays(void **state)
 static void sites_go_in_every_phase(void **state)
 {
     (void)state;
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
         struct fkt_federate_loss lost[2] = {{1, (enum fkt_sa_state)phase}, {6, (enum fkt_sa_state)phase}};
         check_round(9, 2, lost, 2);
         check_round(56, 4, lost, 2);
@@ -90,10 +90,11 @@ static void too_many_lost_end_the_round(void **state)
     struct fkt_federate_result r;
     (void)state;
     CHECK_OK(small_federation_init(
-        &f, (struct fkt_federation_choices){.sites = 9, .dropped = 2, .noise = FKT_NOISE_CENTRAL}, 10));
+        &f, (struct fkt_federation_choices){.sites = 9, .dropped = 2, .noise = FKT_NOISE_PLACE_CENTRAL}, 10));
     spec = spec_of(&f);
-    for (int phase = FKT_SA_ADVERTISE; phase <= FKT_SA_MASK; phase++) {
-        struct fkt_federate_loss lost[3] = {{0, (enum fkt_sa_state)phase}, {1, FKT_SA_ADVERTISE}, {8, FKT_SA_MASK}};
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_MASK; phase++) {
+        struct fkt_federate_loss lost[3] = {
+            {0, (enum fkt_sa_state)phase}, {1, FKT_SA_STATE_ADVERTISE}, {8, FKT_SA_STATE_MASK}};
         spec.lost = lost;
         spec.n_lost = 3;
         CHECK_STATUS(fkt_federate(&r, &spec), FKT_E_TOO_FEW);
@@ -213,8 +214,8 @@ static void what_goes_wrong_is_told(void **state)
     struct fkt_federate_spec spec;
     struct fkt_federate_result r;
     struct fkt_progress hook = {stop_at_once, NULL};
-    struct fkt_federate_loss twice[2] = {{1, FKT_SA_MASK}, {1, FKT_SA_SHARE}}, odd = {1, FKT_SA_DONE},
-                             stranger = {5, FKT_SA_MASK};
+    struct fkt_federate_loss twice[2] = {{1, FKT_SA_STATE_MASK}, {1, FKT_SA_STATE_SHARE}}, odd = {1, FKT_SA_STATE_DONE},
+                             stranger = {5, FKT_SA_STATE_MASK};
     (void)state;
     CHECK_OK(small_federation_init(&f, (struct fkt_federation_choices){.sites = 5, .corrupt = 1}, 10));
     spec = spec_of(&f);

@@ -61,7 +61,7 @@ static void draw_noise(struct scene *s)
 
 static void estimate(struct fkt_gaussians *g, const struct scene *s, const struct fkt_noise_scale *x)
 {
-    const struct fkt_estimate_options raw = {.estimator = FKT_RAW};
+    const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
     CHECK_OK(fkt_gaussians_estimate(g, s->noised, 1, (uint32_t)s->m, x, &raw));
 }
 
@@ -214,7 +214,7 @@ static void public_counts_set_the_trace(void **state)
 static void a_direction_that_cannot_be_is_refused(void **state)
 {
     const double none[3] = {0, 0, 0};
-    const struct fkt_estimate_options raw = {.estimator = FKT_RAW};
+    const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
     struct fkt_noise_scale bad[4];
     struct fkt_gaussians g;
     struct scene s;

@@ -6,11 +6,11 @@
 
 #define CLAMPED                                                                                                        \
     {                                                                                                                  \
-        .estimator = FKT_CLAMP                                                                                         \
+        .estimator = FKT_ESTIMATOR_CLAMP                                                                               \
     }
 #define SHRUNK                                                                                                         \
     {                                                                                                                  \
-        .estimator = FKT_RIE                                                                                           \
+        .estimator = FKT_ESTIMATOR_RIE                                                                                 \
     }
 
 static void near_all(const double *got, const double **want, size_t n, double rel, const char *what)
@@ -26,11 +26,11 @@ static void near_all(const double *got, const double **want, size_t n, double re
 /* tests/vectors/synth/estimate.bin: made by oracle/synth.py from the formulas of estimate.md. */
 static void golden_vectors(void **state)
 {
-    const struct fkt_estimate_options options[] = {{.estimator = FKT_CLAMP, .tau = 1e-3},
+    const struct fkt_estimate_options options[] = {{.estimator = FKT_ESTIMATOR_CLAMP, .tau = 1e-3},
                                                    SHRUNK,
-                                                   {.estimator = FKT_RIE, .pool = 0.5},
-                                                   {.estimator = FKT_CLAMP, .tau = 1e-3},
-                                                   {.estimator = FKT_CLAMP, .tau = 1e-3}};
+                                                   {.estimator = FKT_ESTIMATOR_RIE, .pool = 0.5},
+                                                   {.estimator = FKT_ESTIMATOR_CLAMP, .tau = 1e-3},
+                                                   {.estimator = FKT_ESTIMATOR_CLAMP, .tau = 1e-3}};
     uint8_t *bytes = NULL;
     size_t len, k, m;
     const double *want;
@@ -148,7 +148,7 @@ static void no_noise_is_the_plain_formula(void **state)
     const double want[] = {(10 - 4) * 0.25, (-5 + 2) * 0.25, (-5 + 2) * 0.25, (7 - 1) * 0.25};
     (void)state;
     for (int e = 0; e < 2; e++) {
-        const struct fkt_estimate_options options = {.estimator = e ? FKT_RIE : FKT_CLAMP};
+        const struct fkt_estimate_options options = {.estimator = e ? FKT_ESTIMATOR_RIE : FKT_ESTIMATOR_CLAMP};
         struct fkt_gaussians g;
         CHECK_OK(fkt_gaussians_estimate(&g, b, 1, 2, &noise, &options));
         CHECK(g.count[0] == 4 && g.mean[0] == 1 && g.mean[1] == -0.5);
@@ -177,7 +177,7 @@ static void an_empty_class_is_reported(void **state)
                                noise.sigma_moment * (i == j ? 1 : sqrt(0.5)) * fkt_rng_normal(&rng));
     }
     for (int e = 0; e < 2; e++) {
-        const struct fkt_estimate_options options = {.estimator = e ? FKT_RIE : FKT_CLAMP};
+        const struct fkt_estimate_options options = {.estimator = e ? FKT_ESTIMATOR_RIE : FKT_ESTIMATOR_CLAMP};
         struct fkt_gaussians g;
         CHECK_OK(fkt_gaussians_estimate(&g, b, 2, M, &noise, &options));
         CHECK(g.count[0] == 1 && g.signal[0] < 1.3 && g.signal[1] > 10);
@@ -199,12 +199,13 @@ static void one_dimension(void **state)
     fkt_gaussians_clear(&g);
 }
 
-/* FKT_RAW: the covariance of estimate.md 2, negative eigenvalues and all; the factor is that of the clamped one. */
+/* FKT_ESTIMATOR_RAW: the covariance of estimate.md 2, negative eigenvalues and all; the factor is that of the clamped
+ * one. */
 static void raw_is_left_alone(void **state)
 {
     const int64_t b[] = {10, 20, 10, 10, 0, 90};
     const struct fkt_noise_scale noise = {0, 0, 3, 0.5, 0, 0, 0};
-    const struct fkt_estimate_options raw = {.estimator = FKT_RAW}, clamp = CLAMPED;
+    const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW}, clamp = CLAMPED;
     struct fkt_gaussians g, c;
     (void)state;
     CHECK_OK(fkt_gaussians_estimate(&g, b, 1, 2, &noise, &raw));

@@ -47,7 +47,7 @@ static void the_bound_is_wide_enough_and_not_wider(void **state)
     CHECK_NEAR((double)p.bound, 16.0 * 256 * 256 + (double)shares.tail / sqrt(10), 3);
     small_federation_release(&f);
     CHECK_OK(small_federation_init(
-        &f, (struct fkt_federation_choices){.sites = 10, .records = 3, .noise = FKT_NOISE_CENTRAL}, 10));
+        &f, (struct fkt_federation_choices){.sites = 10, .records = 3, .noise = FKT_NOISE_PLACE_CENTRAL}, 10));
     CHECK_OK(fkt_federation_open(&f.task, &p, &shares));
     CHECK(p.bound == 3 * 256 * 256 && shares.counted == 0 && shares.count_scale == 1);
     small_federation_release(&f);
@@ -61,7 +61,7 @@ static void hashes_are_pinned(void **state)
     struct fkt_pipeline *w;
     struct fkt_dataset *ds;
     (void)state;
-    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORDINATE_GAIN_SHAPE));
     assert_string_equal(fkt_pipeline_task(w)->sha256, PINNED_PLAIN);
     fkt_pipeline_free(w);
     fkt_dataset_free(ds);
@@ -224,7 +224,7 @@ static void a_curious_site_is_always_counted(void **state)
         CHECK_OK(small_federation_init(&f, (struct fkt_federation_choices){.sites = n, .corrupt = 1}, 10));
         small_federation_release(&f);
     }
-    CHECK_OK(small_federation_init(&f, (struct fkt_federation_choices){.sites = 10, .noise = FKT_NOISE_CENTRAL},
+    CHECK_OK(small_federation_init(&f, (struct fkt_federation_choices){.sites = 10, .noise = FKT_NOISE_PLACE_CENTRAL},
                                    10)); /* no shares to know */
     small_federation_release(&f);
     CHECK(fkt_alloc_live() == 0);
@@ -281,7 +281,7 @@ static void delta_is_not_below_what_the_graph_gives(void **state)
     CHECK_OK(fkt_federation_make(&t, &c));
     fkt_federation_clear(&t.federation);
     c.sites = 80; /* and central noise promises nothing to the server */
-    c.noise = FKT_NOISE_CENTRAL;
+    c.noise = FKT_NOISE_PLACE_CENTRAL;
     CHECK_OK(fkt_federation_make(&t, &c));
     fkt_federation_clear(&t.federation);
     small_federation_release(&f);

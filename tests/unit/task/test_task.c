@@ -12,7 +12,7 @@ static void a_task_survives_its_file(void **state)
     struct fkt_task back;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_task_save(fkt_pipeline_task(w), scratch_path(&s, "task.json"), 0));
     CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, fkt_pipeline_task(w)->sha256);
@@ -48,7 +48,7 @@ static void every_choice_is_in_the_hash(void **state)
     struct fkt_dataset *ds;
     char *text;
     (void)state;
-    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_pipeline_task(w)), 0));
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         json_t *j = json_loads(text, 0, NULL), *o = change[i].object ? json_object_get(j, change[i].object) : j;
@@ -117,7 +117,7 @@ static void hostile_tasks_are_refused(void **state)
     struct fkt_task t;
     char *text;
     (void)state;
-    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORD_GAIN_SHAPE));
+    CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_json_text(&text, fkt_task_json(fkt_pipeline_task(w)), 0));
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         json_t *j = json_loads(text, 0, NULL), *o = change[i].object ? json_object_get(j, change[i].object) : j;

@@ -192,7 +192,7 @@ static void a_real_one_that_goes_after_its_vector(void **state)
     int spoken = 0;
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
-    w.site[3].silent_from = FKT_SA_MASK;
+    w.site[3].silent_from = FKT_SA_STATE_MASK;
     for (int turn = 0; turn < 4000 && server_world_view(&w).stage < FKT_STAGE_FINISHING; turn++) {
         struct fkt_mailbox_view v;
         server_world_talk(&w);

@@ -37,7 +37,8 @@ static void with_central_noise(void **state)
 {
     struct server_world w;
     (void)state;
-    server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_CENTRAL});
+    server_world_init(&w,
+                      &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1, .noise = FKT_NOISE_PLACE_CENTRAL});
     CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
     CHECK(passes(&w).survivors == 5);
     server_world_release(&w);
@@ -46,13 +47,13 @@ static void with_central_noise(void **state)
 static void with_losses_in_each_phase(void **state)
 {
     (void)state;
-    for (enum fkt_sa_state phase = FKT_SA_ADVERTISE; phase <= FKT_SA_REVEAL; phase++) {
+    for (enum fkt_sa_state phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
         struct server_world w;
-        if (phase == FKT_SA_COIN) continue; /* a complete graph has none */
+        if (phase == FKT_SA_STATE_COIN) continue; /* a complete graph has none */
         server_world_init(&w, &(struct server_plan){.sites = 7, .dropped = 2, .corrupt = 1});
         w.site[3].silent_from = w.site[5].silent_from = phase;
         CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
-        CHECK(passes(&w).survivors == (phase > FKT_SA_MASK ? 7 : 5));
+        CHECK(passes(&w).survivors == (phase > FKT_SA_STATE_MASK ? 7 : 5));
         server_world_release(&w);
     }
 }
@@ -63,7 +64,7 @@ static void after_a_round_that_failed(void **state)
     (void)state;
     server_world_init(&w, &(struct server_plan){.sites = 5, .dropped = 1, .corrupt = 1});
     for (int i = 0; i < 2; i++) {
-        w.site[i].silent_from = FKT_SA_CONFIRM;
+        w.site[i].silent_from = FKT_SA_STATE_CONFIRM;
         w.site[i].silent_in = 1;
     }
     CHECK(server_world_run(&w) == FKT_STAGE_RELEASED);
