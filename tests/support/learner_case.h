@@ -65,15 +65,16 @@ static inline float *random_numbers(size_t n, uint64_t seed, double size)
 }
 
 /* A learner with a batch to learn from. */
-struct pupil {
+struct learner_case {
     struct fkt_net net;
     struct fkt_learner *l;
     size_t n_in, n_out;
     float *in, *out, *dout;
 };
 
-static inline void pupil_init(struct pupil *p, const struct problem *k, const struct fkt_learner_backend *backend,
-                              uint32_t batch, enum fkt_precision precision, unsigned threads)
+static inline void learner_case_init(struct learner_case *p, const struct problem *k,
+                                     const struct fkt_learner_backend *backend, uint32_t batch,
+                                     enum fkt_precision precision, unsigned threads)
 {
     struct fkt_learner_spec spec = {batch, k->height, k->width, precision, threads, 0.1F};
     struct fkt_shape *shapes = NULL, last;
@@ -101,7 +102,7 @@ static inline void pupil_init(struct pupil *p, const struct problem *k, const st
     }
 }
 
-static inline void pupil_release(struct pupil *p)
+static inline void learner_case_release(struct learner_case *p)
 {
     fkt_learner_free(p->l);
     fkt_net_clear(&p->net);
@@ -111,7 +112,7 @@ static inline void pupil_release(struct pupil *p)
 }
 
 /* One step of descent on its batch, plain or Nesterov's in turn, and of the average. */
-static inline void pupil_step(struct pupil *p, int i)
+static inline void learner_case_step(struct learner_case *p, int i)
 {
     const struct fkt_sgd plain = {0.05F, 0.9F, 5e-4F, 0}, nesterov = {0.02F, 0.9F, 5e-4F, 1};
     CHECK_OK(fkt_learner_forward(p->l, p->in, p->out));

@@ -18,7 +18,7 @@
 #define LIMIT 1e36F
 
 /* Without their sign, the bits of floats are in the order of the numbers, infinity and NaN last. */
-float fkt_look_largest(const float *x, size_t n)
+float fkt_check_finite_largest(const float *x, size_t n)
 {
     uint32_t most = 0;
     float out;
@@ -37,7 +37,7 @@ static float largest(const struct fkt_act *a)
     const uint16_t *x = a->data;
     size_t n = fkt_act_count(a);
     uint16_t most = 0;
-    if (a->precision == FKT_PRECISION_F32) return fkt_look_largest(a->data, n);
+    if (a->precision == FKT_PRECISION_F32) return fkt_check_finite_largest(a->data, n);
     for (size_t i = 0; i < n; i++) {
         uint16_t bits = x[i] & 0x7FFFU;
         most = bits > most ? bits : most;
@@ -55,7 +55,7 @@ static fkt_status refuse(const struct fkt_plan *p, size_t step)
                          weight ? "'" : "");
 }
 
-fkt_status fkt_look_before(const struct fkt_plan *p, size_t step, const struct fkt_act *src)
+fkt_status fkt_check_finite_before(const struct fkt_plan *p, size_t step, const struct fkt_act *src)
 {
     const struct fkt_step *s = &p->step[step];
     float x, bound = 0;
@@ -63,12 +63,12 @@ fkt_status fkt_look_before(const struct fkt_plan *p, size_t step, const struct f
     x = largest(src);
     if (s->kind == FKT_STEP_CALL && s->op) {
         bound = x * s->reach;
-        if (s->bias) bound += fkt_look_largest(s->bias, s->dst.act.c);
+        if (s->bias) bound += fkt_check_finite_largest(s->bias, s->dst.act.c);
     } else if (s->op && s->op->kind == FKT_OP_RMS_NORM) bound = x * x * (float)src->c;
     return x <= LIMIT && bound <= LIMIT ? FKT_OK : refuse(p, step);
 }
 
-fkt_status fkt_look_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst)
+fkt_status fkt_check_finite_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst)
 {
     return largest(dst) <= LIMIT ? FKT_OK : refuse(p, step);
 }

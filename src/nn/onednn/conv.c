@@ -57,7 +57,7 @@ static void describe(const struct fkt_draft *d, uint32_t head, struct fkt_dnn_co
     k->pad = linear ? 0 : op->pad;
     k->groups = linear ? 1 : op->groups;
     k->in_layout = k->out_layout = p->layout;
-    if (d->seat[op->in[0]].act.block != fkt_dnn_block(p->layout, x.c)) k->in_layout = FKT_NCHW;
+    if (d->place[op->in[0]].act.block != fkt_dnn_block(p->layout, x.c)) k->in_layout = FKT_NCHW;
     k->precision = p->spec.precision;
     k->plain = p->layout == FKT_NCHW;
     k->bias = op->bias != FKT_NO_SLOT || d->group[head].norm != FKT_NONE;
@@ -124,28 +124,28 @@ out:
 }
 
 /* Where the result goes: onto the addend when nobody else needs it, else onto a copy of it, else anywhere. */
-static fkt_status destination(struct fkt_draft *d, uint32_t head, int sum, struct fkt_seat *dst)
+static fkt_status destination(struct fkt_draft *d, uint32_t head, int sum, struct fkt_value_place *dst)
 {
     const struct fkt_group *g = &d->group[head];
-    const struct fkt_seat *other, *src = &d->seat[d->plan->net->op[head].in[0]];
+    const struct fkt_value_place *other, *src = &d->place[d->plan->net->op[head].in[0]];
     fkt_status st;
     if (sum) {
-        other = &d->seat[addend(d, head)];
+        other = &d->place[addend(d, head)];
         if (fkt_draft_dead(d, addend(d, head), g->end) && other->buffer != src->buffer &&
             other->act.block == fkt_dnn_block(d->plan->layout, other->act.c)) {
             *dst = *other;
             return FKT_OK;
         }
     }
-    FKT_TRY(fkt_draft_seat(d, dst, d->shape[head + 1], d->plan->layout));
-    if (sum) FKT_TRY(fkt_draft_copy(d, dst, &d->seat[addend(d, head)]));
+    FKT_TRY(fkt_draft_value(d, dst, d->shape[head + 1], d->plan->layout));
+    if (sum) FKT_TRY(fkt_draft_copy(d, dst, &d->place[addend(d, head)]));
 out:
     return st;
 }
 
 /* The step itself; takes prim. */
 static fkt_status step(struct fkt_draft *d, uint32_t head, int phases, struct fkt_dnn_prim *prim,
-                       const struct fkt_seat *src, const struct fkt_seat *dst)
+                       const struct fkt_value_place *src, const struct fkt_value_place *dst)
 {
     const struct fkt_op *op = d->plan->net->op;
     const struct fkt_group *g = &d->group[head];
@@ -162,14 +162,14 @@ out:
 }
 
 /* The sum and the activation of a group whose convolution came alone. */
-static fkt_status rest(struct fkt_draft *d, uint32_t head, const struct fkt_seat *x)
+static fkt_status rest(struct fkt_draft *d, uint32_t head, const struct fkt_value_place *x)
 {
     enum fkt_dnn_after after = after_of(d, head);
     fkt_status st = FKT_OK;
     if (d->group[head].add != FKT_NONE) {
         struct fkt_step s = {.kind = FKT_STEP_GLUE, .op = &d->plan->net->op[d->group[head].add], .dst = *x};
         s.src[0] = *x;
-        s.src[1] = d->seat[addend(d, head)];
+        s.src[1] = d->place[addend(d, head)];
         s.scratch = FKT_NONE;
         FKT_TRY(fkt_draft_step(d, &s));
     }
@@ -178,21 +178,21 @@ out:
     return st;
 }
 
-static fkt_status unfused(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv *k, struct fkt_seat *dst)
+static fkt_status unfused(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv *k, struct fkt_value_place *dst)
 {
-    struct fkt_seat src = d->seat[d->plan->net->op[head].in[0]], to;
+    struct fkt_value_place src = d->place[d->plan->net->op[head].in[0]], to;
     struct fkt_shape x = {k->in_c, k->in_h, k->in_w}, y = {k->out_c, k->out_h, k->out_w};
     struct fkt_dnn_prim *prim = NULL;
     fkt_status st;
     FKT_TRY(bare(k, &prim));
-    FKT_TRY(fkt_draft_seat(d, dst, y, d->plan->layout));
+    FKT_TRY(fkt_draft_value(d, dst, y, d->plan->layout));
     to = *dst;
     if (src.act.block != fkt_dnn_block(k->in_layout, x.c)) {
-        struct fkt_seat from = src;
-        FKT_TRY(fkt_draft_seat(d, &src, x, k->in_layout));
+        struct fkt_value_place from = src;
+        FKT_TRY(fkt_draft_value(d, &src, x, k->in_layout));
         FKT_TRY(fkt_draft_copy(d, &src, &from));
     }
-    if (to.act.block != fkt_dnn_block(k->out_layout, y.c)) FKT_TRY(fkt_draft_seat(d, &to, y, k->out_layout));
+    if (to.act.block != fkt_dnn_block(k->out_layout, y.c)) FKT_TRY(fkt_draft_value(d, &to, y, k->out_layout));
     st = step(d, head, 0, prim, &src, &to);
     prim = NULL;
     if (st != FKT_OK) goto out;
@@ -213,7 +213,8 @@ static int phases_pay(const struct fkt_draft *d, uint32_t head, const struct fkt
 }
 
 /* *done = 0 where the library has no kernel for it. */
-static fkt_status in_phases(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv k, struct fkt_seat *dst, int *done)
+static fkt_status in_phases(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv k, struct fkt_value_place *dst,
+                            int *done)
 {
     static const struct fkt_op shuffle = {.kind = FKT_OP_SHUFFLE, .factor = 2};
     struct fkt_step s = {.kind = FKT_STEP_GLUE, .op = &shuffle, .scratch = FKT_NONE};
@@ -229,11 +230,11 @@ static fkt_status in_phases(struct fkt_draft *d, uint32_t head, struct fkt_dnn_c
     FKT_TRY(fkt_dnn_conv_new(&prim, &k));
     if (!prim) goto out;
     s.src[1].buffer = FKT_NONE;
-    FKT_TRY(fkt_draft_seat(d, &s.src[0], (struct fkt_shape){k.out_c, k.out_h, k.out_w}, k.out_layout));
-    st = step(d, head, 1, prim, &d->seat[d->plan->net->op[head].in[0]], &s.src[0]);
+    FKT_TRY(fkt_draft_value(d, &s.src[0], (struct fkt_shape){k.out_c, k.out_h, k.out_w}, k.out_layout));
+    st = step(d, head, 1, prim, &d->place[d->plan->net->op[head].in[0]], &s.src[0]);
     prim = NULL;
     if (st != FKT_OK) goto out;
-    FKT_TRY(fkt_draft_seat(d, dst, d->shape[head + 1], k.out_layout));
+    FKT_TRY(fkt_draft_value(d, dst, d->shape[head + 1], k.out_layout));
     s.dst = *dst;
     FKT_TRY(fkt_draft_step(d, &s));
     *done = 1;
@@ -242,9 +243,9 @@ out:
     return st;
 }
 
-static fkt_status whole(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv *k, struct fkt_seat *dst)
+static fkt_status whole(struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv *k, struct fkt_value_place *dst)
 {
-    const struct fkt_seat src = d->seat[d->plan->net->op[head].in[0]];
+    const struct fkt_value_place src = d->place[d->plan->net->op[head].in[0]];
     enum fkt_dnn_after after = after_of(d, head);
     struct fkt_dnn_prim *prim = NULL;
     fkt_status st;
@@ -263,13 +264,13 @@ out:
 fkt_status fkt_draft_conv(struct fkt_draft *d, uint32_t head)
 {
     struct fkt_dnn_conv k;
-    struct fkt_seat dst;
+    struct fkt_value_place dst;
     int done = 0;
     fkt_status st;
     describe(d, head, &k);
     if (phases_pay(d, head, &k)) FKT_TRY(in_phases(d, head, k, &dst, &done));
     if (!done) FKT_TRY(whole(d, head, &k, &dst));
-    d->seat[d->group[head].end + 1] = dst;
+    d->place[d->group[head].end + 1] = dst;
     d->plan->facts->convolutions++;
     d->plan->facts->winograd += (uint32_t)k.winograd;
 out:

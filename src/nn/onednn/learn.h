@@ -52,20 +52,20 @@ void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const str
 void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt_sgd *k, unsigned threads);
 void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads);
 
-enum fkt_lesson_kind {
-    FKT_LESSON_CALL = 0, /* a task of oneDNN's: x or d is its source, y or g its result */
-    FKT_LESSON_NORM,
-    FKT_LESSON_NORM_BACK,
-    FKT_LESSON_SUM,  /* y = x + z, or x, behind a ReLU or not */
-    FKT_LESSON_MASK, /* d = g + h where y > 0 */
-    FKT_LESSON_MEAN,
-    FKT_LESSON_MEAN_BACK,
-    FKT_LESSON_MARK, /* after a max-pool, x to y: the library's loses NaN */
-    FKT_LESSON_CLEAR /* gradients of an operation that the result does not depend on */
+enum fkt_learn_step_kind {
+    FKT_LEARN_STEP_CALL = 0, /* a task of oneDNN's: x or d is its source, y or g its result */
+    FKT_LEARN_STEP_NORM,
+    FKT_LEARN_STEP_NORM_BACK,
+    FKT_LEARN_STEP_SUM,  /* y = x + z, or x, behind a ReLU or not */
+    FKT_LEARN_STEP_MASK, /* d = g + h where y > 0 */
+    FKT_LEARN_STEP_MEAN,
+    FKT_LEARN_STEP_MEAN_BACK,
+    FKT_LEARN_STEP_MARK, /* after a max-pool, x to y: the library's loses NaN */
+    FKT_LEARN_STEP_CLEAR /* gradients of an operation that the result does not depend on */
 };
 
-struct fkt_lesson {
-    enum fkt_lesson_kind kind;
+struct fkt_learn_step {
+    enum fkt_learn_step_kind kind;
     const struct fkt_op *op;
     uint32_t x, z, y, g, h, e, d; /* buffers, FKT_NONE: no such operand; letters as in fkt_norm_maps */
     uint32_t keep, scratch;       /* buffers, of a task */
@@ -100,8 +100,8 @@ struct fkt_learn {
     unsigned threads;
     enum fkt_dnn_layout layout;
     unsigned lanes; /* of a block of channels */
-    struct fkt_lesson *lesson;
-    size_t n_lessons, lesson_room, n_ahead; /* the first n_ahead are the forward */
+    struct fkt_learn_step *step;
+    size_t n_lessons, step_room, n_ahead; /* the first n_ahead are the forward */
     struct fkt_buffer *buffer;
     size_t n_buffers, buffer_room;
     struct fkt_norm *norm;
@@ -127,7 +127,7 @@ struct fkt_class {
 };
 
 /* While planning. A value's gradient may be in two buffers, which whoever needs it adds up. */
-struct fkt_school {
+struct fkt_learn_draft {
     struct fkt_learn *l;
     const struct fkt_shape *shape; /* (n_ops + 1) */
     struct fkt_learner_facts *facts;
@@ -144,25 +144,27 @@ struct fkt_school {
 
 FKT_MUST_USE fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes,
                                        struct fkt_learner_facts *facts);
-FKT_MUST_USE fkt_status fkt_school_back(struct fkt_school *s); /* learn_back.c */
+FKT_MUST_USE fkt_status fkt_learn_draft_back(struct fkt_learn_draft *s); /* learn_back.c */
 
-FKT_MUST_USE fkt_status fkt_school_buffer(struct fkt_school *s, uint32_t *out, size_t bytes); /* 0: FKT_NONE */
-FKT_MUST_USE fkt_status fkt_school_map(struct fkt_school *s, uint32_t *out, uint32_t value);  /* as large as it */
-struct fkt_lesson fkt_lesson_of(enum fkt_lesson_kind kind, const struct fkt_op *op);
+FKT_MUST_USE fkt_status fkt_learn_draft_buffer(struct fkt_learn_draft *s, uint32_t *out,
+                                               size_t bytes); /* 0: FKT_NONE */
+FKT_MUST_USE fkt_status fkt_learn_draft_map(struct fkt_learn_draft *s, uint32_t *out,
+                                            uint32_t value); /* as large as it */
+struct fkt_learn_step fkt_lesson_of(enum fkt_learn_step_kind kind, const struct fkt_op *op);
 /* Takes the lesson's task, also when it fails. */
-FKT_MUST_USE fkt_status fkt_school_lesson(struct fkt_school *s, const struct fkt_lesson *lesson);
-struct fkt_field fkt_school_field(const struct fkt_school *s, uint32_t value);
-uint32_t fkt_school_channels(const struct fkt_school *s, uint32_t value); /* padded */
-enum fkt_dnn_layout fkt_school_layout(const struct fkt_school *s, uint32_t value);
-int fkt_school_heads(const struct fkt_school *s, uint32_t i);          /* is operation i the first of its group? */
-uint32_t fkt_school_addend(const struct fkt_school *s, uint32_t head); /* what is added to a norm's result */
-FKT_MUST_USE fkt_status fkt_school_pool_task(const struct fkt_school *s, uint32_t i, enum fkt_dnn_way way,
-                                             struct fkt_dnn_task **out);
+FKT_MUST_USE fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const struct fkt_learn_step *step);
+struct fkt_field fkt_learn_draft_field(const struct fkt_learn_draft *s, uint32_t value);
+uint32_t fkt_learn_draft_channels(const struct fkt_learn_draft *s, uint32_t value); /* padded */
+enum fkt_dnn_layout fkt_learn_draft_layout(const struct fkt_learn_draft *s, uint32_t value);
+int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i); /* is operation i the first of its group? */
+uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head); /* what is added to a norm's result */
+FKT_MUST_USE fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way,
+                                                  struct fkt_dnn_task **out);
 
 /* learn_conv.c: operation `i`, a convolution or linear map. Back: from the gradient g of its result to that of its
  * source, *d, FKT_NONE where nobody needs it. */
-FKT_MUST_USE fkt_status fkt_school_conv(struct fkt_school *s, uint32_t i);
-FKT_MUST_USE fkt_status fkt_school_conv_back(struct fkt_school *s, uint32_t i, uint32_t g, uint32_t *d);
+FKT_MUST_USE fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t i);
+FKT_MUST_USE fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d);
 
 /* learn_arrays.c */
 void fkt_arrays_lay_out(struct fkt_learn *l);                    /* offsets; lessons must be there */

@@ -10,9 +10,9 @@
  * Values that do not depend on a parameter get no gradient: the first convolution has no backward-data. */
 #include "nn/onednn/learn.h"
 
-static fkt_status add_up(struct fkt_school *s, uint32_t value);
+static fkt_status add_up(struct fkt_learn_draft *s, uint32_t value);
 
-static fkt_status give(struct fkt_school *s, uint32_t value, uint32_t buffer)
+static fkt_status give(struct fkt_learn_draft *s, uint32_t value, uint32_t buffer)
 {
     uint32_t *slot = s->gradient[value];
     fkt_status st = FKT_OK;
@@ -25,7 +25,7 @@ out:
 }
 
 /* Takes the gradient away: g, and h (may be FKT_NONE). */
-static void take(struct fkt_school *s, uint32_t value, uint32_t *g, uint32_t *h)
+static void take(struct fkt_learn_draft *s, uint32_t value, uint32_t *g, uint32_t *h)
 {
     uint32_t *slot = s->gradient[value];
     *g = slot[0];
@@ -36,29 +36,29 @@ static void take(struct fkt_school *s, uint32_t value, uint32_t *g, uint32_t *h)
 }
 
 /* A buffer of the value's shape to write to: g or h if nobody else reads them. */
-static fkt_status writable(struct fkt_school *s, uint32_t value, uint32_t g, uint32_t h, uint32_t *out)
+static fkt_status writable(struct fkt_learn_draft *s, uint32_t value, uint32_t g, uint32_t h, uint32_t *out)
 {
     if (!s->pending[g]) *out = g;
     else if (h != FKT_NONE && !s->pending[h]) *out = h;
-    else return fkt_school_map(s, out, value);
+    else return fkt_learn_draft_map(s, out, value);
     return FKT_OK;
 }
 
-static fkt_status add_up(struct fkt_school *s, uint32_t value)
+static fkt_status add_up(struct fkt_learn_draft *s, uint32_t value)
 {
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_MASK, NULL);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MASK, NULL);
     fkt_status st = FKT_OK;
     if (s->gradient[value][1] == FKT_NONE) return FKT_OK;
     take(s, value, &k.g, &k.h);
     FKT_TRY(writable(s, value, k.g, k.h, &k.d));
-    k.field = fkt_school_field(s, value);
-    FKT_TRY(fkt_school_lesson(s, &k));
+    k.field = fkt_learn_draft_field(s, value);
+    FKT_TRY(fkt_learn_draft_step(s, &k));
     FKT_TRY(give(s, value, k.d));
 out:
     return st;
 }
 
-static fkt_status take_one(struct fkt_school *s, uint32_t value, uint32_t *g)
+static fkt_status take_one(struct fkt_learn_draft *s, uint32_t value, uint32_t *g)
 {
     uint32_t none;
     fkt_status st;
@@ -68,11 +68,11 @@ out:
     return st;
 }
 
-static fkt_status norm(struct fkt_school *s, uint32_t i)
+static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     const struct fkt_class *c = &s->group[i];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_NORM_BACK, op);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_NORM_BACK, op);
     int added = c->add != FKT_NONE;
     fkt_status st = FKT_OK;
     k.norm = s->norm[i];
@@ -84,19 +84,19 @@ static fkt_status norm(struct fkt_school *s, uint32_t i)
         s->uses[c->end + 1]--;
     }
     if (added && (k.relu || k.h != FKT_NONE)) FKT_TRY(writable(s, c->end + 1, k.g, k.h, &k.e));
-    if (added) FKT_TRY(give(s, fkt_school_addend(s, i), k.e != FKT_NONE ? k.e : k.g));
+    if (added) FKT_TRY(give(s, fkt_learn_draft_addend(s, i), k.e != FKT_NONE ? k.e : k.g));
     if (!--s->uses[op->in[0]] && op->in[0]) k.d = k.x;
-    else if (s->needs[op->in[0]]) FKT_TRY(fkt_school_map(s, &k.d, op->in[0]));
-    FKT_TRY(fkt_school_lesson(s, &k));
+    else if (s->needs[op->in[0]]) FKT_TRY(fkt_learn_draft_map(s, &k.d, op->in[0]));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
     if (s->needs[op->in[0]]) FKT_TRY(give(s, op->in[0], k.d));
 out:
     return st;
 }
 
-static fkt_status sum(struct fkt_school *s, uint32_t i)
+static fkt_status sum(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_MASK, op);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MASK, op);
     uint32_t end = s->group[i].end, d;
     fkt_status st = FKT_OK;
     k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
@@ -108,8 +108,8 @@ static fkt_status sum(struct fkt_school *s, uint32_t i)
     }
     if (k.relu || k.h != FKT_NONE) {
         FKT_TRY(writable(s, end + 1, k.g, k.h, &k.d));
-        k.field = fkt_school_field(s, end + 1);
-        FKT_TRY(fkt_school_lesson(s, &k));
+        k.field = fkt_learn_draft_field(s, end + 1);
+        FKT_TRY(fkt_learn_draft_step(s, &k));
         d = k.d;
     }
     FKT_TRY(give(s, op->in[0], d));
@@ -118,47 +118,47 @@ out:
     return st;
 }
 
-static fkt_status mean(struct fkt_school *s, uint32_t i)
+static fkt_status mean(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_MEAN_BACK, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MEAN_BACK, &s->l->net->op[i]);
     uint32_t source = k.op->in[0];
     fkt_status st;
     FKT_TRY(take_one(s, i + 1, &k.g));
-    FKT_TRY(fkt_school_map(s, &k.d, source));
-    k.field = fkt_school_field(s, source);
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_map(s, &k.d, source));
+    k.field = fkt_learn_draft_field(s, source);
+    FKT_TRY(fkt_learn_draft_step(s, &k));
     FKT_TRY(give(s, source, k.d));
 out:
     return st;
 }
 
-static fkt_status max_pool(struct fkt_school *s, uint32_t i)
+static fkt_status max_pool(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_CALL, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
     uint32_t source = k.op->in[0];
     struct fkt_dnn_task *task = NULL;
     fkt_status st;
     FKT_TRY(take_one(s, i + 1, &k.g));
-    FKT_TRY(fkt_school_map(s, &k.d, source));
-    FKT_TRY(fkt_school_pool_task(s, i, FKT_WAY_DATA, &task));
-    FKT_TRY(fkt_school_buffer(s, &k.scratch, fkt_dnn_task_bytes(task, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_map(s, &k.d, source));
+    FKT_TRY(fkt_learn_draft_pool_task(s, i, FKT_WAY_DATA, &task));
+    FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(task, FKT_AT_SCRATCH)));
     k.keep = s->keep[i];
     k.way = FKT_WAY_DATA;
     k.task = task;
     task = NULL;
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
     FKT_TRY(give(s, source, k.d));
 out:
     fkt_dnn_task_free(task);
     return st;
 }
 
-static fkt_status conv(struct fkt_school *s, uint32_t i)
+static fkt_status conv(struct fkt_learn_draft *s, uint32_t i)
 {
     uint32_t source = s->l->net->op[i].in[0], g, d;
     fkt_status st;
     FKT_TRY(take_one(s, i + 1, &g));
-    FKT_TRY(fkt_school_conv_back(s, i, g, &d));
+    FKT_TRY(fkt_learn_draft_conv_back(s, i, g, &d));
     s->uses[source]--;
     if (d != FKT_NONE) FKT_TRY(give(s, source, d));
 out:
@@ -166,14 +166,14 @@ out:
 }
 
 /* Nothing that the result depends on reads it. */
-static fkt_status idle(struct fkt_school *s, uint32_t i)
+static fkt_status idle(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_CLEAR, op);
-    return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_school_lesson(s, &k);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CLEAR, op);
+    return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_learn_draft_step(s, &k);
 }
 
-static fkt_status emit(struct fkt_school *s, uint32_t head)
+static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
 {
     uint32_t value = s->group[head].end + 1;
     if (!s->needs[value]) return FKT_OK;
@@ -188,7 +188,7 @@ static fkt_status emit(struct fkt_school *s, uint32_t head)
     }
 }
 
-fkt_status fkt_school_back(struct fkt_school *s)
+fkt_status fkt_learn_draft_back(struct fkt_learn_draft *s)
 {
     struct fkt_learn *l = s->l;
     uint32_t last = (uint32_t)l->net->n_ops;
@@ -196,7 +196,7 @@ fkt_status fkt_school_back(struct fkt_school *s)
     for (uint32_t i = 0; i <= last; i++) s->gradient[i][0] = s->gradient[i][1] = FKT_NONE;
     l->dout_buffer = FKT_NONE;
     if (!s->needs[last]) return FKT_OK;
-    FKT_TRY(fkt_school_map(s, &l->dout_buffer, last));
+    FKT_TRY(fkt_learn_draft_map(s, &l->dout_buffer, last));
     l->buffer[l->dout_buffer].first = (uint32_t)l->n_ahead;
     FKT_TRY(give(s, last, l->dout_buffer));
     for (uint32_t i = last; i-- > 0;)

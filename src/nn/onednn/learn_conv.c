@@ -36,17 +36,17 @@ static int winograd_pays(const struct fkt_dnn_conv *k)
     return map * k->batch / 16 >= (channels < 48 ? 256 : 64);
 }
 
-static void describe(const struct fkt_school *s, uint32_t i, struct fkt_dnn_conv *k)
+static void describe(const struct fkt_learn_draft *s, uint32_t i, struct fkt_dnn_conv *k)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_shape x = s->shape[op->in[0]], y = s->shape[i + 1];
     int linear = op->kind == FKT_OP_LINEAR;
     memset(k, 0, sizeof *k);
     k->batch = s->l->spec.batch;
-    k->in_c = fkt_school_channels(s, op->in[0]);
+    k->in_c = fkt_learn_draft_channels(s, op->in[0]);
     k->in_h = x.h;
     k->in_w = x.w;
-    k->out_c = fkt_school_channels(s, i + 1);
+    k->out_c = fkt_learn_draft_channels(s, i + 1);
     k->out_h = y.h;
     k->out_w = y.w;
     k->kernel_h = linear ? x.h : op->kernel;
@@ -54,13 +54,13 @@ static void describe(const struct fkt_school *s, uint32_t i, struct fkt_dnn_conv
     k->stride = linear ? 1 : op->stride;
     k->pad = linear ? 0 : op->pad;
     k->groups = 1;
-    k->in_layout = fkt_school_layout(s, op->in[0]);
-    k->out_layout = fkt_school_layout(s, i + 1);
+    k->in_layout = fkt_learn_draft_layout(s, op->in[0]);
+    k->out_layout = fkt_learn_draft_layout(s, i + 1);
     k->precision = s->l->spec.precision;
     k->bias = op->bias != FKT_NO_SLOT;
 }
 
-static fkt_status kernel(const struct fkt_school *s, uint32_t i, enum fkt_dnn_way way, struct fkt_dnn_task **out)
+static fkt_status kernel(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way, struct fkt_dnn_task **out)
 {
     struct fkt_dnn_conv k;
     fkt_status st = FKT_OK;
@@ -79,7 +79,7 @@ out:
 }
 
 /* Which weights a task reads: FKT_NONE: the masters; else the number of a copy. */
-static fkt_status weights_for(struct fkt_school *s, uint32_t slot, const struct fkt_dnn_task *task, uint32_t *copy)
+static fkt_status weights_for(struct fkt_learn_draft *s, uint32_t slot, const struct fkt_dnn_task *task, uint32_t *copy)
 {
     struct fkt_learn *l = s->l;
     const struct fkt_dnn_task *home = l->array[slot].home;
@@ -92,7 +92,7 @@ static fkt_status weights_for(struct fkt_school *s, uint32_t slot, const struct 
         l->copy_room += 64;
     }
     FKT_TRY(fkt_dnn_task_repack(&c.task, home, task));
-    FKT_TRY(fkt_school_buffer(s, &c.scratch, fkt_dnn_task_bytes(c.task, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_buffer(s, &c.scratch, fkt_dnn_task_bytes(c.task, FKT_AT_SCRATCH)));
     if (c.scratch != FKT_NONE) l->buffer[c.scratch].first = 0; /* copies are made before the first lesson */
     *copy = (uint32_t)l->n_copies;
     l->copy[l->n_copies++] = c;
@@ -103,7 +103,7 @@ out:
 }
 
 /* The kernel that writes the gradient of the weights comes first: masters have its order. */
-static fkt_status make_home(struct fkt_school *s, uint32_t i)
+static fkt_status make_home(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_array *a = &s->l->array[op->weight];
@@ -116,46 +116,46 @@ static fkt_status make_home(struct fkt_school *s, uint32_t i)
     return kernel(s, i, FKT_WAY_WEIGHTS, &a->home);
 }
 
-fkt_status fkt_school_conv(struct fkt_school *s, uint32_t i)
+fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_CALL, op);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, op);
     fkt_status st;
     FKT_TRY(make_home(s, i));
     FKT_TRY(kernel(s, i, FKT_WAY_FORWARD, &k.task));
     FKT_TRY(weights_for(s, op->weight, k.task, &k.copy));
-    FKT_TRY(fkt_school_buffer(s, &k.scratch, fkt_dnn_task_bytes(k.task, FKT_AT_SCRATCH)));
-    FKT_TRY(fkt_school_map(s, &s->buffer[i + 1], i + 1));
+    FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(k.task, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_map(s, &s->buffer[i + 1], i + 1));
     k.way = FKT_WAY_FORWARD;
     k.x = s->buffer[op->in[0]];
     k.y = s->buffer[i + 1];
-    return fkt_school_lesson(s, &k);
+    return fkt_learn_draft_step(s, &k);
 out:
     fkt_dnn_task_free(k.task);
     return st;
 }
 
-fkt_status fkt_school_conv_back(struct fkt_school *s, uint32_t i, uint32_t g, uint32_t *d)
+fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     const struct fkt_dnn_task *home = s->l->array[op->weight].home;
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_CALL, op), data = k;
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, op), data = k;
     fkt_status st;
     *d = FKT_NONE;
-    FKT_TRY(fkt_school_buffer(s, &k.scratch, fkt_dnn_task_bytes(home, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(home, FKT_AT_SCRATCH)));
     k.way = FKT_WAY_WEIGHTS;
     k.x = s->buffer[op->in[0]];
     k.g = g;
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
     if (!s->needs[op->in[0]]) goto out;
     FKT_TRY(kernel(s, i, FKT_WAY_DATA, &data.task));
     FKT_TRY(weights_for(s, op->weight, data.task, &data.copy));
-    FKT_TRY(fkt_school_buffer(s, &data.scratch, fkt_dnn_task_bytes(data.task, FKT_AT_SCRATCH)));
-    FKT_TRY(fkt_school_map(s, d, op->in[0]));
+    FKT_TRY(fkt_learn_draft_buffer(s, &data.scratch, fkt_dnn_task_bytes(data.task, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_map(s, d, op->in[0]));
     data.way = FKT_WAY_DATA;
     data.g = g;
     data.d = *d;
-    return fkt_school_lesson(s, &data);
+    return fkt_learn_draft_step(s, &data);
 out:
     fkt_dnn_task_free(data.task);
     return st;

@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-fkt_status fkt_school_buffer(struct fkt_school *s, uint32_t *out, size_t bytes)
+fkt_status fkt_learn_draft_buffer(struct fkt_learn_draft *s, uint32_t *out, size_t bytes)
 {
     struct fkt_learn *l = s->l;
     fkt_status st = FKT_OK;
@@ -31,59 +31,59 @@ out:
     return st;
 }
 
-struct fkt_lesson fkt_lesson_of(enum fkt_lesson_kind kind, const struct fkt_op *op)
+struct fkt_learn_step fkt_lesson_of(enum fkt_learn_step_kind kind, const struct fkt_op *op)
 {
-    return (struct fkt_lesson){.kind = kind,
-                               .op = op,
-                               .x = FKT_NONE,
-                               .z = FKT_NONE,
-                               .y = FKT_NONE,
-                               .g = FKT_NONE,
-                               .h = FKT_NONE,
-                               .e = FKT_NONE,
-                               .d = FKT_NONE,
-                               .keep = FKT_NONE,
-                               .scratch = FKT_NONE,
-                               .copy = FKT_NONE,
-                               .norm = FKT_NONE};
+    return (struct fkt_learn_step){.kind = kind,
+                                   .op = op,
+                                   .x = FKT_NONE,
+                                   .z = FKT_NONE,
+                                   .y = FKT_NONE,
+                                   .g = FKT_NONE,
+                                   .h = FKT_NONE,
+                                   .e = FKT_NONE,
+                                   .d = FKT_NONE,
+                                   .keep = FKT_NONE,
+                                   .scratch = FKT_NONE,
+                                   .copy = FKT_NONE,
+                                   .norm = FKT_NONE};
 }
 
-fkt_status fkt_school_lesson(struct fkt_school *s, const struct fkt_lesson *lesson)
+fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const struct fkt_learn_step *step)
 {
     struct fkt_learn *l = s->l;
-    const uint32_t touched[] = {lesson->x, lesson->z, lesson->y,    lesson->g,      lesson->h,
-                                lesson->e, lesson->d, lesson->keep, lesson->scratch};
-    if (l->n_lessons == l->lesson_room) {
-        fkt_status st = fkt_realloc(&l->lesson, l->lesson_room + 256);
+    const uint32_t touched[] = {step->x, step->z, step->y,    step->g,      step->h,
+                                step->e, step->d, step->keep, step->scratch};
+    if (l->n_lessons == l->step_room) {
+        fkt_status st = fkt_realloc(&l->step, l->step_room + 256);
         if (st != FKT_OK) {
-            fkt_dnn_task_free(lesson->task);
+            fkt_dnn_task_free(step->task);
             return st;
         }
-        l->lesson_room += 256;
+        l->step_room += 256;
     }
     for (size_t i = 0; i < sizeof touched / sizeof *touched; i++) {
         if (touched[i] == FKT_NONE) continue;
         if (l->buffer[touched[i]].first == FKT_NONE) l->buffer[touched[i]].first = (uint32_t)l->n_lessons;
         l->buffer[touched[i]].last = (uint32_t)l->n_lessons;
     }
-    l->lesson[l->n_lessons++] = *lesson;
+    l->step[l->n_lessons++] = *step;
     return FKT_OK;
 }
 
-enum fkt_dnn_layout fkt_school_layout(const struct fkt_school *s, uint32_t value)
+enum fkt_dnn_layout fkt_learn_draft_layout(const struct fkt_learn_draft *s, uint32_t value)
 {
     return value == 0 && s->plain_input ? FKT_NCHW : s->l->layout;
 }
 
-uint32_t fkt_school_channels(const struct fkt_school *s, uint32_t value)
+uint32_t fkt_learn_draft_channels(const struct fkt_learn_draft *s, uint32_t value)
 {
     uint32_t c = s->shape[value].c, lanes = s->l->lanes;
     return value == 0 && s->plain_input ? c : (c + lanes - 1) / lanes * lanes;
 }
 
-struct fkt_field fkt_school_field(const struct fkt_school *s, uint32_t value)
+struct fkt_field fkt_learn_draft_field(const struct fkt_learn_draft *s, uint32_t value)
 {
-    size_t c = fkt_school_channels(s, value), pixels = (size_t)s->shape[value].h * s->shape[value].w;
+    size_t c = fkt_learn_draft_channels(s, value), pixels = (size_t)s->shape[value].h * s->shape[value].w;
     unsigned lanes = s->l->lanes;
     int nhwc = s->l->layout == FKT_NHWC;
     return (struct fkt_field){.images = s->l->spec.batch,
@@ -96,22 +96,22 @@ struct fkt_field fkt_school_field(const struct fkt_school *s, uint32_t value)
                               .half = s->l->spec.precision == FKT_PRECISION_BF16};
 }
 
-static struct fkt_act act_of(const struct fkt_school *s, uint32_t value)
+static struct fkt_act act_of(const struct fkt_learn_draft *s, uint32_t value)
 {
     struct fkt_shape k = s->shape[value];
-    enum fkt_dnn_layout layout = fkt_school_layout(s, value);
-    uint32_t block = layout == FKT_NHWC ? fkt_school_channels(s, value) : (uint32_t)layout;
+    enum fkt_dnn_layout layout = fkt_learn_draft_layout(s, value);
+    uint32_t block = layout == FKT_NHWC ? fkt_learn_draft_channels(s, value) : (uint32_t)layout;
     return (struct fkt_act){NULL, s->l->spec.batch, k.c, k.h, k.w, block, s->l->spec.precision};
 }
 
-fkt_status fkt_school_map(struct fkt_school *s, uint32_t *out, uint32_t value)
+fkt_status fkt_learn_draft_map(struct fkt_learn_draft *s, uint32_t *out, uint32_t value)
 {
     struct fkt_act a = act_of(s, value);
-    return fkt_school_buffer(s, out, fkt_act_bytes(&a));
+    return fkt_learn_draft_buffer(s, out, fkt_act_bytes(&a));
 }
 
 /* The one operation that reads the value; FKT_NONE where there is not exactly one reader. */
-static uint32_t only_reader(const struct fkt_school *s, uint32_t value)
+static uint32_t only_reader(const struct fkt_learn_draft *s, uint32_t value)
 {
     const struct fkt_net *net = s->l->net;
     if (s->readers[value] != 1) return FKT_NONE;
@@ -120,7 +120,7 @@ static uint32_t only_reader(const struct fkt_school *s, uint32_t value)
     return FKT_NONE;
 }
 
-static void count_readers(struct fkt_school *s)
+static void count_readers(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
     for (uint32_t i = 0; i < net->n_ops; i++) {
@@ -134,7 +134,7 @@ static void count_readers(struct fkt_school *s)
     s->readers[net->n_ops]++; /* the caller reads the output */
 }
 
-static void join(struct fkt_school *s, uint32_t head, uint32_t member)
+static void join(struct fkt_learn_draft *s, uint32_t head, uint32_t member)
 {
     struct fkt_class *g = &s->group[head];
     if (s->l->net->op[member].kind == FKT_OP_ADD) g->add = member;
@@ -145,7 +145,7 @@ static void join(struct fkt_school *s, uint32_t head, uint32_t member)
     s->facts->fused++;
 }
 
-static void group(struct fkt_school *s)
+static void group(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
     for (uint32_t i = 0; i < net->n_ops; i++)
@@ -166,42 +166,42 @@ static void group(struct fkt_school *s)
     }
 }
 
-int fkt_school_heads(const struct fkt_school *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
+int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
 
 /* What lessons back will read of the forward's maps: a convolution's and a norm's source, and results behind a ReLU,
  * unless a norm can tell the mask from its source. */
-static void count_uses(struct fkt_school *s)
+static void count_uses(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         enum fkt_op_kind kind = net->op[i].kind;
         const struct fkt_class *g = &s->group[i];
-        if (!fkt_school_heads(s, i)) continue;
+        if (!fkt_learn_draft_heads(s, i)) continue;
         if (kind == FKT_OP_CONV || kind == FKT_OP_LINEAR || kind == FKT_OP_BATCH_NORM) s->uses[net->op[i].in[0]]++;
         if (kind == FKT_OP_RELU || (g->relu != FKT_NONE && (kind == FKT_OP_ADD || g->add != FKT_NONE)))
             s->uses[g->end + 1]++;
     }
 }
 
-uint32_t fkt_school_addend(const struct fkt_school *s, uint32_t head)
+uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head)
 {
     const struct fkt_op *add = &s->l->net->op[s->group[head].add];
     return add->in[0] == head + 1 ? add->in[1] : add->in[0];
 }
 
-static fkt_status norm(struct fkt_school *s, uint32_t i)
+static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
 {
     struct fkt_learn *l = s->l;
     const struct fkt_op *op = &l->net->op[i];
     const struct fkt_class *g = &s->group[i];
     struct fkt_norm *n = &l->norm[l->n_norms];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_NORM, op);
-    size_t c = fkt_school_channels(s, i + 1);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_NORM, op);
+    size_t c = fkt_learn_draft_channels(s, i + 1);
     fkt_status st;
     k.norm = s->norm[i] = (uint32_t)l->n_norms++;
     n->op = op;
     n->channels = s->shape[i + 1].c;
-    n->field = fkt_school_field(s, i + 1);
+    n->field = fkt_learn_draft_field(s, i + 1);
     FKT_TRY(fkt_alloc(&n->centre, 6 * c));
     FKT_TRY(fkt_alloc(&n->part, 2 * c * l->threads));
     n->scale = n->centre + c;
@@ -212,93 +212,102 @@ static fkt_status norm(struct fkt_school *s, uint32_t i)
     l->array[op->mean].statistic = l->array[op->var].statistic = 1;
     k.relu = g->relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
-    if (g->add != FKT_NONE) k.z = s->buffer[fkt_school_addend(s, i)];
-    FKT_TRY(fkt_school_map(s, &k.y, g->end + 1));
+    if (g->add != FKT_NONE) k.z = s->buffer[fkt_learn_draft_addend(s, i)];
+    FKT_TRY(fkt_learn_draft_map(s, &k.y, g->end + 1));
     s->buffer[g->end + 1] = k.y;
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
 out:
     return st;
 }
 
 /* May a sum overwrite this value? */
-static int free_to_write(const struct fkt_school *s, uint32_t value)
+static int free_to_write(const struct fkt_learn_draft *s, uint32_t value)
 {
     return value && s->readers[value] == 1 && !s->uses[value];
 }
 
 /* An addition or a ReLU that no norm took along. */
-static fkt_status sum(struct fkt_school *s, uint32_t i)
+static fkt_status sum(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_SUM, op);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_SUM, op);
     uint32_t end = s->group[i].end;
     fkt_status st = FKT_OK;
     k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
-    k.field = fkt_school_field(s, i + 1);
+    k.field = fkt_learn_draft_field(s, i + 1);
     if (op->kind == FKT_OP_ADD) k.z = s->buffer[op->in[1]];
     if (free_to_write(s, op->in[0])) k.y = k.x;
     else if (k.z != FKT_NONE && free_to_write(s, op->in[1])) k.y = k.z;
-    else FKT_TRY(fkt_school_map(s, &k.y, end + 1));
+    else FKT_TRY(fkt_learn_draft_map(s, &k.y, end + 1));
     s->buffer[end + 1] = k.y;
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
 out:
     return st;
 }
 
-static fkt_status mean(struct fkt_school *s, uint32_t i)
+static fkt_status mean(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_MEAN, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MEAN, &s->l->net->op[i]);
     fkt_status st;
     k.x = s->buffer[k.op->in[0]];
-    k.field = fkt_school_field(s, k.op->in[0]);
-    FKT_TRY(fkt_school_map(s, &k.y, i + 1));
+    k.field = fkt_learn_draft_field(s, k.op->in[0]);
+    FKT_TRY(fkt_learn_draft_map(s, &k.y, i + 1));
     s->buffer[i + 1] = k.y;
-    FKT_TRY(fkt_school_lesson(s, &k));
+    FKT_TRY(fkt_learn_draft_step(s, &k));
 out:
     return st;
 }
 
-fkt_status fkt_school_pool_task(const struct fkt_school *s, uint32_t i, enum fkt_dnn_way way, struct fkt_dnn_task **out)
+fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way,
+                                     struct fkt_dnn_task **out)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_shape x = s->shape[op->in[0]], y = s->shape[i + 1];
-    struct fkt_dnn_pool k = {
-        s->l->spec.batch, fkt_school_channels(s, i + 1), x.h, x.w, y.h, y.w, op->kernel, op->stride, op->pad,
-        s->l->layout,     s->l->spec.precision};
+    struct fkt_dnn_pool k = {s->l->spec.batch,
+                             fkt_learn_draft_channels(s, i + 1),
+                             x.h,
+                             x.w,
+                             y.h,
+                             y.w,
+                             op->kernel,
+                             op->stride,
+                             op->pad,
+                             s->l->layout,
+                             s->l->spec.precision};
     return fkt_dnn_task_max_pool(out, &k, way);
 }
 
 /* The library compares with '>': a window of NaN gives the lowest float, one with some NaN the largest of the others,
  * and behind a norm neither need show in the result. */
-static fkt_status max_pool(struct fkt_school *s, uint32_t i)
+static fkt_status max_pool(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_lesson k = fkt_lesson_of(FKT_LESSON_CALL, &s->l->net->op[i]);
-    struct fkt_lesson mark = fkt_lesson_of(FKT_LESSON_MARK, k.op);
+    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
+    struct fkt_learn_step mark = fkt_lesson_of(FKT_LEARN_STEP_MARK, k.op);
     fkt_status st;
     k.x = s->buffer[k.op->in[0]];
-    FKT_TRY(fkt_school_pool_task(s, i, FKT_WAY_FORWARD, &k.task));
-    FKT_TRY(fkt_school_buffer(s, &k.keep, fkt_dnn_task_bytes(k.task, FKT_AT_KEEP)));
-    FKT_TRY(fkt_school_buffer(s, &k.scratch, fkt_dnn_task_bytes(k.task, FKT_AT_SCRATCH)));
-    FKT_TRY(fkt_school_map(s, &k.y, i + 1));
+    FKT_TRY(fkt_learn_draft_pool_task(s, i, FKT_WAY_FORWARD, &k.task));
+    FKT_TRY(fkt_learn_draft_buffer(s, &k.keep, fkt_dnn_task_bytes(k.task, FKT_AT_KEEP)));
+    FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(k.task, FKT_AT_SCRATCH)));
+    FKT_TRY(fkt_learn_draft_map(s, &k.y, i + 1));
     s->buffer[i + 1] = k.y;
     s->keep[i] = k.keep;
     mark.x = k.x;
     mark.y = k.y;
-    mark.field = fkt_school_field(s, k.op->in[0]);
-    mark.to = fkt_school_field(s, i + 1);
-    st = fkt_school_lesson(s, &k);
-    return st == FKT_OK ? fkt_school_lesson(s, &mark) : st;
+    mark.field = fkt_learn_draft_field(s, k.op->in[0]);
+    mark.to = fkt_learn_draft_field(s, i + 1);
+    st = fkt_learn_draft_step(s, &k);
+    return st == FKT_OK ? fkt_learn_draft_step(s, &mark) : st;
 out:
     fkt_dnn_task_free(k.task);
     return st;
 }
 
-static fkt_status emit(struct fkt_school *s, uint32_t head)
+static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
 {
     switch (s->l->net->op[head].kind) {
     case FKT_OP_CONV:
-    case FKT_OP_LINEAR: return fkt_school_conv(s, head);
+    case FKT_OP_LINEAR: return fkt_learn_draft_conv(s, head);
     case FKT_OP_BATCH_NORM: return norm(s, head);
     case FKT_OP_RELU:
     case FKT_OP_ADD: return sum(s, head);
@@ -310,7 +319,7 @@ static fkt_status emit(struct fkt_school *s, uint32_t head)
     }
 }
 
-static int input_stays_plain(const struct fkt_school *s)
+static int input_stays_plain(const struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
     if (s->l->spec.precision != FKT_PRECISION_F32 || net->channels > 4) return 0;
@@ -321,7 +330,7 @@ static int input_stays_plain(const struct fkt_school *s)
     return 1;
 }
 
-static fkt_status walk(struct fkt_school *s)
+static fkt_status walk(struct fkt_learn_draft *s)
 {
     struct fkt_learn *l = s->l;
     fkt_status st;
@@ -329,7 +338,7 @@ static fkt_status walk(struct fkt_school *s)
     group(s);
     count_uses(s);
     s->plain_input = input_stays_plain(s);
-    FKT_TRY(fkt_school_map(s, &s->buffer[0], 0));
+    FKT_TRY(fkt_learn_draft_map(s, &s->buffer[0], 0));
     l->buffer[s->buffer[0]].first = 0;
     for (uint32_t i = 0; i < l->net->n_ops; i++)
         if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
@@ -338,7 +347,7 @@ static fkt_status walk(struct fkt_school *s)
     l->out_buffer = s->buffer[l->net->n_ops];
     l->input = act_of(s, 0);
     l->output = act_of(s, (uint32_t)l->net->n_ops);
-    FKT_TRY(fkt_school_back(s));
+    FKT_TRY(fkt_learn_draft_back(s));
     FKT_TRY(fkt_arena_place(l->buffer, l->n_buffers, &l->arena_bytes));
     fkt_arrays_lay_out(l);
 out:
@@ -371,7 +380,7 @@ static fkt_status check_memory(const struct fkt_learn *l)
 
 fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes, struct fkt_learner_facts *facts)
 {
-    struct fkt_school s = {.l = l, .shape = shapes, .facts = facts};
+    struct fkt_learn_draft s = {.l = l, .shape = shapes, .facts = facts};
     size_t n = l->net->n_ops;
     fkt_status st;
     FKT_TRY(choose_layout(l));

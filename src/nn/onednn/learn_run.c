@@ -15,7 +15,7 @@ static void learner_free(void *self)
 {
     struct fkt_learn *l = self;
     if (!l) return;
-    for (size_t i = 0; i < l->n_lessons; i++) fkt_dnn_task_free(l->lesson[i].task);
+    for (size_t i = 0; i < l->n_lessons; i++) fkt_dnn_task_free(l->step[i].task);
     for (size_t i = 0; i < l->n_copies; i++) fkt_dnn_task_free(l->copy[i].task);
     for (size_t i = 0; l->array && i < l->net->n_slots; i++) fkt_dnn_task_free(l->array[i].home);
     for (size_t i = 0; i < l->n_norms; i++) {
@@ -25,7 +25,7 @@ static void learner_free(void *self)
     for (int i = 0; i < 4; i++) fkt_free(l->owned[i]);
     fkt_free(l->owned_arena);
     fkt_free(l->owned_copies);
-    fkt_free(l->lesson);
+    fkt_free(l->step);
     fkt_free(l->copy);
     fkt_free(l->array);
     fkt_free(l->norm);
@@ -38,12 +38,12 @@ static void *at(const struct fkt_learn *l, uint32_t buffer)
     return buffer == FKT_NONE ? NULL : l->arena + l->buffer[buffer].offset;
 }
 
-static struct fkt_dnn_task *task_of(const struct fkt_learn *l, const struct fkt_lesson *k)
+static struct fkt_dnn_task *task_of(const struct fkt_learn *l, const struct fkt_learn_step *k)
 {
     return k->task ? k->task : l->array[k->op->weight].home;
 }
 
-static fkt_status bind_call(struct fkt_learn *l, const struct fkt_lesson *k)
+static fkt_status bind_call(struct fkt_learn *l, const struct fkt_learn_step *k)
 {
     enum fkt_learned what = k->way == FKT_WAY_WEIGHTS ? FKT_GRADIENT : FKT_WEIGHT;
     void *side[FKT_SIDES] = {NULL};
@@ -61,7 +61,7 @@ static fkt_status bind(struct fkt_learn *l)
 {
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < l->n_lessons; i++)
-        if (l->lesson[i].kind == FKT_LESSON_CALL) FKT_TRY(bind_call(l, &l->lesson[i]));
+        if (l->step[i].kind == FKT_LEARN_STEP_CALL) FKT_TRY(bind_call(l, &l->step[i]));
     for (size_t i = 0; i < l->n_copies; i++) {
         const struct fkt_copy *c = &l->copy[i];
         void *side[FKT_SIDES] = {fkt_array_at(l, FKT_WEIGHT, c->slot), l->copies + c->offset};
@@ -115,7 +115,7 @@ out:
     return st;
 }
 
-static struct fkt_norm_maps maps_of(const struct fkt_learn *l, const struct fkt_lesson *k)
+static struct fkt_norm_maps maps_of(const struct fkt_learn *l, const struct fkt_learn_step *k)
 {
     return (struct fkt_norm_maps){.x = at(l, k->x),
                                   .z = at(l, k->z),
@@ -137,20 +137,20 @@ static void clear(const struct fkt_learn *l, const struct fkt_op *op)
             memset(fkt_array_at(l, FKT_GRADIENT, slot[i]), 0, l->array[slot[i]].count * sizeof(float));
 }
 
-static fkt_status run(struct fkt_learn *l, const struct fkt_lesson *k)
+static fkt_status run(struct fkt_learn *l, const struct fkt_learn_step *k)
 {
     struct fkt_norm_maps m = maps_of(l, k);
     const struct fkt_field *f = &k->field;
     switch (k->kind) {
-    case FKT_LESSON_CALL: return fkt_dnn_task_run(task_of(l, k));
-    case FKT_LESSON_NORM: fkt_norm_forward(&l->norm[k->norm], &m, l->spec.norm_momentum, l->threads); break;
-    case FKT_LESSON_NORM_BACK: fkt_norm_backward(&l->norm[k->norm], &m, l->threads); break;
-    case FKT_LESSON_SUM: fkt_loop_sum(m.y, m.x, m.z, k->relu, numbers(f), f->half, l->threads); break;
-    case FKT_LESSON_MASK: fkt_loop_mask(m.d, m.g, m.h, m.y, numbers(f), f->half, l->threads); break;
-    case FKT_LESSON_MEAN: fkt_loop_mean(m.y, m.x, f, l->threads); break;
-    case FKT_LESSON_MEAN_BACK: fkt_loop_mean_back(m.d, m.g, f, l->threads); break;
-    case FKT_LESSON_MARK: fkt_loop_mark(m.y, &k->to, m.x, f, l->threads); break;
-    case FKT_LESSON_CLEAR: clear(l, k->op); break;
+    case FKT_LEARN_STEP_CALL: return fkt_dnn_task_run(task_of(l, k));
+    case FKT_LEARN_STEP_NORM: fkt_norm_forward(&l->norm[k->norm], &m, l->spec.norm_momentum, l->threads); break;
+    case FKT_LEARN_STEP_NORM_BACK: fkt_norm_backward(&l->norm[k->norm], &m, l->threads); break;
+    case FKT_LEARN_STEP_SUM: fkt_loop_sum(m.y, m.x, m.z, k->relu, numbers(f), f->half, l->threads); break;
+    case FKT_LEARN_STEP_MASK: fkt_loop_mask(m.d, m.g, m.h, m.y, numbers(f), f->half, l->threads); break;
+    case FKT_LEARN_STEP_MEAN: fkt_loop_mean(m.y, m.x, f, l->threads); break;
+    case FKT_LEARN_STEP_MEAN_BACK: fkt_loop_mean_back(m.d, m.g, f, l->threads); break;
+    case FKT_LEARN_STEP_MARK: fkt_loop_mark(m.y, &k->to, m.x, f, l->threads); break;
+    case FKT_LEARN_STEP_CLEAR: clear(l, k->op); break;
     }
     return FKT_OK;
 }
@@ -158,7 +158,7 @@ static fkt_status run(struct fkt_learn *l, const struct fkt_lesson *k)
 static fkt_status lessons(struct fkt_learn *l, size_t from, size_t to)
 {
     fkt_status st = FKT_OK;
-    for (size_t i = from; i < to; i++) FKT_TRY(run(l, &l->lesson[i]));
+    for (size_t i = from; i < to; i++) FKT_TRY(run(l, &l->step[i]));
 out:
     return st;
 }

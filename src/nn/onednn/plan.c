@@ -27,7 +27,8 @@ out:
     return st;
 }
 
-fkt_status fkt_draft_seat(struct fkt_draft *d, struct fkt_seat *out, struct fkt_shape s, enum fkt_dnn_layout layout)
+fkt_status fkt_draft_value(struct fkt_draft *d, struct fkt_value_place *out, struct fkt_shape s,
+                           enum fkt_dnn_layout layout)
 {
     out->act = (struct fkt_act){.n = d->plan->spec.batch,
                                 .c = s.c,
@@ -55,7 +56,7 @@ fkt_status fkt_draft_step(struct fkt_draft *d, const struct fkt_step *step)
     return st;
 }
 
-fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src)
+fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_value_place *dst, const struct fkt_value_place *src)
 {
     struct fkt_step s = {.kind = FKT_STEP_COPY, .dst = *dst, .scratch = FKT_NONE};
     s.src[0] = *src;
@@ -63,7 +64,7 @@ fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_seat *dst, const
     return fkt_draft_step(d, &s);
 }
 
-fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src,
+fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_value_place *dst, const struct fkt_value_place *src,
                            enum fkt_dnn_after kind)
 {
     struct fkt_step s = {.kind = FKT_STEP_CALL, .dst = *dst, .scratch = FKT_NONE};
@@ -88,7 +89,7 @@ int fkt_draft_dead(const struct fkt_draft *d, uint32_t value, uint32_t end)
 /* May the result of the group that ends with `end` overwrite this value? */
 static int free_to_write(const struct fkt_draft *d, uint32_t value, uint32_t end)
 {
-    const struct fkt_act *a = &d->seat[value].act;
+    const struct fkt_act *a = &d->place[value].act;
     return fkt_draft_dead(d, value, end) && a->block == fkt_dnn_block(d->plan->layout, a->c);
 }
 
@@ -112,10 +113,10 @@ static fkt_status glue(struct fkt_draft *d, uint32_t i)
     if (fkt_op_reads_two(op)) in[1] = op->in[1];
     s.dst.buffer = s.src[1].buffer = FKT_NONE;
     for (int k = 0; k < 2 && in[k] != FKT_NONE; k++) {
-        s.src[k] = d->seat[in[k]];
+        s.src[k] = d->place[in[k]];
         if (may_be_in_place(op->kind) && s.dst.buffer == FKT_NONE && free_to_write(d, in[k], end)) s.dst = s.src[k];
     }
-    if (s.dst.buffer == FKT_NONE) FKT_TRY(fkt_draft_seat(d, &s.dst, d->shape[end + 1], p->layout));
+    if (s.dst.buffer == FKT_NONE) FKT_TRY(fkt_draft_value(d, &s.dst, d->shape[end + 1], p->layout));
     if (op->kind == FKT_OP_BATCH_NORM) {
         FKT_TRY(fkt_plan_scale(d->plan, op, &scale, &s.bias));
         s.weights = scale;
@@ -127,7 +128,7 @@ static fkt_status glue(struct fkt_draft *d, uint32_t i)
         size_t floats = fkt_act_attention_scratch(&s.src[0].act, op->groups);
         FKT_TRY(fkt_draft_scratch(d, &s.scratch, floats * sizeof(float)));
     }
-    d->seat[end + 1] = s.dst;
+    d->place[end + 1] = s.dst;
     FKT_TRY(fkt_draft_step(d, &s));
 out:
     return st;
@@ -137,10 +138,10 @@ static fkt_status activation(struct fkt_draft *d, uint32_t i)
 {
     const struct fkt_op *op = &d->plan->net->op[i];
     enum fkt_dnn_after kind = op->kind == FKT_OP_RELU ? FKT_AFTER_RELU : FKT_AFTER_SILU;
-    struct fkt_seat *dst = &d->seat[i + 1], *src = &d->seat[op->in[0]];
+    struct fkt_value_place *dst = &d->place[i + 1], *src = &d->place[op->in[0]];
     fkt_status st = FKT_OK;
     if (free_to_write(d, op->in[0], i)) *dst = *src;
-    else FKT_TRY(fkt_draft_seat(d, dst, d->shape[i + 1], d->plan->layout));
+    else FKT_TRY(fkt_draft_value(d, dst, d->shape[i + 1], d->plan->layout));
     FKT_TRY(fkt_draft_after(d, dst, src, kind));
 out:
     return st;
@@ -199,13 +200,13 @@ static fkt_status walk(struct fkt_draft *d)
     count_readers(d);
     fkt_fuse(d->group, p->net, d->readers, !p->spec.low_memory);
     last_readers(d);
-    FKT_TRY(fkt_draft_seat(d, &d->seat[0], d->shape[0], input_stays_plain(d) ? FKT_NCHW : p->layout));
+    FKT_TRY(fkt_draft_value(d, &d->place[0], d->shape[0], input_stays_plain(d) ? FKT_NCHW : p->layout));
     for (uint32_t i = 0; i < p->net->n_ops; i++) {
         if (d->group[i].head == FKT_NONE) p->facts->fused++;
         else FKT_TRY(emit(d, d->group[i].head));
     }
-    p->input = d->seat[0];
-    p->output = d->seat[p->net->n_ops];
+    p->input = d->place[0];
+    p->output = d->place[p->net->n_ops];
     FKT_TRY(fkt_arena(p));
     p->facts->workspace_bytes = p->arena_bytes;
 out:
@@ -241,7 +242,7 @@ fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
     size_t n = p->net->n_ops;
     fkt_status st;
     FKT_TRY(choose_layout(p));
-    FKT_TRY(fkt_alloc(&d.seat, n + 1));
+    FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));
     FKT_TRY(fkt_alloc(&d.readers, n + 1));
     FKT_TRY(fkt_alloc(&d.last, n + 1));
@@ -249,7 +250,7 @@ fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
     FKT_TRY(check_memory(p));
     FKT_TRY(fkt_plan_pack(p));
 out:
-    fkt_free(d.seat);
+    fkt_free(d.place);
     fkt_free(d.group);
     fkt_free(d.readers);
     fkt_free(d.last);

@@ -21,7 +21,7 @@ struct fkt_group {
 void fkt_fuse(struct fkt_group *g, const struct fkt_net *net, const uint32_t *readers, int fold_norms);
 
 /* A value in memory: its shape (act.data is filled in when it runs) and where it lies. */
-struct fkt_seat {
+struct fkt_value_place {
     struct fkt_act act;
     uint32_t buffer; /* FKT_NONE: no such operand */
     size_t offset;   /* bytes into the buffer */
@@ -37,7 +37,7 @@ enum fkt_step_kind { FKT_STEP_CALL = 0, FKT_STEP_COPY, FKT_STEP_GLUE };
 struct fkt_step {
     enum fkt_step_kind kind;
     const struct fkt_op *op; /* what is done; NULL: an activation or a copy */
-    struct fkt_seat src[2], dst;
+    struct fkt_value_place src[2], dst;
     uint32_t scratch;          /* buffer */
     struct fkt_dnn_prim *prim; /* CALL; owned */
     const void *weights;       /* CALL: packed; GLUE: a float per channel */
@@ -69,7 +69,7 @@ struct fkt_plan {
     size_t n_owned, owned_room;
     struct fkt_packing *packing; /* while planning */
     size_t n_packings, packing_room;
-    struct fkt_seat input, output;
+    struct fkt_value_place input, output;
     size_t arena_bytes;
 };
 
@@ -77,7 +77,7 @@ struct fkt_plan {
 struct fkt_draft {
     struct fkt_plan *plan;
     const struct fkt_shape *shape; /* (n_ops + 1) */
-    struct fkt_seat *seat;         /* (n_ops + 1) */
+    struct fkt_value_place *place; /* (n_ops + 1) */
     struct fkt_group *group;       /* (n_ops) */
     uint32_t *readers, *last;      /* (n_ops + 1) how many read it; the last step-giving operation that does */
 };
@@ -85,15 +85,16 @@ struct fkt_draft {
 FKT_MUST_USE fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes);
 
 /* A new buffer for a map of this shape in a layout. */
-FKT_MUST_USE fkt_status fkt_draft_seat(struct fkt_draft *d, struct fkt_seat *out, struct fkt_shape shape,
-                                       enum fkt_dnn_layout layout);
+FKT_MUST_USE fkt_status fkt_draft_value(struct fkt_draft *d, struct fkt_value_place *out, struct fkt_shape shape,
+                                        enum fkt_dnn_layout layout);
 FKT_MUST_USE fkt_status fkt_draft_scratch(struct fkt_draft *d, uint32_t *buffer, size_t bytes);
 /* Takes step->prim, also when it fails. */
 FKT_MUST_USE fkt_status fkt_draft_step(struct fkt_draft *d, const struct fkt_step *step);
-FKT_MUST_USE fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src);
+FKT_MUST_USE fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_value_place *dst,
+                                       const struct fkt_value_place *src);
 /* ReLU or SiLU over all lanes of src. */
-FKT_MUST_USE fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_seat *dst, const struct fkt_seat *src,
-                                        enum fkt_dnn_after kind);
+FKT_MUST_USE fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_value_place *dst,
+                                        const struct fkt_value_place *src, enum fkt_dnn_after kind);
 /* 1: nobody reads the value after the group that ends with operation `end`, so its buffer may be written. */
 int fkt_draft_dead(const struct fkt_draft *d, uint32_t value, uint32_t end);
 FKT_MUST_USE fkt_status fkt_draft_conv(struct fkt_draft *d, uint32_t head); /* conv.c */
@@ -110,9 +111,9 @@ FKT_MUST_USE fkt_status fkt_plan_weights(struct fkt_plan *p, const struct fkt_op
 FKT_MUST_USE fkt_status fkt_plan_pack(struct fkt_plan *p);
 
 /* look.c: FKT_E_NUMERIC names the step when a number is not finite, or may not be. */
-float fkt_look_largest(const float *x, size_t n); /* of absolute values; NaN is larger than all */
-FKT_MUST_USE fkt_status fkt_look_before(const struct fkt_plan *p, size_t step, const struct fkt_act *src);
-FKT_MUST_USE fkt_status fkt_look_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst);
+float fkt_check_finite_largest(const float *x, size_t n); /* of absolute values; NaN is larger than all */
+FKT_MUST_USE fkt_status fkt_check_finite_before(const struct fkt_plan *p, size_t step, const struct fkt_act *src);
+FKT_MUST_USE fkt_status fkt_check_finite_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst);
 
 FKT_MUST_USE fkt_status fkt_arena(struct fkt_plan *p); /* gives every buffer its offset */
 /* The same for buffers whose first and last step are known (first > last: never touched); *bytes: of the block. */

@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-static struct fkt_act act_at(const struct workspace *d, const struct fkt_seat *s)
+static struct fkt_act act_at(const struct workspace *d, const struct fkt_value_place *s)
 {
     struct fkt_act a = s->act;
     a.data = at(d, s->buffer, s->offset);
@@ -157,11 +157,11 @@ static fkt_status steps(const struct fkt_plan *p, struct workspace *d)
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct fkt_step *s = &p->step[i];
         struct fkt_act y = act_at(d, &s->dst), x = act_at(d, &s->src[0]);
-        if (!d->looked) FKT_TRY(fkt_look_before(p, i, &x));
+        if (!d->looked) FKT_TRY(fkt_check_finite_before(p, i, &x));
         if (s->kind == FKT_STEP_CALL) FKT_TRY(fkt_dnn_call_run(d->call[i]));
         else if (s->kind == FKT_STEP_COPY) fkt_act_copy(&y, &x);
         else glue(d, s);
-        if (!d->looked) FKT_TRY(fkt_look_after(p, i, &y));
+        if (!d->looked) FKT_TRY(fkt_check_finite_after(p, i, &y));
     }
 
 out:

@@ -115,7 +115,7 @@ static fkt_status check_finite(const struct fkt_plan *p, uint32_t slot, const fl
 static float reach(const struct fkt_plan *p, uint32_t slot, const float *x)
 {
     size_t n = length(p, slot);
-    return fkt_look_largest(x, n) * (float)(n / p->net->slot[slot].shape[0]);
+    return fkt_check_finite_largest(x, n) * (float)(n / p->net->slot[slot].shape[0]);
 }
 
 /* A 3x3 window of stride 1 as a 4x4 window of stride 2 with four times the outputs, one for each pixel of 2x2: row

@@ -465,7 +465,7 @@ static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
 static void a_teacher_with_all_of_the_loss_is_believed(void **state)
 {
     static float t_logits[48 * TOY_CLASSES], p_logits[48 * TOY_CLASSES];
-    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher, *pupil;
+    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher, *learner_case;
     struct fkt_recipe r = toy_recipe();
     struct fkt_trainer_spec spec;
     size_t agree = 0, taught = 0;
@@ -480,9 +480,9 @@ static void a_teacher_with_all_of_the_loss_is_believed(void **state)
     r.temperature = 2;
     spec = toy_spec(&toy, start, r);
     spec.teacher = teacher;
-    pupil = trained(spec, &fkt_learner_ref);
+    learner_case = trained(spec, &fkt_learner_ref);
     CHECK_OK(fkt_model_predict(teacher, toy.rgb, 48, t_logits, NULL, NULL));
-    CHECK_OK(fkt_model_predict(pupil, toy.rgb, 48, p_logits, NULL, NULL));
+    CHECK_OK(fkt_model_predict(learner_case, toy.rgb, 48, p_logits, NULL, NULL));
     for (size_t i = 0; i < 48; i++) {
         const float *a = t_logits + i * TOY_CLASSES, *b = p_logits + i * TOY_CLASSES;
         size_t x = 0, y = 0;
@@ -497,7 +497,7 @@ static void a_teacher_with_all_of_the_loss_is_believed(void **state)
         fail_msg("the teacher is right on %zu of 48, the pupil agrees on %zu", taught, agree);
     fkt_model_free(start);
     fkt_model_free(teacher);
-    fkt_model_free(pupil);
+    fkt_model_free(learner_case);
 }
 
 static fkt_status plain_source(void *ctx, uint32_t epoch, struct fkt_images *out)
@@ -513,8 +513,7 @@ static void the_demo_classes_are_learned(void **state)
 {
     enum { K = FKT_DEMO_CLASSES, N = 40 * K, T = 20 * K, BYTES = FKT_DEMO_SIDE * FKT_DEMO_SIDE * 3 };
     const char *names[K];
-    struct fkt_model_spec ms = {
-        .architecture = FKT_ARCHITECTURE_RESNET8, .size = FKT_DEMO_SIDE, .classes = names, .n_classes = K};
+    struct fkt_model_spec ms = {FKT_ARCHITECTURE_RESNET8, .size = FKT_DEMO_SIDE, .classes = names, .n_classes = K};
     struct fkt_images train = {.n = N, .size = FKT_DEMO_SIDE}, test = {.n = T, .size = FKT_DEMO_SIDE};
     uint8_t *rgb = malloc((size_t)(N + T) * BYTES);
     uint32_t *label = malloc((N + T) * sizeof *label);

@@ -118,7 +118,7 @@ static double distance(const float *got, const float *want, size_t n)
     return sqrt(d) / (sqrt(w) + 1e-7);
 }
 
-static float *array_of(const struct pupil *p, enum fkt_learned what, uint32_t slot)
+static float *array_of(const struct learner_case *p, enum fkt_learned what, uint32_t slot)
 {
     float *x = NULL;
     CHECK_OK(fkt_alloc(&x, fkt_slot_count(&p->net.slot[slot])));
@@ -127,8 +127,8 @@ static float *array_of(const struct pupil *p, enum fkt_learned what, uint32_t sl
 }
 
 /* All arrays of one kind: as near to `want` as tolerance says, or three times as far more as `other` is. */
-static void compare(const struct pupil *got, const struct pupil *want, const struct pupil *other, enum fkt_learned what,
-                    double tolerance, const char *where)
+static void compare(const struct learner_case *got, const struct learner_case *want, const struct learner_case *other,
+                    enum fkt_learned what, double tolerance, const char *where)
 {
     for (uint32_t s = 0; s < got->net.n_slots; s++) {
         size_t n = fkt_slot_count(&got->net.slot[s]);
@@ -157,7 +157,7 @@ static int has_winograd(void)
 }
 
 /* Gradients are replaced, not added to, those of operations that nothing depends on too. */
-static void spoil_gradients(struct pupil *p)
+static void spoil_gradients(struct learner_case *p)
 {
     for (uint32_t s = 0; s < p->net.n_slots; s++) {
         float *x;
@@ -172,47 +172,47 @@ static void spoil_gradients(struct pupil *p)
  * the other side of a ReLU's kink, which is rare in the first step and allowed for in the second. */
 static void agree(const struct problem *k, uint32_t batch, unsigned threads)
 {
-    struct pupil fast, plain;
+    struct learner_case fast, plain;
     char where[128];
-    pupil_init(&fast, k, &fkt_learner_onednn, batch, FKT_PRECISION_F32, threads);
-    pupil_init(&plain, k, &fkt_learner_ref, batch, FKT_PRECISION_F32, 1);
+    learner_case_init(&fast, k, &fkt_learner_onednn, batch, FKT_PRECISION_F32, threads);
+    learner_case_init(&plain, k, &fkt_learner_ref, batch, FKT_PRECISION_F32, 1);
     if (k->build == conv_wide && batch >= 16 && has_winograd()) CHECK(fkt_learner_facts(fast.l)->winograd == 5);
     for (int i = 0; i < 2; i++) {
         double d, tolerance = i ? 1e-2 : 1e-4;
         snprintf(where, sizeof where, "%s, batch %u, threads %u, step %d", k->name, batch, threads, i);
         spoil_gradients(&fast);
-        pupil_step(&fast, i);
-        pupil_step(&plain, i);
+        learner_case_step(&fast, i);
+        learner_case_step(&plain, i);
         d = distance(fast.out, plain.out, fast.n_out);
         if (!(d <= tolerance)) fail_msg("%s: results differ by %.3g, allowed %.3g", where, d, tolerance);
         for (int what = FKT_WEIGHT; what <= FKT_AVERAGE; what++)
             compare(&fast, &plain, NULL, (enum fkt_learned)what, tolerance, where);
     }
-    pupil_release(&fast);
-    pupil_release(&plain);
+    learner_case_release(&fast);
+    learner_case_release(&plain);
 }
 
 /* bf16, where two right answers may be far apart: from that in f32, the fast one is at most three times as far as the
  * plain one, and 3e-2. */
 static void agree_bf16(const struct problem *k, uint32_t batch, unsigned threads)
 {
-    struct pupil fast, plain, exact;
+    struct learner_case fast, plain, exact;
     char where[128];
-    pupil_init(&fast, k, &fkt_learner_onednn, batch, FKT_PRECISION_BF16, threads);
-    pupil_init(&plain, k, &fkt_learner_ref, batch, FKT_PRECISION_BF16, 1);
-    pupil_init(&exact, k, &fkt_learner_onednn, batch, FKT_PRECISION_F32, 1);
+    learner_case_init(&fast, k, &fkt_learner_onednn, batch, FKT_PRECISION_BF16, threads);
+    learner_case_init(&plain, k, &fkt_learner_ref, batch, FKT_PRECISION_BF16, 1);
+    learner_case_init(&exact, k, &fkt_learner_onednn, batch, FKT_PRECISION_F32, 1);
     for (int i = 0; i < 2; i++) {
         snprintf(where, sizeof where, "%s in bf16, batch %u, threads %u, step %d", k->name, batch, threads, i);
-        pupil_step(&fast, i);
-        pupil_step(&plain, i);
-        pupil_step(&exact, i);
+        learner_case_step(&fast, i);
+        learner_case_step(&plain, i);
+        learner_case_step(&exact, i);
         CHECK(distance(fast.out, exact.out, fast.n_out) <= 3e-2 + 3 * distance(plain.out, exact.out, fast.n_out));
         for (int what = FKT_WEIGHT; what <= FKT_AVERAGE; what++)
             compare(&fast, &exact, &plain, (enum fkt_learned)what, 3e-2, where);
     }
-    pupil_release(&fast);
-    pupil_release(&plain);
-    pupil_release(&exact);
+    learner_case_release(&fast);
+    learner_case_release(&plain);
+    learner_case_release(&exact);
 }
 
 /* Odd and even batches, one image alone; a team of one, two and three. */
@@ -237,21 +237,21 @@ static void f32_agrees(void **state)
 static void small_variances_meet_epsilon(void **state)
 {
     const struct problem *k = &problems[3];
-    struct pupil fast, plain;
+    struct learner_case fast, plain;
     double d;
     (void)state;
     CHECK(k->build == norms); /* the first of them is on the input */
-    pupil_init(&fast, k, &fkt_learner_onednn, 5, FKT_PRECISION_F32, 2);
-    pupil_init(&plain, k, &fkt_learner_ref, 5, FKT_PRECISION_F32, 1);
+    learner_case_init(&fast, k, &fkt_learner_onednn, 5, FKT_PRECISION_F32, 2);
+    learner_case_init(&plain, k, &fkt_learner_ref, 5, FKT_PRECISION_F32, 1);
     for (size_t i = 0; i < fast.n_in; i++) fast.in[i] = plain.in[i] *= 1e-3F;
-    pupil_step(&fast, 0);
-    pupil_step(&plain, 0);
+    learner_case_step(&fast, 0);
+    learner_case_step(&plain, 0);
     d = distance(fast.out, plain.out, fast.n_out);
     if (!(d <= 1e-4)) fail_msg("results differ by %.3g", d);
     for (int what = FKT_WEIGHT; what <= FKT_AVERAGE; what++)
         compare(&fast, &plain, NULL, (enum fkt_learned)what, 1e-4, "small variances");
-    pupil_release(&fast);
-    pupil_release(&plain);
+    learner_case_release(&fast);
+    learner_case_release(&plain);
 }
 
 /* Kernels read copies of some weights, most on the way back: after a write they have the new ones, also when the old
@@ -260,10 +260,10 @@ static void written_weights_are_read(void **state)
 {
     (void)state;
     for (int t = 0; t < PROBLEMS; t++) {
-        struct pupil a, b;
-        pupil_init(&a, &problems[t], &fkt_learner_onednn, 5, FKT_PRECISION_F32, 1);
-        pupil_init(&b, &problems[t], &fkt_learner_onednn, 5, FKT_PRECISION_F32, 1);
-        pupil_step(&a, 0);
+        struct learner_case a, b;
+        learner_case_init(&a, &problems[t], &fkt_learner_onednn, 5, FKT_PRECISION_F32, 1);
+        learner_case_init(&b, &problems[t], &fkt_learner_onednn, 5, FKT_PRECISION_F32, 1);
+        learner_case_step(&a, 0);
         CHECK_OK(fkt_learner_forward(b.l, b.in, b.out));
         for (uint32_t s = 0; s < a.net.n_slots; s++) {
             float *x = array_of(&a, FKT_WEIGHT, s);
@@ -276,8 +276,8 @@ static void written_weights_are_read(void **state)
         CHECK_OK(fkt_learner_backward(b.l, b.dout));
         CHECK(!memcmp(a.out, b.out, a.n_out * sizeof *a.out));
         compare(&a, &b, NULL, FKT_GRADIENT, 0, problems[t].name);
-        pupil_release(&a);
-        pupil_release(&b);
+        learner_case_release(&a);
+        learner_case_release(&b);
     }
 }
 

@@ -10,8 +10,9 @@ void omp_set_num_threads(int n);
 
 static const struct problem small = {"resnet8", net_resnet8, 16, 16};
 
-static void each_array(const struct pupil *p,
-                       void (*fn)(const struct pupil *p, enum fkt_learned what, uint32_t slot, size_t count, void *ctx),
+static void each_array(const struct learner_case *p,
+                       void (*fn)(const struct learner_case *p, enum fkt_learned what, uint32_t slot, size_t count,
+                                  void *ctx),
                        void *ctx)
 {
     for (uint32_t s = 0; s < p->net.n_slots; s++)
@@ -20,9 +21,9 @@ static void each_array(const struct pupil *p,
                 fn(p, (enum fkt_learned)what, s, fkt_slot_count(&p->net.slot[s]), ctx);
 }
 
-static void same(const struct pupil *p, enum fkt_learned what, uint32_t slot, size_t count, void *ctx)
+static void same(const struct learner_case *p, enum fkt_learned what, uint32_t slot, size_t count, void *ctx)
 {
-    const struct pupil *other = ctx;
+    const struct learner_case *other = ctx;
     float *a = NULL, *b = NULL;
     CHECK_OK(fkt_alloc(&a, count));
     CHECK_OK(fkt_alloc(&b, count));
@@ -37,9 +38,9 @@ static void same(const struct pupil *p, enum fkt_learned what, uint32_t slot, si
 /* Two learners side by side, the second after a step on other images: what an arena held before does not matter. Its
  * weights, velocities and statistics then are copied from the first, which also shows that they come back as they
  * were written. */
-static void copy_array(const struct pupil *p, enum fkt_learned what, uint32_t slot, size_t count, void *ctx)
+static void copy_array(const struct learner_case *p, enum fkt_learned what, uint32_t slot, size_t count, void *ctx)
 {
-    struct pupil *to = ctx;
+    struct learner_case *to = ctx;
     float *x = NULL;
     CHECK_OK(fkt_alloc(&x, count));
     CHECK_OK(fkt_learner_read(p->l, what, slot, x));
@@ -54,36 +55,36 @@ static void bits_repeat(void **state)
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int mode = 0; mode < 3 * (1 + possible); mode++) {
         enum fkt_precision precision = mode / 3 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
-        struct pupil a, b;
-        pupil_init(&a, &small, &fkt_learner_onednn, 6, precision, (unsigned)mode % 3 + 1);
-        pupil_init(&b, &small, &fkt_learner_onednn, 6, precision, (unsigned)mode % 3 + 1);
+        struct learner_case a, b;
+        learner_case_init(&a, &small, &fkt_learner_onednn, 6, precision, (unsigned)mode % 3 + 1);
+        learner_case_init(&b, &small, &fkt_learner_onednn, 6, precision, (unsigned)mode % 3 + 1);
         for (size_t i = 0; i < b.n_in; i++) b.in[i] = -2 * b.in[i];
-        pupil_step(&a, 0);
-        pupil_step(&b, 1);
+        learner_case_step(&a, 0);
+        learner_case_step(&b, 1);
         memcpy(b.in, a.in, a.n_in * sizeof *a.in);
         each_array(&a, copy_array, &b);
         each_array(&a, same, &b);
         for (int i = 1; i < 4; i++) {
-            pupil_step(&a, i);
-            pupil_step(&b, i);
+            learner_case_step(&a, i);
+            learner_case_step(&b, i);
         }
         CHECK(!memcmp(a.out, b.out, a.n_out * sizeof *a.out));
         each_array(&a, same, &b);
-        pupil_release(&a);
-        pupil_release(&b);
+        learner_case_release(&a);
+        learner_case_release(&b);
     }
 }
 
 static void team_is_given_back(void **state)
 {
-    struct pupil p;
+    struct learner_case p;
     (void)state;
     omp_set_num_threads(5);
-    pupil_init(&p, &small, &fkt_learner_onednn, 2, FKT_PRECISION_F32, 2);
+    learner_case_init(&p, &small, &fkt_learner_onednn, 2, FKT_PRECISION_F32, 2);
     CHECK(omp_get_max_threads() == 5);
-    pupil_step(&p, 0);
+    learner_case_step(&p, 0);
     CHECK(omp_get_max_threads() == 5);
-    pupil_release(&p);
+    learner_case_release(&p);
     omp_set_num_threads((int)fkt_cpu_count());
 }
 
@@ -118,7 +119,7 @@ static void net_pooled(struct fkt_net *n) /* the stem of ImageNet, and one block
 
 /* The weights of one channel of the first convolution become so large that its results overflow, those of all other
  * windows so small that nothing else does. */
-static void spoil(struct pupil *p)
+static void spoil(struct learner_case *p)
 {
     for (uint32_t s = 0; s < p->net.n_slots; s++) {
         const size_t count = fkt_slot_count(&p->net.slot[s]);
@@ -142,17 +143,17 @@ static void nan_is_not_hidden(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int mode = 0; mode < 4 * (1 + possible); mode++) {
-        struct pupil p;
+        struct learner_case p;
         size_t wrong = 0;
-        pupil_init(&p, mode & 1 ? &pooled : &small, &fkt_learner_onednn, 4,
-                   mode & 4 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, 2);
+        learner_case_init(&p, mode & 1 ? &pooled : &small, &fkt_learner_onednn, 4,
+                          mode & 4 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, 2);
         if (mode & 2) spoil(&p);
         else p.in[7] = NAN;
         CHECK_OK(fkt_learner_forward(p.l, p.in, p.out));
         for (size_t i = 0; i < p.n_out; i++) wrong += isnan(p.out[i]) != 0;
         if (wrong != p.n_out) /* a batch norm spreads it over the batch */
             fail_msg("mode %d: %zu of %zu results are NaN", mode, wrong, p.n_out);
-        pupil_release(&p);
+        learner_case_release(&p);
     }
 }
 
@@ -161,9 +162,9 @@ static void order_of_calls(void **state)
 {
     const uint32_t mean = 3; /* of the first norm, behind a convolution and its two vectors */
     float before[16], after[16], x[16];
-    struct pupil p;
+    struct learner_case p;
     (void)state;
-    pupil_init(&p, &small, &fkt_learner_onednn, 4, FKT_PRECISION_F32, 1);
+    learner_case_init(&p, &small, &fkt_learner_onednn, 4, FKT_PRECISION_F32, 1);
     CHECK(!fkt_learner_is_parameter(p.l, mean));
     CHECK_STATUS(fkt_learner_read(p.l, FKT_AVERAGE, mean, x), FKT_E_STATE);
     CHECK_OK(fkt_learner_forward(p.l, p.in, p.out));
@@ -171,7 +172,7 @@ static void order_of_calls(void **state)
     CHECK_OK(fkt_learner_forward(p.l, p.in, p.out));
     CHECK_OK(fkt_learner_read(p.l, FKT_WEIGHT, mean, after));
     for (int i = 0; i < 16; i++) CHECK_REL(after[i], (double)before[i] * 1.9, 1e-5); /* 0.9 of the first + as much */
-    pupil_release(&p);
+    learner_case_release(&p);
 }
 
 enum { EVEN = 8 };
@@ -191,9 +192,9 @@ static void one_pixel_unlike_all_others(void **state)
     const size_t images = 128, pixels = (size_t)64 * 64, n = images * pixels;
     const uint32_t mean = 2, var = 3;
     float got[EVEN];
-    struct pupil p;
+    struct learner_case p;
     (void)state;
-    pupil_init(&p, &bare, &fkt_learner_onednn, (uint32_t)images, FKT_PRECISION_F32, 1);
+    learner_case_init(&p, &bare, &fkt_learner_onednn, (uint32_t)images, FKT_PRECISION_F32, 1);
     for (size_t i = 0; i < p.n_in; i++) p.in[i] = v[i / pixels % EVEN];
     for (size_t c = 0; c < EVEN; c++) p.in[c * pixels] = 0;
     CHECK_OK(fkt_learner_forward(p.l, p.in, p.out));
@@ -207,19 +208,19 @@ static void one_pixel_unlike_all_others(void **state)
         CHECK(got[c] >= 0.9F);
         CHECK_NEAR(got[c], 0.9 + 0.1 * want, 1e-6 * (double)v[c] * (double)v[c] + 1e-6);
     }
-    pupil_release(&p);
+    learner_case_release(&p);
 }
 
 static void facts_are_told(void **state)
 {
     const struct fkt_learner_facts *f;
     const char *isa;
-    struct pupil p;
+    struct learner_case p;
     int wide;
     (void)state;
     CHECK_OK(fkt_cpu_isa(&isa));
     wide = !strncmp(isa, "avx512", 6) || !strcmp(isa, "amx");
-    pupil_init(&p, &small, &fkt_learner_onednn, 64, FKT_PRECISION_F32, 2);
+    learner_case_init(&p, &small, &fkt_learner_onednn, 64, FKT_PRECISION_F32, 2);
     f = fkt_learner_facts(p.l);
     CHECK(f->flops > 1000000);
     CHECK(f->convolutions == 3 * 10 - 1);     /* nine and the linear map; the first has no backward-data */
@@ -227,7 +228,7 @@ static void facts_are_told(void **state)
     CHECK(f->winograd == (wide ? 3 * 2 : 0)); /* 32 channels at 8x8, 256 tiles, and 64 at 4x4, 64 tiles */
     CHECK(f->arena_bytes > (uint64_t)2 * 64 * 16 * 16 * 16 * 4);
     CHECK(f->weight_bytes >= 3 * 4 * (uint64_t)fkt_net_parameters(&p.net));
-    pupil_release(&p);
+    learner_case_release(&p);
 }
 
 int main(void)
