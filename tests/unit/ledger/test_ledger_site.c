@@ -453,7 +453,7 @@ static void kill_9_leaves_the_ledger_whole(void **state)
 }
 
 /* Many at once: the lock lets exactly as many through as the budget holds. */
-static void a_rate_limit_does_not_pass_the_budget(void **state)
+static void parallel_reservations_do_not_pass_the_budget(void **state)
 {
     pid_t child[8];
     int passed = 0;
@@ -555,7 +555,7 @@ int main(void)
         TEST(asking_changes_nothing),
         TEST(asking_touches_nothing),
         TEST(kill_9_leaves_the_ledger_whole),
-        TEST(a_rate_limit_does_not_pass_the_budget),
+        TEST(parallel_reservations_do_not_pass_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
