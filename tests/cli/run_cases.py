@@ -4,10 +4,10 @@
 
 Usage: run_cases.py FEDKT [--bless] [NAME...]
 
-Each case of cases.toml runs in a fresh folder with the fixtures (fixtures.py) beside it as `in`, so the sentences hold
+Each case of cases/<verb>.toml runs in a fresh folder with the fixtures (fixtures.py) beside it as `in`, so the sentences hold
 relative paths. Exit code and stderr must be exactly as written; afterwards the folder must hold what it held before,
 byte for byte, and the names in `leaves` besides; no temporary file may be left. --bless writes what the binary says
-now into cases.toml: read the difference, sentence by sentence, before you commit it.
+now into the file of the case: read the difference, sentence by sentence, before you commit it.
 
   name, args, exit, stderr       args is split like a shell does, {ff} is the byte 0xff; {any} in stderr is any text
   leaves    names that the run makes             changes   names of `copy` that the run may change
@@ -29,13 +29,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 
+import case_files
 import fixtures
 
-HERE = pathlib.Path(__file__).resolve().parent
-CASES = HERE / "cases.toml"
-KEYS = {"name", "args", "exit", "stderr", "leaves", "changes", "copy", "full", "fsize", "disk", "classes"}
 HOLDS = re.compile(r"fedkt: '[^\n]*': (?:\d+ images? of \d+ class(?:es)?:|passed over \d+ file)[^\n]*\n")
 MANNERS = re.compile(r"fedkt: [^A-Z\n][^\n]*[^.\n]\n(hint: [^A-Z\n][^\n]*[^.\n]\n)?")
 
@@ -134,7 +131,7 @@ def run(case, fedkt, root):
 
 
 def bless(text, name, code, stderr):
-    """cases.toml with the expectations of one case replaced."""
+    """The text of a file of cases with the expectations of one case replaced."""
     blocks = re.split(r"(?m)^(?=\[\[case\]\]$)", text)
     for i, block in enumerate(blocks):
         if f'name = "{name}"' in block.splitlines():
@@ -163,12 +160,10 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--bless", action="store_true")
     asked = parser.parse_args()
-    text = CASES.read_text()
-    cases = tomllib.loads(text)["case"]
-    names = [case["name"] for case in cases]
-    odd = [name for name in names if names.count(name) > 1] + [key for case in cases for key in case.keys() - KEYS]
+    texts, cases = case_files.read()
+    odd = list(case_files.misplaced(cases))
     if odd:
-        sys.exit(f"cases.toml: used twice or not known: {odd}")
+        sys.exit("\n".join(odd))
     bad = skipped = 0
     with tempfile.TemporaryDirectory(prefix="fedkt-cli-") as folder:
         root = pathlib.Path(folder).resolve()
@@ -184,7 +179,7 @@ def main():
                 skipped += 1
                 continue
             if complaints and asked.bless:
-                text = bless(text, case["name"], code, stderr)
+                texts[case["file"]] = bless(texts[case["file"]], case["name"], code, stderr)
             for line in complaints:
                 print(f"{case['name']}: {line}")
             bad += bool(complaints)
@@ -192,7 +187,8 @@ def main():
             print("a case changed the fixtures")
             bad += 1
     if asked.bless:
-        CASES.write_text(text)
+        for name, text in texts.items():
+            (case_files.CASES / name).write_text(text)
     print(f"{len(cases)} cases, {bad} bad, {skipped} skipped")
     return int(bad > 0 or len(cases) < 60)
 

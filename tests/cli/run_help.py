@@ -13,7 +13,8 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
+
+import case_files
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parent.parent / "src" / "cli"
@@ -50,7 +51,7 @@ def subverbs(fedkt, names):
 def used_options(subs):
     """verb -> options that the cases use and that are not there to be unknown."""
     used = {}
-    for case in tomllib.loads((HERE / "cases.toml").read_text())["case"]:
+    for case in case_files.read()[1]:
         if "unknown option" in case["stderr"]:
             continue
         verb, *words = shlex.split(case["args"])
