@@ -64,7 +64,7 @@ def used_options(subs):
 def table_options():
     """Every option that stands in some table of the sources."""
     found = set()
-    for path in SOURCES.glob("*.[ch]"):
+    for path in SOURCES.rglob("*.[ch]"):
         found |= set(re.findall(r'(?:CLI_OPT_(?!HEAD)\w+\(|\{CLI_\w+,\s*)"([a-z-]+)"', path.read_text()))
     return {"--" + name for name in found}
 
