@@ -40,6 +40,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_coordinates_gain_shape(struct fkt_coordinate
 FKT_API FKT_MUST_USE fkt_status fkt_coordinates_clip(struct fkt_coordinates *c, uint32_t dim, uint32_t rq,
                                                      double radius);
 
+/* FKT_E_ARG, with the reason, for anything that the two above do not make. The three calls below begin with it. */
+FKT_API FKT_MUST_USE fkt_status fkt_coordinates_check(const struct fkt_coordinates *c);
+
 /* u -> w in the ball of radius R. FKT_E_NUMERIC on NaN or infinity. */
 FKT_API FKT_MUST_USE fkt_status fkt_coordinates_forward(const struct fkt_coordinates *c, const double *u /* (d) */,
                                                         double *w /* (m) */);

@@ -54,6 +54,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_sa_find(uint32_t sites, uint32_t corrupt, ui
                                             unsigned failure, uint32_t *degree, uint32_t *threshold);
 FKT_API uint32_t fkt_sa_bits(uint32_t sites, uint64_t bound); /* smallest b >= 8 with sites*bound < 2^(b-1); 0: > 62 */
 FKT_API size_t fkt_sa_packed(uint32_t length, uint32_t bits); /* bytes of a packed vector */
+/* 0 where there are fewer than 3 sites, and so no round. */
 FKT_API size_t fkt_sa_to_server_max(const struct fkt_sa_params *p); /* longest message from a site */
 FKT_API size_t fkt_sa_to_site_max(const struct fkt_sa_params *p);   /* longest message to a site */
 

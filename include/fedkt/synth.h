@@ -57,7 +57,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out
                                                        const struct fkt_estimate_options *options);
 FKT_API void fkt_gaussians_clear(struct fkt_gaussians *g);
 /* 1 when class k cannot be told from no records at all: its count is within three standard deviations of none, or its
- * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000). */
+ * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000); and
+ * where there is no class k. */
 FKT_API double fkt_gaussians_reach(uint32_t length); /* the signal that pure noise may have, a little above 1 */
 FKT_API int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k);
 

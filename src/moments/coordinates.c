@@ -61,6 +61,21 @@ fkt_status fkt_coordinates_clip(struct fkt_coordinates *c, uint32_t dim, uint32_
     return FKT_OK;
 }
 
+/* Made again from its own fields: what differs was not made by a constructor. */
+fkt_status fkt_coordinates_check(const struct fkt_coordinates *c)
+{
+    struct fkt_coordinates made = {0};
+    fkt_status st;
+    if (c->kind == FKT_COORDINATE_GAIN_SHAPE)
+        st = fkt_coordinates_gain_shape(&made, c->dim, c->rq, c->gamma, c->log_mean, c->log_spread);
+    else if (c->kind == FKT_COORDINATE_CLIP) st = fkt_coordinates_clip(&made, c->dim, c->rq, c->radius);
+    else st = fkt_fail(FKT_E_ARG, "kind of coordinates %d is unknown", (int)c->kind);
+    if (st == FKT_OK && (made.length != c->length || made.radius != c->radius))
+        st = fkt_fail(FKT_E_ARG, "coordinates of dimension %u have length %u and radius %g: they must be %u and %g",
+                      c->dim, c->length, c->radius, made.length, made.radius);
+    return st;
+}
+
 /* |x| = scale * norm with scale = max|x_i| and 1 <= norm <= sqrt(n); both 0 when x is. */
 struct size {
     double scale, norm;
@@ -88,8 +103,9 @@ static double clamp(double x, double bound) { return x < -bound ? -bound : x > b
 /* pre: finite u; post: |w| <= R up to rounding (a few units in the last place; quantise.c takes 1e-9) */
 fkt_status fkt_coordinates_forward(const struct fkt_coordinates *c, const double *u, double *w)
 {
-    struct size s;
-    fkt_status st = measure(&s, u, c->dim);
+    struct size s = {0};
+    fkt_status st = fkt_coordinates_check(c);
+    if (st == FKT_OK) st = measure(&s, u, c->dim);
     if (st != FKT_OK) return st;
     if (c->kind == FKT_COORDINATE_CLIP) {
         int outside = s.scale / c->radius * s.norm > 1;
@@ -104,8 +120,9 @@ fkt_status fkt_coordinates_forward(const struct fkt_coordinates *c, const double
 
 fkt_status fkt_coordinates_inverse(const struct fkt_coordinates *c, const double *w, double *u)
 {
-    struct size s, whole;
-    fkt_status st = measure(&whole, w, c->length); /* the gain must be finite as well */
+    struct size s = {0}, whole = {0};
+    fkt_status st = fkt_coordinates_check(c);
+    if (st == FKT_OK) st = measure(&whole, w, c->length); /* the gain must be finite as well */
     if (st == FKT_OK) st = measure(&s, w, c->dim);
     if (st != FKT_OK) return st;
     if (c->kind == FKT_COORDINATE_CLIP) {

@@ -38,8 +38,9 @@ fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w, int32_
     const int64_t bound = (int64_t)c->rq * c->rq;
     double size = 0; /* |x|^2 */
     int64_t norm = 0;
+    fkt_status st = fkt_coordinates_check(c);
 
-    assert(c->length >= 1 && c->length <= 1U << 20 && c->rq <= FKT_RQ_MAX);
+    if (st != FKT_OK) return st;
     for (size_t i = 0; i < c->length; i++) {
         double x = scaled(c, w[i]);
         size += x * x;
@@ -66,6 +67,6 @@ fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w, int32_
 struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c)
 {
     double rq = c->rq, d = c->dim;
-    if (c->kind != FKT_COORDINATE_GAIN_SHAPE) return (struct fkt_direction){0};
+    if (c->kind != FKT_COORDINATE_GAIN_SHAPE || !(c->radius > 0)) return (struct fkt_direction){0};
     return (struct fkt_direction){c->dim, rq * rq / (c->radius * c->radius) + d / 12, d / 4 + rq / 2};
 }

@@ -80,6 +80,7 @@ fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_tas
     fkt_status st;
     *out = NULL;
     if (codec) FKT_TRY(check_codec(task, codec));
+    FKT_TRY(fkt_coordinates_check(&task->coordinates));
     FKT_TRY(fkt_task_check_calibration(task, cal));
     if (codec) FKT_TRY(fkt_calibration_check(cal, codec));
     if (task->coordinates.dim != cal->dim || task->codec_dim != cal->raw_dim) {

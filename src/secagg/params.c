@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SITES_MIN 3U
 #define MESSAGE_MAX 0x7fffffffU /* bytes; several protobuf libraries stop at 2 GiB */
 
 uint32_t fkt_sa_bits(uint32_t sites, uint64_t bound)
@@ -56,8 +57,8 @@ const char *fkt_sa_state_name(enum fkt_sa_state s)
 
 static fkt_status shape_check(const struct fkt_sa_params *p)
 {
-    if (p->sites < 3 || p->sites > FKT_SA_SITES_MAX)
-        return fkt_fail(FKT_E_ARG, "%u sites: there must be 3 to %u", p->sites, FKT_SA_SITES_MAX);
+    if (p->sites < SITES_MIN || p->sites > FKT_SA_SITES_MAX)
+        return fkt_fail(FKT_E_ARG, "%u sites: there must be %u to %u", p->sites, SITES_MIN, FKT_SA_SITES_MAX);
     if (!fkt_sa_complete(p) && (p->degree < 2 || p->degree > p->sites - 2 || p->degree % 2))
         return fkt_fail(FKT_E_ARG, "degree %u for %u sites: it must be %u (everyone), or even and from 2 to %u",
                         p->degree, p->sites, p->sites - 1, p->sites - 2);
@@ -222,7 +223,8 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 size_t fkt_sa_to_server_max(const struct fkt_sa_params *p)
 {
     const uint64_t k = p->degree, sparse = !fkt_sa_complete(p);
-    uint64_t most = 2 * bytes(32) + sparse * bytes(32) + bytes(64);      /* Advertise; Confirm and Leave are shorter */
+    uint64_t most = 2 * bytes(32) + sparse * bytes(32) + bytes(64); /* Advertise; Confirm and Leave are shorter */
+    if (p->sites < SITES_MIN) return 0;
     most = larger(most, sparse * (number(p->attempts) + 2 * bytes(32))); /* Open */
     most = larger(most, bytes(80 * k) + bytes(32));                      /* Shares; Reveal is shorter */
     most = larger(most, bytes(fkt_sa_packed(p->length, p->bits)));       /* Masked */
@@ -244,7 +246,8 @@ static uint64_t coin_body(const struct fkt_sa_params *p)
 size_t fkt_sa_to_site_max(const struct fkt_sa_params *p)
 {
     const uint64_t k = p->degree, sparse = !fkt_sa_complete(p), map = bytes((k + 7) / 8);
-    uint64_t most = sparse * bytes(32) + map + bytes(128 * k);              /* Neighbours; Confirmed is shorter */
+    uint64_t most = sparse * bytes(32) + map + bytes(128 * k); /* Neighbours; Confirmed is shorter */
+    if (p->sites < SITES_MIN) return 0;
     if (sparse) most = larger(most, coin_body(p));                          /* Coin */
     most = larger(most, bytes(fkt_bitmap_bytes(p->sites)) + bytes(80 * k)); /* Deliver; Survivors is shorter */
     return (size_t)(bytes(FKT_SA_SESSION) + body(most));                    /* Begin has 54 bytes: always shorter */

@@ -237,6 +237,7 @@ double fkt_gaussians_reach(uint32_t length) { return 1 + 2 * pow(length, -2.0 / 
 
 int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k)
 {
+    if (k >= g->classes) return 1;
     return !(g->signal[k] >= fkt_gaussians_reach(g->length)) || g->count[k] < 3 * g->count_noise[k];
 }
 
