@@ -15,6 +15,7 @@
  *   learn.h       ResNets that learn from pictures in memory; their files, their judgement
  *   round.h       the whole walk joined up: task, site, release, generation, judging
  *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
+ *   training_source.h  the images of each epoch of a training run
  *   simulate.h    many sites in one process
  *   service.h     where the server of a task is, and the operator's signature under the task
  *   mailbox.h     the joint between what carries messages and what they mean
@@ -62,5 +63,6 @@
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
 #include "fedkt/train.h"
+#include "fedkt/training_source.h"
 
 #endif

@@ -47,9 +47,9 @@ static void print_training(const struct cli_training *t)
     if (!e) return;
     printf(
         "the network was trained first: %s, %zu pictures%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
-        fkt_architecture_name((enum fkt_architecture)t->asked->architecture), t->images.set.n,
-        t->asked->fresh ? " an epoch" : "", e[n - 1].epoch, e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss,
-        100 * e[n - 1].accuracy);
+        fkt_architecture_name((enum fkt_architecture)t->asked->architecture),
+        fkt_training_source_set(t->images.source)->n, t->asked->fresh ? " an epoch" : "", e[n - 1].epoch,
+        e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss, 100 * e[n - 1].accuracy);
     if (t->asked->out) printf("saved it as %s\n", t->asked->out);
 }
 
@@ -145,9 +145,10 @@ static json_t *training_json(const struct cli_training *t)
 {
     size_t n;
     const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
-    json_t *j = json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)t->images.set.n, "fresh",
-                          t->asked->fresh, "epochs", (int)e[n - 1].epoch, "loss", e[n - 1].loss, "accuracy",
-                          e[n - 1].accuracy, "seconds", t->seconds);
+    json_t *j =
+        json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)fkt_training_source_set(t->images.source)->n,
+                  "fresh", t->asked->fresh, "epochs", (int)e[n - 1].epoch, "loss", e[n - 1].loss, "accuracy",
+                  e[n - 1].accuracy, "seconds", t->seconds);
     if (j && t->asked->out) json_object_set_new(j, "out", cli_path_json(t->asked->out));
     return j;
 }

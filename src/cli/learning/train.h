@@ -5,6 +5,8 @@
 
 #include "cli/learning/evaluation.h"
 
+#include "fedkt/training_source.h"
+
 struct cli_train {
     struct cli_data data, mix, test;
     const char *release, *from, *teacher;
@@ -29,19 +31,12 @@ struct cli_train {
     struct cli_run run;
 };
 
-/* Where the pictures of each epoch come from. */
+/* Where the images of each epoch come from. */
 struct cli_images {
     struct fkt_release release;    /* task.n_classes 0: none */
     struct fkt_pipeline *pipeline; /* of the release */
-    struct fkt_training_set set;   /* what is learned from now */
-    struct fkt_training_set mix;   /* real ones, put in again after each draw; n 0: none */
-    struct fkt_training_set held;  /* n 0: none */
+    struct fkt_training_source *source;
     struct fkt_skipped skipped;
-    struct fkt_draw_options draw;
-    struct fkt_training_set_options options;
-    const struct fkt_model *like; /* whose class order is taken where the names are the same; NULL: as they come */
-    uint32_t epoch;               /* that the pool was drawn for */
-    int fresh;
 };
 
 /* One run of `fedkt train` from its options to its results. */
@@ -70,10 +65,9 @@ FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
 /* train_recipe.c: the effective options in one line, without paths, which may tell of places. */
 void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m);
 
-/* train_data.c: `size` 0: of the set or release; on return what it is. */
+/* train_data.c: like (may be NULL): the model whose size and class order are taken where nothing else says them. */
 FKT_MUST_USE fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a,
                                         const struct fkt_progress *progress, const struct fkt_model *like);
-FKT_MUST_USE fkt_status cli_images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *out);
 void cli_images_clear(struct cli_images *p);
 
 /* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a

@@ -33,6 +33,7 @@ static json_t *epoch_json(const struct fkt_epoch *e)
 static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, size_t n)
 {
     const struct cli_train *a = t->asked;
+    const struct fkt_images *held = fkt_training_source_held(t->images.source);
     json_t *epochs = json_array(), *test = json_null(), *j;
     for (size_t i = 0; i < n; i++) json_array_append_new(epochs, epoch_json(&e[i]));
     if (t->test) {
@@ -43,9 +44,9 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
     j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
                   cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
                   "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "pictures",
-                  (json_int_t)t->images.set.n, "held_out", (json_int_t)t->images.held.n, "model",
-                  cli_model_json(t->model), "epochs", epochs, "test", test, "seconds", t->seconds, "resumed",
-                  t->resumed);
+                  (json_int_t)fkt_training_source_set(t->images.source)->n, "held_out",
+                  (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs, "test", test,
+                  "seconds", t->seconds, "resumed", t->resumed);
     if (j) cli_origin_json(j, fkt_model_origin(t->model));
     return j;
 }
@@ -78,7 +79,7 @@ fkt_status cli_train_print(const struct cli_training *t)
     printf("%s, %s stem, %u px, %u classes, %.2f million weights, from %zu pictures\n",
            fkt_architecture_name(fkt_model_architecture(t->model)), fkt_stem_name(fkt_model_stem(t->model)),
            fkt_model_size(t->model), fkt_model_classes(t->model), 1e-6 * (double)fkt_model_parameters(t->model),
-           t->images.set.n);
+           fkt_training_source_set(t->images.source)->n);
     if (n) print_last(&e[n - 1]);
     if (t->test) {
         printf("\non the test set, after the last epoch: ");

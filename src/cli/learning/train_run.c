@@ -46,7 +46,7 @@ static int same_classes(const struct fkt_model *m, const struct fkt_training_set
 static fkt_status check_from(const struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_training_set *p = &t->images.set;
+    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
         return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
                              "'%s' is a %s, --network asks for a %s", a->from,
@@ -66,7 +66,7 @@ static fkt_status check_from(const struct cli_training *t)
  * order. */
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
-    const struct fkt_training_set *p = &t->images.set;
+    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
     if (!t->asked->run.quiet && !same_classes(*m, p))
         fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
@@ -77,7 +77,7 @@ static fkt_status name_classes(const struct cli_training *t, struct fkt_model **
 static fkt_status make_start(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_training_set *p = &t->images.set;
+    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     const struct fkt_model_spec spec = {.architecture = (enum fkt_architecture)a->architecture,
                                         .stem = (enum fkt_stem)a->stem,
                                         .size = p->size,
@@ -96,7 +96,7 @@ out:
 
 static fkt_status check_teacher(const struct cli_training *t)
 {
-    const struct fkt_training_set *p = &t->images.set;
+    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (!t->teacher) return FKT_OK;
     if (fkt_model_size(t->teacher) != p->size)
         return fkt_fail(FKT_E_MISMATCH, "teacher '%s' sees pictures of %u px, these have %u px", t->asked->teacher,
@@ -150,7 +150,6 @@ static fkt_status name_models(struct cli_training *t)
     fkt_status st;
     FKT_TRY(name_classes(t, &t->from, "--from"));
     if (as_they_came) FKT_TRY(name_classes(t, &t->teacher, "--teacher"));
-    t->images.like = t->from ? t->from : t->teacher;
 out:
     return st;
 }
@@ -158,7 +157,7 @@ out:
 /* A class that --limit or --skip-bad has left without pictures is never learned, and nothing later would show why. */
 static void remark_missing(const struct cli_training *t)
 {
-    const struct fkt_training_set *p = &t->images.set;
+    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     char text[256];
     uint32_t missing = 0, first = 0;
     for (uint32_t k = p->n_classes; k-- > 0;) {
@@ -195,11 +194,10 @@ fkt_status cli_train_prepare(struct cli_training *t)
     FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
     cli_progress_end(&t->progress);
     cli_print_skipped(&t->images.skipped);
-    if (t->images.set.n_classes < 2) {
+    if (fkt_training_source_set(t->images.source)->n_classes < 2) {
         st = fkt_fail_hint(FKT_E_FORMAT, "a set has a folder for each class",
-                           "all pictures are of class '%s': there is "
-                           "nothing to tell apart",
-                           t->images.set.classes[0]);
+                           "all pictures are of class '%s': there is nothing to tell apart",
+                           fkt_training_source_set(t->images.source)->classes[0]);
         goto out;
     }
     remark_missing(t);
@@ -244,19 +242,17 @@ static fkt_status stopped(const struct cli_training *t, fkt_status st)
 static fkt_status learn(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_training_set *h = &t->images.held;
-    const struct fkt_images held = {h->rgb, h->label, h->n, h->size};
-    const struct fkt_trainer_spec spec = {.start = t->start,
-                                          .recipe = a->recipe,
-                                          .source = {cli_images_of_epoch, &t->images, a->fresh},
-                                          .held = h->n ? &held : NULL,
-                                          .teacher = t->teacher};
+    struct fkt_trainer_spec spec = {.start = t->start,
+                                    .recipe = a->recipe,
+                                    .held = fkt_training_source_held(t->images.source),
+                                    .teacher = t->teacher};
     const struct fkt_trainer_hooks hooks = {.epoch = cli_train_epoch,
                                             .ctx = t,
                                             .checkpoint = a->checkpoint,
                                             .checkpoint_steps = (uint32_t)a->checkpoint_steps,
                                             .progress = &t->progress.hook};
     fkt_status st;
+    fkt_training_source_images(t->images.source, &spec.source);
     FKT_TRY(fkt_trainer_new(&t->trainer, &spec));
     FKT_TRY(resume(t));
     t->progress.unit = "img";
@@ -281,7 +277,7 @@ static void add_claim(struct fkt_model_origin *o, const char *silent, const char
 
 static void set_origin(struct cli_training *t)
 {
-    struct fkt_model_origin o = t->images.set.origin;
+    struct fkt_model_origin o = fkt_training_source_set(t->images.source)->origin;
     if (t->from) add_claim(&o, "started from ", "started from a model whose file says: ", fkt_model_origin(t->from));
     if (t->teacher) add_claim(&o, "taught by ", "taught by a model whose file says: ", fkt_model_origin(t->teacher));
     cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_source.h - the images of each epoch of a training run, and what a model trained on them may claim.
+ *
+ *   fkt_training_source_new        images of a release (the same in all epochs, or others in each) or of a dataset
+ *   fkt_training_source_hold_out   a part of them on which no epoch trains
+ *   fkt_training_source_mix        real images beside them, in every epoch: the model is then NOT private
+ *   fkt_training_source_images     what a trainer takes (learn.h)
+ */
+#ifndef FEDKT_TRAINING_SOURCE_H
+#define FEDKT_TRAINING_SOURCE_H
+
+#include "fedkt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Either a release or a dataset. */
+struct fkt_training_source_spec {
+    const struct fkt_release *release; /* borrowed until the source is freed; NULL: a dataset */
+    struct fkt_draw_options draw;      /* of the release; `first` is ignored, the pipeline borrowed until it is freed */
+    int fresh;                         /* 1: epoch e trains on samples e*N .. (e+1)*N - 1 of each class, with N =
+                                          per_class, so that a resumed run draws the same; 0: on 0 .. N - 1 always */
+    const struct fkt_dataset *data;    /* borrowed */
+    const char *folder;                /* of the dataset: as in fkt_training_set_read; may be NULL */
+    uint32_t size;                     /* of the dataset's images; a release has a size */
+    enum fkt_filter filter;            /* of the dataset and of what is mixed in */
+    const struct fkt_model *order;     /* borrowed; may be NULL: if this model has named classes and the images have
+                                          the same names, labels follow the model's order */
+    struct fkt_training_set_options options; /* what it points to is borrowed until the source is freed */
+};
+struct fkt_training_source;
+/* Reads the dataset, or draws the images of epoch 0. */
+FKT_API FKT_MUST_USE fkt_status fkt_training_source_new(struct fkt_training_source **out,
+                                                        const struct fkt_training_source_spec *spec);
+FKT_API void fkt_training_source_free(struct fkt_training_source *s);
+
+/* Once, and before mix: what is mixed in is never held out. Fresh images: samples after those of the last of `epochs`
+ * epochs, `share` times N of each class and at least one. Else a stratified `share` of the images, by `seed`. */
+FKT_API FKT_MUST_USE fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double share, uint64_t seed,
+                                                             uint32_t epochs);
+/* Once: all records of ds (borrowed), whose classes must be those of fkt_training_source_set. The source is not private
+ * afterwards, whatever ds holds. skipped NULL: an unreadable image stops. */
+FKT_API FKT_MUST_USE fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct fkt_dataset *ds,
+                                                        struct fkt_skipped *skipped);
+
+/* The images of the epoch asked for last: their classes, size, number and origin are those of all epochs. */
+FKT_API const struct fkt_training_set *fkt_training_source_set(const struct fkt_training_source *s);
+FKT_API const struct fkt_images *fkt_training_source_held(const struct fkt_training_source *s); /* NULL: none */
+FKT_API void fkt_training_source_images(struct fkt_training_source *s, struct fkt_image_source *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_source.c - the images of each epoch: of a release or of a dataset, real ones mixed in, some held out.
+ *
+ * The source keeps one epoch in memory. Fresh images are numbered through all epochs, so that any epoch can be drawn
+ * without those before it, and the held-out ones have numbers that no epoch reaches. */
+#include "fedkt/training_source.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+struct fkt_training_source {
+    struct fkt_training_source_spec spec; /* its data, folder and order are not used after fkt_training_source_new */
+    struct fkt_training_set set;          /* the images of `epoch` */
+    struct fkt_training_set mix;          /* kept where each epoch is drawn again; n 0: none */
+    struct fkt_training_set held;
+    struct fkt_images held_images; /* of held; n 0: none */
+    uint32_t *order;               /* (K) where label k goes; NULL: labels stay */
+    uint32_t epoch;
+    int mixed;
+};
+
+void fkt_training_source_free(struct fkt_training_source *s)
+{
+    if (!s) return;
+    fkt_training_set_clear(&s->set);
+    fkt_training_set_clear(&s->mix);
+    fkt_training_set_clear(&s->held);
+    fkt_free(s->order);
+    fkt_free(s);
+}
+
+/* ---- order of classes ---- */
+
+/* The number of class `name` in the model; its number of classes: it has none of that name. */
+static uint32_t number_in(const struct fkt_model *m, const char *name)
+{
+    uint32_t k = 0;
+    while (k < fkt_model_classes(m) && strcmp(fkt_model_class(m, k), name) != 0) k++;
+    return k;
+}
+
+/* s->order from the names of s->set, where the model has the same ones. */
+static fkt_status find_order(struct fkt_training_source *s, const struct fkt_model *m)
+{
+    const struct fkt_training_set *p = &s->set;
+    uint32_t *to = NULL;
+    fkt_status st = FKT_OK;
+    if (!m || !fkt_model_named(m) || p->n_classes != fkt_model_classes(m)) return FKT_OK;
+    FKT_TRY(fkt_alloc(&to, p->n_classes));
+    for (uint32_t k = 0; k < p->n_classes; k++) {
+        to[k] = number_in(m, p->classes[k]);
+        if (to[k] == p->n_classes) goto out;
+    }
+    s->order = to;
+    to = NULL;
+out:
+    fkt_free(to);
+    return st;
+}
+
+static fkt_status put_in_order(const struct fkt_training_source *s, struct fkt_training_set *p)
+{
+    char **names = NULL;
+    fkt_status st = FKT_OK;
+    if (!s->order) return FKT_OK;
+    FKT_TRY(fkt_alloc(&names, p->n_classes));
+    for (uint32_t k = 0; k < p->n_classes; k++) names[s->order[k]] = p->classes[k];
+    for (size_t i = 0; i < p->n; i++) p->label[i] = s->order[p->label[i]];
+    memcpy(p->classes, names, p->n_classes * sizeof *names);
+out:
+    fkt_free(names);
+    return st;
+}
+
+/* ---- the images of an epoch ---- */
+
+static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_set *out, uint64_t first,
+                       size_t per_class)
+{
+    struct fkt_draw_options d = s->spec.draw;
+    d.first = first;
+    d.per_class = per_class;
+    return fkt_training_set_draw(out, s->spec.release, &d, &s->spec.options);
+}
+
+static fkt_status draw_epoch(struct fkt_training_source *s, uint32_t epoch)
+{
+    const size_t each = s->spec.draw.per_class;
+    fkt_status st;
+    fkt_training_set_clear(&s->set);
+    FKT_TRY(draw(s, &s->set, (uint64_t)epoch * each, each));
+    FKT_TRY(put_in_order(s, &s->set));
+    if (s->mix.n) FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
+    s->epoch = epoch;
+out:
+    return st;
+}
+
+static fkt_status images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *out)
+{
+    struct fkt_training_source *s = ctx;
+    fkt_status st = FKT_OK;
+    if (s->spec.fresh && (epoch != s->epoch || !s->set.n)) FKT_TRY(draw_epoch(s, epoch));
+    *out = (struct fkt_images){s->set.rgb, s->set.label, s->set.n, s->set.size};
+out:
+    return st;
+}
+
+void fkt_training_source_images(struct fkt_training_source *s, struct fkt_image_source *out)
+{
+    *out = (struct fkt_image_source){images_of_epoch, s, s->spec.fresh};
+}
+
+const struct fkt_training_set *fkt_training_source_set(const struct fkt_training_source *s) { return &s->set; }
+
+const struct fkt_images *fkt_training_source_held(const struct fkt_training_source *s)
+{
+    return s->held_images.n ? &s->held_images : NULL;
+}
+
+/* ---- what it is made of ---- */
+
+fkt_status fkt_training_source_new(struct fkt_training_source **out, const struct fkt_training_source_spec *spec)
+{
+    struct fkt_training_source *s = NULL;
+    fkt_status st;
+    *out = NULL;
+    if (!spec->release == !spec->data)
+        return fkt_fail(FKT_E_ARG, "training images come from a release or from a dataset, one of them");
+    if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives other images in each epoch");
+    FKT_TRY(fkt_alloc(&s, 1));
+    s->spec = *spec;
+    if (spec->release) FKT_TRY(draw(s, &s->set, 0, spec->draw.per_class));
+    else
+        FKT_TRY(fkt_training_set_read(&s->set, spec->data, NULL, 0, spec->size, spec->filter, spec->folder,
+                                      &spec->options));
+    FKT_TRY(find_order(s, spec->order));
+    FKT_TRY(put_in_order(s, &s->set));
+    *out = s;
+    s = NULL;
+out:
+    fkt_training_source_free(s);
+    return st;
+}
+
+fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double share, uint64_t seed, uint32_t epochs)
+{
+    const size_t each = s->spec.draw.per_class;
+    uint64_t samples;
+    fkt_status st;
+    if (s->mixed || s->held.n) return fkt_fail(FKT_E_STATE, "images are held out once, before others are mixed in");
+    if (s->spec.fresh) {
+        if (!(share > 0 && share < 1))
+            return fkt_fail(FKT_E_ARG, "a held-out share of %g is not between 0 and 1", share);
+        samples = (uint64_t)llround(share * (double)each);
+        FKT_TRY(draw(s, &s->held, (uint64_t)epochs * each, samples ? (size_t)samples : 1));
+        FKT_TRY(put_in_order(s, &s->held));
+    } else {
+        FKT_TRY(fkt_training_set_hold_out(&s->set, &s->held, share, seed));
+    }
+    s->held_images = (struct fkt_images){s->held.rgb, s->held.label, s->held.n, s->held.size};
+out:
+    return st;
+}
+
+fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct fkt_dataset *ds,
+                                   struct fkt_skipped *skipped)
+{
+    struct fkt_training_set_options read = s->spec.options;
+    fkt_status st;
+    if (s->mixed) return fkt_fail(FKT_E_STATE, "images are mixed in once");
+    read.skipped = skipped;
+    /* no folder: a certificate that lies beside real images must not make them private */
+    FKT_TRY(fkt_training_set_read(&s->mix, ds, NULL, 0, s->set.size, s->spec.filter, NULL, &read));
+    FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
+    s->mixed = 1;
+    if (!s->spec.fresh) fkt_training_set_clear(&s->mix);
+out:
+    if (st != FKT_OK) fkt_training_set_clear(&s->mix);
+    return st;
+}
