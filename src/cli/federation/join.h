@@ -4,7 +4,7 @@
 #define FKT_CLI_FEDERATION_JOIN_H
 
 #include "cli/core/common.h"
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 
 #include "fedkt/client.h"
 

@@ -11,7 +11,7 @@
 #include "cli/federation/serve_open.h"
 
 #include "cli/core/common.h"
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

@@ -2,7 +2,7 @@
 /* verify.c - `fedkt verify`: what a server published, checked by somebody who need not trust it. It says what was
  * compared with what, what was not compared because it was not given, and what nobody can check from outside. */
 #include "cli/core/common.h"
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"

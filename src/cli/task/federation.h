@@ -4,7 +4,7 @@
 #define FKT_CLI_TASK_FEDERATION_H
 
 #include "cli/core/common.h"
-#include "cli/task/roster.h"
+#include "task/roster.h"
 
 struct cli_federation_asked {
     const char *roster, *dropped, *corrupt;

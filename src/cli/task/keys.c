@@ -2,8 +2,8 @@
 /* keys.c - `fedkt keygen | enroll`: who takes part. A key is made where it stays; what goes to the operator is its
  * public part, and what the operator makes of many of them is the roster. */
 #include "cli/core/common.h"
-#include "cli/task/keyfile.h"
-#include "cli/task/roster.h"
+#include "task/key_file.h"
+#include "task/roster.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 

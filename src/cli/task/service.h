@@ -4,7 +4,7 @@
 #define FKT_CLI_TASK_SERVICE_H
 
 #include "cli/core/common.h"
-#include "cli/task/roster.h"
+#include "task/roster.h"
 
 struct cli_service_asked {
     const char *server, *certificate, *expires;

@@ -3,7 +3,7 @@
 #include "cli/task/task.h"
 
 #include "cli/core/help.h"
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* task_show.c - `fedkt task show`: what a task is, for somebody who is asked to join. Whatever is printed comes
  * from a file that somebody else wrote, so control bytes are shown as '?'. */
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 #include "cli/core/privacy_words.h"
 #include "cli/task/service.h"
 #include "cli/task/task.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keyfile.h - who somebody is: a secret key in a file of its own, and the public part that is sent to the operator.
- * To be called before other threads use jansson: its free function is another one meanwhile (keyfile.c). */
-#ifndef FKT_CLI_TASK_KEYFILE_H
-#define FKT_CLI_TASK_KEYFILE_H
+/* key_file.h - who somebody is: a secret key in a file of its own, and the public part that is sent to the operator.
+ * To be called before other threads use jansson: its free function is another one meanwhile (key_file.c). */
+#ifndef FKT_TASK_KEY_FILE_H
+#define FKT_TASK_KEY_FILE_H
 
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/task/roster.h"
+#include "task/roster.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

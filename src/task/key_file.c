@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keyfile.c - key files (docs/formats.md).
+/* key_file.c - key files (docs/formats.md).
  *
  *   site.key       {"schema": "fedkt.key/1", "name", "public": 64 hex, "secret": 128 hex}      0600, stays
  *   site.key.pub   {"schema": "fedkt.site/1", "name", "key": 64 hex, "proof": 128 hex}         is sent to the operator
@@ -12,7 +12,7 @@
  * Secrets in memory: the file is read into a buffer of our own, and what jansson makes of it is wiped as jansson frees
  * it. For that its free function is another one while a key is read or written: one that plain free agrees with, so
  * that nothing depends on when it is put in and taken out. */
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 
 #include "base/file.h"
 #include "base/private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of key files and rosters fails once. */
-#include "cli/task/roster.h"
+#include "task/roster.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roster.h - the keys and names of a federation's sites, from a text file. */
-#ifndef FKT_CLI_TASK_ROSTER_H
-#define FKT_CLI_TASK_ROSTER_H
+#ifndef FKT_TASK_ROSTER_H
+#define FKT_TASK_ROSTER_H
 
 #include "base/status.h"
 
-#include "cli/task/keyfile.h"
+#include "task/key_file.h"
 
 #include <stddef.h>
 #include <stdint.h>

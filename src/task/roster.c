@@ -11,7 +11,7 @@
  * A site is added at the end, since the order numbers the sites; comments and blanks stay as somebody wrote them. The
  * file is replaced as a whole, so whoever adds to it holds "<roster>.lock" (flock) from reading to replacing: of two
  * who enrol at once the second waits, and nobody who was told "enrolled" is lost. */
-#include "cli/task/roster.h"
+#include "task/roster.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
