@@ -18,6 +18,7 @@
  *   training_source.h  the images of each epoch of a training run
  *   simulate.h    many sites in one process
  *   service.h     where the server of a task is, and the operator's signature under the task
+ *   keys.h        key files, their public parts, the roster of a federation
  *   mailbox.h     the joint between what carries messages and what they mean
  *   server.h        the server's side of a task over all its rounds; checking its audit log
  *   client.h      a site's side of a task over all its rounds
@@ -50,6 +51,7 @@
 #include "fedkt/federation.h"
 #include "fedkt/server.h"
 #include "fedkt/image.h"
+#include "fedkt/keys.h"
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"
 #include "fedkt/mailbox.h"

@@ -4,19 +4,20 @@
  *   site.key       {"schema": "fedkt.key/1", "name", "public": 64 hex, "secret": 128 hex}      0600, stays
  *   site.key.pub   {"schema": "fedkt.site/1", "name", "key": 64 hex, "proof": 128 hex}         is sent to the operator
  *
- * The secret is the 32-byte seed of RFC 8032 and then the public key, as everywhere in the house. A file whose public
- * half does not follow from the seed is refused: signing with it would give the seed away (signature.c of round). The
- * proof is an Ed25519 signature over the digest labelled "fedkt-site-1" of name and key, so that nobody can enrol a key
- * that is not his, or another name for somebody's key.
+ * The secret is the 32-byte seed of RFC 8032 followed by the public key, as everywhere in this library. A file whose
+ * public half does not follow from the seed is refused: signing with it would reveal the seed (signature.c). The proof
+ * is an Ed25519 signature over the digest labelled "fedkt-site-1" of name and key: it stops somebody from enrolling a
+ * key that he does not hold, or a key of another site under a new name.
  *
- * Secrets in memory: the file is read into a buffer of our own, and what jansson makes of it is wiped as jansson frees
- * it. For that its free function is another one while a key is read or written: one that plain free agrees with, so
- * that nothing depends on when it is put in and taken out. */
-#include "task/key_file.h"
+ * jansson frees memory without wiping it, so it never gets the secret: the digits are taken out of a file's text before
+ * jansson reads it, and put into the text that jansson has made before that is written. */
+#include "fedkt/keys.h"
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/private.h"
 #include "base/text.h"
+#include "base/wipe.h"
 #include "crypto/digest.h"
 #include "crypto/entropy.h"
 #include "crypto/sign.h"
@@ -26,8 +27,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,25 +35,46 @@
 #define SITE_SCHEMA "fedkt.site/1"
 #define PROOF_LABEL "fedkt-site-1"
 #define FILE_MAX 4096
+#define SECRET_DIGITS (2 * FKT_SA_SECRET)
 
-static void wiping_free(void *p)
+/* The value of "secret" in a JSON text; NULL: there is none after `from`. A quote inside a JSON string stands after a
+ * backslash, so nothing inside a string looks like this key. */
+static char *secret_value(char *from, size_t *len)
 {
-    if (p) fkt_wipe(p, malloc_usable_size(p));
-    free(p);
+    static const char key[] = "\"secret\"", blanks[] = " \t\r\n";
+    while ((from = strstr(from, key)) != NULL) {
+        from += sizeof key - 1;
+        from += strspn(from, blanks);
+        if (*from != ':') continue;
+        from++;
+        from += strspn(from, blanks);
+        if (*from != '"') continue;
+        *len = strcspn(++from, "\"");
+        return from;
+    }
+    return NULL;
 }
 
-/* Between these two jansson leaves nothing behind. */
-static void guard_json(void) { json_set_alloc_funcs(malloc, wiping_free); }
-static void unguard_json(void) { json_set_alloc_funcs(malloc, free); }
+/* Moves the digits of the secret out of the text; "" where it does not hold as many as there must be. */
+static void take_secret(char *text, char digits[SECRET_DIGITS + 1])
+{
+    size_t n;
+    digits[0] = '\0';
+    for (char *s = secret_value(text, &n); s; s = secret_value(s + n, &n)) {
+        if (n == SECRET_DIGITS) snprintf(digits, SECRET_DIGITS + 1, "%.*s", (int)n, s);
+        fkt_wipe(s, n);
+        memset(s, '0', n);
+    }
+}
 
-static fkt_status set_name(struct cli_site *s, const char *name)
+static fkt_status set_name(struct fkt_site_key *s, const char *name)
 {
     fkt_status st = *name ? fkt_service_check_name(name, "the key") : FKT_OK;
     if (st == FKT_OK) snprintf(s->name, sizeof s->name, "%s", name);
     return st;
 }
 
-fkt_status cli_key_make(struct cli_key *out, const char *name)
+fkt_status fkt_key_make(struct fkt_key *out, const char *name)
 {
     fkt_status st;
     memset(out, 0, sizeof *out);
@@ -64,33 +84,33 @@ out:
     return st;
 }
 
-void cli_key_wipe(struct cli_key *k) { fkt_wipe(k, sizeof *k); }
+void fkt_key_clear(struct fkt_key *k)
+{
+    if (k) fkt_wipe(k, sizeof *k);
+}
 
-void cli_fingerprint(char out[CLI_FINGERPRINT], const uint8_t key[FKT_SA_KEY])
+void fkt_fingerprint(char out[FKT_FINGERPRINT], const uint8_t key[FKT_SA_KEY])
 {
     char hex[2 * FKT_SA_KEY + 1];
     fkt_hex(hex, key, FKT_SA_KEY);
-    snprintf(out, CLI_FINGERPRINT, "%.4s %.4s %.4s %.4s %.4s", hex, hex + 4, hex + 8, hex + 12, hex + 16);
+    snprintf(out, FKT_FINGERPRINT, "%.4s %.4s %.4s %.4s %.4s", hex, hex + 4, hex + 8, hex + 12, hex + 16);
 }
 
-/* Takes j and wipes its text; NULL: memory is out. */
-static fkt_status save_json(json_t *j, const char *path, int flags)
+/* Takes j (NULL: memory is out). secret: the digits of its "secret", which j holds as zeros; NULL: it has none. */
+static fkt_status save_json(json_t *j, const char *secret, const char *path, int flags)
 {
-    char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    char *text = NULL, *value;
     struct fkt_file f = {0};
-    fkt_status st = FKT_OK;
-    json_decref(j);
-    if (!text) {
-        st = fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
-        goto out;
-    }
+    size_t n;
+    fkt_status st;
+    FKT_TRY(fkt_json_text(&text, j, 2));
+    if (secret && (value = secret_value(text, &n)) && n == SECRET_DIGITS) memcpy(value, secret, n);
     FKT_TRY(fkt_file_begin(&f, path, flags));
-    setvbuf(f.stream, NULL, _IONBF, 0); /* no buffer that would keep a secret */
+    setvbuf(f.stream, NULL, _IONBF, 0); /* a buffer of stdio would keep the secret */
     fwrite(text, 1, strlen(text), f.stream);
-    fputc('\n', f.stream);
     st = fkt_file_commit(&f);
 out:
-    wiping_free(text);
+    fkt_free_secret(text);
     return st;
 }
 
@@ -117,20 +137,21 @@ static fkt_status read_small(const char *path, char text[FILE_MAX + 1], size_t *
     return st;
 }
 
-static fkt_status take_name(struct cli_site *s, const char *name)
+static fkt_status take_name(struct fkt_site_key *s, const char *name)
 {
     fkt_status st = set_name(s, name);
     return st == FKT_OK ? st : fkt_fail(FKT_E_FORMAT, "its name is too long or not plain text");
 }
 
-static fkt_status take_key(struct cli_key *k, json_t *j)
+/* secret: its digits, which j does not hold */
+static fkt_status take_key(struct fkt_key *k, json_t *j, const char *secret)
 {
-    const char *schema, *name, *public_hex, *secret;
+    const char *schema, *name, *public_hex, *zeros;
     uint8_t derived[FKT_SIGN_PUBLIC], pair[FKT_SIGN_SECRET];
     json_error_t e;
     fkt_status st;
     if (json_unpack_ex(j, &e, JSON_STRICT, "{s:s s:s s:s s:s}", "schema", &schema, "name", &name, "public", &public_hex,
-                       "secret", &secret) != 0)
+                       "secret", &zeros) != 0)
         return fkt_fail(FKT_E_FORMAT, "%s", e.text);
     if (strcmp(schema, KEY_SCHEMA) != 0) return fkt_fail(FKT_E_FORMAT, "schema is not '" KEY_SCHEMA "'");
     FKT_TRY(take_name(&k->site, name));
@@ -153,72 +174,73 @@ static int is_of(const json_t *j, const char *schema)
 }
 
 /* strict: only when it is this user's, or root's, and nobody else can read it. */
-static fkt_status load_key(struct cli_key *out, const char *path, int strict)
+static fkt_status load_key(struct fkt_key *out, const char *path, int strict)
 {
     char text[FILE_MAX + 1];
     size_t len;
+    char secret[SECRET_DIGITS + 1];
     struct stat sb;
     json_t *j = NULL;
     json_error_t e;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    guard_json();
     FKT_TRY(read_small(path, text, &len, &sb));
+    take_secret(text, secret);
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     if (is_of(j, SITE_SCHEMA))
         st = fkt_fail_hint(FKT_E_FORMAT, "give the one without .pub", "it holds the public part alone");
     else if (is_of(j, FKT_TASK_SCHEMA)) st = fkt_fail(FKT_E_FORMAT, "it is a task");
-    else if (strict && is_of(j, KEY_SCHEMA)) { /* of a task or an image the mode is no matter */
+    else if (strict && is_of(j, KEY_SCHEMA)) { /* the mode of a file that is not a key does not matter */
         FKT_TRY(fkt_private_check(&sb, path, 0));
-        st = take_key(out, j);
-    } else if (!j) { /* what jansson says of bad text repeats part of it, which may be the secret */
+        st = take_key(out, j, secret);
+    } else if (!j) { /* jansson's own message repeats part of the text */
         st = fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
-    } else st = take_key(out, j);
-    if (st != FKT_OK) fkt_hint(fkt_fail_in(st, "'%s' is no key file", path), "give a file made by 'fedkt keygen'");
+    } else st = take_key(out, j, secret);
+    if (st != FKT_OK) fkt_hint(fkt_fail_in(st, "'%s' is not a key file", path), "give a file made by 'fedkt keygen'");
 out:
     json_decref(j);
-    unguard_json();
     fkt_wipe(text, sizeof text);
-    if (st != FKT_OK) cli_key_wipe(out);
+    fkt_wipe(secret, sizeof secret);
+    if (st != FKT_OK) fkt_key_clear(out);
     return st;
 }
 
-fkt_status cli_key_load(struct cli_key *out, const char *path) { return load_key(out, path, 1); }
+fkt_status fkt_key_load(struct fkt_key *out, const char *path) { return load_key(out, path, 1); }
 
-/* What stands there, when something does, is a key of ours. */
-static fkt_status only_over_a_key(const char *path, struct cli_site *site)
+/* Whatever is at `path`, if anything, is a key file. */
+static fkt_status only_over_a_key(const char *path, struct fkt_site_key *site)
 {
-    struct cli_key old;
+    struct fkt_key old;
     struct stat sb;
     fkt_status st;
     if (lstat(path, &sb) != 0 && errno == ENOENT) return FKT_OK;
     st = load_key(&old, path, 0);
     if (site) *site = old.site;
-    cli_key_wipe(&old);
+    fkt_key_clear(&old);
     if (st == FKT_OK) return FKT_OK;
     return fkt_fail_hint(FKT_E_EXISTS, "choose another name, or move that file away",
-                         "'%s' is no key file that could be replaced, even with --force", path);
+                         "'%s' is not a key file: it is not replaced", path);
 }
 
-fkt_status cli_key_save(const struct cli_key *k, const char *path, int force, struct cli_site *old)
+fkt_status fkt_key_save(const struct fkt_key *k, const char *path, int force, struct fkt_site_key *old)
 {
-    char public_hex[2 * FKT_SA_KEY + 1], secret[2 * FKT_SA_SECRET + 1];
+    char public_hex[2 * FKT_SA_KEY + 1], secret[SECRET_DIGITS + 1], zeros[SECRET_DIGITS + 1];
     fkt_status st = FKT_OK;
     if (old) memset(old, 0, sizeof *old);
     if (force) st = only_over_a_key(path, old);
     if (st != FKT_OK) return st;
     fkt_hex(public_hex, k->site.key, FKT_SA_KEY);
     fkt_hex(secret, k->secret, FKT_SA_SECRET);
-    guard_json();
+    memset(zeros, '0', SECRET_DIGITS);
+    zeros[SECRET_DIGITS] = '\0';
     st = save_json(json_pack("{s:s s:s s:s s:s}", "schema", KEY_SCHEMA, "name", k->site.name, "public", public_hex,
-                             "secret", secret),
-                   path, FKT_FILE_PRIVATE | (force ? FKT_FILE_REPLACE : 0));
-    unguard_json();
+                             "secret", zeros),
+                   secret, path, FKT_FILE_PRIVATE | (force ? FKT_FILE_REPLACE : 0));
     fkt_wipe(secret, sizeof secret);
     return st;
 }
 
-static void proof_digest(const struct cli_site *s, uint8_t out[FKT_DIGEST_BYTES])
+static void proof_digest(const struct fkt_site_key *s, uint8_t out[FKT_DIGEST_BYTES])
 {
     struct fkt_digest d;
     fkt_digest_init(&d, PROOF_LABEL, NULL);
@@ -227,7 +249,7 @@ static void proof_digest(const struct cli_site *s, uint8_t out[FKT_DIGEST_BYTES]
     fkt_digest_end(&d, out);
 }
 
-fkt_status cli_site_save(const struct cli_key *k, const char *path, int force)
+fkt_status fkt_site_key_save(const struct fkt_key *k, const char *path, int force)
 {
     uint8_t digest[FKT_DIGEST_BYTES], proof[FKT_SIGN_BYTES];
     char key[2 * FKT_SA_KEY + 1], hex[2 * sizeof proof + 1];
@@ -236,11 +258,11 @@ fkt_status cli_site_save(const struct cli_key *k, const char *path, int force)
     fkt_hex(key, k->site.key, FKT_SA_KEY);
     fkt_hex(hex, proof, sizeof proof);
     return save_json(
-        json_pack("{s:s s:s s:s s:s}", "schema", SITE_SCHEMA, "name", k->site.name, "key", key, "proof", hex), path,
-        force ? FKT_FILE_REPLACE : 0);
+        json_pack("{s:s s:s s:s s:s}", "schema", SITE_SCHEMA, "name", k->site.name, "key", key, "proof", hex), NULL,
+        path, force ? FKT_FILE_REPLACE : 0);
 }
 
-static fkt_status take_site(struct cli_site *s, json_t *j)
+static fkt_status take_site(struct fkt_site_key *s, json_t *j)
 {
     const char *schema, *name, *key, *hex;
     uint8_t digest[FKT_DIGEST_BYTES], proof[FKT_SIGN_BYTES];
@@ -261,41 +283,31 @@ static fkt_status take_site(struct cli_site *s, json_t *j)
     proof_digest(s, digest);
     if (!fkt_sign_key_ok(s->key) || !fkt_verify(proof, digest, sizeof digest, s->key))
         st = fkt_fail_hint(FKT_E_PEER_AUTH, "ask for the file again, as 'fedkt keygen' wrote it",
-                           "its proof is false: whoever made it does not hold the key, or name or key were changed");
+                           "its proof is false: its author does not hold the key, or its name or key was changed");
 out:
     return st;
 }
 
-fkt_status cli_site_load(struct cli_site *out, const char *path)
+fkt_status fkt_site_key_load(struct fkt_site_key *out, const char *path)
 {
     char text[FILE_MAX + 1];
     size_t len;
+    char secret[SECRET_DIGITS + 1];
     struct stat sb;
     json_t *j = NULL;
     json_error_t e;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    guard_json(); /* somebody may give his secret key by mistake */
     FKT_TRY(read_small(path, text, &len, &sb));
+    take_secret(text, secret); /* somebody may have given the secret key by mistake */
+    fkt_wipe(secret, sizeof secret);
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     st = j ? take_site(out, j) : fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
     if (st != FKT_OK)
-        fkt_hint(fkt_fail_in(st, "'%s' is no public key of a site", path),
+        fkt_hint(fkt_fail_in(st, "'%s' is not the public key of a site", path),
                  "give the file that ends in .pub, made by 'fedkt keygen'");
 out:
     json_decref(j);
-    unguard_json();
     fkt_wipe(text, sizeof text);
-    return st;
-}
-
-fkt_status cli_site_key(const char *option, const char *text, uint8_t key[FKT_SA_KEY])
-{
-    struct cli_site site;
-    fkt_status st;
-    if (fkt_unhex(key, text, FKT_SA_KEY)) return FKT_OK;
-    st = fkt_hint(fkt_fail_in(cli_site_load(&site, text), "--%s", option),
-                  "give 64 lower-case hexadecimal digits, or the file that ends in .pub");
-    if (st == FKT_OK) memcpy(key, site.key, FKT_SA_KEY);
     return st;
 }

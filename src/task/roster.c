@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roster.c - a text file with a site per line, its key and after blanks its name, so that it can be put together by
- * hand and read over the telephone.
+/* roster.c - a text file with a site per line, its key and after blanks its name, so that it can be written by hand and
+ * compared by telephone.
  *
- * Blank lines and lines that begin with '#' do not count; blanks at the end of a line, a carriage return there and a
- * byte order mark at the start of the file are what editors leave behind, and are passed over. Nothing else is: a key
- * that is skipped in silence would be a site that takes no part, and every index after it would be another's. So a NUL
- * byte, or a carriage return inside a line, which shows as two lines in some editors and as one in others, is refused,
- * and each complaint names its line. Keys and names stand there once.
+ * Blank lines and lines that begin with '#' are skipped, and so is what editors leave behind: blanks and a carriage
+ * return at the end of a line, a byte order mark at the start of the file. Everything else is an error that names its
+ * line: a key that is skipped would be a site that takes no part, and would change the index of every later site. A NUL
+ * byte is refused, and so is a carriage return inside a line, which some editors show as two lines. Keys and names are
+ * unique.
  *
- * A site is added at the end, since the order numbers the sites; comments and blanks stay as somebody wrote them. The
- * file is replaced as a whole, so whoever adds to it holds "<roster>.lock" (flock) from reading to replacing: of two
- * who enrol at once the second waits, and nobody who was told "enrolled" is lost. */
-#include "task/roster.h"
+ * A site is added at the end, since the order numbers the sites; comments and blanks are kept. The file is replaced as
+ * a whole under the lock "<roster>.lock" (flock), held from reading to replacing: of two processes that enroll at the
+ * same time the second waits, so no site that was reported as enrolled is lost. */
+#include "fedkt/keys.h"
+
+#include "fedkt/federation.h"
+#include "fedkt/service.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -55,7 +58,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Good keys, each once, and each name once. */
-static fkt_status check_sites(const char *path, const struct cli_roster *r)
+static fkt_status check_sites(const char *path, const struct fkt_roster *r)
 {
     struct entry *e = NULL;
     fkt_status st;
@@ -64,7 +67,7 @@ static fkt_status check_sites(const char *path, const struct cli_roster *r)
         e[i] = (struct entry){r->keys + (size_t)i * FKT_SA_KEY, r->names[i], r->lines[i]};
         if (!fkt_sign_key_ok(e[i].key))
             st = fkt_fail_hint(FKT_E_FORMAT, "ask the site for the key that it signs with",
-                               "line %zu of '%s' is no good Ed25519 key", e[i].line, path);
+                               "line %zu of '%s' is not a usable Ed25519 key", e[i].line, path);
     }
     if (st != FKT_OK) goto out;
     qsort(e, r->n, sizeof *e, by_key);
@@ -89,7 +92,7 @@ static fkt_status take_line(const char *path, size_t line, char *text, uint8_t k
     char *rest = text + len;
     if (digits < len)
         return fkt_fail_hint(FKT_E_FORMAT, hint,
-                             "line %zu of '%s' is no key: its character %zu is not a lower-case hexadecimal digit",
+                             "line %zu of '%s' is not a key: its character %zu is not a lower-case hexadecimal digit",
                              line, path, digits + 1);
     if (len != DIGITS)
         return fkt_fail_hint(FKT_E_FORMAT, hint, "line %zu of '%s' is too %s for a key: %zu digits", line, path,
@@ -98,10 +101,10 @@ static fkt_status take_line(const char *path, size_t line, char *text, uint8_t k
     if (*rest) {
         *rest++ = '\0';
         *name = rest + strspn(rest, " \t");
-        if (strlen(*name) >= CLI_KEY_NAME || !fkt_plain_name(*name))
+        if (strlen(*name) >= FKT_KEY_NAME || !fkt_plain_name(*name))
             return fkt_fail_hint(FKT_E_FORMAT, hint,
                                  "line %zu of '%s' has a name that is longer than %d bytes or not plain text", line,
-                                 path, CLI_KEY_NAME - 1);
+                                 path, FKT_KEY_NAME - 1);
     }
     return fkt_unhex(key, text, FKT_SA_KEY) ? FKT_OK : FKT_E_FORMAT;
 }
@@ -120,7 +123,7 @@ static fkt_status trim(const char *path, size_t line, char *text, size_t *len)
     return FKT_OK;
 }
 
-static fkt_status take_lines(const char *path, size_t len, struct cli_roster *r)
+static fkt_status take_lines(const char *path, size_t len, struct fkt_roster *r)
 {
     char *text = r->text, *end = text + len, *next;
     fkt_status st = FKT_OK;
@@ -144,17 +147,8 @@ out:
     return st;
 }
 
-/* It begins as JSON does: most likely the public part of a site's key. */
-static fkt_status not_a_roster(const char *path)
-{
-    char said[384];
-    snprintf(said, sizeof said,
-             "the public part of a site's key is put on a roster with 'fedkt enroll --roster FILE %.200s'", path);
-    return fkt_fail_hint(FKT_E_FORMAT, said, "'%s' is no roster but a JSON file", path);
-}
-
 /* Takes `text`. */
-static fkt_status take_roster(struct cli_roster *out, const char *path, uint8_t *text, size_t len, uint32_t at_least)
+static fkt_status take_roster(struct fkt_roster *out, const char *path, uint8_t *text, size_t len, uint32_t at_least)
 {
     size_t room = len / DIGITS + 1; /* a key takes at least its digits */
     fkt_status st;
@@ -163,7 +157,12 @@ static fkt_status take_roster(struct cli_roster *out, const char *path, uint8_t 
     FKT_TRY(fkt_alloc(&out->keys, room * FKT_SA_KEY));
     FKT_TRY(fkt_alloc(&out->names, room));
     FKT_TRY(fkt_alloc(&out->lines, room));
-    FKT_TRY(len && text[0] == '{' ? not_a_roster(path) : FKT_OK);
+    FKT_TRY(fkt_strdup(&out->path, path));
+    if (len && text[0] == '{') { /* most likely the public part of a site's key */
+        st = fkt_fail_hint(FKT_E_FORMAT, "the public part of a site's key is put on a roster with 'fedkt enroll'",
+                           "'%s' is not a roster but a JSON file", path);
+        goto out;
+    }
     FKT_TRY(take_lines(path, len, out));
     if (!out->n && at_least) st = fkt_fail_hint(FKT_E_FORMAT, hint, "'%s' holds no key", path);
     else if (out->n < at_least)
@@ -172,11 +171,11 @@ static fkt_status take_roster(struct cli_roster *out, const char *path, uint8_t 
                            out->n == 1 ? "" : "s", at_least);
     else st = check_sites(path, out);
 out:
-    if (st != FKT_OK) cli_roster_clear(out);
+    if (st != FKT_OK) fkt_roster_clear(out);
     return st;
 }
 
-fkt_status cli_roster_read(struct cli_roster *out, const char *path)
+fkt_status fkt_roster_load(struct fkt_roster *out, const char *path)
 {
     uint8_t *text;
     size_t len;
@@ -185,29 +184,35 @@ fkt_status cli_roster_read(struct cli_roster *out, const char *path)
     return st == FKT_OK ? take_roster(out, path, text, len, 3) : st;
 }
 
-void cli_roster_clear(struct cli_roster *r)
+void fkt_roster_clear(struct fkt_roster *r)
 {
     fkt_free(r->keys);
     fkt_free(r->names);
     fkt_free(r->lines);
     fkt_free(r->text);
+    fkt_free(r->path);
     memset(r, 0, sizeof *r);
 }
 
-fkt_status cli_roster_names(const struct cli_roster *r, const char *path, const char *const **names)
+fkt_status fkt_roster_apply(const struct fkt_roster *r, struct fkt_federation_choices *federation,
+                            struct fkt_service_choices *service)
 {
     uint32_t named = 0;
     for (uint32_t i = 0; i < r->n; i++) named += r->names[i] != NULL;
-    *names = named ? r->names : NULL;
-    for (uint32_t i = 0; named && i < r->n; i++)
+    for (uint32_t i = 0; service && named && i < r->n; i++)
         if (!r->names[i])
             return fkt_fail_hint(FKT_E_FORMAT, "give every site a name, or none",
-                                 "line %zu of '%s' has no name, though others have one", r->lines[i], path);
+                                 "line %zu of '%s' has no name, though others have one", r->lines[i], r->path);
+    if (service) service->names = named ? r->names : NULL;
+    if (federation) {
+        federation->sites = r->n;
+        federation->roster = r->keys;
+    }
     return FKT_OK;
 }
 
 /* What is in the file now, into *r and as it stands there into *t; both empty where there is no file. */
-static fkt_status read_if_there(const char *path, struct cli_roster *r, struct fkt_text *t)
+static fkt_status read_if_there(const char *path, struct fkt_roster *r, struct fkt_text *t)
 {
     uint8_t *text;
     size_t len;
@@ -222,11 +227,11 @@ static fkt_status read_if_there(const char *path, struct cli_roster *r, struct f
 }
 
 /* Is `s` among the n sites before it, or on the roster? */
-static fkt_status check_new(const char *path, const struct cli_roster *r, const struct cli_site *s,
-                            const struct cli_site *before, uint32_t n)
+static fkt_status check_new(const char *path, const struct fkt_roster *r, const struct fkt_site_key *s,
+                            const struct fkt_site_key *before, uint32_t n)
 {
-    char print[CLI_FINGERPRINT];
-    cli_fingerprint(print, s->key);
+    char print[FKT_FINGERPRINT];
+    fkt_fingerprint(print, s->key);
     for (uint32_t i = 0; i < r->n; i++) {
         if (!memcmp(r->keys + (size_t)i * FKT_SA_KEY, s->key, FKT_SA_KEY))
             return fkt_fail_hint(FKT_E_EXISTS, "it is enrolled; leave it out, and enrol the others",
@@ -241,7 +246,7 @@ static fkt_status check_new(const char *path, const struct cli_roster *r, const 
             return fkt_fail_hint(FKT_E_EXISTS, "give each site's file once", "key %s ('%s') is given twice", print,
                                  s->name);
         if (s->name[0] && !strcmp(before[i].name, s->name))
-            return fkt_fail_hint(FKT_E_EXISTS, "ask one of them for a file with another name: fedkt keygen --name",
+            return fkt_fail_hint(FKT_E_EXISTS, "ask one of them for a key with another name",
                                  "two of the sites are called '%s'", s->name);
     }
     return FKT_OK;
@@ -289,9 +294,9 @@ static void drop_lock(char *path, int fd)
     fkt_free(path);
 }
 
-fkt_status cli_roster_extend(const char *path, const struct cli_site *sites, uint32_t n, uint32_t *total)
+fkt_status fkt_roster_enroll(const char *path, const struct fkt_site_key *sites, uint32_t n, uint32_t *total)
 {
-    struct cli_roster r = {0};
+    struct fkt_roster r = {0};
     struct fkt_text t;
     char hex[DIGITS + 1], *lock = NULL;
     int fd = -1;
@@ -313,7 +318,7 @@ fkt_status cli_roster_extend(const char *path, const struct cli_site *sites, uin
     *total = r.n + n;
 out:
     drop_lock(lock, fd);
-    cli_roster_clear(&r);
+    fkt_roster_clear(&r);
     fkt_text_clear(&t);
     return st;
 }

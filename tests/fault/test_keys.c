@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of key files and rosters fails once. */
-#include "task/roster.h"
+#include "fedkt/keys.h"
+#include "fedkt/service.h"
+
+#include "base/status.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
@@ -14,28 +17,28 @@ static fkt_status enrolment(void)
 {
     static const char *const name[] = {"one", "two", "three"};
     char roster[512];
-    struct cli_key k;
-    struct cli_site site[3];
-    struct cli_roster r = {0};
-    const char *const *names;
+    struct fkt_key k;
+    struct fkt_site_key site[3];
+    struct fkt_roster r = {0};
+    struct fkt_service_choices service = {0};
     uint32_t total;
     fkt_status st;
     snprintf(roster, sizeof roster, "%s", scratch_path(&scratch, "roster"));
     unlink(roster);
     for (size_t i = 0; i < 3; i++) {
-        FKT_TRY(cli_key_make(&k, name[i]));
-        FKT_TRY(cli_key_save(&k, scratch_path(&scratch, "key"), 1, NULL));
-        FKT_TRY(cli_key_load(&k, scratch_path(&scratch, "key")));
-        FKT_TRY(cli_site_save(&k, scratch_path(&scratch, "pub"), 1));
-        FKT_TRY(cli_site_load(&site[i], scratch_path(&scratch, "pub")));
+        FKT_TRY(fkt_key_make(&k, name[i]));
+        FKT_TRY(fkt_key_save(&k, scratch_path(&scratch, "key"), 1, NULL));
+        FKT_TRY(fkt_key_load(&k, scratch_path(&scratch, "key")));
+        FKT_TRY(fkt_site_key_save(&k, scratch_path(&scratch, "pub"), 1));
+        FKT_TRY(fkt_site_key_load(&site[i], scratch_path(&scratch, "pub")));
     }
-    FKT_TRY(cli_roster_extend(roster, site, 1, &total));
-    FKT_TRY(cli_roster_extend(roster, site + 1, 2, &total));
-    FKT_TRY(cli_roster_read(&r, roster));
-    FKT_TRY(cli_roster_names(&r, roster, &names));
+    FKT_TRY(fkt_roster_enroll(roster, site, 1, &total));
+    FKT_TRY(fkt_roster_enroll(roster, site + 1, 2, &total));
+    FKT_TRY(fkt_roster_load(&r, roster));
+    FKT_TRY(fkt_roster_apply(&r, NULL, &service));
 out:
-    cli_roster_clear(&r);
-    cli_key_wipe(&k);
+    fkt_roster_clear(&r);
+    fkt_key_clear(&k);
     return st;
 }
 

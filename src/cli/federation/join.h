@@ -4,7 +4,7 @@
 #define FKT_CLI_FEDERATION_JOIN_H
 
 #include "cli/core/common.h"
-#include "task/key_file.h"
+#include "cli/task/public_key.h"
 
 #include "fedkt/client.h"
 
@@ -25,7 +25,7 @@ struct cli_join {
     const struct cli_join_asked *a;
     struct cli_progress progress;
     struct fkt_task task;
-    struct cli_key key;
+    struct fkt_key key;
     uint32_t site;
     uint8_t hash[32]; /* the task's */
     struct fkt_sa_params params;

@@ -28,12 +28,12 @@ int cli_join_expired(const struct cli_join *j)
 static fkt_status check_operator(const struct cli_join *j)
 {
     uint8_t key[FKT_SA_KEY];
-    char print[CLI_FINGERPRINT];
+    char print[FKT_FINGERPRINT];
     fkt_status st;
-    if (j->a->operator_key) FKT_TRY(cli_site_key("operator", j->a->operator_key, key));
+    if (j->a->operator_key) FKT_TRY(cli_public_key("operator", j->a->operator_key, key));
     FKT_TRY(fkt_task_verify(&j->task, j->a->operator_key ? key : NULL));
     if (j->a->run.quiet) goto out;
-    cli_fingerprint(print, j->task.signature.key);
+    fkt_fingerprint(print, j->task.signature.key);
     if (cli_log_jsonl())
         cli_event("join", json_pack("{s:s s:s s:b}", "state", "task", "signed_by", print, "operator",
                                     j->a->operator_key != NULL));
@@ -110,7 +110,7 @@ static fkt_status open_task(struct cli_join *j)
     memcpy(j->hash, j->params.task, sizeof j->hash);
     j->dataset = a->dataset ? a->dataset : j->task.name;
     FKT_TRY(check_service(j));
-    FKT_TRY(cli_key_load(&j->key, a->key));
+    FKT_TRY(fkt_key_load(&j->key, a->key));
     FKT_TRY(fkt_task_site(&j->task, j->key.site.key, &j->site));
     FKT_TRY(check_seed(j));
     FKT_TRY(cli_accept_task(&j->task, a->accept_weak));
@@ -295,6 +295,6 @@ void cli_join_clear(struct cli_join *j)
     fkt_free(j->state);
     fkt_free(j->ledger);
     fkt_free(j->out);
-    cli_key_wipe(&j->key);
+    fkt_key_clear(&j->key);
     fkt_task_clear(&j->task);
 }

@@ -11,7 +11,7 @@
 #include "cli/federation/serve_open.h"
 
 #include "cli/core/common.h"
-#include "task/key_file.h"
+#include "fedkt/keys.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -75,13 +75,13 @@ out:
 }
 
 /* Who may put a pin in: nobody but who signed the task, or signs it now. */
-static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serve_spec *s, struct cli_key *key)
+static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serve_spec *s, struct fkt_key *key)
 {
     fkt_status st;
     if (!s->key)
         return fkt_fail_hint(FKT_E_STATE, "give the operator's key with --key, so that the task can be signed with it",
                              "task '%s' does not hold the pin of this server's certificate", o->task.name);
-    st = cli_key_load(key, s->key);
+    st = fkt_key_load(key, s->key);
     if (st != FKT_OK || !o->task.signature.there) return st;
     if (memcmp(o->task.signature.key, key->site.key, FKT_SA_KEY) == 0) return FKT_OK;
     return fkt_fail_hint(FKT_E_PEER_AUTH, "give the key that signed it, or sign it with 'fedkt task sign' first",
@@ -89,7 +89,7 @@ static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serv
 }
 
 /* In memory, and a look whether it could be written. */
-static fkt_status put_pin(struct cli_serve_open *o, const struct cli_serve_spec *s, const struct cli_key *key)
+static fkt_status put_pin(struct cli_serve_open *o, const struct cli_serve_spec *s, const struct fkt_key *key)
 {
     fkt_status st;
     FKT_TRY(cli_out_file(s->task, 1));
@@ -110,7 +110,7 @@ fkt_status cli_serve_keep_task(const struct cli_serve_open *o, const char *path)
 static fkt_status open_server(struct cli_serve_open *o, const struct cli_serve_spec *s)
 {
     const int pinned = o->task.service.pin[0] != '\0';
-    struct cli_key key;
+    struct fkt_key key;
     fkt_status st;
     memset(&key, 0, sizeof key);
     if (pinned || o->task.signature.there) {
@@ -128,7 +128,7 @@ static fkt_status open_server(struct cli_serve_open *o, const struct cli_serve_s
             "task '%s' is for a server with another key: its pin is %s, this one's %s", o->task.name,
             o->task.service.pin, o->tls.pin);
 out:
-    cli_key_wipe(&key);
+    fkt_key_clear(&key);
     return st;
 }
 

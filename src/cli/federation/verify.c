@@ -2,7 +2,7 @@
 /* verify.c - `fedkt verify`: what a server published, checked by somebody who need not trust it. It says what was
  * compared with what, what was not compared because it was not given, and what nobody can check from outside. */
 #include "cli/core/common.h"
-#include "task/key_file.h"
+#include "cli/task/public_key.h"
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"
@@ -41,9 +41,9 @@ static void row(const char *what) { printf("%-12s ", what); }
 static void print_operator(const struct asked *a, const struct fkt_verification *r)
 {
     uint8_t key[FKT_SA_KEY] = {0};
-    char short_key[CLI_FINGERPRINT];
+    char short_key[FKT_FINGERPRINT];
     if (!fkt_unhex(key, r->operator_key, sizeof key)) return;
-    cli_fingerprint(short_key, key);
+    fkt_fingerprint(short_key, key);
     row("operator");
     if (a->operator_key) printf("%s, the key that was given, signed the task\n", short_key);
     else if (a->task_signed) printf("%s, who signed the task that was given, signed this one\n", short_key);
@@ -75,7 +75,7 @@ static void print_release(const struct fkt_verification *r, const struct fkt_rel
 static void print(const struct asked *a, const struct fkt_verification *r, const struct fkt_release *release)
 {
     uint8_t key[FKT_SA_KEY] = {0};
-    char print[CLI_FINGERPRINT] = "";
+    char print[FKT_FINGERPRINT] = "";
     row("log");
     printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
     row("task");
@@ -87,7 +87,7 @@ static void print(const struct asked *a, const struct fkt_verification *r, const
     else printf("%-12s none: the server gave the task up, and its log says so\n", "release");
     row("receipt");
     if (a->receipt) {
-        if (fkt_unhex(key, r->receipt_key, sizeof key)) cli_fingerprint(print, key);
+        if (fkt_unhex(key, r->receipt_key, sizeof key)) fkt_fingerprint(print, key);
         printf("of site %u%s", r->receipt_site, r->receipt_name[0] ? ", " : "");
         cli_show(r->receipt_name, strlen(r->receipt_name));
         printf(" (%s): %zu heads and %zu messages that it kept, found where they must be\n", print, r->heads,
@@ -120,7 +120,7 @@ static fkt_status compare_operator(const struct asked *a, const struct fkt_verif
 {
     uint8_t key[FKT_SA_KEY];
     char hex[2 * FKT_SA_KEY + 1];
-    fkt_status st = cli_site_key("operator", a->operator_key, key);
+    fkt_status st = cli_public_key("operator", a->operator_key, key);
     if (st != FKT_OK) return st;
     fkt_hex(hex, key, sizeof key);
     if (!strcmp(hex, r->operator_key)) return FKT_OK;

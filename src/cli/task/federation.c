@@ -11,7 +11,7 @@ static int any_given(const struct cli_federation_asked *a)
 }
 
 fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct fkt_federation_choices *out,
-                                  struct cli_roster *roster)
+                                  struct fkt_roster *roster)
 {
     uint32_t n;
     fkt_status st;
@@ -22,14 +22,13 @@ fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct f
     if (!a->roster && !any_given(a)) return FKT_OK;
     if (!a->roster) return fkt_fail(FKT_E_ARG, "a federation needs the keys of its sites: give --roster");
     if (!a->records) return fkt_fail(FKT_E_ARG, "a federation needs a bound on what a site brings: give --records");
-    FKT_TRY(cli_roster_read(roster, a->roster));
+    FKT_TRY(fkt_roster_load(roster, a->roster));
     n = roster->n;
     if (a->sites && a->sites != n) {
         st = fkt_fail(FKT_E_ARG, "--sites: '%s' has %u keys, not %llu", a->roster, n, (unsigned long long)a->sites);
         goto out;
     }
-    out->sites = n;
-    out->roster = roster->keys;
+    FKT_TRY(fkt_roster_apply(roster, out, NULL));
     FKT_TRY(cli_share_of("corrupt", a->corrupt ? a->corrupt : "0.1", n, &out->corrupt));
     FKT_TRY(cli_dropped_of(a->dropped, n, out->corrupt, &out->dropped));
 out:

@@ -4,7 +4,7 @@
 #define FKT_CLI_TASK_FEDERATION_H
 
 #include "cli/core/common.h"
-#include "task/roster.h"
+#include "fedkt/keys.h"
 
 struct cli_federation_asked {
     const char *roster, *dropped, *corrupt;
@@ -35,6 +35,6 @@ struct cli_federation_asked {
 
 /* What was asked for; out->sites 0: no federation. Fills *roster, to be released, which *out borrows. */
 FKT_MUST_USE fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct fkt_federation_choices *out,
-                                               struct cli_roster *roster);
+                                               struct fkt_roster *roster);
 
 #endif

@@ -2,10 +2,10 @@
 /* keys.c - `fedkt keygen | enroll`: who takes part. A key is made where it stays; what goes to the operator is its
  * public part, and what the operator makes of many of them is the roster. */
 #include "cli/core/common.h"
-#include "task/key_file.h"
-#include "task/roster.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
+
+#include "fedkt/keys.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -22,11 +22,11 @@ struct asked {
 
 /* ---- keygen ---- */
 
-static fkt_status print_key(const struct asked *a, const struct cli_key *k, const char *public_path)
+static fkt_status print_key(const struct asked *a, const struct fkt_key *k, const char *public_path)
 {
-    char hex[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+    char hex[2 * FKT_SA_KEY + 1], print[FKT_FINGERPRINT];
     fkt_hex(hex, k->site.key, sizeof k->site.key);
-    cli_fingerprint(print, k->site.key);
+    fkt_fingerprint(print, k->site.key);
     if (a->run.json)
         return cli_print_json(json_pack("{s:s s:s s:s s:s s:s}", "key", a->key ? a->key : a->out, "public_part",
                                         public_path, "name", k->site.name, "public", hex, "fingerprint", print));
@@ -38,12 +38,12 @@ static fkt_status print_key(const struct asked *a, const struct cli_key *k, cons
 }
 
 /* --force was asked for, and something was there. */
-static void print_replaced(const struct cli_site *old)
+static void print_replaced(const struct fkt_site_key *old)
 {
     static const uint8_t none[FKT_SA_KEY];
-    char print[CLI_FINGERPRINT];
+    char print[FKT_FINGERPRINT];
     if (!memcmp(old->key, none, sizeof none)) return;
-    cli_fingerprint(print, old->key);
+    fkt_fingerprint(print, old->key);
     fprintf(stderr,
             "fedkt: key %s was replaced and is gone for good; tasks whose roster has it cannot be joined with the new "
             "one\n",
@@ -53,8 +53,8 @@ static void print_replaced(const struct cli_site *old)
 static fkt_status run_keygen(const struct asked *a, const char *public_path)
 {
     const char *secret_path = a->key ? a->key : a->out;
-    struct cli_key k;
-    struct cli_site old;
+    struct fkt_key k;
+    struct fkt_site_key old;
     fkt_status st;
     memset(&k, 0, sizeof k);
     if (cli_not_an_input(public_path, secret_path) != FKT_OK) {
@@ -68,17 +68,17 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
     }
     FKT_TRY(cli_out_file(public_path, a->run.force));
     if (a->key) {
-        FKT_TRY(cli_key_load(&k, a->key));
+        FKT_TRY(fkt_key_load(&k, a->key));
     } else {
-        FKT_TRY(cli_key_make(&k, a->name));
-        FKT_TRY(cli_key_save(&k, a->out, a->run.force, &old));
+        FKT_TRY(fkt_key_make(&k, a->name));
+        FKT_TRY(fkt_key_save(&k, a->out, a->run.force, &old));
         print_replaced(&old);
     }
-    FKT_TRY(fkt_hint(cli_site_save(&k, public_path, a->run.force),
+    FKT_TRY(fkt_hint(fkt_site_key_save(&k, public_path, a->run.force),
                      "the secret key is there; make its public part with 'fedkt keygen --key FILE --public-key FILE'"));
     FKT_TRY(print_key(a, &k, public_path));
 out:
-    cli_key_wipe(&k);
+    fkt_key_clear(&k);
     return st;
 }
 
@@ -119,13 +119,13 @@ int cli_keygen(const struct cli_command *self, int argc, char **argv)
 
 /* ---- enroll ---- */
 
-static fkt_status print_enrolled(const struct asked *a, const struct cli_site *sites, uint32_t n, uint32_t total)
+static fkt_status print_enrolled(const struct asked *a, const struct fkt_site_key *sites, uint32_t n, uint32_t total)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++) {
-        char hex[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+        char hex[2 * FKT_SA_KEY + 1], print[FKT_FINGERPRINT];
         fkt_hex(hex, sites[i].key, sizeof sites[i].key);
-        cli_fingerprint(print, sites[i].key);
+        fkt_fingerprint(print, sites[i].key);
         if (list)
             json_array_append_new(list, json_pack("{s:I s:s s:s s:s}", "site", (json_int_t)(total - n + i), "name",
                                                   sites[i].name, "key", hex, "fingerprint", print));
@@ -141,13 +141,13 @@ static fkt_status print_enrolled(const struct asked *a, const struct cli_site *s
 
 static fkt_status run_enroll(const struct asked *a)
 {
-    struct cli_site *sites = NULL;
+    struct fkt_site_key *sites = NULL;
     uint32_t total;
     fkt_status st;
     if (a->sites.n > FKT_SA_SITES_MAX) return fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_SA_SITES_MAX);
     FKT_TRY(fkt_alloc(&sites, a->sites.n));
-    for (size_t i = 0; i < a->sites.n; i++) FKT_TRY(cli_site_load(&sites[i], a->sites.list[i]));
-    FKT_TRY(cli_roster_extend(a->roster, sites, (uint32_t)a->sites.n, &total));
+    for (size_t i = 0; i < a->sites.n; i++) FKT_TRY(fkt_site_key_load(&sites[i], a->sites.list[i]));
+    FKT_TRY(fkt_roster_enroll(a->roster, sites, (uint32_t)a->sites.n, &total));
     FKT_TRY(print_enrolled(a, sites, (uint32_t)a->sites.n, total));
 out:
     fkt_free(sites);

@@ -64,8 +64,8 @@ void cli_when(char out[CLI_WHEN], uint64_t seconds)
         snprintf(out, CLI_WHEN, "%llu", (unsigned long long)seconds);
 }
 
-fkt_status cli_service_choices(const struct cli_service_asked *a, const struct cli_roster *roster,
-                               const char *roster_path, uint64_t now, struct cli_service *out)
+fkt_status cli_service_choices(const struct cli_service_asked *a, const struct fkt_roster *roster, uint64_t now,
+                               struct cli_service *out)
 {
     struct fkt_service_choices *c = &out->choices;
     fkt_status st = FKT_OK;
@@ -82,7 +82,7 @@ fkt_status cli_service_choices(const struct cli_service_asked *a, const struct c
     c->rounds = (uint32_t)a->rounds;
     c->insecure_seed = a->seeded ? &a->seed : NULL;
     FKT_TRY(cli_expires(a->expires ? a->expires : CLI_EXPIRES, now, &c->expires));
-    FKT_TRY(cli_roster_names(roster, roster_path, &c->names));
+    FKT_TRY(fkt_roster_apply(roster, NULL, c));
     if (a->certificate) {
         FKT_TRY(fkt_tls_pin_of(out->pin, a->certificate));
         c->pin = out->pin;

@@ -4,7 +4,7 @@
 #define FKT_CLI_TASK_SERVICE_H
 
 #include "cli/core/common.h"
-#include "task/roster.h"
+#include "fedkt/keys.h"
 
 struct cli_service_asked {
     const char *server, *certificate, *expires;
@@ -39,9 +39,9 @@ struct cli_service {
     struct fkt_service_choices choices; /* address NULL: no server was asked for */
     char pin[FKT_SERVICE_PIN];
 };
-/* Borrows everything. roster_path is for sentences; now: seconds since 1970. */
-FKT_MUST_USE fkt_status cli_service_choices(const struct cli_service_asked *a, const struct cli_roster *roster,
-                                            const char *roster_path, uint64_t now, struct cli_service *out);
+/* Borrows everything. now: seconds since 1970. */
+FKT_MUST_USE fkt_status cli_service_choices(const struct cli_service_asked *a, const struct fkt_roster *roster,
+                                            uint64_t now, struct cli_service *out);
 /* "2026-12-31" -> the last second of the day in UTC; "30d" -> days after now; "never" -> 0. Not in the past. */
 FKT_MUST_USE fkt_status cli_expires(const char *text, uint64_t now, uint64_t *out);
 /* Seconds since 1970 as "2026-12-31 23:59:59 UTC". */

@@ -3,7 +3,7 @@
 #include "cli/task/task.h"
 
 #include "cli/core/help.h"
-#include "task/key_file.h"
+#include "cli/task/public_key.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 
@@ -19,10 +19,10 @@ struct asked {
 
 fkt_status cli_task_sign_with(struct fkt_task *t, const char *key_path)
 {
-    struct cli_key key;
-    fkt_status st = cli_key_load(&key, key_path);
+    struct fkt_key key;
+    fkt_status st = fkt_key_load(&key, key_path);
     if (st == FKT_OK) st = fkt_task_sign(t, key.secret);
-    cli_key_wipe(&key);
+    fkt_key_clear(&key);
     return st;
 }
 
@@ -32,9 +32,9 @@ static int no_pin_yet(const struct fkt_task *t) { return t->service.address[0] &
 
 static fkt_status print_signature(const struct asked *a, const struct fkt_task *t)
 {
-    char key[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+    char key[2 * FKT_SA_KEY + 1], print[FKT_FINGERPRINT];
     fkt_hex(key, t->signature.key, sizeof t->signature.key);
-    cli_fingerprint(print, t->signature.key);
+    fkt_fingerprint(print, t->signature.key);
     if (a->run.json)
         return cli_print_json(json_pack("{s:s s:s s:s s:s s:b s:s?}", "task", a->task, "sha256", t->sha256, "operator",
                                         key, "fingerprint", print, "signature_right", 1, "pin",
@@ -49,7 +49,7 @@ static fkt_status run_sign(const struct asked *a)
 {
     struct fkt_task t = {0};
     uint8_t before[FKT_SA_KEY];
-    char print[CLI_FINGERPRINT];
+    char print[FKT_FINGERPRINT];
     int other;
     fkt_status st;
     FKT_TRY(fkt_task_load(&t, a->task));
@@ -58,7 +58,7 @@ static fkt_status run_sign(const struct asked *a)
     FKT_TRY(cli_task_sign_with(&t, a->key));
     other = other && memcmp(before, t.signature.key, sizeof before) != 0;
     if (other && !a->run.force) {
-        cli_fingerprint(print, before);
+        fkt_fingerprint(print, before);
         st = fkt_fail_hint(FKT_E_EXISTS, "if it is yours to sign, give --force; sites will see another operator",
                            "'%s' is signed already, with another key: %s", a->task, print);
     }
@@ -95,7 +95,7 @@ static fkt_status run_verify(const struct asked *a)
     struct fkt_task t = {0};
     uint8_t key[FKT_SA_KEY];
     fkt_status st;
-    if (a->operator_key) FKT_TRY(cli_site_key("operator", a->operator_key, key));
+    if (a->operator_key) FKT_TRY(cli_public_key("operator", a->operator_key, key));
     FKT_TRY(fkt_task_load(&t, a->task));
     FKT_TRY(fkt_task_verify(&t, a->operator_key ? key : NULL));
     if (!a->operator_key && !a->run.quiet)

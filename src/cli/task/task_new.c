@@ -44,7 +44,7 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     struct fkt_privacy_spec privacy;
     struct fkt_federation_choices federation;
     struct cli_service service;
-    struct cli_roster roster = {0};
+    struct fkt_roster roster = {0};
     char *text = NULL;
     const char **names = NULL;
     double eps;
@@ -53,7 +53,7 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &privacy));
     FKT_TRY(cli_federation_choices(&a->federation, &federation, &roster));
-    FKT_TRY(cli_service_choices(&a->service, &roster, a->federation.roster, (uint64_t)time(NULL), &service));
+    FKT_TRY(cli_service_choices(&a->service, &roster, (uint64_t)time(NULL), &service));
     if (federation.sites && !service.choices.address && federation.records == FKT_RECORDS_UNKNOWN)
         st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or name the server",
                            "--records 1048576 stands for 'no bound is known' in a task without --server");
@@ -65,7 +65,7 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
                           a->privacy.accept_weak));
     if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
 out:
-    cli_roster_clear(&roster);
+    fkt_roster_clear(&roster);
     fkt_free(text);
     fkt_free(names);
     fkt_dataset_free(ds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* task_show.c - `fedkt task show`: what a task is, for somebody who is asked to join. Whatever is printed comes
  * from a file that somebody else wrote, so control bytes are shown as '?'. */
-#include "task/key_file.h"
+#include "fedkt/keys.h"
 #include "cli/core/privacy_words.h"
 #include "cli/task/service.h"
 #include "cli/task/task.h"
@@ -95,8 +95,8 @@ static void show_sites(const struct fkt_task *t)
     ROW("sites", "%u; a round bears %u lost and %u colluding with the server; at most %llu records of a class each",
         f->sites, f->dropped, f->corrupt, (unsigned long long)f->records);
     for (uint32_t i = 0; i < f->sites && i < SITES_SHOWN; i++) {
-        char print[CLI_FINGERPRINT];
-        cli_fingerprint(print, f->roster + (size_t)i * FKT_SA_KEY);
+        char print[FKT_FINGERPRINT];
+        fkt_fingerprint(print, f->roster + (size_t)i * FKT_SA_KEY);
         printf("%*s%4u  %s  ", INDENT, "", i, print);
         if (t->service.names) cli_show(t->service.names[i], strlen(t->service.names[i]));
         putchar('\n');
@@ -118,13 +118,13 @@ static void show_server(const struct fkt_service *s, uint64_t now)
 
 static void show_signature(const struct fkt_task *t)
 {
-    char key[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+    char key[2 * FKT_SA_KEY + 1], print[FKT_FINGERPRINT];
     if (!t->signature.there) {
         row("signature", "NOT SIGNED");
         return;
     }
     fkt_hex(key, t->signature.key, sizeof t->signature.key);
-    cli_fingerprint(print, t->signature.key);
+    fkt_fingerprint(print, t->signature.key);
     ROW("operator", "%s", key);
     ROW("", "fingerprint %s: compare it by telephone", print);
     row("signature", fkt_task_verify(t, NULL) == FKT_OK ? "right" : "FALSE: the task was changed after it was signed");
@@ -150,10 +150,10 @@ out:
 
 static json_t *facts(const struct fkt_task *t, uint64_t now)
 {
-    char key[2 * FKT_SA_KEY + 1], print[CLI_FINGERPRINT];
+    char key[2 * FKT_SA_KEY + 1], print[FKT_FINGERPRINT];
     const struct fkt_signature *s = &t->signature;
     fkt_hex(key, s->key, sizeof s->key);
-    cli_fingerprint(print, s->key);
+    fkt_fingerprint(print, s->key);
     return json_pack("{s:s s:b s:b s:s? s:s? s:b s:b s:o}", "sha256", t->sha256, "signed", s->there, "signature_right",
                      s->there && fkt_task_verify(t, NULL) == FKT_OK, "operator", s->there ? key : NULL, "fingerprint",
                      s->there ? print : NULL, "expired", t->service.expires && t->service.expires < now, "private",

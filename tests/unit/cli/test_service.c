@@ -57,12 +57,12 @@ static void an_end_by_default(void **state)
     } row[] = {{NULL, NOW + 90 * UINT64_C(86400)}, {"1d", NOW + 86400}, {"never", 0}};
     const char *names[3] = {NULL, NULL, NULL};
     size_t lines[3] = {1, 2, 3};
-    const struct cli_roster roster = {.names = names, .lines = lines, .n = 3};
+    const struct fkt_roster roster = {.names = names, .lines = lines, .n = 3};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         const struct cli_service_asked asked = {.server = "https://a", .expires = row[i].text};
         struct cli_service got;
-        CHECK_OK(cli_service_choices(&asked, &roster, "roster", NOW, &got));
+        CHECK_OK(cli_service_choices(&asked, &roster, NOW, &got));
         CHECK(got.choices.expires == row[i].want);
     }
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/text.h"
-#include "task/key_file.h"
+#include "cli/task/public_key.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
 #include <jansson.h>
+#include <malloc.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,35 +21,35 @@ static unsigned mode_of(const char *path)
 static void a_key_survives_its_files(void **state)
 {
     struct scratch s;
-    struct cli_key k, back;
-    struct cli_site site;
-    char hex[65], print[CLI_FINGERPRINT];
+    struct fkt_key k, back;
+    struct fkt_site_key site;
+    char hex[65], print[FKT_FINGERPRINT];
     uint8_t key[FKT_SA_KEY];
     (void)state;
     scratch_init(&s);
     umask(0);
-    CHECK_OK(cli_key_make(&k, "Hôpital Saint-Louis"));
-    CHECK_OK(cli_key_save(&k, scratch_path(&s, "key"), 0, NULL));
-    CHECK_OK(cli_site_save(&k, scratch_path(&s, "pub"), 0));
+    CHECK_OK(fkt_key_make(&k, "Hôpital Saint-Louis"));
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "key"), 0, NULL));
+    CHECK_OK(fkt_site_key_save(&k, scratch_path(&s, "pub"), 0));
     CHECK(mode_of(scratch_path(&s, "key")) == 0600);
-    CHECK_OK(cli_key_load(&back, scratch_path(&s, "key")));
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "key")));
     assert_memory_equal(&back, &k, sizeof k);
-    CHECK_OK(cli_site_load(&site, scratch_path(&s, "pub")));
+    CHECK_OK(fkt_site_key_load(&site, scratch_path(&s, "pub")));
     assert_memory_equal(&site, &k.site, sizeof site);
-    CHECK_OK(cli_site_key("operator", scratch_path(&s, "pub"), key));
+    CHECK_OK(cli_public_key("operator", scratch_path(&s, "pub"), key));
     assert_memory_equal(key, k.site.key, sizeof key);
     fkt_hex(hex, k.site.key, sizeof k.site.key);
-    CHECK_OK(cli_site_key("operator", hex, key));
-    cli_fingerprint(print, k.site.key);
+    CHECK_OK(cli_public_key("operator", hex, key));
+    fkt_fingerprint(print, k.site.key);
     CHECK(strlen(print) == 24 && !strncmp(print, hex, 4) && !strncmp(print + 20, hex + 16, 4));
-    cli_key_wipe(&back);
+    fkt_key_clear(&back);
     CHECK(back.secret[0] == 0 && back.secret[31] == 0 && back.site.name[0] == 0);
-    CHECK_OK(cli_key_make(&back, NULL)); /* no name, and never the same key again */
+    CHECK_OK(fkt_key_make(&back, NULL)); /* no name, and never the same key again */
     CHECK(back.site.name[0] == 0 && memcmp(back.site.key, k.site.key, FKT_SA_KEY) != 0);
-    CHECK_OK(cli_key_save(&back, scratch_path(&s, "nameless"), 0, NULL));
-    CHECK_OK(cli_site_save(&back, scratch_path(&s, "nameless.pub"), 0));
-    CHECK_OK(cli_site_load(&site, scratch_path(&s, "nameless.pub")));
-    CHECK_OK(cli_key_load(&back, scratch_path(&s, "nameless")));
+    CHECK_OK(fkt_key_save(&back, scratch_path(&s, "nameless"), 0, NULL));
+    CHECK_OK(fkt_site_key_save(&back, scratch_path(&s, "nameless.pub"), 0));
+    CHECK_OK(fkt_site_key_load(&site, scratch_path(&s, "nameless.pub")));
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "nameless")));
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -55,30 +57,30 @@ static void a_key_survives_its_files(void **state)
 static void nothing_is_overwritten_unasked(void **state)
 {
     struct scratch s;
-    struct cli_key k, other, back;
-    struct cli_site old;
+    struct fkt_key k, other, back;
+    struct fkt_site_key old;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(cli_key_make(&k, "one"));
-    CHECK_OK(cli_key_make(&other, "two"));
-    CHECK_OK(cli_key_save(&k, scratch_path(&s, "key"), 0, NULL));
-    CHECK_STATUS(cli_key_save(&other, scratch_path(&s, "key"), 0, NULL), FKT_E_EXISTS);
-    CHECK_OK(cli_key_load(&back, scratch_path(&s, "key")));
+    CHECK_OK(fkt_key_make(&k, "one"));
+    CHECK_OK(fkt_key_make(&other, "two"));
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "key"), 0, NULL));
+    CHECK_STATUS(fkt_key_save(&other, scratch_path(&s, "key"), 0, NULL), FKT_E_EXISTS);
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "key")));
     assert_string_equal(back.site.name, "one");
     CHECK(chmod(scratch_path(&s, "key"), 0644) == 0);
-    CHECK_OK(cli_key_save(&other, scratch_path(&s, "key"), 1, &old));
+    CHECK_OK(fkt_key_save(&other, scratch_path(&s, "key"), 1, &old));
     assert_memory_equal(&old, &k.site, sizeof old);
     CHECK(mode_of(scratch_path(&s, "key")) == 0600);
-    CHECK_OK(cli_key_load(&back, scratch_path(&s, "key")));
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "key")));
     assert_string_equal(back.site.name, "two");
-    CHECK_OK(cli_key_save(&k, scratch_path(&s, "fresh"), 1, &old));
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "fresh"), 1, &old));
     CHECK(old.name[0] == '\0' && old.key[0] == 0 && old.key[31] == 0);
     CHECK_OK(fkt_file_write(scratch_path(&s, "thesis"), "words", 5, FKT_FILE_PRIVATE));
-    CHECK_STATUS(cli_key_save(&k, scratch_path(&s, "thesis"), 1, NULL), FKT_E_EXISTS);
-    CHECK_OK(cli_site_save(&k, scratch_path(&s, "pub"), 0));
-    CHECK_STATUS(cli_key_save(&k, scratch_path(&s, "pub"), 1, NULL), FKT_E_EXISTS);
-    CHECK_STATUS(cli_site_save(&k, scratch_path(&s, "pub"), 0), FKT_E_EXISTS);
-    CHECK_OK(cli_site_save(&k, scratch_path(&s, "pub"), 1));
+    CHECK_STATUS(fkt_key_save(&k, scratch_path(&s, "thesis"), 1, NULL), FKT_E_EXISTS);
+    CHECK_OK(fkt_site_key_save(&k, scratch_path(&s, "pub"), 0));
+    CHECK_STATUS(fkt_key_save(&k, scratch_path(&s, "pub"), 1, NULL), FKT_E_EXISTS);
+    CHECK_STATUS(fkt_site_key_save(&k, scratch_path(&s, "pub"), 0), FKT_E_EXISTS);
+    CHECK_OK(fkt_site_key_save(&k, scratch_path(&s, "pub"), 1));
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -88,35 +90,35 @@ static void a_key_that_others_can_read_is_refused(void **state)
     static const mode_t bad[] = {0640, 0604, 0620, 0602, 0610, 0601, 0666, 0644, 0777};
     static const mode_t good[] = {0600, 0400, 0700};
     struct scratch s;
-    struct cli_key k;
+    struct fkt_key k;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(cli_key_make(&k, NULL));
-    CHECK_OK(cli_key_save(&k, scratch_path(&s, "key"), 0, NULL));
+    CHECK_OK(fkt_key_make(&k, NULL));
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "key"), 0, NULL));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(chmod(scratch_path(&s, "key"), bad[i]) == 0);
-        CHECK_STATUS(cli_key_load(&k, scratch_path(&s, "key")), FKT_E_STATE);
+        CHECK_STATUS(fkt_key_load(&k, scratch_path(&s, "key")), FKT_E_STATE);
         CHECK(strstr(fkt_error_hint(), "chmod 600") != NULL);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         CHECK(chmod(scratch_path(&s, "key"), good[i]) == 0);
-        CHECK_OK(cli_key_load(&k, scratch_path(&s, "key")));
+        CHECK_OK(fkt_key_load(&k, scratch_path(&s, "key")));
     }
     scratch_release(&s);
 }
 
 static void names_are_plain(void **state)
 {
-    char longest[CLI_KEY_NAME + 1];
-    struct cli_key k;
+    char longest[FKT_KEY_NAME + 1];
+    struct fkt_key k;
     (void)state;
     memset(longest, 'x', sizeof longest);
-    longest[CLI_KEY_NAME] = '\0';
-    CHECK_STATUS(cli_key_make(&k, longest), FKT_E_ARG);
-    CHECK_OK(cli_key_make(&k, longest + 1));
-    CHECK_STATUS(cli_key_make(&k, "a\nb"), FKT_E_ARG);
-    CHECK_STATUS(cli_key_make(&k, " a"), FKT_E_ARG);
-    CHECK_STATUS(cli_key_make(&k, "\xff"), FKT_E_ARG);
+    longest[FKT_KEY_NAME] = '\0';
+    CHECK_STATUS(fkt_key_make(&k, longest), FKT_E_ARG);
+    CHECK_OK(fkt_key_make(&k, longest + 1));
+    CHECK_STATUS(fkt_key_make(&k, "a\nb"), FKT_E_ARG);
+    CHECK_STATUS(fkt_key_make(&k, " a"), FKT_E_ARG);
+    CHECK_STATUS(fkt_key_make(&k, "\xff"), FKT_E_ARG);
 }
 
 struct change {
@@ -172,30 +174,30 @@ static void hostile_files_are_refused(void **state)
         {"extra", "1", FKT_E_FORMAT},
     };
     struct scratch s;
-    struct cli_key k, got;
-    struct cli_site site;
+    struct fkt_key k, got;
+    struct fkt_site_key site;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(cli_key_make(&k, "one"));
-    CHECK_OK(cli_key_save(&k, scratch_path(&s, "key"), 0, NULL));
-    CHECK_OK(cli_site_save(&k, scratch_path(&s, "pub"), 0));
+    CHECK_OK(fkt_key_make(&k, "one"));
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "key"), 0, NULL));
+    CHECK_OK(fkt_site_key_save(&k, scratch_path(&s, "pub"), 0));
     for (size_t i = 0; i < sizeof secret / sizeof *secret; i++) {
         bend(&s, "key", &secret[i]);
-        if (cli_key_load(&got, scratch_path(&s, "bent")) != secret[i].want)
+        if (fkt_key_load(&got, scratch_path(&s, "bent")) != secret[i].want)
             fail_msg("key %zu (%s): %s", i, secret[i].key, fkt_error_text());
         if (secret[i].want != FKT_OK) CHECK(got.secret[0] == 0 && got.secret[63] == 0);
     }
     for (size_t i = 0; i < sizeof public_part / sizeof *public_part; i++) {
         bend(&s, "pub", &public_part[i]);
-        if (cli_site_load(&site, scratch_path(&s, "bent")) != public_part[i].want)
+        if (fkt_site_key_load(&site, scratch_path(&s, "bent")) != public_part[i].want)
             fail_msg("pub %zu (%s): %s", i, public_part[i].key, fkt_error_text());
     }
-    CHECK_STATUS(cli_site_load(&site, scratch_path(&s, "key")), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_site_key_load(&site, scratch_path(&s, "key")), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "holds a secret key") != NULL);
-    CHECK_STATUS(cli_key_load(&got, scratch_path(&s, "nowhere")), FKT_E_IO);
-    CHECK_STATUS(cli_key_load(&got, "/dev/null"), FKT_E_IO);
+    CHECK_STATUS(fkt_key_load(&got, scratch_path(&s, "nowhere")), FKT_E_IO);
+    CHECK_STATUS(fkt_key_load(&got, "/dev/null"), FKT_E_IO);
     CHECK_OK(fkt_file_write(scratch_path(&s, "empty"), "", 0, FKT_FILE_PRIVATE));
-    CHECK_STATUS(cli_key_load(&got, scratch_path(&s, "empty")), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_key_load(&got, scratch_path(&s, "empty")), FKT_E_FORMAT);
     scratch_release(&s);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -204,30 +206,68 @@ static void hostile_files_are_refused(void **state)
 static void no_sentence_holds_a_secret(void **state)
 {
     struct scratch s;
-    struct cli_key k;
+    struct fkt_key k;
     char secret[129], text[512];
     (void)state;
     scratch_init(&s);
-    CHECK_OK(cli_key_make(&k, NULL));
+    CHECK_OK(fkt_key_make(&k, NULL));
     fkt_hex(secret, k.secret, sizeof k.secret);
     snprintf(text, sizeof text, "{\"schema\": \"fedkt.key/1\", \"secret\": \"%s\" oh}", secret);
     CHECK_OK(fkt_file_write(scratch_path(&s, "bad"), text, strlen(text), FKT_FILE_PRIVATE));
-    CHECK_STATUS(cli_key_load(&k, scratch_path(&s, "bad")), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_key_load(&k, scratch_path(&s, "bad")), FKT_E_FORMAT);
     secret[8] = '\0';
     CHECK(strstr(fkt_error_text(), secret) == NULL && strstr(fkt_error_hint(), secret) == NULL);
+    scratch_release(&s);
+}
+
+static char looked_for[129];
+static unsigned freed, found;
+
+/* What jansson frees. */
+static void looking_free(void *p)
+{
+    if (p) {
+        const size_t n = malloc_usable_size(p);
+        freed++;
+        found += memmem(p, n, looked_for, 16) != NULL || memmem(p, n, looked_for + 48, 16) != NULL;
+    }
+    free(p);
+}
+
+/* jansson does not wipe what it frees, and its functions for memory are the embedder's: the secret stays out of it. */
+static void jansson_never_gets_the_secret(void **state)
+{
+    struct scratch s;
+    struct fkt_key k, back;
+    struct fkt_site_key site;
+    char text[1024];
+    (void)state;
+    scratch_init(&s);
+    CHECK_OK(fkt_key_make(&k, "a \"secret\": \"name\""));
+    fkt_hex(looked_for, k.secret, sizeof k.secret);
+    json_set_alloc_funcs(malloc, looking_free);
+    CHECK_OK(fkt_key_save(&k, scratch_path(&s, "key"), 0, NULL));
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "key")));
+    assert_memory_equal(&back, &k, sizeof k);
+    CHECK_STATUS(fkt_site_key_load(&site, scratch_path(&s, "key")), FKT_E_FORMAT);
+    snprintf(text, sizeof text, "{\"secret\" : \"%.100s\", \"secret\":\n\"%s\"}", looked_for, looked_for);
+    CHECK_OK(fkt_file_write(scratch_path(&s, "twice"), text, strlen(text), FKT_FILE_PRIVATE));
+    CHECK_STATUS(fkt_key_load(&back, scratch_path(&s, "twice")), FKT_E_FORMAT);
+    json_set_alloc_funcs(malloc, free);
+    CHECK(freed > 10 && found == 0);
     scratch_release(&s);
 }
 
 static void large_files_are_not_read(void **state)
 {
     struct scratch s;
-    struct cli_key k;
+    struct fkt_key k;
     char text[4097];
     (void)state;
     scratch_init(&s);
     memset(text, ' ', sizeof text);
     CHECK_OK(fkt_file_write(scratch_path(&s, "large"), text, sizeof text, FKT_FILE_PRIVATE));
-    CHECK_STATUS(cli_key_load(&k, scratch_path(&s, "large")), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_key_load(&k, scratch_path(&s, "large")), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "too large") != NULL);
     scratch_release(&s);
 }
@@ -241,6 +281,7 @@ int main(void)
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(no_sentence_holds_a_secret),
+        cmocka_unit_test(jansson_never_gets_the_secret),
         cmocka_unit_test(large_files_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
