@@ -249,7 +249,7 @@ static fkt_status map_to_list(struct fkt_dataset_builder *b, uint32_t *map, cons
         size_t at = find_class(b, list[i], &found);
         if (!found) continue;
         if (map[b->order[at]] != UINT32_MAX)
-            return fkt_fail(FKT_E_ARG, "class '%s' stands twice in the class list", list[i]);
+            return fkt_fail(FKT_E_ARG, "class '%s' is listed twice in the class list", list[i]);
         map[b->order[at]] = (uint32_t)i;
     }
     for (size_t i = 0; i < ds->n; i++) {
@@ -319,7 +319,7 @@ static fkt_status refuse_empty(const struct fkt_dataset *ds)
     for (size_t k = 0; k < ds->k; k++)
         if (!count[k]) {
             st = fkt_fail_hint(FKT_E_FORMAT,
-                               "put images into it or take it away; a task may have classes that a site has none of",
+                               "put images into it or remove it; a task may have classes that a site has none of",
                                "class folder '%s' holds no images", ds->names.text + ds->classes[k]);
             break;
         }
@@ -328,7 +328,7 @@ out:
     return st;
 }
 
-/* In a tar a member may stand twice (tar -r): the later one replaces the earlier, as when it is unpacked. */
+/* In a tar a member may occur twice (tar -r): the later one replaces the earlier, as when it is unpacked. */
 static void drop_replaced(struct fkt_dataset *ds)
 {
     size_t kept = 0;
@@ -349,9 +349,10 @@ fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_da
         return fkt_fail(FKT_E_FORMAT, "'%s' has records inside and outside of its splits", b->path);
     if (ds->n == 0)
         return fkt_fail_hint(FKT_E_FORMAT,
-                             b->loose ? "its images lie beside each other: give the folder above, in which each class "
-                                        "has a folder of its name"
-                                      : FKT_FORMATS_HINT,
+                             b->loose
+                                 ? "its images are not in class folders: give the folder above, in which each class "
+                                   "has a folder of its name"
+                                 : FKT_FORMATS_HINT,
                              "'%s' holds no images in class folders (%zu other files)", b->path, ds->skipped);
     if (b->no_empty && !(o && o->classes)) FKT_TRY(refuse_empty(ds));
     FKT_TRY(choose_split(b, o ? o->split : NULL));

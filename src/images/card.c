@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* card.c - a dataset card in the style of the Hugging Face hub: YAML front matter, then Markdown.
  *
- * A dataset is copied from hand to hand; its README is what stays with it. So the privacy statement stands here in
- * plain words beside the numbers, with what it does not cover. Names come from strangers: in YAML they are JSON strings
+ * A dataset is copied; its README stays with it. So the privacy statement is here in
+ * plain words beside the numbers, with what it does not cover. Names are untrusted: in YAML they are JSON strings
  * (which YAML reads), in Markdown every character with a meaning is escaped. */
 #include "images/card.h"
 
@@ -26,7 +26,7 @@ const char *fkt_card_protects(const char *adjacency)
     return NULL;
 }
 
-/* Markdown, also inside a table: letters with a meaning get a backslash or become entities, line breaks and other
+/* Markdown, also inside a table: characters with a meaning get a backslash or become entities, line breaks and other
  * control characters blanks. GitHub makes links of bare addresses; "://", "www." and '@' are written so that it does
  * not. */
 static void escaped(struct fkt_text *t, const char *s)
@@ -76,8 +76,8 @@ static const char *size_category(uint64_t n)
                          : "1M<n<10M";
 }
 
-/* A YAML string in double quotes. Beyond what JSON escapes: whatever drives a terminal or turns writing around, and the
- * letters that a viewer of the raw text might take for a tag. */
+/* A YAML string in double quotes. Beyond what JSON escapes: control characters, characters that change the direction
+ * of text, and the letters that a viewer of the raw text might take for a tag. */
 static void yaml_quoted(struct fkt_text *t, const char *s)
 {
     fkt_text_add(t, "\"");
@@ -135,9 +135,10 @@ static void summary(struct fkt_text *t, const struct fkt_card *c)
     fkt_text_add(t, "**Synthetic images.** ");
     if (c->counts) fkt_text_addf(t, "%llu pictures", (unsigned long long)total(c));
     else fkt_text_add(t, "Pictures");
-    fkt_text_addf(t, " of %u x %u pixels in %zu classes, drawn from class statistics", c->size, c->size, c->n_classes);
+    fkt_text_addf(t, " of %u x %u pixels in %zu classes, sampled from class statistics", c->size, c->size,
+                  c->n_classes);
     if (c->sites > 1) fkt_text_addf(t, " that %u sites contributed to", c->sites);
-    fkt_text_add(t, ". No picture here was taken by a camera.\n\n");
+    fkt_text_add(t, ". No image here was taken by a camera.\n\n");
 }
 
 static void privacy(struct fkt_text *t, const struct fkt_card *c)
@@ -206,8 +207,7 @@ static void facts(struct fkt_text *t, const struct fkt_card *c)
         row(t, "adjacency", c->adjacency);
         row(t, "mechanism", c->mechanism);
         if (c->counted)
-            fkt_text_addf(t, "| shares of noise | the promise rests on %u; %u are in the numbers |\n", c->counted,
-                          c->in_total);
+            fkt_text_addf(t, "| noise shares | the promise counts %u; %u are in the sum |\n", c->counted, c->in_total);
         row(t, "unit of privacy", c->unit ? c->unit : "one image");
     }
     row(t, "codec", c->codec);
@@ -231,7 +231,7 @@ static void classes(struct fkt_text *t, const struct fkt_card *c)
     for (size_t k = 0; k < c->n_classes; k++) {
         fkt_text_addf(t, "| %zu | ", k);
         escaped(t, c->classes[k]);
-        if (c->below && c->below[k]) fkt_text_add(t, " (below the noise: its images show little else)");
+        if (c->below && c->below[k]) fkt_text_add(t, " (below the noise: its images show mostly noise)");
         if (c->counts) fkt_text_addf(t, " | %llu", (unsigned long long)c->counts[k]);
         fkt_text_add(t, " |\n");
     }

@@ -30,7 +30,7 @@ struct fkt_card {
     const char *codec, *calibration; /* identity of the codec; name of the public set behind its calibration */
     uint32_t sites;                  /* 0: left out */
     const char *holds_against;       /* the certificate's words: whom the promise holds against */
-    uint32_t counted, in_total;      /* shares of noise: that the promise rests on, and in the numbers; 0: left out */
+    uint32_t counted, in_total;      /* noise shares that the promise counts, and that are in the sum; 0: left out */
     const struct fkt_card_hash *hashes;
     size_t n_hashes;
     int insecure_seed;

@@ -4,9 +4,9 @@
  *   stored bytes --BLAKE2b--> key (64 bits) --mixed with seed and purpose--> a uniform number --> held out? which site?
  *
  * A private sum is computed from the records that a rule has chosen. If the rule shuffles them, one record more moves
- * others, and the sum changes by several records where the sensitivity allows for one. Here a record's fate depends on
- * the public seed and on its own bytes; name, place and number of the other records do not enter. Equal records share
- * their fate.
+ * others, and the sum changes by several records where the sensitivity allows for one. Here the choice of a record
+ * depends on the public seed and on its own bytes alone, not on its name, its position or the other records. Equal
+ * records are chosen alike.
  *
  * Consequence: sizes are not exact. A hold-out of F takes a binomial number of records with mean F*n.
  *

@@ -20,7 +20,7 @@ static fkt_status add_name(struct fkt_dataset_builder *b, const char *name, cons
     size_t had = b->ds->k;
     uint32_t k;
     fkt_status st = fkt_builder_class(b, name, &k);
-    if (st == FKT_OK && k != had) st = fkt_fail(FKT_E_FORMAT, "class '%s' stands twice in '%s'", name, path);
+    if (st == FKT_OK && k != had) st = fkt_fail(FKT_E_FORMAT, "class '%s' is listed twice in '%s'", name, path);
     b->named = 1;
     fkt_builder_keep_order(b);
     return st;
@@ -60,7 +60,7 @@ fkt_status fkt_classes_from_json(struct fkt_dataset_builder *b, const char *fold
         FKT_TRY(add_name(b, name, path));
     }
     if (!json_is_array(root) || b->ds->k != json_array_size(root) || b->ds->k == 0)
-        st = fkt_fail_hint(FKT_E_FORMAT, "remove it to go by numbers", "'%s' is no JSON array of class names", path);
+        st = fkt_fail_hint(FKT_E_FORMAT, "remove it to go by numbers", "'%s' is not a JSON array of class names", path);
 out:
     json_decref(root);
     fkt_free(data);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dataset.c - a labelled set as the rest of the house sees it: n records, K classes, and pixels of one size on demand.
+/* dataset.c - a labelled set as other modules see it: n records, K classes, and pixels of one size on demand.
  * Everything but the backend's own reading is immutable after opening, so that reading needs no lock. */
 #include "images/dataset.h"
 

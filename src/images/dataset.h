@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dataset.h - the inside of a dataset and of its builder, for the images room alone.
+/* dataset.h - the inside of a dataset and of its builder, for the images module alone.
  *
  * Names live in one growing arena of NUL-terminated strings and are known by their offset: a million records cost their
  * text plus 32 bytes each, and two blocks of memory. */
@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FKT_IMAGE_MAX_SIDE 16384U       /* pixels; beyond it a header is taken for a lie */
+#define FKT_IMAGE_MAX_SIDE 16384U       /* pixels; a header that claims more is refused */
 #define FKT_IMAGE_MAX_AREA (1U << 26)   /* pixels of one image: at most 11 bytes each while it is decoded, 740 MB */
 #define FKT_IMAGE_MAX_FILE (256U << 20) /* bytes of one compressed image */
-#define FKT_CLASSES_MAX 65536U          /* a larger label is taken for a lie, and so are more names */
+#define FKT_CLASSES_MAX 65536U          /* larger labels, and more names, are refused */
 
 #define FKT_FORMATS_HINT                                                                                               \
     "fedkt reads a folder with one subfolder of JPEG, PNG, WebP or TIFF files per class (also under train/, test/, "   \

@@ -3,8 +3,8 @@
  *
  * Colour follows Pillow's convert("RGB"): grey is repeated, CMYK is the naive ink model (no profiles). Where we differ:
  * alpha is laid over white in every format, while convert() drops it and shows whatever colour hides under transparent
- * pixels; the EXIF orientation is applied, as ImageOps.exif_transpose does, since sites with different cameras must
- * mean the same by "up". Profiles and gamma are ignored. docs/formats.md, "Images in", states the rules. */
+ * pixels; the EXIF orientation is applied, as ImageOps.exif_transpose does, since images of different cameras must
+ * have the same orientation. Profiles and gamma are ignored. docs/formats.md, "Images in", states the rules. */
 #include "images/decode.h"
 
 #include "base/alloc.h"
@@ -205,7 +205,7 @@ static fkt_status unknown(const uint8_t *data, size_t len)
             "convert it, with one window for all images of all sites: dcmj2pnm --write-png --set-window "
             "CENTRE WIDTH IN.dcm OUT.png (package dcmtk)",
             "it is a DICOM file, which is not read");
-    return fkt_fail_hint(FKT_E_FORMAT, "convert it to one of these, or take it away",
+    return fkt_fail_hint(FKT_E_FORMAT, "convert it to one of these, or remove it",
                          "it is not a JPEG, PNG, WebP or TIFF file");
 }
 

@@ -2,16 +2,16 @@
 /* decode_jpeg.c - JPEG through libjpeg-turbo, with its defaults (accurate integer DCT, smooth chroma upsampling): the
  * pixels that Pillow gives.
  *
- * libjpeg answers bad data in two voices. An error calls error_exit, which must not return: we longjmp. A warning means
- * that it has made something up (grey for what is missing) and goes on: a file cut in half "decodes". So a warning that
- * speaks of damaged picture data is an error here, and stops at once, which also spares the work on a tiny file that
+ * libjpeg reports bad data in two ways. An error calls error_exit, which must not return: we longjmp. A warning means
+ * that it has filled in missing data (with grey) and continues: a file cut in half "decodes". So a warning about
+ * damaged image data is an error here and stops at once, which also avoids the work on a tiny file that
  * claims to be huge. Harmless oddities (stray bytes between markers, an unknown JFIF version), common in collections
  * from the web, pass.
  *
  * Nothing that the compiler might keep in a register lives across the longjmp: all state is in `struct job`, in the
  * caller's frame. Memory of libjpeg is its own, bounded by max_memory_to_use; sides and area are checked before it
- * takes any for the picture. Progressive files get a bound on the number of scans, and on scans times pixels, since
- * each scan of a few bytes costs a pass over the whole picture: encoders make about ten, the largest picture may have
+ * takes any for the image. Progressive files get a bound on the number of scans, and on scans times pixels, since
+ * each scan of a few bytes costs a pass over the whole image: encoders make about ten, the largest image may have
  * 32. */
 #include "images/decode.h"
 
@@ -98,7 +98,7 @@ static void read_all(struct job *j, const uint8_t *data, size_t len)
     (void)jpeg_finish_decompress(c);
 }
 
-/* 1 when the picture is whole. In a function of its own, so that `j` belongs to the caller's frame. */
+/* 1 when the image is complete. In a function of its own, so that `j` belongs to the caller's frame. */
 static int decode_or_jump(struct job *j, const uint8_t *data, size_t len)
 {
     if (setjmp(j->back) != 0) return 0;

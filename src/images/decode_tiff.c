@@ -9,9 +9,9 @@
  * marked as smaller versions of another (NewSubfileType 1) are passed over, any other second page is refused, since
  * which page was meant is not known.
  *
- * libtiff is large, so its doors are kept few: only the compressions of the table below; one allocation of at most
+ * libtiff is large, so little of it is used: only the compressions of the table below; one allocation of at most
  * MAX_ALLOCATION; sides and area are checked before any pixel, and so is the area of a tile, which may be far larger
- * than the image. Its messages go to the job, not to stderr. A warning of the JPEG library inside it means made-up
+ * than the image. Its messages go to the job, not to stderr. A warning of the JPEG library inside it means invented
  * pixels, as in decode_jpeg.c, and is an error. */
 #include "images/decode.h"
 

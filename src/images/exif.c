@@ -2,9 +2,9 @@
 /* exif.c - finds the EXIF block of a JPEG (APP1), PNG (eXIf) or WebP (EXIF) file, and in it the tag Orientation.
  *
  * Source: CIPA DC-008 (EXIF 2.32) 4.5.2 and 4.6.2 A; a block is a small TIFF: byte order, 42, the offset of the first
- * directory, entries of 12 bytes. The files are walked by their own lengths instead of by the image libraries, which
+ * directory, entries of 12 bytes. The file is parsed here instead of by the image libraries, which
  * would copy every block of a hostile file into memory first. Only the first directory is looked at, so that no loop of
- * offsets can hang the reader. A block is believed as in Pillow's ImageOps.exif_transpose; where we differ: values
+ * offsets can hang the reader. A block is interpreted as in Pillow's ImageOps.exif_transpose; where we differ: values
  * other than 1 to 8, other types than SHORT, and PNG chunks with a wrong checksum count as no orientation. */
 #include "images/exif.h"
 

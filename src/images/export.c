@@ -6,7 +6,7 @@
  * The promise of exactly `total` images is kept or the set is dropped, since an .npz states its length first.
  * classes.json (the true class names in the order of their labels) is written last in every format, so it stands beside
  * whole sets only. The bytes depend on the images and names alone: no times, users, paths or threads. Memory: one
- * picture. */
+ * image. */
 #include "images/export.h"
 
 #include "base/alloc.h"

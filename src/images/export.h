@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export.h - what the writers of a labelled set share: one struct, one table of calls per format. This room only. */
+/* export.h - what the writers of a labelled set share: one struct, one table of calls per format. This module only. */
 #ifndef FKT_IMAGES_EXPORT_H
 #define FKT_IMAGES_EXPORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_archive.c - zip and tar through libarchive, with nothing in them of the machine, the user or the hour.
+/* export_archive.c - zip and tar through libarchive, without any trace of machine, user or time.
  *
  * tar (ustar): times are 1 January 1980 UTC, owner 0. zip: its clock field is local time, so the entry's time is 1970,
  * which libarchive clamps to the field's smallest value in every time zone. Entries are deflated, never merely stored:

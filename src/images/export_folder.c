@@ -6,8 +6,8 @@
  * in our order (export_names.c). Hugging Face's `datasets` reads metadata.jsonl, but only one that lies in the folder
  * of its split, and takes every key of it for a column.
  *
- * The folder is the caller's temporary one and gets its final name when all is there, so single pictures are written
- * plainly; one syncfs at the end replaces a fsync for each. A second split may follow in the same folder. */
+ * The folder is the caller's temporary one and gets its final name when all is there, so single images are written
+ * directly; one syncfs at the end replaces a fsync for each. A second split may follow in the same folder. */
 #include "images/export.h"
 
 #include "base/alloc.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c - ImageFolder on disk: the walk, and reading one file.
+/* folder.c - ImageFolder on disk: listing the files, and reading one.
  *
- * Links to files are followed everywhere, links to folders on the first two levels only, where splits and classes are
- * (people link those together from several disks); deeper they are passed over, and a folder that is its own ancestor
- * always is, so that no loop of links can hang the walk or list a record twice. A link that leads nowhere becomes a
- * record whose reading fails. Hidden files and folders do not exist.
- * Cost: one readdir per folder, a stat only for links, a look at the first bytes of files without an ending; nothing
- * else is opened before it is read. */
+ * Links to files are followed everywhere, links to folders on the first two levels only, where splits and classes
+ * are (people link those together from several disks); deeper they are passed over, and a folder that is its own
+ * ancestor always is, so that a loop of links can neither hang the listing nor list a record twice. A link that
+ * leads nowhere becomes a record whose reading fails. Hidden files and folders are ignored. Cost: one readdir per
+ * folder, a stat only for links, a look at the first bytes of files without an ending; nothing else is opened before
+ * it is read. */
 #include "images/formats.h"
 
 #include "base/alloc.h"
@@ -181,7 +181,7 @@ static fkt_status walk(struct walk *w, int depth)
     fkt_status st;
     FKT_TRY(fkt_path_join(&path, w->f->root, w->path.s));
     if (depth > MAX_DEPTH) {
-        st = fkt_fail(FKT_E_FORMAT, "'%s' lies too deep: more than %d folders", path, MAX_DEPTH);
+        st = fkt_fail(FKT_E_FORMAT, "'%s' is nested too deep: more than %d folders", path, MAX_DEPTH);
         goto out;
     }
     d = opendir(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* font.h - small letters for picture sheets: printable ASCII in cells of 5 x 9 dots, drawn with whole-pixel dots. */
+/* font.h - small letters for image sheets: printable ASCII in cells of 5 x 9 dots, drawn with whole-pixel dots. */
 #ifndef FKT_IMAGES_FONT_H
 #define FKT_IMAGES_FONT_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid.c - a sheet of samples, one row a class, as people like to look at them.
+/* grid.c - a sheet of samples, one row per class.
  *
- *   margin | class name | gap | tile gap tile gap ... | margin       tiles enlarged by a whole factor, nearest
- * neighbour: the pixels shown are the pixels there are Long names are cut to NAME_DOTS with two full stops after them,
- * so that one odd class cannot push the pictures off the sheet. Where not all classes are shown, a line below says so.
- */
+ *   margin | class name | gap | tile gap tile gap ... | margin
+ *
+ * Tiles are enlarged by a whole factor without interpolation. Names longer than NAME_DOTS are cut, so that one class
+ * cannot push the images off the sheet. If not all classes are shown, a line below says so. */
 #include "fedkt/image.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idx.c - MNIST's idx files (LeCun), and those of its many offspring:
+/* idx.c - MNIST's idx files (LeCun), and the formats derived from it:
  *
  *   images  0 0 8 3  n  rows  columns (4 bytes each, big-endian)  pixels (n, rows, columns)
  *   labels  0 0 8 1  n                                            labels (n)
@@ -68,7 +68,7 @@ static fkt_status header(const struct fkt_source *s, const char *path, int dims,
     fkt_status st = fkt_source_read(s, 0, head, 4 + 4 * (size_t)dims);
     if (st != FKT_OK) return fkt_fail_in(st, "cannot read '%s'", path);
     if (head[0] || head[1] || head[2] != 8 || head[3] != dims)
-        return fkt_fail(FKT_E_FORMAT, "'%s' is no idx%d file of bytes", path, dims);
+        return fkt_fail(FKT_E_FORMAT, "'%s' is not an idx%d file of bytes", path, dims);
     for (int i = 0; i < dims; i++) shape[i] = be32(head + 4 + 4 * i);
     for (int i = 1; i < dims; i++)
         if (shape[i] == 0 || shape[i] > FKT_IMAGE_MAX_SIDE)

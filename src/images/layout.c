@@ -9,8 +9,8 @@
  * images (most tars have one) are taken off, but never the last one before the image, nor a split before a single
  * class.
  *
- * What counts as an image is told by the ending. The kinds that we do not read (gif, bmp, dcm ...) count too:
- * they become records whose reading fails with a clear sentence, since an image that silently goes missing is worse.
+ * The extension decides what counts as an image. The kinds that we do not read (gif, bmp, dcm ...) count too:
+ * they become records whose reading fails with a clear sentence, because silently losing an image is worse.
  * All other files are passed over, counted, and the first few named. Images in a folder inside a class folder are
  * counted too: people open the folder above the one that they mean. */
 #include "images/layout.h"
@@ -113,7 +113,7 @@ static fkt_status find_splits(int *split, const char *prefix, const char *const 
         fkt_status st;
         if (deep <= strip)
             return fkt_fail_hint(FKT_E_FORMAT, "put each image into a folder named after its class",
-                                 "'%s%s' lies in no class folder", prefix, paths[i]);
+                                 "'%s%s' is not in a class folder", prefix, paths[i]);
         st = folder_at(name, paths[i], strip);
         if (st != FKT_OK) return st;
         if (deep >= strip + 2 && fkt_split_name(name)) *split = 1;
@@ -122,7 +122,7 @@ static fkt_status find_splits(int *split, const char *prefix, const char *const 
     if (*split && outside)
         return fkt_fail_hint(FKT_E_FORMAT,
                              "put every image under split/class/ (train, test, val), or every image under class/",
-                             "'%s%s' lies outside of the split folders", prefix, outside);
+                             "'%s%s' is outside of the split folders", prefix, outside);
     return FKT_OK;
 }
 

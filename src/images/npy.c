@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* npy.c - the header of a NumPy array (NEP 1, versions 1.0 to 3.0):
  *
- *   \x93NUMPY major minor length(2 or 4, little-endian) "{'descr': '|u1', 'fortran_order': False, 'shape': (100, 28,
- * 28), }" data
+ *   \x93NUMPY major minor length(2 or 4, little-endian) dictionary data
+ *   dictionary: "{'descr': '|u1', 'fortran_order': False, 'shape': (100, 28, 28), }"
  *
  * The dictionary is Python's literal syntax; we look for the three keys and take nothing else from it. Shape times
  * element width must be what is left of the member, to the byte. */
@@ -50,9 +50,9 @@ static fkt_status parse_shape(struct fkt_npy *a, const char *p)
         unsigned long long x;
         while (*p == ' ' || *p == ',') p++;
         if (*p == ')') return FKT_OK;
-        if (*p < '0' || *p > '9' || a->dims == FKT_NPY_DIMS) return bad("a shape that makes no sense");
+        if (*p < '0' || *p > '9' || a->dims == FKT_NPY_DIMS) return bad("an invalid shape");
         x = strtoull(p, &end, 10);
-        if (x > UINT32_MAX * 256ULL) return bad("a shape that makes no sense");
+        if (x > UINT32_MAX * 256ULL) return bad("an invalid shape");
         a->shape[a->dims++] = x;
         p = end;
         if (*p == 'L') p++; /* Python 2 */

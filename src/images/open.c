@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open.c - the front door of the room: a path (or "demo:...") and wishes become a dataset. Nothing is decoded here,
- * whatever the options say: an image that cannot be read shows when it is read, and the reader counts or stops
- * (skip_bad is the reader's). */
+/* open.c - opens a path (or "demo:...") as a dataset. Nothing is decoded here: an image that cannot be read is found
+ * when it is read, and the reader then counts it or stops (skip_bad is an option of the reader). */
 #include "images/formats.h"
 
 #include "base/alloc.h"

@@ -4,12 +4,12 @@
  *   seed, rule, sites, classes --> for each class the probabilities of the sites
  *   seed, the record's key     --> a number u in [0, 1)  --> the site: the inverse of the class's distribution at u
  *
- *   iid           all sites alike
+ *   iid           equal probabilities
  *   dirichlet     for each class: probabilities ~ Dirichlet(alpha) (Hsu et al. 2019 as most people run it)
  *   pfllib        the same, but a site whose share has reached 1/sites takes nothing of the classes that follow, and
  *                 the whole is drawn again until each site has min_share/sites (PFLlib, dataset_utils.py, after
  *                 Yurochkin et al. 2019)
- *   pathological  each site holds k classes; the sites of a class are alike (McMahan et al. 2017 in PFLlib's form)
+ *   pathological  each site holds k classes; equal parts of each (McMahan et al. 2017 in PFLlib's form)
  *
  * Where we differ from all of these: they shuffle a class and cut it at floor(share * n_c). Then one record more moves
  * others to other sites, and with sites that do not take part the private sum changes by several records. The cuts
@@ -151,7 +151,7 @@ static fkt_status check_pathological(size_t classes, const struct fkt_partition_
                              spec->k, classes);
     if ((uint64_t)spec->sites * spec->k < classes)
         return fkt_fail_hint(FKT_E_ARG, "use more sites, or more classes per site: every record must have an owner",
-                             "%u sites of %u classes each leave some of the %zu classes to nobody", spec->sites,
+                             "%u sites of %u classes each leave some of the %zu classes without a site", spec->sites,
                              spec->k, classes);
     return FKT_OK;
 }
@@ -186,7 +186,7 @@ fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, const uint64_t
     struct fkt_by_class c;
     fkt_status st;
     if (spec->sites < 1) return fkt_fail(FKT_E_ARG, "a partition needs at least one site");
-    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no records to share out");
+    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no records to partition");
     if ((spec->rule == FKT_PARTITION_DIRICHLET || spec->rule == FKT_PARTITION_PFLLIB) &&
         !(spec->alpha >= 1e-6 && spec->alpha <= 1e9))
         return fkt_fail(FKT_E_ARG, "alpha %g is out of range: 1e-6 to 1e9", spec->alpha);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* procedural.c - "demo:train" and "demo:test" as a dataset: ten classes of 32 x 32 pictures that are painted when asked
- * for.
+/* procedural.c - "demo:train" and "demo:test" as a dataset: ten classes of 32 x 32 images that are drawn on demand.
  *
- * Nothing is stored: record r of a split is picture r / 10 of class r mod 10, a pure function of (split, r). So the set
- * is the same on every machine, costs no memory, and may be read from many threads. 600 and 150 pictures a class. */
+ * Nothing is stored: record r of a split is image r / 10 of class r mod 10, a pure function of (split, r). So the set
+ * is the same on every machine, costs no memory, and may be read from many threads. 600 and 150 images a class. */
 #include "images/backend.h"
 
 #include "base/alloc.h"

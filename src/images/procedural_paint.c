@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* procedural_paint.c - canvas and brushes of the demo pictures: a camera, soft edges, value noise, light and grain.
+/* procedural_paint.c - canvas and brushes of the demo images: a camera, soft edges, value noise, light and grain.
  *
- * Each pixel is painted once at its centre; shapes are signed distances whose cover falls from 1 to 0 over one pixel,
+ * Each pixel is drawn once at its centre; shapes are signed distances whose cover falls from 1 to 0 over one pixel,
  * which is what area sampling would give for a straight edge. Textures are value noise: hashed lattice numbers,
- * smoothly interpolated. Cost: some hundred operations a pixel; about 0.15 ms a picture. */
+ * smoothly interpolated. Cost: some hundred operations a pixel; about 0.15 ms an image. */
 #include "images/procedural_paint.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* procedural_paint.h - canvas and brushes of the demo pictures. Only + - * / and sqrt on floats: no libm function whose
- * last bit differs between machines, so that the pictures are the same bytes everywhere. */
+/* procedural_paint.h - canvas and brushes of the demo images. Only + - * / and sqrt on floats: no libm function whose
+ * last bit differs between machines, so that the images are the same bytes everywhere. */
 #ifndef FKT_IMAGES_PROCEDURAL_PAINT_H
 #define FKT_IMAGES_PROCEDURAL_PAINT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* procedural_scenes.c - ten kinds of demo picture, so that the whole pipeline can be shown without a download.
+/* procedural_scenes.c - ten kinds of demo image, so that the whole pipeline can be shown without a download.
  *
  * Chosen so that a person names each thumbnail at once and yet the classes overlap for a machine: five are landscapes
  * with a horizon, two have a round thing in the middle, two are patterns. Places, sizes, colours, weather, light and

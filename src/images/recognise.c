@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recognise.c - which format a path is in: by looking inside, since names lie.
+/* recognise.c - which format a path is in: decided from the content, not from the name.
  *
- *   file    tar header with a right checksum -> tar; PK -> npz; 0 0 8 3 -> idx; a whole number of CIFAR records ->
- * CIFAR; all of these also packed with gzip, xz, zstd or bzip2 folder  dataset.npz or a single .npz -> npz;
- * data_batch_1.bin ... -> CIFAR; *images-idx3-ubyte -> idx; tars and no folders -> shards of a WebDataset; anything
- * else -> ImageFolder */
+ *   file    tar header with a correct checksum -> tar
+ *           PK -> npz
+ *           0 0 8 3 -> idx
+ *           a whole number of CIFAR records -> CIFAR
+ *           all of these also compressed with gzip, xz, zstd or bzip2
+ *   folder  dataset.npz or a single .npz -> npz
+ *           data_batch_1.bin ... -> CIFAR
+ *           *images-idx3-ubyte -> idx
+ *           tars and no folders -> shards of a WebDataset
+ *           anything else -> ImageFolder */
 #include "images/formats.h"
 
 #include "base/alloc.h"
@@ -130,7 +136,7 @@ static fkt_status open_file(struct fkt_dataset_builder *b, const char *path)
     else if (kind == FKT_KIND_ZIP) FKT_TRY(fkt_npz_open(b, path, &source));
     else if (kind == FKT_KIND_IDX) FKT_TRY(fkt_idx_open(b, path, &source));
     else if (fkt_cifar_fits(source.size)) FKT_TRY(fkt_cifar_open(b, path, &source));
-    else st = fkt_fail_hint(FKT_E_FORMAT, FKT_FORMATS_HINT, "'%s' is in no format that fedkt knows", path);
+    else st = fkt_fail_hint(FKT_E_FORMAT, FKT_FORMATS_HINT, "'%s' is not in a format that fedkt reads", path);
 out:
     fkt_source_close(&source);
     return st;

@@ -6,9 +6,9 @@
  * stays flat, and there is no shared file position. libarchive's filters must be compiled in; those that would start an
  * outside program are not used.
  *
- * A few bytes can unpack to terabytes. So a file may unpack to 256 times its size and 64 MiB, and one that was packed
- * twice (each time a thousandfold) is refused: image sets reach a factor of some tens, whatever packed them. The room
- * is the file's, so that a zip inside a gzip has no more of it. */
+ * A few bytes can unpack to terabytes. So a file may unpack to at most 256 times its size plus 64 MiB, and a file that
+ * was compressed twice is refused: image datasets reach a factor of some tens. The limit belongs to the file, so that a
+ * zip inside a gzip shares it. */
 #include "images/source.h"
 
 #include "base/alloc.h"
@@ -62,7 +62,8 @@ fkt_status fkt_source_append(struct fkt_source *s, const void *data, size_t len)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return fkt_fail_hint(
-                FKT_E_IO, "unpacking needs room: point TMPDIR at a folder with more space, or unpack the file yourself",
+                FKT_E_IO,
+                "unpacking needs disk space: point TMPDIR at a folder with more space, or unpack the file yourself",
                 "cannot write a temporary file: %s", strerror(errno));
         p += n;
         s->size += (uint64_t)n;
@@ -87,7 +88,7 @@ fkt_status fkt_source_append_entry(struct fkt_source *s, struct archive *a, stru
         if (n == 0) break;
         if ((uint64_t)n > from->room) {
             st = fkt_fail_hint(FKT_E_FORMAT, "if the file is sound, store it uncompressed",
-                               "'%s' unpacks to more than %u times its size: it is taken for a bomb", path,
+                               "'%s' unpacks to more than %u times its size: it looks like a decompression bomb", path,
                                UNPACK_FACTOR);
             break;
         }
@@ -149,7 +150,7 @@ fkt_status fkt_source_open_plain(struct fkt_source *s, const char *path)
     struct stat sb;
     fkt_status st = FKT_OK;
     fkt_source_init(s);
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us; regular files do not care */
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
     if (s->fd < 0 && (errno == EMFILE || errno == ENFILE))
         st = fkt_fail_hint(FKT_E_IO, "raise the limit (ulimit -n), or join the tars: each stays open while it is read",
                            "%s", strerror(errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tar.c - images inside a tar, read where they lie.
+/* tar.c - images inside a tar, read in place.
  *
- * libarchive walks the headers once (it knows ustar, pax, GNU long names, and skips the data by seeking); we remember
+ * libarchive reads the headers once (it knows ustar, pax, GNU long names, and skips the data by seeking); we remember
  * where each member's bytes are and pread them when asked: a set of 27,000 images opens in a fraction of a second, and
  * nothing is unpacked to disk, so member names with ".." or absolute paths can do no harm. A member's data end, padded
  * to 512, where the next header begins: that gives the offset without knowing how many extension headers stood before
@@ -91,7 +91,7 @@ static fkt_status pass_over(struct fkt_dataset_builder *b, const char *tar, cons
     return fkt_is_our_name(path) ? FKT_OK : fkt_builder_skip(b, "%s:%s", tar, path);
 }
 
-/* Judges the entry at hand; *pending tells that the last member still needs its offset. */
+/* Handles the current entry; *pending tells that the last member still needs its offset. */
 static fkt_status take_entry(struct fkt_dataset_builder *b, struct fkt_tar *t, struct archive_entry *e, uint32_t shard,
                              int *pending)
 {
@@ -182,7 +182,7 @@ fkt_status fkt_tars_open(struct fkt_dataset_builder *b, const char *const *paths
     int web;
     fkt_status st;
     if (n == 0) { /* `first` is NULL then */
-        st = fkt_fail(FKT_E_IO, "'%s' holds no tars any more", b->path);
+        st = fkt_fail(FKT_E_IO, "'%s' does not hold tars any more", b->path);
         goto out;
     }
     FKT_TRY(fkt_alloc(&t, 1));
@@ -202,9 +202,9 @@ fkt_status fkt_tars_open(struct fkt_dataset_builder *b, const char *const *paths
     }
     web = fkt_webdataset_looks(t);
     if (!web && n > 1) {
-        st =
-            fkt_fail_hint(FKT_E_FORMAT, "open one of the tars, or unpack them side by side",
-                          "'%s' holds %zu tars that are no WebDataset: no .cls or .json beside the images", b->path, n);
+        st = fkt_fail_hint(FKT_E_FORMAT, "open one of the tars, or unpack them side by side",
+                           "'%s' holds %zu tars that are not a WebDataset: no .cls or .json beside the images", b->path,
+                           n);
         goto out;
     }
     if (web) fkt_builder_backend(b, &as_webdataset, t);

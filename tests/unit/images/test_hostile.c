@@ -159,7 +159,7 @@ static void no_tars_at_all_is_an_error(void **state)
     CHECK_OK(fkt_alloc(&b.ds, 1));
     b.path = "gone";
     CHECK_STATUS(fkt_tars_open(&b, &none, 0, NULL), FKT_E_IO);
-    CHECK(strstr(fkt_error_text(), "'gone' holds no tars any more"));
+    CHECK(strstr(fkt_error_text(), "'gone' does not hold tars any more"));
     fkt_builder_clear(&b);
     fkt_dataset_free(b.ds);
 }

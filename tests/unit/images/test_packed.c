@@ -58,7 +58,7 @@ static void cifar10_is_read(void **state)
     assert_string_equal(fkt_dataset_class(ds, 0), "airplane");
     scratch_write(&dir, "c/batches.meta.txt", "a\nb\na\n", 6);
     CHECK_STATUS(reopen("c"), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "class 'a' stands twice"));
+    CHECK(strstr(fkt_error_text(), "class 'a' is listed twice"));
     make_cifar(1, 9, 10, 3);
     scratch_write(&dir, "c/data_batch_2.bin", cifar, 3 * 3073);
     scratch_write(&dir, "c/batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", 20);
@@ -242,11 +242,11 @@ static void odd_npz_is_refused(void **state)
         {GREY, "{'descr':'|u1','fortran_order':False,'shape':(2,3)}", "3 labels per image", 6},
         {GREY, "{'descr':'<f8','fortran_order':False,'shape':(2,)}", "are not integers", 16},
         {GREY, "{'descr':'|u1','fortran_order':False,'shape':(9,)}", "shape and its size disagree", 2},
-        {GREY, "{'descr':'|u1','fortran_order':False,'shape':(18446744073709551615,)}", "makes no sense", 2},
+        {GREY, "{'descr':'|u1','fortran_order':False,'shape':(18446744073709551615,)}", "invalid shape", 2},
         {GREY, "{'descr':'|O','fortran_order':False,'shape':(2,)}", "unknown type", 2},
         {GREY, "{'descr':'<U21','fortran_order':False,'shape':(2,)}", "unknown type", 2},
         {GREY, "{'descr':'|u1','fortran_order':True,'shape':(2,)}", "Fortran order", 2},
-        {GREY, "{'descr':'|u1','fortran_order':False,'shape':(2", "makes no sense", 0},
+        {GREY, "{'descr':'|u1','fortran_order':False,'shape':(2", "invalid shape", 0},
         {GREY, "nothing of the kind", "no element type", 2},
         {"{'descr':'|u1','fortran_order':False,'shape':(2,1,1,4)}",
          "{'descr':'|u1','fortran_order':False,'shape':(2,)}", "is not uint8 of shape", 2},

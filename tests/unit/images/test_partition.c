@@ -315,7 +315,7 @@ static void pathological_refuses_orphans(void **state)
     (void)state;
     make_labels();
     CHECK_STATUS(fkt_partition(owner, labels, keys, N, K, &s), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "leave some of the 10 classes to nobody") && fkt_error_hint()[0]);
+    CHECK(strstr(fkt_error_text(), "leave some of the 10 classes without a site") && fkt_error_hint()[0]);
     s.k = 11;
     CHECK_STATUS(fkt_partition(owner, labels, keys, N, K, &s), FKT_E_ARG);
     s.k = 0;

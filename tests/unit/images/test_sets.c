@@ -79,7 +79,7 @@ static void splits_are_found(void **state)
     opt.split = NULL;
     put_image("set/extra/1.png", 5);
     CHECK_STATUS(reopen("set"), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "extra/1.png' lies outside of the split folders"));
+    CHECK(strstr(fkt_error_text(), "extra/1.png' is outside of the split folders"));
     put_image("plain/train/1.png", 1); /* holds images, so it is a class */
     put_image("plain/test/1.png", 2);
     CHECK_OK(reopen("plain"));
@@ -269,7 +269,7 @@ static void folders_of_tars_are_stripped(void **state)
     assert_string_equal(fkt_dataset_class(ds, 0), "cat");
     opt.split = NULL;
     CHECK_STATUS(reopen("flat.tar"), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "flat.tar:1.png' lies in no class folder"));
+    CHECK(strstr(fkt_error_text(), "flat.tar:1.png' is not in a class folder"));
     CHECK_OK(reopen("twice.tar")); /* appended: the later one counts */
     assert_string_equal(listing(), "0:6 0:2");
     drop_images();
