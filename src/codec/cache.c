@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c - where the weights of a codec lie on this machine.
+/* cache.c - where the weights of a codec are on this machine.
  *
  *   --weights PATH                          a file, or a folder with the published files
  *   else  $FEDKT_CACHE/codecs/<codec>/      our own variable, absolute or not, as it is
  *   else  $XDG_CACHE_HOME/fedkt/codecs/...  XDG Base Directory Specification 0.8: a relative path is to be ignored
  *   else  $HOME/.cache/fedkt/codecs/...     the default of that specification
  *
- * Weights are a cache in the specification's sense: they can be fetched again. What is in the files is the business of
- * the codec that reads them; this file only says which path, and what to do when there is nothing. */
+ * Weights are a cache in the specification's sense: they can be fetched again. This file only chooses the path and
+ * says what to do when nothing is there; the codec reads the files. */
 #include "codec/cache.h"
 
 #include "codec/manifest.h"
@@ -21,12 +21,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A codec's name becomes a folder's name: letters, digits, '-', '_' and '.', and not a name that climbs. */
+/* A codec's name becomes a folder's name: letters, digits, '-', '_' and '.', and not '.' or '..'. */
 static fkt_status check_name(const char *codec)
 {
     size_t n = strspn(codec, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
     if (n == 0 || n > 64 || codec[n] != '\0' || codec[0] == '.')
-        return fkt_fail(FKT_E_ARG, "'%s' is no name for a codec", codec);
+        return fkt_fail(FKT_E_ARG, "'%s' is not a name for a codec", codec);
     return FKT_OK;
 }
 
@@ -44,7 +44,7 @@ static fkt_status root(const char **base, const char **below)
     *base = home && *home == '/' ? home : NULL;
     if (*base) return FKT_OK;
     return fkt_fail_hint(FKT_E_IO, "set FEDKT_CACHE to a folder, or give --weights PATH",
-                         "there is no place for a cache: FEDKT_CACHE, XDG_CACHE_HOME and HOME are unset");
+                         "there is no folder for the cache: FEDKT_CACHE, XDG_CACHE_HOME and HOME are unset");
 }
 
 fkt_status fkt_codec_cache(char **out, const char *codec)

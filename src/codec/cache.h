@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.h - where the weights of a codec lie on this machine. */
+/* cache.h - where the weights of a codec are on this machine. */
 #ifndef FKT_CODEC_CACHE_H
 #define FKT_CODEC_CACHE_H
 
@@ -9,7 +9,7 @@
 
 /* The file or folder to read weights from; gives *out. `weights` (a file, or a folder with the published files) wins;
  * NULL: the codec's folder in the cache. FKT_E_IO with a hint that says what to put where when there is none;
- * FKT_E_ARG when it is neither file nor folder, or `codec` is no name for a folder. */
+ * FKT_E_ARG when it is neither file nor folder, or `codec` is not a valid folder name. */
 FKT_MUST_USE fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights);
 
 /* The codec's folder in the cache, whether or not it is there: $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else

@@ -4,8 +4,8 @@
  *   digest of each image, a SHA-256 (pipeline/fingerprint.c) -> the first 8 bytes -> sorted, each once -> digests (n,
  * 8)
  *
- * A calibration travels in the clear with the mean and the covariance of its images. Made of the private images, it
- * gives them away. A site therefore compares the digests of its own images with this list before it sums them
+ * A calibration travels in the clear with the mean and the covariance of its images. Made of private images, it
+ * would reveal them. A site therefore compares the digests of its own images with this list before it sums them
  * (pipeline/public_images.c), and nothing about the comparison leaves it.
  *
  * The list is exact for equal pixels: no image is missed. An image that is not in it is taken for one of n with

@@ -3,12 +3,12 @@
  *
  *   rgb (n,S,S,3) --encode--> z (n,D) --calibration--> u (n,d)        and back
  *
- * Latents pass through here in both directions, so this is where a NaN is stopped that has come so far: on the way out
- * of an encoder and on the way into a decoder. It is the last look, not the only one: a network may swallow a NaN (a
- * ReLU makes 0 of it), so weights are looked at when they are read (nn/weights.c) and the inside of a network when it
+ * Latents pass through here in both directions, so a NaN is refused here: in the output
+ * of an encoder and in the input of a decoder. This is not the only check: a network may hide a NaN (a
+ * ReLU makes 0 of it), so weights are checked when they are read (nn/weights.c) and the values inside a network when it
  * runs for the first time (nn/onednn/check_finite.c). Source: paper, section on the frozen public autoencoder; the
- * table replaces its single fixed network, so that a weight-free codec (dct.c) and networks look the same to the rest
- * of the walk. */
+ * table replaces its single fixed network, so that a weight-free codec (dct.c) and networks look the same to the
+ * pipeline. */
 #include "codec/codec.h"
 #include "codec/dct.h"
 #include "codec/family.h"

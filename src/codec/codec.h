@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec.h - what a codec is to its own room: a table of functions and the state they share. */
+/* codec.h - what a codec is inside this module: a table of functions and the state they share. */
 #ifndef FKT_CODEC_CODEC_H
 #define FKT_CODEC_CODEC_H
 

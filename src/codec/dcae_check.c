@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dcae_check.c - whether what the tensors of a DC-AE say can be a network, and whether config.json agrees.
  *
- * The shape was derived from a file that may lie, so numbers are bounded and divisions checked here, before the
+ * The shape was derived from an untrusted file, so numbers are bounded and divisions checked here, before the
  * builder multiplies them. Each refusal is a line that names stage and number. What a single tensor does wrong is not
  * looked at here: binding the weights finds and names it. */
 #include "codec/dcae.h"
@@ -77,7 +77,7 @@ static void check_steps(const struct fkt_family_draft *d, const struct fkt_dcae_
                           side_name[h->side], rows, s, s + 1, near, far);
     }
     if (d->config->shortcut[h->side] && last % latent)
-        fkt_text_addf(d->misfits, "%s: %" PRIu64 " channels are no multiple of %" PRIu64 " latent ones\n",
+        fkt_text_addf(d->misfits, "%s: %" PRIu64 " channels are not a multiple of %" PRIu64 " latent ones\n",
                       side_name[h->side], last, latent);
     if (first && !leads_to(h->pixel_rows, up ? 3 : h->stage[1].width.value, up))
         fkt_text_addf(d->misfits, "%s: the convolution at the pixels has %" PRIu64 " rows\n", side_name[h->side],

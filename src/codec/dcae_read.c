@@ -2,9 +2,9 @@
 /* dcae_read.c - what the tensors of one half of a DC-AE say about its shape.
  *
  * Every tensor's name is taken apart, and its rows count as a vote for the number that they stand for: width of the
- * stage, channels of the gate, channels of the heads. So a single tensor of a wrong shape is outvoted and gets named
- * later, instead of bending the network after itself. Numbers of stages and blocks are bounded here, before anything
- * grows with them. */
+ * stage, channels of the gate, channels of the heads. So a single tensor of a wrong shape is outvoted and reported
+ * later, instead of changing the shape of the network. Numbers of stages and blocks are bounded here, before
+ * anything grows with them. */
 #include "codec/dcae.h"
 
 #include <string.h>

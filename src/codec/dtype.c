@@ -140,7 +140,7 @@ static fkt_status cache_read(json_t **out, const char *path)
     if (st == FKT_E_NOMEM) return st;
     if (st == FKT_OK) *out = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES, NULL);
     fkt_free(text);
-    known = json_object_size(json_object_get(*out, "choices")); /* 0 for everything that is no object */
+    known = json_object_size(json_object_get(*out, "choices")); /* 0 for everything that is not an object */
     if (known > 0 && known < CACHE_ENTRIES) return FKT_OK;
     json_decref(*out);
     *out = json_pack("{s:s s:{}}", "schema", SCHEMA, "choices");

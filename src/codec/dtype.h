@@ -23,7 +23,7 @@ struct fkt_dtype_trial {
 };
 
 /* F32 or BF16. The answer is remembered in <cache>/codecs/machine-dtype.json; a cache that cannot be read or written
- * costs a second measurement and is no failure. A network that cannot be planned in bf16 runs in f32. */
+ * costs a second measurement and is not a failure. A network that cannot be planned in bf16 runs in f32. */
 FKT_MUST_USE fkt_status fkt_dtype_choose(enum fkt_codec_dtype *out, const struct fkt_dtype_trial *trial);
 
 /* The decision alone, from seconds per batch; anything that is not a time means F32. */

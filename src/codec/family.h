@@ -11,7 +11,7 @@
 #include "crypto/hash.h"
 
 enum { FKT_CODEC_SIDE_ENCODER = 0, FKT_CODEC_SIDE_DECODER = 1 };
-#define FKT_FAMILY_CHANNELS_MAX 65536U /* widest layer that is believed */
+#define FKT_FAMILY_CHANNELS_MAX 65536U /* widest layer that is accepted */
 
 enum fkt_family_layout {
     FKT_LAYOUT_TAESD = 0,    /* two files, torch.nn.Sequential indices */

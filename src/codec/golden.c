@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden.c - a picture that is the same everywhere, and what known weights make of it.
+/* golden.c - an image that is the same everywhere, and what known weights make of it.
  *
- * The picture is made with integers alone: ramps, and a disc with other ones, so it has slopes, an edge and colour.
+ * The image is made with integers alone: ramps, and a disc with other ones, so it has slopes, an edge and colour.
  * Latents of weights that we know by hash were computed by PyTorch (oracle/golden_image.py, which prints the rows
  * below); a codec that reads the right file wrongly, or computes wrongly on this machine, is told from them. Weights
- * that we do not know can only be asked to bring the picture back. */
+ * that we do not know can only be asked to bring the image back. */
 #include "codec/golden.h"
 
 #include "base/alloc.h"

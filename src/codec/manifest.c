@@ -5,7 +5,7 @@
  * DC-AE: Chen et al., "Deep Compression Autoencoder for Efficient High-Resolution Diffusion Models", 2024; `in` was
  * trained on ImageNet, `mix` on a mixture, `sana` belongs to the text-to-image model of that name.
  *
- * Nothing here is a guess: a hash, size or licence that nobody has looked at is NULL or 0, and `pull` then takes the
+ * Nothing here is a guess: a hash, size or licence that was not checked is NULL or 0, and `pull` then takes the
  * hub's own word for the hash and writes down that it did. */
 #include "codec/manifest.h"
 

@@ -30,7 +30,7 @@ extern const struct fkt_published fkt_published[];
 extern const size_t fkt_published_count;
 const struct fkt_published *fkt_published_find(const char *name); /* NULL: no such name */
 
-/* Files that we have held in our hands: other copies of published weights (another precision or layout), known by
+/* Files that we have checked: other copies of published weights (another precision or layout), known by
  * hash and seen to work. `verify` recognises them; `pull` does not fetch them. */
 struct fkt_known_file {
     const char *codec, *name, *sha256;

@@ -4,7 +4,7 @@
  *   {"schema": "fedkt.weights/1", "codec": c, "hub": address, "repo": r, "revision": asked, "commit": got or null,
  *    "files": [{"name": n, "size": bytes, "sha256": hex, "checked": "manifest" | "hub" | "first-seen"}, ...]}
  *
- * It lies in a folder that anybody may have touched, so everything in it is checked, names above all: a file's name
+ * Its folder may have been changed by others, so everything in it is checked, names above all: a file's name
  * must not lead out of the folder. */
 #include "codec/pull_record.h"
 

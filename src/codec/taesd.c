@@ -8,7 +8,7 @@
  * All windows are 3x3; the convolutions that follow a change of size have no bias. Pixels are in [0,1].
  * Source: O. Boer Bohan, TAESD (MIT licence), and diffusers' AutoencoderTiny, which keeps the same modules under
  * encoder.layers.N and decoder.layers.N. There the clamp is not a module, so that the decoder's numbers are one lower;
- * and its methods take [-1,1] and turn it into [0,1] inside, which is no concern of ours: we feed the layers.
+ * and its methods take [-1,1] and turn it into [0,1] inside, which does not concern us: we use the layers.
  * The members (taesd, taesdxl, taesd3, taef1) differ by weights and latent channels alone. Width and latent channels
  * come from the tensors; the sequence of layers is fixed, since the names of nn.Sequential would not tell a missing
  * layer from a shorter network. */

@@ -198,7 +198,7 @@ static void numbers_that_cannot_be(void **state)
     odd.latent = 7;
     odd.width[2] = 64;
     p = draw(&odd, 0);
-    refused(p, "encoder: 64 channels are no multiple of 7 latent ones\n");
+    refused(p, "encoder: 64 channels are not a multiple of 7 latent ones\n");
     p = draw(&member_small_dcae, 0);
     member_reshape(member_find(&m, "encoder.down_blocks.1.1.conv.weight"), 10, 16, 3, 3);
     member_reshape(member_find(&m, "encoder.down_blocks.1.1.conv.bias"), 10, 0, 0, 0);
