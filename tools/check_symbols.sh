@@ -18,7 +18,7 @@ export LC_ALL
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-nm -D --defined-only "$library" >"$work/nm" || exit 2
+nm -D --without-symbol-versions --defined-only "$library" >"$work/nm" || exit 2
 awk '$2 != "w" && $2 != "A" { print $3 }' "$work/nm" | sort -u >"$work/have"
 [ -s "$work/have" ] || { echo "'$library' exports nothing" >&2; exit 2; }
 bad=0
