@@ -9,7 +9,9 @@
  * one, which must not be there. Build it against an installed library:
  *   cc federation.c $(pkg-config --cflags --libs fedkt) */
 #include "fedkt/client.h"
+#include "fedkt/pipeline.h"
 #include "fedkt/server.h"
+#include "fedkt/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

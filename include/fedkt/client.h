@@ -11,7 +11,11 @@
 #define FEDKT_CLIENT_H
 
 #include "fedkt/mailbox.h"
-#include "fedkt/round.h"
+#include "fedkt/records.h"
+#include "fedkt/status.h"
+#include "fedkt/task.h"
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

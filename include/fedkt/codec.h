@@ -124,6 +124,10 @@ FKT_API void fkt_calibrator_free(struct fkt_calibrator *k);
 FKT_API void fkt_calibration_forward(const struct fkt_calibration *cal, const float *z /* (D) */, double *u /* (d) */);
 FKT_API void fkt_calibration_backward(const struct fkt_calibration *cal, const double *u /* (d) */, float *z /* (D) */);
 
+/* Names, as they stand in a task and on the command line; -1 when unknown. */
+FKT_API const char *fkt_codec_dtype_name(enum fkt_codec_dtype d);
+FKT_API int fkt_codec_dtype_parse(const char *s);
+
 #ifdef __cplusplus
 }
 #endif

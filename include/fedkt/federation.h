@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-struct fkt_task; /* round.h */
+struct fkt_task; /* task.h */
 
 enum fkt_noise_place { FKT_NOISE_PLACE_DISTRIBUTED = 0, FKT_NOISE_PLACE_CENTRAL = 1 };
 

@@ -13,15 +13,20 @@
  *   synth.h       released numbers -> one Gaussian per class -> samples
  *   classifier.h  closed-form heads and scores, straight from the Gaussians
  *   learn.h       ResNets that learn from pictures in memory; their files, their judgement
- *   round.h       the whole walk joined up: task, site, release, generation, judging
+ *   task.h        what all sites agree on and sign
+ *   pipeline.h    images to moments under a task
+ *   release.h     moments with noise: the file, the certificate, the class Gaussians
+ *   generate.h    synthetic images from a release
+ *   heads.h       closed-form heads from a release, scored on images
  *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
  *   training_source.h  the images of each epoch of a training run
  *   simulate.h    many sites in one process
  *   service.h     where the server of a task is, and the operator's signature under the task
  *   keys.h        key files, their public parts, the roster of a federation
  *   mailbox.h     the joint between what carries messages and what they mean
- *   server.h        the server's side of a task over all its rounds; checking its audit log
+ *   server.h      the server's side of a task over all its rounds
  *   client.h      a site's side of a task over all its rounds
+ *   verify.h      the checks that anybody can make on the files of a finished task
  *
  * Conventions
  *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
@@ -45,26 +50,31 @@
 #ifndef FEDKT_FEDKT_H
 #define FEDKT_FEDKT_H
 
-#include "fedkt/client.h"
 #include "fedkt/classifier.h"
+#include "fedkt/client.h"
 #include "fedkt/codec.h"
 #include "fedkt/federation.h"
-#include "fedkt/server.h"
+#include "fedkt/generate.h"
+#include "fedkt/heads.h"
 #include "fedkt/image.h"
 #include "fedkt/keys.h"
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"
 #include "fedkt/mailbox.h"
 #include "fedkt/moments.h"
+#include "fedkt/pipeline.h"
 #include "fedkt/privacy.h"
 #include "fedkt/records.h"
-#include "fedkt/round.h"
+#include "fedkt/release.h"
 #include "fedkt/secagg.h"
+#include "fedkt/server.h"
 #include "fedkt/service.h"
 #include "fedkt/simulate.h"
 #include "fedkt/status.h"
 #include "fedkt/synth.h"
+#include "fedkt/task.h"
 #include "fedkt/train.h"
 #include "fedkt/training_source.h"
+#include "fedkt/verify.h"
 
 #endif

@@ -160,6 +160,14 @@ FKT_API FKT_MUST_USE fkt_status
 fkt_export_close(struct fkt_export **e);            /* finishes; *e becomes NULL, also on failure */
 FKT_API void fkt_export_free(struct fkt_export *e); /* drops what is unfinished; NULL is fine */
 
+/* Names, as they stand in a task and on the command line; -1 when unknown. */
+FKT_API const char *fkt_filter_name(enum fkt_filter f);
+FKT_API int fkt_filter_parse(const char *s);
+FKT_API const char *fkt_fit_name(enum fkt_fit f);
+FKT_API int fkt_fit_parse(const char *s);
+FKT_API const char *fkt_export_name(enum fkt_export_format f);
+FKT_API int fkt_export_parse(const char *s);
+
 #ifdef __cplusplus
 }
 #endif

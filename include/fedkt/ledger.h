@@ -29,8 +29,6 @@
 extern "C" {
 #endif
 
-#define FKT_SHA256_HEX 65
-
 #define FKT_LEDGER_NAME 128
 
 /* An image as it was decoded, before any task: the first 16 bytes of SHA-256(width, height, RGB); of 16-bit
@@ -41,8 +39,9 @@ struct fkt_record_digest {
 };
 
 struct fkt_ledger_charge {
-    const char *dataset;                     /* names the account; plain text, shorter than FKT_LEDGER_NAME; borrowed */
-    const struct fkt_record_digest *records; /* (n_records) of all images in it (round.h: fkt_records_read); borrowed */
+    const char *dataset; /* names the account; plain text, shorter than FKT_LEDGER_NAME; borrowed */
+    const struct fkt_record_digest
+        *records; /* (n_records) of all images in it (records.h: fkt_records_read); borrowed */
     size_t n_records;
     const char *task_sha256;
     enum fkt_adjacency adjacency; /* an account is kept in one adjacency; another one is refused */

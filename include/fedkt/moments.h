@@ -86,6 +86,10 @@ FKT_API FKT_MUST_USE fkt_status fkt_moments_packed(struct fkt_moments *m, const 
  * n*Rq, 0 <= M_ii <= n*Rq^2, |M_ij| <= n*Rq^2, trace <= n*Rq^2. (Not a defence against poisoning.) */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_add_packed(struct fkt_moments *m, const int64_t *packed);
 
+/* Names, as they stand in a task and on the command line; -1 when unknown. */
+FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);
+FKT_API int fkt_coordinate_parse(const char *s);
+
 #ifdef __cplusplus
 }
 #endif

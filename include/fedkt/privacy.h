@@ -116,6 +116,13 @@ FKT_API FKT_MUST_USE fkt_status fkt_privacy_gather(int64_t *noised, const int64_
                                                    uint32_t length, const struct fkt_share_plan *plan, uint32_t shares,
                                                    double sigma[3]);
 
+/* Names, as they stand in a task and on the command line; -1 when unknown. */
+FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);
+FKT_API int fkt_adjacency_parse(const char *s);
+FKT_API const char *fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "pixels of one record" */
+FKT_API const char *fkt_mechanism_name(enum fkt_mechanism m);
+FKT_API int fkt_mechanism_parse(const char *s);
+
 #ifdef __cplusplus
 }
 #endif

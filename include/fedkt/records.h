@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records.h - a set of records: which images some numbers are about. As PRIVATE as the images.
  *
- *   walk (round.h) or fkt_records_read --> set --fkt_records_list--> digests for fkt_ledger_charge (ledger.h)
+ *   pipeline (pipeline.h) or fkt_records_read --> set --fkt_records_list--> digests for fkt_ledger_charge (ledger.h)
  *
  * Records with the same pixels and the same label count once; under FKT_ADJACENCY_REPLACE, which publishes counts
  * exactly, they
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 struct fkt_dataset;          /* image.h */
-struct fkt_pipeline_options; /* round.h */
+struct fkt_pipeline_options; /* pipeline.h */
 
 struct fkt_records;
 FKT_API FKT_MUST_USE fkt_status fkt_records_new(struct fkt_records **out, enum fkt_adjacency adjacency);

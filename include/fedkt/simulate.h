@@ -8,7 +8,16 @@
 #ifndef FEDKT_SIMULATE_H
 #define FEDKT_SIMULATE_H
 
-#include "fedkt/round.h"
+#include "fedkt/federation.h"
+#include "fedkt/image.h"
+#include "fedkt/moments.h"
+#include "fedkt/pipeline.h"
+#include "fedkt/records.h"
+#include "fedkt/status.h"
+#include "fedkt/task.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -47,6 +47,9 @@ FKT_API const char *fkt_status_name(fkt_status st);
 FKT_API const char *fkt_error_text(void); /* never NULL; "" before any failure */
 FKT_API const char *fkt_error_hint(void); /* never NULL; "" when there is none */
 FKT_API const char *fkt_version(void);
+FKT_API void fkt_string_free(char *s); /* a string that a call gives; NULL is fine */
+
+#define FKT_SHA256_HEX 65 /* a SHA-256 as lower-case hex, with its NUL */
 
 /* Called now and then during long work: `what` is borrowed, `done` of `total` (total 0: unknown). A non-zero answer
  * stops the work with FKT_E_STOPPED. May be called from worker threads, one at a time. */

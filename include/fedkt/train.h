@@ -9,7 +9,8 @@
 #define FEDKT_TRAIN_H
 
 #include "fedkt/learn.h"
-#include "fedkt/round.h"
+#include "fedkt/pipeline.h"
+#include "fedkt/release.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,8 +8,6 @@
  * epsilon in the other one. How an account is kept on disk: book.c. */
 #include "ledger/account.h"
 
-#include "fedkt/round.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -24,7 +24,6 @@
  * one adjacency (docs/privacy.md). The date of an entry is the wall clock's, for people; nothing depends on it. */
 #include "fedkt/ledger.h"
 
-#include "fedkt/round.h"
 #include "ledger/account.h"
 #include "ledger/rows.h"
 

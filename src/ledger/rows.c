@@ -18,7 +18,6 @@
  * Digests go in and are looked up as one blob that SQL cuts into pieces of 16 bytes: one statement for all records. */
 #include "ledger/rows.h"
 
-#include "fedkt/round.h"
 #include "ledger/account.h"
 
 #include "base/alloc.h"

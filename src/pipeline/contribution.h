@@ -4,7 +4,8 @@
 #ifndef FKT_PIPELINE_CONTRIBUTION_H
 #define FKT_PIPELINE_CONTRIBUTION_H
 
-#include "fedkt/round.h"
+#include "fedkt/ledger.h"
+#include "fedkt/task.h"
 
 #include "base/status.h"
 #include "crypto/entropy.h"

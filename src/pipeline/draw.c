@@ -6,6 +6,8 @@
  * Cost: one decode a picture; the memory of one batch of vectors a thread. */
 #include "pipeline/draw.h"
 
+#include "fedkt/generate.h"
+
 #include "base/alloc.h"
 #include "base/threads.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evaluate.c - closed-form heads from class Gaussians, scored on real images in one pass. */
+#include "fedkt/heads.h"
+
 #include "pipeline/pipeline.h"
 
 #include "base/alloc.h"

@@ -4,7 +4,7 @@
 #ifndef FKT_PIPELINE_FINGERPRINT_H
 #define FKT_PIPELINE_FINGERPRINT_H
 
-#include "fedkt/round.h"
+#include "fedkt/pipeline.h"
 
 #include "crypto/hash.h"
 

@@ -7,6 +7,8 @@
  * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled and decoded in parallel and
  * written in order, so the folder's bytes do not depend on threads, and memory grows with the number of images by
  * the 36 bytes of hash and label alone: pictures.json names the very pictures that the certificate was written for. */
+#include "fedkt/generate.h"
+
 #include "pipeline/draw.h"
 #include "pipeline/fingerprint.h"
 #include "pipeline/provenance.h"

@@ -2,6 +2,8 @@
 /* moments_file.c - a site's exact moments in a file, and the digests of the images in them. PRIVATE: there is no noise
  * yet. The bytes depend on the task, the integers and the images alone, so two ways of computing the same moments give
  * identical files. The digests are what `release` shows the ledger, and how it sees an image that is in two files. */
+#include "fedkt/pipeline.h"
+
 #include "pipeline/records.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
 #ifndef FKT_PIPELINE_PIPELINE_H
 #define FKT_PIPELINE_PIPELINE_H
 
-#include "fedkt/round.h"
+#include "fedkt/pipeline.h"
 
 #include "base/meter.h"
 #include "pipeline/fingerprint.h"

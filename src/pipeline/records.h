@@ -3,7 +3,7 @@
 #ifndef FKT_PIPELINE_RECORDS_H
 #define FKT_PIPELINE_RECORDS_H
 
-#include "fedkt/round.h"
+#include "fedkt/records.h"
 
 struct fkt_digest; /* pipeline/fingerprint.h */
 

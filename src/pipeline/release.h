@@ -3,7 +3,7 @@
 #ifndef FKT_PIPELINE_RELEASE_H
 #define FKT_PIPELINE_RELEASE_H
 
-#include "fedkt/round.h"
+#include "fedkt/release.h"
 
 #include "base/status.h"
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - the words for each choice, once: tasks, certificates and the command line all read them here. */
+#include "fedkt/codec.h"
+#include "fedkt/federation.h"
+#include "fedkt/image.h"
 #include "fedkt/mailbox.h"
-#include "fedkt/round.h"
+#include "fedkt/moments.h"
+#include "fedkt/privacy.h"
+#include "fedkt/synth.h"
 
 #include <string.h>
 

@@ -15,6 +15,8 @@
  * can be led into such a round without seeing it. It stays below 2^53, which every JSON reader holds exactly. */
 #include "task/service.h"
 
+#include "fedkt/ledger.h"
+
 #include "task/federation.h"
 #include "task/task.h"
 

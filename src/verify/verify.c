@@ -21,6 +21,8 @@
  * Cost: one pass over the log with one line in memory, then the release; 0.1 ms for each signature. */
 #include "verify/verify.h"
 
+#include "fedkt/verify.h"
+
 #include "pipeline/publish.h"
 #include "pipeline/release.h"
 #include "task/task.h"

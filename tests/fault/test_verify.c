@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a check fails in turn: one clear status, nothing leaked, no verdict. */
 #include "fedkt/server.h"
+#include "fedkt/verify.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"

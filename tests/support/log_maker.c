@@ -3,6 +3,7 @@
  * there, only their hashes, which nobody can check anyway; signatures and files are real. */
 #include "tests/support/log_maker.h"
 
+#include "fedkt/release.h"
 #include "fedkt/server.h"
 
 #include "base/file.h"

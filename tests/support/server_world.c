@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/server_world.h"
 
+#include "fedkt/verify.h"
+
 #include "pipeline/release.h"
 
 #include <jansson.h>

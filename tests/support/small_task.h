@@ -3,7 +3,11 @@
 #ifndef FKT_TEST_SMALL_TASK_H
 #define FKT_TEST_SMALL_TASK_H
 
-#include "fedkt/round.h"
+#include "fedkt/generate.h"
+#include "fedkt/heads.h"
+#include "fedkt/pipeline.h"
+#include "fedkt/release.h"
+#include "fedkt/task.h"
 
 #include "base/alloc.h"
 

@@ -3,7 +3,7 @@
 #ifndef FKT_CLI_CORE_COMMON_H
 #define FKT_CLI_CORE_COMMON_H
 
-#include "fedkt/round.h"
+#include "fedkt/fedkt.h"
 
 #include "cli/core/log.h"
 #include "cli/core/options.h"

@@ -7,7 +7,8 @@
  * rounded up. Unlike e^epsilon it means something at epsilon = 10. */
 #include "cli/core/privacy_words.h"
 
-#include "fedkt/round.h"
+#include "fedkt/privacy.h"
+#include "fedkt/task.h"
 
 #include "cli/simulate/report_html.h"
 

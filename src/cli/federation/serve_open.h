@@ -4,7 +4,7 @@
 #ifndef FKT_CLI_FEDERATION_SERVE_OPEN_H
 #define FKT_CLI_FEDERATION_SERVE_OPEN_H
 
-#include "fedkt/round.h"
+#include "fedkt/task.h"
 
 #include "net/tls.h"
 

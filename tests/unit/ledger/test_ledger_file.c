@@ -2,7 +2,7 @@
 /* A release by one party and its ledger: charged to its dataset to the last draw, whatever the records are; no image in
  * two datasets; and a ledger that is not whole pays nothing. */
 #include "base/file.h"
-#include "fedkt/round.h"
+#include "fedkt/ledger.h"
 #include "tests/support/bent_ledger.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

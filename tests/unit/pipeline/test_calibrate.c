@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A calibration that cannot be is refused before the first image is encoded. */
-#include "fedkt/round.h"
+#include "fedkt/pipeline.h"
 #include "tests/support/check.h"
 #include "tests/support/member.h"
 #include "tests/support/scratch.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A calibration of images, the walk through it, and private images that are among them. */
+#include "fedkt/release.h"
 #include "fedkt/simulate.h"
 #include "pipeline/public_images.h"
 #include "task/task.h"

@@ -2,7 +2,7 @@
 /* Which images there are, however they are labelled, named, ordered or packed; an exact copy counts once, but under
  * `replace`; and what two sets share. */
 #include "crypto/hash.h"
-#include "fedkt/round.h"
+#include "fedkt/pipeline.h"
 #include "pipeline/records.h"
 #include "tests/support/opened_set.h"
 #include "tests/support/image_files.h"

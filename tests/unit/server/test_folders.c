@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public folder: whose it is, what stands in it after a restart, and what never gets there. */
+#include "fedkt/verify.h"
+
 #include "tests/support/server_world.h"
 
 #include <sqlite3.h>

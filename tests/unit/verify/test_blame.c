@@ -3,6 +3,7 @@
  * its messages were, whether they were taken, when it was lost. The heads fit; what the site kept of its messages does
  * not, or the log contradicts itself. */
 #include "fedkt/server.h"
+#include "fedkt/verify.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/server_world.h"
 #include "tests/support/scratch.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a real host publishes passes the check of audit_verify.c, however its task went, and lies about it do not. */
 #include "fedkt/server.h"
+#include "fedkt/verify.h"
 #include "tests/support/check.h"
 #include "tests/support/server_world.h"
 

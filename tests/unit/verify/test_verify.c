@@ -2,6 +2,7 @@
 /* A good log passes with and without a receipt, and every lie is found: one byte anywhere, and, harder, lies that are
  * chained anew, as a server that rewrites its log would do it. */
 #include "fedkt/server.h"
+#include "fedkt/verify.h"
 #include "tests/support/log_maker.h"
 #include "tests/support/scratch.h"
 

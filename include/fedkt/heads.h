@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heads.h - the closed-form heads of classifier.h, fitted to a release and scored on images. */
+#ifndef FEDKT_HEADS_H
+#define FEDKT_HEADS_H
+
+#include "fedkt/classifier.h"
+#include "fedkt/image.h"
+#include "fedkt/pipeline.h"
+#include "fedkt/status.h"
+#include "fedkt/synth.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fkt_heads {
+    struct fkt_head *head[FKT_HEAD_KINDS];
+};
+/* g from FKT_ESTIMATOR_RAW: the heads shrink by themselves. */
+FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g);
+FKT_API void fkt_heads_clear(struct fkt_heads *h);
+/* Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and
+ * added to. */
+FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                   const size_t *idx, size_t n, const struct fkt_head *const *heads,
+                                                   size_t n_heads, struct fkt_score *scores,
+                                                   const struct fkt_pipeline_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.h - images to moments under a task: codec, calibration, coordinates, quantisation, one record at a time.
+ *
+ *   task + images --fkt_pipeline_moments--> moments --fkt_release_make--> release --fkt_generate--> labelled images
+ *                                                                      \------fkt_heads_fit--> closed-form heads
+ * Moments and latents are PRIVATE: they carry no noise. Only a release (release.h) and what is made from it may leave.
+ */
+#ifndef FEDKT_PIPELINE_H
+#define FEDKT_PIPELINE_H
+
+#include "fedkt/codec.h"
+#include "fedkt/image.h"
+#include "fedkt/moments.h"
+#include "fedkt/records.h"
+#include "fedkt/status.h"
+#include "fedkt/task.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
+/* calibration_path NULL: the codec's embedded one; means NULL: all defaults. FKT_E_MISMATCH when hashes differ from the
+ * task's. Copies the task. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
+                                                  const char *calibration_path,
+                                                  const struct fkt_codec_settings *settings);
+/* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be there
+ * (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and calibration
+ * are
+ * compared with the task by their names and hashes alone. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
+                                                          const char *calibration_path);
+FKT_API void fkt_pipeline_free(struct fkt_pipeline *w);
+FKT_API const struct fkt_task *fkt_pipeline_task(const struct fkt_pipeline *w);
+FKT_API const struct fkt_codec *fkt_pipeline_codec(const struct fkt_pipeline *w);
+FKT_API const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w);
+
+/* Names and number of the images left out because they could not be read (only when the caller asks for it). */
+struct fkt_skipped {
+    size_t count;
+    char *names; /* one per line, the first 1000; owned */
+};
+FKT_API void fkt_skipped_clear(struct fkt_skipped *s);
+
+/* Counts of log|u| in equal bins between c - 1.5 s and c + 1.5 s, ends included: for a look at the coordinates. NOT
+ * private. */
+#define FKT_NORM_BINS 48
+struct fkt_norms {
+    double lo, hi;
+    uint64_t bins[FKT_NORM_BINS];
+};
+
+/* A folder that keeps latents by the content of their images, so that a walk encodes no image twice: not after an
+ * interruption, nor under another task of the same codec. PRIVATE: as secret as the images. It is made if need be, and
+ * must belong to the user and be closed to others (FKT_E_IO). Results are the same, bit for bit, with it and without.
+ */
+struct fkt_encodings;
+FKT_API FKT_MUST_USE fkt_status fkt_encodings_open(struct fkt_encodings **out, const char *folder);
+FKT_API void fkt_encodings_close(struct fkt_encodings *e);
+FKT_API void fkt_encodings_count(const struct fkt_encodings *e, uint64_t *found, uint64_t *made);
+
+struct fkt_pipeline_options {
+    unsigned threads; /* 0: all */
+    const struct fkt_progress *progress;
+    struct fkt_skipped *skipped;     /* NULL: an unreadable image stops the walk */
+    struct fkt_norms *norms;         /* may be NULL */
+    struct fkt_records *records;     /* NULL: every record counts; else images are added, and exact copies count once */
+    struct fkt_encodings *encodings; /* NULL: none are kept */
+    double *moments_seconds;         /* may be NULL: thread-seconds spent adding up are added to it */
+};
+/* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                     const size_t *idx, size_t n, struct fkt_moments *m,
+                                                     const struct fkt_pipeline_options *options);
+/* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n), "image_sha256" U8 (n, 32). PRIVATE. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
+                                                    const size_t *idx, size_t n, const char *path, int force,
+                                                    const struct fkt_pipeline_options *options);
+/* A latents file to moments. records: as in fkt_pipeline_options. */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path,
+                                                     struct fkt_moments *m, struct fkt_records *records);
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out);
+/* w (n, m) -> pixels (n, S, S, 3) */
+FKT_API FKT_MUST_USE fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n,
+                                                    uint8_t *rgb);
+
+/* records: of the images in m. PRIVATE. */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task,
+                                                 struct fkt_records *records, const char *path, int force);
+/* Adds; checks the task's hash. The file's images are added to records. */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *task,
+                                                 const char *path, struct fkt_records *records);
+FKT_API FKT_MUST_USE fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX]);
+
+/* Public calibration from a public set: two passes over ds. */
+FKT_API FKT_MUST_USE fkt_status fkt_calibrate(struct fkt_calibration *out, const struct fkt_codec *codec,
+                                              const struct fkt_dataset *ds, enum fkt_filter filter, uint32_t top,
+                                              const char *source, const struct fkt_pipeline_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
