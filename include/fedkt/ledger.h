@@ -68,6 +68,11 @@ FKT_API double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *s
  * digits: fkt_sa_session_hex makes them of what a site of secagg.h is given. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                                       struct fkt_ledger_spent *spent);
+/* The same, and gives in *once the permission for one release of the charge's task: fkt_release_make takes it, and its
+ * certificate then says that a ledger file has paid. */
+FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_pay(struct fkt_ledger *once, const char *path,
+                                                    const struct fkt_ledger_charge *charge,
+                                                    struct fkt_ledger_spent *spent);
 /* Sets aside what `session` will cost. A reservation of the same task for the same dataset that was never spent is
  * taken over: its round's keys are gone. Where the two differ in price, accounting or noise, the worse one stands.
  * FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever

@@ -65,6 +65,8 @@ struct fkt_ledger {
     double budget_mu2; /* what may be spent in all */
     double spent_mu2;
     uint64_t entries;
+    char task_sha256[65]; /* "": kept in memory by the caller; else a ledger file has paid for one release of this
+                             task (fkt_ledger_file_pay) */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_init(struct fkt_ledger *l, double budget_mu2, double spent_mu2);
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_debit(struct fkt_ledger *l,

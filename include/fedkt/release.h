@@ -32,12 +32,14 @@ struct fkt_release {
     double sigma[3];              /* noise that is really in the moments (count, sum, moment), surplus shares and all */
     int64_t *moments;             /* (K, block) noised */
     struct fkt_round_facts facts;
+    int paid_by_file;            /* 1: a ledger file has paid (fkt_ledger_file_pay), 0: one in memory or the sites' */
     int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
     char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
 };
-/* Plans, debits the ledger, draws; not for a task whose noise is in shares. insecure_seed NULL: noise from the
- * operating system, which is the caller's to say: a task that is seeded (service.h) does not by itself. Copies task and
- * calibration. */
+/* Plans, debits the ledger, draws; not for a task whose noise is in shares. The certificate says what paid: a ledger
+ * file, where `ledger` is of fkt_ledger_file_pay (FKT_E_MISMATCH when that was for another task), else memory.
+ * insecure_seed NULL: noise from the operating system, which is the caller's to say: a task that is seeded (service.h)
+ * does not by itself. Copies task and calibration. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
                                                  const struct fkt_calibration *calibration, struct fkt_moments *m,
                                                  const struct fkt_round_facts *facts, struct fkt_ledger *ledger,

@@ -219,6 +219,18 @@ fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charg
     return charge_dataset(path, charge, NULL, 0, spent);
 }
 
+fkt_status fkt_ledger_file_pay(struct fkt_ledger *once, const char *path, const struct fkt_ledger_charge *charge,
+                               struct fkt_ledger_spent *spent)
+{
+    fkt_status st;
+    memset(once, 0, sizeof *once);
+    FKT_TRY(fkt_ledger_file_debit(path, charge, spent));
+    FKT_TRY(fkt_ledger_init(once, charge->mu * charge->mu, 0));
+    snprintf(once->task_sha256, sizeof once->task_sha256, "%s", charge->task_sha256);
+out:
+    return st;
+}
+
 fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge, const char *session,
                                    struct fkt_ledger_spent *spent)
 {

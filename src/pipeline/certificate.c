@@ -20,20 +20,24 @@
 #include <string.h>
 
 #define SCHEMA "fedkt.certificate/1"
-#define LEDGER "file"
+#define LEDGER_FILE "file"
+#define LEDGER_IN_MEMORY "memory"
 #define LEDGERS_OF_SITES "each site's own"
 #define SIMULATION "none (simulation)"
 #define SYSTEM "operating system"
 
-/* A served task: whoever makes the release has never seen a ledger. */
+/* Where there is a server, or the noise came in shares, the sites have paid: whoever makes the release has never seen a
+ * ledger. */
 static int has_sites_ledgers(const struct fkt_release *r)
 {
-    return !r->facts.simulated && r->task.service.address[0] != '\0';
+    return !r->facts.simulated && (r->task.service.address[0] != '\0' || r->shares.counted > 0);
 }
 
 static const char *ledger_of(const struct fkt_release *r)
 {
-    return r->facts.simulated ? SIMULATION : has_sites_ledgers(r) ? LEDGERS_OF_SITES : LEDGER;
+    if (r->facts.simulated) return SIMULATION;
+    if (has_sites_ledgers(r)) return LEDGERS_OF_SITES;
+    return r->paid_by_file ? LEDGER_FILE : LEDGER_IN_MEMORY;
 }
 
 static json_t *warnings(const struct fkt_release *r)
@@ -57,6 +61,9 @@ static json_t *warnings(const struct fkt_release *r)
         json_array_append_new(
             list,
             json_string("made by a simulation, which keeps no ledger: every further run on these records adds up"));
+    if (!strcmp(ledger_of(r), LEDGER_IN_MEMORY))
+        json_array_append_new(list, json_string("the program that made it kept its ledger in memory: no file knows "
+                                                "what else is released of these records"));
     if (has_sites_ledgers(r))
         json_array_append_new(list, json_string("what else was released of these records only each site's own ledger "
                                                 "knows: composed_epsilon is of this release alone"));
@@ -202,6 +209,7 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
         goto out;
     }
     r->facts.simulated = !strcmp(ledger, SIMULATION);
+    r->paid_by_file = !strcmp(ledger, LEDGER_FILE);
     r->facts.composed_epsilon = composed;
     derived = fkt_certificate_json(r);
     if (!derived) {

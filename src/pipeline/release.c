@@ -164,6 +164,9 @@ fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task
         return fkt_fail_hint(FKT_E_MISMATCH, "use a task that was made without --sites, or with --noise central",
                              "under task '%s' each site adds its share of the noise before its numbers leave it",
                              task->name);
+    if (ledger->task_sha256[0] && strcmp(ledger->task_sha256, task->sha256) != 0)
+        return fkt_fail(FKT_E_MISMATCH, "the ledger file has paid for task %.12s, and this one is %.12s",
+                        ledger->task_sha256, task->sha256);
     fkt_entropy_os(&entropy);
     if (insecure_seed) {
         fkt_entropy_seeded_init(&seeded, *insecure_seed, 0);
@@ -171,6 +174,7 @@ fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task
     }
     FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = !entropy.secure;
+    out->paid_by_file = ledger->task_sha256[0] != '\0';
     FKT_TRY(fkt_moments_packed(m, &exact));
     FKT_TRY(fkt_privacy_release(out->moments, exact, K, length, &out->plan, ledger, &entropy));
     FKT_TRY(weigh_noise(out));

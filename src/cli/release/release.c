@@ -136,7 +136,7 @@ static fkt_status check_budget(const struct asked *a)
 }
 
 static fkt_status pay(const struct asked *a, const struct fkt_task *task, const struct fkt_privacy_plan *plan,
-                      const struct pile *p, double *composed)
+                      const struct pile *p, struct fkt_ledger *once, double *composed)
 {
     struct fkt_ledger_charge charge = {.dataset = a->dataset ? a->dataset : task->name,
                                        .task_sha256 = task->sha256,
@@ -152,7 +152,7 @@ static fkt_status pay(const struct asked *a, const struct fkt_task *task, const 
     struct fkt_ledger_spent spent = {0};
     fkt_status st;
     FKT_TRY(fkt_records_list(p->records, &charge.records, &charge.n_records));
-    FKT_TRY(cli_hint_charge(fkt_ledger_file_debit(a->ledger, &charge, &spent), &charge, &spent, a->ledger));
+    FKT_TRY(cli_hint_charge(fkt_ledger_file_pay(once, a->ledger, &charge, &spent), &charge, &spent, a->ledger));
     *composed = fkt_ledger_epsilon(task->privacy.delta, &spent);
 out:
     return st;
@@ -173,9 +173,8 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_pipeline 
     fkt_status st;
     FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
     FKT_TRY(fkt_release_reserve(&file, task, calibration, &facts, a->out, a->run.force));
-    FKT_TRY(pay(a, task, &plan, p, &facts.composed_epsilon));
+    FKT_TRY(pay(a, task, &plan, p, &once, &facts.composed_epsilon));
     paid = 1;
-    FKT_TRY(fkt_ledger_init(&once, plan.mu * plan.mu, 0)); /* the file has paid for one draw, so this allows one */
     FKT_TRY(fkt_release_make(r, task, calibration, p->total, &facts, &once, a->seeded ? &a->seed : NULL));
     FKT_TRY(fkt_release_write(file, r));
 out:

@@ -93,6 +93,59 @@ static void the_seed_is_marked(void **state)
     scene_release(&a);
 }
 
+static void check_ledger_word(const struct fkt_release *r, const char *want, int warned)
+{
+    char *json = NULL, line[64];
+    snprintf(line, sizeof line, "\"ledger\": \"%s\"", want);
+    CHECK_OK(fkt_release_certificate(r, &json));
+    if (!strstr(json, line)) fail_msg("no %s in %s", line, json);
+    CHECK(!strstr(json, "kept its ledger in memory") == !warned);
+    fkt_string_free(json);
+}
+
+/* What paid is derived from the ledger that was debited, and is read back from the file. */
+static void the_certificate_says_which_ledger_paid(void **state)
+{
+    const struct fkt_record_digest records[2] = {{{1}}, {{2}}};
+    struct scene s;
+    struct fkt_ledger once;
+    struct fkt_ledger_spent spent;
+    struct fkt_release r, back;
+    struct fkt_round_facts simulated = facts;
+    const struct fkt_task *task;
+    (void)state;
+    scene_init(&s, 5);
+    task = fkt_pipeline_task(s.pipeline);
+    check_ledger_word(&s.release, "memory", 1);
+    const struct fkt_ledger_charge charge = {.dataset = "d",
+                                             .records = records,
+                                             .n_records = 2,
+                                             .task_sha256 = task->sha256,
+                                             .mu = s.release.plan.mu,
+                                             .adjacency = task->privacy.adjacency,
+                                             .delta = task->privacy.delta};
+    CHECK_OK(fkt_ledger_file_pay(&once, scratch_path(&s.scratch, "l.db"), &charge, &spent));
+    CHECK(spent.mu2 > 0 && once.spent_mu2 == 0);
+    CHECK_OK(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL));
+    check_ledger_word(&r, "file", 0);
+    CHECK_OK(fkt_release_save(&r, scratch_path(&s.scratch, "r"), 0));
+    CHECK_OK(fkt_release_load(&back, scratch_path(&s.scratch, "r")));
+    check_ledger_word(&back, "file", 0);
+    fkt_release_clear(&back);
+    fkt_release_clear(&r);
+    CHECK_STATUS(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
+                 FKT_E_BUDGET); /* it was for one release */
+    CHECK_OK(fkt_ledger_init(&once, 10, 0));
+    simulated.simulated = 1;
+    CHECK_OK(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &simulated, &once, NULL));
+    check_ledger_word(&r, "none (simulation)", 0);
+    fkt_release_clear(&r);
+    memset(once.task_sha256, 'a', sizeof once.task_sha256 - 1); /* paid for another task */
+    CHECK_STATUS(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
+                 FKT_E_MISMATCH);
+    scene_release(&s);
+}
+
 static void an_empty_ledger_draws_nothing(void **state)
 {
     struct scene s;
@@ -352,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_survives_its_file),
         cmocka_unit_test(the_seed_is_marked),
+        cmocka_unit_test(the_certificate_says_which_ledger_paid),
         cmocka_unit_test(an_empty_ledger_draws_nothing),
         cmocka_unit_test(a_changed_release_is_refused),
         cmocka_unit_test(promise_and_noise_are_kept_apart),
