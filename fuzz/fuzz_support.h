@@ -18,12 +18,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A promise of the library that the input broke: stop here, so that the input is kept. */
-#define FUZZ_CHECK(cond)                                                                                        \
-    do {                                                                                                        \
-        if (!(cond)) {                                                                                          \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                                \
-            abort();                                                                                            \
-        }                                                                                                       \
+#define FUZZ_CHECK(cond)                                                                                               \
+    do {                                                                                                               \
+        if (!(cond)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                                       \
+            abort();                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 #define FUZZ_NAMES 4 /* different file names in one target */

@@ -107,9 +107,11 @@ static void run_one(struct shared *sh, const char *name, long round, const uint8
     }
 }
 
-static const uint64_t landmarks[] = {0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000,
-                                     0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff,
-                                     0x8000000000000000, 0xfffffffffffffff8, 0xffffffffffffffff};
+/* clang-format off */
+static const uint64_t landmarks[] = {
+    0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff,
+    0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffff8, 0xffffffffffffffff};
+/* clang-format on */
 
 static void put_landmark(struct fkt_rng *r, uint8_t *data, size_t len)
 {
@@ -181,6 +183,7 @@ static size_t mutate(struct fkt_rng *r, uint8_t *data, size_t len)
         default:
             other = &files[fkt_rng_below(r, n_files)];
             len = insert(r, data, len, other->data, other->len);
+            break;
         }
     }
     return len;
@@ -229,8 +232,7 @@ static int report(const char *program, const struct shared *sh, int how)
     if (WIFSIGNALED(how))
         fprintf(stderr, "replay: ended by signal %d%s", WTERMSIG(how),
                 WTERMSIG(how) == SIGALRM ? " (no answer in time)" : "");
-    else
-        fprintf(stderr, "replay: ended with status %d", WEXITSTATUS(how));
+    else fprintf(stderr, "replay: ended with status %d", WEXITSTATUS(how));
     fprintf(stderr, " on '%s', variant %ld (-1: as it is), after %lu inputs\nrun it again: %s %s\n", sh->name,
             sh->round, sh->runs, program, path);
     return 1;
@@ -246,10 +248,8 @@ int main(int argc, char **argv)
 
     if (argc < 2 || argc > 3) die("usage: FOLDER [ROUNDS] or FILE, not", argc > 1 ? argv[1] : "");
     if (sh == MAP_FAILED || stat(argv[1], &sb) != 0) die("cannot open", argv[1]);
-    if (S_ISDIR(sb.st_mode))
-        load_folder(argv[1]);
-    else
-        load(argv[1], argv[1]);
+    if (S_ISDIR(sb.st_mode)) load_folder(argv[1]);
+    else load(argv[1], argv[1]);
     if (!n_files) die("no corpus in", argv[1]);
     if (argc == 3) rounds = strtol(argv[2], NULL, 10);
     fflush(NULL);

@@ -18,10 +18,8 @@ size_t fkt_moments_block(size_t length)
     if (length > SIZE_MAX - 2) return 0;
     a = length + 1;
     b = length + 2;
-    if (a % 2 == 0)
-        a /= 2;
-    else
-        b /= 2;
+    if (a % 2 == 0) a /= 2;
+    else b /= 2;
     return fkt_mul_size(a, b, &product) ? product : 0;
 }
 

@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-#define BINS      4096
+#define BINS 4096
 #define SQRT_HALF 0.70710678118654752440
 
 /* One direction: score = sum of weight*x, cut into BINS between start and start + BINS/per_unit. */
@@ -55,10 +55,8 @@ static double normal_quantile(double p)
     if (!(p < 1)) return 40;
     while (hi - lo > 1e-12) {
         const double mid = 0.5 * (lo + hi);
-        if (0.5 * erfc(-mid * SQRT_HALF) < p)
-            lo = mid;
-        else
-            hi = mid;
+        if (0.5 * erfc(-mid * SQRT_HALF) < p) lo = mid;
+        else hi = mid;
     }
     return 0.5 * (lo + hi);
 }

@@ -40,10 +40,8 @@ double fkt_clopper_pearson_lower(uint64_t k, uint64_t n, double alpha)
     if (k == 0) return 0;
     while (hi - lo > 1e-14 * hi) {
         const double p = 0.5 * (lo + hi);
-        if (log_tail_up(k, n, log(p), log1p(-p)) <= log(alpha))
-            lo = p;
-        else
-            hi = p;
+        if (log_tail_up(k, n, log(p), log1p(-p)) <= log(alpha)) lo = p;
+        else hi = p;
     }
     return lo;
 }
@@ -55,10 +53,8 @@ double fkt_clopper_pearson_upper(uint64_t k, uint64_t n, double alpha)
     if (k == n) return 1;
     while (hi - lo > 1e-14 * hi) {
         const double p = 0.5 * (lo + hi);
-        if (log_tail_up(n - k, n, log1p(-p), log(p)) <= log(alpha))
-            hi = p;
-        else
-            lo = p;
+        if (log_tail_up(n - k, n, log1p(-p), log(p)) <= log(alpha)) hi = p;
+        else lo = p;
     }
     return hi;
 }

@@ -14,9 +14,9 @@
 #include <math.h>
 
 #define LOG_SQRT_2PI 0.91893853320467274178
-#define SQRT_HALF    0.70710678118654752440
-#define SLACK        1e-10  /* a hundred times the error that step 5 of gdp.md leaves; rounding of a, b comes on top */
-#define FULL_WEIGHT  (-1.0) /* instead of mu: the weight is 1, the integral is Mills' ratio */
+#define SQRT_HALF 0.70710678118654752440
+#define SLACK 1e-10        /* a hundred times the error that step 5 of gdp.md leaves; rounding of a, b comes on top */
+#define FULL_WEIGHT (-1.0) /* instead of mu: the weight is 1, the integral is Mills' ratio */
 
 /* Gauss-Legendre on [-1, 1], 16 points: the eight positive nodes and their weights. */
 static const double node[8][2] = {
@@ -56,8 +56,7 @@ static double log_delta_up(double epsilon, double mu)
     if (a > 1e150) return -1e299; /* log delta <= -a^2/2 */
     if (a < -1)                   /* step 4: here the second term is below a fifth of the first */
         log_delta = log(0.5 * erfc(a * SQRT_HALF) - exp(-0.5 * a * a - LOG_SQRT_2PI) * tail_integral(b, FULL_WEIGHT));
-    else
-        log_delta = log(tail_integral(a, mu)) - 0.5 * a * a - LOG_SQRT_2PI;
+    else log_delta = log(tail_integral(a, mu)) - 0.5 * a * a - LOG_SQRT_2PI;
     return fmin(0, log_delta + SLACK + 4 * DBL_EPSILON * b * b); /* step 5 */
 }
 
@@ -78,10 +77,8 @@ double fkt_privacy_mu(double epsilon, double delta)
     while (log_delta_up(epsilon, hi) <= target) hi *= 2;
     while (hi - lo > 1e-13 * lo) {
         const double mid = 0.5 * (lo + hi);
-        if (log_delta_up(epsilon, mid) <= target)
-            lo = mid;
-        else
-            hi = mid;
+        if (log_delta_up(epsilon, mid) <= target) lo = mid;
+        else hi = mid;
     }
     return lo;
 }
@@ -97,10 +94,8 @@ double fkt_privacy_epsilon(double delta, double mu)
     while (hi - lo > 1e-13 * hi) {
         const double mid = 0.5 * (lo + hi);
         if (mid <= lo || mid >= hi) break;
-        if (log_delta_up(mid, mu) <= target)
-            hi = mid;
-        else
-            lo = mid;
+        if (log_delta_up(mid, mu) <= target) hi = mid;
+        else lo = mid;
     }
     return hi;
 }

@@ -104,9 +104,12 @@ static void partition(struct data *d, size_t sites, uint64_t seed)
 
 static void any_split_gives_the_same_integers(void **state)
 {
-    const struct { uint32_t classes, used, m, rq; size_t n; } shapes[] = {
-        {1, 1, 1, 64, 500}, {10, 10, 65, 256, 3000}, {10, 3, 129, 4096, 1500}, {100, 60, 7, 256, 3000},
-        {1, 1, 129, 256, 900}, {3, 2, 64, 1000, 0}, {100, 3, 129, 4096, 1000}, /* the last: 81 rows per class */
+    const struct {
+        uint32_t classes, used, m, rq;
+        size_t n;
+    } shapes[] = {
+        {1, 1, 1, 64, 500},    {10, 10, 65, 256, 3000}, {10, 3, 129, 4096, 1500},  {100, 60, 7, 256, 3000},
+        {1, 1, 129, 256, 900}, {3, 2, 64, 1000, 0},     {100, 3, 129, 4096, 1000}, /* the last: 81 rows per class */
     };
     const size_t sites[] = {1, 2, 20, 1000};
     (void)state;

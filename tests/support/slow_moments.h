@@ -8,8 +8,8 @@
 #include "tests/support/check.h"
 
 /* packed (K, (m+1)(m+2)/2) = sum over records of the upper triangle of (1,q)(1,q)^T */
-static inline void slow_moments(int64_t *packed, size_t classes, size_t m, const uint32_t *labels,
-                                const int32_t *q, size_t n)
+static inline void slow_moments(int64_t *packed, size_t classes, size_t m, const uint32_t *labels, const int32_t *q,
+                                size_t n)
 {
     size_t block = (m + 1) * (m + 2) / 2;
     memset(packed, 0, classes * block * sizeof *packed);

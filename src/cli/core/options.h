@@ -80,7 +80,7 @@ struct cli_command {
 FKT_MUST_USE fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **argv, int *help);
 void cli_help(const struct cli_command *c, const struct cli_option *table, size_t n);
 const char *cli_metavar(const struct cli_option *o); /* what stands for an option's value, "WORD" for a choice */
-size_t cli_choice_length(const char *choices); /* of the first in "a, b or c", the default */
+size_t cli_choice_length(const char *choices);       /* of the first in "a, b or c", the default */
 enum { CLI_HELP_LONGEST = 640 };
 void cli_option_help(char *out, size_t cap, const struct cli_option *o); /* its help, a choice's with all its words */
 /* The exit code of `serve` and `join` when the task has ended without what they were started for: nothing will change

@@ -43,9 +43,12 @@ static void block_sizes(void **state)
 static void agrees_with_the_slow_twin(void **state)
 {
     /* the last two hold 32 and 81 rows per class: several flushes each */
-    const struct { uint32_t classes, used, m, rq; size_t n; } shapes[] = {
-        {1, 1, 1, 64, 1000}, {1, 1, 65, 256, 1}, {3, 3, 2, 4096, 0}, {10, 7, 65, 256, 2000}, {100, 40, 3, 100, 1000},
-        {2, 2, 129, 4096, 1500}, {2000, 1, 129, 256, 300}, {100, 5, 129, 4096, 1000},
+    const struct {
+        uint32_t classes, used, m, rq;
+        size_t n;
+    } shapes[] = {
+        {1, 1, 1, 64, 1000},     {1, 1, 65, 256, 1},      {3, 3, 2, 4096, 0},       {10, 7, 65, 256, 2000},
+        {100, 40, 3, 100, 1000}, {2, 2, 129, 4096, 1500}, {2000, 1, 129, 256, 300}, {100, 5, 129, 4096, 1000},
     };
     (void)state;
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
@@ -92,10 +95,20 @@ static void a_failing_add_adds_nothing(void **state)
 {
     const uint32_t labels[3] = {0, 1, 1};
     const int32_t q[6] = {64, 0, 0, -64, 10, 20};
-    const struct { uint32_t label; int32_t q0, q1; fkt_status want; } bad[] = {
-        {2, 1, 1, FKT_E_ARG},         {UINT32_MAX, 1, 1, FKT_E_ARG},       {0, 65, 0, FKT_E_NUMERIC},
-        {0, 0, -65, FKT_E_NUMERIC},   {0, 64, 1, FKT_E_NUMERIC},           {1, -46, 45, FKT_E_NUMERIC},
-        {0, INT32_MAX, 0, FKT_E_NUMERIC}, {0, INT32_MIN, INT32_MIN, FKT_E_NUMERIC}, {0, 65536, 65536, FKT_E_NUMERIC},
+    const struct {
+        uint32_t label;
+        int32_t q0, q1;
+        fkt_status want;
+    } bad[] = {
+        {2, 1, 1, FKT_E_ARG},
+        {UINT32_MAX, 1, 1, FKT_E_ARG},
+        {0, 65, 0, FKT_E_NUMERIC},
+        {0, 0, -65, FKT_E_NUMERIC},
+        {0, 64, 1, FKT_E_NUMERIC},
+        {1, -46, 45, FKT_E_NUMERIC},
+        {0, INT32_MAX, 0, FKT_E_NUMERIC},
+        {0, INT32_MIN, INT32_MIN, FKT_E_NUMERIC},
+        {0, 65536, 65536, FKT_E_NUMERIC},
     };
     int64_t want[12];
     struct fkt_moments *m = fresh(2, 2, 64, 3);
@@ -173,12 +186,9 @@ static void merging_is_adding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(block_sizes),
-        cmocka_unit_test(agrees_with_the_slow_twin),
-        cmocka_unit_test(shapes_are_checked),
-        cmocka_unit_test(a_failing_add_adds_nothing),
-        cmocka_unit_test(n_max_is_per_class),
-        cmocka_unit_test(merging_is_adding),
+        cmocka_unit_test(block_sizes),        cmocka_unit_test(agrees_with_the_slow_twin),
+        cmocka_unit_test(shapes_are_checked), cmocka_unit_test(a_failing_add_adds_nothing),
+        cmocka_unit_test(n_max_is_per_class), cmocka_unit_test(merging_is_adding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,14 +44,29 @@ static void honest_sums_are_added(void **state)
 static void each_impossible_entry_is_refused(void **state)
 {
     const int64_t n = 5;
-    const struct { int entry; int64_t value; const char *why; } bad[] = {
-        {N0, -1, "count"}, {N0, INT64_MIN, "count"}, {N0, 11, "count"}, {N0, INT64_MAX, "count"},
+    const struct {
+        int entry;
+        int64_t value;
+        const char *why;
+    } bad[] = {
+        {N0, -1, "count"},
+        {N0, INT64_MIN, "count"},
+        {N0, 11, "count"},
+        {N0, INT64_MAX, "count"},
         {N0, 0, "sum"}, /* sums of no records */
-        {S0, n * RQ + 1, "sum"}, {S0, -n * RQ - 1, "sum"}, {S1, INT64_MAX, "sum"}, {S1, INT64_MIN, "sum"},
-        {M00, -1, "diagonal"}, {M11, INT64_MIN, "diagonal"}, {M00, n * RQ2 + 1, "diagonal"},
+        {S0, n * RQ + 1, "sum"},
+        {S0, -n * RQ - 1, "sum"},
+        {S1, INT64_MAX, "sum"},
+        {S1, INT64_MIN, "sum"},
+        {M00, -1, "diagonal"},
+        {M11, INT64_MIN, "diagonal"},
+        {M00, n * RQ2 + 1, "diagonal"},
         {M11, INT64_MAX, "diagonal"},
-        {M01, n * RQ2 + 1, "a moment"}, {M01, -n * RQ2 - 1, "a moment"}, {M01, INT64_MIN, "a moment"},
-        {M11, n * RQ2 - 99, "trace"}, {M00, n * RQ2 - 100 + 1, "trace"},
+        {M01, n * RQ2 + 1, "a moment"},
+        {M01, -n * RQ2 - 1, "a moment"},
+        {M01, INT64_MIN, "a moment"},
+        {M11, n * RQ2 - 99, "trace"},
+        {M00, n * RQ2 - 100 + 1, "trace"},
     };
     struct fkt_moments *m = fresh(10);
     const int64_t good[2 * BLOCK] = {n, 7, -7, 100, -50, 100, n, n * RQ, -n * RQ, n * RQ2, 0, 0};

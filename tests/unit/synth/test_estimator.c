@@ -84,8 +84,7 @@ static void rie_beats_clamp_and_comes_near_the_oracle(void **state)
                 CHECK(e.rie < e.clamp && e.rie < e.raw);
                 if (shape == FLAT) /* the oracle is exact there; every draw of the noise is beaten by far */
                     CHECK(e.rie < 0.07 * e.raw);
-                else
-                    CHECK(sqrt(e.rie / e.oracle) < bound);
+                else CHECK(sqrt(e.rie / e.oracle) < bound);
                 if (m >= 64 && shape != FLAT && levels[k] < 1) CHECK(sqrt(e.rie / e.oracle) < 1.10);
             }
 }

@@ -136,7 +136,7 @@ static void numbers_that_are_none_are_named(void **state)
     CHECK_STATUS(fkt_tensor_copy_f32(out, &t), FKT_E_NUMERIC);
 }
 
-#define T(name, dtype, shape, a, b) \
+#define T(name, dtype, shape, a, b)                                                                                    \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" a "," b "]}"
 
 static void hostile_headers_are_refused(void **state)
