@@ -42,6 +42,9 @@ install(FILES ${CMAKE_BINARY_DIR}/fedktConfig.cmake ${CMAKE_BINARY_DIR}/fedktCon
         DESTINATION ${config_folder} COMPONENT dev)
 
 # --- cli ---
+if(NOT TARGET fedkt_cli) # FEDKT_NET=OFF
+  return()
+endif()
 install(TARGETS fedkt_cli RUNTIME COMPONENT cli)
 # The binary writes its own man pages and completions, from the option tables.
 set(help_folder ${CMAKE_BINARY_DIR}/help)

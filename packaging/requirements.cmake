@@ -10,18 +10,19 @@ endif()
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-# FEDKT_REQUIRES is what the library is linked with; the program needs HTTPS besides.
+# What the library is linked with.
 set(FEDKT_REQUIRES libsodium libcrypto libprotobuf-c sqlite3 jansson libpng libjpeg libwebp libtiff-4 libarchive zlib
     openblas lapacke)
+if(FEDKT_NET)
+  list(APPEND FEDKT_REQUIRES libcurl libmicrohttpd)
+endif()
 pkg_check_modules(DEPS QUIET IMPORTED_TARGET ${FEDKT_REQUIRES})
-pkg_check_modules(CURL QUIET IMPORTED_TARGET libcurl)
-pkg_check_modules(MICROHTTPD QUIET IMPORTED_TARGET libmicrohttpd)
 # oneDNN comes without a pkg-config file; Debian's runs on GNU OpenMP, whose team size nn/onednn/ sets to one.
 find_library(DNNL_LIBRARY dnnl)
 find_program(PROTOC_C protoc-c)
 set(missing "")
-foreach(name ${FEDKT_REQUIRES} libcurl libmicrohttpd)
-  if(NOT DEPS_FOUND OR NOT CURL_FOUND OR NOT MICROHTTPD_FOUND)
+foreach(name ${FEDKT_REQUIRES})
+  if(NOT DEPS_FOUND)
     pkg_check_modules(PROBE QUIET ${name})
     if(NOT PROBE_FOUND)
       list(APPEND missing ${name})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/task/public_key.h"
+#include "fedkt/keys.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
@@ -24,7 +24,6 @@ static void a_key_survives_its_files(void **state)
     struct fkt_key k, back;
     struct fkt_site_key site;
     char hex[65], print[FKT_FINGERPRINT];
-    uint8_t key[FKT_SA_KEY];
     (void)state;
     scratch_init(&s);
     umask(0);
@@ -36,10 +35,7 @@ static void a_key_survives_its_files(void **state)
     assert_memory_equal(&back, &k, sizeof k);
     CHECK_OK(fkt_site_key_load(&site, scratch_path(&s, "pub")));
     assert_memory_equal(&site, &k.site, sizeof site);
-    CHECK_OK(cli_public_key("operator", scratch_path(&s, "pub"), key));
-    assert_memory_equal(key, k.site.key, sizeof key);
     fkt_hex(hex, k.site.key, sizeof k.site.key);
-    CHECK_OK(cli_public_key("operator", hex, key));
     fkt_fingerprint(print, k.site.key);
     CHECK(strlen(print) == 24 && !strncmp(print, hex, 4) && !strncmp(print + 20, hex + 16, 4));
     fkt_key_clear(&back);
