@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.c - answers as values: made by gate and desk, looked at by tests and the fuzzer, and put on a connection by
- * httpd_reply.c alone. Problems are JSON after RFC 9457 with texts of ours; nothing that a client sent comes back in
- * one. */
+/* answer.c - HTTP answers as values. The request check and the queue make them, tests and the fuzzer inspect them, and
+ * only httpd_reply.c sends them. Errors are JSON problem details (RFC 9457) with our own texts; nothing that a client
+ * sent is repeated in one. */
 #include "net/answer.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,8 @@ void fkt_answer_header(struct fkt_answer *a, const char *name, const char *fmt, 
     va_end(ap);
 }
 
-/* Letters, digits and plain punctuation; what JSON or a terminal could trip over becomes a blank. */
+/* Keeps letters, digits and plain punctuation; other characters, which JSON or a terminal might interpret, become a
+ * blank. */
 static void add_words(struct fkt_text *t, const char *s)
 {
     for (; *s; s++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h - an answer before it is bytes on a connection: a code, a few headers, a body. */
+/* answer.h - an HTTP answer before it is sent: a code, a few headers, a body. */
 #ifndef FKT_NET_ANSWER_H
 #define FKT_NET_ANSWER_H
 
@@ -25,14 +25,14 @@ struct fkt_answer {
     unsigned headers;
 };
 void fkt_answer_clear(struct fkt_answer *a);
-/* A header more; beyond FKT_ANSWER_HEADERS it is left out (no answer of ours has so many). */
+/* Adds a header; beyond FKT_ANSWER_HEADERS it is dropped (no answer of ours has so many). */
 void fkt_answer_header(struct fkt_answer *a, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* application/problem+json (RFC 9457). Without memory the body is left out; code and headers stay. */
 void fkt_answer_problem(struct fkt_answer *a, int code, const char *title, const char *detail);
-/* What the gate refused. */
+/* What the request check refused. */
 void fkt_answer_refusal(struct fkt_answer *a, const struct fkt_request_verdict *v, const uint8_t nonce[FKT_AUTH_NONCE]);
-/* 503: come back in so many seconds. */
+/* 503 with Retry-After. */
 void fkt_answer_busy(struct fkt_answer *a, const char *detail, uint32_t seconds);
 
 #endif

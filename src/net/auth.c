@@ -3,13 +3,13 @@
  *
  *   Authorization: Fedkt site=3, nonce=<32 hex>, seq=<decimal>, sig=<128 hex>
  *
- * Ed25519 over H("fedkt-http-1"; task, nonce, seq, site, method, target, SHA-256 of the body): everything that makes
- * the server do something is under it. The nonce is one life of the server and the sequence only grows, so that a
- * request counts once; the task's hash keeps it from another server of the same roster. TLS already hides and orders
- * the bytes: this says which enrolled key they come from, also behind a proxy that ends the TLS connection.
+ * Ed25519 over H("fedkt-http-1"; task, nonce, seq, site, method, target, SHA-256 of the body): it covers everything
+ * that the server acts upon. The nonce belongs to one run of the server and the sequence number only grows, so a
+ * request is accepted once; the task's hash binds it to this task. TLS already encrypts and orders the bytes; the
+ * signature says which enrolled key they come from, also behind a proxy that ends the TLS connection.
  *
- * Why not RFC 9421 (HTTP message signatures): its canonical form is as long as this house, and a header of one shape
- * can be compared byte by byte. The reader below accepts only what the writer above makes.
+ * Why not RFC 9421 (HTTP message signatures): its canonical form is long, and a header of one form can be
+ * compared byte by byte. The parser accepts only what the writer makes.
  *
  * Cost: one hash of the body, one Ed25519 operation (about 60 us to check). */
 #include "net/auth.h"
@@ -63,7 +63,7 @@ static int take(const char **at, const char *word)
     return 1;
 }
 
-/* Decimal digits, no more of them than needed. */
+/* Decimal digits without leading zeros. */
 static int take_number(const char **at, uint64_t *out, uint64_t max)
 {
     const char *s = *at;

@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 #define FKT_AUTH_NONCE 16
-#define FKT_AUTH_HEADER 320 /* room for the header's value, with the NUL */
+#define FKT_AUTH_HEADER 320 /* size of the header's value, with the NUL */
 
 /* What is signed. */
 struct fkt_auth_request {
     const uint8_t *task;  /* (32) SHA-256 of the task */
-    const uint8_t *nonce; /* (16) this life of the server */
+    const uint8_t *nonce; /* (16) of this run of the server */
     uint64_t sequence;    /* grows from request to request of a site */
     uint32_t site;
     const char *method, *target; /* target: path and query as sent */
@@ -32,7 +32,7 @@ struct fkt_auth_claim {
 };
 /* 1 when the header is exactly of that form. */
 int fkt_auth_read(struct fkt_auth_claim *out, const char *header);
-/* 1 when `key` signed the request with the claim's site, nonce and sequence (r's own are not looked at). */
+/* 1 when `key` signed the request with the claim's site, nonce and sequence (r's own are ignored). */
 int fkt_auth_right(const struct fkt_auth_claim *c, const struct fkt_auth_request *r, const uint8_t key[32]);
 
 #endif

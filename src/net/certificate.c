@@ -2,10 +2,10 @@
 /* certificate.c - a self-signed certificate for a key and a host.
  *
  *   subject = issuer "fedkt server", serial of 128 random bits, from yesterday (clocks differ) for ten years
- *   critical: no authority, signatures only; for servers; names: the host, and all of loopback when it is that
+ *   critical: not a CA, signatures only; for servers; names: the host, and all loopback names when it is one of them
  *
- * Source: RFC 5280 section 4, RFC 6125 (the name counts where it stands in subjectAltName, the common name does not).
- * Sites never look at any of it: they know the key by its pin (tls.c). It is there for the operator's browser.
+ * Source: RFC 5280 section 4, RFC 6125 (the name in subjectAltName counts, the common name does not).
+ * Sites ignore the certificate: they know the key by its pin (tls.c). It is for the operator's browser.
  */
 #include "net/certificate.h"
 
@@ -22,7 +22,7 @@ fkt_status fkt_openssl_fail(const char *what)
     unsigned long e = ERR_peek_last_error();
     const char *reason = e ? ERR_reason_error_string(e) : NULL;
     fkt_status st = fkt_fail(ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE ? FKT_E_NOMEM : FKT_E_FORMAT, "cannot %s: %s",
-                             what, reason ? reason : "OpenSSL does not say why");
+                             what, reason ? reason : "OpenSSL gives no reason");
     ERR_clear_error();
     return st;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counters.c - counters that several threads add to without a lock. Each is right by itself; a reading of all of them
- * is
- * not of one instant, which a graph of them does not mind. Bytes are those of bodies. */
+/* counters.c - counters that several threads add to without a lock. Each one is exact; a reading of all of them is
+ * not of one instant. Bytes are those of bodies. */
 #include "net/counters.h"
 
 #include <string.h>

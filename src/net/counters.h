@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counters.h - what the carrier counts, from any thread. */
+/* counters.h - what the HTTP server counts, from any thread. */
 #ifndef FKT_NET_COUNTERS_H
 #define FKT_NET_COUNTERS_H
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch.c - one HTTPS GET into a file that is whole and checked, or not there.
+/* fetch.c - one HTTPS GET into a file that is complete and checked, or absent.
  *
  *   GET [Range, If-Range]  ->  <path>.part (+ .part.tag: address and entity tag)  ->  fsync, SHA-256  ->  rename
  *
- * A download goes on where it stopped (RFC 9110, 13.1.5 and 14): the tag of the first answer stands in a file beside
- * the part before the first byte does, and goes out again as If-Range, so that a file that changed in between is
- * answered whole and starts over. Only what has a known hash is resumed: a part that survived a power cut may hold
- * zeros where bytes should be, and the hash is what would tell. A resumed file with a wrong hash is fetched anew once;
- * a fresh one with a wrong hash is an error. kill -9 leaves a part, or the whole file; never a half one under its
- * name. */
+ * A download is resumed (RFC 9110, 13.1.5 and 14): the entity tag of the first answer is written beside the part
+ * before its first byte, and is sent again as If-Range, so that a file that changed in between is sent whole. Only a
+ * file with a known hash is resumed: after a power failure a part may hold zeros, and only the hash detects it. A
+ * resumed file with a wrong hash is fetched again once; a newly fetched one with a wrong hash is an error. kill -9
+ * leaves a part or the complete file, never an incomplete file under the final name. */
 #include "net/request.h"
 
 #include "base/alloc.h"
@@ -29,10 +28,10 @@ struct transfer {
     char *part, *tag;
     char etag[TAG_MAX]; /* strong tag of what the part holds; "" when there is none */
     int fd;
-    int begun;         /* the head of this answer has been looked at */
+    int begun;         /* the head of this answer has been checked */
     int restart;       /* what is here cannot be continued */
     uint64_t at;       /* bytes in the part */
-    uint64_t got;      /* bytes that came over the wire in this call */
+    uint64_t got;      /* bytes received in this call */
     fkt_status failed; /* of a callback, with its sentence */
 };
 
@@ -44,7 +43,7 @@ static fkt_status start_over(struct transfer *t)
     return ftruncate(t->fd, 0) == 0 && lseek(t->fd, 0, SEEK_SET) == 0 ? FKT_OK : fkt_io_fail("write", t->part);
 }
 
-/* What goes out as a header again must not be able to end one. */
+/* A value that is sent as a header must not contain a line break. */
 static int is_tag(const uint8_t *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -52,7 +51,7 @@ static int is_tag(const uint8_t *text, size_t len)
     return 1;
 }
 
-/* Address and tag of the part, as an earlier call wrote them down; the part is worth nothing without. */
+/* Address and tag of the part, as an earlier call wrote them; without them the part is useless. */
 static fkt_status take_up(struct transfer *t)
 {
     uint8_t *text = NULL;
@@ -103,7 +102,7 @@ static fkt_status too_much(const struct transfer *t, uint64_t size)
                     (unsigned long long)t->spec->max);
 }
 
-/* The head of the answer that carries the body: does it continue the part, or begin anew? */
+/* The head of the answer that carries the body: does it continue the part, or start from the beginning? */
 static fkt_status begin_body(struct transfer *t)
 {
     unsigned long long from = 0;
@@ -145,7 +144,7 @@ static size_t on_bytes(char *data, size_t one, size_t n, void *self)
         if (w < 0 && errno == EINTR) continue;
         if (w < 0) {
             t->failed = fkt_hint(fkt_fail(FKT_E_IO, "cannot write '%s': %s", t->part, strerror(errno)),
-                                 "make room and run it again: what has arrived is kept");
+                                 "free some space and run it again: what has arrived is kept");
             break;
         }
         done += (size_t)w;
@@ -164,8 +163,7 @@ static int on_progress(void *self, curl_off_t total, curl_off_t now, curl_off_t 
     (void)up_total;
     (void)up;
     if (t->failed == FKT_OK && p && p->step && p->step(p->self, t->spec->what, t->at, t->spec->size) != 0)
-        t->failed = fkt_fail_hint(FKT_E_STOPPED, "run it again: it goes on where it stopped", "stopped while %s",
-                                  t->spec->what);
+        t->failed = fkt_fail_hint(FKT_E_STOPPED, "run it again: it is resumed", "stopped while %s", t->spec->what);
     return t->failed != FKT_OK;
 }
 
@@ -203,8 +201,8 @@ static fkt_status get_once(struct transfer *t)
     if (http == 416) t->restart = 1;
     if (t->failed != FKT_OK) st = t->failed;
     else if (code != CURLE_OK)
-        st = fkt_hint(fkt_request_fail(t->curl, code, t->spec->url, detail),
-                      t->at ? "run it again: it goes on where it stopped" : "");
+        st =
+            fkt_hint(fkt_request_fail(t->curl, code, t->spec->url, detail), t->at ? "run it again: it is resumed" : "");
     else if (!t->begun) st = begin_body(t); /* an answer without a body */
 out:
     curl_slist_free_all(headers);
@@ -213,8 +211,8 @@ out:
     return st;
 }
 
-/* As many GETs as it takes, as long as they get further; a few that bring nothing in a row are forgiven, after a pause:
- * a connection that is reset takes along what was on its way. */
+/* As many GETs as needed while they make progress; a few consecutive ones without progress are allowed, after a pause:
+ * a reset connection loses the bytes in flight. */
 static fkt_status get_all(struct transfer *t)
 {
     uint64_t furthest = t->at;
@@ -260,14 +258,13 @@ static fkt_status hash_part(const struct transfer *t, char out[FKT_FETCH_HASH_HE
     return FKT_OK;
 }
 
-/* The part is complete: is it what it should be? */
+/* The part is complete: compares its hash. */
 static fkt_status check_part(struct transfer *t, char hash[FKT_FETCH_HASH_HEX])
 {
     fkt_status st;
     FKT_TRY(hash_part(t, hash));
     if (t->spec->sha256 && strcmp(hash, t->spec->sha256) != 0) {
-        st = fkt_fail(FKT_E_MISMATCH, "'%s' is not what it should be: its SHA-256 is %s, not %s", t->spec->url, hash,
-                      t->spec->sha256);
+        st = fkt_fail(FKT_E_MISMATCH, "'%s' has the wrong SHA-256: %s, not %s", t->spec->url, hash, t->spec->sha256);
         goto out;
     }
 out:
@@ -280,7 +277,7 @@ static fkt_status get_and_check(struct transfer *t, char hash[FKT_FETCH_HASH_HEX
     fkt_status st;
     FKT_TRY(get_all(t));
     st = check_part(t, hash);
-    if (st == FKT_E_MISMATCH && resumed) { /* perhaps the old bytes were bad */
+    if (st == FKT_E_MISMATCH && resumed) { /* the earlier bytes may be damaged */
         FKT_TRY(start_over(t));
         FKT_TRY(get_all(t));
         st = check_part(t, hash);
@@ -322,7 +319,7 @@ fkt_status fkt_fetch(const struct fkt_fetch_spec *spec, struct fkt_fetched *out)
     out->size = t.at;
     out->transferred = t.got;
 out:
-    if (st == FKT_E_MISMATCH && t.part) { /* not worth going on with */
+    if (st == FKT_E_MISMATCH && t.part) { /* not worth resuming */
         (void)unlink(t.part);
         (void)unlink(t.tag);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch.h - one file over HTTPS: whole, checked, or not there. */
+/* fetch.h - one file over HTTPS: complete and checked, or absent. */
 #ifndef FKT_NET_FETCH_H
 #define FKT_NET_FETCH_H
 
@@ -27,15 +27,15 @@ struct fkt_fetch_spec {
 };
 struct fkt_fetched {
     uint64_t size;
-    uint64_t transferred; /* of them in this call: the rest was here already */
+    uint64_t transferred; /* of them in this call: the rest was present */
     char sha256[FKT_FETCH_HASH_HEX];
 };
 /* Fetches and puts the file under its final name, replacing what is there. FKT_E_MISMATCH: wrong hash or size;
  * FKT_E_STOPPED: progress asked for it; FKT_E_IO: the rest. After a failure the unfinished part stays for the next
- * call, unless it is worthless. One call per path at a time: the caller holds a lock. */
+ * call, unless it cannot be used. One call per path at a time: the caller holds a lock. */
 FKT_MUST_USE fkt_status fkt_fetch(const struct fkt_fetch_spec *spec, struct fkt_fetched *out);
 
-/* What a server says of a file before it is fetched; "" and 0 where it says nothing. */
+/* What a server states about a file before it is fetched; "" and 0 where it states nothing. */
 struct fkt_fetch_head {
     long code;                              /* 200, or a redirect, which is not followed */
     char location[2048];                    /* of a redirect, absolute */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_info.c - what a server says of a file before it is fetched: hash, size, commit. A redirect is reported, not
+/* file_info.c - what a server states about a file before it is fetched: hash, size, commit. A redirect is reported, not
  * followed: a model hub states a large file's hash on the answer that sends us to its store. */
 #include "net/request.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A SHA-256 in quotes, as entity tags are; anything else is no hash. */
+/* A SHA-256 in quotes, as entity tags are; anything else is not a hash. */
 static void take_hash(char out[FKT_FETCH_HASH_HEX], const char *tag)
 {
     size_t quote = tag[0] == '"', n = strspn(tag + quote, "0123456789abcdef");
@@ -54,7 +54,7 @@ fkt_status fkt_fetch_head(struct fkt_fetch_head *out, const char *url, const str
     commit = fkt_request_header(c, "X-Repo-Commit");
     if (strlen(commit) < sizeof out->commit && strspn(commit, "0123456789abcdef") == strlen(commit))
         snprintf(out->commit, sizeof out->commit, "%s", commit);
-    else st = fkt_fail(FKT_E_FORMAT, "the server names a commit for '%s' that is no commit", url);
+    else st = fkt_fail(FKT_E_FORMAT, "the server names a commit for '%s' that is not a commit", url);
 out:
     if (c) curl_easy_cleanup(c);
     return st;

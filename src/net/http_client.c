@@ -2,23 +2,24 @@
 /* http_client.c - a site's conversation with the server, one request after the other, without a socket (docs/http.md
  * 3).
  *
- *   site wants SEND --> POST /v1/messages --204--> sent(1)   409, 422, 410 --> sent(0)
- *   site wants RECV --> GET  /v1/messages --200--> recv(letter)   204, 410 --> recv(what the server told)
+ *   endpoint wants SEND --> POST /v1/messages --204--> sent(1)   409, 422, 410 --> sent(0)
+ *   endpoint wants RECV --> GET  /v1/messages --200--> recv(message)   204, 410 --> recv(the server's stage)
  *
- *   401 with another nonce     the server was started again: the same request under its new nonce
- *   401 with a floor           the numbers of an earlier life of this site were higher, or far lower (`ahead`): go on
- *                              with the one after it
- *   401, 403, 400, 413         nothing that waiting would mend: the end, with what to do
- *   429, 503                   wait as long as Retry-After says; after a message that there was no room for, ask for
- *                              nothing first: a connection that has brought a signature is served before strangers
- *   another key than the task's  refused, nothing sent; wait as below: one connection that somebody led astray must not
- *                              end a site's part, and the next one may reach the server
- *   no answer, 5xx, nonsense   wait: uniform between 0 and 0.5, 1, 2 ... 15 seconds (full jitter), so that a thousand
- *                              sites do not come back all at once
+ *   401 with another nonce     the server was restarted: the same request again with the new nonce
+ *   401 with a floor           an earlier process of this site used higher sequence numbers, or far lower ones
+ *                              (`ahead`): continue after the floor
+ *   401, 403, 400, 413         waiting does not help: stop with a hint
+ *   429, 503                   wait as long as Retry-After says. After a message for which the server had no memory,
+ *                              send a request without a body first: a connection with a valid signature is served
+ *                              before unauthenticated ones
+ *   another key than the task's  nothing is sent; wait as below: one misdirected connection must not end the site's
+ *                              participation, and the next one may reach the server
+ *   no answer, 5xx, unreadable wait: uniform between 0 and 0.5, 1, 2 ... 15 seconds (full jitter), so that a thousand
+ *                              sites do not return at the same time
  *
- * The server may lie. Every header is read whole or not at all, and an answer with one that cannot be read counts as
- * none; no number from it is more than a place in a list. A server whose answers lead to nothing, wherever they
- * say that it stands, is asked more slowly. What a letter says is the correspondent's business.
+ * The server is not trusted. Every header is parsed completely, and an answer with an unreadable header counts as no
+ * answer; a number from it is at most a position in a list. A server whose answers make no progress is asked more
+ * slowly. What a message means is the endpoint's concern.
  *
  * Cost: a signature for each request; memory for the longest message. */
 #include "net/http_client.h"
@@ -37,16 +38,16 @@ enum {
     POST_SECONDS = 60,      /* and a second for every 64 KiB */
     FIRST_MS = 500,         /* ceiling of the first pause */
     LONGEST_MS = 15000,     /* and of the last */
-    RETRY_SECONDS = 300,    /* most that Retry-After is believed */
-    IDLE_MS = 1000,         /* an answer that moves nothing on should have taken so long */
-    IDLE_DOUBLINGS = 4,     /* of the pause after letters that led to nothing: up to 17 seconds */
+    RETRY_SECONDS = 300,    /* longest Retry-After that is obeyed */
+    IDLE_MS = 1000,         /* an answer without progress should have taken so long */
+    IDLE_DOUBLINGS = 4,     /* of the pause after messages without progress: up to 17 seconds */
     SECOND_CHANCES = 3,     /* nonces and floors in a row before there is a pause */
-    PROBLEM_BYTES = 4096,   /* longest error text that is looked at */
+    PROBLEM_BYTES = 4096,   /* longest error text that is parsed */
     STATUS_LIMIT = 1000,    /* Fedkt-Lost is below it */
-    CLOCK_LIMIT_MS = 600000 /* no pause is longer: what stands beyond it was set before the clock went back */
+    CLOCK_LIMIT_MS = 600000 /* no pause is longer: a later time was set before the clock went back */
 };
-#define ENTRY_LIMIT ((UINT64_C(1) << 53) - 1) /* of the audit log: its numbers are below 2^53 */
-#define SEQUENCE_LIMIT (UINT64_C(1) << 62)    /* a floor beyond it leaves no room to go on */
+#define ENTRY_LIMIT ((UINT64_C(1) << 53) - 1) /* of the transparency log: its numbers are below 2^53 */
+#define SEQUENCE_LIMIT (UINT64_C(1) << 62)    /* above it no sequence number is left */
 
 enum pause { PAUSE_NONE = 0, PAUSE_BACKOFF, PAUSE_ASKED, PAUSE_IDLE };
 
@@ -63,12 +64,12 @@ struct fkt_http_client {
     size_t out_len;
     uint64_t asked_ms; /* when it was asked */
 
-    enum pause pause; /* due before the next request, not yet measured out */
+    enum pause pause; /* due before the next request, not yet scheduled */
     uint32_t asked_pause_ms;
     uint64_t ready_ms; /* no request before */
-    unsigned tries;    /* answers in a row that were of no use */
-    unsigned chances;  /* nonces and floors in a row */
-    unsigned idle;     /* letters in a row that led to nothing, as far as they count */
+    unsigned tries;    /* consecutive answers without use */
+    unsigned chances;  /* consecutive nonces and floors */
+    unsigned idle;     /* consecutive messages without progress, up to a limit */
     uint64_t since_ms; /* of the first of `tries` */
     char trouble[400]; /* "" when all is well */
     int over;
@@ -222,7 +223,7 @@ enum fkt_http_client_step fkt_http_client_next(struct fkt_http_client *c, uint64
     return FKT_HTTP_CLIENT_REQUEST;
 }
 
-/* ---- answers that are of no use ---- */
+/* ---- answers without use ---- */
 
 static const char wrong_key[] = "what answers at the server's address has another key than the task names, and was "
                                 "sent nothing";
@@ -233,14 +234,14 @@ static fkt_status later(struct fkt_http_client *c, uint64_t now_ms, enum pause p
     if (c->tries++ == 0) c->since_ms = now_ms;
     c->pause = pause;
     snprintf(c->trouble, sizeof c->trouble, "%s%s%.200s", why, detail && detail[0] ? ": " : "", detail ? detail : "");
-    for (char *s = c->trouble; *s; s++) /* words from outside, on their way to a terminal */
+    for (char *s = c->trouble; *s; s++) /* untrusted text that a terminal will show */
         if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7F) *s = '?';
     if (c->patience_seconds && now_ms > c->since_ms && now_ms - c->since_ms > 1000ULL * c->patience_seconds)
-        return fkt_fail_hint(FKT_E_IO,
-                             why == wrong_key
-                                 ? "ask the operator whether the task is the present one; somebody may stand in between"
-                                 : "see whether the server runs, and join again: what was sent is not sent twice",
-                             "given up after %u seconds: %s", c->patience_seconds, c->trouble);
+        return fkt_fail_hint(
+            FKT_E_IO,
+            why == wrong_key ? "ask the operator whether the task is the present one; the connection may be intercepted"
+                             : "see whether the server runs, and join again: what was sent is not sent twice",
+            "given up after %u seconds: %s", c->patience_seconds, c->trouble);
     return FKT_OK;
 }
 
@@ -282,7 +283,7 @@ static int says(const struct fkt_http_client_answer *a, const char *word)
     return yes;
 }
 
-/* 1 when the answer told a nonce or a floor, and the same should be asked again. */
+/* 1 when the answer brought a nonce or a floor, and the request is to be repeated. */
 static int learn(struct fkt_http_client *c, const struct fkt_http_client_answer *a)
 {
     uint8_t nonce[FKT_AUTH_NONCE];
@@ -317,7 +318,7 @@ static fkt_status unauthorised(struct fkt_http_client *c, uint64_t now_ms, const
 /* ---- answers that count ---- */
 
 struct told {
-    struct fkt_message message; /* with nothing in it */
+    struct fkt_message message; /* empty */
     uint64_t entry;             /* 0: no head */
     const char *head;
 };
@@ -345,7 +346,7 @@ static int read_head(struct told *t, const char *value)
     return fkt_parse_u64(&t->entry, number, ENTRY_LIMIT) == FKT_OK && t->entry > 0;
 }
 
-/* NULL, or which header is not as it should be. */
+/* NULL, or the name of the header that is not well formed. */
 static const char *read_told(struct told *t, const struct fkt_http_client_answer *a)
 {
     uint64_t lost = 0;
@@ -369,8 +370,8 @@ static const char *read_message(struct told *t, const struct fkt_http_client_ans
     return NULL;
 }
 
-/* A poll was answered. What led to something is answered in turn; a letter that led to nothing, whatever it said of its
- * place, is followed by a pause that grows, and so is an answer that came at once and brought none. */
+/* A poll was answered. After a message without progress, whatever its index, the pause grows; so it does after an
+ * answer that came at once and brought no message. */
 static void pace(struct fkt_http_client *c, uint64_t now_ms, const struct told *t)
 {
     const int of_use = c->side->wants(c->side->self) != FKT_ENDPOINT_RECV;
@@ -381,7 +382,7 @@ static void pace(struct fkt_http_client *c, uint64_t now_ms, const struct told *
     }
 }
 
-/* An answer that the site side is to hear of. */
+/* An answer that the endpoint must receive. */
 static fkt_status pass_on(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a,
                           struct told *t)
 {
@@ -425,7 +426,7 @@ static fkt_status strange(struct fkt_http_client *c, uint64_t now_ms, int code)
 
 static fkt_status hear(struct fkt_http_client *c, uint64_t now_ms, const struct fkt_http_client_answer *a)
 {
-    if (c->probing && (a->code == 200 || a->code == 204 || a->code == 410)) { /* let in: that was all it was for */
+    if (c->probing && (a->code == 200 || a->code == 204 || a->code == 410)) { /* accepted: that was its only purpose */
         c->probe = 0;
         return FKT_OK;
     }

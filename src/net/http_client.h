@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_client.h - a site's conversation with the server as requests and answers, without a socket: which request comes
- * next, what an answer means, how long to wait (docs/http.md 3). post.c drives one with libcurl, a load tool many.
+ * next, what an answer means, how long to wait (docs/http.md 3). http_transport.c drives one with libcurl, the load
+ * generator many.
  *
  *   for (;;) { fkt_http_client_next(): REQUEST -> carry it out, fkt_http_client_answer | WAIT ms | ENDED }
  */
@@ -60,6 +61,6 @@ void fkt_http_client_get(struct fkt_http_client *c, const char *target, struct f
 FKT_MUST_USE fkt_status fkt_http_client_fetched(struct fkt_http_client *c, uint64_t now_ms,
                                                 const struct fkt_http_client_answer *a, int *again);
 const char *
-fkt_http_client_trouble(const struct fkt_http_client *c); /* why it waits: "", or "cause: details" for people */
+fkt_http_client_trouble(const struct fkt_http_client *c); /* why it waits, for people: "", or "cause: details" */
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_transport.c - libcurl carries one courier's requests, one after the other over one kept connection.
+/* http_transport.c - sends the requests of one HTTP client with libcurl, one after the other over one connection.
  *
- *   courier: REQUEST --> libcurl, TLS 1.3, pinned key --> answer --> courier         WAIT: a nap in small pieces
+ *   http_client: REQUEST --> libcurl, TLS 1.3, pinned key --> answer --> http_client       WAIT: sleep in small steps
  *
- * Who the server is, and what TLS must be: pinned.c. Answers have at most `answer_max` bytes, and each request gets the
- * time that the courier gives it. A proxy that the environment names (https_proxy) is used, since
- * many hospitals let nobody out without: it carries the TLS connection, and cannot read or change what is in it.
+ * TLS and pinning: pinned_curl.c. Answers have at most `answer_max` bytes, and each request has the time limit that the
+ * client sets. A proxy from the environment (https_proxy) is used, because many hospitals require one: it forwards the
+ * TLS connection and can neither read nor change it.
  *
- * A request that fails is the courier's to try again, and so is a connection to another key (it was sent nothing); only
- * a build of libcurl without pins, and memory, end it here. The heartbeat is asked several times a second while waiting
+ * A failed request is repeated by the HTTP client, and so is one to another key (nothing was sent); only a libcurl
+ * without pinning, and lack of memory, are final here. The heartbeat is called several times a second while waiting
  * and about once a second while libcurl works. */
 #include "net/http_transport.h"
 
@@ -32,7 +32,7 @@ struct line { /* one libcurl handle, and the answer under way */
     size_t len, cap, max;
     FILE *file; /* not NULL: the body of a 200 goes there */
     int long_answer, stopped, disk_full;
-    double until; /* patience ends then; 0: never */
+    double until; /* gives up then; 0: never */
     int late;
 };
 
@@ -51,7 +51,7 @@ static fkt_status why_not(const struct line *l)
     if (l->stopped) return fkt_fail(FKT_E_STOPPED, "stopped");
     return fkt_fail_hint(FKT_E_IO, "see whether the server runs, and join again: nothing is sent twice",
                          "given up after %u seconds: %s", l->spec->patience_seconds,
-                         l->detail[0] ? l->detail : "nothing comes from the server");
+                         l->detail[0] ? l->detail : "the server sends nothing");
 }
 
 static int on_progress(void *self, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
@@ -129,7 +129,7 @@ static void read_answer(struct line *l, struct fkt_http_client_answer *a)
     a->len = l->file && a->code == 200 ? 0 : l->len;
 }
 
-/* Failures that asking again would not mend; all others are an answer of code 0. */
+/* Failures that a retry would not mend; all others are an answer of code 0. */
 static fkt_status evaluate(struct line *l, CURLcode code, struct fkt_http_client_answer *a)
 {
     if (l->stopped || l->late) return why_not(l);
@@ -220,7 +220,7 @@ out:
 #define FILES "/v1/files/"
 static const char *name_of(const char *target) { return target + sizeof FILES - 1; }
 
-/* One try; *a is the answer, its words already taken. */
+/* One attempt; *a is the answer, already interpreted. */
 static fkt_status try_fetch(struct line *l, const char *target, const char *path, int force,
                             struct fkt_http_client_answer *a, int *again)
 {
@@ -243,7 +243,7 @@ out:
     return st;
 }
 
-/* Without patience a site waits until the task has expired, and some minutes from its first failure all the same. */
+/* Without a time limit a site waits until the task has expired, and at least some minutes from its first failure. */
 static fkt_status too_late(const struct line *l, double since)
 {
     const struct fkt_http_transport_spec *s = l->spec;

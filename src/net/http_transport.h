@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_transport.h - libcurl carrying one courier's requests: TLS 1.3, the server known by its pin alone, retries with
- * jitter. */
+/* http_transport.h - libcurl for one HTTP client: TLS 1.3, the server known by its pin alone, retries with jitter. */
 #ifndef FKT_NET_HTTP_TRANSPORT_H
 #define FKT_NET_HTTP_TRANSPORT_H
 
@@ -10,8 +9,8 @@ struct fkt_http_transport_spec {
     const char *address; /* "https://host:port" */
     const char *pin;     /* "sha256//..." */
     struct fkt_http_client *http;
-    size_t answer_max; /* not a byte more */
-    /* Told now and then, also while waiting; non-zero: stop (FKT_E_STOPPED). `trouble` "": all is well. */
+    size_t answer_max; /* in bytes */
+    /* Called now and then, also while waiting; non-zero: stop (FKT_E_STOPPED). `trouble` "": there is none. */
     int (*heartbeat)(void *self, const char *trouble);
     void *self;
     uint32_t

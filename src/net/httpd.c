@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd.c - the server as a whole: started, run, stopped (the picture is in httpd_inside.h).
+/* httpd.c - the server as a whole: start, run, stop (httpd_internal.h has a diagram).
  *
  * libmicrohttpd (0.9.75) does TLS through GnuTLS and HTTP/1.1 in two threads on epoll; thousands of long polls are
- * suspended connections there. What it does not do is done here: deadlines of whole requests, budgets of bodies, and
- * the order of things when stopping: the inbox is closed first, so that nobody is suspended any more, then the clerk
- * resumes everybody, then the answers get a moment to leave, and only then may the daemon be stopped (it aborts the
+ * suspended connections there. What it does not do is done here: deadlines of whole requests, limits on bodies, and the
+ * order of a shutdown: the inbox is closed first, so that no further request is suspended; then the mailbox thread
+ * resumes all requests; then the answers get a moment to leave; only then may the daemon be stopped (it aborts the
  * process when it still holds suspended connections). */
 #include "net/httpd.h"
 
@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* X25519 before the NIST curves: clients send their half of it unasked, and are not sent back for another. */
+/* X25519 before the NIST curves: clients offer a key share for it at once, which saves a round trip. */
 #define PRIORITIES                                                                                                     \
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-GROUP-ALL:"               \
     "+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:%SERVER_PRECEDENCE"
@@ -83,7 +83,7 @@ static fkt_status start_daemon(struct fkt_httpd *h)
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, fkt_ask_begin, h, MHD_OPTION_NOTIFY_COMPLETED,
         fkt_ask_end, h, MHD_OPTION_NOTIFY_CONNECTION, fkt_connections_notify, h, MHD_OPTION_END);
     if (!h->daemon)
-        return fkt_fail_hint(FKT_E_IO, "look at the certificate and its key, and at the limit of open files",
+        return fkt_fail_hint(FKT_E_IO, "check the certificate and its key, and the limit of open files",
                              "the HTTPS server did not start on '%s'", h->listen.address);
     return FKT_OK;
 }
@@ -159,7 +159,7 @@ fkt_status fkt_httpd_run(struct fkt_httpd *h, int (*idle)(void *self), void *sel
     return fkt_failure_restore(&how);
 }
 
-/* Answers are on their way; nobody waits for them longer than LAST_WORDS_MS. */
+/* Answers are being sent; they get at most LAST_WORDS_MS. */
 static void let_go(struct fkt_httpd *h)
 {
     const struct timespec moment = {0, 10000000};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd.h - the HTTPS server: libmicrohttpd carries bytes, one thread of ours talks to the mailbox (docs/http.md).
+/* httpd.h - the HTTPS server: libmicrohttpd does the I/O, one thread of ours calls the mailbox (docs/http.md).
  *
  *   connections --(epoll threads: read, limit, authenticate)--> queue --(mailbox thread: deliver*, settle)--> answers
  *   long polls and event streams are parked (suspended) and cost a connection each, no thread
@@ -18,15 +18,15 @@
 struct fkt_httpd_limits {
     uint32_t connections;          /* in all; 0: 4096 */
     uint32_t connections_per_peer; /* 0: 0, none: behind one NAT there may be many sites */
-    uint32_t idle_seconds;         /* of a connection that says nothing; 0: 60 */
+    uint32_t idle_seconds;         /* idle limit of a connection; 0: 60 */
     uint32_t request_seconds; /* from a request's first byte to its last, and 1 for each 8 KB that have come; 0: 60 */
-    uint32_t refusals_per_minute; /* of one address, before it is turned away at the door; 0: 120 */
+    uint32_t refusals_per_minute; /* of one address, before its connections are refused; 0: 120 */
     uint32_t requests_per_second; /* of one site; 0: 20 */
     uint32_t wait_seconds;        /* longest long poll; 0: 25 */
 };
 struct fkt_httpd_spec {
     const char *listen;  /* "127.0.0.1:8443", "[::]:8443", port 0: any free one */
-    const char *address; /* where sites find it, "https://HOST:PORT"; borrowed; NULL: it is not said */
+    const char *address; /* the address for sites, "https://HOST:PORT"; borrowed; NULL: not known */
     const struct fkt_tls *tls;
     const struct fkt_mailbox *box;      /* borrowed; only the mailbox thread calls it */
     const uint8_t *roster;              /* (box->sites, 32) borrowed */
@@ -35,7 +35,7 @@ struct fkt_httpd_spec {
     const struct fkt_page_facts *facts; /* for the page; borrowed */
     const char *token;                  /* the operator's; NULL: there is none */
     struct fkt_httpd_limits limits;
-    /* Told by the mailbox thread, a few times a second, how things stand; must not block. May be NULL. */
+    /* Called by the mailbox thread a few times a second with the current view; must not block. May be NULL. */
     void (*watch)(void *watcher, const struct fkt_mailbox_view *view);
     void *watcher;
 };
@@ -48,8 +48,8 @@ int fkt_httpd_local(const struct fkt_httpd *h);
 /* Serves until `idle`, called a few times a second in the calling thread, answers non-zero, or until the mailbox cannot
  * go on: its status and sentence. */
 FKT_MUST_USE fkt_status fkt_httpd_run(struct fkt_httpd *h, int (*idle)(void *self), void *self);
-/* 1: this site has fetched the finished task's audit.jsonl to the last byte. From any thread. */
+/* 1: this site has fetched the finished task's audit.jsonl completely. From any thread. */
 int fkt_httpd_fetched(const struct fkt_httpd *h, uint32_t site);
-void fkt_httpd_free(struct fkt_httpd *h); /* answers what is parked, closes, joins */
+void fkt_httpd_free(struct fkt_httpd *h); /* answers parked requests, closes, joins the threads */
 
 #endif

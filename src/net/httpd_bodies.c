@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_bodies.c - memory for the bodies of messages, which must be read before their signatures can be looked at.
+/* httpd_bodies.c - memory for request bodies, which must be read before their signatures can be checked.
  *
- * Whoever knows the task can begin a message in the name of any site and never end it. So what bodies may hold depends
- * on what speaks for them (gate.h): STEP for all of strangers, twice that when the site's last signature came from the
- * same address, and three times for connections that have brought one, so that each of the three always has a STEP
- * that those below cannot take. Within its standing a site has room for two messages, since its own are one at a time
- * and one may be left from a connection that has died; strangers of one address have ADDRESS. A site that finds no room
- * polls, which needs no body, and comes back by the same connection.
+ * Anybody who knows the task can begin a message under any site's name and never end it. So the memory for bodies
+ * depends on the peer's standing (request_check.h): STEP for all unknown peers together, twice that when the site's
+ * last signature came from the same address, and three times for connections that have brought a valid signature. So
+ * each standing always has a STEP that lower ones cannot take. Within its standing a site has memory for two messages:
+ * it sends one at a time, and one may be left from a connection that has died. Unknown peers of one address have
+ * ADDRESS. A site that finds no memory polls, which needs no body, and retries on the same connection.
  *
- * Bytes count when they are there, not when they are announced, and until their answer has left. */
+ * Bytes count when they have arrived, not when they are announced, and until their answer has left. */
 #include "base/alloc.h"
 #include "net/httpd_internal.h"
 

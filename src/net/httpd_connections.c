@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_connections.c - connections and how long each may take.
+/* httpd_connections.c - connections and their deadlines.
  *
- * libmicrohttpd closes a connection that is silent, and one byte now and then is not silence. So each connection here
- * has a deadline of its own: for a request from its first line to its last byte, a second later for every eight
- * kilobytes of its body that have come; for an answer according to its length; for the pause between two idle plus
- * request, since the first byte of the next one is not told to us. None while a request waits for the clerk. A
- * connection past its deadline is shut down (not closed: the descriptor is libmicrohttpd's, which sees the end and
- * cleans up). It takes a line off this list before it closes the descriptor, and both happen under the lock here, so no
- * other connection that got the same number is ever hit.
+ * libmicrohttpd closes a silent connection, but one byte now and then is not silence. So each connection has a deadline
+ * here: for a request from its first line to its last byte, plus a second for every eight kilobytes of body received;
+ * for an answer according to its length; between two requests idle time plus request time, because the first byte of
+ * the next request is not reported to us; none while a request waits for the mailbox thread. A connection past its
+ * deadline is shut down, not closed: the descriptor belongs to libmicrohttpd, which sees the end and cleans up. It
+ * removes the connection from this list before it closes the descriptor, and both happen under the lock here, so
+ * another connection with the same number is never shut down by mistake.
  *
- * A line is proven by a right signature or token, until it brings something false. Strangers cannot keep others out:
- * those of one address have SHARE of all connections at most, and their next one ends their oldest; when nearly all are
- * taken, each newcomer ends the oldest of all that are not proven; and when three quarters are, none of these has more
- * than HURRY_MS. (A newcomer is let in rather than sent away, since it may be a site behind the same address.) A site
- * has SITE_LINES at most, and one letter on its way, which is a copy in memory until it has been read. The list is
- * walked for each new connection: 4,096 of them cost far less than its handshake. */
+ * A connection is proven by a valid signature or token, until it sends something invalid. Unproven connections
+ * cannot keep others out: those of one address have at most SHARE of all connections, and their next one ends their
+ * oldest; when nearly all are taken, each new one ends the oldest unproven one; and when three quarters are taken,
+ * no unproven one has more than HURRY_MS. (A new connection is accepted rather than refused, because it may be a
+ * site behind the same address.) A site has at most SITE_LINES connections and one message in flight, which is a
+ * copy in memory until it has been read. The list is scanned for each new connection: 4,096 entries cost far less
+ * than a handshake. */
 #include "base/alloc.h"
 #include "net/httpd_internal.h"
 
@@ -52,7 +53,7 @@ static void cut(struct fkt_connections *l, struct fkt_connection *line)
     l->cut++;
 }
 
-/* Under the lock: room for a line that has just begun. */
+/* Under the lock: makes room for a new connection. */
 static void make_way(struct fkt_connections *l, const struct fkt_connection *newcomer)
 {
     const uint32_t share = l->max / SHARE > SHARE_LEAST ? l->max / SHARE : SHARE_LEAST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_inbox.c - what epoll threads leave for the clerk: jobs in the order that they came, and refusals as counts.
+/* httpd_inbox.c - from the epoll threads to the mailbox thread: jobs in the order of arrival, and refusals as counts.
  *
- * Refusals come from strangers, as many as they like; a count for each site and reason is exact and of fixed size. Jobs
- * are bounded by the number of connections. */
+ * Unknown peers can cause any number of refusals; a count for each site and reason is exact and of fixed size. Jobs are
+ * bounded by the number of connections. */
 #include "base/alloc.h"
 #include "net/httpd_internal.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_internal.h - the server's parts, for src/net/httpd*.c alone.
+/* httpd_internal.h - the parts of the server, for src/net/httpd*.c alone.
  *
- *   epoll threads (libmicrohttpd's, two)          clerk thread (ours, one)               worker (ours, now and then)
- *   httpd_lines.c  connections and deadlines      httpd_clerk.c  desk, mailbox, ticks    mailbox->work
- *   httpd_ask.c    a request's life               httpd_stream.c events to browsers
- *   httpd_bodies.c memory for what it brings
- *   httpd_reply.c  answers to bytes
- *                        \----- httpd_inbox.c: jobs and refusals, under one lock -----/
+ *   epoll threads (libmicrohttpd's, two)                  mailbox thread (ours, one)         worker (ours, when needed)
+ *   httpd_connections.c  connections and deadlines        httpd_worker.c queue, mailbox      mailbox->work
+ *   httpd_request.c      a request from start to end      httpd_stream.c events to browsers
+ *   httpd_bodies.c       memory for its body
+ *   httpd_reply.c        answers to bytes
+ *                           \----- httpd_inbox.c: jobs and refusals, under one lock -----/
  *
- * A request (fkt_ask) belongs to an epoll thread, but while it is suspended to the clerk: it is suspended before it
- * goes into the inbox, and resumed when it has its answer. libmicrohttpd neither closes nor frees what is suspended.
+ * A request (fkt_ask) belongs to an epoll thread, and while it is suspended to the mailbox thread: it is suspended
+ * before it goes into the inbox, and resumed when it has its answer. libmicrohttpd neither closes nor frees what is
+ * suspended.
  */
 #ifndef FKT_NET_HTTPD_INTERNAL_H
 #define FKT_NET_HTTPD_INTERNAL_H
@@ -46,10 +47,10 @@ struct fkt_connection {
     uint8_t peer[FKT_RATE_LIMIT_ADDRESS];
     uint64_t since_ms;
     atomic_uint_fast64_t deadline_ms; /* cut when it is past; 0: never */
-    atomic_int proven;                /* 1: it has brought a right signature or token, and no refusal since */
+    atomic_int proven;                /* 1: it has sent a valid signature or token, and nothing was refused since */
     uint32_t site;                    /* whose signature, plus one; 0: none. Written under the lock by its own thread */
-    atomic_size_t strange_bytes;      /* of a body for which nothing speaks yet (httpd_bodies.c) */
-    int cut;                          /* 1: shut down, its end is on the way. Under the lock */
+    atomic_size_t strange_bytes;      /* of an unauthenticated request body (httpd_bodies.c) */
+    int cut;                          /* 1: shut down, libmicrohttpd will close it. Under the lock */
 };
 struct fkt_connections {
     pthread_mutex_t lock;
@@ -61,19 +62,19 @@ void fkt_connections_clear(struct fkt_connections *l);
 void fkt_connections_notify(void *httpd, struct MHD_Connection *c, void **context,
                             enum MHD_ConnectionNotificationCode toe);
 void fkt_connections_reap(struct fkt_connections *l, uint64_t now_ms);
-/* It has brought what was let in, signed by a site or (FKT_MAILBOX_NOBODY) from a person. */
+/* It has sent an accepted request, signed by a site or (FKT_MAILBOX_NOBODY) from a person. */
 void fkt_connections_prove(struct fkt_connections *l, struct fkt_connection *line, uint32_t site);
 size_t fkt_connections_unproven_bytes(struct fkt_connections *l,
-                                      const struct fkt_connection *line); /* of all lines of its address */
-/* A letter for a site leaves by this line; whoever else has one of it that is not read yet is cut: *reading. */
+                                      const struct fkt_connection *line); /* of all connections of its address */
+/* A message for a site leaves on this connection; another connection with an unread one for it is cut: *reading. */
 void fkt_connections_message(struct fkt_connections *l, struct fkt_connection *line, struct fkt_connection **reading);
 void fkt_connections_read(struct fkt_connections *l, const struct fkt_connection *line,
                           struct fkt_connection **reading);                         /* it has arrived */
-void fkt_connections_doubt(struct fkt_connections *l, struct fkt_connection *line); /* it has brought something false */
+void fkt_connections_doubt(struct fkt_connections *l, struct fkt_connection *line); /* it has sent something invalid */
 
 /* ---- inbox ---- */
 
-/* Refusals that the mailbox has not heard of, counted for each site and reason. */
+/* Refusals not yet reported to the mailbox, counted for each site and reason. */
 struct fkt_notes {
     uint32_t *times; /* (sites + 1, FKT_REFUSALS); row 0: nobody on the roster */
     uint32_t *dirty; /* where times is not 0 */
@@ -82,10 +83,10 @@ struct fkt_notes {
 struct fkt_inbox {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    int closed; /* 1: nothing goes in any more */
-    int rung;   /* 1: somebody wants the clerk to look */
+    int closed; /* 1: closed to new jobs */
+    int rung;   /* 1: the mailbox thread is to wake up */
     struct fkt_job *head, **tail;
-    struct fkt_notes notes, taken; /* taken: the clerk's */
+    struct fkt_notes notes, taken; /* taken: belongs to the mailbox thread */
     uint32_t sites;
 };
 FKT_MUST_USE fkt_status fkt_inbox_init(struct fkt_inbox *b, uint32_t sites);
@@ -103,7 +104,7 @@ void fkt_inbox_tell(struct fkt_inbox *b, struct fkt_queue *queue); /* the refusa
 
 enum fkt_ask_state { FKT_ASK_NEW = 0, FKT_ASK_READING, FKT_ASK_WAITING, FKT_ASK_ANSWERED };
 struct fkt_ask {
-    struct fkt_job job; /* first: the clerk knows it by this */
+    struct fkt_job job; /* first: the mailbox thread refers to it by this */
     struct fkt_httpd *h;
     struct MHD_Connection *c;
     struct fkt_connection *line;
@@ -114,24 +115,24 @@ struct fkt_ask {
     char method[8];
     uint64_t length; /* of the body, as announced */
     uint8_t *body;
-    size_t len, cap;      /* there, and room for */
+    size_t len, cap;      /* received, and allocated */
     int closes;           /* 1: the connection ends with this answer */
-    int no_room;          /* 1: the body was not kept: too much is on its way already */
+    int no_room;          /* 1: the body was dropped: the memory for bodies is used up */
     uint64_t deadline_ms; /* of a request without a body */
-    uint64_t heard_us;    /* when all of it was there */
+    uint64_t heard_us;    /* when it was complete */
 };
 void *fkt_ask_begin(void *httpd, const char *target, struct MHD_Connection *c);
 enum MHD_Result fkt_ask_handle(void *httpd, struct MHD_Connection *c, const char *url, const char *method,
                                const char *version, const char *data, size_t *len, void **ask);
 void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_RequestTerminationCode toe);
-void fkt_ask_resume(struct fkt_job *j); /* its answer is there */
+void fkt_ask_resume(struct fkt_job *j); /* it has its answer */
 
 /* ---- their bodies ---- */
 
 struct fkt_bodies {
     pthread_mutex_t lock;
     size_t step, per_site, per_address; /* bytes */
-    size_t all, *site;                  /* (sites, FKT_PEER_STANDINGS) bytes there */
+    size_t all, *site;                  /* (sites, FKT_PEER_STANDINGS) bytes received */
 };
 FKT_MUST_USE fkt_status fkt_bodies_init(struct fkt_bodies *b, const struct fkt_mailbox *box);
 void fkt_bodies_clear(struct fkt_bodies *b);
@@ -139,7 +140,7 @@ int fkt_bodies_room(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* 0: no
 int fkt_bodies_take(struct fkt_bodies *b, struct fkt_ask *a, size_t n); /* the same, and takes it */
 void fkt_bodies_give(struct fkt_bodies *b, struct fkt_ask *a, size_t n);
 
-/* The answer of its job onto the connection. */
+/* Sends the answer of its job. */
 enum MHD_Result fkt_reply(struct fkt_ask *a);
 void fkt_reply_headers(struct MHD_Response *r, const char *type, const char *policy);
 
@@ -151,18 +152,18 @@ struct fkt_streams {
     pthread_mutex_t lock;
     struct fkt_stream *first;
     uint32_t count;
-    int closed, wanted; /* wanted: somebody new should hear how it stands */
+    int closed, wanted; /* wanted: a new subscriber needs the current state */
     char *latest;       /* the newest event as bytes on the wire; owned; NULL: none yet */
     size_t len;
-    uint64_t sent_ms; /* the clerk's: when the last one went out */
+    uint64_t sent_ms; /* of the mailbox thread: when the last one was sent */
 };
 void fkt_streams_init(struct fkt_streams *s);
 void fkt_streams_clear(struct fkt_streams *s);
 enum MHD_Result fkt_streams_open(struct fkt_ask *a);
-void fkt_streams_turn(struct fkt_httpd *h, struct fkt_queue *d, uint64_t now_ms); /* clerk */
+void fkt_streams_turn(struct fkt_httpd *h, struct fkt_queue *d, uint64_t now_ms); /* mailbox thread */
 void fkt_streams_close(struct fkt_streams *s);
 
-/* ---- all of it ---- */
+/* ---- the server ---- */
 
 struct fkt_httpd {
     struct fkt_httpd_spec spec; /* borrowed pointers as in httpd.h */
@@ -170,20 +171,21 @@ struct fkt_httpd {
     struct fkt_listen listen;
     struct MHD_Daemon *daemon;
     struct fkt_request_check *check;
-    struct fkt_queue *queue; /* the clerk's */
+    struct fkt_queue *queue; /* of the mailbox thread */
     struct fkt_counters counters;
     struct fkt_connections lines;
     struct fkt_inbox inbox;
     struct fkt_streams streams;
     struct fkt_bodies bodies;
-    atomic_uint_fast64_t heartbeat;  /* monotonic ms of the clerk's last turn */
-    atomic_uint asks;                /* requests under way */
-    atomic_uchar *fetched;           /* (sites) has had audit.jsonl */
-    struct fkt_connection **reading; /* (sites) by which its last letter leaves; NULL: none does. Under lines.lock */
+    atomic_uint_fast64_t heartbeat; /* monotonic ms of the mailbox thread's last turn */
+    atomic_uint asks;               /* requests under way */
+    atomic_uchar *fetched;          /* (sites) has had audit.jsonl */
+    /* (sites) the connection on which its last message leaves; NULL: none. Under the lock of the connections */
+    struct fkt_connection **reading;
     pthread_t mailbox_thread, worker;
-    int has_mailbox_thread, working; /* working: the clerk's own */
+    int has_mailbox_thread, working; /* working: of the mailbox thread */
     pthread_mutex_t lock;            /* of what follows */
-    pthread_cond_t over;             /* the clerk has ended */
+    pthread_cond_t over;             /* the mailbox thread has ended */
     int work_done, mailbox_thread_ended;
     struct fkt_failure work_failure, failure;
 };

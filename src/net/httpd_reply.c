@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_reply.c - answers become libmicrohttpd's responses; headers that all of them carry. */
+/* httpd_reply.c - answers to libmicrohttpd responses, with the headers that all of them have. */
 #include "base/alloc.h"
 #include "net/httpd_internal.h"
 
@@ -64,11 +64,12 @@ enum MHD_Result fkt_reply(struct fkt_ask *a)
     fkt_reply_headers(r, answer->type, policy);
     for (unsigned i = 0; i < answer->headers; i++)
         (void)MHD_add_response_header(r, answer->header[i].name, answer->header[i].value);
-    /* Whoever left a body lying begins anew. Whoever comes too often does not: a handshake would cost us more. */
+    /* A connection with an unread body is closed. One that is refused for its rate is not: a new handshake costs
+     * more. */
     if (a->closes) (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     fkt_counters_answer(&h->counters, answer->code, len);
     if (!a->job.waited && a->heard_us) fkt_counters_latency(&h->counters, now_us - a->heard_us);
-    /* A reader must take at least eight kilobytes a second. */
+    /* A client must read at least eight kilobytes a second. */
     atomic_store(&a->line->deadline_ms, now_us / 1000 + 1000 * (uint64_t)h->limits.request_seconds + len / 8);
     if (answer->code == 200 && a->job.target.what == FKT_TARGET_POLL)
         fkt_connections_message(&h->lines, a->line, &h->reading[a->job.site]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_stream.c - server-sent events (WHATWG HTML 9.2): how the task stands, to every browser that watches.
+/* httpd_stream.c - server-sent events (WHATWG HTML 9.2): the state of the task, to every subscribed browser.
  *
- * There is one newest event, and a stream that is behind skips to it: a slow reader costs one copy, never a queue. A
- * stream with nothing to say is suspended and costs no thread; the clerk wakes it for the next event, at most four a
+ * There is one newest event, and a stream that is behind skips to it: a slow reader costs one copy, never a queue. An
+ * idle stream is suspended and costs no thread; the mailbox thread wakes it for the next event, at most four a
  * second, and every fifteen seconds for a comment that keeps proxies from closing it. */
 #include "base/alloc.h"
 #include "net/httpd_internal.h"
@@ -113,7 +113,7 @@ enum MHD_Result fkt_streams_open(struct fkt_ask *a)
     }
     t = stream_new(a);
     if (!t) {
-        fkt_answer_busy(&a->job.answer, "too many are watching", 10);
+        fkt_answer_busy(&a->job.answer, "too many subscribers", 10);
         return fkt_reply(a);
     }
     r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, stream_read, t, stream_free);

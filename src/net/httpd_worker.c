@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd_worker.c - the one thread that talks to the mailbox, and the one that does its heavy work.
+/* httpd_worker.c - the thread that calls the mailbox, and the thread that does its heavy work.
  *
- *   take what came -> the desk's turn (deliver, collect, settle) -> resume those with an answer -> events -> again
+ *   take new jobs -> one turn of the queue (deliver, collect, settle) -> resume those with an answer -> events -> again
  *
- * While a batch is being written the next one gathers in the inbox. Heavy work (masks off, images) runs beside it in a
- * thread of its own, so that polls go on being answered. */
+ * While a batch is written the next one gathers in the inbox. Heavy work (unmasking, images) runs in a thread of its
+ * own, so that polls are answered meanwhile. */
 #include "net/httpd_internal.h"
 
 enum { REAP_MS = 500, WATCH_MS = 200 };
@@ -21,7 +21,7 @@ static void *worker_main(void *httpd)
     return NULL;
 }
 
-/* Starts what waits, takes back what is done. */
+/* Starts pending work, collects finished work. */
 static void mind_worker(struct fkt_httpd *h)
 {
     struct fkt_failure how;
@@ -44,7 +44,7 @@ static void hand_out(struct fkt_job *done)
 {
     struct fkt_job *next;
     for (; done; done = next) {
-        next = done->next; /* once resumed it is no longer ours */
+        next = done->next; /* once resumed it belongs to libmicrohttpd */
         fkt_ask_resume(done);
     }
 }
@@ -83,7 +83,7 @@ void *fkt_mailbox_thread_main(void *httpd)
     int open = 1, told = 0;
     while (open) {
         const uint64_t now_ms = fkt_clock_us() / 1000;
-        /* After a failure it stays to send everybody away, without looking at the mailbox again. */
+        /* After a failure it only answers requests with 503 and does not call the mailbox again. */
         const uint64_t until = st == FKT_OK ? fkt_queue_due(h->queue) : now_ms + REAP_MS;
         struct fkt_job *jobs = NULL;
         open = fkt_inbox_take(&h->inbox, until, &jobs);

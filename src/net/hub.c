@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hub.c - the addresses of a model hub, and what it says of a file.
+/* hub.c - the addresses of a model hub, and what it states about a file.
  *
  *   HEAD {endpoint}/{repo}/resolve/{revision}/{file}
  *     X-Repo-Commit   the commit that the revision names now
@@ -37,7 +37,7 @@ out:
     return st;
 }
 
-/* Parts of WORD letters between single slashes, none of which climbs. */
+/* Parts of WORD letters between single slashes, none of which is '..'. */
 static int is_path(const char *s, int slashes)
 {
     int found = 0;
@@ -57,11 +57,11 @@ fkt_status fkt_hub_url(char **out, const struct fkt_hub *hub, const char *file)
     size_t at = 0, n;
     fkt_status st;
     *out = NULL;
-    if (!is_path(hub->repo, 1)) return fkt_fail(FKT_E_ARG, "'%s' is no repository like owner/name", hub->repo);
+    if (!is_path(hub->repo, 1)) return fkt_fail(FKT_E_ARG, "'%s' is not a repository like owner/name", hub->repo);
     if (!is_path(hub->revision, -1) || strlen(hub->revision) > 256)
-        return fkt_fail(FKT_E_ARG, "'%s' is no branch, tag or commit", hub->revision);
-    if (!is_path(file, 0)) return fkt_fail(FKT_E_ARG, "'%s' is no file of a repository", file);
-    for (const char *s = hub->revision; *s; s++) /* a branch may hold slashes, which are no steps of the path */
+        return fkt_fail(FKT_E_ARG, "'%s' is not a branch, tag or commit", hub->revision);
+    if (!is_path(file, 0)) return fkt_fail(FKT_E_ARG, "'%s' is not a file of a repository", file);
+    for (const char *s = hub->revision; *s; s++) /* slashes in a branch are not path separators */
         at += (size_t)snprintf(revision + at, sizeof revision - at, *s == '/' ? "%%2F" : "%c", *s);
     n = strlen(hub->endpoint) + strlen(hub->repo) + at + strlen(file) + 16;
     FKT_TRY(fkt_alloc(out, n));
@@ -82,7 +82,7 @@ fkt_status fkt_hub_ask(struct fkt_hub_says *out, const struct fkt_hub *hub, cons
     for (int hop = 0;; hop++) {
         FKT_TRY(fkt_fetch_head(&h, url, how));
         if (h.code == 200 || h.linked_sha256[0]) break;
-        if (strncmp(h.location, hub->endpoint, home) != 0 || h.location[home] != '/') break; /* off to a store */
+        if (strncmp(h.location, hub->endpoint, home) != 0 || h.location[home] != '/') break; /* redirected to a store */
         if (hop == HOPS) {
             st = fkt_fail(FKT_E_IO, "'%s' redirects in a circle", url);
             goto out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen.c - bound here rather than by libmicrohttpd, which would only say that it did not start. */
+/* listen.c - binds the socket here, because libmicrohttpd would only report that it did not start. */
 #include "net/listen.h"
 
 #include "base/text.h"
@@ -29,7 +29,7 @@ static fkt_status split(char host[256], char port[8], const char *where)
     }
     if (!colon || n >= 256 || fkt_parse_u64(&number, colon + 1, 65535) != FKT_OK)
         return fkt_fail_hint(FKT_E_ARG, "write ADDRESS:PORT, as in 0.0.0.0:8443, [::]:8443 or 127.0.0.1:0",
-                             "'%s' is no address to listen on", where);
+                             "'%s' is not an address to listen on", where);
     memcpy(host, start, n);
     host[n] = '\0';
     snprintf(port, 8, "%u", (unsigned)number);
@@ -98,8 +98,8 @@ static fkt_status fail_bind(const char *where)
 {
     if (errno == EADDRINUSE)
         return fkt_fail_hint(FKT_E_IO,
-                             "is another server running? stop it: the task names the port that sites come to; "
-                             "another one needs a new task, or something that forwards",
+                             "is another server running? stop it: the task names the port for the sites; "
+                             "another port needs a new task, or a forwarder",
                              "cannot listen on '%s': the port is in use", where);
     if (errno == EACCES)
         return fkt_fail_hint(FKT_E_IO, "choose a port above 1023, or give the program CAP_NET_BIND_SERVICE",
@@ -121,7 +121,8 @@ fkt_status fkt_listen_open(struct fkt_listen *out, const char *where)
     memset(out, 0, sizeof *out);
     out->fd = -1;
     if (st != FKT_OK) return st;
-    if (strcasecmp(host, "localhost") == 0) snprintf(host, sizeof host, "127.0.0.1"); /* a bare Debian has no hosts */
+    if (strcasecmp(host, "localhost") == 0)
+        snprintf(host, sizeof host, "127.0.0.1"); /* a minimal Debian has no /etc/hosts */
     e = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
     if (e) return fkt_fail(FKT_E_ARG, "cannot listen on '%s': %s", where, gai_strerror(e));
     out->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

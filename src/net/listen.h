@@ -12,7 +12,7 @@
 
 struct fkt_listen {
     int fd;                        /* the caller closes it */
-    int local;                     /* 1: nobody but this machine can reach it */
+    int local;                     /* 1: only this machine can reach it */
     char address[FKT_LISTEN_TEXT]; /* as bound: "127.0.0.1:43121", "[::1]:8443" */
 };
 /* "127.0.0.1:8443", "[::]:8443" (both families), "localhost:0" (any free port), ":8443" (all addresses). */

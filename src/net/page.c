@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.c - how a task stands, as one line of JSON (docs/schema/status.json): what the status page draws.
+/* page.c - the state of a task as one line of JSON (docs/schema/status.json), for the status page.
  *
- * It tells what the operator knows anyway: who is there, how far the round is, what was promised. It has no number of
- * any site's vector and no class that a site holds, since the server itself has neither. Names of sites and classes and
- * the reasons of failures are other people's text: they are escaped here, and the page puts them in as text.
+ * It contains what the operator knows anyway: which sites are present, how far the round is, what was promised. It
+ * contains no number of a site's vector and no class that a site holds, since the server has neither. Names of sites
+ * and classes and the reasons of failures are untrusted text: they are escaped here, and the page inserts them as text.
  *
  * Cost: 70 bytes or so for each site that has a name.
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A JSON string. What is no UTF-8 becomes U+FFFD, so that a line is always valid. */
+/* A JSON string. What is not UTF-8 becomes U+FFFD, so that a line is always valid. */
 static void string(struct fkt_text *t, const char *s)
 {
     fkt_text_add(t, "\"");

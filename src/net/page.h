@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.h - what people and monitors see of a server: the status page, its events, Prometheus metrics. Read only, and
- * nothing in it is secret. All of it is text from a view; who may see it is httpd.c's business. */
+/* page.h - the status page of a server, its events, and Prometheus metrics. Read only, and nothing in it is secret. All
+ * of it is text made from a view; httpd.c decides who may see it. */
 #ifndef FKT_NET_PAGE_H
 #define FKT_NET_PAGE_H
 
@@ -16,15 +16,15 @@ struct fkt_page_facts {
     const char *version;
     uint32_t sites;
     const char *const *names; /* (sites) or NULL */
-    const uint8_t *roster;    /* (sites, 32) keys, or NULL: their fingerprints stand beside the names */
+    const uint8_t *roster;    /* (sites, 32) keys, shown as fingerprints beside the names; or NULL */
     const char *const *classes;
     uint32_t n_classes;
-    int sparse;          /* 1: the graph is drawn by a coin, a phase of its own */
+    int sparse;          /* 1: the round has a coin phase, which draws the graph */
     uint64_t started_ms; /* this process, since 1970 */
     int insecure;        /* 1: seeded: nothing of it is private */
 };
 #define FKT_PAGE_BOUNDS 16
-/* What the carrier itself counts. */
+/* What the HTTP server counts. */
 struct fkt_page_counts {
     uint64_t requests, answers_2xx, answers_4xx, answers_5xx;
     uint64_t bytes_in, bytes_out;

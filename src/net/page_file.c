@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_file.c - the status page as it is served, and the policy that a browser must hold it to.
+/* page_file.c - the status page as it is served, and its content security policy.
  *
  * page.html is turned into an array of bytes when the program is built (embed.cmake). It holds one <style> and one
- * <script>; the policy allows exactly these two by the SHA-256 of what stands between their tags (Content Security
- * Policy Level 3, section 6.6), so that text which somehow came to be HTML could still not run. It is computed from the
- * page itself and so cannot be forgotten when the page changes.
+ * <script>; the policy allows exactly these two by the SHA-256 of the text between their tags (Content Security
+ * Policy Level 3, section 6.6), so that injected text could not run as a script. It is computed from the page
+ * itself, so it follows every change of the page.
  */
 #include "net/digest64.h"
 #include "net/page.h"
@@ -20,7 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const char *fkt_page_html(void) { return (const char *)fkt_page_bytes; }
 
-/* The hash of the only element of this kind; the page's test looks that there is one. */
+/* The hash of the only element of this kind; the page's test checks that there is one. */
 static void hash_element(char out[FKT_DIGEST64], const char *open, const char *close)
 {
     const char *start = strstr(fkt_page_html(), open), *end = start ? strstr(start, close) : NULL;

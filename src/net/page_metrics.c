@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_metrics.c - the same view for a monitor: Prometheus text exposition format 0.0.4.
+/* page_metrics.c - the same view for monitoring: Prometheus text exposition format 0.0.4.
  *
  * Every family has its HELP and TYPE once, before its samples. Counters end in _total, times are seconds (written with
  * six decimals from whole microseconds, so that no locale can put a comma there), states are one gauge per state that
- * is 1 for the present one. There is no label for a site: a thousand of them would be a thousand series, and alerts
- * are about how many, not who.
+ * is 1 for the present one. There is no label for a site: a thousand sites would be a thousand series, and alerts
+ * are about numbers of sites.
  */
 #include "net/page.h"
 
@@ -82,12 +82,12 @@ static void progress(struct fkt_text *t, const struct fkt_mailbox_view *v)
     for (size_t p = 0; p < sizeof phases / sizeof *phases; p++)
         sample(t, "fedkt_phase", "phase", phases[p], v->phase && strcmp(v->phase, phases[p]) == 0);
     gauge(t, "fedkt_round", "Number of the round, from 1; 0 before the first.", v->round);
-    family(t, "fedkt_phase_deadline_seconds", "gauge", "When the phase ends for those who are not heard; 0: no phase.");
+    family(t, "fedkt_phase_deadline_seconds", "gauge", "Deadline of the phase; 0: no phase.");
     seconds(t, "fedkt_phase_deadline_seconds", v->phase_until * 1000);
     counter(t, "fedkt_messages_total", "Messages of sites that were accepted, over all rounds.", v->messages);
     counter(t, "fedkt_message_bytes_total", "Bytes of those messages.", v->message_bytes);
-    counter(t, "fedkt_audit_entries_total", "Entries of the audit log.", v->audit_entries);
-    family(t, "fedkt_refused_total", "counter", "Requests turned away before their message was looked at.");
+    counter(t, "fedkt_audit_entries_total", "Entries of the transparency log.", v->audit_entries);
+    family(t, "fedkt_refused_total", "counter", "Requests refused before their message was read.");
     for (int r = 0; r < FKT_REFUSALS; r++)
         sample(t, "fedkt_refused_total", "reason", fkt_refusal_name((enum fkt_refusal)r), v->refused[r]);
 }
@@ -97,7 +97,7 @@ static void sites(struct fkt_text *t, const struct fkt_mailbox_view *v)
     uint64_t in[SLOTS] = {0};
     for (uint32_t i = 0; v->slot && i < v->sites; i++)
         if (v->slot[i] < SLOTS) in[v->slot[i]]++;
-    family(t, "fedkt_sites", "gauge", "Sites by how they stand.");
+    family(t, "fedkt_sites", "gauge", "Sites by status.");
     for (size_t s = 0; s < SLOTS; s++) sample(t, "fedkt_sites", "seat", slots[s], in[s]);
     gauge(t, "fedkt_sites_present", "Sites that are connected now.", v->ready);
     gauge(t, "fedkt_sites_expected", "Sites that this phase waits for.", v->expected);

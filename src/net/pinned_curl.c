@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_curl.c - what everybody who carries a courier's letters asks of libcurl.
+/* pinned_curl.c - the libcurl options of every connection of a site to its server.
  *
- * Who the server is: the SHA-256 of its public key stands in the task that the operator signed and the site read. So
- * the key must be that one, and nothing else is looked at: neither who signed the certificate nor which name and dates
- * are in it (an authority that is fooled, or a name that moves, changes nothing). A connection to any other key ends
- * before the first byte of a request.
+ * The SHA-256 of the server's public key is in the task that the operator signed. So the key must be that one, and
+ * nothing else counts: neither the issuer of the certificate nor the name and dates in it. A compromised authority or a
+ * changed name therefore has no effect. A connection to any other key ends before the first byte of a request.
  *
- * https alone, HTTP/1.1, TLS 1.3 or nothing, no redirects, no cookies. */
+ * HTTPS only, HTTP/1.1, TLS 1.3, no redirects, no cookies. */
 #include "net/pinned_curl.h"
 
 #include <string.h>
@@ -31,8 +30,8 @@ fkt_status fkt_pinned_new(CURL **out, const char *address, const char *pin, char
     *out = NULL;
     FKT_TRY(check(address, pin));
     FKT_TRY(fkt_request_new(&c, address, &how, detail));
-    /* The pin decides, and it alone (see above): libcurl compares it whatever the two switches for authorities and
-     * names say, and a build that could not would refuse the option here. */
+    /* Only the pin decides (see above): libcurl compares it independently of the two options for authorities and
+     * names, and a build without pinning would refuse the option here. */
     if (curl_easy_setopt(c, CURLOPT_PINNEDPUBLICKEY, pin) || curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L) ||
         curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L) ||
         curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3) ||

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_curl.h - libcurl and a courier: a handle to a server that is known by its pin, a request put into it, an
- * answer
- * read out of it. For post.c and swarm.c alone. */
+/* pinned_curl.h - libcurl for an HTTP client: a handle to a server that is known by its pin, a request put into it, an
+ * answer read from it. For http_transport.c and the load generator alone. */
 #ifndef FKT_NET_PINNED_CURL_H
 #define FKT_NET_PINNED_CURL_H
 
@@ -17,7 +16,7 @@ FKT_MUST_USE fkt_status fkt_pinned_new(CURL **out, const char *address, const ch
  * body is borrowed until then. */
 FKT_MUST_USE fkt_status fkt_pinned_set(CURL *c, const char *address, const struct fkt_http_client_request *r,
                                        long seconds, struct curl_slist **headers);
-/* Code and headers of an answer; they live in the handle. A header that was said twice is not said. */
+/* Code and headers of an answer; they live in the handle. A header that occurs twice counts as absent. */
 void fkt_pinned_answer(CURL *c, struct fkt_http_client_answer *out);
 
 #endif

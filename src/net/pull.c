@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.c - all files of one repository that we want, in one folder that appears whole.
+/* pull.c - the wanted files of one repository, in one folder that appears complete.
  *
- *   <folder>.lock   held (flock) while somebody pulls; whoever holds it takes it away at the end
+ *   <folder>.lock   held (flock) while a process pulls; it removes the file at the end
  *   <folder>.part/  files whole under their names, or unfinished as fetch.c leaves them; kept between runs
  *   <folder>/       appears by one rename when everything is there and checked
  *
  * All files come from one commit: the first answer of the hub names it, from then on it is what is asked for, and an
- * answer that names another is an error, so that a repository that changes meanwhile cannot give us halves of two
- * versions. (A hub that names none is believed: p->commit stays empty and the caller says so.) What an earlier run left
- * is used only under a name that is wished for and with the hash that is wanted; the rest is removed. A hash is checked
+ * answer that names another is an error, so that a repository that changes meanwhile cannot give us files of two
+ * versions. (If a hub names none, p->commit stays empty and the caller reports it.) Files of an earlier run
+ * are used only under a wanted name and with the wanted hash; the rest is removed. A hash is checked
  * against the caller's where there is one, else against the hub's statement, else it is written down as first seen. */
 #include "net/pull.h"
 
@@ -25,9 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LARGEST (64ULL << 30) /* no codec comes near it; a lying server must end somewhere */
+#define LARGEST (64ULL << 30) /* far above any codec; a bound on what a hub can send */
 
-/* Is the open file still the one under its name? Somebody may have taken it away between our open and our lock. */
+/* Is the open file still the one under its name? It may have been removed between open and lock. */
 static int still_named(int fd, const char *path)
 {
     struct stat ours, named;
@@ -75,7 +75,7 @@ static fkt_status make_parent(const char *folder)
     return st;
 }
 
-/* Names that cannot be are found out before anything is made. */
+/* Invalid names are refused before anything is created. */
 static fkt_status check_names(const struct fkt_pull_spec *spec)
 {
     fkt_status st = FKT_OK;
@@ -87,7 +87,7 @@ static fkt_status check_names(const struct fkt_pull_spec *spec)
     return st;
 }
 
-/* What lies in the gathering folder is trusted as far as our own files are: it must be ours, and no way elsewhere. */
+/* Files in the gathering folder are trusted like our own: the folder must be ours and not a link. */
 static fkt_status make_part(const char *part)
 {
     struct stat sb;
@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-/* The hash that file i must have, from the caller or the hub; NULL: nobody knows. */
+/* The hash that file i must have, from the caller or the hub; NULL: not known. */
 static fkt_status agree(struct fkt_pull_file *f, const struct fkt_pull_wanted *wanted, const struct fkt_hub_says *says,
                         const char **hash)
 {
@@ -131,7 +131,7 @@ static fkt_status agree(struct fkt_pull_file *f, const struct fkt_pull_wanted *w
     return FKT_OK;
 }
 
-/* 1 when an earlier run left this file whole. */
+/* 1 when an earlier run left this file complete. */
 static int is_here(struct fkt_pull_file *f, const char *path, const char *hash, uint64_t size)
 {
     struct stat sb;
@@ -154,7 +154,7 @@ static fkt_status fetch_one(struct fkt_pull *p, size_t i)
     FKT_TRY(fkt_hub_ask(&says, &hub, wanted->name, &p->spec->how));
     if (i == 0) snprintf(p->commit, sizeof p->commit, "%s", says.commit);
     if (strcmp(says.commit, p->commit) != 0) {
-        st = fkt_fail_hint(FKT_E_MISMATCH, "run it again; a hub that keeps doing this is not to be relied on",
+        st = fkt_fail_hint(FKT_E_MISMATCH, "run it again; if it happens again, use another hub",
                            "the hub answers for '%s' from commit '%s', for '%s' from '%s'", p->spec->file[0].name,
                            p->commit, wanted->name, says.commit);
         goto out;
@@ -235,7 +235,8 @@ out:
 void fkt_pull_clear(struct fkt_pull *p)
 {
     if (p->lock >= 0 && p->locked && p->part) (void)rmdir(p->part); /* an empty one; unfinished files keep it */
-    if (p->locked) (void)unlink(p->lock_path); /* before the lock goes: still_named tells those who wait with it open */
+    if (p->locked)
+        (void)unlink(p->lock_path); /* before the lock is released: waiting processes notice through still_named */
     if (p->lock >= 0) close(p->lock);
     fkt_free(p->lock_path);
     fkt_free(p->part);

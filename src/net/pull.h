@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.h - all files of one repository that we want, in one folder that appears whole. */
+/* pull.h - the wanted files of one repository, in one folder that appears complete. */
 #ifndef FKT_NET_PULL_H
 #define FKT_NET_PULL_H
 
@@ -16,7 +16,7 @@ struct fkt_pull_wanted {
     const char *name;
     const char *sha256; /* NULL: not known */
     uint64_t size;      /* 0: not known */
-    uint64_t max;       /* not a byte more; 0: nothing that is worth saying */
+    uint64_t max;       /* largest size; 0: no limit of its own */
 };
 
 struct fkt_pull_spec {
@@ -41,10 +41,10 @@ struct fkt_pull {
     } file[FKT_PULL_FILES];
 };
 
-/* Takes the lock (FKT_E_STATE: somebody else is at it) and makes the gathering folder. Release in any case. */
+/* Takes the lock (FKT_E_STATE: another process has it) and makes the gathering folder. Clear in any case. */
 FKT_MUST_USE fkt_status fkt_pull_begin(struct fkt_pull *p, const struct fkt_pull_spec *spec);
 /* Asks the hub, fetches what is not there yet, checks everything; FKT_E_EXISTS, before anything is fetched, when the
- * folder must not be replaced. What arrived stays after a failure; what was not wished for is removed. */
+ * folder must not be replaced. What arrived stays after a failure; other files are removed. */
 FKT_MUST_USE fkt_status fkt_pull_fetch(struct fkt_pull *p);
 /* Gives the folder its final name. The gathering folder stays when that fails. */
 FKT_MUST_USE fkt_status fkt_pull_commit(struct fkt_pull *p);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.c - batches of jobs to the mailbox and back (docs/http.md 3).
+/* queue.c - batches of requests to the mailbox and back (docs/http.md 3).
  *
- * Group commit: everything that came while the last batch was written is delivered together and settled once, so that
- * a thousand sites cost a handful of disk syncs per second and each answer still leaves after its own is on disk. A
- * poll that finds nothing stays here (one per site, the second ends the first) and is asked for again after every batch
- * and every tick; with many of them at most every SWEEP_MS, so that a burst of deliveries does not cost a look at every
- * site each.
+ * Group commit: everything that arrived while the last batch was written is delivered together and settled once. So a
+ * thousand sites cost a few disk syncs per second, and each answer still leaves after its message is on disk. A poll
+ * that finds nothing is parked here (one per site; a second one ends the first) and is tried again after every batch
+ * and every tick; with many of them at most every SWEEP_MS, so that a burst of deliveries does not check every site
+ * each time.
  *
- * A mailbox that fails is the end: the answers that were about to leave become 503, since nobody knows what of them is
- * on disk. */
+ * A failing mailbox is final: the answers that were about to leave become 503, because it is not known which messages
+ * are on disk. */
 #include "net/queue.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ struct fkt_queue {
     uint64_t tick_ms, sweep_ms; /* of the last */
     int ticked, stale;          /* stale: something was delivered since the last sweep */
     int work;                   /* waits, or is being done */
-    char shown[FKT_HASH_HEX];   /* what people were last told */
+    char shown[FKT_HASH_HEX];   /* what the status page was last sent */
 };
 
 /* What a batch gathers: jobs that are decided, in order. */
@@ -84,7 +84,7 @@ void fkt_queue_note(struct fkt_queue *d, uint32_t site, enum fkt_refusal why)
     if (d->st == FKT_OK) d->st = d->spec.box->refuse(d->spec.box->self, site, why);
 }
 
-/* The mailbox says so once; it stays true here until it was done, however often a thread for it could not be had. */
+/* The mailbox reports work once; here it stays pending until it was done, also if no thread could be started. */
 int fkt_queue_has_work(struct fkt_queue *d)
 {
     if (d->st == FKT_OK && !d->work) d->work = d->spec.box->has_work(d->spec.box->self);
@@ -113,7 +113,7 @@ static void unpark(struct fkt_queue *d, uint32_t site)
     d->parked[site] = NULL;
 }
 
-/* 1 when the poll has its answer. The letter's bytes are the mailbox's until its next call, so they are copied. */
+/* 1 when the poll has its answer. The bytes belong to the mailbox until its next call, so they are copied. */
 static int poll_once(struct fkt_queue *d, struct fkt_job *j, uint64_t now_ms)
 {
     const struct fkt_mailbox *box = d->spec.box;
@@ -180,7 +180,7 @@ static void sweep(struct fkt_queue *d, uint64_t now_ms, struct batch *b)
 
 /* ---- answers ---- */
 
-/* What every answer to a site says. */
+/* Headers of every answer to a site. */
 struct signs {
     struct fkt_mailbox_view view;
     uint64_t entry;
@@ -198,7 +198,7 @@ static void answer_message(struct fkt_job *j, const struct signs *s)
     const int over = s->view.stage >= FKT_STAGE_RELEASED;
     if (j->verdict == FKT_OK) j->answer.code = 204;
     else if (j->verdict != FKT_E_STATE)
-        fkt_answer_problem(&j->answer, 422, "false", "the message is false, and this site is out of this round");
+        fkt_answer_problem(&j->answer, 422, "false", "the message is invalid, and this site is out of this round");
     else if (over) fkt_answer_problem(&j->answer, 410, "over", "the task is over");
     else
         fkt_answer_problem(&j->answer, 409, "not-wanted",
@@ -243,7 +243,8 @@ static void answer_file(struct fkt_queue *d, struct fkt_job *j, const char *name
     const char *path = d->spec.box->file(d->spec.box->self, name);
     struct fkt_answer *a = &j->answer;
     if (!path && stage == FKT_STAGE_FINISHING) {
-        fkt_answer_busy(a, "the files are being made, or compared with the audit log after a restart", FILES_SECONDS);
+        fkt_answer_busy(a, "the files are being made, or compared with the transparency log after a restart",
+                        FILES_SECONDS);
     } else if (!path) {
         fkt_answer_problem(a, 404, "not-found", "there is no such file, or not yet");
     } else if (fkt_strdup(&a->path, path) != FKT_OK) {
@@ -310,7 +311,7 @@ static void answer(struct fkt_queue *d, struct fkt_job *j, const struct signs *s
     }
 }
 
-/* The end: what was decided is not known to be on disk, and nobody who is parked will be served. */
+/* Final: it is not known what is on disk, and no parked request will be served. */
 static void send_away(struct fkt_queue *d, struct batch *b, const char *detail)
 {
     while (d->n) {
@@ -370,7 +371,7 @@ int fkt_queue_news(struct fkt_queue *d, uint64_t wall_ms, const struct fkt_page_
     struct fkt_text still;
     char hash[FKT_HASH_HEX];
     box->view(box->self, &view);
-    fkt_text_init(&still); /* as it would be at another time and under another load */
+    fkt_text_init(&still); /* removes what depends on time and load */
     fkt_page_status(&still, d->spec.facts, &view, &none, 0, grid);
     fkt_hash_bytes_hex(hash, still.s, still.len);
     fkt_text_clear(&still);

@@ -3,12 +3,12 @@
  *
  * A bucket of `rate` tokens that fills up evenly in a window is the time at which it will be full again (the "virtual
  * scheduling" form of the leaky bucket, ITU-T I.371 annex A): a token costs window/rate of that time, and there is one
- * left while the time stands less than a window minus one token ahead of now. No timer runs, an empty slot and a
- * forgiven address are the same thing.
+ * left while that time is less than a window minus one token ahead of now. No timer runs; an empty slot and a
+ * full bucket are the same.
  *
  * IPv6 addresses count by their /64, which is what one customer gets. The table has 1,024 sets of four slots, chosen by
- * a keyed hash. When a set is full the least indebted is forgotten: whoever can speak from that many addresses has as
- * many budgets anyway, and the memory stays what it is (96 KB). */
+ * a keyed hash. When a set is full, the fullest bucket is dropped: a peer with that many addresses has as many budgets
+ * anyway, and the memory stays constant (96 KB). */
 #include "net/rate_limit.h"
 
 #include "base/alloc.h"
@@ -46,7 +46,7 @@ void fkt_rate_limit_free(struct fkt_rate_limit *c)
 
 static uint64_t step_of(uint32_t rate, uint32_t window_ms) { return (uint64_t)window_ms * 1000 / rate; }
 
-/* How far beyond its room a debt stands; 0: there is room for one more. */
+/* How far the debt is above its limit; 0: one more fits. */
 static uint64_t beyond(uint64_t debt_us, uint64_t now_ms, uint32_t rate, uint32_t window_ms)
 {
     const uint64_t room = now_ms * 1000 + (uint64_t)window_ms * 1000 - step_of(rate, window_ms);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - a libcurl handle with the house's manners, and its failures as sentences.
+/* request.c - a libcurl handle with our options, and its failures as sentences.
  *
- * HTTPS alone, also after a redirect, at most five redirects; certificates checked against the system's store; TLS 1.2
- * or later; a peer that says nothing for a while is given up. SIGPIPE, which a TLS library may raise when the peer is
- * gone, is held back for this thread and thrown away, so that a program that embeds us need not know. */
+ * HTTPS only, also after a redirect, at most five redirects; certificates checked against the system's store; TLS
+ * 1.2 or later; a silent peer is given up after a while. SIGPIPE, which a TLS library may raise when the peer is
+ * gone, is blocked and discarded for this thread, so that an embedding program is not affected. */
 #include "net/request.h"
 
 #include <pthread.h>
@@ -76,11 +76,11 @@ static fkt_status fail_code(CURL *c, const char *at)
     long code = 0;
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
     if (code == 404)
-        return fkt_fail_hint(FKT_E_IO, "see whether repository, revision and file are there under these names",
-                             "'%s' is not there: the server answered 404", at);
+        return fkt_fail_hint(FKT_E_IO, "check the names of repository, revision and file",
+                             "'%s' does not exist: the server answered 404", at);
     if (code == 401 || code == 403)
-        return fkt_fail_hint(FKT_E_IO, "fetch the files by hand if the repository is not open to everybody",
-                             "'%s' is not open: the server answered %ld", at, code);
+        return fkt_fail_hint(FKT_E_IO, "fetch the files by hand if the repository is not public",
+                             "access to '%s' is refused: the server answered %ld", at, code);
     return fkt_fail(FKT_E_IO, "cannot fetch '%s': the server answered %ld", at, code);
 }
 
@@ -93,10 +93,11 @@ fkt_status fkt_request_fail(CURL *c, CURLcode code, const char *url, const char 
     case CURLE_HTTP_RETURNED_ERROR: return fail_code(c, at);
     case CURLE_PEER_FAILED_VERIFICATION:
         return fkt_fail_hint(FKT_E_IO, "for a hub of your own, give its certificate authority with --cacert FILE",
-                             "the certificate of '%s' is not to be trusted: %s", at, why);
+                             "the certificate of '%s' is not trusted: %s", at, why);
     case CURLE_SSL_CACERT_BADFILE: return fkt_fail(FKT_E_IO, "cannot read certificates: %s", why);
     case CURLE_TOO_MANY_REDIRECTS: return fkt_fail(FKT_E_IO, "'%s' redirects in a circle", at);
-    case CURLE_UNSUPPORTED_PROTOCOL: return fkt_fail(FKT_E_IO, "'%s' leads away from https, which is not followed", at);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return fkt_fail(FKT_E_IO, "'%s' redirects away from https, which is not followed", at);
     case CURLE_OPERATION_TIMEDOUT: return fkt_fail(FKT_E_IO, "'%s' has sent nothing for too long: %s", at, why);
     case CURLE_OUT_OF_MEMORY: return fkt_fail(FKT_E_NOMEM, "out of memory while fetching '%s'", at);
     default: return fkt_fail(FKT_E_IO, "cannot fetch '%s': %s", at, why);

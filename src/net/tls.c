@@ -4,12 +4,12 @@
  *   pin = "sha256//" base64(SHA-256(SubjectPublicKeyInfo in DER)), as libcurl's CURLOPT_PINNEDPUBLICKEY wants it
  *         (RFC 7469 section 2.4 pins the same bytes)
  *
- * A pin is of the key alone, and stands in tasks that people have signed: so the key is what must never be lost or
- * replaced unasked, and a certificate is cheap. Making a pair writes the key first and the certificate after it. A
- * crash between the two leaves a key without a certificate, and the next start makes a certificate for that key, with
- * the same pin. A certificate without its key is an error for a person to look at.
+ * A pin is of the key alone and is part of signed tasks: so the key must never be lost or replaced without being asked
+ * for, while a certificate is cheap. The key is written first and the certificate after it. A crash between the two
+ * leaves a key without a certificate, and the next start makes a certificate for that key, with the same pin. A
+ * certificate without its key is an error that the operator must resolve.
  *
- * P-256 and not Ed25519: browsers take no Ed25519 certificates. Cost: a millisecond, once.
+ * P-256 and not Ed25519: browsers do not accept Ed25519 certificates. Cost: a millisecond, once.
  */
 #include "net/tls.h"
 
@@ -28,8 +28,8 @@
 
 enum { PEM_MAX = 1 << 20, CHAIN_MAX = 16 };
 
-/* The first certificate of a PEM text is the server's own, those after it vouch for it. All are written to *text anew,
- * so that nothing else that stood in the file (a key, say) goes out with them. text may be NULL. */
+/* The first certificate of a PEM text is the server's own, those after it are its issuers. All are encoded again
+ * into *text, so that nothing else in the file (a key, for example) is sent with them. text may be NULL. */
 static fkt_status parse_chain(X509 **out, char **text, const uint8_t *pem, size_t len, const char *path)
 {
     BIO *in = BIO_new_mem_buf(pem, (int)len), *clean = BIO_new(BIO_s_mem());
@@ -89,7 +89,7 @@ out:
     return st;
 }
 
-/* A passphrase is never asked for: that it was wanted is all that we want to know. */
+/* A passphrase is never asked for; this only records that one is needed. */
 static int no_passphrase(char *buf, int size, int writing, void *asked)
 {
     (void)buf, (void)size, (void)writing;
@@ -97,8 +97,8 @@ static int no_passphrase(char *buf, int size, int writing, void *asked)
     return -1;
 }
 
-/* Gives *text as well: what the HTTPS server will be told. A group that is there for keys may read it, as Debian's
- * ssl-cert does and systemd's credentials look like, and the name may be a link, as those of ACME clients are. */
+/* Gives *text as well, for the HTTPS server. A group for keys may read the file (Debian's ssl-cert, systemd's
+ * credentials), and the name may be a link (ACME clients). */
 static fkt_status read_key(EVP_PKEY **out, char **text, const char *path)
 {
     uint8_t *pem = NULL;
@@ -167,13 +167,13 @@ static fkt_status check_pair(X509 *x, EVP_PKEY *key, const char *certificate_pat
     if (X509_cmp_time(X509_get0_notAfter(x), NULL) < 0) {
         day_of(day, X509_get0_notAfter(x));
         return fkt_fail_hint(FKT_E_MISMATCH,
-                             "make a new one for the same key, and the pin in the task stays true; a 'tls.pem' that "
+                             "make a new one for the same key: the pin in the task stays valid; a 'tls.pem' that "
                              "fedkt made itself need only be removed",
                              "the certificate '%s' expired on %s", certificate_path, day);
     }
     if (X509_cmp_time(X509_get0_notBefore(x), NULL) > 0) {
         day_of(day, X509_get0_notBefore(x));
-        return fkt_fail_hint(FKT_E_MISMATCH, "see whether this machine's clock is right",
+        return fkt_fail_hint(FKT_E_MISMATCH, "check this machine's clock",
                              "the certificate '%s' is not valid before %s", certificate_path, day);
     }
     return FKT_OK;
@@ -237,7 +237,7 @@ out:
     return st;
 }
 
-/* 1: there; 0: not; -1: cannot be told, see errno. */
+/* 1: it exists; 0: it does not; -1: unknown, see errno. */
 static int stands(const char *path)
 {
     struct stat sb;
@@ -245,7 +245,7 @@ static int stands(const char *path)
     return errno == ENOENT ? 0 : -1;
 }
 
-/* Brings the folder to where both files are there. */
+/* Makes what is missing until both files exist. */
 static fkt_status complete(const char *certificate_path, const char *key_path, const char *host, int *made)
 {
     int has_key = stands(key_path), has_certificate = stands(certificate_path);
@@ -256,7 +256,7 @@ static fkt_status complete(const char *certificate_path, const char *key_path, c
     if (has_key < 0 || has_certificate < 0) return fkt_io_fail("read", has_key < 0 ? key_path : certificate_path);
     if (has_certificate && !has_key)
         return fkt_fail_hint(FKT_E_MISMATCH,
-                             "put the key back from a copy; or remove the certificate too, and sign the task anew with "
+                             "restore the key from a copy; or remove the certificate too, and sign the task again with "
                              "the pin of the pair that will be made",
                              "there is a certificate '%s' but no key '%s'", certificate_path, key_path);
     if (has_certificate) return FKT_OK;
@@ -268,7 +268,7 @@ out:
     if (text) fkt_wipe(text, strlen(text));
     fkt_free(text);
     EVP_PKEY_free(key);
-    /* Both names were free a moment ago: somebody else is making the same pair. */
+    /* Both names were free just before: another process is making the same pair. */
     if (st == FKT_E_EXISTS) st = fkt_fail_hint(st, "start again", "another process is writing '%s'", certificate_path);
     return st;
 }

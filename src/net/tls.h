@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls.h - the server's certificate: one made on first start, or one from a file; and the pin that sites know it by. */
+/* tls.h - the server's certificate, made on first start or read from a file, and the pin of its key. */
 #ifndef FKT_NET_TLS_H
 #define FKT_NET_TLS_H
 
@@ -8,7 +8,7 @@
 #define FKT_TLS_PIN 53 /* "sha256//", 44 characters of base64, NUL */
 
 struct fkt_tls {
-    char *certificate, *key; /* PEM text, owned; key is wiped on release */
+    char *certificate, *key; /* PEM text, owned; key is wiped by clear */
     char pin[FKT_TLS_PIN];
     int made; /* 1: by this call */
 };

@@ -326,7 +326,7 @@ class Resumes(Pull):
 class Refuses(Pull):
     def test_wrong_hash(self):
         self.hub.stated = {WEIGHTS: "0" * 64}
-        self.refuse("is not what it should be")
+        self.refuse("has the wrong SHA-256")
         self.nothing_in_place()
         self.assertEqual([path.name for path in self.part.iterdir()], [CONFIG])
 
@@ -352,7 +352,7 @@ class Refuses(Pull):
     def test_commits_that_are_none(self):
         for commit in ("..", "a" * 65, "A" * 40, "c/d"):
             self.hub.commit = commit
-            self.refuse("that is no commit")
+            self.refuse("that is not a commit")
         self.nothing_in_place()
 
     def test_large_config(self):
@@ -370,7 +370,7 @@ class Refuses(Pull):
 
     def test_redirect_to_http(self):
         self.hub.to = "http://127.0.0.1:9/x"
-        self.refuse("leads away from https")
+        self.refuse("redirects away from https")
         self.refuse("is not the https address of a hub", hub="http://127.0.0.1:9", code=2)
         self.refuse("is not the https address of a hub", hub="https://name:secret@127.0.0.1", code=2)
 
@@ -378,15 +378,15 @@ class Refuses(Pull):
         for name in ("self", "other"):
             hub = self.open_hub(certificate=name)
             hub.files = self.hub.files
-            self.refuse("is not to be trusted", hub=hub.address)
+            self.refuse("is not trusted", hub=hub.address)
             self.assertEqual(hub.log, [])
         del self.environment["FEDKT_CACERT"]
-        self.refuse("is not to be trusted")
+        self.refuse("is not trusted")
         self.assertIn("cannot read certificates", self.refuse("certificate", "--cacert", "none.pem"))
         self.pull("--cacert", str(self.pki / "ca.pem"))
 
     def test_answers(self):
-        self.refuse("'a/../b' is no branch", "--revision", "a/../b", code=2)
+        self.refuse("'a/../b' is not a branch", "--revision", "a/../b", code=2)
         talk = self.refuse("answered 404", hub=self.hub.address + "/elsewhere")
         self.assertIn("hint: see whether repository", talk)
         for code, words in ((403, "is not open"), (500, "the server answered 500")):
