@@ -388,7 +388,7 @@ class Refuses(Pull):
     def test_answers(self):
         self.refuse("'a/../b' is not a branch", "--revision", "a/../b", code=2)
         talk = self.refuse("answered 404", hub=self.hub.address + "/elsewhere")
-        self.assertIn("hint: see whether repository", talk)
+        self.assertIn("hint: check the names of repository", talk)
         for code, words in ((403, "is not open"), (500, "the server answered 500")):
             self.hub.code = code
             self.refuse(words)
@@ -431,7 +431,7 @@ class Refuses(Pull):
         if subprocess.run(mount, capture_output=True, check=False).returncode:
             self.skipTest("needs the right to mount")
         self.addCleanup(subprocess.run, ["umount", str(self.cache)], check=True)
-        self.assertIn("hint: make room", self.refuse("No space left"))
+        self.assertIn("hint: free some space", self.refuse("No space left"))
         self.nothing_in_place()
         subprocess.run(["mount", "-o", "remount,size=16m", str(self.cache)], check=True)
         self.hub.forget()

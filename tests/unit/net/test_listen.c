@@ -35,7 +35,7 @@ static void what_it_says(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CHECK_STATUS(fkt_listen_open(&l, bad[i]), FKT_E_ARG);
-        CHECK(l.fd == -1 && strstr(fkt_error_text(), "no address to listen on"));
+        CHECK(l.fd == -1 && strstr(fkt_error_text(), "not an address to listen on"));
     }
     CHECK_STATUS(fkt_listen_open(&l, "no.such.host.invalid:1"), FKT_E_ARG);
     CHECK_STATUS(fkt_listen_open(&l, "192.0.2.1:0"), FKT_E_IO);
