@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "fedkt/machine.h"
 #include "fedkt/moments.h"
 #include "tensor/linalg.h"
 
@@ -191,7 +192,7 @@ static fkt_status measure(struct fkt_bench_row *row, const struct setting *s)
     snprintf(row->unit, sizeof row->unit, "ms");
     snprintf(row->bound_name, sizeof row->bound_name, "dsyrk alone, %u calls", CLASSES);
     snprintf(row->note, sizeof row->note, "one thread, best of %d, BLAS core %s, %.1f GFLOP/s in dsyrk", RUNS,
-             fkt_linalg_core(), (double)s->n * s->m * (s->m + 1.0) / (row->bound * 1e6));
+             fkt_blas_core(), (double)s->n * s->m * (s->m + 1.0) / (row->bound * 1e6));
 out:
     release_records(&r);
     return st;
@@ -202,7 +203,6 @@ fkt_status fkt_bench_moments(const struct cli_bench *o, struct fkt_bench_row *ro
     const struct setting settings[] = {{128, 50000}, {65, 50000}, {513, 5000}};
     (void)o;
     *n = 0;
-    fkt_linalg_init();
     for (size_t i = 0; i < sizeof settings / sizeof *settings && i < cap; i++) {
         fkt_status st = measure(&rows[i], &settings[i]);
         if (st != FKT_OK) return st;

@@ -26,6 +26,7 @@
  *   mailbox.h     the joint between what carries messages and what they mean
  *   server.h      the server's side of a task over all its rounds
  *   client.h      a site's side of a task over all its rounds
+ *   machine.h     whether BLAS knows this processor, and what to set where it does not
  *   verify.h      the checks that anybody can make on the files of a finished task
  *
  * Conventions
@@ -37,7 +38,9 @@
  *   Ownership  "borrows": until the call returns. "copies": keep or free yours. "takes": yours no longer.
  *              "gives": yours to free with the function named.
  *   Threads    Objects that are only read may be shared. An object that is being changed belongs to one thread.
- *              The library keeps no global state but the per-thread sentence.
+ *              The library keeps no global state but the per-thread sentence, and runs BLAS on one thread inside
+ *              each of its calls, so that results do not depend on the number of BLAS threads. The host's number is put
+ *              back; do not set another one from a second thread while a call is under way.
  *   Arrays     row-major; the comment beside a pointer gives its shape, e.g. (K, m).
  *   Randomness Noise and keys come from the operating system: pass NULL where a struct fkt_entropy is asked for. Seeds
  *              that appear in headers choose public things (splits, samples), never noise; but for those called
@@ -60,6 +63,7 @@
 #include "fedkt/keys.h"
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"
+#include "fedkt/machine.h"
 #include "fedkt/mailbox.h"
 #include "fedkt/moments.h"
 #include "fedkt/pipeline.h"

@@ -9,10 +9,10 @@
  * this list.
  *
  * The choice is made when the library loads, from OPENBLAS_CORETYPE, so that a process cannot change its own: only a
- * new start helps, and starting programs is no business of a library (src/cli/core/startup.c does it). */
+ * new start helps, and a library does not start programs (src/cli/core/startup.c does it). */
 #include "tensor/blas_core.h"
 
-#include "tensor/linalg.h"
+#include "fedkt/machine.h"
 
 #include <cblas.h>
 #include <stddef.h>
@@ -43,8 +43,10 @@ const char *fkt_blas_core_wanted(const char *core, unsigned vectors)
     return NULL;
 }
 
+const char *fkt_blas_core(void) { return openblas_get_corename(); }
+
 const char *fkt_blas_core_advice(void)
 {
     if (!strstr(openblas_get_config(), "DYNAMIC_ARCH")) return NULL;
-    return fkt_blas_core_wanted(fkt_linalg_core(), fkt_cpu_vectors());
+    return fkt_blas_core_wanted(fkt_blas_core(), fkt_cpu_vectors());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blas_core.h - is BLAS using this processor? Advice only: an outer door decides what to do about it. */
+/* blas_core.h - what fedkt/machine.h answers from: the processor's vector units, and the kernels that suit them. */
 #ifndef FKT_TENSOR_BLAS_CORE_H
 #define FKT_TENSOR_BLAS_CORE_H
 
@@ -9,8 +9,5 @@ unsigned fkt_cpu_vectors(void);
 
 /* The kernel set to ask for instead of `core`, or NULL when that one will do. Pure. */
 const char *fkt_blas_core_wanted(const char *core, unsigned vectors);
-
-/* The same for this process: NULL also when BLAS was built for one kernel set and cannot be asked. */
-const char *fkt_blas_core_advice(void);
 
 #endif

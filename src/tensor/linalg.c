@@ -11,7 +11,10 @@
  *
  * LAPACK says nothing about NaN and some of its loops never end on one, so every matrix is looked through first (m^2
  * reads beside m^3 work). Eigenvectors have a sign by convention: the component of largest magnitude is positive, the
- * first on ties. The decomposition reads the upper triangle only; the lower one must still be finite. Cost: syrk n*m^2
+ * first on ties.
+ *
+ * With several threads OpenBLAS adds up in another order, and results differ in their last bits. So every call here
+ * runs BLAS on one thread, whatever the host has set: see alone(). The decomposition reads the upper triangle only; the lower one must still be finite. Cost: syrk n*m^2
  * flops, gemm 2*n*m*k, eigen about 9*m^3 (divide and conquer) and 2*m^2 numbers of workspace. */
 #include "tensor/linalg.h"
 
@@ -22,13 +25,54 @@
 #include <lapacke.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* 1 + 6m + 2m^2, the workspace of dsyevd, must be an int */
 #define FACTOR_MAX 32000U
 
-void fkt_linalg_init(void) { openblas_set_num_threads(1); }
-const char *fkt_linalg_core(void) { return openblas_get_corename(); }
+/* ---- one thread inside each call ----
+ *
+ * OpenBLAS with its own threads has one number of them per process: the first of our calls that are under way at a time
+ * saves the host's number and sets 1, the last one puts it back, unless the host has set another one meanwhile. The
+ * host's own BLAS calls run on one thread until then. A host that sets the number from another thread just while one of
+ * our calls starts may still give that call several threads; fedkt.h asks it not to. OpenBLAS on OpenMP has a number
+ * per thread where it is new enough (openblas_set_num_threads_local), and then nothing is shared. */
+
+extern int openblas_set_num_threads_local(int num_threads) __attribute__((weak));
+
+enum { OPENBLAS_ON_OPENMP = 2 };
+
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned calls; /* under way */
+static int hosts;      /* threads that the host had set when the first of them began */
+
+static int has_own_number(void)
+{
+    return openblas_set_num_threads_local != NULL && openblas_get_parallel() == OPENBLAS_ON_OPENMP;
+}
+
+/* Gives what together() must be passed. */
+static int alone(void)
+{
+    if (has_own_number()) return openblas_set_num_threads_local(1);
+    pthread_mutex_lock(&calls_lock);
+    if (calls++ == 0) hosts = openblas_get_num_threads();
+    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1);
+    pthread_mutex_unlock(&calls_lock);
+    return 0;
+}
+
+static void together(int before)
+{
+    if (has_own_number()) {
+        openblas_set_num_threads_local(before);
+        return;
+    }
+    pthread_mutex_lock(&calls_lock);
+    if (--calls == 0 && hosts != 1 && openblas_get_num_threads() == 1) openblas_set_num_threads(hosts);
+    pthread_mutex_unlock(&calls_lock);
+}
 
 static int blas_int(size_t n)
 {
@@ -41,30 +85,42 @@ static int leading(size_t n) { return n ? blas_int(n) : 1; }
 
 void fkt_syrk(double *c, const double *x, size_t n, size_t m)
 {
+    int before;
     if (n == 0 || m == 0) return;
+    before = alone();
     cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, blas_int(m), blas_int(n), 1.0, x, blas_int(m), 1.0, c,
                 blas_int(m));
+    together(before);
 }
 
 void fkt_gemm(double *c, const double *a, const double *b, size_t n, size_t m, size_t k)
 {
+    int before;
     if (n == 0 || k == 0) return;
+    before = alone();
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas_int(n), blas_int(k), blas_int(m), 1.0, a, leading(m), b,
                 leading(k), 0.0, c, leading(k));
+    together(before);
 }
 
 void fkt_sgemm(float *c, const float *a, const float *b, size_t n, size_t m, size_t k)
 {
+    int before;
     if (n == 0 || k == 0) return;
+    before = alone();
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas_int(n), blas_int(k), blas_int(m), 1.0F, a, leading(m),
                 b, leading(k), 0.0F, c, leading(k));
+    together(before);
 }
 
 void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m, size_t k)
 {
+    int before;
     if (n == 0 || k == 0) return;
+    before = alone();
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, blas_int(n), blas_int(k), blas_int(m), 1.0, a, leading(m), b,
                 leading(m), 0.0, c, leading(k));
+    together(before);
 }
 
 static fkt_status check_matrix(const double *a, size_t m, const char *verb)
@@ -89,6 +145,7 @@ fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m)
 {
     double *work = NULL, work_size = 0;
     lapack_int *iwork = NULL, iwork_size = 0, info;
+    int before;
     fkt_status st;
 
     FKT_TRY(check_matrix(a, m, "diagonalise"));
@@ -99,8 +156,10 @@ fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m)
     FKT_TRY(fkt_alloc(&work, (size_t)work_size));
     FKT_TRY(fkt_alloc(&iwork, (size_t)iwork_size));
     memcpy(vectors, a, m * m * sizeof *vectors);
+    before = alone();
     info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'L', (lapack_int)m, vectors, (lapack_int)m, values, work,
                                (lapack_int)work_size, iwork, iwork_size);
+    together(before);
     if (info != 0) {
         st = fkt_fail(FKT_E_NUMERIC, "eigenvalues of a matrix of side %zu did not converge (%d)", m, (int)info);
         goto out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linalg.h - the house's only door to BLAS and LAPACK. Row-major, double, one thread inside (callers parallelise
- * over classes). */
+/* linalg.h - the only calls of BLAS and LAPACK. Row-major, double. Each runs on one thread, whatever the host has set for
+ * BLAS, so that results do not depend on it; callers parallelise over classes. */
 #ifndef FKT_TENSOR_LINALG_H
 #define FKT_TENSOR_LINALG_H
 
@@ -8,10 +8,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Once, from an outer door: BLAS runs on one thread inside each call. */
-void fkt_linalg_init(void);
-const char *fkt_linalg_core(void); /* the kernel set that BLAS chose, for `fedkt bench` */
 
 /* upper triangle of c (m,m) += x^T x, x (n,m). The lower triangle of c is not touched. */
 void fkt_syrk(double *c, const double *x, size_t n, size_t m);

@@ -8,7 +8,7 @@
 #include "fedkt/learn.h"
 
 #include "nn/cpu.h"
-#include "tensor/linalg.h"
+#include "fedkt/machine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
         return st;
     }
     if (!json)
-        printf("networks run on %s with %s, BLAS on %s%s%s%s\n", fkt_cpu_library(), isa, fkt_linalg_core(),
+        printf("networks run on %s with %s, BLAS on %s%s%s%s\n", fkt_cpu_library(), isa, fkt_blas_core(),
                was ? " (asked for at start-up; it had taken this processor for a " : "", was ? was : "",
                was ? ")" : "");
     for (size_t i = 0; i < n; i++) {
@@ -63,7 +63,7 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
     }
     if (json)
         return cli_print_json(json_pack("{s:s s:s s:s s:s s:s? s:o}", "version", fkt_version(), "network_library",
-                                        fkt_cpu_library(), "isa", isa, "blas_core", fkt_linalg_core(), "blas_core_was",
+                                        fkt_cpu_library(), "isa", isa, "blas_core", fkt_blas_core(), "blas_core_was",
                                         was, "rows", list));
     if (peers)
         puts("beside is what the same work would reach as direct convolutions at this processor's best matrix product;"

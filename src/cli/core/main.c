@@ -5,8 +5,6 @@
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 
-#include "tensor/linalg.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,7 +199,6 @@ int main(int argc, char **argv)
     cli_startup(argv);
     cli_log_begin(argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
-    fkt_linalg_init();
     code = run(argc, argv);
     return code ? code : cli_fail(cli_flush()); /* results that did not arrive are a failure */
 }

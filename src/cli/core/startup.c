@@ -9,8 +9,7 @@
  * just as right. Cost: one more start, about ten milliseconds, on such machines alone. */
 #include "cli/core/startup.h"
 
-#include "tensor/blas_core.h"
-#include "tensor/linalg.h"
+#include "fedkt/machine.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ void cli_startup(char **argv)
     n = readlink("/proc/self/exe", self, sizeof self - 1); /* by its name, so that it keeps it in lists of processes */
     if (n < 1) return;
     self[n] = '\0';
-    if (setenv(FORMER, fkt_linalg_core(), 1) != 0) return;
+    if (setenv(FORMER, fkt_blas_core(), 1) != 0) return;
     if (setenv(CORE, wanted, 1) == 0) execv(self, argv);
     unsetenv(CORE);
     unsetenv(FORMER);

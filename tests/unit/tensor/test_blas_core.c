@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/check.h"
 
+#include "fedkt/machine.h"
 #include "tensor/blas_core.h"
 #include "tensor/linalg.h"
 
@@ -30,7 +31,7 @@ static void advice_ends(void **state)
     (void)state;
     assert_null(fkt_blas_core_wanted("SkylakeX", fkt_cpu_vectors()));
     assert_null(fkt_blas_core_wanted("Haswell", fkt_cpu_vectors()));
-    assert_ptr_equal(fkt_blas_core_advice(), fkt_blas_core_wanted(fkt_linalg_core(), fkt_cpu_vectors()));
+    assert_ptr_equal(fkt_blas_core_advice(), fkt_blas_core_wanted(fkt_blas_core(), fkt_cpu_vectors()));
 }
 
 int main(void)
