@@ -11,11 +11,11 @@
  *
  * LAPACK says nothing about NaN and some of its loops never end on one, so every matrix is looked through first (m^2
  * reads beside m^3 work). Eigenvectors have a sign by convention: the component of largest magnitude is positive, the
- * first on ties.
+ * first on ties. The decomposition reads the upper triangle only; the lower one must still be finite.
  *
  * With several threads OpenBLAS adds up in another order, and results differ in their last bits. So every call here
- * runs BLAS on one thread, whatever the host has set: see alone(). The decomposition reads the upper triangle only; the lower one must still be finite. Cost: syrk n*m^2
- * flops, gemm 2*n*m*k, eigen about 9*m^3 (divide and conquer) and 2*m^2 numbers of workspace. */
+ * runs BLAS on one thread, whatever the host has set: see alone(). Cost: syrk n*m^2 flops, gemm 2*n*m*k, eigen about
+ * 9*m^3 (divide and conquer) and 2*m^2 numbers of workspace. */
 #include "tensor/linalg.h"
 
 #include "base/alloc.h"

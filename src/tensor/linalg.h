@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linalg.h - the only calls of BLAS and LAPACK. Row-major, double. Each runs on one thread, whatever the host has set for
- * BLAS, so that results do not depend on it; callers parallelise over classes. */
+/* linalg.h - the only calls of BLAS and LAPACK. Row-major, double. Each runs on one thread, whatever the host has set
+ * for BLAS, so that results do not depend on it; callers parallelise over classes. */
 #ifndef FKT_TENSOR_LINALG_H
 #define FKT_TENSOR_LINALG_H
 
