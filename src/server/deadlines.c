@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlines.c - what the clock brings about.
+/* deadlines.c - what happens when time passes.
  *
  *   GATHERING   all sites present, or enough of them for gather_seconds -> a round begins; past `expires` -> given up
- *   RUNNING     phase_seconds since the phase was entered -> its deadline, unless the round is worth waiting for
- *   always      a minute's refusals become lines; what rounds left behind is forgotten, some of it at a time
+ *   RUNNING     phase_seconds since the phase began -> its deadline, unless waiting can still save the round
+ *   always      the refusals of a minute become log lines; events of finished rounds are deleted, some at a time
  *
- * Time is the caller's wall clock, since lines of the log and `expires` mean it. Waiting is counted in how far that
- * clock has gone forward from tick to tick, at most TICK_MS each: one that is set back makes nobody wait longer than
- * once more, and one that is set forward, or a machine that slept, is nobody's silence. For the same reason one reading
- * past `expires` ends nothing: it must have been so for EXPIRED_MS, and until then no round begins. A restart counts
- * anew, since sites could not answer while there was no server; but in all its lives together a server waits no longer
- * than PATIENCE times: one that something restarts again and again would never come to the end of a phase in which a
- * site is dead. How long it has waited is in the journal, roughly: every SAVE_MS, and LIFE_MS for each start.
+ * Time is the caller's wall clock, because lines of the log and `expires` refer to it. Waiting is measured by how far
+ * that clock moves forward from tick to tick, at most TICK_MS each. So a clock step forward, or a machine that slept,
+ * does not expire sites, and a clock step back lengthens a wait by at most its own length. For the same reason one
+ * reading past `expires` ends nothing: the clock must have been past it for EXPIRED_MS, and until then no round begins.
+ * A restart starts the wait again, because sites could not answer while there was no server. But over all restarts
+ * together a server waits at most PATIENCE times as long: otherwise a server that is restarted again and again would
+ * never end a phase in which a site is dead. The time waited is in the journal, roughly: every SAVE_MS, and LIFE_MS for
+ * each start.
  *
- * A round begins only when nothing of the rounds before it is left in the journal.
+ * A round begins only when the journal holds no events of earlier rounds.
  *
- * From MASK on sites have set budget aside, in REVEAL they have spent it: a round that fails then costs them something,
- * and one that waits costs time. So a deadline does not end it while the answers of silent sites could still lead to a
- * sum (`hold`). It does when the task has expired, or when nobody has revealed and enough sites for another round have
- * been there for phase_seconds: that round takes over what they have set aside. */
+ * From MASK on sites have reserved budget, and in REVEAL they have spent it. A round that fails then costs them
+ * budget; a round that waits costs time. So a deadline does not end the round while answers of silent sites could
+ * still lead to a sum (`hold`). It does end it when the task has expired, or when no site has revealed and enough
+ * sites for another round have been present for phase_seconds: that round takes over their reservations. */
 #include "server/server.h"
 
 #include "task/task.h"
@@ -33,8 +34,8 @@
 #define PATIENCE 4U
 #define SAVE_MS 5000U
 #define LIFE_MS 1000U
-#define TICK_MS 5000U     /* no more time than this goes by between two ticks, whatever the clock says */
-#define EXPIRED_MS 60000U /* a clock that was wrong for a moment is right again by then */
+#define TICK_MS 5000U     /* longest time that counts between two ticks */
+#define EXPIRED_MS 60000U /* a clock error that is corrected within it has no effect */
 
 int fkt_server_present(const struct fkt_server *h, uint32_t site)
 {
@@ -42,7 +43,7 @@ int fkt_server_present(const struct fkt_server *h, uint32_t site)
     return seen && h->elapsed - (seen - 1) <= FKT_MAILBOX_PRESENT_MS;
 }
 
-/* ---- waiting, over several lives ---- */
+/* ---- waiting, over several processes ---- */
 
 void fkt_server_wait_anew(struct fkt_server *h, uint32_t page)
 {
@@ -61,14 +62,14 @@ static fkt_status save_wait(struct fkt_server *h, uint64_t ms)
     return fkt_journal_fact_change(h->journal, "waited", text);
 }
 
-/* `ms` of it in this life. */
+/* `ms` of it in this process. */
 static fkt_status note_wait(struct fkt_server *h, uint64_t ms)
 {
     ms += h->wait.before;
     return ms >= h->wait.saved + SAVE_MS ? save_wait(h, ms) : FKT_OK;
 }
 
-/* Ms that are left of a wait that takes `seconds`, after `ms` in this life. */
+/* Ms left of a wait of `seconds`, after `ms` in this process. */
 static uint64_t wait_left(const struct fkt_server *h, uint32_t seconds, uint64_t ms)
 {
     const uint64_t now = (uint64_t)seconds * 1000, all = PATIENCE * now;
@@ -90,7 +91,7 @@ fkt_status fkt_server_resume_wait(struct fkt_server *h)
         if (i < 2 && *end == ' ') end++;
     }
     if (i < 3 || *end || n[2] > UINT32_MAX) {
-        st = fkt_fail(FKT_E_FORMAT, "the journal is damaged: how long it has waited is no number");
+        st = fkt_fail(FKT_E_FORMAT, "the journal is damaged: the time waited is not a number");
         goto out;
     }
     if (n[0] == h->round && n[1] == h->wait.page) h->wait.before = h->wait.saved = n[2];
@@ -124,7 +125,7 @@ out:
 
 static fkt_status forget(struct fkt_server *h)
 {
-    const uint32_t last = h->server ? h->round - 1 : h->round; /* the one under way is needed */
+    const uint32_t last = h->server ? h->round - 1 : h->round; /* the current one is needed */
     uint64_t limit = FORGET_BYTES / (fkt_sa_to_server_max(&h->params) + 1) + 1;
     int left;
     fkt_status st = FKT_OK;
@@ -146,7 +147,7 @@ static uint32_t present(const struct fkt_server *h)
     return n;
 }
 
-/* Are `there` sites enough for a round? Since when: enough_since. */
+/* Are `there` sites enough for a round? enough_since: since when. */
 static int enough(struct fkt_server *h, uint32_t there)
 {
     if (there < h->params.sites - h->params.dropped) h->enough_since = 0;
@@ -171,12 +172,12 @@ static fkt_status gather(struct fkt_server *h)
     const uint32_t there = present(h);
     uint64_t waited = 0;
     fkt_status st = FKT_OK;
-    if (has_expired(h)) return fkt_server_give_up(h, "the task has expired, and no round of it came to an end in time");
+    if (has_expired(h)) return fkt_server_give_up(h, "the task has expired before a round succeeded");
     if (enough(h, there)) {
         waited = h->elapsed - (h->enough_since - 1);
         FKT_TRY(note_wait(h, waited));
     } else if (h->elapsed > 2 * FKT_MAILBOX_PRESENT_MS) {
-        h->wait.before = h->wait.saved = 0; /* they had time to come back */
+        h->wait.before = h->wait.saved = 0; /* they had time to return */
     }
     if (h->sweep || h->scrub || expired || there < needed) goto out;
     if (there < all && wait_left(h, s->gather_seconds, waited)) goto out;
@@ -190,7 +191,7 @@ uint64_t fkt_server_phase_left(const struct fkt_server *h)
     return wait_left(h, h->task->service.phase_seconds, h->elapsed - h->phase_began);
 }
 
-/* Is a phase whose time is over waited for all the same? */
+/* Does the server keep waiting after the end of the phase? */
 static int hold(struct fkt_server *h)
 {
     const uint64_t phase = (uint64_t)h->task->service.phase_seconds * 1000;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finish.c - the end of a task: two pieces of heavy work around one row that is written once.
+/* finish.c - the end of a task: two pieces of heavy work, and between them one row that is written once.
  *
  *   UNMASK --work--> release in memory --worked, settle--> row `release`, line `release`
  *          --work--> files --worked, settle--> lines `file`, `end` --> audit.jsonl --> RELEASED
  *
- * kill -9 before the row: the machine is told everything again and the masks come off again; central noise is drawn
- * afresh, and nobody has seen the one before. After the row: nothing is drawn any more, and the same files are made
- * again from the same bytes. After `end`, too, all files are compared with the log and made again where they are not
- * what it says, and the log's own file is written from the journal: nobody knows what happened to them meanwhile.
+ * kill -9 before the row: the state machine is replayed and unmasks again; central noise is drawn again, and the
+ * earlier draw was never published. After the row: nothing is drawn any more, and the same files are made again from
+ * the same bytes. After `end` all files are compared with the log and made again where they differ, and the log's own
+ * file is written from the journal, because they may have changed since.
  *
- * The worker has the machine and h->finish to itself between has_work and worked; nothing else looks at them then. */
+ * Between has_work and worked the state machine and h->finish belong to the worker; nothing else reads them then. */
 #include "server/server.h"
 
 #include "base/alloc.h"
@@ -63,7 +63,7 @@ out:
     return st;
 }
 
-/* The masks did not come off, or what was under them is no sum of records: some site's doing. */
+/* Unmasking failed, or the result is not a sum of records: caused by a site. */
 static fkt_status lose_release(struct fkt_server *h)
 {
     struct fkt_failure why = h->worked;
@@ -94,8 +94,8 @@ out:
     return st;
 }
 
-/* The release stands, but its numbers are none that a decoder takes: some site's doing, and the same every time. Where
- * the log has promised images, or anything else went wrong, the fault is here. */
+/* The release exists, but a decoder refuses its numbers: caused by a site, and the same every time. If the log has
+ * announced images, or on any other failure, the fault is on this machine. */
 static int no_images(const struct fkt_server *h, fkt_status status) { return status == FKT_E_NUMERIC && !h->log.ended; }
 
 static fkt_status end_bare(struct fkt_server *h)
@@ -123,7 +123,7 @@ fkt_status fkt_server_worked(void *self, fkt_status status)
     return st == FKT_OK ? st : fkt_server_break(h, st);
 }
 
-/* What may be done once everything before it is on disk. */
+/* Work that may start once everything before it is on disk. */
 static fkt_status follow_up(struct fkt_server *h)
 {
     fkt_status st = FKT_OK;
@@ -131,7 +131,7 @@ static fkt_status follow_up(struct fkt_server *h)
         FKT_TRY(fkt_journal_scrub(h->journal));
         h->scrub = 0;
     }
-    if (h->log_due && !h->sweep && !h->scrub) { /* shares and vectors are gone before anybody is told of the end */
+    if (h->log_due && !h->sweep && !h->scrub) { /* key shares and vectors are deleted before the end is announced */
         FKT_TRY(fkt_log_writer_write(&h->log, h->path[FKT_SERVER_LOG]));
         h->log_due = 0;
         fkt_server_enter(h, h->gave_up ? FKT_STAGE_GIVEN_UP : FKT_STAGE_RELEASED);
@@ -164,7 +164,7 @@ static fkt_status take_release(void *self, const struct fkt_journal_release *r)
     struct fkt_publication *f = &h->finish;
     fkt_status st;
     if (r->round != h->round || h->past[h->round - 1].ended != FKT_OK)
-        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: its release is of no round");
+        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: its release belongs to no round");
     FKT_TRY(fkt_alloc(&f->bytes, r->len));
     memcpy(f->bytes, r->bytes, r->len);
     f->len = r->len;
@@ -178,7 +178,7 @@ out:
     return st;
 }
 
-/* What the log has said of files, where it has ended. */
+/* The files that an ended log lists. */
 static void take_files(struct fkt_server *h)
 {
     struct fkt_publication *f = &h->finish;
@@ -206,7 +206,7 @@ fkt_status fkt_server_resume_end(struct fkt_server *h)
     if (reason) {
         fkt_text_cut(h->reason, sizeof h->reason, reason);
         h->gave_up = 1;
-        h->log_due = 1; /* whatever stands there; told once it is written */
+        h->log_due = 1; /* replaces what is there; announced once it is written */
         h->stage = FKT_STAGE_FINISHING;
     } else if (h->released) {
         take_files(h);

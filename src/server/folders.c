@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folders.c - where a task's files stand: the private folder, the public one, and whose that is.
+/* folders.c - the folders of a task: the private one, the public one, and to which state the public one belongs.
  *
  *   state folder (0700)   journal.db with the facts `state` (a random name of it), `per-class` and `format`
  *   public folder         .fedkt-server: "<hash of the task> <name of the state>"
  *
- * A public folder belongs to one state. It is marked before anything is written into it, and a folder without our mark
- * that holds one of our names is somebody's, perhaps a release that cannot be made again: it is refused, and so is one
- * with the mark of another state, be it of the same task. Only in a folder of ours are temporary names removed: the
- * journal's lock says that the process which made them is gone.
+ * A public folder belongs to one state. It is marked before anything is written into it. A folder without our mark that
+ * holds a file with one of our names may be somebody's release, which cannot be made again: it is refused, and so is
+ * one with the mark of another state, even of the same task. Temporary files are removed only in a folder of ours: the
+ * journal's lock shows that the process that made them is gone.
  *
- * How many images there are, and in which form, is said once, at the first start: the log names the files by their
- * hashes, and a server that was started otherwise could not make the same ones again.
+ * The number and format of the images are fixed at the first start: the log lists the files by their hashes, and a
+ * server with other settings could not make the same files again.
  *
- * What could fail in the end is tried at the beginning: an empty dataset is begun where the real one will stand. */
+ * What could fail at the end is tried at the beginning: an empty dataset is begun where the real one will be. */
 #include "server/server.h"
 
 #include "base/alloc.h"
@@ -36,9 +36,9 @@ static const char *const names[FKT_SERVER_PATHS] = {[FKT_SERVER_RELEASE] = "rele
                                                     [FKT_SERVER_GRID] = "grid.png",
                                                     [FKT_SERVER_DATASET] = "dataset"};
 
-/* ---- what is said once ---- */
+/* ---- fixed at the first start ---- */
 
-/* The fact, or `said` from now on. Gives *value. */
+/* The stored fact; if there is none, `said` is stored. Gives *value. */
 static fkt_status once(struct fkt_server *h, const char *fact, const char *said, char **value)
 {
     fkt_status st;
@@ -52,7 +52,7 @@ out:
 
 static fkt_status damaged(void)
 {
-    return fkt_fail(FKT_E_FORMAT, "the journal is damaged: what the first start has chosen cannot be");
+    return fkt_fail(FKT_E_FORMAT, "the journal is damaged: the settings of the first start are invalid");
 }
 
 static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_spec *spec)
@@ -71,15 +71,19 @@ static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_s
     h->finish.per_class = (size_t)per_class;
     h->finish.format = (enum fkt_export_format)fkt_export_parse(format);
     if ((wanted && wanted != h->finish.per_class) || spec->format != h->finish.format)
-        st = fkt_fail_hint(FKT_E_MISMATCH, hint, "this server was begun for %s images of a class as %s, not %s as %s",
-                           count, format, wanted ? said : count, fkt_export_name(spec->format));
+        *st = fkt_fail_hint(FKT_E_MISMATCH, hint,
+                            "this server was first started for %s images per class as %s, not %s
+                                * as %
+                                s ",
+                                count,
+                            format, wanted ? said : count, fkt_export_name(spec->format));
 out:
     fkt_free(count);
     fkt_free(format);
     return st;
 }
 
-/* ---- whose folder ---- */
+/* ---- to which state a folder belongs ---- */
 
 static fkt_status make_mark(struct fkt_server *h, char mark[TASK_HEX + STATE_HEX + 3])
 {
@@ -98,7 +102,7 @@ out:
     return st;
 }
 
-/* A mark that is there: is it ours? */
+/* Is an existing mark ours? */
 static fkt_status check_mark(const struct fkt_server *h, const char *path, const char *mark)
 {
     static const char hint[] = "name another folder with --out, or give the --state folder that it belongs to";
@@ -121,7 +125,7 @@ static fkt_status claim(struct fkt_server *h)
     struct stat sb;
     fkt_status st;
     FKT_TRY(make_mark(h, mark));
-    FKT_TRY(fkt_journal_settle(h->journal, NULL)); /* whoever reads the mark must find the state that it names */
+    FKT_TRY(fkt_journal_settle(h->journal, NULL)); /* a reader of the mark must find the state that it names */
     FKT_TRY(fkt_path_join(&path, h->out, MARK));
     if (lstat(path, &sb) == 0) {
         st = check_mark(h, path, mark);
@@ -130,7 +134,7 @@ static fkt_status claim(struct fkt_server *h)
     for (size_t i = 0; i < FKT_SERVER_PATHS; i++)
         if (lstat(h->path[i], &sb) == 0) {
             st = fkt_fail_hint(FKT_E_EXISTS, "name a new folder with --out, or move what is in this one away",
-                               "'%s' is there, and this server has not made it", h->path[i]);
+                               "'%s' exists, and this server has not made it", h->path[i]);
             goto out;
         }
     FKT_TRY(fkt_file_write(path, mark, strlen(mark), 0));

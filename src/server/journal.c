@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal.c - the server's memory: rounds, what happened in them, the audit log's lines, and the one release.
+/* journal.c - the server's persistent state: rounds, their events, the lines of the transparency log, and the release.
  *
- *   fact      what is true of the whole task: its hash, why it was given up; and how long it has waited (host_time.c)
- *   round     1, 2, 3 ...: name; and once it has failed, why, and who had revealed by then
- *   event     of the rounds, in order: a message and what the machine said of it, or a deadline that passed
- *   line      of the audit log
- *   refused   how many requests were turned away, by reason
- *   release   one row and never another: its key is 1, and it is inserted, never replaced
+ *   fact      what is true of the whole task: its hash, why it was given up; and how long it has waited (deadlines.c)
+ *   round     1, 2, 3 ...: name; and once it has failed, why, and which sites had revealed by then
+ *   event     of the rounds, in order: a message and the state machine's verdict, or a deadline
+ *   line      of the transparency log
+ *   refused   how many requests were refused, by reason
+ *   release   exactly one row: its key is 1, and it is inserted, never replaced
  *
- * The aggregation machine draws nothing and reads no clock, so a round's name and its events give its state again
- * (src/secagg/server.c). Whatever happens between two settles is one transaction: a message, what the log says of it,
- * and the end of the round that it may bring about are on disk together or not at all.
+ * The aggregation state machine draws nothing and reads no clock, so a round's name and its events determine its state
+ * (src/secagg/server.c). Everything between two settles is one transaction: a message, its log line, and the end of the
+ * round that it may cause are on disk together or not at all.
  *
- * Events of a round that is over are deleted, bit by bit so that nobody waits for it, and then scrubbed: they are
- * masked vectors and the shares that take the masks off, and where the noise is central they are as good as the exact
- * total.
+ * Events of a finished round are deleted, a part at a time so that requests do not wait, and then overwritten: they are
+ * masked vectors and the key shares that unmask them, and with central noise they are equivalent to the exact total.
  *
  * Cost: one synced transaction for each settle, whatever it holds. Memory: one message at a time when reading back. */
 #include "server/journal.h"
@@ -42,10 +41,10 @@ static const char schema[] =
     " sha256 TEXT NOT NULL, bytes BLOB NOT NULL, certificate TEXT NOT NULL);";
 
 #define DAMAGED                                                                                                        \
-    "put a copy of the whole state folder back only if no server has run since it was made; else the task is "         \
-    "over, and a new one is needed"
+    *"restore a copy of the whole state folder only if no server has run since it was made; otherwise the task is "
+*"over, and a new one is needed"
 
-static const struct fkt_db_kind file_kind = {
+    static const struct fkt_db_kind file_kind = {
     schema,
     APP,
     VERSION,
@@ -270,7 +269,7 @@ fkt_status fkt_journal_lines(struct fkt_journal *j, fkt_journal_on_line *visit, 
         FKT_TRY(fkt_rows_next(rows, &there));
         if (!there) break;
         line = fkt_rows_text(rows, 1);
-        if (!line || fkt_rows_int(rows, 0) < 1) FKT_TRY(damaged("a line of the audit log is no text"));
+        if (!line || fkt_rows_int(rows, 0) < 1) FKT_TRY(damaged("a line of the transparency log is not text"));
         FKT_TRY(visit(self, (uint64_t)fkt_rows_int(rows, 0), line));
     }
 out:
@@ -310,7 +309,7 @@ fkt_status fkt_journal_fact(struct fkt_journal *j, const char *name, char **valu
     FKT_TRY(fkt_rows_next(rows, &there));
     if (!there) goto out;
     text = fkt_rows_text(rows, 0);
-    if (!text) FKT_TRY(damaged("a fact is no text"));
+    if (!text) FKT_TRY(damaged("a fact is not text"));
     FKT_TRY(fkt_strdup(value, text));
 out:
     fkt_rows_done(rows);
@@ -339,7 +338,7 @@ fkt_status fkt_journal_release_get(struct fkt_journal *j, fkt_journal_on_release
         FKT_TRY(damaged("the release is out of range"));
     r.round = (uint32_t)round;
     fkt_hash_bytes_hex(really, r.bytes, r.len);
-    if (strcmp(really, r.sha256) != 0) FKT_TRY(damaged("the release does not have the hash that was noted"));
+    if (strcmp(really, r.sha256) != 0) FKT_TRY(damaged("the release does not have its recorded hash"));
     FKT_TRY(visit(self, &r));
 out:
     fkt_rows_done(rows);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusals.c - requests that were turned away, in few lines however many there are.
+/* refusals.c - refused requests, in few log lines however many there are.
  *
- * Anybody who can reach the server can be refused, as often as they like; the log is for ever. So the first refusal of
- * a site for a reason has its line at once, further ones of the same minute are one line when the minute is over, and
- * an hour has at most HOUR_LINES of them: the rest is told at its end by reason alone, under no site. What comes after
- * the signature was found right has as many lines for itself: a stranger who makes noise must not hide who uses a
- * stolen key. The sums are right but for what a crash takes of those that have no line yet. Memory: five bytes for each
- * site and reason. */
+ * Anybody who can reach the server can cause refusals, and the log is permanent. So the first refusal of a site for
+ * a reason gets its line at once, further ones of the same minute are one line at the end of the minute, and an hour
+ * has at most HOUR_LINES of them: the rest is logged at the end of the hour by reason alone, without a site.
+ * Refusals after a valid signature have a quota of their own: unauthenticated requests must not hide the use of a
+ * stolen key. The sums are exact except for refusals without a line at a crash. Memory: five bytes for each site and
+ * reason. */
 #include "server/server.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 static size_t cell(uint32_t site, uint32_t why) { return (size_t)site * FKT_REFUSALS + why; }
 
-/* docs/http.md 2.2: these two are looked at last, when the signature has proven who it is. */
+/* docs/http.md 2.2: these two are checked last, when the signature has been verified. */
 static int proven(uint32_t why) { return why == FKT_REFUSAL_REPLAYED || why == FKT_REFUSAL_TOO_OFTEN; }
 
 static fkt_status tell(struct fkt_server *h, uint32_t site, uint32_t why, uint64_t times)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* round.c - one round of a task: what its machine hears, what is written down of it, what it says.
+/* round.c - one round of a task: events into the state machine, its messages out, and what is recorded of them.
  *
- *   message, or a deadline -> machine -> journal, audit log -> the machine's new messages, the newest for each site
+ *   message, or a deadline -> state machine -> journal, transparency log -> its new messages, the newest for each site
  *
- * The machine's state is a function of its round's name and of what it was told, in order (src/secagg/server.c). So
- * that is what the journal holds, and a restart tells it again. Its messages are asked for after every event, live and
- * in replay, so that both give each site the same messages with the same numbers. A site answers a message before it
- * gets the next one, so only the newest can be missing.
+ * The machine's state is a function of its round's name and of its events in order (src/secagg/server.c). The journal
+ * holds these, and a restart replays them. Its messages are collected after every event, live and in replay, so that
+ * both give each site the same messages with the same numbers. A site answers a message before it gets the next one, so
+ * only the newest can be missing.
  *
- * Cost of a message: the machine's, a hash, a row. All sites are looked at only when a phase ends. */
+ * Cost of a message: the machine's, a hash, a row. All sites are scanned only at the end of a phase. */
 #include "server/server.h"
 
 #include "base/alloc.h"
@@ -22,8 +22,8 @@
 struct step {
     enum fkt_sa_state was;
     struct fkt_sa_census before;
-    uint32_t site;           /* who spoke; FKT_MAILBOX_NOBODY: a deadline */
-    int answered;            /* the site's answer of this phase was taken */
+    uint32_t site;           /* the sender; FKT_MAILBOX_NOBODY: a deadline */
+    int answered;            /* the site's message of this phase was accepted */
     fkt_status verdict;      /* of the message */
     struct fkt_failure said; /* with its sentence */
     struct fkt_failure end;  /* why the round failed, if it did */
@@ -64,7 +64,7 @@ static fkt_status hear(struct fkt_server *h, struct step *s, const uint8_t *msg,
     fkt_sa_server_census(h->server, &now);
     if (fkt_sa_server_state(h->server) == FKT_SA_STATE_FAILED) {
         if (fkt_server_own_failure(st)) return st;
-        fkt_failure_save(&s->end, st); /* it stands in the place of what there was to say of the message */
+        fkt_failure_save(&s->end, st); /* it replaces the sentence about the message */
         slot = fkt_sa_server_site(h->server, s->site);
         if (now.left == s->before.left && (slot == FKT_E_PEER_FORMAT || slot == FKT_E_PEER_AUTH)) st = slot;
         else st = FKT_OK;
@@ -123,7 +123,7 @@ out:
     return st;
 }
 
-/* A phase has ended. One that a message ended in failure was not waited out, and has no line. */
+/* A phase has ended. A phase that a message ended in failure has no line. */
 static fkt_status turn_page(struct fkt_server *h, const struct step *s)
 {
     const char *why = s->site == FKT_MAILBOX_NOBODY ? "deadline" : "all";
@@ -141,7 +141,7 @@ out:
     return st;
 }
 
-/* After every event, live or told again. */
+/* After every event, live or replayed. */
 static fkt_status absorb(struct fkt_server *h, const struct step *s)
 {
     int moved;
@@ -158,7 +158,7 @@ static fkt_status absorb(struct fkt_server *h, const struct step *s)
     if (moved) FKT_TRY(turn_page(h, s));
     FKT_TRY(fkt_server_drain(h));
     if (h->phase == FKT_SA_STATE_FAILED) FKT_TRY(fkt_server_fail_round(h, &s->end));
-    if (h->phase == FKT_SA_STATE_UNMASK) { /* whoever was to answer has answered, or is lost */
+    if (h->phase == FKT_SA_STATE_UNMASK) { /* every expected site has answered or is lost */
         for (uint32_t i = 0; i < h->params.sites; i++) fkt_server_drop_messages(&h->slot[i]);
         fkt_server_enter(h, FKT_STAGE_FINISHING);
         h->job = FKT_JOB_RELEASE;
@@ -168,7 +168,7 @@ out:
     return st;
 }
 
-/* ---- what is written down ---- */
+/* ---- what is recorded ---- */
 
 static fkt_status note_message(struct fkt_server *h, const struct step *s, const uint8_t *msg, size_t len)
 {
@@ -210,7 +210,7 @@ static void count(struct fkt_server *h, const struct step *s, size_t len)
     h->round_bytes += len;
 }
 
-/* ---- doors ---- */
+/* ---- entry points ---- */
 
 fkt_status fkt_server_deliver(void *self, uint32_t site, const uint8_t *msg, size_t len)
 {
@@ -218,11 +218,10 @@ fkt_status fkt_server_deliver(void *self, uint32_t site, const uint8_t *msg, siz
     struct step s;
     fkt_status st;
     if (h->broken.status != FKT_OK) return fkt_failure_restore(&h->broken);
-    if (!h->ticked) return fkt_fail(FKT_E_ARG, "the time was not told yet");
+    if (!h->ticked) return fkt_fail(FKT_E_ARG, "tick has not been called yet");
     if (site >= h->params.sites || h->stage != FKT_STAGE_RUNNING)
         return fkt_fail(FKT_E_STATE, "site %u: no round is under way", site);
-    if (len >
-        fkt_sa_to_server_max(&h->params)) /* it could be too long for the journal, which must hold what it tells */
+    if (len > fkt_sa_to_server_max(&h->params)) /* it could be too long for the journal */
         return fkt_fail(FKT_E_STATE, "site %u: %zu bytes are more than any message of this task has", site, len);
     s = begin_step(h, site);
     FKT_TRY(hear(h, &s, msg, len));
@@ -258,8 +257,8 @@ static fkt_status tell_again(void *self, const struct fkt_journal_event *e)
         count(h, &s, e->len);
     }
     if (h->stage != FKT_STAGE_RUNNING || s.verdict != e->verdict || s.end.status != FKT_OK)
-        return fkt_fail_hint(FKT_E_FORMAT, "put the state folder back from a copy",
-                             "the journal is damaged: what happened in round %u cannot have happened", h->round);
+        return fkt_fail_hint(FKT_E_FORMAT, "restore the state folder from a copy",
+                             "the journal is damaged: the events of round %u are impossible", h->round);
     FKT_TRY(absorb(h, &s));
 out:
     return st;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rounds.c - from round to round: how one begins, how it fails, and when no other one is tried.
+/* rounds.c - the sequence of rounds: how one begins, how it fails, and when the task is given up.
  *
  * A failed round has released nothing; another one is begun until the task's rounds are used up. But a site that has
  * revealed in it has spent its budget for this task and answers no further round (docs/protocol.md 7): once more than D
- * have, no round can succeed, and the task is given up. */
+ * sites have revealed, no round can succeed, and the task is given up. */
 #include "server/server.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Streams of an insecure seed: round 1 has the one that a simulation's round has (federate.c), the next ones those
+/* Streams of an insecure seed: round 1 uses the same one as a simulated round (simulate/federate.c), later rounds those
  * below it. */
 #define STREAM_ROUND(number) (UINT64_MAX - ((number)-1))
 
@@ -80,7 +80,7 @@ void fkt_server_close_round(struct fkt_server *h)
     h->sweep = 1;
 }
 
-/* Who has revealed has spent, also those of rounds before. */
+/* A site that has revealed has spent its budget, also in earlier rounds. */
 static fkt_status write_end(struct fkt_server *h, const struct fkt_failure *why)
 {
     uint8_t *spent = NULL;
@@ -121,14 +121,14 @@ fkt_status fkt_server_fail_round(struct fkt_server *h, const struct fkt_failure 
     fkt_server_close_round(h);
     fkt_server_enter(h, FKT_STAGE_GATHERING);
     h->enough_since = 0;
-    for (uint32_t i = 0; i < h->params.sites; i++) h->slot[i].seen = 0; /* whoever comes back is there */
+    for (uint32_t i = 0; i < h->params.sites; i++) h->slot[i].seen = 0; /* a site that returns is present */
     if (spent_sites(h) > most) {
         snprintf(reason, sizeof reason, "%u sites have spent their budget on a round that failed: %s", spent_sites(h),
                  why->text);
         FKT_TRY(fkt_server_give_up(h, reason));
     } else if (h->round >= h->task->service.rounds) {
         snprintf(reason, sizeof reason,
-                 h->round == 1 ? "%u round has failed: %s" : "%u rounds have failed, the last one so: %s", h->round,
+                 h->round == 1 ? "%u round has failed: %s" : "%u rounds have failed, the last one with: %s", h->round,
                  why->text);
         FKT_TRY(fkt_server_give_up(h, reason));
     }
@@ -144,7 +144,7 @@ fkt_status fkt_server_give_up(struct fkt_server *h, const char *reason)
     FKT_TRY(fkt_journal_fact_put(h->journal, "given-up", h->reason));
     FKT_TRY(fkt_server_note(h, "given-up", json_pack("{s:s}", "reason", h->reason)));
     FKT_TRY(fkt_server_note(h, "end", json_object()));
-    h->gave_up = h->log_due = 1; /* told once the log can be had: host_finish.c */
+    h->gave_up = h->log_due = 1; /* announced once the log is written: finish.c */
 out:
     return st;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - the server's side of one task: opening it, telling it again what it knew, and the table of its doors.
+/* server.c - the server's side of one task: opening it, replaying its journal, and the functions of its mailbox.
  *
- *   state folder (0700)   journal.db: everything; whoever holds it open holds the lock
- *   public folder         release.safetensors  certificate.json  dataset/  grid.png  audit.jsonl, once there is an end
+ *   state folder (0700)   journal.db: everything; the process that has it open holds the lock
+ * public folder         release.safetensors  certificate.json  dataset/  grid.png  audit.jsonl, at the end of the task
  *
- * What could fail in the end is tried at the beginning: codec, calibration and federation are opened, and the folders
- * tried (host_place.c). A task is refused when it is not signed or has no service.
+ * What could fail at the end is tried at the beginning: codec, calibration and federation are opened, and the folders
+ * tried (folders.c). A task is refused when it is not signed or has no service.
  *
- * Failures of this machine are sticky (fkt_server_break): what is in memory is then no longer what the journal says, so
- * nothing of it may leave, and nothing more is written. A new process begins with the journal again. Failures that
- * sites bring about end a round, or lose a site, and are no failures of these calls. */
+ * Failures of this machine are sticky (fkt_server_break): the state in memory may then differ from the journal, so
+ * nothing of it may leave, and nothing more is written. A new process starts from the journal. Failures that sites
+ * cause end a round or lose a site, and are not failures of these calls. */
 #include "server/server.h"
 
 #include "task/federation.h"
@@ -24,7 +24,7 @@
 
 #define JOURNAL "journal.db"
 
-/* What a mailbox's caller reads as a verdict about a message is never said of this machine (fedkt/mailbox.h). */
+/* A status that means a verdict about a message is never returned for a failure of this machine (mailbox.h). */
 static int is_verdict(fkt_status st) { return st == FKT_E_STATE || st == FKT_E_PEER_FORMAT || st == FKT_E_PEER_AUTH; }
 
 fkt_status fkt_server_break(struct fkt_server *h, fkt_status st)
@@ -88,13 +88,13 @@ out:
     return st;
 }
 
-/* ---- what it knew ---- */
+/* ---- replay ---- */
 
 static fkt_status take_round(void *self, uint32_t number, const struct fkt_journal_round *r)
 {
     struct fkt_server *h = self;
     if (number > h->task->service.rounds || (h->round && h->past[h->round - 1].ended == FKT_OK))
-        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: round %u cannot have begun", number);
+        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: round %u has an impossible start", number);
     h->round = number;
     memcpy(h->past[number - 1].name, r->name, FKT_SA_ROUND);
     h->past[number - 1].ended = r->ended;

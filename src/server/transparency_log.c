@@ -3,9 +3,9 @@
  *
  *   {"at":...,"entry":7,"event":"begin",...,"prev":"<hash of line 6>"}      head = hash of the last line
  *
- * Lines are in the one canonical form of json.c, so that anybody can check them with a JSON parser or without. They lie
- * in the journal, in the transaction of what they tell; the file is made of them when the log has ended. Whoever was
- * told a head can tell later whether the log that is published is the one that was kept.
+ * Lines are in the one canonical form of json.c, so that they can be checked with or without a JSON parser. They are
+ * in the journal, in the transaction of what they record; the file is written from them when the log has ended. A site
+ * that received a head can check later that the published log is the one that was kept.
  *
  * Cost: one hash and one row a line. Opening reads all lines once. */
 #include "server/transparency_log.h"
@@ -32,7 +32,7 @@ static fkt_status take_file(struct fkt_log_writer *log, const json_t *j)
     struct fkt_log_writer_file *f = &log->file[log->files < FKT_LOG_WRITER_FILES ? log->files : 0];
     if (log->files >= FKT_LOG_WRITER_FILES || !name || strlen(name) >= sizeof f->name || !sha256 ||
         strlen(sha256) != FKT_HASH_HEX - 1 || bytes < 0)
-        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: line %llu of the audit log names no file of ours",
+        return fkt_fail(FKT_E_FORMAT, "the journal is damaged: line %llu of the transparency log names an unknown file",
                         (unsigned long long)log->last.entry);
     snprintf(f->name, sizeof f->name, "%s", name);
     snprintf(f->sha256, sizeof f->sha256, "%s", sha256);
@@ -41,7 +41,7 @@ static fkt_status take_file(struct fkt_log_writer *log, const json_t *j)
     return FKT_OK;
 }
 
-/* One line of the chain: is it the one that must stand here? */
+/* Does this line continue the chain? */
 static fkt_status follow(void *self, uint64_t entry, const char *line)
 {
     struct fkt_log_writer *log = self;
@@ -52,9 +52,10 @@ static fkt_status follow(void *self, uint64_t entry, const char *line)
     fkt_status st = FKT_OK;
     if (log->ended || entry != log->last.entry + 1 || number < 1 || (uint64_t)number != entry || !event || !prev ||
         strcmp(prev, log->last.sha256) != 0)
-        st = fkt_fail_hint(FKT_E_FORMAT, "put the state folder back from a copy",
-                           "the journal is damaged: line %llu of the audit log does not follow the one before it",
-                           (unsigned long long)(log->last.entry + 1));
+        st = fkt_fail_hint(FKT_E_FORMAT, "restore the state folder from a copy",
+                           *"the journal is damaged: line %llu of the transparency log does not follow the one before
+                               * it ",
+                               (unsigned long long)(log->last.entry + 1));
     else {
         log->last.entry = entry;
         log->ended = !strcmp(event, "end");
@@ -82,7 +83,7 @@ fkt_status fkt_log_writer_add(struct fkt_log_writer *log, uint64_t at, const cha
     fkt_status st;
     if (log->ended) {
         json_decref(fields);
-        return fkt_fail(FKT_E_STATE, "the audit log has ended");
+        return fkt_fail(FKT_E_STATE, "the transparency log has ended");
     }
     if (fields && (json_object_set_new(fields, "entry", json_integer((json_int_t)(log->last.entry + 1))) != 0 ||
                    json_object_set_new(fields, "at", json_integer((json_int_t)at)) != 0 ||

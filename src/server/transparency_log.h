@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transparency_log.h - the server's public diary (docs/audit.md 1): lines of JSON, each with the hash of the one
+/* transparency_log.h - the server's public log (docs/audit.md 1): lines of JSON, each with the hash of the line
  * before. */
 #ifndef FKT_SERVER_TRANSPARENCY_LOG_H
 #define FKT_SERVER_TRANSPARENCY_LOG_H
@@ -15,7 +15,7 @@ struct fkt_log_writer_head {
     uint64_t entry; /* 0: the log is empty */
     char sha256[FKT_HASH_HEX];
 };
-struct fkt_log_writer_file { /* what a line `file` says */
+struct fkt_log_writer_file { /* the content of a line `file` */
     char name[32], sha256[FKT_HASH_HEX];
     uint64_t bytes;
 };
@@ -27,12 +27,12 @@ struct fkt_log_writer {
     size_t files;
     int ended; /* the last line is `end`: nothing may follow */
 };
-/* Reads the log back and goes along its chain. FKT_E_FORMAT: it is broken. */
+/* Reads the log back and checks its chain. FKT_E_FORMAT: it is broken. */
 FKT_MUST_USE fkt_status fkt_log_writer_open(struct fkt_log_writer *log, struct fkt_journal *journal);
 /* Takes `fields`, an object with the event's own keys (NULL: out of memory). */
 FKT_MUST_USE fkt_status fkt_log_writer_add(struct fkt_log_writer *log, uint64_t at, const char *event, json_t *fields);
 void fkt_log_writer_settled(struct fkt_log_writer *log); /* what was added so far is on disk */
-/* All lines as a file: atomic, in the place of one that is there. */
+/* All lines as a file, which replaces an existing one atomically. */
 FKT_MUST_USE fkt_status fkt_log_writer_write(struct fkt_log_writer *log, const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view.c - what a site is given when it asks, and what people are shown.
  *
- * A site says which message of which round it has. In a round it gets the newest one for it unless it has that already;
- * of a round that failed, and of that one alone, it gets the word that it was aborted. With nothing to give, it is told
- * whether it is out of the round that it asked about. Asking is being present (host_time.c). */
+ * A site says which message of which round it has. In a round it gets the newest message for it, unless it has that
+ * one; of a failed round, and only of that one, it gets the notice that it was aborted. Otherwise it is told whether
+ * it is lost in the round that it asked about. A site that asks counts as present (deadlines.c). */
 #include "server/server.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint32_t round_of(const struct fkt_server *h, const uint8_t *name)
     return 0;
 }
 
-/* How a site stands in a round that it asks about. */
+/* The status of a site in a round that it asks about. */
 static fkt_status lost_in(const struct fkt_server *h, const struct fkt_server_set_status *slot, uint32_t round)
 {
     if (!round) return FKT_E_STATE;
