@@ -71,12 +71,9 @@ static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_s
     h->finish.per_class = (size_t)per_class;
     h->finish.format = (enum fkt_export_format)fkt_export_parse(format);
     if ((wanted && wanted != h->finish.per_class) || spec->format != h->finish.format)
-        *st = fkt_fail_hint(FKT_E_MISMATCH, hint,
-                            "this server was first started for %s images per class as %s, not %s
-                                * as %
-                                s ",
-                                count,
-                            format, wanted ? said : count, fkt_export_name(spec->format));
+        st = fkt_fail_hint(FKT_E_MISMATCH, hint,
+                           "this server was first started for %s images per class as %s, not %s as %s", count, format,
+                           wanted ? said : count, fkt_export_name(spec->format));
 out:
     fkt_free(count);
     fkt_free(format);

@@ -41,10 +41,10 @@ static const char schema[] =
     " sha256 TEXT NOT NULL, bytes BLOB NOT NULL, certificate TEXT NOT NULL);";
 
 #define DAMAGED                                                                                                        \
-    *"restore a copy of the whole state folder only if no server has run since it was made; otherwise the task is "
-*"over, and a new one is needed"
+    "restore a copy of the whole state folder only if no server has run since it was made; otherwise the task "        \
+    "is over, and a new one is needed"
 
-    static const struct fkt_db_kind file_kind = {
+static const struct fkt_db_kind file_kind = {
     schema,
     APP,
     VERSION,

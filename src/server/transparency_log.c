@@ -53,9 +53,8 @@ static fkt_status follow(void *self, uint64_t entry, const char *line)
     if (log->ended || entry != log->last.entry + 1 || number < 1 || (uint64_t)number != entry || !event || !prev ||
         strcmp(prev, log->last.sha256) != 0)
         st = fkt_fail_hint(FKT_E_FORMAT, "restore the state folder from a copy",
-                           *"the journal is damaged: line %llu of the transparency log does not follow the one before
-                               * it ",
-                               (unsigned long long)(log->last.entry + 1));
+                           "the journal is damaged: line %llu of the log does not follow the one before it",
+                           (unsigned long long)(log->last.entry + 1));
     else {
         log->last.entry = entry;
         log->ended = !strcmp(event, "end");
