@@ -21,6 +21,7 @@
  *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
  *   training_source.h  the images of each epoch of a training run
  *   simulate.h    many sites in one process
+ *   sweep.h       a simulated federation at several epsilons, from images to accuracies
  *   service.h     where the server of a task is, and the operator's signature under the task
  *   keys.h        key files, their public parts, the roster of a federation
  *   mailbox.h     the joint between what carries messages and what they mean
@@ -75,6 +76,7 @@
 #include "fedkt/service.h"
 #include "fedkt/simulate.h"
 #include "fedkt/status.h"
+#include "fedkt/sweep.h"
 #include "fedkt/synth.h"
 #include "fedkt/task.h"
 #include "fedkt/train.h"

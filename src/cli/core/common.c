@@ -215,37 +215,49 @@ void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_
 
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r) { mark_weak(j, fkt_release_promise(r, NULL)); }
 
+fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out)
+{
+    *out = (struct fkt_task_choices){.filter = (enum fkt_filter)c->filter,
+                                     .fit = (enum fkt_fit)c->fit,
+                                     .coordinates = (enum fkt_coordinate_kind)c->coordinates,
+                                     .gamma = c->gamma,
+                                     .clip = c->clip,
+                                     .rq = (uint32_t)c->rq,
+                                     .accept_weak = 1}; /* cli_check_promise knows the option */
+    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
+        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
+    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
+    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
+    return FKT_OK;
+}
+
+fkt_status cli_check_promise(const struct fkt_task *t, int accept_weak)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (accept_weak || fkt_task_promise(t, why) == FKT_PROMISE_SOUND) return FKT_OK;
+    return too_weak("promise", why);
+}
+
 fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
                          const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
                          const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation,
                          const struct fkt_service_choices *service, int accept_weak)
 {
-    struct fkt_task_choices t = {.name = name,
-                                 .classes = classes,
-                                 .n_classes = (uint32_t)n_classes,
-                                 .filter = (enum fkt_filter)c->filter,
-                                 .fit = (enum fkt_fit)c->fit,
-                                 .coordinates = (enum fkt_coordinate_kind)c->coordinates,
-                                 .gamma = c->gamma,
-                                 .clip = c->clip,
-                                 .rq = (uint32_t)c->rq,
-                                 .privacy = *privacy,
-                                 .federation = federation,
-                                 .service = service,
-                                 .accept_weak = 1}; /* weighed below, where the option is known */
-    char why[FKT_PROMISE_WORDS];
+    struct fkt_task_choices t;
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
-    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
-        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
-    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
-    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
-    st = fkt_task_make(out, &t, codec, cal);
-    if (st == FKT_OK && !accept_weak && fkt_task_promise(out, why) == FKT_PROMISE_WEAK) {
-        fkt_task_clear(out);
-        st = too_weak("promise", why);
-    }
+    FKT_TRY(cli_task_choices(c, &t));
+    t.name = name;
+    t.classes = classes;
+    t.n_classes = (uint32_t)n_classes;
+    t.privacy = *privacy;
+    t.federation = federation;
+    t.service = service;
+    FKT_TRY(fkt_task_make(out, &t, codec, cal));
+    FKT_TRY(cli_check_promise(out, accept_weak));
+out:
+    if (st != FKT_OK) fkt_task_clear(out);
     return st;
 }
 

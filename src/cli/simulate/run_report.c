@@ -27,9 +27,8 @@ static uint32_t shown_rows(const struct fkt_task *t)
 }
 
 /* tiles (rows, cols, S, S, 3) -> a sheet of at most FKT_GRID_CLASSES rows, as PNG bytes. */
-static fkt_status sheet(struct png *out, const struct cli_outcome *o, const uint8_t *tiles, size_t cols)
+static fkt_status sheet(struct png *out, const struct fkt_task *t, const uint8_t *tiles, size_t cols)
 {
-    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
     size_t rows = shown_rows(t);
     uint32_t width, height;
     uint8_t *rgb = NULL;
@@ -42,42 +41,42 @@ out:
     return st;
 }
 
-static fkt_status synthetic_sheet(struct png *out, const struct cli_outcome *o, const struct cli_arm *a, uint64_t seed,
-                                  size_t cols)
+static fkt_status synthetic_sheet(struct png *out, const struct fkt_sweep *w, size_t arm, size_t cols)
 {
-    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
+    const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
     uint32_t rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, rows * cols * t->size * t->size * 3));
-    FKT_TRY(fkt_generate_tiles(o->pipeline, &a->shapes, seed, rows, cols, o->threads, tiles));
-    FKT_TRY(sheet(out, o, tiles, cols));
+    FKT_TRY(fkt_sweep_tiles(w, arm, rows, cols, tiles));
+    FKT_TRY(sheet(out, t, tiles, cols));
 out:
     fkt_free(tiles);
     return st;
 }
 
-/* The first training images of each class shown; a class with fewer leaves white tiles, an image that cannot be read is
- * passed over (the walk has counted it), and any other failure is one. */
+/* The first training images of each class shown. A class with fewer leaves white tiles. An image that cannot be read is
+ * left out: the sweep has counted it. */
 static fkt_status real_sheet(struct png *out, const struct cli_outcome *o)
 {
-    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
-    size_t pixels = (size_t)t->size * t->size * 3, *have = NULL, rows = shown_rows(t);
+    const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(o->sweep));
+    size_t pixels = (size_t)t->size * t->size * 3, *have = NULL, rows = shown_rows(t), n;
+    const size_t *train = fkt_sweep_train_records(o->sweep, &n);
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&have, rows));
     FKT_TRY(fkt_alloc(&tiles, rows * PAGE_COLUMNS * pixels));
     memset(tiles, 255, rows * PAGE_COLUMNS * pixels);
-    for (size_t i = 0; i < o->n_train; i++) {
-        uint32_t k = fkt_dataset_label(o->data, o->train[i]);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = fkt_dataset_label(o->data, train[i]);
         if (k >= rows || have[k] == PAGE_COLUMNS) continue;
-        st = fkt_dataset_read(o->data, o->train[i], t->size, t->filter, tiles + (k * PAGE_COLUMNS + have[k]) * pixels,
+        st = fkt_dataset_read(o->data, train[i], t->size, t->filter, tiles + (k * PAGE_COLUMNS + have[k]) * pixels,
                               NULL);
         if (st == FKT_E_FORMAT || st == FKT_E_IO) continue;
         FKT_TRY(st);
         have[k]++;
     }
-    FKT_TRY(sheet(out, o, tiles, PAGE_COLUMNS));
+    FKT_TRY(sheet(out, t, tiles, PAGE_COLUMNS));
 out:
     fkt_free(have);
     fkt_free(tiles);
@@ -93,24 +92,23 @@ static fkt_status write_png(const char *folder, const char *name, const struct p
     return st;
 }
 
-static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, const struct cli_arm *a,
-                     const struct png *p, uint8_t *below /* (K) */)
+static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t i, const struct png *p,
+                     uint8_t *below /* (K) */)
 {
-    const struct fkt_privacy_plan *plan = &a->release.plan;
-    double rq = fkt_pipeline_task(o->pipeline)->coordinates.rq;
-    *r = (struct fkt_report_arm){.name = a->name,
-                                 .noisy_count = a->measured.count,
-                                 .signal = a->measured.signal,
-                                 .grid_png = p->bytes,
-                                 .grid_len = p->len};
-    for (int k = 0; k < FKT_HEAD_KINDS; k++) r->accuracy[k] = o->test_set ? fkt_score_accuracy(&a->score[k]) : NAN;
+    const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
+    const double rq = fkt_pipeline_task(fkt_sweep_pipeline(w))->coordinates.rq;
+    const struct fkt_privacy_plan *plan;
+    *r = (struct fkt_report_arm){.name = a->name, .grid_png = p->bytes, .grid_len = p->len};
+    for (int k = 0; k < FKT_HEAD_KINDS; k++)
+        r->accuracy[k] =
+            fkt_sweep_test_data(w) ? fkt_score_accuracy(fkt_sweep_score(w, i, (enum fkt_head_kind)k, 0)) : NAN;
     r->accuracy[FKT_REPORT_NETWORK] = a->network;
-    if (!a->is_private) {
-        r->noisy_count = r->signal = NULL;
-        return;
-    }
-    for (uint32_t k = 0; k < a->measured.classes; k++) below[k] = (uint8_t)fkt_gaussians_below_noise(&a->measured, k);
+    if (!a->release) return;
+    r->noisy_count = a->measured->count;
+    r->signal = a->measured->signal;
+    for (uint32_t k = 0; k < a->measured->classes; k++) below[k] = (uint8_t)fkt_gaussians_below_noise(a->measured, k);
     r->below = below;
+    plan = &a->release->plan;
     r->epsilon = plan->spec.epsilon;
     r->delta = plan->spec.delta;
     r->mu = plan->mu;
@@ -120,14 +118,14 @@ static void fill_arm(struct fkt_report_arm *r, const struct cli_outcome *o, cons
     r->adjacency = fkt_adjacency_name(plan->spec.adjacency);
     r->protects = fkt_adjacency_protects(plan->spec.adjacency);
     r->mechanism = fkt_mechanism_name(plan->spec.mechanism);
-    (void)fkt_release_promise(&a->release, r->weak);
+    (void)fkt_release_promise(a->release, r->weak);
 }
 
-static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], const struct cli_outcome *o)
+static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], const struct fkt_sweep *w)
 {
-    const struct fkt_coordinates *c = &fkt_pipeline_task(o->pipeline)->coordinates;
-    r->norms = (struct fkt_report_histogram){
-        "log |u|", o->sim.norms.bins, FKT_NORM_BINS, o->sim.norms.lo, o->sim.norms.hi, marks, 2};
+    const struct fkt_coordinates *c = &fkt_pipeline_task(fkt_sweep_pipeline(w))->coordinates;
+    const struct fkt_norms *n = &fkt_sweep_simulation(w)->norms;
+    r->norms = (struct fkt_report_histogram){"log |u|", n->bins, FKT_NORM_BINS, n->lo, n->hi, marks, 2};
     if (c->kind == FKT_COORDINATE_CLIP) {
         marks[0] = (struct fkt_report_mark){"log R", log(c->radius)};
         r->norms.n_marks = 1;
@@ -138,10 +136,10 @@ static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], co
 }
 
 /* Of the first release; the others went the same way. */
-static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
+static struct fkt_report_aggregation aggregation(const struct fkt_sweep_arm *first)
 {
-    const struct fkt_federation *f = &o->arm[0].task.federation;
-    const struct fkt_federate_result *r = &o->arm[0].round;
+    const struct fkt_federation *f = &first->task->federation;
+    const struct fkt_federate_result *r = first->round;
     struct fkt_report_aggregation a = {.sites = f->sites,
                                        .survivors = r->survivors,
                                        .dropped = f->dropped,
@@ -149,7 +147,7 @@ static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
                                        .degree = f->degree,
                                        .threshold = f->threshold,
                                        .bits = f->bits,
-                                       .counted = o->arm[0].release.shares.counted,
+                                       .counted = first->release->shares.counted,
                                        .up = r->up,
                                        .down = r->down,
                                        .packed = r->packed,
@@ -160,27 +158,43 @@ static struct fkt_report_aggregation aggregation(const struct cli_outcome *o)
     return a;
 }
 
+enum { PHASES = 7 };
+
+/* Release and generation of the first arm, as the others are like it; training only where there was one. */
+static size_t fill_phases(struct fkt_report_phase out[PHASES], const struct fkt_sweep *w)
+{
+    const struct fkt_sweep_arm *first = fkt_sweep_arm(w, 0);
+    struct fkt_sweep_seconds s;
+    size_t n = 0;
+    fkt_sweep_seconds(w, &s);
+    out[n++] = (struct fkt_report_phase){"encode", s.encode};
+    out[n++] = (struct fkt_report_phase){"moments", s.moments};
+    out[n++] = (struct fkt_report_phase){"aggregate", s.aggregate};
+    out[n++] = (struct fkt_report_phase){"release", first->seconds_release};
+    out[n++] = (struct fkt_report_phase){"generate", first->seconds_generate};
+    out[n++] = (struct fkt_report_phase){"evaluate", s.evaluate};
+    if (fkt_sweep_network_name(w)) out[n++] = (struct fkt_report_phase){"train", s.train};
+    return n;
+}
+
 static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *o, const char *folder,
                              const struct png *real, const struct png *made)
 {
-    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
-    struct fkt_report_arm arms[CLI_ARMS_MAX + 1];
+    const struct fkt_sweep *w = o->sweep;
+    const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
+    const struct fkt_simulation *sim = fkt_sweep_simulation(w);
+    const struct fkt_sweep_arm *first = fkt_sweep_arm(w, 0);
+    struct fkt_report_phase phases[PHASES];
+    struct fkt_report_arm arms[FKT_SWEEP_EPSILONS_MAX + 1];
     struct fkt_report_mark marks[2];
-    const struct fkt_report_phase phases[] = {{"encode", o->sim.seconds_encode},
-                                              {"moments", o->sim.seconds_moments},
-                                              {"aggregate", o->sim.seconds_aggregate},
-                                              {"release", o->arm[0].seconds_release},
-                                              {"generate", o->arm[0].seconds_generate},
-                                              {"evaluate", o->seconds_evaluate},
-                                              {"train", o->seconds_train}};
     char recipe[96];
-    const struct fkt_codec *codec = fkt_pipeline_codec(o->pipeline);
+    const struct fkt_codec *codec = fkt_pipeline_codec(fkt_sweep_pipeline(w));
     const int network = !fkt_codec_has_calibration(t->codec);
     const struct fkt_report_pair facts[] = {
         {"task", t->sha256},
         {"codec", t->codec_sha256},
         {"calibration", t->calibration_sha256},
-        {"release", o->arm[0].release.sha256},
+        {"release", first->release->sha256},
         {"numbers of the network", network ? cli_dtype_words(&s->codec.settings, codec) : NULL}};
     struct fkt_report r = {.title = s->title,
                            .command = s->command,
@@ -196,42 +210,44 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .rq = t->coordinates.rq,
                            .classes = (const char *const *)t->classes,
                            .n_classes = t->n_classes,
-                           .sites = o->sim.sites,
-                           .survivors = o->sim.survivors,
-                           .records = o->sim.records,
-                           .test_records = o->n_test,
-                           .owned = o->sim.counts,
+                           .sites = sim->sites,
+                           .survivors = sim->survivors,
+                           .records = sim->records,
+                           .owned = sim->counts,
                            .real_png = real->bytes,
                            .real_len = real->len,
                            .shown = shown_rows(t),
                            .reach = fkt_gaussians_reach(t->coordinates.length),
                            .arms = arms,
-                           .n_arms = o->n_arms,
+                           .n_arms = fkt_sweep_arms(w),
                            .phases = phases,
-                           .n_phases = sizeof phases / sizeof *phases - !s->train,
-                           .bytes_per_site = o->arm[0].round.survivors ? o->arm[0].round.up : o->sim.bytes_per_site,
-                           .aggregation = aggregation(o),
-                           .network = s->train ? fkt_architecture_name((enum fkt_architecture)(s->train - 1)) : NULL,
+                           .bytes_per_site = first->round->survivors ? first->round->up : sim->bytes_per_site,
+                           .aggregation = aggregation(first),
+                           .network = fkt_sweep_network_name(w),
                            .network_recipe = recipe,
-                           .composed_epsilon = o->composed_epsilon,
+                           .composed_epsilon = fkt_sweep_composed_epsilon(w),
                            .facts = facts,
                            .n_facts = sizeof facts / sizeof *facts,
                            .insecure_seed = s->seeded,
                            .version = fkt_version()};
+    size_t n_test;
     uint64_t *counts = NULL;
     uint8_t *below = NULL;
     char *path = NULL;
     fkt_status st;
+    (void)fkt_sweep_test_records(w, &n_test);
+    r.test_records = n_test;
+    r.n_phases = fill_phases(phases, w);
     snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu pictures per class", (unsigned long long)s->epochs,
              s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
-    FKT_TRY(fkt_alloc(&below, o->n_arms * t->n_classes));
-    for (uint32_t i = 0; i < o->sim.sites; i++)
+    FKT_TRY(fkt_alloc(&below, fkt_sweep_arms(w) * t->n_classes));
+    for (uint32_t i = 0; i < sim->sites; i++)
         for (uint32_t k = 0; k < t->n_classes; k++)
-            if (o->sim.survived[i]) counts[k] += o->sim.counts[(size_t)i * t->n_classes + k];
+            if (sim->survived[i]) counts[k] += sim->counts[(size_t)i * t->n_classes + k];
     r.counts = counts;
-    for (size_t i = 0; i < o->n_arms; i++) fill_arm(&arms[i], o, &o->arm[i], &made[i], below + i * t->n_classes);
-    fill_marks(&r, marks, o);
+    for (size_t i = 0; i < fkt_sweep_arms(w); i++) fill_arm(&arms[i], w, i, &made[i], below + i * t->n_classes);
+    fill_marks(&r, marks, w);
     FKT_TRY(fkt_path_join(&path, folder, "report.html"));
     FKT_TRY(fkt_report_write(&r, path, FKT_FILE_PRIVATE));
 out:
@@ -243,16 +259,16 @@ out:
 
 fkt_status cli_run_images(const struct cli_sim *s, const struct cli_outcome *o, const char *folder)
 {
-    struct png real = {0}, wide = {0}, made[CLI_ARMS_MAX + 1] = {{0}};
+    struct png real = {0}, wide = {0}, made[FKT_SWEEP_EPSILONS_MAX + 1] = {{0}};
     fkt_status st;
-    FKT_TRY(synthetic_sheet(&wide, o, &o->arm[0], s->seed, GRID_COLUMNS));
+    FKT_TRY(synthetic_sheet(&wide, o->sweep, 0, GRID_COLUMNS));
     FKT_TRY(write_png(folder, "grid.png", &wide));
     FKT_TRY(real_sheet(&real, o));
-    for (size_t i = 0; i < o->n_arms; i++) FKT_TRY(synthetic_sheet(&made[i], o, &o->arm[i], s->seed, PAGE_COLUMNS));
+    for (size_t i = 0; i < fkt_sweep_arms(o->sweep); i++) FKT_TRY(synthetic_sheet(&made[i], o->sweep, i, PAGE_COLUMNS));
     FKT_TRY(write_page(s, o, folder, &real, made));
 out:
     fkt_image_free(wide.bytes);
     fkt_image_free(real.bytes);
-    for (size_t i = 0; i < CLI_ARMS_MAX + 1; i++) fkt_image_free(made[i].bytes);
+    for (size_t i = 0; i < CLI_COUNT(made); i++) fkt_image_free(made[i].bytes);
     return st;
 }

@@ -12,55 +12,62 @@
 #include <string.h>
 
 /* A simulation is for whoever holds the records, so that releases which are weak only together do not stop it. */
-static void print_weak(const struct cli_outcome *o)
+static void print_weak(const struct fkt_sweep *w)
 {
     char why[FKT_PROMISE_WORDS], said[FKT_PROMISE_WORDS] = "";
-    for (size_t i = 0; i + 1 < o->n_arms; i++) {
-        (void)fkt_release_promise(&o->arm[i].release, why);
-        if (strcmp(why, said) != 0) cli_print_weak_release(&o->arm[i].release);
+    for (size_t i = 0; i + 1 < fkt_sweep_arms(w); i++) {
+        const struct fkt_release *r = fkt_sweep_arm(w, i)->release;
+        (void)fkt_release_promise(r, why);
+        if (strcmp(why, said) != 0) cli_print_weak_release(r);
         memcpy(said, why, sizeof said);
     }
 }
 
-static void print(const struct cli_sim *s, const struct cli_outcome *o)
+static void print_arm(const struct fkt_sweep *w, size_t i)
 {
-    const struct fkt_task *t = fkt_pipeline_task(o->pipeline);
-    const struct fkt_federate_result *r = &o->arm[0].round;
-    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
-           o->sim.survivors, o->sim.sites, (unsigned long long)o->sim.records, t->n_classes,
-           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
-           (double)(r->survivors ? r->up : o->sim.bytes_per_site) / 1000);
-    cli_round_print(s, o);
+    const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
+    double mean[FKT_HEAD_KINDS], deviation[FKT_HEAD_KINDS];
+    uint32_t below_noise = 0;
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_sweep_accuracy(w, i, (enum fkt_head_kind)k, &mean[k], &deviation[k]);
+    for (uint32_t k = 0; k < a->measured->classes; k++)
+        below_noise += (uint32_t)fkt_gaussians_below_noise(a->measured, k);
+    printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * mean[0], 100 * mean[1], 100 * mean[2]);
+    if (below_noise) printf("   %u class%s below the noise", below_noise, below_noise == 1 ? "" : "es");
+    printf("%s\n", a->release ? "" : "   (reference without noise, not private)");
+    if (a->draws > 1)
+        printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
+               100 * deviation[0], 100 * deviation[1], 100 * deviation[2], a->draws);
+}
+
+static void print_accuracies(const struct cli_sim *s, const struct fkt_sweep *w)
+{
+    printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
+           (unsigned long long)fkt_score_total(fkt_sweep_score(w, 0, FKT_HEAD_NEAREST_MEAN, 0)));
+    for (size_t i = 0; i < fkt_sweep_arms(w); i++) print_arm(w, i);
+    for (size_t i = 0; fkt_sweep_network_name(w) && i < fkt_sweep_arms(w); i++)
+        printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n",
+               fkt_sweep_arm(w, i)->name, 100 * fkt_sweep_arm(w, i)->network, fkt_sweep_network_name(w),
+               (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     putchar('\n');
-    if (o->test_set) {
-        printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
-               (unsigned long long)fkt_score_total(&o->arm[0].score[0]));
-        for (size_t i = 0; i < o->n_arms; i++) {
-            const struct cli_arm *a = &o->arm[i];
-            uint32_t below_noise = 0;
-            for (uint32_t k = 0; k < a->measured.classes; k++)
-                below_noise += (uint32_t)fkt_gaussians_below_noise(&a->measured, k);
-            printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * cli_arm_spread(a, 0).mean,
-                   100 * cli_arm_spread(a, 1).mean, 100 * cli_arm_spread(a, 2).mean);
-            if (below_noise) printf("   %u class%s below the noise", below_noise, below_noise == 1 ? "" : "es");
-            printf("%s\n", a->is_private ? "" : "   (reference without noise, not private)");
-            if (a->n_repeats)
-                printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
-                       100 * cli_arm_spread(a, 0).deviation, 100 * cli_arm_spread(a, 1).deviation,
-                       100 * cli_arm_spread(a, 2).deviation, a->n_repeats + 1);
-        }
-        for (size_t i = 0; s->train && i < o->n_arms; i++)
-            printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n", o->arm[i].name,
-                   100 * o->arm[i].network, fkt_architecture_name((enum fkt_architecture)(s->train - 1)),
-                   (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
-        putchar('\n');
-    } else {
-        printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
-    }
-    if (o->n_arms > 2 || o->arm[0].n_repeats)
+}
+
+static void print(const struct cli_sim *s, const struct fkt_sweep *w)
+{
+    const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
+    const struct fkt_simulation *sim = fkt_sweep_simulation(w);
+    const struct fkt_federate_result *r = fkt_sweep_arm(w, 0)->round;
+    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
+           sim->survivors, sim->sites, (unsigned long long)sim->records, t->n_classes,
+           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
+           (double)(r->survivors ? r->up : sim->bytes_per_site) / 1000);
+    cli_round_print(w);
+    putchar('\n');
+    if (fkt_sweep_test_data(w)) print_accuracies(s, w);
+    else printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
+    if (fkt_sweep_arms(w) > 2 || fkt_sweep_arm(w, 0)->draws > 1)
         printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
-               o->composed_epsilon);
-    print_weak(o);
+               fkt_sweep_composed_epsilon(w));
+    print_weak(w);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
         printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
@@ -69,25 +76,36 @@ static void print(const struct cli_sim *s, const struct cli_outcome *o)
     printf("a simulation keeps no ledger: every run on the same records is a further release\n");
 }
 
+static fkt_status print_json(const struct fkt_sweep *w)
+{
+    char *text = NULL;
+    fkt_status st = fkt_sweep_results_json(w, &text);
+    if (st == FKT_OK) {
+        puts(text);
+        st = cli_flush();
+    }
+    fkt_string_free(text);
+    return st;
+}
+
 static fkt_status run(const struct cli_sim *s)
 {
-    struct cli_outcome *o = NULL;
+    struct cli_outcome o = {0};
     struct cli_progress progress;
+    enum fkt_adjacency adjacency = (enum fkt_adjacency)s->privacy.adjacency;
     fkt_status st;
     cli_progress_init(&progress, s->run.quiet);
-    FKT_TRY(fkt_alloc(&o, 1));
-    FKT_TRY(cli_sim_run(s, o, &progress));
-    cli_print_skipped(&o->skipped);
-    cli_print_copies(o->records, o->arm[0].task.privacy.adjacency);
-    cli_print_limit(&s->data, o->arm[0].task.privacy.adjacency);
-    if (s->out) FKT_TRY(cli_run_folder(s, o, &progress));
-    cli_round_remark(s, o);
-    if (s->run.json) FKT_TRY(cli_print_json(cli_results_json(s, o)));
-    else print(s, o);
+    FKT_TRY(cli_sim_run(s, &o, &progress));
+    cli_print_skipped(fkt_sweep_skipped(o.sweep));
+    cli_print_copies(fkt_sweep_records(o.sweep), adjacency);
+    cli_print_limit(&s->data, adjacency);
+    if (s->out) FKT_TRY(cli_run_folder(s, &o, &progress));
+    cli_round_remark(s, o.sweep);
+    if (s->run.json) FKT_TRY(print_json(o.sweep));
+    else print(s, o.sweep);
 out:
     cli_progress_end(&progress);
-    if (o) cli_outcome_clear(o);
-    fkt_free(o);
+    cli_outcome_clear(&o);
     return st;
 }
 

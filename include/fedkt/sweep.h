@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.h - a simulated federation from images to accuracies: the same records released at several epsilons.
+ *
+ *   fkt_sweep_new     hold-out, federation, a task for each epsilon; all that can fail before the first image is encoded
+ *   fkt_sweep_run     the sites' moments, a round and a release for each epsilon, closed-form heads, their accuracies
+ *   fkt_sweep_train   a network for each arm, trained on images drawn from it
+ *   fkt_sweep_results_json, fkt_sweep_generate, fkt_sweep_arm   what came out
+ *
+ * Arms are numbered: one for each epsilon in the order given, and last the reference: the same estimates from exact
+ * moments. The reference is NOT private, nor are the accuracies; only releases and what is made of them may leave.
+ * A sweep keeps no ledger: each run is a further release of the same records. */
+#ifndef FEDKT_SWEEP_H
+#define FEDKT_SWEEP_H
+
+#include "fedkt/generate.h"
+#include "fedkt/heads.h"
+#include "fedkt/learn.h"
+#include "fedkt/release.h"
+#include "fedkt/simulate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FKT_SWEEP_EPSILONS_MAX 8
+#define FKT_SWEEP_DRAWS_MAX 100
+#define FKT_SWEEP_DEFAULT UINT32_MAX
+
+struct fkt_sweep;
+
+struct fkt_sweep_spec {
+    const struct fkt_dataset *data; /* records of all sites; borrowed until the sweep is freed */
+    const struct fkt_dataset *test; /* borrowed as long, with the classes of data; NULL: none, or a hold-out */
+    double holdout;          /* 0: none; else the share of data that is tested on, fkt_split_holdout with seed 0 */
+    struct fkt_codec *codec; /* taken, also when fkt_sweep_new fails */
+    struct fkt_calibration *calibration; /* of the codec; its content is taken, also when fkt_sweep_new fails */
+    struct fkt_task_choices task;        /* of each arm; classes, epsilon, radius, federation and service are ignored */
+    const double *epsilon;               /* (n_epsilon) different from each other; copied */
+    size_t n_epsilon;                    /* 1 to FKT_SWEEP_EPSILONS_MAX */
+    size_t draws; /* of each release, 0: 1; those after the first are only evaluated, so without test
+                                     data there is one */
+
+    struct fkt_partition_spec partition;
+    double participation; /* as in fkt_simulation_spec, like the next */
+    double dropout[FKT_SA_STATE_REVEAL + 1];
+    /* The federation of those that take part. Fewer than three sites have none: exact sums, and noise in one place. */
+    uint32_t dropped, corrupt; /* FKT_SWEEP_DEFAULT: what a task has by default, and no fewer than `dropout` loses */
+    uint64_t records;          /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
+    int noise;                 /* enum fkt_noise_place; -1: distributed where mechanism and sites allow it */
+    enum fkt_sa_keystream keystream;
+
+    enum fkt_estimator estimator;        /* of images */
+    uint64_t seed;                       /* drop-out, samples; public. The partition has its own */
+    const uint64_t *insecure_seed;       /* copied; NULL: noise and keys from the operating system */
+    struct fkt_encodings *encodings;     /* borrowed; NULL: none are kept */
+    int skip_bad;                        /* 1: an unreadable image is left out and counted */
+    unsigned threads;                    /* 0: all */
+    const struct fkt_progress *progress; /* borrowed until the sweep is freed; may be NULL */
+    /* After each draw of an arm is made, before any is evaluated; a failure ends the sweep. May be NULL. */
+    fkt_status (*released)(void *ctx, const struct fkt_sweep *s, size_t arm);
+    void *ctx;
+};
+FKT_API void fkt_sweep_default(struct fkt_sweep_spec *spec); /* 20 sites, iid, all take part */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *spec);
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_run(struct fkt_sweep *s);
+FKT_API void fkt_sweep_free(struct fkt_sweep *s);
+
+/* ---- a network for each arm ---- */
+
+struct fkt_sweep_network {
+    enum fkt_architecture architecture;
+    struct fkt_recipe recipe;            /* its seed is also that of the first weights */
+    size_t per_class;                    /* images drawn for each class, with the sweep's seed */
+    int skip_bad;                        /* as in fkt_sweep_spec */
+    const struct fkt_progress *progress; /* borrowed; may be NULL */
+    fkt_status (*trained)(void *ctx, const struct fkt_sweep *s, size_t arm); /* after each arm; may be NULL */
+    void *ctx;
+};
+/* After the run: trains from scratch on images of each arm's first draw and evaluates once, after the last epoch, on
+ * the test images. FKT_E_STATE without test data. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_train(struct fkt_sweep *s, const struct fkt_sweep_network *network);
+/* The same for a network that was trained elsewhere: name (copied) and accuracy of arm i stand in the results. seconds
+ * are added up. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name, double accuracy,
+                                                      double seconds);
+
+/* ---- what came out; pointers are borrowed until the sweep is freed ---- */
+
+struct fkt_sweep_arm {
+    const char *name;                        /* "epsilon 10", "no privacy" */
+    const struct fkt_task *task;             /* NULL: the reference, like the next two */
+    struct fkt_release *release;             /* the first draw */
+    const struct fkt_federate_result *round; /* its round; survivors 0: fewer than three sites, so no protocol */
+    const struct fkt_gaussians *images;      /* by the estimator of images */
+    const struct fkt_gaussians *measured;    /* raw: what heads are made of */
+    size_t draws;
+    double network; /* accuracy; NaN: none was trained */
+    double seconds_release, seconds_generate;
+};
+FKT_API size_t fkt_sweep_arms(const struct fkt_sweep *s); /* with the reference */
+FKT_API const struct fkt_sweep_arm *fkt_sweep_arm(const struct fkt_sweep *s, size_t i);
+FKT_API const struct fkt_score *fkt_sweep_score(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head,
+                                                size_t draw); /* empty without test data */
+/* Mean and standard deviation (0 for one draw) of a head's accuracy over the draws of an arm; NaN without test data. */
+FKT_API void fkt_sweep_accuracy(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head, double *mean,
+                                double *deviation /* may be NULL */);
+FKT_API const char *fkt_sweep_network_name(const struct fkt_sweep *s); /* NULL: none was trained */
+
+FKT_API const struct fkt_pipeline *fkt_sweep_pipeline(const struct fkt_sweep *s); /* its task is arm 0's */
+FKT_API const struct fkt_simulation *fkt_sweep_simulation(const struct fkt_sweep *s);
+FKT_API const size_t *fkt_sweep_train_records(const struct fkt_sweep *s, size_t *n); /* of data */
+FKT_API const struct fkt_dataset *fkt_sweep_test_data(const struct fkt_sweep *s);    /* data or test; NULL: none */
+FKT_API const size_t *fkt_sweep_test_records(const struct fkt_sweep *s, size_t *n);  /* of it */
+FKT_API struct fkt_records *fkt_sweep_records(const struct fkt_sweep *s);            /* in the total */
+FKT_API const struct fkt_skipped *fkt_sweep_skipped(const struct fkt_sweep *s);
+FKT_API double
+fkt_sweep_composed_epsilon(const struct fkt_sweep *s); /* of all draws of all arms, at the task's delta */
+/* Why noise was added in one place though the spec did not ask for it, a sentence; NULL: it was not, or it did. */
+FKT_API const char *fkt_sweep_fallback(const struct fkt_sweep *s);
+struct fkt_sweep_seconds {
+    double encode, moments, aggregate, release, generate, evaluate, train;
+};
+FKT_API void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out);
+
+/* Samples of an arm, for a sheet: fkt_generate_tiles with the sweep's seed. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols,
+                                                uint8_t *rgb /* (rows, cols, S, S, 3) */);
+/* A dataset from the release of an arm, as fkt_generate writes it. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder, size_t per_class,
+                                                   enum fkt_export_format format, int force);
+/* fedkt.results/1, and fedkt.partition/1 with the owner of each record. NOT private. Both give *json, freed with
+ * fkt_string_free. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json);
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_partition_json(const struct fkt_sweep *s, char **json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

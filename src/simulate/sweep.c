@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.c - a simulated federation from images to accuracies: sites' moments once, a release for each epsilon, and all
+ * heads evaluated in one pass over the test images. */
+#include "simulate/sweep.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/wipe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void fkt_sweep_default(struct fkt_sweep_spec *spec)
+{
+    *spec = (struct fkt_sweep_spec){.partition = {.sites = 20},
+                                    .participation = 1,
+                                    .dropped = FKT_SWEEP_DEFAULT,
+                                    .corrupt = FKT_SWEEP_DEFAULT,
+                                    .noise = -1};
+}
+
+static fkt_status check(const struct fkt_sweep_spec *spec)
+{
+    if (!spec->data || !spec->codec || !spec->calibration)
+        return fkt_fail(FKT_E_ARG, "a sweep needs a dataset, a codec and a calibration");
+    if (spec->test && spec->holdout != 0)
+        return fkt_fail(FKT_E_ARG, "test images come from a dataset or from a hold-out, not from both");
+    if (spec->n_epsilon < 1 || spec->n_epsilon > FKT_SWEEP_EPSILONS_MAX)
+        return fkt_fail(FKT_E_ARG, "a sweep has 1 to %d epsilons, not %zu", FKT_SWEEP_EPSILONS_MAX, spec->n_epsilon);
+    if (spec->draws > FKT_SWEEP_DRAWS_MAX)
+        return fkt_fail(FKT_E_ARG, "a release is drawn at most %d times, not %zu", FKT_SWEEP_DRAWS_MAX, spec->draws);
+    return FKT_OK;
+}
+
+fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *spec)
+{
+    struct fkt_codec *codec = spec->codec;
+    struct fkt_sweep *s = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(check(spec));
+    FKT_TRY(fkt_alloc(&s, 1));
+    s->spec = *spec;
+    s->seeded = spec->insecure_seed != NULL;
+    if (s->seeded) s->insecure_seed = *spec->insecure_seed;
+    s->n_arms = spec->n_epsilon + 1;
+    FKT_TRY(fkt_alloc(&s->arm, s->n_arms));
+    for (size_t i = 0; i < s->n_arms; i++) {
+        struct sweep_arm *a = &s->arm[i];
+        a->view =
+            (struct fkt_sweep_arm){.name = a->name, .images = &a->images, .measured = &a->measured, .network = NAN};
+    }
+    FKT_TRY(fkt_sweep_choose_records(s));
+    FKT_TRY(fkt_sweep_plan_federation(s));
+    st = fkt_sweep_make_tasks(s, codec, spec->calibration);
+    codec = NULL;
+    if (st != FKT_OK) goto out;
+    FKT_TRY(fkt_records_new(&s->records, s->arm[0].task.privacy.adjacency));
+    s->spec.codec = NULL;
+    s->spec.calibration = NULL;
+    s->spec.epsilon = NULL;
+    s->spec.insecure_seed = NULL;
+    *out = s;
+    s = NULL;
+out:
+    fkt_codec_free(codec);
+    if (spec->calibration) fkt_calibration_clear(spec->calibration); /* empty where the pipeline has it */
+    fkt_sweep_free(s);
+    return st;
+}
+
+void fkt_sweep_free(struct fkt_sweep *s)
+{
+    if (!s) return;
+    for (size_t i = 0; s->arm && i < s->n_arms; i++) {
+        struct sweep_arm *a = &s->arm[i];
+        fkt_task_clear(&a->task);
+        fkt_release_clear(&a->release);
+        fkt_federate_clear(&a->round);
+        fkt_gaussians_clear(&a->images);
+        fkt_gaussians_clear(&a->measured);
+        for (size_t d = 0; d < FKT_SWEEP_DRAWS_MAX; d++) {
+            fkt_heads_clear(&a->draw[d].heads);
+            for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&a->draw[d].score[k]);
+        }
+    }
+    fkt_free(s->arm);
+    fkt_simulation_clear(&s->sim);
+    fkt_free(s->roster);
+    if (s->secrets) fkt_wipe(s->secrets, s->federation.sites * (size_t)FKT_SA_SECRET);
+    fkt_free(s->secrets);
+    fkt_skipped_clear(&s->skipped);
+    fkt_records_free(s->records);
+    fkt_pipeline_free(s->pipeline);
+    fkt_free(s->keys);
+    fkt_free(s->train);
+    fkt_free(s->test);
+    fkt_free(s);
+}
+
+/* All heads of all draws in one list, and the place of each one's score. */
+static size_t list_heads(struct fkt_sweep *s, const struct fkt_head **heads, struct fkt_score **scores)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_arms; i++)
+        for (size_t d = 0; d < s->arm[i].view.draws; d++)
+            for (int k = 0; k < FKT_HEAD_KINDS; k++, n++) {
+                if (!heads) continue;
+                heads[n] = s->arm[i].draw[d].heads.head[k];
+                scores[n] = &s->arm[i].draw[d].score[k];
+            }
+    return n;
+}
+
+static fkt_status evaluate(struct fkt_sweep *s)
+{
+    const struct fkt_pipeline_options options = {.threads = s->spec.threads,
+                                                 .progress = s->spec.progress,
+                                                 .skipped = s->spec.skip_bad ? &s->skipped : NULL,
+                                                 .encodings = s->spec.encodings};
+    const uint32_t classes = fkt_pipeline_task(s->pipeline)->n_classes;
+    const size_t n = list_heads(s, NULL, NULL);
+    const struct fkt_head **heads = NULL;
+    struct fkt_score *scores = NULL, **places = NULL;
+    const double start = fkt_now();
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&heads, n));
+    FKT_TRY(fkt_alloc(&scores, n));
+    FKT_TRY(fkt_alloc(&places, n));
+    (void)list_heads(s, heads, places);
+    for (size_t i = 0; i < n; i++) FKT_TRY(fkt_score_init(&scores[i], classes));
+    FKT_TRY(fkt_heads_evaluate(s->pipeline, s->test_data, s->test, s->n_test, heads, n, scores, &options));
+    s->seconds_evaluate = fkt_now() - start;
+out:
+    for (size_t i = 0; places && i < n; i++) *places[i] = scores[i];
+    fkt_free(heads);
+    fkt_free(scores);
+    fkt_free(places);
+    return st;
+}
+
+fkt_status fkt_sweep_run(struct fkt_sweep *s)
+{
+    struct fkt_simulation_spec sim;
+    fkt_status st;
+    if (s->ran) return fkt_fail(FKT_E_STATE, "a sweep runs once");
+    s->ran = 1;
+    fkt_sweep_simulation_spec(s, &sim);
+    if (s->spec.skip_bad) sim.skipped = &s->skipped;
+    FKT_TRY(fkt_simulate(&s->sim, &sim));
+    FKT_TRY(fkt_moments_sha256(s->sim.total, s->moments_sha256));
+    FKT_TRY(fkt_sweep_release(s));
+    if (s->test_data) FKT_TRY(evaluate(s));
+out:
+    return st;
+}
+
+fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name, double accuracy, double seconds)
+{
+    if (i >= s->n_arms) return fkt_fail(FKT_E_ARG, "a sweep of %zu arms has no arm %zu", s->n_arms, i);
+    if (!*name || strlen(name) >= sizeof s->network)
+        return fkt_fail(FKT_E_ARG, "the name of a network has 1 to %zu bytes", sizeof s->network - 1);
+    snprintf(s->network, sizeof s->network, "%s", name);
+    s->arm[i].view.network = accuracy;
+    s->seconds_train += seconds;
+    return FKT_OK;
+}
+
+/* ---- what came out ---- */
+
+size_t fkt_sweep_arms(const struct fkt_sweep *s) { return s->n_arms; }
+
+const struct fkt_sweep_arm *fkt_sweep_arm(const struct fkt_sweep *s, size_t i) { return &s->arm[i].view; }
+
+const struct fkt_score *fkt_sweep_score(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head, size_t draw)
+{
+    return &s->arm[i].draw[draw].score[head];
+}
+
+void fkt_sweep_accuracy(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head, double *mean, double *deviation)
+{
+    const size_t n = s->arm[i].view.draws;
+    double sum = 0, squares = 0;
+    for (size_t d = 0; d < n; d++) sum += fkt_score_accuracy(fkt_sweep_score(s, i, head, d));
+    *mean = s->test_data ? sum / (double)n : NAN;
+    for (size_t d = 0; d < n; d++)
+        squares += pow(fkt_score_accuracy(fkt_sweep_score(s, i, head, d)) - sum / (double)n, 2);
+    if (deviation) *deviation = !s->test_data ? NAN : n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+}
+
+const char *fkt_sweep_network_name(const struct fkt_sweep *s) { return s->network[0] ? s->network : NULL; }
+const struct fkt_pipeline *fkt_sweep_pipeline(const struct fkt_sweep *s) { return s->pipeline; }
+const struct fkt_simulation *fkt_sweep_simulation(const struct fkt_sweep *s) { return &s->sim; }
+const struct fkt_dataset *fkt_sweep_test_data(const struct fkt_sweep *s) { return s->test_data; }
+struct fkt_records *fkt_sweep_records(const struct fkt_sweep *s) { return s->records; }
+const struct fkt_skipped *fkt_sweep_skipped(const struct fkt_sweep *s) { return &s->skipped; }
+double fkt_sweep_composed_epsilon(const struct fkt_sweep *s) { return s->composed_epsilon; }
+
+const size_t *fkt_sweep_train_records(const struct fkt_sweep *s, size_t *n)
+{
+    *n = s->n_train;
+    return s->train;
+}
+
+const size_t *fkt_sweep_test_records(const struct fkt_sweep *s, size_t *n)
+{
+    *n = s->n_test;
+    return s->test;
+}
+
+const char *fkt_sweep_fallback(const struct fkt_sweep *s)
+{
+    if (!s->federation.sites)
+        return "fewer than three sites cannot hide in a sum: no masks, and the noise was added in one place";
+    if (s->spec.noise < 0 && s->federation.noise == FKT_NOISE_PLACE_CENTRAL)
+        return "the paper's recipe has no form in shares: the noise was added in one place";
+    return NULL;
+}
+
+void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out)
+{
+    *out = (struct fkt_sweep_seconds){.encode = s->sim.seconds_encode,
+                                      .moments = s->sim.seconds_moments,
+                                      .aggregate = s->sim.seconds_aggregate,
+                                      .evaluate = s->seconds_evaluate,
+                                      .train = s->seconds_train};
+    for (size_t i = 0; i < s->n_arms; i++) {
+        out->release += s->arm[i].view.seconds_release;
+        out->generate += s->arm[i].view.seconds_generate;
+    }
+}
+
+fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols, uint8_t *rgb)
+{
+    return fkt_generate_tiles(s->pipeline, &s->arm[i].images, s->spec.seed, rows, cols, s->spec.threads, rgb);
+}
+
+fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder, size_t per_class,
+                              enum fkt_export_format format, int force)
+{
+    const struct fkt_generate_options options = {.per_class = per_class,
+                                                 .seed = s->spec.seed,
+                                                 .format = format,
+                                                 .estimate = {s->spec.estimator, 0, 0},
+                                                 .force = force,
+                                                 .threads = s->spec.threads,
+                                                 .progress = s->spec.progress,
+                                                 .pipeline = s->pipeline};
+    const double start = fkt_now();
+    fkt_status st;
+    if (i + 1 >= s->n_arms || !s->arm[i].view.draws)
+        return fkt_fail(FKT_E_STATE, "arm %zu has no release to make a dataset of", i);
+    st = fkt_generate(&s->arm[i].release, folder, &options);
+    s->arm[i].view.seconds_generate = fkt_now() - start;
+    return st;
+}

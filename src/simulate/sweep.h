@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.h - the parts of a sweep that its files share. */
+#ifndef FKT_SIMULATE_SWEEP_H
+#define FKT_SIMULATE_SWEEP_H
+
+#include "fedkt/sweep.h"
+
+#include "base/status.h"
+
+/* One draw of a release, as far as it is evaluated. */
+struct sweep_draw {
+    struct fkt_heads heads;
+    struct fkt_score score[FKT_HEAD_KINDS];
+};
+
+struct sweep_arm {
+    struct fkt_sweep_arm view; /* points to what follows */
+    char name[32];
+    struct fkt_task task;
+    struct fkt_release release;
+    struct fkt_federate_result round;
+    struct fkt_gaussians images, measured;
+    struct sweep_draw draw[FKT_SWEEP_DRAWS_MAX]; /* view.draws of them; the first is of the release */
+};
+
+struct fkt_sweep {
+    struct fkt_sweep_spec spec; /* codec, calibration, epsilon and insecure_seed are not used after fkt_sweep_new */
+    uint64_t insecure_seed;     /* where `seeded` */
+    int seeded;
+    size_t *train, *test; /* records of data, and of test_data */
+    uint64_t *keys;       /* of the records of data: hold-out and partition go by them */
+    size_t n_train, n_test;
+    const struct fkt_dataset *test_data; /* NULL: none */
+    struct fkt_pipeline *pipeline;
+    struct fkt_federation_choices federation; /* sites 0: none */
+    uint8_t *roster, *secrets;
+    struct fkt_simulation sim;
+    struct fkt_records *records;
+    struct fkt_skipped skipped;
+    struct sweep_arm *arm; /* (n_arms) the reference last */
+    size_t n_arms;
+    char moments_sha256[FKT_SHA256_HEX];
+    double composed_epsilon;
+    double seconds_evaluate, seconds_train;
+    char network[32]; /* "": none */
+    int ran;
+};
+
+/* sweep_plan.c: who is tested on, the federation, the tasks. */
+FKT_MUST_USE fkt_status fkt_sweep_choose_records(struct fkt_sweep *s);
+FKT_MUST_USE fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s);
+FKT_MUST_USE fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec,
+                                             struct fkt_calibration *calibration /* both taken */);
+void fkt_sweep_simulation_spec(const struct fkt_sweep *s, struct fkt_simulation_spec *out);
+
+/* sweep_release.c: the releases of all arms with their heads; needs s->sim. */
+FKT_MUST_USE fkt_status fkt_sweep_release(struct fkt_sweep *s);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_release.c - the releases of a sweep, each after a round of its own.
+ *
+ *   distributed noise   each site adds its noise share, the protocol adds the vectors up, the total is the release
+ *   central noise       the protocol adds exact vectors up, then noise is added to the total
+ *   one or two sites    a sum of so few hides nobody: exact moments are added up, then noise is added
+ *
+ * The exact sums do not depend on which site holds which record (tests/invariance), so only the noise differs between
+ * draws, and images are encoded once. Each further draw pays its full price to a ledger of its own, is evaluated, and
+ * is not kept. */
+#include "simulate/sweep.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/wipe.h"
+#include "task/federation.h"
+
+#include <math.h>
+
+/* What one release under `task` costs: mu^2. *in_shares 1: the sites add the noise. */
+static fkt_status price(const struct fkt_task *task, double *mu2, int *in_shares)
+{
+    struct fkt_share_plan shares;
+    struct fkt_privacy_plan plan;
+    fkt_status st;
+    FKT_TRY(fkt_federation_shares(task, &shares));
+    plan = shares.plan;
+    if (!shares.counted) FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
+    *mu2 = plan.mu * plan.mu;
+    *in_shares = shares.rho > 0;
+out:
+    return st;
+}
+
+static fkt_status release_total(const struct fkt_sweep *s, const struct sweep_arm *a, const int64_t *total,
+                                const struct fkt_round_facts *facts, struct fkt_ledger *ledger, const uint64_t *seed,
+                                struct fkt_release *out)
+{
+    struct fkt_moments *m = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_pipeline_moments_new(s->pipeline, &m));
+    FKT_TRY(fkt_moments_add_packed(m, total));
+    FKT_TRY(fkt_release_make(out, &a->task, fkt_pipeline_calibration(s->pipeline), m, facts, ledger, seed));
+out:
+    fkt_moments_free(m);
+    return st;
+}
+
+/* A draw of an arm's release, after a round of the sites; `ledger` pays first. */
+static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
+                          struct fkt_ledger *ledger, struct fkt_release *out, struct fkt_federate_result *round)
+{
+    const struct fkt_calibration *cal = fkt_pipeline_calibration(s->pipeline);
+    const uint64_t *seeded = s->seeded ? &seed : NULL;
+    struct fkt_round_facts facts = {s->sim.sites, s->sim.survivors, 1, s->composed_epsilon};
+    const struct fkt_simulation_round how = {&a->task, s->secrets, seeded, s->spec.threads, s->spec.progress};
+    double mu2;
+    int in_shares;
+    fkt_status st;
+    if (!s->federation.sites) return fkt_release_make(out, &a->task, cal, s->sim.total, &facts, ledger, seeded);
+    FKT_TRY(price(&a->task, &mu2, &in_shares));
+    if (in_shares) FKT_TRY(fkt_ledger_debit(ledger, mu2));
+    FKT_TRY(fkt_simulation_aggregate(round, &s->sim, &how));
+    facts.sites = s->sim.parts;
+    facts.survivors = round->survivors;
+    if (in_shares) FKT_TRY(fkt_release_gather(out, &a->task, cal, round->total, &facts, s->seeded));
+    else FKT_TRY(release_total(s, a, round->total, &facts, ledger, seeded, out));
+out:
+    fkt_free_secret(round->total); /* exact where the noise is central */
+    round->total = NULL;
+    return st;
+}
+
+static fkt_status draw_again(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
+                             struct sweep_draw *out)
+{
+    const struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
+    struct fkt_federate_result round = {0};
+    struct fkt_gaussians measured = {0};
+    struct fkt_release again = {0};
+    struct fkt_ledger ledger;
+    fkt_status st;
+    FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
+    FKT_TRY(release(s, a, seed, &ledger, &again, &round));
+    FKT_TRY(fkt_release_gaussians(&again, &raw, &measured));
+    FKT_TRY(fkt_heads_fit(&out->heads, &measured));
+out:
+    fkt_gaussians_clear(&measured);
+    fkt_federate_clear(&round);
+    fkt_release_clear(&again);
+    return st;
+}
+
+static fkt_status release_arm(struct fkt_sweep *s, size_t i, size_t draws, struct fkt_ledger *ledger)
+{
+    const struct fkt_estimate_options images = {s->spec.estimator, 0, 0}, raw = {FKT_ESTIMATOR_RAW, 0, 0};
+    struct sweep_arm *a = &s->arm[i];
+    const double start = fkt_now();
+    fkt_status st;
+    FKT_TRY(release(s, a, s->insecure_seed + i, ledger, &a->release, &a->round));
+    FKT_TRY(fkt_release_gaussians(&a->release, &images, &a->images));
+    FKT_TRY(fkt_release_gaussians(&a->release, &raw, &a->measured));
+    a->view.seconds_release = fkt_now() - start - a->round.seconds;
+    s->sim.seconds_aggregate += a->round.seconds;
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured));
+    a->view.draws = 1;
+    for (size_t d = 1; d < draws; d++, a->view.draws++)
+        FKT_TRY(draw_again(s, a, s->insecure_seed + FKT_SWEEP_EPSILONS_MAX * d + i, &a->draw[d]));
+    if (s->spec.released) FKT_TRY(s->spec.released(s->spec.ctx, s, i));
+out:
+    return st;
+}
+
+/* The reference: the same estimates from exact moments. */
+static fkt_status estimate_reference(struct fkt_sweep *s)
+{
+    const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
+    const struct fkt_coordinates *c = &t->coordinates;
+    const struct fkt_estimate_options images = {s->spec.estimator, 0, 0}, raw = {FKT_ESTIMATOR_RAW, 0, 0};
+    const struct fkt_noise_scale none = {.unit = c->radius / c->rq};
+    struct sweep_arm *a = &s->arm[s->n_arms - 1];
+    const int64_t *exact;
+    fkt_status st;
+    FKT_TRY(fkt_moments_packed(s->sim.total, &exact));
+    FKT_TRY(fkt_gaussians_estimate(&a->images, exact, t->n_classes, c->length, &none, &images));
+    FKT_TRY(fkt_gaussians_estimate(&a->measured, exact, t->n_classes, c->length, &none, &raw));
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured));
+    a->view.draws = 1;
+out:
+    return st;
+}
+
+fkt_status fkt_sweep_release(struct fkt_sweep *s)
+{
+    const size_t draws = s->spec.draws > 1 && s->test_data ? s->spec.draws : 1;
+    struct fkt_ledger ledger;
+    double one, all = 0;
+    int in_shares;
+    fkt_status st;
+    for (size_t i = 0; i + 1 < s->n_arms; i++) {
+        FKT_TRY(price(&s->arm[i].task, &one, &in_shares));
+        all += one;
+    }
+    s->composed_epsilon = fkt_privacy_epsilon(s->arm[0].task.privacy.delta, sqrt((double)draws * all));
+    FKT_TRY(fkt_ledger_init(&ledger, all, 0));
+    for (size_t i = 0; i + 1 < s->n_arms; i++) FKT_TRY(release_arm(s, i, draws, &ledger));
+    FKT_TRY(estimate_reference(s));
+out:
+    return st;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_results.c - a sweep as JSON: fedkt.results/1 and fedkt.partition/1 (docs/formats.md, docs/schema). Both are NOT
+ * private; "not_private" and "secret" in them say so. */
+#include "simulate/sweep.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "task/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys in the order in which they were set. Takes j. */
+static fkt_status text_of(json_t *j, char **out)
+{
+    char *raw = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    fkt_status st = FKT_OK;
+    json_decref(j);
+    if (!raw) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON, or a name in it is not UTF-8");
+    st = fkt_strdup(out, raw);
+    free(raw);
+    return st;
+}
+
+/* "iid", "dirichlet:0.3" */
+static const char *partition_text(const struct fkt_partition_spec *p, char out[64])
+{
+    static const char *const rule[] = {[FKT_PARTITION_IID] = "iid",
+                                       [FKT_PARTITION_DIRICHLET] = "dirichlet",
+                                       [FKT_PARTITION_PFLLIB] = "pfllib",
+                                       [FKT_PARTITION_PATHOLOGICAL] = "pathological"};
+    char alpha[FKT_DOUBLE_TEXT];
+    if (p->rule == FKT_PARTITION_IID) return rule[p->rule];
+    fkt_double_text(alpha, p->alpha);
+    if (p->rule == FKT_PARTITION_PATHOLOGICAL) snprintf(out, 64, "%s:%u", rule[p->rule], p->k);
+    else snprintf(out, 64, "%s:%s", rule[p->rule], alpha);
+    return out;
+}
+
+static json_t *accuracies(const struct fkt_sweep *s, const struct sweep_arm *a)
+{
+    json_t *j = json_object();
+    for (int k = 0; k < FKT_HEAD_KINDS; k++)
+        json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k),
+                            json_real(fkt_score_accuracy(&a->draw[0].score[k])));
+    if (s->network[0]) json_object_set_new(j, s->network, json_real(a->view.network));
+    return j;
+}
+
+static json_t *draws_json(const struct sweep_arm *a)
+{
+    json_t *j = json_object();
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) {
+        json_t *runs = json_array();
+        for (size_t d = 0; d < a->view.draws; d++)
+            json_array_append_new(runs, json_real(fkt_score_accuracy(&a->draw[d].score[k])));
+        json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k), runs);
+    }
+    return j;
+}
+
+static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
+{
+    const struct fkt_privacy_plan *p = &a->release.plan;
+    json_t *classes = json_array(), *j;
+    for (uint32_t k = 0; k < a->measured.classes; k++)
+        json_array_append_new(classes, json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
+                                                 a->measured.count[k], "count_noise", a->measured.count_noise[k],
+                                                 "signal", a->measured.signal[k], "below_noise",
+                                                 fkt_gaussians_below_noise(&a->measured, k)));
+    j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
+                  "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
+                  fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
+                  p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
+                  a->release.sha256, "private", !fkt_release_not_private(&a->release), "classes", classes, "accounting",
+                  "gdp", "rho", a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2,
+                  "sigma_count_in_total", a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1],
+                  "sigma_moment_in_total", a->release.sigma[2]);
+    if (j && fkt_release_promise(&a->release, NULL) == FKT_PROMISE_WEAK)
+        json_object_set_new(j, "promise", json_string("weak"));
+    if (s->test_data) json_object_set_new(j, "accuracy", accuracies(s, a));
+    if (a->view.draws > 1) json_object_set_new(j, "accuracy_runs", draws_json(a));
+    return j;
+}
+
+/* Of the first arm; null where there was no protocol. */
+static json_t *round_json(const struct fkt_sweep *s)
+{
+    const struct fkt_federation *f = &s->arm[0].task.federation;
+    const struct fkt_federate_result *r = &s->arm[0].round;
+    json_t *lost;
+    if (!f->sites) return json_null();
+    lost = json_object();
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)
+        json_object_set_new(lost, fkt_sa_state_name((enum fkt_sa_state)phase), json_integer(r->lost[phase]));
+    return json_pack("{s:s s:s s:I s:I s:I s:I s:I s:I s:I s:o s:I s:{s:I s:I s:I} s:f}", "protocol", "fedkt.secagg/1",
+                     "noise", fkt_noise_name(f->noise), "sites", (json_int_t)f->sites, "dropped_tolerated",
+                     (json_int_t)f->dropped, "corrupt_tolerated", (json_int_t)f->corrupt, "degree",
+                     (json_int_t)f->degree, "threshold", (json_int_t)f->threshold, "bits", (json_int_t)f->bits,
+                     "survivors", (json_int_t)r->survivors, "lost", lost, "throws", (json_int_t)r->throws, "traffic",
+                     "up", (json_int_t)r->up, "down", (json_int_t)r->down, "packed", (json_int_t)r->packed, "seconds",
+                     r->seconds);
+}
+
+static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
+{
+    const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
+    const struct sweep_arm *first = &s->arm[0];
+    struct fkt_sweep_seconds seconds;
+    char partition[64];
+    fkt_sweep_seconds(s, &seconds);
+    return json_pack(
+        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
+        "s:f s:f} s:[s s s s s s s]}",
+        "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)s->sim.sites, "survivors",
+        (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim",
+        (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
+        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(s->pipeline))), "coordinates",
+        fkt_coordinate_name(t->coordinates.kind), "partition", partition_text(&s->spec.partition, partition),
+        "bytes_per_site", (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
+        first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
+        s->composed_epsilon, "moments_sha256", s->moments_sha256, "release_sha256", first->release.sha256, "skipped",
+        (json_int_t)s->skipped.count, "test_images", (json_int_t)s->n_test, "arms", arms, "seconds", "encode",
+        seconds.encode, "moments", seconds.moments, "aggregate", seconds.aggregate, "release", seconds.release,
+        "generate", seconds.generate, "evaluate", seconds.evaluate, "not_private", "records", "moments_sha256",
+        "accuracy", "accuracy_without_privacy", "skipped", "test_images", "seconds");
+}
+
+fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json)
+{
+    const struct sweep_arm *first = &s->arm[0];
+    json_t *arms, *j;
+    *json = NULL;
+    if (!s->arm[s->n_arms - 1].view.draws) return fkt_fail(FKT_E_STATE, "the sweep has not run to its end");
+    arms = json_array();
+    for (size_t i = 0; i + 1 < s->n_arms; i++) json_array_append_new(arms, arm_json(s, &s->arm[i]));
+    j = base_json(s, arms);
+    if (j && s->test_data) {
+        json_object_set_new(j, "accuracy", accuracies(s, first));
+        json_object_set_new(j, "accuracy_without_privacy", accuracies(s, &s->arm[s->n_arms - 1]));
+    }
+    if (j && s->network[0]) json_object_set_new(json_object_get(j, "seconds"), "train", json_real(s->seconds_train));
+    if (j) json_object_set_new(j, "aggregation", round_json(s));
+    if (j)
+        json_object_set_new(j, "noise",
+                            json_string(fkt_noise_name(first->release.shares.counted ? FKT_NOISE_PLACE_DISTRIBUTED
+                                                                                     : FKT_NOISE_PLACE_CENTRAL)));
+    if (j && s->seeded) json_object_set_new(j, "insecure_seed", json_integer((json_int_t)s->insecure_seed));
+    return text_of(j, json);
+}
+
+fkt_status fkt_sweep_partition_json(const struct fkt_sweep *s, char **json)
+{
+    const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
+    const uint32_t K = t->n_classes;
+    json_t *counts, *lost, *classes, *owner;
+    char partition[64];
+    *json = NULL;
+    if (!s->sim.owner) return fkt_fail(FKT_E_STATE, "the sweep has not run");
+    counts = json_array();
+    lost = json_array();
+    classes = json_array();
+    owner = json_array();
+    for (uint32_t k = 0; k < K; k++) json_array_append_new(classes, json_string(t->classes[k]));
+    for (uint32_t i = 0; i < s->sim.sites; i++) {
+        json_t *row = json_array();
+        for (uint32_t k = 0; k < K; k++) json_array_append_new(row, json_integer(s->sim.counts[(size_t)i * K + k]));
+        json_array_append_new(counts, row);
+        if (!s->sim.survived[i]) json_array_append_new(lost, json_integer(i));
+    }
+    for (size_t i = 0; i < s->n_train; i++) json_array_append_new(owner, json_integer(s->sim.owner[i]));
+    return text_of(json_pack("{s:s s:b s:s s:I s:i s:o s:o s:o s:o}", "schema", "fedkt.partition/1", "secret", 1,
+                             "rule", partition_text(&s->spec.partition, partition), "seed",
+                             (json_int_t)s->spec.partition.seed, "sites", (int)s->sim.sites, "classes", classes,
+                             "counts", counts, "not_heard", lost, "owner", owner),
+                   json);
+}
