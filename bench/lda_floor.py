@@ -10,7 +10,7 @@ centre and map). With --test the classes are the set's own (the demo set); witho
 together into super-classes, at random, by balanced and by plain clustering, and a quarter of the records is held out.
 Each line: accuracy of LDA as it is (floor 1, no rie), then the difference that another floor makes, without and with
 `rie` on the pooled covariance, over the same draws of the noise, with its standard error. Rules as in src/synth/ and
-src/classifier/, in NumPy; joint mechanism, add-remove, delta 1e-5, shares 1/24/75, Rq 256, noise added in one place.
+src/classifier/, in NumPy; joint mechanism, add-remove, delta 1e-5, budget split 1/24/75, Rq 256, central noise.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx
 from scipy.stats import norm
 
-RQ, DELTA, SHARES, EPSILONS = 256, 1e-5, (0.01, 0.24, 0.75), (0.3, 1, 3, 10)
+RQ, DELTA, SPLIT, EPSILONS = 256, 1e-5, (0.01, 0.24, 0.75), (0.3, 1, 3, 10)
 RULES = [(False, f) for f in (0.1, 0.25, 0.5, 1, 2, 3, 10)] + [(True, f) for f in (0.1, 0.25, 0.5, 1)]
 
 
@@ -61,7 +61,7 @@ def quantise(w, radius):
 def sigmas(epsilon):
     delta = lambda mu: norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)
     mu = brentq(lambda mu: delta(mu) - DELTA, 1e-3, 50)
-    return [x / np.sqrt(s) / mu for x, s in zip((1, RQ, RQ**2), SHARES)]
+    return [x / np.sqrt(s) / mu for x, s in zip((1, RQ, RQ**2), SPLIT)]
 
 
 def estimate(z, sigma, radius, rng):

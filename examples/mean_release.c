@@ -66,7 +66,7 @@ int main(void)
                                     .delta = 1e-5,
                                     .adjacency = FKT_ADJACENCY_ADD_REMOVE,
                                     .mechanism = FKT_MECHANISM_JOINT,
-                                    .shares = {1, 24, 75},
+                                    .split = {1, 24, 75},
                                     .radius = c.rq};
     if (st == FKT_OK) st = fkt_privacy_plan(&plan, &spec);
     if (st == FKT_OK) st = fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0); /* enough for one release, not for two */

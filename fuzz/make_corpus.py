@@ -385,7 +385,7 @@ def tasks():
             "delta": 1e-5,
             "adjacency": "add-remove",
             "mechanism": "joint",
-            "shares": [1, 24, 75],
+            "budget_split": [1, 24, 75],
             "unit": "record",
         },
     }
@@ -424,8 +424,8 @@ def tasks():
     variant("bad-schema", ["schema"], "fedkt.task/9")
     variant("bad-epsilon", ["privacy", "epsilon"], -1)
     variant("bad-delta", ["privacy", "delta"], 1)
-    variant("bad-shares", ["privacy", "shares"], [1, 24])
-    variant("bad-share", ["privacy", "shares"], [1, "x", 75])
+    variant("bad-budget-split", ["privacy", "budget_split"], [1, 24])
+    variant("bad-budget-part", ["privacy", "budget_split"], [1, "x", 75])
     variant("bad-rq", ["coordinates", "rq"], 1 << 40)
     variant("bad-dim", ["coordinates", "dim"], 4294967295)
     variant("bad-hash", ["codec", "sha256"], "xyz")

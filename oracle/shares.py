@@ -144,9 +144,9 @@ def dyadic_up(v):
     return [int(mp.ceil(v * 2**shift)), shift]
 
 
-def make_plan(epsilon, delta, adjacency, counted, sites, radius=64, shares=(1, 24, 75)):
+def make_plan(epsilon, delta, adjacency, counted, sites, radius=64, split=(1, 24, 75)):
     mu = mu_of(epsilon, delta)
-    c, a, b = (mp.sqrt(mp.mpf(s)) for s in shares)
+    c, a, b = (mp.sqrt(mp.mpf(s)) for s in split)
     if adjacency == "replace":
         c = mp.mpf(0)
     size = mp.sqrt(mu_squared(adjacency, a, b, c))
@@ -161,7 +161,7 @@ def make_plan(epsilon, delta, adjacency, counted, sites, radius=64, shares=(1, 2
     variance.append(dyadic_up(max(((radius * unit / a) ** 2 + KERNEL) / counted, VARIANCE_MIN)))
     variance.append(dyadic_up(max(((radius**2 * unit / b) ** 2 + 2 * KERNEL) / counted, VARIANCE_MIN)))
     variance.append(dyadic_up(max(number(variance[2]) / 2, VARIANCE_MIN)))
-    plan = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "radius": radius, "shares": list(shares)}
+    plan = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "radius": radius, "budget_split": list(split)}
     plan |= {"counted": counted, "sites": sites, "count_scale": scale, "variance": variance}
     most = max(number(v) for v in variance)
     plan["tail"] = int(mp.ceil(mp.sqrt(2 * 113 * mp.log(2) * most * sites)))

@@ -24,8 +24,8 @@ struct fkt_privacy_spec {
     double epsilon, delta; /* 0 < epsilon <= 1000, 0 < delta < 1: no defaults */
     enum fkt_adjacency adjacency;
     enum fkt_mechanism mechanism;
-    double shares[3]; /* budget shares of mu^2: count, sum, moment; any positive scale (count may be 0 for replace) */
-    double radius;    /* of the ball: Rq for a release, R for a look at the cost */
+    double split[3]; /* budget split: parts of mu^2 for count (may be 0 for replace), sum, moment; any scale */
+    double radius;   /* of the ball: Rq for a release, R for a look at the cost */
 };
 
 struct fkt_privacy_plan {

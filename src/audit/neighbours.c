@@ -75,7 +75,7 @@ static double widest_swap(const struct fkt_audit_world *w)
 {
     const struct fkt_privacy_spec *p = &w->task.privacy;
     const struct fkt_coordinates *c = &w->task.coordinates;
-    const double cosine = fmax(-1, -p->shares[1] / (2 * p->shares[2])); /* a^2 : b^2 is the split of the budget */
+    const double cosine = fmax(-1, -p->split[1] / (2 * p->split[2])); /* a^2 : b^2 is the split of the budget */
     const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;
     return acos(fmin(1, fmax(-1, cosine * r2 + g2))); /* of the two gains, which are opposite */
 }

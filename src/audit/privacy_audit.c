@@ -137,7 +137,7 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
     double sigma[2 * FKT_AUDIT_NUMBERS];
     fkt_status st;
     p.adjacency = c->adjacency;
-    memcpy(p.shares, c->shares, sizeof p.shares);
+    memcpy(p.split, c->split, sizeof p.split);
     FKT_TRY(fkt_alloc(&a, 1));
     a->progress = o->progress;
     a->of = 2 * o->trials;
@@ -263,7 +263,7 @@ static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_opt
             if (paper && (rows[i].adjacency != FKT_ADJACENCY_REPLACE || place != FKT_NOISE_PLACE_CENTRAL)) continue;
             *c = (struct fkt_audit_case){
                 .adjacency = rows[i].adjacency, .place = (enum fkt_noise_place)place, .canary = rows[i].canary};
-            memcpy(c->shares, rows[i].on_counts ? on_counts : o->privacy.shares, sizeof c->shares);
+            memcpy(c->split, rows[i].on_counts ? on_counts : o->privacy.split, sizeof c->split);
             out->n++;
         }
 }
@@ -274,14 +274,13 @@ fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_a
     fkt_status st;
     memset(out, 0, sizeof *out);
     FKT_TRY(check_options(o));
-    FKT_TRY(
-        fkt_privacy_plan(&(struct fkt_privacy_plan){0},
-                         &(struct fkt_privacy_spec){o->privacy.epsilon,
-                                                    o->privacy.delta,
-                                                    FKT_ADJACENCY_REPLACE,
-                                                    o->privacy.mechanism,
-                                                    {o->privacy.shares[0], o->privacy.shares[1], o->privacy.shares[2]},
-                                                    1})); /* what no mechanism could do is the caller's mistake */
+    FKT_TRY(fkt_privacy_plan(&(struct fkt_privacy_plan){0},
+                             &(struct fkt_privacy_spec){o->privacy.epsilon,
+                                                        o->privacy.delta,
+                                                        FKT_ADJACENCY_REPLACE,
+                                                        o->privacy.mechanism,
+                                                        {o->privacy.split[0], o->privacy.split[1], o->privacy.split[2]},
+                                                        1})); /* what no mechanism could do is the caller's mistake */
     FKT_TRY(broken_by(out->quantiser, check_quantiser(out), "the quantiser"));
     for (int place = 0; o->elsewhere && place < 2; place++)
         if (!out->processes[0])

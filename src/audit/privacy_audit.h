@@ -42,7 +42,7 @@ struct fkt_audit_case {
     enum fkt_adjacency adjacency;
     enum fkt_noise_place place;
     enum fkt_audit_canary canary;
-    double shares[3];                               /* budget split */
+    double split[3];                                /* budget split */
     double mu_claimed;                              /* the largest Gaussian mu that (epsilon, delta) allows */
     double mu, mu_from, mu_to;                      /* estimate along the best linear test, with its interval */
     struct fkt_audit_result bound;                  /* with nothing assumed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - from (epsilon, delta, adjacency) to the noise of one release; nobody hands a sigma to this room.
  *
- *   joint   mu from gdp.c; the shares fix the ratio of the three parts of mu^2, one common scale makes their sum (or
- *           supremum) equal mu^2 exactly
+ *   joint   mu from gdp.c; the budget split fixes the ratio of the three parts of mu^2, one common scale makes
+ *           their sum (or supremum) equal mu^2 exactly
  *   paper   the recipe of FedKT-CSD, kept to compare with: epsilon/2 and delta/2 each for the mean and the second
  *           moment, sensitivities 2R and 2R^2, the analytic Gaussian mechanism for each, counts in the clear
  *
@@ -23,7 +23,7 @@ static fkt_status check_shares(const struct fkt_privacy_spec *s)
 {
     static const char *const what[3] = {"count", "sum", "moment"};
     for (int i = 0; i < 3; i++) {
-        const double x = s->shares[i];
+        const double x = s->split[i];
         const int may_be_zero = i == 0 && s->adjacency == FKT_ADJACENCY_REPLACE;
         if (!(x >= 0 && x <= 1e100))
             return fkt_fail(FKT_E_ARG, "the budget share of '%s' is %g: it must be a positive number", what[i], x);
@@ -55,13 +55,13 @@ fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
     return s->mechanism == FKT_MECHANISM_PAPER ? FKT_OK : check_shares(s);
 }
 
-/* plan.md, step 2: mu^2 is homogeneous in the squares of a, b, c, so the ratio of the shares needs one division. */
+/* plan.md, step 2: mu^2 is homogeneous in the squares of a, b, c, so the split needs one division. */
 void fkt_plan_joint(struct fkt_privacy_plan *p, double mu)
 {
     const struct fkt_privacy_spec *s = &p->spec;
-    const double top = fmax(s->shares[0], fmax(s->shares[1], s->shares[2])), r = s->radius;
-    const double c = s->adjacency == FKT_ADJACENCY_REPLACE ? 0 : sqrt(s->shares[0] / top);
-    const double a = sqrt(s->shares[1] / top), b = sqrt(s->shares[2] / top);
+    const double top = fmax(s->split[0], fmax(s->split[1], s->split[2])), r = s->radius;
+    const double c = s->adjacency == FKT_ADJACENCY_REPLACE ? 0 : sqrt(s->split[0] / top);
+    const double a = sqrt(s->split[1] / top), b = sqrt(s->split[2] / top);
     const double unit = sqrt(fkt_privacy_mu_squared(s->adjacency, a, b, c)) / mu * NOISE_UP;
     p->sigma_count = c > 0 ? unit / c : 0;
     p->sigma_sum = r * (unit / a);

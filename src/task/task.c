@@ -26,7 +26,7 @@
 
 #define WEAK "weak"
 
-static const double default_shares[3] = {1, 24, 75}; /* docs/method.md 1.4 */
+static const double default_split[3] = {1, 24, 75}; /* docs/method.md 1.4 */
 
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {
@@ -63,7 +63,7 @@ json_t *fkt_task_json(const struct fkt_task *t)
         "coordinates", "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim, "length", (int)c->length, "rq",
         (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean", c->log_mean, "log_spread", c->log_spread,
         "privacy", "epsilon", p->epsilon, "delta", p->delta, "adjacency", fkt_adjacency_name(p->adjacency), "mechanism",
-        fkt_mechanism_name(p->mechanism), "shares", p->shares[0], p->shares[1], p->shares[2], "unit", "record",
+        fkt_mechanism_name(p->mechanism), "budget_split", p->split[0], p->split[1], p->split[2], "unit", "record",
         "promise", fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation", federation, "service",
         service);
 }
@@ -206,8 +206,8 @@ fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c,
                                            cal->log_mean, cal->log_spread));
     t->privacy = c->privacy;
     t->privacy.radius = rq;
-    if (c->privacy.shares[0] == 0 && c->privacy.shares[1] == 0 && c->privacy.shares[2] == 0)
-        memcpy(t->privacy.shares, default_shares, sizeof default_shares);
+    if (c->privacy.split[0] == 0 && c->privacy.split[1] == 0 && c->privacy.split[2] == 0)
+        memcpy(t->privacy.split, default_split, sizeof default_split);
     FKT_TRY(check_privacy(t));
     if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
     if (c->service) FKT_TRY(fkt_service_make(t, c->service));
@@ -322,8 +322,8 @@ static fkt_status take_privacy(struct fkt_task *t, const json_t *j)
     int a = 0, m = 0;
     fkt_status st;
     if (json_unpack_ex((json_t *)(uintptr_t)j, &e, JSON_STRICT, "{s:F s:F s:o s:o s:[FFF!] s:o s?o}", "epsilon",
-                       &p->epsilon, "delta", &p->delta, "adjacency", &adjacency, "mechanism", &mechanism, "shares",
-                       &p->shares[0], &p->shares[1], &p->shares[2], "unit", &unit, "promise", &mark) != 0)
+                       &p->epsilon, "delta", &p->delta, "adjacency", &adjacency, "mechanism", &mechanism,
+                       "budget_split", &p->split[0], &p->split[1], &p->split[2], "unit", &unit, "promise", &mark) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: privacy: %s", e.text);
     FKT_TRY(take_choice(&a, fkt_adjacency_parse, adjacency, "adjacency"));
     FKT_TRY(take_choice(&m, fkt_mechanism_parse, mechanism, "mechanism"));

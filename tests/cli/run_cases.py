@@ -4,10 +4,10 @@
 
 Usage: run_cases.py FEDKT [--bless] [NAME...]
 
-Each case of cases/<verb>.toml runs in a fresh folder with the fixtures (fixtures.py) beside it as `in`, so the sentences hold
-relative paths. Exit code and stderr must be exactly as written; afterwards the folder must hold what it held before,
-byte for byte, and the names in `leaves` besides; no temporary file may be left. --bless writes what the binary says
-now into the file of the case: read the difference, sentence by sentence, before you commit it.
+Each case of cases/<verb>.toml runs in a fresh folder with the fixtures (fixtures.py) beside it as `in`, so the
+sentences hold relative paths. Exit code and stderr must be exactly as written; afterwards the folder must hold what it
+held before, byte for byte, and the names in `leaves` besides; no temporary file may be left. --bless writes what the
+binary says now into the file of the case: read the difference, sentence by sentence, before you commit it.
 
   name, args, exit, stderr       args is split like a shell does, {ff} is the byte 0xff; {any} in stderr is any text
   leaves    names that the run makes             changes   names of `copy` that the run may change

@@ -406,7 +406,7 @@ class Reports(binary.Case):
         for words in (
             "--epsilon 10",
             "--epsilon 1 --adjacency replace --mechanism paper",
-            "--epsilon 1 --adjacency " "replace-any --shares 1,1,1",
+            "--epsilon 1 --adjacency " "replace-any --budget-split 1,1,1",
         ):
             self.fits("privacy", self.fedkt(f"privacy {words} --delta 1e-5 --dim 64 --clip 1 --json"))
 

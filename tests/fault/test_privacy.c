@@ -36,7 +36,7 @@ static void an_audit_without_memory(void **state)
 
 static void a_release_needs_no_memory(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
     struct fkt_privacy_plan p;
     struct fkt_ledger l;
     int64_t x[6] = {10, 0, 0, 0, 0, 0};
@@ -50,7 +50,7 @@ static void a_release_needs_no_memory(void **state)
 
 static void nor_does_a_share(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
     struct fkt_share_plan p;
     int64_t x[6] = {10, 0, 0, 0, 0, 0};
     double sigma[3];

@@ -27,7 +27,7 @@ struct victim {
 
 static void victim_init(struct victim *v, double epsilon, double delta, enum bug bug, uint64_t seed)
 {
-    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .shares = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .split = {1, 24, 75}, .radius = RQ};
     const int64_t side = bug == NO_CLIP ? 2 * SIDE : SIDE;
     const int64_t record[N] = {1, side, side, side * side, side * side, side * side};
     memset(v, 0, sizeof *v);

@@ -27,7 +27,7 @@ static double variance_of(const int64_t *x, int at, int step, double mean)
 
 static void totals_have_the_variance_planned(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 4, .delta = 1e-5, .shares = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {.epsilon = 4, .delta = 1e-5, .split = {1, 24, 75}, .radius = RQ};
     const double tolerance = 6 * sqrt(2.0 / K);
     struct fkt_share_plan p;
     struct fkt_entropy_seeded seeded;
@@ -76,7 +76,7 @@ struct victim {
 
 static void victim_init(struct victim *v, double epsilon, double delta, enum bug bug, uint64_t seed)
 {
-    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .shares = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .split = {1, 24, 75}, .radius = RQ};
     const int64_t record[N] = {1, SIDE, SIDE, SIDE * SIDE, SIDE * SIDE, SIDE * SIDE};
     memset(v, 0, sizeof *v);
     v->bug = bug;

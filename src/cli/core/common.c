@@ -152,13 +152,13 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
                                      .delta = p->delta,
                                      .adjacency = (enum fkt_adjacency)p->adjacency,
                                      .mechanism = (enum fkt_mechanism)p->mechanism,
-                                     .shares = {1, 24, 75},
+                                     .split = {1, 24, 75},
                                      .radius = 1};
-    if (!p->shares) return FKT_OK;
-    if (cli_reals("shares", p->shares, out->shares, 3, &n) != FKT_OK || n != 3)
-        return fkt_fail(FKT_E_ARG, "--shares: '%s' is not three numbers like 1,24,75", p->shares);
-    if (!(out->shares[1] > 0 && out->shares[2] > 0))
-        return fkt_fail(FKT_E_ARG, "--shares: sum and moment must be above 0");
+    if (!p->split) return FKT_OK;
+    if (cli_reals("budget-split", p->split, out->split, 3, &n) != FKT_OK || n != 3)
+        return fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not three numbers like 1,24,75", p->split);
+    if (!(out->split[1] > 0 && out->split[2] > 0))
+        return fkt_fail(FKT_E_ARG, "--budget-split: sum and moment must be above 0");
     return FKT_OK;
 }
 

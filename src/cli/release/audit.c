@@ -36,8 +36,8 @@ static json_t *case_json(const struct fkt_audit_case *c)
 {
     json_t *j = json_pack(
         "{s:s s:s s:s s:[fff] s:f s:o s:o s:o s:f s:f s:f s:s?}", "adjacency", fkt_adjacency_name(c->adjacency),
-        "noise", fkt_noise_name(c->place), "canary", fkt_audit_canary_name(c->canary), "shares", c->shares[0],
-        c->shares[1], c->shares[2], "mu_claimed", c->mu_claimed, "mu", number(c->mu), "mu_from", number(c->mu_from),
+        "noise", fkt_noise_name(c->place), "canary", fkt_audit_canary_name(c->canary), "budget_split", c->split[0],
+        c->split[1], c->split[2], "mu_claimed", c->mu_claimed, "mu", number(c->mu), "mu_from", number(c->mu_from),
         "mu_to", number(c->mu_to), "epsilon_low", c->bound.epsilon_low, "epsilon_gdp_low", c->bound.epsilon_gdp_low,
         "mu_low", c->bound.mu_low, "broken", c->broken[0] ? c->broken : NULL);
     json_object_set_new(j, "released", checks_json(c->noise));
@@ -166,8 +166,8 @@ int cli_audit(const struct cli_command *self, int argc, char **argv)
                              &a.adjacency_given),
         CLI_OPT_CHOICE("mechanism", &a.privacy.mechanism, fkt_mechanism_parse, "joint or paper",
                        "how noise is calibrated"),
-        CLI_OPT_TEXT("shares", &a.privacy.shares, "N,S,M", 0,
-                     "budget shares of count, sum and second moment (default: 1,24,75)"),
+        CLI_OPT_TEXT("budget-split", &a.privacy.split, "N,S,M", 0,
+                     "parts of the budget for count, sum and second moment (default: 1,24,75)"),
         CLI_OPT_CHOICE_GIVEN("noise", &a.noise, fkt_noise_parse, "distributed or central",
                              "only this place; both otherwise", &a.noise_given),
         CLI_OPT_HEAD("attack"),

@@ -113,8 +113,8 @@ static fkt_status run(const struct asked *a)
                       plan.sigma_count, "sigma_sum", plan.sigma_sum, "sigma_moment", plan.sigma_moment, "epsilon",
                       spec.epsilon, "delta", spec.delta, "epsilon_spent", plan.epsilon_spent, "adjacency",
                       fkt_adjacency_name(spec.adjacency), "mechanism", fkt_mechanism_name(spec.mechanism), "protects",
-                      fkt_adjacency_protects(spec.adjacency), "dim", (int)a->dim, "clip", a->clip, "shares",
-                      spec.shares[0], spec.shares[1], spec.shares[2], "noise", crew.sites ? "distributed" : "central");
+                      fkt_adjacency_protects(spec.adjacency), "dim", (int)a->dim, "clip", a->clip, "budget_split",
+                      spec.split[0], spec.split[1], spec.split[2], "noise", crew.sites ? "distributed" : "central");
         if (j && a->records)
             json_object_set_new(j, "with_records",
                                 json_pack("{s:I s:f s:f}", "records", (json_int_t)a->records, "mean_noise",

@@ -7,7 +7,7 @@
 static struct fkt_audit_options options(uint64_t trials)
 {
     return (struct fkt_audit_options){
-        .privacy = {.epsilon = 5, .delta = 1e-5, .shares = {1, 24, 75}}, .trials = trials, .confidence = 1 - 1e-6};
+        .privacy = {.epsilon = 5, .delta = 1e-5, .split = {1, 24, 75}}, .trials = trials, .confidence = 1 - 1e-6};
 }
 
 /* Distance of the two datasets in units of the noise, from the integers themselves. */
@@ -30,7 +30,7 @@ static void canaries_are_worst_cases(void **state)
     static const struct {
         enum fkt_adjacency adjacency;
         enum fkt_audit_canary canary;
-        double shares[3], least; /* of the promise */
+        double split[3], least; /* of the promise */
     } rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985},
                 {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
                 {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {0, 80, 20}, 0.985}, /* opposite records */
@@ -41,7 +41,7 @@ static void canaries_are_worst_cases(void **state)
         for (int place = 0; place < 2; place++) {
             struct fkt_privacy_spec p = {.epsilon = 5, .delta = 1e-5, .adjacency = rows[i].adjacency};
             const double promise = fkt_privacy_mu(5, 1e-5);
-            memcpy(p.shares, rows[i].shares, sizeof p.shares);
+            memcpy(p.split, rows[i].split, sizeof p.split);
             const double mu = distance(&p, (enum fkt_noise_place)place, rows[i].canary);
             if (!(mu <= promise && mu >= rows[i].least * promise))
                 fail_msg("row %zu, %s: %.5f of %.5f", i, fkt_noise_name((enum fkt_noise_place)place), mu, promise);

@@ -10,7 +10,7 @@ static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
 {
     const json_t *j = json_object_get(c, "plan");
     const char *adjacency = vectors_text(j, "adjacency");
-    const json_t *variance = json_object_get(j, "variance"), *shares = json_object_get(j, "shares");
+    const json_t *variance = json_object_get(j, "variance"), *split = json_object_get(j, "budget_split");
     *p = (struct fkt_share_plan){.counted = (uint32_t)vectors_int(j, "counted"),
                                  .sites = (uint32_t)vectors_int(j, "sites"),
                                  .count_scale = (uint32_t)vectors_int(j, "count_scale"),
@@ -24,8 +24,8 @@ static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
                                                : !strcmp(adjacency, "replace-any") ? FKT_ADJACENCY_REPLACE_ANY
                                                                                    : FKT_ADJACENCY_ADD_REMOVE,
                                   .radius = vectors_number(j, "radius")};
-    CHECK(json_array_size(variance) == 4 && json_array_size(shares) == 3);
-    for (size_t i = 0; i < 3; i++) p->plan.spec.shares[i] = json_number_value(json_array_get(shares, i));
+    CHECK(json_array_size(variance) == 4 && json_array_size(split) == 3);
+    for (size_t i = 0; i < 3; i++) p->plan.spec.split[i] = json_number_value(json_array_get(split, i));
     for (size_t i = 0; i < 4; i++) {
         const json_t *v = json_array_get(variance, i);
         p->variance[i].num = (uint64_t)json_integer_value(json_array_get(v, 0));

@@ -32,7 +32,7 @@ static void sigmas_are_optimal_and_never_below(void **state)
             .delta = strtod(c.field[1], NULL),
             .adjacency = adjacency_of(c.field[2]),
             .mechanism = strcmp(c.field[3], "paper") ? FKT_MECHANISM_JOINT : FKT_MECHANISM_PAPER,
-            .shares = {strtod(c.field[4], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)},
+            .split = {strtod(c.field[4], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)},
             .radius = strtod(c.field[7], NULL)};
         CHECK_OK(fkt_privacy_plan(&p, &s));
         check_sigma(p.sigma_count, c.field[8], s.epsilon, s.delta);
@@ -53,7 +53,7 @@ struct known {
     double epsilon;
     enum fkt_adjacency adjacency;
     enum fkt_mechanism mechanism;
-    double shares[3], want[3], tol;
+    double split[3], want[3], tol;
 };
 
 static void published_values(void **state)
@@ -74,7 +74,7 @@ static void published_values(void **state)
                                      .delta = 1e-5,
                                      .adjacency = k->adjacency,
                                      .mechanism = k->mechanism,
-                                     .shares = {k->shares[0], k->shares[1], k->shares[2]},
+                                     .split = {k->split[0], k->split[1], k->split[2]},
                                      .radius = 1};
         CHECK_OK(fkt_privacy_plan(&p, &s));
         CHECK_NEAR(p.sigma_count, k->want[0], k->tol);
@@ -101,7 +101,7 @@ static void radius_scales_the_noise(void **state)
 {
     struct fkt_privacy_plan one, big;
     struct fkt_privacy_spec s = {
-        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_ADJACENCY_REPLACE_ANY, .shares = {1, 24, 75}, .radius = 1};
+        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_ADJACENCY_REPLACE_ANY, .split = {1, 24, 75}, .radius = 1};
     (void)state;
     CHECK_OK(fkt_privacy_plan(&one, &s));
     s.radius = 256;
@@ -114,7 +114,7 @@ static void radius_scales_the_noise(void **state)
 
 static void bad_specs_are_refused_with_a_sentence(void **state)
 {
-    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
     const double bad[] = {NAN, INFINITY, -INFINITY, -1, 0};
     struct fkt_privacy_plan p, untouched;
     struct fkt_privacy_spec s;
@@ -124,7 +124,7 @@ static void bad_specs_are_refused_with_a_sentence(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         for (int which = 0; which < 6; which++) {
             s = good;
-            double *const field[6] = {&s.epsilon, &s.delta, &s.radius, &s.shares[0], &s.shares[1], &s.shares[2]};
+            double *const field[6] = {&s.epsilon, &s.delta, &s.radius, &s.split[0], &s.split[1], &s.split[2]};
             *field[which] = bad[i];
             CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
             CHECK(strlen(fkt_error_text()) > 20);

@@ -9,7 +9,7 @@ enum { K = 3, M = 4, BLOCK = (M + 1) * (M + 2) / 2 };
 static void make_plan(struct fkt_privacy_plan *p, enum fkt_adjacency adjacency)
 {
     const struct fkt_privacy_spec s = {
-        .epsilon = 1, .delta = 1e-5, .adjacency = adjacency, .shares = {1, 24, 75}, .radius = 64};
+        .epsilon = 1, .delta = 1e-5, .adjacency = adjacency, .split = {1, 24, 75}, .radius = 64};
     CHECK_OK(fkt_privacy_plan(p, &s));
 }
 

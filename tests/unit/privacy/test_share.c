@@ -71,7 +71,7 @@ static void shares_are_the_oracles(void **state)
 
 static void make_plan(struct fkt_share_plan *p)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
     CHECK_OK(fkt_privacy_plan_shares(p, &s, 180, 240));
 }
 

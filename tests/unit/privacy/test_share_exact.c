@@ -73,7 +73,7 @@ static double worst(const struct fkt_privacy_spec *spec, uint32_t shares, const 
 /* Shares at the least variance there may be: the lattice shows, and what the kernel costs is needed. */
 static void narrow_shares_keep_their_word(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .shares = {1, 24, 75}, .radius = 2};
+    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 2};
     const double epsilon[] = {0, 0.3, 0.7, 1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6};
     (void)state;
     for (uint32_t shares = 1; shares <= 3; shares++) CHECK(worst(&s, shares, epsilon, 12) <= 1);
@@ -82,7 +82,7 @@ static void narrow_shares_keep_their_word(void **state)
 /* Wider ones keep it too, and little is given away. */
 static void wider_shares_are_nearly_gaussian(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 2, .delta = 1e-3, .shares = {1, 24, 75}, .radius = 3};
+    const struct fkt_privacy_spec s = {.epsilon = 2, .delta = 1e-3, .split = {1, 24, 75}, .radius = 3};
     const double epsilon[] = {0, 1, 2, 3};
     (void)state;
     for (uint32_t shares = 1; shares <= 4; shares += 3) {

@@ -42,7 +42,7 @@ static void the_promise_is_kept_and_not_by_far(void **state)
                     const struct fkt_privacy_spec s = {.epsilon = epsilons[e],
                                                        .delta = deltas[d],
                                                        .adjacency = (enum fkt_adjacency)a,
-                                                       .shares = {1, 24, 75},
+                                                       .split = {1, 24, 75},
                                                        .radius = 256};
                     struct fkt_share_plan p;
                     CHECK_OK(fkt_privacy_plan_shares(&p, &s, counted[n], counted[n] + counted[n] / 4));
@@ -63,7 +63,7 @@ static void the_promise_is_kept_and_not_by_far(void **state)
 /* A tiny ball under a weak promise over many sites: here the floor on a share's variance takes over. */
 static void small_variances_are_raised(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .shares = {1, 24, 75}, .radius = 1};
+    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 1};
     struct fkt_share_plan p;
     (void)state;
     CHECK_OK(fkt_privacy_plan_shares(&p, &s, 1000000, 1000000));
@@ -75,7 +75,7 @@ static void small_variances_are_raised(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
     struct fkt_share_plan p = {.counted = 77};
     struct fkt_privacy_spec s = good;
     (void)state;
@@ -87,7 +87,7 @@ static void nonsense_is_refused(void **state)
     s.delta = 1;
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     s = good;
-    s.shares[0] = 0;
+    s.split[0] = 0;
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     s = good;
     s.radius = 1e12; /* sigma 1e24 */

@@ -94,14 +94,14 @@ static fkt_status plan_zeroed(void)
 static fkt_status plan_nan(void)
 {
     struct fkt_privacy_plan p;
-    const struct fkt_privacy_spec spec = {.epsilon = NAN, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec spec = {.epsilon = NAN, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
     return fkt_privacy_plan(&p, &spec);
 }
 static fkt_status plan_adjacency(void)
 {
     struct fkt_privacy_plan p;
     const struct fkt_privacy_spec spec = {
-        .epsilon = 1, .delta = 1e-5, .adjacency = (enum fkt_adjacency)9, .shares = {1, 24, 75}, .radius = 256};
+        .epsilon = 1, .delta = 1e-5, .adjacency = (enum fkt_adjacency)9, .split = {1, 24, 75}, .radius = 256};
     return fkt_privacy_plan(&p, &spec);
 }
 static fkt_status release_zeroed(void)
@@ -113,7 +113,7 @@ static fkt_status release_zeroed(void)
 }
 static struct fkt_share_plan shares(void)
 {
-    const struct fkt_privacy_spec spec = {.epsilon = 1, .delta = 1e-5, .shares = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec spec = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
     struct fkt_share_plan p;
     CHECK_OK(fkt_privacy_plan_shares(&p, &spec, 2, 3));
     return p;

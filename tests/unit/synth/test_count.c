@@ -77,7 +77,7 @@ static void truth_of(double *mean, double *cov, struct scene *s)
     fkt_gaussians_clear(&g);
 }
 
-static const double EPSILON_1[3] = {37.3, 7.62 * 256, 4.31 * 65536}; /* epsilon 1, delta 1e-5, shares 1/24/75 */
+static const double EPSILON_1[3] = {37.3, 7.62 * 256, 4.31 * 65536}; /* epsilon 1, delta 1e-5, budget split 1/24/75 */
 
 /* 4,000 draws: a mean square has a relative standard error of 2.2 %, and 11 % are five of them, so a right estimator
  * fails for one seed in 870,000. The noisy count alone would be 4.7 times the stated variance. */

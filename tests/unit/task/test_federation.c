@@ -5,8 +5,8 @@
 #include "tests/support/small_federation.h"
 #include "tests/support/small_task.h"
 
-#define PINNED_PLAIN "e62d9d32871d53e3876a212d998a22dee02e3e209e9d4318eed6382529e18464"
-#define PINNED_FEDERATION "e801c65c44291300edff96034174f159edf53187ae64fa1db0216daddfd7bc11"
+#define PINNED_PLAIN "2f659eaceda92da8a43449600932a731fd308f69080f207fd9cac8508ae8b523"
+#define PINNED_FEDERATION "f1ecd04d256ee5d3869cb22d0a5888113b09927a827363ec6c58fd8034467cdf"
 
 static const struct fkt_federation_choices ten = {.sites = 10, .dropped = 1, .corrupt = 2};
 

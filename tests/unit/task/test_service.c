@@ -5,7 +5,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/small_service.h"
 
-#define PINNED_SERVICE "42b679e73485eba267cd29acc1845bdcebc4ab60d6e41dc5117a36919af4e304"
+#define PINNED_SERVICE "de2b3286bc1c641e8283bc0512241b7e5b6cff2f38096b1376a957806053a5d5"
 
 static void a_service_survives_its_file(void **state)
 {

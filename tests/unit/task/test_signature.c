@@ -160,8 +160,8 @@ static void the_signature_is_pinned(void **state)
     CHECK_OK(small_service_init(&f, NULL));
     CHECK_OK(fkt_task_sign(&f.task, small_operator(&f)));
     for (size_t i = 0; i < 64; i++) snprintf(hex + 2 * i, 3, "%02x", f.task.signature.bytes[i]);
-    assert_string_equal(hex, "fd9fcd229d01b5fadf06c9185927fd5e30c8dcae6ece363438eab94f8671c9d4"
-                             "e9657b3b6f57160ad2cf8a43a3a4618df86ed1cc40c21d1a1633016996bec606");
+    assert_string_equal(hex, "2068525db453e0d65ad5124e0247061d7eecf322d7cd57e95e367553056a184f"
+                             "f64b443332a8e39dfccd4a0087eaa044202ca8e9d24c997539414881979c6404");
     small_federation_release(&f);
 }
 

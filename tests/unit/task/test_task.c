@@ -42,7 +42,7 @@ static void every_choice_is_in_the_hash(void **state)
         {"privacy", "epsilon", "1.0000000000000002"},
         {"privacy", "delta", "2e-5"},
         {"privacy", "adjacency", "\"replace-any\""},
-        {"privacy", "shares", "[1, 24, 76]"},
+        {"privacy", "budget_split", "[1, 24, 76]"},
     };
     struct fkt_pipeline *w;
     struct fkt_dataset *ds;
@@ -107,8 +107,8 @@ static void hostile_tasks_are_refused(void **state)
         {"privacy", "delta", "1"},
         {"privacy", "delta", "0"},
         {"privacy", "mechanism", "\"paper\""},
-        {"privacy", "shares", "[1, 24]"},
-        {"privacy", "shares", "[1, -1, 3]"},
+        {"privacy", "budget_split", "[1, 24]"},
+        {"privacy", "budget_split", "[1, -1, 3]"},
         {"privacy", "unit", "\"person\""},
         {"privacy", "adjacency", "null"},
     };
