@@ -42,6 +42,25 @@ struct fkt_dataset_options {
  * gives *out. Nothing is decoded yet. */
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path,
                                                  const struct fkt_dataset_options *options);
+/* A dataset from pixels in memory. It is used like one from a file, and gives what a .npz of the same images gives, to
+ * the bit. Images are uint8 RGB (h, w, 3), in one array or each by a pointer of its own. */
+struct fkt_dataset_arrays {
+    const uint8_t *rgb;               /* (n, height, width, 3); NULL: see images */
+    const uint8_t *const *images;     /* (n) pointers to pixels; NULL: see rgb */
+    uint32_t width, height;           /* of every image, where widths is NULL */
+    const uint32_t *widths, *heights; /* (n) each, with `images` only; NULL: all are of one size */
+    const uint32_t *labels;           /* (n) below n_classes */
+    size_t n;
+    const char *const *classes; /* (n_classes) different names */
+    size_t n_classes;
+    int borrow;       /* 0: the pixels are copied. 1: they are borrowed until fkt_dataset_free, and must not change */
+    const char *name; /* for error sentences; NULL: "memory" */
+};
+/* Copies everything but pixels that `borrow` says to borrow; gives *out. options as for fkt_dataset_open, NULL: none;
+ * there are no splits, and skip_bad and bits mean nothing. FKT_E_ARG, with the image's number, for what cannot be. */
+FKT_API FKT_MUST_USE fkt_status fkt_dataset_from_arrays(struct fkt_dataset **out,
+                                                        const struct fkt_dataset_arrays *arrays,
+                                                        const struct fkt_dataset_options *options);
 FKT_API void fkt_dataset_free(struct fkt_dataset *ds);
 
 FKT_API size_t fkt_dataset_size(const struct fkt_dataset *ds);                 /* n */

@@ -87,6 +87,8 @@ FKT_MUST_USE fkt_status fkt_builder_numbers(struct fkt_dataset_builder *b, uint6
 FKT_MUST_USE fkt_status fkt_builder_skip(struct fkt_dataset_builder *b, const char *name_fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* open.c: FKT_E_ARG for options (may be NULL) that no set can be opened with. */
+FKT_MUST_USE fkt_status fkt_dataset_options_check(const struct fkt_dataset_options *o);
 /* Chooses the split, maps the classes, orders, limits. Borrows o (may be NULL). */
 FKT_MUST_USE fkt_status fkt_builder_finish(struct fkt_dataset_builder *b, const struct fkt_dataset_options *o);
 /* limit.c: keeps `limit` records (0: all), evenly over the classes, by their bytes or by their number. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static fkt_status check_options(const struct fkt_dataset_options *o)
+fkt_status fkt_dataset_options_check(const struct fkt_dataset_options *o)
 {
     if (o && o->bits && (o->bits < 9 || o->bits > 16))
         return fkt_fail(FKT_E_ARG, "a depth of %u bits is out of range: 9 to 16", o->bits);
@@ -28,7 +28,7 @@ fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path, const st
     fkt_status st;
     memset(&b, 0, sizeof b);
     *out = NULL;
-    FKT_TRY(check_options(options));
+    FKT_TRY(fkt_dataset_options_check(options));
     FKT_TRY(fkt_alloc(&b.ds, 1));
     b.path = path;
     b.bits = options ? options->bits : 0;
