@@ -4,8 +4,9 @@
 #   1. sanitize: gcc; unit, fault, invariance, protocol and fuzz-corpus tests with address and undefined-behaviour
 #                checks
 #   2. fuzz:     clang; everything is built, and libFuzzer runs each fuzz target for some seconds under the same checks
-#   3. release:  gcc; every test; its CTest summary is the last thing printed
-# A compiler's warning is an error in all three. It takes about 20 minutes on two cores.
+#   3. packages: gcc; the Debian packages, which lintian must accept
+#   4. release:  gcc; every test; its CTest summary is the last thing printed
+# A compiler's warning is an error in 1, 2 and 4. It takes about 25 minutes on two cores.
 # The dataset card is tried with Hugging Face's datasets where that can be installed.
 # Tests on real image sets read the folder named by FEDKT_DATA and are skipped when it is not set.
 set -eu
@@ -20,6 +21,7 @@ ctest --preset sanitize --parallel "$(jobs_wanted)" --label-regex '^(unit|fault|
 build_preset fuzz
 say "testing fuzz"
 ctest --preset fuzz --parallel "$(jobs_wanted)" --label-regex '^fuzz$'
+sh packaging/build_deb.sh
 build_preset release
 install_peer datasets datasets pillow
 export FEDKT_DATASETS_PYTHON="$peer_python"

@@ -24,9 +24,12 @@ else() # without a shared library every program needs them
   set(FEDKT_PC_LIBS "${libs_private}")
   set(FEDKT_PC_LIBS_PRIVATE "")
 endif()
-set(pc_folder ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
-file(RELATIVE_PATH FEDKT_PC_UP ${pc_folder} ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" FEDKT_PC_UP "${FEDKT_PC_UP}")
+# The prefix follows from the place of the file, so an installed tree can be moved.
+file(RELATIVE_PATH pc_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" FEDKT_PC_PREFIX "\${pcfiledir}/${pc_up}")
+if(FEDKT_DEB) # a package does not move, and pkg-config leaves out -I/usr/include when it can recognise it
+  set(FEDKT_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+endif()
 configure_file(packaging/fedkt.pc.in fedkt.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/fedkt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
