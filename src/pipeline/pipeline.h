@@ -24,6 +24,14 @@ size_t fkt_pipeline_batch(const struct fkt_codec *c);
 FKT_MUST_USE fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task,
                                               struct fkt_codec *codec, struct fkt_calibration *cal);
 
+/* evaluate.c: fkt_heads_evaluate for heads of any task with the codec, calibration and coordinates of w's, which differs
+ * in its promise alone: the caller sees to that. */
+struct fkt_head;
+struct fkt_score;
+FKT_MUST_USE fkt_status fkt_heads_score(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
+                                        size_t n, const struct fkt_head *const *heads, size_t n_heads,
+                                        struct fkt_score *scores, const struct fkt_pipeline_options *options);
+
 /* Some records of a dataset on their way; everything is borrowed for the call. Vectors are NULL when the visitor did
  * not ask for them. */
 struct fkt_batch {

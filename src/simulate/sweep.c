@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/wipe.h"
+#include "pipeline/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -130,7 +131,7 @@ static fkt_status evaluate(struct fkt_sweep *s)
     FKT_TRY(fkt_alloc(&places, n));
     (void)list_heads(s, heads, places);
     for (size_t i = 0; i < n; i++) FKT_TRY(fkt_score_init(&scores[i], classes));
-    FKT_TRY(fkt_heads_evaluate(s->pipeline, s->test_data, s->test, s->n_test, heads, n, scores, &options));
+    FKT_TRY(fkt_heads_score(s->pipeline, s->test_data, s->test, s->n_test, heads, n, scores, &options));
     s->seconds_evaluate = fkt_now() - start;
 out:
     for (size_t i = 0; places && i < n; i++) *places[i] = scores[i];

@@ -96,7 +96,7 @@ static fkt_status use_pipeline(void)
     fkt_status st;
     FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_gaussians(&r, &rie, &g));
-    FKT_TRY(fkt_heads_fit(&h, &g));
+    FKT_TRY(fkt_heads_fit(&h, &g, &r));
     FKT_TRY(fkt_generate(&r, scratch_path(&scratch, "images"), &o));
 out:
     fkt_heads_clear(&h);

@@ -123,7 +123,7 @@ static json_t *classes_json(const struct fkt_release *r, const struct fkt_gaussi
     return list;
 }
 
-static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release *r, const char *folder, int force)
+static fkt_status save_heads(const struct fkt_heads *h, const char *folder, int force)
 {
     struct fkt_folder f = {0};
     char *path = NULL;
@@ -135,8 +135,6 @@ static fkt_status save_heads(const struct fkt_heads *h, const struct fkt_release
         fkt_free(path);
         path = NULL;
         FKT_TRY(fkt_path_join(&path, f.tmp, name));
-        FKT_TRY(fkt_head_set_origin(h->head[k], r->task.sha256, r->sha256, fkt_release_not_private(r)));
-        FKT_TRY(fkt_head_set_classes(h->head[k], (const char *const *)r->task.classes));
         FKT_TRY(fkt_head_save(h->head[k], path, 0));
     }
     FKT_TRY(fkt_folder_commit(&f));
@@ -223,14 +221,14 @@ static fkt_status run_heads(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
     FKT_TRY(fkt_release_load(&r, a->release));
     FKT_TRY(fkt_release_gaussians(&r, &e, &g));
-    FKT_TRY(fkt_heads_fit(&h, &g));
+    FKT_TRY(fkt_heads_fit(&h, &g, &r));
     if (a->test.path) {
         cli_codec_settings(&a->settings, &settings);
         FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
         cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
         FKT_TRY(score_heads(a, pipeline, &h, accuracy));
     }
-    if (a->out) FKT_TRY(save_heads(&h, &r, a->out, a->run.force));
+    if (a->out) FKT_TRY(save_heads(&h, a->out, a->run.force));
     FKT_TRY(print_heads(a, &r, &g, accuracy));
 out:
     fkt_heads_clear(&h);
