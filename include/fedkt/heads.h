@@ -20,17 +20,17 @@ extern "C" {
 struct fkt_heads {
     struct fkt_head *head[FKT_HEAD_KINDS];
 };
-/* g from FKT_ESTIMATOR_RAW: the heads shrink by themselves. They carry what `release`, from which g was estimated, says:
- * its task, its hash, the class names, and whether it is private; that is saved with them. release NULL: g comes from
- * elsewhere, and the heads carry no origin. */
+/* g from FKT_ESTIMATOR_RAW: the heads shrink by themselves. They carry what `release`, from which g was estimated,
+ * says: its task, its hash, the class names, and whether it is private; that is saved with them. release NULL: g comes
+ * from elsewhere, and the heads carry no origin. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g,
                                               const struct fkt_release *release);
 FKT_API void fkt_heads_clear(struct fkt_heads *h);
 /* FKT_E_MISMATCH when the head comes from another task, or has another number of classes or another length. One without
  * an origin is compared by the numbers alone. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_check_task(const struct fkt_head *h, const struct fkt_task *task);
-/* Each head must pass fkt_head_check_task for the pipeline's task. Scores n_heads heads over the records of ds in one pass. `scores` (n_heads) are initialised by the caller and
- * added to. */
+/* Scores n_heads heads over the records of ds in one pass. Each must pass fkt_head_check_task for the pipeline's task.
+ * `scores` (n_heads) are initialised by the caller and added to. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                    const size_t *idx, size_t n, const struct fkt_head *const *heads,
                                                    size_t n_heads, struct fkt_score *scores,

@@ -84,9 +84,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path,
                                                      struct fkt_moments *m, struct fkt_records *records);
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out);
-/* Pixels to record vectors and their integers: rgb (n, S, S, 3) of the task's size, w (n, m), q (n, m). Adding q up with
- * fkt_moments_add gives what fkt_pipeline_moments gives for the same pixels, to the bit. On failure w and q are zero.
- * PRIVATE. On the calling thread; several may call at once. Images of other sizes: fkt_dataset_from_arrays. */
+/* Pixels to record vectors and their integers: rgb (n, S, S, 3) of the task's size, w (n, m), q (n, m). PRIVATE. Adding
+ * q up with fkt_moments_add gives what fkt_pipeline_moments gives for the same pixels, to the bit. On failure w and q
+ * are zero. It runs on the calling thread; several may call at once. Images of other sizes: fkt_dataset_from_arrays. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *pipeline, const uint8_t *rgb, size_t n,
                                                      double *w, int32_t *q);
 /* w (n, m) -> pixels (n, S, S, 3) */

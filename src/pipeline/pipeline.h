@@ -24,8 +24,8 @@ size_t fkt_pipeline_batch(const struct fkt_codec *c);
 FKT_MUST_USE fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task,
                                               struct fkt_codec *codec, struct fkt_calibration *cal);
 
-/* evaluate.c: fkt_heads_evaluate for heads of any task with the codec, calibration and coordinates of w's, which differs
- * in its promise alone: the caller sees to that. */
+/* evaluate.c: fkt_heads_evaluate for heads of any task with the codec, calibration and coordinates of w's, which
+ * differs in its promise alone: the caller sees to that. */
 struct fkt_head;
 struct fkt_score;
 FKT_MUST_USE fkt_status fkt_heads_score(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
