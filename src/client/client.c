@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - a site's side of one task over all its rounds: open, take what the server says, close.
+/* client.c - a site's side of one task over all its rounds: open, process what the server sends, close.
  *
- *              Begin of a new round              Reveal taken, lost, failed, another round
- *   WAITING ----------------------> UNDER WAY -----------------------------------------> WAITING
+ *              Begin of a new round              Reveal accepted, lost, failed, another round
+ *   WAITING ----------------------> RUNNING -------------------------------------------> WAITING
  *      |                                |                                                   |
- *      +---- stage released or given up, what is wrong at home, 64 rounds begun ------------+---> ENDED
+ *      +---- stage released or given up, local failure, 64 rounds begun --------------------+---> ENDED
  *
- *   WAITING     file: moments, as long as a round may begin; receipts            memory: the same
- *   UNDER WAY   file: besides, seed and letters of the round (attend_round.c)    memory: the machine, its answer
- *   ENDED       file: receipts                                                   memory: receipts
+ *   WAITING   file: moments, as long as a round may begin; receipts           memory: the same
+ *   RUNNING   file: also seed and messages of the round (round.c)             memory: state machine, its answer
+ *   ENDED     file: receipts                                                  memory: receipts
  *
- * Who may be sure of what: docs/protocol.md 7 rests on sites that have one round of a task at a time and never reveal
- * twice. The first is the state file's lock and its one row for a round; the second is the ledger's, and the file's
- * memory of it besides. A site that has revealed waits for the release and answers no Begin any more.
+ * docs/protocol.md 7 requires that a site takes part in one round of a task at a time and never reveals twice. The
+ * state file's lock and its single row for a round ensure the first; the ledger, and the state file beside it, the
+ * second. A site that has revealed waits for the release and answers no further Begin.
  *
- * Cost: the machine's, three synced transactions for each letter, and the replay of at most a round when opened. */
+ * Cost: the state machine's, three synced transactions for each message, and the replay of at most one round at
+ * open. */
 #include "client/client.h"
 
 #include "pipeline/contribution.h"
@@ -25,7 +26,7 @@
 
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static fkt_status check_spec(const struct fkt_client_spec *spec)
 {
@@ -62,7 +63,7 @@ out:
     return st;
 }
 
-/* Everything that can refuse does so before the first letter is answered. */
+/* Everything that can refuse does so before the first message is answered. */
 static fkt_status check_home(struct fkt_client *a)
 {
     fkt_status st = FKT_OK;
@@ -87,7 +88,7 @@ fkt_status fkt_client_open(struct fkt_client **out, const struct fkt_client_spec
     FKT_TRY(take_spec(a, spec));
     FKT_TRY(fkt_client_file_open(a, spec->state));
     FKT_TRY(fkt_client_file_round(a, seed, &there));                  /* has its ledger been asked? */
-    done = a->spent || a->ended || (!there && fkt_client_is_done(a)); /* only what was promised will be asked for */
+    done = a->spent || a->ended || (!there && fkt_client_is_done(a)); /* only what was reserved will be asked for */
     FKT_TRY(fkt_client_file_moments(a, done ? NULL : spec->moments));
     if (!done) FKT_TRY(check_home(a));
     a->stage = a->ended;
@@ -103,7 +104,7 @@ out:
 void fkt_client_close(struct fkt_client *a)
 {
     if (!a) return;
-    if (a->db && fkt_client_heads_settle(a) != FKT_OK) a->tolds = 0; /* heads of idle answers: little is lost */
+    if (a->db && fkt_client_heads_settle(a) != FKT_OK) a->tolds = 0; /* heads of empty answers: little is lost */
     fkt_sa_client_free(a->client);
     fkt_db_close(a->db);
     if (a->moments) fkt_wipe(a->moments, a->numbers * sizeof *a->moments);
@@ -121,7 +122,7 @@ void fkt_client_close(struct fkt_client *a)
 
 uint32_t fkt_client_site(const struct fkt_client *a) { return a->site; }
 
-/* The machine is done when it has handed out its Reveal, the round when the server has it. */
+/* The state machine is done when it has produced its Reveal, the round when the server has it. */
 static const char *phase_of(const struct fkt_client *a)
 {
     enum fkt_sa_state state = a->client ? fkt_sa_client_state(a->client) : FKT_SA_STATE_BEGIN;
@@ -138,9 +139,9 @@ void fkt_client_get_view(const struct fkt_client *a, struct fkt_client_view *out
                                     .sent_bytes = a->sent_bytes};
 }
 
-/* ---- correspondent ---- */
+/* ---- endpoint ---- */
 
-/* Failures that come out of here are the end for this process: the carrier stops. The file is as it was. */
+/* A failure here is final for this process: the transport stops. The file is unchanged. */
 static fkt_status keep(struct fkt_client *a, fkt_status st)
 {
     if (st != FKT_OK && a->broken.status == FKT_OK) fkt_failure_save(&a->broken, st);
@@ -203,7 +204,7 @@ static fkt_status take(struct fkt_client *a, const struct fkt_message *message)
         fkt_client_drop_answer(a);
         return fkt_client_end_round(a);
     }
-    if (message->len && a->stop.status != FKT_OK) return FKT_OK; /* all that is left is its Leave */
+    if (message->len && a->stop.status != FKT_OK) return FKT_OK; /* only its Leave is left */
     if (message->len) return fkt_client_message(a, message);
     if (message->lost == FKT_OK || !a->client) return FKT_OK;
     fkt_client_drop_answer(a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.h - the inside of a site's side of a task, for the files attend*.c. attend.c has the drawing. */
+/* client.h - the state of a site's side of a task, for this module alone. client.c has the state diagram. */
 #ifndef FKT_CLIENT_CLIENT_H
 #define FKT_CLIENT_CLIENT_H
 
@@ -9,7 +9,7 @@
 #include "secagg/msg.h"
 #include "store/db.h"
 
-#define FKT_CLIENT_LEAVE (-1) /* in the place of a letter's index: a Leave that answers none */
+#define FKT_CLIENT_LEAVE (-1) /* instead of a message's index: a Leave that answers none */
 
 enum { FKT_CLIENT_TOLD = 16 };
 struct fkt_client_head {
@@ -37,15 +37,15 @@ struct fkt_client {
     uint32_t begun;
     uint64_t sent_bytes;
 
-    enum fkt_stage stage;             /* as the server last said */
-    uint8_t round[FKT_MAILBOX_ROUND]; /* which letter it has */
+    enum fkt_stage stage;             /* as the server last reported */
+    uint8_t round[FKT_MAILBOX_ROUND]; /* the message it has */
     uint32_t after;
-    struct fkt_client_head head;                  /* the newest of the audit log */
+    struct fkt_client_head head;                  /* the newest of the transparency log */
     struct fkt_client_head told[FKT_CLIENT_TOLD]; /* not yet on disk, ascending */
     size_t tolds;
 
-    struct fkt_sa_client *client; /* NULL: no round is under way */
-    int reserved, spending;       /* of the round: the ledger has been, or may have been, asked */
+    struct fkt_sa_client *client; /* NULL: no round is running */
+    int reserved, spending;       /* of the round: the ledger was asked, or may have been */
     struct fkt_sa_site brings;
     struct fkt_entropy_seeded own[2]; /* keys, noise */
     struct fkt_entropy keys, noise;
@@ -53,15 +53,15 @@ struct fkt_client {
     uint8_t *answer; /* (answer_cap) what is to be sent */
     size_t answer_len, answer_cap;
     int64_t answer_index;
-    struct fkt_failure stop;   /* what is wrong at home: the end, once the Leave is out */
-    struct fkt_failure broken; /* every call answers it */
+    struct fkt_failure stop;   /* a local failure: the end, once the Leave has been sent */
+    struct fkt_failure broken; /* every call returns it */
 };
 
-/* ---- attend_state.c: the file ---- */
+/* ---- state.c: the file ---- */
 FKT_MUST_USE fkt_status fkt_client_file_open(struct fkt_client *a, const char *path);
-/* The file's moments, or else `given`, which are put in; NULL: none are needed. */
+/* The file's moments, or else `given`, which are stored; NULL: none are needed. */
 FKT_MUST_USE fkt_status fkt_client_file_moments(struct fkt_client *a, const int64_t *given);
-/* The round under way: *there, its seed, and a->round, a->reserved, a->spending. */
+/* The running round: *there, its seed, and a->round, a->reserved, a->spending. */
 FKT_MUST_USE fkt_status fkt_client_file_round(struct fkt_client *a, uint8_t seed[FKT_ENTROPY_KEY], int *there);
 FKT_MUST_USE fkt_status fkt_client_file_begun(struct fkt_client *a, const uint8_t name[FKT_MAILBOX_ROUND], int *yes);
 FKT_MUST_USE fkt_status fkt_client_file_begin(struct fkt_client *a, const uint8_t seed[FKT_ENTROPY_KEY],
@@ -69,32 +69,33 @@ FKT_MUST_USE fkt_status fkt_client_file_begin(struct fkt_client *a, const uint8_
 FKT_MUST_USE fkt_status fkt_client_file_message(struct fkt_client *a, const struct fkt_message *message);
 enum fkt_client_flag { FKT_CLIENT_RESERVED, FKT_CLIENT_SPENDING, FKT_CLIENT_SPENT };
 FKT_MUST_USE fkt_status fkt_client_file_flag(struct fkt_client *a, enum fkt_client_flag flag);
-/* The answer at a->answer, of that kind, or that there is none: noted, when none to this letter is; *same 0: another
- * one is. *taken: the server has it. */
+/* Records the answer at a->answer, of that kind, or that there is none, if none to this message is recorded; *same 0:
+ * another one is. *taken: the server has it. */
 FKT_MUST_USE fkt_status fkt_client_file_answer(struct fkt_client *a, enum fkt_sa_kind kind, int *same, int *taken);
 FKT_MUST_USE fkt_status fkt_client_file_taken(struct fkt_client *a);
-/* Seed and letters go, and the moments when nothing needs them; nothing of them is left in the file. */
+/* Deletes seed and messages, and the moments when nothing needs them; they are overwritten in the file. */
 FKT_MUST_USE fkt_status fkt_client_file_wipe(struct fkt_client *a);
-/* A change of the file: heads that wait go with it. finish: either way, the change ends. */
+/* A change of the file; pending heads are stored with it. finish ends the change in any case. */
 FKT_MUST_USE fkt_status fkt_client_file_start(struct fkt_client *a);
 FKT_MUST_USE fkt_status fkt_client_file_finish(struct fkt_client *a, fkt_status st);
 
-/* ---- attend_heads.c: the server's audit log, by its own words ---- */
+/* ---- log_heads.c: heads of the transparency log, as the server reported them ---- */
 FKT_MUST_USE fkt_status fkt_client_heads_load(struct fkt_client *a);
 FKT_MUST_USE fkt_status fkt_client_heads_hear(struct fkt_client *a, uint64_t entry, const char *sha256);
 FKT_MUST_USE fkt_status fkt_client_heads_put(struct fkt_client *a);     /* within a change */
 FKT_MUST_USE fkt_status fkt_client_heads_receipt(struct fkt_client *a); /* within a change: the newest came with one */
-FKT_MUST_USE fkt_status fkt_client_heads_settle(struct fkt_client *a);  /* what waits is on disk */
+FKT_MUST_USE fkt_status fkt_client_heads_settle(struct fkt_client *a);  /* pending heads are on disk */
 
-/* ---- attend_round.c: one round ---- */
-/* Outside a round: is there nothing more that moments could be needed for? Revealed, ended, wrong at home, or as many
- * rounds begun as there may be. */
+/* ---- round.c: one round ---- */
+/* Outside a round: 1 when the moments are not needed any more: revealed, ended, a local failure, or the limit of rounds
+ * reached. */
 int fkt_client_is_done(const struct fkt_client *a);
-FKT_MUST_USE fkt_status fkt_client_ask_ledger(const struct fkt_client *a); /* would it reserve? changes nothing */
+FKT_MUST_USE fkt_status
+fkt_client_ask_ledger(const struct fkt_client *a); /* would the ledger reserve? changes nothing */
 FKT_MUST_USE fkt_status fkt_client_resume(struct fkt_client *a);
 FKT_MUST_USE fkt_status fkt_client_message(struct fkt_client *a, const struct fkt_message *message);
-/* The round is over for this site, however it ended: its secrets go, in memory and in the file. An answer that waits
- * stays. Fine when none is under way. */
+/* The round is over for this site: its secrets are wiped, in memory and in the file. A pending answer stays. May be
+ * called without a running round. */
 FKT_MUST_USE fkt_status fkt_client_end_round(struct fkt_client *a);
 void fkt_client_drop_answer(struct fkt_client *a);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_heads.c - what the server said of its audit log, kept within bounds (docs/audit.md 3).
+/* log_heads.c - the heads of the transparency log that the server reported, kept within bounds (docs/audit.md 3).
  *
- *   heard   the log has grown: the head waits in memory, and goes to disk with the next change of the file
- *   kept    those told with the receipt of a message, and of the others the newest ENOUGH
- *   two     of one entry: the server contradicts itself. Both are kept, as evidence; the round goes on, since what it
- *           releases can be checked all the same, and whoever could end rounds by lying could do so by silence too
+ *   new     the log has grown: the head is pending in memory, and is stored with the next change of the file
+ *   kept    heads that came with the receipt of a message, and of the others the newest ENOUGH
+ * two     different heads of one entry: the server contradicts itself. Both are kept as evidence. The round continues,
+ *           because its release can be checked all the same, and a server can end rounds by silence anyway
  *
- * A log never gets shorter, so an entry below the newest can only repeat or contradict what is kept; anything else is
- * not looked at. So a server that tells a new head with every answer makes no file grow, and no disk sync. What waits
- * in memory is lost with a crash, and that is at most FKT_CLIENT_TOLD heads of answers that brought nothing. */
+ * A log never gets shorter, so an entry below the newest can only repeat or contradict what is kept; anything else
+ * is ignored. So a server that sends a new head with every answer neither makes the file grow nor causes disk syncs.
+ * Pending heads are lost in a crash: at most FKT_CLIENT_TOLD heads of answers without a message. */
 #include "client/client.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ fkt_status fkt_client_heads_settle(struct fkt_client *a)
     return st == FKT_OK ? fkt_client_file_finish(a, st) : st;
 }
 
-/* `entry` is not above the newest: another head of it than before is written down, and the earlier one stays too. */
+/* `entry` is not above the newest: a different head for it is stored, and the earlier one stays too. */
 static fkt_status compare(struct fkt_client *a, uint64_t entry, const char *sha256)
 {
     fkt_status st = fkt_client_file_start(a);

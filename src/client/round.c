@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* round.c - one round at a site: letters in, answers out, and the same again after a crash.
+/* round.c - one round at a site: messages in, answers out, and the same again after a crash.
  *
- *   letter --on disk--> machine (secagg) --answer--> its hash on disk --> it may leave
- *   crash:  all letters of the file once more, secrets from the seed; every answer is held against its hash
+ *   message --on disk--> state machine (secagg) --answer--> its hash on disk --> it may leave
+ *   crash:  all messages of the file are replayed, secrets from the seed; every answer is compared with its hash
  *
- * The machine is a function of its letters, its entropy, the vector and what the ledger says. Letters and seed are in
- * the file, the vector is made of moments in the file and noise from the seed, and what the ledger granted once it
- * grants again (below). So a site that comes back says what it said, byte for byte. Should it not (a file from a
- * backup, a broken disk), the answer differs from its hash: the round is over, its secrets go, and all that leaves is
- * a Leave. Two different messages under one key never do.
+ * The state machine is a function of its messages, its entropy, the vector and the ledger's answers. Messages and seed
+ * are in the file, the vector is made of moments in the file and noise from the seed, and the ledger grants again what
+ * it granted once (below). So a restarted site sends the same bytes. If it does not (a file from a backup, a broken
+ * disk), the answer differs from its hash: the round is over, its secrets are wiped, and only a Leave is sent. Two
+ * different messages under one key are never sent.
  *
- * The ledger and this file are two files, so a crash may fall between them. A flag here goes to disk before the ledger
- * is asked; after a crash the flag says that a session which the ledger knows is known through us. Without it a
- * session that is known already belongs to a state file that was thrown away, and is refused.
+ * The ledger and this file are two files, so a crash may fall between them. A flag here is on disk before the ledger is
+ * asked; after a crash it shows that a session which the ledger knows was reserved by this file. Without the flag a
+ * known session belongs to a state file that was removed, and is refused.
  *
- * A failure of the machine we run on (memory, disk, entropy) is not an end: the call fails, and opening the file again
- * goes on where it stood. Faults of others end the round, and another may begin; what is wrong at home (the ledger
- * refuses, a number is beyond its bound) would be wrong in the next round too, so it ends the task for this site: its
- * moments go with the round, and whoever mends it and joins again brings them anew. */
+ * A failure of the local machine (memory, disk, entropy) is not final: the call fails, and opening the file again
+ * continues. Faults of others end the round, and another may begin. A local failure that would recur (the ledger
+ * refuses, a number is beyond its bound) ends the task for this site: its moments are deleted with the round, and
+ * after the repair joining again computes them again. */
 #include "client/client.h"
 
 #include "pipeline/contribution.h"
@@ -30,7 +30,7 @@
 
 enum { LEDGER_TRIES = 3 }; /* each waits ten seconds where another process writes to it */
 
-/* ---- what the site brings ---- */
+/* ---- the site's vector and ledger ---- */
 
 static int again(fkt_status st, int *tries) { return st == FKT_E_IO && ++*tries < LEDGER_TRIES; }
 
@@ -95,8 +95,8 @@ static fkt_status spend(void *self, const uint8_t session[FKT_SA_SESSION])
     fkt_sa_session_hex(hex, session);
     FKT_TRY(stands(a, hex, &now));
     if (now == FKT_LEDGER_SESSION_SPENT &&
-        !a->spending) { /* before the flag: it would make the next opening believe us */
-        st = fkt_fail_hint(FKT_E_STATE, "never put a state file back from a copy; this site has done its part",
+        !a->spending) { /* before the flag: with it the next open would trust this file */
+        st = fkt_fail_hint(FKT_E_STATE, "never restore a state file from a copy; this site has contributed already",
                            "the ledger has spent this round already, and the state file does not know of it");
         goto out;
     }
@@ -118,7 +118,7 @@ static fkt_status vector(void *self, int64_t *x, uint32_t length)
     return fkt_contribution_make(x, a->moments, &a->task, &a->shares, &a->noise);
 }
 
-/* ---- the machine ---- */
+/* ---- the state machine ---- */
 
 static fkt_status open_machine(struct fkt_client *a, const uint8_t seed[FKT_ENTROPY_KEY])
 {
@@ -152,7 +152,7 @@ fkt_status fkt_client_end_round(struct fkt_client *a)
     return fkt_client_file_wipe(a);
 }
 
-/* The round is over, whatever the machine thinks; a Leave, without a reason, may say so. */
+/* The round is over in any case; a Leave without a reason may be sent. */
 static fkt_status leave(struct fkt_client *a)
 {
     uint8_t session[FKT_SA_SESSION];
@@ -178,17 +178,17 @@ static int of_others(fkt_status st)
 
 static int of_the_machine(fkt_status st) { return st == FKT_E_NOMEM || st == FKT_E_IO || st == FKT_E_ENTROPY; }
 
-/* The machine has failed with `why`; its last word, if any, waits. */
+/* The state machine has failed with `why`; its last message, if any, is pending. */
 static fkt_status give_up(struct fkt_client *a, const struct fkt_failure *why)
 {
     fkt_status st;
-    if (!of_others(why->status)) a->stop = *why; /* first: the moments go with the round */
+    if (!of_others(why->status)) a->stop = *why; /* first: the moments are deleted with the round */
     st = fkt_client_end_round(a);
     if (st != FKT_OK || a->stop.status == FKT_OK) return st;
     return a->answer_len ? FKT_OK : fkt_failure_restore(why);
 }
 
-/* What the answer is, as the server will see it. */
+/* The kind of the answer, as the server will see it. */
 static fkt_status kind_of(const struct fkt_client *a, enum fkt_sa_kind *out)
 {
     struct fkt_sa_msg m = {0};
@@ -201,7 +201,7 @@ static fkt_status kind_of(const struct fkt_client *a, enum fkt_sa_kind *out)
     return st;
 }
 
-/* What the machine says to a letter that is on disk. */
+/* The state machine's answer to a stored message. */
 static fkt_status hear(struct fkt_client *a, uint32_t index, const uint8_t *bytes, size_t len)
 {
     struct fkt_failure why = {.status = FKT_OK};
@@ -227,7 +227,7 @@ static fkt_status hear(struct fkt_client *a, uint32_t index, const uint8_t *byte
     return FKT_OK;
 }
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
 /* A round begins with a Begin that names it: the session is made of the name inside. */
 static fkt_status is_begin(const struct fkt_client *a, const struct fkt_message *message, int *yes)
@@ -246,8 +246,8 @@ static fkt_status begin(struct fkt_client *a, const struct fkt_message *message)
     struct fkt_entropy os;
     fkt_status st;
     if (a->begun >= FKT_LEDGER_ROUNDS)
-        return fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
-                             "this site has begun %d rounds of task '%s', and begins no more", FKT_LEDGER_ROUNDS,
+        return fkt_fail_hint(FKT_E_BUDGET, "ask the operator why the rounds fail; to continue, a new task is needed",
+                             "this site has begun %d rounds of task '%s', which is the limit", FKT_LEDGER_ROUNDS,
                              a->task.name);
     fkt_entropy_os(&os);
     FKT_TRY(os.fill(os.self, seed, sizeof seed));
@@ -259,7 +259,7 @@ out:
     return st;
 }
 
-/* A letter of another round than the last one: the server has moved on, and what was under way is over. */
+/* A message of another round: the server has moved on, and the running round is over. */
 static fkt_status other_round(struct fkt_client *a, const struct fkt_message *message)
 {
     int yes, before = 0;
@@ -269,7 +269,7 @@ static fkt_status other_round(struct fkt_client *a, const struct fkt_message *me
     memcpy(a->round, message->round, sizeof a->round);
     a->after = message->index;
     FKT_TRY(is_begin(a, message, &yes));
-    if (!yes || a->spent) goto out; /* who has revealed once reveals no more */
+    if (!yes || a->spent) goto out; /* a site reveals once */
     FKT_TRY(fkt_client_file_begun(a, message->round, &before));
     if (!before) FKT_TRY(begin(a, message));
 out:
@@ -282,7 +282,7 @@ fkt_status fkt_client_message(struct fkt_client *a, const struct fkt_message *me
     if (!fkt_same(message->round, a->round, sizeof a->round)) return other_round(a, message);
     if (message->index <= a->after || a->answer_len) return FKT_OK; /* it has that one, or owes an answer first */
     if (!a->client) a->after = message->index;
-    else if (message->len > fkt_sa_to_site_max(&a->params)) st = leave(a); /* nothing honest is so long */
+    else if (message->len > fkt_sa_to_site_max(&a->params)) st = leave(a); /* longer than any valid message */
     else {
         FKT_TRY(fkt_client_file_message(a, message));
         FKT_TRY(hear(a, message->index, message->bytes, message->len));
@@ -293,7 +293,7 @@ out:
 
 /* ---- after a crash ---- */
 
-struct kept { /* the letters of the file, in memory: what they lead to writes to the same file */
+struct kept { /* the stored messages in memory: processing them writes to the same file */
     uint32_t index;
     uint8_t *bytes;
     size_t len;
@@ -328,13 +328,13 @@ fkt_status fkt_client_resume(struct fkt_client *a)
     size_t n = 0;
     int there;
     fkt_status st;
-    FKT_TRY(fkt_db_scrub(a->db)); /* the process before may have stopped between deleting a round and this */
+    FKT_TRY(fkt_db_scrub(a->db)); /* the previous process may have stopped between deleting a round and this */
     FKT_TRY(fkt_client_file_round(a, seed, &there));
     if (!there) goto out;
     FKT_TRY(read_messages(a, &message, &n));
     FKT_TRY(open_machine(a, seed));
     for (size_t i = 0; i < n && a->client; i++) {
-        fkt_client_drop_answer(a); /* the letter after an answer shows that nobody waits for it */
+        fkt_client_drop_answer(a); /* the message after an answer shows that the server has it */
         FKT_TRY(hear(a, message[i].index, message[i].bytes, message[i].len));
     }
 out:

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.c - a site's state file: what it must know again after a crash, and nothing more.
+/* state.c - a site's state file: what it needs after a crash, and nothing more.
  *
  *   who      one row: task, key, dataset, fingerprint of the records; has its vector left, has it revealed, is the
  *            task over
- *   moments  one row while they may be needed: exact, PRIVATE; with their hash, so that damage is seen
- *   round    one row while a round is under way: its name, the seed of all its secrets, what the ledger was asked
- *   letter   of that round, as they came
+ *   moments  one row while they may be needed: exact, PRIVATE; with their hash, to detect damage
+ *   round    one row while a round is running: its name, the seed of all its secrets, what the ledger was asked
+ *   letter   messages of that round, in order
  *   message  every answer of every round: its hash before it leaves; a receipt afterwards
  *   begun    the name of every round that this site has begun
- *   head     what the server said of its audit log (attend_heads.c)
+ *   head     heads of the transparency log (log_heads.c)
  *
- * One process holds the file (FKT_DB_EXCLUSIVE). Each function is one transaction, on disk when it answers. When a
- * round is over its seed and letters are deleted and scrubbed; when nothing of the task can be asked for any more, the
- * moments too. What stays tells which rounds there were and what was sent, by hashes of bytes that the server has. */
+ * One process holds the file (FKT_DB_EXCLUSIVE). Each function is one transaction, on disk when it returns. When a
+ * round is over its seed and messages are deleted and overwritten; when the task needs no more rounds, the moments too.
+ * What stays are the names of rounds and the hashes of messages that the server has. */
 #include "client/client.h"
 
 #include "pipeline/records.h"
@@ -42,9 +42,9 @@ static const char schema[] =
     "CREATE TABLE head(entry INTEGER NOT NULL, sha256 TEXT NOT NULL, kept INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY(entry, sha256));";
 
-/* Never from a backup: a state that is put back would say a second, different thing in the same round. */
-static const char damaged[] = "move the state file away and join again; never put one back from a backup. That costs "
-                              "at most the round under way, "
+/* Never from a backup: a restored state could send a second, different message in the same round. */
+static const char damaged[] = "move the state file away and join again; never restore one from a backup. That costs "
+                              "at most the running round, "
                               "and the ledger keeps this site from revealing twice";
 
 static const struct fkt_db_kind file_kind = {
@@ -245,7 +245,7 @@ out:
     return st;
 }
 
-/* ---- the round under way ---- */
+/* ---- the running round ---- */
 
 fkt_status fkt_client_file_round(struct fkt_client *a, uint8_t seed[FKT_ENTROPY_KEY], int *there)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line.c - one line of an audit log: is it written as a line must be, and does it hang on the one before?
+/* line.c - one line of a transparency log: is it well formed, and does it continue the chain?
  *
- * Source: docs/audit.md 1. The log comes from the party that is being checked, so nothing in it is believed. A line has
- * one way to be written: it is parsed and dumped again, and the bytes must be the same, so that two readers can never
- * see two different things in it. Each event has exactly the keys of the table below, each of its kind; a key more or
- * fewer is refused. Numbers are below 2^53, which every reader of JSON can hold.
+ * Source: docs/audit.md 1. The log comes from the party that is being checked, so nothing in it is trusted. A line has
+ * exactly one form: it is parsed and written again, and the bytes must be the same, so that two readers can never read
+ * different things in it. Each event has exactly the keys of the table below, each of its type; a key more or less is
+ * refused. Numbers are below 2^53, which every JSON parser can hold.
  *
- * Cost: a few microseconds and a few kilobytes a line; nothing is allocated before the length is known to be small. */
+ * Cost: a few microseconds and a few kilobytes per line; nothing is allocated before the length is known to be
+ * small. */
 #include "verify/verify.h"
 
 #include "task/task.h"
@@ -86,7 +87,7 @@ static fkt_status check_keys(const json_t *root, const struct key *key, size_t n
 {
     for (size_t i = 0; i < n && key[i].name; i++, ++*there)
         if (!is_kind(json_object_get(root, key[i].name), key[i].kind))
-            return fkt_fail(FKT_E_FORMAT, "'%s' is missing or not what it must be", key[i].name);
+            return fkt_fail(FKT_E_FORMAT, "'%s' is missing or has the wrong type", key[i].name);
     return FKT_OK;
 }
 
@@ -98,13 +99,13 @@ static fkt_status take(struct fkt_log_line *l, uint64_t entry, const char *prev)
     FKT_TRY(check_keys(l->root, common, COMMON, &there));
     event = fkt_log_text(l, "event");
     for (e = 0; e < FKT_LOG_EVENTS && strcmp(event, events[e].name) != 0; e++) continue;
-    if (e == FKT_LOG_EVENTS) return fkt_fail(FKT_E_FORMAT, "no log has such an event");
+    if (e == FKT_LOG_EVENTS) return fkt_fail(FKT_E_FORMAT, "there is no such event");
     l->event = (enum fkt_log_event)e;
     FKT_TRY(check_keys(l->root, events[e].key, KEYS, &there));
     if (json_object_size(l->root) != there)
         return fkt_fail(FKT_E_FORMAT, "it holds a key that event '%s' does not have", event);
     if (fkt_log_number(l, "entry") != entry)
-        return fkt_fail(FKT_E_MISMATCH, "it says that it is entry %llu: lines were removed, added or moved",
+        return fkt_fail(FKT_E_MISMATCH, "it claims to be entry %llu: lines were removed, added or moved",
                         (unsigned long long)fkt_log_number(l, "entry"));
     if (strcmp(fkt_log_text(l, "prev"), prev) != 0)
         return fkt_fail(FKT_E_MISMATCH, "it does not follow from the line before: one of the two was changed");
@@ -112,13 +113,13 @@ out:
     return st;
 }
 
-/* The one way to write it. */
+/* The canonical form. */
 static fkt_status canonical(const struct fkt_log_line *l, const char *bytes, size_t len)
 {
     char *text = NULL;
     fkt_status st = fkt_json_text(&text, json_incref(l->root), 0);
     if (st == FKT_OK && (strlen(text) != len || memcmp(text, bytes, len) != 0))
-        st = fkt_fail(FKT_E_FORMAT, "it is not written as a log's lines are: keys sorted, no blanks");
+        st = fkt_fail(FKT_E_FORMAT, "it is not in canonical form: keys sorted, no blanks");
     fkt_free(text);
     return st;
 }
@@ -129,12 +130,12 @@ fkt_status fkt_log_line_read(struct fkt_log_line *out, const char *bytes, size_t
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (len > (entry == 1 ? FKT_LOG_OPEN_MAX : FKT_LOG_LINE_MAX)) {
-        st = fkt_fail(FKT_E_FORMAT, "it is longer than any line of a log");
+        st = fkt_fail(FKT_E_FORMAT, "it is longer than any line of a log may be");
         goto out;
     }
     out->root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (!json_is_object(out->root)) {
-        st = fkt_fail(FKT_E_FORMAT, "it is no JSON object");
+        st = fkt_fail(FKT_E_FORMAT, "it is not a JSON object");
         goto out;
     }
     FKT_TRY(canonical(out, bytes, len));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* receipt.c - what one site kept, held against the log: the only part of a check that a server which
- * rewrote its log and chained it anew cannot have prepared for.
+/* receipt.c - compares what one site kept with the log: the only part of the check that a server which rewrote its log,
+ * with a new chain, cannot prepare for.
  *
- * Source: docs/audit.md 3. Every answer to a site names the log's last entry and its hash; here each of them must be
- * the hash of that very line. Every message that the server acknowledged must stand in the log, as what it was, taken
- * and not refused; and as far as the site was told the log at all, nothing may stand there in its name, taken or
- * refused, that it did not send: that would be somebody else with its key, or a server that blames it. A message whose
- * acknowledgement was lost on the way counts as sent, not as taken: whether it was refused the site cannot know.
+ * Source: docs/audit.md 3. Every answer to a site contains the log's last entry and its hash; here each of them must be
+ * the hash of that line. Every message that the server acknowledged must be in the log with its kind, as accepted. And
+ * up to the last head that the site received, the log must not hold any message under its name, accepted or refused,
+ * that it did not send: that would be somebody else with its key, or a server that blames the site. A message whose
+ * acknowledgement was lost counts as sent, not as accepted: the site cannot know whether it was refused.
  *
- * Cost: 80 bytes a head, 128 a message; a line is compared with one head and, if it is this site's, all messages. */
+ * Cost: 80 bytes per head, 128 per message; a line is compared with one head and, if it is this site's, all
+ * messages. */
 #include "verify/verify.h"
 
 #include "base/alloc.h"
@@ -22,7 +23,7 @@
 #define HEADS_MAX (1U << 20)
 #define MESSAGES_MAX (1U << 16)
 
-/* Ascending; the same entry again with another hash is a server that contradicted itself. */
+/* Ascending; the same entry with two hashes means that the server contradicted itself. */
 static int follows(const struct fkt_log_receipt *r, uint64_t entry, const char *sha)
 {
     const struct fkt_log_told *last = r->heads ? &r->head[r->heads - 1] : NULL;
@@ -99,7 +100,7 @@ fkt_status fkt_log_receipt_parse(struct fkt_log_receipt *out, const char *json, 
         goto out;
     }
     if (strcmp(schema, SCHEMA) != 0 || !fkt_log_is_hex(task, 32) || site < 0 || site >= FKT_SA_SITES_MAX) {
-        st = fkt_fail(FKT_E_FORMAT, "receipt: schema, task_sha256 or site is not what it must be");
+        st = fkt_fail(FKT_E_FORMAT, "receipt: schema, task_sha256 or site is wrong");
         goto out;
     }
     memcpy(out->task_sha256, task, sizeof out->task_sha256);
@@ -142,34 +143,35 @@ static fkt_status own_message(struct fkt_log_receipt *r, const struct fkt_log_li
         struct fkt_log_sent *m = &r->sent[i];
         if (strcmp(m->sha256, sha) != 0 || strcmp(m->round, round) != 0) continue;
         if (m->bytes != fkt_log_number(l, "bytes"))
-            return fkt_fail(FKT_E_MISMATCH, "it gives a message of site %u another length than the receipt", r->site);
+            return fkt_fail(FKT_E_MISMATCH, "its length of a message of site %u differs from the receipt", r->site);
         if (strcmp(m->kind, fkt_log_text(l, "kind")) != 0)
-            return fkt_fail(FKT_E_MISMATCH, "it calls message %zu of site %u '%.20s', and the receipt '%s'", i + 1,
+            return fkt_fail(FKT_E_MISMATCH, "it records message %zu of site %u as '%.20s', the receipt as '%s'", i + 1,
                             r->site, fkt_log_text(l, "kind"), m->kind);
         if (m->taken && fkt_log_number(l, "verdict") != 0)
-            return fkt_fail(FKT_E_MISMATCH, "it calls a message of site %u refused, which the server acknowledged",
+            return fkt_fail(FKT_E_MISMATCH, "it records a message of site %u as refused that the server acknowledged",
                             r->site);
         m->found = 1;
         return FKT_OK;
     }
-    /* Beyond the last head that the site was told, the log may know more than a receipt that was written early. */
+    /* After the last head that the site received, the log may hold more than an early receipt. */
     if (!r->heads || entry > r->head[r->heads - 1].entry) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH,
-                         "somebody else may hold this site's key, or the server blames it: tell the other sites",
-                         "it holds a message that site %u, by its receipt, never sent", r->site);
+    return fkt_fail_hint(
+        FKT_E_MISMATCH,
+        "somebody else may have this site's key, or the server records false messages: inform the other sites",
+        "it holds a message that site %u did not send, according to its receipt", r->site);
 }
 
-/* Whatever was told of this line must be it. */
+/* A head that the site received for this line must be its hash. */
 static fkt_status told_of(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry)
 {
     const size_t first = r->met;
     for (; r->met < r->heads && r->head[r->met].entry == entry; r->met++) {
         if (r->met > first)
-            return fkt_fail_hint(FKT_E_MISMATCH, "tell the other sites: what this server says is not to be believed",
-                                 "the server told site %u two different ones", r->site);
+            return fkt_fail_hint(FKT_E_MISMATCH, "inform the other sites: this server cannot be trusted",
+                                 "the server sent site %u two different ones", r->site);
         if (strcmp(r->head[r->met].sha256, l->sha256) != 0)
-            return fkt_fail_hint(FKT_E_MISMATCH, "the server told this site another log than it published",
-                                 "it is not the line that site %u was told of", r->site);
+            return fkt_fail_hint(FKT_E_MISMATCH, "the server sent this site another log than it published",
+                                 "it is not the line whose hash site %u received", r->site);
     }
     return FKT_OK;
 }
@@ -186,8 +188,8 @@ fkt_status fkt_log_receipt_line(struct fkt_log_receipt *r, const struct fkt_log_
 fkt_status fkt_log_receipt_end(const struct fkt_log_receipt *r, uint64_t entries)
 {
     if (r->met < r->heads)
-        return fkt_fail_hint(FKT_E_MISMATCH, "the server told this site another log than it published",
-                             "audit.jsonl ends at line %llu, and site %u was told of line %llu",
+        return fkt_fail_hint(FKT_E_MISMATCH, "the server sent this site another log than it published",
+                             "audit.jsonl ends at line %llu, and site %u received the hash of line %llu",
                              (unsigned long long)entries, r->site, (unsigned long long)r->head[r->met].entry);
     for (size_t i = 0; i < r->messages; i++)
         if (r->sent[i].taken && !r->sent[i].found)

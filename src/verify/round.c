@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* round.c - whose vectors are in a release, and who put a name under that.
+/* round.c - whose vectors are in a release, and which sites signed that.
  *
- * Source: docs/audit.md 2, docs/protocol.md 3.5 and 3.6. A log says which sites survived a round; a server could write
- * anything there. What it cannot write is their signatures: each site signs the list of survivors, under the session
- * (task and round) and the seed, before it reveals anything. So the list counts when
- *   - it is the set of sites whose vectors were taken in this round, and at least N - D of them,
- *   - nobody among them was lost before without having left or sent something that was refused,
+ * Source: docs/audit.md 2, docs/protocol.md 3.5 and 3.6. A log lists the sites that survived a round; a server could
+ * write anything there. It cannot forge their signatures: each site signs the list of survivors, with the session (task
+ * and round) and the seed, before it reveals anything. So the list is accepted when
+ *   - it is the set of sites whose vectors were accepted in this round, and at least N - D of them,
+ *   - none of them was lost before without having left or sent something that was refused,
  *   - on a complete graph the seed is the one that follows from the session,
- *   - at least N - D of the survivors signed it, as no honest server goes on with fewer, and t of them are witnesses,
- *   - every signature that the log shows is right.
- * N - D of them, where the sites themselves ask for t: on a sparse graph a server that makes up a seed can look for one
- * whose witnesses are all its friends, and t signatures would then be theirs; N - D cannot be, since N - D > C + 1.
+ *   - at least N - D of the survivors signed it, as no honest server continues with fewer, and t of them are witnesses,
+ *   - every signature in the log is valid.
+ * N - D, where the sites themselves require t: on a sparse graph a server that invents a seed can search for one whose
+ * witnesses all collude with it, and t signatures could then be theirs; N - D cannot be, since N - D > C + 1.
  *
- * Cost: 66 bytes a site, one verification (0.1 ms) for each signature of the round that gave the release. */
+ * Cost: 66 bytes per site, one verification (0.1 ms) for each signature of the released round. */
 #include "verify/verify.h"
 
 #include "base/alloc.h"
@@ -68,12 +68,12 @@ static fkt_status take_survivors(struct fkt_log_round *r, const struct fkt_sa_pa
     if (r->count) return fkt_fail(FKT_E_MISMATCH, "its round has a list of survivors already");
     if (!fkt_unhex(r->seed, fkt_log_text(l, "seed"), sizeof r->seed) ||
         !fkt_unhex(r->survivors, fkt_log_text(l, "survivors"), map) || !fkt_bitmap_ok(r->survivors, p->sites))
-        return fkt_fail(FKT_E_FORMAT, "the survivors are no bitmap over %u sites", p->sites);
+        return fkt_fail(FKT_E_FORMAT, "the survivors are not a bitmap over %u sites", p->sites);
     r->count = (uint32_t)fkt_bitmap_count(r->survivors, p->sites);
     if (r->count != fkt_log_number(l, "count"))
         return fkt_fail(FKT_E_MISMATCH, "the bitmap shows %u survivors", r->count);
     if (r->count < p->sites - p->dropped)
-        return fkt_fail(FKT_E_MISMATCH, "%u sites survived, and a sum of fewer than %u must not be", r->count,
+        return fkt_fail(FKT_E_MISMATCH, "%u sites survived; a sum of fewer than %u is not allowed", r->count,
                         p->sites - p->dropped);
     return FKT_OK;
 }
@@ -82,11 +82,11 @@ static fkt_status take_signature(struct fkt_log_round *r, const struct fkt_log_l
 {
     const uint32_t site = (uint32_t)fkt_log_number(l, "site");
     if (!r->count || !fkt_bitmap_get(r->survivors, site))
-        return fkt_fail(FKT_E_MISMATCH, "site %u is no survivor, and yet signed the list", site);
-    if (fkt_bitmap_get(r->confirmed, site)) return fkt_fail(FKT_E_MISMATCH, "site %u signs a second time", site);
+        return fkt_fail(FKT_E_MISMATCH, "site %u signed the list but is not a survivor", site);
+    if (fkt_bitmap_get(r->confirmed, site)) return fkt_fail(FKT_E_MISMATCH, "site %u signed twice", site);
     fkt_bitmap_set(r->confirmed, site);
     if (!fkt_unhex(r->signature + (size_t)site * FKT_SIGN_BYTES, fkt_log_text(l, "signature"), FKT_SIGN_BYTES))
-        return fkt_fail(FKT_E_FORMAT, "the signature is none");
+        return fkt_fail(FKT_E_FORMAT, "the signature is malformed");
     return FKT_OK;
 }
 
@@ -94,27 +94,26 @@ static fkt_status take_signature(struct fkt_log_round *r, const struct fkt_log_l
  * vector was taken has answered the last phase before the list of survivors. */
 static fkt_status take_loss(struct fkt_log_round *r, uint32_t site)
 {
-    if (fkt_bitmap_get(r->lost, site)) return fkt_fail(FKT_E_MISMATCH, "site %u is lost a second time", site);
+    if (fkt_bitmap_get(r->lost, site)) return fkt_fail(FKT_E_MISMATCH, "site %u is lost twice", site);
     if (!r->count && fkt_bitmap_get(r->masked, site) && !fkt_bitmap_get(r->parted, site))
-        return fkt_fail(FKT_E_MISMATCH, "site %u is lost before the survivors are known, though its vector was taken",
-                        site);
+        return fkt_fail(FKT_E_MISMATCH,
+                        "site %u is lost before the survivors are known, although its vector was accepted", site);
     fkt_bitmap_set(r->lost, site);
     return FKT_OK;
 }
 
 fkt_status fkt_log_round_line(struct fkt_log_round *r, const struct fkt_sa_params *p, const struct fkt_log_line *l)
 {
-    const uint32_t site = (uint32_t)fkt_log_number(l, "site"); /* below p->sites: audit_verify.c has looked */
+    const uint32_t site = (uint32_t)fkt_log_number(l, "site"); /* below p->sites: checked in verify.c */
     if (l->event == FKT_LOG_SURVIVORS) return take_survivors(r, p, l);
     if (l->event == FKT_LOG_CONFIRMED) return take_signature(r, l);
     if (l->event == FKT_LOG_LOST) return take_loss(r, site);
     if (l->event != FKT_LOG_MESSAGE) return FKT_OK;
-    if (fkt_bitmap_get(r->lost, site))
-        return fkt_fail(FKT_E_MISMATCH, "site %u was lost, and yet says something", site);
+    if (fkt_bitmap_get(r->lost, site)) return fkt_fail(FKT_E_MISMATCH, "site %u was lost but sends a message", site);
     if (fkt_log_number(l, "verdict") != 0 || !strcmp(fkt_log_text(l, "kind"), "leave")) fkt_bitmap_set(r->parted, site);
     if (fkt_log_number(l, "verdict") != 0 || strcmp(fkt_log_text(l, "kind"), "masked") != 0) return FKT_OK;
     if (fkt_bitmap_get(r->masked, site))
-        return fkt_fail(FKT_E_MISMATCH, "a second vector of site %u was taken in one round", site);
+        return fkt_fail(FKT_E_MISMATCH, "two vectors of site %u were accepted in one round", site);
     fkt_bitmap_set(r->masked, site);
     return FKT_OK;
 }
@@ -159,7 +158,7 @@ fkt_status fkt_log_round_check(const struct fkt_log_round *r, const struct fkt_s
     fkt_status st;
     if (!r->count) return fkt_fail(FKT_E_MISMATCH, "its round has no list of survivors");
     if (memcmp(r->masked, r->survivors, map) != 0)
-        return fkt_fail(FKT_E_MISMATCH, "its survivors are not the sites whose vectors were taken");
+        return fkt_fail(FKT_E_MISMATCH, "its survivors are not the sites whose vectors were accepted");
     *signatures = (uint32_t)fkt_bitmap_count(r->confirmed, p->sites);
     fkt_sa_session(session, p, r->name);
     FKT_TRY(check_seed(r, p, session));
@@ -172,7 +171,7 @@ fkt_status fkt_log_round_check(const struct fkt_log_round *r, const struct fkt_s
     for (uint32_t i = 0; i < p->sites; i++)
         if (fkt_bitmap_get(r->confirmed, i) &&
             !fkt_verify(r->signature + (size_t)i * FKT_SIGN_BYTES, hash, sizeof hash, fkt_sa_roster_key(p, i)))
-            return fkt_fail(FKT_E_MISMATCH, "the signature of site %u under the survivors is false", i);
+            return fkt_fail(FKT_E_MISMATCH, "the signature of site %u under the survivors is invalid", i);
 out:
     return st;
 }

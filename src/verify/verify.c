@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - anybody's check of a finished task: the log, the release and the certificate against each other.
+/* verify.c - an outsider's check of a finished task: log, release and certificate are compared with each other.
  *
- * Source: docs/audit.md 2. Everything comes from the server, which is the party under suspicion; what holds the check
- * up is what it cannot make: the operator's signature under the task, the sites' signatures under the survivors, and,
- * with a receipt, the heads that one site was told while the round ran. In this order:
+ * Source: docs/audit.md 2. Everything comes from the server, which is not trusted; the check rests on what it cannot
+ * forge: the operator's signature under the task, the sites' signatures under the survivors, and, with a receipt, the
+ * heads that one site received during the round. In this order:
  *
  *   audit.jsonl          line by line: bytes, chain, keys; the order of events; the task and its signature; rounds
- *   release.safetensors  opened as hostile; of this task, with the hash of the log
- *   certificate.json     every claim derived anew from the release; then byte for byte what the release itself carries
- *   other files          hash and length, where the log names one and it is there
+ *   release.safetensors  parsed as hostile input; of this task, with the hash in the log
+ *   certificate.json     every claim derived again from the release; then compared byte for byte with the release's own
+ *   other files          hash and length, if the log names it and it exists
  *
  * The certificate's reals are compared as text with those inside the release, and those with what this machine computes
  * to nine digits (certificate.c): the last digits of a logarithm are not the same in every C library, and a check that
- * fails for that on an honest log would teach people to ignore it.
+ * fails for that reason on an honest log would be ignored.
  *
  * What it does not show: that the vectors were honest, that the release is their sum or has noise in it (vectors are
- * masked, and only hashes of them are public), or that the log is complete where no receipt is at hand. What can be
- * seen of the numbers is that they are not beyond what so many vectors within the task's bound can add up to.
+ * masked, and only hashes of them are public), or that the log is complete if there is no receipt. The numbers are
+ * only checked against the largest sum of so many vectors within the task's bound.
  *
  * Cost: one pass over the log with one line in memory, then the release; 0.1 ms for each signature. */
 #include "verify/verify.h"
@@ -64,7 +64,7 @@ void fkt_log_reading_clear(struct fkt_log_reading *log)
 
 /* ---- the task ---- */
 
-/* A task that is not signed, or falsely, is something wrong with a file here, not with a peer. */
+/* An unsigned or wrongly signed task is a fault of a file here, not of a peer. */
 static fkt_status check_signature(const struct fkt_task *t, const uint8_t *operator_key)
 {
     struct fkt_failure f;
@@ -78,10 +78,10 @@ static fkt_status check_task(const struct fkt_log_reading *log)
 {
     const struct fkt_task *t = &log->task, *want = log->want;
     if (!t->federation.sites || !t->service.address[0])
-        return fkt_fail(FKT_E_MISMATCH, "its task has no server, so that there can be no log of one");
+        return fkt_fail(FKT_E_MISMATCH, "its task has no server, so it cannot have a log");
     if (want && strcmp(want->sha256, t->sha256) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH,
-                             "look first whether you took the right task.json and the right folder ('fedkt task show' "
+                             "first check that task.json and the folder are the right ones ('fedkt task show' "
                              "prints the hash); if both are of the same study, do not use the release",
                              "it is the log of task %.12s ('%.60s'), and the task that was given is %.12s ('%.60s')",
                              t->sha256, t->name, want->sha256, want->name);
@@ -102,7 +102,7 @@ static fkt_status take_open(struct fkt_log_reading *log, const struct fkt_log_li
     FKT_TRY(fkt_alloc(&log->names, log->task.service.rounds));
     if (log->receipt && strcmp(log->receipt->task_sha256, log->task.sha256) != 0)
         st = fkt_fail_hint(FKT_E_MISMATCH,
-                           "look first whether you took the right receipt: it lies in the folder that 'fedkt join' was "
+                           "first check that the receipt is the right one: it is in the folder that 'fedkt join' was "
                            "given with --out",
                            "it is the log of task %.12s, and the receipt is of %.12s", log->task.sha256,
                            log->receipt->task_sha256);
@@ -118,13 +118,13 @@ out:
 
 static fkt_status take_begin(struct fkt_log_reading *log, const struct fkt_log_line *l)
 {
-    if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "a round begins before the one before it has ended");
+    if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "a round begins before the last one has ended");
     if (log->rounds >= log->task.service.rounds)
         return fkt_fail(FKT_E_MISMATCH, "the task allows %u rounds, and this is one more", log->task.service.rounds);
     if (fkt_log_number(l, "round") != log->rounds + 1)
         return fkt_fail(FKT_E_MISMATCH, "round %u must come next", log->rounds + 1);
     if (!fkt_unhex(log->round.name, fkt_log_text(l, "name"), FKT_MAILBOX_ROUND))
-        return fkt_fail(FKT_E_FORMAT, "the round's name is none");
+        return fkt_fail(FKT_E_FORMAT, "the round's name is malformed");
     for (uint32_t i = 0; i < log->rounds; i++)
         if (!memcmp(log->names[i], log->round.name, FKT_MAILBOX_ROUND))
             return fkt_fail(FKT_E_MISMATCH, "round %u had the same name", i + 1);
@@ -154,10 +154,10 @@ static fkt_status take_file(struct fkt_log_reading *log, const struct fkt_log_li
     const size_t max = sizeof log->file / sizeof *log->file;
     const char *name = fkt_log_text(l, "name");
     struct fkt_log_file *f = &log->file[log->files < max ? log->files : 0];
-    if (log->bare) return fkt_fail(FKT_E_MISMATCH, "the log has said that there are no images");
+    if (log->bare) return fkt_fail(FKT_E_MISMATCH, "the log states that there are no images");
     if (log->files == max || strlen(name) >= sizeof f->name || !name[0] || name[0] == '.' ||
         strspn(name, plain) != strlen(name))
-        return fkt_fail(FKT_E_FORMAT, "no log names such a file, or so many");
+        return fkt_fail(FKT_E_FORMAT, "a log cannot list such a file, or so many");
     snprintf(f->name, sizeof f->name, "%s", name);
     memcpy(f->sha256, fkt_log_text(l, "sha256"), sizeof f->sha256);
     f->bytes = fkt_log_number(l, "bytes");
@@ -173,7 +173,7 @@ static fkt_status check_place(const struct fkt_log_reading *log, const struct fk
         return fkt_fail(FKT_E_MISMATCH, "the roster has no site %llu", (unsigned long long)fkt_log_number(l, "site"));
     if (l->event == FKT_LOG_BEGIN || !json_object_get(l->root, "round")) return FKT_OK;
     if (!log->in_round || fkt_log_number(l, "round") != log->rounds)
-        return fkt_fail(FKT_E_MISMATCH, "round %llu is not under way", (unsigned long long)fkt_log_number(l, "round"));
+        return fkt_fail(FKT_E_MISMATCH, "round %llu is not running", (unsigned long long)fkt_log_number(l, "round"));
     return FKT_OK;
 }
 
@@ -181,11 +181,11 @@ static fkt_status take_line(struct fkt_log_reading *log, const struct fkt_log_li
 {
     const int over = log->released || log->given_up;
     fkt_status st;
-    if (log->ended) return fkt_fail(FKT_E_MISMATCH, "it stands after the end of the log");
+    if (log->ended) return fkt_fail(FKT_E_MISMATCH, "it is after the end of the log");
     if ((l->event == FKT_LOG_OPEN) != (log->entries == 0))
-        return fkt_fail(FKT_E_MISMATCH, "a log begins with 'open', and has no other one");
+        return fkt_fail(FKT_E_MISMATCH, "a log begins with 'open', which occurs once");
     if (over && (l->event == FKT_LOG_BEGIN || l->event == FKT_LOG_RELEASE || l->event == FKT_LOG_GIVEN_UP))
-        return fkt_fail(FKT_E_MISMATCH, "it comes after the task was over: there is one release of a task");
+        return fkt_fail(FKT_E_MISMATCH, "it comes after the end of the task: a task has one release");
     if (l->event == FKT_LOG_OPEN) return take_open(log, l);
     FKT_TRY(check_place(log, l));
     switch (l->event) {
@@ -195,11 +195,11 @@ static fkt_status take_line(struct fkt_log_reading *log, const struct fkt_log_li
     case FKT_LOG_FILE: return take_file(log, l);
     case FKT_LOG_NO_DATASET:
         if (!log->released || log->files || log->bare)
-            return fkt_fail(FKT_E_MISMATCH, "it stands once, after a release, and beside no file");
+            return fkt_fail(FKT_E_MISMATCH, "it occurs once, after a release, and not together with a file");
         log->bare = 1;
         return FKT_OK;
     case FKT_LOG_GIVEN_UP:
-        if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "round %u is still under way", log->rounds);
+        if (log->in_round) return fkt_fail(FKT_E_MISMATCH, "round %u is still running", log->rounds);
         log->given_up = 1;
         return FKT_OK;
     case FKT_LOG_END:
@@ -231,14 +231,14 @@ out:
 fkt_status fkt_log_reading_end(const struct fkt_log_reading *log)
 {
     if (!log->ended)
-        return fkt_fail(FKT_E_MISMATCH, "audit.jsonl has no line 'end' after line %llu: it was cut",
+        return fkt_fail(FKT_E_MISMATCH, "audit.jsonl has no line 'end' after line %llu: it was truncated",
                         (unsigned long long)log->entries);
     return log->receipt ? fkt_log_receipt_end(log->receipt, log->entries) : FKT_OK;
 }
 
 /* ---- the files ---- */
 
-/* A regular file alone: a pipe would hold us up. */
+/* Only a regular file: a pipe would block. */
 static fkt_status open_log(FILE **out, const char *path)
 {
     struct stat s;
@@ -285,7 +285,7 @@ out:
     return st;
 }
 
-/* The certificate that the release carries, as fedkt writes it for people. Its claims were checked on loading. */
+/* The certificate inside the release, as fedkt writes it to a file. Its claims were checked on loading. */
 static fkt_status carried(char **out, const char *release)
 {
     struct fkt_safetensors *file = NULL;
@@ -313,7 +313,7 @@ static fkt_status check_certificate(const struct fkt_log_reading *log, const cha
     FKT_TRY(carried(&want, release));
     fkt_hash_bytes_hex(sha, bytes, len);
     if (strcmp(sha, log->certificate_sha256) != 0)
-        st = fkt_fail(FKT_E_MISMATCH, "certificate.json is not the one of the log");
+        st = fkt_fail(FKT_E_MISMATCH, "certificate.json does not have the hash in the log");
     else if (len != strlen(want) || memcmp(bytes, want, len) != 0)
         st = fkt_fail(FKT_E_MISMATCH, "certificate.json does not follow from release.safetensors");
 out:
@@ -332,7 +332,7 @@ static fkt_status check_range(const struct fkt_log_reading *log, const struct fk
     for (size_t i = 0; i < n; i++) {
         const uint64_t size = r->moments[i] < 0 ? 0 - (uint64_t)r->moments[i] : (uint64_t)r->moments[i];
         if (size > most && !((double)(size - most) <= noise))
-            return fkt_fail(FKT_E_MISMATCH, "a number of the release is beyond what %u sites can add up to",
+            return fkt_fail(FKT_E_MISMATCH, "a number of the release is larger than any sum of %u sites",
                             log->round.count);
     }
     return FKT_OK;
@@ -344,22 +344,22 @@ static fkt_status check_release(const struct fkt_log_reading *log, const char *p
     fkt_status st;
     FKT_TRY(fkt_release_load(&r, path));
     if (strcmp(r.sha256, log->release_sha256) != 0)
-        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is not the one of the log");
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors does not have the hash in the log");
     else if (strcmp(r.task.sha256, log->task.sha256) != 0)
         st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is of task %.12s, and the log of %.12s", r.task.sha256,
                       log->task.sha256);
     else if (r.facts.survivors != log->round.count)
-        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors tells of %u survivors, and the log of %u", r.facts.survivors,
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors states %u survivors, and the log %u", r.facts.survivors,
                       log->round.count);
     else if (r.facts.simulated || r.insecure_seed != log->task.service.seeded)
-        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors tells otherwise than the task how its noise was made");
+        st = fkt_fail(FKT_E_MISMATCH, "release.safetensors and the task differ in how the noise was made");
     else st = check_range(log, &r);
 out:
     fkt_release_clear(&r);
     return st;
 }
 
-/* A file, or a folder as a dataset is one; links lead elsewhere. *there 0: nothing is there. */
+/* A file, or a folder (a dataset); links are refused. *there 0: it does not exist. */
 static fkt_status weigh(const char *path, int *there, char sha256[FKT_SHA256_HEX], uint64_t *bytes)
 {
     struct stat s;
@@ -371,7 +371,7 @@ static fkt_status weigh(const char *path, int *there, char sha256[FKT_SHA256_HEX
     return fkt_hash_file_hex(sha256, path);
 }
 
-/* Files that are not there are nobody's lie: whoever copies a folder may leave the pictures out. */
+/* A missing file is not an error: a copy of the folder may leave the images out. */
 static fkt_status check_others(const struct fkt_log_reading *log, const char *folder)
 {
     char *path = NULL, sha[FKT_SHA256_HEX];
@@ -385,7 +385,7 @@ static fkt_status check_others(const struct fkt_log_reading *log, const char *fo
         FKT_TRY(fkt_path_join(&path, folder, f->name));
         FKT_TRY(weigh(path, &there, sha, &bytes));
         if (there && (bytes != f->bytes || strcmp(sha, f->sha256) != 0)) {
-            st = fkt_fail(FKT_E_MISMATCH, "%s is not the one of the log", f->name);
+            st = fkt_fail(FKT_E_MISMATCH, "%s does not have the hash in the log", f->name);
             goto out;
         }
     }
@@ -403,7 +403,7 @@ static fkt_status check_files(const struct fkt_log_reading *log, const char *fol
     FKT_TRY(fkt_path_join(&certificate, folder, "certificate.json"));
     if (log->given_up) {
         if (lstat(release, &s) == 0)
-            st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is there, and the log says that there is no release");
+            st = fkt_fail(FKT_E_MISMATCH, "release.safetensors exists, and the log states that there is no release");
         goto out;
     }
     FKT_TRY(check_release(log, release));
@@ -440,7 +440,7 @@ fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder, c
     memset(out, 0, sizeof *out);
     fkt_log_reading_init(&log, task, receipt ? &kept : NULL);
     FKT_TRY(fkt_path_join(&path, folder, "audit.jsonl"));
-    if (task && task->signature.there) /* the key beside a false signature is nobody's */
+    if (task && task->signature.there) /* the key beside an invalid signature means nothing */
         FKT_TRY(fkt_fail_in(check_signature(task, NULL), "the task that was given"));
     if (receipt) FKT_TRY(fkt_log_receipt_load(&kept, receipt));
     FKT_TRY(read_log(&log, path));

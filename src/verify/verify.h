@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h - the inside of `fkt_verify_folder`, for audit_verify*.c and the fuzzer.
+/* verify.h - the inside of fkt_verify_folder, for this module and the fuzzer.
  *
- *   audit_verify_line.c     one line: its bytes, its place in the chain, its keys
- *   audit_verify_receipt.c  what a site kept, held against each line as it passes
- *   audit_verify_round.c    the round of the release: whose vectors are in it, and who signed that
- *   audit_verify.c          the order of lines, then the files beside the log */
+ *   line.c     one line: its bytes, its place in the chain, its keys
+ *   receipt.c  what a site kept, compared with each line
+ *   round.c    the released round: whose vectors are in it, and which sites signed that
+ *   verify.c   the order of lines, then the files beside the log */
 #ifndef FKT_VERIFY_VERIFY_H
 #define FKT_VERIFY_VERIFY_H
 
@@ -41,7 +41,7 @@ enum fkt_log_event {
 
 struct fkt_log_line {
     enum fkt_log_event event;
-    json_t *root; /* owned; every key of the event is there and of its kind */
+    json_t *root; /* owned; every key of the event is present and of its type */
     char sha256[FKT_SHA256_HEX];
 };
 /* `bytes` without the newline. `entry` is its number, `prev` what it must name. FKT_E_FORMAT, FKT_E_MISMATCH. */
@@ -75,10 +75,10 @@ struct fkt_log_receipt {
 FKT_MUST_USE fkt_status fkt_log_receipt_parse(struct fkt_log_receipt *out, const char *json, size_t len);
 FKT_MUST_USE fkt_status fkt_log_receipt_load(struct fkt_log_receipt *out, const char *path);
 void fkt_log_receipt_clear(struct fkt_log_receipt *r);
-/* Each line of the log in turn; `round` is the name of the round under way as hex, "" outside one. */
+/* Each line of the log in order; `round` is the name of the running round as hex, "" outside one. */
 FKT_MUST_USE fkt_status fkt_log_receipt_line(struct fkt_log_receipt *r, const struct fkt_log_line *l, uint64_t entry,
                                              const char *round);
-/* After the last one: was all of it there? */
+/* After the last line: were all of them found? */
 FKT_MUST_USE fkt_status fkt_log_receipt_end(const struct fkt_log_receipt *r, uint64_t entries);
 
 /* ---- one round ---- */
@@ -97,14 +97,14 @@ void fkt_log_round_begin(struct fkt_log_round *r, const struct fkt_sa_params *p)
 /* Lines of kind message, lost, survivors and confirmed; others mean nothing here. */
 FKT_MUST_USE fkt_status fkt_log_round_line(struct fkt_log_round *r, const struct fkt_sa_params *p,
                                            const struct fkt_log_line *l);
-/* The release of this round is due: are the survivors those whose vectors came, and did enough of them sign? */
+/* Before the release: are the survivors those whose vectors were accepted, and did enough of them sign? */
 FKT_MUST_USE fkt_status fkt_log_round_check(const struct fkt_log_round *r, const struct fkt_sa_params *p,
                                             uint32_t *signatures);
 
 /* ---- the log ---- */
 
 struct fkt_log_reading {
-    const struct fkt_task *want;     /* NULL: whatever the log holds */
+    const struct fkt_task *want;     /* NULL: the log's own */
     struct fkt_log_receipt *receipt; /* NULL: none */
     struct fkt_task task;
     struct fkt_sa_params params; /* roster borrowed from task */

@@ -99,7 +99,7 @@ static void what_was_taken_is_called_refused(void **state)
     json_t *line = message("advertise", 1, 0, &at); /* of round 1, which failed: the log alone holds */
     (void)state;
     set(line, "verdict", json_integer(REFUSED));
-    only_the_site_sees("it calls a message of site 1 refused, which the server acknowledged");
+    only_the_site_sees("it records a message of site 1 as refused that the server acknowledged");
     json_object_set_new(json_array_get(sent, 0), "taken", json_false()); /* the answer was lost: it cannot know */
     publish();
     CHECK_OK(verify(receipt()));
@@ -114,7 +114,7 @@ static void a_refused_message_that_it_never_sent(void **state)
     set(line, "kind", json_string("unreadable"));
     set(line, "sha256", json_string(other));
     json_array_insert_new(maker.lines, at + 1, line);
-    only_the_site_sees("a message that site 1, by its receipt, never sent");
+    only_the_site_sees("a message that site 1 did not send");
 }
 
 static void a_message_is_called_another(void **state)
@@ -123,11 +123,11 @@ static void a_message_is_called_another(void **state)
     json_t *line = message("advertise", 1, 0, &at);
     (void)state;
     set(line, "kind", json_string("leave"));
-    only_the_site_sees("it calls message 1 of site 1 'leave', and the receipt 'advertise'");
+    only_the_site_sees("it records message 1 of site 1 as 'leave', the receipt as 'advertise'");
     json_object_set_new(json_array_get(sent, 0), "taken", json_false());
     set(line, "kind", json_string("unreadable"));
     set(line, "verdict", json_integer(FKT_E_PEER_FORMAT));
-    only_the_site_sees("it calls message 1 of site 1 'unreadable'");
+    only_the_site_sees("it records message 1 of site 1 as 'unreadable'");
 }
 
 /* A receipt that names no kind, or one that no site sends, is none. */
@@ -149,11 +149,11 @@ static void lost_though_its_vector_is_there(void **state)
     (void)state;
     insert_lost(at + 1, 2, "mask");
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    fails(NULL, "site 2 is lost before the survivors are known, though its vector was taken");
+    fails(NULL, "site 2 is lost before the survivors are known, although its vector was accepted");
     json_array_remove(maker.lines, at + 1);
     insert_lost(at, 2, "mask"); /* and before it: then no vector comes any more */
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    fails(NULL, "site 2 was lost, and yet says something");
+    fails(NULL, "site 2 was lost but sends a message");
     json_array_remove(maker.lines, at);
     line = json_deep_copy(line); /* who says good-bye after the vector is lost, and in the sum */
     set(line, "kind", json_string("leave"));
@@ -164,7 +164,7 @@ static void lost_though_its_vector_is_there(void **state)
     while (json_integer_value(json_object_get(json_array_get(maker.lines, first), "site")) != 2)
         first = log_maker_find(&maker, "confirmed", first + 1);
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    fails(NULL, "site 2 was lost, and yet says something"); /* its confirm; the next check has it gone */
+    fails(NULL, "site 2 was lost but sends a message"); /* its confirm; the next check has it gone */
     (void)message("confirm", 2, 0, &at);
     CHECK(first == at + 1);
     json_array_remove(maker.lines, first);
@@ -181,7 +181,7 @@ static void lost_twice(void **state)
     (void)state;
     json_array_insert(maker.lines, at, json_array_get(maker.lines, at));
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    fails(NULL, "site 0 is lost a second time");
+    fails(NULL, "site 0 is lost twice");
 }
 
 /* A real host: one site never sends its vector, and while that is waited for another sends garbage after its own. */

@@ -110,7 +110,7 @@ static void an_image_more(void **state)
     snprintf(path, sizeof path, "%s/dataset/one-more.png", folder(&w));
     CHECK_OK(fkt_file_write(path, "x", 1, 0));
     CHECK_STATUS(fkt_verify_folder(&r, folder(&w), NULL, NULL), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "dataset is not the one of the log"));
+    CHECK(strstr(fkt_error_text(), "dataset does not have the hash in the log"));
     server_world_release(&w);
 }
 

@@ -171,7 +171,7 @@ static void lines_removed_swapped_repeated(void **state)
     found(0, "sites signed the list of survivors");
     json_array_insert_new(maker.lines, at, line);
     json_array_insert(maker.lines, at, line);
-    found(0, "signs a second time");
+    found(0, "signed twice");
     json_array_remove(maker.lines, at);
     at = log_maker_find(&maker, "survivors", 0);
     json_array_insert(maker.lines, at, json_array_get(maker.lines, at));
@@ -190,17 +190,17 @@ static void survivors_are_altered(void **state)
     text(line, "survivors", "7f");
     whole(line, "count", 7);
     whole(release, "survivors", 7);
-    found(0, "not the sites whose vectors were taken");
+    found(0, "not the sites whose vectors were accepted");
     text(line, "survivors", "7d"); /* one in, one out: as many as before */
     whole(line, "count", 6);
     found(0, "is no survivor");
     text(line, "survivors", "7c");
     whole(line, "count", 5);
-    found(0, "must not be");
+    found(0, "is not allowed");
     text(line, "survivors", "fe"); /* a bit beyond the roster */
-    found(0, "no bitmap over 7 sites");
+    found(0, "not a bitmap over 7 sites");
     text(line, "survivors", "7e00");
-    found(0, "no bitmap over 7 sites");
+    found(0, "not a bitmap over 7 sites");
     text(line, "survivors", "7e");
     whole(line, "count", 7);
     found(0, "the bitmap shows 6");
@@ -212,7 +212,7 @@ static void a_signature_is_of_another(void **state)
     json_t *b = log_maker_line(&maker, "confirmed", log_maker_find(&maker, "confirmed", 0) + 1);
     (void)state;
     json_object_set(a, "signature", json_object_get(b, "signature"));
-    found(0, "the signature of site 1 under the survivors is false");
+    found(0, "the signature of site 1 under the survivors is invalid");
 }
 
 static void another_round_seed_or_name(void **state)
@@ -233,12 +233,12 @@ static void a_second_release(void **state)
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir)); /* fills the hashes in */
     json_array_insert(maker.lines, at + 1, json_array_get(maker.lines, at));
-    found(0, "one release of a task");
+    found(0, "a task has one release");
     json_array_remove(maker.lines, at);
     json_array_insert_new(
         maker.lines, at + 1,
         json_pack("{s:s s:i s:s}", "event", "begin", "round", 3, "name", "13131313131313131313131313131313"));
-    found(0, "one release of a task");
+    found(0, "a task has one release");
     json_array_remove(maker.lines, at + 1);
     json_array_remove(maker.lines, at);
     found(0, "neither a release nor 'given-up'");
@@ -265,12 +265,12 @@ static void releases_of_other_rounds(void **state)
 {
     (void)state;
     maker.claimed = SITES;
-    found(0, "tells of 7 survivors, and the log of 6");
+    found(0, "states 7 survivors, and the log 6");
     maker.claimed = SITES - LOST;
     maker.seeded = 1;
     json_object_del(log_maker_line(&maker, "release", 0), "sha256");
     json_object_del(log_maker_line(&maker, "release", 0), "certificate_sha256");
-    found(0, "tells otherwise than the task how its noise was made");
+    found(0, "differ in how the noise was made");
     whole(log_maker_line(&maker, "release", 0), "survivors", 7);
     found(0, "the list of survivors has 6");
 }
@@ -283,7 +283,7 @@ static void numbers_beyond_what_sites_can_send(void **state)
     (void)state;
     for (int side = -1; side <= 1; side += 2) {
         maker.made_up = side * (most + 1);
-        found(0, "a number of the release is beyond what 6 sites can add up to");
+        found(0, "a number of the release is larger than any sum of 6 sites");
         json_object_del(line, "sha256");
         json_object_del(line, "certificate_sha256");
         maker.made_up = side * most; /* made up, and nobody can tell */
@@ -323,14 +323,14 @@ static void a_round_out_of_place(void **state)
     json_t *line = log_maker_line(&maker, "failed", 0);
     (void)state;
     whole(line, "round", 2);
-    found(0, "round 2 is not under way");
+    found(0, "round 2 is not running");
     whole(line, "round", 1);
     line = log_maker_line(&maker, "message", 0);
     whole(line, "site", 7);
     found(0, "the roster has no site 7");
     whole(line, "site", 1);
     json_array_remove(maker.lines, log_maker_find(&maker, "failed", 0));
-    found(0, "before the one before it has ended");
+    found(0, "before the last one has ended");
 }
 
 static void keys_are_strict(void **state)
@@ -349,7 +349,7 @@ static void keys_are_strict(void **state)
     found(0, "'why' is missing");
     text(line, "why", "all");
     text(line, "event", "party");
-    found(0, "no log has such an event");
+    found(0, "there is no such event");
 }
 
 static void the_bytes_are_canonical(void **state)
@@ -366,7 +366,7 @@ static void the_bytes_are_canonical(void **state)
     snprintf(changed, len + 2, "{ %s", all + 1);
     CHECK_OK(fkt_file_write(path, changed, len + 1, FKT_FILE_REPLACE));
     CHECK_STATUS(verify(0), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "line 1: it is not written as a log's lines are"));
+    CHECK(strstr(fkt_error_text(), "line 1: it is not in canonical form"));
     fkt_free(changed);
     fkt_free(bytes);
 }
@@ -405,16 +405,16 @@ static void files_of_another_log(void **state)
     const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
     (void)state;
     text(release, "sha256", zeros);
-    found(0, "release.safetensors is not the one of the log");
+    found(0, "release.safetensors does not have the hash in the log");
     json_object_del(release, "sha256");
     text(release, "certificate_sha256", zeros);
-    found(0, "certificate.json is not the one of the log");
+    found(0, "certificate.json does not have the hash in the log");
     json_object_del(release, "certificate_sha256");
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     text(log_maker_line(&maker, "file", 0), "sha256", zeros);
-    found(0, "grid.png is not the one of the log");
+    found(0, "grid.png does not have the hash in the log");
     text(log_maker_line(&maker, "file", 0), "name", "../grid.png");
-    found(0, "no log names such a file");
+    found(0, "a log cannot list such a file");
 }
 
 /* A certificate with another promise, whose hash the log names properly. */
@@ -455,7 +455,7 @@ static void a_rewritten_log_and_a_receipt(void **state)
     CHECK_OK(verify(0));
     CHECK_OK(fkt_file_write(path, kept, len, FKT_FILE_REPLACE));
     CHECK_STATUS(verify(1), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "line 3: it is not the line that site 1 was told of"));
+    CHECK(strstr(fkt_error_text(), "line 3: it is not the line whose hash site 1 received"));
     fkt_free(kept);
 }
 
@@ -473,7 +473,7 @@ static void heads_beyond_the_log(void **state)
     (void)state;
     json_array_append_new(json_object_get(maker.receipt, "heads"),
                           json_pack("{s:i s:s}", "entry", 1, "sha256", maker.f.task.sha256));
-    found(1, "line 1: it is not the line that site 1 was told of");
+    found(1, "line 1: it is not the line whose hash site 1 received");
     json_array_clear(json_object_get(maker.receipt, "heads"));
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     receipt = read_receipt();
@@ -481,7 +481,7 @@ static void heads_beyond_the_log(void **state)
                           json_pack("{s:i s:s}", "entry", 9999, "sha256", maker.f.task.sha256));
     write_receipt(receipt);
     CHECK_STATUS(verify(1), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "site 1 was told of line 9999"));
+    CHECK(strstr(fkt_error_text(), "site 1 received the hash of line 9999"));
     receipt = read_receipt();
     json_array_insert(json_object_get(receipt, "heads"), 0, json_array_get(json_object_get(receipt, "heads"), 1));
     write_receipt(receipt);
@@ -503,7 +503,7 @@ static void two_heads_of_one_line(void **state)
         heads, 1, json_pack("{s:O s:s}", "entry", json_object_get(first, "entry"), "sha256", maker.f.task.sha256));
     write_receipt(receipt);
     CHECK_STATUS(verify(1), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "the server told site 1 two different ones"));
+    CHECK(strstr(fkt_error_text(), "the server sent site 1 two different ones"));
 }
 
 static void messages_of_the_receipt(void **state)
@@ -531,7 +531,7 @@ static void messages_of_the_receipt(void **state)
     json_array_remove(json_object_get(receipt, "messages"), 0);
     write_receipt(receipt);
     CHECK_STATUS(verify(1), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "a message that site 1, by its receipt, never sent"));
+    CHECK(strstr(fkt_error_text(), "a message that site 1 did not send"));
 }
 
 static void a_receipt_of_another(void **state)
