@@ -31,6 +31,7 @@
 #include "crypto/stream.h"
 #include "bench/load_generator.h"
 #include "net/tls.h"
+#include "pipeline/release.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -144,7 +145,7 @@ static fkt_status make_task(struct world *w, uint32_t classes, uint32_t dim, uin
     c.classes = names;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make(&w->task, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(&w->task, &c, codec, &cal));
     FKT_TRY(fkt_sa_identity((uint8_t *)operator_key, secret, NULL));
     FKT_TRY(fkt_task_sign(&w->task, secret));
     FKT_TRY(fkt_task_save(&w->task, w->task_path, 0));
@@ -362,7 +363,7 @@ static fkt_status check(const struct world *w, const struct cli_bench_log *log)
     char path[400];
     fkt_status st;
     snprintf(path, sizeof path, "%s/public/release.safetensors", w->state);
-    FKT_TRY(fkt_release_load(&r, path));
+    FKT_TRY(fkt_release_load_into(&r, path));
     for (uint32_t i = 0; i < w->sites; i++) {
         const enum fkt_sa_state gone = w->member[i].gone;
         if (log->survived[i] != (gone == FKT_SA_STATE_BEGIN || gone > FKT_SA_STATE_MASK) ||

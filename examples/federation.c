@@ -29,7 +29,7 @@ struct site {
     struct fkt_endpoint side;
 };
 
-static void make_task(struct fkt_task *task, struct site *sites)
+static void make_task(struct fkt_task **task, struct site *sites)
 {
     static const char *const classes[CLASSES] = {"cat", "dog"};
     uint8_t roster[SITES][FKT_SA_KEY], key[FKT_SA_KEY], secret[FKT_SA_SECRET];
@@ -47,7 +47,7 @@ static void make_task(struct fkt_task *task, struct site *sites)
     TRY(fkt_codec_open(&codec, &(struct fkt_codec_spec){.name = "dct", .size = 16, .dim = 8}));
     TRY(fkt_calibration_embedded(&calibration, codec));
     TRY(fkt_task_make(task, &choices, codec, &calibration));
-    TRY(fkt_task_sign(task, secret));
+    TRY(fkt_task_sign(*task, secret));
     fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
 }
@@ -56,12 +56,12 @@ static void make_task(struct fkt_task *task, struct site *sites)
  * it. */
 static void open_site(struct site *s, const struct fkt_task *task, int i)
 {
-    int64_t *moments = calloc(CLASSES * fkt_moments_block(task->coordinates.length), sizeof *moments);
+    int64_t *moments = calloc(CLASSES * fkt_moments_block(fkt_task_coordinates(task)->length), sizeof *moments);
     struct fkt_records *records = NULL;
     char state[64], ledger[64];
     snprintf(state, sizeof state, "federation/site%d.db", i);
     snprintf(ledger, sizeof ledger, "federation/ledger%d.db", i);
-    TRY(fkt_records_new(&records, task->privacy.adjacency));
+    TRY(fkt_records_new(&records, fkt_task_privacy(task)->adjacency));
     TRY(fkt_client_open(&s->client, &(struct fkt_client_spec){.task = task,
                                                               .secret = s->secret,
                                                               .state = state,
@@ -101,15 +101,16 @@ static void carry(const struct fkt_mailbox *box, const struct site *s)
 int main(void)
 {
     struct site site[SITES] = {0};
-    struct fkt_task task = {0};
-    struct fkt_server_spec spec = {.task = &task, .folder = "federation/server", .per_class = 4};
+    struct fkt_task *task = NULL;
+    struct fkt_server_spec spec = {.folder = "federation/server", .per_class = 4};
     struct fkt_server *server = NULL;
     struct fkt_mailbox box = {0};
     struct fkt_verification report = {0};
     make_task(&task, site);
+    spec.task = task;
     TRY(fkt_server_open(&server, &spec));
     if (st == FKT_OK) fkt_server_mailbox(server, &box);
-    for (int i = 0; i < SITES && st == FKT_OK; i++) open_site(&site[i], &task, i);
+    for (int i = 0; i < SITES && st == FKT_OK; i++) open_site(&site[i], task, i);
     for (int ended = 0; st == FKT_OK && ended < SITES;) {
         TRY(box.tick(box.self, (uint64_t)time(NULL) * 1000));
         ended = 0;
@@ -120,11 +121,11 @@ int main(void)
         TRY(box.settle(box.self));
     }
     TRY(fkt_client_receipt(site[0].client, "federation/receipt.json", 0)); /* and what anybody can check: */
-    TRY(fkt_verify_folder(&report, "federation/server/public", &task, "federation/receipt.json"));
+    TRY(fkt_verify_folder(&report, "federation/server/public", task, "federation/receipt.json"));
     if (st == FKT_OK) printf("release %s of %u sites\n", report.release_sha256, report.survivors);
     else fprintf(stderr, "federation: %s\n", fkt_error_text());
     for (int i = 0; i < SITES; i++) fkt_client_close(site[i].client);
     fkt_server_close(server);
-    fkt_task_clear(&task);
+    fkt_task_free(task);
     return st != FKT_OK || report.survivors != SITES;
 }

@@ -18,12 +18,12 @@ static fkt_status st = FKT_OK; /* the first failure ends it */
 #define TRY(call) st = st == FKT_OK ? (call) : st
 
 /* The site's part: what comes out may be shown to anyone. Records that live on need a ledger in a file (ledger.h). */
-static void make_release(struct fkt_release *out)
+static void make_release(struct fkt_release **out)
 {
     struct fkt_codec *codec = NULL;
     struct fkt_calibration calibration = {0};
     struct fkt_dataset *records = NULL;
-    struct fkt_task task = {0};
+    struct fkt_task *task = NULL;
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_moments *moments = NULL;
     struct fkt_privacy_plan plan = {0};
@@ -37,16 +37,16 @@ static void make_release(struct fkt_release *out)
     TRY(fkt_codec_open(&codec, &(struct fkt_codec_spec){.name = "dct", .size = SIZE, .dim = 32}));
     TRY(fkt_calibration_embedded(&calibration, codec));
     TRY(fkt_task_make(&task, &choices, codec, &calibration));
-    TRY(fkt_pipeline_open(&pipeline, &task, NULL, NULL));
+    TRY(fkt_pipeline_open(&pipeline, task, NULL, NULL));
     TRY(fkt_pipeline_moments_new(pipeline, &moments));
     TRY(fkt_pipeline_moments(pipeline, records, NULL, 0, moments, &(struct fkt_pipeline_options){0}));
-    TRY(fkt_privacy_plan(&plan, &task.privacy));
+    TRY(fkt_privacy_plan(&plan, fkt_task_privacy(task)));
     TRY(fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0)); /* enough for one release, not for two */
-    TRY(fkt_release_make(out, &task, &calibration, moments, &(struct fkt_round_facts){.sites = 1, .survivors = 1},
+    TRY(fkt_release_make(out, task, &calibration, moments, &(struct fkt_round_facts){.sites = 1, .survivors = 1},
                          &ledger, NULL));
     fkt_moments_free(moments);
     fkt_pipeline_free(pipeline);
-    fkt_task_clear(&task);
+    fkt_task_free(task);
     fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
     fkt_dataset_free(records);
@@ -123,15 +123,14 @@ static double evaluate(const struct fkt_model *model)
 
 int main(void)
 {
-    struct fkt_release release = {0};
+    struct fkt_release *release = NULL;
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_training_set train = {0};
     struct fkt_model *model = NULL, *again = NULL;
     double accuracy = 0, same = 1;
     make_release(&release);
-    TRY(fkt_release_pipeline(&release, NULL, &pipeline));
-    TRY(fkt_training_set_draw(&train, &release,
-                              &(struct fkt_draw_options){.per_class = PER_CLASS, .pipeline = pipeline},
+    TRY(fkt_release_pipeline(release, NULL, &pipeline));
+    TRY(fkt_training_set_draw(&train, release, &(struct fkt_draw_options){.per_class = PER_CLASS, .pipeline = pipeline},
                               &(struct fkt_training_set_options){0}));
     if (st == FKT_OK) learn(&train, &model);
     if (st == FKT_OK) accuracy = evaluate(model);
@@ -155,6 +154,6 @@ int main(void)
     fkt_model_free(model);
     fkt_training_set_clear(&train);
     fkt_pipeline_free(pipeline);
-    fkt_release_clear(&release);
+    fkt_release_free(release);
     return st == FKT_OK ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include "fedkt/synth.h"
 #include "fedkt/task.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -24,31 +25,26 @@ struct fkt_round_facts {
     int simulated;           /* 1: made by a simulation, which keeps no ledger */
     double composed_epsilon; /* what this release costs with the others of its dataset, at the task's delta */
 };
-struct fkt_release {
-    struct fkt_task task;
-    struct fkt_calibration calibration;
-    struct fkt_privacy_plan plan; /* what is promised */
-    struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
-    double sigma[3];              /* noise that is really in the moments (count, sum, moment), surplus shares and all */
-    int64_t *moments;             /* (K, block) noised */
-    struct fkt_round_facts facts;
-    int paid_by_file;            /* 1: a ledger file has paid (fkt_ledger_file_pay), 0: one in memory or the sites' */
-    int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
-    char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
-};
-/* Plans, debits the ledger, draws; not for a task whose noise is in shares. The certificate says what paid: a ledger
+struct fkt_release; /* a handle; only read, it may be shared by threads */
+
+/* Each of these gives *out, freed with fkt_release_free.
+ *
+ * Plans, debits the ledger, draws; not for a task whose noise is in shares. The certificate says what paid: a ledger
  * file, where `ledger` is of fkt_ledger_file_pay (FKT_E_MISMATCH when that was for another task), else memory.
  * insecure_seed NULL: noise from the operating system, which is the caller's to say: a task that is seeded (service.h)
  * does not by itself. Copies task and calibration. */
-FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
+FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release **out, const struct fkt_task *task,
                                                  const struct fkt_calibration *calibration, struct fkt_moments *m,
                                                  const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
                                                  const uint64_t *insecure_seed);
 /* From the total of a round whose task has noise in shares; facts->survivors of them are in it. The sites' ledgers have
  * paid. insecure_seed 1: some share came from a known seed. */
-FKT_API FKT_MUST_USE fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *task,
+FKT_API FKT_MUST_USE fkt_status fkt_release_gather(struct fkt_release **out, const struct fkt_task *task,
                                                    const struct fkt_calibration *calibration, const int64_t *total,
                                                    const struct fkt_round_facts *facts, int insecure_seed);
+FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release **out, const char *path); /* hostile input */
+FKT_API void fkt_release_free(struct fkt_release *r);
+
 FKT_API FKT_MUST_USE fkt_status fkt_release_save(struct fkt_release *r, const char *path, int force);
 /* The same in two steps, for a release that a ledger pays for: reserve takes the disk space of the whole file before
  * the ledger is debited, so that a full disk is seen while nothing is spent; write puts the release there and gives the
@@ -60,8 +56,20 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_reserve(struct fkt_release_file **ou
                                                     const struct fkt_round_facts *facts, const char *path, int force);
 FKT_API FKT_MUST_USE fkt_status fkt_release_write(struct fkt_release_file *f, struct fkt_release *r);
 FKT_API void fkt_release_file_free(struct fkt_release_file *f);
-FKT_API FKT_MUST_USE fkt_status fkt_release_load(struct fkt_release *out, const char *path); /* hostile input */
-FKT_API void fkt_release_clear(struct fkt_release *r);
+
+/* What is in it. Pointers are borrowed from the release. */
+FKT_API const struct fkt_task *fkt_release_task(const struct fkt_release *r);
+FKT_API const struct fkt_calibration *fkt_release_calibration(const struct fkt_release *r);
+FKT_API const int64_t *fkt_release_moments(const struct fkt_release *r, size_t *n);   /* (K, block) noised; n numbers */
+FKT_API const struct fkt_privacy_plan *fkt_release_plan(const struct fkt_release *r); /* what is promised */
+/* The plan of one site's noise share; NULL: the noise was added in one place. */
+FKT_API const struct fkt_share_plan *fkt_release_shares(const struct fkt_release *r);
+/* (3) standard deviations of the noise that is really in count, sum and moment, surplus noise shares included. */
+FKT_API const double *fkt_release_sigma(const struct fkt_release *r);
+FKT_API const struct fkt_round_facts *fkt_release_facts(const struct fkt_release *r);
+FKT_API int fkt_release_insecure_seed(const struct fkt_release *r);  /* 1: noise from a known seed, so NOT private */
+FKT_API const char *fkt_release_sha256(const struct fkt_release *r); /* of the bytes that its file has or would have */
+
 /* fkt_task_promise, and weak too where the releases of the dataset have more than FKT_PROMISE_EPSILON together. */
 FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
                                              char why[FKT_PROMISE_WORDS] /* may be NULL */);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* neighbours.c - two neighbouring datasets for `fedkt audit`, and one release of either.
  *
- *   vector u -> coordinates -> quantiser -> moments -> central       fkt_release_make, as `fedkt release` does
+ *   vector u -> coordinates -> quantiser -> moments -> central       fkt_release_make_into, as `fedkt release` does
  *                                                   \-> distributed  a share for every site that stays, from a key of
- *                                                                    its own; their sum; fkt_release_gather
+ *                                                                    its own; their sum; fkt_release_gather_into
  *
  * Worst cases (src/privacy/sensitivity.md): a record on the sphere; for a swap within a class two of them at the angle
  * with cosine -a^2/(2 b^2), where the sum and the second moment together differ most. With noise in shares the attacker
@@ -12,6 +12,7 @@
 #include "audit/privacy_audit.h"
 
 #include "pipeline/contribution.h"
+#include "pipeline/release.h"
 #include "task/federation.h"
 
 #include "base/alloc.h"
@@ -52,7 +53,7 @@ static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_
     FKT_TRY(fkt_federation_keys(roster, secrets, FKT_AUDIT_SITES, NULL));
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&w->calibration, codec));
-    FKT_TRY(fkt_task_make(&w->task, &choices, codec, &w->calibration));
+    FKT_TRY(fkt_task_make_into(&w->task, &choices, codec, &w->calibration));
     FKT_TRY(fkt_federation_shares(&w->task, &w->shares));
 out:
     fkt_wipe(secrets, sizeof secrets);
@@ -196,7 +197,7 @@ static fkt_status draw_central(struct fkt_audit_world *w, int dataset, struct fk
 {
     const struct fkt_round_facts facts = {1, 1, 1, 0};
     struct fkt_release r;
-    fkt_status st = fkt_release_make(&r, &w->task, &w->calibration, w->sets[dataset], &facts, &w->once, NULL);
+    fkt_status st = fkt_release_make_into(&r, &w->task, &w->calibration, w->sets[dataset], &facts, &w->once, NULL);
     if (st != FKT_OK) return st;
     for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
         out->seen[i] = r.moments[i];
@@ -239,7 +240,7 @@ static fkt_status draw_distributed(struct fkt_audit_world *w, int dataset, struc
             if (s < 2) out->shares[s * FKT_AUDIT_NUMBERS + (uint32_t)i] = x[i] - scale * w->sites[dataset][s][i];
         }
     }
-    FKT_TRY(fkt_release_gather(&r, &w->task, &w->calibration, total, &facts, 0));
+    FKT_TRY(fkt_release_gather_into(&r, &w->task, &w->calibration, total, &facts, 0));
     for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) out->noise[i] = r.moments[i] - w->exact[dataset][i];
     fkt_release_clear(&r);
 out:

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "privacy/audit.h"
 #include "privacy/noise_watch.h"
+#include "task/task.h"
 
 #define FKT_AUDIT_CASES 10
 #define FKT_AUDIT_WORDS 240

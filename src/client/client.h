@@ -8,6 +8,7 @@
 #include "crypto/entropy.h"
 #include "secagg/msg.h"
 #include "store/db.h"
+#include "task/task.h"
 
 #define FKT_CLIENT_LEAVE (-1) /* instead of a message's index: a Leave that answers none */
 

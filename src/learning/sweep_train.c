@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "pipeline/release.h"
 
 struct training {
     struct fkt_sweep *sweep;

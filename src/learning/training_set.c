@@ -11,6 +11,7 @@
 
 #include "pipeline/draw.h"
 #include "pipeline/provenance.h"
+#include "pipeline/release.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "crypto/entropy.h"
+#include "task/task.h"
 
 /* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two, whatever the round; the rounds of a
  * server have those from FKT_STREAM_ROUND downwards (host_course.c). */

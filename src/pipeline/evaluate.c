@@ -3,6 +3,7 @@
 #include "fedkt/heads.h"
 
 #include "pipeline/pipeline.h"
+#include "pipeline/release.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"

@@ -12,6 +12,7 @@
 #include "pipeline/draw.h"
 #include "pipeline/fingerprint.h"
 #include "pipeline/provenance.h"
+#include "pipeline/release.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

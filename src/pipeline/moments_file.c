@@ -10,6 +10,7 @@
 #include "base/wipe.h"
 #include "base/file.h"
 #include "crypto/hash.h"
+#include "task/task.h"
 #include "tensor/safetensors.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/meter.h"
 #include "pipeline/fingerprint.h"
+#include "task/task.h"
 
 struct fkt_pipeline {
     struct fkt_task task;

@@ -22,6 +22,7 @@
 #include "pipeline/provenance.h"
 
 #include "pipeline/fingerprint.h"
+#include "pipeline/release.h"
 #include "task/task.h"
 
 #include "base/alloc.h"

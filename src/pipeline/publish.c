@@ -77,7 +77,7 @@ static fkt_status add_noise(struct fkt_release *r, const struct fkt_publication 
     FKT_TRY(fkt_ledger_init(&ledger, plan.mu * plan.mu, 0));
     FKT_TRY(fkt_pipeline_moments_new(f->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make(r, t, fkt_pipeline_calibration(f->pipeline), m, facts, &ledger, seed));
+    FKT_TRY(fkt_release_make_into(r, t, fkt_pipeline_calibration(f->pipeline), m, facts, &ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
@@ -96,7 +96,8 @@ fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *
     FKT_TRY(fkt_sa_server_total(s, &total, &survivors));
     for (uint32_t i = 0; i < facts.sites; i++) facts.survivors += survivors[i];
     if (fkt_task_has_shares(t))
-        FKT_TRY(fkt_release_gather(&r, t, fkt_pipeline_calibration(f->pipeline), total, &facts, t->service.seeded));
+        FKT_TRY(
+            fkt_release_gather_into(&r, t, fkt_pipeline_calibration(f->pipeline), total, &facts, t->service.seeded));
     else FKT_TRY(add_noise(&r, f, total, &facts));
     FKT_TRY(fkt_release_bytes(&r, &f->bytes, &f->len));
     FKT_TRY(fkt_release_certificate(&r, &f->certificate));
@@ -230,7 +231,7 @@ static fkt_status make_files(struct fkt_publication *f, const char *release, con
     struct fkt_release r = {0};
     char *made = NULL, *grid = NULL;
     fkt_status st;
-    FKT_TRY(fkt_release_load(&r, release));
+    FKT_TRY(fkt_release_load_into(&r, release));
     if (strcmp(r.sha256, f->sha256) != 0 || strcmp(r.task.sha256, fkt_pipeline_task(f->pipeline)->sha256) != 0)
         FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that was made", release));
     FKT_TRY(fkt_path_join(&made, f->out, "dataset.tmp-made"));

@@ -146,10 +146,10 @@ out:
     return st;
 }
 
-fkt_status fkt_release_make(struct fkt_release *out, const struct fkt_task *task,
-                            const struct fkt_calibration *calibration, struct fkt_moments *m,
-                            const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
-                            const uint64_t *insecure_seed)
+fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task *task,
+                                 const struct fkt_calibration *calibration, struct fkt_moments *m,
+                                 const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
+                                 const uint64_t *insecure_seed)
 {
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy entropy;
@@ -185,9 +185,9 @@ out:
     return st;
 }
 
-fkt_status fkt_release_gather(struct fkt_release *out, const struct fkt_task *task,
-                              const struct fkt_calibration *calibration, const int64_t *total,
-                              const struct fkt_round_facts *facts, int insecure_seed)
+fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_task *task,
+                                   const struct fkt_calibration *calibration, const int64_t *total,
+                                   const struct fkt_round_facts *facts, int insecure_seed)
 {
     fkt_status st;
     memset(out, 0, sizeof *out);
@@ -284,7 +284,7 @@ out:
     return st;
 }
 
-fkt_status fkt_release_load(struct fkt_release *out, const char *path)
+fkt_status fkt_release_load_into(struct fkt_release *out, const char *path)
 {
     struct fkt_safetensors *file = NULL;
     const char *format, *task, *certificate, *calibration;
@@ -300,7 +300,7 @@ fkt_status fkt_release_load(struct fkt_release *out, const char *path)
                            "'%s' is not a release file", path);
         goto out;
     }
-    FKT_TRY(fkt_task_parse(&out->task, task, strlen(task)));
+    FKT_TRY(fkt_task_parse_into(&out->task, task, strlen(task)));
     FKT_TRY(load_calibration(&out->calibration, file, calibration));
     if (fkt_task_check_calibration(&out->task, &out->calibration) != FKT_OK) {
         st = fkt_fail(FKT_E_MISMATCH, "the calibration inside is not the one that its task names");

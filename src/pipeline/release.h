@@ -1,13 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.h - the parts of a release that other files of this room need. */
+/* release.h - what is in a release, and calls on it that are not public. */
 #ifndef FKT_PIPELINE_RELEASE_H
 #define FKT_PIPELINE_RELEASE_H
 
 #include "fedkt/release.h"
 
 #include "base/status.h"
+#include "task/task.h"
 
 #include <jansson.h>
+
+struct fkt_release {
+    struct fkt_task task;
+    struct fkt_calibration calibration;
+    struct fkt_privacy_plan plan; /* what is promised */
+    struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
+    double sigma[3];              /* noise that is really in the moments (count, sum, moment), surplus shares and all */
+    int64_t *moments;             /* (K, block) noised */
+    struct fkt_round_facts facts;
+    int paid_by_file;            /* 1: a ledger file has paid (fkt_ledger_file_pay), 0: one in memory or the sites' */
+    int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
+    char sha256[FKT_SHA256_HEX]; /* of the bytes that its file has or would have */
+};
+/* The public calls of the same name, into a struct of the caller's, which fkt_release_clear empties. */
+FKT_MUST_USE fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task *task,
+                                              const struct fkt_calibration *calibration, struct fkt_moments *m,
+                                              const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
+                                              const uint64_t *insecure_seed);
+FKT_MUST_USE fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_task *task,
+                                                const struct fkt_calibration *calibration, const int64_t *total,
+                                                const struct fkt_round_facts *facts, int insecure_seed);
+FKT_MUST_USE fkt_status fkt_release_load_into(struct fkt_release *out, const char *path);
+void fkt_release_clear(struct fkt_release *r);
 
 /* Task, calibration, facts and plan of a release, with zeros for moments; *out is zeroed by the caller, and released by
  * it also on failure. */

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "crypto/entropy.h"
+#include "task/task.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "crypto/entropy.h"
 #include "secagg/params.h"
+#include "task/task.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "server/server.h"
 
 #include "task/federation.h"
+#include "task/task.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

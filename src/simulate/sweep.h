@@ -6,6 +6,7 @@
 #include "fedkt/sweep.h"
 
 #include "base/status.h"
+#include "pipeline/release.h"
 
 /* One draw of a release, as far as it is evaluated. */
 struct sweep_draw {

@@ -139,7 +139,7 @@ static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choic
     a->view.task = &a->task;
     a->view.release = &a->release;
     a->view.round = &a->round;
-    return fkt_task_make(&a->task, choices, codec, calibration);
+    return fkt_task_make_into(&a->task, choices, codec, calibration);
 }
 
 fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec, struct fkt_calibration *calibration)

@@ -40,7 +40,7 @@ static fkt_status release_total(const struct fkt_sweep *s, const struct sweep_ar
     fkt_status st;
     FKT_TRY(fkt_pipeline_moments_new(s->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make(out, &a->task, fkt_pipeline_calibration(s->pipeline), m, facts, ledger, seed));
+    FKT_TRY(fkt_release_make_into(out, &a->task, fkt_pipeline_calibration(s->pipeline), m, facts, ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
@@ -57,13 +57,13 @@ static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, 
     double mu2;
     int in_shares;
     fkt_status st;
-    if (!s->federation.sites) return fkt_release_make(out, &a->task, cal, s->sim.total, &facts, ledger, seeded);
+    if (!s->federation.sites) return fkt_release_make_into(out, &a->task, cal, s->sim.total, &facts, ledger, seeded);
     FKT_TRY(price(&a->task, &mu2, &in_shares));
     if (in_shares) FKT_TRY(fkt_ledger_debit(ledger, mu2));
     FKT_TRY(fkt_simulation_aggregate(round, &s->sim, &how));
     facts.sites = s->sim.parts;
     facts.survivors = round->survivors;
-    if (in_shares) FKT_TRY(fkt_release_gather(out, &a->task, cal, round->total, &facts, s->seeded));
+    if (in_shares) FKT_TRY(fkt_release_gather_into(out, &a->task, cal, round->total, &facts, s->seeded));
     else FKT_TRY(release_total(s, a, round->total, &facts, ledger, seeded, out));
 out:
     fkt_free_secret(round->total); /* exact where the noise is central */

@@ -6,6 +6,7 @@
 #include "fedkt/task.h"
 
 #include "base/status.h"
+#include "task/task.h"
 
 #include <jansson.h>
 

@@ -171,8 +171,8 @@ static fkt_status check_privacy(const struct fkt_task *t)
     return fkt_privacy_plan(&plan, &t->privacy);
 }
 
-fkt_status fkt_task_make(struct fkt_task *out, const struct fkt_task_choices *c, const struct fkt_codec *codec,
-                         const struct fkt_calibration *cal)
+fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choices *c, const struct fkt_codec *codec,
+                              const struct fkt_calibration *cal)
 {
     struct fkt_task *t = out;
     uint32_t rq = c->rq ? c->rq : FKT_RQ_DEFAULT;
@@ -401,7 +401,7 @@ out:
     return st;
 }
 
-fkt_status fkt_task_parse(struct fkt_task *out, const char *json, size_t len)
+fkt_status fkt_task_parse_into(struct fkt_task *out, const char *json, size_t len)
 {
     json_error_t e;
     json_t *root;
@@ -420,14 +420,14 @@ fkt_status fkt_task_parse(struct fkt_task *out, const char *json, size_t len)
     return st;
 }
 
-fkt_status fkt_task_load(struct fkt_task *out, const char *path)
+fkt_status fkt_task_load_into(struct fkt_task *out, const char *path)
 {
     uint8_t *text = NULL;
     size_t len;
     fkt_status st;
     memset(out, 0, sizeof *out);
     st = fkt_file_read(&text, &len, path, MAX_TASK_BYTES);
-    if (st == FKT_OK) st = fkt_fail_in(fkt_task_parse(out, (const char *)text, len), "cannot use '%s'", path);
+    if (st == FKT_OK) st = fkt_fail_in(fkt_task_parse_into(out, (const char *)text, len), "cannot use '%s'", path);
     fkt_free(text);
     return fkt_hint(st, "give the file made by 'fedkt task new', unchanged: all sites must hold the same one");
 }

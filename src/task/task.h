@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.h - what the rest of the room needs of a task beyond its public face. */
+/* task.h - what is in a task, and calls on it that are not public. */
 #ifndef FKT_TASK_TASK_H
 #define FKT_TASK_TASK_H
 
@@ -10,6 +10,34 @@
 #include <jansson.h>
 
 #define FKT_TASK_SCHEMA "fedkt.task/1"
+
+struct fkt_task {
+    char name[128];
+    char **classes; /* (n_classes) owned; indices are labels */
+    uint32_t n_classes;
+    uint32_t size; /* S */
+    enum fkt_filter filter;
+    enum fkt_fit fit;
+    char codec[64];
+    uint32_t codec_dim; /* D */
+    char codec_identity[256];
+    char codec_sha256[FKT_SHA256_HEX];
+    char calibration_source[128];
+    uint64_t calibration_images;
+    char calibration_sha256[FKT_SHA256_HEX];
+    struct fkt_coordinates coordinates;
+    struct fkt_privacy_spec privacy;  /* radius = Rq */
+    struct fkt_federation federation; /* sites 0: none */
+    struct fkt_service service;       /* address "": none; only with a federation */
+    struct fkt_signature signature;   /* not part of the canonical JSON */
+    char sha256[FKT_SHA256_HEX];      /* of the canonical JSON */
+};
+/* The public calls of the same name, into a struct of the caller's, which fkt_task_clear empties. */
+FKT_MUST_USE fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choices *choices,
+                                           const struct fkt_codec *codec, const struct fkt_calibration *calibration);
+FKT_MUST_USE fkt_status fkt_task_parse_into(struct fkt_task *out, const char *json, size_t len);
+FKT_MUST_USE fkt_status fkt_task_load_into(struct fkt_task *out, const char *path);
+void fkt_task_clear(struct fkt_task *t);
 
 json_t *fkt_task_json(const struct fkt_task *t);           /* a new reference, or NULL when memory is out */
 json_t *fkt_task_document(const struct fkt_task *t);       /* the same with the signature, as it stands in its file */

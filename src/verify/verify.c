@@ -95,7 +95,7 @@ static fkt_status take_open(struct fkt_log_reading *log, const struct fkt_log_li
     fkt_status st;
     if (strcmp(fkt_log_text(l, "schema"), SCHEMA) != 0) return fkt_fail(FKT_E_FORMAT, "schema is not '" SCHEMA "'");
     FKT_TRY(fkt_json_text(&json, json_incref(json_object_get(l->root, "task")), 0));
-    FKT_TRY(fkt_task_parse(&log->task, json, strlen(json)));
+    FKT_TRY(fkt_task_parse_into(&log->task, json, strlen(json)));
     FKT_TRY(check_task(log));
     FKT_TRY(fkt_federation_open(&log->task, &log->params, &shares));
     FKT_TRY(fkt_log_round_new(&log->round, &log->params));
@@ -342,7 +342,7 @@ static fkt_status check_release(const struct fkt_log_reading *log, const char *p
 {
     struct fkt_release r = {0};
     fkt_status st;
-    FKT_TRY(fkt_release_load(&r, path));
+    FKT_TRY(fkt_release_load_into(&r, path));
     if (strcmp(r.sha256, log->release_sha256) != 0)
         st = fkt_fail(FKT_E_MISMATCH, "release.safetensors does not have the hash in the log");
     else if (strcmp(r.task.sha256, log->task.sha256) != 0)

@@ -11,6 +11,7 @@
 #include "fedkt/server.h"
 
 #include "base/status.h"
+#include "task/task.h"
 
 #include <jansson.h>
 

@@ -42,10 +42,10 @@ static fkt_status release_pipeline(void)
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
     FKT_TRY(
         fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), &facts, path, 1));
-    FKT_TRY(fkt_release_make(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), again, &facts,
-                             &ledger, &seed));
+    FKT_TRY(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), again, &facts,
+                                  &ledger, &seed));
     FKT_TRY(fkt_release_write(file, &r));
-    FKT_TRY(fkt_release_load(&back, path));
+    FKT_TRY(fkt_release_load_into(&back, path));
 out:
     fkt_release_file_free(file);
     fkt_records_free(records);
@@ -94,7 +94,7 @@ static fkt_status use_pipeline(void)
     struct fkt_gaussians g = {0};
     struct fkt_heads h = {{0}};
     fkt_status st;
-    FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
+    FKT_TRY(fkt_release_load_into(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_gaussians(&r, &rie, &g));
     FKT_TRY(fkt_heads_fit(&h, &g, &r));
     FKT_TRY(fkt_generate(&r, scratch_path(&scratch, "images"), &o));
@@ -150,9 +150,9 @@ static fkt_status federate_pipeline(void)
     fkt_status st;
     FKT_TRY(small_federation_init(f, (struct fkt_federation_choices){.sites = 5, .dropped = 1, .corrupt = 1}, 10));
     FKT_TRY(fkt_federate(&r, &spec));
-    FKT_TRY(fkt_release_gather(&release, &f->task, &f->calibration, r.total, &four_of_five, 1));
+    FKT_TRY(fkt_release_gather_into(&release, &f->task, &f->calibration, r.total, &four_of_five, 1));
     FKT_TRY(fkt_task_save(&f->task, scratch_path(&scratch, "task"), 1));
-    FKT_TRY(fkt_task_load(&copy, scratch_path(&scratch, "task")));
+    FKT_TRY(fkt_task_load_into(&copy, scratch_path(&scratch, "task")));
 out:
     fkt_task_clear(&copy);
     fkt_release_clear(&release);
@@ -171,7 +171,7 @@ static fkt_status served_task(void)
     FKT_TRY(small_service_init(f, NULL));
     FKT_TRY(fkt_task_sign(&f->task, small_operator(f)));
     FKT_TRY(fkt_task_save(&f->task, scratch_path(&scratch, "served"), 1));
-    FKT_TRY(fkt_task_load(&back, scratch_path(&scratch, "served")));
+    FKT_TRY(fkt_task_load_into(&back, scratch_path(&scratch, "served")));
     FKT_TRY(fkt_task_copy(&copy, &back));
     FKT_TRY(fkt_task_verify(&copy, NULL));
     FKT_TRY(fkt_task_pin(&copy, SERVICE_PIN));

@@ -26,8 +26,8 @@ static int prepare(void **state)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &w));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
-    CHECK_OK(fkt_release_make(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts, &ledger,
-                              NULL));
+    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+                                   &ledger, NULL));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 0));
     CHECK_OK(fkt_generate(&r, scratch_path(&scratch, "images"), &g));
     fkt_release_clear(&r);
@@ -56,7 +56,7 @@ static fkt_status pools(void)
     struct fkt_skipped skipped = {0};
     const struct fkt_training_set_options counted = {.threads = 1, .skipped = &skipped};
     fkt_status st;
-    FKT_TRY(fkt_release_load(&r, scratch_path(&scratch, "release")));
+    FKT_TRY(fkt_release_load_into(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_pipeline(&r, NULL, &pipeline));
     d.pipeline = pipeline;
     FKT_TRY(fkt_training_set_draw(&drawn, &r, &d, &one));

@@ -5,6 +5,8 @@
 #include "fedkt/privacy.h"
 #include "fedkt/task.h"
 
+#include "task/task.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +15,7 @@ int main(int argc, char **argv)
     struct fkt_task task = {0};
     struct fkt_sa_params p;
     struct fkt_share_plan s;
-    fkt_status st = argc == 2 ? fkt_task_load(&task, argv[1]) : FKT_E_ARG;
+    fkt_status st = argc == 2 ? fkt_task_load_into(&task, argv[1]) : FKT_E_ARG;
     if (st == FKT_OK) st = fkt_federation_open(&task, &p, &s);
     if (st != FKT_OK) {
         fprintf(stderr, "federation_plan: %s\n", fkt_error_text());

@@ -5,6 +5,7 @@
 #include "fedkt/fedkt.h"
 
 #include "crypto/digest.h"
+#include "pipeline/release.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
@@ -40,7 +41,7 @@ static void open_pipeline(struct fkt_pipeline **pipeline, struct fkt_dataset **d
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(*ds, k);
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&cal, codec));
-    CHECK_OK(fkt_task_make(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
     CHECK_OK(fkt_pipeline_open(pipeline, &task, NULL, NULL));
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);
@@ -95,8 +96,8 @@ static void run(uint8_t hash[HASH])
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &threads));
     CHECK_OK(fkt_ledger_init(&ledger, 1e6, 0));
-    CHECK_OK(fkt_release_make(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts, &ledger,
-                              &seed));
+    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+                                   &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "r"), 0));
     fkt_digest_init(&d, "test", NULL);
     add_file(&d, scratch_path(&scratch, "r"));

@@ -31,7 +31,7 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
     CHECK_OK(fkt_alloc(&roster, (size_t)sites * FKT_SA_KEY));
     CHECK_OK(fkt_federation_keys(roster, secrets, sites, &seed));
     c.roster = roster;
-    CHECK_OK(fkt_task_make(out, &choices, fkt_pipeline_codec(w->pipeline), fkt_pipeline_calibration(w->pipeline)));
+    CHECK_OK(fkt_task_make_into(out, &choices, fkt_pipeline_codec(w->pipeline), fkt_pipeline_calibration(w->pipeline)));
     fkt_free(roster);
 }
 

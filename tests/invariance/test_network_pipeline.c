@@ -56,7 +56,7 @@ static void make_task(void)
     CHECK_OK(fkt_calibration_save(&cal, calibration_file, 0));
     c.n_classes = (uint32_t)fkt_dataset_classes(ds);
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(ds, k);
-    CHECK_OK(fkt_task_make(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
     CHECK_OK(fkt_task_save(&task, task_file, 0));
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);
@@ -68,7 +68,7 @@ static fkt_status open_pipeline(struct fkt_pipeline **out, enum fkt_codec_dtype 
 {
     struct fkt_codec_settings settings = {weights, dtype, low_memory};
     struct fkt_task task = {0};
-    fkt_status st = fkt_task_load(&task, task_file);
+    fkt_status st = fkt_task_load_into(&task, task_file);
     if (st == FKT_OK) st = fkt_pipeline_open(out, &task, calibration_file, &settings);
     fkt_task_clear(&task);
     return st;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "crypto/hash.h"
 #include "crypto/sign.h"
+#include "pipeline/release.h"
 #include "task/task.h"
 #include "secagg/coin.h"
 #include "secagg/share.h"
@@ -131,7 +132,7 @@ fkt_status log_maker_init(struct log_maker *m, uint32_t sites, uint32_t dropped,
     c.roster = m->f.roster;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&m->f.calibration, codec));
-    FKT_TRY(fkt_task_make(&m->f.task, &t, codec, &m->f.calibration));
+    FKT_TRY(fkt_task_make_into(&m->f.task, &t, codec, &m->f.calibration));
     FKT_TRY(fkt_task_sign(&m->f.task, m->f.secrets + (size_t)OPERATOR * FKT_SA_SECRET));
     add(m, json_pack("{s:s s:s s:s}", "event", "open", "schema", "fedkt.audit/1", "version", "0"));
     m->receipt = json_pack("{s:s s:s s:i s:[] s:[]}", "schema", "fedkt.receipt/1", "task_sha256", m->f.task.sha256,
@@ -184,7 +185,7 @@ static fkt_status files(struct log_maker *m, const char *folder)
         for (size_t k = 0; k < sizeof one / sizeof *one; k++) total[k] += one[k];
     }
     if (m->made_up) total[1] = m->made_up;
-    FKT_TRY(fkt_release_gather(&r, &m->f.task, &m->f.calibration, total, &facts, m->seeded));
+    FKT_TRY(fkt_release_gather_into(&r, &m->f.task, &m->f.calibration, total, &facts, m->seeded));
     FKT_TRY(fkt_release_save(&r, in(path, folder, "release.safetensors"), 1));
     FKT_TRY(fkt_release_certificate(&r, &certificate));
     FKT_TRY(fkt_file_write(in(path, folder, "certificate.json"), certificate, strlen(certificate), FKT_FILE_REPLACE));

@@ -44,7 +44,7 @@ static void make_task(struct server_world *w)
     CHECK_OK(fkt_federation_keys(w->roster, w->secrets, p->sites + 1, &keys)); /* the last is the operator's */
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&w->calibration, codec));
-    CHECK_OK(fkt_task_make(&w->task, &t, codec, &w->calibration));
+    CHECK_OK(fkt_task_make_into(&w->task, &t, codec, &w->calibration));
     CHECK_OK(fkt_task_sign(&w->task, w->secrets + (size_t)p->sites * FKT_SA_SECRET));
     fkt_codec_free(codec);
 }
@@ -441,10 +441,10 @@ void server_world_check(struct server_world *w)
         for (int k = 0; k < SERVER_LENGTH; k++) total[k] += w->site[i].x[k];
     }
     CHECK(counted == v.survivors && counted >= w->plan.sites - w->plan.dropped);
-    CHECK_OK(fkt_release_load(&read, w->box.file(w->box.self, "release.safetensors")));
+    CHECK_OK(fkt_release_load_into(&read, w->box.file(w->box.self, "release.safetensors")));
     CHECK(!strcmp(read.sha256, v.release_sha256));
     if (w->plan.noise == FKT_NOISE_PLACE_DISTRIBUTED) {
-        CHECK_OK(fkt_release_gather(&made, &w->task, &w->calibration, total, &facts, !w->plan.unseeded));
+        CHECK_OK(fkt_release_gather_into(&made, &w->task, &w->calibration, total, &facts, !w->plan.unseeded));
         CHECK(!strcmp(made.sha256, v.release_sha256));
     }
     CHECK(read.insecure_seed == !w->plan.unseeded && !read.facts.simulated);

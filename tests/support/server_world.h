@@ -19,6 +19,7 @@
 #include "fedkt/server.h"
 
 #include "crypto/entropy.h"
+#include "task/task.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_federation.h"
 

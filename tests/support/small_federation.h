@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "fedkt/simulate.h"
+#include "task/task.h"
 #include "tests/support/check.h"
 
 enum { FED_SITES_MAX = 80, FED_CLASSES = 2, FED_LENGTH = 9, FED_BLOCK = (FED_LENGTH + 1) * (FED_LENGTH + 2) / 2 };
@@ -36,7 +37,7 @@ static inline fkt_status small_federation_init(struct small_federation *f, struc
     if (!c.records) c.records = 16;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&f->calibration, codec));
-    FKT_TRY(fkt_task_make(&f->task, &choices, codec, &f->calibration));
+    FKT_TRY(fkt_task_make_into(&f->task, &choices, codec, &f->calibration));
 out:
     fkt_codec_free(codec);
     if (st != FKT_OK) fkt_calibration_clear(&f->calibration);

@@ -30,7 +30,7 @@ static inline fkt_status small_service_init(struct small_federation *f, const st
     c.roster = f->roster;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&f->calibration, codec));
-    FKT_TRY(fkt_task_make(&f->task, &t, codec, &f->calibration));
+    FKT_TRY(fkt_task_make_into(&f->task, &t, codec, &f->calibration));
 out:
     fkt_codec_free(codec);
     if (st != FKT_OK) fkt_calibration_clear(&f->calibration);

@@ -10,6 +10,7 @@
 #include "fedkt/task.h"
 
 #include "base/alloc.h"
+#include "pipeline/release.h"
 
 /* Gives *walk and *ds; the set has `limit` records of "demo:train". */
 static inline fkt_status small_pipeline(struct fkt_pipeline **pipeline, struct fkt_dataset **ds, size_t limit,
@@ -31,7 +32,7 @@ static inline fkt_status small_pipeline(struct fkt_pipeline **pipeline, struct f
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(*ds, k);
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make(&task, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(&task, &c, codec, &cal));
     FKT_TRY(fkt_pipeline_open(pipeline, &task, NULL, NULL));
 out:
     fkt_task_clear(&task);

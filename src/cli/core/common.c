@@ -136,7 +136,7 @@ fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_pa
 {
     struct fkt_codec_settings m;
     struct fkt_task task = {0};
-    fkt_status st = fkt_task_load(&task, task_path);
+    fkt_status st = fkt_task_load_into(&task, task_path);
     if (st != FKT_OK) return st;
     if (settings) cli_codec_settings(settings, &m);
     st = settings ? fkt_pipeline_open(pipeline, &task, calibration, &m)
@@ -254,7 +254,7 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     t.privacy = *privacy;
     t.federation = federation;
     t.service = service;
-    FKT_TRY(fkt_task_make(out, &t, codec, cal));
+    FKT_TRY(fkt_task_make_into(out, &t, codec, cal));
     FKT_TRY(cli_check_promise(out, accept_weak));
 out:
     if (st != FKT_OK) fkt_task_clear(out);

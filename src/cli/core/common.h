@@ -8,6 +8,7 @@
 #include "cli/core/log.h"
 #include "cli/core/options.h"
 #include "cli/core/progress.h"
+#include "pipeline/release.h"
 
 #include <jansson.h>
 

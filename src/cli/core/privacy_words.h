@@ -4,8 +4,7 @@
 #define FKT_CLI_CORE_PRIVACY_WORDS_H
 
 #include "base/text.h"
-
-struct fkt_task;
+#include "task/task.h"
 
 /* How often at most, in percent and rounded up to a tenth, a guess between two neighbouring datasets is right that were
  * equally likely before; mu is the parameter of Gaussian DP. */

@@ -98,7 +98,7 @@ static fkt_status open_task(struct cli_join *j)
 {
     const struct cli_join_asked *a = j->a;
     fkt_status st;
-    FKT_TRY(fkt_task_load(&j->task, a->task));
+    FKT_TRY(fkt_task_load_into(&j->task, a->task));
     if (!j->task.federation.sites)
         st = fkt_fail_hint(FKT_E_MISMATCH,
                            "it is for one place that holds all images ('fedkt moments', 'fedkt release'); ask the "

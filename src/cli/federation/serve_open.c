@@ -33,7 +33,7 @@ static const char other_key[] =
 
 static fkt_status open_task(struct fkt_task *task, const char *path, int accept_weak)
 {
-    fkt_status st = fkt_task_load(task, path);
+    fkt_status st = fkt_task_load_into(task, path);
     if (st != FKT_OK) return st;
     if (!task->federation.sites)
         return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --roster ... --server ...'",

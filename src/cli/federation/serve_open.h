@@ -7,6 +7,7 @@
 #include "fedkt/task.h"
 
 #include "net/tls.h"
+#include "task/task.h"
 
 struct cli_serve_spec {
     const char *task, *state, *listen;

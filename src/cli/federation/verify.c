@@ -30,7 +30,7 @@ static fkt_status open_release(struct fkt_release *r, const char *folder)
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_path_join(&path, folder, "release.safetensors"));
-    FKT_TRY(fkt_release_load(r, path));
+    FKT_TRY(fkt_release_load_into(r, path));
 out:
     fkt_free(path);
     return st;
@@ -153,7 +153,7 @@ static fkt_status run(struct asked *a)
     struct fkt_task task = {0};
     fkt_status st;
     FKT_TRY(check_folder(a->folder));
-    if (a->task) FKT_TRY(fkt_task_load(&task, a->task));
+    if (a->task) FKT_TRY(fkt_task_load_into(&task, a->task));
     a->task_signed = task.signature.there;
     FKT_TRY(fkt_verify_folder(&report, a->folder, a->task ? &task : NULL, a->receipt));
     if (a->operator_key) FKT_TRY(compare_operator(a, &report));

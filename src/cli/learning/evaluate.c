@@ -69,7 +69,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     if (!a->release) return fkt_fail(FKT_E_ARG, "a head needs the --release that it was made from");
     if (a->through_codec)
         return fkt_fail(FKT_E_ARG, "--through-codec: a head looks at latents, it always goes through the codec");
-    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
     FKT_TRY(fkt_head_load(&head, a->model));
@@ -103,7 +103,7 @@ static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_pi
     fkt_status st;
     cli_codec_settings(&a->settings, &spec.settings);
     if (a->codec) return fkt_codec_open(codec, &spec);
-    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_load_into(&r, a->release));
     if (r.task.size != size) {
         st = fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, the release is of %u px", size, r.task.size);
         goto out;

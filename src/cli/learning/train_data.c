@@ -25,7 +25,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     struct fkt_codec_settings settings;
     fkt_status st;
     cli_codec_settings(&a->settings, &settings);
-    FKT_TRY(fkt_release_load(&p->release, a->release));
+    FKT_TRY(fkt_release_load_into(&p->release, a->release));
     if (a->size && a->size != p->release.task.size) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "leave --size away: a release has one size",
                            "--size is %llu, but the release is of pictures of %u px", (unsigned long long)a->size,

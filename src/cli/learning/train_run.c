@@ -132,7 +132,7 @@ static fkt_status load_models(struct cli_training *t)
     fkt_status st = FKT_OK;
     if (!a->from && !a->teacher) return FKT_OK;
     if (a->release && !size) {
-        FKT_TRY(fkt_release_load(&r, a->release));
+        FKT_TRY(fkt_release_load_into(&r, a->release));
         size = r.task.size;
     }
     if (a->from) FKT_TRY(fkt_fail_in(cli_model_load(&t->from, a->from, size), "--from"));

@@ -60,7 +60,7 @@ static fkt_status run_generate(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
     FKT_TRY(cli_out_folder(a->out, a->run.force));
-    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
     o.pipeline = pipeline;
@@ -219,7 +219,7 @@ static fkt_status run_heads(const struct asked *a)
     fkt_status st;
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
-    FKT_TRY(fkt_release_load(&r, a->release));
+    FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_gaussians(&r, &e, &g));
     FKT_TRY(fkt_heads_fit(&h, &g, &r));
     if (a->test.path) {

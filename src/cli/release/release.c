@@ -175,7 +175,7 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_pipeline 
     FKT_TRY(fkt_release_reserve(&file, task, calibration, &facts, a->out, a->run.force));
     FKT_TRY(pay(a, task, &plan, p, &once, &facts.composed_epsilon));
     paid = 1;
-    FKT_TRY(fkt_release_make(r, task, calibration, p->total, &facts, &once, a->seeded ? &a->seed : NULL));
+    FKT_TRY(fkt_release_make_into(r, task, calibration, p->total, &facts, &once, a->seeded ? &a->seed : NULL));
     FKT_TRY(fkt_release_write(file, r));
 out:
     fkt_release_file_free(file);

@@ -52,7 +52,7 @@ static fkt_status run_sign(const struct asked *a)
     char print[FKT_FINGERPRINT];
     int other;
     fkt_status st;
-    FKT_TRY(fkt_task_load(&t, a->task));
+    FKT_TRY(fkt_task_load_into(&t, a->task));
     memcpy(before, t.signature.key, sizeof before);
     other = t.signature.there;
     FKT_TRY(cli_task_sign_with(&t, a->key));
@@ -96,7 +96,7 @@ static fkt_status run_verify(const struct asked *a)
     uint8_t key[FKT_SA_KEY];
     fkt_status st;
     if (a->operator_key) FKT_TRY(cli_public_key("operator", a->operator_key, key));
-    FKT_TRY(fkt_task_load(&t, a->task));
+    FKT_TRY(fkt_task_load_into(&t, a->task));
     FKT_TRY(fkt_task_verify(&t, a->operator_key ? key : NULL));
     if (!a->operator_key && !a->run.quiet)
         fprintf(stderr, "fedkt: whose key that is was not compared; give the operator's with --operator\n");

@@ -165,7 +165,7 @@ static fkt_status run(const struct asked *a)
     struct fkt_task t = {0};
     uint64_t now = (uint64_t)time(NULL);
     fkt_status st;
-    FKT_TRY(fkt_task_load(&t, a->task));
+    FKT_TRY(fkt_task_load_into(&t, a->task));
     if (a->run.json) FKT_TRY(cli_print_json(facts(&t, now)));
     else FKT_TRY(show(&t, now));
 out:

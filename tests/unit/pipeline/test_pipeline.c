@@ -112,8 +112,8 @@ static void make_release(struct fkt_release *r)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts, &ledger,
-                              &seed));
+    CHECK_OK(fkt_release_make_into(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+                                   &ledger, &seed));
     fkt_moments_free(m);
 }
 

@@ -5,6 +5,7 @@
 #include "tests/support/scratch.h"
 
 #include "pipeline/provenance.h"
+#include "pipeline/release.h"
 #include "task/task.h"
 
 #include <string.h>
@@ -32,7 +33,7 @@ static fkt_status make(struct fkt_task *t, double epsilon, double delta, const s
     fkt_status st;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make(t, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(t, &c, codec, &cal));
 out:
     fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
@@ -50,7 +51,7 @@ static fkt_status parse(struct fkt_task *t, json_t *j)
 {
     char *text = NULL;
     fkt_status st = fkt_json_text(&text, j, 0); /* takes j */
-    if (st == FKT_OK) st = fkt_task_parse(t, text, strlen(text));
+    if (st == FKT_OK) st = fkt_task_parse_into(t, text, strlen(text));
     fkt_free(text);
     return st;
 }
@@ -149,7 +150,7 @@ static void everything_says_weak(void **state)
     CHECK_OK(make(&t, 50, 1e-5, NULL, 1));
     CHECK_OK(fkt_moments_new(&m, 2, t.coordinates.length, t.coordinates.rq, 0));
     CHECK_OK(fkt_ledger_init(&ledger, 1e6, 0));
-    CHECK_OK(fkt_release_make(&r, &t, &cal, m, &facts, &ledger, NULL));
+    CHECK_OK(fkt_release_make_into(&r, &t, &cal, m, &facts, &ledger, NULL));
     assert_string_equal(fkt_release_not_private(&r), "the promise is weak");
     CHECK_OK(fkt_release_certificate(&r, &text));
     assert_non_null(strstr(text, "\"private\": false"));
@@ -159,7 +160,7 @@ static void everything_says_weak(void **state)
     scratch_init(&scratch);
     path = scratch_path(&scratch, "weak.safetensors");
     CHECK_OK(fkt_release_save(&r, path, 0));
-    CHECK_OK(fkt_release_load(&read, path));
+    CHECK_OK(fkt_release_load_into(&read, path));
     assert_int_equal(read.insecure_seed, 0);
     assert_string_equal(fkt_release_not_private(&read), "the promise is weak");
     fkt_origin_of_release(&origin, &read, 10);

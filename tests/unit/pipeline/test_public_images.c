@@ -7,6 +7,8 @@
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
+#include "pipeline/release.h"
+
 #include <unistd.h>
 
 enum { PUBLIC = 40, DIM = 8 };
@@ -49,7 +51,7 @@ static int setup(void **state)
     CHECK_OK(fkt_calibrate(&cal, codec, set, FKT_FILTER_BILINEAR, 0, "some of demo:test", &o));
     CHECK_OK(fkt_calibration_save(&cal, scratch_path(&scratch, "cal"), 0));
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(train, k);
-    CHECK_OK(fkt_task_make(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
     CHECK_OK(fkt_pipeline_open(&pipeline, &task, scratch_path(&scratch, "cal"), NULL));
     sort_out(set);
     fkt_codec_free(codec);
@@ -147,9 +149,9 @@ static void a_release_has_no_list(void **state)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, train, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make(&r, &task, fkt_pipeline_calibration(pipeline), m, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make_into(&r, &task, fkt_pipeline_calibration(pipeline), m, &facts, &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 1));
-    CHECK_OK(fkt_release_load(&back, scratch_path(&scratch, "release")));
+    CHECK_OK(fkt_release_load_into(&back, scratch_path(&scratch, "release")));
     CHECK(!back.calibration.digests && back.calibration.images == PUBLIC);
     assert_string_equal(back.calibration.digests_sha256, cal.digests_sha256);
     CHECK_OK(fkt_release_pipeline(&back, NULL, &from));

@@ -26,8 +26,8 @@ static void scene_init(struct scene *s, uint64_t seed)
     CHECK_OK(fkt_pipeline_moments_new(s->pipeline, &s->moments));
     CHECK_OK(fkt_pipeline_moments(s->pipeline, s->ds, NULL, 0, s->moments, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make(&s->release, fkt_pipeline_task(s->pipeline), fkt_pipeline_calibration(s->pipeline),
-                              s->moments, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make_into(&s->release, fkt_pipeline_task(s->pipeline), fkt_pipeline_calibration(s->pipeline),
+                                   s->moments, &facts, &ledger, &seed));
     CHECK_NEAR(ledger.spent_mu2, s->release.plan.mu * s->release.plan.mu, 1e-12);
 }
 
@@ -50,7 +50,7 @@ static void a_release_survives_its_file(void **state)
     (void)state;
     scene_init(&s, 5);
     CHECK_OK(fkt_release_save(&s.release, scratch_path(&s.scratch, "r"), 0));
-    CHECK_OK(fkt_release_load(&back, scratch_path(&s.scratch, "r")));
+    CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
     n = back.task.n_classes * fkt_moments_block(back.task.coordinates.length);
     assert_memory_equal(back.moments, s.release.moments, n * sizeof *back.moments);
     assert_string_equal(back.sha256, s.release.sha256);
@@ -78,8 +78,8 @@ static void the_seed_is_marked(void **state)
     CHECK(strstr(json, "INSECURE") && strstr(json, "\"private\": false"));
     fkt_string_free(json);
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make(&fresh, fkt_pipeline_task(a.pipeline), fkt_pipeline_calibration(a.pipeline), a.moments,
-                              &facts, &ledger, NULL));
+    CHECK_OK(fkt_release_make_into(&fresh, fkt_pipeline_task(a.pipeline), fkt_pipeline_calibration(a.pipeline),
+                                   a.moments, &facts, &ledger, NULL));
     CHECK_OK(fkt_release_certificate(&fresh, &json));
     CHECK(!strstr(json, "INSECURE") && strstr(json, "\"private\": true"));
     CHECK(memcmp(fresh.moments, a.release.moments, 64) != 0);
@@ -126,22 +126,22 @@ static void the_certificate_says_which_ledger_paid(void **state)
                                              .delta = task->privacy.delta};
     CHECK_OK(fkt_ledger_file_pay(&once, scratch_path(&s.scratch, "l.db"), &charge, &spent));
     CHECK(spent.mu2 > 0 && once.spent_mu2 == 0);
-    CHECK_OK(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL));
+    CHECK_OK(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL));
     check_ledger_word(&r, "file", 0);
     CHECK_OK(fkt_release_save(&r, scratch_path(&s.scratch, "r"), 0));
-    CHECK_OK(fkt_release_load(&back, scratch_path(&s.scratch, "r")));
+    CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
     check_ledger_word(&back, "file", 0);
     fkt_release_clear(&back);
     fkt_release_clear(&r);
-    CHECK_STATUS(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
+    CHECK_STATUS(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
                  FKT_E_BUDGET); /* it was for one release */
     CHECK_OK(fkt_ledger_init(&once, 10, 0));
     simulated.simulated = 1;
-    CHECK_OK(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &simulated, &once, NULL));
+    CHECK_OK(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &simulated, &once, NULL));
     check_ledger_word(&r, "none (simulation)", 0);
     fkt_release_clear(&r);
     memset(once.task_sha256, 'a', sizeof once.task_sha256 - 1); /* paid for another task */
-    CHECK_STATUS(fkt_release_make(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
+    CHECK_STATUS(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
                  FKT_E_MISMATCH);
     scene_release(&s);
 }
@@ -154,8 +154,8 @@ static void an_empty_ledger_draws_nothing(void **state)
     (void)state;
     scene_init(&s, 5);
     CHECK_OK(fkt_ledger_init(&ledger, 1e-6, 0));
-    CHECK_STATUS(fkt_release_make(&r, fkt_pipeline_task(s.pipeline), fkt_pipeline_calibration(s.pipeline), s.moments,
-                                  &facts, &ledger, NULL),
+    CHECK_STATUS(fkt_release_make_into(&r, fkt_pipeline_task(s.pipeline), fkt_pipeline_calibration(s.pipeline),
+                                       s.moments, &facts, &ledger, NULL),
                  FKT_E_BUDGET);
     CHECK(r.moments == NULL && ledger.spent_mu2 == 0);
     scene_release(&s);
@@ -179,7 +179,7 @@ static fkt_status load_changed(struct scratch *s, const char *from, const char *
     f = fopen(scratch_path(s, "changed"), "wb");
     fwrite(bytes, 1, n, f);
     fclose(f);
-    st = fkt_release_load(&r, scratch_path(s, "changed"));
+    st = fkt_release_load_into(&r, scratch_path(s, "changed"));
     if (st == FKT_OK) fkt_release_clear(&r);
     return st;
 }
@@ -201,7 +201,7 @@ static fkt_status flip_byte(struct scratch *s, const char *tensor)
     f = fopen(scratch_path(s, "changed"), "wb");
     fwrite(bytes, 1, n, f);
     fclose(f);
-    st = fkt_release_load(&r, scratch_path(s, "changed"));
+    st = fkt_release_load_into(&r, scratch_path(s, "changed"));
     if (st == FKT_OK) fkt_release_clear(&r);
     return st;
 }
@@ -250,7 +250,7 @@ static void shared_init(struct shared *s)
     CHECK_OK(small_federation_init(&s->f, (struct fkt_federation_choices){.sites = 8, .dropped = 2, .corrupt = 1}, 2));
     CHECK_OK(fkt_federate(&s->round, &spec));
     CHECK(s->round.survivors == 7);
-    CHECK_OK(fkt_release_gather(&s->release, &s->f.task, &s->f.calibration, s->round.total, &seven_of_eight, 1));
+    CHECK_OK(fkt_release_gather_into(&s->release, &s->f.task, &s->f.calibration, s->round.total, &seven_of_eight, 1));
 }
 
 static void shared_release(struct shared *s)
@@ -277,7 +277,7 @@ static void promise_and_noise_are_kept_apart(void **state)
     CHECK_NEAR(s.release.plan.epsilon_spent, 2, 1e-3);
     CHECK(s.release.plan.epsilon_spent <= 2);
     CHECK_OK(fkt_release_save(&s.release, scratch_path(&s.scratch, "r"), 0));
-    CHECK_OK(fkt_release_load(&back, scratch_path(&s.scratch, "r")));
+    CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
     CHECK_REL(back.sigma[1], s.release.sigma[1], 1e-12);
     CHECK(back.shares.counted == 5 && back.facts.survivors == 7 && back.plan.mu == s.release.plan.mu);
     CHECK_OK(fkt_release_certificate(&back, &json));
@@ -362,13 +362,14 @@ static void each_task_has_one_way(void **state)
     scene_init(&plain, 5);
     CHECK_OK(fkt_ledger_init(&ledger, 1e9, 0));
     CHECK_OK(fkt_moments_new(&m, FED_CLASSES, FED_LENGTH, 256, 0));
-    CHECK_STATUS(fkt_release_make(&r, &s.f.task, &s.f.calibration, m, &seven_of_eight, &ledger, NULL), FKT_E_MISMATCH);
-    CHECK(ledger.spent_mu2 == 0);
-    CHECK_STATUS(fkt_release_gather(&r, fkt_pipeline_task(plain.pipeline), fkt_pipeline_calibration(plain.pipeline),
-                                    plain.release.moments, &facts, 0),
+    CHECK_STATUS(fkt_release_make_into(&r, &s.f.task, &s.f.calibration, m, &seven_of_eight, &ledger, NULL),
                  FKT_E_MISMATCH);
-    CHECK_STATUS(fkt_release_gather(&r, &s.f.task, &s.f.calibration, s.round.total,
-                                    &(struct fkt_round_facts){8, 5, 1, 0}, 0), /* fewer than may stay */
+    CHECK(ledger.spent_mu2 == 0);
+    CHECK_STATUS(fkt_release_gather_into(&r, fkt_pipeline_task(plain.pipeline),
+                                         fkt_pipeline_calibration(plain.pipeline), plain.release.moments, &facts, 0),
+                 FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_release_gather_into(&r, &s.f.task, &s.f.calibration, s.round.total,
+                                         &(struct fkt_round_facts){8, 5, 1, 0}, 0), /* fewer than may stay */
                  FKT_E_FORMAT);
     fkt_moments_free(m);
     fkt_release_clear(&plain.release);

@@ -71,7 +71,7 @@ static void make_task(struct fkt_task *out, const struct fkt_pipeline *pipeline,
                                        .privacy = {.epsilon = 10, .delta = 1e-6},
                                        .federation = &c};
     CHECK_OK(fkt_federation_keys(roster, secrets, SITES, NULL));
-    CHECK_OK(fkt_task_make(out, &choices, fkt_pipeline_codec(pipeline), fkt_pipeline_calibration(pipeline)));
+    CHECK_OK(fkt_task_make_into(out, &choices, fkt_pipeline_codec(pipeline), fkt_pipeline_calibration(pipeline)));
 }
 
 /* Exact moments through a file, and heads of them as a simulation's reference has. */

@@ -2,6 +2,7 @@
 /* test_sweep.c - a federation simulated at several epsilons: its arms, draws, accuracies, networks and JSON. */
 #include "fedkt/sweep.h"
 
+#include "pipeline/release.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

@@ -21,7 +21,7 @@ static void a_federation_survives_its_file(void **state)
     scratch_init(&s);
     CHECK_OK(small_federation_init(&f, ten, 10));
     CHECK_OK(fkt_task_save(&f.task, scratch_path(&s, "task.json"), 0));
-    CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
+    CHECK_OK(fkt_task_load_into(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, f.task.sha256);
     CHECK_OK(fkt_federation_open(&back, &p, &shares));
     CHECK(p.sites == 10 && p.dropped == 1 && p.corrupt == 2 && p.degree == 9 && p.attempts == 8);
@@ -84,7 +84,7 @@ static void try_change(const struct small_federation *f, const char *text, const
     if (c->value) json_object_set_new(o, c->key, json_loads(c->value, JSON_DECODE_ANY, NULL));
     else json_object_del(o, c->key);
     CHECK_OK(fkt_json_text(&other, j, 0));
-    st = fkt_task_parse(&t, other, strlen(other));
+    st = fkt_task_parse_into(&t, other, strlen(other));
     if (c->says && (st != FKT_E_FORMAT || !strstr(fkt_error_text(), c->says)))
         fail_msg("%s = %s: %s: %s", c->key, c->value ? c->value : "(absent)", fkt_status_name(st), fkt_error_text());
     if (!c->says && (st != FKT_OK || !strcmp(t.sha256, f->task.sha256)))
@@ -167,7 +167,7 @@ static void every_key_is_checked(void **state)
         json_array_set_new(list, (size_t)change[i].at,
                            json_string(change[i].key ? change[i].key : json_string_value(json_array_get(list, 0))));
         CHECK_OK(fkt_json_text(&other, j, 0));
-        if (fkt_task_parse(&t, other, strlen(other)) != FKT_E_FORMAT || !strstr(fkt_error_text(), change[i].says))
+        if (fkt_task_parse_into(&t, other, strlen(other)) != FKT_E_FORMAT || !strstr(fkt_error_text(), change[i].says))
             fail_msg("key %zu: %s", i, fkt_error_text());
         fkt_free(other);
     }
@@ -177,7 +177,7 @@ static void every_key_is_checked(void **state)
     json_array_set(list, 0, json_array_get(list, 1)); /* the order numbers the sites */
     json_array_set_new(list, 1, first);
     CHECK_OK(fkt_json_text(&other, j, 0));
-    CHECK_OK(fkt_task_parse(&t, other, strlen(other)));
+    CHECK_OK(fkt_task_parse_into(&t, other, strlen(other)));
     CHECK(strcmp(t.sha256, f.task.sha256) != 0);
     fkt_task_clear(&t);
     fkt_free(other);

@@ -18,7 +18,7 @@ static void a_service_survives_its_file(void **state)
     CHECK(f.task.service.gather_seconds == 300 && f.task.service.phase_seconds == 120 && f.task.service.rounds == 8);
     assert_string_equal(f.task.sha256, PINNED_SERVICE);
     CHECK_OK(fkt_task_save(&f.task, scratch_path(&s, "task.json"), 0));
-    CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
+    CHECK_OK(fkt_task_load_into(&back, scratch_path(&s, "task.json")));
     CHECK_OK(fkt_task_copy(&copy, &back));
     fkt_task_clear(&back);
     assert_string_equal(copy.sha256, f.task.sha256);
@@ -156,7 +156,7 @@ static void try_change(const struct small_federation *f, const char *text, const
     if (c->value) json_object_set_new(o, c->key, json_loads(c->value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
     else json_object_del(o, c->key);
     CHECK_OK(fkt_json_text(&other, j, 0));
-    st = fkt_task_parse(&t, other, strlen(other));
+    st = fkt_task_parse_into(&t, other, strlen(other));
     if (c->says &&
         (st != FKT_E_FORMAT || !strstr(fkt_error_text(), c->says) || strncmp(fkt_error_text(), "task", 4) != 0))
         fail_msg("%s = %s: %s: %s", c->key, c->value ? c->value : "(absent)", fkt_status_name(st), fkt_error_text());
@@ -268,13 +268,13 @@ static void a_service_needs_a_federation(void **state)
     j = fkt_task_json(&f.task);
     json_object_del(j, "federation");
     CHECK_OK(fkt_json_text(&text, j, 0));
-    CHECK_STATUS(fkt_task_parse(&t, text, strlen(text)), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_task_parse_into(&t, text, strlen(text)), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "no federation") != NULL);
     fkt_free(text);
     j = fkt_task_json(&f.task);
     json_object_set_new(j, "service", json_null());
     CHECK_OK(fkt_json_text(&text, j, 0));
-    CHECK_STATUS(fkt_task_parse(&t, text, strlen(text)), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_task_parse_into(&t, text, strlen(text)), FKT_E_FORMAT);
     fkt_free(text);
     memset(&t, 0, sizeof t);
     CHECK_STATUS(fkt_service_make(&t, &(struct fkt_service_choices){.address = "https://a"}), FKT_E_ARG);
@@ -326,7 +326,7 @@ static fkt_status make_large(struct fkt_task *out, const struct small_federation
     }
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make(out, &t, codec, &cal));
+    FKT_TRY(fkt_task_make_into(out, &t, codec, &cal));
 out:
     fkt_codec_free(codec);
     fkt_calibration_clear(&cal);
@@ -356,7 +356,7 @@ static void a_server_holds_what_it_is_sent(void **state)
     CHECK(json_object_set_new(j, "service", fkt_service_json(&f.task.service, 3)) == 0);
     text = json_dumps(j, 0);
     json_decref(j);
-    CHECK_STATUS(fkt_task_parse(&read, text, strlen(text)), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_task_parse_into(&read, text, strlen(text)), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "release"));
     free(text);
     snprintf(t.service.address, sizeof t.service.address, "https://a:1");

@@ -22,7 +22,7 @@ static void a_signature_stands_beside_the_task(void **state)
     CHECK(!json_object_get(j, "signature"));
     json_decref(j);
     CHECK_OK(fkt_task_save(&f.task, scratch_path(&s, "task.json"), 0));
-    CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
+    CHECK_OK(fkt_task_load_into(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, hash);
     CHECK_OK(fkt_task_verify(&back, NULL));
     CHECK_OK(fkt_task_verify(&back, f.roster + 3 * FKT_SA_KEY));
@@ -72,7 +72,7 @@ static void what_was_changed_shows(void **state)
         json_object_set_new(json_object_get(j, change[i][0]), change[i][1],
                             json_loads(change[i][2], JSON_DECODE_ANY, NULL));
         CHECK_OK(fkt_json_text(&text, j, 0));
-        CHECK_OK(fkt_task_parse(&t, text, strlen(text)));
+        CHECK_OK(fkt_task_parse_into(&t, text, strlen(text)));
         CHECK_STATUS(fkt_task_verify(&t, NULL), FKT_E_PEER_AUTH);
         CHECK(strstr(fkt_error_text(), "is false") != NULL);
         fkt_task_clear(&t);
@@ -129,7 +129,7 @@ static void hostile_signatures_are_refused(void **state)
         }
         json_object_set_new(j, "signature", json_loads(full, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
         CHECK_OK(fkt_json_text(&text, j, 0));
-        if (fkt_task_parse(&t, text, strlen(text)) != FKT_E_FORMAT || !strstr(fkt_error_text(), "task: signature"))
+        if (fkt_task_parse_into(&t, text, strlen(text)) != FKT_E_FORMAT || !strstr(fkt_error_text(), "task: signature"))
             fail_msg("%s: %s", value[i], fkt_error_text());
         fkt_free(text);
     }

@@ -14,7 +14,7 @@ static void a_task_survives_its_file(void **state)
     scratch_init(&s);
     CHECK_OK(small_pipeline(&w, &ds, 10, 1, FKT_COORDINATE_GAIN_SHAPE));
     CHECK_OK(fkt_task_save(fkt_pipeline_task(w), scratch_path(&s, "task.json"), 0));
-    CHECK_OK(fkt_task_load(&back, scratch_path(&s, "task.json")));
+    CHECK_OK(fkt_task_load_into(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, fkt_pipeline_task(w)->sha256);
     CHECK(back.n_classes == 10 && back.coordinates.length == 9 && back.privacy.radius == FKT_RQ_DEFAULT);
     fkt_task_clear(&back);
@@ -56,7 +56,7 @@ static void every_choice_is_in_the_hash(void **state)
         char *other;
         json_object_set_new(o, change[i].key, json_loads(change[i].value, JSON_DECODE_ANY, NULL));
         CHECK_OK(fkt_json_text(&other, j, 0));
-        CHECK_OK(fkt_task_parse(&t, other, strlen(other)));
+        CHECK_OK(fkt_task_parse_into(&t, other, strlen(other)));
         if (!strcmp(t.sha256, fkt_pipeline_task(w)->sha256)) fail_msg("%s is not in the hash", change[i].key);
         fkt_task_clear(&t);
         fkt_free(other);
@@ -126,12 +126,12 @@ static void hostile_tasks_are_refused(void **state)
             json_object_set_new(o, change[i].key, json_loads(change[i].value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
         else json_object_del(o, change[i].key);
         CHECK_OK(fkt_json_text(&other, j, 0));
-        if (fkt_task_parse(&t, other, strlen(other)) != FKT_E_FORMAT)
+        if (fkt_task_parse_into(&t, other, strlen(other)) != FKT_E_FORMAT)
             fail_msg("%s = %s was taken", change[i].key, change[i].value ? change[i].value : "(absent)");
         fkt_free(other);
     }
-    CHECK_STATUS(fkt_task_parse(&t, "{", 1), FKT_E_FORMAT);
-    CHECK_STATUS(fkt_task_parse(&t, "[]", 2), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_task_parse_into(&t, "{", 1), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_task_parse_into(&t, "[]", 2), FKT_E_FORMAT);
     fkt_free(text);
     fkt_pipeline_free(w);
     fkt_dataset_free(ds);
