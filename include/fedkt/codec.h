@@ -2,9 +2,12 @@
 /* codec.h - the frozen, public autoencoder: images -> latents, latents -> images; and its public calibration.
  *
  * Letters: S side in pixels, D length of the codec's raw latent z, d <= D length of the calibrated vector u.
- *   encode: uint8 RGB (S,S,3) -> z in R^D        u = W (z - mu0)        z' = mu0 + V u        decode: z' -> uint8
- * RGB (S,S,3) Calibration comes from a named PUBLIC image set (or an analytic model), never from private data.
- */
+ *   encode       uint8 RGB (S,S,3) -> z in R^D
+ *   calibrate    u = W (z - mu0)
+ *   and back     z' = mu0 + V u
+ *   decode       z' -> uint8 RGB (S,S,3)
+ *
+ * Calibration comes from a named PUBLIC image set (or an analytic model), never from private data. */
 #ifndef FEDKT_CODEC_H
 #define FEDKT_CODEC_H
 

@@ -75,8 +75,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_pay(struct fkt_ledger *once, con
                                                     struct fkt_ledger_spent *spent);
 /* Sets aside what `session` will cost. A reservation of the same task for the same dataset that was never spent is
  * taken over: its round's keys are gone. Where the two differ in price, accounting or noise, the worse one stands.
- * FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever
- * the budget, when the task was spent by any of the ledger's accounts, or had FKT_LEDGER_ROUNDS sessions. */
+ * FKT_E_STATE when the ledger has ever seen the session; FKT_E_BUDGET, whatever the budget, when the task was spent by
+ * any of the ledger's accounts, or had FKT_LEDGER_ROUNDS sessions. */
 #define FKT_LEDGER_ROUNDS 64
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_reserve(const char *path, const struct fkt_ledger_charge *charge,
                                                         const char *session, struct fkt_ledger_spent *spent);

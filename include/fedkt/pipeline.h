@@ -28,10 +28,9 @@ struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immut
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
                                                   const char *calibration_path,
                                                   const struct fkt_codec_settings *settings);
-/* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be there
- * (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and calibration
- * are
- * compared with the task by their names and hashes alone. */
+/* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be
+ * there (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and
+ * calibration are compared with the task by their names and hashes alone. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
                                                           const char *calibration_path);
 FKT_API void fkt_pipeline_free(struct fkt_pipeline *w);

@@ -4,8 +4,7 @@
  *   pipeline (pipeline.h) or fkt_records_read --> set --fkt_records_list--> digests for fkt_ledger_charge (ledger.h)
  *
  * Records with the same pixels and the same label count once; under FKT_ADJACENCY_REPLACE, which publishes counts
- * exactly, they
- * count each.
+ * exactly, they count each.
  */
 #ifndef FEDKT_RECORDS_H
 #define FEDKT_RECORDS_H

@@ -137,8 +137,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_sa_server_lost(struct fkt_sa_server *s, uint
 
 /* Taking the masks off. One call does it all; or: lanes, jobs 0..jobs-1 in any order over any lanes, each lane in one
  * thread at a time, the server only read; then finish with all lanes. Lanes are made in FKT_SA_STATE_UNMASK.
- * FKT_E_STATE, and
- * nothing is changed, when a job is to run twice in a lane, or finish finds one that ran twice or not at all. */
+ * FKT_E_STATE, and nothing is changed, when a job is to run twice in a lane, or finish finds one that ran twice or not
+ * at all. */
 struct fkt_sa_lane;
 FKT_API FKT_MUST_USE fkt_status fkt_sa_server_unmask(struct fkt_sa_server *s);
 FKT_API size_t fkt_sa_server_jobs(const struct fkt_sa_server *s);

@@ -17,8 +17,7 @@ extern "C" {
 #endif
 
 /* FKT_ESTIMATOR_RAW leaves the covariance as it was measured, maybe not positive, and is for heads, which know what to
- * do with
- * its noise; its factor is that of FKT_ESTIMATOR_CLAMP. */
+ * do with its noise; its factor is that of FKT_ESTIMATOR_CLAMP. */
 enum fkt_estimator { FKT_ESTIMATOR_CLAMP = 0, FKT_ESTIMATOR_RIE = 1, FKT_ESTIMATOR_RAW = 2 };
 
 struct fkt_estimate_options {

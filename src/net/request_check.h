@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_check.h - who may come in: each request is looked at here before anything is done for it (docs/http.md 2.2).
- * No
- * socket, no clock; it may be asked from several threads.
+ * No socket, no clock; it may be asked from several threads.
  *
  *   fkt_request_check_head    what can be said before the body is read: target, form, task, site, life, length, address
  *   fkt_request_check_admit   with the body: signature, sequence, rate

@@ -34,8 +34,7 @@ struct fkt_publication {
 };
 extern const char *const fkt_publication_names[FKT_PUBLISH_FILES];
 /* From a machine in FKT_SA_STATE_UNMASK to the release in memory. Central noise is drawn here; nothing of it is kept
- * on a
- * failure. */
+ * on a failure. */
 FKT_MUST_USE fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *s);
 /* From the release to the files in `out`; the same ones however often it is called. FKT_E_NUMERIC: release and
  * certificate are there, but no images can be made of it. FKT_E_MISMATCH: they came out otherwise than the log says,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* site_moments.h - the moments of many sites, kept for further rounds: in memory when they are small, else in an
- * unlinked
- * file. PRIVATE. */
+ * unlinked file. PRIVATE. */
 #ifndef FKT_SIMULATE_SITE_MOMENTS_H
 #define FKT_SIMULATE_SITE_MOMENTS_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_world.h - a host (fedkt/server.h) on a real journal, a clock that the test turns, and sites with real machines
- * on
- * the other side of its mailbox. Nothing is sent over a wire, but nothing is known before it is settled either: what a
- * site was answered it learns after the settle, and a crash in between makes it ask again.
+/* server_world.h - a server (fedkt/server.h) on a real journal, a clock that the test turns, and sites with real
+ * machines on the other side of its mailbox. Nothing is sent over a wire, but nothing is known before it is settled
+ * either: what a site was answered it learns after the settle, and a crash in between makes it ask again.
  *
  *   struct server_world w;
  *   server_world_init(&w, &(struct host_plan){.sites = 5, .dropped = 1, .corrupt = 1});

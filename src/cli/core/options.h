@@ -19,8 +19,8 @@ struct cli_words {
 struct cli_option {
     enum cli_kind kind;
     const char *name; /* without the dashes; for CLI_HEADING the heading, for CLI_WORDS what a word is */
-    void *value;      /* int *, const char **, double *, uint64_t * (whole, and positive: not 0), int * (choice), struct
-                  * cli_words * */
+    /* int * (flag, choice), const char **, double *, uint64_t * (whole; positive: not 0) or struct cli_words * */
+    void *value;
     const char *metavar; /* what stands for the value in --help */
     const char *help;
     int required;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evaluation.c - a classifier on labelled pictures. Pictures as they are come first: that is what a camera gives;
- * through
- * the codec second, which is what the network learned from. */
+ * through the codec second, which is what the network learned from. */
 #include "cli/learning/evaluation.h"
 
 #include "base/alloc.h"
