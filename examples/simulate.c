@@ -4,8 +4,8 @@
  *   images -> sites -> moments -> a round of secure aggregation and a release for each epsilon -> accuracies, a dataset
  *
  * `fedkt simulate` does the same with options and a report. The images are the built-in set "demo:train", ten classes;
- * a path to your own stands in its place. Writes "results.json" (NOT private: it holds true counts and accuracies) and a
- * synthetic dataset "synthetic" into the working folder. Build it against an installed library:
+ * a path to your own stands in its place. Writes "results.json" (NOT private: it holds true counts and accuracies) and
+ * a synthetic dataset "synthetic" into the working folder. Build it against an installed library:
  *   cc simulate.c $(pkg-config --cflags --libs fedkt) */
 #include "fedkt/fedkt.h"
 

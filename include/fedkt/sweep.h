@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.h - a simulated federation from images to accuracies: the same records released at several epsilons.
  *
- *   fkt_sweep_new     hold-out, federation, a task for each epsilon; all that can fail before the first image is encoded
+ *   fkt_sweep_new     hold-out, federation, a task for each epsilon; all that can fail before an image is encoded
  *   fkt_sweep_run     the sites' moments, a round and a release for each epsilon, closed-form heads, their accuracies
  *   fkt_sweep_train   a network for each arm, trained on images drawn from it
  *   fkt_sweep_results_json, fkt_sweep_generate, fkt_sweep_arm   what came out

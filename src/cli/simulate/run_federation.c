@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_federation.c - the options of `fedkt simulate` that say what the federation must withstand, and what is printed of
- * its rounds. */
+/* run_federation.c - the options of `fedkt simulate` that say what the federation must withstand, and what is printed
+ * of its rounds. */
 #include "cli/simulate/run.h"
 
 #include "base/alloc.h"
