@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fedkt.h - the contents page: every public header, in the order that data walks, and the conventions they share.
  *
+ *   version.h     the version of these headers
  *   status.h      how a call answers, and the sentence behind a failure
  *   image.h       labelled image sets in and out; splits, partitions over sites, sample sheets
  *   codec.h       the frozen public autoencoder and its public calibration: pixels <-> u
@@ -82,5 +83,6 @@
 #include "fedkt/train.h"
 #include "fedkt/training_source.h"
 #include "fedkt/verify.h"
+#include "fedkt/version.h"
 
 #endif
