@@ -21,6 +21,7 @@
  *   heads.h       closed-form heads from a release, scored on images
  *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
  *   training_source.h  the images of each epoch of a training run
+ *   model_data.h  a model and the images that it meets: classes by name, evaluation, training further
  *   simulate.h    many sites in one process
  *   sweep.h       a simulated federation at several epsilons, from images to accuracies
  *   service.h     where the server of a task is, and the operator's signature under the task
@@ -67,6 +68,7 @@
 #include "fedkt/ledger.h"
 #include "fedkt/machine.h"
 #include "fedkt/mailbox.h"
+#include "fedkt/model_data.h"
 #include "fedkt/moments.h"
 #include "fedkt/pipeline.h"
 #include "fedkt/privacy.h"

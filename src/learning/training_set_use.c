@@ -3,7 +3,7 @@
  *
  * A network that learned from decoded pictures has never seen the fine detail that a codec drops. Showing it real
  * pictures after the same loss (encode, decode; no calibration, no noise) may bring them nearer to what it knows. */
-#include "fedkt/train.h"
+#include "fedkt/model_data.h"
 
 #include "pipeline/pipeline.h"
 
@@ -51,27 +51,12 @@ fkt_status fkt_training_set_through_codec(struct fkt_training_set *p, const stru
     return st;
 }
 
-static fkt_status check_model(const struct fkt_model *m, const struct fkt_training_set *p)
-{
-    if (fkt_model_size(m) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, these have %u px", fkt_model_size(m),
-                        p->size);
-    if (fkt_model_classes(m) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the pictures have %u", fkt_model_classes(m),
-                        p->n_classes);
-    for (uint32_t k = 0; k < p->n_classes; k++)
-        if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
-            return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' for the model and '%s' for the pictures", k,
-                            fkt_model_class(m, k), p->classes[k]);
-    return FKT_OK;
-}
-
 fkt_status fkt_training_set_evaluate(struct fkt_evaluation *j, const struct fkt_model *m,
                                      const struct fkt_training_set *p, const struct fkt_predict_options *options)
 {
     float *logits = NULL;
     fkt_status st;
-    FKT_TRY(check_model(m, p));
+    FKT_TRY(fkt_training_set_check_model(p, m));
     FKT_TRY(fkt_alloc(&logits, p->n * p->n_classes));
     FKT_TRY(fkt_model_predict(m, p->rgb, p->n, logits, NULL, options));
     FKT_TRY(fkt_evaluation_add(j, logits, p->label, p->n));

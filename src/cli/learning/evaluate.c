@@ -156,7 +156,7 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     cli_model_tell_size(m, a->model, a->size, &a->run);
     if (a->through_codec) FKT_TRY(open_codec(a, fkt_model_size(m), &pipeline, &codec));
     FKT_TRY(cli_open_for_model(&ds, &a->data, m, &a->run));
-    FKT_TRY(cli_model_take_names(&m, ds));
+    FKT_TRY(fkt_model_take_names(&m, ds));
     FKT_TRY(cli_evaluate_model(&evaluated, m, ds, (enum fkt_filter)a->filter,
                                pipeline ? fkt_pipeline_codec(pipeline) : codec, threads, &progress->hook,
                                a->data.skip_bad ? &skipped : NULL));

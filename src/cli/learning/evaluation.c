@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROOM_BYTES = 256 << 20 }; /* pictures in memory at a time: a test set may be of any size */
-
 void cli_evaluation_clear(struct cli_evaluation *j)
 {
     fkt_evaluation_clear(&j->plain);
@@ -51,46 +49,6 @@ void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t a
                 fkt_model_size(m));
 }
 
-int cli_model_nameless(const struct fkt_model *m)
-{
-    char number[16];
-    for (uint32_t k = 0; k < fkt_model_classes(m); k++) {
-        snprintf(number, sizeof number, "%u", k);
-        if (strcmp(number, fkt_model_class(m, k)) != 0) return 0;
-    }
-    return 1;
-}
-
-fkt_status cli_model_rename(struct fkt_model **m, const char *const *names)
-{
-    struct fkt_model *named = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_model_new_head(&named, *m, names, fkt_model_classes(*m), 0));
-    for (size_t i = 0; i < fkt_model_tensors(named); i++) {
-        const struct fkt_model_tensor to = fkt_model_tensor(named, i), of = fkt_model_tensor(*m, i);
-        memcpy(to.data, of.data, to.count * sizeof *to.data);
-    }
-    fkt_model_changed(named);
-    fkt_model_set_origin(named, fkt_model_origin(*m));
-    fkt_model_free(*m);
-    *m = named;
-out:
-    return st;
-}
-
-fkt_status cli_model_take_names(struct fkt_model **m, const struct fkt_dataset *ds)
-{
-    const char **names = NULL;
-    fkt_status st;
-    if (!cli_model_nameless(*m)) return FKT_OK;
-    FKT_TRY(fkt_alloc(&names, fkt_model_classes(*m)));
-    for (uint32_t k = 0; k < fkt_model_classes(*m); k++) names[k] = fkt_dataset_class(ds, k);
-    FKT_TRY(cli_model_rename(m, names));
-out:
-    fkt_free(names);
-    return st;
-}
-
 static fkt_status names_of(const struct fkt_model *m, const char ***names)
 {
     fkt_status st = fkt_alloc(names, fkt_model_classes(m));
@@ -98,93 +56,23 @@ static fkt_status names_of(const struct fkt_model *m, const char ***names)
     return st;
 }
 
-/* Numbers may be names: the model's file said so, and the set has no others. */
-static int numbers_are_names(const struct fkt_model *m, const struct fkt_dataset *ds)
-{
-    for (size_t i = 0; i < fkt_dataset_classes(ds); i++) {
-        uint32_t k = 0;
-        while (k < fkt_model_classes(m) && strcmp(fkt_model_class(m, k), fkt_dataset_class(ds, i)) != 0) k++;
-        if (k == fkt_model_classes(m)) return 0;
-    }
-    return fkt_model_named(m);
-}
-
-/* A set that was opened in its own order, for a model without names. */
-static fkt_status take_order(const struct fkt_dataset *ds, const struct cli_data *d, const struct fkt_model *m,
-                             const struct cli_run *r)
-{
-    int same = 1;
-    if (fkt_dataset_classes(ds) != fkt_model_classes(m))
-        return fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, the model knows %u", d->path, fkt_dataset_classes(ds),
-                        fkt_model_classes(m));
-    for (uint32_t k = 0; k < fkt_model_classes(m); k++)
-        same = same && !strcmp(fkt_dataset_class(ds, k), fkt_model_class(m, k));
-    if (!r->quiet && !same)
-        fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
-    return FKT_OK;
-}
-
 fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d, const struct fkt_model *m,
                               const struct cli_run *r)
 {
-    struct fkt_dataset_options o = cli_data_options(d);
-    const char **names = NULL;
+    const struct fkt_dataset_options o = cli_data_options(d);
+    int same = 1;
     fkt_status st;
-    *out = NULL;
-    if (!d->fit_given && fkt_model_origin(m)->fit[0]) /* the images that it learned from */
-        o.fit = (enum fkt_fit)fkt_fit_parse(fkt_model_origin(m)->fit);
-    if (cli_model_nameless(m)) {
-        FKT_TRY(fkt_dataset_open(out, d->path, &o));
-        if (!numbers_are_names(m, *out)) {
-            st = take_order(*out, d, m, r);
-            goto out;
-        }
-        fkt_dataset_free(*out);
-        *out = NULL;
-    }
-    FKT_TRY(names_of(m, &names));
-    o.classes = names;
-    o.n_classes = fkt_model_classes(m);
-    FKT_TRY(fkt_dataset_open(out, d->path, &o));
+    FKT_TRY(fkt_model_open_dataset(out, m, d->path, &o, !d->fit_given));
+    for (uint32_t k = 0; k < fkt_model_classes(m); k++)
+        same = same && !strcmp(fkt_dataset_class(*out, k), fkt_model_class(m, k));
+    if (!r->quiet && !same)
+        fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
+    FKT_TRY(cli_print_dataset(*out, d->path, r));
 out:
-    fkt_free(names);
-    if (st == FKT_OK) st = cli_print_dataset(*out, d->path, r);
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
         *out = NULL;
     }
-    return st;
-}
-
-/* A set in its own order stands for a model without names. */
-static fkt_status take_names(struct fkt_training_set *p, const struct fkt_model *m)
-{
-    fkt_status st = FKT_OK;
-    for (uint32_t k = 0; k < p->n_classes && k < fkt_model_classes(m); k++) {
-        fkt_free(p->classes[k]);
-        p->classes[k] = NULL;
-        FKT_TRY(fkt_strdup(&p->classes[k], fkt_model_class(m, k)));
-    }
-out:
-    return st;
-}
-
-/* Records idx[0..n-1], both ways. */
-static fkt_status evaluate_some(struct cli_evaluation *out, const struct fkt_model *m, const struct fkt_dataset *ds,
-                                const size_t *idx, size_t n, enum fkt_filter filter, const struct fkt_codec *codec,
-                                const struct fkt_training_set_options *o)
-{
-    const struct fkt_predict_options p = {.threads = o->threads, .progress = o->progress};
-    struct fkt_training_set set = {0};
-    fkt_status st;
-    FKT_TRY(fkt_training_set_read(&set, ds, idx, n, fkt_model_size(m), filter, NULL, o));
-    FKT_TRY(take_names(&set, m));
-    FKT_TRY(fkt_training_set_evaluate(&out->plain, m, &set, &p));
-    if (!codec) goto out;
-    FKT_TRY(fkt_training_set_through_codec(&set, codec, o));
-    FKT_TRY(fkt_training_set_evaluate(&out->through, m, &set, &p));
-out:
-    fkt_training_set_clear(&set);
     return st;
 }
 
@@ -193,20 +81,12 @@ fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model
                               const struct fkt_progress *progress, struct fkt_skipped *skipped)
 {
     const struct fkt_training_set_options o = {.threads = threads, .progress = progress, .skipped = skipped};
-    const size_t all = fkt_dataset_size(ds), pixels = (size_t)fkt_model_size(m) * fkt_model_size(m) * 3;
-    size_t room = ROOM_BYTES / pixels, *idx = NULL, n;
     fkt_status st;
     FKT_TRY(fkt_evaluation_init(&out->plain, fkt_model_classes(m)));
     FKT_TRY(fkt_evaluation_init(&out->through, fkt_model_classes(m)));
-    FKT_TRY(fkt_alloc(&idx, room < all ? room : all));
-    for (size_t first = 0; first < all; first += n) {
-        n = all - first < room ? all - first : room;
-        for (size_t i = 0; i < n; i++) idx[i] = first + i;
-        FKT_TRY(evaluate_some(out, m, ds, idx, n, filter, codec, &o));
-    }
+    FKT_TRY(fkt_model_evaluate(&out->plain, &out->through, m, ds, filter, codec, &o));
     if (codec) snprintf(out->codec, sizeof out->codec, "%s", fkt_codec_identity(codec));
 out:
-    fkt_free(idx);
     return st;
 }
 

@@ -5,7 +5,7 @@
 
 #include "cli/core/common.h"
 
-#include "fedkt/train.h"
+#include "fedkt/model_data.h"
 
 /* Pictures as they are and, where there is a codec, encoded and decoded first. */
 struct cli_evaluation {
@@ -18,14 +18,7 @@ void cli_evaluation_clear(struct cli_evaluation *j);
 FKT_MUST_USE fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size);
 /* A remark where nobody has said a size: weights alone have none. */
 void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r);
-/* 1: its classes are "0", "1", "2", ...: nobody has named them. */
-int cli_model_nameless(const struct fkt_model *m);
-/* *m with these names for its classes, as many as it has; else the same. */
-FKT_MUST_USE fkt_status cli_model_rename(struct fkt_model **m, const char *const *names);
-/* A model without names takes those of the set that was opened for it. */
-FKT_MUST_USE fkt_status cli_model_take_names(struct fkt_model **m, const struct fkt_dataset *ds);
-/* The set with the model's classes: by name, in the model's order. A model whose classes are mere numbers takes a set
- * of as many classes in the set's order, with a remark; unless its file named them so and the set has the same. */
+/* fkt_model_open_dataset, with remarks: what the set holds, and where its class order is taken for the model's. */
 FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d,
                                            const struct fkt_model *m, const struct cli_run *r);
 /* Reads the set, judges, with a codec (may be NULL) judges again. `skipped` may be NULL. */

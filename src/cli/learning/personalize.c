@@ -96,7 +96,7 @@ static fkt_status read_set(struct cli_personalized *p, const struct cli_data *d,
         set.fit_given = 1;
     }
     FKT_TRY(cli_open_for_model(&ds, &set, p->network, &a->run));
-    FKT_TRY(cli_model_take_names(&p->network, ds));
+    FKT_TRY(fkt_model_take_names(&p->network, ds));
     FKT_TRY(fkt_training_set_read(out, ds, NULL, 0, fkt_model_size(p->network), (enum fkt_filter)a->filter, NULL, &o));
 out:
     fkt_dataset_free(ds);

@@ -46,7 +46,6 @@ static int same_classes(const struct fkt_model *m, const struct fkt_training_set
 static fkt_status check_from(const struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
-    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
         return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
                              "'%s' is a %s, --network asks for a %s", a->from,
@@ -56,9 +55,6 @@ static fkt_status check_from(const struct cli_training *t)
         return fkt_fail_hint(FKT_E_MISMATCH, "leave --stem away: --from says what network it is",
                              "'%s' has the %s stem, --stem asks for the %s one", a->from,
                              fkt_stem_name(fkt_model_stem(t->from)), fkt_stem_name((enum fkt_stem)a->stem));
-    if (fkt_model_size(t->from) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "'%s' sees pictures of %u px, these have %u px", a->from,
-                        fkt_model_size(t->from), p->size);
     return FKT_OK;
 }
 
@@ -67,11 +63,11 @@ static fkt_status check_from(const struct cli_training *t)
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
     const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
-    if (!*m || !cli_model_nameless(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
+    if (!*m || !fkt_model_numbered(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
     if (!t->asked->run.quiet && !same_classes(*m, p))
         fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
                 option);
-    return cli_model_rename(m, (const char *const *)p->classes);
+    return fkt_model_rename(m, (const char *const *)p->classes);
 }
 
 static fkt_status make_start(struct cli_training *t)
@@ -84,32 +80,23 @@ static fkt_status make_start(struct cli_training *t)
                                         .classes = (const char *const *)p->classes,
                                         .n_classes = p->n_classes,
                                         .seed = a->recipe.seed};
+    int new_head;
     fkt_status st;
-    if (!t->from) return fkt_model_new(&t->start, &spec);
-    FKT_TRY(check_from(t));
-    if (same_classes(t->from, p)) return fkt_model_copy(&t->start, t->from);
-    remark(t, "fedkt: --from knows other classes: its last layer is drawn anew");
-    FKT_TRY(fkt_model_new_head(&t->start, t->from, spec.classes, spec.n_classes, a->recipe.seed));
+    if (t->from) FKT_TRY(check_from(t));
+    st = fkt_model_start(&t->start, t->from, &spec, &new_head);
+    FKT_TRY(t->from ? fkt_fail_in(st, "'%s'", a->from) : st);
+    if (new_head) remark(t, "fedkt: --from knows other classes: its last layer is drawn anew");
 out:
     return st;
 }
 
 static fkt_status check_teacher(const struct cli_training *t)
 {
-    const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
+    fkt_status st;
     if (!t->teacher) return FKT_OK;
-    if (fkt_model_size(t->teacher) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "teacher '%s' sees pictures of %u px, these have %u px", t->asked->teacher,
-                        fkt_model_size(t->teacher), p->size);
-    if (fkt_model_classes(t->teacher) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "teacher '%s' knows %u classes, the pictures have %u", t->asked->teacher,
-                        fkt_model_classes(t->teacher), p->n_classes);
-    for (uint32_t k = 0; k < p->n_classes; k++)
-        if (strcmp(fkt_model_class(t->teacher, k), p->classes[k]) != 0)
-            return fkt_fail_hint(FKT_E_MISMATCH, "teacher and pictures must have the same class names; order is free",
-                                 "class %u is '%s' for teacher '%s' and '%s' for the pictures", k,
-                                 fkt_model_class(t->teacher, k), t->asked->teacher, p->classes[k]);
-    return FKT_OK;
+    st = fkt_training_set_check_model(fkt_training_source_set(t->images.source), t->teacher);
+    return fkt_hint(fkt_fail_in(st, "teacher '%s'", t->asked->teacher),
+                    "teacher and pictures must have the same class names; order is free");
 }
 
 /* ---- everything that can fail before the first epoch ---- */
@@ -146,7 +133,7 @@ out:
 /* Names in the pictures' own order: one that was brought into another model's order has lost it. */
 static fkt_status name_models(struct cli_training *t)
 {
-    const int as_they_came = !t->from || cli_model_nameless(t->from);
+    const int as_they_came = !t->from || fkt_model_numbered(t->from);
     fkt_status st;
     FKT_TRY(name_classes(t, &t->from, "--from"));
     if (as_they_came) FKT_TRY(name_classes(t, &t->teacher, "--teacher"));
@@ -268,18 +255,10 @@ out:
 
 /* ---- what came out ---- */
 
-/* What a file says of itself stays the file's word. */
-static void add_claim(struct fkt_model_origin *o, const char *silent, const char *says,
-                      const struct fkt_model_origin *more)
-{
-    fkt_model_origin_add(o, more->data[0] ? says : silent, more);
-}
-
 static void set_origin(struct cli_training *t)
 {
-    struct fkt_model_origin o = fkt_training_source_set(t->images.source)->origin;
-    if (t->from) add_claim(&o, "started from ", "started from a model whose file says: ", fkt_model_origin(t->from));
-    if (t->teacher) add_claim(&o, "taught by ", "taught by a model whose file says: ", fkt_model_origin(t->teacher));
+    struct fkt_model_origin o;
+    fkt_training_origin(&o, fkt_training_source_set(t->images.source), t->from, t->teacher);
     cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model);
     fkt_model_set_origin(t->model, &o);
     if (t->averaged) fkt_model_set_origin(t->averaged, &o);
