@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check.sh - everything that must hold, from a fresh checkout: install, build, test.
+# check.sh - all checks, from a fresh checkout: installs missing packages, builds, tests.
 #   1. sanitize: gcc; unit, fault, invariance, protocol and fuzz-corpus tests with address and undefined-behaviour
 #                checks
 #   2. fuzz:     clang; everything is built, and libFuzzer runs each fuzz target for some seconds under the same checks
 #   3. packages: gcc; the Debian packages, which lintian must accept
 #   4. release:  gcc; every test; its CTest summary is the last thing printed
-# A compiler's warning is an error in 1, 2 and 4. It takes about 25 minutes on two cores.
+# Compiler warnings are errors in 1, 2 and 4. It takes about 25 minutes on two cores.
 # The dataset card is tried with Hugging Face's datasets where that can be installed.
 # Tests on real image sets read the folder named by FEDKT_DATA and are skipped when it is not set.
 set -eu

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# quickstart.sh - from a fresh checkout to the demo: install what is missing, build, run `fedkt demo` with the options
-# given here. Paths among the options are those of the folder you call it from.
+# quickstart.sh - from a fresh checkout to the demo: installs missing packages, builds, and runs `fedkt demo` with the
+# options given to this script. Relative paths in them start at the folder that you call it from.
 set -eu
 caller=$(pwd)
 cd -- "$(dirname -- "$0")"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_headers.sh - each public header compiles alone and twice over, as C11 and as C++17, with no warning at all.
+# check_headers.sh - each public header compiles alone, included twice, as C11 and as C++17, without a warning.
 #
-# Usage: check_headers.sh [ROOT]      CC and CXX choose the compilers; exit 0: all well, 1: a header leans on others
+# Usage: check_headers.sh [ROOT]      CC and CXX choose the compilers; exit 0: all do, 1: a header does not
 set -u
 root=${1:-$(dirname -- "$0")/..}
 work=$(mktemp -d) || exit 2

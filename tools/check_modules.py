@@ -3,10 +3,9 @@
 """check_modules.py - hold every #include of src/, include/ and examples/ against tools/modules.toml.
 
 A module may include: itself, the C library and POSIX, fedkt/status.h, and what its table lists (modules, public
-headers,
-outside libraries). Files under `never` may not be reached at all, not even through a header of an allowed module.
-`only` keeps a library to one file or folder of the module. A table may name its folder; without one it is src/<name>.
-`posix = false` leaves only the C standard library.
+headers, outside libraries). Files under `never` may not be reached at all, not even through a header of an allowed
+module. `only` keeps a library to one file or folder of the module. A table may name its folder; without one it is
+src/<name>. `posix = false` leaves only the C standard library.
 
 Usage: check_modules.py [--root DIR]      exit 0: all well, 1: violations on stdout, 2: misuse or a broken table
 """

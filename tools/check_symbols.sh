@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_symbols.sh - the shared library shows exactly the names of tools/symbols.txt, all of them fkt_ names, and each
+# check_symbols.sh - the shared library exports exactly the names of tools/symbols.txt, all of them fkt_ names, and each
 # function that a public header marks FKT_API is among them.
 #
-# Usage: check_symbols.sh [--bless] LIBRARY [ROOT]      --bless writes the list anew; review the diff
+# Usage: check_symbols.sh [--bless] LIBRARY [ROOT]      --bless writes the list; review the diff
 set -eu
 bless=no
 if [ "${1:-}" = --bless ]; then
@@ -22,8 +22,8 @@ nm -D --without-symbol-versions --defined-only "$library" >"$work/nm" || exit 2
 awk '$2 != "w" && $2 != "A" { print $3 }' "$work/nm" | sort -u >"$work/have"
 [ -s "$work/have" ] || { echo "'$library' exports nothing" >&2; exit 2; }
 bad=0
-if grep -v '^fkt_' "$work/have" >"$work/strangers"; then
-    sed 's/^/exported name does not begin with fkt_: /' "$work/strangers"
+if grep -v '^fkt_' "$work/have" >"$work/foreign"; then
+    sed 's/^/exported name does not begin with fkt_: /' "$work/foreign"
     bad=1
 fi
 cat "$root"/include/fedkt/*.h | tr '\n' ' ' | grep -o 'FKT_API [^;(]*(' | grep -o 'fkt_[a-z0-9_]* *($' | tr -d ' (' |

@@ -13,7 +13,7 @@ packages_of() {
     done
 }
 
-# packages_missing NAME...: those that dpkg does not hold as installed.
+# packages_missing NAME...: those that are not installed.
 packages_missing() {
     for name in "$@"; do
         state=$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) || state=absent
@@ -21,16 +21,16 @@ packages_missing() {
     done
 }
 
-# apt_run ARGUMENT...: apt-get as root, its talk kept in build/apt.log and shown only when it fails.
+# apt_run ARGUMENT...: apt-get as root; its output goes to build/apt.log and is shown only on failure.
 apt_run() {
     $root_prefix env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>build/apt.log 2>&1
 }
 
-# install_packages SECTION...: nothing happens when nothing is missing; `apt-get update` only when the lists do not know
-# a package or the installation fails, since that is the sign of old lists.
+# install_packages SECTION...: installs what is missing. `apt-get update` runs only when a package is unknown or the
+# installation fails: the lists are old then.
 install_packages() {
     command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 || {
-        say "no apt-get here: packages.txt says what the build needs"
+        say "apt-get is not installed: packages.txt lists what the build needs"
         return 0
     }
     missing=$(packages_missing $(packages_of "$@"))
@@ -45,7 +45,7 @@ install_packages() {
         fi
     fi
     if [ "$root_prefix" = none ]; then
-        say "packages are missing and only root can install them; run this, then come back:"
+        say "packages are missing and only root can install them; run this command, then start again:"
         printf 'apt-get update && apt-get install -y --no-install-recommends %s\n' "$missing" >&2
         return 1
     fi
@@ -66,8 +66,8 @@ install_packages() {
     return 1
 }
 
-# build_preset PRESET [TARGET...]: configure and build; compiler output shows when something is wrong. Options for
-# the configuration come from $configure_options, split at blanks.
+# build_preset PRESET [TARGET...]: configure and build; output is shown only on failure. $configure_options holds
+# options for the configuration, separated by blanks.
 build_preset() {
     preset=$1
     shift
@@ -82,7 +82,7 @@ build_preset() {
 }
 
 # install_peer NAME PACKAGE...: Python packages in the virtual environment build/peers/NAME, for tests that compare with
-# them. Sets $peer_python; empty where they cannot be installed (no network): those tests skip with a message.
+# them. Sets $peer_python, which is empty where they cannot be installed (no network); those tests are then skipped.
 install_peer() {
     peer=build/peers/$1
     shift
@@ -94,7 +94,7 @@ install_peer() {
         timeout 300 "$peer_python" -m pip install --quiet "$@" </dev/null >>build/peers.log 2>&1; then
         : >"$peer/ready"
     else
-        say "$* could not be installed; their tests skip (build/peers.log)"
+        say "$* could not be installed; their tests are skipped (build/peers.log)"
         peer_python=
     fi
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """check_attacks.py - every attack that docs/threat-model.md lists is a test of that name, in the file named there, and
-every test of tests/protocol/test_attacks_*.c stands in the list. A test outside that folder may stand there twice (one
-function may try several things) and need not stand there at all.
+every test of tests/protocol/test_attacks_*.c is in the list. A test outside that folder may be listed twice (one
+function may try several attacks) or not at all.
 
 Usage: check_attacks.py [ROOT]      exit 0: the same, 1: differences on stdout
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_invisible.py - the table of src/base/invisible.c against the Unicode database that Python carries.
+"""check_invisible.py - the table of src/base/invisible.c against Python's Unicode database.
 
-Default_Ignorable_Code_Point itself is not in that database; what it is derived from is: format characters (Cf) but the
-visible ones among them, and variation selectors by their names. Blanks are the separators. So each of these must be in
-the table, and what is in the table must be one of them, unassigned, or one of the few letters and marks listed here.
+That database does not have Default_Ignorable_Code_Point, but it has what the property is derived from: format
+characters (Cf) except the visible ones, and variation selectors, by their names. Blanks are the separators. Each of
+these must be in the table, and each entry of the table must be one of them, unassigned, or one of the letters and marks
+listed here.
 
 Usage: check_invisible.py [ROOT]      exit 0: the same, 1: differences on stdout
 """

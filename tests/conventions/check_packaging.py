@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_packaging.py - what packaging/ promises, as far as it can be seen without a container or a running systemd.
+"""check_packaging.py - Dockerfile, packages and systemd units, without a container or a running systemd.
 
 Usage: check_packaging.py FEDKT [ROOT]      exit 0: all holds, 1: differences on stdout
 
-  Dockerfile   from one base alone, runs as somebody who is not root, copies no secrets, asks no foreign host
+  Dockerfile   has one base, does not run as root, copies no secrets, fetches nothing
   packages     [run] of packages.txt is exactly what the binary is linked with, by the package database of this machine,
-               and what the Dockerfile needs besides
-  units        hardened as listed below; no fault that `systemd-analyze verify` knows, and an exposure of at most 2.5 by
-               `systemd-analyze security` (both only where they are there)
+               and what the Dockerfile needs in addition
+  units        hardened as listed below; `systemd-analyze verify` finds no fault and `systemd-analyze security` an
+               exposure of at most 2.5 (where systemd is installed)
   command lines of units and Dockerfile use options that `fedkt VERB --help` lists
 """
 
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-BESIDES = {"ca-certificates", "curl"}  # whom a fetch believes; what the health check runs
+IN_ADDITION = {"ca-certificates", "curl"}  # trust anchors of a fetch; the health check
 BASE = "debian:bookworm-slim"
 EVERY_UNIT = {
     "NoNewPrivileges": "yes",
@@ -104,7 +104,7 @@ def owners_of(libraries):
 
 def check_packages(root, fedkt, complain):
     if not shutil.which("dpkg-query") or not shutil.which("ldd") or not shutil.which("readelf"):
-        return "packages not compared: this is no Debian"
+        return "packages not compared: this is not Debian"
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", fedkt).stdout)
     if any(re.match(r"lib(asan|ubsan|tsan)", name) for name in needed):
         return "packages not compared: a build with sanitizers"
@@ -112,8 +112,8 @@ def check_packages(root, fedkt, complain):
     owners = owners_of([where[name] for name in needed if name in where])
     lost = sorted(path for path, package in owners.items() if not package)
     if lost or not owners:
-        return f"packages not compared: nobody owns {', '.join(lost) or 'anything'}"
-    wanted = set(owners.values()) - {"libc6"} | BESIDES
+        return f"packages not compared: no package has {', '.join(lost) or 'anything'}"
+    wanted = set(owners.values()) - {"libc6"} | IN_ADDITION
     listed = sections(root / "packages.txt")["run"]
     if wanted != listed:
         complain(f"packages.txt [run]: lacks {sorted(wanted - listed)}, has too much {sorted(listed - wanted)}")
@@ -165,7 +165,7 @@ def check_units(root, fedkt, complain):
 
 def check_with_systemd(path, complain):
     if not shutil.which("systemd-analyze"):
-        return "units not shown to systemd-analyze: it is not here"
+        return "units not checked with systemd-analyze: it is not installed"
     with tempfile.TemporaryDirectory(prefix="fedkt-units-") as name:
         unit = pathlib.Path(name) / path.name
         unit.write_text(path.read_text().replace("/usr/bin/fedkt", "/bin/true").replace("User=fedkt", "User=daemon"))
@@ -177,7 +177,7 @@ def check_with_systemd(path, complain):
         done = run("systemd-analyze", "security", "--offline=yes", "--no-pager", str(unit))
         level = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
         if not level:
-            return "exposure not asked for: this systemd cannot say it offline"
+            return "exposure not checked: this systemd cannot compute it offline"
         if not float(level[1]) <= EXPOSURE:
             complain(f"{path.name}: exposure {level[1]}, at most {EXPOSURE}")
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""live_schemas.py - what the program writes is what the published schemas say, on a small walk from task to dataset.
+"""live_schemas.py - what the program writes follows the published schemas, in a small run from task to dataset.
 
 Usage: live_schemas.py FEDKT      exit 0: all well, 1: not, 77: python3-jsonschema is not installed
 """

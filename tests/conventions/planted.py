@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""planted.py - for the planted_*.py beside it: a small tree with one fault, a tool run on it, and what it must say."""
+"""planted.py - for planted_*.py: runs a tool on a small tree with one fault and compares what it reports."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
-class Garden:
+class PlantedFaults:
     """Counts the cases and remembers the failures; `done` gives the exit status."""
 
     def __init__(self):

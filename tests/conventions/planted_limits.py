@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""planted_limits.py - limits.py must catch each broken measure and manner, and leave a good tree alone."""
+"""planted_limits.py - limits.py must report each broken limit and convention, and nothing in a good tree."""
 
 import sys
 
-from planted import SPDX, Garden, python_tool
+from planted import SPDX, PlantedFaults, python_tool
 
 HEAD = SPDX + "/* a.c - what it is for. */\n"
 BODY = "static int f(int x)\n{\n    return x;\n}\n"
@@ -28,8 +28,8 @@ CASES = [
     ("blanks at the end", "src/base/a.c", HEAD + "int x; \n", "blanks at the end"),
     ("no licence line", "src/base/a.c", "/* a.c - what it is for. */\n", "must open with"),
     ("no licence line in a test", "tests/unit/a.c", BODY, "must open with"),
-    ("no essay", "src/base/a.c", SPDX + BODY, "comes the essay"),
-    ("an essay of another file", "src/base/a.c", SPDX + "/* b.c - moved. */\n", "comes the essay"),
+    ("no opening comment", "src/base/a.c", SPDX + BODY, "after the licence line"),
+    ("the opening comment of another file", "src/base/a.c", SPDX + "/* b.c - moved. */\n", "after the licence line"),
     ("a note to self in code", "src/base/a.c", HEAD + f"/* {HALVES}: later */\n", "note to self"),
     ("a note to self in docs", "docs/a.md", f"# Heading\n{HALVES}\n", "docs/a.md:2: note to self"),
     ("a machine's path", "docs/a.md", "see /" + "home/me/data\n", "path of one machine"),
@@ -48,22 +48,22 @@ CASES = [
 
 
 def main():
-    garden = Garden()
+    faults = PlantedFaults()
     tool = python_tool("limits.py")
-    garden.run("a good tree", tool, GOOD, 0)
+    faults.run("a good tree", tool, GOOD, 0)
     wide = SPDX + "/* wide.c - a table. */\nint " + "x" * 130 + ";\n"
     for title, path, text, says in CASES:
         files = {**GOOD, path: text}
         if "too small" in title:
             files["src/base/wide.c"] = wide
-        garden.run(title, tool, files, 1, says)
+        faults.run(title, tool, files, 1, says)
     granted = {**GOOD, "src/base/wide.c": wide, "tools/limits.txt": "columns src/base/wide.c 140 a table\n"}
-    garden.run("an exception that is needed", tool, granted, 0)
+    faults.run("an exception that is needed", tool, granted, 0)
     granted = {**GOOD, "src/base/a.c": HEAD + LONG, "tools/limits.txt": "function src/base/a.c:f 90 one table\n"}
-    garden.run("an exception for a function", tool, granted, 0)
+    faults.run("an exception for a function", tool, granted, 0)
     bare = {**GOOD, "tools/limits.txt": "file src/base/a.c 900\n"}
-    garden.run("an exception without a reason", tool, bare, 2, "want")
-    return garden.done()
+    faults.run("an exception without a reason", tool, bare, 2, "want")
+    return faults.done()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""planted_modules.py - check_modules.py must catch each kind of forbidden include, and leave good ones alone."""
+"""planted_modules.py - check_modules.py must report each kind of forbidden include, and no allowed one."""
 
 import sys
 
-from planted import Garden, python_tool
+from planted import PlantedFaults, python_tool
 
 RULES = """
 [base]
@@ -59,13 +59,13 @@ CASES = [
         "may never include 'base/rng.h' (by way of base/shuffle.h -> base/rng.h)",
     ),
     ("no module named", "src/base/text.c", '#include "text.h"\n', "must name its module"),
-    ("out by the back door", "src/base/text.c", '#include "../crypto/key.h"\n', "must name its module"),
+    ("a path around the module", "src/base/text.c", '#include "../crypto/key.h"\n', "must name its module"),
     ("a module that is not in the table", "src/base/text.c", '#include "attic/a.h"\n', "names no module"),
     ("a file outside every module", "src/attic/a.c", "\n", "belongs to no module"),
     ("a computed include", "src/base/text.c", "# include HEADER\n", "cannot be checked"),
-    ("POSIX in the front door", "include/fedkt/status.h", "#include <unistd.h>\n", "may not use <unistd.h>"),
+    ("POSIX in a public header", "include/fedkt/status.h", "#include <unistd.h>\n", "may not use <unistd.h>"),
     (
-        "a private header in the front door",
+        "a private header in a public one",
         "include/fedkt/status.h",
         '#include "base/text.h"\n',
         "may not include 'base'",
@@ -74,14 +74,14 @@ CASES = [
 
 
 def main():
-    garden = Garden()
+    faults = PlantedFaults()
     tool = python_tool("check_modules.py")
-    garden.run("a good tree", tool, GOOD, 0)
+    faults.run("a good tree", tool, GOOD, 0)
     for title, path, text, says in CASES:
-        garden.run(title, tool, {**GOOD, path: text}, 1, says)
+        faults.run(title, tool, {**GOOD, path: text}, 1, says)
     broken = {**GOOD, "tools/modules.toml": '[base]\nmodules = ["attic"]\n'}
-    garden.run("a table with an unknown module", tool, broken, 2, "unknown module 'attic'")
-    return garden.done()
+    faults.run("a table with an unknown module", tool, broken, 2, "unknown module 'attic'")
+    return faults.done()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""planted_setup.py - tools/setup.sh with a pretended package system: it installs only what is missing, updates the
+"""planted_setup.py - tools/setup.sh with stand-ins for apt-get and dpkg: it installs only what is missing, updates the
 lists only when it must, and without the right to install it prints one command and fails."""
 
 import sys
 
-from planted import ROOT, Garden
+from planted import ROOT, PlantedFaults
 
 LIST = "# head\n[build]\none  # first\ntwo\n\n[test]\nthree\n"
 LAST = "#!/bin/sh\nfor n; do :; done\n"
@@ -20,7 +20,7 @@ HAVE = {
 
 
 def main():
-    garden = Garden()
+    faults = PlantedFaults()
 
     def case(title, settings, sections, status, says, never=""):
         script = (
@@ -29,7 +29,7 @@ def main():
             + (f"if grep -q '{never}' calls; then echo 'must not call {never}'; exit 9; fi; " if never else "")
             + "exit $rc"
         )
-        garden.run(title, ["sh", "-c", script], HAVE, status, says)
+        faults.run(title, ["sh", "-c", script], HAVE, status, says)
 
     case("nothing missing", 'export INSTALLED="one two" KNOWN=""', "build", 0, "", "apt-get")
     case(
@@ -59,7 +59,7 @@ def main():
         "apt-get update && apt-get install -y --no-install-recommends two",
         "apt-get",
     )
-    return garden.done()
+    return faults.done()
 
 
 if __name__ == "__main__":
