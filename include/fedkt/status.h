@@ -43,9 +43,66 @@ typedef enum {
     FKT_E_BUDGET = 60       /* the privacy ledger refuses the debit */
 } fkt_status;
 
+/* What to do next, for a program that phrases it in its own terms (the command line names its option): the remedy
+ * behind the hint of the last failure. Pinned like the statuses. A comment names the values that come with a code. */
+enum fkt_hint {
+    FKT_HINT_NONE = 0, /* the hint's words say all that there is */
+
+    FKT_HINT_EXISTS = 1,         /* allow the file to be replaced */
+    FKT_HINT_EXISTS_FOLDER = 2,  /* allow the folder to be replaced, or name another */
+    FKT_HINT_FOREIGN_FOLDER = 3, /* name a new folder: only folders of ours are replaced */
+
+    FKT_HINT_SKIP_BAD = 10,      /* leave out images that cannot be read */
+    FKT_HINT_SMALLER_SIZE = 11,  /* take smaller images */
+    FKT_HINT_FEWER_THREADS = 12, /* use fewer threads, or smaller images */
+
+    FKT_HINT_CACHE = 20,            /* set FEDKT_CACHE, or say where the weights are */
+    FKT_HINT_WEIGHTS_PATH = 21,     /* say where the weights are */
+    FKT_HINT_WEIGHTS_KIND = 22,     /* weights are a safetensors file or a folder of published files */
+    FKT_HINT_WEIGHTS_VERIFY = 23,   /* codec: fetch the weights again, or verify them */
+    FKT_HINT_PULL = 24,             /* codec: fetch its weights */
+    FKT_HINT_PULL_AGAIN = 25,       /* codec: fetch its weights again */
+    FKT_HINT_OTHER_CODEC = 26,      /* these weights may be of another codec */
+    FKT_HINT_CALIBRATE = 27,        /* codec, side in pixels: make a calibration */
+    FKT_HINT_CALIBRATE_AGAIN = 28,  /* make the calibration again */
+    FKT_HINT_CALIBRATION_FILE = 29, /* give a calibration file */
+    FKT_HINT_HUB_AUTHORITY = 30,    /* give the certificate authority of the hub */
+
+    FKT_HINT_TASK_FILE = 40,            /* give the task file, unchanged */
+    FKT_HINT_TASK_CALIBRATION = 41,     /* ask the task's author for the calibration */
+    FKT_HINT_CALIBRATION_ALONE = 42,    /* the task's calibration would be enough */
+    FKT_HINT_CALIBRATION_BUILT_IN = 43, /* give no calibration: the codec's own is the task's */
+    FKT_HINT_TASK_RECORDS = 44,         /* make the task with a larger bound on records */
+    FKT_HINT_TASK_CENTRAL = 45,         /* use a task without a federation, or with central noise */
+    FKT_HINT_TASK_ROSTER = 46,          /* make a task with a roster */
+    FKT_HINT_TASK_SERVER = 47,          /* make a task that names a server */
+    FKT_HINT_TASK_FEDERATION = 48,      /* make a task with a roster and a server */
+    FKT_HINT_TASK_SIGN = 49,            /* the operator signs the task */
+    FKT_HINT_TASK_EARLY = 50,           /* the operator's server pins and signs the task first */
+
+    FKT_HINT_LATENTS_FILE = 60, /* give a latents file, or make it again */
+    FKT_HINT_MOMENTS_FILE = 61, /* give a moments file, or make it again */
+    FKT_HINT_RELEASE_FILE = 62, /* give a release file */
+    FKT_HINT_BUDGET = 63,       /* epsilon, delta: the least budget that would do */
+
+    FKT_HINT_SERVER_CHOICES = 70,    /* start the server with the choices of its first start */
+    FKT_HINT_SERVER_FOLDER = 71,     /* name another public folder, or the state that it belongs to */
+    FKT_HINT_RECEIPT_FILE = 72,      /* where the receipt is; a log can be verified without one */
+    FKT_HINT_OTHER_RECEIPT = 73,     /* the receipt is of another task */
+    FKT_HINT_OTHER_TASK = 74,        /* the log is of another task */
+    FKT_HINT_SERVER_NEW_FOLDER = 75, /* name a new public folder */
+
+    FKT_HINT_KEY_FILE = 80,      /* give a key file */
+    FKT_HINT_SITE_KEY_FILE = 81, /* give the public part of a site's key */
+    FKT_HINT_ROSTER_FILE = 82,   /* give a roster; a site's public key is enrolled in one */
+    FKT_HINT_ENROLL_MORE = 83    /* enrol further sites */
+};
+
 FKT_API const char *fkt_status_name(fkt_status st);
 FKT_API const char *fkt_error_text(void); /* never NULL; "" before any failure */
-FKT_API const char *fkt_error_hint(void); /* never NULL; "" when there is none */
+FKT_API const char *fkt_error_hint(void); /* plain words; never NULL; "" when there is none */
+FKT_API enum fkt_hint fkt_error_hint_code(void);
+FKT_API const char *fkt_error_hint_value(unsigned i); /* i of 0 and 1; never NULL; "" when there is none */
 FKT_API const char *fkt_version(void);
 FKT_API void fkt_string_free(char *s); /* a string that a call gives; NULL is fine */
 

@@ -119,6 +119,12 @@ int fkt_sync_parent(const char *path)
     return bad ? -1 : 0;
 }
 
+static fkt_status file_there(const char *path)
+{
+    return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "'%s' exists already", path), FKT_HINT_EXISTS,
+                         "choose another name, or replace it on purpose");
+}
+
 static fkt_status free_name(const char *path, int flags)
 {
     struct stat sb;
@@ -127,8 +133,7 @@ static fkt_status free_name(const char *path, int flags)
     if (lstat(path, &sb) != 0) return FKT_OK;
     if (!S_ISREG(sb.st_mode)) /* folders, links, pipes and devices are not ours to replace, whatever the flags */
         return fkt_fail_hint(FKT_E_EXISTS, "name a file", "'%s' exists and is not a regular file", path);
-    if (!(flags & FKT_FILE_REPLACE))
-        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", path);
+    if (!(flags & FKT_FILE_REPLACE)) return file_there(path);
     return FKT_OK;
 }
 
@@ -203,8 +208,7 @@ static int move_into_place(const struct fkt_file *f)
 static fkt_status not_moved(const struct fkt_file *f)
 {
     fkt_status st;
-    if (errno == EEXIST)
-        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it", "'%s' exists already", f->path);
+    if (errno == EEXIST) return file_there(f->path);
     st = fkt_io_fail("write", f->path);
     if (f->flags & FKT_FILE_FIRST)
         fkt_hint(st, "choose a place on another file system: this one cannot keep two programs from replacing a file");

@@ -45,11 +45,11 @@ static fkt_status may_take(const char *path, enum look found, int force)
 {
     if (found == NO_FOLDER) return fkt_fail(FKT_E_EXISTS, "'%s' exists and is not a folder", path);
     if ((found == OURS || found == FOREIGN) && !force)
-        return fkt_fail_hint(FKT_E_EXISTS, "give --force to replace it, or name another folder",
-                             "output folder '%s' is not empty", path);
+        return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "output folder '%s' is not empty", path), FKT_HINT_EXISTS_FOLDER,
+                             "name another folder, or replace this one on purpose");
     if (found == FOREIGN)
-        return fkt_fail_hint(FKT_E_EXISTS, "name a new folder; --force replaces only folders that fedkt made",
-                             "folder '%s' holds files that are not fedkt's", path);
+        return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "folder '%s' holds files that are not fedkt's", path),
+                             FKT_HINT_FOREIGN_FOLDER, "name a new folder: only folders that fedkt made are replaced");
     return FKT_OK;
 }
 

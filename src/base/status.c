@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status.c - names of the statuses and the per-thread sentence of the last failure.
- * A library must not print; it leaves one sentence and perhaps a hint, and the porch (cli/) says them. */
+ * A library must not print, and does not know the options of the program that calls it: it leaves a sentence and
+ * perhaps a hint in plain words with a code, and the program prints them in its own terms (cli/core/hints.c). */
 #include "base/status.h"
 
 #include <stdio.h>
@@ -32,7 +33,17 @@ const char *fkt_status_name(fkt_status st)
 
 const char *fkt_error_text(void) { return last.text; }
 const char *fkt_error_hint(void) { return last.hint; }
+enum fkt_hint fkt_error_hint_code(void) { return last.code; }
+const char *fkt_error_hint_value(unsigned i) { return i < 2 ? last.value[i] : ""; }
 const char *fkt_version(void) { return FKT_VERSION; }
+
+static void set_hint(enum fkt_hint code, const char *hint, int weak)
+{
+    snprintf(last.hint, sizeof last.hint, "%s", hint);
+    last.code = code;
+    last.value[0][0] = last.value[1][0] = '\0';
+    last.weak = weak;
+}
 
 fkt_status fkt_fail(fkt_status st, const char *fmt, ...)
 {
@@ -40,8 +51,7 @@ fkt_status fkt_fail(fkt_status st, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(last.text, sizeof last.text, fmt, ap);
     va_end(ap);
-    last.hint[0] = '\0';
-    last.weak = 0;
+    set_hint(FKT_HINT_NONE, "", 0);
     last.status = st;
     return st;
 }
@@ -52,8 +62,7 @@ fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(last.text, sizeof last.text, fmt, ap);
     va_end(ap);
-    snprintf(last.hint, sizeof last.hint, "%s", hint);
-    last.weak = 0;
+    set_hint(FKT_HINT_NONE, hint, 0);
     last.status = st;
     return st;
 }
@@ -72,19 +81,25 @@ fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...)
     return st;
 }
 
-fkt_status fkt_hint(fkt_status st, const char *hint)
+fkt_status fkt_hint(fkt_status st, const char *hint) { return fkt_hint_code(st, FKT_HINT_NONE, hint); }
+
+fkt_status fkt_hint_code(fkt_status st, enum fkt_hint code, const char *hint)
 {
-    if (st == FKT_OK || (last.hint[0] && !last.weak)) return st;
-    snprintf(last.hint, sizeof last.hint, "%s", hint);
-    last.weak = 0;
+    if (st != FKT_OK && (!last.hint[0] || last.weak)) set_hint(code, hint, 0);
+    return st;
+}
+
+fkt_status fkt_hint_values(fkt_status st, enum fkt_hint code, const char *first, const char *second)
+{
+    if (st == FKT_OK || last.code != code) return st;
+    snprintf(last.value[0], sizeof last.value[0], "%s", first ? first : "");
+    snprintf(last.value[1], sizeof last.value[1], "%s", second ? second : "");
     return st;
 }
 
 fkt_status fkt_hint_weakly(fkt_status st, const char *hint)
 {
-    if (st == FKT_OK || last.hint[0]) return st;
-    snprintf(last.hint, sizeof last.hint, "%s", hint);
-    last.weak = 1;
+    if (st != FKT_OK && !last.hint[0]) set_hint(FKT_HINT_NONE, hint, 1);
     return st;
 }
 

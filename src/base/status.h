@@ -16,7 +16,12 @@ fkt_status fkt_fail_hint(fkt_status st, const char *hint, const char *fmt, ...) 
 fkt_status fkt_fail_in(fkt_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Says what to do next where the failure on its way up does not say it yet; gives st back. No effect on FKT_OK. */
 fkt_status fkt_hint(fkt_status st, const char *hint);
-/* The same, but fkt_hint further up may still say it better. */
+/* The same with a code (fedkt/status.h) under which a program phrases the remedy in its own terms. The words name no
+ * option and no verb of the command line. */
+fkt_status fkt_hint_code(fkt_status st, enum fkt_hint code, const char *hint);
+/* Values for the phrase, where `code` is the code of the failure on its way up; NULL: none. */
+fkt_status fkt_hint_values(fkt_status st, enum fkt_hint code, const char *first, const char *second);
+/* As fkt_hint, but fkt_hint further up may still say it better. */
 fkt_status fkt_hint_weakly(fkt_status st, const char *hint);
 
 /* A failure travels from a worker thread to the thread that waits for it. */
@@ -24,6 +29,8 @@ struct fkt_failure {
     fkt_status status;
     char text[768];
     char hint[384];
+    enum fkt_hint code;
+    char value[2][64];
     int weak; /* the hint */
 };
 void fkt_failure_save(struct fkt_failure *f, fkt_status st);

@@ -31,8 +31,8 @@
 static fkt_status check_spec(const struct fkt_client_spec *spec)
 {
     if (!spec->task->service.address[0])
-        return fkt_fail_hint(FKT_E_ARG, "the operator makes one with 'fedkt task new --server'",
-                             "task '%s' names no server", spec->task->name);
+        return fkt_hint_code(fkt_fail(FKT_E_ARG, "task '%s' names no server", spec->task->name), FKT_HINT_TASK_SERVER,
+                             "ask the operator for a task that names the server's address");
     if (!spec->dataset || !spec->records)
         return fkt_fail(FKT_E_ARG, "the ledger needs the name of the dataset and the digests of its records");
     return FKT_OK;

@@ -52,7 +52,7 @@ static const struct fkt_db_kind file_kind = {
     APP,
     VERSION,
     damaged,
-    "'fedkt join' runs already for this task, perhaps as a service: use that one, or stop it",
+    "another process takes part in this task with this state, perhaps as a service: use that one, or stop it",
     NULL};
 
 fkt_status fkt_client_file_start(struct fkt_client *a)

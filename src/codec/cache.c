@@ -43,8 +43,9 @@ static fkt_status root(const char **base, const char **below)
     *below = "/.cache/fedkt";
     *base = home && *home == '/' ? home : NULL;
     if (*base) return FKT_OK;
-    return fkt_fail_hint(FKT_E_IO, "set FEDKT_CACHE to a folder, or give --weights PATH",
-                         "there is no folder for the cache: FEDKT_CACHE, XDG_CACHE_HOME and HOME are unset");
+    return fkt_hint_code(
+        fkt_fail(FKT_E_IO, "there is no folder for the cache: FEDKT_CACHE, XDG_CACHE_HOME and HOME are unset"),
+        FKT_HINT_CACHE, "set FEDKT_CACHE to a folder, or say where the weights are");
 }
 
 fkt_status fkt_codec_cache(char **out, const char *codec)
@@ -96,24 +97,24 @@ void fkt_codec_put_hint(char *out, size_t cap, const char *codec, const char *fo
 static fkt_status check_given(const char *weights)
 {
     struct stat sb;
-    if (stat(weights, &sb) != 0)
-        return fkt_fail_hint(FKT_E_IO, "--weights wants a safetensors file, or a folder with the published files",
-                             "cannot read weights '%s': %s", weights, strerror(errno));
-    if (!S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode))
-        return fkt_fail_hint(FKT_E_ARG, "--weights wants a safetensors file, or a folder with the published files",
-                             "weights '%s' are neither a file nor a folder", weights);
-    return FKT_OK;
+    fkt_status st = FKT_OK;
+    if (stat(weights, &sb) != 0) st = fkt_fail(FKT_E_IO, "cannot read weights '%s': %s", weights, strerror(errno));
+    else if (!S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode))
+        st = fkt_fail(FKT_E_ARG, "weights '%s' are neither a file nor a folder", weights);
+    return fkt_hint_code(st, FKT_HINT_WEIGHTS_KIND,
+                         "weights are a safetensors file, or a folder with the published files");
 }
 
 static fkt_status absent(const char *codec, const char *folder)
 {
-    char put[320], hint[384];
+    char put[320];
+    fkt_status st;
     if (!fkt_published_find(codec))
-        return fkt_fail_hint(FKT_E_IO, "give --weights PATH: the name stands for any weights of its family",
-                             "there are no weights for codec '%s'", codec);
+        return fkt_hint_code(fkt_fail(FKT_E_IO, "there are no weights for codec '%s'", codec), FKT_HINT_WEIGHTS_PATH,
+                             "say where they are: the name stands for any weights of its family");
     fkt_codec_put_hint(put, sizeof put, codec, folder);
-    snprintf(hint, sizeof hint, "fetch them with 'fedkt codec pull %s', or give --weights PATH, or %s", codec, put);
-    return fkt_fail_hint(FKT_E_IO, hint, "the weights of codec '%s' are not on this machine", codec);
+    st = fkt_fail(FKT_E_IO, "the weights of codec '%s' are not on this machine", codec);
+    return fkt_hint_values(fkt_hint_code(st, FKT_HINT_PULL, put), FKT_HINT_PULL, codec, NULL);
 }
 
 fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights)

@@ -260,11 +260,12 @@ static fkt_status check_format(const char *format)
 {
     if (format && !strcmp(format, FORMAT)) return FKT_OK;
     if (format && !strcmp(format, FORMAT_BEFORE))
-        return fkt_fail_hint(FKT_E_FORMAT, "make it again from the same public images: fedkt codec calibrate",
-                             "it is of the older format '%s', which does not say of which images it was made",
-                             FORMAT_BEFORE);
-    return fkt_fail_hint(FKT_E_FORMAT, "make one with: fedkt codec calibrate", "not a calibration of format '%s'",
-                         FORMAT);
+        return fkt_hint_code(fkt_fail(FKT_E_FORMAT,
+                                      "it is of the older format '%s', which does not say of which images it was made",
+                                      FORMAT_BEFORE),
+                             FKT_HINT_CALIBRATE_AGAIN, "make it again from the same public images");
+    return fkt_hint_code(fkt_fail(FKT_E_FORMAT, "not a calibration of format '%s'", FORMAT), FKT_HINT_CALIBRATION_FILE,
+                         "give a calibration file");
 }
 
 fkt_status fkt_calibration_load(struct fkt_calibration *out, const char *path)

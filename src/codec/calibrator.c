@@ -55,10 +55,11 @@ fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_code
     *out = NULL;
     if (top > raw) return fkt_fail(FKT_E_ARG, "cannot keep %u directions of the %zu of codec '%s'", top, raw, c->name);
     if (raw * raw * SQUARES * sizeof(double) > fkt_machine_memory() / 2)
-        return fkt_fail_hint(FKT_E_NOMEM, "take a smaller --size",
-                             "a calibration of the %zu numbers of codec '%s' needs more than half of this machine's "
-                             "memory",
-                             raw, c->name);
+        return fkt_hint_code(fkt_fail(FKT_E_NOMEM,
+                                      "a calibration of the %zu numbers of codec '%s' needs more than half of this "
+                                      "machine's memory",
+                                      raw, c->name),
+                             FKT_HINT_SMALLER_SIZE, "take smaller images");
     FKT_TRY(fkt_alloc(&k, 1));
     if (!source || !*source || strlen(source) >= sizeof k->source) {
         st = fkt_fail(FKT_E_ARG, "a calibration needs the name of its public image set, at most %zu bytes",

@@ -121,11 +121,11 @@ fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fk
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (!c->ops->calibrate) {
-        char hint[192];
-        snprintf(hint, sizeof hint,
-                 "make one from a public image set: fedkt codec calibrate %s --size %u --public SET --out FILE",
-                 c->name, c->size);
-        return fkt_fail_hint(FKT_E_STATE, hint, "codec '%s' has no built-in calibration", c->name);
+        char size[16];
+        snprintf(size, sizeof size, "%u", c->size);
+        st = fkt_hint_code(fkt_fail(FKT_E_STATE, "codec '%s' has no built-in calibration", c->name), FKT_HINT_CALIBRATE,
+                           "make one from a public image set");
+        return fkt_hint_values(st, FKT_HINT_CALIBRATE, c->name, size);
     }
     st = fkt_calibration_init(out, c->dim, c->dim);
     if (st != FKT_OK) return st;

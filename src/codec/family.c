@@ -202,9 +202,10 @@ static fkt_status verdict(const struct fkt_family_draft *d, const char *name)
     }
     st = fkt_text_status(&t);
     if (st == FKT_OK)
-        st = fkt_fail_hint(FKT_E_MISMATCH, "these may be the weights of another codec: see 'fedkt codec list'",
-                           "'%s' does not fit a %s network (%s names), %zu misfit%s: %s", name, layouts[d->layout].kind,
-                           layouts[d->layout].layout, lines, lines == 1 ? "" : "s", t.s);
+        st = fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "'%s' does not fit a %s network (%s names), %zu misfit%s: %s", name,
+                                    layouts[d->layout].kind, layouts[d->layout].layout, lines, lines == 1 ? "" : "s",
+                                    t.s),
+                           FKT_HINT_OTHER_CODEC, "these may be the weights of another codec");
     fkt_text_clear(&t);
     return st;
 }

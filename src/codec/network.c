@@ -143,11 +143,10 @@ static fkt_status set_identity(const struct network *n, struct fkt_codec *c)
 /* What lies in the cache and cannot be used was pulled, or should have been. */
 static fkt_status open_family(struct network *n, const struct fkt_codec_spec *spec, const char *path)
 {
-    char hint[192];
     fkt_status st = fkt_family_open(&n->family, path, spec->name, NULL);
-    if (spec->settings.weights || !fkt_published_find(spec->name)) return st;
-    snprintf(hint, sizeof hint, "fetch the weights anew: fedkt codec pull %s --force", spec->name);
-    return st == FKT_E_NOMEM ? st : fkt_hint(st, hint);
+    if (spec->settings.weights || !fkt_published_find(spec->name) || st == FKT_E_NOMEM) return st;
+    st = fkt_hint_code(st, FKT_HINT_PULL_AGAIN, "fetch the weights again");
+    return fkt_hint_values(st, FKT_HINT_PULL_AGAIN, spec->name, NULL);
 }
 
 static fkt_status network_open(struct fkt_codec *c, const struct fkt_codec_spec *spec)

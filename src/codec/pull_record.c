@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define SCHEMA "fedkt.weights/1"
-#define HINT "fetch the weights anew: fedkt codec pull NAME --force"
 
 enum { MAX_BYTES = 1 << 16 };
 
@@ -111,7 +110,8 @@ fkt_status fkt_weights_record_load(struct fkt_weights_record *out, const char *f
     root = json_loadb((char *)text, len, JSON_REJECT_DUPLICATES, NULL);
     if (!take_all(out, root)) {
         memset(out, 0, sizeof *out);
-        st = fkt_fail_hint(FKT_E_FORMAT, HINT, "'%s' is not a record of fetched weights", path);
+        st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' is not a record of fetched weights", path), FKT_HINT_PULL_AGAIN,
+                           "fetch the weights again");
     }
 out:
     json_decref(root);

@@ -146,7 +146,7 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
     const char *protects = fkt_card_protects(c->adjacency);
     fkt_text_add(t, "## Privacy\n\n");
     if (c->insecure_seed) {
-        fkt_text_add(t, "> **NOT PRIVATE: made with a fixed seed for the noise (`--insecure-seed`).** Whoever knows "
+        fkt_text_add(t, "> **NOT PRIVATE: made with a fixed seed for the noise.** Whoever knows "
                         "the seed can take\n"
                         "> the noise off again. For tests only: never publish this dataset.\n\n");
         return;

@@ -79,7 +79,7 @@ static fkt_status read_one(struct reading *r, size_t i)
     }
     if (st != FKT_E_FORMAT && st != FKT_E_IO) return st;
     if (!r->skipped)
-        return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
+        return fkt_hint_code(st, FKT_HINT_SKIP_BAD, "repair it, take it away, or leave out what cannot be read");
     r->bad[i] = 1;
     pthread_mutex_lock(&r->lock);
     st = fkt_skipped_add(r->skipped, fkt_error_text());

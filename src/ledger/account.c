@@ -86,20 +86,21 @@ static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_le
     const double delta = a->budget_delta > 0 ? a->budget_delta : e->delta > 0 ? e->delta : 1e-5;
     const double mu2[] = {sums[0], sums[1], sums[0] + e->mu2};
     double epsilon[3];
-    char hint[384];
+    char hint[384], least[2][24];
     for (int i = 0; i < 3; i++) {
         const struct fkt_ledger_spent s = {mu2[i], kinds & 1U << FKT_ACCOUNTING_ZCDP ? FKT_ACCOUNTING_ZCDP
                                                                                      : FKT_ACCOUNTING_GDP};
         epsilon[i] = mu2[i] > 0 ? fkt_ledger_epsilon(delta, &s) : 0;
     }
-    snprintf(hint, sizeof hint,
-             "%sdecide that this dataset may spend more, and say so: --budget-epsilon with at least %.3g and "
-             "--budget-delta %g",
-             instead(a), epsilon[2] * 1.01, delta);
-    return fkt_fail_hint(FKT_E_BUDGET, hint,
-                         "the ledger '%s' has no budget left for dataset '%s': epsilon %.4g of %.4g is spent or "
-                         "reserved, and with this task it would be %.4g, at delta %g",
-                         path, a->dataset, epsilon[0], epsilon[1], epsilon[2], delta);
+    snprintf(least[0], sizeof least[0], "%.3g", epsilon[2] * 1.01);
+    snprintf(least[1], sizeof least[1], "%g", delta);
+    snprintf(hint, sizeof hint, "%sdecide that this dataset may spend more", instead(a));
+    fkt_fail(FKT_E_BUDGET,
+             "the ledger '%s' has no budget left for dataset '%s': epsilon %.4g of %.4g is spent or "
+             "reserved, and with this task it would be %.4g, at delta %g",
+             path, a->dataset, epsilon[0], epsilon[1], epsilon[2], delta);
+    fkt_hint_code(FKT_E_BUDGET, FKT_HINT_BUDGET, hint);
+    return fkt_hint_values(FKT_E_BUDGET, FKT_HINT_BUDGET, least[0], least[1]);
 }
 
 fkt_status fkt_account_fit(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e, const char *path,

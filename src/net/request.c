@@ -92,8 +92,8 @@ fkt_status fkt_request_fail(CURL *c, CURLcode code, const char *url, const char 
     switch (code) {
     case CURLE_HTTP_RETURNED_ERROR: return fail_code(c, at);
     case CURLE_PEER_FAILED_VERIFICATION:
-        return fkt_fail_hint(FKT_E_IO, "for a hub of your own, give its certificate authority with --cacert FILE",
-                             "the certificate of '%s' is not trusted: %s", at, why);
+        return fkt_hint_code(fkt_fail(FKT_E_IO, "the certificate of '%s' is not trusted: %s", at, why),
+                             FKT_HINT_HUB_AUTHORITY, "for a hub of your own, give its certificate authority");
     case CURLE_SSL_CACERT_BADFILE: return fkt_fail(FKT_E_IO, "cannot read certificates: %s", why);
     case CURLE_TOO_MANY_REDIRECTS: return fkt_fail(FKT_E_IO, "'%s' redirects in a circle", at);
     case CURLE_UNSUPPORTED_PROTOCOL:

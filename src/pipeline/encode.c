@@ -156,7 +156,7 @@ fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path, 
     codec = fkt_safetensors_meta(file, "codec_sha256");
     z = fkt_safetensors_find(file, "latents");
     if (!codec || !z || z->rank != 2) {
-        st = fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt encode'", "'%s' is not a latents file", path);
+        st = fkt_fail(FKT_E_FORMAT, "'%s' is not a latents file", path);
         goto out;
     }
     if (strcmp(codec, w->task.codec_sha256) != 0) {
@@ -201,7 +201,7 @@ out:
     fkt_free_secret(wv);
     fkt_free_secret(q);
     fkt_safetensors_free(file);
-    return fkt_hint(st, "make the file again with 'fedkt encode'");
+    return fkt_hint_code(st, FKT_HINT_LATENTS_FILE, "give a latents file, or make it again");
 }
 
 fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n, uint8_t *rgb)

@@ -84,7 +84,7 @@ static fkt_status check_file(const struct fkt_safetensors *file, const struct fk
         return fkt_fail(FKT_E_FORMAT, "moments '%s' are of an older form, which does not say which images are in them",
                         path);
     if (!format || strcmp(format, FORMAT) != 0 || !hash)
-        return fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt moments'", "'%s' is not a moments file", path);
+        return fkt_fail(FKT_E_FORMAT, "'%s' is not a moments file", path);
     if (strcmp(hash, task->sha256) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH, "compute the moments again with this task",
                              "moments '%s' were made for task %.12s, not for this one (%.12s)", path, hash,
@@ -110,5 +110,5 @@ fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *tas
 out:
     fkt_free_secret(packed);
     fkt_safetensors_free(file);
-    return fkt_hint(st, "make the file again with 'fedkt moments'");
+    return fkt_hint_code(st, FKT_HINT_MOMENTS_FILE, "give a moments file, or make it again");
 }

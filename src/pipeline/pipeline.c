@@ -52,7 +52,7 @@ static int weights_at(const struct fkt_codec *codec, const char **path)
 static fkt_status check_codec(const struct fkt_task *task, const struct fkt_codec *codec)
 {
     const char *identity = fkt_codec_identity(codec), *path = NULL;
-    char hash[FKT_SHA256_HEX], wanted[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX], hint[192];
+    char hash[FKT_SHA256_HEX], wanted[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX];
     int length = weights_at(codec, &path);
     fkt_hash_bytes_hex(hash, identity, strlen(identity));
     if (!strcmp(hash, task->codec_sha256)) return FKT_OK;
@@ -61,16 +61,18 @@ static fkt_status check_codec(const struct fkt_task *task, const struct fkt_code
         return fkt_fail_hint(FKT_E_MISMATCH,
                              "all sites of a task must use the same codec: the same name, size, dim and weights",
                              "the task wants codec '%s' with %s, this one has %s", task->codec, wanted, ours);
-    snprintf(hint, sizeof hint, "fetch them again, or check them with 'fedkt codec verify %s'", task->codec);
-    return fkt_fail_hint(FKT_E_MISMATCH, hint, "the weights in '%.*s' are not those of the task: they are %s, not %s",
-                         length, path, ours + 8, wanted + 8);
+    fkt_fail(FKT_E_MISMATCH, "the weights in '%.*s' are not those of the task: they are %s, not %s", length, path,
+             ours + 8, wanted + 8);
+    fkt_hint_code(FKT_E_MISMATCH, FKT_HINT_WEIGHTS_VERIFY, "fetch them again, or verify them");
+    return fkt_hint_values(FKT_E_MISMATCH, FKT_HINT_WEIGHTS_VERIFY, task->codec, NULL);
 }
 
 static fkt_status no_calibration(const struct fkt_task *task)
 {
-    return fkt_fail_hint(FKT_E_STATE, "ask the task's author for the file and give it with --calibration",
-                         "the task wants calibration %.12s from '%s', and codec '%s' has none built in",
-                         task->calibration_sha256, task->calibration_source, task->codec);
+    return fkt_hint_code(fkt_fail(FKT_E_STATE,
+                                  "the task wants calibration %.12s from '%s', and codec '%s' has none built in",
+                                  task->calibration_sha256, task->calibration_source, task->codec),
+                         FKT_HINT_TASK_CALIBRATION, "ask the task's author for the calibration file");
 }
 
 fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task, struct fkt_codec *codec,
@@ -140,8 +142,8 @@ fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt
         st = fkt_pipeline_open(out, task, NULL, NULL);
         if (st == FKT_OK || st == FKT_E_NOMEM) return st;
         fkt_failure_save(&why, st);
-        return fkt_fail_hint(st, "give the task's calibration file with --calibration: then nothing else is needed",
-                             "%s", why.text);
+        return fkt_hint_code(fkt_fail(st, "%s", why.text), FKT_HINT_CALIBRATION_ALONE,
+                             "give the task's calibration file: then nothing else is needed");
     }
     FKT_TRY(fkt_calibration_load(&cal, calibration_path));
     return fkt_pipeline_assemble(out, task, NULL, &cal);
@@ -281,7 +283,7 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
             continue;
         }
         if (st != FKT_OK)
-            return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
+            return fkt_hint_code(st, FKT_HINT_SKIP_BAD, "repair it, take it away, or leave out what cannot be read");
         d->labels[*got] = fkt_dataset_label(j->ds, id);
         d->ids[*got] = id;
         if (!a.found) d->slots[d->n_fresh++] = *got;

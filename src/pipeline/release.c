@@ -161,9 +161,10 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     if (fkt_moments_classes(m) != K || fkt_moments_length(m) != length || fkt_moments_rq(m) != task->coordinates.rq)
         return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
     if (fkt_task_has_shares(task))
-        return fkt_fail_hint(FKT_E_MISMATCH, "use a task that was made without --sites, or with --noise central",
-                             "under task '%s' each site adds its share of the noise before its numbers leave it",
-                             task->name);
+        return fkt_hint_code(
+            fkt_fail(FKT_E_MISMATCH,
+                     "under task '%s' each site adds its share of the noise before its numbers leave it", task->name),
+            FKT_HINT_TASK_CENTRAL, "use a task without a federation, or with central noise");
     if (ledger->task_sha256[0] && strcmp(ledger->task_sha256, task->sha256) != 0)
         return fkt_fail(FKT_E_MISMATCH, "the ledger file has paid for task %.12s, and this one is %.12s",
                         ledger->task_sha256, task->sha256);
@@ -296,8 +297,8 @@ fkt_status fkt_release_load_into(struct fkt_release *out, const char *path)
     certificate = fkt_safetensors_meta(file, "certificate");
     calibration = fkt_safetensors_meta(file, "calibration");
     if (!format || strcmp(format, FORMAT) != 0 || !task || !certificate || !calibration) {
-        st = fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt release' or 'fedkt simulate'",
-                           "'%s' is not a release file", path);
+        st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' is not a release file", path), FKT_HINT_RELEASE_FILE,
+                           "give a release file");
         goto out;
     }
     FKT_TRY(fkt_task_parse_into(&out->task, task, strlen(task)));

@@ -58,8 +58,6 @@ static fkt_status damaged(void)
 
 static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_spec *spec)
 {
-    static const char hint[] =
-        "start it with the same --per-class and --format as the first time, or without --per-class";
     const size_t wanted = spec->per_class;
     char said[32], *count = NULL, *format = NULL;
     uint64_t per_class = 0;
@@ -72,9 +70,10 @@ static fkt_status settle_choices(struct fkt_server *h, const struct fkt_server_s
     h->finish.per_class = (size_t)per_class;
     h->finish.format = (enum fkt_export_format)fkt_export_parse(format);
     if ((wanted && wanted != h->finish.per_class) || spec->format != h->finish.format)
-        st = fkt_fail_hint(FKT_E_MISMATCH, hint,
-                           "this server was first started for %s images per class as %s, not %s as %s", count, format,
-                           wanted ? said : count, fkt_export_name(spec->format));
+        st = fkt_hint_code(fkt_fail(FKT_E_MISMATCH,
+                                    "this server was first started for %s images per class as %s, not %s as %s", count,
+                                    format, wanted ? said : count, fkt_export_name(spec->format)),
+                           FKT_HINT_SERVER_CHOICES, "ask for the same number and format as at the first start");
 out:
     fkt_free(count);
     fkt_free(format);
@@ -103,15 +102,15 @@ out:
 /* Is an existing mark ours? */
 static fkt_status check_mark(const struct fkt_server *h, const char *path, const char *mark)
 {
-    static const char hint[] = "name another folder with --out, or give the --state folder that it belongs to";
     uint8_t *found = NULL;
     size_t len = 0;
     fkt_status st;
     FKT_TRY(fkt_file_read(&found, &len, path, 4096));
     if (len == strlen(mark) && memcmp(found, mark, len) == 0) goto out;
     if (len > TASK_HEX && memcmp(found, mark, TASK_HEX) == 0)
-        st = fkt_fail_hint(FKT_E_EXISTS, hint, "'%s' is the public folder of another state of this task", h->out);
-    else st = fkt_fail_hint(FKT_E_EXISTS, hint, "'%s' is the public folder of another task's server", h->out);
+        st = fkt_fail(FKT_E_EXISTS, "'%s' is the public folder of another state of this task", h->out);
+    else st = fkt_fail(FKT_E_EXISTS, "'%s' is the public folder of another task's server", h->out);
+    fkt_hint_code(st, FKT_HINT_SERVER_FOLDER, "name another public folder, or the state folder that it belongs to");
 out:
     fkt_free(found);
     return st;
@@ -131,8 +130,8 @@ static fkt_status claim(struct fkt_server *h)
     }
     for (size_t i = 0; i < FKT_SERVER_PATHS; i++)
         if (lstat(h->path[i], &sb) == 0) {
-            st = fkt_fail_hint(FKT_E_EXISTS, "name a new folder with --out, or move what is in this one away",
-                               "'%s' exists, and this server has not made it", h->path[i]);
+            st = fkt_hint_code(fkt_fail(FKT_E_EXISTS, "'%s' exists, and this server has not made it", h->path[i]),
+                               FKT_HINT_SERVER_NEW_FOLDER, "name a new folder, or move what is in this one away");
             goto out;
         }
     FKT_TRY(fkt_file_write(path, mark, strlen(mark), 0));

@@ -45,11 +45,7 @@ static const char schema[] =
     "is over, and a new one is needed"
 
 static const struct fkt_db_kind file_kind = {
-    schema,
-    APP,
-    VERSION,
-    DAMAGED,
-    "'fedkt serve' runs already on this state, perhaps as a service: use that one, or stop it",
+    schema, APP, VERSION, DAMAGED, "another server runs on this state, perhaps as a service: use that one, or stop it",
     NULL};
 
 struct fkt_journal {

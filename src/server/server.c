@@ -64,14 +64,15 @@ static fkt_status check_task(const struct fkt_task *t)
 {
     fkt_status st;
     if (!t->federation.sites || !t->service.address[0])
-        return fkt_fail_hint(FKT_E_ARG, "make a task with --roster and --address", "task '%s' has no %s", t->name,
-                             t->federation.sites ? "service" : "federation");
+        return fkt_hint_code(
+            fkt_fail(FKT_E_ARG, "task '%s' has no %s", t->name, t->federation.sites ? "server" : "federation"),
+            FKT_HINT_TASK_FEDERATION, "make a task with a roster and a server's address");
     if (t->service.rounds < 1 || t->service.rounds > FKT_LEDGER_ROUNDS)
         return fkt_fail(FKT_E_ARG, "a server tries 1 to %d rounds, not %u", FKT_LEDGER_ROUNDS, t->service.rounds);
     FKT_TRY(fkt_federation_fits(t));
     FKT_TRY(fkt_task_verify(t, NULL));
 out:
-    return fkt_hint(st, "sign it: fedkt task sign");
+    return fkt_hint_code(st, FKT_HINT_TASK_SIGN, "sign the task");
 }
 
 static fkt_status make_room(struct fkt_server *h)

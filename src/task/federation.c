@@ -325,8 +325,8 @@ fkt_status fkt_federation_open(const struct fkt_task *task, struct fkt_sa_params
     struct fkt_federation f = task->federation;
     fkt_status st;
     if (!f.sites)
-        return fkt_fail_hint(FKT_E_STATE, "make a task with --sites and --roster", "task '%s' has no federation",
-                             task->name);
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' has no federation", task->name), FKT_HINT_TASK_ROSTER,
+                             "make a task with a roster of its sites");
     FKT_TRY(derive(&f, task, shares));
     if (f.degree != task->federation.degree || f.threshold != task->federation.threshold ||
         f.bits != task->federation.bits || f.bound != task->federation.bound) {

@@ -124,8 +124,9 @@ static fkt_status read_small(const char *path, char text[FILE_MAX + 1], size_t *
     if (fd < 0 || fstat(fd, sb) != 0) st = fkt_io_fail("read", path);
     else if (!S_ISREG(sb->st_mode)) st = fkt_fail(FKT_E_IO, "cannot read '%s': not a regular file", path);
     else if (sb->st_size > FILE_MAX)
-        st = fkt_fail_hint(FKT_E_FORMAT, "give a file made by 'fedkt keygen'",
-                           "'%s' is too large for a key: %lld bytes", path, (long long)sb->st_size);
+        st = fkt_hint_code(
+            fkt_fail(FKT_E_FORMAT, "'%s' is too large for a key: %lld bytes", path, (long long)sb->st_size),
+            FKT_HINT_KEY_FILE, "give a key file");
     while (st == FKT_OK && n > 0 && *len < FILE_MAX) {
         n = read(fd, text + *len, FILE_MAX - *len);
         if (n > 0) *len += (size_t)n;
@@ -196,7 +197,8 @@ static fkt_status load_key(struct fkt_key *out, const char *path, int strict)
     } else if (!j) { /* jansson's own message repeats part of the text */
         st = fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
     } else st = take_key(out, j, secret);
-    if (st != FKT_OK) fkt_hint(fkt_fail_in(st, "'%s' is not a key file", path), "give a file made by 'fedkt keygen'");
+    if (st != FKT_OK)
+        fkt_hint_code(fkt_fail_in(st, "'%s' is not a key file", path), FKT_HINT_KEY_FILE, "give a key file");
 out:
     json_decref(j);
     fkt_wipe(text, sizeof text);
@@ -282,7 +284,7 @@ static fkt_status take_site(struct fkt_site_key *s, json_t *j)
     if (st != FKT_OK) goto out;
     proof_digest(s, digest);
     if (!fkt_sign_key_ok(s->key) || !fkt_verify(proof, digest, sizeof digest, s->key))
-        st = fkt_fail_hint(FKT_E_PEER_AUTH, "ask for the file again, as 'fedkt keygen' wrote it",
+        st = fkt_fail_hint(FKT_E_PEER_AUTH, "ask for the file again, as it was made, unchanged",
                            "its proof is false: its author does not hold the key, or its name or key was changed");
 out:
     return st;
@@ -304,8 +306,8 @@ fkt_status fkt_site_key_load(struct fkt_site_key *out, const char *path)
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     st = j ? take_site(out, j) : fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);
     if (st != FKT_OK)
-        fkt_hint(fkt_fail_in(st, "'%s' is not the public key of a site", path),
-                 "give the file that ends in .pub, made by 'fedkt keygen'");
+        fkt_hint_code(fkt_fail_in(st, "'%s' is not the public key of a site", path), FKT_HINT_SITE_KEY_FILE,
+                      "give the file that ends in .pub");
 out:
     json_decref(j);
     fkt_wipe(text, sizeof text);

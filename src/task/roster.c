@@ -159,16 +159,16 @@ static fkt_status take_roster(struct fkt_roster *out, const char *path, uint8_t 
     FKT_TRY(fkt_alloc(&out->lines, room));
     FKT_TRY(fkt_strdup(&out->path, path));
     if (len && text[0] == '{') { /* most likely the public part of a site's key */
-        st = fkt_fail_hint(FKT_E_FORMAT, "the public part of a site's key is put on a roster with 'fedkt enroll'",
-                           "'%s' is not a roster but a JSON file", path);
+        st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' is not a roster but a JSON file", path), FKT_HINT_ROSTER_FILE,
+                           "the public part of a site's key must be enrolled in a roster");
         goto out;
     }
     FKT_TRY(take_lines(path, len, out));
     if (!out->n && at_least) st = fkt_fail_hint(FKT_E_FORMAT, hint, "'%s' holds no key", path);
     else if (out->n < at_least)
-        st = fkt_fail_hint(FKT_E_FORMAT, "enrol further sites with 'fedkt enroll'",
-                           "'%s' holds %u key%s; a federation has at least %u sites", path, out->n,
-                           out->n == 1 ? "" : "s", at_least);
+        st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' holds %u key%s; a federation has at least %u sites", path,
+                                    out->n, out->n == 1 ? "" : "s", at_least),
+                           FKT_HINT_ENROLL_MORE, "enrol further sites");
     else st = check_sites(path, out);
 out:
     if (st != FKT_OK) fkt_roster_clear(out);

@@ -277,7 +277,8 @@ fkt_status fkt_task_pin(struct fkt_task *t, const char *pin)
 {
     fkt_status st;
     if (!t->service.address[0])
-        return fkt_fail_hint(FKT_E_STATE, "make the task with --server", "task '%s' names no server to pin", t->name);
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' names no server to pin", t->name), FKT_HINT_TASK_SERVER,
+                             "make a task that names the server's address");
     FKT_TRY(set_pin(&t->service, pin));
     memset(&t->signature, 0, sizeof t->signature);
     FKT_TRY(fkt_task_seal(t));

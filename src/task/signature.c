@@ -57,14 +57,13 @@ fkt_status fkt_task_verify(const struct fkt_task *t, const uint8_t *operator_key
     char hex[2 * FKT_SA_KEY + 1];
     fkt_status st = to_sign(t, digest);
     if (st != FKT_OK) return st;
-    if (!s->there)
-        return fkt_fail_hint(
-            FKT_E_STATE,
-            t->service.address[0] && !t->service.pin[0]
-                ? "it was sent too early: the operator starts 'fedkt serve' with --key, which puts the "
-                  "server's pin into the task and signs it, and sends it again"
-                : "ask the operator to sign it with 'fedkt task sign'",
-            "task '%s' is not signed", t->name);
+    if (!s->there) {
+        const int early = t->service.address[0] && !t->service.pin[0];
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' is not signed", t->name),
+                             early ? FKT_HINT_TASK_EARLY : FKT_HINT_TASK_SIGN,
+                             early ? "it was sent too early: the operator's server adds its pin and signs the task"
+                                   : "ask the operator to sign it");
+    }
     if (!fkt_verify(s->bytes, digest, sizeof digest, s->key))
         return fkt_fail_hint(FKT_E_PEER_AUTH, "fetch the task from the operator again",
                              "the signature under task '%s' is false: something was changed after it was signed",

@@ -108,22 +108,23 @@ void fkt_calibration_sha256(const struct fkt_calibration *cal, char out[FKT_SHA2
 fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt_calibration *cal)
 {
     char hash[FKT_SHA256_HEX];
-    const char *hint;
+    fkt_status st;
     fkt_calibration_sha256(cal, hash);
     if (strcmp(hash, t->calibration_sha256) == 0 && strcmp(cal->source, t->calibration_source) == 0 &&
         cal->images == t->calibration_images)
         return FKT_OK;
-    hint = t->calibration_images == 0 && fkt_codec_has_calibration(t->codec)
-               ? "leave --calibration out: the task was made with the codec's own"
-               : "ask the task's author for the calibration file and give it with --calibration";
     if (!cal->file)
-        return fkt_fail_hint(FKT_E_MISMATCH, hint,
-                             "the task was made with calibration %.12s from '%s', this is %.12s from '%s'",
-                             t->calibration_sha256, t->calibration_source, hash, cal->source);
-    return fkt_fail_hint(FKT_E_MISMATCH, hint,
-                         "calibration '%s' is not the task's: it is %.12s from '%s', the task was made with %.12s from "
-                         "'%s'",
-                         cal->file, hash, cal->source, t->calibration_sha256, t->calibration_source);
+        st = fkt_fail(FKT_E_MISMATCH, "the task was made with calibration %.12s from '%s', this is %.12s from '%s'",
+                      t->calibration_sha256, t->calibration_source, hash, cal->source);
+    else
+        st = fkt_fail(FKT_E_MISMATCH,
+                      "calibration '%s' is not the task's: it is %.12s from '%s', the task was made with %.12s from "
+                      "'%s'",
+                      cal->file, hash, cal->source, t->calibration_sha256, t->calibration_source);
+    if (t->calibration_images == 0 && fkt_codec_has_calibration(t->codec))
+        return fkt_hint_code(st, FKT_HINT_CALIBRATION_BUILT_IN,
+                             "give no calibration: the task was made with the codec's own");
+    return fkt_hint_code(st, FKT_HINT_TASK_CALIBRATION, "ask the task's author for the calibration file");
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
@@ -429,7 +430,8 @@ fkt_status fkt_task_load_into(struct fkt_task *out, const char *path)
     st = fkt_file_read(&text, &len, path, MAX_TASK_BYTES);
     if (st == FKT_OK) st = fkt_fail_in(fkt_task_parse_into(out, (const char *)text, len), "cannot use '%s'", path);
     fkt_free(text);
-    return fkt_hint(st, "give the file made by 'fedkt task new', unchanged: all sites must hold the same one");
+    return fkt_hint_code(st, FKT_HINT_TASK_FILE,
+                         "give the task file as it was made, unchanged: all sites must hold the same one");
 }
 
 fkt_status fkt_task_save(const struct fkt_task *t, const char *path, int force)

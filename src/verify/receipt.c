@@ -119,9 +119,9 @@ fkt_status fkt_log_receipt_load(struct fkt_log_receipt *out, const char *path)
     size_t len;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    FKT_TRY(fkt_hint(fkt_file_read(&text, &len, path, FKT_LOG_RECEIPT_MAX),
-                     "the receipt is 'receipt.json' in the folder that 'fedkt join' was given with --out; without one, "
-                     "leave --receipt out"));
+    FKT_TRY(
+        fkt_hint_code(fkt_file_read(&text, &len, path, FKT_LOG_RECEIPT_MAX), FKT_HINT_RECEIPT_FILE,
+                      "the receipt is 'receipt.json' in the site's output folder; the log can be verified without"));
     FKT_TRY(fkt_fail_in(fkt_log_receipt_parse(out, (const char *)text, len), "cannot use '%s'", path));
 out:
     fkt_free(text);

@@ -80,11 +80,14 @@ static fkt_status check_task(const struct fkt_log_reading *log)
     if (!t->federation.sites || !t->service.address[0])
         return fkt_fail(FKT_E_MISMATCH, "its task has no server, so it cannot have a log");
     if (want && strcmp(want->sha256, t->sha256) != 0)
-        return fkt_fail_hint(FKT_E_MISMATCH,
-                             "first check that task.json and the folder are the right ones ('fedkt task show' "
-                             "prints the hash); if both are of the same study, do not use the release",
-                             "it is the log of task %.12s ('%.60s'), and the task that was given is %.12s ('%.60s')",
-                             t->sha256, t->name, want->sha256, want->name);
+        return fkt_hint_code(
+            fkt_fail(FKT_E_MISMATCH,
+                     "it is the log of task %.12s ('%.60s'), and the task that was given is %.12s "
+                     "('%.60s')",
+                     t->sha256, t->name, want->sha256, want->name),
+            FKT_HINT_OTHER_TASK,
+            "first check that the task file and the folder are the right ones; if both are of the same "
+            "study, do not use the release");
     return check_signature(t, want && want->signature.there ? want->signature.key : NULL);
 }
 
@@ -101,11 +104,10 @@ static fkt_status take_open(struct fkt_log_reading *log, const struct fkt_log_li
     FKT_TRY(fkt_log_round_new(&log->round, &log->params));
     FKT_TRY(fkt_alloc(&log->names, log->task.service.rounds));
     if (log->receipt && strcmp(log->receipt->task_sha256, log->task.sha256) != 0)
-        st = fkt_fail_hint(FKT_E_MISMATCH,
-                           "first check that the receipt is the right one: it is in the folder that 'fedkt join' was "
-                           "given with --out",
-                           "it is the log of task %.12s, and the receipt is of %.12s", log->task.sha256,
-                           log->receipt->task_sha256);
+        st = fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "it is the log of task %.12s, and the receipt is of %.12s",
+                                    log->task.sha256, log->receipt->task_sha256),
+                           FKT_HINT_OTHER_RECEIPT,
+                           "first check that the receipt is the right one: it is in the site's output folder");
     if (st == FKT_OK && log->receipt && log->receipt->site >= log->params.sites)
         st = fkt_fail(FKT_E_MISMATCH, "the receipt is of site %u, and the task has %u", log->receipt->site,
                       log->params.sites);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/core/hints.h"
 #include "codec/codec.h"
 #include "task/federation.h"
 
@@ -436,7 +437,7 @@ fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge
                            const char *ledger)
 {
     struct fkt_failure why;
-    char name[FKT_LEDGER_NAME], hint[sizeof why.hint];
+    char name[FKT_LEDGER_NAME], hint[CLI_HINT_MAX], said[CLI_HINT_MAX];
     int taken; /* by others, or by these images before they were changed */
     if (st != FKT_E_BUDGET) return st;
     if (spent->mu2 > 0) st = fkt_hint(st, "release less of it; or " ACCEPT);
@@ -446,7 +447,8 @@ fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge
     taken = !*name && charge->n_records && has_account(ledger, charge->dataset);
     st = fkt_failure_restore(&why);
     if (taken) {
-        snprintf(hint, sizeof hint, "%s; if these are images of others, name their dataset: --dataset NAME", why.hint);
+        cli_hint(said, sizeof said);
+        snprintf(hint, sizeof hint, "%.400s; if these are images of others, name their dataset: --dataset NAME", said);
         return fkt_fail_hint(st, hint, "%s", why.text);
     }
     if (!*name || !strcmp(name, charge->dataset)) return st;

@@ -5,6 +5,7 @@
 #include "cli/core/options.h"
 
 #include "base/text.h"
+#include "cli/core/hints.h"
 #include "cli/core/log.h"
 #include "cli/core/progress.h"
 #include "cli/core/suggest.h"
@@ -158,11 +159,17 @@ static int report(fkt_status st, const char *hint)
     return stopped ? 128 + stopped : st == FKT_E_ARG ? 2 : 1;
 }
 
-int cli_fail(fkt_status st) { return report(st, fkt_error_hint()); }
+int cli_fail(fkt_status st)
+{
+    char hint[CLI_HINT_MAX];
+    cli_hint(hint, sizeof hint);
+    return report(st, hint);
+}
 
 int cli_misuse(const struct cli_command *c, fkt_status st)
 {
-    char hint[96];
-    snprintf(hint, sizeof hint, "see 'fedkt %s --help'", c->name);
-    return report(st, st == FKT_E_ARG && !fkt_error_hint()[0] ? hint : fkt_error_hint());
+    char hint[CLI_HINT_MAX];
+    cli_hint(hint, sizeof hint);
+    if (st == FKT_E_ARG && !hint[0]) snprintf(hint, sizeof hint, "see 'fedkt %s --help'", c->name);
+    return report(st, hint);
 }

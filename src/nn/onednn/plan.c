@@ -231,9 +231,10 @@ static fkt_status check_memory(const struct fkt_plan *p)
     const double gib = 1U << 30;
     uint64_t wanted = p->arena_bytes + p->facts->packed_bytes, memory = fkt_machine_memory();
     if (wanted <= memory / 2) return FKT_OK;
-    return fkt_fail_hint(FKT_E_NOMEM, "take a smaller --size: half of the memory is the most that a network may take",
-                         "a network for %u x %u inputs needs %.1f GiB, and this machine has %.1f GiB", p->spec.width,
-                         p->spec.height, (double)wanted / gib, (double)memory / gib);
+    return fkt_hint_code(fkt_fail(FKT_E_NOMEM,
+                                  "a network for %u x %u inputs needs %.1f GiB, and this machine has %.1f GiB",
+                                  p->spec.width, p->spec.height, (double)wanted / gib, (double)memory / gib),
+                         FKT_HINT_SMALLER_SIZE, "take smaller images: a network may take half of the memory");
 }
 
 fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)

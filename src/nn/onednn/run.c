@@ -85,8 +85,9 @@ static fkt_status check_memory(struct workspace *d)
     uint64_t before = atomic_fetch_add(&taken, p->arena_bytes);
     d->taken = p->arena_bytes;
     if (before + d->taken <= fkt_machine_memory() / 4 * 3) return FKT_OK;
-    return fkt_fail_hint(FKT_E_NOMEM, "use fewer --threads, or take a smaller --size",
-                         "networks on all threads need more than three quarters of this machine's memory");
+    return fkt_hint_code(
+        fkt_fail(FKT_E_NOMEM, "networks on all threads need more than three quarters of this machine's memory"),
+        FKT_HINT_FEWER_THREADS, "use fewer threads, or take smaller images");
 }
 
 static fkt_status workspace_new(void **out, const void *plan)

@@ -174,6 +174,35 @@ static void a_hint_never_covers_another(void **state)
     CHECK(!strcmp(fkt_error_hint(), "first"));
 }
 
+static void a_hint_has_a_code_and_values(void **state)
+{
+    struct fkt_failure f;
+    char longer[80];
+    (void)state;
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    CHECK_STATUS(fkt_hint_code(fkt_fail(FKT_E_IO, "gone"), FKT_HINT_PULL, "fetch it"), FKT_E_IO);
+    CHECK(fkt_error_hint_code() == FKT_HINT_PULL && !strcmp(fkt_error_hint(), "fetch it") &&
+          !fkt_error_hint_value(0)[0]);
+    CHECK_STATUS(fkt_hint_values(FKT_E_IO, FKT_HINT_CACHE, "other", NULL), FKT_E_IO);
+    CHECK(!fkt_error_hint_value(0)[0]);
+    CHECK_STATUS(fkt_hint_values(FKT_E_IO, FKT_HINT_PULL, "taesd", longer), FKT_E_IO);
+    CHECK(!strcmp(fkt_error_hint_value(0), "taesd") && strlen(fkt_error_hint_value(1)) == 63);
+    CHECK(!fkt_error_hint_value(2)[0]);
+    fkt_failure_save(&f, FKT_E_IO);
+    CHECK_STATUS(fkt_hint_code(FKT_E_IO, FKT_HINT_CACHE, "second"), FKT_E_IO); /* a hint is there already */
+    CHECK(fkt_error_hint_code() == FKT_HINT_PULL);
+    fkt_fail_hint(FKT_E_IO, "look for it", "gone");
+    CHECK(fkt_error_hint_code() == FKT_HINT_NONE && !fkt_error_hint_value(0)[0]);
+    CHECK_STATUS(fkt_failure_restore(&f), FKT_E_IO);
+    CHECK(fkt_error_hint_code() == FKT_HINT_PULL && !strcmp(fkt_error_hint_value(0), "taesd"));
+    fkt_hint_weakly(fkt_fail(FKT_E_IO, "gone"), "weak");
+    CHECK_STATUS(fkt_hint_code(FKT_E_IO, FKT_HINT_CACHE, "strong"), FKT_E_IO);
+    CHECK(fkt_error_hint_code() == FKT_HINT_CACHE && !strcmp(fkt_error_hint(), "strong"));
+    CHECK_OK(fkt_hint_code(FKT_OK, FKT_HINT_PULL, "nothing"));
+    CHECK(fkt_error_hint_code() == FKT_HINT_CACHE);
+}
+
 static void parallel_visits_each_item_once(void **state)
 {
     (void)state;
@@ -282,6 +311,7 @@ int main(void)
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(utf8_is_told_from_other_bytes),
         cmocka_unit_test(a_hint_never_covers_another),
+        cmocka_unit_test(a_hint_has_a_code_and_values),
         cmocka_unit_test(parallel_visits_each_item_once),
         cmocka_unit_test(files_are_whole_or_absent),
         cmocka_unit_test(public_randomness_is_pinned),

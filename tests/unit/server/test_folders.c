@@ -71,7 +71,7 @@ static void nobody_takes_a_folder(void **state)
         stop(&two);
         two.out = out;
         CHECK_STATUS(server_world_open(&two, scratch_path(&two.scratch, "another")), FKT_E_EXISTS);
-        CHECK(strstr(fkt_error_text(), out) && strstr(fkt_error_hint(), "--out"));
+        CHECK(strstr(fkt_error_text(), out) && fkt_error_hint_code() == FKT_HINT_SERVER_FOLDER);
         server_world_release(&two);
     }
     CHECK(stat(in_public(&w, "audit.jsonl"), &after) == 0 && before.st_ino == after.st_ino);
@@ -162,7 +162,7 @@ static void choices_stay(void **state)
     stop(&w);
     w.per_class = 3;
     CHECK_STATUS(server_world_open(&w, w.folder), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "2 images") && strstr(fkt_error_hint(), "--per-class"));
+    CHECK(strstr(fkt_error_text(), "2 images") && fkt_error_hint_code() == FKT_HINT_SERVER_CHOICES);
     w.per_class = 2;
     w.format = FKT_EXPORT_NPZ;
     CHECK_STATUS(server_world_open(&w, w.folder), FKT_E_MISMATCH);
