@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.c - what a dataset has spent, what is set aside, and whether one charge more fits.
+/* account.c - what a dataset has spent and reserved, and whether one more charge fits.
  *
  * mu^2 adds up, reserved or spent. The limit is the largest sum that keeps (budget_epsilon, budget_delta): by the
  * Gaussian formula while every entry is a Gaussian mechanism ("gdp"), else by that of zCDP on rho = mu^2/2, since a
  * mu-GDP Gaussian mechanism is mu^2/2-zCDP (docs/privacy.md, Composition). An account without (epsilon, delta) has
  * budget_mu2 alone, what its first charge cost; it keeps to that charge's accounting, since the same mu^2 means another
- * epsilon in the other one. How an account is kept on disk: book.c. */
+ * epsilon in the other one. How an account is kept on disk: rows.c. */
 #include "ledger/account.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ fkt_status fkt_ledger_damaged(const char *path, const char *what)
     return fkt_fail_hint(FKT_E_FORMAT, FKT_LEDGER_DAMAGED, "the ledger '%s' holds %s", path, what);
 }
 
-/* What all entries come to; *kinds gets a bit for each accounting among them. */
+/* The sum of all entries; *kinds gets a bit for each accounting among them. */
 static fkt_status add_up(const struct fkt_ledger_account *a, const char *path, double *sum, unsigned *kinds)
 {
     *sum = 0;
@@ -66,8 +66,8 @@ fkt_status fkt_account_add_up(struct fkt_ledger_account *a, const char *path)
     return limit_of(a, kinds, path, &a->limit_mu2);
 }
 
-/* What can be done without more budget. What was spent may have become a release; what is reserved went to rounds whose
- * end this ledger did not see, and a further round of their task takes it over. */
+/* What can be done without more budget. Spent budget may have become a release; reserved budget belongs to rounds whose
+ * end this ledger has not seen, and a further round of their task takes it over. */
 static const char *instead(const struct fkt_ledger_account *a)
 {
     size_t reserved = 0;
@@ -79,7 +79,7 @@ static const char *instead(const struct fkt_ledger_account *a)
     return "sample more from the release that it was spent on (free of cost), or ";
 }
 
-/* In epsilons, as everything else that people see: at the delta of the total, else at the task's. */
+/* In epsilon, as everywhere in the output: at the delta of the total, else at the task's. */
 static fkt_status refuse(const struct fkt_ledger_account *a, const struct fkt_ledger_entry *e, const char *path,
                          unsigned kinds, const double sums[2])
 {

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_file.c - a privacy ledger that outlives the process. Its rows: book.c; its sums: account.c.
+/* ledger_file.c - a persistent privacy ledger. Its rows: rows.c; its sums: account.c.
  *
  * An account is a dataset, by the name that its operator gave it. What is published of it (composed_epsilon) is a
  * function of the charges under that name alone: with one record more or less it is the same. The digests of the images
- * are a guard beside that: a charge with an image that is known under another name is refused, so that the same images
- * are not charged to two accounts that nobody adds up. The ledger is as private as the images (0600). Every change is
- * one transaction, on disk BEFORE noise is drawn or a share leaves: a crash in between costs budget, never privacy.
+ * are a second check: a charge with an image that is known under another name is refused, so that the same images are
+ * not charged to two accounts whose sum nobody computes. The ledger is as private as the images (0600). Every change is
+ * one transaction, on disk BEFORE noise is drawn or a key share leaves: a crash in between costs budget, never privacy.
  *
  *   debit     spent at once                                  a release by one party
  *   reserve   counts in full from before the masked vector leaves; a new round of the same task may take it over, since
  *             this site will never reveal in the old one any more
  *   spend     before the first share is revealed: from then on the task is over for this ledger, in every account
- *   ask       a reserve that is given up: what would be said
+ *   ask       a reserve that is rolled back: its answer alone
  *
- * What the sites of a federation owe each other is that each reveals for one task once (docs/protocol.md 7): a site's
- * vector can be in a total without its own share, so it is the refusal of those that did reveal that keeps it out of a
- * second one. Hence a task that was spent is refused whatever the budget, sessions are remembered for ever, and nothing
- * takes a reservation back: a site whose round went silent cannot know that it is not in a total. A task has
+ * The protocol requires that each site reveals once for a task (docs/protocol.md 7): a site's vector can be in a total
+ * without its own key share, so the refusal of the sites that did reveal keeps it out of a second total. Hence a spent
+ * task is refused whatever the budget, sessions are kept for ever, and a reservation is never taken back: a site whose
+ * round went silent cannot know that it is not in a total. A task has
  * FKT_LEDGER_ROUNDS rounds at most, since every one shows the server another graph.
  *
  * The budget of a dataset is set at its first charge: the given (epsilon, delta), or else just what that charge costs,
- * so that a second release under the same name is refused until somebody decides otherwise. mu^2 adds up within
+ * so that a second release under the same name is refused until the operator sets a larger budget. mu^2 adds up within
  * one adjacency (docs/privacy.md). The date of an entry is the wall clock's, for people; nothing depends on it. */
 #include "fedkt/ledger.h"
 
@@ -47,7 +47,7 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
     if ((c->delta != 0 || c->most_epsilon != 0) && !(c->delta > 0 && c->delta < 1))
         return fkt_fail(FKT_E_ARG, "a charge at delta %g cannot be booked", c->delta);
     if (!is_hex(c->task_sha256))
-        return fkt_fail(FKT_E_ARG, "'%.70s' is no hash of a task: 64 hex digits", c->task_sha256);
+        return fkt_fail(FKT_E_ARG, "'%.70s' is not the hash of a task: 64 hex digits", c->task_sha256);
     if (!fkt_plain_name(c->dataset) || strlen(c->dataset) >= FKT_LEDGER_NAME)
         return fkt_fail(FKT_E_ARG, "'%.160s' cannot be the name of a dataset: it needs 1 to %d bytes of plain text",
                         c->dataset, FKT_LEDGER_NAME - 1);
@@ -56,7 +56,7 @@ static fkt_status check_charge(const struct fkt_ledger_charge *c)
 
 static fkt_status check_session(const char *session)
 {
-    return is_hex(session) ? FKT_OK : fkt_fail(FKT_E_ARG, "'%.70s' is no session: 64 hex digits", session);
+    return is_hex(session) ? FKT_OK : fkt_fail(FKT_E_ARG, "'%.70s' is not a session: 64 hex digits", session);
 }
 
 static fkt_status check_not_spent(struct fkt_ledger_rows *b, const char *task)
@@ -85,14 +85,14 @@ static fkt_status check_round(struct fkt_ledger_rows *b, const char *task, const
     FKT_TRY(st);
     FKT_TRY(fkt_ledger_rows_count(b, &rounds, "SELECT count(*) FROM sessions WHERE task = ?", task, NULL));
     if (rounds >= FKT_LEDGER_ROUNDS)
-        st = fkt_fail_hint(FKT_E_BUDGET, "ask why its rounds do not end; going on is a new task",
+        st = fkt_fail_hint(FKT_E_BUDGET, "ask the operator why its rounds fail; to continue, a new task is needed",
                            "the ledger '%s' has seen %d rounds of task %.8s... that did not end", b->path,
                            FKT_LEDGER_ROUNDS, task);
 out:
     return st;
 }
 
-/* The same images under two names would be two accounts, each with a total of its own, that nobody adds up. */
+/* The same images under two names would be two accounts whose sum nobody computes. */
 static fkt_status check_owner(struct fkt_ledger_rows *b, const struct fkt_ledger_charge *c, int64_t account)
 {
     struct fkt_ledger_rows_owner o;
@@ -131,8 +131,8 @@ out:
     return st;
 }
 
-/* A new round of the task takes the place of those reserved before; their sessions stay known. *e becomes the worst of
- * all of them: a task has one price, and where two rounds name two, the dearer one may be what is in a total. */
+/* A new round of the task replaces earlier reservations; their sessions stay known. *e becomes the largest of all of
+ * them: a task has one cost, and if two rounds state two, the larger one may be in a total. */
 static fkt_status take_over(struct fkt_ledger_rows *b, int64_t id, struct fkt_ledger_account *a,
                             struct fkt_ledger_entry *e)
 {
@@ -185,7 +185,7 @@ static fkt_status charge_account(struct fkt_ledger_rows *b, const struct fkt_led
     if (round) FKT_TRY(take_over(b, id, &a, &e));
     FKT_TRY(fkt_account_fit(&a, &e, b->path, spent));
     FKT_TRY(check_most(c, spent));
-    if (round && !session) goto out; /* only looked at */
+    if (round && !session) goto out; /* only checked */
     FKT_TRY(fkt_ledger_rows_put_entry(b, id, &e));
     FKT_TRY(fkt_ledger_rows_put_records(b, id, c->records, c->n_records));
 out:
@@ -193,7 +193,7 @@ out:
     return st;
 }
 
-/* `round` 0: spent at once. Else a reservation; without a session it is only looked at. */
+/* `round` 0: spent at once. Else a reservation; without a session it is only checked. */
 static fkt_status charge_dataset(const char *path, const struct fkt_ledger_charge *c, const char *session, int round,
                                  struct fkt_ledger_spent *spent)
 {

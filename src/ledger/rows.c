@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c - a ledger's file as rows: SQLite, by way of store/db.h.
+/* rows.c - a ledger's file as rows: SQLite, through store/db.h.
  *
- *   accounts  the name of a dataset, its adjacency, and the total that somebody set
+ *   accounts  the name of a dataset, its adjacency, and the total budget
  *   records   a digest of each image that was in an entry, and its account; nothing is ever deleted from it
- *   entries   what was spent or set aside, for which task, in which session, and when (oldest first by id); for
+ *   entries   what was spent or reserved, for which task, in which session, and when (oldest first by id); for
  *             people also the task's name and its delta, at which epsilon was agreed
  *   sessions  every session that was ever used, and its task; nothing is ever deleted from it
  *
- * One change is one transaction: it begins when the book is opened, so that what is checked cannot change before what
- * is written, and a crowd of processes queues up. Doubles are stored as the eight bytes that they are.
+ * One change is one transaction: it begins when the file is opened, so that what was checked cannot change before the
+ * write, and concurrent processes wait for each other. Doubles are stored as their eight bytes.
  *
- * The tables are strict and carry their own rules (CHECK, UNIQUE, REFERENCES). A file can still be made that breaks
- * them, by a bad disk or by somebody with an editor; so each opening asks SQLite to hold every row and every index
- * against the rules (integrity_check, foreign_key_check) before anything is believed. That reads the whole file. A NaN
+ * The tables are strict and carry their own rules (CHECK, UNIQUE, REFERENCES). A file can still break
+ * them, through a bad disk or an editor; so each open lets SQLite check every row and every index against the rules
+ * (integrity_check, foreign_key_check) before anything is used. That reads the whole file. A NaN
  * on disk reads as NULL and breaks NOT NULL.
  *
- * Digests go in and are looked up as one blob that SQL cuts into pieces of 16 bytes: one statement for all records. */
+ * Digests are inserted and searched as one blob that SQL cuts into pieces of 16 bytes: one statement for all
+ * records. */
 #include "ledger/rows.h"
 
 #include "ledger/account.h"
@@ -75,7 +76,8 @@ static const struct fkt_db_kind file_kind = {
     VERSION,
     FKT_LEDGER_DAMAGED,
     "another fedkt writes to this ledger just now; try again in a minute",
-    "no older ledger is read: keep it, open a new ledger under another name, and set the total of each dataset there "
+    "an older ledger cannot be read: keep it, open a new ledger under another name, and set the total of each dataset "
+    "there "
     "to "
     "what may still be spent; the fedkt that wrote the old one shows what was"};
 
@@ -87,7 +89,7 @@ static fkt_status real_path(char **real, const char *path)
     fkt_status st;
     if (lstat(resolved ? resolved : path, &sb) == 0 && (!resolved || !S_ISREG(sb.st_mode) || sb.st_nlink > 1))
         st = fkt_fail_hint(FKT_E_IO, "name the ledger's own file: another name for it would be another account",
-                           "the ledger '%s' is a link to nothing, no regular file, or has a second name", path);
+                           "the ledger '%s' is a dangling link, not a regular file, or has a second name", path);
     else st = fkt_strdup(real, resolved ? resolved : path);
     free(resolved);
     return st;
@@ -104,7 +106,7 @@ static fkt_status check(struct fkt_ledger_rows *b, const char *sql)
     const char *said = there ? fkt_rows_text(r, 0) : "ok";
     if (!said || strcmp(said, "ok") != 0)
         st = fkt_fail_hint(FKT_E_FORMAT, FKT_LEDGER_DAMAGED, "the ledger '%s' is damaged: %s", b->path,
-                           said ? said : "it makes no sense");
+                           said ? said : "it is inconsistent");
 out:
     fkt_rows_done(r);
     return st;
@@ -126,7 +128,7 @@ out:
     return st;
 }
 
-/* Somebody who writes while we look can make a whole file seem damaged, for a moment (store/db.c). */
+/* A concurrent writer can make an intact file look damaged for a moment (store/db.c). */
 fkt_status fkt_ledger_rows_open(struct fkt_ledger_rows *b, const char *path, int how)
 {
     fkt_status st;
@@ -171,7 +173,7 @@ static fkt_status read_entries(struct fkt_ledger_rows *b, int64_t account, struc
         const int kind = fkt_accounting_parse(fkt_rows_text(r, 3));
         const char *state = fkt_rows_text(r, 4);
         if (!there || kind < 0 || !state) {
-            st = fkt_ledger_damaged(b->path, "an entry whose accounting or state makes no sense");
+            st = fkt_ledger_damaged(b->path, "an entry whose accounting or state is invalid");
             goto out;
         }
         copy_hex(e->task_sha256, fkt_rows_text(r, 0));

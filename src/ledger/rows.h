@@ -24,12 +24,12 @@ void fkt_ledger_rows_close(struct fkt_ledger_rows *b);
 FKT_MUST_USE fkt_status fkt_ledger_rows_account(struct fkt_ledger_rows *b, const char *dataset,
                                                 struct fkt_ledger_account *a, int64_t *id);
 void fkt_account_clear(struct fkt_ledger_account *a);
-/* Writes down an account as it stands in *a, without entries: a new one (*id 0, set) or what changed in its budget. */
+/* Stores the account in *a, without entries: a new one (*id 0, set) or its changed budget. */
 FKT_MUST_USE fkt_status fkt_ledger_rows_put_account(struct fkt_ledger_rows *b, const struct fkt_ledger_account *a,
                                                     int64_t *id);
 FKT_MUST_USE fkt_status fkt_ledger_rows_put_entry(struct fkt_ledger_rows *b, int64_t account,
                                                   const struct fkt_ledger_entry *e);
-/* Remembers whose records these are; those that are known already stay where they are. */
+/* Stores the account of these records; known ones keep theirs. */
 FKT_MUST_USE fkt_status fkt_ledger_rows_put_records(struct fkt_ledger_rows *b, int64_t account,
                                                     const struct fkt_record_digest *records, size_t n);
 /* Which accounts but `except` (0: none is left out) know some of these records. */
@@ -41,7 +41,7 @@ struct fkt_ledger_rows_owner {
 FKT_MUST_USE fkt_status fkt_ledger_rows_owner(struct fkt_ledger_rows *b, int64_t except,
                                               const struct fkt_record_digest *records, size_t n,
                                               struct fkt_ledger_rows_owner *out);
-/* Remembers that a session was used, for this task; FKT_E_FORMAT when it is known for another one. */
+/* Stores that a session was used for this task; FKT_E_FORMAT when it is known for another one. */
 FKT_MUST_USE fkt_status fkt_ledger_rows_put_session(struct fkt_ledger_rows *b, const char *session, const char *task);
 /* The first column of the first row of a question with the text parameters `a` and `b` (NULL: fewer of them). */
 FKT_MUST_USE fkt_status fkt_ledger_rows_count(struct fkt_ledger_rows *b, int64_t *out, const char *sql, const char *one,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate.c - a public image set through the codec once; its latents are looked at twice, for centre and whitening,
- * then for the sizes |u|.
+/* calibrate.c - encodes a public image set once and uses its latents twice: for centre and whitening, then for the
+ * lengths |u|.
  *
- * Between the two looks the latents wait in an unlinked temporary file: a network takes far longer to run than a disk
- * takes to read. Both looks see the same numbers in the same order, so the result does not depend on threads. Memory: a
+ * Between the two passes the latents are in an unlinked temporary file: running a network takes far longer than reading
+ * a disk. Both passes see the same numbers in the same order, so the result does not depend on threads. Memory: a
  * chunk of latents, one batch of pixels per worker and 32 bytes an image. The result keeps the digests of the images
- * (codec/calibration_images.c), for which they are decoded a second time. For PUBLIC images only: what comes out is
- * shipped in the clear (docs/method.md 1.1). */
+ * (codec/calibration_images.c), for which they are decoded a second time. For PUBLIC images only: the result is
+ * published (docs/method.md 1.1). */
 #include "pipeline/fingerprint.h"
 #include "pipeline/pipeline.h"
 
@@ -57,7 +57,7 @@ static fkt_status move(struct chunk *c, int back)
         ssize_t k = back ? pread(c->spool, p, len - at, where) : pwrite(c->spool, p, len - at, where);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0)
-            return fkt_fail_hint(FKT_E_IO, "point TMPDIR at a folder with more space: latents wait there",
+            return fkt_fail_hint(FKT_E_IO, "point TMPDIR at a folder with more space: latents are stored there",
                                  "cannot %s a temporary file: %s", back ? "read" : "write",
                                  k < 0 ? strerror(errno) : "it is too short");
         at += (size_t)k;
@@ -65,7 +65,7 @@ static fkt_status move(struct chunk *c, int back)
     return FKT_OK;
 }
 
-/* Once through the chunks: encoded in the first look, read back in the second. */
+/* One pass over the chunks: encoded in the first, read back in the second. */
 static fkt_status look(struct chunk *c, size_t n, unsigned threads, int back, struct fkt_calibrator *k)
 {
     fkt_status st = FKT_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.c - what a release promises, in JSON, derived from the plan that drew its noise
- * (docs/schema/certificate.json). Nothing in it is typed in by hand: epsilon, delta and adjacency are the task's, mu
+ * (docs/schema/certificate.json). Nothing in it is given by the caller: epsilon, delta and adjacency are the task's, mu
  * and the sigmas the plan's, the hashes are computed, and the mark of an insecure seed comes from the entropy source
- * itself. Where noise came in shares it says on how many of them the promise rests (those of the honest sites that are
+ * itself. With distributed noise it states how many noise shares the promise counts (those of the honest sites that are
  * certain to be in a total) and how many there were.
  *
  * A certificate that is read back is re-derived and compared; the only facts taken from it are those that cannot be
- * derived: sites, survivors, the mark, the ledger, the composed epsilon. It is the releasing party's word: a file that
- * is consistent in itself passes. */
+ * derived: sites, survivors, the mark, the ledger, the composed epsilon. It is the claim of the releasing party: a
+ * file that is consistent passes. */
 #include "pipeline/release.h"
 
 #include "task/task.h"
@@ -26,8 +26,7 @@
 #define SIMULATION "none (simulation)"
 #define SYSTEM "operating system"
 
-/* Where there is a server, or the noise came in shares, the sites have paid: whoever makes the release has never seen a
- * ledger. */
+/* With a server, or with distributed noise, the sites' ledgers have paid: the releasing process has no ledger. */
 static int has_sites_ledgers(const struct fkt_release *r)
 {
     return !r->facts.simulated && (r->task.service.address[0] != '\0' || r->shares.counted > 0);
@@ -76,7 +75,7 @@ static json_t *warnings(const struct fkt_release *r)
     return list;
 }
 
-/* Which shares of the noise the promise rests on, and how much more there is; null when it was added in one place. */
+/* Which noise shares the promise counts, and how much more noise there is; null with central noise. */
 static json_t *noise_shares(const struct fkt_release *r)
 {
     const struct fkt_federation *f = &r->task.federation;
@@ -87,7 +86,7 @@ static json_t *noise_shares(const struct fkt_release *r)
                      "corrupt_tolerated", (json_int_t)f->corrupt);
 }
 
-/* Against whom the promise holds. A simulation keeps its sites apart in name only. On a sparse graph some round in
+/* Against whom the promise holds. A simulation holds all sites in one process. On a sparse graph some round in
  * 2^security has a site that is surrounded by corrupt ones (src/secagg/finder.md); a complete graph has none. */
 static json_t *holds_against(const struct fkt_release *r)
 {
@@ -169,7 +168,7 @@ fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_f
     return FKT_OK;
 }
 
-/* Certificates that were written before noise could come in shares lack what tells the two ways apart. */
+/* Older certificates lack the keys that distinguish distributed from central noise. */
 static void forget_what_was_not_asked(json_t *derived, const json_t *said, const struct fkt_release *r)
 {
     static const char *const later[] = {"accounting", "rho", "noise_shares", "holds_against"};
@@ -227,7 +226,7 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
         }
     }
     if (json_object_size(said) != json_object_size(derived))
-        st = fkt_fail(FKT_E_FORMAT, "certificate: it holds a key that no certificate has");
+        st = fkt_fail(FKT_E_FORMAT, "certificate: it holds an unknown key");
 out:
     json_decref(said);
     json_decref(derived);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contribution.c - a site's numbers on their way under the masks: checked, then with its share of the noise.
+/* contribution.c - a site's vector for secure aggregation: exact moments, checked, plus its noise share.
  *
- *   exact moments --records within the task's bound?--> + share of noise (privacy room) --> x for the aggregation
+ *   exact moments --records within the task's bound?--> + noise share (privacy/) --> x for the aggregation
  *
- * With central noise nothing is added here: the masks hide the site, and whoever takes them off adds the noise. What a
- * round costs is the same for every site of it: mu^2 of the task's plan. */
+ * With central noise nothing is added here: the masks hide the site, and the party that unmasks adds the noise. A round
+ * costs every site the same: mu^2 of the task's plan. */
 #include "pipeline/contribution.h"
 
 #include <string.h>
 
 enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */
 
-/* In words that the site's owner understands; the machine of the aggregation checks every number after it. */
+/* With a message for the site's owner; the aggregation checks every number again. */
 fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact)
 {
     size_t block = fkt_moments_block(t->coordinates.length);

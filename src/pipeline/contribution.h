@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contribution.h - what a site puts into a round, and what that costs it; the same in memory (federate.c) and over a
- * network (attend*.c). */
+/* contribution.h - what a site contributes to a round, and what that costs; the same in memory (simulate/) and over a
+ * network (client/). */
 #ifndef FKT_PIPELINE_CONTRIBUTION_H
 #define FKT_PIPELINE_CONTRIBUTION_H
 
@@ -11,25 +11,25 @@
 #include "crypto/entropy.h"
 #include "task/task.h"
 
-/* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two, whatever the round; the rounds of a
- * server have those from FKT_STREAM_ROUND downwards (host_course.c). */
+/* Streams of an insecure seed: 0 and 1 are taken (federation.c); each site has two, in every round; the rounds of a
+ * server use those from FKT_STREAM_ROUND downwards (server/rounds.c). */
 #define FKT_STREAM_ROUND UINT64_MAX
 #define FKT_STREAM_KEYS(site) (2 + 2 * (uint64_t)(site))
 #define FKT_STREAM_NOISE(site) (3 + 2 * (uint64_t)(site))
 
 /* FKT_E_MISMATCH when a class has more records than the task allows a site. exact (K, block). */
 FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact);
-/* x (K, block) = what goes under the masks: exact moments, with this site's share of the noise where the task wants
- * shares. PRIVATE. Checks first. */
+/* x (K, block): exact moments, plus this site's noise share if the task has distributed noise. PRIVATE. Checks
+ * first. */
 FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                               const struct fkt_share_plan *shares, struct fkt_entropy *noise);
 /* Where a site's keys and noise of one round come from: two streams of `seed`, 256 bits that the operating system gave
  * for this round alone; own (2) is what the streams keep, borrowed by both. With an insecure seed in the task the
- * streams are those of federate.c, so that a test can say beforehand what a site sends: they are the same in every
- * round, keys and noise are used again, and nothing of it is private. */
+ * streams are those of federate.c, so that a test can predict what a site sends: they are the same in every
+ * round, keys and noise are reused, and nothing of it is private. */
 void fkt_contribution_entropy(struct fkt_entropy *keys, struct fkt_entropy *noise, struct fkt_entropy_seeded own[2],
                               const struct fkt_task *t, uint32_t site, const uint8_t seed[FKT_ENTROPY_KEY]);
-/* What a round costs a dataset, for ledger.h; records and budget are the caller's to fill in. Borrows the name and the
+/* What a round costs a dataset, for ledger.h; the caller fills in records and budget. Borrows the name and the
  * task's hash. */
 FKT_MUST_USE fkt_status fkt_contribution_charge(struct fkt_ledger_charge *out, const struct fkt_task *t,
                                                 const struct fkt_share_plan *shares, const char *dataset);

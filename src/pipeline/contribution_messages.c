@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contribution_messages.c - what a site would send in a round, for whoever wants to know before it does: the lengths
- * follow from the task alone (docs/protocol.md 3), the same for every site, whatever it holds. */
+/* contribution_messages.c - the messages that a site would send in a round, for a dry run. Their lengths follow from
+ * the task alone (docs/protocol.md 3) and are the same for every site. */
 #include "pipeline/contribution.h"
 
 #include "secagg/msg.h"

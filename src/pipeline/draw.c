@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draw.c - class Gaussians become pictures: sample, map back, decode.
+/* draw.c - from class Gaussians to images: sample, map back, decode.
  *
- * Picture number i of class k depends on (release, seed, k, i) alone, so batches and threads cannot change one, a
- * folder that `generate` wrote and a pool that was drawn in memory hold the same, and any number may be drawn later.
- * Cost: one decode a picture; the memory of one batch of vectors a thread. */
+ * Image number i of class k depends on (release, seed, k, i) alone. So batches and threads cannot change it, a folder
+ * that `generate` wrote and a training set in memory hold the same images, and more can be drawn later.
+ * Cost: one decode per image; the memory of one batch of vectors per thread. */
 #include "pipeline/draw.h"
 
 #include "fedkt/generate.h"
@@ -75,5 +75,6 @@ fkt_status fkt_draw_check_pipeline(const struct fkt_pipeline *w, const struct fk
         w->task.size == t->size && a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq &&
         a->radius == b->radius && a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)
         return FKT_OK;
-    return fkt_fail(FKT_E_MISMATCH, "the opened walk has another codec, calibration or coordinates than the release");
+    return fkt_fail(FKT_E_MISMATCH,
+                    "the opened pipeline has another codec, calibration or coordinates than the release");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draw.h - sampled and decoded pictures, some at a time, for those files of this room that want any. */
+/* draw.h - sampled and decoded images, some at a time, for this module. */
 #ifndef FKT_PIPELINE_DRAW_H
 #define FKT_PIPELINE_DRAW_H
 
 #include "pipeline/pipeline.h"
 
-/* Pictures stand in one row, class after class, `each` of them; a chunk is n of them from `at` on. Picture i of class k
+/* Images are numbered class after class, `each` of them; a chunk is n of them from `at` on. Image i of class k
  * is sample number i + `first` of that class. Everything is borrowed. */
 struct fkt_drawing {
     const struct fkt_pipeline *pipeline;
@@ -16,11 +16,11 @@ struct fkt_drawing {
     struct fkt_meter *meter; /* may be NULL */
 };
 FKT_MUST_USE fkt_status fkt_draw_chunk(const struct fkt_drawing *d, unsigned threads /* 0: all */);
-/* Pictures of a chunk: enough for every worker to have a batch, and else no more than a few megabytes. */
+/* Images of a chunk: a batch for every worker, otherwise a few megabytes. */
 size_t fkt_draw_chunk_size(const struct fkt_pipeline *w, unsigned threads);
 
-/* A walk that the caller has open must be the release's own in everything that decoding uses: FKT_E_MISMATCH,
- * FKT_E_STATE for a bare one. */
+/* A pipeline of the caller must agree with the release in everything that decoding uses: FKT_E_MISMATCH; FKT_E_STATE
+ * when it begins at latents. */
 FKT_MUST_USE fkt_status fkt_draw_check_pipeline(const struct fkt_pipeline *w, const struct fkt_task *t);
 
 #endif

@@ -9,7 +9,7 @@
  * dtype, low memory, filter, fit, instruction set, library, version. So a latent that is found is, bit for bit, the one
  * that would be computed, and another codec, size or weight never finds it. Rows have one length and are written whole,
  * batch by batch: an interrupted run, even one that was killed, keeps what it wrote, and half a row at the end is
- * overwritten by the next writer. A row whose checksum, digest or numbers are wrong is taken for absent; the image is
+ * overwritten by the next writer. A row whose checksum, digest or numbers are wrong counts as absent; the image is
  * encoded again and its row appended, and the last row of an image counts.
  *
  * A process writes to the first file of the kind that it can lock, else to a new one; files are never shortened and
@@ -210,7 +210,7 @@ static uint64_t rows_in(const struct fkt_encodings_kind *k, int fd)
     return n < UINT32_MAX ? n : UINT32_MAX - 1;
 }
 
-/* One file of the kind; one whose head is another's is passed over. */
+/* One file of the kind; a file of another kind is skipped. */
 static fkt_status read_file(struct fkt_encodings_kind *k, const char *path)
 {
     uint8_t head[HEAD], found[HEAD], digest[FKT_HASH_BYTES];
@@ -256,7 +256,7 @@ static fkt_status read_files(struct fkt_encodings_kind *k)
     return st;
 }
 
-/* A new file, whose number nobody has; FKT_E_EXISTS when there are too many. */
+/* A new file with a free number; FKT_E_EXISTS when there are too many. */
 static fkt_status new_file(struct fkt_encodings_kind *k)
 {
     uint8_t head[HEAD];
@@ -288,7 +288,7 @@ out:
     return st;
 }
 
-/* The first file that no other process writes to. Rows that one added since this process looked stay. */
+/* The first file that no other process writes to. Rows that another process added meanwhile stay. */
 static fkt_status choose_file(struct fkt_encodings_kind *k)
 {
     for (uint32_t i = 0; i < k->files && k->out < 0; i++)
@@ -391,7 +391,7 @@ static fkt_status write_rows(struct fkt_encodings_kind *k, const uint8_t *rows, 
         ssize_t n = pwrite(k->fd[k->out], rows, len, at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return fkt_fail_hint(FKT_E_IO, "make room, or keep encodings elsewhere; those that are kept stay",
+            return fkt_fail_hint(FKT_E_IO, "free some space, or keep encodings elsewhere; the stored ones stay",
                                  "cannot write encodings to '%s': %s", k->of->folder, strerror(errno));
         rows += n;
         at += n;

@@ -9,7 +9,7 @@
 struct fkt_encodings_kind;
 FKT_MUST_USE fkt_status fkt_encodings_of(struct fkt_encodings *e, const struct fkt_codec *codec, enum fkt_filter filter,
                                          enum fkt_fit fit, struct fkt_encodings_kind **out);
-/* 1: z (D) is the latent of that image. What is damaged is not there. */
+/* 1: z (D) is the latent of that image. A damaged row counts as absent. */
 int fkt_encodings_find(struct fkt_encodings_kind *k, const struct fkt_digest *image, float *z);
 /* Keeps n latents, from any thread; on disk, for the next process, when it returns. */
 FKT_MUST_USE fkt_status fkt_encodings_keep(struct fkt_encodings_kind *k, const struct fkt_digest *images,

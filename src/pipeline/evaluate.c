@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Where a head comes from is derived here, so that no program can forget it or say something else. */
+/* The origin of a head is derived here, so that no program can forget or change it. */
 static fkt_status set_origin(struct fkt_head *h, const struct fkt_release *r)
 {
     fkt_status st = fkt_head_set_origin(h, r->task.sha256, r->sha256, fkt_release_not_private(r));

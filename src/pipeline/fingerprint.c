@@ -4,13 +4,13 @@
  *   image -> SHA-256(width, height, RGB of the original)       16-bit samples: images/decode.h, fkt_pixels_digest
  *
  * A digest is made before any task, so size, class order, Rq and codec do not enter; nor do labels, file names and the
- * stated depth of 16-bit samples. What it cannot see is in docs/threat-model.md: one changed pixel, or the same image
- * encoded anew, is another digest. It is computed from private pixels and is as private as a hash of them can be. Who
- * uses it: records.c.
+ * stated depth of 16-bit samples. What it cannot detect is in docs/threat-model.md: one changed pixel, or the same
+ * image compressed again, gives another digest. It is computed from private pixels and must be kept as private as they
+ * are. Used by records.c.
  *
- * What `generate` wrote is known by its images and their labels: a network that has seen real records could have given
- * them anew, image by image or by changing names over. So it has the images of each class and the class's name; where
- * an archive has numbers for names, whoever asks says which names they stand for.
+ * The output of `generate` is identified by its images and their labels: labels could have been changed by a network
+ * that was trained on real records. So the fingerprint covers the images of each class and the class's name; if an
+ * archive has numbers instead of names, the caller gives the names.
  *
  *   digests of one class -> sort -> SHA-256(domain, name, n, digests) -> sort -> SHA-256(domain, classes, those)
  *
@@ -65,7 +65,7 @@ void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *na
     struct fkt_digest whole;
     size_t classes = 0, end;
     qsort(list, n, sizeof *list, compare_labelled);
-    for (size_t from = 0; from < n; from = end) { /* a class's digest takes the place of one of its pictures */
+    for (size_t from = 0; from < n; from = end) { /* a class's digest takes the place of one of its images */
         for (end = from; end < n && list[end].label == list[from].label; end++) continue;
         fkt_hash_init(&h);
         fkt_hash_add(&h, OF_CLASS, sizeof OF_CLASS);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fingerprint.h - a fingerprint of pictures that also says of which class each is, and its parts, for who has the
- * pixels in hand already. */
+/* fingerprint.h - a fingerprint of labelled images, and its parts, for callers that have the pixels. */
 #ifndef FKT_PIPELINE_FINGERPRINT_H
 #define FKT_PIPELINE_FINGERPRINT_H
 

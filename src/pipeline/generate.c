@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate.c - a release becomes a labelled image set: sample, decode, export, with a card that says what is promised.
+/* generate.c - from a release to a labelled image dataset: sample, decode, export, with a card that states the promise.
  *
  *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
- *            grid.png  README.md  certificate.json  pictures.json
+ *            grid.png  README.md  certificate.json  images.json
  *
  * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled and decoded in parallel and
  * written in order, so the folder's bytes do not depend on threads, and memory grows with the number of images by
- * the 36 bytes of hash and label alone: pictures.json names the very pictures that the certificate was written for. */
+ * the 36 bytes of hash and label alone: images.json identifies the images that the certificate was written for. */
 #include "fedkt/generate.h"
 
 #include "pipeline/draw.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* moments_file.c - a site's exact moments in a file, and the digests of the images in them. PRIVATE: there is no noise
  * yet. The bytes depend on the task, the integers and the images alone, so two ways of computing the same moments give
- * identical files. The digests are what `release` shows the ledger, and how it sees an image that is in two files. */
+ * identical files. `release` gives the digests to the ledger, and finds images that are in two files by them. */
 #include "fedkt/pipeline.h"
 
 #include "pipeline/records.h"
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-/* Digests without order could hide that one stands twice; none at all, that there are records. */
+/* Unsorted digests could hide a duplicate; an empty list could hide records. */
 static fkt_status load_records(struct fkt_records *out, const struct fkt_safetensors *file, const int64_t *packed,
                                const uint64_t shape[2], const char *path)
 {

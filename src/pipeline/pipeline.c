@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.c - a task opened for work, and the walk of records through it.
+/* pipeline.c - an opened task, and the path of records through it.
  *
  *   dataset --read--> rgb (b,S,S,3) --codec--> z (b,D) --calibration--> u (d)
- *                visitor <-- q (m) <--quantise-- w (m) <--coordinates--'
+ *                callback <-- q (m) <--quantise-- w (m) <--coordinates--'
  *
  * Records go in batches; a worker owns one set of buffers, so memory is threads * batch and does not grow with the set.
  * A batch is the codec's own where that is a network, so that few images keep every thread busy; else it gets smaller
  * as images get larger, so that buffers stay small and progress shows. Each record's q depends on its own pixels alone
- * (every room on the way promises that; a network fills up an incomplete batch, so that each image goes through the
- * same kernels), so order, batches and threads cannot change what a visitor adds up. */
+ * (every stage guarantees it; a network pads an incomplete batch, so that each image goes through the same kernels), so
+ * order, batches and threads cannot change what a callback adds up. */
 #include "pipeline/pipeline.h"
 
 #include "pipeline/encodings.h"
@@ -38,7 +38,7 @@ size_t fkt_pipeline_batch(const struct fkt_codec *c)
     return n ? n : 1;
 }
 
-/* Where the weights lie: a file, or the folder of a pair. */
+/* The path of the weights: a file, or the folder of a pair. */
 static int weights_at(const struct fkt_codec *codec, const char **path)
 {
     struct fkt_codec_facts facts;
@@ -116,7 +116,7 @@ fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *t
     *out = NULL;
     if (settings) spec.settings = *settings;
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    FKT_TRY(check_codec(task, codec)); /* before the calibration: of the wrong weights none can be right */
+    FKT_TRY(check_codec(task, codec)); /* before the calibration: it cannot fit wrong weights */
     if (!calibration_path && !fkt_codec_has_calibration(task->codec)) {
         st = no_calibration(task);
         goto out;
@@ -153,7 +153,7 @@ out:
 
 fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w)
 {
-    return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this walk begins at latents", w->task.codec);
+    return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this pipeline begins at latents", w->task.codec);
 }
 
 void fkt_pipeline_free(struct fkt_pipeline *w)
@@ -207,7 +207,7 @@ struct job {
     struct fkt_meter *meter;
     struct fkt_encodings_kind *kept; /* NULL: no encodings are kept */
     struct workspace *desks;
-    size_t next; /* in order: number of the batch on the first desk */
+    size_t next; /* in order: number of the batch in the first workspace */
     atomic_ullong bins[FKT_NORM_BINS];
     pthread_mutex_t lock; /* guards skipped */
 };
@@ -244,8 +244,8 @@ static void note_norm(struct job *j, const double *u)
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
 
-/* An image on its way in: its digest is taken, and its latent where that is kept already. A latent is found by the
- * pixels as decoded: the stated depth of 16-bit samples changes them, and does not change the digest. */
+/* An image was read: computes its digest, and takes its latent if that is kept. A latent is found by the
+ * decoded pixels: the stated depth of 16-bit samples changes them and does not change the digest. */
 struct arrival {
     struct fkt_encodings_kind *kept;
     struct fkt_digest *digest, *key;
@@ -292,7 +292,7 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
     return FKT_OK;
 }
 
-/* Latents of the images that were not kept yet, to their places. */
+/* Latents of the images that were not kept, to their places. */
 static fkt_status encode_fresh(struct job *j, struct workspace *d)
 {
     size_t D = j->pipeline->task.codec_dim;
@@ -305,7 +305,7 @@ static fkt_status encode_fresh(struct job *j, struct workspace *d)
     return j->kept ? fkt_encodings_keep(j->kept, d->news, d->fresh, d->n_fresh) : FKT_OK;
 }
 
-/* Batch number `item` from pixels to integers, on desk d. */
+/* Batch number `item` from pixels to integers, in workspace d. */
 static fkt_status fill_workspace(struct job *j, struct workspace *d, size_t item)
 {
     size_t m = j->pipeline->task.coordinates.length, first = item * j->batch,
@@ -344,7 +344,7 @@ static fkt_status fill_one(void *ctx, size_t item, unsigned worker)
     return fill_workspace(j, &j->desks[item], j->next + item);
 }
 
-/* As many batches at a time as there are desks, filled side by side and shown one after the other. */
+/* As many batches at a time as there are workspaces, filled in parallel and passed on in order. */
 static fkt_status in_order(struct job *j, size_t items, unsigned desks)
 {
     fkt_status st = FKT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.h - the walk itself, record by record, for the files of this room. */
+/* pipeline.h - records through the pipeline, for the files of this module. */
 #ifndef FKT_PIPELINE_PIPELINE_H
 #define FKT_PIPELINE_PIPELINE_H
 
@@ -11,14 +11,15 @@
 
 struct fkt_pipeline {
     struct fkt_task task;
-    struct fkt_codec *codec; /* NULL: a bare walk, which begins at latents */
+    struct fkt_codec *codec; /* NULL: the pipeline begins at latents */
     struct fkt_calibration calibration;
 };
 
-fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w); /* the failure of a bare walk that is shown images */
+fkt_status fkt_pipeline_no_codec(
+    const struct fkt_pipeline *w); /* the failure of a pipeline that begins at latents and is given images */
 
 enum { FKT_PIPELINE_BATCH = 256 }; /* the largest batch */
-/* How many images to take at a time: one batch of a network, else as many pixels as stay near a core. */
+/* Images per batch: one batch of a network, else as many pixels as fit a core's cache. */
 size_t fkt_pipeline_batch(const struct fkt_codec *c);
 
 /* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
@@ -26,15 +27,15 @@ FKT_MUST_USE fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const s
                                               struct fkt_codec *codec, struct fkt_calibration *cal);
 
 /* evaluate.c: fkt_heads_evaluate for heads of any task with the codec, calibration and coordinates of w's, which
- * differs in its promise alone: the caller sees to that. */
+ * differs in its privacy parameters alone: the caller ensures that. */
 struct fkt_head;
 struct fkt_score;
 FKT_MUST_USE fkt_status fkt_heads_score(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
                                         size_t n, const struct fkt_head *const *heads, size_t n_heads,
                                         struct fkt_score *scores, const struct fkt_pipeline_options *options);
 
-/* Some records of a dataset on their way; everything is borrowed for the call. Vectors are NULL when the visitor did
- * not ask for them. */
+/* Some records of a dataset; everything is borrowed for the call. Vectors are NULL unless the callback asked for
+ * them. */
 struct fkt_batch {
     size_t n;                         /* records in this batch, those left out not counted */
     const uint32_t *labels;           /* (n) */

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provenance.c - may a model that learned from these pictures be called private? Only where we can tell why.
+/* provenance.c - may a model trained on these images be called private?
  *
- *   drawn from a release     what the release's certificate derives (pipeline/certificate.c); nothing is taken on trust
- *   folder of fkt_generate   certificate.json says what is promised; pictures.json says of which pictures
+ *   drawn from a release     derived from the release (pipeline/certificate.c); nothing is trusted
+ *   folder of fkt_generate   certificate.json says what is promised; images.json says of which images
  *   anything else            not private
  *
- * A certificate that lies beside pictures says nothing about them: real ones may have been put there. So `generate`
- * writes a fingerprint of its pictures and their classes (fingerprint.c) and the hash of the certificate
- * into pictures.json, and the promise is carried along only when the pictures at hand are those, all of them,
- * unchanged. That finds mistakes; it does not find a forger, who writes all three anew, and the words say "its
- * certificate says" for that reason.
+ * A certificate beside images says nothing about them: real images may have been added. So `generate`
+ * writes a fingerprint of its images and their classes (fingerprint.c) and the hash of the certificate
+ * into images.json, and the promise is kept only when the given images are exactly those,
+ * unchanged. That detects mistakes; it does not detect somebody who replaces images, note and certificate together, so
+ * the text says "its certificate says".
  *
- * Noise from a known seed is no promise, and neither is a weak one (privacy/promise.c), be it of one release or of a
- * sum of several. A simulation's is one, for that release: its noise is as real as any. What it
- * lacks is a ledger, so nobody knows how often the same records were released, and the words say that.
+ * Noise from a known seed does not make a model private, nor does a weak promise (privacy/promise.c), of one release or
+ * of a sum of several. A simulation's release does: its noise is real. But it has no ledger, so other releases of the
+ * same records are unknown, and the text says so.
  *
  * Two promises add up (basic composition, Dwork and Roth 2014, theorem 3.16) unless they are one and the same release:
- * their records may be the same ones. Promises about different kinds of neighbours (add-remove, replace) are about
- * different secrets and have no sum: what has seen both is called not private. A sum of several has no release's name,
- * or it could pass for one later. Paths are cut to their last name, for a model's file travels. */
+ * their records may be the same ones. Promises with different adjacencies are about
+ * different secrets and have no sum: a model of both is not private. A sum of several has no release hash, so that it
+ * cannot be mistaken for one release later. Paths are cut to their last name, because model files are shared. */
 #include "pipeline/provenance.h"
 
 #include "pipeline/fingerprint.h"
@@ -76,7 +76,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct fkt_model_origin *o
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    for (char *s = line; *s; s++) /* a line that travels: whatever drives a terminal is taken out */
+    for (char *s = line; *s; s++) /* a line that is shared: control characters are removed */
         for (size_t n = fkt_control_length(s); n; n = fkt_control_length(s)) {
             memmove(s + 1, s + n, strlen(s + n) + 1);
             *s = '?';
@@ -277,7 +277,7 @@ static fkt_status names_of(const char ***out, const struct fkt_dataset *ds, cons
     return FKT_OK;
 }
 
-/* Are records idx[0..n-1] of ds all of the pictures that the note was written for? */
+/* Are records idx[0..n-1] of ds exactly the images that the note was written for? */
 static fkt_status same_images(int *same, const json_t *note, const char *certificate_hash, const struct fkt_dataset *ds,
                               const size_t *idx, size_t n, const struct fkt_training_set_options *o)
 {

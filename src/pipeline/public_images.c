@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* public_images.c - private images must not be among those that the calibration was made of.
  *
- * A calibration carries the mean and the covariance of its images, without noise, to everybody. Where private images
- * are in it, no noise on the moments helps (docs/privacy.md, "What the calibration may be made of"). So the site looks
- * for its own images in the calibration's list before it encodes the first of them; the comparison and its result stay
- * at the site. All of them are compared before anything is said, so that the sentence has their number.
+ * A calibration publishes the mean and the covariance of its images without noise. If private images are among them,
+ * noise on the moments does not help (docs/privacy.md, "What the calibration may be made of"). So the site
+ * searches its own images in the calibration's list before it encodes any; the comparison and its result stay at the
+ * site. All of them are compared before the message, so that it states their number.
  *
- * Cost: every image is decoded once more, where the calibration was made of images at all. */
+ * Cost: every image is decoded once more, if the calibration was made of images. */
 #include "pipeline/public_images.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ static fkt_status refuse(const struct fkt_pipeline *w, size_t found, size_t n, c
 {
     char called[FKT_CALIBRATION_CALLED];
     return fkt_fail_hint(FKT_E_MISMATCH,
-                         "a calibration travels in the clear: remove these images from the private set, or calibrate "
+                         "a calibration is published: remove these images from the private set, or calibrate "
                          "on other, public images and make a new task",
                          "%zu of %zu private images %s among those that %s was made of; the first is '%s'", found, n,
                          found == 1 ? "is" : "are", fkt_calibration_called(&w->calibration, called), first);

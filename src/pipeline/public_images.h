@@ -8,8 +8,8 @@
 
 /* FKT_E_STATE when the calibration is of images and says nothing of which: one that came inside a release. */
 FKT_MUST_USE fkt_status fkt_public_images_comparable(const struct fkt_pipeline *w);
-/* FKT_E_MISMATCH when any of records idx[0..n-1] (NULL: 0..n-1) is among the calibration's images; says how many, and
- * names the first. What cannot be read is passed over: the walk meets it again. */
+/* FKT_E_MISMATCH when any of records idx[0..n-1] (NULL: 0..n-1) is among the calibration's images; states how many, and
+ * names the first. Unreadable images are skipped: the pipeline reports them. */
 FKT_MUST_USE fkt_status fkt_public_images_refuse(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                  const size_t *idx, size_t n,
                                                  const struct fkt_pipeline_options *options);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* publish.c - from the last message of a round to the files that everybody may have.
+/* publish.c - from the last message of a round to the public files.
  *
  *   machine in UNMASK --lanes--> total --gather, or noise drawn here--> release (bytes in memory)
  *   release bytes (in the journal by now) --> release.safetensors, certificate.json, dataset/, grid.png
  *
- * Two steps, since between them the release must be written down: it is made once, and files are made of it as often as
- * the process dies. Central noise that was drawn for a release that never reached the journal was seen by nobody. The
+ * Two steps, because the release must be in the journal between them: it is made once, and files are made of it again
+ * after every crash. Central noise drawn for a release that never reached the journal was never published. The
  * images come from a seed that is the beginning of the release's hash, so they are the same every time; the seed need
  * not be secret, since sampling is post-processing (docs/method.md 1.6). Files are written under temporary names.
  *
  * The certificate is made with the release and kept beside it: a server that was upgraded in between must not change
- * what the audit log has said. Once the log has ended, files that are there are compared with it, and what has to be
- * made again is made beside its place and gets there only if it is what the log says. */
+ * what the transparency log states. Once the log has ended, existing files are compared with it; a file that must be
+ * made again is made under a temporary name and moved only if it has the hash in the log. */
 #include "pipeline/publish.h"
 
 #include "task/federation.h"
@@ -63,7 +63,7 @@ out:
 
 /* ---- release ---- */
 
-/* The sites' ledgers have paid; the one asked here covers this release and nothing more. */
+/* The sites' ledgers have paid; the ledger here covers this release alone. */
 static fkt_status add_noise(struct fkt_release *r, const struct fkt_publication *f, const int64_t *total,
                             const struct fkt_round_facts *facts)
 {
@@ -127,7 +127,7 @@ void fkt_publication_clear(struct fkt_publication *f)
 const char *const fkt_publication_names[FKT_PUBLISH_FILES] = {
     [FKT_PUBLISH_DATASET] = "dataset", [FKT_PUBLISH_GRID] = "grid.png"};
 
-/* Writes it unless it is there already. */
+/* Writes it unless it exists. */
 static fkt_status put(const char *folder, const char *name, const void *bytes, size_t len)
 {
     char *path = NULL, want[FKT_HASH_HEX], found[FKT_HASH_HEX];
@@ -170,7 +170,7 @@ out:
     return st;
 }
 
-/* The first that is another one than the log says; FKT_PUBLISH_FILES: none. */
+/* The first file that differs from the log; FKT_PUBLISH_FILES: none. */
 static size_t differs(const struct fkt_publication *f, const struct fkt_publication_file *found)
 {
     size_t i = 0;
@@ -179,7 +179,7 @@ static size_t differs(const struct fkt_publication *f, const struct fkt_publicat
     return i;
 }
 
-/* Are they there, as the log says? A file that cannot be read is not. */
+/* Do they exist as the log states? An unreadable file does not. */
 static fkt_status as_logged(const struct fkt_publication *f, const char *dataset, const char *grid, int *yes)
 {
     struct fkt_publication_file found[FKT_PUBLISH_FILES] = {{0}};
@@ -192,7 +192,7 @@ static fkt_status as_logged(const struct fkt_publication *f, const char *dataset
     return FKT_OK;
 }
 
-/* Many small files: one call for all of them, before anybody is told that they are there. */
+/* Many small files: one sync for all of them, before they are announced. */
 static fkt_status sync_all(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -212,8 +212,9 @@ static fkt_status publish(struct fkt_publication *f, const char *made, const cha
     FKT_TRY(weigh(found, made, made_grid));
     other = f->known ? differs(f, found) : FKT_PUBLISH_FILES;
     if (other < FKT_PUBLISH_FILES) {
-        st = fkt_fail_hint(FKT_E_MISMATCH, "put the public folder back from a copy, or use the version that made it",
-                           "'%s', made again, is not what the audit log says", fkt_publication_names[other]);
+        st = fkt_fail_hint(FKT_E_MISMATCH, "restore the public folder from a copy, or use the version that made it",
+                           "'%s', made again, does not have the hash in the transparency log",
+                           fkt_publication_names[other]);
         goto out;
     }
     FKT_TRY(fkt_file_read(&png, &len, made_grid, GRID_MAX));

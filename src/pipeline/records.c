@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.c - which images some numbers are about: a set of digests (fingerprint.c), 16 bytes each, and their labels.
+/* records.c - which images some sums contain: a set of digests (fingerprint.c), 16 bytes each, and their labels.
  *
- *   walk --(digest, label)--> seen before? --no--> counted, added to the set
+ *   pipeline --(digest, label)--> seen before? --no--> counted, added to the set
  *                                  \--yes--> an exact copy: not counted
  *   set --distinct digests, ascending--> moments file, ledger
  *
@@ -134,7 +134,7 @@ fkt_status fkt_records_add_image(struct fkt_records *r, const struct fkt_record_
     return add_one(r, digest, 0, &is_new);
 }
 
-/* Digests mark what could not be read; whoever does not ask to pass over it is told why. */
+/* Unreadable images are marked; unless they are to be skipped, the first one is an error. */
 static fkt_status why_bad(const struct fkt_dataset *ds, size_t i)
 {
     uint8_t *rgb = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.h - which images some numbers are about: the inside, for the files that count records. */
+/* records.h - which images some sums contain, for the files that count records. */
 #ifndef FKT_PIPELINE_RECORDS_H
 #define FKT_PIPELINE_RECORDS_H
 

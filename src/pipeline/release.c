@@ -8,9 +8,9 @@
  * not noised or public. The order is fixed: plan, debit, draw. What the certificate says is derived from the plan that
  * was really used.
  *
- * Two ways lead here. Exact moments: the noise is drawn here. The total of a round with noise in shares: it is in
- * already, and often more of it than the plan counts on, since the promise rests on the sites that are certain to stay.
- * So the plan (what is promised) and sigma (what is in the numbers, for estimators) are kept apart. */
+ * There are two inputs. Exact moments: the noise is drawn here. The total of a round with distributed noise: the noise
+ * is in it, and often more than the plan counts, because the promise counts only sites that are certain to stay. So the
+ * plan (what is promised) and sigma (the noise in the numbers, for estimators) are separate. */
 #include "pipeline/release.h"
 
 #include "task/federation.h"
@@ -121,10 +121,10 @@ out:
     return st;
 }
 
-/* What the numbers really carry: that of the plan, or that of as many shares as survived. */
+/* The noise in the numbers: that of the plan, or of as many noise shares as survived. */
 static fkt_status weigh_noise(struct fkt_release *r)
 {
-    int64_t none[3] = {0}; /* the smallest block: the privacy room says what so many shares give */
+    int64_t none[3] = {0}; /* the smallest block: privacy/ computes what so many shares give */
     if (r->shares.counted) return fkt_privacy_gather(none, none, 1, 1, &r->shares, r->facts.survivors, r->sigma);
     r->sigma[0] = r->plan.sigma_count;
     r->sigma[1] = r->plan.sigma_sum;
@@ -162,8 +162,7 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
         return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
     if (fkt_task_has_shares(task))
         return fkt_hint_code(
-            fkt_fail(FKT_E_MISMATCH,
-                     "under task '%s' each site adds its share of the noise before its numbers leave it", task->name),
+            fkt_fail(FKT_E_MISMATCH, "task '%s' has distributed noise, which each site adds itself", task->name),
             FKT_HINT_TASK_CENTRAL, "use a task without a federation, or with central noise");
     if (ledger->task_sha256[0] && strcmp(ledger->task_sha256, task->sha256) != 0)
         return fkt_fail(FKT_E_MISMATCH, "the ledger file has paid for task %.12s, and this one is %.12s",
@@ -193,7 +192,7 @@ fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_tas
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (!fkt_task_has_shares(task))
-        return fkt_fail(FKT_E_MISMATCH, "task '%s' has no noise in shares, so its total has none", task->name);
+        return fkt_fail(FKT_E_MISMATCH, "task '%s' has no distributed noise, so its total has none", task->name);
     FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = insecure_seed;
     FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, task->coordinates.length, &out->shares,

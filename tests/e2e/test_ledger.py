@@ -129,7 +129,7 @@ class Shown(binary.Case):
             _, said = run.communicate(timeout=60)
             self.assertEqual(run.returncode, 1)
             self.assertIn("is of the old form 4, this fedkt knows 5", said)
-            self.assertIn("hint: no older ledger is read: keep it, open a new ledger under another name, and set", said)
+            self.assertIn("hint: an older ledger cannot be read: keep it, open a new ledger under another name, and set", said)
         self.assertEqual((self.folder / "l.db").read_bytes(), before)
         self.assertFalse((self.folder / "s.safetensors").exists())
 
