@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static char nothing[1] = "";
 
@@ -111,6 +112,27 @@ size_t fkt_utf8_length(const char *text)
     if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
     if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
     return n;
+}
+
+void fkt_text_number(struct fkt_text *t, double x, int digits)
+{
+    char text[48], *zero;
+    if (!isfinite(x)) {
+        fkt_text_add(t, "\xe2\x80\x93");
+        return;
+    }
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    zero = strstr(text, "e-0");
+    if (zero) memmove(zero + 2, zero + 3, strlen(zero + 3) + 1);
+    fkt_text_add(t, text);
+}
+
+void fkt_utc(char out[FKT_UTC], uint64_t seconds)
+{
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    if (!gmtime_r(&t, &tm) || !strftime(out, FKT_UTC, "%Y-%m-%d %H:%M:%S UTC", &tm))
+        snprintf(out, FKT_UTC, "%llu", (unsigned long long)seconds);
 }
 
 void fkt_hex(char *out, const uint8_t *bytes, size_t n)

@@ -50,6 +50,12 @@ int fkt_plain_text(const char *s);
  * of classes are not such: their writing may need a joiner (invisible.c). */
 int fkt_plain_name(const char *s);
 
+/* Significant digits, 1e-05 as "1e-5"; a dash when it is not finite. */
+void fkt_text_number(struct fkt_text *t, double x, int digits);
+/* Seconds since 1970 as "2026-12-31 23:59:59 UTC". */
+#define FKT_UTC 40
+void fkt_utc(char out[FKT_UTC], uint64_t seconds);
+
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
 /* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is as before. */
 int fkt_unhex(uint8_t *out, const char *hex, size_t n);

@@ -2,6 +2,8 @@
 /* calibrate.c - `fedkt codec calibrate`: a public calibration from a PUBLIC image set. */
 #include "cli/codec/codec.h"
 
+#include "base/output.h"
+
 #include <string.h>
 
 fkt_status cli_codec_calibrate(const struct codec_asked *a)
@@ -41,7 +43,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     cli_print_dtype(&a->codec.settings, codec, &a->run);
     FKT_TRY(cli_not_an_input(a->out, set.path));
     FKT_TRY(cli_not_an_input(a->out, a->codec.settings.weights));
-    FKT_TRY(cli_out_file(a->out, a->run.force));
+    FKT_TRY(fkt_output_file(a->out, a->run.force));
     FKT_TRY(cli_open_data(&ds, &set, NULL, &a->run));
     slash = strrchr(set.path, '/');
     FKT_TRY(fkt_calibrate(&cal, codec, ds, (enum fkt_filter)a->codec.filter, (uint32_t)a->top,

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/meter.h"
 #include "base/threads.h"
 #include "pipeline/pipeline.h"
@@ -219,7 +220,7 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     FKT_TRY(cli_not_an_input(a->image, a->data.path));
     FKT_TRY(cli_not_an_input(a->image, a->codec.settings.weights));
     FKT_TRY(cli_not_an_input(a->image, a->codec.calibration));
-    if (a->image) FKT_TRY(cli_out_file(a->image, a->run.force));
+    if (a->image) FKT_TRY(fkt_output_file(a->image, a->run.force));
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     FKT_TRY(fkt_codec_open(&codec, &spec));
     cli_print_dtype(&a->codec.settings, codec, &a->run);

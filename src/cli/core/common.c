@@ -3,7 +3,7 @@
 #include "cli/core/common.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/core/hints.h"
 #include "codec/codec.h"
@@ -316,62 +316,13 @@ fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names)
     return st;
 }
 
-/* An absolute path without links, also for a name that does not exist yet in a folder that does; "" when neither
- * does. */
-static void canonical(char out[PATH_MAX], const char *path)
-{
-    char dir[PATH_MAX], real[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    out[0] = '\0';
-    if (realpath(path, real)) {
-        snprintf(out, PATH_MAX, "%s", real);
-        return;
-    }
-    snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
-    if (realpath(dir, real)) snprintf(out, PATH_MAX, "%s/%s", real, base);
-}
-
-static int lies_below(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-    return n && !strncmp(path, folder, n) && path[n] == '/';
-}
-
-int cli_one_place(const char *a, const char *b)
-{
-    char x[PATH_MAX], y[PATH_MAX];
-    canonical(x, a);
-    canonical(y, b);
-    return !strcmp(a, b) || (x[0] && !strcmp(x, y));
-}
-
 fkt_status cli_not_an_input(const char *out, const char *in) { return cli_output_not_an_input("--out", out, in); }
 
 fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in)
 {
-    char a[PATH_MAX], b[PATH_MAX];
-    if (!out || !in) return FKT_OK;
-    canonical(a, out);
-    canonical(b, in);
-    if (a[0] && b[0] && (!strcmp(a, b) || lies_below(b, a) || (lies_below(a, b) && access(a, F_OK) == 0)))
+    if (fkt_output_replaces(out, in))
         return fkt_fail(FKT_E_ARG, "%s: writing '%s' would take away the input '%s'", option, out, in);
     return FKT_OK;
-}
-
-fkt_status cli_out_file(const char *path, int force)
-{
-    struct fkt_file f;
-    fkt_status st = fkt_file_begin(&f, path, force);
-    if (st == FKT_OK) fkt_file_clear(&f);
-    return st;
-}
-
-fkt_status cli_out_folder(const char *path, int force)
-{
-    struct fkt_folder f;
-    fkt_status st = fkt_folder_begin(&f, path, force);
-    if (st == FKT_OK) fkt_folder_clear(&f);
-    return st;
 }
 
 json_t *cli_path_json(const char *path)

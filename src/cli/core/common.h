@@ -192,14 +192,10 @@ FKT_MUST_USE fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_
 void cli_print_no_loss(uint32_t dropped, const struct cli_run *r);                          /* a remark when it is 0 */
 FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names); /* gives the array */
 
-/* Before the work: is the name free (or force given), and can something be written there? Leaves nothing behind. */
 /* FKT_E_ARG when writing `out` would take away `in` (NULL is fine): the same file, a folder that holds it, or an
  * existing file inside an input folder. */
 FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in); /* of --out */
 FKT_MUST_USE fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in);
-int cli_one_place(const char *a, const char *b); /* 1: two spellings of one name, "m" and "./m" */
-FKT_MUST_USE fkt_status cli_out_file(const char *path, int force);
-FKT_MUST_USE fkt_status cli_out_folder(const char *path, int force);
 
 /* A path as JSON has it, bytes that are no UTF-8 as '?'; null for NULL. Gives; NULL: no memory. */
 json_t *cli_path_json(const char *path);

@@ -3,7 +3,7 @@
  * sent, and no file is written. Lengths and noise follow from the task; how many records there are of which class is
  * told to their own owner, here and nowhere else. */
 #include "cli/federation/join.h"
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 
 #include "base/text.h"
 #include "pipeline/contribution.h"

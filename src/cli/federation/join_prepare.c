@@ -6,7 +6,7 @@
  *
  * So a site that is slow to encode holds nobody up: the others do not know of it yet. */
 #include "cli/federation/join.h"
-#include "cli/core/xdg.h"
+#include "base/xdg.h"
 #include "cli/task/service.h"
 
 #include "base/alloc.h"
@@ -45,9 +45,9 @@ out:
 
 fkt_status cli_join_too_late(struct cli_join *j)
 {
-    char when[CLI_WHEN], here[CLI_WHEN];
-    cli_when(when, j->task.service.expires);
-    cli_when(here, (uint64_t)time(NULL));
+    char when[FKT_UTC], here[FKT_UTC];
+    fkt_utc(when, j->task.service.expires);
+    fkt_utc(here, (uint64_t)time(NULL));
     j->over = 1;
     return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for a new task; nothing of this site's records has left",
                          "the task has expired: %s; this machine's clock says %s", when, here);
@@ -141,9 +141,9 @@ static fkt_status name_files(struct cli_join *j)
     fkt_hex(key, j->key.site.key, 4);
     snprintf(name, sizeof name, "join-%.16s-%s.db", j->task.sha256, key);
     if (a->state) FKT_TRY(fkt_strdup(&j->state, a->state));
-    else FKT_TRY(cli_xdg_folder(CLI_XDG_STATE, name, "state", !a->dry_run, &j->state));
+    else FKT_TRY(fkt_xdg_folder(FKT_XDG_STATE, name, !a->dry_run, &j->state));
     if (a->ledger) FKT_TRY(fkt_strdup(&j->ledger, a->ledger));
-    else FKT_TRY(cli_xdg_folder(CLI_XDG_DATA, "ledger.db", "ledger", !a->dry_run, &j->ledger));
+    else FKT_TRY(fkt_xdg_folder(FKT_XDG_DATA, "ledger.db", !a->dry_run, &j->ledger));
     if (a->out) FKT_TRY(fkt_strdup(&j->out, a->out));
     else {
         n = strlen(j->state) + sizeof ".result";

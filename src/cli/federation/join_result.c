@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 
 #include "fedkt/server.h"
@@ -66,7 +67,7 @@ fkt_status cli_join_check_out(const struct cli_join *j)
     FKT_TRY(cli_not_an_input(j->out, a->data.path));
     FKT_TRY(cli_not_an_input(j->out, j->state));
     FKT_TRY(cli_not_an_input(j->out, j->ledger));
-    FKT_TRY(cli_out_folder(j->out, a->run.force || is_ours(j)));
+    FKT_TRY(fkt_output_folder(j->out, a->run.force || is_ours(j)));
 out:
     return st;
 }

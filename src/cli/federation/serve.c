@@ -6,7 +6,7 @@
  *
  * Stopping it (Ctrl-C, SIGTERM, power) loses nothing: the next start goes on where this one was. */
 #include "cli/core/common.h"
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 #include "cli/federation/serve_open.h"
 #include "cli/federation/serve_watch.h"
 #include "cli/task/service.h"
@@ -80,11 +80,11 @@ static fkt_status check_day(const struct server *s)
 {
     const uint64_t expires = s->o.task.service.expires, now = (uint64_t)time(NULL);
     struct fkt_mailbox_view v;
-    char then[CLI_WHEN], here[CLI_WHEN];
+    char then[FKT_UTC], here[FKT_UTC];
     s->box.view(s->box.self, &v);
     if (!expires || now < expires || v.round || v.stage != FKT_STAGE_GATHERING || v.reason[0]) return FKT_OK;
-    cli_when(then, expires);
-    cli_when(here, now);
+    fkt_utc(then, expires);
+    fkt_utc(here, now);
     return fkt_fail_hint(FKT_E_MISMATCH, "set the clock if it is wrong; otherwise make a new task",
                          "the task has expired: %s, and no round has begun; this machine's clock says %s", then, here);
 }

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/private.h"
 #include "base/text.h"
 #include "crypto/entropy.h"
@@ -92,7 +93,7 @@ static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serv
 static fkt_status put_pin(struct cli_serve_open *o, const struct cli_serve_spec *s, const struct fkt_key *key)
 {
     fkt_status st;
-    FKT_TRY(cli_out_file(s->task, 1));
+    FKT_TRY(fkt_output_file(s->task, 1));
     FKT_TRY(fkt_task_pin(&o->task, o->tls.pin));
     FKT_TRY(fkt_task_sign(&o->task, key->secret));
     FKT_TRY(fkt_json_text(&o->task_text, fkt_task_document(&o->task), 2));

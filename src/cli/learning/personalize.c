@@ -6,6 +6,7 @@
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"
+#include "base/output.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -75,7 +76,8 @@ static fkt_status check(struct cli_personalize *a)
     FKT_TRY(cli_not_an_input(a->out, a->model));
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
-    if (a->out) FKT_TRY(a->sites == 1 ? cli_out_file(a->out, a->run.force) : cli_out_folder(a->out, a->run.force));
+    if (a->out)
+        FKT_TRY(a->sites == 1 ? fkt_output_file(a->out, a->run.force) : fkt_output_folder(a->out, a->run.force));
 out:
     return st;
 }

@@ -4,6 +4,8 @@
  * is better trained by that verb, which keeps checkpoints. */
 #include "cli/learning/personalize.h"
 
+#include "base/output.h"
+
 #include "classifier/model.h"
 
 #include <string.h>
@@ -36,7 +38,7 @@ static fkt_status check_output(const struct cli_personalize *a)
     if (!out) return FKT_OK;
     if (a->out && !strcmp(out, a->out)) return fkt_fail(FKT_E_ARG, "--out and --model-out are both '%s'", out);
     for (size_t i = 0; i < CLI_COUNT(ins); i++) FKT_TRY(cli_output_not_an_input("--model-out", out, ins[i]));
-    FKT_TRY(cli_out_file(out, a->run.force));
+    FKT_TRY(fkt_output_file(out, a->run.force));
 out:
     return st;
 }

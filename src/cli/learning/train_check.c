@@ -5,6 +5,7 @@
 #include "cli/learning/train.h"
 
 #include "base/file.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -131,7 +132,7 @@ static fkt_status check_names(const struct output *outs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
-            if (outs[i].path && outs[k].path && cli_one_place(outs[i].path, outs[k].path))
+            if (outs[i].path && outs[k].path && fkt_same_place(outs[i].path, outs[k].path))
                 return fkt_fail(FKT_E_ARG, "%s and %s are both '%s'", outs[i].option, outs[k].option, outs[i].path);
     return FKT_OK;
 }
@@ -170,7 +171,7 @@ fkt_status cli_train_outputs(const struct cli_train *a)
         for (size_t k = 0; k < CLI_COUNT(ins); k++)
             FKT_TRY(cli_output_not_an_input(outs[i].option, outs[i].path, ins[k]));
     for (size_t i = 0; i < FREE; i++)
-        if (outs[i].path) FKT_TRY(cli_out_file(outs[i].path, a->run.force));
+        if (outs[i].path) FKT_TRY(fkt_output_file(outs[i].path, a->run.force));
     FKT_TRY(check_events(a->tensorboard));
     if (!a->checkpoint) goto out;
     if (!a->resume && !a->run.force && access(a->checkpoint, F_OK) == 0) {
@@ -178,7 +179,7 @@ fkt_status cli_train_outputs(const struct cli_train *a)
                            "checkpoint '%s' exists already", a->checkpoint);
         goto out;
     }
-    FKT_TRY(cli_out_file(a->checkpoint, FKT_FILE_REPLACE));
+    FKT_TRY(fkt_output_file(a->checkpoint, FKT_FILE_REPLACE));
 out:
     return st;
 }

@@ -3,6 +3,8 @@
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 
+#include "base/output.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ static fkt_status check_out(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->latents));
     FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
     FKT_TRY(cli_not_an_input(a->out, a->codec.settings.weights));
-    FKT_TRY(cli_out_file(a->out, a->run.force));
+    FKT_TRY(fkt_output_file(a->out, a->run.force));
 out:
     return st;
 }

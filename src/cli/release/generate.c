@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static fkt_status run_generate(const struct asked *a)
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
-    FKT_TRY(cli_out_folder(a->out, a->run.force));
+    FKT_TRY(fkt_output_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);

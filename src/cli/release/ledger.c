@@ -7,7 +7,7 @@
  * are made of sums of mu^2 (docs/privacy.md, Composition), so they do not add up, and the text says so. */
 #include "cli/core/common.h"
 #include "cli/core/help.h"
-#include "cli/core/xdg.h"
+#include "base/xdg.h"
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"
@@ -257,7 +257,7 @@ static fkt_status run(const struct asked *a)
     char *path = NULL;
     fkt_status st;
     if (a->ledger) FKT_TRY(fkt_strdup(&path, a->ledger));
-    else FKT_TRY(cli_xdg_folder(CLI_XDG_DATA, "ledger.db", "ledger", 0, &path));
+    else FKT_TRY(fkt_xdg_folder(FKT_XDG_DATA, "ledger.db", 0, &path));
     FKT_TRY(show(a, path));
 out:
     fkt_free(path);

@@ -5,6 +5,7 @@
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"
+#include "base/output.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,7 +201,7 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->ledger));
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
-    FKT_TRY(cli_out_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
+    FKT_TRY(fkt_output_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
     FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->calibration, NULL));
     FKT_TRY(check_task(fkt_pipeline_task(pipeline)));
     FKT_TRY(cli_accept_task(fkt_pipeline_task(pipeline), a->accept_weak));

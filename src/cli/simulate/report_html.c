@@ -36,19 +36,6 @@ void fkt_html_count(struct fkt_text *t, uint64_t n)
     for (int i = 0; i < len; i++) fkt_text_addf(t, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-void fkt_html_number(struct fkt_text *t, double x, int digits)
-{
-    char text[48], *zero;
-    if (!isfinite(x)) {
-        fkt_text_add(t, "\xe2\x80\x93");
-        return;
-    }
-    snprintf(text, sizeof text, "%.*g", digits, x);
-    zero = strstr(text, "e-0"); /* 1e-05 reads better as 1e-5 */
-    if (zero) memmove(zero + 2, zero + 3, strlen(zero + 3) + 1);
-    fkt_text_add(t, text);
-}
-
 void fkt_html_bytes(struct fkt_text *t, uint64_t n)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};

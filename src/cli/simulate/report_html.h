@@ -9,8 +9,7 @@
 
 void fkt_html_text(struct fkt_text *t, const char *s); /* escaped for text and for quoted attributes; NULL is "" */
 void fkt_html_count(struct fkt_text *t, uint64_t n);   /* 12,345 */
-void fkt_html_number(struct fkt_text *t, double x, int digits); /* significant digits; a dash when not finite */
-void fkt_html_bytes(struct fkt_text *t, uint64_t n);            /* 177 kB */
+void fkt_html_bytes(struct fkt_text *t, uint64_t n);   /* 177 kB */
 void fkt_html_png(struct fkt_text *t, const uint8_t *png, size_t len, const char *alt); /* <img> with its data in it */
 void fkt_html_section(struct fkt_text *t, const char *id, const char *title,
                       int not_private); /* opens; the badge when not private */

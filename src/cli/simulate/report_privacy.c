@@ -3,7 +3,7 @@
 #include "cli/simulate/report_html.h"
 
 #include "cli/simulate/chart.h"
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,9 +89,9 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_add(t, "<strong>Privacy.</strong> Protected is ");
         fkt_html_text(t, arm->protects ? arm->protects : "any single image");
         fkt_text_add(t, ": (\xce\xb5 = ");
-        fkt_html_number(t, arm->epsilon, 6);
+        fkt_text_number(t, arm->epsilon, 6);
         fkt_text_add(t, ", \xce\xb4 = ");
-        fkt_html_number(t, arm->delta, 6);
+        fkt_text_number(t, arm->delta, 6);
         fkt_text_add(t, ")-differential privacy");
         fkt_text_add(t, r->n_arms > 1 ? " in the strictest arm shown." : ".");
         if (arm->weak[0])
@@ -102,7 +102,7 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
                 t,
                 " The releases on this page are of the same records: whoever sees all of them learns as much as from "
                 "one with \xce\xb5 = ");
-            fkt_html_number(t, r->composed_epsilon, 4);
+            fkt_text_number(t, r->composed_epsilon, 4);
             fkt_text_add(t, ".");
         }
     } else {
@@ -130,7 +130,7 @@ static void quantity(struct fkt_text *t, const char *name, double x)
 {
     if (!(x > 0)) return;
     fkt_text_addf(t, "<dt>%s</dt><dd>", name);
-    fkt_html_number(t, x, 4);
+    fkt_text_number(t, x, 4);
     fkt_text_add(t, "</dd>\n");
 }
 

@@ -4,6 +4,7 @@
 #include "cli/simulate/run.h"
 
 #include "base/alloc.h"
+#include "base/output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static fkt_status check_outputs(const struct cli_sim *s)
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
     FKT_TRY(cli_not_an_input(s->out, s->codec.settings.weights));
-    if (s->out) FKT_TRY(cli_out_folder(s->out, s->run.force));
+    if (s->out) FKT_TRY(fkt_output_folder(s->out, s->run.force));
 out:
     return st;
 }

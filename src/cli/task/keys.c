@@ -8,6 +8,7 @@
 #include "fedkt/keys.h"
 
 #include "base/alloc.h"
+#include "base/output.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
                            "'%s' exists already, and may be a key that somebody has enrolled", a->out);
         goto out;
     }
-    FKT_TRY(cli_out_file(public_path, a->run.force));
+    FKT_TRY(fkt_output_file(public_path, a->run.force));
     if (a->key) {
         FKT_TRY(fkt_key_load(&k, a->key));
     } else {

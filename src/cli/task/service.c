@@ -56,14 +56,6 @@ fkt_status cli_expires(const char *text, uint64_t now, uint64_t *out)
     return FKT_OK;
 }
 
-void cli_when(char out[CLI_WHEN], uint64_t seconds)
-{
-    time_t t = (time_t)seconds;
-    struct tm tm;
-    if (!gmtime_r(&t, &tm) || !strftime(out, CLI_WHEN, "%Y-%m-%d %H:%M:%S UTC", &tm))
-        snprintf(out, CLI_WHEN, "%llu", (unsigned long long)seconds);
-}
-
 fkt_status cli_service_choices(const struct cli_service_asked *a, const struct fkt_roster *roster, uint64_t now,
                                struct cli_service *out)
 {

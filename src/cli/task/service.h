@@ -44,8 +44,5 @@ FKT_MUST_USE fkt_status cli_service_choices(const struct cli_service_asked *a, c
                                             uint64_t now, struct cli_service *out);
 /* "2026-12-31" -> the last second of the day in UTC; "30d" -> days after now; "never" -> 0. Not in the past. */
 FKT_MUST_USE fkt_status cli_expires(const char *text, uint64_t now, uint64_t *out);
-/* Seconds since 1970 as "2026-12-31 23:59:59 UTC". */
-#define CLI_WHEN 40
-void cli_when(char out[CLI_WHEN], uint64_t seconds);
 
 #endif

@@ -2,7 +2,7 @@
 /* task_show.c - `fedkt task show`: what a task is, for somebody who is asked to join. Whatever is printed comes
  * from a file that somebody else wrote, so control bytes are shown as '?'. */
 #include "fedkt/keys.h"
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 #include "cli/task/service.h"
 #include "cli/task/task.h"
 
@@ -106,12 +106,12 @@ static void show_sites(const struct fkt_task *t)
 
 static void show_server(const struct fkt_service *s, uint64_t now)
 {
-    char when[CLI_WHEN];
+    char when[FKT_UTC];
     ROW("server", "%s", s->address);
     ROW("pin", "%s", s->pin[0] ? s->pin : "not known yet; the server prints it on its first start");
     ROW("deadlines", "once enough sites are there, waits %u s for the others; %u s in each phase; tries %u round%s",
         s->gather_seconds, s->phase_seconds, s->rounds, s->rounds == 1 ? "" : "s");
-    if (s->expires) cli_when(when, s->expires);
+    if (s->expires) fkt_utc(when, s->expires);
     else snprintf(when, sizeof when, "never");
     ROW("expires", "%s%s", when, s->expires && s->expires < now ? " - THAT IS OVER" : "");
 }

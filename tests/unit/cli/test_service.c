@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "cli/task/service.h"
 #include "tests/support/check.h"
 
@@ -69,11 +70,11 @@ static void an_end_by_default(void **state)
 
 static void a_time_in_words(void **state)
 {
-    char when[CLI_WHEN];
+    char when[FKT_UTC];
     (void)state;
-    cli_when(when, 1798761599);
+    fkt_utc(when, 1798761599);
     assert_string_equal(when, "2026-12-31 23:59:59 UTC");
-    cli_when(when, UINT64_C(253402300799));
+    fkt_utc(when, UINT64_C(253402300799));
     assert_string_equal(when, "9999-12-31 23:59:59 UTC");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* privacy_words.h - what a promise of privacy means, in sentences. */
-#ifndef FKT_CLI_CORE_PRIVACY_WORDS_H
-#define FKT_CLI_CORE_PRIVACY_WORDS_H
+#ifndef FKT_TASK_PRIVACY_WORDS_H
+#define FKT_TASK_PRIVACY_WORDS_H
 
 #include "base/text.h"
 #include "task/task.h"

@@ -2,7 +2,7 @@
 /* xdg.c - the XDG Base Directory Specification 0.8: a variable that is unset, empty or a relative path counts for
  * nothing, and a folder that is not there is made with mode 0700. A ledger and the state of a round are private, so the
  * last folder, which is ours, is 0700 even where it existed with more. */
-#include "cli/core/xdg.h"
+#include "base/xdg.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -16,8 +16,8 @@
 static const struct {
     const char *variable, *below_home, *what;
 } places[] = {
-    [CLI_XDG_DATA] = {"XDG_DATA_HOME", ".local/share", "data"},
-    [CLI_XDG_STATE] = {"XDG_STATE_HOME", ".local/state", "state"},
+    [FKT_XDG_DATA] = {"XDG_DATA_HOME", ".local/share", "data"},
+    [FKT_XDG_STATE] = {"XDG_STATE_HOME", ".local/state", "state"},
 };
 
 /* mkdir -p with mode 0700 for what is new; `folder` is the caller's to scribble in. */
@@ -39,18 +39,18 @@ out:
     return st;
 }
 
-fkt_status cli_xdg_folder(enum cli_xdg_folder place, const char *name, const char *option, int make, char **out)
+fkt_status fkt_xdg_folder(enum fkt_xdg_folder place, const char *name, int make, char **out)
 {
     const char *own = getenv(places[place].variable), *home = getenv("HOME");
-    char *base = NULL, *folder = NULL, hint[64];
+    char *base = NULL, *folder = NULL;
     fkt_status st;
     *out = NULL;
     if (own && *own == '/') FKT_TRY(fkt_strdup(&base, own));
     else if (home && *home == '/') FKT_TRY(fkt_path_join(&base, home, places[place].below_home));
     else {
-        snprintf(hint, sizeof hint, "give --%s", option);
-        st = fkt_fail_hint(FKT_E_IO, hint, "there is no place for this user's %s: %s and HOME are unset",
-                           places[place].what, places[place].variable);
+        st = fkt_fail_hint(FKT_E_IO, "name the file, or set HOME",
+                           "there is no place for this user's %s: %s and HOME are unset", places[place].what,
+                           places[place].variable);
         goto out;
     }
     FKT_TRY(fkt_path_join(&folder, base, "fedkt"));

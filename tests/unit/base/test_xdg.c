@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/xdg.h"
+#include "base/xdg.h"
 
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
@@ -10,10 +10,10 @@
 
 static struct scratch tmp;
 
-static void is_at(enum cli_xdg_folder place, const char *want)
+static void is_at(enum fkt_xdg_folder place, const char *want)
 {
     char *path = NULL;
-    CHECK_OK(cli_xdg_folder(place, "x.db", "ledger", 0, &path));
+    CHECK_OK(fkt_xdg_folder(place, "x.db", 0, &path));
     assert_string_equal(path, want);
     fkt_free(path);
 }
@@ -25,28 +25,28 @@ static void the_specification(void **state)
     setenv("HOME", "/users/anna", 1);
     unsetenv("XDG_DATA_HOME");
     unsetenv("XDG_STATE_HOME");
-    is_at(CLI_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
-    is_at(CLI_XDG_STATE, "/users/anna/.local/state/fedkt/x.db");
+    is_at(FKT_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
+    is_at(FKT_XDG_STATE, "/users/anna/.local/state/fedkt/x.db");
     setenv("XDG_DATA_HOME", "/srv/data/", 1);
-    is_at(CLI_XDG_DATA, "/srv/data/fedkt/x.db");
-    is_at(CLI_XDG_STATE, "/users/anna/.local/state/fedkt/x.db");
+    is_at(FKT_XDG_DATA, "/srv/data/fedkt/x.db");
+    is_at(FKT_XDG_STATE, "/users/anna/.local/state/fedkt/x.db");
     setenv("XDG_DATA_HOME", "data", 1); /* a relative path is to be ignored */
-    is_at(CLI_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
+    is_at(FKT_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
     setenv("XDG_DATA_HOME", "", 1);
-    is_at(CLI_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
+    is_at(FKT_XDG_DATA, "/users/anna/.local/share/fedkt/x.db");
     unsetenv("HOME");
-    CHECK_STATUS(cli_xdg_folder(CLI_XDG_DATA, "x.db", "ledger", 1, &path), FKT_E_IO);
-    CHECK(!path && strstr(fkt_error_text(), "XDG_DATA_HOME") && strstr(fkt_error_hint(), "--ledger"));
+    CHECK_STATUS(fkt_xdg_folder(FKT_XDG_DATA, "x.db", 1, &path), FKT_E_IO);
+    CHECK(!path && strstr(fkt_error_text(), "XDG_DATA_HOME") && strstr(fkt_error_hint(), "HOME"));
     setenv("XDG_STATE_HOME", "/var/s", 1);
-    is_at(CLI_XDG_STATE, "/var/s/fedkt/x.db");
+    is_at(FKT_XDG_STATE, "/var/s/fedkt/x.db");
     setenv("HOME", "/proc/nowhere", 1);
-    CHECK_STATUS(cli_xdg_folder(CLI_XDG_DATA, "x.db", "ledger", 1, &path), FKT_E_IO);
+    CHECK_STATUS(fkt_xdg_folder(FKT_XDG_DATA, "x.db", 1, &path), FKT_E_IO);
 }
 
 static fkt_status make(void)
 {
     char *path = NULL;
-    const fkt_status st = cli_xdg_folder(CLI_XDG_STATE, "x.db", "state", 1, &path);
+    const fkt_status st = fkt_xdg_folder(FKT_XDG_STATE, "x.db", 1, &path);
     fkt_free(path);
     return st;
 }

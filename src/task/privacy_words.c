@@ -5,12 +5,10 @@
  * right more often than Phi(mu/2) when both are equally likely (Dong, Roth, Su 2022: the trade-off curve of N(0,1)
  * against N(mu,1)). It holds for noise in shares as for noise in one place (src/privacy/share_gdp.md). It is printed
  * rounded up. Unlike e^epsilon it means something at epsilon = 10. */
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 
 #include "fedkt/privacy.h"
 #include "fedkt/task.h"
-
-#include "cli/simulate/report_html.h"
 
 #include <math.h>
 
@@ -23,9 +21,9 @@ static void promise(struct fkt_text *t, const struct fkt_task *task, double mu)
     if (fkt_task_promise(task, why) == FKT_PROMISE_WEAK)
         fkt_text_addf(t, "WEAK PROMISE: %s. Nothing made under this task is called private.\n", why);
     fkt_text_addf(t, "Protected: %s.\nDifferential privacy with epsilon ", fkt_adjacency_protects(p->adjacency));
-    fkt_html_number(t, p->epsilon, 6);
+    fkt_text_number(t, p->epsilon, 6);
     fkt_text_add(t, " and delta ");
-    fkt_html_number(t, p->delta, 6);
+    fkt_text_number(t, p->delta, 6);
     fkt_text_addf(t,
                   ": someone who knows everything else, and for whom it is even odds %s, guesses right at most %.1f %% "
                   "of the time from the release; a coin is right 50 %%, and the smaller epsilon, the closer to it.",

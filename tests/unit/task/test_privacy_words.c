@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sentences about privacy say what the task says, and their one number is never below the truth. */
-#include "cli/core/privacy_words.h"
+#include "task/privacy_words.h"
 #include "tests/support/small_federation.h"
 
 /* Phi(mu/2) by hand: Phi(0.5) = 0.691462, Phi(1) = 0.841345. */
