@@ -30,6 +30,8 @@
  *   server.h      the server's side of a task over all its rounds
  *   client.h      a site's side of a task over all its rounds
  *   machine.h     whether BLAS knows this processor, and what to set where it does not
+ *   join.h        a site's part in a federation over HTTPS, in one call; what it would send and cost
+ *   serve.h       the server of a task over HTTPS, in one call
  *   verify.h      the checks that anybody can make on the files of a finished task
  *
  * Conventions
@@ -63,6 +65,7 @@
 #include "fedkt/generate.h"
 #include "fedkt/heads.h"
 #include "fedkt/image.h"
+#include "fedkt/join.h"
 #include "fedkt/keys.h"
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"
@@ -75,6 +78,7 @@
 #include "fedkt/records.h"
 #include "fedkt/release.h"
 #include "fedkt/secagg.h"
+#include "fedkt/serve.h"
 #include "fedkt/server.h"
 #include "fedkt/service.h"
 #include "fedkt/simulate.h"

@@ -367,7 +367,7 @@ class Stops(Join):
         _, talk = run.communicate(timeout=SECONDS)
         self.assertLess(time.monotonic() - started, 10)  # a second where nobody else works; the poll would take 40
         self.assertEqual(run.returncode, 128 + signals, talk)
-        self.assertIn("hint: the same command goes on where this one stopped", talk)
+        self.assertIn("hint: start it again with the same state: it goes on where it stopped", talk)
 
     def test_while_the_server_says_nothing(self):
         liar = self.serve()
@@ -454,7 +454,7 @@ class Home(Join):
 
     def test_too_many_records(self):
         fixtures.image_folder(self.folder / "many", ["cat"], 11)
-        weaker = "--limit also takes fewer, but weakens the promise for the whole set"
+        weaker = "a limit also takes fewer, but weakens the promise for the whole set"
         talk = self.refuse("11 records of class 'cat', though the task allows a site 10", data="many")
         self.assertIn(weaker, talk)
         self.task(self.liar.address, extra="--adjacency replace")

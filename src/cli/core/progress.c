@@ -109,6 +109,8 @@ void cli_progress_init(struct cli_progress *p, int quiet)
     if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &sa, NULL); /* not nohup */
 }
 
+const volatile sig_atomic_t *cli_stop_flag(void) { return &interrupted; }
+
 int cli_stopped_by(void) { return (int)interrupted; }
 
 fkt_status cli_progress_check(const char *when)

@@ -5,6 +5,8 @@
 
 #include "fedkt/status.h"
 
+#include <signal.h>
+
 struct cli_progress {
     struct fkt_progress hook; /* pass &hook on */
     int terminal, quiet;
@@ -20,6 +22,7 @@ void cli_progress_end(struct cli_progress *p); /* wipes the bar */
 /* Between two steps: FKT_E_STOPPED when Ctrl-C was pressed; `when` ends the sentence "stopped ...". */
 FKT_MUST_USE fkt_status cli_progress_check(const char *when);
 
-int cli_stopped_by(void); /* the signal that asked to stop; 0: none */
+const volatile sig_atomic_t *cli_stop_flag(void); /* not 0 once a signal has asked to stop */
+int cli_stopped_by(void);                         /* the signal that asked to stop; 0: none */
 
 #endif

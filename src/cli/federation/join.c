@@ -1,99 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c - `fedkt join`: one site's part in a federation, from its images to a release that it has checked.
- *
- *   at home (join_home.c) -> state file opened, a round taken up where it stood -> server, until the task is over
- *   -> files, receipt, verdict (join_result.c)
+/* join.c - `fedkt join`: options for fkt_join (fedkt/join.h). What it reports goes to standard error
+ * (join_progress.c), what came of it to standard output (join_print.c).
  *
  * Stopping it at any moment (Ctrl-C, kill, power) loses nothing: the same command goes on where it was. */
 #include "cli/federation/join.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
+#include "cli/task/public_key.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
+#include <stdint.h>
 
-static fkt_status open_state(struct cli_join *j)
+static fkt_status check_budget(const struct cli_join_asked *a)
 {
-    struct fkt_client_spec spec = {.task = &j->task,
-                                   .secret = j->key.secret,
-                                   .state = j->state,
-                                   .ledger = j->ledger,
-                                   .budget_epsilon = j->a->budget_epsilon,
-                                   .budget_delta = j->a->budget_delta,
-                                   .most_epsilon = j->a->accept_weak ? 0 : FKT_PROMISE_EPSILON,
-                                   .dataset = j->dataset,
-                                   .records = j->of,
-                                   .moments = j->exact};
-    fkt_status st;
-    FKT_TRY(fkt_client_open(&j->client, &spec));
-    fkt_client_endpoint(j->client, &j->side);
-    fkt_moments_free(j->moments); /* the state has them now */
-    j->moments = NULL;
-    j->exact = NULL;
-out:
-    return st;
+    if (a->budget_epsilon_given != a->budget_delta_given)
+        return fkt_fail_hint(FKT_E_ARG, "give both; the task's own delta will do ('fedkt task show')",
+                             "--budget-epsilon and --budget-delta belong together");
+    if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
+        return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
+    return a->budget_epsilon_given
+               ? cli_accept_promise("total budget", a->budget_epsilon, a->budget_delta, a->accept_weak)
+               : FKT_OK;
 }
 
-static fkt_status open_http(struct cli_join *j)
+/* Borrows a and j; operator_key (FKT_SA_KEY) is filled where one was asked for. */
+static fkt_status fill_spec(struct fkt_join_spec *s, const struct cli_join_asked *a, struct cli_join *j,
+                            uint8_t *operator_key)
 {
-    struct timespec now;
-    struct fkt_http_client_spec spec = {.task = j->hash,
-                                        .site = j->site,
-                                        .secret = j->key.secret,
-                                        .site_side = &j->side,
-                                        .patience_seconds = (uint32_t)j->a->patience};
     fkt_status st;
-    clock_gettime(CLOCK_REALTIME, &now);
-    spec.clock = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    FKT_TRY(fkt_http_client_new(&j->http, &spec));
-    j->post = (struct fkt_http_transport_spec){.address = j->task.service.address,
-                                               .pin = j->task.service.pin,
-                                               .http = j->http,
-                                               .answer_max = fkt_sa_to_site_max(&j->params) + 4096,
-                                               .heartbeat = cli_join_heartbeat,
-                                               .self = j,
-                                               .patience_seconds = (uint32_t)j->a->patience,
-                                               .expires = j->task.service.expires};
-out:
-    return st;
-}
-
-/* A stop has its reason: an hour that is over, or somebody at the keyboard. */
-static fkt_status explain(struct cli_join *j, fkt_status st)
-{
-    int goes_on;
-    if (st != FKT_E_STOPPED) return st;
-    if (j->expired) {
-        fkt_client_close(j->client);
-        j->client = NULL;
-        st = fkt_client_expire(j->state, &j->task, &goes_on);
-        return st != FKT_OK ? st : cli_join_too_late(j);
+    *s = (struct fkt_join_spec){.task = a->task,
+                                .key = a->key,
+                                .data = a->data.path,
+                                .data_options = cli_data_options(&a->data),
+                                .calibration = a->calibration,
+                                .encodings = a->encodings,
+                                .ledger = a->ledger,
+                                .dataset = a->dataset,
+                                .budget_epsilon = a->budget_epsilon,
+                                .budget_delta = a->budget_delta,
+                                .state = a->state,
+                                .out = a->out,
+                                .force = a->run.force,
+                                .accept_weak = a->accept_weak,
+                                .accept_insecure_seed = a->insecure_seed,
+                                .patience_seconds = (uint32_t)a->patience,
+                                .progress = &j->progress.hook,
+                                .stop = cli_stop_flag(),
+                                .event = cli_join_event,
+                                .self = j};
+    cli_codec_settings(&a->settings, &s->settings);
+    FKT_TRY(a->patience > UINT32_MAX / 1000 ? fkt_fail(FKT_E_ARG, "--patience is too long") : FKT_OK);
+    FKT_TRY(cli_threads(a->run.threads, &s->threads));
+    FKT_TRY(check_budget(a));
+    if (a->operator_key) {
+        FKT_TRY(cli_public_key("operator", a->operator_key, operator_key));
+        s->operator_key = operator_key;
     }
-    return fkt_fail_hint(FKT_E_STOPPED, "the same command goes on where this one stopped", "stopped while taking part");
+out:
+    return st;
+}
+
+static fkt_status dry_run(const struct fkt_join_spec *spec, const struct cli_join_asked *a, int *over)
+{
+    struct fkt_join_preview p = {0};
+    fkt_status st = fkt_join_preview(spec, &p);
+    if (st == FKT_OK) st = cli_join_print_preview(a, &p);
+    *over = p.over;
+    fkt_join_preview_clear(&p);
+    return st;
 }
 
 static int run(const struct cli_command *self, const struct cli_join_asked *a)
 {
     struct cli_join j = {.a = a};
+    struct fkt_join_spec spec;
+    struct fkt_join_result r = {0};
+    uint8_t operator_key[FKT_SA_KEY];
+    struct fkt_failure why;
     fkt_status st;
-    int code;
+    int code, over;
     cli_progress_init(&j.progress, a->run.quiet);
-    FKT_TRY(a->patience > UINT32_MAX / 1000 ? fkt_fail(FKT_E_ARG, "--patience is too long") : FKT_OK);
-    FKT_TRY(cli_join_prepare(&j));
-    if (a->dry_run) {
-        FKT_TRY(cli_join_print(&j));
-        goto out;
+    FKT_TRY(fill_spec(&spec, a, &j, operator_key));
+    st = a->dry_run ? dry_run(&spec, a, &r.over) : fkt_join(&spec, &r);
+    cli_progress_end(&j.progress);
+    if (st == FKT_E_BUDGET && j.refused.status == st) st = fkt_failure_restore(&j.refused);
+    if (r.out) {
+        fkt_failure_save(&why, st);
+        FKT_TRY(cli_join_print_result(a, &r));
+        st = fkt_failure_restore(&why);
     }
-    FKT_TRY(cli_progress_check("before anything was sent"));
-    FKT_TRY(open_state(&j));
-    FKT_TRY(open_http(&j));
-    FKT_TRY(explain(&j, fkt_http_transport_run(&j.post)));
-    FKT_TRY(explain(&j, cli_join_result(&j)));
 out:
     code = cli_misuse(self, st);
-    cli_join_clear(&j);
-    return j.over ? CLI_OVER : code;
+    over = r.over;
+    fkt_join_result_clear(&r);
+    return over ? CLI_OVER : code;
 }
 
 int cli_join(const struct cli_command *self, int argc, char **argv)

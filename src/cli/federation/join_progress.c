@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_progress.c - what a site says while it waits: a line when something has changed, in words, or as an
- * event (log.h). Never a number of the records. */
+/* join_progress.c - the events of fkt_join on standard error: a line of text for each change, or an event (log.h).
+ * A log that is not a terminal may be read by others: no number and no name of a record goes there. */
 #include "cli/federation/join.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a phase of the protocol means to somebody who watches. */
 static const char *meaning(const char *phase)
@@ -24,13 +25,24 @@ static const char *meaning(const char *phase)
     return NULL;
 }
 
-void cli_join_warn(const char *text)
+static void warn(const char *text)
 {
     if (cli_log_jsonl()) cli_event("join", json_pack("{s:s s:s}", "state", "warning", "reason", text));
     else fprintf(stderr, "fedkt: %s\n", text);
 }
 
-static void say(const struct fkt_client_view *v)
+static void print_signed(const struct cli_join *j, const struct fkt_join_event *e)
+{
+    const int given = j->a->operator_key != NULL;
+    char print[FKT_FINGERPRINT];
+    fkt_fingerprint(print, e->key);
+    if (cli_log_jsonl())
+        cli_event("join", json_pack("{s:s s:s s:b}", "state", "task", "signed_by", print, "operator", given));
+    else if (given) fprintf(stderr, "fedkt: the task is signed by the operator, %s\n", print);
+    else fprintf(stderr, "fedkt: the task is signed by %s; is that the operator? --operator compares it\n", print);
+}
+
+static void print_view(const struct fkt_client_view *v)
 {
     const char *words = meaning(v->phase);
     if (cli_log_jsonl()) {
@@ -45,37 +57,77 @@ static void say(const struct fkt_client_view *v)
     else fprintf(stderr, "fedkt: waiting for a round to begin\n");
 }
 
-static void say_trouble(struct cli_join *j, const char *trouble)
+static void print_trouble(const struct fkt_join_event *e)
 {
-    const int troubled = trouble[0] != '\0';
-    const size_t cause = strcspn(trouble, ":"); /* what follows differs from try to try */
-    if (strlen(j->trouble) == cause && !strncmp(j->trouble, trouble, cause)) return; /* once for each cause */
-    snprintf(j->trouble, sizeof j->trouble, "%.*s", (int)cause, trouble);
     if (cli_log_jsonl())
-        cli_event("join", troubled ? json_pack("{s:s s:s}", "state", "trouble", "reason", trouble)
-                                   : json_pack("{s:s}", "state", "well"));
-    else if (troubled) fprintf(stderr, "fedkt: %s; trying again\n", trouble);
+        cli_event("join", e->text ? json_pack("{s:s s:s}", "state", "trouble", "reason", e->text)
+                                  : json_pack("{s:s}", "state", "well"));
+    else if (e->text) fprintf(stderr, "fedkt: %s; trying again\n", e->text);
     else fprintf(stderr, "fedkt: the server answers again\n");
 }
 
-static int same(const struct fkt_client_view *a, const struct fkt_client_view *b)
+/* 1: who started it reads this, and may see names and numbers of records. */
+static int may_see(const struct cli_join *j) { return j->progress.terminal || j->a->dry_run; }
+
+static void print_dataset(struct cli_join *j, const struct fkt_dataset *ds)
 {
-    return a->stage == b->stage && a->begun == b->begun && a->masked == b->masked && a->spent == b->spent &&
-           !strcmp(a->phase, b->phase);
+    if (may_see(j)) {
+        if (cli_print_dataset(ds, j->a->data.path, &j->a->run) != FKT_OK) warn("no memory to describe the images");
+        return;
+    }
+    if (fkt_dataset_skipped(ds)) warn("some files were passed over: they are not read as images; --dry-run names them");
+    if (fkt_dataset_nested(ds, NULL)) warn("some images lie in a folder inside a class folder; --dry-run says more");
+    j->progress.quiet = 1; /* its lines state how many records there are */
 }
 
-int cli_join_heartbeat(void *self, const char *trouble)
+static void print_records(struct cli_join *j, const struct fkt_join_event *e)
+{
+    const enum fkt_adjacency adjacency = e->task->privacy.adjacency;
+    cli_progress_end(&j->progress);
+    if (may_see(j)) {
+        cli_print_skipped(e->skipped);
+        cli_print_copies(e->records, adjacency);
+    } else {
+        if (e->skipped->count) warn("left out what could not be read as an image; --dry-run names it");
+        if (fkt_records_copies(e->records))
+            warn("some records have the pixels and the label of another one; --dry-run says more");
+    }
+    if (cli_limit_remark(&j->a->data, adjacency)) warn(cli_limit_remark(&j->a->data, adjacency));
+}
+
+static void print_encoded(const struct cli_join *j, const struct fkt_join_event *e)
+{
+    if (!j->a->run.quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "fedkt: of %llu images %llu were encoded now, %llu before (%s, private as the images)\n",
+                (unsigned long long)(e->found + e->made), (unsigned long long)e->made, (unsigned long long)e->found,
+                j->a->encodings);
+}
+
+int cli_join_event(void *self, const struct fkt_join_event *e)
 {
     struct cli_join *j = self;
-    struct fkt_client_view v;
-    if (cli_progress_check("") != FKT_OK) return 1;
-    fkt_client_get_view(j->client, &v);
-    if (!v.phase[0] && !v.masked && v.stage < FKT_STAGE_RELEASED && cli_join_expired(j)) j->expired = 1;
-    if (!j->a->run.quiet) {
-        say_trouble(j, trouble);
-        if (!j->showed || !same(&v, &j->shown)) say(&v);
+    const int quiet = j->a->run.quiet;
+    switch (e->kind) {
+    case FKT_JOIN_EVENT_SIGNED:
+        if (!quiet) print_signed(j, e);
+        break;
+    case FKT_JOIN_EVENT_SEEDED:
+        if (!quiet) warn("NOT PRIVATE: everything random in this task comes from a seed that is written in it");
+        break;
+    case FKT_JOIN_EVENT_DATASET: print_dataset(j, e->dataset); break;
+    case FKT_JOIN_EVENT_CODEC: cli_print_dtype(&j->a->settings, e->codec, &j->a->run); break;
+    case FKT_JOIN_EVENT_ENCODED: print_encoded(j, e); break;
+    case FKT_JOIN_EVENT_RECORDS: print_records(j, e); break;
+    case FKT_JOIN_EVENT_OVER_BUDGET:
+        fkt_failure_save(&j->refused, cli_hint_charge(FKT_E_BUDGET, e->charge, e->spent, e->ledger));
+        break;
+    case FKT_JOIN_EVENT_VIEW:
+        if (!quiet) print_view(e->view);
+        break;
+    case FKT_JOIN_EVENT_TROUBLE:
+    case FKT_JOIN_EVENT_WELL:
+        if (!quiet) print_trouble(e);
+        break;
     }
-    j->shown = v;
-    j->showed = 1;
-    return j->expired;
+    return 0;
 }

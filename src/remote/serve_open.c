@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_open.c - task, certificate and token of a server, each with a sentence when it will not do.
+/* serve_open.c - task, certificate and token of a server, each with a sentence when it cannot be used.
  *
  * Sites know the server by the pin that stands in the signed task. Made before the server's first start, a task may
  * have none: then it is put in here, which changes the task's hash, so the operator's key must be at hand to sign it
  * anew. A pin that is there is never changed: sites may hold that task already.
  *
  * A start that is refused leaves the task's file as it was: pinned and signed in memory first, it is written when the
- * server listens (cli_serve_keep_task). Dying in between is harmless: the state holds the server's key by then, and the
- * same start makes the same task of it. */
-#include "cli/federation/serve_open.h"
+ * server listens (fkt_serving_keep_task). A crash in between is harmless: the state holds the server's key by then, and
+ * the same start makes the same task of it. */
+#include "remote/serve_open.h"
+#include "remote/remote.h"
 
-#include "cli/core/common.h"
 #include "fedkt/keys.h"
 
 #include "base/alloc.h"
@@ -29,24 +29,22 @@
 
 enum { TASK_MAX = 64 << 20, TOKEN = 32 };
 
-static const char other_key[] =
-    "give its certificate with --certificate and --private-key, or the --state folder that holds it";
+static const char other_key[] = "give its certificate and private key, or the state folder that holds them";
 
 static fkt_status open_task(struct fkt_task *task, const char *path, int accept_weak)
 {
     fkt_status st = fkt_task_load_into(task, path);
     if (st != FKT_OK) return st;
     if (!task->federation.sites)
-        return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --roster ... --server ...'",
-                             "task '%s' is not for a federation", task->name);
+        return fkt_fail_hint(FKT_E_STATE, "make one with a roster and a server", "task '%s' is not for a federation",
+                             task->name);
     if (!task->service.address[0])
-        return fkt_fail_hint(FKT_E_STATE, "make one with 'fedkt task new --server https://NAME:PORT ...'",
-                             "task '%s' names no server", task->name);
-    return cli_accept_task(task, accept_weak);
+        return fkt_fail_hint(FKT_E_STATE, "make one that names a server", "task '%s' names no server", task->name);
+    return fkt_remote_check_promise(task, accept_weak);
 }
 
 /* A task that holds a pin is not served with a certificate made just now. */
-static fkt_status look_for_key(const struct cli_serve_open *o, const char *state)
+static fkt_status look_for_key(const struct fkt_serving *o, const char *state)
 {
     char *path = NULL;
     struct stat sb;
@@ -61,7 +59,7 @@ out:
     return st;
 }
 
-static fkt_status open_tls(struct cli_serve_open *o, const struct cli_serve_spec *s)
+static fkt_status open_tls(struct fkt_serving *o, const struct fkt_serve_spec *s)
 {
     char server[FKT_SERVICE_HOST];
     uint16_t port;
@@ -76,11 +74,11 @@ out:
 }
 
 /* Who may put a pin in: nobody but who signed the task, or signs it now. */
-static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serve_spec *s, struct fkt_key *key)
+static fkt_status open_key(const struct fkt_serving *o, const struct fkt_serve_spec *s, struct fkt_key *key)
 {
     fkt_status st;
     if (!s->key)
-        return fkt_fail_hint(FKT_E_STATE, "give the operator's key with --key, so that the task can be signed with it",
+        return fkt_fail_hint(FKT_E_STATE, "give the operator's key, so that the task can be signed with the pin",
                              "task '%s' does not hold the pin of this server's certificate", o->task.name);
     st = fkt_key_load(key, s->key);
     if (st != FKT_OK || !o->task.signature.there) return st;
@@ -90,7 +88,7 @@ static fkt_status open_key(const struct cli_serve_open *o, const struct cli_serv
 }
 
 /* In memory, and a look whether it could be written. */
-static fkt_status put_pin(struct cli_serve_open *o, const struct cli_serve_spec *s, const struct fkt_key *key)
+static fkt_status put_pin(struct fkt_serving *o, const struct fkt_serve_spec *s, const struct fkt_key *key)
 {
     fkt_status st;
     FKT_TRY(fkt_output_file(s->task, 1));
@@ -102,13 +100,13 @@ out:
     return st;
 }
 
-fkt_status cli_serve_keep_task(const struct cli_serve_open *o, const char *path)
+fkt_status fkt_serving_keep_task(const struct fkt_serving *o, const char *path)
 {
     return o->pinned ? fkt_file_write(path, o->task_text, strlen(o->task_text), FKT_FILE_REPLACE) : FKT_OK;
 }
 
 /* Certificate and pin belong together in the end. What can be refused is refused before anything is made. */
-static fkt_status open_server(struct cli_serve_open *o, const struct cli_serve_spec *s)
+static fkt_status open_server(struct fkt_serving *o, const struct fkt_serve_spec *s)
 {
     const int pinned = o->task.service.pin[0] != '\0';
     struct fkt_key key;
@@ -150,7 +148,7 @@ out:
     return st;
 }
 
-static fkt_status open_token(struct cli_serve_open *o, const char *state)
+static fkt_status open_token(struct fkt_serving *o, const char *state)
 {
     uint8_t *text = NULL, bytes[TOKEN];
     struct stat sb;
@@ -174,7 +172,7 @@ out:
     return st;
 }
 
-/* A port that cannot be had is told before anything is made. */
+/* A port that cannot be used is an error before anything is made. */
 static fkt_status try_listening(const char *where)
 {
     struct fkt_listen l;
@@ -183,17 +181,22 @@ static fkt_status try_listening(const char *where)
     return st;
 }
 
-fkt_status cli_serve_open(struct cli_serve_open *out, const struct cli_serve_spec *s)
+fkt_status fkt_serving_open(struct fkt_serving *out, const struct fkt_serve_spec *s)
 {
     uint8_t *text = NULL;
     struct stat sb;
     size_t len;
     fkt_status st;
     memset(out, 0, sizeof *out);
+    if (!s->task || !s->state || !s->listen)
+        return fkt_fail(FKT_E_ARG, "a server needs a task, a folder for its state and an address to listen on");
+    if (!s->certificate != !s->private_key)
+        return fkt_fail_hint(FKT_E_ARG, "give both for a certificate of your own, neither for one that is made",
+                             "a certificate and its private key go together");
     FKT_TRY(try_listening(s->listen));
     FKT_TRY(open_task(&out->task, s->task, s->accept_weak));
     if (stat(s->state, &sb) == 0 && !S_ISDIR(sb.st_mode)) {
-        st = fkt_fail_hint(FKT_E_EXISTS, "name a folder with --state", "'%s' exists and is not a folder", s->state);
+        st = fkt_fail_hint(FKT_E_EXISTS, "name a folder for the state", "'%s' exists and is not a folder", s->state);
         goto out;
     }
     FKT_TRY(open_server(out, s));
@@ -206,7 +209,7 @@ out:
     return st;
 }
 
-void cli_serve_clear(struct cli_serve_open *o)
+void fkt_serving_clear(struct fkt_serving *o)
 {
     fkt_task_clear(&o->task);
     fkt_tls_clear(&o->tls);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_result.c - the end of `fedkt join`: the server's files are fetched, compared with what this site kept, and put
+/* join_result.c - the end of fkt_join: the server's files are fetched, compared with what this site kept, and put
  * where they were asked for, all of them or none.
  *
- * Files that are not right never take the place of a folder: they are kept beside it, as evidence (OUT.wrong-1 ...).
+ * Files that fail the check never replace a folder: they are kept beside it, as evidence (OUT.wrong-1 ...).
  *
- * Exit code 0 means: there is a release, everything about it could be checked, and this site's records are in it. A
- * site that was lost after its vector came in is in the total all the same, and that is what the log says; one that was
- * lost before is not, and the command ends with 1, since what it was started for has not happened. */
-#include "cli/federation/join.h"
+ * FKT_OK means: there is a release, everything about it could be checked, and this site's records are in it. A site
+ * that was lost after its vector was received is in the total all the same, and the log says so; one that was lost
+ * before is not, and the call ends with FKT_E_TOO_FEW, since what it was made for has not happened. */
+#include "remote/join.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/output.h"
 #include "base/text.h"
 
-#include "fedkt/server.h"
-
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,8 +40,8 @@ static const struct file {
     {"audit.jsonl", 0, 1, 0}, /* last: when every site has it, the server may go */
 };
 
-/* A folder that this command made for this task may be made again: the same command goes on after a crash. */
-static int is_ours(const struct cli_join *j)
+/* A folder that was made for this task may be made again: the same call goes on after a crash. */
+static int is_ours(const struct fkt_joining *j)
 {
     char *path = NULL;
     json_t *r = NULL;
@@ -51,35 +50,31 @@ static int is_ours(const struct cli_join *j)
     if (fkt_path_join(&path, j->out, "receipt.json") == FKT_OK && access(path, R_OK) == 0) {
         r = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
         task = json_string_value(json_object_get(r, "task_sha256"));
-        yes = task && !strcmp(task, j->task.sha256);
+        yes = task && !strcmp(task, j->task->sha256);
     }
     json_decref(r);
     fkt_free(path);
     return yes;
 }
 
-fkt_status cli_join_check_out(const struct cli_join *j)
+fkt_status fkt_joining_check_out(const struct fkt_joining *j)
 {
-    const struct cli_join_asked *a = j->a;
-    fkt_status st;
-    FKT_TRY(cli_not_an_input(j->out, a->task));
-    FKT_TRY(cli_not_an_input(j->out, a->key));
-    FKT_TRY(cli_not_an_input(j->out, a->data.path));
-    FKT_TRY(cli_not_an_input(j->out, j->state));
-    FKT_TRY(cli_not_an_input(j->out, j->ledger));
-    FKT_TRY(fkt_output_folder(j->out, a->run.force || is_ours(j)));
-out:
-    return st;
+    const char *const inputs[] = {j->spec->task, j->spec->key, j->spec->data, j->state, j->ledger};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (fkt_output_replaces(j->out, inputs[i]))
+            return fkt_fail_hint(FKT_E_ARG, "name another folder for the result",
+                                 "writing '%s' would take away the input '%s'", j->out, inputs[i]);
+    return fkt_output_folder(j->out, j->spec->force || is_ours(j));
 }
 
 /* No log of this task is longer. */
-static uint64_t log_max(const struct cli_join *j)
+static uint64_t log_max(const struct fkt_joining *j)
 {
-    const uint64_t n = LOG_BASE + (uint64_t)LOG_SITE * j->task.federation.sites * j->task.service.rounds;
+    const uint64_t n = LOG_BASE + (uint64_t)LOG_SITE * j->task->federation.sites * j->task->service.rounds;
     return n < LOG_MAX ? n : LOG_MAX;
 }
 
-static fkt_status fetch(struct cli_join *j, const char *folder, int released)
+static fkt_status fetch(struct fkt_joining *j, const char *folder, int released)
 {
     char *path = NULL;
     fkt_status st = FKT_OK;
@@ -98,12 +93,12 @@ out:
 
 /* ---- verdict ---- */
 
-static fkt_status check(const struct cli_join *j, const char *folder, struct fkt_verification *r)
+static fkt_status check(const struct fkt_joining *j, const char *folder, struct fkt_verification *r)
 {
     char *receipt = NULL;
     fkt_status st;
     FKT_TRY(fkt_path_join(&receipt, folder, "receipt.json"));
-    FKT_TRY(fkt_verify_folder(r, folder, &j->task, receipt));
+    FKT_TRY(fkt_verify_folder(r, folder, j->task, receipt));
 out:
     fkt_free(receipt);
     return st;
@@ -111,7 +106,7 @@ out:
 
 /* The same, and that it is what the site has already, where it has something that is right: a second log that can be
  * verified is as good as proof that the server keeps two. */
-static fkt_status check_anew(const struct cli_join *j, const char *folder, struct fkt_verification *r)
+static fkt_status check_anew(const struct fkt_joining *j, const char *folder, struct fkt_verification *r)
 {
     struct fkt_verification before;
     fkt_status st = check(j, folder, r);
@@ -121,32 +116,7 @@ static fkt_status check_anew(const struct cli_join *j, const char *folder, struc
                          "it is another log than the one in '%s', and both can be verified", j->out);
 }
 
-static fkt_status print(const struct cli_join *j, const struct fkt_verification *r)
-{
-    const int released = r->release_sha256[0] != '\0';
-    struct fkt_client_view view;
-    fkt_client_get_view(j->client, &view);
-    if (j->a->run.json) {
-        json_t *told = json_pack(
-            "{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", j->task.name, "task_sha256",
-            j->task.sha256, "site", (json_int_t)j->site, "records", (json_int_t)j->records, "stage",
-            fkt_stage_name(view.stage), "in_release", r->counted, "release_sha256", released ? r->release_sha256 : NULL,
-            "survivors", (json_int_t)r->survivors, "rounds", (json_int_t)view.begun, "bytes_sent",
-            (json_int_t)view.sent_bytes, "verified", 1, "private", cli_task_is_private(&j->task), "out", j->out);
-        cli_mark_weak(told, &j->task);
-        return cli_print_json(told);
-    }
-    if (released)
-        printf("release %s\nof %u of %u sites, and %s\n", r->release_sha256, r->survivors, r->sites,
-               r->counted ? "this one is among them" : "this one is NOT among them");
-    else printf("no release: the server gave the task up, and its log says so\n");
-    printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", j->out);
-    cli_print_weak(&j->task);
-    if (j->task.service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
-    return FKT_OK;
-}
-
-static fkt_status evaluate(struct cli_join *j, const struct fkt_verification *r)
+static fkt_status evaluate(struct fkt_joining *j, const struct fkt_verification *r)
 {
     struct fkt_client_view view;
     fkt_client_get_view(j->client, &view);
@@ -158,7 +128,7 @@ static fkt_status evaluate(struct cli_join *j, const struct fkt_verification *r)
                                          : "nothing of this site's records has left",
                              "the task was given up: nothing was released");
     if (!r->counted)
-        return fkt_fail_hint(FKT_E_TOO_FEW, "the release can be used all the same; see 'fedkt ledger' for what it cost",
+        return fkt_fail_hint(FKT_E_TOO_FEW, "the release can be used all the same; the ledger says what it cost",
                              "the release is there, but the records of this site are not in it");
     return FKT_OK;
 }
@@ -203,24 +173,28 @@ out:
     return st;
 }
 
-fkt_status cli_join_result(struct cli_join *j)
+fkt_status fkt_joining_finish(struct fkt_joining *j, struct fkt_join_result *result)
 {
     struct fkt_folder f = {0};
     struct fkt_client_view view;
-    struct fkt_verification r = {0};
+    struct fkt_verification *r = &result->verified;
     char *receipt = NULL;
     fkt_status st;
     fkt_client_get_view(j->client, &view);
-    FKT_TRY(fkt_folder_begin(&f, j->out, j->a->run.force || is_ours(j)));
+    FKT_TRY(fkt_folder_begin(&f, j->out, j->spec->force || is_ours(j)));
     FKT_TRY(fetch(j, f.tmp, view.stage == FKT_STAGE_RELEASED));
     FKT_TRY(fkt_path_join(&receipt, f.tmp, "receipt.json"));
     FKT_TRY(fkt_client_receipt(j->client, receipt, 1));
-    st = check_anew(j, f.tmp, &r);
+    st = check_anew(j, f.tmp, r);
     if (st != FKT_OK && st != FKT_E_NOMEM) st = keep_evidence(&f, st);
     FKT_TRY(st);
     FKT_TRY(fkt_folder_commit(&f));
-    FKT_TRY(print(j, &r));
-    FKT_TRY(evaluate(j, &r));
+    result->stage = view.stage;
+    result->rounds = view.begun;
+    result->sent_bytes = view.sent_bytes;
+    result->out = j->out;
+    j->out = NULL;
+    FKT_TRY(evaluate(j, r));
 out:
     fkt_free(receipt);
     fkt_folder_clear(&f);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.h - the server of one task over HTTPS, from its first start to the last site that fetches the result, in one
+ * call.
+ *
+ *   task, certificate, token -> server.h on its journal, replayed -> HTTPS -> until the task is over, and then until
+ *   every site in the release has fetched the transparency log, or for some time
+ *
+ * fkt_serve listens on the address that it is given and opens no other connection. Stopping it at any moment loses
+ * nothing: the same call goes on where it was.
+ */
+#ifndef FEDKT_SERVE_H
+#define FEDKT_SERVE_H
+
+#include "fedkt/codec.h"
+#include "fedkt/image.h"
+#include "fedkt/mailbox.h"
+#include "fedkt/status.h"
+#include "fedkt/task.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where it listens. Borrowed for the call of the hook. */
+struct fkt_serve_place {
+    const char *listen;     /* "127.0.0.1:43121" as bound */
+    const char *pin;        /* of its certificate; stands in the task */
+    const char *folder;     /* the public one */
+    const char *token_file; /* holds the operator's token for the status page */
+    int local;              /* 1: open to this machine alone, and the page needs no token there */
+    int pinned;             /* 1: the pin was put into the task at this start, which changed its file and its hash */
+};
+/* A copy of the mailbox's view (mailbox.h). */
+struct fkt_serve_view {
+    enum fkt_stage stage;
+    char phase[32], reason[512], release_sha256[80];
+    uint32_t round, sites, ready, expected, heard, lost, survivors, needed;
+    int overdue, comparing;
+};
+enum fkt_serve_event_kind {
+    FKT_SERVE_EVENT_LISTENING = 0, /* `place`; a task that was pinned is on disk now */
+    FKT_SERVE_EVENT_VIEW = 1,      /* `view`, a few times a second, changed or not */
+    FKT_SERVE_EVENT_OVER = 2       /* the task is over: `place` and `view`; files are served for some time yet */
+};
+struct fkt_serve_event {
+    enum fkt_serve_event_kind kind;
+    const struct fkt_task *task; /* always */
+    const struct fkt_serve_place *place;
+    const struct fkt_serve_view *view;
+};
+
+/* Borrowed for the call. */
+struct fkt_serve_spec {
+    const char *task;   /* path of the signed task; needed. Without a pin it gets one, and is signed anew with `key` */
+    const char *state;  /* folder of what must survive: journal, certificate, token; made 0700; needed */
+    const char *listen; /* "0.0.0.0:8443", "[::]:8443", port 0: any free one; needed */
+    const char *key;    /* path of the operator's key file (keys.h); NULL: the task has its pin */
+    const char *certificate, *private_key; /* PEM, both or neither; NULL: the state's own, made at the first start */
+    const char *out;                       /* the public folder; NULL: "public" in the state */
+    const char *calibration;               /* NULL: the codec's own */
+    struct fkt_codec_settings settings;
+    size_t per_class; /* synthetic images per class; 0: as at the first start, and then 100 */
+    enum fkt_export_format format;
+    unsigned threads;        /* of the heavy work; 0: all */
+    int accept_weak;         /* 1: serve a task whose promise is weak */
+    int stay;                /* 1: go on serving files when the task is over, until it is stopped */
+    uint32_t linger_seconds; /* without `stay`: wait at most so long for sites to fetch the log when it is over */
+
+    const struct fkt_progress *progress; /* of the heavy work; may be NULL */
+    const volatile sig_atomic_t *stop;   /* not 0: stop; may be NULL */
+    /* Called in the calling thread; a non-zero answer stops. May be NULL. */
+    int (*event)(void *self, const struct fkt_serve_event *event);
+    void *self;
+};
+/* FKT_OK: the task was released, and was served as asked. FKT_E_TOO_FEW: it was given up, *last says why.
+ * FKT_E_STOPPED: stopped before it was over; call it again. Anything else: it cannot go on. *last (may be NULL) is how
+ * it stood in the end. */
+FKT_API FKT_MUST_USE fkt_status fkt_serve(const struct fkt_serve_spec *spec, struct fkt_serve_view *last);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

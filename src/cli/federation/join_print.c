@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join_print.c - standard output of `fedkt join`: what came of it; with --dry-run what would be sent, what it would
+ * cost and against whom it protects. How many records there are of which class is printed for their owner alone. */
+#include "cli/federation/join.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- --dry-run ---- */
+
+static size_t sum_messages(const struct fkt_join_preview *p)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < p->n_messages; i++) all += p->messages[i].bytes;
+    return all;
+}
+
+static void print_messages(const struct fkt_join_preview *p)
+{
+    printf("would send, in one round, at most:\n");
+    for (size_t i = 0; i < p->n_messages; i++)
+        printf("  %-10s %9zu bytes  %s\n", p->messages[i].kind, p->messages[i].bytes, p->messages[i].holds);
+    printf("  %-10s %9zu bytes, and requests that ask whether there is something to answer\n", "together",
+           sum_messages(p));
+}
+
+/* A folder with a wrong name shows as a class that it has none of. */
+static void print_classes(const struct fkt_join_preview *p)
+{
+    for (int none = 0; none < 2; none++) {
+        const char *before = none ? "none of: " : "of them: ";
+        for (uint32_t k = 0; k < p->task->n_classes; k++) {
+            if ((p->held[k] == 0) != none) continue;
+            fputs(before, stdout);
+            if (!none) printf("%llu ", (unsigned long long)p->held[k]);
+            cli_show(p->task->classes[k], strlen(p->task->classes[k]));
+            before = ", ";
+        }
+        if (*before == ',') puts(!none && p->skipped.count ? " (unreadable ones counted too)" : "");
+    }
+    puts("that stays here: what is sent does not tell how many there are of which class");
+}
+
+static void print_cost(const struct fkt_join_preview *p)
+{
+    if (p->task->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED)
+        printf("noise that this site adds, a random number to each: standard deviation %.4g on a class's count of "
+               "images, %.4g on a sum over its images, %.4g on a sum of squares and products (an image is a list of "
+               "numbers of length %u at most)\n",
+               p->sigma[0], p->sigma[1], p->sigma[2], p->task->coordinates.rq);
+    else printf("noise of this site: none; whoever takes the masks off adds it\n");
+    fputs("dataset ", stdout);
+    cli_show(p->dataset, strlen(p->dataset));
+    printf(": epsilon %.4g at delta %.3g so far, %.4g after this task (ledger '%s')\n", p->epsilon_before,
+           p->task->privacy.delta, p->epsilon_after, p->ledger);
+}
+
+static void print_words(const struct cli_join_asked *a, const struct fkt_join_preview *p)
+{
+    printf("site %u of %u, %llu records\n", p->site, p->task->federation.sites, (unsigned long long)p->records);
+    print_classes(p);
+    printf("server %s\n", p->task->service.address);
+    print_messages(p);
+    print_cost(p);
+    puts(p->privacy);
+    printf("nothing was sent, and nothing was written%s\n", a->encodings ? " but the encodings" : "");
+}
+
+static fkt_status print_json(const struct fkt_join_preview *p)
+{
+    const struct fkt_task *t = p->task;
+    json_t *messages = json_array(), *classes = json_object(), *told;
+    for (uint32_t k = 0; k < t->n_classes; k++)
+        json_object_set_new(classes, t->classes[k], json_integer((json_int_t)p->held[k]));
+    for (size_t i = 0; i < p->n_messages; i++)
+        json_array_append_new(messages, json_pack("{s:s s:I s:s}", "kind", p->messages[i].kind, "bytes",
+                                                  (json_int_t)p->messages[i].bytes, "holds", p->messages[i].holds));
+    told = json_pack("{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:b}",
+                     "dry_run", 1, "task", t->name, "task_sha256", t->sha256, "site", (json_int_t)p->site, "sites",
+                     (json_int_t)t->federation.sites, "records", (json_int_t)p->records, "classes", classes, "skipped",
+                     (json_int_t)p->skipped.count, "dataset", p->dataset, "server", t->service.address, "messages",
+                     messages, "bytes", (json_int_t)sum_messages(p), "noise", fkt_noise_name(t->federation.noise),
+                     "sigma", "count", p->sigma[0], "sum", p->sigma[1], "moment", p->sigma[2], "delta",
+                     t->privacy.delta, "epsilon_before", p->epsilon_before, "epsilon_after", p->epsilon_after, "ledger",
+                     p->ledger, "private", cli_task_is_private(t));
+    cli_mark_weak(told, t);
+    return cli_print_json(told);
+}
+
+fkt_status cli_join_print_preview(const struct cli_join_asked *a, const struct fkt_join_preview *p)
+{
+    if (a->run.json) return print_json(p);
+    print_words(a, p);
+    return FKT_OK;
+}
+
+/* ---- the result ---- */
+
+fkt_status cli_join_print_result(const struct cli_join_asked *a, const struct fkt_join_result *r)
+{
+    const struct fkt_verification *v = &r->verified;
+    const int released = v->release_sha256[0] != '\0';
+    if (a->run.json) {
+        json_t *told = json_pack(
+            "{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", r->task->name, "task_sha256",
+            r->task->sha256, "site", (json_int_t)r->site, "records", (json_int_t)r->records, "stage",
+            fkt_stage_name(r->stage), "in_release", v->counted, "release_sha256", released ? v->release_sha256 : NULL,
+            "survivors", (json_int_t)v->survivors, "rounds", (json_int_t)r->rounds, "bytes_sent",
+            (json_int_t)r->sent_bytes, "verified", 1, "private", cli_task_is_private(r->task), "out", r->out);
+        cli_mark_weak(told, r->task);
+        return cli_print_json(told);
+    }
+    if (released)
+        printf("release %s\nof %u of %u sites, and %s\n", v->release_sha256, v->survivors, v->sites,
+               v->counted ? "this one is among them" : "this one is NOT among them");
+    else printf("no release: the server gave the task up, and its log says so\n");
+    printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", r->out);
+    cli_print_weak(r->task);
+    if (r->task->service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
+    return FKT_OK;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.h - what the files of `fedkt serve` share. */
+#ifndef FKT_CLI_FEDERATION_SERVE_H
+#define FKT_CLI_FEDERATION_SERVE_H
+
+#include "fedkt/serve.h"
+
+#include "base/status.h"
+#include "cli/core/common.h"
+
+struct cli_serve_asked {
+    const char *task, *state, *listen, *key, *certificate, *private_key, *out, *calibration;
+    struct cli_weights settings;
+    uint64_t per_class, linger;
+    int format, stay, accept_weak;
+    struct cli_run run;
+};
+/* The listener of fkt_serve's events. */
+struct cli_serve {
+    const struct cli_serve_asked *a;
+    struct cli_progress progress;
+    struct fkt_serve_view said; /* what was printed last */
+    double said_at;             /* 0: nothing yet */
+    struct fkt_failure failed;  /* of standard output, where that ended it; status FKT_OK: it did not */
+};
+int cli_serve_event(void *self, const struct fkt_serve_event *e);
+
+#endif

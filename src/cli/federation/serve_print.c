@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_print.c - the events of fkt_serve: where it listens and how it ended on standard output; on standard error a
+ * sentence or an event (log.h) for each change, not more than one a second. Numbers of sites, never which classes they
+ * hold. */
+#include "cli/federation/serve.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "task/service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- standard error ---- */
+
+static void sentence(struct fkt_text *t, const struct fkt_serve_view *g)
+{
+    switch (g->stage) {
+    case FKT_STAGE_GATHERING:
+        fkt_text_addf(t, "waiting for sites: %u of %u are here, %u are needed", g->ready, g->sites, g->needed);
+        if (g->reason[0]) fkt_text_addf(t, " (the last round failed: %s)", g->reason);
+        return;
+    case FKT_STAGE_RUNNING:
+        fkt_text_addf(t, "round %u, %s: %u of %u sites have answered, %u lost", g->round, g->phase, g->heard,
+                      g->expected, g->lost);
+        if (g->overdue) fkt_text_add(t, "; its time is over, and the silent ones are waited for");
+        return;
+    case FKT_STAGE_FINISHING:
+        if (g->comparing) fkt_text_add(t, "the task was over before this start: files are compared with the audit log");
+        else fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors);
+        return;
+    case FKT_STAGE_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
+    case FKT_STAGE_GIVEN_UP: fkt_text_addf(t, "given up: %s", g->reason); return;
+    }
+}
+
+static void say_json(const struct fkt_serve_view *g)
+{
+    cli_event("server",
+              json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_stage_name(g->stage), "phase",
+                        g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready, "needed",
+                        (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost", (int)g->lost,
+                        "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
+}
+
+/* What is worth a line at once; numbers within a phase wait for their second. */
+static int another(const struct fkt_serve_view *a, const struct fkt_serve_view *b)
+{
+    return a->stage != b->stage || a->round != b->round || strcmp(a->phase, b->phase) != 0 || a->overdue != b->overdue;
+}
+
+static int moved(const struct fkt_serve_view *a, const struct fkt_serve_view *b)
+{
+    return a->ready != b->ready || a->heard != b->heard || a->lost != b->lost || strcmp(a->reason, b->reason) != 0;
+}
+
+static void print_view(struct cli_serve *s, const struct fkt_serve_view *v)
+{
+    struct fkt_text t;
+    const double now = fkt_now();
+    if (s->a->run.quiet) return;
+    if (s->said_at && !another(v, &s->said) && !(moved(v, &s->said) && now - s->said_at >= 1)) return;
+    s->said = *v;
+    s->said_at = now;
+    if (cli_log_jsonl()) {
+        say_json(v);
+        return;
+    }
+    fkt_text_init(&t);
+    sentence(&t, v);
+    cli_say(t.s);
+    fkt_text_clear(&t);
+}
+
+/* Sites come to the port that stands in the task; another one here is right where something forwards. */
+static void compare_ports(const struct cli_serve *s, const struct fkt_task *t, const char *listen)
+{
+    const char *here = strrchr(listen, ':') + 1; /* it always has one */
+    char server[FKT_SERVICE_HOST];
+    uint16_t named;
+    if (s->a->run.quiet || fkt_service_address(t->service.address, server, &named) != FKT_OK) return;
+    if (strtoul(here, NULL, 10) != named)
+        fprintf(stderr,
+                "fedkt: sites come to port %u, which the task names, and this server listens on port %s: something "
+                "must forward the one to the other\n",
+                named, here);
+}
+
+/* ---- standard output ---- */
+
+static fkt_status print_line(json_t *j)
+{
+    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+    json_decref(j);
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
+    puts(text);
+    free(text);
+    return cli_flush();
+}
+
+static fkt_status announce(const struct cli_serve *s, const struct fkt_task *t, const struct fkt_serve_place *at)
+{
+    char page[300];
+    if (at->local) snprintf(page, sizeof page, "https://%s/", at->listen);
+    else snprintf(page, sizeof page, "%s/", t->service.address);
+    if (at->pinned && !s->a->run.quiet)
+        fprintf(stderr,
+                "fedkt: the pin of this server was put into '%s', which is signed anew: give it to the sites as it is "
+                "now\n",
+                s->a->task);
+    if (s->a->run.json)
+        return print_line(json_pack("{s:s s:s s:s s:s s:s s:s s:s s:b s:b}", "listen", at->listen, "address",
+                                    t->service.address, "pin", at->pin, "task_sha256", t->sha256, "page", page,
+                                    "token_file", at->token_file, "folder", at->folder, "token_needed", !at->local,
+                                    "pinned_now", at->pinned));
+    printf("listening   %s\n", at->listen);
+    printf("for sites   %s\n", t->service.address);
+    printf("pin         %s\n", at->pin);
+    printf("task        %s\n", t->sha256);
+    printf("page        %s\n", page);
+    if (at->local) printf("            open to this machine alone, without a token\n");
+    else printf("            %slogin?token=... with the token in '%s'\n", page, at->token_file);
+    return cli_flush();
+}
+
+static int has_images(const char *folder)
+{
+    char *path = NULL;
+    int yes = fkt_path_join(&path, folder, "grid.png") == FKT_OK && access(path, F_OK) == 0;
+    fkt_free(path);
+    return yes;
+}
+
+static fkt_status print_end(const struct cli_serve *s, const char *folder, const struct fkt_serve_view *g)
+{
+    if (s->a->run.json)
+        return print_line(json_pack("{s:s s:i s:i s:i s:s s:s s:s}", "stage", fkt_stage_name(g->stage), "round",
+                                    (int)g->round, "sites", (int)g->sites, "survivors", (int)g->survivors,
+                                    "release_sha256", g->release_sha256, "folder", folder, "reason", g->reason));
+    if (g->stage == FKT_STAGE_RELEASED) {
+        printf("release     %s/release.safetensors\n", folder);
+        printf("            sha256 %s, %u of %u sites\n", g->release_sha256, g->survivors, g->sites);
+        printf("certificate %s/certificate.json\n", folder);
+        if (has_images(folder)) printf("images      %s/dataset, a sample in %s/grid.png\n", folder, folder);
+        else printf("images      none: its numbers are none that a decoder takes; the audit log says why\n");
+    }
+    printf("audit log   %s/audit.jsonl\n", folder);
+    return cli_flush();
+}
+
+int cli_serve_event(void *self, const struct fkt_serve_event *e)
+{
+    struct cli_serve *s = self;
+    fkt_status st;
+    switch (e->kind) {
+    case FKT_SERVE_EVENT_LISTENING:
+        compare_ports(s, e->task, e->place->listen);
+        st = announce(s, e->task, e->place);
+        if (st == FKT_OK) return 0;
+        fkt_failure_save(&s->failed, st);
+        return 1;
+    case FKT_SERVE_EVENT_VIEW: print_view(s, e->view); return 0;
+    case FKT_SERVE_EVENT_OVER:
+        cli_progress_end(&s->progress);
+        /* nobody may read it; the files are there all the same */
+        if (print_end(s, e->place->folder, e->view) != FKT_OK) cli_fail(FKT_E_IO);
+        return 0;
+    }
+    return 0;
+}

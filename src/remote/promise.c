@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* promise.c - neither a site nor a server takes part in a task whose promise is weak unless somebody has accepted it
+ * (task.h, privacy/promise.c). */
+#include "remote/remote.h"
+
+fkt_status fkt_remote_check_promise(const struct fkt_task *t, int accept_weak)
+{
+    char why[FKT_PROMISE_WORDS];
+    if (accept_weak || fkt_task_promise(t, why) == FKT_PROMISE_SOUND) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH,
+                         "ask its author for a stricter one, or accept a weak promise: nothing made of it is called "
+                         "private then",
+                         "the promise of task '%s' is weak: %s", t->name, why);
+}
