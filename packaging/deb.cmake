@@ -86,7 +86,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${deb_lib} (= ${deb_version})")
 # A program that links the shared library needs none of these; one that links libfedkt.a needs all.
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "fedkt, libsodium-dev, libssl-dev, libprotobuf-c-dev, libsqlite3-dev, \
 libjansson-dev, libpng-dev, libjpeg-dev, libwebp-dev, libtiff-dev, libarchive-dev, zlib1g-dev, libopenblas-dev, \
-liblapacke-dev, libdnnl-dev")
+liblapacke-dev, libdnnl-dev, libcurl4-openssl-dev, libmicrohttpd-dev")
 
 set(CPACK_DEBIAN_CLI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_CLI_DESCRIPTION "private synthetic image data from many sites

@@ -45,6 +45,7 @@ PRESENT = (
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(embedder C)
 find_package(fedkt {version} CONFIG REQUIRED COMPONENTS static)
+add_library(m INTERFACE) # must not be taken for the mathematical library
 foreach(target fedkt fedkt_static)
   add_executable(with_${{target}} {example})
   target_link_libraries(with_${{target}} PRIVATE fedkt::${{target}})
