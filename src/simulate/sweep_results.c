@@ -4,7 +4,6 @@
 #include "simulate/sweep.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
 #include "task/task.h"
 
 #include <stdlib.h>
@@ -20,21 +19,6 @@ static fkt_status text_of(json_t *j, char **out)
     st = fkt_strdup(out, raw);
     free(raw);
     return st;
-}
-
-/* "iid", "dirichlet:0.3" */
-static const char *partition_text(const struct fkt_partition_spec *p, char out[64])
-{
-    static const char *const rule[] = {[FKT_PARTITION_IID] = "iid",
-                                       [FKT_PARTITION_DIRICHLET] = "dirichlet",
-                                       [FKT_PARTITION_PFLLIB] = "pfllib",
-                                       [FKT_PARTITION_PATHOLOGICAL] = "pathological"};
-    char alpha[FKT_DOUBLE_TEXT];
-    if (p->rule == FKT_PARTITION_IID) return rule[p->rule];
-    fkt_double_text(alpha, p->alpha);
-    if (p->rule == FKT_PARTITION_PATHOLOGICAL) snprintf(out, 64, "%s:%u", rule[p->rule], p->k);
-    else snprintf(out, 64, "%s:%s", rule[p->rule], alpha);
-    return out;
 }
 
 static json_t *accuracies(const struct fkt_sweep *s, const struct sweep_arm *a)
@@ -107,8 +91,9 @@ static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
     const struct sweep_arm *first = &s->arm[0];
     struct fkt_sweep_seconds seconds;
-    char partition[64];
+    char partition[FKT_PARTITION_TEXT];
     fkt_sweep_seconds(s, &seconds);
+    fkt_partition_text(&s->spec.partition, partition);
     return json_pack(
         "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
         "s:f s:f} s:[s s s s s s s]}",
@@ -116,8 +101,8 @@ static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
         (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim",
         (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(s->pipeline))), "coordinates",
-        fkt_coordinate_name(t->coordinates.kind), "partition", partition_text(&s->spec.partition, partition),
-        "bytes_per_site", (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
+        fkt_coordinate_name(t->coordinates.kind), "partition", partition, "bytes_per_site",
+        (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
         first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
         s->composed_epsilon, "moments_sha256", s->moments_sha256, "release_sha256", first->release.sha256, "skipped",
         (json_int_t)s->skipped.count, "test_images", (json_int_t)s->n_test, "arms", arms, "seconds", "encode",
@@ -154,9 +139,10 @@ fkt_status fkt_sweep_partition_json(const struct fkt_sweep *s, char **json)
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
     const uint32_t K = t->n_classes;
     json_t *counts, *lost, *classes, *owner;
-    char partition[64];
+    char partition[FKT_PARTITION_TEXT];
     *json = NULL;
     if (!s->sim.owner) return fkt_fail(FKT_E_STATE, "the sweep has not run");
+    fkt_partition_text(&s->spec.partition, partition);
     counts = json_array();
     lost = json_array();
     classes = json_array();
@@ -170,8 +156,7 @@ fkt_status fkt_sweep_partition_json(const struct fkt_sweep *s, char **json)
     }
     for (size_t i = 0; i < s->n_train; i++) json_array_append_new(owner, json_integer(s->sim.owner[i]));
     return text_of(json_pack("{s:s s:b s:s s:I s:i s:o s:o s:o s:o}", "schema", "fedkt.partition/1", "secret", 1,
-                             "rule", partition_text(&s->spec.partition, partition), "seed",
-                             (json_int_t)s->spec.partition.seed, "sites", (int)s->sim.sites, "classes", classes,
-                             "counts", counts, "not_heard", lost, "owner", owner),
+                             "rule", partition, "seed", (json_int_t)s->spec.partition.seed, "sites", (int)s->sim.sites,
+                             "classes", classes, "counts", counts, "not_heard", lost, "owner", owner),
                    json);
 }

@@ -262,27 +262,6 @@ out:
     return st;
 }
 
-fkt_status cli_partition(const char *s, struct fkt_partition_spec *p)
-{
-    const char *colon = strchr(s, ':');
-    size_t len = colon ? (size_t)(colon - s) : strlen(s);
-    uint64_t k;
-    if (len == 3 && !memcmp(s, "iid", 3) && !colon) {
-        p->rule = FKT_PARTITION_IID;
-        return FKT_OK;
-    }
-    if (colon && len == 9 && !memcmp(s, "dirichlet", 9)) p->rule = FKT_PARTITION_DIRICHLET;
-    else if (colon && len == 6 && !memcmp(s, "pfllib", 6)) p->rule = FKT_PARTITION_PFLLIB;
-    else if (colon && len == 12 && !memcmp(s, "pathological", 12)) p->rule = FKT_PARTITION_PATHOLOGICAL;
-    else return fkt_fail(FKT_E_ARG, "--partition: '%s' is not iid, dirichlet:A, pfllib:A or pathological:K", s);
-    if (p->rule == FKT_PARTITION_PATHOLOGICAL) {
-        fkt_status st = fkt_fail_in(fkt_parse_u64(&k, colon + 1, 65535), "--partition");
-        p->k = (uint32_t)k;
-        return st;
-    }
-    return fkt_fail_in(fkt_parse_double(&p->alpha, colon + 1), "--partition");
-}
-
 fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out)
 {
     double x;

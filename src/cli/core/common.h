@@ -183,8 +183,6 @@ FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, co
                                       const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
                                       const struct fkt_federation_choices *federation /* may be NULL */,
                                       const struct fkt_service_choices *service /* may be NULL */, int accept_weak);
-/* "iid", "dirichlet:0.1", "pfllib:0.1", "pathological:2" -> rule and its number; the rest of p stays. */
-FKT_MUST_USE fkt_status cli_partition(const char *s, struct fkt_partition_spec *p);
 /* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: fkt_federation_usual_dropped. */

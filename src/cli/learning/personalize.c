@@ -160,7 +160,7 @@ static fkt_status fill_spec(struct cli_personalized *p, struct cli_progress *pro
                                     .progress = &progress->hook,
                                     .model = a->out && a->sites == 1 ? keep_tuned : NULL,
                                     .ctx = p};
-    FKT_TRY(cli_partition(a->partition, &s->partition));
+    FKT_TRY(fkt_fail_in(fkt_partition_parse(&s->partition, a->partition), "--partition"));
     fkt_recipe_default(&s->local);
     s->local.batch = (uint32_t)a->batch;
     FKT_TRY(cli_threads(a->run.threads, &s->local.threads));

@@ -168,7 +168,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     if (s->runs > FKT_SWEEP_DRAWS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", FKT_SWEEP_DRAWS_MAX);
     if (s->sites < 1 || s->sites > 1000000) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and 1000000");
     FKT_TRY(check_outputs(s));
-    FKT_TRY(cli_partition(s->partition, &spec.partition));
+    FKT_TRY(fkt_fail_in(fkt_partition_parse(&spec.partition, s->partition), "--partition"));
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));
     FKT_TRY(open_sets(s, o));
     spec.data = o->data;

@@ -334,9 +334,40 @@ static void pathological_refuses_orphans(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+static void rules_have_a_text(void **state)
+{
+    static const char *const good[] = {"iid", "dirichlet:0.3", "pfllib:1e-06", "pathological:2"};
+    static const char *const bad[] = {"",
+                                      "iid:1",
+                                      "IID",
+                                      "dirichlet",
+                                      "dirichlet:",
+                                      "pfllib:much",
+                                      "pathological:-1",
+                                      "pathological:1.5",
+                                      "pathological:65536",
+                                      "i"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct fkt_partition_spec p = {.sites = 7, .seed = 5};
+        char text[FKT_PARTITION_TEXT];
+        CHECK_OK(fkt_partition_parse(&p, good[i]));
+        assert_int_equal(p.rule, i); /* in the order of the enum */
+        fkt_partition_text(&p, text);
+        assert_string_equal(text, good[i]);
+        CHECK(p.sites == 7 && p.seed == 5);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct fkt_partition_spec p = {.k = 3};
+        CHECK_STATUS(fkt_partition_parse(&p, bad[i]), FKT_E_ARG);
+        assert_int_equal(p.k, 3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_have_a_text),
         cmocka_unit_test(holdout_is_binomial),
         cmocka_unit_test(stratified_is_exact),
         cmocka_unit_test(iid_sites_are_alike),
