@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.c - a network that has seen nothing but a private release, from pictures to the saved model, in memory.
+/* train.c - a network that has seen nothing but a private release, from images to the saved model, in memory.
  *
- *   real pictures -> moments  | debit, noise |  -> drawn pictures -> ResNet-8 -> model.safetensors
+ *   real images -> moments    | debit, noise |  -> synthetic images -> ResNet-8 -> model.safetensors
  *   secret from here ...      | the release  |  ... public from here, whatever is done with it
  *
- * The pictures are the built-in set "demo:train", ten classes; your own are a path instead of it. Pictures and epochs
+ * The images are the built-in set "demo:train", ten classes; your own are a path instead of it. Images and epochs
  * are few, so that it takes seconds: the network is better than chance and no more. `fedkt train` does the same with
  * files. Writes "model.safetensors" into the working folder. Build it against an installed library:
  *   cc train.c $(pkg-config --cflags --libs fedkt) */
@@ -52,16 +52,7 @@ static void make_release(struct fkt_release **out)
     fkt_dataset_free(records);
 }
 
-/* The pictures of an epoch: here always the same. A source may as well draw others each time. */
-static fkt_status same_images(void *ctx, uint32_t epoch, struct fkt_images *out)
-{
-    const struct fkt_training_set *p = ctx;
-    (void)epoch;
-    *out = (struct fkt_images){p->rgb, p->label, p->n, p->size};
-    return FKT_OK;
-}
-
-static fkt_status tell_epoch(void *ctx, const struct fkt_epoch *e)
+static fkt_status print_epoch(void *ctx, const struct fkt_epoch *e)
 {
     (void)ctx;
     printf("epoch %u: loss %.3f, %.0f %% of what it learns from, %.0f images/s\n", e->epoch, e->loss, 100 * e->accuracy,
@@ -69,55 +60,57 @@ static fkt_status tell_epoch(void *ctx, const struct fkt_epoch *e)
     return FKT_OK;
 }
 
-static int tell_step(void *self, const char *what, unsigned long long done, unsigned long long total)
+static int print_step(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
     (void)self;
     fprintf(stderr, "\r%s: %llu of %llu images%s", what, done, total, done == total ? "\n" : "");
     return 0; /* any other answer stops the run, and writes the checkpoint that was asked for */
 }
 
-static void learn(const struct fkt_training_set *images, struct fkt_model **model)
+/* Each epoch trains on other samples of the release. */
+static void learn(struct fkt_training_source *source, struct fkt_model **model)
 {
+    const struct fkt_training_set *images = fkt_training_source_set(source);
     const struct fkt_model_spec network = {.architecture = FKT_ARCHITECTURE_RESNET8,
                                            .size = images->size,
                                            .seed = 1,
                                            .classes = (const char *const *)images->classes,
                                            .n_classes = images->n_classes};
-    const struct fkt_progress progress = {.step = tell_step};
-    const struct fkt_trainer_hooks hooks = {.epoch = tell_epoch, .progress = &progress};
-    struct fkt_trainer_spec spec = {.source = {.images = same_images, .ctx = (void *)images}};
+    const struct fkt_progress progress = {.step = print_step};
+    const struct fkt_trainer_hooks hooks = {.epoch = print_epoch, .progress = &progress};
+    struct fkt_trainer_spec spec = {.held = fkt_training_source_held(source)};
+    struct fkt_model_origin origin;
     struct fkt_model *start = NULL;
     struct fkt_trainer *trainer = NULL;
+    fkt_training_source_images(source, &spec.source);
     fkt_recipe_default(&spec.recipe);
     spec.recipe.epochs = EPOCHS;
     spec.recipe.batch = 20;
     spec.recipe.pad = 2;
-    TRY(fkt_model_new(&start, &network));
+    TRY(fkt_model_start(&start, NULL, &network, NULL));
     spec.start = start;
     TRY(fkt_trainer_new(&trainer, &spec));
     TRY(fkt_trainer_run(trainer, &hooks));
     TRY(fkt_trainer_model(trainer, 0, model));
-    if (st == FKT_OK) fkt_model_set_origin(*model, &images->origin); /* what it may claim goes with it */
+    fkt_training_origin(&origin, images, NULL, NULL); /* what the model may claim */
+    if (st == FKT_OK) fkt_model_set_origin(*model, &origin);
     fkt_trainer_free(trainer);
     fkt_model_free(start);
 }
 
-/* On real pictures, once, at the end. */
+/* On real images, once, at the end. */
 static double evaluate(const struct fkt_model *model)
 {
-    struct fkt_dataset *set = NULL;
-    struct fkt_training_set test = {0};
+    struct fkt_dataset *test = NULL;
     struct fkt_evaluation evaluation = {0};
     double accuracy;
-    TRY(fkt_dataset_open(&set, "demo:test", &(struct fkt_dataset_options){.limit = TESTS}));
-    TRY(fkt_training_set_read(&test, set, NULL, 0, SIZE, FKT_FILTER_BILINEAR, NULL,
-                              &(struct fkt_training_set_options){0}));
-    TRY(fkt_evaluation_init(&evaluation, test.n_classes));
-    TRY(fkt_training_set_evaluate(&evaluation, model, &test, &(struct fkt_predict_options){0}));
+    TRY(fkt_model_open_dataset(&test, model, "demo:test", &(struct fkt_dataset_options){.limit = TESTS}, 1));
+    TRY(fkt_evaluation_init(&evaluation, fkt_model_classes(model)));
+    TRY(fkt_model_evaluate(&evaluation, NULL, model, test, FKT_FILTER_BILINEAR, NULL,
+                           &(struct fkt_training_set_options){0}));
     accuracy = st == FKT_OK ? fkt_evaluation_accuracy(&evaluation) : 0;
     fkt_evaluation_clear(&evaluation);
-    fkt_training_set_clear(&test);
-    fkt_dataset_free(set);
+    fkt_dataset_free(test);
     return accuracy;
 }
 
@@ -125,21 +118,24 @@ int main(void)
 {
     struct fkt_release *release = NULL;
     struct fkt_pipeline *pipeline = NULL;
-    struct fkt_training_set train = {0};
+    struct fkt_training_source_spec spec = {.draw = {.per_class = PER_CLASS}, .fresh = 1};
+    struct fkt_training_source *source = NULL;
     struct fkt_model *model = NULL, *again = NULL;
     double accuracy = 0, same = 1;
     make_release(&release);
     TRY(fkt_release_pipeline(release, NULL, &pipeline));
-    TRY(fkt_training_set_draw(&train, release, &(struct fkt_draw_options){.per_class = PER_CLASS, .pipeline = pipeline},
-                              &(struct fkt_training_set_options){0}));
-    if (st == FKT_OK) learn(&train, &model);
+    spec.release = release;
+    spec.draw.pipeline = pipeline;
+    TRY(fkt_training_source_new(&source, &spec));
+    TRY(fkt_training_source_hold_out(source, 0.1, 0, EPOCHS)); /* samples that no epoch trains on */
+    if (st == FKT_OK) learn(source, &model);
     if (st == FKT_OK) accuracy = evaluate(model);
     TRY(fkt_model_save(model, "model.safetensors", 0));
     TRY(fkt_model_load(&again, "model.safetensors", 0));
     if (st == FKT_OK) same = evaluate(again);
     if (st == FKT_OK) {
         const struct fkt_model_origin *o = fkt_model_origin(again);
-        printf("%.0f %% of %d real pictures are right; chance is %.0f %%\n", 100 * accuracy, TESTS,
+        printf("%.0f %% of %d real images are right; chance is %.0f %%\n", 100 * accuracy, TESTS,
                100.0 / fkt_model_classes(again));
         printf("model.safetensors: %s, epsilon %g, delta %g; it learned from %s\n",
                o->is_private ? "private" : "NOT private", o->epsilon, o->delta, o->data);
@@ -152,7 +148,7 @@ int main(void)
     }
     fkt_model_free(again);
     fkt_model_free(model);
-    fkt_training_set_clear(&train);
+    fkt_training_source_free(source);
     fkt_pipeline_free(pipeline);
     fkt_release_free(release);
     return st == FKT_OK ? 0 : 1;
