@@ -474,7 +474,7 @@ static fkt_status measure(struct world *w, uint32_t classes, uint32_t dim, uint3
     FKT_TRY(make_sites(w));
     FKT_TRY(play(w));
     FKT_TRY(cli_bench_server_stop(&w->server));
-    snprintf(path, sizeof path, "%s/public/audit.jsonl", w->state);
+    snprintf(path, sizeof path, "%s/public/transparency.jsonl", w->state);
     FKT_TRY(cli_bench_log_read(&log, path, w->sites));
     FKT_TRY(check(w, &log));
     fill_rows(w, &log, at);

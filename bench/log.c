@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - an audit log read line by line for a benchmark: who survived and what was taken. It believes
+/* log.c - a transparency log read line by line for a benchmark: who survived and what was taken. It believes
  * what it reads; `fedkt verify` is for those who do not. */
 #include "bench/log.h"
 

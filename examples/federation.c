@@ -4,9 +4,9 @@
  *   site: send -> server: deliver, settle -> site: sent          site: has -> server: collect, settle -> site: recv
  *
  * `fedkt serve` and `fedkt join` do this over HTTPS. Here a message is a buffer that changes hands, and what a carrier
- * must keep to is on one page: nothing leaves before it is settled, every answer takes the head of the audit log along,
- * the server is told the time, heavy work is done when there is some. Files go into folder "federation" of the working
- * one, which must not be there. Build it against an installed library:
+ * must keep to is on one page: nothing leaves before it is settled, every answer carries the head of the transparency
+ * log, the server is told the time, heavy work is done when there is some. Files go into folder "federation" of the
+ * working one, which must not be there. Build it against an installed library:
  *   cc federation.c $(pkg-config --cflags --libs fedkt) */
 #include "fedkt/client.h"
 #include "fedkt/pipeline.h"

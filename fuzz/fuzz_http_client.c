@@ -73,7 +73,7 @@ static void take_word(struct fkt_http_client_answer *a, char *word)
     case 'i': a->index = value; break;
     case 's': a->stage = value; break;
     case 'l': a->lost = value; break;
-    case 'a': a->audit = value; break;
+    case 'a': a->log = value; break;
     case 'w': a->retry_after = value; break;
     case 'y': a->why = value; break;
     case 'b':

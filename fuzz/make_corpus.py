@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "oracle"))
-import audit  # noqa: E402
+import transparency  # noqa: E402
 import corpus_http_client
 import corpus_family
 import corpus_http
@@ -31,7 +31,7 @@ import corpus_onnx
 import corpus_sa
 
 LIMIT = 4096
-LIMITS = {"family": 16384, "model": 8192, "onnx": 8192, "audit": 8192}  # networks have many tensors, logs many lines
+LIMITS = {"family": 16384, "model": 8192, "onnx": 8192, "transparency": 8192}  # many tensors, many lines
 
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors" / "image_files"
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
@@ -473,9 +473,9 @@ def tasks():
     return texts
 
 
-def audits():
-    """Lies about one honest log, `corpus/audit/honest`: made with audit_folder (tests/oracle), its chain taken out."""
-    honest = (pathlib.Path(__file__).resolve().parent / "corpus" / "audit" / "honest").read_bytes()
+def logs():
+    """False versions of the log `corpus/transparency/honest`: from log_folder (tests/oracle), without its chain."""
+    honest = (pathlib.Path(__file__).resolve().parent / "corpus" / "transparency" / "honest").read_bytes()
     lines = honest[1:].splitlines()
     at = {json.loads(line)["event"]: i for i, line in reversed(list(enumerate(lines)))}
 
@@ -494,14 +494,14 @@ def audits():
     task.pop("signature")
     heads, sent, name = ["0" * 64], [], ""
     for n, line in enumerate(map(json.loads, lines), 1):
-        heads.append(audit.sha256(audit.dump(line | {"at": 0, "entry": n, "prev": heads[-1]}).encode()))
+        heads.append(transparency.sha256(transparency.dump(line | {"at": 0, "entry": n, "prev": heads[-1]}).encode()))
         name = line["name"] if line["event"] == "begin" else name
         if line["event"] == "message" and line["site"] == 1:
             kept = {key: line[key] for key in ("kind", "sha256", "bytes")}
             sent.append({"round": name, **kept, "taken": True})
     receipt = {
         "schema": "fedkt.receipt/1",
-        "task_sha256": audit.sha256(audit.dump(task).encode()),
+        "task_sha256": transparency.sha256(transparency.dump(task).encode()),
         "site": 1,
         "heads": [{"entry": n, "sha256": heads[n]} for n in (3, len(lines))],
         "messages": sent,
@@ -539,7 +539,7 @@ def main():
         "cifar": cifar,
         "tar": tars,
         "task": tasks,
-        "audit": audits,
+        "transparency": logs,
         "family": corpus_family.files,
         "http": corpus_http.files,
         "model": corpus_model.files,

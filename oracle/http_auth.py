@@ -55,7 +55,7 @@ def cases():
         (2, 1, 3, "GET", poll, b""),
         (3, 1753900000000000, 17, "POST", "/v1/messages", b"\x0a\x00"),
         (4, 2**63 - 1, 65535, "POST", "/v1/messages", bytes(range(256)) * 5),
-        (5, 7, 2**32 - 1, "GET", "/v1/files/audit.jsonl", b""),
+        (5, 7, 2**32 - 1, "GET", "/v1/files/transparency.jsonl", b""),
     ):
         seed = hashlib.sha256(bytes([seed])).digest()
         line = header(seed, task, nonce, seq, site, method, target, body)

@@ -46,7 +46,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_client_has_moments(const char *state, const 
  * and go on. 0: nothing of this task will happen here any more, and moments that the file held are gone. FKT_E_STATE:
  * another process holds it. No file is fine. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_expire(const char *state, const struct fkt_task *task, int *goes_on);
-/* What it sent and which heads of the audit log it was told, as JSON: for fkt_verify_folder. */
+/* What it sent and which heads of the transparency log it was told, as JSON: for fkt_verify_folder. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_receipt(struct fkt_client *a, const char *path, int force);
 
 /* How it stands; after ENDED, how it ended. */

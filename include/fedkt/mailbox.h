@@ -36,7 +36,7 @@ enum fkt_stage {
     FKT_STAGE_RUNNING,       /* a round is under way */
     FKT_STAGE_FINISHING,     /* the last message is there; masks come off, files are made */
     FKT_STAGE_RELEASED,      /* over: the release is there, and `file` has all files */
-    FKT_STAGE_GIVEN_UP       /* over: there will be none, and `file` has audit.jsonl alone */
+    FKT_STAGE_GIVEN_UP       /* over: there will be none, and `file` has transparency.jsonl alone */
 };
 
 /* A message on its way to a site. Its bytes are borrowed until the next deliver, collect, tick or worked; settle leaves
@@ -50,7 +50,7 @@ struct fkt_message {
     fkt_status lost;      /* not FKT_OK: the site is out of the round that it asked about, and why */
 };
 
-/* Why a request was turned away before its message was looked at; for the audit log. */
+/* Why a request was turned away before its message was looked at; for the transparency log. */
 enum fkt_refusal {
     FKT_REFUSAL_UNKNOWN_SITE = 0, /* no such index on the roster */
     FKT_REFUSAL_BAD_SIGNATURE,
@@ -82,7 +82,7 @@ struct fkt_mailbox_view {
     const uint8_t *slot;                                     /* (sites) of enum fkt_site_status */
     uint64_t stage_since, phase_since, phase_until;          /* ms since 1970; 0: none */
     uint64_t messages, message_bytes;                        /* accepted, over all rounds */
-    uint64_t audit_entries;
+    uint64_t log_entries;
     uint64_t refused[FKT_REFUSALS];
     const char *reason;         /* of the last failed round, or of giving up; "" */
     const char *release_sha256; /* "" before RELEASED */
@@ -113,12 +113,12 @@ struct fkt_mailbox {
     fkt_status (*work)(void *self);
     fkt_status (*worked)(void *self, fkt_status st);
     void (*view)(void *self, struct fkt_mailbox_view *out);
-    /* The audit log's last entry as it is on disk: its number from 1 (0: there is none yet) and its SHA-256 as hex.
-     * Taken after settle, it goes out with every answer. */
+    /* The transparency log's last entry as it is on disk: its number from 1 (0: there is none yet) and its SHA-256 as
+     * hex. Taken after settle, it goes out with every answer. */
     void (*head)(void *self, uint64_t *entry, char sha256[65]);
     /* The path of a public file of the finished task by its name ("release.safetensors", "certificate.json",
-     * "audit.jsonl", "grid.png"), borrowed; NULL: no such file, or not yet. From RELEASED on all are there, from
-     * GIVEN_UP on audit.jsonl. NULL in FINISHING: ask again soon. */
+     * "transparency.jsonl", "grid.png"), borrowed; NULL: no such file, or not yet. From RELEASED on all are there, from
+     * GIVEN_UP on transparency.jsonl. NULL in FINISHING: ask again soon. */
     const char *(*file)(void *self, const char *name);
 };
 
@@ -139,7 +139,7 @@ struct fkt_endpoint {
     fkt_status (*sent)(void *self, int taken);
     /* A letter, or len 0 with what the server told: its stage, and whether this site is lost in its round. */
     fkt_status (*recv)(void *self, const struct fkt_message *message);
-    /* The server's audit log ends so by its own words: kept, to be compared with the log in the end. */
+    /* The server's transparency log ends so by its own words: kept, to be compared with the log in the end. */
     fkt_status (*heard_head)(void *self, uint64_t entry, const char *sha256);
 };
 

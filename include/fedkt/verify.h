@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* An audit log is lines of JSON; each holds the SHA-256 of the line before it ("prev"; zeros in the first). */
+/* A transparency log is lines of JSON; each holds the SHA-256 of the line before it ("prev"; zeros in the first). */
 struct fkt_verification {
     uint64_t entries;
     char head[65];
@@ -28,7 +28,7 @@ struct fkt_verification {
     char receipt_key[65];                /* its key on the roster, as hex */
     char receipt_name[128];              /* what the task calls that site; "": nothing */
 };
-/* Re-derives chain, hashes, survivors and certificate from public data: `folder` holds audit.jsonl,
+/* Re-derives chain, hashes, survivors and certificate from public data: `folder` holds transparency.jsonl,
  * release.safetensors and certificate.json. task NULL: the one that the log holds. receipt NULL: none; else what a site
  * kept (client.h): every head that it was told and every message that it sent must be in the log. FKT_E_MISMATCH or
  * FKT_E_FORMAT and a sentence that names the line or file. Hostile input. */

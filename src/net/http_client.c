@@ -353,7 +353,7 @@ static const char *read_told(struct told *t, const struct fkt_http_client_answer
     *t = (struct told){0};
     if (!read_stage(&t->message.stage, a->stage)) return "Fedkt-Stage";
     if (a->lost && (fkt_parse_u64(&lost, a->lost, STATUS_LIMIT) != FKT_OK || lost == 0)) return "Fedkt-Lost";
-    if (a->audit && !read_head(t, a->audit)) return "Fedkt-Audit";
+    if (a->log && !read_head(t, a->log)) return "Fedkt-Log";
     t->message.lost = (fkt_status)lost;
     return NULL;
 }

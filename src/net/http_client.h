@@ -41,7 +41,7 @@ struct fkt_http_client_answer {
     const char *why;
     const uint8_t *body;
     size_t len;
-    const char *nonce, *floor, *round, *index, *stage, *lost, *audit, *retry_after; /* docs/http.md 2.3 */
+    const char *nonce, *floor, *round, *index, *stage, *lost, *log, *retry_after; /* docs/http.md 2.3 */
 };
 struct fkt_http_client;
 FKT_MUST_USE fkt_status fkt_http_client_new(struct fkt_http_client **out, const struct fkt_http_client_spec *spec);

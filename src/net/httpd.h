@@ -48,7 +48,7 @@ int fkt_httpd_local(const struct fkt_httpd *h);
 /* Serves until `idle`, called a few times a second in the calling thread, answers non-zero, or until the mailbox cannot
  * go on: its status and sentence. */
 FKT_MUST_USE fkt_status fkt_httpd_run(struct fkt_httpd *h, int (*idle)(void *self), void *self);
-/* 1: this site has fetched the finished task's audit.jsonl completely. From any thread. */
+/* 1: this site has fetched the finished task's transparency.jsonl completely. From any thread. */
 int fkt_httpd_fetched(const struct fkt_httpd *h, uint32_t site);
 void fkt_httpd_free(struct fkt_httpd *h); /* answers parked requests, closes, joins the threads */
 

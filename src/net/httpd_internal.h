@@ -179,7 +179,7 @@ struct fkt_httpd {
     struct fkt_bodies bodies;
     atomic_uint_fast64_t heartbeat; /* monotonic ms of the mailbox thread's last turn */
     atomic_uint asks;               /* requests under way */
-    atomic_uchar *fetched;          /* (sites) has had audit.jsonl */
+    atomic_uchar *fetched;          /* (sites) has had transparency.jsonl */
     /* (sites) the connection on which its last message leaves; NULL: none. Under the lock of the connections */
     struct fkt_connection **reading;
     pthread_t mailbox_thread, worker;

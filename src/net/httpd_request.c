@@ -42,7 +42,7 @@ void fkt_ask_end(void *httpd, struct MHD_Connection *c, void **ask, enum MHD_Req
     *ask = NULL;
     if (!a) return;
     if (toe == MHD_REQUEST_TERMINATED_COMPLETED_OK && a->job.answer.code == 200 && a->job.site < h->spec.box->sites &&
-        a->job.target.what == FKT_TARGET_FILE && strcmp(a->job.target.name, "audit.jsonl") == 0)
+        a->job.target.what == FKT_TARGET_FILE && strcmp(a->job.target.name, "transparency.jsonl") == 0)
         atomic_store(&h->fetched[a->job.site], 1);
     if (a->job.target.what == FKT_TARGET_POLL) fkt_connections_read(&h->lines, a->line, &h->reading[a->job.site]);
     atomic_store(&a->line->deadline_ms,

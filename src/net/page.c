@@ -117,7 +117,7 @@ static void round_of(struct fkt_text *t, const struct fkt_mailbox_view *v)
     truth(t, "overdue", v->overdue);
     number(t, "messages", v->messages);
     number(t, "message_bytes", v->message_bytes);
-    number(t, "audit_entries", v->audit_entries);
+    number(t, "log_entries", v->log_entries);
     words(t, "reason", v->reason);
     words(t, "release_sha256", v->release_sha256);
     truth(t, "comparing", v->comparing);

@@ -86,7 +86,7 @@ static void progress(struct fkt_text *t, const struct fkt_mailbox_view *v)
     seconds(t, "fedkt_phase_deadline_seconds", v->phase_until * 1000);
     counter(t, "fedkt_messages_total", "Messages of sites that were accepted, over all rounds.", v->messages);
     counter(t, "fedkt_message_bytes_total", "Bytes of those messages.", v->message_bytes);
-    counter(t, "fedkt_audit_entries_total", "Entries of the transparency log.", v->audit_entries);
+    counter(t, "fedkt_log_entries_total", "Entries of the transparency log.", v->log_entries);
     family(t, "fedkt_refused_total", "counter", "Requests refused before their message was read.");
     for (int r = 0; r < FKT_REFUSALS; r++)
         sample(t, "fedkt_refused_total", "reason", fkt_refusal_name((enum fkt_refusal)r), v->refused[r]);

@@ -97,6 +97,6 @@ void fkt_pinned_answer(CURL *c, struct fkt_http_client_answer *out)
                                            .index = header(c, "Fedkt-Index"),
                                            .stage = header(c, "Fedkt-Stage"),
                                            .lost = header(c, "Fedkt-Lost"),
-                                           .audit = header(c, "Fedkt-Audit"),
+                                           .log = header(c, "Fedkt-Log"),
                                            .retry_after = header(c, "Retry-After")};
 }

@@ -190,7 +190,7 @@ struct signs {
 static void sign_answer(struct fkt_answer *a, const struct signs *s, enum fkt_stage stage)
 {
     fkt_answer_header(a, "Fedkt-Stage", "%s", fkt_stage_name(stage));
-    fkt_answer_header(a, "Fedkt-Audit", "%" PRIu64 ":%s", s->entry, s->head);
+    fkt_answer_header(a, "Fedkt-Log", "%" PRIu64 ":%s", s->entry, s->head);
 }
 
 static void answer_message(struct fkt_job *j, const struct signs *s)

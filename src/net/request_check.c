@@ -104,7 +104,7 @@ static void refuse(struct fkt_request_verdict *v, int code, const char *title, c
     v->detail = detail;
 }
 
-/* A refusal that the audit log notes. */
+/* A refusal that the transparency log notes. */
 static void refuse_note(struct fkt_request_verdict *v, int code, const char *title, enum fkt_refusal why,
                         const char *detail)
 {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *const files[] = {"release.safetensors", "certificate.json", "audit.jsonl", "grid.png"};
+static const char *const files[] = {"release.safetensors", "certificate.json", "transparency.jsonl", "grid.png"};
 
 static const struct {
     const char *path;

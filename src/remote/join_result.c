@@ -37,7 +37,7 @@ static const struct file {
     {"release.safetensors", RELEASE_MAX, 0, 0},
     {"certificate.json", TEXT_MAX, 0, 0},
     {"grid.png", GRID_MAX, 0, 1},
-    {"audit.jsonl", 0, 1, 0}, /* last: when every site has it, the server may go */
+    {"transparency.jsonl", 0, 1, 0}, /* last: when every site has it, the server may go */
 };
 
 /* A folder that was made for this task may be made again: the same call goes on after a crash. */

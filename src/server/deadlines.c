@@ -116,7 +116,7 @@ static fkt_status greet(struct fkt_server *h)
     }
     if (!h->log.last.entry)
         FKT_TRY(fkt_server_note(h, "open",
-                                json_pack("{s:s s:o s:s}", "schema", "fedkt.audit/1", "task",
+                                json_pack("{s:s s:o s:s}", "schema", "fedkt.transparency/1", "task",
                                           fkt_task_document(h->task), "version", fkt_version())));
     FKT_TRY(fkt_server_note(h, "start", json_pack("{s:s}", "version", fkt_version())));
 out:

@@ -2,7 +2,7 @@
 /* finish.c - the end of a task: two pieces of heavy work, and between them one row that is written once.
  *
  *   UNMASK --work--> release in memory --worked, settle--> row `release`, line `release`
- *          --work--> files --worked, settle--> lines `file`, `end` --> audit.jsonl --> RELEASED
+ *          --work--> files --worked, settle--> lines `file`, `end` --> transparency.jsonl --> RELEASED
  *
  * kill -9 before the row: the state machine is replayed and unmasks again; central noise is drawn again, and the
  * earlier draw was never published. After the row: nothing is drawn any more, and the same files are made again from

@@ -33,7 +33,7 @@
 
 static const char *const names[FKT_SERVER_PATHS] = {[FKT_SERVER_RELEASE] = "release.safetensors",
                                                     [FKT_SERVER_CERTIFICATE] = "certificate.json",
-                                                    [FKT_SERVER_LOG] = "audit.jsonl",
+                                                    [FKT_SERVER_LOG] = "transparency.jsonl",
                                                     [FKT_SERVER_GRID] = "grid.png",
                                                     [FKT_SERVER_DATASET] = "dataset"};
 

@@ -2,7 +2,7 @@
 /* server.c - the server's side of one task: opening it, replaying its journal, and the functions of its mailbox.
  *
  *   state folder (0700)   journal.db: everything; the process that has it open holds the lock
- * public folder         release.safetensors  certificate.json  dataset/  grid.png  audit.jsonl, at the end of the task
+ *   public folder         release.safetensors  certificate.json  dataset/  grid.png, at the end transparency.jsonl
  *
  * What could fail at the end is tried at the beginning: codec, calibration and federation are opened, and the folders
  * tried (folders.c). A task is refused when it is not signed or has no service.

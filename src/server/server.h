@@ -103,9 +103,9 @@ struct fkt_server {
     struct fkt_failure worked;
     struct fkt_publication finish;
     int released;  /* the release is in the journal */
-    int gave_up;   /* that there will be none is in the journal; announced once audit.jsonl is written */
+    int gave_up;   /* that there will be none is in the journal; announced once transparency.jsonl is written */
     int comparing; /* one of the two was so, and the log had ended, before this process started */
-    int log_due;   /* audit.jsonl is to be written */
+    int log_due;   /* transparency.jsonl is to be written */
     uint8_t *slots_shown;
 };
 

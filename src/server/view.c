@@ -88,7 +88,7 @@ void fkt_server_view(void *self, struct fkt_mailbox_view *out)
     out->overdue = running && h->overdue;
     out->messages = h->messages + h->round_messages;
     out->message_bytes = h->bytes + h->round_bytes;
-    out->audit_entries = h->log.settled.entry;
+    out->log_entries = h->log.settled.entry;
     memcpy(out->refused, h->refused, sizeof out->refused);
     out->reason = h->reason;
     out->comparing = h->stage == FKT_STAGE_FINISHING && h->comparing;
@@ -106,7 +106,7 @@ const char *fkt_server_file(void *self, const char *name)
 {
     static const char *const names[] = {[FKT_SERVER_RELEASE] = "release.safetensors",
                                         [FKT_SERVER_CERTIFICATE] = "certificate.json",
-                                        [FKT_SERVER_LOG] = "audit.jsonl",
+                                        [FKT_SERVER_LOG] = "transparency.jsonl",
                                         [FKT_SERVER_GRID] = "grid.png"};
     const struct fkt_server *h = self;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line.c - one line of a transparency log: is it well formed, and does it continue the chain?
  *
- * Source: docs/audit.md 1. The log comes from the party that is being checked, so nothing in it is trusted. A line has
- * exactly one form: it is parsed and written again, and the bytes must be the same, so that two readers can never read
- * different things in it. Each event has exactly the keys of the table below, each of its type; a key more or less is
- * refused. Numbers are below 2^53, which every JSON parser can hold.
+ * Source: docs/transparency.md 1. The log comes from the party that is being checked, so nothing in it is trusted. A
+ * line has exactly one form: it is parsed and written again, and the bytes must be the same, so that two readers can
+ * never read different things in it. Each event has exactly the keys of the table below, each of its type; a key more
+ * or less is refused. Numbers are below 2^53, which every JSON parser can hold.
  *
  * Cost: a few microseconds and a few kilobytes per line; nothing is allocated before the length is known to be
  * small. */
@@ -144,7 +144,7 @@ fkt_status fkt_log_line_read(struct fkt_log_line *out, const char *bytes, size_t
 out:
     if (st != FKT_OK) {
         fkt_log_line_clear(out);
-        st = fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
+        st = fkt_fail_in(st, "transparency.jsonl line %llu", (unsigned long long)entry);
     }
     return st;
 }

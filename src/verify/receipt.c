@@ -2,11 +2,11 @@
 /* receipt.c - compares what one site kept with the log: the only part of the check that a server which rewrote its log,
  * with a new chain, cannot prepare for.
  *
- * Source: docs/audit.md 3. Every answer to a site contains the log's last entry and its hash; here each of them must be
- * the hash of that line. Every message that the server acknowledged must be in the log with its kind, as accepted. And
- * up to the last head that the site received, the log must not hold any message under its name, accepted or refused,
- * that it did not send: that would be somebody else with its key, or a server that blames the site. A message whose
- * acknowledgement was lost counts as sent, not as accepted: the site cannot know whether it was refused.
+ * Source: docs/transparency.md 3. Every answer to a site contains the log's last entry and its hash; here each of them
+ * must be the hash of that line. Every message that the server acknowledged must be in the log with its kind, as
+ * accepted. And up to the last head that the site received, the log must not hold any message under its name, accepted
+ * or refused, that it did not send: that would be somebody else with its key, or a server that blames the site. A
+ * message whose acknowledgement was lost counts as sent, not as accepted: the site cannot know whether it was refused.
  *
  * Cost: 80 bytes per head, 128 per message; a line is compared with one head and, if it is this site's, all
  * messages. */
@@ -182,18 +182,19 @@ fkt_status fkt_log_receipt_line(struct fkt_log_receipt *r, const struct fkt_log_
     fkt_status st = told_of(r, l, entry);
     if (st == FKT_OK && l->event == FKT_LOG_MESSAGE && fkt_log_number(l, "site") == r->site)
         st = own_message(r, l, entry, round);
-    return st == FKT_OK ? st : fkt_fail_in(st, "audit.jsonl line %llu", (unsigned long long)entry);
+    return st == FKT_OK ? st : fkt_fail_in(st, "transparency.jsonl line %llu", (unsigned long long)entry);
 }
 
 fkt_status fkt_log_receipt_end(const struct fkt_log_receipt *r, uint64_t entries)
 {
     if (r->met < r->heads)
         return fkt_fail_hint(FKT_E_MISMATCH, "the server sent this site another log than it published",
-                             "audit.jsonl ends at line %llu, and site %u received the hash of line %llu",
+                             "transparency.jsonl ends at line %llu, and site %u received the hash of line %llu",
                              (unsigned long long)entries, r->site, (unsigned long long)r->head[r->met].entry);
     for (size_t i = 0; i < r->messages; i++)
         if (r->sent[i].taken && !r->sent[i].found)
-            return fkt_fail(FKT_E_MISMATCH, "audit.jsonl lacks message %zu of site %u, which the server acknowledged",
-                            i + 1, r->site);
+            return fkt_fail(FKT_E_MISMATCH,
+                            "transparency.jsonl lacks message %zu of site %u, which the server acknowledged", i + 1,
+                            r->site);
     return FKT_OK;
 }

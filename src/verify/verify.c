@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c - an outsider's check of a finished task: log, release and certificate are compared with each other.
  *
- * Source: docs/audit.md 2. Everything comes from the server, which is not trusted; the check rests on what it cannot
- * forge: the operator's signature under the task, the sites' signatures under the survivors, and, with a receipt, the
- * heads that one site received during the round. In this order:
+ * Source: docs/transparency.md 2. Everything comes from the server, which is not trusted; the check rests on what it
+ * cannot forge: the operator's signature under the task, the sites' signatures under the survivors, and, with a
+ * receipt, the heads that one site received during the round. In this order:
  *
- *   audit.jsonl          line by line: bytes, chain, keys; the order of events; the task and its signature; rounds
+ *   transparency.jsonl   line by line: bytes, chain, keys; the order of events; the task and its signature; rounds
  *   release.safetensors  parsed as hostile input; of this task, with the hash in the log
  *   certificate.json     every claim derived again from the release; then compared byte for byte with the release's own
  *   other files          hash and length, if the log names it and it exists
@@ -42,7 +42,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SCHEMA "fedkt.audit/1"
+#define SCHEMA "fedkt.transparency/1"
 #define CERTIFICATE_MAX ((size_t)1 << 20)
 #define ENTRIES_MAX ((uint64_t)1 << 32)
 
@@ -221,7 +221,7 @@ fkt_status fkt_log_reading_line(struct fkt_log_reading *log, const char *bytes, 
     fkt_status st = fkt_log_line_read(&l, bytes, len, log->entries + 1, log->head);
     if (st != FKT_OK) return st;
     if (log->in_round) fkt_hex(round, log->round.name, FKT_MAILBOX_ROUND);
-    FKT_TRY(fkt_fail_in(take_line(log, &l), "audit.jsonl line %llu", (unsigned long long)log->entries + 1));
+    FKT_TRY(fkt_fail_in(take_line(log, &l), "transparency.jsonl line %llu", (unsigned long long)log->entries + 1));
     log->entries++;
     memcpy(log->head, l.sha256, sizeof log->head);
     if (log->receipt) FKT_TRY(fkt_log_receipt_line(log->receipt, &l, log->entries, round));
@@ -233,7 +233,7 @@ out:
 fkt_status fkt_log_reading_end(const struct fkt_log_reading *log)
 {
     if (!log->ended)
-        return fkt_fail(FKT_E_MISMATCH, "audit.jsonl has no line 'end' after line %llu: it was truncated",
+        return fkt_fail(FKT_E_MISMATCH, "transparency.jsonl has no line 'end' after line %llu: it was truncated",
                         (unsigned long long)log->entries);
     return log->receipt ? fkt_log_receipt_end(log->receipt, log->entries) : FKT_OK;
 }
@@ -247,7 +247,7 @@ static fkt_status open_log(FILE **out, const char *path)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     *out = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (*out && fstat(fd, &s) == 0)
-        return S_ISREG(s.st_mode) ? FKT_OK : fkt_fail(FKT_E_FORMAT, "audit.jsonl is not a regular file");
+        return S_ISREG(s.st_mode) ? FKT_OK : fkt_fail(FKT_E_FORMAT, "transparency.jsonl is not a regular file");
     if (!*out && fd >= 0) close(fd);
     return fkt_io_fail("read", path);
 }
@@ -274,7 +274,7 @@ static fkt_status read_log(struct fkt_log_reading *log, const char *path)
         }
         if (c == EOF && !n) break;
         if (c == EOF || log->entries >= ENTRIES_MAX) {
-            st = fkt_fail(FKT_E_FORMAT, "audit.jsonl line %llu: it does not end with a newline",
+            st = fkt_fail(FKT_E_FORMAT, "transparency.jsonl line %llu: it does not end with a newline",
                           (unsigned long long)log->entries + 1);
             goto out;
         }
@@ -441,7 +441,7 @@ fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder, c
     fkt_status st;
     memset(out, 0, sizeof *out);
     fkt_log_reading_init(&log, task, receipt ? &kept : NULL);
-    FKT_TRY(fkt_path_join(&path, folder, "audit.jsonl"));
+    FKT_TRY(fkt_path_join(&path, folder, "transparency.jsonl"));
     if (task && task->signature.there) /* the key beside an invalid signature means nothing */
         FKT_TRY(fkt_fail_in(check_signature(task, NULL), "the task that was given"));
     if (receipt) FKT_TRY(fkt_log_receipt_load(&kept, receipt));
@@ -458,7 +458,8 @@ out:
     fkt_free(path);
     fkt_log_reading_clear(&log);
     fkt_log_receipt_clear(&kept);
-    if (st == FKT_E_IO) return fkt_hint(st, "give the folder with audit.jsonl, release.safetensors, certificate.json");
+    if (st == FKT_E_IO)
+        return fkt_hint(st, "give the folder with transparency.jsonl, release.safetensors, certificate.json");
     if (st == FKT_E_NOMEM) return st;
     return fkt_hint(st, "do not use this release; ask the operator, and compare with what other sites hold");
 }

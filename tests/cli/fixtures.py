@@ -25,11 +25,11 @@ import tensors
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "oracle"))
-import audit  # noqa: E402
+import transparency  # noqa: E402
 
 NAN = struct.pack("<f", float("nan"))
 EXAMPLES = ROOT / "docs" / "schema" / "examples"
-CORPUS = ROOT / "fuzz" / "corpus" / "audit"
+CORPUS = ROOT / "fuzz" / "corpus" / "transparency"
 
 
 def picture(seed, size=40):
@@ -431,26 +431,26 @@ def folders(root, fedkt):
     (root / "foreign" / "thesis.txt").write_text("do not delete\n")
 
 
-def audit_log(folder, lines):
-    """Lines of fuzz/corpus/audit, whose chain was taken out, as a log."""
+def write_log(folder, lines):
+    """Lines of fuzz/corpus/transparency, whose chain was taken out, as a log."""
     folder.mkdir()
     prev, text = "0" * 64, ""
     for number, line in enumerate(lines, 1):
-        line = audit.dump(json.loads(line) | {"at": 1700000000000, "entry": number, "prev": prev})
-        prev, text = audit.sha256(line.encode()), text + line + "\n"
-    (folder / "audit.jsonl").write_text(text)
+        line = transparency.dump(json.loads(line) | {"at": 1700000000000, "entry": number, "prev": prev})
+        prev, text = transparency.sha256(line.encode()), text + line + "\n"
+    (folder / "transparency.jsonl").write_text(text)
     return text
 
 
-def audits(root):
+def logs(root):
     given_up = (CORPUS / "given-up").read_text()[1:].splitlines()
     honest = (CORPUS / "honest").read_text()[1:].splitlines()
-    audit_log(root / "audit-given-up", given_up)
-    audit_log(root / "audit-no-release", honest)
-    audit_log(root / "audit-unsigned", [line for line in honest if '"confirmed"' not in line])
-    text = audit_log(root / "audit-cut", honest[:-1])
-    audit_log(root / "audit-changed", honest)
-    (root / "audit-changed" / "audit.jsonl").write_text(text.replace("too few sites", "too few sitez"))
+    write_log(root / "log-given-up", given_up)
+    write_log(root / "log-no-release", honest)
+    write_log(root / "log-unsigned", [line for line in honest if '"confirmed"' not in line])
+    text = write_log(root / "log-cut", honest[:-1])
+    write_log(root / "log-changed", honest)
+    (root / "log-changed" / "transparency.jsonl").write_text(text.replace("too few sites", "too few sitez"))
     (root / "receipt-other.json").write_text(
         json.dumps({"schema": "fedkt.receipt/1", "task_sha256": "0" * 64, "site": 1, "heads": [], "messages": []})
     )
@@ -476,4 +476,4 @@ def make(root, fedkt):
     bent_tensors(root)
     tampered(root)
     folders(root, str(fedkt))
-    audits(root)
+    logs(root)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_words.py - what people read on a terminal says what is so, and no more.
 
-Usage: run_words.py FEDKT AUDIT_FOLDER     (AUDIT_FOLDER makes public folders, tests/oracle/audit_folder.c)
+Usage: run_words.py FEDKT LOG_FOLDER     (LOG_FOLDER makes public folders, tests/oracle/log_folder.c)
 """
 
 import json
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "oracle"))
-import audit  # noqa: E402
+import transparency  # noqa: E402
 
 ADDRESS = "https://fedkt.example.org:8443"
 
@@ -89,7 +89,7 @@ def check_claims(trial):
 
 def check_odd_files(trial):
     """A pipe does not hold verify up, and a link does not lead it out of the folder; the oracle says the same."""
-    for name in ("audit.jsonl", "release.safetensors", "certificate.json", "grid.png"):
+    for name in ("transparency.jsonl", "release.safetensors", "certificate.json", "grid.png"):
         for make in (os.mkfifo, lambda path: path.symlink_to(trial.folder / "good" / path.name)):
             bad = trial.folder / "odd"
             shutil.copytree(trial.folder / "good", bad)
@@ -104,9 +104,9 @@ def check_odd_files(trial):
                 fits = linked and name != "grid.png"  # whoever gives the folder may have put the three there himself
                 trial.want(done.returncode == (0 if fits else 1), f"{name}, link {linked}: {done.stderr}")
             try:
-                audit.verify(bad)
+                transparency.verify(bad)
                 fits = True
-            except audit.Wrong:
+            except transparency.Wrong:
                 fits = False
             trial.want(fits == (linked and name != "grid.png"), f"the oracle on {name}, link {linked}")
             shutil.rmtree(bad)

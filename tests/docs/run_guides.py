@@ -13,7 +13,7 @@ Blocks of the two pages are marked in comments that no reader sees:
   <!-- walk 2 carry site/site.key.pub operator/{site}.pub -->   what the text says is sent: copied for each site
 Everything is typed as it is written, but for what the pages say that readers replace by their own: the server's name
 and port, and the site's name. Every block must end well, and in the end all five sites hold the same release, which
-oracle/audit.py takes as well.
+oracle/transparency.py takes as well.
 """
 
 import json
@@ -32,7 +32,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "conventions"), str(ROOT / "oracle")]
-import audit  # noqa: E402
+import transparency  # noqa: E402
 import fixtures  # noqa: E402
 
 PAGES = ("docs/deploy.md", "docs/site.md")
@@ -181,8 +181,8 @@ class Walk:
             from check_schemas import complaints
         except SystemExit:  # python3-jsonschema is not installed
             return
-        lines = (folder / "audit.jsonl").read_text().splitlines()
-        bad = [c for line in lines for c in complaints("audit", json.loads(line))]
+        lines = (folder / "transparency.jsonl").read_text().splitlines()
+        bad = [c for line in lines for c in complaints("transparency", json.loads(line))]
         bad += complaints("receipt", json.loads((folder / "receipt.json").read_text()))
         words = ["fedkt", "verify", "--folder", folder, "--receipt", folder / "receipt.json", "--json"]
         done = subprocess.run(words, env=os.environ | {"PATH": self.path}, capture_output=True, text=True, timeout=SLOW)
@@ -200,9 +200,9 @@ class Walk:
             folder = found[0].parent
             self.schemas(site, folder)
             try:  # once more by somebody who shares no code with fedkt
-                audit.verify(folder, self.top / site / "task.json", folder / "receipt.json")
-            except audit.Wrong as wrong:
-                raise Slip(f"{site}: oracle/audit.py says: {wrong}") from None
+                transparency.verify(folder, self.top / site / "task.json", folder / "receipt.json")
+            except transparency.Wrong as wrong:
+                raise Slip(f"{site}: oracle/transparency.py says: {wrong}") from None
         if len(hashes) != 1:
             raise Slip("the sites hold different releases")
         if not list((self.top / "operator").rglob("grid.png")):

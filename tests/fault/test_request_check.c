@@ -46,7 +46,7 @@ static fkt_status run_queue(void)
     memset(job, 0, sizeof job);
     job[0].target = (struct fkt_target){.what = FKT_TARGET_POLL, .any_round = 1};
     job[1].target.what = FKT_TARGET_STATUS;
-    job[2].target = (struct fkt_target){.what = FKT_TARGET_FILE, .name = "audit.jsonl"};
+    job[2].target = (struct fkt_target){.what = FKT_TARGET_FILE, .name = "transparency.jsonl"};
     job[0].next = &job[1], job[1].next = &job[2];
     FKT_TRY(fkt_queue_new(&d, &(struct fkt_queue_spec){&mailbox, "{}", &facts}));
     FKT_TRY(fkt_queue_turn(d, 0, 0, job, &none, &done));

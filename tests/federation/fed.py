@@ -274,8 +274,8 @@ class Federation:
     def public(self):
         return self.folder / "state" / "public"
 
-    def audit(self, path=None):
-        text = (path or self.public / "audit.jsonl").read_text()
+    def log(self, path=None):
+        text = (path or self.public / "transparency.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     def release_bytes(self):
@@ -312,18 +312,18 @@ class Federation:
         return "" if right else "the release is not the sum of the survivors' moments and noise"
 
     def survivors(self):
-        """Of the release's round, by the audit log."""
-        lines = self.audit()
+        """Of the release's round, by the transparency log."""
+        lines = self.log()
         (made,) = [line for line in lines if line["event"] == "release"]
         (told,) = [line for line in lines if line["event"] == "survivors" and line["round"] == made["round"]]
         bits = int.from_bytes(bytes.fromhex(told["survivors"]), "little")
         return [i for i in range(self.sites) if bits >> i & 1]
 
     def verify(self, *extra, folder=None, good=True):
-        """Both of those who can check what was published say the same: ours, and the oracle's (oracle/audit.py)."""
+        """`fedkt verify` and oracle/transparency.py give the same verdict on what was published."""
         words = ["--task", self.folder / "task.json", *extra]
         ours = [FEDKT, "verify", "--folder", folder or self.public, *words]
-        stranger = [sys.executable, "-B", expect.ROOT / "oracle" / "audit.py", folder or self.public, *words]
+        stranger = [sys.executable, "-B", expect.ROOT / "oracle" / "transparency.py", folder or self.public, *words]
         for line in (ours, stranger):
             done = subprocess.run(line, capture_output=True, text=True, timeout=SLOW, cwd=self.folder)
             if (done.returncode == 0) != good or done.returncode > 1:

@@ -89,7 +89,7 @@ class Killed(fed.Case):
         return survivors
 
     def one_release(self, f):
-        lines = f.audit()
+        lines = f.log()
         trouble = [line for line in lines if line["event"] in ("lost", "failed") or line.get("kind") == "leave"]
         self.assertEqual(trouble, [], f.talk())
         self.assertEqual(sum(line["event"] == "release" for line in lines), 1)

@@ -107,7 +107,7 @@ class Scenario(fed.Case):
             f.verify("--receipt", f.site[i].out / "receipt.json")
 
     def log_tells(self, f):
-        lines = f.audit()
+        lines = f.log()
         refused = {(line["site"], line["why"]) for line in lines if line["event"] == "refused"}
         for who in ((4, "signature"), (400, "unknown-site"), (5, "other-task"), (6, "replayed"), (11, "replayed")):
             self.assertIn(who if who[0] != 400 else (None, "unknown-site"), refused)
@@ -120,12 +120,12 @@ class Scenario(fed.Case):
         one that is not, by anybody."""
         receipt, bad = f.site[0].out / "receipt.json", f.folder / "bad"
         shutil.copytree(f.public, bad)
-        lines = (f.public / "audit.jsonl").read_text().splitlines()
+        lines = (f.public / "transparency.jsonl").read_text().splitlines()
         told = [json.loads(line) for line in lines]
         kept = [line for line, t in zip(lines, told) if (t["event"], t.get("site")) != ("refused", 6)]
         self.assertLess(len(kept), len(lines))
         for chained in (False, True):
-            self.write_log(bad / "audit.jsonl", kept, chained)
+            self.write_log(bad / "transparency.jsonl", kept, chained)
             f.verify(folder=bad, good=chained)
             f.verify("--receipt", receipt, folder=bad, good=False)
 

@@ -99,7 +99,7 @@ class Twice(fed.Case):
         self.sites_end(f, range(f.sites))
         out = f.site[0].out
         before = fed_tree(out)
-        log = f.public / "audit.jsonl"
+        log = f.public / "transparency.jsonl"
         log.chmod(0o644)
         log.write_bytes(log.read_bytes().replace(b'"count":', b'"cuont":'))
         for n in (1, 2):
@@ -107,7 +107,7 @@ class Twice(fed.Case):
             self.assertEqual(again.wait(), 1, again.words())
             self.assertIn(f"now in '{out.name}.wrong-{n}', is not right", "\n".join(again.talk))
             self.assertEqual(fed_tree(out), before)
-            self.assertEqual((f.folder / f"{out.name}.wrong-{n}" / "audit.jsonl").read_bytes(), log.read_bytes())
+            self.assertEqual((f.folder / f"{out.name}.wrong-{n}" / "transparency.jsonl").read_bytes(), log.read_bytes())
 
     def test_the_server_comes_back_after_the_end(self):
         f = self.federation()
@@ -148,7 +148,7 @@ class Compared(fed.Case):
         busy = "the server is busy"
         fed.until("all have heard 503", lambda: all(busy in p.words() or p.ended() for p in f.site.values()))
         door = f.door(0)
-        for target in ("/v1/files/release.safetensors", "/files/audit.jsonl"):
+        for target in ("/v1/files/release.safetensors", "/files/transparency.jsonl"):
             answer = door.ask("GET", target)
             self.assertEqual((answer.code, answer.title), (503, "busy"))
             self.assertGreater(int(answer.headers["Retry-After"]), 0)

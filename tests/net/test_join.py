@@ -245,7 +245,7 @@ class Answers(Join):
         liar.answers = [
             told(200, "running", b"x", round="0" * 32, index="0"),
             (204, [("Fedkt-Stage", "gathering"), ("Fedkt-Stage", "released")], b""),
-            (204, [("Fedkt-Stage", "gathering"), ("Fedkt-Audit", "1:" + "z" * 64)], b""),
+            (204, [("Fedkt-Stage", "gathering"), ("Fedkt-Log", "1:" + "z" * 64)], b""),
             told(410, "running"),
             (200, [], b"<html>a login page</html>"),
         ]
@@ -256,7 +256,7 @@ class Answers(Join):
         """Two heads for one entry: the site goes on, and both are in its receipt."""
         liar = self.serve()
         heads = ["a" * 64, "b" * 64]
-        liar.answers = [*(told(204, audit=f"1:{h}") for h in heads), told(410, "given-up"), (200, [], b"{}\n")]
+        liar.answers = [*(told(204, log=f"1:{h}") for h in heads), told(410, "given-up"), (200, [], b"{}\n")]
         _, talk = self.begin("--out", "result").communicate(timeout=SECONDS)
         self.assertIn("is not right", talk)
         receipt = json.loads((self.folder / "result.wrong-1" / "receipt.json").read_text())
@@ -309,7 +309,7 @@ class Answers(Join):
         self.assertFalse((self.folder / "result").exists())
         for n in (1, 2):
             wrong = self.folder / f"result.wrong-{n}"
-            self.assertEqual((wrong / "audit.jsonl").read_bytes(), b'{"entry": %d}\n' % n)
+            self.assertEqual((wrong / "transparency.jsonl").read_bytes(), b'{"entry": %d}\n' % n)
             self.assertTrue((wrong / "receipt.json").exists())
 
     def test_files_that_do_not_come(self):

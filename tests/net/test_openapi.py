@@ -27,7 +27,7 @@ UNSEEN = {
     ("get", path, "503")
     for path in ("/healthz", "/v1/task", "/v1/files/{name}", "/status.json", "/metrics", "/grid.png", "/files/{name}")
 }
-FILE, DOWNLOAD, ALL = "/v1/files/audit.jsonl", "/files/release.safetensors", POLL.format(0)
+FILE, DOWNLOAD, ALL = "/v1/files/transparency.jsonl", "/files/release.safetensors", POLL.format(0)
 
 
 def resolved(node):
@@ -145,7 +145,7 @@ class Answers(unittest.TestCase):
                 ("get", "/v1/files/{name}", FILE),
             ):  # fmt: skip
                 self.refusals_of_sites(server, method, path, target)
-            with open(f"{server.folder.name}/audit.jsonl", "w", encoding="ascii") as file:
+            with open(f"{server.folder.name}/transparency.jsonl", "w", encoding="ascii") as file:
                 file.write("{}\n")
             server.site(2).post(b"R")
             self.saw("get", "/v1/files/{name}", "200", a.ask("GET", FILE))

@@ -29,7 +29,7 @@ class Sites(unittest.TestCase):
             self.assertEqual(a.poll().code, 204)
             posted = a.post(b"T hello")
             self.assertEqual((posted.code, posted.headers["fedkt-stage"]), (204, "running"))
-            self.assertRegex(posted.headers["fedkt-audit"], "^[1-9][0-9]*:[0-9a-f]{64}$")
+            self.assertRegex(posted.headers["fedkt-log"], "^[1-9][0-9]*:[0-9a-f]{64}$")
             letter = a.poll()
             self.assertEqual((letter.code, letter.body, letter.headers["fedkt-index"]), (200, b"T hello", "1"))
             self.assertEqual(letter.headers["content-type"], "application/x-protobuf")
@@ -37,15 +37,15 @@ class Sites(unittest.TestCase):
             self.assertEqual(a.ask("GET", known).code, 204)
             self.assertEqual((a.post(b"S").code, a.post(b"F").code), (409, 422))
             self.assertEqual(a.ask("GET", known).headers["fedkt-lost"], "40")
-            self.assertEqual(a.ask("GET", "/v1/files/audit.jsonl").code, 404)
-            with open(f"{server.folder.name}/audit.jsonl", "w", encoding="ascii") as file:
+            self.assertEqual(a.ask("GET", "/v1/files/transparency.jsonl").code, 404)
+            with open(f"{server.folder.name}/transparency.jsonl", "w", encoding="ascii") as file:
                 file.write("{}\n" * 100000)
             self.assertEqual(server.site(1).post(b"W").code, 204)
             self.assertTrue(until(lambda: server.status()["stage"] == "released"))
             over = a.poll()
             self.assertEqual((over.code, over.title, over.headers["fedkt-stage"]), (410, "over", "released"))
             self.assertEqual((a.post(b"T").code, a.post(b"T").title), (410, "over"))
-            self.assertEqual(a.ask("GET", "/v1/files/audit.jsonl").body, b"{}\n" * 100000)
+            self.assertEqual(a.ask("GET", "/v1/files/transparency.jsonl").body, b"{}\n" * 100000)
 
     def test_refusals(self):
         with Server(PROGRAM) as server:
@@ -90,7 +90,7 @@ class Sites(unittest.TestCase):
             for target in (
                 "/v1/files/../tls.key", "/v1/files/..%2f..%2ftls.key", "/v1/files//etc/passwd", "/v1/files/tls.key",
                 "/v1/files/%2e%2e/tls.key", "/files/../tls.key", "/../tls.key", "/tls.key", "/v1/", "/v1/task/",
-                "/v1/files/audit.jsonl%00", "/v1/files/audit.jsonl?x",
+                "/v1/files/transparency.jsonl%00", "/v1/files/transparency.jsonl?x",
             ):  # fmt: skip
                 self.assertEqual(a.ask("GET", target).code, 404, target)
             for target in (POLL.format(-1), "/v1/messages?round=-", POLL.format("1&x=1")):

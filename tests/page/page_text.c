@@ -82,7 +82,7 @@ static void fill_view(struct fkt_mailbox_view *v, int scene, uint32_t sites)
                                    .phase_until = running ? 1753000220000 : 0,
                                    .messages = 3u * sites,
                                    .message_bytes = 123456u * (uint64_t)sites,
-                                   .audit_entries = 7u * sites,
+                                   .log_entries = 7u * sites,
                                    .refused = {1, 2, 0, 0, 0, 0, 40},
                                    .reason = "",
                                    .release_sha256 = ""};

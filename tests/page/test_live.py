@@ -143,7 +143,7 @@ class Live(fed.Case):
         self.assertIn(hashlib.sha256(release).hexdigest(), browser.text("release-hash"))
         self.assertEqual(browser.text("classes").split(), CLASSES)
         self.assertEqual(browser.text("heard"), "7 of 8")
-        for name in ("release.safetensors", "certificate.json", "audit.jsonl", "grid.png"):
+        for name in ("release.safetensors", "certificate.json", "transparency.jsonl", "grid.png"):
             script = (
                 "const a = await fetch(arguments[0]); const b = await a.arrayBuffer(); return [a.status, b.byteLength]"
             )
@@ -167,7 +167,7 @@ class Live(fed.Case):
         f.serve(listen=f.address.replace("127.0.0.1", "0.0.0.0"))
         token = (f.folder / "state" / "operator.token").read_text().strip()
         door = f.door()
-        for path in ("/", "/events", "/status.json", "/metrics", "/grid.png", "/files/audit.jsonl"):
+        for path in ("/", "/events", "/status.json", "/metrics", "/grid.png", "/files/transparency.jsonl"):
             self.assertEqual(door.raw("GET", path).code, 401, path)
         self.assertEqual(door.raw("GET", "/login?token=wrong").code, 401)
         self.assertEqual(door.raw("GET", "/healthz").code, 200)

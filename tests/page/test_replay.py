@@ -129,7 +129,7 @@ def check_release(stage, browser):
     assert browser.run("return [...document.querySelectorAll('#files a')].map(a => a.getAttribute('href'))") == [
         "/files/release.safetensors",
         "/files/certificate.json",
-        "/files/audit.jsonl",
+        "/files/transparency.jsonl",
         "/files/grid.png",
     ]
     assert "fcde2b2e" in browser.text("release-hash") and "stripes" in browser.text("classes")

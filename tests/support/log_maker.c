@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_maker.c - a good log, made by hand from docs/audit.md: two rounds, the first of which fails. Messages are not
- * there, only their hashes, which nobody can check anyway; signatures and files are real. */
+/* log_maker.c - a good log, made by hand from docs/transparency.md: two rounds, the first of which fails. Messages are
+ * not there, only their hashes, which nobody can check anyway; signatures and files are real. */
 #include "tests/support/log_maker.h"
 
 #include "fedkt/release.h"
@@ -134,7 +134,7 @@ fkt_status log_maker_init(struct log_maker *m, uint32_t sites, uint32_t dropped,
     FKT_TRY(fkt_calibration_embedded(&m->f.calibration, codec));
     FKT_TRY(fkt_task_make_into(&m->f.task, &t, codec, &m->f.calibration));
     FKT_TRY(fkt_task_sign(&m->f.task, m->f.secrets + (size_t)OPERATOR * FKT_SA_SECRET));
-    add(m, json_pack("{s:s s:s s:s}", "event", "open", "schema", "fedkt.audit/1", "version", "0"));
+    add(m, json_pack("{s:s s:s s:s}", "event", "open", "schema", "fedkt.transparency/1", "version", "0"));
     m->receipt = json_pack("{s:s s:s s:i s:[] s:[]}", "schema", "fedkt.receipt/1", "task_sha256", m->f.task.sha256,
                            "site", 1, "heads", "messages");
     FKT_TRY(tell(m));
@@ -262,7 +262,7 @@ fkt_status log_maker_write(struct log_maker *m, const char *folder)
         FKT_TRY(st);
     }
     FKT_TRY(fkt_text_status(&log));
-    FKT_TRY(fkt_file_write(in(path, folder, "audit.jsonl"), log.s, log.len, FKT_FILE_REPLACE));
+    FKT_TRY(fkt_file_write(in(path, folder, "transparency.jsonl"), log.s, log.len, FKT_FILE_REPLACE));
     FKT_TRY(fkt_json_save(json_incref(receipt), in(path, folder, "receipt.json"), FKT_FILE_REPLACE));
 out:
     fkt_string_free(text);

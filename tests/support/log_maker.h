@@ -24,8 +24,8 @@ struct log_maker {
 /* `sites` of which `dropped` may be lost, and are. */
 fkt_status log_maker_init(struct log_maker *m, uint32_t sites, uint32_t dropped, uint32_t corrupt);
 void log_maker_release(struct log_maker *m);
-/* audit.jsonl, release.safetensors, certificate.json, grid.png and receipt.json of site 1 into folder, and task.json
- * beside them. */
+/* transparency.jsonl, release.safetensors, certificate.json, grid.png and receipt.json of site 1 into folder, and
+ * task.json beside them. */
 fkt_status log_maker_write(struct log_maker *m, const char *folder);
 /* The first line of that event from `from` on; its index, or SIZE_MAX. */
 size_t log_maker_find(const struct log_maker *m, const char *event, size_t from);

@@ -129,7 +129,7 @@ static void view(void *self, struct fkt_mailbox_view *out)
     out->slot = b->slot_view;
     out->messages = b->taken;
     out->message_bytes = b->bytes;
-    out->audit_entries = b->entries;
+    out->log_entries = b->entries;
     memcpy(out->refused, b->refused, sizeof out->refused);
     out->reason = out->release_sha256 = "";
 }

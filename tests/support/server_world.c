@@ -448,7 +448,7 @@ void server_world_check(struct server_world *w)
         CHECK(!strcmp(made.sha256, v.release_sha256));
     }
     CHECK(read.insecure_seed == !w->plan.unseeded && !read.facts.simulated);
-    CHECK(server_world_chain(w->box.file(w->box.self, "audit.jsonl"), "release") == 1);
+    CHECK(server_world_chain(w->box.file(w->box.self, "transparency.jsonl"), "release") == 1);
     CHECK(access(w->box.file(w->box.self, "certificate.json"), R_OK) == 0);
     CHECK(access(w->box.file(w->box.self, "grid.png"), R_OK) == 0);
     snprintf(public, sizeof public, "%s/public", w->folder);

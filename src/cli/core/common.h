@@ -106,8 +106,7 @@ struct cli_privacy {
         CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, "add-remove, replace or replace-any",         \
                        "what one record's change may be"),                                                             \
         CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
-        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0,                                                           \
-                     "parts of the budget for count, sum and second moment (default: 1,24,75)")
+        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0, "budget of count, sum, second moment (default: 1,24,75)")
 
 /* For every verb that makes a promise or takes part in one (privacy/promise.c says which are weak). */
 #define CLI_WEAK_ROW(to)                                                                                               \

@@ -131,7 +131,8 @@ static const struct cli_command commands[] = {
      cli_audit},
     {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
      "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
-     "certificate, synthetic images and audit log, and waits until the sites have fetched them. Whatever stops it,\n"
+     "certificate, synthetic images and transparency log, and waits until the sites have fetched them. Whatever stops "
+     "it,\n"
      "the same command goes on where it was. A page shows how it stands. Exit 0: released, or stopped by SIGTERM;\n"
      "3: the task was given up, now or before, and starting again changes nothing.\n"
      "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
@@ -148,7 +149,8 @@ static const struct cli_command commands[] = {
      cli_join},
     {"verify", "check what a server published, without trusting it",
      "--folder DIR [--task FILE] [--receipt FILE] [...]",
-     "Walks the audit log line by line, checks the operator's and the sites' signatures, and derives the certificate "
+     "Walks the transparency log line by line, checks the operator's and the sites' signatures, and derives the "
+     "certificate "
      "from\n"
      "the release. With the receipt that 'fedkt join' kept, a server that rewrote its log afterwards is caught too.\n"
      "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",

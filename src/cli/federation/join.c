@@ -131,8 +131,9 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("state", &a.state, "FILE", 0,
                      "what this site must know again after a crash; SECRET while a round runs (default: under "
                      "$XDG_STATE_HOME/fedkt or ~/.local/state/fedkt, a file for each task)"),
-        CLI_OPT_TEXT("out", &a.out, "DIR", 0,
-                     "release, certificate, audit log, samples and this site's receipt (default: beside the state)"),
+        CLI_OPT_TEXT(
+            "out", &a.out, "DIR", 0,
+            "release, certificate, transparency log, samples and this site's receipt (default: beside the state)"),
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -69,7 +69,7 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
         CLI_WEAK_ROW(a.accept_weak),
         CLI_OPT_FLAG("stay", &a.stay, "go on serving files when the task is over, until it is stopped"),
         CLI_OPT_WHOLE("linger", &a.linger, "S", 0,
-                      "wait so long for sites to fetch the audit log when it is over (default: 300)"),
+                      "wait so long for sites to fetch the transparency log when it is over (default: 300)"),
         CLI_OPT_HEAD("what is made in the end"),
         CLI_OPT_TEXT("out", &a.out, "DIR", 0, "public folder (default: 'public' in the state)"),
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "synthetic images per class (default: 100)"),

@@ -30,7 +30,8 @@ static void sentence(struct fkt_text *t, const struct fkt_serve_view *g)
         if (g->overdue) fkt_text_add(t, "; its time is over, and the silent ones are waited for");
         return;
     case FKT_STAGE_FINISHING:
-        if (g->comparing) fkt_text_add(t, "the task was over before this start: files are compared with the audit log");
+        if (g->comparing)
+            fkt_text_add(t, "the task was over before this start: files are compared with the transparency log");
         else fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors);
         return;
     case FKT_STAGE_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
@@ -146,9 +147,9 @@ static fkt_status print_end(const struct cli_serve *s, const char *folder, const
         printf("            sha256 %s, %u of %u sites\n", g->release_sha256, g->survivors, g->sites);
         printf("certificate %s/certificate.json\n", folder);
         if (has_images(folder)) printf("images      %s/dataset, a sample in %s/grid.png\n", folder, folder);
-        else printf("images      none: its numbers are none that a decoder takes; the audit log says why\n");
+        else printf("images      none: its numbers are none that a decoder takes; the transparency log says why\n");
     }
-    printf("audit log   %s/audit.jsonl\n", folder);
+    printf("log         %s/transparency.jsonl\n", folder);
     return cli_flush();
 }
 

@@ -133,13 +133,13 @@ static fkt_status check_folder(const char *folder)
 {
     char *log = NULL, *within = NULL, hint[384];
     fkt_status st;
-    FKT_TRY(fkt_path_join(&log, folder, "audit.jsonl"));
-    FKT_TRY(fkt_path_join(&within, folder, "public/audit.jsonl"));
+    FKT_TRY(fkt_path_join(&log, folder, "transparency.jsonl"));
+    FKT_TRY(fkt_path_join(&within, folder, "public/transparency.jsonl"));
     if (access(log, F_OK) == 0 || errno != ENOENT) goto out;
     if (access(within, F_OK) == 0)
         snprintf(hint, sizeof hint, "give the public folder within it: --folder %.300s/public", folder);
     else snprintf(hint, sizeof hint, "give the folder that 'fedkt join' wrote (--out), or the server's 'public'");
-    st = fkt_fail_hint(FKT_E_IO, hint, "there is no audit.jsonl in '%s'", folder);
+    st = fkt_fail_hint(FKT_E_IO, hint, "there is no transparency.jsonl in '%s'", folder);
 out:
     fkt_free(log);
     fkt_free(within);
@@ -170,7 +170,8 @@ int cli_verify(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("folder", &a.folder, "DIR", 1, "holds audit.jsonl, release.safetensors and certificate.json"),
+        CLI_OPT_TEXT("folder", &a.folder, "DIR", 1,
+                     "holds transparency.jsonl, release.safetensors and certificate.json"),
         CLI_OPT_TEXT("task", &a.task, "FILE", 0, "the task that you were given: the log must be of that one"),
         CLI_OPT_TEXT("receipt", &a.receipt, "FILE", 0, "what your site kept while the round ran"),
         CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,

@@ -167,7 +167,7 @@ int cli_audit(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("mechanism", &a.privacy.mechanism, fkt_mechanism_parse, "joint or paper",
                        "how noise is calibrated"),
         CLI_OPT_TEXT("budget-split", &a.privacy.split, "N,S,M", 0,
-                     "parts of the budget for count, sum and second moment (default: 1,24,75)"),
+                     "budget of count, sum, second moment (default: 1,24,75)"),
         CLI_OPT_CHOICE_GIVEN("noise", &a.noise, fkt_noise_parse, "distributed or central",
                              "only this place; both otherwise", &a.noise_given),
         CLI_OPT_HEAD("attack"),

@@ -175,7 +175,7 @@ static void a_whole_conversation(void **state)
                                                         .round = HEX32,
                                                         .index = "2",
                                                         .stage = "running",
-                                                        .audit = "12:" HEX64}));
+                                                        .log = "12:" HEX64}));
     assert_string_equal(s.p.heard, "head1200 running+3");
     assert_int_equal(ask(&s, 1), 0);
     assert_string_equal(s.asked.method, "POST");
@@ -258,11 +258,11 @@ static const struct {
     {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "24"}, "running!24", 1000, 2000, ""},
     {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "0"}, "", 1, 500, NULL},
     {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .lost = "4x"}, "", 1, 500, NULL},
-    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = "0:" HEX64}, "", 1, 500, NULL},
-    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = "1:" HEX32}, "", 1, 500, NULL},
-    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .audit = HEX64}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .log = "0:" HEX64}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .log = "1:" HEX32}, "", 1, 500, NULL},
+    {FKT_ENDPOINT_RECV, {.code = 204, .stage = "running", .log = HEX64}, "", 1, 500, NULL},
     {FKT_ENDPOINT_RECV,
-     {.code = 204, .stage = "running", .audit = "123456789012345678901234567890:" HEX64},
+     {.code = 204, .stage = "running", .log = "123456789012345678901234567890:" HEX64},
      "",
      1,
      500,
@@ -502,12 +502,12 @@ static void files_are_asked_for_under_the_same_name(void **state)
     int again;
     (void)state;
     open_scene(&s, FKT_ENDPOINT_ENDED, 0);
-    fkt_http_client_get(s.c, "/v1/files/audit.jsonl", &s.asked);
-    assert_string_equal(s.asked.target, "/v1/files/audit.jsonl");
+    fkt_http_client_get(s.c, "/v1/files/transparency.jsonl", &s.asked);
+    assert_string_equal(s.asked.target, "/v1/files/transparency.jsonl");
     assert_int_equal(sequence_of(&s), 1001);
     CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 401, .nonce = NONCE, PROBLEM("nonce")}, 0));
     CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 401, .floor = "5000", PROBLEM("replayed")}, 0));
-    fkt_http_client_get(s.c, "/v1/files/audit.jsonl", &s.asked);
+    fkt_http_client_get(s.c, "/v1/files/transparency.jsonl", &s.asked);
     assert_int_equal(sequence_of(&s), 5001);
     CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 503, .retry_after = "7"}, 7000));
     CHECK(fetched(&s, (struct fkt_http_client_answer){.code = 0, .wrong_key = 1}, 1));

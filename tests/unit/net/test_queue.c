@@ -65,7 +65,7 @@ static void messages(void **state)
         job_init(&j[i], FKT_TARGET_MESSAGES, (uint32_t)i, cases[i].body);
         CHECK(turn(0, &j[i]) == &j[i]);
         if (j[i].answer.code != cases[i].code) fail_msg("'%s': %d", cases[i].body, j[i].answer.code);
-        CHECK(header(&j[i], "Fedkt-Stage") && strlen(header(&j[i], "Fedkt-Audit")) > 65);
+        CHECK(header(&j[i], "Fedkt-Stage") && strlen(header(&j[i], "Fedkt-Log")) > 65);
         CHECK((j[i].answer.body != NULL) == (j[i].answer.code != 204));
         fkt_answer_clear(&j[i].answer);
     }
@@ -229,9 +229,9 @@ static void people_and_news(void **state)
     CHECK(turn(0, &j) == &j && j.answer.code == 200 && j.answer.body[0] == '#');
     fkt_answer_clear(&j.answer);
     job_init(&j, FKT_TARGET_TASK, 1, NULL);
-    CHECK(turn(0, &j) == &j && j.answer.code == 200 && strcmp(j.answer.text, "{}") == 0 && header(&j, "Fedkt-Audit"));
+    CHECK(turn(0, &j) == &j && j.answer.code == 200 && strcmp(j.answer.text, "{}") == 0 && header(&j, "Fedkt-Log"));
     job_init(&j, FKT_TARGET_FILE, 1, NULL);
-    j.target.name = "audit.jsonl";
+    j.target.name = "transparency.jsonl";
     CHECK(turn(0, &j) == &j && j.answer.code == 404);
     fkt_answer_clear(&j.answer);
     box.stage = FKT_STAGE_FINISHING; /* they will be there soon: ask again */

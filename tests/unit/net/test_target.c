@@ -13,8 +13,8 @@ static void forms_of_ours(void **state)
     fkt_target_read(&t, "/v1/messages?round=" ROUND "&after=4294967295&wait=0");
     CHECK(t.what == FKT_TARGET_POLL && !t.any_round && t.after == UINT32_MAX && t.wait == 0);
     CHECK(t.round[0] == 0 && t.round[1] == 0x11 && t.round[15] == 0xff);
-    fkt_target_read(&t, "/v1/files/audit.jsonl");
-    CHECK(t.what == FKT_TARGET_FILE && strcmp(t.name, "audit.jsonl") == 0 && fkt_target_signed(&t));
+    fkt_target_read(&t, "/v1/files/transparency.jsonl");
+    CHECK(t.what == FKT_TARGET_FILE && strcmp(t.name, "transparency.jsonl") == 0 && fkt_target_signed(&t));
     fkt_target_read(&t, "/files/release.safetensors");
     CHECK(t.what == FKT_TARGET_DOWNLOAD && strcmp(t.name, "release.safetensors") == 0 && !fkt_target_signed(&t));
     fkt_target_read(&t, "/login?token=abc");
@@ -42,10 +42,10 @@ static void what_is_written_otherwise_is_none(void **state)
         "/v1/files/",
         "/v1/files/../state/tls.key",
         "/v1/files/..%2ftls.key",
-        "/v1/files/audit.jsonl/",
-        "/v1/files/audit.jsonl?x",
-        "/v1/files/audit.json",
-        "/v1/files//audit.jsonl",
+        "/v1/files/transparency.jsonl/",
+        "/v1/files/transparency.jsonl?x",
+        "/v1/files/transparency.json",
+        "/v1/files//transparency.jsonl",
         "/v1/task?x=1",
         "/?",
         "/index.html",

@@ -10,7 +10,8 @@
 
 static const struct server_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
-static const char *const names[] = {"release.safetensors", "certificate.json", "audit.jsonl", "grid.png", "dataset"};
+static const char *const names[] = {"release.safetensors", "certificate.json", "transparency.jsonl", "grid.png",
+                                    "dataset"};
 
 static const char *in_public(struct server_world *w, const char *name)
 {
@@ -65,7 +66,7 @@ static void nobody_takes_a_folder(void **state)
     snprintf(out, sizeof out, "%s/public", w.folder);
     snprintf(left, sizeof left, "%s/release.safetensors.tmp-1-1", out);
     overwrite(left, "of a server that runs");
-    CHECK(stat(in_public(&w, "audit.jsonl"), &before) == 0);
+    CHECK(stat(in_public(&w, "transparency.jsonl"), &before) == 0);
     for (int other = 0; other < 2; other++) {
         server_world_init(&two, other ? &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1} : &five);
         stop(&two);
@@ -74,7 +75,7 @@ static void nobody_takes_a_folder(void **state)
         CHECK(strstr(fkt_error_text(), out) && fkt_error_hint_code() == FKT_HINT_SERVER_FOLDER);
         server_world_release(&two);
     }
-    CHECK(stat(in_public(&w, "audit.jsonl"), &after) == 0 && before.st_ino == after.st_ino);
+    CHECK(stat(in_public(&w, "transparency.jsonl"), &after) == 0 && before.st_ino == after.st_ino);
     CHECK(access(left, F_OK) == 0);
     server_world_check(&w);
     server_world_crash(&w); /* the one whose it is cleans it up */
@@ -127,7 +128,7 @@ static void files_are_what_the_log_says(void **state)
             CHECK(system(command) == 0);
         }
         server_world_crash(&w);
-        CHECK(!w.box.file(w.box.self, "audit.jsonl")); /* nothing is shown before it was looked at */
+        CHECK(!w.box.file(w.box.self, "transparency.jsonl")); /* nothing is shown before it was looked at */
         assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
         server_world_check(&w);
         w.box.head(w.box.self, &again, later);
@@ -144,10 +145,10 @@ static void a_given_up_log_is_written_again(void **state)
     server_world_init(&w, &(struct server_plan){.sites = 6, .dropped = 1, .corrupt = 1, .expires = 1790000600});
     for (int i = 0; i < 4; i++) w.site[i].silent_from = FKT_SA_STATE_REVEAL;
     assert_int_equal(server_world_run(&w), FKT_STAGE_GIVEN_UP);
-    overwrite(in_public(&w, "audit.jsonl"), "{}");
+    overwrite(in_public(&w, "transparency.jsonl"), "{}");
     server_world_crash(&w);
     for (int i = 0; i < 3; i++) CHECK_OK(server_world_tick(&w, 1000));
-    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+    CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "given-up") == 1);
     server_world_release(&w);
 }
 
@@ -226,8 +227,8 @@ static void a_release_without_images(void **state)
         CHECK(access(in_public(&w, "dataset"), F_OK) != 0);
         CHECK(access(w.box.file(w.box.self, "release.safetensors"), R_OK) == 0);
         CHECK(access(w.box.file(w.box.self, "certificate.json"), R_OK) == 0);
-        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "no-dataset") == 1);
-        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "file") == 0);
+        CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "no-dataset") == 1);
+        CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "file") == 0);
         snprintf(public, sizeof public, "%s/public", w.folder);
         CHECK_OK(fkt_verify_folder(&report, public, &w.task, NULL));
         server_world_crash(&w);

@@ -122,7 +122,7 @@ static void false_messages(void **state)
     assert_int_equal(server_world_run(&w), FKT_STAGE_RELEASED);
     server_world_check(&w);
     CHECK(server_world_view(&w).survivors == 7);
-    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "lost") == 2);
+    CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "lost") == 2);
     server_world_release(&w);
 }
 
@@ -470,20 +470,20 @@ static void given_up_once_the_log_is_there(void **state)
         CHECK_OK(w.box.tick(w.box.self, w.now += 5000));
         CHECK_OK(w.box.collect(w.box.self, 0, NULL, 0, &l));
         if (l.stage == FKT_STAGE_GIVEN_UP || server_world_view(&w).stage == FKT_STAGE_GIVEN_UP) break;
-        CHECK(!w.box.file(w.box.self, "audit.jsonl"));
+        CHECK(!w.box.file(w.box.self, "transparency.jsonl"));
         waited += strstr(server_world_view(&w).reason, "1 round") != NULL;
         CHECK_OK(w.box.settle(w.box.self));
     }
-    CHECK(l.stage == FKT_STAGE_GIVEN_UP && waited > 0 && w.box.file(w.box.self, "audit.jsonl"));
-    snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
+    CHECK(l.stage == FKT_STAGE_GIVEN_UP && waited > 0 && w.box.file(w.box.self, "transparency.jsonl"));
+    snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "transparency.jsonl"));
     CHECK(server_world_chain(log, "given-up") == 1);
     fkt_server_close(w.server);
     CHECK(remove(log) == 0); /* the server died before it was written */
     CHECK_OK(server_world_open(&w, w.folder));
-    CHECK(server_world_view(&w).stage != FKT_STAGE_GIVEN_UP && !w.box.file(w.box.self, "audit.jsonl"));
+    CHECK(server_world_view(&w).stage != FKT_STAGE_GIVEN_UP && !w.box.file(w.box.self, "transparency.jsonl"));
     for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
     CHECK(server_world_view(&w).stage == FKT_STAGE_GIVEN_UP);
-    CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+    CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "given-up") == 1);
     server_world_release(&w);
 }
 
@@ -503,7 +503,7 @@ static void long_reasons(void **state)
         CHECK_OK(w.box.settle(w.box.self));
         for (int i = 0; i < 3; i++) settled_tick(&w, 1000);
         CHECK(server_world_view(&w).stage == FKT_STAGE_GIVEN_UP && strlen(server_world_view(&w).reason) > 700);
-        CHECK(server_world_chain(w.box.file(w.box.self, "audit.jsonl"), "given-up") == 1);
+        CHECK(server_world_chain(w.box.file(w.box.self, "transparency.jsonl"), "given-up") == 1);
         server_world_release(&w);
     }
 }

@@ -6,7 +6,7 @@
 
 static const struct server_plan five = {.sites = 5, .dropped = 1, .corrupt = 1};
 
-static const char *log_of(struct server_world *w) { return w->box.file(w->box.self, "audit.jsonl"); }
+static const char *log_of(struct server_world *w) { return w->box.file(w->box.self, "transparency.jsonl"); }
 
 static void whole_round(void **state)
 {

@@ -153,7 +153,7 @@ static void lost_files_are_made_again(void **state)
     snprintf(sha256, sizeof sha256, "%s", server_world_view(&w).release_sha256);
     w.box.head(w.box.self, &entry, head);
     snprintf(grid, sizeof grid, "%s", w.box.file(w.box.self, "grid.png"));
-    snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "audit.jsonl"));
+    snprintf(log, sizeof log, "%s", w.box.file(w.box.self, "transparency.jsonl"));
     CHECK(unlink(grid) == 0 && unlink(log) == 0);
     server_world_crash(&w);
     CHECK(server_world_view(&w).stage == FKT_STAGE_FINISHING && !w.box.file(w.box.self, "grid.png"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a real host publishes passes the check of audit_verify.c, however its task went, and lies about it do not. */
+/* What a real host publishes passes the check of verify.c, however its task went, and lies about it do not. */
 #include "fedkt/server.h"
 #include "fedkt/verify.h"
 #include "tests/support/check.h"

@@ -132,7 +132,7 @@ static void one_byte_anywhere(void **state)
 {
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
-    flip("audit.jsonl", 97);
+    flip("transparency.jsonl", 97);
     flip("certificate.json", 41);
     flip("release.safetensors", 419);
     flip("grid.png", 2);
@@ -142,7 +142,7 @@ static void the_log_is_cut_or_grown(void **state)
 {
     uint8_t *bytes = NULL;
     size_t len, end;
-    const char *path = scratch_path(&scratch, "audit.jsonl");
+    const char *path = scratch_path(&scratch, "transparency.jsonl");
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 24));
@@ -357,7 +357,7 @@ static void the_bytes_are_canonical(void **state)
     uint8_t *bytes = NULL;
     char *all, *changed = NULL;
     size_t len;
-    const char *path = scratch_path(&scratch, "audit.jsonl");
+    const char *path = scratch_path(&scratch, "transparency.jsonl");
     (void)state;
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     CHECK_OK(fkt_file_read(&bytes, &len, path, 1 << 24));

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""audit.py - a stranger's check of what a server published, written from docs/audit.md and docs/protocol.md alone.
+"""transparency.py - an independent check of what a server published.
 
-Usage: audit.py FOLDER [--task TASK.json] [--receipt RECEIPT.json] [--operator HEX]
+Written from docs/transparency.md and docs/protocol.md alone.
+
+Usage: transparency.py FOLDER [--task TASK.json] [--receipt RECEIPT.json] [--operator HEX]
        prints one line; exit 0: everything fits, 1: the line says what does not
 
-FOLDER holds audit.jsonl, release.safetensors and certificate.json. Standard library only; signatures are checked with
-the Ed25519 of secagg_primitives.py. It knows nothing of the C code, so that the two can be held against each other: a
-folder that one of them takes and the other refuses is a bug in one of them.
+FOLDER holds transparency.jsonl, release.safetensors and certificate.json. Standard library only; signatures are checked
+with the Ed25519 of secagg_primitives.py. It knows nothing of the C code, so that the two can be compared: a folder
+that one of them takes and the other refuses is a bug in one of them.
 """
 
 import argparse
@@ -252,7 +254,7 @@ class Log:
         self.bare = False
 
     def take_open(self, line):
-        need(line["schema"] == "fedkt.audit/1", "another schema")
+        need(line["schema"] == "fedkt.transparency/1", "another schema")
         self.task, self.params, self.task_sha256, self.operator = read_task(line["task"])
         if self.wanted:
             _, wanted, operator = signed_task(self.wanted)
@@ -317,10 +319,10 @@ class Log:
             if self.receipt:
                 self.receipt.take(line, self.entries, self.head, name)
         except Wrong as wrong:
-            raise Wrong(f"audit.jsonl line {self.entries + 1}: {wrong}") from None
+            raise Wrong(f"transparency.jsonl line {self.entries + 1}: {wrong}") from None
 
     def end(self):
-        need(self.ended, "audit.jsonl has no line 'end'")
+        need(self.ended, "transparency.jsonl has no line 'end'")
         if self.receipt:
             self.receipt.end()
 
@@ -449,8 +451,8 @@ def verify(folder, task=None, receipt=None, operator=None):
         receipt and Receipt(pathlib.Path(receipt).read_bytes()), task and load(pathlib.Path(task).read_bytes(), task)
     )
     try:
-        lines = plain(folder / "audit.jsonl").split(b"\n")
-        need(lines.pop() == b"", "audit.jsonl does not end with a newline")
+        lines = plain(folder / "transparency.jsonl").split(b"\n")
+        need(lines.pop() == b"", "transparency.jsonl does not end with a newline")
         for data in lines:
             log.feed(data)
         log.end()

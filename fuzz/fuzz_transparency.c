@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_audit.c - the door for what a server published and a site kept: an audit log, and a receipt to hold against it.
+/* fuzz_transparency.c - reading a transparency log, and comparing a site's receipt with it.
  *
  * One byte of choice, then lines. 'r': the lines as they are. 'm': number, time and chain of each line that is a JSON
  * object are put in, so that a change gets past the chain and meets the checks behind it. 'k': the first line is a

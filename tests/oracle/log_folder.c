@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_folder.c - good public folders for check_audit.py.
- *   audit_folder DIR SITES DROPPED CORRUPT    made by hand, with a receipt (tests/support/log_maker.h)
- *   audit_folder DIR                          what a real host wrote after a round that failed and one with a loss */
+/* log_folder.c - good public folders for check_transparency.py.
+ *   log_folder DIR SITES DROPPED CORRUPT    made by hand, with a receipt (tests/support/log_maker.h)
+ *   log_folder DIR                          what a real host wrote after a round that failed and one with a loss */
 #include "tests/support/log_maker.h"
 #include "tests/support/server_world.h"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_audit.py - `fedkt verify` and oracle/audit.py agree on every folder: good ones, known lies, random lies.
+"""check_transparency.py - `fedkt verify` and oracle/transparency.py agree on good folders, known lies and random lies.
 
-Usage: check_audit.py MAKER FEDKT [FOLDER...]
+Usage: check_transparency.py MAKER FEDKT [FOLDER...]
 
 MAKER writes good folders, by hand and with a real host. Each lie is told in one place, and the log is chained anew
 behind it, so that the chain alone does not give it away. Lies of the list must be refused by both; random changes must
@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "oracle"))
-import audit  # noqa: E402
+import transparency  # noqa: E402
 
 SEED, RANDOM_LIES = 20240611, 120
 
@@ -31,7 +31,7 @@ class Folder:
 
     def __init__(self, good, work, fedkt):
         self.good, self.work, self.fedkt, self.bad = good, work, fedkt, []
-        self.lines = [json.loads(line) for line in (good / "audit.jsonl").read_text().splitlines()]
+        self.lines = [json.loads(line) for line in (good / "transparency.jsonl").read_text().splitlines()]
 
     def write(self, lines):
         """Chains the lines; gives the heads."""
@@ -39,11 +39,11 @@ class Folder:
         shutil.copytree(self.good, self.work)
         prev, out, heads = "0" * 64, [], []
         for number, line in enumerate(lines, 1):
-            data = audit.dump(line | {"entry": number, "prev": prev}).encode()
-            prev = audit.sha256(data)
+            data = transparency.dump(line | {"entry": number, "prev": prev}).encode()
+            prev = transparency.sha256(data)
             heads.append(prev)
             out.append(data + b"\n")
-        (self.work / "audit.jsonl").write_bytes(b"".join(out))
+        (self.work / "transparency.jsonl").write_bytes(b"".join(out))
         return heads
 
     def verdicts(self, receipt, task):
@@ -58,9 +58,9 @@ class Folder:
             raise SystemExit(f"fedkt left with {done.returncode}: {done.stderr}")
         try:
             paths = {"task": task and self.work / "task.json", "receipt": receipt and self.work / "receipt.json"}
-            audit.verify(self.work, **paths)
+            transparency.verify(self.work, **paths)
             return c, None
-        except audit.Wrong as wrong:
+        except transparency.Wrong as wrong:
             return c, str(wrong)
 
     def expect(self, name, good, receipt=False, task=False):
@@ -144,7 +144,7 @@ def lies(lines):
     lie("an event that is none", put("start", 0, event="party"))
     lie("task unsigned", lambda l: l[0]["task"].pop("signature") and None)
     lie("task changed", lambda l: l[0]["task"].update(name="x"))
-    lie("schema changed", put("open", 0, schema="fedkt.audit/2"))
+    lie("schema changed", put("open", 0, schema="fedkt.transparency/2"))
     lie("given up and released", lambda l: l.insert(release, {"event": "given-up", "reason": "x", "at": 1}))
     return out
 
@@ -177,7 +177,7 @@ def alter(rng, lines):
 
 def try_bytes(folder, rng):
     """Flipped and cut bytes of every file, nothing chained anew."""
-    for name in ("audit.jsonl", "certificate.json", "release.safetensors"):
+    for name in ("transparency.jsonl", "certificate.json", "release.safetensors"):
         data = (folder.good / name).read_bytes()
         for _ in range(8):
             at = rng.randrange(len(data))
@@ -270,7 +270,7 @@ def check(folder, rng, number):
 def main():
     maker, fedkt, *others = sys.argv[1:]
     bad, rng = [], random.Random(SEED)
-    with tempfile.TemporaryDirectory(prefix="fedkt-audit-") as name:
+    with tempfile.TemporaryDirectory(prefix="fedkt-log-") as name:
         top = pathlib.Path(name)
         for sites, dropped, corrupt, number in ((7, 1, 1, RANDOM_LIES), (52, 2, 1, 4)):
             good = top / f"good{sites}"
