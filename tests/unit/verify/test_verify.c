@@ -102,7 +102,7 @@ static void given_up_is_a_good_end(void **state)
     while (json_array_size(maker.lines) > second) json_array_remove(maker.lines, second);
     json_array_append_new(maker.lines, json_pack("{s:s s:s}", "event", "given-up", "reason", "nobody came"));
     json_array_append_new(maker.lines, json_pack("{s:s}", "event", "end"));
-    found(1, "the log says that there is no release");
+    found(1, "the log states that there is no release");
     unlink(scratch_path(&scratch, "release.safetensors"));
     CHECK_OK(fkt_verify_folder(&r, scratch.dir, NULL, scratch_path(&scratch, "receipt.json")));
     CHECK(r.rounds == 1 && !r.release_sha256[0] && r.survivors == 0);
@@ -193,7 +193,7 @@ static void survivors_are_altered(void **state)
     found(0, "not the sites whose vectors were accepted");
     text(line, "survivors", "7d"); /* one in, one out: as many as before */
     whole(line, "count", 6);
-    found(0, "is no survivor");
+    found(0, "is not a survivor");
     text(line, "survivors", "7c");
     whole(line, "count", 5);
     found(0, "is not allowed");
