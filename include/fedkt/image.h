@@ -142,8 +142,8 @@ struct fkt_partition_spec {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_partition(uint32_t *owner, const uint32_t *labels, const uint64_t *keys, size_t n,
                                               size_t classes, const struct fkt_partition_spec *spec);
-/* Rule and its number as text: "iid", "dirichlet:0.3", "pfllib:0.3", "pathological:2". parse leaves the rest of *p as it
- * is; text gives "" for an unknown rule. */
+/* Rule and its number as text: "iid", "dirichlet:0.3", "pfllib:0.3", "pathological:2". parse leaves the rest of *p as
+ * it is; text gives "" for an unknown rule. */
 #define FKT_PARTITION_TEXT 64
 FKT_API FKT_MUST_USE fkt_status fkt_partition_parse(struct fkt_partition_spec *p, const char *text);
 FKT_API void fkt_partition_text(const struct fkt_partition_spec *p, char out[FKT_PARTITION_TEXT]);
