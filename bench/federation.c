@@ -15,6 +15,8 @@
  *
  * Seconds of a round contain waiting for the lost until the deadline of a phase; the figure is without that. Cost: a
  * deadline for each of four phases, and the work of all sites on this machine's cores. */
+#include "fedkt/advanced/federation.h"
+
 #include "bench/bench.h"
 #include "bench/log.h"
 #include "bench/site.h"

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "fedkt/machine.h"
-#include "fedkt/moments.h"
+#include "fedkt/advanced/moments.h"
 #include "tensor/linalg.h"
 
 #include <math.h>

@@ -12,6 +12,8 @@
  *
  * Rates of keystream, X25519 and Ed25519 are measured in the same run. Neither floor knows adding, packing, hashing,
  * copying or Shamir's shares. Cost: about half a minute for a thousand sites. */
+#include "fedkt/advanced/secagg.h"
+
 #include "bench/bench.h"
 #include "bench/sites.h"
 

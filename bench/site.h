@@ -4,8 +4,8 @@
 #ifndef FKT_BENCH_SITE_H
 #define FKT_BENCH_SITE_H
 
-#include "fedkt/mailbox.h"
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/mailbox.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "base/status.h"
 

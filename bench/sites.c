@@ -8,6 +8,8 @@
  * its crew between message and answer, minus the time in which its vector is made up. */
 #include "bench/sites.h"
 
+#include "fedkt/advanced/secagg.h"
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "crypto/entropy.h"

@@ -4,7 +4,7 @@
 #ifndef FKT_BENCH_SITES_H
 #define FKT_BENCH_SITES_H
 
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "base/status.h"
 

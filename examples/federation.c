@@ -8,6 +8,7 @@
  * log, the server is told the time, heavy work is done when there is some. Files go into folder "federation" of the
  * working one, which must not be there. Build it against an installed library:
  *   cc federation.c $(pkg-config --cflags --libs fedkt) */
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/client.h"
 #include "fedkt/pipeline.h"
 #include "fedkt/server.h"

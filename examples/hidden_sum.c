@@ -8,6 +8,7 @@
  * of your own asks a real ledger where `agree` says yes to everything, and adds its share of noise in `numbers`
  * (fkt_privacy_share), so that the sum itself protects the records behind it. Build it against an installed library:
  *   cc hidden_sum.c $(pkg-config --cflags --libs fedkt) */
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/fedkt.h"
 
 #include <stdio.h>

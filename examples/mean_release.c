@@ -8,6 +8,9 @@
  * The vectors are made up: 4,000 points in the plane, class "left" around (-1, 0), class "right" around (1, 0.5), all
  * inside the public radius R = 2. Build it against an installed library:
  *   cc mean_release.c $(pkg-config --cflags --libs fedkt) */
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/synth.h"
 #include "fedkt/fedkt.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * a path to your own stands in its place. Writes "results.json" (NOT private: it holds true counts and accuracies) and
  * a synthetic dataset "synthetic" into the working folder. Build it against an installed library:
  *   cc simulate.c $(pkg-config --cflags --libs fedkt) */
+#include "fedkt/advanced/federation.h"
 #include "fedkt/fedkt.h"
 
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* fuzz_calibration.c - a calibration's file, which every site of a task takes from its author.
  * What is accepted is sound, says of which images it was made, finds each of them, and is the same from another file.
  */
+#include "fedkt/advanced/calibration.h"
+
 #include "fuzz_support.h"
 
 #include "codec/codec.h"

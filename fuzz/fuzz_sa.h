@@ -12,8 +12,9 @@
 #ifndef FKT_FUZZ_SA_H
 #define FKT_FUZZ_SA_H
 
-#include "tests/support/sa_watch.h"
+#include "fedkt/advanced/secagg.h"
 
+#include "tests/support/sa_watch.h"
 #include "fuzz_support.h"
 
 #include "base/alloc.h"

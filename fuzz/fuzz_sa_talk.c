@@ -12,6 +12,8 @@
  *   - the observer of sa_watch.h has seen no honest site break a promise; all sites are honest, the wire lies;
  *   - a total is exactly the sum over the survivors, unless a vector, or what the server said, was altered on its way;
  *   - the same bytes give the same transcript. */
+#include "fedkt/advanced/secagg.h"
+
 #include "fuzz_sa.h"
 
 #include "crypto/digest.h"

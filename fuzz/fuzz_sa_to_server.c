@@ -4,6 +4,8 @@
  *
  * Whatever one site says, the server ends; and when it ends with a total, that is the honest one, less the site or with
  * the vector that it sent. In the last phase one liar among four cannot even stop the round. */
+#include "fedkt/advanced/secagg.h"
+
 #include "fuzz_sa.h"
 
 static void feed(const struct fuzz_sa_world *f, struct fkt_sa_server *s, uint32_t site, int phase)

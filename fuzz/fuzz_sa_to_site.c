@@ -4,6 +4,8 @@
  *
  * Whatever it is told, a site answers properly or stops: no vector before its ledger reserved, no share before it
  * spent, and after a failure one Leave and nothing else, however long one goes on talking to it. */
+#include "fedkt/advanced/secagg.h"
+
 #include "fuzz_sa.h"
 
 struct alone {

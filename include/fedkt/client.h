@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.h - a site's side of one task over all its rounds, as a correspondent (mailbox.h), with a state that survives.
+/* client.h - a site's side of one task over all its rounds, as an endpoint (advanced/mailbox.h), on a state file.
  *
  * Secrets of a round are drawn from one 256-bit seed that stands in the state file (0600) beside every letter received;
  * a letter is on disk before it is acted upon and the hash of an answer before it leaves. After a crash the same
@@ -10,7 +10,6 @@
 #ifndef FEDKT_CLIENT_H
 #define FEDKT_CLIENT_H
 
-#include "fedkt/mailbox.h"
 #include "fedkt/records.h"
 #include "fedkt/status.h"
 #include "fedkt/task.h"
@@ -33,6 +32,7 @@ struct fkt_client_spec {
     const int64_t *moments;              /* (K, block) exact, borrowed for the call; NULL: those that the state holds */
 };
 struct fkt_client;
+struct fkt_endpoint; /* advanced/mailbox.h */
 /* FKT_E_STATE: another process holds the state file. FKT_E_MISMATCH: the file belongs to another task, key, dataset or
  * records, or the key is not on the roster. FKT_E_BUDGET: the ledger would refuse. Resumes a round where it stood. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_open(struct fkt_client **out, const struct fkt_client_spec *spec);

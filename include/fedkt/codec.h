@@ -104,29 +104,6 @@ FKT_API FKT_MUST_USE fkt_status fkt_calibration_save(const struct fkt_calibratio
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_check(const struct fkt_calibration *cal,
                                                       const struct fkt_codec *c); /* FKT_E_MISMATCH / NUMERIC */
 FKT_API void fkt_calibration_clear(struct fkt_calibration *cal);
-/* Keeps the digests of its images, 1 to cal->images of them; a calibration of images cannot be saved without. */
-FKT_API FKT_MUST_USE fkt_status fkt_calibration_set_images(struct fkt_calibration *cal, const uint8_t (*sha256)[32],
-                                                           size_t n);
-/* 1: an image of this digest was among them. An image that was not is taken for one with probability n_digests/2^64. */
-FKT_API int fkt_calibration_holds(const struct fkt_calibration *cal, const uint8_t sha256[32]);
-
-/* Fitting: first pass of public latents through add (mean, covariance), `middle` makes W, second pass of the SAME
- * latents through add gathers log|u|, `finish` gives the calibration. top = d (0: D). Not for use on private data. */
-struct fkt_calibrator;
-FKT_API FKT_MUST_USE fkt_status fkt_calibrator_new(struct fkt_calibrator **out, const struct fkt_codec *c, uint32_t top,
-                                                   const char *source);
-/* FKT_E_STATE when so many latents are too few: to be asked before they are made. */
-FKT_API FKT_MUST_USE fkt_status fkt_calibrator_enough(const struct fkt_calibrator *k, uint64_t latents);
-FKT_API FKT_MUST_USE fkt_status fkt_calibrator_add(struct fkt_calibrator *k, const float *z /* (n,D) */, size_t n);
-FKT_API FKT_MUST_USE fkt_status fkt_calibrator_middle(struct fkt_calibrator *k);
-FKT_API FKT_MUST_USE fkt_status fkt_calibrator_finish(struct fkt_calibrator *k, struct fkt_calibration *out);
-FKT_API void fkt_calibrator_free(struct fkt_calibrator *k);
-
-/* u = W(z - mu0) and back, one record at a time, in double and in a fixed order: the same bits for any batch and
- * thread count. */
-FKT_API void fkt_calibration_forward(const struct fkt_calibration *cal, const float *z /* (D) */, double *u /* (d) */);
-FKT_API void fkt_calibration_backward(const struct fkt_calibration *cal, const double *u /* (d) */, float *z /* (D) */);
-
 /* Names, as they stand in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_codec_dtype_name(enum fkt_codec_dtype d);
 FKT_API int fkt_codec_dtype_parse(const char *s);

@@ -1,45 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fedkt.h - the contents page: every public header, in the order that data walks, and the conventions they share.
+/* fedkt.h - the stable interface: all of its headers, in the order in which data passes through them, and the
+ * conventions that every header keeps.
  *
- *   version.h     the version of these headers
- *   status.h      how a call answers, and the sentence behind a failure
- *   image.h       labelled image sets in and out; splits, partitions over sites, sample sheets
- *   codec.h       the frozen public autoencoder and its public calibration: pixels <-> u
- *   moments.h     coordinates in a public ball, integers, exact class moments
- *   secagg.h      sites and server add integer vectors up, and nobody sees one of them
- *   privacy.h     what a release costs, and the mechanisms that add the noise: in one place, or in shares
- *   ledger.h      the account of a dataset, in a file that outlives the process
- *   records.h     which images are in some numbers, for the ledger
- *   federation.h  who adds up with whom, as a task says it, and one round of it inside a process
- *   synth.h       released numbers -> one Gaussian per class -> samples
- *   classifier.h  closed-form heads and scores, straight from the Gaussians
- *   learn.h       ResNets that learn from pictures in memory; their files, their judgement
- *   task.h        what all sites agree on and sign
- *   pipeline.h    images to moments under a task
- *   release.h     moments with noise: the file, the certificate, the class Gaussians
- *   generate.h    synthetic images from a release
- *   heads.h       closed-form heads from a release, scored on images
- *   train.h       pictures to learn from, out of a set or a release; the personalised protocol
+ *   version.h          the version of these headers
+ *   status.h           what a call returns, and the text behind a failure
+ *   image.h            labelled image sets in and out; splits, partitions over sites, sample sheets
+ *   codec.h            the frozen public autoencoder and its public calibration
+ *   moments.h          coordinates in a public ball, exact class moments
+ *   privacy.h          what a release costs
+ *   secagg.h           keys and phases of secure aggregation
+ *   federation.h       the part of a task that names the sites
+ *   service.h          the part of a task that names the server; the operator's signature
+ *   keys.h             key files, their public parts, the roster of a federation
+ *   task.h             what all sites agree on and sign
+ *   records.h          which images are in some moments, for the ledger
+ *   pipeline.h         images to moments under a task
+ *   ledger.h           what a dataset has spent, in a file
+ *   release.h          moments with noise: the file, the certificate, the class Gaussians
+ *   synth.h            class Gaussians and samples of them
+ *   generate.h         synthetic images from a release
+ *   classifier.h       closed-form heads and scores
+ *   heads.h            closed-form heads from a release, scored on images
+ *   learn.h            ResNets that learn from images in memory; their files, their evaluation
+ *   train.h            training sets, from images or a release; the personalised protocol
  *   training_source.h  the images of each epoch of a training run
- *   model_data.h  a model and the images that it meets: classes by name, evaluation, training further
- *   simulate.h    many sites in one process
- *   sweep.h       a simulated federation at several epsilons, from images to accuracies
- *   service.h     where the server of a task is, and the operator's signature under the task
- *   keys.h        key files, their public parts, the roster of a federation
- *   mailbox.h     the joint between what carries messages and what they mean
- *   server.h      the server's side of a task over all its rounds
- *   client.h      a site's side of a task over all its rounds
- *   machine.h     whether BLAS knows this processor, and what to set where it does not
- *   join.h        a site's part in a federation over HTTPS, in one call; what it would send and cost
- *   serve.h       the server of a task over HTTPS, in one call
- *   verify.h      the checks that anybody can make on the files of a finished task
+ *   model_data.h       a model and its images: classes by name, evaluation, training further
+ *   server.h           the server's side of a task over all its rounds
+ *   client.h           a site's side of a task over all its rounds
+ *   join.h             a site's part in a federation over HTTPS, in one call; what it would send and cost
+ *   serve.h            the server of a task over HTTPS, in one call
+ *   verify.h           checks of the public files of a finished task
+ *   sweep.h            a simulated federation at several epsilons, from images to accuracies
+ *   machine.h          whether BLAS recognises this processor, and what to set where it does not
+ *
+ * Headers in advanced/ are for programs that replace a part: another transport, other statistics. They may change with
+ * every minor version. advanced/advanced.h includes all of them. docs/abi.md has the rules for both tiers.
  *
  * Conventions
  *   Answers    A call that can fail returns fkt_status; FKT_OK is 0. After a failure fkt_error_text() holds a sentence
  *              and fkt_error_hint() perhaps what to do next, per thread. Outputs are then NULL, empty or as before.
- *   NULL       is allowed where a header says so and nowhere else. Every _free takes NULL, every _release a zeroed
+ *   NULL       is allowed where a header says so and nowhere else. Every _free takes NULL, every _clear a zeroed
  *              struct.
- *   Life       new/open and free: the library's storage. init/estimate/load and release: the caller's struct.
+ *   Life       A handle comes from new, open, make or load and goes with free or close. A struct of the caller's is
+ *              filled by a call and emptied with clear.
  *   Ownership  "borrows": until the call returns. "copies": keep or free yours. "takes": yours no longer.
  *              "gives": yours to free with the function named.
  *   Threads    Objects that are only read may be shared. An object that is being changed belongs to one thread.
@@ -70,7 +73,6 @@
 #include "fedkt/learn.h"
 #include "fedkt/ledger.h"
 #include "fedkt/machine.h"
-#include "fedkt/mailbox.h"
 #include "fedkt/model_data.h"
 #include "fedkt/moments.h"
 #include "fedkt/pipeline.h"
@@ -81,7 +83,6 @@
 #include "fedkt/serve.h"
 #include "fedkt/server.h"
 #include "fedkt/service.h"
-#include "fedkt/simulate.h"
 #include "fedkt/status.h"
 #include "fedkt/sweep.h"
 #include "fedkt/synth.h"

@@ -65,7 +65,7 @@ FKT_API double fkt_ledger_epsilon(double delta, const struct fkt_ledger_spent *s
 /* Below: FKT_E_BUDGET when what is spent and reserved would pass the budget, or a record belongs to another dataset, or
  * the account would pass most_epsilon (then alone *spent is set: what it would have come to);
  * FKT_E_FORMAT when the file is damaged; nothing changes then. spent may be NULL. A session is 64 lower-case hex
- * digits: fkt_sa_session_hex makes them of what a site of secagg.h is given. */
+ * digits: fkt_sa_session_hex makes them of what a site of advanced/secagg.h is given. */
 FKT_API FKT_MUST_USE fkt_status fkt_ledger_file_debit(const char *path, const struct fkt_ledger_charge *charge,
                                                       struct fkt_ledger_spent *spent);
 /* The same, and gives in *once the permission for one release of the charge's task: fkt_release_make takes it, and its

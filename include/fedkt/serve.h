@@ -13,7 +13,7 @@
 
 #include "fedkt/codec.h"
 #include "fedkt/image.h"
-#include "fedkt/mailbox.h"
+#include "fedkt/service.h"
 #include "fedkt/status.h"
 #include "fedkt/task.h"
 
@@ -34,7 +34,7 @@ struct fkt_serve_place {
     int local;              /* 1: open to this machine alone, and the page needs no token there */
     int pinned;             /* 1: the pin was put into the task at this start, which changed its file and its hash */
 };
-/* A copy of the mailbox's view (mailbox.h). */
+/* A copy of the mailbox's view (advanced/mailbox.h). */
 struct fkt_serve_view {
     enum fkt_stage stage;
     char phase[32], reason[512], release_sha256[80];

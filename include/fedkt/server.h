@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - the server's side of one task over all its rounds, as a mailbox (mailbox.h), on a journal that survives.
+/* server.h - the server's side of one task over all its rounds, as a mailbox (advanced/mailbox.h), on a journal file.
  *
  *   gather sites -> round -> (too few: another round) -> masks off -> release -> files
  *
@@ -12,7 +12,6 @@
 
 #include "fedkt/codec.h"
 #include "fedkt/image.h"
-#include "fedkt/mailbox.h"
 #include "fedkt/status.h"
 #include "fedkt/task.h"
 
@@ -35,6 +34,7 @@ struct fkt_server_spec {
 };
 
 struct fkt_server;
+struct fkt_mailbox; /* advanced/mailbox.h */
 /* Opens codec and calibration (what could fail in the end fails now), takes the state's lock (FKT_E_STATE: somebody has
  * it), makes or replays the journal. FKT_E_MISMATCH: the folder belongs to another task, or was opened first with
  * another per_class or format. FKT_E_EXISTS: the public folder is another's, or holds what this state has not made. */

@@ -54,6 +54,16 @@ FKT_API FKT_MUST_USE fkt_status fkt_task_pin(struct fkt_task *t, const char *pin
 /* The index of a key on the roster; FKT_E_MISMATCH when it is not there. */
 FKT_API FKT_MUST_USE fkt_status fkt_task_site(const struct fkt_task *t, const uint8_t key[FKT_SA_KEY], uint32_t *site);
 
+/* Where a task stands, seen from its server. */
+enum fkt_stage {
+    FKT_STAGE_GATHERING = 0, /* waits for sites; nobody has sent anything */
+    FKT_STAGE_RUNNING,       /* a round is under way */
+    FKT_STAGE_FINISHING,     /* the last message is there; masks come off, files are made */
+    FKT_STAGE_RELEASED,      /* over: the release is there, and `file` has all files */
+    FKT_STAGE_GIVEN_UP       /* over: there will be none, and `file` has transparency.jsonl alone */
+};
+FKT_API const char *fkt_stage_name(enum fkt_stage s);
+
 #ifdef __cplusplus
 }
 #endif

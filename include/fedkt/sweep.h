@@ -16,7 +16,8 @@
 #include "fedkt/heads.h"
 #include "fedkt/learn.h"
 #include "fedkt/release.h"
-#include "fedkt/simulate.h"
+#include "fedkt/secagg.h"
+#include "fedkt/task.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +28,8 @@ extern "C" {
 #define FKT_SWEEP_DEFAULT UINT32_MAX
 
 struct fkt_sweep;
+struct fkt_federate_result; /* advanced/federation.h */
+struct fkt_simulation;      /* advanced/simulate.h */
 
 struct fkt_sweep_spec {
     const struct fkt_dataset *data; /* records of all sites; borrowed until the sweep is freed */

@@ -26,34 +26,19 @@ struct fkt_estimate_options {
     double pool; /* 0..1: weight of the covariance pooled over classes; 0: none */
 };
 
-struct fkt_noise_scale { /* what the release says of its own noise, in integer units */
-    double sigma_count, sigma_sum, sigma_moment;
-    double unit; /* R / Rq: integer units -> units of w */
-    /* What is known of every record beside that (struct fkt_direction of moments.h); 0, 0, 0: nothing. Then the
-     * diagonal of the second moment holds a second count, which is used (src/synth/estimate.md 5). */
-    uint32_t direction;      /* the first so many coordinates have one square length in all records */
-    double direction_square; /* that length, in integer units */
-    double direction_slack;  /* how far the average of a class may be from it */
-};
-
 struct fkt_gaussians {
     uint32_t classes, length;
     double *count;      /* (K) n^ >= 1: the noisy n, combined with the count in the second moment where there is one */
     double *mean;       /* (K, m) */
     double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_ESTIMATOR_RAW */
     double *factor;     /* (K, m, m) A with A A^T = cov (FKT_ESTIMATOR_RAW: = the clamped cov), row-major */
-    double *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) s_M unit^2 / n^ (src/synth/estimate.md) */
+    double *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) s_M unit^2 / n^ */
     double *mean_noise; /* (K) standard deviation of the noise in each coordinate of mean */
     double *signal; /* (K) largest eigenvalue of the raw, unpooled covariance over its noise edge; at most 1e9, which
                          * also stands for a release without noise */
     double *count_noise; /* (K) standard deviation of the error of count; 0: counts are exact */
 };
 
-/* Borrows noised (K, (m+1)(m+2)/2); fills *out, to be released with fkt_gaussians_clear. */
-FKT_API FKT_MUST_USE fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *noised,
-                                                       uint32_t classes, uint32_t length,
-                                                       const struct fkt_noise_scale *noise,
-                                                       const struct fkt_estimate_options *options);
 FKT_API void fkt_gaussians_clear(struct fkt_gaussians *g);
 /* 1 when class k cannot be told from no records at all: its count is within three standard deviations of none, or its
  * largest eigenvalue within what pure noise reaches (Tracy-Widom, about one false all-clear in 10,000); and

@@ -9,6 +9,9 @@
  * with cosine -a^2/(2 b^2), where the sum and the second moment together differ most. With noise in shares the attacker
  * is the server with the corrupt sites: it subtracts their shares, which they know, and as many sites are lost as may
  * be, so that what protects is the honest rest alone. Nothing here knows how many shares the plan counted. */
+#include "fedkt/advanced/federation.h"
+#include "fedkt/advanced/moments.h"
+
 #include "audit/privacy_audit.h"
 
 #include "pipeline/contribution.h"

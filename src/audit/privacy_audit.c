@@ -16,6 +16,8 @@
  * of pixels, and a formula that forgot the label would pass. Cost: minutes for a million trials. */
 #include "audit/privacy_audit.h"
 
+#include "fedkt/advanced/moments.h"
+
 #include "base/alloc.h"
 #include "base/rng.h"
 

@@ -7,6 +7,7 @@
 #ifndef FKT_AUDIT_PRIVACY_AUDIT_H
 #define FKT_AUDIT_PRIVACY_AUDIT_H
 
+#include "fedkt/advanced/privacy.h"
 #include "fedkt/release.h"
 
 #include "base/status.h"

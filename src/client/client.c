@@ -18,6 +18,8 @@
  * open. */
 #include "client/client.h"
 
+#include "fedkt/advanced/federation.h"
+
 #include "pipeline/contribution.h"
 #include "pipeline/records.h"
 #include "task/task.h"

@@ -3,6 +3,9 @@
 #ifndef FKT_CLIENT_CLIENT_H
 #define FKT_CLIENT_CLIENT_H
 
+#include "fedkt/advanced/mailbox.h"
+#include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/client.h"
 
 #include "crypto/entropy.h"

@@ -11,6 +11,8 @@
  * That V undoes W is not checked entry by entry, which for d = 4096 would take minutes, but by W(Vr) = r for eight
  * vectors r of random signs: a wrong entry shows in each of them unless it cancels. Cost of forward and backward: d*D
  * multiplications. */
+#include "fedkt/advanced/calibration.h"
+
 #include "codec/codec.h"
 
 #include "base/alloc.h"

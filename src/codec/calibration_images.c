@@ -15,6 +15,8 @@
  * was compressed again with loss, scaled, or cropped.
  *
  * Cost: 8 bytes an image in the file; a search of log2(n) steps for each private image. */
+#include "fedkt/advanced/calibration.h"
+
 #include "codec/codec.h"
 
 #include "base/alloc.h"

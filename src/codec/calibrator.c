@@ -15,6 +15,8 @@
  * second pass must see the same latents in the same order; their number and exact sum are compared. Clip radius: the
  * median of |u|; accuracy is flat around it (docs/decisions/0002-dct-layout.md). Cost: n*D^2 for the covariance in
  * BLAS, D^3 once; memory D^2 doubles and one double per image. */
+#include "fedkt/advanced/calibration.h"
+
 #include "codec/codec.h"
 
 #include "base/alloc.h"

@@ -8,6 +8,8 @@
  * epsilon in the other one. How an account is kept on disk: rows.c. */
 #include "ledger/account.h"
 
+#include "fedkt/advanced/privacy.h"
+
 #include <math.h>
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * u = 0 has no direction: w = (0, -gamma), a record of the smallest size. On the way back a sample's gain beyond what
  * any record can have is clamped to +-gamma, and a direction of length 0 gives u = 0. |u| is taken of u/max|u_i|, so
  * that no square overflows or vanishes. Cost: two passes over d numbers. */
-#include "fedkt/moments.h"
+#include "fedkt/advanced/moments.h"
 
 #include "base/status.h"
 

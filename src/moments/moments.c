@@ -14,6 +14,8 @@
  * All of it is as private as the records: it is wiped before it is freed. */
 #include "moments/moments.h"
 
+#include "fedkt/advanced/moments.h"
+
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/wipe.h"

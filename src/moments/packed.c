@@ -7,6 +7,8 @@
  * ball passes, so an honest site is never refused and no entry can leave the range that n_max promises; a liar can
  * still send any vector that passes (docs: poisoning is out of scope). All classes are checked before the first is
  * added. Cost: two passes. */
+#include "fedkt/advanced/moments.h"
+
 #include "moments/moments.h"
 
 #include "base/checked.h"

@@ -9,7 +9,7 @@
  * on a floating-point comparison. Proof that the loop ends, that it takes each coordinate back at most once, and that
  * |q_i - x_i| < 1: quantise.md, whose steps are named below. round() and comparisons do not depend on the rounding
  * mode; x does, by one unit in the last place. Cost: m numbers, plus m for each step back (usually a handful). */
-#include "fedkt/moments.h"
+#include "fedkt/advanced/moments.h"
 
 #include "base/status.h"
 

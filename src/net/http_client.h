@@ -8,7 +8,7 @@
 #ifndef FKT_NET_HTTP_CLIENT_H
 #define FKT_NET_HTTP_CLIENT_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #include "base/status.h"
 #include "net/auth.h"

@@ -7,7 +7,7 @@
 #ifndef FKT_NET_HTTPD_H
 #define FKT_NET_HTTPD_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #include "base/status.h"
 #include "net/page.h"

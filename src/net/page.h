@@ -4,7 +4,7 @@
 #ifndef FKT_NET_PAGE_H
 #define FKT_NET_PAGE_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #include "base/text.h"
 

@@ -10,7 +10,7 @@
 #ifndef FKT_NET_REQUEST_CHECK_H
 #define FKT_NET_REQUEST_CHECK_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #include "base/status.h"
 #include "net/auth.h"

@@ -3,7 +3,7 @@
 #ifndef FKT_NET_TARGET_H
 #define FKT_NET_TARGET_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #include <stdint.h>
 

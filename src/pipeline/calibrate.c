@@ -7,6 +7,8 @@
  * chunk of latents, one batch of pixels per worker and 32 bytes an image. The result keeps the digests of the images
  * (codec/calibration_images.c), for which they are decoded a second time. For PUBLIC images only: the result is
  * published (docs/method.md 1.1). */
+#include "fedkt/advanced/calibration.h"
+
 #include "pipeline/fingerprint.h"
 #include "pipeline/pipeline.h"
 

@@ -7,6 +7,8 @@
  * costs every site the same: mu^2 of the task's plan. */
 #include "pipeline/contribution.h"
 
+#include "fedkt/advanced/privacy.h"
+
 #include <string.h>
 
 enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */

@@ -4,6 +4,8 @@
 #ifndef FKT_PIPELINE_CONTRIBUTION_H
 #define FKT_PIPELINE_CONTRIBUTION_H
 
+#include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/ledger.h"
 #include "fedkt/task.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c - what a site computes: the class moments of its records, or its latents in a file. Both are PRIVATE. */
+#include "fedkt/advanced/calibration.h"
+#include "fedkt/advanced/moments.h"
+
 #include "pipeline/public_images.h"
 #include "pipeline/records.h"
 

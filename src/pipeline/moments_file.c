@@ -2,6 +2,7 @@
 /* moments_file.c - a site's exact moments in a file, and the digests of the images in them. PRIVATE: there is no noise
  * yet. The bytes depend on the task, the integers and the images alone, so two ways of computing the same moments give
  * identical files. `release` gives the digests to the ledger, and finds images that are in two files by them. */
+#include "fedkt/advanced/moments.h"
 #include "fedkt/pipeline.h"
 
 #include "pipeline/records.h"

@@ -11,6 +11,9 @@
  * order, batches and threads cannot change what a callback adds up. */
 #include "pipeline/pipeline.h"
 
+#include "fedkt/advanced/calibration.h"
+#include "fedkt/advanced/moments.h"
+
 #include "pipeline/encodings.h"
 #include "task/task.h"
 

@@ -9,6 +9,8 @@
  * Cost: every image is decoded once more, if the calibration was made of images. */
 #include "pipeline/public_images.h"
 
+#include "fedkt/advanced/calibration.h"
+
 #include "base/alloc.h"
 #include "codec/codec.h"
 

@@ -14,6 +14,9 @@
  * made again is made under a temporary name and moved only if it has the hash in the log. */
 #include "pipeline/publish.h"
 
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/secagg.h"
+
 #include "task/federation.h"
 #include "pipeline/release.h"
 

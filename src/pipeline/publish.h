@@ -3,6 +3,7 @@
 #ifndef FKT_PIPELINE_PUBLISH_H
 #define FKT_PIPELINE_PUBLISH_H
 
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/generate.h"
 
 #include "base/status.h"

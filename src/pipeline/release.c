@@ -13,6 +13,9 @@
  * plan (what is promised) and sigma (the noise in the numbers, for estimators) are separate. */
 #include "pipeline/release.h"
 
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/synth.h"
+
 #include "task/federation.h"
 #include "task/task.h"
 #include "pipeline/pipeline.h"

@@ -3,6 +3,7 @@
 #ifndef FKT_PIPELINE_RELEASE_H
 #define FKT_PIPELINE_RELEASE_H
 
+#include "fedkt/advanced/privacy.h"
 #include "fedkt/release.h"
 
 #include "base/status.h"

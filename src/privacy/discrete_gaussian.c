@@ -13,6 +13,8 @@
  * twice the digits where sigma is below 1. */
 #include "privacy/discrete_gaussian.h"
 
+#include "fedkt/advanced/privacy.h"
+
 #include <assert.h>
 
 /* hi * 2^64 + lo */

@@ -10,7 +10,7 @@
 #define FKT_PRIVACY_DISCRETE_GAUSSIAN_H
 
 #include "base/status.h"
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "privacy/digits.h"
 
 #include <stdint.h>

@@ -9,7 +9,7 @@
  * We differ from the paper in `joint` (one mechanism, one mu), in charging for the counts, and in rounding: every sigma
  * is rounded up, and mu and epsilon_spent are worked out anew from the rounded sigmas. Proof: plan.md. Cost: about
  * 0.2 ms. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #include "base/status.h"
 #include "privacy/plan.h"

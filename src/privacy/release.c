@@ -8,7 +8,7 @@
  * The plan's sigmas are not believed: mu^2 is worked out again from them, and a plan that claims less is refused.
  * Whatever fails after the debit leaves `noised` all zero, so that no number leaves here half-protected; the debit
  * stands. Cost: one draw of rounded_gaussian.c a number, on one thread, so that a seed fixes every one of them. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #include "base/checked.h"
 #include "base/status.h"

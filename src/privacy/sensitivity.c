@@ -5,7 +5,7 @@
  * of two neighbours is a quadratic form in those, and its largest value is mu^2. The three closed forms and their
  * proofs: sensitivity.md. We differ from the paper, which charges mean and second moment one by one and takes 2 R^2 for
  * the second, where sqrt(2) R^2 is the truth. Cost: nothing. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,7 +9,7 @@
  * here half-protected. No ledger is debited here: a site's account is asked before (fedkt/ledger.h), in two steps that
  * this call cannot see.
  * Cost: one draw of discrete_gaussian.c a number, on one thread, so that a seed fixes every one of them. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #include "base/checked.h"
 #include "base/status.h"

@@ -13,6 +13,8 @@
  * worked out again from its rounded variances. Cost: about a millisecond. */
 #include "privacy/share_plan.h"
 
+#include "fedkt/advanced/privacy.h"
+
 #include "base/status.h"
 #include "privacy/discrete_gaussian.h"
 #include "privacy/plan.h"

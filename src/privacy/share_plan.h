@@ -3,7 +3,7 @@
 #ifndef FKT_PRIVACY_SHARE_PLAN_H
 #define FKT_PRIVACY_SHARE_PLAN_H
 
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #define FKT_SHARE_ENTRIES ((uint64_t)1 << 32) /* most numbers in one total: what tail and tau are counted for */
 

@@ -8,7 +8,7 @@
  * root, found by bisection of log x. Any x gives a bound, so an error in x costs tightness and never safety; what the
  * sum of three logarithms can be off by is added (zcdp.md, step 3). Cost: about 10 microseconds for one delta, fifty of
  * them for a rho or an epsilon. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,6 +3,8 @@
 #ifndef FKT_REMOTE_JOIN_H
 #define FKT_REMOTE_JOIN_H
 
+#include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/join.h"
 
 #include "base/status.h"

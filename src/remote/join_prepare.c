@@ -5,6 +5,8 @@
  *   -> ledger asked -> moments, unless the state file has them
  *
  * A site that is slow to encode delays nobody: the others do not know of it yet. */
+#include "fedkt/advanced/federation.h"
+
 #include "remote/join.h"
 #include "remote/remote.h"
 

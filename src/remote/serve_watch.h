@@ -3,6 +3,7 @@
 #ifndef FKT_REMOTE_SERVE_WATCH_H
 #define FKT_REMOTE_SERVE_WATCH_H
 
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/serve.h"
 
 #include "base/status.h"

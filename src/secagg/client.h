@@ -3,6 +3,8 @@
 #ifndef FKT_SECAGG_CLIENT_H
 #define FKT_SECAGG_CLIENT_H
 
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/msg.h"
 #include "secagg/share.h"
 

@@ -12,6 +12,8 @@
  *
  * Cost: at most N/2 degrees, for each of them a bisection over t of sums that end as soon as terms stop counting;
  * under a second for 65,536 sites when no degree will do, and milliseconds otherwise. */
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/params.h"
 
 #include "base/status.h"

@@ -11,6 +11,8 @@
  * Cost: 8N bytes to keep, 4N more while it is made. */
 #include "secagg/graph.h"
 
+#include "fedkt/advanced/secagg.h"
+
 #include "base/alloc.h"
 #include "crypto/digest.h"
 #include "crypto/entropy.h"

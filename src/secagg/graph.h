@@ -3,6 +3,8 @@
 #ifndef FKT_SECAGG_GRAPH_H
 #define FKT_SECAGG_GRAPH_H
 
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/params.h"
 
 struct fkt_sa_graph {

@@ -3,7 +3,7 @@
 #ifndef FKT_SECAGG_INSPECT_H
 #define FKT_SECAGG_INSPECT_H
 
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 /* From CONFIRM on: what the sites sign (protocol.md 3.5). Borrowed: (32) the round's seed, and the survivors as a
  * bitmap over the roster. FKT_E_STATE before, and once the round has failed. */

@@ -15,6 +15,8 @@
  * this machine (crypto/stream.c refuses to build on others). */
 #include "secagg/mask.h"
 
+#include "fedkt/advanced/secagg.h"
+
 #include "base/alloc.h"
 #include "crypto/entropy.h"
 

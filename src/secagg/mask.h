@@ -3,6 +3,8 @@
 #ifndef FKT_SECAGG_MASK_H
 #define FKT_SECAGG_MASK_H
 
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/params.h"
 
 #include "crypto/stream.h"

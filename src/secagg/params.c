@@ -15,6 +15,8 @@
  * exact: the longest that an honest party can send, not a byte more. */
 #include "secagg/params.h"
 
+#include "fedkt/advanced/secagg.h"
+
 #include "base/alloc.h"
 #include "base/text.h"
 #include "crypto/digest.h"

@@ -3,7 +3,7 @@
 #ifndef FKT_SECAGG_PARAMS_H
 #define FKT_SECAGG_PARAMS_H
 
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "base/status.h"
 

@@ -10,6 +10,8 @@
 #ifndef FKT_SECAGG_SERVER_H
 #define FKT_SECAGG_SERVER_H
 
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/coin.h"
 #include "secagg/graph.h"
 #include "secagg/mask.h"

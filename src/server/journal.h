@@ -3,7 +3,7 @@
 #ifndef FKT_SERVER_JOURNAL_H
 #define FKT_SERVER_JOURNAL_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/secagg.h"
 
 #include "base/status.h"

@@ -12,6 +12,8 @@
  * cause end a round or lose a site, and are not failures of these calls. */
 #include "server/server.h"
 
+#include "fedkt/advanced/federation.h"
+
 #include "task/federation.h"
 #include "task/task.h"
 

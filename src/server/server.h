@@ -12,6 +12,7 @@
 #ifndef FKT_SERVER_SERVER_H
 #define FKT_SERVER_SERVER_H
 
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/server.h"
 
 #include "server/transparency_log.h"

@@ -13,6 +13,8 @@
  * Nobody lies here. A site that ends with anything but "too few are left" has found a fault of ours or of its data, and
  * the round fails with its sentence. With a seed every site draws from streams of its own, so neither threads nor
  * drop-outs of others change what it sends. */
+#include "fedkt/advanced/federation.h"
+
 #include "pipeline/contribution.h"
 #include "task/federation.h"
 

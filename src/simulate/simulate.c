@@ -7,7 +7,7 @@
  * records with its own moments. Memory: one site's moments per worker and one total per worker; what the rounds need
  * again lies on a shelf, in memory or in a file. The plain sum is exact, so neither the partition nor the schedule can
  * change it, and a round without noise gives the very same integers (tests/invariance). */
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -3,6 +3,8 @@
 #ifndef FKT_SIMULATE_SWEEP_H
 #define FKT_SIMULATE_SWEEP_H
 
+#include "fedkt/advanced/federation.h"
+#include "fedkt/advanced/simulate.h"
 #include "fedkt/sweep.h"
 
 #include "base/status.h"

@@ -8,6 +8,9 @@
  * The exact sums do not depend on which site holds which record (tests/invariance), so only the noise differs between
  * draws, and images are encoded once. Each further draw pays its full price to a ledger of its own, is evaluated, and
  * is not kept. */
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/synth.h"
+
 #include "simulate/sweep.h"
 
 #include "base/alloc.h"

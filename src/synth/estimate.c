@@ -11,7 +11,7 @@
  * the noisy S S^T whole; we have no true n, and the difference is visible at epsilon = 1. Every number here comes from
  * the release, so nothing costs privacy.
  * Cost: one eigen-decomposition per class (two when pooling). */
-#include "fedkt/synth.h"
+#include "fedkt/advanced/synth.h"
 
 #include "base/alloc.h"
 #include "base/wipe.h"

@@ -17,6 +17,8 @@
  * the same parameter, so one of them keeps to tail/sqrt(sites). */
 #include "task/federation.h"
 
+#include "fedkt/advanced/federation.h"
+
 #include "task/task.h"
 
 #include "base/alloc.h"

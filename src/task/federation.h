@@ -3,6 +3,7 @@
 #ifndef FKT_TASK_FEDERATION_H
 #define FKT_TASK_FEDERATION_H
 
+#include "fedkt/advanced/privacy.h"
 #include "fedkt/task.h"
 
 #include "base/status.h"

@@ -3,7 +3,7 @@
 #include "fedkt/codec.h"
 #include "fedkt/federation.h"
 #include "fedkt/image.h"
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
 #include "fedkt/synth.h"

@@ -7,6 +7,7 @@
  * rounded up. Unlike e^epsilon it means something at epsilon = 10. */
 #include "task/privacy_words.h"
 
+#include "fedkt/advanced/federation.h"
 #include "fedkt/privacy.h"
 #include "fedkt/task.h"
 

@@ -8,6 +8,8 @@
  * the place. */
 #include "task/task.h"
 
+#include "fedkt/advanced/moments.h"
+
 #include "task/federation.h"
 #include "task/service.h"
 

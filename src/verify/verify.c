@@ -21,6 +21,7 @@
  * Cost: one pass over the log with one line in memory, then the release; 0.1 ms for each signature. */
 #include "verify/verify.h"
 
+#include "fedkt/advanced/federation.h"
 #include "fedkt/verify.h"
 
 #include "pipeline/publish.h"

@@ -8,6 +8,8 @@
 #ifndef FKT_VERIFY_VERIFY_H
 #define FKT_VERIFY_VERIFY_H
 
+#include "fedkt/advanced/mailbox.h"
+#include "fedkt/advanced/secagg.h"
 #include "fedkt/server.h"
 
 #include "base/status.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ct_secagg.c - what a site does with its secrets, with them marked: its vector, seeds, mask and channel keys, the
  * shares it seals and opens (docs/protocol.md 3.1, 3.3, 3.4). What it sends is public from there on. */
+#include "fedkt/advanced/secagg.h"
+
 #include "crypto/agree.h"
 #include "crypto/entropy.h"
 #include "crypto/seal.h"

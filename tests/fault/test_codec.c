@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the 1st, 2nd, 3rd ... allocation of each operation of codec/ until it succeeds; nothing may leak. */
 #include "base/rng.h"
+#include "fedkt/advanced/calibration.h"
 #include "fedkt/codec.h"
 #include "tests/support/sweep.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the whole walk fails in turn: one clear status, nothing leaked, nothing under a final name. */
 #include "base/file.h"
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "task/task.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_service.h"

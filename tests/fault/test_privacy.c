@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation of the room fails in turn; nothing leaks. The release itself allocates nothing at all. */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
 #include "tests/support/check.h"
 

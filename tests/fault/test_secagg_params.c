@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation behind parameters, graph and coin fails in turn; nothing leaks, and nothing half made is left. */
+#include "fedkt/advanced/secagg.h"
+
 #include "crypto/group.h"
 #include "crypto/shamir.h"
 #include "crypto/sign.h"

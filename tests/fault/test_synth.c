@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails each allocation of an estimate and of a sample in turn: FKT_E_NOMEM, nothing leaked, then success. */
-#include "fedkt/synth.h"
+#include "fedkt/advanced/synth.h"
 #include "tests/support/check.h"
 
 static const int64_t blocks[] = {50, 10, -20, 5000, 300, 6000, 70, 5, 6, 9000, -80, 4000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - prints what a task asks of a site's noise and masks, as JSON, so that the tests can draw the same noise with
  * the oracle's sampler and speak the protocol themselves. Usage: federation_plan TASK */
-#include "fedkt/federation.h"
+#include "fedkt/advanced/federation.h"
 #include "fedkt/privacy.h"
 #include "fedkt/task.h"
 

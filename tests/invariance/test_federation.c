@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol changes nothing: with the noise switched off, the total that comes out of a whole round of masks, shares
  * and lost sites is, to the last bit, the sum that one process gets by adding the same sites' integers up. */
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "tests/support/check.h"
 #include "tests/support/small_task.h"
 

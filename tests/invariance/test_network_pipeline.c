@@ -2,7 +2,7 @@
 /* A walk through a network: on one machine the integer moments are the same bytes for any threads, order, batch and
  * number of sites; on another machine (played by a child process with a lower instruction set) each quantised number
  * moves by one step at most, and few do. The network is TAESD at full width with random weights. */
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "pipeline/pipeline.h"
 #include "tests/support/check.h"
 #include "tests/support/member.h"

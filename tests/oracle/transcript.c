@@ -5,7 +5,7 @@
  *
  * Answers reach the server in an order drawn from the seed. A site is lost by silence, by the transport or by a Leave,
  * in any phase. Exit status 0 unless something went wrong that is no part of the round. */
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "crypto/entropy.h"
 #include "crypto/sign.h"

@@ -3,7 +3,7 @@
  * pass it. Confidence of each bound 99.9 %: a right release fails one of the eight comparisons about once in a hundred
  * seeds; seeds are fixed. */
 #include "crypto/entropy.h"
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
 #include "tests/support/check.h"
 

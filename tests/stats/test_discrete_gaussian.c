@@ -2,6 +2,8 @@
 /* Is it N_Z(0, sigma^2)? Chi-square, tails and independence against exact probabilities, Kolmogorov-Smirnov and moments
  * where sigma is large; and controls that must be caught. Every test rejects below ALPHA, so a right sampler fails one
  * about once in a million seeds; that of the far tails fails once in 1e9. The seeds are fixed. */
+#include "fedkt/advanced/privacy.h"
+
 #include "crypto/entropy.h"
 #include "privacy/discrete_gaussian.h"
 #include "tests/stats/biased.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rings as graph.c draws them: uniform, and as dangerous as finder.md says they are and no more. Seeds are fixed; the
  * false-alarm rates are those of a fresh seed. */
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 #include "secagg/graph.h"
 #include "tests/stats/chi2.h"
 #include "tests/support/check.h"

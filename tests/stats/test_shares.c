@@ -6,7 +6,7 @@
  * mu_low, of 99.9 % confidence, so that a right mechanism fails one of the six about once in 170 seeds. Seeds are
  * fixed. */
 #include "crypto/entropy.h"
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
 #include "tests/support/check.h"
 

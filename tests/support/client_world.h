@@ -4,6 +4,7 @@
 #ifndef FKT_TEST_CLIENT_WORLD_H
 #define FKT_TEST_CLIENT_WORLD_H
 
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/client.h"
 
 #include "crypto/entropy.h"

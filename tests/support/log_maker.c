@@ -3,6 +3,7 @@
  * not there, only their hashes, which nobody can check anyway; signatures and files are real. */
 #include "tests/support/log_maker.h"
 
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/release.h"
 #include "fedkt/server.h"
 

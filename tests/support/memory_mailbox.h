@@ -8,7 +8,7 @@
 #ifndef FKT_TEST_MEMORY_MAILBOX_H
 #define FKT_TEST_MEMORY_MAILBOX_H
 
-#include "fedkt/mailbox.h"
+#include "fedkt/advanced/mailbox.h"
 
 #define BOX_MESSAGE 65536
 

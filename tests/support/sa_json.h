@@ -4,7 +4,7 @@
 #ifndef FKT_TEST_SA_JSON_H
 #define FKT_TEST_SA_JSON_H
 
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "crypto/entropy.h"
 

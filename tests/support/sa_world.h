@@ -16,7 +16,7 @@
 #ifndef FKT_TEST_SA_WORLD_H
 #define FKT_TEST_SA_WORLD_H
 
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 
 #include "base/rng.h"
 #include "crypto/entropy.h"

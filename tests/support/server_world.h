@@ -15,6 +15,7 @@
 #ifndef FKT_TEST_SERVER_WORLD_H
 #define FKT_TEST_SERVER_WORLD_H
 
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/server.h"
 
 #include "crypto/entropy.h"

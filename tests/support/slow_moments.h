@@ -4,7 +4,7 @@
 #define FKT_TEST_SLOW_MOMENTS_H
 
 #include "base/rng.h"
-#include "fedkt/moments.h"
+#include "fedkt/advanced/moments.h"
 #include "tests/support/check.h"
 
 /* packed (K, (m+1)(m+2)/2) = sum over records of the upper triangle of (1,q)(1,q)^T */

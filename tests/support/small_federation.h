@@ -4,7 +4,7 @@
 #define FKT_TEST_SMALL_FEDERATION_H
 
 #include "base/rng.h"
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "task/task.h"
 #include "tests/support/check.h"
 

@@ -9,6 +9,8 @@
  * Batches go to as many threads as there are; a worker owns one set of buffers, so memory does not grow with the set.
  * Errors are added up as integers, so the figure is the same for any number of threads. PSNR is that of the mean
  * squared error over all pixels of all images. */
+#include "fedkt/advanced/calibration.h"
+
 #include "cli/codec/codec.h"
 
 #include "base/alloc.h"

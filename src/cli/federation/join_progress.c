@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join_progress.c - the events of fkt_join on standard error: a line of text for each change, or an event (log.h).
  * A log that is not a terminal may be read by others: no number and no name of a record goes there. */
+#include "fedkt/advanced/mailbox.h"
+
 #include "cli/federation/join.h"
 
 #include <stdio.h>

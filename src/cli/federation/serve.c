@@ -3,6 +3,8 @@
  *
  * Stopping it (Ctrl-C, SIGTERM, power) loses nothing: the next start goes on where this one was. */
 #include "cli/federation/serve.h"
+
+#include "fedkt/advanced/mailbox.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 

@@ -2,6 +2,8 @@
 /* serve_print.c - the events of fkt_serve: where it listens and how it ended on standard output; on standard error a
  * sentence or an event (log.h) for each change, not more than one a second. Numbers of sites, never which classes they
  * hold. */
+#include "fedkt/advanced/mailbox.h"
+
 #include "cli/federation/serve.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_federation.c - the options of `fedkt simulate` that say what the federation must withstand, and what is printed
  * of its rounds. */
+#include "fedkt/advanced/federation.h"
+#include "fedkt/advanced/simulate.h"
+
 #include "cli/simulate/run.h"
 
 #include "base/alloc.h"

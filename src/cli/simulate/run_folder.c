@@ -9,6 +9,8 @@
  * images or exact sums, and say so. */
 #include "cli/simulate/run.h"
 
+#include "fedkt/advanced/simulate.h"
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/simulate/run_report.h"

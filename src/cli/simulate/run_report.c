@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "codec/codec.h"
 #include "cli/simulate/report.h"
+#include "fedkt/advanced/federation.h"
+#include "fedkt/advanced/simulate.h"
 #include "fedkt/learn.h"
 
 #include <math.h>

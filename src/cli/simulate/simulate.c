@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "fedkt/advanced/federation.h"
+#include "fedkt/advanced/simulate.h"
 #include "fedkt/learn.h"
 
 #include <stdio.h>

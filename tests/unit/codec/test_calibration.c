@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fedkt/advanced/calibration.h"
+
 #include "codec/codec.h"
 
 #include "base/file.h"

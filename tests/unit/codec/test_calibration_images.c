@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of a calibration's images: what is in it is found, nothing else is, and a list that cannot be is refused. */
+#include "fedkt/advanced/calibration.h"
+
 #include "codec/codec.h"
 
 #include "tests/support/check.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset in memory is the dataset of a .npz with the same images: labels, keys, pixels, records, moments, latents,
  * sites of a simulation and training sets agree to the bit, copied or borrowed, in one array or by pointers. */
+#include "fedkt/advanced/simulate.h"
 #include "fedkt/fedkt.h"
 
 #include "crypto/hash.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two steps of a site's account: what is reserved counts and stands, a task is spent once, a session is used once,
  * kill -9 leaves the file whole. */
+#include "fedkt/advanced/privacy.h"
 #include "fedkt/ledger.h"
 #include "tests/support/bent_ledger.h"
 #include "tests/support/check.h"

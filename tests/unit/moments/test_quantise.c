@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
-#include "fedkt/moments.h"
+#include "fedkt/advanced/moments.h"
 #include "tests/support/check.h"
 
 #define M_MAX 20000

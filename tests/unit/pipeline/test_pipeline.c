@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks without a codec, batches, and work that is handed out to threads. */
 #include "codec/codec.h"
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/calibration.h"
+#include "fedkt/advanced/simulate.h"
 #include "pipeline/pipeline.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

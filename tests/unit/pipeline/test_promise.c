@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_promise.c - a weak promise is refused, or it is accepted and everything made under it says so: task,
  * certificate, release, models. */
+#include "fedkt/advanced/federation.h"
+
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A calibration of images, the walk through it, and private images that are among them. */
 #include "fedkt/release.h"
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "pipeline/public_images.h"
 #include "task/task.h"
 #include "tests/support/check.h"

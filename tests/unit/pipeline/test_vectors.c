@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Record vectors straight from pixels: added up they are the moments of the pipeline, whatever the batches. */
+#include "fedkt/advanced/moments.h"
 #include "fedkt/fedkt.h"
 
 #include "tests/support/check.h"

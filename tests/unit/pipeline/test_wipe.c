@@ -4,8 +4,9 @@
  * A whole run is made twice: first to learn what the secrets look like as bytes (latent, vector and integers of one
  * record, its row of doubles, moments of a site and of all, a class's mean), then with every freed block searched for
  * them. */
+#include "fedkt/advanced/synth.h"
 #include "fedkt/classifier.h"
-#include "fedkt/simulate.h"
+#include "fedkt/advanced/simulate.h"
 #include "simulate/site_moments.h"
 #include "base/wipe.h"
 #include "pipeline/pipeline.h"

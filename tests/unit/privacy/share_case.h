@@ -3,7 +3,7 @@
 #ifndef FKT_TEST_PRIVACY_SHARE_CASE_H
 #define FKT_TEST_PRIVACY_SHARE_CASE_H
 
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "tests/support/vectors.h"
 
 static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)

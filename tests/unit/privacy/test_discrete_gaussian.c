@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draw for draw and digit for digit against the oracle's arithmetic with fractions, and what happens when the source is
  * broken. The distribution itself is looked at in tests/stats. */
+#include "fedkt/advanced/privacy.h"
+
 #include "privacy/discrete_gaussian.h"
 #include "tests/support/vectors.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crypto/entropy.h"
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "privacy/rounded_gaussian.h"
 #include "tests/support/check.h"
 

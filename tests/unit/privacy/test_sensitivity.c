@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The closed forms against brute force: integer records inside the ball, the real distance in units of the noise. */
 #include "base/rng.h"
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "tests/support/check.h"
 
 #define M_MAX 5

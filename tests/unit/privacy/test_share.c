@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole shares against the oracle: the same stream gives the same numbers; what it refuses is refused. */
+#include "fedkt/advanced/privacy.h"
+
 #include "crypto/entropy.h"
 #include "tests/unit/privacy/share_case.h"
 

@@ -2,6 +2,8 @@
 /* What a plan for shares claims (share_gdp.md) against the exact delta of its total: one class, records of one number,
  * so that the total is three integers (n, S, M) whose distributions are convolved and summed over a whole grid. No
  * randomness. What lies beyond the grid (7 standard deviations) is left out, which can only lower the exact delta. */
+#include "fedkt/advanced/privacy.h"
+
 #include "privacy/share_plan.h"
 #include "tests/support/check.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fedkt/advanced/privacy.h"
+
 #include "tests/unit/privacy/share_case.h"
 
 /* The oracle plans with fractions and 50 digits; ours may have 1e-8 more noise, and never less. */

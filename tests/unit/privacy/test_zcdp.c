@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fedkt/privacy.h"
+#include "fedkt/advanced/privacy.h"
 #include "tests/unit/privacy/csv.h"
 
 /* The bound that zcdp.md states: never on the unsafe side of the truth at 50 digits, and within 1e-9 of it

@@ -3,6 +3,10 @@
  * structs, numbers out of range, NaN). Each runs in a process of its own, so that a failed assertion or a signal is the
  * failure of its row; each must return FKT_E_ARG with a sentence. NULL is not in the table: fedkt.h forbids it where a
  * header does not allow it. */
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/secagg.h"
+#include "fedkt/advanced/synth.h"
 #include "fedkt/fedkt.h"
 
 #include "tests/support/check.h"

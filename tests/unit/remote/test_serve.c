@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fkt_serve without a site: what it refuses, where it listens, how it is stopped. */
+#include "fedkt/advanced/mailbox.h"
 #include "fedkt/serve.h"
 #include "tests/support/small_site.h"
 

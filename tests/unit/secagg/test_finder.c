@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Degrees and thresholds against oracle/finder.py, which counts in integers. */
 #include "crypto/sign.h"
-#include "fedkt/secagg.h"
+#include "fedkt/advanced/secagg.h"
 #include "tests/support/check.h"
 
 static void as_counted_in_integers(void **state)

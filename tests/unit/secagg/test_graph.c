@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ring against a slow twin that follows docs/protocol.md 5 word by word, and what any graph must be. */
+#include "fedkt/advanced/secagg.h"
+
 #include "crypto/digest.h"
 #include "crypto/stream.h"
 #include "secagg/graph.h"

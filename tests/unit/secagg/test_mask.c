@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors against a twin that knows nothing but bits: every width, lengths around the ends of words. */
+#include "fedkt/advanced/secagg.h"
+
 #include "secagg/mask.h"
 
 #include "base/rng.h"

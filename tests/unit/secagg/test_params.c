@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule of docs/protocol.md 1 on both of its sides, and sizes against messages that are really encoded. */
+#include "fedkt/advanced/secagg.h"
+
 #include "crypto/digest.h"
 #include "crypto/sign.h"
 #include "secagg/coin.h"

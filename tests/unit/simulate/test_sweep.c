@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sweep.c - a federation simulated at several epsilons: its arms, draws, accuracies, networks and JSON. */
+#include "fedkt/advanced/simulate.h"
 #include "fedkt/sweep.h"
 
 #include "pipeline/release.h"

@@ -2,8 +2,8 @@
 /* The count of a class from the noisy count and from the trace of its second moment (estimate.md 5): real records in
  * gain-shape coordinates, quantised, with fresh noise in each of many draws. Seeds are fixed. */
 #include "base/rng.h"
-#include "fedkt/moments.h"
-#include "fedkt/synth.h"
+#include "fedkt/advanced/moments.h"
+#include "fedkt/advanced/synth.h"
 #include "tests/support/check.h"
 
 enum { RECORDS = 300, DIM_MAX = 16, BLOCK_MAX = (DIM_MAX + 2) * (DIM_MAX + 3) / 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/rng.h"
-#include "fedkt/synth.h"
+#include "fedkt/advanced/synth.h"
 #include "tests/support/check.h"
 
 #define CLAMPED                                                                                                        \

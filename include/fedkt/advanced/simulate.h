@@ -5,10 +5,10 @@
  *   fkt_simulate                partition, every site's moments, and their plain sum (NOT private: a reference)
  *   fkt_simulation_aggregate    one round of the aggregation over them, with fresh keys and noise, as often as wanted
  */
-#ifndef FEDKT_SIMULATE_H
-#define FEDKT_SIMULATE_H
+#ifndef FEDKT_ADVANCED_SIMULATE_H
+#define FEDKT_ADVANCED_SIMULATE_H
 
-#include "fedkt/federation.h"
+#include "fedkt/advanced/federation.h"
 #include "fedkt/image.h"
 #include "fedkt/moments.h"
 #include "fedkt/pipeline.h"
@@ -40,7 +40,7 @@ struct fkt_simulation_spec {
     struct fkt_skipped *skipped;
     struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
 };
-struct fkt_site_moments; /* src/simulate/site_moments.h */
+struct fkt_site_moments; /* not public */
 struct fkt_simulation {
     uint32_t sites;
     uint32_t parts;                 /* sites that take part: those of the roster */

@@ -14,9 +14,10 @@
  * `tick`, and a site's carrier looks at the task's `expires` itself: past it, with no phase under way and nothing
  * masked (client.h, fkt_client_get_view), there is nothing to wait for.
  */
-#ifndef FEDKT_MAILBOX_H
-#define FEDKT_MAILBOX_H
+#ifndef FEDKT_ADVANCED_MAILBOX_H
+#define FEDKT_ADVANCED_MAILBOX_H
 
+#include "fedkt/service.h"
 #include "fedkt/status.h"
 
 #include <stddef.h>
@@ -29,15 +30,6 @@ extern "C" {
 #define FKT_MAILBOX_ROUND 16 /* bytes of a round's name */
 #define FKT_MAILBOX_NOBODY UINT32_MAX
 #define FKT_MAILBOX_PRESENT_MS 10000 /* a site that has collected so recently is present; ask more often than that */
-
-/* Where a task stands, seen from its server. */
-enum fkt_stage {
-    FKT_STAGE_GATHERING = 0, /* waits for sites; nobody has sent anything */
-    FKT_STAGE_RUNNING,       /* a round is under way */
-    FKT_STAGE_FINISHING,     /* the last message is there; masks come off, files are made */
-    FKT_STAGE_RELEASED,      /* over: the release is there, and `file` has all files */
-    FKT_STAGE_GIVEN_UP       /* over: there will be none, and `file` has transparency.jsonl alone */
-};
 
 /* A message on its way to a site. Its bytes are borrowed until the next deliver, collect, tick or worked; settle leaves
  * them alone. */
@@ -143,7 +135,6 @@ struct fkt_endpoint {
     fkt_status (*heard_head)(void *self, uint64_t entry, const char *sha256);
 };
 
-FKT_API const char *fkt_stage_name(enum fkt_stage s);
 FKT_API const char *fkt_refusal_name(enum fkt_refusal r);
 
 #ifdef __cplusplus
