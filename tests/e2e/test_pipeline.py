@@ -352,7 +352,7 @@ class Phases(binary.Case):
         self.fedkt("generate --release run/release.safetensors --per-class 2 --out made")  # and it is read back
         card = self.bytes("made/README.md").decode()
         self.assertIn("mu (Gaussian DP)", card)
-        self.assertIn("the promise rests on 39; 48 are in the numbers", card)
+        self.assertIn("the promise counts 39; 48 are in the sum", card)
         self.assertNotIn("Holds against", card)  # a known seed promises nothing
         page = self.bytes("run/report.html").decode()
         self.assertIn("42 stayed to the end; lost were 3 in phase advertise, 3 in phase coin", page)

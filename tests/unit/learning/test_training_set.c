@@ -77,7 +77,7 @@ static void another_pipeline_is_refused(void **state)
     do {                                                                                                               \
         changed;                                                                                                       \
         CHECK_STATUS(fkt_training_set_draw(&p, &r, &d, &two), FKT_E_MISMATCH);                                         \
-        CHECK(strstr(fkt_error_text(), "the opened pipeline has another codec"));                                          \
+        CHECK(strstr(fkt_error_text(), "the opened pipeline has another codec"));                                      \
         back;                                                                                                          \
     } while (0)
     OTHER(r.task.codec_sha256[3] ^= 1, r.task.codec_sha256[3] ^= 1);
