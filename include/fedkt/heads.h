@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 struct fkt_heads {
-    struct fkt_head *head[FKT_HEAD_KINDS];
+    struct fkt_head **head; /* (n) owned, by enum fkt_head_kind */
+    size_t n;
 };
 /* g from FKT_ESTIMATOR_RAW: the heads shrink by themselves. They carry what `release`, from which g was estimated,
  * says: its task, its hash, the class names, and whether it is private; that is saved with them. release NULL: g comes

@@ -102,17 +102,18 @@ struct fkt_personal_spec {
     void *ctx;
 };
 struct fkt_personal_site {
-    uint64_t train, test;               /* records */
-    uint32_t classes;                   /* with a record */
-    int untrained;                      /* 1: fewer than two records to train on, so LOCAL is the network of the start,
+    uint64_t train, test; /* records */
+    uint32_t classes;     /* with a record */
+    int untrained;        /* 1: fewer than two records to train on, so LOCAL is the network of the start,
                                            which the average leaves out */
-    double accuracy[FKT_PERSONAL_WAYS]; /* NaN: not asked for, or the site has no test record */
+    double *accuracy;     /* (ways) NaN: not asked for, or the site has no test record */
 };
 struct fkt_personal {
     uint32_t sites;
-    struct fkt_personal_site *site;                            /* (sites) owned */
-    double mean[FKT_PERSONAL_WAYS], spread[FKT_PERSONAL_WAYS]; /* over sites with test records, each the same weight */
-    double pooled[FKT_PERSONAL_WAYS];                          /* hits over records of all sites */
+    struct fkt_personal_site *site; /* (sites) owned */
+    uint32_t ways;         /* FKT_PERSONAL_WAYS of this library: the length of each array, by enum fkt_personal_way */
+    double *mean, *spread; /* (ways) over sites with test records, each with the same weight; owned */
+    double *pooled;        /* (ways) hits over records of all sites */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_spec *spec);
 FKT_API void fkt_personal_clear(struct fkt_personal *p);

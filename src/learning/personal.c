@@ -86,14 +86,19 @@ static fkt_status describe_sites(struct fkt_personal_run *r)
     uint8_t *seen = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&r->out->site, r->split.sites));
+    FKT_TRY(fkt_alloc(&r->out->mean, ((size_t)r->split.sites + 3) * FKT_PERSONAL_WAYS)); /* the one block of numbers */
     FKT_TRY(fkt_alloc(&seen, r->spec->data->n_classes));
     r->out->sites = r->split.sites;
+    r->out->ways = FKT_PERSONAL_WAYS;
+    r->out->spread = r->out->mean + FKT_PERSONAL_WAYS;
+    r->out->pooled = r->out->spread + FKT_PERSONAL_WAYS;
     for (uint32_t s = 0; s < r->split.sites; s++) {
         struct fkt_personal_site *site = &r->out->site[s];
         site->train = fkt_personal_count(&r->split.train, s);
         site->test = fkt_personal_count(&r->split.test, s);
         site->classes = classes_of(r, s, seen);
         site->untrained = site->train < FKT_PERSONAL_LEAST;
+        site->accuracy = r->out->pooled + ((size_t)s + 1) * FKT_PERSONAL_WAYS;
         for (int w = 0; w < FKT_PERSONAL_WAYS; w++) site->accuracy[w] = NAN;
     }
 out:
@@ -236,5 +241,6 @@ out:
 void fkt_personal_clear(struct fkt_personal *p)
 {
     fkt_free(p->site);
+    fkt_free(p->mean);
     memset(p, 0, sizeof *p);
 }

@@ -126,7 +126,7 @@ static void round_of(struct fkt_text *t, const struct fkt_mailbox_view *v)
 static void refused(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
     key(t, "refused");
-    for (int r = 0; r < FKT_REFUSALS; r++)
+    for (uint32_t r = 0; r < v->n_refused; r++)
         fkt_text_addf(t, "%s\"%s\":%llu", r ? "," : "{", fkt_refusal_name((enum fkt_refusal)r),
                       (unsigned long long)v->refused[r]);
     fkt_text_add(t, "}");

@@ -88,7 +88,7 @@ static void progress(struct fkt_text *t, const struct fkt_mailbox_view *v)
     counter(t, "fedkt_message_bytes_total", "Bytes of those messages.", v->message_bytes);
     counter(t, "fedkt_log_entries_total", "Entries of the transparency log.", v->log_entries);
     family(t, "fedkt_refused_total", "counter", "Requests refused before their message was read.");
-    for (int r = 0; r < FKT_REFUSALS; r++)
+    for (uint32_t r = 0; r < v->n_refused; r++)
         sample(t, "fedkt_refused_total", "reason", fkt_refusal_name((enum fkt_refusal)r), v->refused[r]);
 }
 

@@ -26,6 +26,8 @@ fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g, c
     if (release && (g->classes != release->task.n_classes || g->length != release->task.coordinates.length))
         return fkt_fail(FKT_E_MISMATCH, "%u Gaussians of length %u are not of this release: it has %u of length %u",
                         g->classes, g->length, release->task.n_classes, release->task.coordinates.length);
+    FKT_TRY(fkt_alloc(&out->head, FKT_HEAD_KINDS));
+    out->n = FKT_HEAD_KINDS;
     for (int k = 0; k < FKT_HEAD_KINDS; k++) {
         FKT_TRY(fkt_head_fit(&out->head[k], (enum fkt_head_kind)k, &s));
         if (release) FKT_TRY(set_origin(out->head[k], release));
@@ -37,7 +39,8 @@ out:
 
 void fkt_heads_clear(struct fkt_heads *h)
 {
-    for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_head_free(h->head[k]);
+    for (size_t k = 0; k < h->n; k++) fkt_head_free(h->head[k]);
+    fkt_free(h->head);
     memset(h, 0, sizeof *h);
 }
 

@@ -89,7 +89,8 @@ void fkt_server_view(void *self, struct fkt_mailbox_view *out)
     out->messages = h->messages + h->round_messages;
     out->message_bytes = h->bytes + h->round_bytes;
     out->log_entries = h->log.settled.entry;
-    memcpy(out->refused, h->refused, sizeof out->refused);
+    out->refused = h->refused;
+    out->n_refused = FKT_REFUSALS;
     out->reason = h->reason;
     out->comparing = h->stage == FKT_STAGE_FINISHING && h->comparing;
     out->release_sha256 = h->stage == FKT_STAGE_RELEASED ? h->finish.sha256 : "";

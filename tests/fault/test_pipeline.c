@@ -92,7 +92,7 @@ static fkt_status use_pipeline(void)
     struct fkt_estimate_options rie = {FKT_ESTIMATOR_RIE, 0, 0};
     struct fkt_release r = {0};
     struct fkt_gaussians g = {0};
-    struct fkt_heads h = {{0}};
+    struct fkt_heads h = {0};
     fkt_status st;
     FKT_TRY(fkt_release_load_into(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_gaussians(&r, &rie, &g));

@@ -68,6 +68,7 @@ static void fill_facts(struct fkt_page_facts *f, const char *scene, uint32_t sit
 static void fill_view(struct fkt_mailbox_view *v, int scene, uint32_t sites)
 {
     int phase = scene >= 1 && scene <= 7, running = phase || scene >= 12;
+    static const uint64_t refused[FKT_REFUSALS] = {1, 2, 0, 0, 0, 0, 40};
     *v = (struct fkt_mailbox_view){.stage = FKT_STAGE_GATHERING,
                                    .phase = phase     ? scenes[scene]
                                             : running ? "mask"
@@ -83,7 +84,8 @@ static void fill_view(struct fkt_mailbox_view *v, int scene, uint32_t sites)
                                    .messages = 3u * sites,
                                    .message_bytes = 123456u * (uint64_t)sites,
                                    .log_entries = 7u * sites,
-                                   .refused = {1, 2, 0, 0, 0, 0, 40},
+                                   .refused = refused,
+                                   .n_refused = FKT_REFUSALS,
                                    .reason = "",
                                    .release_sha256 = ""};
     if (running) v->stage = FKT_STAGE_RUNNING;

@@ -130,7 +130,8 @@ static void view(void *self, struct fkt_mailbox_view *out)
     out->messages = b->taken;
     out->message_bytes = b->bytes;
     out->log_entries = b->entries;
-    memcpy(out->refused, b->refused, sizeof out->refused);
+    out->refused = b->refused;
+    out->n_refused = FKT_REFUSALS;
     out->reason = out->release_sha256 = "";
 }
 

@@ -75,7 +75,8 @@ struct fkt_mailbox_view {
     uint64_t stage_since, phase_since, phase_until;          /* ms since 1970; 0: none */
     uint64_t messages, message_bytes;                        /* accepted, over all rounds */
     uint64_t log_entries;
-    uint64_t refused[FKT_REFUSALS];
+    const uint64_t *refused; /* (n_refused) requests, by enum fkt_refusal */
+    uint32_t n_refused;
     const char *reason;         /* of the last failed round, or of giving up; "" */
     const char *release_sha256; /* "" before RELEASED */
     int overdue;   /* RUNNING: the time of the phase is over, and silent sites are waited for all the same */

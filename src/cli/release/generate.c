@@ -213,7 +213,7 @@ static fkt_status run_heads(const struct asked *a)
     struct fkt_release r = {0};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_gaussians g = {0};
-    struct fkt_heads h = {{0}};
+    struct fkt_heads h = {0};
     struct fkt_estimate_options e = {FKT_ESTIMATOR_RAW, 0, a->pool};
     struct fkt_codec_settings settings;
     double accuracy[FKT_HEAD_KINDS];

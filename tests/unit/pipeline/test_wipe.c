@@ -86,7 +86,7 @@ static void use_total(const struct fkt_pipeline *pipeline, const struct fkt_data
     struct fkt_records *records = NULL, *more = NULL;
     struct fkt_moments *again = NULL;
     struct fkt_gaussians g = {0};
-    struct fkt_heads heads = {{0}};
+    struct fkt_heads heads = {0};
     const int64_t *exact;
     CHECK_OK(fkt_records_new(&records, FKT_ADJACENCY_ADD_REMOVE));
     CHECK_OK(fkt_records_new(&more, FKT_ADJACENCY_ADD_REMOVE));
