@@ -144,12 +144,12 @@ class Bench:
         words += ["--network", model, "--stem", "cifar", "--size", "32", "--epochs", str(a.epochs), "--seed", str(seed)]
         words += ["--threads", str(a.threads), "--out", out, "--force", "--json"]
         got = run(a.fedkt, "train", *words)
-        keep = {k: got[k] for k in ("epochs", "seconds", "pictures")}
+        keep = {k: got[k] for k in ("epochs", "seconds", "images")}
         return {"accuracy": got["test"]["accuracy"], **keep}
 
     def job(self, which, model, seed):
         out = self.at(self.name(which, model, seed) + ".peer.json")
-        job = {"pictures": self.pictures(which, seed), "test": self.test(), "start": self.first_weights(model, seed)}
+        job = {"images": self.pictures(which, seed), "test": self.test(), "start": self.first_weights(model, seed)}
         return {**job, "recipe": self.recipe(seed), "out": out}
 
     def peer(self, which, model, seed):

@@ -375,7 +375,7 @@ def twin(job, device):
     with open(job["recipe"]) as f:
         recipe = full_recipe(json.load(f))
     net, table = load(state).to(device), pixel_table(meta).to(device)
-    images, labels = read_pictures(job["pictures"], "train", device)
+    images, labels = read_pictures(job["images"], "train", device)
     start = time.perf_counter()
     history = train(net, images, labels, recipe, table, job.get("said"))
     seconds = time.perf_counter() - start
@@ -384,7 +384,7 @@ def twin(job, device):
     result = {
         "accuracy": float((guess == labels.cpu().numpy()).mean()),
         "test": len(guess),
-        "pictures": int(np.load(job["pictures"], mmap_mode="r")["train_labels"].shape[0]),
+        "images": int(np.load(job["images"], mmap_mode="r")["train_labels"].shape[0]),
         "recipe": recipe,
         "network": list(recognise(state)),
         "epochs": history,
@@ -413,7 +413,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = p.add_subparsers(dest="verb", required=True)
     v = verbs.add_parser("twin")
-    for key in ("pictures", "test", "start", "recipe", "out"):
+    for key in ("images", "test", "start", "recipe", "out"):
         v.add_argument("--" + key, required=True)
     v.add_argument("--save")
     verbs.add_parser("jobs").add_argument("jobs")

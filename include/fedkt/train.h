@@ -39,7 +39,7 @@ struct fkt_training_set_options {
 /* Records idx[0..n-1] (NULL: all) of ds, scaled to S. A set that fkt_generate made carries its promise along when
  * `folder` (or the folder of that file; may be NULL) holds the certificate.json of a release that was really private,
  * and these are all of the pictures that it was written for, unchanged; all else is not private. A certificate is the
- * word of who wrote it: whoever changes pictures, pictures.json and certificate together is not found out here. */
+ * word of who wrote it: whoever changes pictures, images.json and certificate together is not found out here. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_read(struct fkt_training_set *out, const struct fkt_dataset *ds,
                                                       const size_t *idx, size_t n, uint32_t size,
                                                       enum fkt_filter filter, const char *folder,

@@ -108,7 +108,7 @@ static int tell_evaluated(void *self, const char *what, unsigned long long done,
     const struct judging *j = self;
     (void)what;
     (void)total;
-    return j->progress->step(j->progress->self, "judging", j->before + done, j->total);
+    return j->progress->step(j->progress->self, "evaluating", j->before + done, j->total);
 }
 
 /* Loss and accuracy on the held-out pictures of the weights, or of their average. */

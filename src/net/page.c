@@ -91,7 +91,7 @@ static void task(struct fkt_text *t, const struct fkt_page_facts *f)
 static void slots(struct fkt_text *t, const struct fkt_mailbox_view *v)
 {
     static const char message[] = {'-', 'r', 'a', 'h', 'l', 'c'};
-    key(t, "seats");
+    key(t, "site_status");
     fkt_text_add(t, "\"");
     for (uint32_t i = 0; v->slot && i < v->sites; i++)
         fkt_text_addn(t, &message[v->slot[i] < sizeof message ? v->slot[i] : 0], 1);

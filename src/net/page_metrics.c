@@ -98,7 +98,7 @@ static void sites(struct fkt_text *t, const struct fkt_mailbox_view *v)
     for (uint32_t i = 0; v->slot && i < v->sites; i++)
         if (v->slot[i] < SLOTS) in[v->slot[i]]++;
     family(t, "fedkt_sites", "gauge", "Sites by status.");
-    for (size_t s = 0; s < SLOTS; s++) sample(t, "fedkt_sites", "seat", slots[s], in[s]);
+    for (size_t s = 0; s < SLOTS; s++) sample(t, "fedkt_sites", "status", slots[s], in[s]);
     gauge(t, "fedkt_sites_present", "Sites that are connected now.", v->ready);
     gauge(t, "fedkt_sites_expected", "Sites that this phase waits for.", v->expected);
     gauge(t, "fedkt_sites_heard", "Of those, the ones that have answered.", v->heard);

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 enum { FILE_MAX = 1 << 20, NAME_ROOM = 80, WORDS_ROOM = 240 };
-#define SCHEMA "fedkt.pictures/1"
+#define SCHEMA "fedkt.images/1"
 #define USUAL fkt_adjacency_name(FKT_ADJACENCY_ADD_REMOVE)
 #define UNLIKE "NOT private: promises about different kinds of neighbours do not add up: "
 #define WEAK "NOT private: the promises add up to a weak one: "
@@ -56,11 +56,11 @@ fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, cons
         json_decref(classes);
         return fkt_fail(FKT_E_NOMEM, "out of memory for the names of classes");
     }
-    st = fkt_path_join(&path, folder, "pictures.json");
+    st = fkt_path_join(&path, folder, "images.json");
     if (st != FKT_OK) json_decref(classes);
     else
         st = fkt_json_save(json_pack("{s:s s:s s:s s:I s:s s:o}", "schema", SCHEMA, "release_sha256", r->sha256,
-                                     "certificate_sha256", hash, "images", (json_int_t)images, "pictures_sha256",
+                                     "certificate_sha256", hash, "images", (json_int_t)images, "images_sha256",
                                      fingerprint, "classes", classes),
                            path, 0);
     fkt_free(path);
@@ -289,7 +289,7 @@ static fkt_status same_images(int *same, const json_t *note, const char *certifi
     fkt_status st;
     *same = 0;
     if (json_unpack((json_t *)note, "{s:s s:s s:I s:s s:o}", "schema", &schema, "certificate_sha256", &certificate,
-                    "images", &images, "pictures_sha256", &images_sha256, "classes", &classes) != 0 ||
+                    "images", &images, "images_sha256", &images_sha256, "classes", &classes) != 0 ||
         strcmp(schema, SCHEMA) != 0 || strcmp(certificate, certificate_hash) != 0 || images != (json_int_t)n)
         return FKT_OK;
     st = names_of(&names, ds, classes);
@@ -316,7 +316,7 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
     if (place) {
         last_name(name, place);
         FKT_TRY(read_json(&certificate, place, "certificate.json", hash));
-        FKT_TRY(read_json(&note, place, "pictures.json", NULL));
+        FKT_TRY(read_json(&note, place, "images.json", NULL));
     }
     promised = certificate && read_promise(&p, certificate); /* else p may be half filled */
     if (!promised) snprintf(words, sizeof words, "NOT private: no certificate");

@@ -80,7 +80,7 @@ class Card(Made):
             self.fedkt(f"moments --task task.json --data {data} --out back --quiet --force")
         model = "--size 16 --network resnet8 --epochs 1 --quiet --out model"
         said = self.fedkt(f"train --data set {model} --json")
-        self.assertTrue(said["private"], said["data"])  # the classes are part of what pictures.json vouches for
+        self.assertTrue(said["private"], said["data"])  # the classes are part of what images.json vouches for
 
 
 class Library(Made):

@@ -172,7 +172,7 @@ class Origin(Train):
         self.assertIn("started from a model whose file says: 2 pictures drawn per class", began["data"])
         mixed = self.train(f"{release} --mix demo:train --mix-limit 20", "mixed")
         self.assertEqual((mixed["private"], mixed["epsilon"], mixed["delta"]), (False, None, None))
-        self.assertEqual(mixed["pictures"], 40)
+        self.assertEqual(mixed["images"], 40)
         self.assertEqual((self.folder / "mixed").stat().st_mode & 0o777, 0o600)
         self.assertNotEqual((self.folder / "pure").stat().st_mode & 0o077, 0)
         self.assertFalse(self.train(f"{release} --teacher mixed")["private"])
@@ -281,7 +281,7 @@ class Use(Train):
         line += "--tensorboard events --ema 0.5 --ema-out e --holdout 0.25 --test demo:test --test-limit 40"
         said = self.fedkt(f"{line} --through-codec --json")
         self.fits("train", said)
-        self.assertEqual((said["pictures"], said["held_out"], said["test"]["n"]), (30, 10, 40))
+        self.assertEqual((said["images"], said["held_out"], said["test"]["n"]), (30, 10, 40))
         self.assertEqual(len(said["epochs"]), 4)
         self.assertEqual(len(self.bytes("c.csv").splitlines()), 5)
         self.assertEqual((said["curves"], said["tensorboard"]), ("c.csv", "events"))
@@ -528,7 +528,7 @@ class Personal(Train):
             told, last = now.pop("trained"), trained["epochs"][-1]
             for key in ("loss", "accuracy"):
                 self.assertEqual(told[key], last[key])
-            self.assertEqual((told["pictures"], told["epochs"], told["out"]), (80, 2, "n"))
+            self.assertEqual((told["images"], told["epochs"], told["out"]), (80, 2, "n"))
             self.assertEqual(told["fresh"], bool(fresh))
             self.assertTrue(now["model"]["private"])
             now.pop("seconds")

@@ -89,7 +89,7 @@ class Live(fed.Case):
         return f
 
     def squares(self, browser):
-        return browser.run("return [...document.querySelectorAll('#grid .seat')].map(e => e.dataset.state)")
+        return browser.run("return [...document.querySelectorAll('#grid .slot')].map(e => e.dataset.state)")
 
     def sees_phase(self, browser, phase, heard, expected):
         browser.wait(
@@ -113,7 +113,7 @@ class Live(fed.Case):
         self.assertEqual(browser.text("task-hash"), "task " + f.plan_json["sha256"])
         f.join_all(range(self.SITES - 1))
         browser.wait("seven are here", lambda: self.squares(browser).count("ready") == self.SITES - 1)
-        browser.run("document.querySelectorAll('#grid .seat')[2].click()")
+        browser.run("document.querySelectorAll('#grid .slot')[2].click()")
         self.assertRegex(browser.text("who"), r"Clinic of Cork \([0-9a-f]{4}( [0-9a-f]{4}){4}\): ready")
 
     def round(self, f, browser):

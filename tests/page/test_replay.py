@@ -16,7 +16,7 @@ import time
 
 from browser import DESK, PHONE, Browser
 
-GRID = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "pictures" / "demo-grid.png"
+GRID = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "images" / "demo-grid.png"
 PHASES = "advertise coin share mask confirm reveal".split()
 
 
@@ -142,11 +142,11 @@ KEY = r"\([0-9a-f]{4}( [0-9a-f]{4}){4}\)"  # the fingerprint beside a name
 
 def check_sites(stage, browser):
     stage.play("mask", 1000)
-    browser.wait("1000 squares", lambda: browser.run("return document.querySelectorAll('#grid .seat').length") == 1000)
+    browser.wait("1000 squares", lambda: browser.run("return document.querySelectorAll('#grid .slot').length") == 1000)
     browser.check_layout()
-    signs = browser.run("return [...new Set([...document.querySelectorAll('#grid .seat')].map(e => e.textContent))]")
+    signs = browser.run("return [...new Set([...document.querySelectorAll('#grid .slot')].map(e => e.textContent))]")
     assert sorted(signs) == sorted("?\u2713\u00d7"), signs
-    browser.run("document.querySelectorAll('#grid .seat')[8].click()")
+    browser.run("document.querySelectorAll('#grid .slot')[8].click()")
     who = browser.text("who")
     assert re.fullmatch(rf"Site 8, Clinic of Bergen 2 {KEY}: heard, has answered in this phase\.", who), who
     browser.run("document.getElementById('names').open = true")
@@ -165,7 +165,7 @@ def check_hostile(stage, browser):
     browser.wait("the list", lambda: browser.run("return document.querySelectorAll('#list li').length") == 12)
     assert browser.run("return document.querySelectorAll('img, script').length") == 2, "names became elements"
     browser.run("document.getElementById('names').open = false")
-    browser.run("document.querySelector('#grid .seat').click()")
+    browser.run("document.querySelector('#grid .slot').click()")
     who = browser.text("who")
     assert re.match(rf"Site 0, <script>alert\(1\)</script> {KEY}: ", who), who
 

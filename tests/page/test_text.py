@@ -161,12 +161,12 @@ def main():
             found = complaints("status", json.loads(line))
             assert not found, f"{scene}: {found}"
             document = json.loads(line)
-            assert len(document["seats"]) == document["sites"] == len(document["task"]["names"])
+            assert len(document["site_status"]) == document["sites"] == len(document["task"]["names"])
             prints = document["task"]["fingerprints"]
             assert len(prints) == document["sites"] and prints[1] == "0714 212e 3b48 5562 6f7c", prints[:2]
             families = parse_metrics(ask("metrics", scene, sites))
-            by_seat = {labels["seat"]: n for _, labels, n in families["fedkt_sites"]["samples"]}
-            assert sum(by_seat.values()) == int(sites)
+            by_status = {labels["status"]: n for _, labels, n in families["fedkt_sites"]["samples"]}
+            assert sum(by_status.values()) == int(sites)
             stages = [labels["stage"] for _, labels, n in families["fedkt_stage"]["samples"] if n == 1]
             assert stages == [document["stage"]]
             phases = [labels["phase"] for _, labels, n in families["fedkt_phase"]["samples"] if n == 1]

@@ -39,7 +39,7 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("top", &a.top, "K", 0, "keep the K strongest directions (default: all)"),
         CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the calibration goes"),
         CLI_OPT_HEAD("roundtrip"),
-        CLI_OPT_TEXT("picture", &a.image, "FILE", 0, "before/after sheet as PNG"),
+        CLI_OPT_TEXT("image", &a.image, "FILE", 0, "before/after sheet as PNG"),
         CLI_DATA_ROWS(a.data, 0),
         CLI_CODEC_ROWS(a.codec),
         CLI_RUN_ROWS(a.run),

@@ -204,7 +204,7 @@ static fkt_status print_json(const struct codec_asked *a, const struct checked *
     return cli_print_json(json_pack("{s:s s:s s:s s:s? s:o s:o s:s s:o}", "codec", a->codec.name, "identity",
                                     fkt_codec_identity(codec), "codec_dtype",
                                     fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "weights", place, "files", files,
-                                    "picture", golden, "verdict", verdict(&u), "not_checked", not_checked));
+                                    "image", golden, "verdict", verdict(&u), "not_checked", not_checked));
 }
 
 static fkt_status print(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,

@@ -259,7 +259,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         {CLI_WHOLE, "epochs", &t->epochs, "N", "passes over them (default: 20)", 0, NULL, NULL, &a.epochs_given},
         CLI_OPT_TEXT("weights", &t->settings.weights, "PATH", 0, "the codec's weights (default: the cache)"),
         CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
-        CLI_OPT_HEAD("judging"),
+        CLI_OPT_HEAD("evaluating"),
         {CLI_REAL, "holdout", &a.holdout, "F",
          "share of each class of each site that is kept to be judged on; 0: none (default: 0.25)", 0, NULL, NULL,
          &a.holdout_given},

@@ -146,7 +146,7 @@ static json_t *training_json(const struct cli_training *t)
     size_t n;
     const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
     json_t *j =
-        json_pack("{s:I s:b s:i s:f s:f s:f}", "pictures", (json_int_t)fkt_training_source_set(t->images.source)->n,
+        json_pack("{s:I s:b s:i s:f s:f s:f}", "images", (json_int_t)fkt_training_source_set(t->images.source)->n,
                   "fresh", t->asked->fresh, "epochs", (int)e[n - 1].epoch, "loss", e[n - 1].loss, "accuracy",
                   e[n - 1].accuracy, "seconds", t->seconds);
     if (j && t->asked->out) json_object_set_new(j, "out", cli_path_json(t->asked->out));
@@ -160,11 +160,11 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
     json_t *j = json_pack(
         "{s:s s:s s:o s:s s:I s:i s:I s:s s:o s:{s:o s:o} s:o s:o s:o s:o s:o s:b s:I s:f}", "schema",
         "fedkt.personalize/1", "version", fkt_version(), "model", model_json(p->network), "partition", a->partition,
-        "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records", (json_int_t)p->data.n, "judged_on",
-        a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe", "local", recipe_json(&p->spec.local),
-        "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean), "spread", accuracies(p, r->spread),
-        "pooled", accuracies(p, r->pooled), "left_out", left_out(p), "sites", sites_json(p), "private", 0, "skipped",
-        (json_int_t)p->skipped.count, "seconds", p->seconds);
+        "seed", (json_int_t)a->seed, "classes", (int)p->data.n_classes, "records", (json_int_t)p->data.n,
+        "evaluated_on", a->test.path ? "test set" : "own records", "ways", ways_json(p), "recipe", "local",
+        recipe_json(&p->spec.local), "tune", recipe_json(&p->spec.tune), "mean", accuracies(p, r->mean), "spread",
+        accuracies(p, r->spread), "pooled", accuracies(p, r->pooled), "left_out", left_out(p), "sites", sites_json(p),
+        "private", 0, "skipped", (json_int_t)p->skipped.count, "seconds", p->seconds);
     if (j && a->test.path) json_object_set_new(j, "test_records", json_integer((json_int_t)p->test.n));
     else if (j) json_object_set_new(j, "holdout", json_real(a->holdout));
     if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));

@@ -43,7 +43,7 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
     }
     j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
                   cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
-                  "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "pictures",
+                  "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "images",
                   (json_int_t)fkt_training_source_set(t->images.source)->n, "held_out",
                   (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs, "test", test,
                   "seconds", t->seconds, "resumed", t->resumed);

@@ -57,7 +57,7 @@ static void images(struct fkt_text *t, const struct fkt_report *r)
     size_t any = r->real_len;
     for (size_t a = 0; a < r->n_arms; a++) any += r->arms[a].grid_len;
     if (!any) return;
-    fkt_html_section(t, "pictures", "Real and synthetic", 0);
+    fkt_html_section(t, "images", "Real and synthetic", 0);
     if (r->shown && r->shown < r->n_classes)
         fkt_text_addf(t,
                       "<p>A row is a class: the first %zu of %zu classes are shown. <code>fedkt generate</code> writes "

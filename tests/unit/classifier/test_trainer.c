@@ -149,7 +149,7 @@ static fkt_status on_epoch(void *ctx, const struct fkt_epoch *e)
 static int on_step(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
     struct seen *s = self;
-    if (!strcmp(what, "judging")) {
+    if (!strcmp(what, "evaluating")) {
         CHECK(done <= total);
         s->evaluated += done == total;
         return s->stop_judging && done >= s->stop_judging;

@@ -226,8 +226,8 @@ static const char *section(const char *page, const char *id)
 
 static void every_section_stands_in_its_place(void **state)
 {
-    static const char *const ids[] = {"summary",   "privacy", "pictures", "accuracy",  "classes",
-                                      "partition", "norms",   "cost",     "provenance"};
+    static const char *const ids[] = {"summary",   "privacy", "images", "accuracy",  "classes",
+                                      "partition", "norms",   "cost",   "provenance"};
     static const int badged[] = {0, 0, 0, 1, 0, 1, 1, 0, 0};
     struct sample s;
     char *page;
@@ -243,9 +243,9 @@ static void every_section_stands_in_its_place(void **state)
         last = at;
     }
     CHECK(occurrences(page, "data:image/png;base64,iVBORw0KGgo") == 4);
-    CHECK(strstr(section(page, "pictures"), "Real images<span class=\"badge\">"));
-    CHECK(strstr(section(page, "pictures"), "Synthetic: epsilon 1</figcaption>"));
-    CHECK(strstr(section(page, "pictures"), "Synthetic: no privacy<span class=\"badge\">"));
+    CHECK(strstr(section(page, "images"), "Real images<span class=\"badge\">"));
+    CHECK(strstr(section(page, "images"), "Synthetic: epsilon 1</figcaption>"));
+    CHECK(strstr(section(page, "images"), "Synthetic: no privacy<span class=\"badge\">"));
     CHECK(strstr(section(page, "classes"), "true count<br><span class=\"badge\">"));
     CHECK(strstr(section(page, "classes"), "below noise</span>"));
     CHECK(strstr(section(page, "privacy"), "at most <strong>55.2 %</strong>")); /* 100 Phi(0.2607 / 2) = 55.186 */
@@ -380,11 +380,11 @@ static void below_noise_is_explained(void **state)
     CHECK(strstr(section(page, "classes"), "Noise alone may have a signal of 1.12, the tick of the bar"));
     CHECK(strstr(section(page, "classes"), "1.11 below noise") && !strstr(page, "they are equal"));
     CHECK(strstr(section(page, "classes"), "3.00, count below noise") && strstr(section(page, "classes"), "1.1</td>"));
-    CHECK(strstr(section(page, "pictures"), "the first 3 of 10 classes are shown"));
+    CHECK(strstr(section(page, "images"), "the first 3 of 10 classes are shown"));
     fkt_free(page);
     s.report.shown = 0;
     page = render(&s.report, "all.html");
-    CHECK(!strstr(section(page, "pictures"), "classes are shown"));
+    CHECK(!strstr(section(page, "images"), "classes are shown"));
     fkt_free(page);
     unmake(&s);
 }

@@ -136,7 +136,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
     generate(&r, folder, FKT_EXPORT_FOLDER);
-    snprintf(path, sizeof path, "%s/pictures.json", folder);
+    snprintf(path, sizeof path, "%s/images.json", folder);
     unlink(path);
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
@@ -205,7 +205,7 @@ static void a_note_that_names_no_release(void **state)
     make_release(&r, NULL, 0);
     snprintf(folder, sizeof folder, "%s", scratch_path(&scratch, "noted"));
     generate(&r, folder, FKT_EXPORT_FOLDER);
-    snprintf(path, sizeof path, "%s/pictures.json", folder);
+    snprintf(path, sizeof path, "%s/images.json", folder);
     CHECK_OK(fkt_file_read(&text, &len, path, 1 << 20));
     at = strstr((char *)text, r.sha256);
     CHECK(at);
@@ -297,7 +297,7 @@ static void papers_of_another_kind(void **state)
         CHECK_OK(fkt_dataset_open(&ds, folder, &all));
         CHECK_OK(fkt_labelled_fingerprint(ds, NULL, 0, all.classes, NULL, images));
         fkt_dataset_free(ds);
-        snprintf(path, sizeof path, "%s/pictures.json", folder);
+        snprintf(path, sizeof path, "%s/images.json", folder);
         unlink(path);
         CHECK_OK(fkt_origin_note(folder, &r, (const char *)text, 30, images));
         fkt_free(text);
@@ -307,7 +307,7 @@ static void papers_of_another_kind(void **state)
         assert_int_equal(strstr(o.data, "NOT private: no certificate") != NULL, i > 0);
     }
     generate(&r, folder, FKT_EXPORT_FOLDER);
-    bend(folder, "pictures.json", "fedkt.pictures/1", "fedkt.pictures/9");
+    bend(folder, "images.json", "fedkt.images/1", "fedkt.images/9");
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
     fkt_release_clear(&r);
