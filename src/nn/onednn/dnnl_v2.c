@@ -1,396 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dnnl_v2.c - shim.h on oneDNN 2.x. With dnnl_v2_learn.c and their dnnl_v2.h, all that knows dnnl.h.
+/* dnnl_v2.c - the second half of dnnl_api.h on oneDNN 2.x, which Debian 12 has (2.6).
  *
- * Source: oneDNN 2.6 developer guide (convolution, eltwise, attributes: post-ops and user scratchpads). What version 3
- * changes is all here: operation descriptors are gone, memory descriptors became handles, sums and eltwise post-ops
- * lost their scale.
- *
- * The library never says "slow": where it has no kernel for a shape or layout it runs scalar reference loops, three
- * hundred times slower. So a primitive whose implementation is called "ref" is handed back as nothing, and the planner
- * asks for another layout. Scratchpads are the caller's: the library's own would be one per primitive and thread. */
-#include "nn/onednn/dnnl_v2.h"
+ * An operation is described in two steps: a descriptor of the operation, then a primitive descriptor of the descriptor,
+ * attributes and engine. Memory descriptors are plain structs, so that copies need no memory. */
+#include "nn/onednn/dnnl_api.h"
 
-#include "base/alloc.h"
-#include "nn/cpu.h"
+#if DNNL_VERSION_MAJOR != 2
+#error "dnnl_v2.c is for oneDNN 2.x: configure again"
+#endif
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* GNU OpenMP's own two functions: omp.h comes with gcc alone, and clang builds this too. */
-int omp_get_max_threads(void);
-void omp_set_num_threads(int n);
-
-struct fkt_dnn_prim {
-    dnnl_primitive_t primitive;
-    dnnl_memory_desc_t src, dst, weights, bias, scratch;
-    dnnl_memory_desc_t file; /* of the weights as they come */
-    char kernel[64];
-};
-
-enum { ARGS = 5 };
-struct fkt_dnn_call {
-    dnnl_primitive_t primitive; /* the prim's */
-    dnnl_stream_t stream;
-    dnnl_exec_arg_t arg[ARGS]; /* src and dst first */
-    int n_args;
-};
-
-static struct {
-    pthread_once_t once;
-    dnnl_engine_t engine; /* as old as the process */
-    enum fkt_dnn_isa isa;
-    struct fkt_failure failure;
-} lib = {.once = PTHREAD_ONCE_INIT};
-
-static const struct isa {
-    const char *name;
-    dnnl_cpu_isa_t flag;
-} isas[] = {
-    [FKT_ISA_NONE] = {"none", dnnl_cpu_isa_all},
-    [FKT_ISA_SSE41] = {"sse41", dnnl_cpu_isa_sse41},
-    [FKT_ISA_AVX2] = {"avx2", dnnl_cpu_isa_avx2},
-    [FKT_ISA_AVX512] = {"avx512", dnnl_cpu_isa_avx512_core},
-    [FKT_ISA_AVX512_BF16] = {"avx512_bf16", dnnl_cpu_isa_avx512_core_bf16},
-    [FKT_ISA_AMX] = {"amx", dnnl_cpu_isa_avx512_core_amx},
-};
-
-fkt_status fkt_dnn_check(dnnl_status_t s, const char *what)
+static dnnl_status_t take(struct fkt_dnn_desc *out, const dnnl_memory_desc_t *d)
 {
-    if (s == dnnl_success) return FKT_OK;
-    if (s == dnnl_out_of_memory) return fkt_fail(FKT_E_NOMEM, "no memory for oneDNN to %s", what);
-    return fkt_fail(FKT_E_STATE, "oneDNN cannot %s (its status %d)", what, (int)s);
+    memset(out, 0, sizeof *out);
+    if (!d || !d->ndims) return dnnl_success;
+    out->d = *d;
+    out->there = 1;
+    return dnnl_success;
 }
 
-static fkt_status wanted_cap(enum fkt_dnn_isa *out)
+dnnl_status_t fkt_dnn_desc_init(struct fkt_dnn_desc *out, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                dnnl_format_tag_t tag)
 {
-    const char *name = getenv("FEDKT_MAX_ISA");
-    *out = FKT_ISA_AMX;
-    if (!name || !*name) return FKT_OK;
-    for (int i = FKT_ISA_SSE41; i <= FKT_ISA_AMX; i++)
-        if (!strcmp(name, isas[i].name)) {
-            *out = (enum fkt_dnn_isa)i;
-            return FKT_OK;
-        }
-    return fkt_fail_hint(FKT_E_ARG, "give sse41, avx2, avx512, avx512_bf16 or amx, or unset it",
-                         "FEDKT_MAX_ISA is '%s', which names no instruction set", name);
+    dnnl_memory_desc_t d;
+    dnnl_status_t s = dnnl_memory_desc_init_by_tag(&d, rank, dims, type, tag);
+    return s == dnnl_success ? take(out, &d) : s;
 }
 
-/* The cap can only be set before the library's first use: done after the only question that needs no start. */
-static fkt_status start(void)
+dnnl_status_t fkt_dnn_desc_copy(struct fkt_dnn_desc *out, const struct fkt_dnn_desc *from)
 {
-    struct fkt_cpu_facts facts;
-    enum fkt_dnn_isa cap;
-    dnnl_cpu_isa_t have;
-    fkt_status st;
-    FKT_TRY(wanted_cap(&cap));
-    fkt_cpu_facts(&facts);
-    if (!fkt_amx_usable(&facts) && cap == FKT_ISA_AMX) cap = FKT_ISA_AVX512_BF16;
-    if (cap != FKT_ISA_AMX && dnnl_set_max_cpu_isa(isas[cap].flag) != dnnl_success)
-        return fkt_fail_hint(FKT_E_STATE, "make the first network before anything else in the process uses oneDNN",
-                             "oneDNN was in use already and cannot be kept to '%s'", isas[cap].name);
-    DNN_TRY(dnnl_engine_create(&lib.engine, dnnl_cpu, 0), "start");
-    have = dnnl_get_effective_cpu_isa();
-    for (int i = FKT_ISA_SSE41; i <= FKT_ISA_AMX; i++)
-        if ((have & isas[i].flag) == isas[i].flag) lib.isa = (enum fkt_dnn_isa)i;
-out:
-    return st;
+    return take(out, from->there ? &from->d : NULL);
 }
 
-static void start_once(void) { fkt_failure_save(&lib.failure, start()); }
-
-fkt_status fkt_dnn_start(void)
+dnnl_status_t fkt_dnn_desc_query(struct fkt_dnn_desc *out, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
-    pthread_once(&lib.once, start_once);
-    return lib.failure.status == FKT_OK ? FKT_OK : fkt_failure_restore(&lib.failure);
+    return take(out, dnnl_primitive_desc_query_md(pd, what, 0));
 }
 
-const char *fkt_cpu_library(void)
+void fkt_dnn_desc_clear(struct fkt_dnn_desc *d) { memset(d, 0, sizeof *d); }
+
+static const dnnl_memory_desc_t *or_none(const struct fkt_dnn_desc *x) { return x && x->there ? &x->d : NULL; }
+
+static dnnl_status_t finish(dnnl_primitive_desc_t *out, const_dnnl_op_desc_t d, dnnl_status_t s,
+                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
-    static _Thread_local char text[48];
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(text, sizeof text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
-    return text;
+    return s == dnnl_success ? dnnl_primitive_desc_create(out, d, attr, fkt_dnn_engine(), forward) : s;
 }
 
-enum fkt_dnn_isa fkt_dnn_isa(void) { return lib.isa; }
-dnnl_engine_t fkt_dnn_engine(void) { return lib.engine; }
-
-fkt_status fkt_cpu_isa(const char **name)
+dnnl_status_t fkt_dnn_conv_forward(dnnl_primitive_desc_t *out, dnnl_prop_kind_t use, const struct fkt_dnn_window *w,
+                                   const_dnnl_primitive_attr_t attr)
 {
-    fkt_status st = fkt_dnn_start();
-    *name = isas[st == FKT_OK ? lib.isa : FKT_ISA_NONE].name;
-    return st;
+    dnnl_convolution_desc_t d;
+    dnnl_status_t s = dnnl_convolution_forward_desc_init(&d, use, w->algorithm, &w->src->d, &w->weights->d,
+                                                         or_none(w->bias), &w->dst->d, w->strides, w->pads, w->pads);
+    return finish(out, &d, s, NULL, attr);
 }
 
-fkt_status fkt_cpu_amx(int *usable)
+dnnl_status_t fkt_dnn_conv_data(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
+                                const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
-    fkt_status st = fkt_dnn_start();
-    *usable = st == FKT_OK && lib.isa == FKT_ISA_AMX;
-    return st;
+    dnnl_convolution_desc_t d;
+    dnnl_status_t s = dnnl_convolution_backward_data_desc_init(&d, w->algorithm, &w->src->d, &w->weights->d, &w->dst->d,
+                                                               w->strides, w->pads, w->pads);
+    return finish(out, &d, s, forward, attr);
 }
 
-fkt_status fkt_cpu_bf16(int *possible)
+dnnl_status_t fkt_dnn_conv_weights(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
+                                   const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
-    fkt_status st = fkt_dnn_start();
-    *possible = st == FKT_OK && lib.isa >= FKT_ISA_AVX512;
-    return st;
+    dnnl_convolution_desc_t d;
+    dnnl_status_t s = dnnl_convolution_backward_weights_desc_init(
+        &d, w->algorithm, &w->src->d, &w->weights->d, or_none(w->bias), &w->dst->d, w->strides, w->pads, w->pads);
+    return finish(out, &d, s, forward, attr);
 }
 
-int fkt_dnn_team(int size)
+dnnl_status_t fkt_dnn_pool_forward(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
+                                   const_dnnl_primitive_attr_t attr)
 {
-    int team = omp_get_max_threads();
-    if (team != size) omp_set_num_threads(size);
-    return team;
+    dnnl_pooling_desc_t d;
+    dnnl_status_t s = dnnl_pooling_forward_desc_init(&d, dnnl_forward_training, w->algorithm, &w->src->d, &w->dst->d,
+                                                     w->strides, w->kernel, w->pads, w->pads);
+    return finish(out, &d, s, NULL, attr);
 }
 
-int fkt_dnn_alone(void) { return fkt_dnn_team(1); }
-
-void fkt_dnn_together(int team)
+dnnl_status_t fkt_dnn_pool_back(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
+                                const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
-    if (team != 1) omp_set_num_threads(team);
+    dnnl_pooling_desc_t d;
+    dnnl_status_t s = dnnl_pooling_backward_desc_init(&d, w->algorithm, &w->src->d, &w->dst->d, w->strides, w->kernel,
+                                                      w->pads, w->pads);
+    return finish(out, &d, s, forward, attr);
 }
 
-dnnl_format_tag_t fkt_dnn_tag(enum fkt_dnn_layout l)
+dnnl_status_t fkt_dnn_eltwise(dnnl_primitive_desc_t *out, dnnl_alg_kind_t algorithm, const struct fkt_dnn_desc *array,
+                              float alpha, const_dnnl_primitive_attr_t attr)
 {
-    switch (l) {
-    case FKT_NHWC: return dnnl_nhwc;
-    case FKT_BLOCK8: return dnnl_nChw8c;
-    case FKT_BLOCK16: return dnnl_nChw16c;
-    case FKT_NCHW: break;
-    }
-    return dnnl_nchw;
+    dnnl_eltwise_desc_t d;
+    dnnl_status_t s = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, algorithm, &array->d, alpha, 0.0f);
+    return finish(out, &d, s, NULL, attr);
 }
 
-dnnl_data_type_t fkt_dnn_type(enum fkt_precision p) { return p == FKT_PRECISION_BF16 ? dnnl_bf16 : dnnl_f32; }
+dnnl_status_t fkt_dnn_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
 
-static dnnl_status_t weight_descs(dnnl_memory_desc_t *file, dnnl_memory_desc_t *wanted, const struct fkt_dnn_conv *k)
+dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha)
 {
-    int64_t g = k->groups, o = k->out_c / g, c = k->in_c / g;
-    dnnl_dims_t plain = {o, c, k->kernel_h, k->kernel_w}, grouped = {g, o, c, k->kernel_h, k->kernel_w};
-    int rank = g > 1 ? 5 : 4;
-    dnnl_format_tag_t tag = g > 1 ? dnnl_goihw : dnnl_oihw;
-    int64_t *dims = g > 1 ? grouped : plain;
-    dnnl_status_t s = dnnl_memory_desc_init_by_tag(file, rank, dims, dnnl_f32, tag);
-    if (s != dnnl_success) return s;
-    return dnnl_memory_desc_init_by_tag(wanted, rank, dims, fkt_dnn_type(k->precision),
-                                        k->plain ? tag : dnnl_format_tag_any);
-}
-
-static dnnl_status_t conv_desc(dnnl_convolution_desc_t *out, struct fkt_dnn_prim *p, const struct fkt_dnn_conv *k)
-{
-    dnnl_dims_t in = {k->batch, k->in_c, k->in_h, k->in_w}, to = {k->batch, k->out_c, k->out_h, k->out_w};
-    dnnl_dims_t vector = {k->out_c}, strides = {k->stride, k->stride}, pads = {k->pad, k->pad};
-    dnnl_alg_kind_t algorithm = k->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
-    dnnl_status_t s;
-    if ((s = dnnl_memory_desc_init_by_tag(&p->src, 4, in, fkt_dnn_type(k->precision), fkt_dnn_tag(k->in_layout))))
-        return s;
-    if ((s = dnnl_memory_desc_init_by_tag(&p->dst, 4, to, fkt_dnn_type(k->precision), fkt_dnn_tag(k->out_layout))))
-        return s;
-    if ((s = dnnl_memory_desc_init_by_tag(&p->bias, 1, vector, dnnl_f32, dnnl_x))) return s;
-    if ((s = weight_descs(&p->file, &p->weights, k))) return s;
-    return dnnl_convolution_forward_desc_init(out, dnnl_forward_inference, algorithm, &p->src, &p->weights,
-                                              k->bias ? &p->bias : NULL, &p->dst, strides, pads, pads);
-}
-
-static dnnl_status_t append(dnnl_post_ops_t ops, int sum, enum fkt_dnn_after after)
-{
-    dnnl_status_t s = dnnl_success;
-    if (sum) s = dnnl_post_ops_append_sum(ops, 1.0f);
-    if (s == dnnl_success && after == FKT_AFTER_RELU)
-        s = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
-    if (s == dnnl_success && after == FKT_AFTER_SILU)
-        s = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_swish, 1.0f, 0.0f);
-    return s;
-}
-
-static dnnl_status_t attributes(dnnl_primitive_attr_t *out, int sum, enum fkt_dnn_after after)
-{
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t s = dnnl_primitive_attr_create(out);
-    if (s == dnnl_success) s = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    if (s == dnnl_success) s = dnnl_post_ops_create(&ops);
-    if (s == dnnl_success) s = append(ops, sum, after);
-    if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(*out, ops);
-    if (ops) dnnl_post_ops_destroy(ops);
-    return s;
-}
-
-/* From an operation descriptor to a primitive; *usable = 0 where there is none but the reference. */
-static fkt_status finish(struct fkt_dnn_prim *p, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
-                         int has_weights, int *usable)
-{
-    dnnl_primitive_desc_t pd = NULL;
-    const char *kernel = "";
-    dnnl_status_t s = dnnl_primitive_desc_create(&pd, desc, attr, lib.engine, NULL);
-    fkt_status st = FKT_OK;
-    *usable = 0;
-    if (s == dnnl_unimplemented) return FKT_OK;
-    DNN_TRY(s, "describe an operation");
-    DNN_TRY(dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &kernel), "name a kernel");
-    if (!strncmp(kernel, "ref", 3)) goto out;
-    snprintf(p->kernel, sizeof p->kernel, "%s", kernel);
-    if (has_weights) p->weights = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    p->scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    DNN_TRY(dnnl_primitive_create(&p->primitive, pd), "make an operation");
-    *usable = 1;
-out:
-    if (pd) dnnl_primitive_desc_destroy(pd);
-    return st;
-}
-
-fkt_status fkt_dnn_conv_new(struct fkt_dnn_prim **out, const struct fkt_dnn_conv *want)
-{
-    struct fkt_dnn_prim *p = NULL;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_convolution_desc_t desc;
-    dnnl_status_t s;
-    int usable = 0;
-    fkt_status st;
-    *out = NULL;
-    FKT_TRY(fkt_alloc(&p, 1));
-    s = conv_desc(&desc, p, want);
-    if (s == dnnl_unimplemented) goto out;
-    DNN_TRY(s, "describe a convolution");
-    if (!want->bias) p->bias.ndims = 0;
-    DNN_TRY(attributes(&attr, want->sum, want->after), "describe what follows a convolution");
-    FKT_TRY(finish(p, &desc, attr, 1, &usable));
-    if (usable) {
-        *out = p;
-        p = NULL;
-    }
-out:
-    if (attr) dnnl_primitive_attr_destroy(attr);
-    fkt_dnn_prim_free(p);
-    return st;
-}
-
-fkt_status fkt_dnn_after_new(struct fkt_dnn_prim **out, size_t count, enum fkt_precision precision,
-                             enum fkt_dnn_after kind)
-{
-    struct fkt_dnn_prim *p = NULL;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_eltwise_desc_t desc;
-    dnnl_dims_t dims = {(int64_t)count};
-    dnnl_alg_kind_t algorithm = kind == FKT_AFTER_SILU ? dnnl_eltwise_swish : dnnl_eltwise_relu;
-    float alpha = kind == FKT_AFTER_SILU ? 1.0f : 0.0f;
-    int usable = 0;
-    fkt_status st;
-    *out = NULL;
-    FKT_TRY(fkt_alloc(&p, 1));
-    DNN_TRY(dnnl_memory_desc_init_by_tag(&p->src, 1, dims, fkt_dnn_type(precision), dnnl_x), "describe an array");
-    p->dst = p->src;
-    DNN_TRY(dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &p->src, alpha, 0.0f),
-            "describe an activation");
-    DNN_TRY(attributes(&attr, 0, FKT_AFTER_NONE), "describe an activation");
-    FKT_TRY(finish(p, &desc, attr, 0, &usable));
-    if (usable) {
-        *out = p;
-        p = NULL;
-    }
-out:
-    if (attr) dnnl_primitive_attr_destroy(attr);
-    fkt_dnn_prim_free(p);
-    return st;
-}
-
-void fkt_dnn_prim_free(struct fkt_dnn_prim *p)
-{
-    if (!p) return;
-    if (p->primitive) dnnl_primitive_destroy(p->primitive);
-    fkt_free(p);
-}
-
-size_t fkt_dnn_weight_bytes(const struct fkt_dnn_prim *p)
-{
-    return p->weights.ndims ? dnnl_memory_desc_get_size(&p->weights) : 0;
-}
-
-size_t fkt_dnn_scratch_bytes(const struct fkt_dnn_prim *p)
-{
-    return p->scratch.ndims ? dnnl_memory_desc_get_size(&p->scratch) : 0;
-}
-
-int fkt_dnn_plain(const struct fkt_dnn_prim *p) { return dnnl_memory_desc_equal(&p->weights, &p->file); }
-const char *fkt_dnn_kernel(const struct fkt_dnn_prim *p) { return p->kernel; }
-
-fkt_status fkt_dnn_execute(dnnl_primitive_t p, dnnl_stream_t stream, int n, const dnnl_exec_arg_t *args)
-{
-    fkt_status st;
-    DNN_TRY(dnnl_primitive_execute(p, stream, n, args), "run an operation");
-    DNN_TRY(dnnl_stream_wait(stream), "finish an operation");
-out:
-    return st;
-}
-
-fkt_status fkt_dnn_pack(const struct fkt_dnn_prim *p, void *packed, const float *plain)
-{
-    dnnl_memory_t from = NULL, to = NULL;
-    dnnl_stream_t stream = NULL;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t reorder = NULL;
-    dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
-    fkt_status st;
-    DNN_TRY(dnnl_memory_create(&from, &p->file, lib.engine, (void *)(uintptr_t)plain), "address weights");
-    DNN_TRY(dnnl_memory_create(&to, &p->weights, lib.engine, packed), "address weights");
-    DNN_TRY(dnnl_stream_create(&stream, lib.engine, dnnl_stream_default_flags), "open a stream");
-    DNN_TRY(dnnl_reorder_primitive_desc_create(&pd, &p->file, lib.engine, &p->weights, lib.engine, NULL),
-            "pack weights");
-    DNN_TRY(dnnl_primitive_create(&reorder, pd), "pack weights");
-    args[0].memory = from;
-    args[1].memory = to;
-    FKT_TRY(fkt_dnn_execute(reorder, stream, 2, args));
-out:
-    if (reorder) dnnl_primitive_destroy(reorder);
-    if (pd) dnnl_primitive_desc_destroy(pd);
-    if (stream) dnnl_stream_destroy(stream);
-    if (to) dnnl_memory_destroy(to);
-    if (from) dnnl_memory_destroy(from);
-    return st;
-}
-
-static fkt_status attach(struct fkt_dnn_call *c, int arg, const dnnl_memory_desc_t *desc, const void *data)
-{
-    dnnl_exec_arg_t *a = &c->arg[c->n_args];
-    fkt_status st;
-    if (!desc->ndims) return FKT_OK;
-    a->arg = arg;
-    DNN_TRY(dnnl_memory_create(&a->memory, desc, lib.engine, (void *)(uintptr_t)data), "address memory");
-    c->n_args++;
-out:
-    return st;
-}
-
-fkt_status fkt_dnn_call_new(struct fkt_dnn_call **out, const struct fkt_dnn_prim *p, const struct fkt_dnn_buffers *b)
-{
-    struct fkt_dnn_call *c = NULL;
-    fkt_status st;
-    *out = NULL;
-    FKT_TRY(fkt_alloc(&c, 1));
-    c->primitive = p->primitive;
-    DNN_TRY(dnnl_stream_create(&c->stream, lib.engine, dnnl_stream_default_flags), "open a stream");
-    FKT_TRY(attach(c, DNNL_ARG_SRC, &p->src, b->src));
-    FKT_TRY(attach(c, DNNL_ARG_DST, &p->dst, b->dst));
-    FKT_TRY(attach(c, DNNL_ARG_WEIGHTS, &p->weights, b->weights));
-    FKT_TRY(attach(c, DNNL_ARG_BIAS, &p->bias, b->bias));
-    FKT_TRY(attach(c, DNNL_ARG_SCRATCHPAD, &p->scratch, b->scratch));
-    *out = c;
-    c = NULL;
-out:
-    fkt_dnn_call_free(c);
-    return st;
-}
-
-void fkt_dnn_call_free(struct fkt_dnn_call *c)
-{
-    if (!c) return;
-    for (int i = 0; i < c->n_args; i++) dnnl_memory_destroy(c->arg[i].memory);
-    if (c->stream) dnnl_stream_destroy(c->stream);
-    fkt_free(c);
-}
-
-fkt_status fkt_dnn_call_run(struct fkt_dnn_call *c)
-{
-    return fkt_dnn_execute(c->primitive, c->stream, c->n_args, c->arg);
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm, alpha, 0.0f);
 }

@@ -7,6 +7,7 @@
  * 1e-5. */
 #include "nn/cpu.h"
 #include "tests/support/learner_case.h"
+#include "tests/support/winograd.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,13 +150,6 @@ static void compare(const struct learner_case *got, const struct learner_case *w
     }
 }
 
-static int has_winograd(void)
-{
-    const char *isa;
-    CHECK_OK(fkt_cpu_isa(&isa));
-    return !strncmp(isa, "avx512", 6) || !strcmp(isa, "amx");
-}
-
 /* Gradients are replaced, not added to, those of operations that nothing depends on too. */
 static void spoil_gradients(struct learner_case *p)
 {
@@ -176,7 +170,7 @@ static void agree(const struct problem *k, uint32_t batch, unsigned threads)
     char where[128];
     learner_case_init(&fast, k, &fkt_learner_onednn, batch, FKT_PRECISION_F32, threads);
     learner_case_init(&plain, k, &fkt_learner_ref, batch, FKT_PRECISION_F32, 1);
-    if (k->build == conv_wide && batch >= 16 && has_winograd()) CHECK(fkt_learner_facts(fast.l)->winograd == 5);
+    if (k->build == conv_wide && batch >= 16 && winograd_is_there()) CHECK(fkt_learner_facts(fast.l)->winograd == 5);
     for (int i = 0; i < 2; i++) {
         double d, tolerance = i ? 1e-2 : 1e-4;
         snprintf(where, sizeof where, "%s, batch %u, threads %u, step %d", k->name, batch, threads, i);

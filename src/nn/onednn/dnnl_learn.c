@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dnnl_v2_learn.c - learn_shim.h on oneDNN 2.x.
+/* dnnl_learn.c - learn_shim.h on oneDNN 2.x and 3.x.
  *
- * Source: oneDNN 2.6 developer guide (convolution, pooling and reorder; "training": a backward primitive is described
- * with its forward one as a hint, so that the two agree). What version 3 changes is all here, as in dnnl_v2.c.
+ * Source: oneDNN 2.6 and 3.2 developer guides (convolution, pooling and reorder; "training": a backward primitive is
+ * described with its forward one as a hint, so that the two agree). What differs between the versions is in dnnl_v2.c
+ * and dnnl_v3.c.
  *
  * Weights have no layout of their own: each primitive is asked which one it likes best, and fkt_dnn_same_weights says
  * where two agree (on AVX-512 in f32 all do but direct backward-data). */
-#include "nn/onednn/dnnl_v2.h"
+#include "nn/onednn/dnnl_api.h"
 #include "nn/onednn/learn_shim.h"
 
 #include "base/alloc.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct fkt_dnn_task {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
-    dnnl_memory_desc_t desc[FKT_SIDES]; /* ndims 0: no such side */
-    int arg[FKT_SIDES];                 /* the library's name of a side */
+    struct fkt_dnn_desc desc[FKT_SIDES]; /* empty: no such side */
+    dnnl_dims_t weights;                 /* (out, in, height, width) of a convolution */
+    int arg[FKT_SIDES];                  /* the library's name of a side */
     dnnl_memory_t memory[FKT_SIDES];
     char kernel[64];
 };
@@ -25,8 +28,10 @@ struct fkt_dnn_task {
 void fkt_dnn_task_free(struct fkt_dnn_task *t)
 {
     if (!t) return;
-    for (int i = 0; i < FKT_SIDES; i++)
+    for (int i = 0; i < FKT_SIDES; i++) {
         if (t->memory[i]) dnnl_memory_destroy(t->memory[i]);
+        fkt_dnn_desc_clear(&t->desc[i]);
+    }
     if (t->stream) dnnl_stream_destroy(t->stream);
     if (t->primitive) dnnl_primitive_destroy(t->primitive);
     fkt_free(t);
@@ -52,47 +57,53 @@ static dnnl_status_t own_scratch(dnnl_primitive_attr_t *out)
 static fkt_status finish(struct fkt_dnn_task *t, const_dnnl_primitive_desc_t pd)
 {
     const char *kernel = "";
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     fkt_status st;
     DNN_TRY(dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &kernel), "name a kernel");
     snprintf(t->kernel, sizeof t->kernel, "%s", kernel);
-    if (scratch) t->desc[FKT_AT_SCRATCH] = *scratch;
+    DNN_TRY(fkt_dnn_desc_query(&t->desc[FKT_AT_SCRATCH], pd, dnnl_query_scratchpad_md), "describe a scratchpad");
     DNN_TRY(dnnl_primitive_create(&t->primitive, pd), "make an operation");
     DNN_TRY(dnnl_stream_create(&t->stream, fkt_dnn_engine(), dnnl_stream_default_flags), "open a stream");
 out:
     return st;
 }
 
-/* Source, result and bias as they are; weights as the library likes them. */
-static dnnl_status_t conv_sides(struct fkt_dnn_task *t, const struct fkt_dnn_conv *k, dnnl_memory_desc_t *weights)
+/* Source, result and bias as they are. */
+static dnnl_status_t conv_sides(struct fkt_dnn_task *t, const struct fkt_dnn_conv *k)
 {
-    dnnl_dims_t in = {k->batch, k->in_c, k->in_h, k->in_w}, to = {k->batch, k->out_c, k->out_h, k->out_w};
-    dnnl_dims_t w = {k->out_c, k->in_c, k->kernel_h, k->kernel_w}, vector = {k->out_c};
-    dnnl_data_type_t type = fkt_dnn_type(k->precision);
-    dnnl_status_t s;
-    if ((s = dnnl_memory_desc_init_by_tag(&t->desc[FKT_AT_SRC], 4, in, type, fkt_dnn_tag(k->in_layout)))) return s;
-    if ((s = dnnl_memory_desc_init_by_tag(&t->desc[FKT_AT_DST], 4, to, type, fkt_dnn_tag(k->out_layout)))) return s;
-    if (k->bias && (s = dnnl_memory_desc_init_by_tag(&t->desc[FKT_AT_BIAS], 1, vector, dnnl_f32, dnnl_x))) return s;
-    return dnnl_memory_desc_init_by_tag(weights, 4, w, type, dnnl_format_tag_any);
+    const dnnl_dims_t in = {k->batch, k->in_c, k->in_h, k->in_w}, to = {k->batch, k->out_c, k->out_h, k->out_w};
+    const dnnl_dims_t weights = {k->out_c, k->in_c, k->kernel_h, k->kernel_w}, vector = {k->out_c};
+    const dnnl_data_type_t type = fkt_dnn_type(k->precision);
+    dnnl_status_t s = fkt_dnn_desc_init(&t->desc[FKT_AT_SRC], 4, in, type, fkt_dnn_tag(k->in_layout));
+    memcpy(t->weights, weights, sizeof t->weights);
+    if (s == dnnl_success) s = fkt_dnn_desc_init(&t->desc[FKT_AT_DST], 4, to, type, fkt_dnn_tag(k->out_layout));
+    if (s == dnnl_success && k->bias) s = fkt_dnn_desc_init(&t->desc[FKT_AT_BIAS], 1, vector, dnnl_f32, dnnl_x);
+    return s;
 }
 
-static dnnl_status_t conv_descs(struct fkt_dnn_task *t, const struct fkt_dnn_conv *k, enum fkt_dnn_way way,
-                                dnnl_convolution_desc_t *ahead, dnnl_convolution_desc_t *back)
+/* The forward convolution (*ahead), and where `way` goes back that (*back), with weights as the library likes them. */
+static dnnl_status_t conv_describe(const struct fkt_dnn_task *t, const struct fkt_dnn_conv *k, enum fkt_dnn_way way,
+                                   const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ahead,
+                                   dnnl_primitive_desc_t *back)
 {
-    dnnl_dims_t strides = {k->stride, k->stride}, pads = {k->pad, k->pad};
-    dnnl_alg_kind_t algorithm = k->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
-    const dnnl_memory_desc_t *src = &t->desc[FKT_AT_SRC], *dst = &t->desc[FKT_AT_DST];
-    const dnnl_memory_desc_t *bias = k->bias ? &t->desc[FKT_AT_BIAS] : NULL;
-    dnnl_memory_desc_t weights;
-    dnnl_status_t s;
-    if ((s = conv_sides(t, k, &weights))) return s;
-    s = dnnl_convolution_forward_desc_init(ahead, dnnl_forward_training, algorithm, src, &weights, bias, dst, strides,
-                                           pads, pads);
-    if (s || way == FKT_WAY_FORWARD) return s;
-    if (way == FKT_WAY_DATA)
-        return dnnl_convolution_backward_data_desc_init(back, algorithm, src, &weights, dst, strides, pads, pads);
-    weights.data_type = dnnl_f32;
-    return dnnl_convolution_backward_weights_desc_init(back, algorithm, src, &weights, bias, dst, strides, pads, pads);
+    struct fkt_dnn_desc weights = {0}, gradients = {0};
+    struct fkt_dnn_window w = {.algorithm = k->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
+                               .src = &t->desc[FKT_AT_SRC],
+                               .weights = &weights,
+                               .bias = &t->desc[FKT_AT_BIAS],
+                               .dst = &t->desc[FKT_AT_DST],
+                               .strides = {k->stride, k->stride},
+                               .pads = {k->pad, k->pad}};
+    dnnl_status_t s = fkt_dnn_desc_init(&weights, 4, t->weights, fkt_dnn_type(k->precision), dnnl_format_tag_any);
+    if (s == dnnl_success) s = fkt_dnn_desc_init(&gradients, 4, t->weights, dnnl_f32, dnnl_format_tag_any);
+    if (s == dnnl_success) s = fkt_dnn_conv_forward(ahead, dnnl_forward_training, &w, attr);
+    if (s == dnnl_success && way == FKT_WAY_DATA) s = fkt_dnn_conv_data(back, &w, *ahead, attr);
+    if (s == dnnl_success && way == FKT_WAY_WEIGHTS) {
+        w.weights = &gradients;
+        s = fkt_dnn_conv_weights(back, &w, *ahead, attr);
+    }
+    fkt_dnn_desc_clear(&weights);
+    fkt_dnn_desc_clear(&gradients);
+    return s;
 }
 
 fkt_status fkt_dnn_task_conv(struct fkt_dnn_task **out, const struct fkt_dnn_conv *want, enum fkt_dnn_way way)
@@ -101,21 +112,18 @@ fkt_status fkt_dnn_task_conv(struct fkt_dnn_task **out, const struct fkt_dnn_con
     struct fkt_dnn_task *t = NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t hint = NULL, pd = NULL;
-    dnnl_convolution_desc_t ahead, back;
     dnnl_status_t s;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&t, 1));
     name_sides(t, way);
-    DNN_TRY(conv_descs(t, want, way, &ahead, &back), "describe a convolution");
+    DNN_TRY(conv_sides(t, want), "describe a convolution");
     DNN_TRY(own_scratch(&attr), "describe a convolution");
-    s = dnnl_primitive_desc_create(&hint, &ahead, attr, fkt_dnn_engine(), NULL);
-    if (s == dnnl_success && way != FKT_WAY_FORWARD)
-        s = dnnl_primitive_desc_create(&pd, &back, attr, fkt_dnn_engine(), hint);
+    s = conv_describe(t, want, way, attr, &hint, &pd);
     if (s == dnnl_unimplemented && want->winograd) goto out;
     DNN_TRY(s, "convolve in this shape");
-    if (way == FKT_WAY_DATA) t->desc[FKT_AT_BIAS].ndims = 0;
-    t->desc[FKT_AT_WEIGHTS] = *dnnl_primitive_desc_query_md(pd ? pd : hint, wanted, 0);
+    if (way == FKT_WAY_DATA) fkt_dnn_desc_clear(&t->desc[FKT_AT_BIAS]);
+    DNN_TRY(fkt_dnn_desc_query(&t->desc[FKT_AT_WEIGHTS], pd ? pd : hint, wanted), "describe weights");
     FKT_TRY(finish(t, pd ? pd : hint));
     *out = t;
     t = NULL;
@@ -127,38 +135,34 @@ out:
     return st;
 }
 
-static dnnl_status_t pool_descs(struct fkt_dnn_task *t, const struct fkt_dnn_pool *k, dnnl_pooling_desc_t *ahead,
-                                dnnl_pooling_desc_t *back)
+static dnnl_status_t pool_sides(struct fkt_dnn_task *t, const struct fkt_dnn_pool *k)
 {
-    dnnl_dims_t in = {k->batch, k->channels, k->in_h, k->in_w}, to = {k->batch, k->channels, k->out_h, k->out_w};
-    dnnl_dims_t strides = {k->stride, k->stride}, pads = {k->pad, k->pad}, window = {k->kernel, k->kernel};
-    dnnl_memory_desc_t *src = &t->desc[FKT_AT_SRC], *dst = &t->desc[FKT_AT_DST];
-    dnnl_data_type_t type = fkt_dnn_type(k->precision);
-    dnnl_status_t s;
-    if ((s = dnnl_memory_desc_init_by_tag(src, 4, in, type, fkt_dnn_tag(k->layout)))) return s;
-    if ((s = dnnl_memory_desc_init_by_tag(dst, 4, to, type, fkt_dnn_tag(k->layout)))) return s;
-    s = dnnl_pooling_forward_desc_init(ahead, dnnl_forward_training, dnnl_pooling_max, src, dst, strides, window, pads,
-                                       pads);
-    if (s) return s;
-    return dnnl_pooling_backward_desc_init(back, dnnl_pooling_max, src, dst, strides, window, pads, pads);
+    const dnnl_dims_t in = {k->batch, k->channels, k->in_h, k->in_w}, to = {k->batch, k->channels, k->out_h, k->out_w};
+    const dnnl_data_type_t type = fkt_dnn_type(k->precision);
+    dnnl_status_t s = fkt_dnn_desc_init(&t->desc[FKT_AT_SRC], 4, in, type, fkt_dnn_tag(k->layout));
+    return s == dnnl_success ? fkt_dnn_desc_init(&t->desc[FKT_AT_DST], 4, to, type, fkt_dnn_tag(k->layout)) : s;
 }
 
 fkt_status fkt_dnn_task_max_pool(struct fkt_dnn_task **out, const struct fkt_dnn_pool *want, enum fkt_dnn_way way)
 {
+    struct fkt_dnn_window w = {.algorithm = dnnl_pooling_max,
+                               .kernel = {want->kernel, want->kernel},
+                               .strides = {want->stride, want->stride},
+                               .pads = {want->pad, want->pad}};
     struct fkt_dnn_task *t = NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t hint = NULL, pd = NULL;
-    dnnl_pooling_desc_t ahead, back;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&t, 1));
     name_sides(t, way);
-    DNN_TRY(pool_descs(t, want, &ahead, &back), "describe a pooling");
+    DNN_TRY(pool_sides(t, want), "describe a pooling");
+    w.src = &t->desc[FKT_AT_SRC];
+    w.dst = &t->desc[FKT_AT_DST];
     DNN_TRY(own_scratch(&attr), "describe a pooling");
-    DNN_TRY(dnnl_primitive_desc_create(&hint, &ahead, attr, fkt_dnn_engine(), NULL), "pool in this shape");
-    if (way != FKT_WAY_FORWARD)
-        DNN_TRY(dnnl_primitive_desc_create(&pd, &back, attr, fkt_dnn_engine(), hint), "pool back in this shape");
-    t->desc[FKT_AT_KEEP] = *dnnl_primitive_desc_query_md(hint, dnnl_query_workspace_md, 0);
+    DNN_TRY(fkt_dnn_pool_forward(&hint, &w, attr), "pool in this shape");
+    if (way != FKT_WAY_FORWARD) DNN_TRY(fkt_dnn_pool_back(&pd, &w, hint, attr), "pool back in this shape");
+    DNN_TRY(fkt_dnn_desc_query(&t->desc[FKT_AT_KEEP], hint, dnnl_query_workspace_md), "describe a workspace");
     FKT_TRY(finish(t, pd ? pd : hint));
     *out = t;
     t = NULL;
@@ -170,7 +174,7 @@ out:
     return st;
 }
 
-static fkt_status reorder(struct fkt_dnn_task **out, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
+static fkt_status reorder(struct fkt_dnn_task **out, const struct fkt_dnn_desc *from, const struct fkt_dnn_desc *to)
 {
     struct fkt_dnn_task *t = NULL;
     dnnl_primitive_attr_t attr = NULL;
@@ -181,11 +185,12 @@ static fkt_status reorder(struct fkt_dnn_task **out, const dnnl_memory_desc_t *f
     t->arg[FKT_AT_SRC] = DNNL_ARG_FROM;
     t->arg[FKT_AT_DST] = DNNL_ARG_TO;
     t->arg[FKT_AT_SCRATCH] = DNNL_ARG_SCRATCHPAD;
-    t->desc[FKT_AT_SRC] = *from;
-    t->desc[FKT_AT_DST] = *to;
+    DNN_TRY(fkt_dnn_desc_copy(&t->desc[FKT_AT_SRC], from), "describe weights");
+    DNN_TRY(fkt_dnn_desc_copy(&t->desc[FKT_AT_DST], to), "describe weights");
     DNN_TRY(own_scratch(&attr), "describe a copy of weights");
-    DNN_TRY(dnnl_reorder_primitive_desc_create(&pd, from, fkt_dnn_engine(), to, fkt_dnn_engine(), attr),
-            "copy weights into this order");
+    DNN_TRY(
+        dnnl_reorder_primitive_desc_create(&pd, DNN_DESC(from), fkt_dnn_engine(), DNN_DESC(to), fkt_dnn_engine(), attr),
+        "copy weights into this order");
     FKT_TRY(finish(t, pd));
     *out = t;
     t = NULL;
@@ -204,19 +209,20 @@ fkt_status fkt_dnn_task_repack(struct fkt_dnn_task **out, const struct fkt_dnn_t
 
 fkt_status fkt_dnn_task_pack(const struct fkt_dnn_task *t, float *weights, float *plain, int back)
 {
-    const dnnl_memory_desc_t *packed = &t->desc[FKT_AT_WEIGHTS];
+    const struct fkt_dnn_desc *packed = &t->desc[FKT_AT_WEIGHTS];
     struct fkt_dnn_task *copy = NULL;
-    dnnl_memory_desc_t file;
+    struct fkt_dnn_desc file = {0};
     uint8_t *scratch = NULL;
     void *at[FKT_SIDES] = {back ? weights : plain, back ? plain : weights};
     fkt_status st;
-    DNN_TRY(dnnl_memory_desc_init_by_tag(&file, 4, packed->dims, dnnl_f32, dnnl_oihw), "describe weights");
+    DNN_TRY(fkt_dnn_desc_init(&file, 4, t->weights, dnnl_f32, dnnl_oihw), "describe weights");
     FKT_TRY(reorder(&copy, back ? packed : &file, back ? &file : packed));
     FKT_TRY(fkt_alloc(&scratch, fkt_dnn_task_bytes(copy, FKT_AT_SCRATCH)));
     at[FKT_AT_SCRATCH] = scratch;
     FKT_TRY(fkt_dnn_task_bind(copy, at));
     FKT_TRY(fkt_dnn_task_run(copy));
 out:
+    fkt_dnn_desc_clear(&file);
     fkt_dnn_task_free(copy);
     fkt_free(scratch);
     return st;
@@ -224,12 +230,12 @@ out:
 
 int fkt_dnn_same_weights(const struct fkt_dnn_task *a, const struct fkt_dnn_task *b)
 {
-    return dnnl_memory_desc_equal(&a->desc[FKT_AT_WEIGHTS], &b->desc[FKT_AT_WEIGHTS]);
+    return dnnl_memory_desc_equal(DNN_DESC(&a->desc[FKT_AT_WEIGHTS]), DNN_DESC(&b->desc[FKT_AT_WEIGHTS]));
 }
 
 size_t fkt_dnn_task_bytes(const struct fkt_dnn_task *t, enum fkt_dnn_side side)
 {
-    return t->desc[side].ndims ? dnnl_memory_desc_get_size(&t->desc[side]) : 0;
+    return t->desc[side].there ? dnnl_memory_desc_get_size(DNN_DESC(&t->desc[side])) : 0;
 }
 
 const char *fkt_dnn_task_kernel(const struct fkt_dnn_task *t) { return t->kernel; }
@@ -238,8 +244,8 @@ fkt_status fkt_dnn_task_bind(struct fkt_dnn_task *t, void *const at[FKT_SIDES])
 {
     fkt_status st = FKT_OK;
     for (int i = 0; i < FKT_SIDES; i++) {
-        if (!t->desc[i].ndims || !t->arg[i]) continue;
-        DNN_TRY(dnnl_memory_create(&t->memory[i], &t->desc[i], fkt_dnn_engine(), at[i]), "address memory");
+        if (!t->desc[i].there || !t->arg[i]) continue;
+        DNN_TRY(dnnl_memory_create(&t->memory[i], DNN_DESC(&t->desc[i]), fkt_dnn_engine(), at[i]), "address memory");
     }
 out:
     return st;
