@@ -95,7 +95,16 @@ enum fkt_hint {
     FKT_HINT_KEY_FILE = 80,      /* give a key file */
     FKT_HINT_SITE_KEY_FILE = 81, /* give the public part of a site's key */
     FKT_HINT_ROSTER_FILE = 82,   /* give a roster; a site's public key is enrolled in one */
-    FKT_HINT_ENROLL_MORE = 83    /* enrol further sites */
+    FKT_HINT_ENROLL_MORE = 83,   /* enrol further sites */
+
+    FKT_HINT_ACCEPT_WEAK = 90,  /* accept a weak promise */
+    FKT_HINT_ACCEPT_SEED = 91,  /* accept that everything random comes from a known seed */
+    FKT_HINT_LIMIT = 92,        /* take fewer records with a limit */
+    FKT_HINT_OPERATOR_KEY = 93, /* give the operator's key */
+    FKT_HINT_SERVER_KEY = 94,   /* give the server's certificate and private key, or the state that holds them */
+    FKT_HINT_STATE_FOLDER = 95, /* name a folder for the state */
+    FKT_HINT_SAME_STATE = 96,   /* start it again with the same state */
+    FKT_HINT_NAME_FILE = 97     /* say where the file is: there is no default place for it */
 };
 
 FKT_API const char *fkt_status_name(fkt_status st);

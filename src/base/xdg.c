@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 
 static const struct {
-    const char *variable, *below_home, *what;
+    const char *variable, *below_home, *what, *file;
 } places[] = {
-    [FKT_XDG_DATA] = {"XDG_DATA_HOME", ".local/share", "data"},
-    [FKT_XDG_STATE] = {"XDG_STATE_HOME", ".local/state", "state"},
+    [FKT_XDG_DATA] = {"XDG_DATA_HOME", ".local/share", "data", "ledger"},
+    [FKT_XDG_STATE] = {"XDG_STATE_HOME", ".local/state", "state", "state"},
 };
 
 /* mkdir -p with mode 0700 for what is new; `folder` is the caller's to scribble in. */
@@ -48,9 +48,10 @@ fkt_status fkt_xdg_folder(enum fkt_xdg_folder place, const char *name, int make,
     if (own && *own == '/') FKT_TRY(fkt_strdup(&base, own));
     else if (home && *home == '/') FKT_TRY(fkt_path_join(&base, home, places[place].below_home));
     else {
-        st = fkt_fail_hint(FKT_E_IO, "name the file, or set HOME",
-                           "there is no place for this user's %s: %s and HOME are unset", places[place].what,
-                           places[place].variable);
+        st = fkt_hint_code(fkt_fail(FKT_E_IO, "there is no place for this user's %s: %s and HOME are unset",
+                                    places[place].what, places[place].variable),
+                           FKT_HINT_NAME_FILE, "name the file, or set HOME");
+        st = fkt_hint_values(st, FKT_HINT_NAME_FILE, places[place].file, NULL);
         goto out;
     }
     FKT_TRY(fkt_path_join(&folder, base, "fedkt"));

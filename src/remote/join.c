@@ -150,8 +150,8 @@ static fkt_status explain(struct fkt_joining *j, fkt_status st)
         st = fkt_client_expire(j->state, j->task, &goes_on);
         return st != FKT_OK ? st : fkt_joining_too_late(j);
     }
-    return fkt_fail_hint(FKT_E_STOPPED, "start it again with the same state: it goes on where it stopped",
-                         "stopped while taking part");
+    return fkt_hint_code(fkt_fail(FKT_E_STOPPED, "stopped while taking part"), FKT_HINT_SAME_STATE,
+                         "start it again with the same state: it goes on where it stopped");
 }
 
 fkt_status fkt_join(const struct fkt_join_spec *spec, struct fkt_join_result *result)

@@ -40,8 +40,8 @@ static fkt_status check_service(const struct fkt_joining *j)
 {
     const struct fkt_service *s = &j->task->service;
     if (!s->address[0])
-        return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for a task that names a server",
-                             "task '%s' names no server that could be joined", j->task->name);
+        return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "task '%s' names no server that could be joined", j->task->name),
+                             FKT_HINT_TASK_SERVER, "ask the operator for a task that names a server");
     if (!s->pin[0])
         return fkt_fail_hint(FKT_E_MISMATCH,
                              "ask the operator for the task that was signed after the server's first start",
@@ -66,9 +66,10 @@ static fkt_status check_seed(struct fkt_joining *j)
 {
     const struct fkt_service *s = &j->task->service;
     if (s->seeded && !j->spec->accept_insecure_seed)
-        return fkt_fail_hint(
-            FKT_E_MISMATCH, "for a rehearsal with images that are not private, accept the insecure seed",
-            "everything random in this task comes from a seed that is written in it: nothing is private");
+        return fkt_hint_code(
+            fkt_fail(FKT_E_MISMATCH,
+                     "everything random in this task comes from a seed that is written in it: nothing is private"),
+            FKT_HINT_ACCEPT_SEED, "for a rehearsal with images that are not private, accept the insecure seed");
     if (!s->seeded && j->spec->accept_insecure_seed)
         return fkt_fail(FKT_E_ARG, "the task has no insecure seed to accept, and a site alone cannot ask for one");
     if (s->seeded) fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_SEEDED});
@@ -111,8 +112,8 @@ static fkt_status check_budget(const struct fkt_join_spec *s)
         return fkt_fail(FKT_E_ARG, "a total budget has an epsilon above 0 and a delta between 0 and 1");
     if (s->accept_weak || fkt_privacy_promise(s->budget_epsilon, s->budget_delta, 0, why) == FKT_PROMISE_SOUND)
         return FKT_OK;
-    return fkt_fail_hint(FKT_E_ARG, "lower it, or accept a weak promise: nothing made of it is called private then",
-                         "the total budget is too weak to be called private: %s", why);
+    return fkt_hint_code(fkt_fail(FKT_E_ARG, "the total budget is too weak to be called private: %s", why),
+                         FKT_HINT_ACCEPT_WEAK, "lower it; or accept that nothing made of it is called private");
 }
 
 static fkt_status name_files(struct fkt_joining *j)
@@ -163,8 +164,10 @@ static fkt_status count_records(struct fkt_joining *j, const struct fkt_dataset 
     for (size_t i = 0; i < j->records; i++) j->held[fkt_dataset_label(ds, i)]++;
     for (uint32_t k = 0; k < j->task->n_classes && st == FKT_OK; k++)
         if (j->held[k] > most)
-            st = fkt_fail_hint(FKT_E_MISMATCH, hint, "%llu records of class '%s', though the task allows a site %llu",
-                               (unsigned long long)j->held[k], j->task->classes[k], (unsigned long long)most);
+            st =
+                fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "%llu records of class '%s', though the task allows a site %llu",
+                                       (unsigned long long)j->held[k], j->task->classes[k], (unsigned long long)most),
+                              FKT_HINT_LIMIT, hint);
 out:
     return st;
 }

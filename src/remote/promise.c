@@ -7,8 +7,7 @@ fkt_status fkt_remote_check_promise(const struct fkt_task *t, int accept_weak)
 {
     char why[FKT_PROMISE_WORDS];
     if (accept_weak || fkt_task_promise(t, why) == FKT_PROMISE_SOUND) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH,
-                         "ask its author for a stricter one, or accept a weak promise: nothing made of it is called "
-                         "private then",
-                         "the promise of task '%s' is weak: %s", t->name, why);
+    return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "the promise of task '%s' is weak: %s", t->name, why),
+                         FKT_HINT_ACCEPT_WEAK,
+                         "ask its author for a stricter one; or accept that nothing made of it is called private");
 }

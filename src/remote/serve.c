@@ -161,7 +161,8 @@ static fkt_status how_it_ended(struct run *s, fkt_status st)
         return fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",
                              "the task was given up: %s", v.reason);
     if (st != FKT_OK || !asked_to_stop(s) || s->over_at) return st;
-    return fkt_fail_hint(FKT_E_STOPPED, "start it again with the same state folder to go on", "stopped");
+    return fkt_hint_code(fkt_fail(FKT_E_STOPPED, "stopped"), FKT_HINT_SAME_STATE,
+                         "start it again with the same state: it goes on where it stopped");
 }
 
 /* A peer that closes its connection must not end the process. Threads of the server inherit the mask; what was raised

@@ -36,10 +36,11 @@ static fkt_status open_task(struct fkt_task *task, const char *path, int accept_
     fkt_status st = fkt_task_load_into(task, path);
     if (st != FKT_OK) return st;
     if (!task->federation.sites)
-        return fkt_fail_hint(FKT_E_STATE, "make one with a roster and a server", "task '%s' is not for a federation",
-                             task->name);
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' is not for a federation", task->name),
+                             FKT_HINT_TASK_FEDERATION, "make a task with a roster and a server");
     if (!task->service.address[0])
-        return fkt_fail_hint(FKT_E_STATE, "make one that names a server", "task '%s' names no server", task->name);
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' names no server", task->name), FKT_HINT_TASK_SERVER,
+                             "make a task that names a server");
     return fkt_remote_check_promise(task, accept_weak);
 }
 
@@ -52,8 +53,9 @@ static fkt_status look_for_key(const struct fkt_serving *o, const char *state)
     if (!o->task.service.pin[0]) return FKT_OK;
     FKT_TRY(fkt_path_join(&path, state, "tls.key"));
     if (lstat(path, &sb) != 0)
-        st = fkt_fail_hint(FKT_E_MISMATCH, other_key, "task '%s' is for a server with another key: there is no '%s'",
-                           o->task.name, path);
+        st = fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "task '%s' is for a server with another key: there is no '%s'",
+                                    o->task.name, path),
+                           FKT_HINT_SERVER_KEY, other_key);
 out:
     fkt_free(path);
     return st;
@@ -78,12 +80,13 @@ static fkt_status open_key(const struct fkt_serving *o, const struct fkt_serve_s
 {
     fkt_status st;
     if (!s->key)
-        return fkt_fail_hint(FKT_E_STATE, "give the operator's key, so that the task can be signed with the pin",
-                             "task '%s' does not hold the pin of this server's certificate", o->task.name);
+        return fkt_hint_code(
+            fkt_fail(FKT_E_STATE, "task '%s' does not hold the pin of this server's certificate", o->task.name),
+            FKT_HINT_OPERATOR_KEY, "give the operator's key, so that the task can be signed with the pin");
     st = fkt_key_load(key, s->key);
     if (st != FKT_OK || !o->task.signature.there) return st;
     if (memcmp(o->task.signature.key, key->site.key, FKT_SA_KEY) == 0) return FKT_OK;
-    return fkt_fail_hint(FKT_E_PEER_AUTH, "give the key that signed it, or sign it with 'fedkt task sign' first",
+    return fkt_fail_hint(FKT_E_PEER_AUTH, "give the key that signed it, or sign it with this one first",
                          "task '%s' was signed with another key than '%s'", o->task.name, s->key);
 }
 
@@ -114,18 +117,18 @@ static fkt_status open_server(struct fkt_serving *o, const struct fkt_serve_spec
     memset(&key, 0, sizeof key);
     if (pinned || o->task.signature.there) {
         st = fkt_task_verify(&o->task, NULL);
-        if (st == FKT_E_STATE) st = fkt_hint(st, "sign it with 'fedkt task sign'");
+        if (st == FKT_E_STATE) st = fkt_hint_code(st, FKT_HINT_TASK_SIGN, "sign it with the operator's key");
         if (st != FKT_OK) goto out;
     }
     if (!pinned) FKT_TRY(open_key(o, s, &key));
     FKT_TRY(open_tls(o, s));
     if (!pinned) FKT_TRY(put_pin(o, s, &key));
     if (strcmp(o->task.service.pin, o->tls.pin) != 0)
-        st = fkt_fail_hint(
-            FKT_E_MISMATCH,
-            s->certificate ? "start it with the certificate that the task was made for, or make a new task" : other_key,
-            "task '%s' is for a server with another key: its pin is %s, this one's %s", o->task.name,
-            o->task.service.pin, o->tls.pin);
+        st = fkt_fail(FKT_E_MISMATCH, "task '%s' is for a server with another key: its pin is %s, this one's %s",
+                      o->task.name, o->task.service.pin, o->tls.pin);
+    if (st == FKT_E_MISMATCH && s->certificate)
+        st = fkt_hint(st, "start it with the certificate that the task was made for, or make a new task");
+    else if (st == FKT_E_MISMATCH) st = fkt_hint_code(st, FKT_HINT_SERVER_KEY, other_key);
 out:
     fkt_key_clear(&key);
     return st;
@@ -196,7 +199,8 @@ fkt_status fkt_serving_open(struct fkt_serving *out, const struct fkt_serve_spec
     FKT_TRY(try_listening(s->listen));
     FKT_TRY(open_task(&out->task, s->task, s->accept_weak));
     if (stat(s->state, &sb) == 0 && !S_ISDIR(sb.st_mode)) {
-        st = fkt_fail_hint(FKT_E_EXISTS, "name a folder for the state", "'%s' exists and is not a folder", s->state);
+        st = fkt_hint_code(fkt_fail(FKT_E_EXISTS, "'%s' exists and is not a folder", s->state), FKT_HINT_STATE_FOLDER,
+                           "name a folder for the state");
         goto out;
     }
     FKT_TRY(open_server(out, s));

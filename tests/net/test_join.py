@@ -367,7 +367,7 @@ class Stops(Join):
         _, talk = run.communicate(timeout=SECONDS)
         self.assertLess(time.monotonic() - started, 10)  # a second where nobody else works; the poll would take 40
         self.assertEqual(run.returncode, 128 + signals, talk)
-        self.assertIn("hint: start it again with the same state: it goes on where it stopped", talk)
+        self.assertIn("hint: the same command goes on where this one stopped", talk)
 
     def test_while_the_server_says_nothing(self):
         liar = self.serve()

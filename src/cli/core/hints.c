@@ -67,6 +67,16 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_SITE_KEY_FILE: return "give the file that ends in .pub, made by 'fedkt keygen'";
     case FKT_HINT_ROSTER_FILE: return "the public part of a site's key is put on a roster with 'fedkt enroll'";
     case FKT_HINT_ENROLL_MORE: return "enrol further sites with 'fedkt enroll'";
+    case FKT_HINT_ACCEPT_WEAK: return "{hint}: --accept-weak-promise";
+    case FKT_HINT_ACCEPT_SEED: return "for a rehearsal with images that are not private, say --accept-insecure-seed";
+    case FKT_HINT_LIMIT: return "{hint} (--limit)";
+    case FKT_HINT_OPERATOR_KEY:
+        return "give the operator's key with --key, so that the task can be signed with the pin";
+    case FKT_HINT_SERVER_KEY:
+        return "give its certificate with --certificate and --private-key, or the --state folder that holds it";
+    case FKT_HINT_STATE_FOLDER: return "name a folder with --state";
+    case FKT_HINT_SAME_STATE: return "the same command goes on where this one stopped";
+    case FKT_HINT_NAME_FILE: return "give --{1}";
     }
     return NULL;
 }
