@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - a site's side of one task over all its rounds, as an endpoint (advanced/mailbox.h), on a state file.
  *
- * Secrets of a round are drawn from one 256-bit seed that stands in the state file (0600) beside every letter received;
- * a letter is on disk before it is acted upon and the hash of an answer before it leaves. After a crash the same
- * letters give the same answers, byte for byte, or the site leaves the round: it never says two different things under
- * one key. At the end of a round its seed and letters are wiped. One round at a time; a task has at most
+ * Secrets of a round are drawn from one 256-bit seed that stands in the state file (0600) with every message received.
+ * A message is on disk before the site acts on it, and the hash of an answer before it leaves. After a crash the same
+ * messages give the same answers, byte for byte, or the site leaves the round: it never signs two different
+ * messages of one phase. At the end of a round its seed and messages are wiped. One round at a time; a task has at most
  * FKT_LEDGER_ROUNDS beginnings here. The ledger pays before anything leaves (ledger.h).
  */
 #ifndef FEDKT_CLIENT_H
@@ -46,7 +46,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_client_has_moments(const char *state, const 
  * and go on. 0: nothing of this task will happen here any more, and moments that the file held are gone. FKT_E_STATE:
  * another process holds it. No file is fine. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_expire(const char *state, const struct fkt_task *task, int *goes_on);
-/* What it sent and which heads of the transparency log it was told, as JSON: for fkt_verify_folder. */
+/* What it sent and which heads of the transparency log it received, as JSON: for fkt_verify_folder. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_receipt(struct fkt_client *a, const char *path, int force);
 
 /* How it stands; after ENDED, how it ended. */

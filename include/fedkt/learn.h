@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - convolutional classifiers: ResNet-18 and a small ResNet-8, trained on pictures in memory, saved under the
+/* learn.h - convolutional classifiers: ResNet-18 and a small ResNet-8, trained on images in memory, saved under the
  * names that PyTorch's torchvision gives them.
  *
  *   fkt_model_new --> fkt_trainer_new --> fkt_trainer_run --> fkt_trainer_model --> fkt_model_save, fkt_model_predict
- * Letters: n pictures, K classes, S side in pixels, F features before the last layer (512 or 64). Pixels are uint8 RGB
+ * Letters: n images, K classes, S side in pixels, F features before the last layer (512 or 64). Pixels are uint8 RGB
  * (S, S, 3). A network sees (pixel / 255 - mean) / std, channel by channel.
  */
 #ifndef FEDKT_LEARN_H
@@ -103,12 +103,12 @@ struct fkt_predict_options {
     const struct fkt_progress *progress; /* may be NULL */
 };
 /* rgb (n, S, S, 3) -> logits (n, K) and, where not NULL, features (n, F): what goes into the last layer. The result of
- * a picture does not depend on n, its neighbours or threads. */
+ * an image does not depend on n, its neighbours or threads. */
 FKT_API FKT_MUST_USE fkt_status fkt_model_predict(const struct fkt_model *m, const uint8_t *rgb, size_t n,
                                                   float *logits, float *features,
                                                   const struct fkt_predict_options *options);
 
-/* ---- judging ---- */
+/* ---- evaluation ---- */
 
 /* Confidence beside truth, 15 equal bins of the largest probability: expected calibration error as Guo et al. 2017. */
 #define FKT_CONFIDENCE_BINS 15
@@ -128,14 +128,14 @@ FKT_API double fkt_evaluation_calibration_error(const struct fkt_evaluation *j);
 
 /* ---- training ---- */
 
-/* Labelled pictures in memory; borrowed. */
+/* Labelled images in memory; borrowed. */
 struct fkt_images {
     const uint8_t *rgb;    /* (n, S, S, 3) */
     const uint32_t *label; /* (n) < K */
     size_t n;
     uint32_t size;
 };
-/* The pictures of an epoch, 0 the first: valid until the next call, and as many each time. */
+/* The images of an epoch, 0 the first: valid until the next call, and as many each time. */
 struct fkt_image_source {
     fkt_status (*images)(void *ctx, uint32_t epoch, struct fkt_images *out);
     void *ctx;
@@ -170,7 +170,7 @@ FKT_API double fkt_recipe_rate(const struct fkt_recipe *r, uint64_t step, uint64
 struct fkt_epoch {                           /* what one epoch came to */
     uint32_t epoch;                          /* 1 is the first */
     double loss, accuracy;                   /* on the batches as they were trained on */
-    double held_loss, held_accuracy;         /* on the held-out pictures; NaN: none */
+    double held_loss, held_accuracy;         /* on the held-out images; NaN: none */
     double ema_held_loss, ema_held_accuracy; /* the same of the averaged weights; NaN: none */
     double rate, seconds, images_per_second; /* rate: of its last step */
 };
@@ -195,7 +195,7 @@ struct fkt_trainer_hooks {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks);
 /* Before the run: goes on where the checkpoint (0600) was written, to the bits of an undisturbed run. FKT_E_MISMATCH
- * names what differs: architecture, classes, size, recipe, the first epoch's pictures, anew, teacher, first weights. */
+ * names what differs: architecture, classes, size, recipe, the first epoch's images, anew, teacher, first weights. */
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint);
 FKT_API const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t, size_t *n); /* resumed ones too */
 /* The weights now, their origin empty; averaged 1: their moving average (FKT_E_STATE without one). */

@@ -28,7 +28,7 @@ struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immut
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
                                                   const char *calibration_path,
                                                   const struct fkt_codec_settings *settings);
-/* A walk that begins at latents: with a calibration file the codec is not opened, so that its weights need not be
+/* A pipeline that begins at latents: with a calibration file the codec is not opened, so that its weights need not be
  * there (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and
  * calibration are compared with the task by their names and hashes alone. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
@@ -53,7 +53,7 @@ struct fkt_norms {
     uint64_t bins[FKT_NORM_BINS];
 };
 
-/* A folder that keeps latents by the content of their images, so that a walk encodes no image twice: not after an
+/* A folder that keeps latents by the content of their images, so that no image is encoded twice: not after an
  * interruption, nor under another task of the same codec. PRIVATE: as secret as the images. It is made if need be, and
  * must belong to the user and be closed to others (FKT_E_IO). Results are the same, bit for bit, with it and without.
  */
@@ -65,7 +65,7 @@ FKT_API void fkt_encodings_count(const struct fkt_encodings *e, uint64_t *found,
 struct fkt_pipeline_options {
     unsigned threads; /* 0: all */
     const struct fkt_progress *progress;
-    struct fkt_skipped *skipped;     /* NULL: an unreadable image stops the walk */
+    struct fkt_skipped *skipped;     /* NULL: an unreadable image stops the call */
     struct fkt_norms *norms;         /* may be NULL */
     struct fkt_records *records;     /* NULL: every record counts; else images are added, and exact copies count once */
     struct fkt_encodings *encodings; /* NULL: none are kept */

@@ -31,9 +31,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_records_list(struct fkt_records *r, const st
                                                  size_t *n);
 /* Adds the images of `more`; *shared of them were there already. */
 FKT_API FKT_MUST_USE fkt_status fkt_records_merge(struct fkt_records *into, struct fkt_records *more, size_t *shared);
-/* Adds records idx[0..n-1] of ds (idx NULL: all) without a walk: they are decoded, and that is all. Labels, class and
+/* Adds records idx[0..n-1] of ds (idx NULL: all) without the pipeline: they are only decoded. Labels, class and
  * file names, order, size and codec do not enter a digest. options (may be NULL): threads, progress, skipped
- * (unreadable images are passed over; the walk counts them). */
+ * (unreadable images are passed over; the pipeline counts them). */
 FKT_API FKT_MUST_USE fkt_status fkt_records_read(struct fkt_records *r, const struct fkt_dataset *ds, const size_t *idx,
                                                  size_t n, const struct fkt_pipeline_options *options);
 

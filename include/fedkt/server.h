@@ -5,7 +5,7 @@
  *
  * Everything that is accepted is in the journal (SQLite, synchronous) before `settle` answers; the state is the replay
  * of the journal. The release is written into it once and is the same however often the process dies. No socket and no
- * clock in here: a carrier brings messages and the time, and tells the time (`tick`) before it delivers anything.
+ * clock in here: a carrier brings messages and the time, and calls `tick` before it delivers anything.
  */
 #ifndef FEDKT_SERVER_H
 #define FEDKT_SERVER_H

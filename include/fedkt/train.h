@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.h - where pictures to learn from come from, and the paper's two downstream protocols on them.
+/* train.h - training sets, and the paper's two downstream protocols on them.
  *
- * A pool is pictures with labels in memory: read from a set, drawn from a release (no images on disk), or both. What it
- * was made of decides what a model that learns from it may claim. A trainer does not know that: give the pool's origin
- * to the model that comes out (fkt_model_set_origin), with those of teacher and start added (fkt_model_origin_add).
+ * A training set is images with labels in memory: read from a dataset, drawn from a release (no images on disk), or
+ * both. What it was made of decides what a model that learns from it may claim. A trainer does not know that: give the
+ * set's origin to the model that comes out (fkt_model_set_origin), with those of teacher and start added
+ * (fkt_model_origin_add).
  */
 #ifndef FEDKT_TRAIN_H
 #define FEDKT_TRAIN_H
@@ -38,8 +39,8 @@ struct fkt_training_set_options {
 };
 /* Records idx[0..n-1] (NULL: all) of ds, scaled to S. A set that fkt_generate made carries its promise along when
  * `folder` (or the folder of that file; may be NULL) holds the certificate.json of a release that was really private,
- * and these are all of the pictures that it was written for, unchanged; all else is not private. A certificate is the
- * word of who wrote it: whoever changes pictures, images.json and certificate together is not found out here. */
+ * and these are all of the images that it was written for, unchanged; all else is not private. A certificate is the
+ * word of who wrote it: a change of images, images.json and certificate together is not detected here. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_read(struct fkt_training_set *out, const struct fkt_dataset *ds,
                                                       const size_t *idx, size_t n, uint32_t size,
                                                       enum fkt_filter filter, const char *folder,
@@ -48,18 +49,18 @@ FKT_API FKT_MUST_USE fkt_status fkt_training_set_read(struct fkt_training_set *o
 struct fkt_draw_options {
     size_t per_class;
     uint64_t seed;
-    uint64_t first; /* number of the first sample of each class: another epoch, other pictures */
+    uint64_t first; /* number of the first sample of each class: another epoch, other images */
     struct fkt_estimate_options estimate;
     const struct fkt_pipeline *pipeline; /* of the release; borrowed */
 };
-/* Samples and decodes: the same pictures as fkt_generate with the same seed. */
+/* Samples and decodes: the same images as fkt_generate with the same seed. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_release *r,
                                                       const struct fkt_draw_options *draw,
                                                       const struct fkt_training_set_options *options);
 /* Pictures of `more` after those of p; sizes and class names must agree. The result is private only if both are. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_append(struct fkt_training_set *p,
                                                         const struct fkt_training_set *more);
-/* Every picture encoded and decoded: what a network that learned from decoded pictures would rather see. */
+/* Every image encoded and decoded: closer to what a network saw that was trained on decoded images. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_through_codec(struct fkt_training_set *p,
                                                                const struct fkt_codec *codec,
                                                                const struct fkt_training_set_options *options);
@@ -86,7 +87,7 @@ fkt_personal_name(enum fkt_personal_way w); /* "global", "tuned", "local", "feda
 struct fkt_personal_spec {
     const struct fkt_model *pretrained;  /* on X*; borrowed */
     const struct fkt_training_set *data; /* all sites' records, borrowed */
-    const struct fkt_training_set *test; /* what to judge on, borrowed: each class is shared out over the sites in
+    const struct fkt_training_set *test; /* what to evaluate on, borrowed: each class is shared out over the sites in
                                            proportion to their records of it; NULL: records of the sites' own */
     struct fkt_partition_spec partition;
     double holdout;          /* without `test`: of each class of each site, 0 to below 1; one record of it always

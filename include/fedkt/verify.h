@@ -30,7 +30,7 @@ struct fkt_verification {
 };
 /* Re-derives chain, hashes, survivors and certificate from public data: `folder` holds transparency.jsonl,
  * release.safetensors and certificate.json. task NULL: the one that the log holds. receipt NULL: none; else what a site
- * kept (client.h): every head that it was told and every message that it sent must be in the log. FKT_E_MISMATCH or
+ * kept (client.h): every head that it received and every message that it sent must be in the log. FKT_E_MISMATCH or
  * FKT_E_FORMAT and a sentence that names the line or file. Hostile input. */
 FKT_API FKT_MUST_USE fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder,
                                                   const struct fkt_task *task, const char *receipt);
