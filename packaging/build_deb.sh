@@ -4,8 +4,8 @@
 #
 # Usage: packaging/build_deb.sh       needs packages.txt [build], dpkg-dev and file; lintian checks, where installed
 #
-# DEBFULLNAME and DEBEMAIL, where both are set, name the maintainer. The same commit gives the same bytes: times come
-# from SOURCE_DATE_EPOCH, or else from the last entry of packaging/deb/changelog.
+# DEBFULLNAME and DEBEMAIL, where both are set, name the maintainer. Times in the packages
+# come from SOURCE_DATE_EPOCH, or else from the last entry of packaging/deb/changelog.
 set -eu
 cd -- "$(dirname -- "$0")/.."
 . tools/setup.sh
