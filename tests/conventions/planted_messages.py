@@ -3,7 +3,7 @@
 
 import sys
 
-from planted import SPDX, Garden, python_tool
+from planted import SPDX, PlantedFaults, python_tool
 
 STATUS = "enum fkt_hint { FKT_HINT_NONE = 0, FKT_HINT_EXISTS = 1 };\n"
 HINTS = 'case FKT_HINT_NONE: return 0;\ncase FKT_HINT_EXISTS: return "give --force, see \'fedkt task\'";\n'
@@ -33,13 +33,13 @@ CASES = [
 
 
 def main():
-    garden = Garden()
+    planted = PlantedFaults()
     tool = python_tool("check_messages.py")
-    garden.run("a good tree", tool, GOOD, 0)
+    planted.run("a good tree", tool, GOOD, 0)
     for title, path, text, says in CASES:
-        garden.run(title, tool, {**GOOD, path: SPDX + text}, 1, says)
-    garden.run("a tree without verbs", tool, {**GOOD, "src/cli/core/verbs.h": SPDX}, 2, "no verbs")
-    return garden.done()
+        planted.run(title, tool, {**GOOD, path: SPDX + text}, 1, says)
+    planted.run("a tree without verbs", tool, {**GOOD, "src/cli/core/verbs.h": SPDX}, 2, "no verbs")
+    return planted.done()
 
 
 if __name__ == "__main__":
