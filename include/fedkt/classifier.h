@@ -15,7 +15,9 @@ extern "C" {
 
 enum fkt_head_kind { FKT_HEAD_NEAREST_MEAN = 0, FKT_HEAD_LDA = 1, FKT_HEAD_QDA = 2 };
 #define FKT_HEAD_KINDS 3
-FKT_API const char *fkt_head_name(enum fkt_head_kind kind); /* "nearest_mean", "lda", "qda" */
+FKT_API int fkt_head_kinds(void);                            /* 0 to this less one */
+FKT_API const char *fkt_head_name(enum fkt_head_kind kind);  /* in files: "nearest_mean", "lda", "qda" */
+FKT_API const char *fkt_head_title(enum fkt_head_kind kind); /* for people: "nearest mean", "LDA", "QDA" */
 
 /* Class statistics as plain arrays (synth makes them; round carries them over). */
 struct fkt_class_statistics {

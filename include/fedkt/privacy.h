@@ -18,6 +18,10 @@ extern "C" {
 #endif
 
 enum fkt_adjacency { FKT_ADJACENCY_ADD_REMOVE = 0, FKT_ADJACENCY_REPLACE = 1, FKT_ADJACENCY_REPLACE_ANY = 2 };
+/* The default budget split, as parts for count, sum and second moment (docs/method.md 1.4). */
+#define FKT_BUDGET_SPLIT_COUNT 1
+#define FKT_BUDGET_SPLIT_SUM 24
+#define FKT_BUDGET_SPLIT_MOMENT 75
 enum fkt_mechanism { FKT_MECHANISM_JOINT = 0, FKT_MECHANISM_PAPER = 1 }; /* paper: needs FKT_ADJACENCY_REPLACE */
 
 struct fkt_privacy_spec {
@@ -75,6 +79,16 @@ enum fkt_accounting { FKT_ACCOUNTING_GDP = 0, FKT_ACCOUNTING_ZCDP = 1 };
 FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);
 FKT_API int fkt_adjacency_parse(const char *s);
 FKT_API const char *fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "pixels of one record" */
+FKT_API int fkt_adjacency_counts_public(enum fkt_adjacency a);    /* 1: class counts are released exactly */
+/* What is written of an adjacency; 0, 1, ... gives all of them, then NULL. */
+struct fkt_adjacency_info {
+    const char *name;     /* "add-remove" */
+    const char *protects; /* for a reader who knows the terms: "pixels of any one record ..." */
+    const char *hides;    /* in plain words, for a dataset card: "what any one image shows ..." */
+    const char *question; /* what an attacker tries to decide: "whether one given image was used" */
+    int counts_public;
+};
+FKT_API const struct fkt_adjacency_info *fkt_adjacency_info(int a);
 FKT_API const char *fkt_mechanism_name(enum fkt_mechanism m);
 FKT_API int fkt_mechanism_parse(const char *s);
 

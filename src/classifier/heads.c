@@ -26,16 +26,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *fkt_head_name(enum fkt_head_kind kind)
-{
-    switch (kind) {
-    case FKT_HEAD_NEAREST_MEAN: return "nearest_mean";
-    case FKT_HEAD_LDA: return "lda";
-    case FKT_HEAD_QDA: return "qda";
-    }
-    return "unknown head";
-}
-
 uint32_t fkt_head_classes(const struct fkt_head *h) { return h->classes; }
 uint32_t fkt_head_length(const struct fkt_head *h) { return h->length; }
 
@@ -73,8 +63,9 @@ void fkt_head_free(struct fkt_head *h)
     fkt_free(h);
 }
 
-static void fit_nearest_mean(struct fkt_head *h, const struct fkt_ready *r)
+static fkt_status fit_nearest_mean(struct fkt_head *h, const struct fkt_ready *r, const struct fkt_class_statistics *s)
 {
+    (void)s;
     size_t m = h->length;
     for (size_t k = 0; k < h->classes; k++) {
         double square = 0;
@@ -84,9 +75,10 @@ static void fit_nearest_mean(struct fkt_head *h, const struct fkt_ready *r)
         }
         h->bias[k] = -(square + (double)m * r->doubt[k]) / 2;
     }
+    return FKT_OK;
 }
 
-static void fit_lda(struct fkt_head *h, const struct fkt_ready *r, const struct fkt_class_statistics *s)
+static fkt_status fit_lda(struct fkt_head *h, const struct fkt_ready *r, const struct fkt_class_statistics *s)
 {
     size_t m = h->length;
     double total = 0, doubt = 0, trace = 0;
@@ -107,7 +99,28 @@ static void fit_lda(struct fkt_head *h, const struct fkt_ready *r, const struct 
         }
         h->bias[k] = -(square + r->doubt[k] * trace) / 2;
     }
+    return FKT_OK;
 }
+
+/* ---- the kinds ---- */
+
+/* A further head is a member of the enum, a row here and its fit; a form of scores other than the two of heads.h also
+ * needs its case in fkt_head_scores and head_file.c. Its name stands in docs/schema/results.json too. */
+static const struct {
+    const char *name, *title;
+    fkt_status (*fit)(struct fkt_head *h, const struct fkt_ready *r, const struct fkt_class_statistics *s);
+} table[] = {
+    [FKT_HEAD_NEAREST_MEAN] = {"nearest_mean", "nearest mean", fit_nearest_mean},
+    [FKT_HEAD_LDA] = {"lda", "LDA", fit_lda},
+    [FKT_HEAD_QDA] = {"qda", "QDA", fkt_quadratic_fit},
+};
+_Static_assert(sizeof table / sizeof *table == FKT_HEAD_KINDS, "each kind of head has a row");
+
+static int known(enum fkt_head_kind kind) { return (int)kind >= 0 && (size_t)kind < FKT_HEAD_KINDS; }
+
+int fkt_head_kinds(void) { return FKT_HEAD_KINDS; }
+const char *fkt_head_name(enum fkt_head_kind kind) { return known(kind) ? table[kind].name : "unknown head"; }
+const char *fkt_head_title(enum fkt_head_kind kind) { return known(kind) ? table[kind].title : "unknown head"; }
 
 fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const struct fkt_class_statistics *s)
 {
@@ -115,13 +128,10 @@ fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const st
     struct fkt_head *h = NULL;
     fkt_status st;
     *out = NULL;
-    if (kind != FKT_HEAD_NEAREST_MEAN && kind != FKT_HEAD_LDA && kind != FKT_HEAD_QDA)
-        return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
+    if (!known(kind)) return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
     FKT_TRY(fkt_ready_make(&r, s));
     FKT_TRY(fkt_head_new(&h, kind, s->classes, s->length));
-    if (kind == FKT_HEAD_NEAREST_MEAN) fit_nearest_mean(h, &r);
-    else if (kind == FKT_HEAD_LDA) fit_lda(h, &r, s);
-    else FKT_TRY(fkt_quadratic_fit(h, &r, s));
+    FKT_TRY(table[kind].fit(h, &r, s));
     *out = h;
     h = NULL;
 out:

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/meter.h"
 #include "base/threads.h"
+#include "nn/backends.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -93,7 +94,7 @@ static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtyp
         st = fkt_weights_from_arrays(&e->weights, &m->net, (const float *const *)m->array);
     }
     if (st == FKT_OK && !e->engine[spec.precision])
-        st = fkt_engine_new(&e->engine[spec.precision], &fkt_backend_onednn, &e->body, e->weights, &spec);
+        st = fkt_engine_new(&e->engine[spec.precision], fkt_backend_pick(NULL), &e->body, e->weights, &spec);
     *out = e->engine[spec.precision];
     pthread_mutex_unlock(&e->lock);
     return st;

@@ -15,6 +15,7 @@
 #include "classifier/augment.h"
 #include "classifier/checksum.h"
 #include "classifier/model.h"
+#include "nn/backends.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -178,7 +179,7 @@ out:
 
 fkt_status fkt_trainer_new(struct fkt_trainer **out, const struct fkt_trainer_spec *spec)
 {
-    return fkt_trainer_new_on(out, spec, &fkt_learner_onednn);
+    return fkt_trainer_new_on(out, spec, fkt_learner_pick(NULL));
 }
 
 void fkt_trainer_free(struct fkt_trainer *t)

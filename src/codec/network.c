@@ -17,6 +17,7 @@
 #include "codec/cache.h"
 
 #include "base/alloc.h"
+#include "nn/backends.h"
 #include "nn/cpu.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
 /* What AUTO means on this machine: the encoder is timed. */
 static fkt_status set_dtype(struct network *n, const struct fkt_codec_spec *spec, struct fkt_codec *c)
 {
-    struct fkt_dtype_trial t = {.backend = &fkt_backend_onednn,
+    struct fkt_dtype_trial t = {.backend = fkt_backend_pick(NULL),
                                 .net = &n->family.net[FKT_CODEC_SIDE_ENCODER],
                                 .weights = n->family.weights[FKT_CODEC_SIDE_ENCODER],
                                 .spec = n->spec[FKT_CODEC_SIDE_ENCODER],
@@ -178,8 +179,8 @@ static fkt_status engine_of(const struct network *n, int side, struct fkt_engine
     fkt_status st = FKT_OK;
     pthread_mutex_lock(&n->lazy->lock);
     if (!n->lazy->engine[side])
-        st = fkt_engine_new(&n->lazy->engine[side], &fkt_backend_onednn, &n->family.net[side], n->family.weights[side],
-                            &n->spec[side]);
+        st = fkt_engine_new(&n->lazy->engine[side], fkt_backend_pick(NULL), &n->family.net[side],
+                            n->family.weights[side], &n->spec[side]);
     *out = n->lazy->engine[side];
     pthread_mutex_unlock(&n->lazy->lock);
     return st;

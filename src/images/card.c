@@ -12,20 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-const char *fkt_card_protects(const char *adjacency)
-{
-    static const struct {
-        const char *name, *words;
-    } table[] = {
-        {"add-remove", "whether any one image was used at all, what it shows, and its label"},
-        {"replace", "what any one image shows; the number of images of each class is public"},
-        {"replace-any", "what any one image shows and its label; the total number of images is public"},
-    };
-    for (size_t i = 0; adjacency && i < sizeof table / sizeof *table; i++)
-        if (!strcmp(table[i].name, adjacency)) return table[i].words;
-    return NULL;
-}
-
 /* Markdown, also inside a table: characters with a meaning get a backslash or become entities, line breaks and other
  * control characters blanks. GitHub makes links of bare addresses; "://", "www." and '@' are written so that it does
  * not. */
@@ -143,7 +129,6 @@ static void summary(struct fkt_text *t, const struct fkt_card *c)
 
 static void privacy(struct fkt_text *t, const struct fkt_card *c)
 {
-    const char *protects = fkt_card_protects(c->adjacency);
     fkt_text_add(t, "## Privacy\n\n");
     if (c->insecure_seed) {
         fkt_text_add(t, "> **NOT PRIVATE: made with a fixed seed for the noise.** Whoever knows "
@@ -174,13 +159,13 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
             "Other releases of the same dataset exist; together with them it is epsilon = %.4g at the same delta.\n\n",
             c->composed_epsilon);
     if (c->simulated) fkt_text_add(t, "It was made by a simulation, which keeps no ledger of further releases.\n\n");
-    if (protects && !c->weak)
+    if (c->hides && !c->weak)
         fkt_text_addf(
             t,
             "- **Protected:** %s. Whatever anybody may conclude from this dataset, or from anything trained on it, "
             "would\n"
             "  have come out with nearly the same probability without that image: at most e^%g times it, plus %g.\n",
-            protects, c->epsilon, c->delta);
+            c->hides, c->epsilon, c->delta);
     if (c->holds_against) {
         fkt_text_add(t, "- **Holds against:** ");
         escaped(t, c->holds_against);

@@ -24,7 +24,8 @@ struct fkt_card {
     const char *split;               /* "train" or "test" */
     double epsilon, delta;           /* epsilon 0 or infinite: NOT private, and the card says so in capitals */
     double mu;                       /* GDP parameter; 0: left out */
-    const char *adjacency;           /* "add-remove", "replace", "replace-any" */
+    const char *adjacency;           /* fkt_adjacency_name; NULL: unknown */
+    const char *hides;               /* half a sentence: "whether any one image was used at all, ..."; NULL: unknown */
     const char *mechanism;           /* "joint", "paper" */
     const char *unit;                /* "one image"; NULL: that */
     const char *codec, *calibration; /* identity of the codec; name of the public set behind its calibration */
@@ -43,9 +44,5 @@ struct fkt_card {
 
 /* Appends the card. The only failure is memory (sticky in t) or a missing required field. */
 FKT_MUST_USE fkt_status fkt_card_text(struct fkt_text *t, const struct fkt_card *card);
-
-/* What an adjacency protects, as half a sentence: "that any one image was used at all, what it shows, and its label".
- * Unknown names get NULL. */
-const char *fkt_card_protects(const char *adjacency);
 
 #endif

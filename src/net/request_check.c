@@ -148,8 +148,9 @@ static void look_at_person(const struct fkt_request_check *g, const struct fkt_r
     static const char bearer[] = "Bearer ";
     const char *a = r->authorization;
     int ok;
-    if (v->target.what == FKT_TARGET_HEALTH) return;
-    if (v->target.what == FKT_TARGET_LOGIN) ok = token_right(g, v->target.token, strlen(v->target.token));
+    if (fkt_target_auth(&v->target) == FKT_TARGET_AUTH_NONE) return;
+    if (fkt_target_auth(&v->target) == FKT_TARGET_AUTH_TARGET)
+        ok = token_right(g, v->target.token, strlen(v->target.token));
     else if (at_home(g, r)) ok = 1;
     else if (a && strncmp(a, bearer, sizeof bearer - 1) == 0)
         ok = token_right(g, a + sizeof bearer - 1, strlen(a + sizeof bearer - 1));

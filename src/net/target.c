@@ -10,14 +10,31 @@
 
 static const char *const files[] = {"release.safetensors", "certificate.json", "transparency.jsonl", "grid.png"};
 
-static const struct {
+/* What comes after the path of a row. */
+enum rest { REST_NOTHING, REST_POLL, REST_FILE, REST_TOKEN };
+
+/* The endpoints: docs/openapi.yaml is compared with this table. A further one is a member of fkt_target_what, a row
+ * here, its answer in httpd_request.c or queue.c, and its description there and in docs/http.md. */
+static const struct endpoint {
     const char *path;
+    enum rest rest;
     enum fkt_target_what what;
-} plain[] = {
-    {"/v1/messages", FKT_TARGET_MESSAGES}, {"/v1/task", FKT_TARGET_TASK},
-    {"/healthz", FKT_TARGET_HEALTH},       {"/", FKT_TARGET_PAGE},
-    {"/events", FKT_TARGET_EVENTS},        {"/status.json", FKT_TARGET_STATUS},
-    {"/metrics", FKT_TARGET_METRICS},      {"/grid.png", FKT_TARGET_GRID},
+    enum fkt_target_auth auth;
+    const char *methods; /* of this row */
+    const char *allow;   /* of all rows of the path */
+} table[] = {
+    {"/v1/messages", REST_NOTHING, FKT_TARGET_MESSAGES, FKT_TARGET_AUTH_SITE, "POST", "GET, POST"},
+    {"/v1/messages?", REST_POLL, FKT_TARGET_POLL, FKT_TARGET_AUTH_SITE, "GET", "GET, POST"},
+    {"/v1/task", REST_NOTHING, FKT_TARGET_TASK, FKT_TARGET_AUTH_SITE, "GET", "GET"},
+    {"/v1/files/", REST_FILE, FKT_TARGET_FILE, FKT_TARGET_AUTH_SITE, "GET", "GET"},
+    {"/healthz", REST_NOTHING, FKT_TARGET_HEALTH, FKT_TARGET_AUTH_NONE, "GET, HEAD", "GET, HEAD"},
+    {"/", REST_NOTHING, FKT_TARGET_PAGE, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/events", REST_NOTHING, FKT_TARGET_EVENTS, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/status.json", REST_NOTHING, FKT_TARGET_STATUS, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/metrics", REST_NOTHING, FKT_TARGET_METRICS, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/grid.png", REST_NOTHING, FKT_TARGET_GRID, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/files/", REST_FILE, FKT_TARGET_DOWNLOAD, FKT_TARGET_AUTH_OPERATOR, "GET, HEAD", "GET, HEAD"},
+    {"/login?token=", REST_TOKEN, FKT_TARGET_LOGIN, FKT_TARGET_AUTH_TARGET, "GET, HEAD", "GET, HEAD"},
 };
 
 static const char *after_word(const char *s, const char *word)
@@ -60,51 +77,65 @@ static int read_poll(struct fkt_target *t, const char *query)
     return number(after_word(s, "wait="), &t->wait, '\0') != NULL;
 }
 
-static void read_file(struct fkt_target *t, const char *name, enum fkt_target_what what)
+static const char *file_name(const char *name)
 {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (strcmp(name, files[i]) == 0) {
-            t->what = what;
-            t->name = files[i];
-        }
+        if (strcmp(name, files[i]) == 0) return files[i];
+    return NULL;
+}
+
+/* 0: the row is not what the target asks for. */
+static int read_rest(struct fkt_target *out, const struct endpoint *e, const char *target)
+{
+    const char *rest = after_word(target, e->path);
+    out->what = e->what;
+    if (!rest) return 0;
+    switch (e->rest) {
+    case REST_NOTHING: return *rest == '\0';
+    case REST_POLL:
+        if (!read_poll(out, rest)) out->what = FKT_TARGET_MALFORMED;
+        return 1;
+    case REST_FILE: return (out->name = file_name(rest)) != NULL;
+    case REST_TOKEN: out->token = rest; return 1;
+    }
+    return 0;
+}
+
+static const struct endpoint *row_of(const struct fkt_target *t)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].what == t->what) return &table[i];
+    return NULL;
 }
 
 void fkt_target_read(struct fkt_target *out, const char *target)
 {
-    const char *rest;
-    memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        if (strcmp(target, plain[i].path) == 0) {
-            out->what = plain[i].what;
-            return;
-        }
-    if ((rest = after_word(target, "/v1/messages?"))) {
-        out->what = read_poll(out, rest) ? FKT_TARGET_POLL : FKT_TARGET_MALFORMED;
-    } else if ((rest = after_word(target, "/v1/files/"))) {
-        read_file(out, rest, FKT_TARGET_FILE);
-    } else if ((rest = after_word(target, "/files/"))) {
-        read_file(out, rest, FKT_TARGET_DOWNLOAD);
-    } else if ((rest = after_word(target, "/login?token="))) {
-        out->what = FKT_TARGET_LOGIN;
-        out->token = rest;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        memset(out, 0, sizeof *out);
+        if (read_rest(out, &table[i], target)) return;
     }
+    memset(out, 0, sizeof *out);
 }
 
-int fkt_target_signed(const struct fkt_target *t)
+enum fkt_target_auth fkt_target_auth(const struct fkt_target *t)
 {
-    return t->what >= FKT_TARGET_MESSAGES && t->what <= FKT_TARGET_FILE;
+    const struct endpoint *e = row_of(t);
+    return e ? e->auth : FKT_TARGET_AUTH_OPERATOR;
 }
+
+int fkt_target_signed(const struct fkt_target *t) { return fkt_target_auth(t) == FKT_TARGET_AUTH_SITE; }
 
 const char *fkt_target_methods(const struct fkt_target *t)
 {
-    if (t->what >= FKT_TARGET_HEALTH) return "GET, HEAD";
-    if (t->what == FKT_TARGET_MESSAGES || t->what == FKT_TARGET_POLL) return "GET, POST";
-    return "GET";
+    const struct endpoint *e = row_of(t);
+    return e ? e->allow : "";
 }
 
 int fkt_target_allows(const struct fkt_target *t, const char *method)
 {
-    if (strcmp(method, "GET") == 0) return t->what != FKT_TARGET_MESSAGES;
-    if (strcmp(method, "POST") == 0) return t->what == FKT_TARGET_MESSAGES;
-    return strcmp(method, "HEAD") == 0 && t->what >= FKT_TARGET_HEALTH;
+    const struct endpoint *e = row_of(t);
+    const size_t n = strlen(method);
+    for (const char *s = e && n ? e->methods : ""; *s; s += strcspn(s, " ") + (s[strcspn(s, " ")] == ' '))
+        if (strcspn(s, ",") == n && memcmp(s, method, n) == 0) return 1;
+    return 0;
 }

@@ -54,7 +54,7 @@ static json_t *warnings(const struct fkt_release *r)
         json_array_append_new(
             list, json_string(
                       "the paper's recipe is kept for comparison; it spends less than epsilon for the noise it adds"));
-    if (r->task.privacy.adjacency == FKT_ADJACENCY_REPLACE)
+    if (fkt_adjacency_counts_public(r->task.privacy.adjacency))
         json_array_append_new(list, json_string("class counts and labels are public under this adjacency"));
     if (r->facts.simulated)
         json_array_append_new(

@@ -138,6 +138,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
                                              .delta = t->privacy.delta,
                                              .mu = r->plan.mu,
                                              .adjacency = fkt_adjacency_name(t->privacy.adjacency),
+                                             .hides = fkt_adjacency_info((int)t->privacy.adjacency)->hides,
                                              .mechanism = fkt_mechanism_name(t->privacy.mechanism),
                                              .codec = t->codec_identity,
                                              .calibration = t->calibration_source,

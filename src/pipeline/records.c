@@ -50,7 +50,7 @@ fkt_status fkt_records_new(struct fkt_records **out, enum fkt_adjacency adjacenc
     FKT_TRY(fkt_alloc(&r, 1));
     FKT_TRY(fkt_alloc(&r->slots, FIRST_SIZE));
     r->size = FIRST_SIZE;
-    r->copies_count = adjacency == FKT_ADJACENCY_REPLACE;
+    r->copies_count = fkt_adjacency_counts_public(adjacency);
     pthread_mutex_init(&r->lock, NULL);
     *out = r;
     r = NULL;

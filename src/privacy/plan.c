@@ -24,11 +24,11 @@ static fkt_status check_shares(const struct fkt_privacy_spec *s)
     static const char *const what[3] = {"count", "sum", "moment"};
     for (int i = 0; i < 3; i++) {
         const double x = s->split[i];
-        const int may_be_zero = i == 0 && s->adjacency == FKT_ADJACENCY_REPLACE;
+        const int may_be_zero = i == 0 && fkt_adjacency_counts_public(s->adjacency);
         if (!(x >= 0 && x <= 1e100))
             return fkt_fail(FKT_E_ARG, "the budget share of '%s' is %g: it must be a positive number", what[i], x);
         if (!may_be_zero && !(x >= 1e-100))
-            return fkt_fail_hint(FKT_E_ARG, "give each part that is released a share, for example 1, 24, 75",
+            return fkt_fail_hint(FKT_E_ARG, "give each part that is released a part of the budget",
                                  "the budget share of '%s' is %g, yet it is released", what[i], x);
     }
     return FKT_OK;
@@ -44,8 +44,7 @@ fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
                              "delta is %g: it must be positive and below 1", s->delta);
     if (!(s->radius >= 1e-100 && s->radius <= 1e100))
         return fkt_fail(FKT_E_ARG, "the radius of the ball is %g: it must be a positive number", s->radius);
-    if (s->adjacency != FKT_ADJACENCY_ADD_REMOVE && s->adjacency != FKT_ADJACENCY_REPLACE &&
-        s->adjacency != FKT_ADJACENCY_REPLACE_ANY)
+    if (!fkt_adjacency_info((int)s->adjacency))
         return fkt_fail(FKT_E_ARG, "adjacency %d is not known", (int)s->adjacency);
     if (s->mechanism != FKT_MECHANISM_JOINT && s->mechanism != FKT_MECHANISM_PAPER)
         return fkt_fail(FKT_E_ARG, "mechanism %d is not known", (int)s->mechanism);
@@ -60,7 +59,7 @@ void fkt_plan_joint(struct fkt_privacy_plan *p, double mu)
 {
     const struct fkt_privacy_spec *s = &p->spec;
     const double top = fmax(s->split[0], fmax(s->split[1], s->split[2])), r = s->radius;
-    const double c = s->adjacency == FKT_ADJACENCY_REPLACE ? 0 : sqrt(s->split[0] / top);
+    const double c = fkt_adjacency_counts_public(s->adjacency) ? 0 : sqrt(s->split[0] / top);
     const double a = sqrt(s->split[1] / top), b = sqrt(s->split[2] / top);
     const double unit = sqrt(fkt_privacy_mu_squared(s->adjacency, a, b, c)) / mu * NOISE_UP;
     p->sigma_count = c > 0 ? unit / c : 0;

@@ -29,7 +29,7 @@ static fkt_status check_plan(const struct fkt_privacy_plan *p)
 {
     const double r = p->spec.radius, c = p->sigma_count > 0 ? 1 / p->sigma_count : 0;
     const double mu2 = fkt_privacy_mu_squared(p->spec.adjacency, r / p->sigma_sum, r * r / p->sigma_moment, c);
-    const int counts_public = p->sigma_count == 0 && p->spec.adjacency == FKT_ADJACENCY_REPLACE;
+    const int counts_public = p->sigma_count == 0 && fkt_adjacency_counts_public(p->spec.adjacency);
     if (!counts_public && !(p->sigma_count > 0))
         return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan()",
                              "the plan has no noise for counts, yet its adjacency does not make them public");

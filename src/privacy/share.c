@@ -46,7 +46,7 @@ static fkt_status check_plan(struct scales *s, const struct fkt_share_plan *p)
     if (p->counted == 0 || p->counted > p->sites) return dishonest("rests on no shares, or on more than there are");
     if (scale == 0 || (scale & (scale - 1)) != 0 || scale > 1U << 20)
         return dishonest("has a count scale that is no power of two up to 2^20");
-    if (s->counts_public && p->plan.spec.adjacency != FKT_ADJACENCY_REPLACE)
+    if (s->counts_public && !fkt_adjacency_counts_public(p->plan.spec.adjacency))
         return dishonest("has no noise for counts, yet its adjacency does not make them public");
     for (int i = s->counts_public; i < 4; i++) FKT_TRY(fkt_discrete_scale_init(&s->of[i], &p->variance[i]));
     if (!cross_is_wide_enough(&p->variance[2], &p->variance[3]))

@@ -144,7 +144,7 @@ static fkt_status open_data(const struct fkt_joining *j, struct fkt_dataset **ou
 {
     struct fkt_dataset_options o = j->spec->data_options;
     o.fit = j->task->fit;
-    o.limit_by_number = j->task->privacy.adjacency == FKT_ADJACENCY_REPLACE;
+    o.limit_by_number = fkt_adjacency_counts_public(j->task->privacy.adjacency);
     o.classes = (const char *const *)j->task->classes;
     o.n_classes = j->task->n_classes;
     return fkt_dataset_open(out, j->spec->data, &o);
@@ -154,7 +154,7 @@ static fkt_status count_records(struct fkt_joining *j, const struct fkt_dataset 
 {
     const uint64_t most = j->task->federation.records;
     const char *hint =
-        j->task->privacy.adjacency == FKT_ADJACENCY_REPLACE
+        fkt_adjacency_counts_public(j->task->privacy.adjacency)
             ? "ask for a task that allows more, or take fewer with a limit"
             : "ask for a task that allows more, or remove images from the set; a limit also takes fewer, "
               "but weakens the promise for the whole set";

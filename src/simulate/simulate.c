@@ -73,7 +73,7 @@ out:
 fkt_status fkt_simulation_keys(const struct fkt_dataset *ds, enum fkt_adjacency adjacency, unsigned threads,
                                uint64_t *keys)
 {
-    if (adjacency != FKT_ADJACENCY_REPLACE) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
+    if (!fkt_adjacency_counts_public(adjacency)) return fkt_dataset_keys(ds, NULL, 0, threads, keys);
     return fkt_dataset_numbers(ds, keys);
 }
 

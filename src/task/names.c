@@ -10,12 +10,6 @@
 
 #include <string.h>
 
-static const char *const adjacencies[] = {"add-remove", "replace", "replace-any"};
-static const char *const protects[] = {
-    "presence, pixels and label of any one record",
-    "pixels of any one record (labels and class counts are public)",
-    "any one record swapped for any other, label included",
-};
 static const char *const mechanisms[] = {"joint", "paper"};
 static const char *const coordinates[] = {"gain-shape", "clip"};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
@@ -44,9 +38,6 @@ static const char *name_of(const char *const *table, size_t n, int i)
     return i >= 0 && (size_t)i < n ? table[i] : "?";
 }
 
-const char *fkt_adjacency_name(enum fkt_adjacency a) { return name_of(adjacencies, COUNT(adjacencies), (int)a); }
-int fkt_adjacency_parse(const char *s) { return look_up(adjacencies, COUNT(adjacencies), s); }
-const char *fkt_adjacency_protects(enum fkt_adjacency a) { return name_of(protects, COUNT(protects), (int)a); }
 const char *fkt_mechanism_name(enum fkt_mechanism m) { return name_of(mechanisms, COUNT(mechanisms), (int)m); }
 int fkt_mechanism_parse(const char *s) { return look_up(mechanisms, COUNT(mechanisms), s); }
 const char *fkt_coordinate_name(enum fkt_coordinate_kind k) { return name_of(coordinates, COUNT(coordinates), (int)k); }

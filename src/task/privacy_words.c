@@ -28,9 +28,7 @@ static void promise(struct fkt_text *t, const struct fkt_task *task, double mu)
     fkt_text_addf(t,
                   ": someone who knows everything else, and for whom it is even odds %s, guesses right at most %.1f %% "
                   "of the time from the release; a coin is right 50 %%, and the smaller epsilon, the closer to it.",
-                  p->adjacency == FKT_ADJACENCY_ADD_REMOVE ? "whether one given image was used"
-                                                           : "which of two given images was used",
-                  fkt_guess_percent(mu));
+                  fkt_adjacency_info((int)p->adjacency)->question, fkt_guess_percent(mu));
 }
 
 static void noise(struct fkt_text *t, const struct fkt_federation *f)

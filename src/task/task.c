@@ -28,7 +28,7 @@
 
 #define WEAK "weak"
 
-static const double default_split[3] = {1, 24, 75}; /* docs/method.md 1.4 */
+static const double default_split[3] = {FKT_BUDGET_SPLIT_COUNT, FKT_BUDGET_SPLIT_SUM, FKT_BUDGET_SPLIT_MOMENT};
 
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {

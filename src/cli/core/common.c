@@ -146,6 +146,20 @@ fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_pa
     return st;
 }
 
+const char *cli_adjacencies(void)
+{
+    static char words[96];
+    size_t n = 0;
+    words[0] = '\0';
+    for (int i = 0; fkt_adjacency_info(i) && n < sizeof words; i++)
+        n += (size_t)snprintf(words + n, sizeof words - n, "%s%s",
+                              !i                          ? ""
+                              : fkt_adjacency_info(i + 1) ? ", "
+                                                          : " or ",
+                              fkt_adjacency_info(i)->name);
+    return words;
+}
+
 fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out)
 {
     size_t n;
@@ -153,11 +167,11 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
                                      .delta = p->delta,
                                      .adjacency = (enum fkt_adjacency)p->adjacency,
                                      .mechanism = (enum fkt_mechanism)p->mechanism,
-                                     .split = {1, 24, 75},
+                                     .split = {FKT_BUDGET_SPLIT_COUNT, FKT_BUDGET_SPLIT_SUM, FKT_BUDGET_SPLIT_MOMENT},
                                      .radius = 1};
     if (!p->split) return FKT_OK;
     if (cli_reals("budget-split", p->split, out->split, 3, &n) != FKT_OK || n != 3)
-        return fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not three numbers like 1,24,75", p->split);
+        return fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not three numbers like " CLI_BUDGET_SPLIT, p->split);
     if (!(out->split[1] > 0 && out->split[2] > 0))
         return fkt_fail(FKT_E_ARG, "--budget-split: sum and moment must be above 0");
     return FKT_OK;
@@ -348,7 +362,7 @@ void cli_print_copies(const struct fkt_records *r, enum fkt_adjacency adjacency)
     const size_t n = fkt_records_copies(r);
     if (!n) return;
     fprintf(stderr, "fedkt: %zu record%s the pixels and the label of another one: %s\n", n, n == 1 ? " has" : "s have",
-            adjacency == FKT_ADJACENCY_REPLACE
+            fkt_adjacency_counts_public(adjacency)
                 ? "each counts as a record of its own, since counts are published exactly"
                 : "such copies count once");
 }

@@ -97,16 +97,20 @@ struct cli_privacy {
     int adjacency, mechanism;
     int accept_weak; /* of CLI_WEAK_ROW */
 };
+#define CLI_BUDGET_SPLIT                                                                                               \
+    CLI_NUMBER(FKT_BUDGET_SPLIT_COUNT) "," CLI_NUMBER(FKT_BUDGET_SPLIT_SUM) "," CLI_NUMBER(FKT_BUDGET_SPLIT_MOMENT)
+const char *cli_adjacencies(void); /* "add-remove, replace or ..." */
 #define CLI_PRIVACY_ROWS(p, req)                                                                                       \
     CLI_OPT_HEAD("privacy"),                                                                                           \
         CLI_OPT_TEXT("epsilon", &(p).epsilon, "E", req, "privacy loss of the whole release; smaller is more private"), \
         CLI_OPT_REAL(                                                                                                  \
             "delta", &(p).delta, "D", req,                                                                             \
             "slack beside epsilon: no event is likelier than e^epsilon times, plus delta; well below 1/records"),      \
-        CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, "add-remove, replace or replace-any",         \
+        CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, cli_adjacencies(),                            \
                        "what one record's change may be"),                                                             \
         CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
-        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0, "budget of count, sum, second moment (default: 1,24,75)")
+        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0,                                                           \
+                     "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT ")")
 
 /* For every verb that makes a promise or takes part in one (privacy/promise.c says which are weak). */
 #define CLI_WEAK_ROW(to)                                                                                               \

@@ -29,7 +29,7 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
     fkt_status st;
     if (task) {
         o.fit = task->fit;
-        o.limit_by_number = task->privacy.adjacency == FKT_ADJACENCY_REPLACE;
+        o.limit_by_number = fkt_adjacency_counts_public(task->privacy.adjacency);
         o.classes = (const char *const *)task->classes;
         o.n_classes = task->n_classes;
     }
@@ -39,7 +39,7 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
 
 const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency)
 {
-    if (!d->limit || adjacency == FKT_ADJACENCY_REPLACE) return NULL;
+    if (!d->limit || fkt_adjacency_counts_public(adjacency)) return NULL;
     return "with --limit the promise is about the records that were kept; for the whole set it is weaker "
            "(docs/privacy.md, 'What --limit costs')";
 }

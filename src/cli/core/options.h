@@ -93,4 +93,8 @@ void cli_say(const char *text);                             /* a line on stderr,
 void cli_show(const char *text, size_t n);                  /* so many bytes on stdout, the same */
 int cli_misuse(const struct cli_command *c, fkt_status st); /* the same, and points to --help */
 
+/* A constant as text, for help. */
+#define CLI_TEXT_OF(x) #x
+#define CLI_NUMBER(x) CLI_TEXT_OF(x)
+
 #endif

@@ -61,8 +61,7 @@ int fkt_chart_evaluated(const struct fkt_report *r) { return r->network ? FKT_RE
 
 const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column)
 {
-    static const char *const heads[FKT_REPORT_HEADS] = {"nearest mean", "LDA", "QDA"};
-    return column < FKT_REPORT_HEADS ? heads[column] : r->network;
+    return column < FKT_REPORT_HEADS ? fkt_head_title((enum fkt_head_kind)column) : r->network;
 }
 
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)

@@ -8,18 +8,16 @@
 
 #include "base/status.h"
 
+#include "fedkt/classifier.h"
 #include "fedkt/privacy.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    FKT_REPORT_NEAREST_MEAN = 0,
-    FKT_REPORT_LDA = 1,
-    FKT_REPORT_QDA = 2,
-    FKT_REPORT_HEADS = 3,
-    FKT_REPORT_NETWORK = 3, /* where one was trained */
-    FKT_REPORT_EVALUATED = 4
+    FKT_REPORT_HEADS = FKT_HEAD_KINDS,
+    FKT_REPORT_NETWORK = FKT_REPORT_HEADS, /* where one was trained */
+    FKT_REPORT_EVALUATED
 };
 
 /* One way of releasing the same data; arms stand beside each other. */
@@ -27,7 +25,8 @@ struct fkt_report_arm {
     const char *name;                            /* required: "epsilon 1", "no privacy" */
     double epsilon, delta, mu;                   /* epsilon 0 or infinite: no privacy, a reference only */
     double sigma_count, sigma_sum, sigma_moment; /* in units of the ball: 1, R, R^2 */
-    const char *adjacency;                       /* "add-remove", "replace", "replace-any" */
+    const char *adjacency;                       /* fkt_adjacency_name */
+    const char *question;                        /* half a sentence: "whether one given image was used" */
     const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
     const char *mechanism;                       /* "joint", "paper" */
     char weak[FKT_PROMISE_WORDS];                /* why its promise is weak, "epsilon 50 is above 20"; "": it is not */

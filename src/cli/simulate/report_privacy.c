@@ -140,10 +140,11 @@ static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
     fkt_html_text(t, arm->protects ? arm->protects : "any single image");
     fkt_text_add(t, ".</p>\n");
     if (arm->mu > 0 && isfinite(arm->mu)) {
+        fkt_text_add(t, "<p>Someone who knows everything else, and for whom it is even odds ");
+        fkt_html_text(t, arm->question ? arm->question : fkt_adjacency_info(FKT_ADJACENCY_ADD_REMOVE)->question);
         fkt_text_addf(
             t,
-            "<p>Someone who knows everything else, and for whom it is even odds whether one given image was used, "
-            "guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin is right "
+            ", guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin is right "
             "50 %%.</p>\n",
             fkt_guess_percent(arm->mu));
     }

@@ -29,7 +29,7 @@ static fkt_status open_sets(const struct cli_sim *s, struct cli_outcome *o)
     const char **names = NULL;
     fkt_status st;
     data.fit = test.fit = s->codec.fit;
-    data.limit_by_number = s->privacy.adjacency == FKT_ADJACENCY_REPLACE;
+    data.limit_by_number = fkt_adjacency_counts_public((enum fkt_adjacency)s->privacy.adjacency);
     test.bits = data.bits;
     test.skip_bad = data.skip_bad;
     FKT_TRY(cli_open_data(&o->data, &data, NULL, &s->run));

@@ -119,6 +119,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
     r->sigma_moment = plan->sigma_moment / (rq * rq);
     r->adjacency = fkt_adjacency_name(plan->spec.adjacency);
     r->protects = fkt_adjacency_protects(plan->spec.adjacency);
+    r->question = fkt_adjacency_info((int)plan->spec.adjacency)->question;
     r->mechanism = fkt_mechanism_name(plan->spec.mechanism);
     (void)fkt_release_promise(a->release, r->weak);
 }

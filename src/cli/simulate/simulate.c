@@ -25,6 +25,13 @@ static void print_weak(const struct fkt_sweep *w)
     }
 }
 
+/* Of a head's column: its title with some space, and at least "100.00 %". */
+static int width_of(int kind)
+{
+    const int n = (int)strlen(fkt_head_title((enum fkt_head_kind)kind)) + 2;
+    return n > 8 ? n : 8;
+}
+
 static void print_arm(const struct fkt_sweep *w, size_t i)
 {
     const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
@@ -33,18 +40,22 @@ static void print_arm(const struct fkt_sweep *w, size_t i)
     for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_sweep_accuracy(w, i, (enum fkt_head_kind)k, &mean[k], &deviation[k]);
     for (uint32_t k = 0; k < a->measured->classes; k++)
         below_noise += (uint32_t)fkt_gaussians_below_noise(a->measured, k);
-    printf("%-16s %12.2f %% %6.2f %% %6.2f %%", a->name, 100 * mean[0], 100 * mean[1], 100 * mean[2]);
+    printf("%-16s", a->name);
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) printf(" %*.2f %%", width_of(k) - 2, 100 * mean[k]);
     if (below_noise) printf("   %u class%s below the noise", below_noise, below_noise == 1 ? "" : "es");
     printf("%s\n", a->release ? "" : "   (reference without noise, not private)");
-    if (a->draws > 1)
-        printf("%-16s %12.2f   %6.2f   %6.2f     standard deviation over %zu draws of the noise\n", "",
-               100 * deviation[0], 100 * deviation[1], 100 * deviation[2], a->draws);
+    if (a->draws < 2) return;
+    printf("%-16s", "");
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) printf(" %*.2f  ", width_of(k) - 2, 100 * deviation[k]);
+    printf("   standard deviation over %zu draws of the noise\n", a->draws);
 }
 
 static void print_accuracies(const struct cli_sim *s, const struct fkt_sweep *w)
 {
-    printf("%-16s %14s %8s %8s   accuracy on %llu real test images\n", "", "nearest mean", "LDA", "QDA",
-           (unsigned long long)fkt_score_total(fkt_sweep_score(w, 0, FKT_HEAD_NEAREST_MEAN, 0)));
+    printf("%-16s", "");
+    for (int k = 0; k < FKT_HEAD_KINDS; k++) printf(" %*s", width_of(k), fkt_head_title((enum fkt_head_kind)k));
+    printf("   accuracy on %llu real test images\n",
+           (unsigned long long)fkt_score_total(fkt_sweep_score(w, 0, (enum fkt_head_kind)0, 0)));
     for (size_t i = 0; i < fkt_sweep_arms(w); i++) print_arm(w, i);
     for (size_t i = 0; fkt_sweep_network_name(w) && i < fkt_sweep_arms(w); i++)
         printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n",

@@ -366,9 +366,22 @@ static void bad_numbers_are_refused(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+static void each_kind_has_names(void **state)
+{
+    (void)state;
+    CHECK(fkt_head_kinds() == FKT_HEAD_KINDS);
+    for (int k = 0; k < fkt_head_kinds(); k++) {
+        const char *name = fkt_head_name((enum fkt_head_kind)k), *title = fkt_head_title((enum fkt_head_kind)k);
+        if (!name || !title || !*name || !*title) fail_msg("head %d has no name or no title", k);
+        for (int j = 0; j < k; j++) CHECK(strcmp(name, fkt_head_name((enum fkt_head_kind)j)) != 0);
+    }
+    CHECK(!strcmp(fkt_head_name((enum fkt_head_kind)99), "unknown head"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_has_names),
         cmocka_unit_test(golden_vectors),
         cmocka_unit_test(noise_costs_little_where_an_inverse_collapses),
         cmocka_unit_test(classes_may_come_in_any_order),

@@ -19,6 +19,7 @@ static struct fkt_card plain(void)
                              .delta = 1e-5,
                              .mu = 0.4,
                              .adjacency = "add-remove",
+                             .hides = "whether any one image was used at all, what it shows, and its label",
                              .mechanism = "joint",
                              .codec = "dct/1 size=32 dim=64",
                              .sites = 12,

@@ -92,6 +92,37 @@ static void what_is_written_otherwise_is_none(void **state)
     }
 }
 
+static void who_may_ask(void **state)
+{
+    static const struct {
+        const char *target;
+        enum fkt_target_auth auth;
+    } cases[] = {
+        {"/v1/messages", FKT_TARGET_AUTH_SITE},
+        {"/v1/messages?round=-&after=0&wait=1", FKT_TARGET_AUTH_SITE},
+        {"/v1/task", FKT_TARGET_AUTH_SITE},
+        {"/v1/files/transparency.jsonl", FKT_TARGET_AUTH_SITE},
+        {"/healthz", FKT_TARGET_AUTH_NONE},
+        {"/", FKT_TARGET_AUTH_OPERATOR},
+        {"/events", FKT_TARGET_AUTH_OPERATOR},
+        {"/status.json", FKT_TARGET_AUTH_OPERATOR},
+        {"/metrics", FKT_TARGET_AUTH_OPERATOR},
+        {"/grid.png", FKT_TARGET_AUTH_OPERATOR},
+        {"/files/transparency.jsonl", FKT_TARGET_AUTH_OPERATOR},
+        {"/login?token=x", FKT_TARGET_AUTH_TARGET},
+        {"/nothing", FKT_TARGET_AUTH_OPERATOR}, /* never open by mistake */
+        {"/v1/messages?", FKT_TARGET_AUTH_OPERATOR},
+    };
+    struct fkt_target t;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fkt_target_read(&t, cases[i].target);
+        if (fkt_target_auth(&t) != cases[i].auth)
+            fail_msg("'%s' has authentication %d", cases[i].target, fkt_target_auth(&t));
+        CHECK(fkt_target_signed(&t) == (cases[i].auth == FKT_TARGET_AUTH_SITE));
+    }
+}
+
 static void methods(void **state)
 {
     struct fkt_target t;
@@ -115,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_of_ours),
         cmocka_unit_test(what_is_written_otherwise_is_none),
+        cmocka_unit_test(who_may_ask),
         cmocka_unit_test(methods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
