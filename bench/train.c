@@ -2,13 +2,13 @@
 /* train.c - whole steps of training (forward, loss, backward, SGD) beside the matrix products that the processor
  * reaches.
  *
- * Pictures are random and lie in memory as the network wants them: what is timed is the step alone. After WARM steps
+ * Images are random and lie in memory as the network wants them: what is timed is the step alone. After WARM steps
  * each of at least STEPS is timed, until the seconds are over; the fastest and the median one are told. A step counts
  * as three times the forward pass's operations, those of direct convolutions; Winograd needs fewer multiplications, so
  * that the rate of the processor's best product (bench_peak.c) is something to stand beside and no bound.
  *
  * A wrong answer gets no figure: first the losses of TRIED steps of a small batch must be those of the plain loops
- * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same pictures, shown again and
+ * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same images, shown again and
  * again, smaller than the first. Memory is the most that the process ever held, so small sizes come first and the
  * processor's best product last; beside it stands what no step can do without: weights, their gradients, SGD's
  * velocity, and what went into each convolution, which the gradient of its weights needs. */
@@ -163,8 +163,7 @@ static fkt_status time_steps(struct workspace *d, const struct cli_bench *o, con
         if (asked || out->steps <= STEPS) FKT_TRY(fkt_meter_add(&meter, d->batch));
     }
     if (!(loss < first)) {
-        st = fkt_fail(FKT_E_NUMERIC, "the loss of the same pictures went from %g to %g: no figure for that", first,
-                      loss);
+        st = fkt_fail(FKT_E_NUMERIC, "the loss of the same images went from %g to %g: no figure for that", first, loss);
         goto out;
     }
     fkt_bench_sort(took, out->steps);

@@ -191,7 +191,7 @@ struct fkt_trainer_hooks {
     void *ctx;
     const char *checkpoint;    /* file, replaced whole after every epoch and every checkpoint_steps; NULL: none */
     uint32_t checkpoint_steps; /* 0: epochs alone */
-    const struct fkt_progress *progress; /* may be NULL; images of all epochs, "judging": held-out; a stop is saved */
+    const struct fkt_progress *progress; /* may be NULL; images of all epochs; a stop is saved */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks);
 /* Before the run: goes on where the checkpoint (0600) was written, to the bits of an undisturbed run. FKT_E_MISMATCH

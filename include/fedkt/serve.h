@@ -55,7 +55,7 @@ struct fkt_serve_event {
 
 /* Borrowed for the call. */
 struct fkt_serve_spec {
-    const char *task;   /* path of the signed task; needed. Without a pin it gets one, and is signed anew with `key` */
+    const char *task;   /* path of the signed task; needed. Without a pin it gets one, and is signed again with `key` */
     const char *state;  /* folder of what must survive: journal, certificate, token; made 0700; needed */
     const char *listen; /* "0.0.0.0:8443", "[::]:8443", port 0: any free one; needed */
     const char *key;    /* path of the operator's key file (keys.h); NULL: the task has its pin */

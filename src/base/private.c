@@ -3,7 +3,7 @@
  *
  * A key, a token, a ledger or a state that another user owns is that user's to change at any time, whatever its mode;
  * one that others may read is no secret. Both are refused with what to do, and never repaired silently: who could have
- * read or changed it before is for a person to judge. root owns everything anyway, so a file of root's is as good as
+ * read or changed it before is for a person to evaluate. root owns everything anyway, so a file of root's is as good as
  * one's own (systemd's credentials are).
  *
  * What is checked is the open file (fstat), not a name that may be another file a moment later. */

@@ -2,18 +2,18 @@
 /* augment.c - flip, pad and crop, normalise: uint8 (S, S, 3) -> float (3, S, S).
  *
  *   +---------------+
- *   | pad           |    out(c, y, x) = picture(y + top, x' + left, c), x' = S-1-x when flipped, else x;
+ *   | pad           |    out(c, y, x) = image(y + top, x' + left, c), x' = S-1-x when flipped, else x;
  *   |   +-------+   |    top and left are uniform in -pad..pad, a flip is one in two
- *   |   |picture|   |
+ *   |   |image|   |
  *   |   +-------+   |
  *   +---------------+
  *
  * That is torchvision's RandomCrop(S, padding=pad) and RandomHorizontalFlip() after its Normalize: what pads has the
- * colour 0 behind the normalisation, the mean's. Each picture of each epoch has a stream of public random numbers of
+ * colour 0 behind the normalisation, the mean's. Each image of each epoch has a stream of public random numbers of
  * its own, and all three numbers are drawn whether or not they are used: neither batch size nor threads nor the place
  * where a run was resumed changes a view, and switching the flip off leaves the crops as they are.
  *
- * Cost: one table look-up a number. 64 pictures of 32 px take 0.12 ms, where a step on them takes 54 ms of one core
+ * Cost: one table look-up a number. 64 images of 32 px take 0.12 ms, where a step on them takes 54 ms of one core
  * with ResNet-8 and 1.1 s with ResNet-18: so there is no thread that prepares the next batch beside the step, where it
  * could win two thousandths at most, and only by taking time from the step's own threads. */
 #include "classifier/augment.h"
@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-/* Streams of a seed: bit 63 views, bit 62 orders. Epochs are below 2^20 (recipe.h), pictures below 2^40. */
+/* Streams of a seed: bit 63 views, bit 62 orders. Epochs are below 2^20 (recipe.h), images below 2^40. */
 #define VIEWS (1ULL << 63)
 #define ORDERS (1ULL << 62)
 #define EPOCH_BIT 40

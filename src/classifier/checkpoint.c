@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint.c - a training run on disk: safetensors, format "fedkt.checkpoint/1".
  *
- *   metadata   format; what the run is (architecture, size, classes, recipe, checksums of pictures, teacher and start),
+ *   metadata   format; what the run is (architecture, size, classes, recipe, checksums of images, teacher and start),
  *              as words; checksum of all tensors
  *   state      U64 (2): steps done, hits of the epoch under way
  *   running    F64 (2): sum of losses and seconds of the epoch under way
@@ -17,7 +17,7 @@
  * The file is hostile: shapes are those of the run at hand or it is refused, all numbers are finite, the count of steps
  * fits the epochs, and nothing reaches the trainer before all of it is checked. The checksum (checksum.c) finds
  * accidents, not forgers. A new file takes the old one's place in one move (base/file.c). Pixels and labels of epoch 0
- * stand for the pictures: a source that draws anew each time says so, and follows from its own seed. Their checksum
+ * stand for the images: a source that draws anew each time says so, and follows from its own seed. Their checksum
  * tells whoever knows all of them but one how to test a guess at that one, so the file is for its owner's eyes alone
  * (0600). */
 #include "classifier/trainer.h"
@@ -63,15 +63,15 @@ static void words_of(struct word words[WORDS], const struct fkt_trainer *t)
     struct word *w = words;
     SAY("architecture", "%s", fkt_architecture_name(m->architecture));
     SAY("stem", "%s", fkt_stem_name(m->stem));
-    SAY("picture size", "%" PRIu32, m->size);
+    SAY("image size", "%" PRIu32, m->size);
     SAY("number of classes", "%" PRIu32, m->n_classes);
     SAY("checksum of the classes' names", "%016" PRIx64, sum_of_names(m));
     SAY("normalisation", "%.9g %.9g %.9g, %.9g %.9g %.9g", (double)m->mean[0], (double)m->mean[1], (double)m->mean[2],
         (double)m->std[0], (double)m->std[1], (double)m->std[2]);
-    SAY("number of pictures", "%zu", t->n);
-    SAY("checksum of the pictures", "%016" PRIx64, t->images_sum);
-    SAY("set of pictures", "%s", t->source.anew ? "drawn anew for each epoch" : "the same for all epochs");
-    SAY("checksum of the held-out pictures", "%016" PRIx64, t->held_sum);
+    SAY("number of images", "%zu", t->n);
+    SAY("checksum of the images", "%016" PRIx64, t->images_sum);
+    SAY("set of images", "%s", t->source.anew ? "drawn again for each epoch" : "the same for all epochs");
+    SAY("checksum of the held-out images", "%016" PRIx64, t->held_sum);
     SAY("checksum of the teacher", "%016" PRIx64, t->teacher_sum);
     SAY("checksum of the weights at the start", "%016" PRIx64, t->start_sum);
     for (size_t i = 0; i < FKT_RECIPE_FIELDS; i++, w++) {

@@ -4,7 +4,7 @@
  *   h = (rotl(h, 27) xor word) * odd constant
  *
  * Each step is a bijection of h for a given word, so that two inputs that differ in one word never meet again. It is
- * there to find a mistake (other pictures, a rotten disk), not a forger: this room has no cryptography, and whoever can
+ * there to find a mistake (other images, a rotten disk), not a forger: this room has no cryptography, and whoever can
  * write a checkpoint needs no collision. About 2 bytes a cycle. */
 #include "classifier/checksum.h"
 

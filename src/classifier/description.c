@@ -260,7 +260,7 @@ static fkt_status read_ours(struct fkt_model **out, struct reading *r, const str
     if (!text || fkt_parse_u64(&side, text, FKT_MODEL_SIZE_MAX) != FKT_OK || side < FKT_MODEL_SIZE_MIN)
         FKT_TRY(refuse(r, "size", "a size in range"));
     if (size && size != side)
-        FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' was trained on pictures of %" PRIu64 " px, not %" PRIu32, r->path, side,
+        FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' was trained on images of %" PRIu64 " px, not %" PRIu32, r->path, side,
                          size));
     FKT_TRY(read_three(r, "mean", mean));
     FKT_TRY(read_three(r, "std", std));

@@ -10,7 +10,7 @@
  * first step, then average = decay average + (1 - decay) weights, running statistics included.
  *
  * Where a hook stops a run, its state is whole, and running again goes on from there; a stop at the last step of an
- * epoch, or while held-out pictures are judged, leaves the evaluation to whoever goes on. A step that fails half-way
+ * epoch, or while held-out images are evaluated, leaves the evaluation to whoever goes on. A step that fails half-way
  * has moved running statistics already: after it only a checkpoint can go on. A loss that is not finite stops the run
  * before a checkpoint of it can take the place of a good one. */
 #include "classifier/trainer.h"
@@ -29,7 +29,7 @@ enum { EVALUATED_AT_ONCE = 256 };
 
 static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs * t->epoch_steps; }
 
-/* The views of this step's pictures, and their labels. */
+/* The views of this step's images, and their labels. */
 static void fill_batch(struct fkt_trainer *t)
 {
     const uint32_t size = t->model->size;
@@ -97,7 +97,7 @@ out:
     return st;
 }
 
-/* How far judging is, over the parts that it is done in; with an average the pictures are judged twice. */
+/* How far evaluating is, over the parts that it is done in; with an average the images are evaluated twice. */
 struct judging {
     const struct fkt_progress *progress;
     unsigned long long before, total;
@@ -111,7 +111,7 @@ static int tell_evaluated(void *self, const char *what, unsigned long long done,
     return j->progress->step(j->progress->self, "evaluating", j->before + done, j->total);
 }
 
-/* Loss and accuracy on the held-out pictures of the weights, or of their average. */
+/* Loss and accuracy on the held-out images of the weights, or of their average. */
 static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct judging *judging, double *loss,
                            double *accuracy)
 {

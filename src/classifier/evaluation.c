@@ -2,7 +2,7 @@
 /* evaluation.c - how right a classifier is, and how right it says it is.
  *
  * Expected calibration error with 15 equal bins: Guo et al., On calibration of modern neural networks, ICML 2017,
- * equation 3. Bin i holds confidences in (i/15, (i+1)/15], as their I_m; the error is the mean over pictures of
+ * equation 3. Bin i holds confidences in (i/15, (i+1)/15], as their I_m; the error is the mean over images of
  * |hits - confidence| by bin. Confidence is the largest of softmax(logits), in double. Of equal logits the first
  * counts as the guess. A row that is not finite is refused before any of its batch is counted: a NaN would lose every
  * comparison and pass for a guess of class 0. */
@@ -62,7 +62,7 @@ fkt_status fkt_evaluation_add(struct fkt_evaluation *j, const float *logits, con
     for (size_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < classes; k++)
             if (!isfinite(logits[i * classes + k]))
-                FKT_TRY(fkt_fail(FKT_E_NUMERIC, "the logit of picture %zu for class %u is not finite", i, k));
+                FKT_TRY(fkt_fail(FKT_E_NUMERIC, "the logit of image %zu for class %u is not finite", i, k));
         guess[i] = largest(logits + i * classes, classes);
     }
     FKT_TRY(fkt_score_add(&j->score, label, guess, n));

@@ -58,7 +58,7 @@ static fkt_status check_spec(const struct fkt_model_spec *s)
         return fkt_fail_hint(FKT_E_ARG, "take resnet18, or the stem 'cifar'", "'resnet8' has no stem '%s'",
                              fkt_stem_name(s->stem));
     if (s->size < FKT_MODEL_SIZE_MIN || s->size > FKT_MODEL_SIZE_MAX)
-        return fkt_fail(FKT_E_ARG, "a model cannot take pictures of %u px: %d to %d", s->size, FKT_MODEL_SIZE_MIN,
+        return fkt_fail(FKT_E_ARG, "a model cannot take images of %u px: %d to %d", s->size, FKT_MODEL_SIZE_MIN,
                         FKT_MODEL_SIZE_MAX);
     for (int c = 0; c < 3; c++)
         if ((s->mean && !isfinite(s->mean[c])) || (s->std && !(s->std[c] > 0 && isfinite(s->std[c]))))

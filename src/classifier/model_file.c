@@ -169,7 +169,7 @@ fkt_status fkt_model_load(struct fkt_model **out, const char *path, uint32_t siz
     fkt_status st;
     *out = NULL;
     if (size && (size < FKT_MODEL_SIZE_MIN || size > FKT_MODEL_SIZE_MAX))
-        return fkt_fail(FKT_E_ARG, "a model cannot take pictures of %" PRIu32 " px: %d to %d", size, FKT_MODEL_SIZE_MIN,
+        return fkt_fail(FKT_E_ARG, "a model cannot take images of %" PRIu32 " px: %d to %d", size, FKT_MODEL_SIZE_MIN,
                         FKT_MODEL_SIZE_MAX);
     FKT_TRY(look(&onnx, path));
     if (onnx) return fkt_onnx_load(out, path, size);

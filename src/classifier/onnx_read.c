@@ -93,7 +93,7 @@ static fkt_status check_versions(const Onnx__ModelProto *model, const char *path
     return FKT_OK;
 }
 
-/* Sides of the pictures where the file fixes them; 0: any. */
+/* Sides of the images where the file fixes them; 0: any. */
 static fkt_status read_side(const struct fkt_onnx_graph *g, uint32_t *side)
 {
     const Onnx__TypeProto *type = g->input->type;
@@ -105,13 +105,13 @@ static fkt_status read_side(const struct fkt_onnx_graph *g, uint32_t *side)
     if (s->n_dim != 4 || t->elem_type != FKT_ONNX_FLOAT)
         return fkt_fail(FKT_E_MISMATCH,
                         "'%s' takes %zu dimensions of ONNX's type %" PRId32
-                        ": pictures have four (N, 3, side, side), of float32 (1)",
+                        ": images have four (N, 3, side, side), of float32 (1)",
                         g->path, s->n_dim, t->elem_type);
     for (size_t i = 0; i < 4; i++)
         if (s->dim[i]->has_dim_value) dim[i] = s->dim[i]->dim_value;
     if ((dim[1] != 0 && dim[1] != 3) || dim[2] != dim[3] || dim[2] < 0 || dim[2] > FKT_MODEL_SIZE_MAX)
         return fkt_fail(FKT_E_MISMATCH,
-                        "'%s' takes pictures of %" PRId64 " x %" PRId64 " px in %" PRId64
+                        "'%s' takes images of %" PRId64 " x %" PRId64 " px in %" PRId64
                         " colours: square ones of at most %d px in 3 are read",
                         g->path, dim[2], dim[3], dim[1], FKT_MODEL_SIZE_MAX);
     *side = (uint32_t)dim[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* predict.c - a classifier asked: pictures in, logits and features out.
+/* predict.c - a classifier asked: images in, logits and features out.
  *
  *   rgb (n,S,S,3) -> normalised (n,3,S,S) -> network up to the mean -> features (n,F) -> last layer -> logits (n,K)
  *
@@ -8,7 +8,7 @@
  * less than a thousandth of the rest, its input is asked for anyway (a head is tuned on features), and in bfloat16 it
  * spares the logits one more rounding.
  *
- * The batch is fixed by stem and size alone. Libraries choose kernels by batch, so that a picture's logits would
+ * The batch is fixed by stem and size alone. Libraries choose kernels by batch, so that an image's logits would
  * otherwise depend on how many came with it; each batch is the work of one thread. */
 #include "classifier/model.h"
 
@@ -67,7 +67,7 @@ void fkt_model_last_layer(const struct fkt_model *m, const float *features, size
         }
 }
 
-/* Pictures at a time: as many as fill the first maps with 2^16 pixels, at most 16. Of resnet18 at 32 px one takes
+/* Images at a time: as many as fill the first maps with 2^16 pixels, at most 16. Of resnet18 at 32 px one takes
  * 12.5 ms alone, 7.3 among 16, 6.6 among 64; at 64 px 32, 22.7 and 21.5. Larger batches would gain little, and what is
  * missing to a whole one is computed in vain. */
 static uint32_t batch_of(const struct fkt_model *m)
@@ -139,7 +139,7 @@ static fkt_status predict_batch(void *ctx, size_t item, unsigned worker)
     for (size_t i = 0; i < n * m->n_classes; i++)
         if (!isfinite(logits[i]))
             FKT_TRY(fkt_fail_hint(FKT_E_NUMERIC, "the model has diverged or is damaged: train it at a lower rate",
-                                  "the model's answer to picture %zu is not finite", first + i / m->n_classes));
+                                  "the model's answer to image %zu is not finite", first + i / m->n_classes));
     if (w->features) memcpy(w->features + first * m->features, features, n * m->features * sizeof *features);
     FKT_TRY(fkt_meter_add(&w->meter, n));
 out:

@@ -8,7 +8,7 @@
  * All little-endian; the framing is TFRecord's. One record per epoch, with a value for each curve that has one: NaN is
  * left out. The name is events.out.tfevents.<start in seconds>.fedkt: TensorFlow puts the host's name at the end, and
  * this file travels with a release, so no host, user or process gets into it. A file of the same start is that of the
- * same training, longer, and takes the place of the shorter one; the whole file is written anew, atomically.
+ * same training, longer, and takes the place of the shorter one; the whole file is written again, atomically.
  * Cost: some 300 bytes an epoch. */
 #include "classifier/tensorboard.h"
 

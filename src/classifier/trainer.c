@@ -7,8 +7,8 @@
  * A run repeats to the bit on one machine: the order of an epoch depends on (seed, epoch), a view on (seed, epoch,
  * index), a learner on its threads. The clock goes into seconds and images per second alone.
  *
- * Memory beside the learner's: one batch of pictures as float (two with a teacher), one copy of the weights, and the
- * order of the pictures. */
+ * Memory beside the learner's: one batch of images as float (two with a teacher), one copy of the weights, and the
+ * order of the images. */
 #include "classifier/trainer.h"
 
 #include "base/alloc.h"
@@ -30,12 +30,12 @@ static fkt_status check_images(const struct fkt_images *p, const struct fkt_mode
     if (p->n < 1) return fkt_fail(FKT_E_ARG, "there are no %s", what);
     if (p->n >= IMAGES_MAX) return fkt_fail(FKT_E_ARG, "%zu are too many %s", p->n, what);
     if (p->size != size)
-        return fkt_fail_hint(FKT_E_ARG, "scale the pictures to the network's size, or make a network of theirs",
+        return fkt_fail_hint(FKT_E_ARG, "scale the images to the network's size, or make a network of theirs",
                              "the %s have %" PRIu32 " px, and the network takes %" PRIu32 " px", what, p->size, size);
     for (size_t i = 0; i < p->n; i++)
         if (p->label[i] >= classes)
             return fkt_fail_hint(FKT_E_ARG, "a network for as many classes as there are labels is needed",
-                                 "label %" PRIu32 " of picture %zu of the %s is beyond the network's %" PRIu32
+                                 "label %" PRIu32 " of image %zu of the %s is beyond the network's %" PRIu32
                                  " classes (0 to %" PRIu32 ")",
                                  p->label[i], i, what, classes, classes - 1);
     return FKT_OK;
@@ -48,9 +48,9 @@ fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch)
     if (t->now.n && t->now_epoch == epoch) return FKT_OK;
     t->now = p; /* what the source gave before is no longer valid */
     FKT_TRY(t->source.images(t->source.ctx, epoch, &p));
-    FKT_TRY(check_images(&p, t->model, "pictures"));
+    FKT_TRY(check_images(&p, t->model, "images"));
     if (t->n && p.n != t->n) {
-        st = fkt_fail(FKT_E_ARG, "epoch %" PRIu32 " has %zu pictures, and the first had %zu", epoch + 1, p.n, t->n);
+        st = fkt_fail(FKT_E_ARG, "epoch %" PRIu32 " has %zu images, and the first had %zu", epoch + 1, p.n, t->n);
         goto out;
     }
     t->now = p;
@@ -69,7 +69,7 @@ static fkt_status check_teacher(const struct fkt_trainer_spec *s)
         return fkt_fail_hint(FKT_E_ARG, "give it a share of the loss, such as 0.9",
                              "a teacher whose share is 0 teaches nothing");
     if (fkt_model_size(teacher) != fkt_model_size(m))
-        return fkt_fail(FKT_E_MISMATCH, "the teacher takes pictures of %" PRIu32 " px, and the network %" PRIu32 " px",
+        return fkt_fail(FKT_E_MISMATCH, "the teacher takes images of %" PRIu32 " px, and the network %" PRIu32 " px",
                         fkt_model_size(teacher), fkt_model_size(m));
     if (fkt_model_classes(teacher) != fkt_model_classes(m))
         return fkt_fail(FKT_E_MISMATCH, "the teacher has %" PRIu32 " classes, and the network %" PRIu32,
@@ -146,18 +146,18 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     FKT_TRY(fkt_recipe_check(&spec->recipe));
     FKT_TRY(check_teacher(spec));
     if (spec->recipe.pad >= fkt_model_size(spec->start)) {
-        st = fkt_fail(FKT_E_ARG, "shifts by up to %" PRIu32 " px take pictures of %" PRIu32 " px out of sight",
+        st = fkt_fail(FKT_E_ARG, "shifts by up to %" PRIu32 " px take images of %" PRIu32 " px out of sight",
                       spec->recipe.pad, fkt_model_size(spec->start));
         goto out;
     }
-    if (spec->held) FKT_TRY(check_images(spec->held, spec->start, "held-out pictures"));
+    if (spec->held) FKT_TRY(check_images(spec->held, spec->start, "held-out images"));
     FKT_TRY(fkt_alloc(&t, 1));
     t->recipe = spec->recipe;
     t->source = spec->source;
     t->teacher = spec->teacher;
     if (spec->held) t->held = *spec->held;
     FKT_TRY(fkt_model_copy(&t->model, spec->start));
-    fkt_model_set_origin(t->model, &unknown); /* nobody here knows where the pictures come from */
+    fkt_model_set_origin(t->model, &unknown); /* nobody here knows where the images come from */
     FKT_TRY(fkt_trainer_fetch(t, 0));
     t->n = t->now.n;
     t->batch = t->n < t->recipe.batch ? (uint32_t)t->n : t->recipe.batch;

@@ -23,7 +23,7 @@ struct fkt_trainer {
     const struct fkt_model *teacher; /* borrowed; NULL: none */
     struct fkt_model *model;         /* the network; its weights are what was last read from the learner */
     struct fkt_learner *learner;
-    size_t n;              /* pictures of every epoch */
+    size_t n;              /* images of every epoch */
     uint32_t batch;        /* min(recipe's, n) */
     uint64_t epoch_steps;  /* n / batch */
     struct fkt_images now; /* the source's, of epoch now_epoch */
@@ -43,7 +43,7 @@ struct fkt_trainer {
 /* As fkt_trainer_new, on a learner of the caller's choice. */
 FKT_MUST_USE fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer_spec *spec,
                                            const struct fkt_learner_backend *backend);
-/* The source's pictures of this epoch into t->now, checked: size, number, labels. */
+/* The source's images of this epoch into t->now, checked: size, number, labels. */
 FKT_MUST_USE fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch);
 /* Weights or their average into m; FKT_E_NUMERIC names the tensor that is not finite. */
 FKT_MUST_USE fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, struct fkt_model *m);

@@ -6,7 +6,7 @@
  *
  * It begins at the model's own last layer (fkt_model_new_head draws a new one) and runs the recipe that a whole network
  * would: the order of an epoch by (seed, epoch), incomplete last batches left out, the same schedules, the same loss
- * with smoothed labels. Pictures were turned into features once, so there are no views, and no teacher.
+ * with smoothed labels. Images were turned into features once, so there are no views, and no teacher.
  *
  * Weights, velocity and sums are double, in the order that BLAS has on this processor; the loss takes the logits as
  * float. Cost: 4 n F K flops an epoch. Nothing is written into the model unless all went well. */
@@ -77,12 +77,11 @@ static fkt_status check(const struct tuner *t, const float *features, const uint
     if (n < 1) return fkt_fail(FKT_E_ARG, "there are no features to tune a last layer on");
     for (size_t i = 0; i < n; i++)
         if (label[i] >= t->classes)
-            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of picture %zu is beyond the network's %zu classes", label[i],
+            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is beyond the network's %zu classes", label[i],
                             i, t->classes);
     for (size_t i = 0; i < n * t->features; i++)
         if (!isfinite(features[i]))
-            return fkt_fail(FKT_E_NUMERIC, "feature %zu of picture %zu is not finite", i % t->features,
-                            i / t->features);
+            return fkt_fail(FKT_E_NUMERIC, "feature %zu of image %zu is not finite", i % t->features, i / t->features);
     return FKT_OK;
 }
 

@@ -119,7 +119,7 @@ static void front_matter(struct fkt_text *t, const struct fkt_card *c)
 static void summary(struct fkt_text *t, const struct fkt_card *c)
 {
     fkt_text_add(t, "**Synthetic images.** ");
-    if (c->counts) fkt_text_addf(t, "%llu pictures", (unsigned long long)total(c));
+    if (c->counts) fkt_text_addf(t, "%llu images", (unsigned long long)total(c));
     else fkt_text_add(t, "Pictures");
     fkt_text_addf(t, " of %u x %u pixels in %zu classes, sampled from class statistics", c->size, c->size,
                   c->n_classes);

@@ -119,7 +119,7 @@ fkt_status fkt_png_write(const char *path, const uint8_t *rgb, uint32_t width, u
     FKT_TRY(fkt_file_write(path, png, len, force ? FKT_FILE_REPLACE : 0));
 out:
     fkt_free(png);
-    return fkt_fail_in(st, "picture '%s'", path);
+    return fkt_fail_in(st, "image '%s'", path);
 }
 
 void fkt_image_free(uint8_t *rgb) { fkt_free(rgb); }

@@ -162,14 +162,13 @@ out:
 fkt_status fkt_training_set_check_model(const struct fkt_training_set *p, const struct fkt_model *m)
 {
     if (fkt_model_size(m) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, these have %u px", fkt_model_size(m),
-                        p->size);
+        return fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, these have %u px", fkt_model_size(m), p->size);
     if (fkt_model_classes(m) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the pictures have %u", fkt_model_classes(m),
+        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the images have %u", fkt_model_classes(m),
                         p->n_classes);
     for (uint32_t k = 0; k < p->n_classes; k++)
         if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
-            return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' for the model and '%s' for the pictures", k,
+            return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' for the model and '%s' for the images", k,
                             fkt_model_class(m, k), p->classes[k]);
     return FKT_OK;
 }
@@ -189,7 +188,7 @@ fkt_status fkt_model_start(struct fkt_model **out, const struct fkt_model *from,
     if (new_head) *new_head = 0;
     if (!from) return fkt_model_new(out, spec);
     if (fkt_model_size(from) != spec->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, these have %u px", fkt_model_size(from),
+        return fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, these have %u px", fkt_model_size(from),
                         spec->size);
     if (same_classes(from, spec)) return fkt_model_copy(out, from);
     if (new_head) *new_head = 1;

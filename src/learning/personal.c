@@ -2,29 +2,29 @@
 /* personal.c - the paper's personalised protocol, and two older ways beside it, in one run on the same records.
  * Source: the paper's section on downstream tasks (personalised federated learning after PFLlib).
  *
- *   X* -> pretrained --------------------------------------------------------> global        judged at every site
+ *   X* -> pretrained --------------------------------------------------------> global        evaluated at every site
  *             \--> features of the site's records, once -> last layer tuned --> tuned         ours
  *   start -> trained on the site's records alone ------------------------------> local
  *              \--> mean of all sites' weights, once (classifier/average.c) ----> fedavg
  *                      \--> its features, last layer tuned ---------------------> fedavg_tuned
  *
- * Every way of a site is judged on the same records, which none of its models was trained on. Those records may still
- * have gone into the release that X* was drawn from, as far as its promise lets one record go anywhere; with a test
- * pool (personal_split.c) they have not. The features are those of prediction: running statistics, no augmentation; so
- * one pass through the network serves all epochs of tuning, which are then a matter of seconds.
+ * Every way of a site is evaluated on the same records, which none of its models was trained on. Those records may
+ * still have gone into the release that X* was drawn from, as far as its promise lets one record go anywhere; with a
+ * test pool (personal_split.c) they have not. The features are those of prediction: running statistics, no
+ * augmentation; so one pass through the network serves all epochs of tuning, which are then a matter of seconds.
  *
  * Where we differ. The paper's baselines average for 50 rounds; here FedAvg gets the single round that we get, with the
  * number of local epochs that `local` says: a comparison at equal communication. Its local models begin at the same
  * weights, as they must to be averaged. The split is personal_split.c's.
  *
- * Sites that hold too little. Batch norm needs two pictures in a batch, so a site with fewer keeps the weights of the
- * start as its local model, is marked, and does not enter the average. A site without records for judging trains like
- * any other and is left out of mean and spread.
+ * Sites that hold too little. Batch norm needs two images in a batch, so a site with fewer keeps the weights of the
+ * start as its local model, is marked, and does not enter the average. A site without records for evaluating trains
+ * like any other and is left out of mean and spread.
  *
  * None of these models but the pretrained one is private: they learned from records as they are.
  *
  * Memory: the pixels of the largest site, a trainer, and four models, whatever the number of sites. Cost: that of
- * local training; the average is judged in a second pass over the sites. */
+ * local training; the average is evaluated in a second pass over the sites. */
 #include "learning/personal.h"
 
 #include "base/alloc.h"
@@ -115,7 +115,7 @@ static fkt_status check_average(const struct fkt_personal_run *r)
                          "no site has %d records to train on, so that there is nothing to average", FKT_PERSONAL_LEAST);
 }
 
-/* Mean and standard deviation over the sites that could be judged; NaN where there are too few for either. */
+/* Mean and standard deviation over the sites that could be evaluated; NaN where there are too few for either. */
 static void summarise(struct fkt_personal *p, const struct fkt_evaluation *pooled)
 {
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) {

@@ -31,13 +31,13 @@ FKT_MUST_USE fkt_status fkt_personal_split_init(struct fkt_personal_split *out, 
                                                 uint64_t seed);
 void fkt_personal_split_clear(struct fkt_personal_split *s);
 
-enum { FKT_PERSONAL_LEAST = 2 }; /* records to train on: batch norm needs two pictures in a batch */
+enum { FKT_PERSONAL_LEAST = 2 }; /* records to train on: batch norm needs two images in a batch */
 
-/* One count of pictures through a network, over all of a run. */
+/* One count of images through a network, over all of a run. */
 struct fkt_personal_course {
     struct fkt_progress hook; /* what trainer and prediction step */
     const struct fkt_progress *outer;
-    unsigned long long before, total; /* before: pictures of finished parts */
+    unsigned long long before, total; /* before: images of finished parts */
 };
 
 struct fkt_personal_run {
@@ -68,7 +68,7 @@ void fkt_personal_load(struct fkt_personal_run *r, uint32_t site);
 /* A network that all sites have in common: as it is, and with its last layer tuned here. */
 FKT_MUST_USE fkt_status fkt_personal_base(struct fkt_personal_run *r, const struct fkt_model *base,
                                           enum fkt_personal_way plain, enum fkt_personal_way tuned);
-/* Trains from r->start, adds to r->sum, judges. */
+/* Trains from r->start, adds to r->sum, evaluates. */
 FKT_MUST_USE fkt_status fkt_personal_local(struct fkt_personal_run *r);
 /* Whatever a site's own records went into claims nothing: the promise of a release covers them no longer. */
 void fkt_personal_disown(struct fkt_model *m, const char *how, const struct fkt_model *before /* may be NULL */);

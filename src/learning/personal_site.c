@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* personal_site.c - what is done at one site of the personalised protocol (personal.c): its records gathered, common
- * networks judged and their last layers tuned, a network of its own trained. */
+ * networks evaluated and their last layers tuned, a network of its own trained. */
 #include "learning/personal.h"
 
 #include "base/rng.h"
@@ -38,12 +38,12 @@ static int course_step(void *self, const char *what, unsigned long long done, un
     struct fkt_personal_course *c = self;
     (void)what;
     (void)total;
-    return c->outer->step(c->outer->self, "site pictures", c->before + done, c->total);
+    return c->outer->step(c->outer->self, "site images", c->before + done, c->total);
 }
 
 static const struct fkt_progress *course_hook(struct fkt_personal_course *c) { return c->outer ? &c->hook : NULL; }
 
-/* Pictures that fkt_personal_base will put through a network for a site of so many records. */
+/* Images that fkt_personal_base will put through a network for a site of so many records. */
 static unsigned long long base_images(const struct fkt_personal_run *r, size_t train, size_t test,
                                       enum fkt_personal_way plain, enum fkt_personal_way tuned)
 {
@@ -106,7 +106,7 @@ static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m,
     return st;
 }
 
-/* logits: of the records that the site is judged on. */
+/* logits: of the records that the site is evaluated on. */
 static fkt_status evaluate(struct fkt_personal_run *r, enum fkt_personal_way way, const float *logits)
 {
     struct fkt_evaluation own = {0};
@@ -141,8 +141,8 @@ fkt_status fkt_personal_hand_out(const struct fkt_personal_run *r, enum fkt_pers
     return r->spec->model ? r->spec->model(r->spec->ctx, r->site, way, m) : FKT_OK;
 }
 
-/* r->features: of the site's records, as base gave them. What is judged is the model as it is handed out, from pixels
- * on. */
+/* r->features: of the site's records, as base gave them. What is evaluated is the model as it is handed out, from
+ * pixels on. */
 static fkt_status tune(struct fkt_personal_run *r, const struct fkt_model *base, enum fkt_personal_way way)
 {
     struct fkt_recipe recipe = r->spec->tune;

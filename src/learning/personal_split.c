@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personal_split.c - the records of a pool over sites, and for each site some to be judged on.
+/* personal_split.c - the records of a pool over sites, and for each site some to be evaluated on.
  *
  *   data  --partition-->  site 0 [ train | test ]  site 1 [ train | test ] ...     test records of the sites' own
  *   data  --partition-->  site 0 [ train ] ...   test pool  --class by class-->  site 0 [ test ] ...
  *
- * The paper follows PFLlib's protocol: a site is judged on records of its own, a quarter of them. Where we differ:
- * PFLlib cuts a site's shuffled records anywhere, so that a class may be judged that was never trained on; here each
+ * The paper follows PFLlib's protocol: a site is evaluated on records of its own, a quarter of them. Where we differ:
+ * PFLlib cuts a site's shuffled records anywhere, so that a class may be evaluated that was never trained on; here each
  * class of each site is cut for itself (stratified) and keeps one record at least for training. A class with a single
- * record is therefore trained on and not judged.
+ * record is therefore trained on and not evaluated.
  *
  * The second form is for sets that come with a test split. What the release was made of is then exactly what the sites
- * train on, and no record that is judged has gone into either; a site is still judged on its own mixture of classes,
- * since each class is cut in proportion to the sites' records of it.
+ * train on, and no record that is evaluated has gone into either; a site is still evaluated on its own mixture of
+ * classes, since each class is cut in proportion to the sites' records of it.
  *
  * A record is placed by its number in the pool and the cuts shuffle, so one record more moves others. No private sum is
  * made of these parts: whatever learns from them calls itself not private. Cost: n + sites * classes. */
@@ -70,7 +70,7 @@ static void keep_one(uint8_t *held, const uint32_t *label, size_t n, size_t clas
         }
 }
 
-/* held (n) becomes 1 for what is judged. */
+/* held (n) becomes 1 for what is evaluated. */
 static fkt_status hold_out(uint8_t *held, const struct fkt_personal_labels *data, const struct fkt_personal_part *all,
                            uint32_t sites, double share, uint64_t seed)
 {
@@ -183,7 +183,7 @@ fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct 
     fkt_status st;
     *out = (struct fkt_personal_split){.sites = partition->sites};
     if (!test && !(holdout >= 0 && holdout < 1)) /* NaN too */
-        return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be judged on: 0 to below 1", holdout);
+        return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be evaluated on: 0 to below 1", holdout);
     FKT_TRY(fkt_alloc(&owner, data->n));
     FKT_TRY(fkt_alloc(&keys, data->n));
     for (size_t i = 0; i < data->n; i++) keys[i] = i;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* training_set.c - pictures in memory, with labels, class names and what may be said of where they come from.
+/* training_set.c - images in memory, with labels, class names and what may be said of where they come from.
  *
  *   set ---------read--------\
  *                             > (n, S, S, 3) + labels --append, hold_out, through_codec--> what a trainer borrows
  *   release --sample+decode--/
  *
- * A pool holds bytes, not floats: 50,000 pictures of 32 px are 150 MB, and a network's input is made batch by batch.
+ * A pool holds bytes, not floats: 50,000 images of 32 px are 150 MB, and a network's input is made batch by batch.
  * Records stand in the order asked for whatever the number of threads; those left out as unreadable close up. */
 #include "fedkt/train.h"
 
@@ -40,11 +40,11 @@ static fkt_status make_room(struct fkt_training_set *p, size_t n, uint32_t size,
     uint64_t bytes = (uint64_t)size * size * 3;
     fkt_status st;
     memset(p, 0, sizeof *p);
-    if (size < 1 || size > 65535) return fkt_fail(FKT_E_ARG, "pictures of %u px cannot be held", size);
-    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no pictures to learn from");
+    if (size < 1 || size > 65535) return fkt_fail(FKT_E_ARG, "images of %u px cannot be held", size);
+    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no images to learn from");
     if (n > fkt_machine_memory() / bytes)
         return fkt_fail_hint(FKT_E_NOMEM, "take fewer or smaller ones",
-                             "%zu pictures of %u px need %.1f GB, more memory than this machine has", n, size,
+                             "%zu images of %u px need %.1f GB, more memory than this machine has", n, size,
                              1e-9 * (double)n * (double)bytes);
     p->size = size;
     FKT_TRY(fkt_alloc(&p->classes, n_classes));
@@ -99,7 +99,7 @@ out:
     return st;
 }
 
-/* Pictures whose mark is 0, moved together. */
+/* Images whose mark is 0, moved together. */
 static void close_up(struct fkt_training_set *p, const uint8_t *gone)
 {
     size_t kept = 0, pixels = pixels_of(p);
@@ -132,7 +132,7 @@ fkt_status fkt_training_set_read(struct fkt_training_set *out, const struct fkt_
     FKT_TRY(fkt_parallel(options->threads, (n + READ_BATCH - 1) / READ_BATCH, read_some, &r, NULL, "reading"));
     close_up(out, r.bad);
     if (out->n == 0) {
-        st = fkt_fail(FKT_E_FORMAT, "none of %zu pictures could be read", n);
+        st = fkt_fail(FKT_E_FORMAT, "none of %zu images could be read", n);
         goto out;
     }
     FKT_TRY(fkt_origin_of_set(&out->origin, ds, idx, n, folder, options));
@@ -161,7 +161,7 @@ fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_
     size_t n;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (draw->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one picture per class must be drawn");
+    if (draw->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be drawn");
     if (!fkt_mul_size(draw->per_class, t->n_classes, &n)) n = SIZE_MAX;
     fkt_meter_init(&meter, options->progress, "drawing", n);
     FKT_TRY(fkt_draw_check_pipeline(draw->pipeline, t));
@@ -185,7 +185,7 @@ out:
 static fkt_status check_alike(const struct fkt_training_set *a, const struct fkt_training_set *b)
 {
     if (a->size != b->size)
-        return fkt_fail(FKT_E_MISMATCH, "pictures of %u px cannot stand beside pictures of %u px", b->size, a->size);
+        return fkt_fail(FKT_E_MISMATCH, "images of %u px cannot stand beside images of %u px", b->size, a->size);
     if (a->n_classes != b->n_classes)
         return fkt_fail(FKT_E_MISMATCH, "a set of %u classes cannot stand beside one of %u", b->n_classes,
                         a->n_classes);
@@ -223,8 +223,8 @@ fkt_status fkt_training_set_hold_out(struct fkt_training_set *p, struct fkt_trai
     FKT_TRY(fkt_split_stratified(marks, p->label, p->n, p->n_classes, share, seed));
     for (size_t i = 0; i < p->n; i++) n += marks[i];
     if (n == 0 || n == p->n) {
-        st = fkt_fail(FKT_E_ARG, "a held-out share of %g leaves %s of %zu pictures", share,
-                      n ? "nothing to learn from" : "nothing to judge on", p->n);
+        st = fkt_fail(FKT_E_ARG, "a held-out share of %g leaves %s of %zu images", share,
+                      n ? "nothing to learn from" : "nothing to evaluate on", p->n);
         goto out;
     }
     FKT_TRY(make_room(held, n, p->size, p->n_classes));

@@ -192,7 +192,7 @@ void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_releas
     take(out, &p);
     words_of_promise(words, sizeof words, &p, "");
     memcpy(out->release_sha256, r->sha256, sizeof out->release_sha256);
-    say(out, "%zu pictures drawn per class from release %.12s: %s", per_class, r->sha256, words);
+    say(out, "%zu images drawn per class from release %.12s: %s", per_class, r->sha256, words);
 }
 
 /* ---- a folder ---- */
@@ -326,13 +326,13 @@ fkt_status fkt_origin_of_set(struct fkt_model_origin *out, const struct fkt_data
         if (same) take(out, &p);
         else
             snprintf(words, sizeof words,
-                     "NOT private: these are not all and only the pictures that the certificate was written for");
+                     "NOT private: these are not all and only the images that the certificate was written for");
     } else if (promised && !objection(&p))
-        snprintf(words, sizeof words, "NOT private: the certificate does not say for which pictures it was written");
+        snprintf(words, sizeof words, "NOT private: the certificate does not say for which images it was written");
     if (promised && note && json_unpack(note, "{s:s}", "release_sha256", &release) == 0 &&
         fkt_unhex(raw, release, sizeof raw))
         snprintf(out->release_sha256, sizeof out->release_sha256, "%s", release);
-    say(out, "%zu pictures of '%s': %s", n, name[0] ? name : fkt_dataset_format(ds), words);
+    say(out, "%zu images of '%s': %s", n, name[0] ? name : fkt_dataset_format(ds), words);
 out:
     json_decref(certificate);
     json_decref(note);

@@ -15,7 +15,7 @@ struct fkt_serving {
     char *task_text; /* as it stands in the file, or will, owned */
     struct fkt_tls tls;
     char *token, *token_path; /* owned; the token is wiped */
-    int pinned;               /* 1: the pin was put into the task, which was signed anew and is to be kept */
+    int pinned;               /* 1: the pin was put into the task, which was signed again and is to be kept */
 };
 FKT_MUST_USE fkt_status fkt_serving_open(struct fkt_serving *out, const struct fkt_serve_spec *s);
 /* Writes the task that was pinned: the server listens, and nothing can be refused any more. */

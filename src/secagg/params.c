@@ -7,8 +7,8 @@
  * The public check also looks at every key of the roster (0.1 ms each) and is made once, when a task is opened. An own
  * copy does not: a thousand sites in one process would check a million keys. What it lets pass is no way in. A key that
  * is no point, or of small order, verifies nothing, so its site can never take part; one with a part of small order
- * verifies for its owner alone (crypto/sign.c), but other implementations may judge its signatures otherwise, and sites
- * then disagree about who is there. Keys must differ in both.
+ * verifies for its owner alone (crypto/sign.c), but other implementations may evaluate its signatures otherwise, and
+ * sites then disagree about who is there. Keys must differ in both.
  *
  * Message sizes count protobuf's wire format by hand, field by field as in proto/fedkt.proto: a tag of one byte (all
  * numbers are below 16), a varint, and for bytes what it counts. They are the bounds before decoding, so they are

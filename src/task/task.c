@@ -167,7 +167,7 @@ out:
     return st;
 }
 
-/* The privacy room is the judge of the numbers: a plan that it refuses is a task that we refuse. */
+/* The privacy room is the evaluate of the numbers: a plan that it refuses is a task that we refuse. */
 static fkt_status check_privacy(const struct fkt_task *t)
 {
     struct fkt_privacy_plan plan;

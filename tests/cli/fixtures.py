@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fixtures.py - good and bad files for the cases, made anew for every run: nothing binary is kept in the repository.
+"""fixtures.py - good and bad files for the cases, made again for every run: nothing binary is kept in the repository.
 
-`make(folder, fedkt)` fills `folder`. Pictures come from a fixed formula, files of fedkt's own formats from the binary
+`make(folder, fedkt)` fills `folder`. Images come from a fixed formula, files of fedkt's own formats from the binary
 itself, and the damaged ones from those by changing what the case is about and nothing else.
 """
 
@@ -32,7 +32,7 @@ EXAMPLES = ROOT / "docs" / "schema" / "examples"
 CORPUS = ROOT / "fuzz" / "corpus" / "transparency"
 
 
-def picture(seed, size=40):
+def image(seed, size=40):
     """Smooth waves whose direction, pitch and hue depend on the seed."""
     y, x = numpy.mgrid[0:size, 0:size] / size
     pitch = 3 * (seed % 7 + 1)
@@ -45,12 +45,12 @@ def image_folder(root, classes, per_class, first_seed=0):
         folder = root / name
         folder.mkdir(parents=True)
         for i in range(per_class):
-            Image.fromarray(picture(first_seed + 100 * k + i)).save(folder / f"{i:02}.png")
+            Image.fromarray(image(first_seed + 100 * k + i)).save(folder / f"{i:02}.png")
 
 
 def packed(format_name, seed=1):
     buffer = io.BytesIO()
-    Image.fromarray(picture(seed)).save(buffer, format_name)
+    Image.fromarray(image(seed)).save(buffer, format_name)
     return buffer.getvalue()
 
 
@@ -58,7 +58,7 @@ def bad_images(root):
     for name, data in {
         "cut-jpeg": ("cut.jpg", packed("JPEG")[:300]),
         "cut-png": ("cut.png", packed("PNG")[:-60]),
-        "text-png": ("note.png", b"this is not a picture\n"),
+        "text-png": ("note.png", b"this is not an image\n"),
         "empty-file": ("nothing.jpg", b""),
         "gif": ("old.gif", packed("GIF")),
     }.items():
@@ -83,7 +83,7 @@ def bad_images(root):
     both = root / "two-bad"
     image_folder(both, ["a", "b"], 3)
     (both / "a" / "cut.jpg").write_bytes(packed("JPEG")[:300])
-    (both / "b" / "note.png").write_bytes(b"this is not a picture\n")
+    (both / "b" / "note.png").write_bytes(b"this is not an image\n")
     image_folder(root / "empty-class", ["a", "b"], 3)
     (root / "empty-class" / "c").mkdir()
     image_folder(root / "third-class", ["a", "b", "c"], 3)
@@ -95,7 +95,7 @@ def bad_images(root):
 
 
 def labelled_sets(root):
-    pixels = numpy.stack([picture(i, 32) for i in range(4)])
+    pixels = numpy.stack([image(i, 32) for i in range(4)])
     records = b"".join(bytes([label]) + pixels[i].transpose(2, 0, 1).tobytes() for i, label in enumerate([0, 1, 12, 2]))
     (root / "cifar").mkdir()
     (root / "cifar" / "data_batch_1.bin").write_bytes(records)

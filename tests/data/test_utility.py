@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""EuroSAT through the whole walk: the better coordinates and mechanism win, nobody falls far below docs/results.md.
+"""EuroSAT through the whole pipeline: the better coordinates and mechanism win, nobody falls far below docs/results.md.
 
 Needs FEDKT_DATA with eurosat.tar and tiny-imagenet-12k.tar (public calibration). The floors are about seven points
 below the figures of docs/results.md; the spread between runs is about two, so a false alarm is one in ten thousand.

@@ -206,7 +206,7 @@ class Walk:
         if len(hashes) != 1:
             raise Slip("the sites hold different releases")
         if not list((self.top / "operator").rglob("grid.png")):
-            raise Slip("the operator holds no pictures")
+            raise Slip("the operator holds no images")
 
 
 def self_test():

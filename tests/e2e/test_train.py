@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_train.py - learning from end to end: kill -9 and Ctrl-C at any moment and the same bits in the end, the same
-pictures from a folder and from its release, and what a model says of where it comes from.
+images from a folder and from its release, and what a model says of where it comes from.
 
 Usage: test_train.py FEDKT [test...]
 
@@ -106,7 +106,7 @@ class Killed(Train):
             self.assertEqual(self.bytes("m"), wanted)
 
     def test_ctrl_c_while_judging(self):
-        """Nearly all pictures are held out, so that most of the time goes into judging them."""
+        """Nearly all images are held out, so that most of the time goes into evaluating them."""
         line = "train --data demo:train --limit 400 --network resnet8 --size 32 --epochs 2 --batch 8 --threads 1"
         line += " --holdout 0.96 --ema 0.9 --checkpoint ck --out m"
         began = time.monotonic()
@@ -169,7 +169,7 @@ class Origin(Train):
         self.assertTrue(self.train(f"{release} --teacher pure")["private"])
         began = self.train(f"{release} --from pure")
         self.assertTrue(began["private"])
-        self.assertIn("started from a model whose file says: 2 pictures drawn per class", began["data"])
+        self.assertIn("started from a model whose file says: 2 images drawn per class", began["data"])
         mixed = self.train(f"{release} --mix demo:train --mix-limit 20", "mixed")
         self.assertEqual((mixed["private"], mixed["epsilon"], mixed["delta"]), (False, None, None))
         self.assertEqual(mixed["images"], 40)
@@ -181,7 +181,7 @@ class Origin(Train):
         shutil.copy(next((self.folder / "made").rglob("*.png")), self.folder / "made/train/apple/one-more.png")
         more = self.train("--data made --size 16")
         self.assertFalse(more["private"])
-        self.assertIn("NOT private: these are not all and only the pictures", more["data"])
+        self.assertIn("NOT private: these are not all and only the images", more["data"])
 
     def test_known_noise_is_not_private(self):
         self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim 8 --out task.json")
@@ -228,7 +228,7 @@ class Origin(Train):
         self.assertIn("NOT private: promises about different kinds of neighbours", said["data"])
 
     def test_a_checkpoint_does_not_forget_its_start(self):
-        """Weights that saw real pictures do not get rid of that in a checkpoint."""
+        """Weights that saw real images do not get rid of that in a checkpoint."""
         self.private_release()
         self.train("--data demo:train --limit 20 --size 16", "real")
         line = "train --release release --per-class 2 --network resnet8 --epochs 2 --batch 8 --threads 1 --quiet --json"
@@ -245,11 +245,11 @@ class Origin(Train):
         line = f"train --release release --per-class 4 {SMALL} --quiet --checkpoint ck --out m"
         self.fedkt(line)
         process = self.start(f"{line} --resume --fresh --force")
-        self.assertIn("its set of pictures is the same for all epochs", process.communicate()[1])
+        self.assertIn("its set of images is the same for all epochs", process.communicate()[1])
         self.assertEqual(process.returncode, 1)
 
     def test_no_place_travels(self):
-        """Where pictures lie, on whose machine: models, checkpoints and curves go further than that should."""
+        """Where images lie, on whose machine: models, checkpoints and curves go further than that should."""
         self.private_release()
         self.fedkt("generate --release release --per-class 2 --out ward-seven/photos")
         for name in ("extra", "judges"):
@@ -332,7 +332,7 @@ class Use(Train):
                     self.assertIn(grid[at][c], letters, f"column {c} of {columns}\n" + "\n".join(text[:12]))
 
     def test_weights_alone(self):
-        """A file from PyTorch names no classes and no size: they are the pictures', and its last layer is kept."""
+        """A file from PyTorch names no classes and no size: they are the images', and its last layer is kept."""
         self.private_release()
         line = "train --release release --per-class 4 --epochs 1 --batch 10 --threads 1 --quiet"
         self.fedkt(f"{line} --network resnet8 --out m")

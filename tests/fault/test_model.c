@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails each allocation in turn of a model's life: made, copied, given a new head, saved, loaded, asked, judged. */
+/* Fails each allocation in turn of a model's life: made, copied, given a new head, saved, loaded, asked, evaluated. */
 #include "fedkt/learn.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"

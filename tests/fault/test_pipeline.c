@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of the whole walk fails in turn: one clear status, nothing leaked, nothing under a final name. */
+/* Every allocation of the whole pipeline fails in turn: one clear status, nothing leaked, nothing under a final
+ * name. */
 #include "base/file.h"
 #include "fedkt/advanced/simulate.h"
 #include "task/task.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of reading, drawing, putting together and taking apart pictures fails in turn. */
+/* Every allocation of reading, drawing, putting together and taking apart images fails in turn. */
 #include "fedkt/train.h"
 
 #include "tests/support/scratch.h"
@@ -63,7 +63,7 @@ static fkt_status pools(void)
     FKT_TRY(fkt_dataset_open(&ds, folder, NULL));
     FKT_TRY(fkt_training_set_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder,
                                   &counted)); /* want of memory is no damage */
-    if (skipped.count) fail_msg("%llu good pictures were left out", (unsigned long long)skipped.count);
+    if (skipped.count) fail_msg("%llu good images were left out", (unsigned long long)skipped.count);
     fkt_training_set_clear(&read);
     FKT_TRY(fkt_training_set_read(&read, ds, NULL, 0, 16, FKT_FILTER_BILINEAR, folder, &one));
     if (!read.origin.is_private) fail_msg("the promise was lost: %s", read.origin.data);

@@ -29,7 +29,7 @@ SECONDS = 60
 
 
 def expire(case, seconds):
-    """The task's last moment, signed anew."""
+    """The task's last moment, signed again."""
     task = json.loads((case.folder / "task.json").read_text())
     task.pop("signature")
     task["service"]["expires"] = int(time.time()) + seconds

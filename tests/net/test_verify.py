@@ -69,8 +69,8 @@ class Verifies(Pull):
         info = json.loads(self.ask("info", "taesd", "--json").stdout)
         self.assertEqual((info["dim"], info["layout"], info["calibration"]), (64, "diffusers", None))
         self.assertEqual(info["parameters"], {"encoder": 1222532, "decoder": 1222531})
-        # zeros everywhere: the hashes are right, and the picture is not
-        self.assertIn("does not bring a picture back", self.ask("verify", "taesd").stderr)
+        # zeros everywhere: the hashes are right, and the image is not
+        self.assertIn("does not bring an image back", self.ask("verify", "taesd").stderr)
         self.assertEqual(here["taesd"]["state"], "here")
         self.place.rename(self.place.with_name("dc-ae-f32c32-in"))
         self.assertEqual(self.state("dc-ae-f32c32-in"), "another codec")

@@ -137,7 +137,7 @@ class Live(fed.Case):
 
     def ends(self, f, browser):
         browser.wait("released", lambda: browser.data("step") == "released")
-        browser.wait("the grid", lambda: browser.run("return document.getElementById('picture').naturalWidth > 100"))
+        browser.wait("the grid", lambda: browser.run("return document.getElementById('image').naturalWidth > 100"))
         self.assertEqual(browser.run("return steps"), ["gathering", *PHASES, "finishing", "released"])
         release = f.release_bytes()
         self.assertIn(hashlib.sha256(release).hexdigest(), browser.text("release-hash"))

@@ -124,7 +124,7 @@ def reload_until(browser, name):
 def check_release(stage, browser):
     stage.play("released")
     browser.driver.refresh()
-    browser.wait("the grid", lambda: browser.run("return document.getElementById('picture').naturalWidth > 100"))
+    browser.wait("the grid", lambda: browser.run("return document.getElementById('image').naturalWidth > 100"))
     browser.check_layout()
     assert browser.run("return [...document.querySelectorAll('#files a')].map(a => a.getAttribute('href'))") == [
         "/files/release.safetensors",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden.h - a neural codec beside what PyTorch made of the same weights and pictures (oracle/codec_vectors.py). */
+/* golden.h - a neural codec beside what PyTorch made of the same weights and images (oracle/codec_vectors.py). */
 #ifndef FKT_TEST_GOLDEN_H
 #define FKT_TEST_GOLDEN_H
 
@@ -35,7 +35,7 @@ struct golden_run {
 };
 void golden_measure(struct golden_error *out, const struct golden *g, const struct golden_run *run);
 
-/* The picture by formula: uint8 (side, side, 3). */
+/* The image by formula: uint8 (side, side, 3). */
 void golden_image(uint8_t *rgb, uint32_t side, uint32_t which);
 
 #endif

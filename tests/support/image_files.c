@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_files.c - see pictures.h. libpng and libarchive write what our own readers must read. */
+/* image_files.c - see images.h. libpng and libarchive write what our own readers must read. */
 #include "image_files.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_files.h - small pictures, files, tars and folders for tests that read image sets. Everything fails the test at
+/* image_files.h - small images, files, tars and folders for tests that read image sets. Everything fails the test at
  * hand when it fails. */
 #ifndef FKT_TEST_IMAGE_FILES_H
 #define FKT_TEST_IMAGE_FILES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* out (h, w, 3): the same as picture() of oracle/resize.py. */
+/* out (h, w, 3): the same as image() of oracle/resize.py. */
 void image_draw(uint8_t *out, uint32_t w, uint32_t h);
 
 /* samples (h, w, channels of `type`) of `depth` bits as a PNG; type is libpng's PNG_COLOR_TYPE_*. Palette files get a

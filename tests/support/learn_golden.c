@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_golden.c - steps of training beside PyTorch's; see learn_golden.h, and oracle/learn_vectors.py for the laws
- * that both sides follow: weights, where norms' biases are moved to, pictures, labels, signs of the projections. */
+ * that both sides follow: weights, where norms' biases are moved to, images, labels, signs of the projections. */
 #include "tests/support/learn_golden.h"
 
 #include "classifier/model.h"
@@ -67,7 +67,7 @@ void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const
     g->k = k;
     snprintf(path, sizeof path, "%s/nn/learn_%s.safetensors", FKT_TEST_VECTORS, k->name);
     CHECK_OK(fkt_safetensors_open(&g->vectors, path));
-    t = fkt_safetensors_find(g->vectors, "pictures");
+    t = fkt_safetensors_find(g->vectors, "images");
     CHECK(t && t->dtype == FKT_I64 && t->count == 1);
     memcpy(&g->images, t->data, sizeof g->images);
     fkt_net_init(&g->net, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_golden.h - steps of training beside PyTorch's with the same weights and pictures (oracle/learn_vectors.py).
+/* learn_golden.h - steps of training beside PyTorch's with the same weights and images (oracle/learn_vectors.py).
  *
  * Relative error of a tensor x against PyTorch's y is |x - y| / |y|, Euclidean norms over the whole tensor. Tensors are
  * kept as sketches: the mean square of their sixteen random projections, which is |x - y|^2 on average. */
@@ -28,7 +28,7 @@ struct learn_golden {
     struct fkt_learner *learner;
     struct fkt_safetensors *vectors;
     float *in, *buffer; /* a batch; room for the largest slot */
-    int64_t images;     /* which pictures: T of the oracle */
+    int64_t images;     /* which images: T of the oracle */
     int64_t step;       /* the next one */
 };
 void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const struct fkt_learner_backend *backend,

@@ -127,7 +127,7 @@ fkt_status log_maker_init(struct log_maker *m, uint32_t sites, uint32_t dropped,
     memset(m, 0, sizeof *m);
     m->dropped = dropped;
     m->claimed = sites - dropped;
-    snprintf(m->grid, sizeof m->grid, "a picture of the release");
+    snprintf(m->grid, sizeof m->grid, "an image of the release");
     m->lines = json_array();
     FKT_TRY(fkt_federation_keys(m->f.roster, m->f.secrets, FED_SITES_MAX, &seed));
     c.roster = m->f.roster;
@@ -171,7 +171,7 @@ static const char *in(char path[512], const char *folder, const char *name)
     return path;
 }
 
-/* Release, certificate and picture; their hashes go where the lines do not hold any yet. */
+/* Release, certificate and image; their hashes go where the lines do not hold any yet. */
 static fkt_status files(struct log_maker *m, const char *folder)
 {
     struct fkt_round_facts facts = {m->f.task.federation.sites, m->claimed, 0, 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* released.h - a small walk over painted pictures, a release of it, what it generates, and pools of either. */
+/* released.h - a small walk over painted images, a release of it, what it generates, and pools of either. */
 #ifndef FKT_TEST_RELEASED_H
 #define FKT_TEST_RELEASED_H
 

@@ -365,7 +365,7 @@ fkt_status sa_world_run(struct sa_world *w)
     return st;
 }
 
-/* ---- judging ---- */
+/* ---- evaluating ---- */
 
 void sa_world_check(struct sa_world *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toy_learning.h - a set of tiny pictures that can be learned in seconds, and a trainer for it. */
+/* toy_learning.h - a set of tiny images that can be learned in seconds, and a trainer for it. */
 #ifndef FKT_TEST_TOY_LEARNING_H
 #define FKT_TEST_TOY_LEARNING_H
 

@@ -83,8 +83,8 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_WEIGHTS_LINES(o.codec.settings),
         CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
         CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
-        CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the pictures (default: 32,64)"),
-        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "pictures a step (default: 64)"),
+        CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the images (default: 32,64)"),
+        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "images a step (default: 64)"),
         CLI_OPT_REAL("seconds", &o.seconds, "S", 0, "at least ten steps, and until S seconds are over (default: 10)"),
         CLI_OPT_HEAD(
             "secagg: a round in memory, a tenth of its sites lost; federation: a real server, N sites over TLS"),

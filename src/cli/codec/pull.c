@@ -79,7 +79,7 @@ static fkt_status look_at_files(const struct fkt_weights_record *r, const char *
         struct stat sb;
         st = fkt_path_join(&path, folder, r->file[i].name);
         if (st == FKT_OK && (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode) || (uint64_t)sb.st_size != r->file[i].size))
-            st = fkt_fail_hint(FKT_E_MISMATCH, "give --force to fetch it anew",
+            st = fkt_fail_hint(FKT_E_MISMATCH, "give --force to fetch it again",
                                "'%s' was pulled and is gone or has changed", path);
         fkt_free(path);
     }

@@ -2,7 +2,7 @@
 /* verify.c - `fedkt codec verify`: are these the right files, and does this machine compute with them?
  *
  * First the hash of each file against the record that pull left, the manifest, and the files that we know by name or by
- * hash; then a picture there and back. It says what was compared with what, what could not be compared with anything,
+ * hash; then an image there and back. It says what was compared with what, what could not be compared with anything,
  * and ends with a verdict: verified, or not fully verified. */
 #include "cli/codec/codec.h"
 
@@ -40,7 +40,7 @@ struct checked {
 
 static fkt_status differs(const char *path, const char *got, const char *want, const char *who)
 {
-    return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed it",
+    return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed it",
                          "'%s' is not what %s: its SHA-256 is %s, not %s", path, who, got, want);
 }
 
@@ -59,7 +59,7 @@ static fkt_status check_known(struct checked *c, size_t i, const char *codec, co
         c->file[i].against = KNOWN;
         if (strstr(same->name, "encoder")) c->encoder = hash;
     } else if (named && named->size == c->file[i].size && c->file[i].against == NOTHING) {
-        return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed it",
+        return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed it",
                              "'%s' is not the file that we know under this name: its SHA-256 is %s, not %s", path, hash,
                              named->sha256);
     }
@@ -81,7 +81,7 @@ static fkt_status check_file(struct checked *c, const char *codec, const char *p
         if (strcmp(c->record.file[k].sha256, c->file[i].sha256) != 0)
             return differs(path, c->file[i].sha256, c->record.file[k].sha256, "was pulled");
         if (c->record.file[k].size != c->file[i].size)
-            return fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew, or find out who changed the record",
+            return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed the record",
                                  "'%s' has %llu bytes, and the record says %llu", path,
                                  (unsigned long long)c->file[i].size, (unsigned long long)c->record.file[k].size);
         c->file[i].against = RECORD;
@@ -122,7 +122,7 @@ static fkt_status check_record(struct checked *c, const char *codec, const char 
     for (size_t k = 0; k < c->record.files; k++) {
         FKT_TRY(fkt_path_join(&path, folder, c->record.file[k].name));
         if (stat(path, &sb) != 0) {
-            st = fkt_fail_hint(FKT_E_MISMATCH, "fetch it anew: fedkt codec pull NAME --force",
+            st = fkt_fail_hint(FKT_E_MISMATCH, "fetch it again: fedkt codec pull NAME --force",
                                "'%s' was pulled and is gone", path);
             goto out;
         }
@@ -162,7 +162,7 @@ static fkt_status evaluate(const struct codec_asked *a, const struct fkt_codec *
                         a->codec.name, g->max_error, tolerance(codec));
     if (!(g->psnr >= PSNR_FLOOR))
         return fkt_fail_hint(FKT_E_NUMERIC, "these may be weights of another codec",
-                             "codec '%s' does not bring a picture back: PSNR %.2f dB", a->codec.name, g->psnr);
+                             "codec '%s' does not bring an image back: PSNR %.2f dB", a->codec.name, g->psnr);
     return FKT_OK;
 }
 
@@ -214,7 +214,7 @@ static fkt_status print(const struct codec_asked *a, const struct checked *c, co
     printf("%s\n", fkt_codec_identity(codec));
     for (size_t i = 0; i < c->n; i++)
         printf("  %-38s SHA-256 %s, %s\n", c->file[i].name, c->file[i].sha256, against_words[c->file[i].against]);
-    printf("  a picture of %u px comes back with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
+    printf("  an image of %u px comes back with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
            cli_dtype_words(&a->codec.settings, codec));
     if (!isnan(g->max_error)) printf("; its latents are within %.2g of those that PyTorch gave", g->max_error);
     printf("\n%s", verdict(&u));

@@ -12,7 +12,7 @@
 static int help(const struct cli_command *self, int argc, char **argv);
 
 static const struct cli_command commands[] = {
-    {"demo", "the whole walk on a built-in image set, in under two minutes", "[--out DIR]",
+    {"demo", "the whole pipeline on a built-in image set, in under two minutes", "[--out DIR]",
      "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its share of the\n"
      "noise, and the sums are released at epsilon 10 and 1;\n"
      "images are sampled, heads are fitted, and everything is shown beside a bound without privacy in report.html.",
@@ -25,9 +25,9 @@ static const struct cli_command commands[] = {
      "list | info [NAME] | pull NAME | verify NAME | calibrate [NAME] | roundtrip [NAME] [...]",
      "list shows what there is and what is on this machine; info one codec and its calibration; pull fetches "
      "published\n"
-     "weights into the cache; verify checks their hashes and a picture; calibrate fits a public calibration on a "
+     "weights into the cache; verify checks their hashes and an image; calibrate fits a public calibration on a "
      "PUBLIC\n"
-     "image set; roundtrip encodes and decodes images and gives PSNR and a before/after picture.\n"
+     "image set; roundtrip encodes and decodes images and gives PSNR and a before/after image.\n"
      "Weights lie in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
      "there.\n"
      "Example: fedkt codec pull taesd\n"
@@ -84,13 +84,13 @@ static const struct cli_command commands[] = {
      "real images.\n"
      "Example: fedkt heads --release release.safetensors --test photos/ --test-split test",
      cli_heads},
-    {"train", "a ResNet on synthetic pictures: from a folder, or straight from a release",
+    {"train", "a ResNet on synthetic images: from a folder, or straight from a release",
      "(--data PATH | --release FILE) --out model.safetensors [...]",
-     "Learns a ResNet-18 (or a small ResNet-8) with SGD. From a release pictures are drawn and decoded in memory. A "
+     "Learns a ResNet-18 (or a small ResNet-8) with SGD. From a release images are drawn and decoded in memory. A "
      "model\n"
      "that has seen nothing but a private release is as private as that release, and its file says so; with --mix or "
      "any\n"
-     "real pictures it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
+     "real images it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
      "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
      "Example: fedkt train --data synthetic/ --network resnet8 --holdout 0.1 --test photos/ --out model.safetensors",
      cli_train},
@@ -106,7 +106,8 @@ static const struct cli_command commands[] = {
      "(--model FILE | --release FILE) --data PATH --sites N --partition RULE [...]",
      "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
      "images,\n"
-     "on its own records, and is judged on others of its own. Beside it, on the same records: that network untouched "
+     "on its own records, and is evaluated on others of its own. Beside it, on the same records: that network "
+     "untouched "
      "(global),\n"
      "local training from scratch, and one round of federated averaging. Only the network that came from a release is\n"
      "private; what a site tunes or trains is not.\n"
@@ -118,7 +119,7 @@ static const struct cli_command commands[] = {
     {"simulate", "many sites in one process, from images to accuracies and a report",
      "--data PATH --sites N --epsilon E[,E...] --delta D --out DIR [...]",
      "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
-     "by the protocol of a real federation, samples, judges. Sites may be lost in any of its phases: --dropout.\n"
+     "by the protocol of a real federation, samples, evaluates. Sites may be lost in any of its phases: --dropout.\n"
      "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --sites 20 --partition dirichlet:0.1 --epsilon 10,1 "
      "--delta 1e-5 --out run/",
      cli_simulate},

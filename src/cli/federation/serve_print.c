@@ -112,7 +112,7 @@ static fkt_status announce(const struct cli_serve *s, const struct fkt_task *t, 
     else snprintf(page, sizeof page, "%s/", t->service.address);
     if (at->pinned && !s->a->run.quiet)
         fprintf(stderr,
-                "fedkt: the pin of this server was put into '%s', which is signed anew: give it to the sites as it is "
+                "fedkt: the pin of this server was put into '%s', which is signed again: give it to the sites as it is "
                 "now\n",
                 s->a->task);
     if (s->a->run.json)

@@ -2,7 +2,7 @@
 /* curve.c - how a training went, drawn with letters: accuracy up, epochs across.
  *
  *   100 |                 ..*****          * on what it learned from
- *       |        ...******oooooo           o on the held-out pictures
+ *       |        ...******oooooo           o on the held-out images
  *    50 |   .****ooooooooo
  *
  * Few epochs are drawn some columns wide each; more epochs than columns share one, which shows the last of them. */
@@ -38,7 +38,7 @@ void cli_curve_show(const struct fkt_epoch *e, size_t n)
         mark(grid, c, at->held_accuracy, 'o');
         held |= isfinite(at->held_accuracy);
     }
-    printf("accuracy by epoch: * while learning%s\n", held ? ", o on held-out pictures" : "");
+    printf("accuracy by epoch: * while learning%s\n", held ? ", o on held-out images" : "");
     for (int r = 0; r < ROWS; r++) {
         if (r == 0 || r == ROWS - 1) printf("%5d |%s\n", r ? 0 : 100, grid[r]);
         else printf("      |%s\n", grid[r]);

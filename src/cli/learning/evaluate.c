@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evaluate.c - `fedkt evaluate`: a head or a classifier on real images. Which of the two a file holds, the file
- * says: a head's metadata names its format, everything else is taken for a classifier. */
+ * says: a head's metadata names its format, everything else is read as a classifier. */
 #include "cli/learning/evaluation.h"
 #include "cli/core/verbs.h"
 
@@ -105,7 +105,7 @@ static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_pi
     if (a->codec) return fkt_codec_open(codec, &spec);
     FKT_TRY(fkt_release_load_into(&r, a->release));
     if (r.task.size != size) {
-        st = fkt_fail(FKT_E_MISMATCH, "the model sees pictures of %u px, the release is of %u px", size, r.task.size);
+        st = fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, the release is of %u px", size, r.task.size);
         goto out;
     }
     FKT_TRY(fkt_release_pipeline(&r, &spec.settings, pipeline));
@@ -149,8 +149,8 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     if (a->size > 512) return fkt_fail(FKT_E_ARG, "--size must be at most 512");
     FKT_TRY(cli_model_load(&m, a->model, (uint32_t)a->size));
     if (a->release && !a->through_codec) {
-        st = fkt_fail_hint(FKT_E_ARG, "a head alone is judged with its release; a network needs none",
-                           "--release needs --through-codec where a network is judged");
+        st = fkt_fail_hint(FKT_E_ARG, "a head alone is evaluated with its release; a network needs none",
+                           "--release needs --through-codec where a network is evaluated");
         goto out;
     }
     cli_model_tell_size(m, a->model, a->size, &a->run);
@@ -198,11 +198,11 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("release", &a.release, "FILE", 0,
                      "for a head: the release that it was made from; for --through-codec: whose codec to use"),
         CLI_OPT_FLAG("through-codec", &a.through_codec,
-                     "judge again with images encoded and decoded first; told after the plain result"),
+                     "evaluate again with images encoded and decoded first; told after the plain result"),
         CLI_OPT_TEXT("codec", &a.codec, "NAME", 0, "codec of --through-codec (default: the release's)"),
         CLI_OPT_WHOLE("dim", &a.dim, "D", 0, "its latent's length, for codecs that let you choose"),
         CLI_OPT_WHOLE("size", &a.size, "PX", 0,
-                      "side of the pictures, for a file that does not say (default: 32, or 224 with ImageNet's stem)"),
+                      "side of the images, for a file that does not say (default: 32, or 224 with ImageNet's stem)"),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled for a model"),
         CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,

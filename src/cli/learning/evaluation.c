@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.c - a classifier on labelled pictures. Pictures as they are come first: that is what a camera gives;
+/* evaluation.c - a classifier on labelled images. Images as they are come first: that is what a camera gives;
  * through the codec second, which is what the network learned from. */
 #include "cli/learning/evaluation.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.h - a classifier on labelled pictures: opened, judged, told; for `evaluate`, `train` and `simulate`. */
+/* evaluation.h - a classifier on labelled images: opened, evaluated, told; for `evaluate`, `train` and `simulate`. */
 #ifndef FKT_CLI_LEARNING_EVALUATION_H
 #define FKT_CLI_LEARNING_EVALUATION_H
 
@@ -7,10 +7,10 @@
 
 #include "fedkt/model_data.h"
 
-/* Pictures as they are and, where there is a codec, encoded and decoded first. */
+/* Images as they are and, where there is a codec, encoded and decoded first. */
 struct cli_evaluation {
     struct fkt_evaluation plain, through;
-    char codec[256]; /* identity; "": pictures did not go through one */
+    char codec[256]; /* identity; "": images did not go through one */
 };
 void cli_evaluation_clear(struct cli_evaluation *j);
 
@@ -21,7 +21,7 @@ void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t a
 /* fkt_model_open_dataset, with remarks: what the set holds, and where its class order is taken for the model's. */
 FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d,
                                            const struct fkt_model *m, const struct cli_run *r);
-/* Reads the set, judges, with a codec (may be NULL) judges again. `skipped` may be NULL. */
+/* Reads the set, evaluates, with a codec (may be NULL) evaluates again. `skipped` may be NULL. */
 FKT_MUST_USE fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model *m,
                                            const struct fkt_dataset *ds, enum fkt_filter filter,
                                            const struct fkt_codec *codec, unsigned threads,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation_report.c - a judgement for people: accuracies, and who is taken for whom.
+/* evaluation_report.c - a evaluation for people: accuracies, and who is taken for whom.
  *
  * Up to 20 classes the whole confusion matrix fits a screen, truth down and guesses across; of more, the ten commonest
  * confusions are named. Class names may come from a stranger's file: they are shown without control characters. */

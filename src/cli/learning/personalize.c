@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personalize.c - `fedkt personalize`: a network that learned from synthetic pictures, its last layer tuned at
+/* personalize.c - `fedkt personalize`: a network that learned from synthetic images, its last layer tuned at
  * each site on the site's own records, beside local training and one round of averaging (learning/personal.c). */
 #include "cli/learning/personalize.h"
 #include "cli/learning/recipe.h"
@@ -240,8 +240,8 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
     struct cli_train *t = &a.train;
     const struct cli_option table[] = {
         CLI_OPT_TEXT("model", &a.model, "FILE", 0, "the network that 'fedkt train' made from a release"),
-        CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its pictures, where its file has weights alone"),
-        CLI_OPT_TEXT("release", &t->release, "FILE", 0, "or: train it in this run, on pictures drawn from a release"),
+        CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its images, where its file has weights alone"),
+        CLI_OPT_TEXT("release", &t->release, "FILE", 0, "or: train it in this run, on images drawn from a release"),
         CLI_OPT_TEXT("out", &a.out, "PATH", 0,
                      "what to keep: with --sites 1 the tuned model, a file; else a folder with sites.csv and "
                      "results.json"),
@@ -253,7 +253,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("the network, with --release; all else as 'fedkt train' does by default"),
         CLI_OPT_CHOICE_GIVEN("network", &t->architecture, fkt_architecture_parse, "resnet18 or resnet8", "which one",
                              &t->architecture_given),
-        {CLI_WHOLE, "per-class", &t->per_class, "N", "pictures drawn for each class (default: 500)", 0, NULL, NULL,
+        {CLI_WHOLE, "per-class", &t->per_class, "N", "images drawn for each class (default: 500)", 0, NULL, NULL,
          &t->per_class_given},
         CLI_OPT_FLAG("fresh", &t->fresh, "draw others for each epoch (default: the same)"),
         {CLI_WHOLE, "epochs", &t->epochs, "N", "passes over them (default: 20)", 0, NULL, NULL, &a.epochs_given},
@@ -261,10 +261,10 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
         CLI_OPT_HEAD("evaluating"),
         {CLI_REAL, "holdout", &a.holdout, "F",
-         "share of each class of each site that is kept to be judged on; 0: none (default: 0.25)", 0, NULL, NULL,
+         "share of each class of each site that is kept to be evaluated on; 0: none (default: 0.25)", 0, NULL, NULL,
          &a.holdout_given},
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0,
-                     "judge on these instead, class by class in proportion to what the sites hold (default: --data, "
+                     "evaluate on these instead, class by class in proportion to what the sites hold (default: --data, "
                      "when --test-split is given)"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of the test set"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* personalize_network.c - the network whose last layer the sites tune: read from a file, or trained in this run on
- * pictures of a release, exactly as `fedkt train --release` would with the same numbers (train_run.c). What takes hours
+ * images of a release, exactly as `fedkt train --release` would with the same numbers (train_run.c). What takes hours
  * is better trained by that verb, which keeps checkpoints. */
 #include "cli/learning/personalize.h"
 

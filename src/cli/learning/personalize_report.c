@@ -45,11 +45,10 @@ static void print_training(const struct cli_training *t)
     size_t n;
     const struct fkt_epoch *e = t->trainer ? fkt_trainer_history(t->trainer, &n) : NULL;
     if (!e) return;
-    printf(
-        "the network was trained first: %s, %zu pictures%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
-        fkt_architecture_name((enum fkt_architecture)t->asked->architecture),
-        fkt_training_source_set(t->images.source)->n, t->asked->fresh ? " an epoch" : "", e[n - 1].epoch,
-        e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss, 100 * e[n - 1].accuracy);
+    printf("the network was trained first: %s, %zu images%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
+           fkt_architecture_name((enum fkt_architecture)t->asked->architecture),
+           fkt_training_source_set(t->images.source)->n, t->asked->fresh ? " an epoch" : "", e[n - 1].epoch,
+           e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss, 100 * e[n - 1].accuracy);
     if (t->asked->out) printf("saved it as %s\n", t->asked->out);
 }
 

@@ -21,13 +21,13 @@ void cli_train_defaults(struct cli_train *a)
 }
 
 #define IMAGE_ROWS(a)                                                                                                  \
-    CLI_OPT_HEAD("pictures to learn from: a set, or a release"),                                                       \
+    CLI_OPT_HEAD("images to learn from: a set, or a release"),                                                         \
         CLI_OPT_TEXT("data", &(a).data.path, "PATH", 0, "any image set that fedkt reads, or a folder of 'generate'"),  \
         CLI_OPT_TEXT("split", &(a).data.split, "NAME", 0, "train, test or val, where the set has splits"),             \
-        CLI_OPT_WHOLE("limit", &(a).data.limit, "N", 0, "use N pictures of --data, spread evenly over the classes"),   \
+        CLI_OPT_WHOLE("limit", &(a).data.limit, "N", 0, "use N images of --data, spread evenly over the classes"),     \
         CLI_OPT_FLAG("skip-bad", &(a).data.skip_bad, "leave out images that cannot be read, count and name them"),     \
-        CLI_OPT_TEXT("release", &(a).release, "FILE", 0, "draw and decode pictures in memory; none is on disk"),       \
-        {CLI_WHOLE, "per-class", &(a).per_class,      "N", "pictures drawn for each class (default: 500)", 0,          \
+        CLI_OPT_TEXT("release", &(a).release, "FILE", 0, "draw and decode images in memory; none is on disk"),         \
+        {CLI_WHOLE, "per-class", &(a).per_class,      "N", "images drawn for each class (default: 500)", 0,            \
          NULL,      NULL,        &(a).per_class_given},                                                                \
         CLI_OPT_FLAG("fresh", &(a).fresh, "draw others for each epoch (default: the same)"),                           \
         {CLI_WHOLE, "draw-seed", &(a).draw_seed,      "S", "which samples, as of 'generate --seed' (default: 0)", 0,   \
@@ -37,13 +37,13 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_REAL("tau", &(a).estimate.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),                     \
         CLI_OPT_REAL("pool", &(a).estimate.pool, "P", 0,                                                               \
                      "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),                             \
-        CLI_OPT_TEXT("mix", &(a).mix.path, "PATH", 0, "add real local pictures: the model is then NOT private"),       \
+        CLI_OPT_TEXT("mix", &(a).mix.path, "PATH", 0, "add real local images: the model is then NOT private"),         \
         CLI_OPT_TEXT("mix-split", &(a).mix.split, "NAME", 0, "split of --mix"),                                        \
-        CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N pictures of --mix"),                                 \
+        CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N images of --mix"),                                   \
         CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                  \
-                     "judge epochs on this share of --data or --release, never of --mix (default: 0)"),                \
+                     "evaluate epochs on this share of --data or --release, never of --mix (default: 0)"),             \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
-                             "how pictures are scaled", &(a).filter_given),                                            \
+                             "how images are scaled", &(a).filter_given),                                              \
         CLI_FIT_ROW((a).data), CLI_BITS_ROW((a).data)
 
 #define NETWORK_ROWS(a)                                                                                                \
@@ -51,8 +51,8 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_CHOICE_GIVEN("network", &(a).architecture, fkt_architecture_parse, "resnet18 or resnet8",              \
                              "which one; resnet8 is for quick runs", &(a).architecture_given),                         \
         CLI_OPT_CHOICE_GIVEN("stem", &(a).stem, fkt_stem_parse, "cifar or imagenet",                                   \
-                             "its first layers: for small pictures, or for large ones", &(a).stem_given),              \
-        CLI_OPT_WHOLE("size", &(a).size, "PX", 0, "side of the pictures (default: the release's, --from's, or 32)"),   \
+                             "its first layers: for small images, or for large ones", &(a).stem_given),                \
+        CLI_OPT_WHOLE("size", &(a).size, "PX", 0, "side of the images (default: the release's, --from's, or 32)"),     \
         CLI_OPT_TEXT("from", &(a).from, "FILE", 0, "start from these weights (safetensors or ONNX)"),                  \
         CLI_OPT_TEXT("teacher", &(a).teacher, "FILE", 0, "a model to learn from as well: distillation"),               \
         {CLI_REAL, "temperature", &(a).recipe.temperature, "T", "softens what the teacher says (default: 4)", 0,       \
@@ -60,8 +60,8 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "of the loss that is the teacher's (default: 0.5)")
 
 #define RECIPE_ROWS(a)                                                                                                 \
-    CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the pictures (default: 20)"),    \
-        CLI_OPT_WHOLE("batch", &(a).batch, "N", 0, "pictures a step (default: 64)"),                                   \
+    CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the images (default: 20)"),      \
+        CLI_OPT_WHOLE("batch", &(a).batch, "N", 0, "images a step (default: 64)"),                                     \
         CLI_OPT_REAL("rate", &(a).recipe.rate, "R", 0, "largest learning rate of the schedule (default: 0.05)"),       \
         CLI_OPT_REAL("momentum", &(a).recipe.momentum, "M", 0, "of SGD, in Nesterov's form (default: 0.9)"),           \
         CLI_OPT_FLAG("no-nesterov", &(a).no_nesterov, "plain momentum"),                                               \
@@ -73,8 +73,8 @@ void cli_train_defaults(struct cli_train *a)
          NULL,     NULL,         &(a).step_every_given},                                                               \
         {CLI_REAL, "step-by", &(a).recipe.step_by, "F", "... the rate is multiplied by F (default: 0.1)", 0,           \
          NULL,     NULL,      &(a).step_by_given},                                                                     \
-        CLI_OPT_FLAG("no-flip", &(a).no_flip, "pictures are not mirrored (default: one in two is)"),                   \
-        CLI_OPT_WHOLE("pad", &(a).pad, "PX", 0, "shift pictures at random by up to PX (default: 4; 0: not)"),          \
+        CLI_OPT_FLAG("no-flip", &(a).no_flip, "images are not mirrored (default: one in two is)"),                     \
+        CLI_OPT_WHOLE("pad", &(a).pad, "PX", 0, "shift images at random by up to PX (default: 4; 0: not)"),            \
         CLI_OPT_REAL("smoothing", &(a).recipe.smoothing, "S", 0, "of labels, 0 to 1 (default: 0)"),                    \
         CLI_OPT_REAL("ema", &(a).recipe.ema, "D", 0, "also keep a moving average of the weights: its decay per step"), \
         CLI_OPT_WHOLE("seed", &(a).recipe.seed, "S", 0,                                                                \
@@ -88,10 +88,11 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_WHOLE("checkpoint-steps", &(a).checkpoint_steps, "N", 0, "and after every N steps"),                   \
         CLI_OPT_FLAG("resume", &(a).resume, "go on where --checkpoint was written, to the same bits"),                 \
         CLI_OPT_HEAD("test set, looked at once, after the last epoch"),                                                \
-        CLI_OPT_TEXT("test", &(a).test.path, "PATH", 0, "real images to judge the model on"),                          \
+        CLI_OPT_TEXT("test", &(a).test.path, "PATH", 0, "real images to evaluate the model on"),                       \
         CLI_OPT_TEXT("test-split", &(a).test.split, "NAME", 0, "split of --test"),                                     \
         CLI_OPT_WHOLE("test-limit", &(a).test.limit, "N", 0, "use N test images in all"),                              \
-        CLI_OPT_FLAG("through-codec", &(a).through_codec, "judge again with test images encoded and decoded first"),   \
+        CLI_OPT_FLAG("through-codec", &(a).through_codec,                                                              \
+                     "evaluate again with test images encoded and decoded first"),                                     \
         CLI_OPT_TEXT("codec", &(a).codec, "NAME", 0, "codec of --through-codec (default: the release's)"),             \
         CLI_OPT_WHOLE("dim", &(a).codec_dim, "D", 0, "its latent's length, for codecs that let you choose"),           \
         CLI_OPT_TEXT("weights", &(a).settings.weights, "PATH", 0, "its weights (default: the cache)"),                 \

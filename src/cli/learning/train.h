@@ -70,7 +70,7 @@ FKT_MUST_USE fkt_status cli_images_open(struct cli_images *p, const struct cli_t
                                         const struct fkt_progress *progress, const struct fkt_model *like);
 void cli_images_clear(struct cli_images *p);
 
-/* train_run.c: all of it; or in two steps, without files and judgement: what can fail before the first epoch, with a
+/* train_run.c: all of it; or in two steps, without files and evaluation: what can fail before the first epoch, with a
  * start that has its classes and size; then the epochs, with a model that says where it comes from. */
 FKT_MUST_USE fkt_status cli_train_run(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_prepare(struct cli_training *t);

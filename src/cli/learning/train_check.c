@@ -27,10 +27,10 @@ static fkt_status check_images(const struct cli_train *a)
     const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path;
     fkt_status st;
     if (!a->data.path && !release)
-        return fkt_fail_hint(FKT_E_ARG, "--data learns from a set of pictures, --release draws them from a release",
+        return fkt_fail_hint(FKT_E_ARG, "--data learns from a set of images, --release draws them from a release",
                              "there is nothing to learn from: neither --data nor --release is given");
     if (a->data.path && release)
-        return fkt_fail_hint(FKT_E_ARG, "to put real pictures beside drawn ones give them with --mix",
+        return fkt_fail_hint(FKT_E_ARG, "to put real images beside drawn ones give them with --mix",
                              "--data and --release exclude each other");
     FKT_TRY(needs(a->fresh, "--fresh", release, "--release"));
     FKT_TRY(needs(a->per_class_given, "--per-class", release, "--release"));
@@ -77,7 +77,7 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->settings.dtype != 0, "--codec-dtype", a->release || a->codec, "--release or --through-codec"));
     FKT_TRY(needs(a->settings.low_memory, "--low-memory", a->release || a->codec, "--release or --through-codec"));
     if (a->codec && a->release)
-        return fkt_fail(FKT_E_ARG, "--codec: the release names the codec that its pictures come from");
+        return fkt_fail(FKT_E_ARG, "--codec: the release names the codec that its images come from");
     if (a->checkpoint_steps > UINT32_MAX) return fkt_fail(FKT_E_ARG, "--checkpoint-steps is too large");
 out:
     return st;
@@ -175,7 +175,7 @@ fkt_status cli_train_outputs(const struct cli_train *a)
     FKT_TRY(check_events(a->tensorboard));
     if (!a->checkpoint) goto out;
     if (!a->resume && !a->run.force && access(a->checkpoint, F_OK) == 0) {
-        st = fkt_fail_hint(FKT_E_EXISTS, "--resume goes on from it, --force begins anew and replaces it",
+        st = fkt_fail_hint(FKT_E_EXISTS, "--resume goes on from it, --force starts again and replaces it",
                            "checkpoint '%s' exists already", a->checkpoint);
         goto out;
     }

@@ -28,7 +28,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     FKT_TRY(fkt_release_load_into(&p->release, a->release));
     if (a->size && a->size != p->release.task.size) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "leave --size away: a release has one size",
-                           "--size is %llu, but the release is of pictures of %u px", (unsigned long long)a->size,
+                           "--size is %llu, but the release is of images of %u px", (unsigned long long)a->size,
                            p->release.task.size);
         goto out;
     }

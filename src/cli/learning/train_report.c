@@ -55,7 +55,7 @@ static void print_last(const struct fkt_epoch *e)
 {
     printf("after %u epoch%s: loss %.4f, accuracy %.2f %% while learning", e->epoch, e->epoch == 1 ? "" : "s", e->loss,
            100 * e->accuracy);
-    if (isfinite(e->held_accuracy)) printf(", %.2f %% on held-out pictures", 100 * e->held_accuracy);
+    if (isfinite(e->held_accuracy)) printf(", %.2f %% on held-out images", 100 * e->held_accuracy);
     if (isfinite(e->ema_held_accuracy)) printf(" (averaged weights: %.2f %%)", 100 * e->ema_held_accuracy);
     putchar('\n');
 }
@@ -76,7 +76,7 @@ fkt_status cli_train_print(const struct cli_training *t)
     const struct fkt_epoch *e = fkt_trainer_history(t->trainer, &n);
     if (t->asked->run.json) return cli_print_json(results(t, e, n));
     cli_curve_show(e, n);
-    printf("%s, %s stem, %u px, %u classes, %.2f million weights, from %zu pictures\n",
+    printf("%s, %s stem, %u px, %u classes, %.2f million weights, from %zu images\n",
            fkt_architecture_name(fkt_model_architecture(t->model)), fkt_stem_name(fkt_model_stem(t->model)),
            fkt_model_size(t->model), fkt_model_classes(t->model), 1e-6 * (double)fkt_model_parameters(t->model),
            fkt_training_source_set(t->images.source)->n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_run.c - one run of `fedkt train`: pictures, network, epochs, files, and at the very end the test set.
+/* train_run.c - one run of `fedkt train`: images, network, epochs, files, and at the very end the test set.
  *
  * The test set is opened before the first epoch, so that a wrong path costs no training, and looked at once, after the
  * last one, when the model is already on disk: nothing that it says can choose an epoch. */
@@ -58,14 +58,14 @@ static fkt_status check_from(const struct cli_training *t)
     return FKT_OK;
 }
 
-/* A model of as many classes as the pictures have, whose classes nobody has named: they are the pictures', in their
+/* A model of as many classes as the images have, whose classes nobody has named: they are the images', in their
  * order. */
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
     const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (!*m || !fkt_model_numbered(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
     if (!t->asked->run.quiet && !same_classes(*m, p))
-        fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the pictures' are taken in their order\n",
+        fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the images' are taken in their order\n",
                 option);
     return fkt_model_rename(m, (const char *const *)p->classes);
 }
@@ -85,7 +85,7 @@ static fkt_status make_start(struct cli_training *t)
     if (t->from) FKT_TRY(check_from(t));
     st = fkt_model_start(&t->start, t->from, &spec, &new_head);
     FKT_TRY(t->from ? fkt_fail_in(st, "'%s'", a->from) : st);
-    if (new_head) remark(t, "fedkt: --from knows other classes: its last layer is drawn anew");
+    if (new_head) remark(t, "fedkt: --from knows other classes: its last layer is drawn again");
 out:
     return st;
 }
@@ -96,7 +96,7 @@ static fkt_status check_teacher(const struct cli_training *t)
     if (!t->teacher) return FKT_OK;
     st = fkt_training_set_check_model(fkt_training_source_set(t->images.source), t->teacher);
     return fkt_hint(fkt_fail_in(st, "teacher '%s'", t->asked->teacher),
-                    "teacher and pictures must have the same class names; order is free");
+                    "teacher and images must have the same class names; order is free");
 }
 
 /* ---- everything that can fail before the first epoch ---- */
@@ -130,7 +130,7 @@ out:
     return st;
 }
 
-/* Names in the pictures' own order: one that was brought into another model's order has lost it. */
+/* Names in the images' own order: one that was brought into another model's order has lost it. */
 static fkt_status name_models(struct cli_training *t)
 {
     const int as_they_came = !t->from || fkt_model_numbered(t->from);
@@ -141,7 +141,7 @@ out:
     return st;
 }
 
-/* A class that --limit or --skip-bad has left without pictures is never learned, and nothing later would show why. */
+/* A class that --limit or --skip-bad has left without images is never learned, and nothing later would show why. */
 static void remark_missing(const struct cli_training *t)
 {
     const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
@@ -155,12 +155,12 @@ static void remark_missing(const struct cli_training *t)
         first = k;
     }
     if (!missing) return;
-    snprintf(text, sizeof text, "fedkt: there is no picture of class '%.100s'", p->classes[first]);
+    snprintf(text, sizeof text, "fedkt: there is no image of class '%.100s'", p->classes[first]);
     if (missing > 1) snprintf(text + strlen(text), sizeof text - strlen(text), ", nor of %u others", missing - 1);
     remark(t, text);
 }
 
-/* As the pictures were read that it learns from. */
+/* As the images were read that it learns from. */
 static fkt_status open_test(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
@@ -176,14 +176,14 @@ fkt_status cli_train_prepare(struct cli_training *t)
     const struct cli_train *a = t->asked;
     fkt_status st;
     cli_progress_init(&t->progress, a->run.quiet);
-    if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real pictures and will NOT be private");
+    if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real images and will NOT be private");
     FKT_TRY(load_models(t));
     FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
     cli_progress_end(&t->progress);
     cli_print_skipped(&t->images.skipped);
     if (fkt_training_source_set(t->images.source)->n_classes < 2) {
         st = fkt_fail_hint(FKT_E_FORMAT, "a set has a folder for each class",
-                           "all pictures are of class '%s': there is nothing to tell apart",
+                           "all images are of class '%s': there is nothing to tell apart",
                            fkt_training_source_set(t->images.source)->classes[0]);
         goto out;
     }
@@ -333,7 +333,7 @@ fkt_status cli_train_run(struct cli_training *t)
     FKT_TRY(cli_train_prepare(t));
     FKT_TRY(cli_train_learn(t));
     FKT_TRY(keep(t));
-    FKT_TRY(fkt_hint(after_model(t, evaluate(t), "its judgement"), "'fedkt evaluate' judges it at any time"));
+    FKT_TRY(fkt_hint(after_model(t, evaluate(t), "its evaluation"), "'fedkt evaluate' evaluates it at any time"));
     FKT_TRY(cli_train_print(t));
 out:
     return st;

@@ -22,7 +22,7 @@ struct asked {
 
 /* ---- generate ---- */
 
-/* Classes that cannot be told from empty ones are named: their pictures are pictures of noise. */
+/* Classes that cannot be told from empty ones are named: their images are images of noise. */
 static fkt_status print_below_noise(const struct fkt_release *r, const struct fkt_estimate_options *e)
 {
     struct fkt_gaussians g = {0};

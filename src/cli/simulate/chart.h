@@ -10,7 +10,7 @@
 size_t fkt_chart_colour(const struct fkt_report *r, size_t a);
 
 /* Accuracies: one group of bars for each head, one bar for each arm; the dashed line is chance. */
-/* Who is judged, a column each: the heads and, where one was trained, the network. */
+/* Who is evaluated, a column each: the heads and, where one was trained, the network. */
 int fkt_chart_evaluated(const struct fkt_report *r);
 const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column);
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r);

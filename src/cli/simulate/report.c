@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - one page that tells a run: what was done, what is promised, how well it works, and where it came from.
  *
- *   header, banner | In short | What is promised | Pictures | Accuracy | Classes | Holders | Norms | Sum | Cost
+ *   header, banner | In short | What is promised | Images | Accuracy | Classes | Holders | Norms | Sum | Cost
  *   Origin
  *
- * The page is one file with its style, drawings and pictures inside; it loads nothing and runs nothing. What the
+ * The page is one file with its style, drawings and images inside; it loads nothing and runs nothing. What the
  * release does not cover (real images, true counts, norms, partitions, accuracies on real test images) carries a badge
- * where it stands, so that a screenshot of a part still says it. Cost: one growing string; pictures dominate. */
+ * where it stands, so that a screenshot of a part still says it. Cost: one growing string; images dominate. */
 #include "cli/simulate/report.h"
 
 #include "base/file.h"
@@ -90,7 +90,7 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
     if (!r->n_arms) return;
     if (!any_accuracy(r)) {
         fkt_html_section(t, "accuracy", "How well it works", 0);
-        fkt_text_add(t, "<p>Not judged: no real images were held out to try it on.</p>\n</section>\n");
+        fkt_text_add(t, "<p>Not evaluated: no real images were held out to try it on.</p>\n</section>\n");
         return;
     }
     fkt_html_section(t, "accuracy", "How well it works", 1);
@@ -103,7 +103,7 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
     if (r->network) {
         fkt_text_add(t, "; beside them ");
         fkt_html_text(t, r->network);
-        fkt_text_add(t, ", a network that learned from pictures drawn from each release (");
+        fkt_text_add(t, ", a network that learned from images drawn from each release (");
         fkt_html_text(t, r->network_recipe);
         fkt_text_add(t, "; the last epoch's accuracy)");
     }
@@ -186,7 +186,7 @@ static void classes(struct fkt_text *t, const struct fkt_report *r)
                   reach_of(r));
     if (below)
         fkt_text_add(
-            t, " A class below noise keeps its mean, but its shape is mostly noise: judge its pictures with care.");
+            t, " A class below noise keeps its mean, but its shape is mostly noise: evaluate its images with care.");
     fkt_text_add(t, "</p>\n");
     class_head(t, r);
     for (size_t k = 0; k < r->n_classes; k++) {

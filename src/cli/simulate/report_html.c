@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_html.c - words, numbers and pictures as HTML; the page's style.
+/* report_html.c - words, numbers and images as HTML; the page's style.
  *
  * Class names, paths and the command line come from strangers, and a report is opened in a browser: every string passes
  * fkt_html_text. The style keeps two colour tables, one for light and one for dark; charts name colours only through

@@ -74,8 +74,8 @@ static void data_words(struct fkt_text *t, const struct fkt_report *r, int safe)
     if (r->length) fkt_text_addf(t, "%u", r->length);
     else fkt_text_add(t, "a few");
     fkt_text_add(t, " numbers, and only sums over whole classes were passed on");
-    fkt_text_add(t, safe ? ". Noise was added to the sums, and the pictures below are drawn from the noisy sums alone."
-                         : ". The pictures below are drawn from the sums alone.");
+    fkt_text_add(t, safe ? ". Noise was added to the sums, and the images below are drawn from the noisy sums alone."
+                         : ". The images below are drawn from the sums alone.");
 }
 
 void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
@@ -110,8 +110,9 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_add(t,
                      arm ? "None: the noise came from a fixed seed." : "None: every arm shown was made without noise.");
     }
-    fkt_text_add(t, " This page also shows things that no noise covers, so that its makers can judge the result; each "
-                    "carries the mark ");
+    fkt_text_add(t,
+                 " This page also shows things that no noise covers, so that its makers can evaluate the result; each "
+                 "carries the mark ");
     fkt_html_badge(t);
     fkt_text_add(t, ".</p>\n");
     tiles(t, r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_report.c - the pictures of a run: grid.png from the first release, and report.html with everything beside each
+/* run_report.c - the images of a run: grid.png from the first release, and report.html with everything beside each
  * other. Real images, true counts, norms and the partition are shown because the data here is the user's own; the
  * page marks each of them as not private. */
 #include "cli/simulate/run_report.h"
@@ -241,7 +241,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     (void)fkt_sweep_test_records(w, &n_test);
     r.test_records = n_test;
     r.n_phases = fill_phases(phases, w);
-    snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu pictures per class", (unsigned long long)s->epochs,
+    snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu images per class", (unsigned long long)s->epochs,
              s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
     FKT_TRY(fkt_alloc(&below, fkt_sweep_arms(w) * t->n_classes));

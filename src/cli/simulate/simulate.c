@@ -58,7 +58,7 @@ static void print_accuracies(const struct cli_sim *s, const struct fkt_sweep *w)
            (unsigned long long)fkt_score_total(fkt_sweep_score(w, 0, (enum fkt_head_kind)0, 0)));
     for (size_t i = 0; i < fkt_sweep_arms(w); i++) print_arm(w, i);
     for (size_t i = 0; fkt_sweep_network_name(w) && i < fkt_sweep_arms(w); i++)
-        printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu pictures per class, the last epoch's\n",
+        printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu images per class, the last epoch's\n",
                fkt_sweep_arm(w, i)->name, 100 * fkt_sweep_arm(w, i)->network, fkt_sweep_network_name(w),
                (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     putchar('\n');
@@ -85,7 +85,7 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
     if (s->out)
         printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
                s->out);
-    else printf("nothing was kept: give --out to keep the release, pictures and a report\n");
+    else printf("nothing was kept: give --out to keep the release, images and a report\n");
     printf("a simulation keeps no ledger: every run on the same records is a further release\n");
 }
 
@@ -152,7 +152,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_DATA_ROWS(s.data, 1),
         CLI_ENCODINGS_ROW(s.encodings),
         CLI_OPT_TEXT("test", &s.test.path, "PATH", 0,
-                     "real images to judge on (default: --data, when --test-split is given)"),
+                     "real images to evaluate on (default: --data, when --test-split is given)"),
         CLI_OPT_TEXT("test-split", &s.test.split, "NAME", 0, "split of the test set"),
         CLI_OPT_WHOLE("test-limit", &s.test.limit, "N", 0, "use N test images in all"),
         CLI_OPT_REAL("holdout", &s.holdout, "F", 0,
@@ -182,7 +182,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                          "most records of one class at one site, published in the task (default: 2^20, which says "
                          "nothing of the set)"),
         CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
-                      "draw every release R times and judge each: mean and spread; the first is kept (default: 1)"),
+                      "draw every release R times and evaluate each: mean and spread; the first is kept (default: 1)"),
         CLI_OPT_WHOLE("seed", &s.seed, "S", 0,
                       "partition (with each record's bytes), drop-outs, samples (default: 0); public"),
         {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
@@ -196,9 +196,9 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("a network on them"),
         {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
          "none, resnet18 or resnet8", NULL},
-        {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its pictures (default: 20)", 0, NULL, NULL, &s.epochs_given},
+        {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its images (default: 20)", 0, NULL, NULL, &s.epochs_given},
         {CLI_POSITIVE, "train-per-class", &s.train_per_class, "N",
-         "pictures drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
+         "images drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
         CLI_CODEC_ROWS(s.codec),
         CLI_PRIVACY_ROWS(s.privacy, 1),
         CLI_WEAK_ROW(s.privacy.accept_weak),

@@ -78,7 +78,7 @@ static int sign(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task; it is written anew with the signature in it"),
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task; it is written again with the signature in it"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 1, "the operator's key, made by 'fedkt keygen'"),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_FLAG("force", &a.run.force, "replace the signature of another key"),

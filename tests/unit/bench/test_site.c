@@ -111,7 +111,7 @@ static void members_add_up_whoever_is_lost(void **state)
     }
 }
 
-/* What it has is told as the letter said, and a letter of another round begins anew. */
+/* What it has is told as the letter said, and a letter of another round starts again. */
 static void another_round_is_another_machine(void **state)
 {
     struct hall h;

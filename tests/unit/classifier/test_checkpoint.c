@@ -105,7 +105,7 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     fkt_model_free(start);
 }
 
-/* Also on the learner that people use, with a moving average, one-cycle and pictures that are new in each epoch. */
+/* Also on the learner that people use, with a moving average, one-cycle and images that are new in each epoch. */
 static void so_does_one_with_all_the_trimmings(void **state)
 {
     static const unsigned after[] = {2, 5, 9, 1};
@@ -229,7 +229,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     differs(other, file, "its epochs is 2, and this run's is 7");
     other = spec;
     other.source.anew = 1;
-    differs(other, file, "its set of pictures is the same for all epochs, and this run's is drawn anew for each epoch");
+    differs(other, file, "its set of images is the same for all epochs, and this run's is drawn again for each epoch");
     other = spec;
     other.recipe.schedule = FKT_SCHEDULE_STEP;
     differs(other, file, "its schedule is cosine, and this run's is step");
@@ -263,15 +263,15 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     differs(other, taught, "checksum of the teacher");
     other = spec;
     other.held = &held.images;
-    differs(other, file, "checksum of the held-out pictures");
+    differs(other, file, "checksum of the held-out images");
     toy_draw(&toy, 1, 17);
-    differs(spec, file, "its number of pictures is 16, and this run's is 17");
+    differs(spec, file, "its number of images is 16, and this run's is 17");
     toy_draw(&toy, 1, 16);
     toy.rgb[1234] ^= 1;
-    differs(spec, file, "checksum of the pictures");
+    differs(spec, file, "checksum of the images");
     toy.rgb[1234] ^= 1;
     toy.label[3] ^= 1;
-    differs(spec, file, "checksum of the pictures");
+    differs(spec, file, "checksum of the images");
     scratch_release(&s);
     fkt_model_free(start);
     fkt_model_free(four);
@@ -356,7 +356,7 @@ static void a_count_of_steps_that_cannot_be_is_refused(void **state)
         const struct fkt_progressed honest = t->done;
         t->done.step = lie == 0 ? 3 : lie == 1 ? UINT64_MAX : lie == 6 ? 5 : 0; /* 5: one after the last */
         t->done.epochs = lie == 2 ? 1 : lie == 6 ? 2 : 0;
-        t->done.hits = lie == 3 ? 100 : lie == 4 ? 1 : 0; /* one hit, before the first picture */
+        t->done.hits = lie == 3 ? 100 : lie == 4 ? 1 : 0; /* one hit, before the first image */
         t->done.seconds = lie == 5 ? INFINITY : 0;
         CHECK_OK(fkt_trainer_save(t, file));
         t->done = honest;
@@ -374,14 +374,14 @@ static void copy_words(struct fkt_st_writer *w, const struct fkt_safetensors *f)
                                         "checksum",
                                         "architecture",
                                         "stem",
-                                        "picture size",
+                                        "image size",
                                         "number of classes",
                                         "checksum of the classes' names",
                                         "normalisation",
-                                        "number of pictures",
-                                        "checksum of the pictures",
-                                        "set of pictures",
-                                        "checksum of the held-out pictures",
+                                        "number of images",
+                                        "checksum of the images",
+                                        "set of images",
+                                        "checksum of the held-out images",
                                         "checksum of the teacher",
                                         "checksum of the weights at the start"};
     enum { FACTS = sizeof facts / sizeof *facts };

@@ -5,7 +5,7 @@
 /* Two classes; the logit of class 0 above class 1 that gives it probability p. */
 static float odds(double p) { return (float)log(p / (1 - p)); }
 
-/* Five pictures, worked by hand. Confidences .9 .9 .9 .6 .7, guesses 0 0 0 1 0, truths 0 0 1 1 1.
+/* Five images, worked by hand. Confidences .9 .9 .9 .6 .7, guesses 0 0 0 1 0, truths 0 0 1 1 1.
  *   bin (13/15, 14/15] holds .9 three times, two hits:   |2 - 2.7| = .7
  *   bin ( 8/15,  9/15] holds .6 once (a hair less), hit:  |1 - .6|  = .4
  *   bin (10/15, 11/15] holds .7 once, none:              |0 - .7|  = .7
@@ -74,7 +74,7 @@ static void what_is_not_finite_is_refused_whole(void **state)
         logits[5] = bad[i];
         label[2] = 0;
         CHECK_STATUS(fkt_evaluation_add(&j, logits, label, 3), FKT_E_NUMERIC);
-        assert_string_equal(fkt_error_text(), "the logit of picture 2 for class 1 is not finite");
+        assert_string_equal(fkt_error_text(), "the logit of image 2 for class 1 is not finite");
     }
     logits[5] = 6;
     label[2] = 2;

@@ -387,7 +387,7 @@ static void graphs_of_pytorch_are_read(void **state)
     }
 }
 
-/* Without our words a file is a stranger's: classes are numbers, the picture's size is the input's. */
+/* Without our words a file is a stranger's: classes are numbers, the image's size is the input's. */
 static void a_strangers_file_has_no_words(void **state)
 {
     struct scratch s;

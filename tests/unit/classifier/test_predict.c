@@ -111,7 +111,7 @@ static void fill(uint8_t *rgb, size_t n)
     for (size_t i = 0; i < n; i++) rgb[i] = (uint8_t)(i * i * 31 + i * 7 + (i >> 8));
 }
 
-/* A picture's answer does not depend on how many come with it, where it stands, or on threads: bit for bit. */
+/* An image's answer does not depend on how many come with it, where it stands, or on threads: bit for bit. */
 static void an_image_is_alone(void **state)
 {
     enum { N = 37, IMAGE = 16 * 16 * 3 };
@@ -134,7 +134,7 @@ static void an_image_is_alone(void **state)
         CHECK_OK(fkt_model_predict(m, rgb, N, again, seen, &options));
         CHECK(!memcmp(again, logits, sizeof again) && !memcmp(seen, features, sizeof seen));
     }
-    CHECK(memcmp(logits, logits + 3, 3 * sizeof *logits) != 0); /* pictures differ, and so do answers */
+    CHECK(memcmp(logits, logits + 3, 3 * sizeof *logits) != 0); /* images differ, and so do answers */
     CHECK_OK(fkt_model_predict(m, rgb, 0, NULL, NULL, NULL));
     CHECK_OK(fkt_model_predict(m, rgb, 1, one, NULL, NULL));
     CHECK(!memcmp(one, logits, sizeof one));
@@ -243,7 +243,7 @@ static void answers_that_are_not_finite_and_stops_are_said(void **state)
     fkt_model_changed(m);
     options.progress = NULL;
     CHECK_STATUS(fkt_model_predict(m, rgb, 40, logits, NULL, &options), FKT_E_NUMERIC);
-    assert_string_equal(fkt_error_text(), "the model's answer to picture 0 is not finite");
+    assert_string_equal(fkt_error_text(), "the model's answer to image 0 is not finite");
     fkt_model_free(m);
     CHECK(fkt_alloc_live() == 0);
 }

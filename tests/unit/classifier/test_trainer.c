@@ -52,7 +52,7 @@ static void a_run_is_what_its_parts_say(void **state)
     double losses[2] = {0};
     size_t order[20], hits[2] = {0};
     (void)state;
-    toy_draw(&toy, 1, 20); /* two steps an epoch; four pictures are left out */
+    toy_draw(&toy, 1, 20); /* two steps an epoch; four images are left out */
     r.smoothing = 0.1;
     r.ema = 0.75;
     r.seed = 3;
@@ -134,7 +134,7 @@ static void the_seed_decides_every_bit(void **state)
 struct seen {
     unsigned epochs, steps;
     unsigned long long done, total, stop_at;
-    unsigned long long evaluated, stop_judging; /* of the held-out pictures */
+    unsigned long long evaluated, stop_judging; /* of the held-out images */
     struct fkt_epoch last;
 };
 
@@ -197,7 +197,7 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     CHECK_NEAR(h[1].rate, fkt_recipe_rate(&r, 5, 3), 0);
     CHECK_OK(fkt_trainer_run(t, &hooks)); /* there is nothing left to do */
     CHECK(seen.steps == 6);
-    /* What is reported of the held-out pictures is what the model that comes out says of them. */
+    /* What is reported of the held-out images is what the model that comes out says of them. */
     CHECK_OK(fkt_trainer_model(t, 0, &m));
     CHECK_OK(fkt_trainer_model(t, 1, &avg));
     CHECK(!toy_same(m, avg));
@@ -238,7 +238,7 @@ static void without_held_out_images_their_figures_are_nan(void **state)
     fkt_model_free(start);
 }
 
-/* Fewer pictures than a batch are one batch of all of them: five steps for five epochs. */
+/* Fewer images than a batch are one batch of all of them: five steps for five epochs. */
 static void a_batch_larger_than_the_set_is_the_set(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *a, *b;
@@ -284,19 +284,19 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     toy_draw(&toy, 3, 20);
     toy_draw(&held, 3, 20);
     toy.label[17] = 3;
-    refused(good, FKT_E_ARG, "label 3 of picture 17", "beyond the network's 3 classes");
+    refused(good, FKT_E_ARG, "label 3 of image 17", "beyond the network's 3 classes");
     toy.label[17] = UINT32_MAX;
-    refused(good, FKT_E_ARG, "label 4294967295 of picture 17", "3 classes");
+    refused(good, FKT_E_ARG, "label 4294967295 of image 17", "3 classes");
     toy.label[17] = 0;
     toy.images.size = 16;
-    refused(good, FKT_E_ARG, "pictures have 16 px", "takes 8 px");
+    refused(good, FKT_E_ARG, "images have 16 px", "takes 8 px");
     toy.images.size = TOY_SIDE;
     toy.images.n = 0;
-    refused(good, FKT_E_ARG, "there are no pictures", "");
+    refused(good, FKT_E_ARG, "there are no images", "");
     toy.images.n = 20;
     bad = good;
     bad.recipe.pad = TOY_SIDE;
-    refused(bad, FKT_E_ARG, "shifts by up to 8 px", "pictures of 8 px out of sight");
+    refused(bad, FKT_E_ARG, "shifts by up to 8 px", "images of 8 px out of sight");
     bad = good;
     bad.recipe.epochs = 0;
     refused(bad, FKT_E_ARG, "epochs is 0", "");
@@ -304,10 +304,10 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     wrong = held.images;
     bad.held = &wrong;
     wrong.size = 9;
-    refused(bad, FKT_E_ARG, "held-out pictures have 9 px", "");
+    refused(bad, FKT_E_ARG, "held-out images have 9 px", "");
     wrong.size = TOY_SIDE;
     held.label[1] = 7;
-    refused(bad, FKT_E_ARG, "label 7 of picture 1 of the held-out pictures", "");
+    refused(bad, FKT_E_ARG, "label 7 of image 1 of the held-out images", "");
     bad = good;
     bad.recipe.share = 0.5;
     refused(bad, FKT_E_ARG, "share is 0.5", "no teacher");
@@ -334,7 +334,7 @@ static void a_teacher_must_know_the_same_classes(void **state)
     s.teacher = violet;
     refused(s, FKT_E_MISMATCH, "class 2 is 'violet' for the teacher", "'blue' for the network");
     s.teacher = large;
-    refused(s, FKT_E_MISMATCH, "pictures of 16 px", "8 px");
+    refused(s, FKT_E_MISMATCH, "images of 16 px", "8 px");
     fkt_model_free(start);
     fkt_model_free(four);
     fkt_model_free(violet);
@@ -357,8 +357,8 @@ static void a_source_is_watched_in_every_epoch(void **state)
     static const struct {
         fkt_status st;
         const char *text;
-    } want[] = {{FKT_E_ARG, "epoch 2 has 7 pictures, and the first had 8"},
-                {FKT_E_ARG, "label 9 of picture 5"},
+    } want[] = {{FKT_E_ARG, "epoch 2 has 7 images, and the first had 8"},
+                {FKT_E_ARG, "label 9 of image 5"},
                 {FKT_E_IO, "the well is dry"}};
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
     struct fkt_trainer_spec spec = toy_spec(&toy, start, toy_recipe());
@@ -423,7 +423,7 @@ static void a_stop_without_a_checkpoint_can_go_on_in_place(void **state)
     fkt_model_free(got);
 }
 
-/* With an average the held-out pictures are judged twice: the stop is asked for in the second time. */
+/* With an average the held-out images are evaluated twice: the stop is asked for in the second time. */
 static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *want, *got = NULL;
@@ -507,7 +507,7 @@ static fkt_status plain_source(void *ctx, uint32_t epoch, struct fkt_images *out
     return FKT_OK;
 }
 
-/* ResNet-8, 40 demo pictures a class, ten epochs: at least 75 % of 200 unseen ones right (82 with this seed), where
+/* ResNet-8, 40 demo images a class, ten epochs: at least 75 % of 200 unseen ones right (82 with this seed), where
  * guessing gives 10. */
 static void the_demo_classes_are_learned(void **state)
 {
@@ -551,7 +551,7 @@ static void the_demo_classes_are_learned(void **state)
     free(label);
 }
 
-/* A trainer does not know where pictures come from: what its start may claim is not handed on. */
+/* A trainer does not know where images come from: what its start may claim is not handed on. */
 static void what_was_trained_claims_nothing(void **state)
 {
     const struct fkt_model_origin claim = {.is_private = 1, .epsilon = 1, .delta = 1e-5, .data = "a release"};

@@ -118,11 +118,11 @@ static void failing_leaves_the_model_alone(void **state)
     fill(ROWS, CLASSES);
     label[41] = 10;
     CHECK_STATUS(fkt_head_tune(m, &r, x, label, ROWS), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "label 10 of picture 41 is beyond the network's 10 classes"));
+    CHECK(strstr(fkt_error_text(), "label 10 of image 41 is beyond the network's 10 classes"));
     label[41] = 0;
     x[3 * F + 5] = NAN;
     CHECK_STATUS(fkt_head_tune(m, &r, x, label, ROWS), FKT_E_NUMERIC);
-    CHECK(strstr(fkt_error_text(), "feature 5 of picture 3 is not finite"));
+    CHECK(strstr(fkt_error_text(), "feature 5 of image 3 is not finite"));
     x[3 * F + 5] = 0;
     CHECK_STATUS(fkt_head_tune(m, &r, x, label, 0), FKT_E_ARG);
     r.epochs = 0;

@@ -111,7 +111,7 @@ static void make(struct sample *s)
     }
     s->arms[2].noisy_count = NULL;
     s->report =
-        (struct fkt_report){.title = "Demo pictures, synthesised",
+        (struct fkt_report){.title = "Demo images, synthesised",
                             .command = "fedkt demo --out demo --sites 20 --partition dirichlet:0.5 --epsilon 1,10",
                             .dataset = "demo:train",
                             .format = "procedural demo",
@@ -187,7 +187,7 @@ static char *render(const struct fkt_report *r, const char *name)
     return (char *)bytes;
 }
 
-/* The page without the letters of its pictures, in which any three may stand side by side. */
+/* The page without the letters of its images, in which any three may stand side by side. */
 static void drop_images(char *page)
 {
     char *at = page, *end;
@@ -416,11 +416,11 @@ static void a_network_stands_beside_the_heads(void **state)
     CHECK(!strstr(page, "a network that learned") && occurrences(section(page, "accuracy"), "<td>0.0</td>") == 0);
     fkt_free(page);
     s.report.network = "resnet8";
-    s.report.network_recipe = "20 epochs on 500 pictures per class";
+    s.report.network_recipe = "20 epochs on 500 images per class";
     for (int a = 0; a < 3; a++) s.arms[a].accuracy[FKT_REPORT_NETWORK] = 0.9312 + 0.02 * a;
     page = render(&s.report, "network.html");
-    CHECK(strstr(section(page, "accuracy"), "resnet8, a network that learned from pictures drawn from each release "
-                                            "(20 epochs on 500 pictures per class; the last epoch's accuracy)"));
+    CHECK(strstr(section(page, "accuracy"), "resnet8, a network that learned from images drawn from each release "
+                                            "(20 epochs on 500 images per class; the last epoch's accuracy)"));
     CHECK(strstr(section(page, "accuracy"), "<th>resnet8</th>") &&
           strstr(section(page, "accuracy"), ">resnet8</text>"));
     CHECK(strstr(section(page, "accuracy"), "<td class=\"best\">93.1</td>"));

@@ -314,7 +314,7 @@ static void changed_moments_are_refused(void **state)
     meddle(&w, "UPDATE moments SET numbers = zeroblob(8)");
     CHECK_STATUS(aw_open(&w), FKT_E_FORMAT);
     meddle(&w, "DELETE FROM moments");
-    CHECK_OK(aw_open(&w)); /* computed anew */
+    CHECK_OK(aw_open(&w)); /* computed again */
     aw_begin_round(&w, 1);
     CHECK(aw_step(&w));
     aw_close(&w);

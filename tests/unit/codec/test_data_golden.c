@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real weights on the golden picture: what PyTorch gave is what we give. Reads $FEDKT_DATA/codecs. */
+/* Real weights on the golden image: what PyTorch gave is what we give. Reads $FEDKT_DATA/codecs. */
 #include "codec/golden.h"
 #include "codec/manifest.h"
 #include "crypto/hash.h"

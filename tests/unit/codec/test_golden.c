@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The golden picture is the one that the recorded latents were made from. */
+/* The golden image is the one that the recorded latents were made from. */
 #include "codec/golden.h"
 #include "crypto/hash.h"
 #include "tests/support/check.h"

@@ -49,7 +49,7 @@ static void the_promise_stands_in_words_and_numbers(void **state)
     CHECK(strstr(s, "# EuroSAT: \"synthetic\" \\#1"));
     CHECK(strstr(s, "epsilon = 1.5, delta = 1e-05") && strstr(s, "| mu (Gaussian DP) | 0.4 |"));
     CHECK(strstr(s, "whether any one image was used at all, what it shows, and its label"));
-    CHECK(strstr(s, "600 pictures of 32 x 32 pixels in 3 classes") && strstr(s, "12 sites"));
+    CHECK(strstr(s, "600 images of 32 x 32 pixels in 3 classes") && strstr(s, "12 sites"));
     CHECK(strstr(s, "  - split: train\n    path: train/**\n  features:\n"));
     CHECK(strstr(s, "        names:\n          '0': \"cat\"\n          '1': \"a|b \\U0000003cscript\\U0000003e\"\n"));
     CHECK(strstr(s, "load_dataset(\".\", split=\"train\")") && strstr(s, "| 0 | cat | 100 |"));

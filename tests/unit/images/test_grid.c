@@ -59,7 +59,7 @@ static size_t dark_left_of(const uint8_t *rgb, uint32_t w, size_t x1, size_t y0,
 static void names_are_drawn_beside_their_rows(void **state)
 {
     static const char *const names[] = {"ant", "",
-                                        "a very long name that would otherwise push all of the pictures off the sheet"};
+                                        "a very long name that would otherwise push all of the images off the sheet"};
     uint8_t *tiles = calloc(3 * 64 * 64, 3), *rgb = NULL;
     uint32_t w, h;
     size_t x0;

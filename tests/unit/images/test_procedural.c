@@ -36,7 +36,7 @@ static void the_same_bytes_everywhere(void **state)
                 assert_memory_equal(rgb, again, BYTES);
                 h = fnv(h, rgb, BYTES);
             }
-    if (h != 0xb6ac7c5a1e8413e2U) fail_msg("demo pictures have changed: 0x%016llx", (unsigned long long)h);
+    if (h != 0xb6ac7c5a1e8413e2U) fail_msg("demo images have changed: 0x%016llx", (unsigned long long)h);
 }
 
 static void classes_have_ten_names(void **state)
@@ -64,8 +64,8 @@ static void no_image_comes_twice(void **state)
 }
 
 /* Neither trivial nor hopeless: means of raw 8 x 8 thumbnails, the weakest of heads, name 200 to 450 of 500 test
- * pictures (277 when this was written; in 64 DCT coefficients LDA then named 82 to 88 % and QDA 95 to 97 %), and within
- * every class pictures differ from their mean by 12 grey levels or more (root mean square). Fixed pictures: no false
+ * images (277 when this was written; in 64 DCT coefficients LDA then named 82 to 88 % and QDA 95 to 97 %), and within
+ * every class images differ from their mean by 12 grey levels or more (root mean square). Fixed images: no false
  * alarms. */
 static void the_classes_overlap_a_little(void **state)
 {

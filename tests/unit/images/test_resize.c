@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resizing against what Pillow made of the same pictures: equal, byte for byte. */
+/* Resizing against what Pillow made of the same images: equal, byte for byte. */
 #include "images/resize.h"
 
 #include "base/file.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A 6 x 4 picture whose red is `tag`. */
+/* A 6 x 4 image whose red is `tag`. */
 static void put_image(const char *name, uint8_t tag)
 {
     size_t len;
@@ -170,7 +170,7 @@ static void bad_images_are_named(void **state)
     uint8_t rgb[4 * 4 * 3];
     (void)state;
     put_image("set/cat/1.png", 1);
-    scratch_write(&dir, "set/cat/2.jpg", "\xff\xd8\xff\xe0 not much of a picture", 26);
+    scratch_write(&dir, "set/cat/2.jpg", "\xff\xd8\xff\xe0 not much of an image", 26);
     scratch_write(&dir, "set/cat/3.gif", "GIF89a......", 12);
     CHECK_OK(reopen("set"));
     CHECK(fkt_dataset_size(ds) == 3);
@@ -264,7 +264,7 @@ static void folders_of_tars_are_stripped(void **state)
     CHECK_OK(reopen("split.tar"));
     assert_string_equal(listing(), "0:2");
     opt.split = "train";
-    CHECK_OK(reopen("one.tar")); /* one split, one class: neither is taken for a leading folder */
+    CHECK_OK(reopen("one.tar")); /* one split, one class: neither is mistaken for a leading folder */
     assert_string_equal(listing(), "0:3 0:4");
     assert_string_equal(fkt_dataset_class(ds, 0), "cat");
     opt.split = NULL;

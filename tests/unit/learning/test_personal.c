@@ -35,7 +35,7 @@ static fkt_status give(void *ctx, uint32_t epoch, struct fkt_images *out)
     return FKT_OK;
 }
 
-/* A network that has learned a little from pictures that are in neither pool, as if they were synthetic. */
+/* A network that has learned a little from images that are in neither pool, as if they were synthetic. */
 static void pretrain(const struct fkt_model *start, struct fkt_training_set *synthetic)
 {
     const struct fkt_trainer_hooks hooks = {0};
@@ -158,7 +158,7 @@ static void tuning_leads_where_sites_hold_two_classes(void **state)
     fkt_personal_clear(&p);
 }
 
-/* Mean, spread and pooled from the sites' own numbers; the network's from its predictions, picture by picture. */
+/* Mean, spread and pooled from the sites' own numbers; the network's from its predictions, image by image. */
 static void figures_are_counted_again(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, ONLY(GLOBAL) | ONLY(TUNED));
@@ -243,7 +243,7 @@ static void a_run_repeats_to_the_bit(void **state)
     fkt_personal_clear(&other);
 }
 
-/* Other records to be judged on, other labels, more of them: no model that comes out differs by a bit. */
+/* Other records to be evaluated on, other labels, more of them: no model that comes out differs by a bit. */
 static void what_is_evaluated_never_trains(void **state)
 {
     struct fkt_personal_spec s = a_spec(SITES, 0);
@@ -417,8 +417,8 @@ static int watch(void *self, const char *what, unsigned long long done, unsigned
     return w->stop_at && done >= w->stop_at;
 }
 
-/* Forty records over sixteen sites, unevenly: some have nothing, some one record, some nothing to be judged on. Those
- * that cannot train keep the start, all the same one, and the average is of the others. */
+/* Forty records over sixteen sites, unevenly: some have nothing, some one record, some nothing to be evaluated on.
+ * Those that cannot train keep the start, all the same one, and the average is of the others. */
 static void sites_that_hold_too_little(void **state)
 {
     struct fkt_personal_spec s = a_spec(MOST_SITES, 0);
@@ -482,7 +482,7 @@ static void nothing_to_average(void **state)
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
     assert_non_null(strstr(fkt_error_text(), "nothing to average"));
     assert_null(p.site);
-    s.ways = ONLY(GLOBAL) | ONLY(TUNED) | ONLY(LOCAL); /* the rest goes well, and judges nobody */
+    s.ways = ONLY(GLOBAL) | ONLY(TUNED) | ONLY(LOCAL); /* the rest goes well, and evaluates nobody */
     CHECK_OK(fkt_personalize(&p, &s));
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) assert_true(isnan(p.mean[w]) && isnan(p.pooled[w]));
     fkt_personal_clear(&p);

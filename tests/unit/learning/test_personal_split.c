@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_personal_split.c - who trains on what and who is judged on what: every record once, shares as promised, no class
- * judged that was not trained on. */
+/* test_personal_split.c - who trains on what and who is evaluated on what: every record once, shares as promised, no
+ * class evaluated that was not trained on. */
 #include "learning/personal.h"
 
 #include "base/rng.h"
@@ -85,7 +85,8 @@ static void own_records_by_class(void **state)
     fkt_free(owner);
 }
 
-/* Each class of the test pool in proportion: a site with a share x of a class is judged on floor or ceil of x * n. */
+/* Each class of the test pool in proportion: a site with a share x of a class is evaluated on floor or ceil of x *
+ * n. */
 static void test_set_follows_the_sites(void **state)
 {
     const struct fkt_personal_labels data = {label, N, K}, test = {test_label, N_TEST, K};
@@ -102,7 +103,7 @@ static void test_set_follows_the_sites(void **state)
         for (uint32_t site = 0; site < SITES; site++) {
             size_t train = count(&s.train, label, site, k), got = count(&s.test, test_label, site, k);
             CHECK_NEAR((double)got, (double)tests * (double)train / (double)all, 1);
-            CHECK(train || !got); /* nobody is judged on a class it does not hold */
+            CHECK(train || !got); /* nobody is evaluated on a class it does not hold */
         }
     }
     fkt_personal_split_clear(&s);
@@ -128,7 +129,7 @@ static int same(const struct fkt_personal_split *a, const struct fkt_personal_sp
            !memcmp(a->test.record, b->test.record, a->test.start[SITES] * sizeof(size_t));
 }
 
-/* The seed moves records between training and judging, and none from site to site. */
+/* The seed moves records between training and evaluating, and none from site to site. */
 static void seeds_decide(void **state)
 {
     const struct fkt_personal_labels data = {label, N, K};
@@ -191,7 +192,7 @@ static void bad_shares_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         CHECK_STATUS(fkt_personal_split_init(&s, &data, NULL, &p, bad[i], 5), FKT_E_ARG);
-        CHECK(strstr(fkt_error_text(), "cannot be kept to be judged on"));
+        CHECK(strstr(fkt_error_text(), "cannot be kept to be evaluated on"));
     }
     assert_int_equal(fkt_alloc_live(), 0);
 }

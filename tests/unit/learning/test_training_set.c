@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_training_set.c - pools: the same pictures read and drawn, put together and taken apart, shown to a codec
+/* test_training_set.c - pools: the same images read and drawn, put together and taken apart, shown to a codec
  * and a network. */
 #include "base/file.h"
 #include "pipeline/pipeline.h"
@@ -29,7 +29,7 @@ static void drawn_is_what_generate_writes(void **state)
     fkt_release_clear(&r);
 }
 
-/* 600 pictures: batches begin in the middle of a class, and `generate` writes them in two goes. */
+/* 600 images: batches begin in the middle of a class, and `generate` writes them in two goes. */
 static void more_than_a_batch(void **state)
 {
     enum { MANY = 60 };
@@ -111,7 +111,7 @@ static void together_and_apart(void **state)
     CHECK_OK(fkt_training_set_append(&p, &real));
     assert_int_equal(p.n, 100);
     assert_int_equal(p.origin.is_private, 0);
-    CHECK(strstr(p.origin.data, "6 pictures drawn per class") && strstr(p.origin.data, "; 40 pictures of "));
+    CHECK(strstr(p.origin.data, "6 images drawn per class") && strstr(p.origin.data, "; 40 images of "));
     assert_memory_equal(p.rgb + 60 * PIXELS, real.rgb, 40 * PIXELS);
     assert_memory_equal(p.label + 60, real.label, 40 * sizeof *p.label);
     CHECK_OK(fkt_training_set_append(&real, &p)); /* a copy of p, from 40 on */
@@ -122,7 +122,7 @@ static void together_and_apart(void **state)
     assert_string_equal(held.origin.data, p.origin.data);
     for (size_t i = 0; i < held.n; i++) of_class[held.label[i]]++;
     for (int k = 0; k < 10; k++) assert_int_equal(of_class[k], 2);
-    for (size_t i = 40, a = 0, b = 0; i < whole.n; i++) { /* every picture is in one of them, in order */
+    for (size_t i = 40, a = 0, b = 0; i < whole.n; i++) { /* every image is in one of them, in order */
         const uint8_t *rgb = whole.rgb + i * PIXELS;
         if (a < held.n && !memcmp(rgb, held.rgb + a * PIXELS, PIXELS))
             assert_int_equal(whole.label[i], held.label[a++]);
@@ -142,9 +142,9 @@ static void together_and_apart(void **state)
     CHECK(memcmp(held.rgb, p.rgb, p.n * PIXELS) != 0);
     fkt_training_set_clear(&held);
     fkt_training_set_clear(&other);
-    draw(&other, &r, 1, 0, 2); /* of one picture a class nine tenths are all */
+    draw(&other, &r, 1, 0, 2); /* of one image a class nine tenths are all */
     CHECK_STATUS(fkt_training_set_hold_out(&other, &held, 0.9, 9), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "leaves nothing to learn from of 10 pictures"));
+    CHECK(strstr(fkt_error_text(), "leaves nothing to learn from of 10 images"));
     fkt_training_set_clear(&other);
     CHECK_STATUS(fkt_training_set_hold_out(&p, &held, 1.5, 9), FKT_E_ARG);
     CHECK_STATUS(fkt_training_set_hold_out(&p, &held, NAN, 9), FKT_E_ARG);
@@ -184,7 +184,7 @@ static void through_the_codec(void **state)
     fkt_training_set_clear(&p);
 }
 
-/* A fresh network is wrong often; what matters is that each picture is counted once, against its own label. */
+/* A fresh network is wrong often; what matters is that each image is counted once, against its own label. */
 static void evaluated_by_a_network(void **state)
 {
     const struct fkt_task *t = fkt_pipeline_task(pipeline);
@@ -215,7 +215,7 @@ static void evaluated_by_a_network(void **state)
     assert_memory_equal(j.score.confusion, want, 100 * sizeof *want);
     p.size = 8;
     CHECK_STATUS(fkt_training_set_evaluate(&j, m, &p, &one), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "the model sees pictures of 16 px, these have 8 px"));
+    CHECK(strstr(fkt_error_text(), "the model sees images of 16 px, these have 8 px"));
     p.size = 16;
     p.n_classes = 9;
     CHECK_STATUS(fkt_training_set_evaluate(&j, m, &p, &one), FKT_E_MISMATCH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's certificate: made once, the same pin ever after, and what is wrong with a pair is said in a sentence.
- * The openssl program is the stranger who judges what was made. */
+ * The openssl program is the stranger who evaluates what was made. */
 #include "net/tls.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

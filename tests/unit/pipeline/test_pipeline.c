@@ -143,7 +143,7 @@ static void read_images(const struct fkt_release *r, const char *name, uint8_t *
     fkt_dataset_free(made);
 }
 
-/* The same pictures from the caller's walk and from the release's own, for any number of threads; and tiles are the
+/* The same images from the caller's walk and from the release's own, for any number of threads; and tiles are the
  * first of them. 130 per class: batches reach from one class into the next. */
 static void an_open_pipeline_generates_the_same(void **state)
 {

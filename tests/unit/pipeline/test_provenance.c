@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provenance.c - what may be said of where pictures come from: whose promise they carry, and when they carry
+/* test_provenance.c - what may be said of where images come from: whose promise they carry, and when they carry
  * none. */
 #include "pipeline/provenance.h"
 
@@ -52,7 +52,7 @@ static void a_draw_says_where_it_comes_from(void **state)
     CHECK_NEAR(p.origin.epsilon, 5, 0);
     CHECK_NEAR(p.origin.delta, 1e-5, 0);
     assert_string_equal(p.origin.release_sha256, r.sha256);
-    CHECK(strstr(p.origin.data, "1 pictures drawn per class") && strstr(p.origin.data, "epsilon 5"));
+    CHECK(strstr(p.origin.data, "1 images drawn per class") && strstr(p.origin.data, "epsilon 5"));
     assert_string_equal(p.origin.adjacency, "add-remove");
     fkt_training_set_clear(&p);
     fkt_release_clear(&r);
@@ -89,7 +89,7 @@ static void origin_of(struct fkt_model_origin *o, const char *path, const char *
     fkt_training_set_clear(&p);
 }
 
-/* The promise of a folder goes along only with its own pictures, all of them. */
+/* The promise of a folder goes along only with its own images, all of them. */
 static void a_folder_keeps_its_promise_to_itself(void **state)
 {
     struct fkt_release r = {0};
@@ -106,7 +106,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     assert_int_equal(o.is_private, 1);
     CHECK_NEAR(o.epsilon, 5, 0);
     assert_string_equal(o.release_sha256, r.sha256);
-    CHECK(strstr(o.data, "30 pictures of 'made': its certificate says epsilon 5"));
+    CHECK(strstr(o.data, "30 images of 'made': its certificate says epsilon 5"));
     assert_string_equal(o.adjacency, "add-remove");
     origin_of(&o, folder, NULL, 0);
     assert_int_equal(o.is_private, 0);
@@ -126,7 +126,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     CHECK_OK(fkt_png_write(path, red, 16, 16, 0));
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
-    CHECK(strstr(o.data, "NOT private: these are not all and only the pictures"));
+    CHECK(strstr(o.data, "NOT private: these are not all and only the images"));
     unlink(path);
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 1);
@@ -140,7 +140,7 @@ static void a_folder_keeps_its_promise_to_itself(void **state)
     unlink(path);
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
-    CHECK(strstr(o.data, "does not say for which pictures"));
+    CHECK(strstr(o.data, "does not say for which images"));
     fkt_release_clear(&r);
 }
 
@@ -160,7 +160,7 @@ static void other_labels_are_another_set(void **state)
     assert_int_equal(o.is_private, 1);
     CHECK(strstr(o.data, "its certificate says epsilon 5") && strstr(o.data, "other releases of the same records"));
     CHECK_OK(fkt_dataset_open(&ds, folder, NULL));
-    for (int swap = 0; swap < 3; swap++) { /* two pictures of different classes change places */
+    for (int swap = 0; swap < 3; swap++) { /* two images of different classes change places */
         const char *const from[] = {fkt_dataset_name(ds, 0), fkt_dataset_name(ds, PER_CLASS), kept};
         const char *const to[] = {kept, from[0], from[1]};
         assert_int_equal(rename(from[swap], to[swap]), 0);
@@ -168,7 +168,7 @@ static void other_labels_are_another_set(void **state)
     fkt_dataset_free(ds);
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
-    CHECK(strstr(o.data, "NOT private: these are not all and only the pictures"));
+    CHECK(strstr(o.data, "NOT private: these are not all and only the images"));
     fkt_release_clear(&r);
 }
 
@@ -189,7 +189,7 @@ static void other_names_are_another_set(void **state)
     assert_int_equal(rename(path[0], path[2]) | rename(path[1], path[0]) | rename(path[2], path[1]), 0);
     origin_of(&o, folder, folder, 0);
     assert_int_equal(o.is_private, 0);
-    CHECK(strstr(o.data, "NOT private: these are not all and only the pictures"));
+    CHECK(strstr(o.data, "NOT private: these are not all and only the images"));
     fkt_release_clear(&r);
 }
 
@@ -268,7 +268,7 @@ static void bend(const char *folder, const char *name, const char *from, const c
     fkt_free(text);
 }
 
-/* Notes and certificates of a kind that is not known here: the note is written anew for the bent certificate, as who
+/* Notes and certificates of a kind that is not known here: the note is written again for the bent certificate, as who
  * makes both would, so that nothing but the kind is wrong. */
 static void papers_of_another_kind(void **state)
 {
@@ -313,7 +313,7 @@ static void papers_of_another_kind(void **state)
     fkt_release_clear(&r);
 }
 
-/* One picture of a private folder has rotted: the others are read where that is asked for, and promise nothing. */
+/* One image of a private folder has rotted: the others are read where that is asked for, and promise nothing. */
 static void a_rotten_image_takes_the_promise_along(void **state)
 {
     struct fkt_skipped skipped = {0};

@@ -164,7 +164,7 @@ static void lost_files_are_made_again(void **state)
     server_world_release(&w);
 }
 
-/* A deadline begins anew after a restart: nobody is lost because the server was away. */
+/* A deadline starts again after a restart: nobody is lost because the server was away. */
 static void deadlines_count_anew(void **state)
 {
     struct server_world w;

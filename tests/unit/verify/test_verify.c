@@ -64,7 +64,7 @@ static void a_good_one_passes(void **state)
     CHECK(!strcmp(r.task_sha256, maker.f.task.sha256) && strlen(r.release_sha256) == 64 && strlen(r.head) == 64);
     CHECK(r.heads == r.entries / 3 && r.messages == 6 && r.counted);
     CHECK(fkt_alloc_live() == before);
-    unlink(scratch_path(&scratch, "grid.png")); /* pictures may be left out */
+    unlink(scratch_path(&scratch, "grid.png")); /* images may be left out */
     CHECK_OK(verify(0));
 }
 
