@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h - what a benched server wrote into its transparency log (docs/transparency.md 1), as far as needed here. */
+/* log.h - what a benched server wrote into its transparency log (docs/http.md 5.1), as far as needed here. */
 #ifndef FKT_BENCH_LOG_H
 #define FKT_BENCH_LOG_H
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """transparency.py - an independent check of what a server published.
 
-Written from docs/transparency.md and docs/protocol.md alone.
+Written from docs/http.md and docs/protocol.md alone.
 
 Usage: transparency.py FOLDER [--task TASK.json] [--receipt RECEIPT.json] [--operator HEX]
        prints one line; exit 0: everything fits, 1: the line says what does not

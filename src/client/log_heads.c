@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_heads.c - the heads of the transparency log that the server reported, within bounds (docs/transparency.md 3).
+/* log_heads.c - the heads of the transparency log that the server reported, within bounds (docs/http.md 5.3).
  *
  *   new     the log has grown: the head is pending in memory, and is stored with the next change of the file
  *   kept    heads that came with the receipt of a message, and of the others the newest ENOUGH

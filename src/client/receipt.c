@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* receipt.c - what a site keeps of a task: its messages, and the heads of the transparency log that it received
- * (docs/transparency.md 3). Nothing in it is private: messages are hashes, which are in the public log. */
+ * (docs/http.md 5.3). Nothing in it is private: messages are hashes, which are in the public log. */
 #include "client/client.h"
 
 #include "task/task.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder_hash.c - one hash for a folder (docs/transparency.md 1): of the sorted lines "sha256  path\n" of its files, as
+/* folder_hash.c - one hash for a folder (docs/http.md 5.1): of the sorted lines "sha256  path\n" of its files, as
  *   find . -type f -printf '%P\0' | xargs -0 sha256sum | LC_ALL=C sort | sha256sum
  * would give it. Links and devices are refused. Memory: a line for each file. */
 #include "pipeline/publish.h"

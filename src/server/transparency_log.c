@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transparency_log.c - lines of JSON, each with the SHA-256 of the line before it (docs/transparency.md 1).
+/* transparency_log.c - lines of JSON, each with the SHA-256 of the line before it (docs/http.md 5.1).
  *
  *   {"at":...,"entry":7,"event":"begin",...,"prev":"<hash of line 6>"}      head = hash of the last line
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transparency_log.h - the server's public log (docs/transparency.md 1): lines of JSON, each with the hash of the line
+/* transparency_log.h - the server's public log (docs/http.md 5.1): lines of JSON, each with the hash of the line
  * before. */
 #ifndef FKT_SERVER_TRANSPARENCY_LOG_H
 #define FKT_SERVER_TRANSPARENCY_LOG_H

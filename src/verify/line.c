@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line.c - one line of a transparency log: is it well formed, and does it continue the chain?
  *
- * Source: docs/transparency.md 1. The log comes from the party that is being checked, so nothing in it is trusted. A
+ * Source: docs/http.md 5.1. The log comes from the party that is being checked, so nothing in it is trusted. A
  * line has exactly one form: it is parsed and written again, and the bytes must be the same, so that two readers can
  * never read different things in it. Each event has exactly the keys of the table below, each of its type; a key more
  * or less is refused. Numbers are below 2^53, which every JSON parser can hold.

@@ -2,7 +2,7 @@
 /* receipt.c - compares what one site kept with the log: the only part of the check that a server which rewrote its log,
  * with a new chain, cannot prepare for.
  *
- * Source: docs/transparency.md 3. Every answer to a site contains the log's last entry and its hash; here each of them
+ * Source: docs/http.md 5.3. Every answer to a site contains the log's last entry and its hash; here each of them
  * must be the hash of that line. Every message that the server acknowledged must be in the log with its kind, as
  * accepted. And up to the last head that the site received, the log must not hold any message under its name, accepted
  * or refused, that it did not send: that would be somebody else with its key, or a server that blames the site. A

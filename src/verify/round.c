@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* round.c - whose vectors are in a release, and which sites signed that.
  *
- * Source: docs/transparency.md 2, docs/protocol.md 3.5 and 3.6. A log lists the sites that survived a round; a server
+ * Source: docs/http.md 5.2, docs/protocol.md 3.5 and 3.6. A log lists the sites that survived a round; a server
  * could write anything there. It cannot forge their signatures: each site signs the list of survivors, with the session
  * (task and round) and the seed, before it reveals anything. So the list is accepted when
  *   - it is the set of sites whose vectors were accepted in this round, and at least N - D of them,

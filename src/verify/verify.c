@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c - an outsider's check of a finished task: log, release and certificate are compared with each other.
  *
- * Source: docs/transparency.md 2. Everything comes from the server, which is not trusted; the check rests on what it
+ * Source: docs/http.md 5.2. Everything comes from the server, which is not trusted; the check rests on what it
  * cannot forge: the operator's signature under the task, the sites' signatures under the survivors, and, with a
  * receipt, the heads that one site received during the round. In this order:
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_maker.c - a good log, made by hand from docs/transparency.md: two rounds, the first of which fails. Messages are
+/* log_maker.c - a good log, made by hand from docs/http.md: two rounds, the first of which fails. Messages are
  * not there, only their hashes, which nobody can check anyway; signatures and files are real. */
 #include "tests/support/log_maker.h"
 
