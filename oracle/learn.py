@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning as include/fedkt/learn.h has it, in plain PyTorch: the same networks, the same recipe, the same decisions.
 
-usage: oracle/learn.py twin --pictures X.npz --test T.npz --start W.safetensors --recipe R.json --out RESULT.json
+usage: oracle/learn.py twin --images X.npz --test T.npz --start W.safetensors --recipe R.json --out RESULT.json
                             [--save MODEL.safetensors] [--device cpu] [--threads 2]
        oracle/learn.py jobs JOBS.json [--device cuda]      many twins: a list of objects with those keys;
                                                           those whose result is there are left out

@@ -67,7 +67,7 @@ void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const
     g->k = k;
     snprintf(path, sizeof path, "%s/nn/learn_%s.safetensors", FKT_TEST_VECTORS, k->name);
     CHECK_OK(fkt_safetensors_open(&g->vectors, path));
-    t = fkt_safetensors_find(g->vectors, "images");
+    t = fkt_safetensors_find(g->vectors, "pictures");
     CHECK(t && t->dtype == FKT_I64 && t->count == 1);
     memcpy(&g->images, t->data, sizeof g->images);
     fkt_net_init(&g->net, 3);

@@ -310,7 +310,7 @@ static void changed_moments_are_refused(void **state)
     meddle(&w, "UPDATE moments SET numbers = zeroblob(length(numbers))");
     CHECK_STATUS(aw_open(&w), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "damaged"));
-    CHECK(strstr(fkt_error_hint(), "never put one back from a backup"));
+    CHECK(strstr(fkt_error_hint(), "never restore one from a backup"));
     meddle(&w, "UPDATE moments SET numbers = zeroblob(8)");
     CHECK_STATUS(aw_open(&w), FKT_E_FORMAT);
     meddle(&w, "DELETE FROM moments");
