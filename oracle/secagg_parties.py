@@ -152,7 +152,7 @@ class View:
     def told_deliver(self, m):
         """3.4."""
         delivered = bits_of(m["delivered"], self.params.sites, "the bitmap of the delivered")
-        need(self.index in delivered, AUTH, "the site is not among the delivered")
+        need(self.index in delivered, AUTH, "the site is not in the delivered set")
         self.peers = [j for j in self.around if j in delivered]
         for j in self.peers:
             need(j in self.present, AUTH, f"neighbour {j} is among the delivered, but takes no part")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - a site's machine: which message is due, what is kept meanwhile, and how it ends (docs/protocol.md 3).
+/* client.c - a site's state machine: which message is due, what each state keeps, how it ends (docs/protocol.md 3).
  *
  *         Begin       Neighbours (complete graph)   Deliver      Survivors        Confirmed        sent
  *   BEGIN ------> ADVERTISE -------------------> SHARE -----> MASK ----------> CONFIRM --------> REVEAL ----> DONE
@@ -20,18 +20,17 @@
  *   DONE       [send]        nothing                                                       all
  *   FAILED     [fail]        why, and perhaps a Leave                                      all
  *
- * A state is named after the message that the site sends in it. The answer is made, whole, when the message that asks
- * for it is accepted, and waits in `out`; so sending cannot fail, and asks nobody anything twice. `holds` says the list
- * once more, as an assert for whoever changes this: what it says is brought about by the wipes in client_*.c and by
- * `step`, with or without it.
+ * A state is named after the message that the site sends in it. The answer is made completely when the message that
+ * asks for it is accepted, and is kept in `out`; so sending cannot fail. `holds` asserts the table above. It changes
+ * nothing: the wipes in client_*.c and `step` establish what it asserts.
  *
- * That no peer's two shares can both leave follows from the list: when the survivors are accepted, the share that must
- * stay is overwritten, before anything is signed; and no state but MASK accepts survivors, which none goes back to.
- * Where shares leave (client_reveal.c) it is looked at once more, in every build.
+ * The two shares of a peer can never both be sent: when the survivors are accepted, the share that must stay secret is
+ * overwritten before anything is signed; only MASK accepts survivors, and no transition returns to MASK. The code that
+ * sends shares (client_reveal.c) checks this again, in every build.
  *
- * Where we differ from Bonawitz et al. (CCS 2017): pair keys are agreed on with the seal keys, in SHARE, so that the
- * secrets behind them are gone before the site's vector is touched. Cost: two X25519 and a verification for each
- * neighbour, a mask for each peer and one for itself, t verifications. */
+ * Where we differ from Bonawitz et al. (CCS 2017): pair keys are agreed on together with the seal keys, in SHARE, so
+ * the secrets behind them are wiped before the site's vector is read. Cost: two X25519 and one verification for each
+ * neighbour, one mask for each peer and one for the site itself, t verifications. */
 #include "secagg/client.h"
 
 #include "base/alloc.h"
@@ -42,7 +41,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- creation and end ---- */
 
 void fkt_sa_neighbours_free(struct fkt_sa_neighbour *n, uint32_t degree)
 {
@@ -50,7 +49,7 @@ void fkt_sa_neighbours_free(struct fkt_sa_neighbour *n, uint32_t degree)
     fkt_free(n);
 }
 
-static void forget_answer(struct fkt_sa_client *c)
+static void drop_answer(struct fkt_sa_client *c)
 {
     if (c->out) fkt_wipe(c->out, c->out_len);
     fkt_free(c->out);
@@ -58,9 +57,9 @@ static void forget_answer(struct fkt_sa_client *c)
     c->out_len = 0;
 }
 
-static void forget(struct fkt_sa_client *c)
+static void wipe_all(struct fkt_sa_client *c)
 {
-    forget_answer(c);
+    drop_answer(c);
     fkt_wipe(&c->secret, sizeof c->secret);
     fkt_sa_neighbours_free(c->neighbour, c->p.degree);
     c->neighbour = NULL;
@@ -94,7 +93,7 @@ fkt_status fkt_sa_client_new(struct fkt_sa_client **out, const struct fkt_sa_par
     fkt_status st;
     *out = NULL;
     if (!site || !site->reserve || !site->vector || !site->spend)
-        return fkt_fail(FKT_E_ARG, "a site must bring its ledger and its vector");
+        return fkt_fail(FKT_E_ARG, "a site needs a ledger and a vector");
     FKT_TRY(fkt_alloc(&c, 1));
     FKT_TRY(fkt_sa_params_copy(&c->p, params));
     FKT_TRY(own_key_check(&c->p, index, secret));
@@ -113,7 +112,7 @@ out:
 void fkt_sa_client_free(struct fkt_sa_client *c)
 {
     if (!c) return;
-    forget(c);
+    wipe_all(c);
     fkt_sa_params_clear(&c->p);
     fkt_wipe(c, sizeof *c);
     fkt_free(c);
@@ -132,7 +131,7 @@ static int wiped(const uint8_t *p, size_t n)
 
 static int shared(const struct fkt_sa_secrets *s) { return WIPED(s->channel) && WIPED(s->mask_seed) && WIPED(s->coin); }
 
-/* The list at the head of this file. Looks at what must be gone, never at a secret that is there. */
+/* Asserts the table at the top of this file. It reads only what must be wiped, never a secret that is present. */
 static int holds(const struct fkt_sa_client *c)
 {
     const struct fkt_sa_secrets *s = &c->secret;
@@ -165,9 +164,9 @@ unsigned fkt_sa_client_wants(const struct fkt_sa_client *c)
 
 enum fkt_sa_state fkt_sa_client_state(const struct fkt_sa_client *c) { return c->state; }
 
-/* ---- saying ---- */
+/* ---- sending ---- */
 
-fkt_status fkt_sa_client_say(struct fkt_sa_client *c, struct fkt_sa_msg *m)
+fkt_status fkt_sa_client_queue(struct fkt_sa_client *c, struct fkt_sa_msg *m)
 {
     size_t need;
     fkt_status st;
@@ -187,21 +186,21 @@ fkt_status fkt_sa_client_own(struct fkt_sa_client *c, fkt_status st)
     return st;
 }
 
-/* What a Leave says. The faults of others are for the server to know. What is wrong at home may depend on the records
- * (a number beyond its bound) or on what was spent on them, and is nobody's affair. */
-static uint32_t told(const struct fkt_sa_client *c, fkt_status status)
+/* The status that a Leave carries. The server may know about the faults of others. A fault of the site itself may
+ * depend on its records (a number beyond its bound) or on what was spent on them, and is not sent. */
+static uint32_t leave_status(const struct fkt_sa_client *c, fkt_status status)
 {
     const int of_others = status == FKT_E_PEER_FORMAT || status == FKT_E_PEER_AUTH || status == FKT_E_TOO_FEW;
     return (uint32_t)(of_others && !c->own_fault ? status : FKT_E_STOPPED);
 }
 
-/* Every failure comes through here, once. The secrets go first. A Leave is only for a server that has told its session:
- * one that ended the round itself (`aborted`) knows. */
+/* Every failure passes through here, once. Secrets are wiped first. A Leave is sent only to a server that has sent its
+ * session, and not to one that ended the round itself (`aborted`). */
 static fkt_status fail(struct fkt_sa_client *c, fkt_status status, int aborted)
 {
-    struct fkt_sa_msg m = {.kind = FKT_SA_M_LEAVE, .leave.status = told(c, status)};
+    struct fkt_sa_msg m = {.kind = FKT_SA_M_LEAVE, .leave.status = leave_status(c, status)};
     fkt_failure_save(&c->failure, status);
-    forget(c);
+    wipe_all(c);
     c->state = FKT_SA_STATE_FAILED;
     m.session = (struct fkt_sa_bytes){c->session, FKT_SA_SESSION};
     m.site = c->index;
@@ -213,27 +212,28 @@ static fkt_status fail(struct fkt_sa_client *c, fkt_status status, int aborted)
 
 fkt_status fkt_sa_client_send(struct fkt_sa_client *c, uint8_t *out, size_t cap, size_t *len)
 {
-    const uint8_t *say = c->leave_len ? c->leave : c->out;
+    const uint8_t *message = c->leave_len ? c->leave : c->out;
     size_t need = c->leave_len ? c->leave_len : c->out_len;
     *len = 0;
-    if (!say) {
+    if (!message) {
         if (c->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&c->failure);
-        return fkt_fail(FKT_E_STATE, "site %u has nothing to say in state '%s'", c->index, fkt_sa_state_name(c->state));
+        return fkt_fail(FKT_E_STATE, "site %u has nothing to send in state '%s'", c->index,
+                        fkt_sa_state_name(c->state));
     }
     if (need > cap) return fkt_fail(FKT_E_ARG, "a message of %zu bytes does not fit into %zu", need, cap);
-    memcpy(out, say, need);
+    memcpy(out, message, need);
     *len = need;
     c->leave_len = 0;
-    forget_answer(c);
+    drop_answer(c);
     if (c->state == FKT_SA_STATE_REVEAL) {
         c->state = FKT_SA_STATE_DONE;
-        forget(c);
+        wipe_all(c);
     }
     assert(holds(c));
     return FKT_OK;
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 fkt_status fkt_sa_client_list(const struct fkt_sa_client *c, const char *what, struct fkt_sa_bytes map, size_t bits,
                               struct fkt_sa_bytes list, size_t each, uint32_t *n)
@@ -251,16 +251,16 @@ fkt_status fkt_sa_client_list(const struct fkt_sa_client *c, const char *what, s
 static fkt_status aborted(const struct fkt_sa_msg *m)
 {
     return fkt_fail(FKT_E_STOPPED, "the server has ended the round: %s",
-                    m->aborted.status ? fkt_status_name((fkt_status)m->aborted.status) : "it gives no reason");
+                    m->aborted.status ? fkt_status_name((fkt_status)m->aborted.status) : "no reason given");
 }
 
 static fkt_status out_of_place(const struct fkt_sa_client *c)
 {
-    return fkt_fail(FKT_E_PEER_FORMAT, "a message came that has no place in state '%s'", fkt_sa_state_name(c->state));
+    return fkt_fail(FKT_E_PEER_FORMAT, "unexpected message in state '%s'", fkt_sa_state_name(c->state));
 }
 
-/* A round may fail before its Begin has reached this site, which then cannot know the session: any will do for an
- * Aborted, since nothing is drawn yet and nobody is served by a site that goes on waiting. */
+/* A round may fail before its Begin reaches this site, which then does not know the session. Any session is accepted
+ * for an Aborted then: nothing has been drawn, and the site need not go on waiting. */
 static int of_session(const struct fkt_sa_client *c, const struct fkt_sa_msg *m)
 {
     if (m->session.n != FKT_SA_SESSION) return 0;
@@ -268,7 +268,7 @@ static int of_session(const struct fkt_sa_client *c, const struct fkt_sa_msg *m)
     return fkt_same(m->session.p, c->session, FKT_SA_SESSION);
 }
 
-/* The drawing, arrow by arrow. */
+/* The state diagram, one arrow per case. */
 static fkt_status step(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
 {
     const int sparse = !fkt_sa_complete(&c->p);
@@ -289,9 +289,9 @@ static fkt_status step(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
     };
     fkt_status st = FKT_OK;
     if (m->kind != FKT_SA_M_BEGIN && !of_session(c, m))
-        return fkt_fail(FKT_E_PEER_AUTH, "a message is of another session");
+        return fkt_fail(FKT_E_PEER_AUTH, "the message belongs to another session");
     if (m->kind == FKT_SA_M_ABORTED) return aborted(m);
-    if (c->out) return out_of_place(c); /* what was asked for before has not even left */
+    if (c->out) return out_of_place(c); /* the previous answer has not been sent */
     for (size_t i = 0; i < sizeof arrows / sizeof *arrows; i++) {
         const struct arrow *a = &arrows[i];
         if (!a->there || a->kind != m->kind || a->from != c->state) continue;
@@ -310,8 +310,8 @@ fkt_status fkt_sa_client_recv(struct fkt_sa_client *c, const uint8_t *msg, size_
     fkt_status st;
     int by_server = 0;
     if (c->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&c->failure);
-    if (len <= most) fkt_hash_long(hash, msg, len);                      /* longer ones are refused below, unread */
-    if (c->heard && fkt_same(hash, c->last, sizeof hash)) return FKT_OK; /* the very bytes of the last one */
+    if (len <= most) fkt_hash_long(hash, msg, len); /* longer ones are refused below without being read */
+    if (c->heard && fkt_same(hash, c->last, sizeof hash)) return FKT_OK; /* identical to the last message */
     if (c->state == FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the round is over for site %u", c->index);
     FKT_TRY(fkt_sa_msg_decode(&m, 0, msg, len, most));
     FKT_TRY(step(c, &m));

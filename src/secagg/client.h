@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.h - the inside of a site's machine, for the files client*.c. client.c has the drawing. */
+/* client.h - internal state of a site, for the files client*.c. client.c has the state diagram. */
 #ifndef FKT_SECAGG_CLIENT_H
 #define FKT_SECAGG_CLIENT_H
 
@@ -11,7 +11,7 @@
 #include "crypto/entropy.h"
 
 enum fkt_sa_standing {
-    FKT_SA_ABSENT = 0, /* a neighbour that takes no part */
+    FKT_SA_ABSENT = 0, /* a neighbour that does not take part */
     FKT_SA_PRESENT,    /* its advert came with Neighbours */
     FKT_SA_PEER        /* its shares came with Deliver */
 };
@@ -19,7 +19,7 @@ enum fkt_sa_standing {
 struct fkt_sa_neighbour {
     uint32_t site;
     enum fkt_sa_standing standing;
-    int after;              /* sparse graph: sits after this site on the ring, not before it */
+    int after;              /* sparse graph: is after this site on the ring, not before it */
     uint8_t from_key[32];   /* opens what it sealed for us; SHARE only */
     uint8_t pair_key[32];   /* for the mask between us; SHARE only */
     uint8_t mask_share[32]; /* of its mask seed; from MASK on, from CONFIRM on only if it is lost */
@@ -40,18 +40,18 @@ struct fkt_sa_client {
     uint8_t last[32];
     uint8_t *out; /* the message to send, own memory; NULL: none */
     size_t out_len;
-    uint8_t leave[64]; /* the last word, for which no memory must be needed */
+    uint8_t leave[64]; /* the Leave message; needs no allocation */
     size_t leave_len;
 
-    struct fkt_sa_secrets {          /* each wiped as soon as it has done its work */
+    struct fkt_sa_secrets {          /* each is wiped after its last use */
         uint8_t sign[FKT_SA_SECRET]; /* until Confirm is signed */
         uint8_t channel[32];         /* c: until the shares are sealed */
         uint8_t mask_seed[32];       /* s: likewise */
         uint8_t self_seed[32];       /* u: until the vector is masked */
-        uint8_t coin[32];            /* r of the next throw: until V is there */
+        uint8_t coin[32];            /* r of the next throw: until V is known */
     } secret;
     struct fkt_sa_neighbour *neighbour; /* (degree) ascending; SHARE to REVEAL */
-    uint32_t present, peers;            /* how many of them are */
+    uint32_t present, peers;            /* how many neighbours are */
     uint32_t *witness; /* (witnesses) whose signatures count, ascending; from SHARE, complete: MASK, on */
     uint32_t witnesses;
 
@@ -65,8 +65,8 @@ struct fkt_sa_client {
     uint8_t *survivors; /* likewise: S, a part of U2; CONFIRM to REVEAL */
 };
 
-/* One for each message, in the order of docs/protocol.md 3; each checks all of it before it changes anything that
- * matters, and leaves its answer in c->out. A failure ends the round: client.c sees to that. */
+/* One function for each message, in the order of docs/protocol.md 3. Each checks the whole message before it changes
+ * state, and leaves its answer in c->out. client.c ends the round on a failure. */
 FKT_MUST_USE fkt_status fkt_sa_client_begin(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
 FKT_MUST_USE fkt_status fkt_sa_client_coin(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
 FKT_MUST_USE fkt_status fkt_sa_client_neighbours(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
@@ -74,12 +74,12 @@ FKT_MUST_USE fkt_status fkt_sa_client_deliver(struct fkt_sa_client *c, const str
 FKT_MUST_USE fkt_status fkt_sa_client_survivors(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
 FKT_MUST_USE fkt_status fkt_sa_client_confirmed(struct fkt_sa_client *c, const struct fkt_sa_msg *m);
 
-/* Gives st back; notes that it came from the site's own doors, so that the server hears nothing of it. */
+/* Returns st, and records that the site's own ledger or vector failed, so that the server is not sent the reason. */
 FKT_MUST_USE fkt_status fkt_sa_client_own(struct fkt_sa_client *c, fkt_status st);
-/* Encodes m, with session and site put in, into c->out. */
-FKT_MUST_USE fkt_status fkt_sa_client_say(struct fkt_sa_client *c, struct fkt_sa_msg *m);
+/* Encodes m, with session and site filled in, into c->out. */
+FKT_MUST_USE fkt_status fkt_sa_client_queue(struct fkt_sa_client *c, struct fkt_sa_msg *m);
 /* FKT_E_PEER_FORMAT unless `map` is a bitmap of `bits` and `list` has `each` bytes for every bit set; *n of them.
- * FKT_E_TOO_FEW when they are fewer than the threshold. `what` is for the sentence. */
+ * FKT_E_TOO_FEW when they are fewer than the threshold. `what` names the list in the error. */
 FKT_MUST_USE fkt_status fkt_sa_client_list(const struct fkt_sa_client *c, const char *what, struct fkt_sa_bytes map,
                                            size_t bits, struct fkt_sa_bytes list, size_t each, uint32_t *n);
 void fkt_sa_neighbours_free(struct fkt_sa_neighbour *n, uint32_t degree); /* wipes; NULL is fine */

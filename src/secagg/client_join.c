@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_join.c - a site comes in: its keys under its signature, then its part of the coin (docs/protocol.md 3.1, 4).
+/* client_join.c - a site joins a round: its signed keys, then its part of the coin (docs/protocol.md 3.1, 4).
  *
- * Entropy is drawn in the order that the document gives, since vectors are made from it: c, s, u, r at Begin, and a
- * fresh r at each throw. An r that was opened is everybody's; the one for the next throw takes its place at once. */
+ * Entropy is drawn in the order that the document gives, since test vectors depend on it: c, s, u, r at Begin, and a
+ * fresh r at each throw. An opened r is public; it is replaced at once by the one for the next throw. */
 #include "secagg/client.h"
 #include "secagg/coin.h"
 
@@ -55,24 +55,24 @@ out:
 
 fkt_status fkt_sa_client_begin(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
 {
-    struct fkt_sa_msg say = {.kind = FKT_SA_M_ADVERTISE};
+    struct fkt_sa_msg answer = {.kind = FKT_SA_M_ADVERTISE};
     uint8_t hash[32], signature[FKT_SIGN_BYTES];
     fkt_status st;
     if (m->session.n != 0 || m->begin.round.n != FKT_SA_ROUND || m->begin.task.n != sizeof c->p.task)
         return fkt_fail(FKT_E_PEER_FORMAT, "'begin' has a session, or a round or task hash of another length");
     if (!fkt_same(m->begin.task.p, c->p.task, sizeof c->p.task))
         return fkt_fail_hint(FKT_E_PEER_AUTH, "compare your copy of the task with the one that the server uses",
-                             "the server's task is not the one that this site has");
+                             "the server's task is not this site's task");
     fkt_sa_session(c->session, &c->p, m->begin.round.p);
     c->has_session = 1;
     FKT_TRY(draw_keys(c));
     fkt_sa_advert_hash(hash, c->session, c->index, c->channel_key, c->mask_key);
     fkt_sign(signature, hash, sizeof hash, c->secret.sign);
-    say.advertise.channel_key = (struct fkt_sa_bytes){c->channel_key, 32};
-    say.advertise.mask_key = (struct fkt_sa_bytes){c->mask_key, 32};
-    say.advertise.coin = (struct fkt_sa_bytes){c->commitment, fkt_sa_complete(&c->p) ? 0 : 32};
-    say.advertise.signature = (struct fkt_sa_bytes){signature, sizeof signature};
-    FKT_TRY(fkt_sa_client_say(c, &say));
+    answer.advertise.channel_key = (struct fkt_sa_bytes){c->channel_key, 32};
+    answer.advertise.mask_key = (struct fkt_sa_bytes){c->mask_key, 32};
+    answer.advertise.coin = (struct fkt_sa_bytes){c->commitment, fkt_sa_complete(&c->p) ? 0 : 32};
+    answer.advertise.signature = (struct fkt_sa_bytes){signature, sizeof signature};
+    FKT_TRY(fkt_sa_client_queue(c, &answer));
 out:
     return st;
 }
@@ -80,7 +80,7 @@ out:
 fkt_status fkt_sa_client_coin(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
 {
     const struct fkt_sa_leaf own = {c->index, c->channel_key, c->mask_key, c->commitment};
-    struct fkt_sa_msg say = {.kind = FKT_SA_M_OPEN};
+    struct fkt_sa_msg answer = {.kind = FKT_SA_M_OPEN};
     uint8_t opened[32] = {0};
     fkt_status st;
     if (m->coin.attempt != c->throws + 1 || m->coin.attempt > c->p.attempts)
@@ -93,10 +93,10 @@ fkt_status fkt_sa_client_coin(struct fkt_sa_client *c, const struct fkt_sa_msg *
     c->throws = m->coin.attempt;
     memcpy(opened, c->secret.coin, sizeof opened);
     FKT_TRY(draw_coin(c));
-    say.open.attempt = c->throws;
-    say.open.scalar = (struct fkt_sa_bytes){opened, sizeof opened};
-    say.open.next_coin = (struct fkt_sa_bytes){c->commitment, sizeof c->commitment};
-    FKT_TRY(fkt_sa_client_say(c, &say));
+    answer.open.attempt = c->throws;
+    answer.open.scalar = (struct fkt_sa_bytes){opened, sizeof opened};
+    answer.open.next_coin = (struct fkt_sa_bytes){c->commitment, sizeof c->commitment};
+    FKT_TRY(fkt_sa_client_queue(c, &answer));
 out:
     fkt_wipe(opened, sizeof opened);
     return st;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_mask.c - a site opens its peers' shares and, when its ledger agrees, hands out its masked vector
+/* client_mask.c - a site opens its peers' shares, reserves budget in its ledger, and makes its masked vector
  * (docs/protocol.md 3.4).
  *
  *   U2 -> neighbours in it are peers -> sealed shares -> all open, all below l -> reserve -> x -> |x| <= B
  *   y = x + self stream +- pair streams -> packed
  *
- * U2 goes into every pair stream: masks cancel between sites that were told the same U2, and no others. So a server
- * cannot tell a site that a neighbour is gone and keep the neighbour in the sum (finder.md 1).
+ * U2 goes into every pair stream: masks cancel only between sites that were sent the same U2. So a server cannot claim
+ * to a site that a neighbour is gone and keep that neighbour in the sum (finder.md 1).
  *
- * Nothing is asked of the ledger before all shares are seen to be good: a server that delivers garbage must not even
- * get a reservation. The vector lives here and nowhere else: as the site's 64-bit numbers until they are in the ring,
- * as words until they are packed, each wiped then. That a number is beyond the bound is told to the caller, but neither
- * which nor by how much (the loop looks at all of them in the same way), and to the server not even that.
+ * The ledger is called only after all shares have been checked: a server that delivers garbage must not cause a
+ * reservation. The vector exists only here: as the site's 64-bit numbers until they are in the ring, then as words
+ * until they are packed; each copy is wiped after use. When a number is beyond the bound, the caller learns only that
+ * (the loop treats all numbers alike, and does not report which or by how much), and the server learns nothing.
  *
- * Cost: one mask for each peer and one for itself, two words of memory for each number. */
+ * Cost: one mask for each peer and one for the site itself, two words of memory for each number. */
 #include "secagg/client.h"
 #include "secagg/mask.h"
 
@@ -24,21 +24,22 @@
 
 #include <string.h>
 
-/* c->delivered: U2 as it was told, with this site and no neighbour that it has no keys of; c->peers: how many are. */
-static fkt_status learn_delivered(struct fkt_sa_client *c, struct fkt_sa_bytes map)
+/* c->delivered: U2 as received. It must contain this site, and only neighbours whose keys it has. Sets c->peers. */
+static fkt_status store_delivered(struct fkt_sa_client *c, struct fkt_sa_bytes map)
 {
     fkt_status st;
     if (map.n != fkt_bitmap_bytes(c->p.sites) || !fkt_bitmap_ok(map.p, c->p.sites))
         return fkt_fail(FKT_E_PEER_FORMAT, "the bitmap of the delivered is not one of %u bits", c->p.sites);
     if (!fkt_bitmap_get(map.p, c->index))
-        return fkt_fail(FKT_E_PEER_AUTH, "site %u is not among the delivered", c->index);
+        return fkt_fail(FKT_E_PEER_AUTH, "site %u is not in the delivered set", c->index);
     FKT_TRY(fkt_alloc(&c->delivered, map.n));
     memcpy(c->delivered, map.p, map.n);
     for (uint32_t i = 0; i < c->p.degree; i++) {
         const struct fkt_sa_neighbour *j = &c->neighbour[i];
         if (!fkt_bitmap_get(c->delivered, j->site)) continue;
         if (j->standing != FKT_SA_PRESENT)
-            return fkt_fail(FKT_E_PEER_AUTH, "site %u is among the delivered, but its keys never came", j->site);
+            return fkt_fail(FKT_E_PEER_AUTH, "site %u is in the delivered set, but this site has no keys of it",
+                            j->site);
         c->peers++;
     }
 out:
@@ -62,7 +63,7 @@ static fkt_status open_shares(struct fkt_sa_client *c, const uint8_t *sealed)
         struct fkt_sa_neighbour *j = &c->neighbour[i];
         if (!fkt_bitmap_get(c->delivered, j->site)) continue;
         if (!fkt_unseal(plain, sealed, sizeof plain, j->from_key))
-            st = fkt_fail(FKT_E_PEER_AUTH, "what site %u sealed for this site does not open", j->site);
+            st = fkt_fail(FKT_E_PEER_AUTH, "the shares that site %u sealed for this site do not open", j->site);
         else if (!fkt_scalar_ok(plain) || !fkt_scalar_ok(plain + FKT_SA_SHARE_BYTES))
             st = fkt_fail(FKT_E_PEER_FORMAT, "a share from site %u is not below the order of the group", j->site);
         memcpy(j->mask_share, plain, FKT_SA_SHARE_BYTES);
@@ -82,7 +83,7 @@ static fkt_status check_range(const int64_t *x, uint32_t length, uint64_t bound)
                          "a number of this site's vector is beyond the bound of the task");
 }
 
-/* The site's own numbers into v. */
+/* Reads the site's own numbers into v. */
 static fkt_status take_vector(struct fkt_sa_client *c, struct fkt_sa_vector *v)
 {
     int64_t *x = NULL;
@@ -130,16 +131,16 @@ out:
     return st;
 }
 
-static fkt_status say_masked(struct fkt_sa_client *c)
+static fkt_status queue_masked(struct fkt_sa_client *c)
 {
     size_t n = fkt_sa_packed(c->p.length, c->p.bits);
-    struct fkt_sa_msg say = {.kind = FKT_SA_M_MASKED};
+    struct fkt_sa_msg answer = {.kind = FKT_SA_M_MASKED};
     uint8_t *packed = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&packed, n));
     FKT_TRY(masked(c, packed));
-    say.masked.packed = (struct fkt_sa_bytes){packed, n};
-    FKT_TRY(fkt_sa_client_say(c, &say));
+    answer.masked.packed = (struct fkt_sa_bytes){packed, n};
+    FKT_TRY(fkt_sa_client_queue(c, &answer));
 out:
     fkt_free(packed);
     return st;
@@ -148,11 +149,11 @@ out:
 fkt_status fkt_sa_client_deliver(struct fkt_sa_client *c, const struct fkt_sa_msg *m)
 {
     fkt_status st;
-    FKT_TRY(learn_delivered(c, m->deliver.delivered));
+    FKT_TRY(store_delivered(c, m->deliver.delivered));
     FKT_TRY(check_list(c, m->deliver.sealed));
     FKT_TRY(open_shares(c, m->deliver.sealed.p));
     FKT_TRY(fkt_sa_client_own(c, c->site->reserve(c->site->self, c->session)));
-    FKT_TRY(say_masked(c));
+    FKT_TRY(queue_masked(c));
     fkt_wipe(c->secret.self_seed, sizeof c->secret.self_seed);
     for (uint32_t i = 0; i < c->p.degree; i++) {
         fkt_wipe(c->neighbour[i].from_key, sizeof c->neighbour[i].from_key);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_share.c - a site meets its neighbours: believes their keys, agrees on secrets with each, and gives each a
- * sealed share of its own two seeds (docs/protocol.md 3.3).
+/* client_share.c - a site checks its neighbours' keys, agrees on secrets with each neighbour, and sends each a sealed
+ * share of its own two seeds (docs/protocol.md 3.3).
  *
  *   V -> seed -> graph -> neighbours;   advert of each -> signature, keys -> seal keys, pair key
  *   s, u -> n shares each -> (share of s || share of u) sealed for j
  *
- * Pair keys are made here and not when the vector is masked: then the mask key of each neighbour is checked where the
- * document wants it, with no agreement more than masking needs anyway, and c, s and the mask secret can go at once.
+ * Pair keys are made here and not when the vector is masked. So each neighbour's mask key is checked where the protocol
+ * requires it, no extra key agreement is needed, and c, s and the mask secret can be wiped at once.
  *
  * Cost for n neighbours: n verifications, 2n X25519, n*t steps of two polynomials. */
 #include "secagg/client.h"
@@ -21,14 +21,14 @@
 
 #include <string.h>
 
-static fkt_status learn_seed(struct fkt_sa_client *c, struct fkt_sa_bytes v)
+static fkt_status derive_seed(struct fkt_sa_client *c, struct fkt_sa_bytes v)
 {
     const int sparse = !fkt_sa_complete(&c->p);
     if (v.n != (sparse ? 32 : 0)) return fkt_fail(FKT_E_PEER_FORMAT, "the coin's value has %zu bytes", v.n);
     return fkt_sa_coin_seed(c->seed, c->session, sparse ? c->root : NULL, sparse ? v.p : NULL);
 }
 
-/* All `degree` of them, ascending, those of `present` marked; and, on a sparse graph, the witnesses. */
+/* Lists all `degree` neighbours, ascending, and marks those in `present`; on a sparse graph, also the witnesses. */
 static fkt_status list_neighbours(struct fkt_sa_client *c, const uint8_t *present)
 {
     const int sparse = !fkt_sa_complete(&c->p);
@@ -55,21 +55,21 @@ out:
     return st;
 }
 
-static fkt_status believe(const struct fkt_sa_client *c, uint32_t site, const uint8_t *channel_key,
-                          const uint8_t *mask_key, const uint8_t *signature)
+static fkt_status check_advert(const struct fkt_sa_client *c, uint32_t site, const uint8_t *channel_key,
+                               const uint8_t *mask_key, const uint8_t *signature)
 {
     uint8_t hash[32];
     fkt_sa_advert_hash(hash, c->session, site, channel_key, mask_key);
     if (!fkt_verify(signature, hash, sizeof hash, fkt_sa_roster_key(&c->p, site)))
-        return fkt_fail(FKT_E_PEER_AUTH, "the keys of site %u are not signed by it", site);
+        return fkt_fail(FKT_E_PEER_AUTH, "the signature of site %u on its keys is wrong", site);
     if (fkt_same(channel_key, c->channel_key, 32) || fkt_same(channel_key, c->mask_key, 32) ||
         fkt_same(mask_key, c->channel_key, 32) || fkt_same(mask_key, c->mask_key, 32))
-        return fkt_fail(FKT_E_PEER_AUTH, "site %u shows a key of this site as its own", site);
+        return fkt_fail(FKT_E_PEER_AUTH, "site %u presents a key of this site as its own", site);
     return FKT_OK;
 }
 
-/* to (present, 32): the keys under which our shares go out. */
-static fkt_status meet(struct fkt_sa_client *c, const uint8_t *advert, uint8_t *to)
+/* to (present, 32): the keys under which our shares are sealed. */
+static fkt_status agree_keys(struct fkt_sa_client *c, const uint8_t *advert, uint8_t *to)
 {
     uint8_t mask_secret[32];
     fkt_status st = FKT_OK;
@@ -77,7 +77,7 @@ static fkt_status meet(struct fkt_sa_client *c, const uint8_t *advert, uint8_t *
     for (uint32_t i = 0; i < c->p.degree; i++) {
         struct fkt_sa_neighbour *j = &c->neighbour[i];
         if (j->standing != FKT_SA_PRESENT) continue;
-        FKT_TRY(believe(c, j->site, advert, advert + 32, advert + 64));
+        FKT_TRY(check_advert(c, j->site, advert, advert + 32, advert + 64));
         FKT_TRY(fkt_sa_seal_keys(to, j->from_key, c->secret.channel, advert, c->session, c->seed, c->index, j->site));
         FKT_TRY(fkt_sa_pair_key(j->pair_key, mask_secret, advert + 32, c->session, c->seed, c->index, j->site));
         advert += FKT_SA_ADVERT;
@@ -88,7 +88,7 @@ out:
     return st;
 }
 
-/* shares (2, present, 32): of s, then of u; each neighbour's stand at its number plus one. */
+/* shares (2, present, 32): of s, then of u. The evaluation point of neighbour j is j + 1. */
 static fkt_status split(struct fkt_sa_client *c, uint8_t *shares)
 {
     uint32_t *x = NULL, n = 0;
@@ -115,9 +115,9 @@ static void seal_all(uint8_t *sealed, const uint8_t *shares, const uint8_t *to, 
     fkt_wipe(plain, sizeof plain);
 }
 
-static fkt_status say_shares(struct fkt_sa_client *c, const uint8_t *to)
+static fkt_status queue_shares(struct fkt_sa_client *c, const uint8_t *to)
 {
-    struct fkt_sa_msg say = {.kind = FKT_SA_M_SHARES};
+    struct fkt_sa_msg answer = {.kind = FKT_SA_M_SHARES};
     uint8_t *shares = NULL, *sealed = NULL, commitment[32];
     size_t n = c->present;
     fkt_status st;
@@ -126,9 +126,9 @@ static fkt_status say_shares(struct fkt_sa_client *c, const uint8_t *to)
     FKT_TRY(split(c, shares));
     seal_all(sealed, shares, to, c->present);
     fkt_sa_self_commitment(commitment, c->session, c->index, c->secret.self_seed);
-    say.shares.sealed = (struct fkt_sa_bytes){sealed, n * FKT_SA_SEALED};
-    say.shares.self_commitment = (struct fkt_sa_bytes){commitment, sizeof commitment};
-    FKT_TRY(fkt_sa_client_say(c, &say));
+    answer.shares.sealed = (struct fkt_sa_bytes){sealed, n * FKT_SA_SEALED};
+    answer.shares.self_commitment = (struct fkt_sa_bytes){commitment, sizeof commitment};
+    FKT_TRY(fkt_sa_client_queue(c, &answer));
 out:
     if (shares) fkt_wipe(shares, 2 * n * FKT_SA_SHARE_BYTES);
     fkt_free(shares);
@@ -142,11 +142,11 @@ fkt_status fkt_sa_client_neighbours(struct fkt_sa_client *c, const struct fkt_sa
     fkt_status st;
     FKT_TRY(fkt_sa_client_list(c, "neighbours that take part", m->neighbours.present, c->p.degree,
                                m->neighbours.adverts, FKT_SA_ADVERT, &c->present));
-    FKT_TRY(learn_seed(c, m->neighbours.scalar));
+    FKT_TRY(derive_seed(c, m->neighbours.scalar));
     FKT_TRY(list_neighbours(c, m->neighbours.present.p));
     FKT_TRY(fkt_alloc(&to, (size_t)c->present * 32));
-    FKT_TRY(meet(c, m->neighbours.adverts.p, to));
-    FKT_TRY(say_shares(c, to));
+    FKT_TRY(agree_keys(c, m->neighbours.adverts.p, to));
+    FKT_TRY(queue_shares(c, to));
     fkt_wipe(c->secret.channel, sizeof c->secret.channel);
     fkt_wipe(c->secret.mask_seed, sizeof c->secret.mask_seed);
     fkt_wipe(c->secret.coin, sizeof c->secret.coin);

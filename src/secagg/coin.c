@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coin.c - a common random number that nobody can bias once the commitments are in (docs/protocol.md 4).
+/* coin.c - a common random number that cannot be biased once the commitments are in (docs/protocol.md 4).
  *
  *      (digest, point)                 root: R, P = V*G
  *         /        \                   parent point = left + h(parent digest) * right
  *     (d, p)      (d, p)               leaf: H(its site, keys and commitment r*G), r*G
  *
- * A tree binds all commitments of a throw into one pair of 64 bytes; each site checks its own way up, log2(N) steps.
- * Source: the random coefficients are those of MuSig's key aggregation (Maxwell, Poelstra, Seurin, Wuille, 2019), here
- * one for each inner node; the proof for the tree stands in coin.md. We differ from a plain commit-and-open, where the
- * server could show each site other openings: V is one number, and V*G = P leaves no second one.
+ * A tree binds all commitments of a throw into one pair of 64 bytes; each site checks its own path to the root, log2(N)
+ * steps. Source: the random coefficients are those of MuSig's key aggregation (Maxwell, Poelstra, Seurin, Wuille,
+ * 2019), here one for each inner node; coin.md proves the tree. We differ from plain commit-and-open, where the server
+ * could show different openings to different sites: V is one number, and V*G = P has one solution.
  *
- * Cost for the server: one multiplication of a point for each site; for a site log2(N) of them and one more. */
+ * Cost for the server: one point multiplication for each site; for a site log2(N) + 1 of them. */
 #include "secagg/coin.h"
 
 #include "base/alloc.h"
@@ -35,7 +35,7 @@ static fkt_status leaf_node(uint8_t node[FKT_SA_NODE], const uint8_t session[FKT
     fkt_digest_end(&d, node);
     memcpy(node + 32, leaf->commitment, FKT_POINT_BYTES);
     if (!fkt_point_ok(leaf->commitment))
-        return fkt_fail(FKT_E_PEER_AUTH, "the coin of site %u is no point of the group", leaf->site);
+        return fkt_fail(FKT_E_PEER_AUTH, "the coin of site %u is not a point of the group", leaf->site);
     return FKT_OK;
 }
 
@@ -153,7 +153,7 @@ fkt_status fkt_sa_coin_climb(uint8_t root[FKT_SA_NODE], const uint8_t session[FK
     fkt_status st;
     memset(root, 0, FKT_SA_NODE);
     if (leaves > FKT_SA_SITES_MAX || position >= leaves || path_len != fkt_sa_coin_path_bytes(leaves, position))
-        return fkt_fail(FKT_E_PEER_FORMAT, "the coin's way up has %zu bytes for leaf %u of %u", path_len, position,
+        return fkt_fail(FKT_E_PEER_FORMAT, "the coin's path has %zu bytes for leaf %u of %u", path_len, position,
                         leaves);
     FKT_TRY(leaf_node(root, session, throw_number, own));
     for (; leaves > 1; leaves = (leaves + 1) / 2, position /= 2) {
@@ -179,7 +179,7 @@ fkt_status fkt_sa_coin_seed(uint8_t seed[32], const uint8_t session[FKT_SA_SESSI
     memset(seed, 0, 32);
     assert((root == NULL) == (v == NULL));
     if (root && !opens(v, root + 32))
-        return fkt_fail(FKT_E_PEER_AUTH, "the coin's value is not the one that was bound before it was opened");
+        return fkt_fail(FKT_E_PEER_AUTH, "the coin's value does not match its commitment");
     fkt_digest_init(&d, "fedkt/1 seed", NULL);
     fkt_digest_add(&d, session, FKT_SA_SESSION);
     if (root) {

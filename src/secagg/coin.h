@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coin.h - a common random number that nobody can bias after the commitments are in (docs/protocol.md 4). */
+/* coin.h - a common random number that cannot be biased once the commitments are in (docs/protocol.md 4). */
 #ifndef FKT_SECAGG_COIN_H
 #define FKT_SECAGG_COIN_H
 
@@ -25,7 +25,7 @@ size_t fkt_sa_coin_path_bytes(uint32_t leaves, uint32_t position); /* 0 also whe
 void fkt_sa_coin_path(const struct fkt_sa_coin *c, uint32_t position, uint8_t *path);
 const uint8_t *fkt_sa_coin_root(const struct fkt_sa_coin *c); /* FKT_SA_NODE bytes */
 /* All scalars (leaves, 32) in order -> V; they are overwritten. Each must open its own commitment: then V*G is the
- * root's point, and whether it is fkt_sa_coin_seed sees. */
+ * root's point, which fkt_sa_coin_seed checks. */
 void fkt_sa_coin_open(const struct fkt_sa_coin *c, uint8_t *scalars, uint8_t v[32]);
 
 /* Site: its leaf and the siblings -> root. FKT_E_PEER_FORMAT, FKT_E_PEER_AUTH on bad points. */

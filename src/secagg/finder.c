@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finder.c - how many neighbours a site needs, and how many of their shares.
+/* finder.c - finds how many neighbours a site needs, and how many of their shares.
  *
- * Source: Bell et al. (CCS 2020): against a server that lies about who is lost, a site is open to it when
+ * Source: Bell et al. (CCS 2020): when the server may claim falsely who is lost, a site is exposed when
  * 2t <= k + (its corrupt neighbours). We differ: tails are those of the exact hypergeometric law over the N - 1 others
- * of a site, and no rate is rounded, since C and D are counts; and the server, not chance, chooses whom to lose when
- * it wants to cut the ring, so that cut is counted by its corrupt sites alone. finder.md has the formulas and proofs.
+ * of a site, and no rate is rounded, since C and D are counts; and when the server wants to cut the ring, it chooses
+ * the lost sites, so a cut is bounded by its corrupt sites alone. finder.md has the formulas and proofs.
  *
- * The one file of this room with floating point, run when a task is made and never inside a round. What could round
- * the wrong way cannot: tails are sums of positive terms, in logarithms whose error is below 1e-9, and each is made
- * larger by 2^SLACK before it is compared. oracle/finder.py does the same in integers.
+ * The only file of this module with floating point. It runs when a task is made, never inside a round. Rounding cannot
+ * make a result unsafe: tails are sums of positive terms, in logarithms whose error is below 1e-9, and each is enlarged
+ * by 2^SLACK before it is compared. oracle/finder.py computes the same in integers.
  *
- * Cost: at most N/2 degrees, for each of them a bisection over t of sums that end as soon as terms stop counting;
- * under a second for 65,536 sites when no degree will do, and milliseconds otherwise. */
+ * Cost: at most N/2 degrees; for each a bisection over t of sums that end when terms become negligible. Under a second
+ * for 65,536 sites when no degree is sufficient, otherwise milliseconds. */
 #include "fedkt/advanced/secagg.h"
 
 #include "secagg/params.h"
@@ -40,8 +40,8 @@ static double log2_factorial(double n)
 
 static double log2_choose(double n, double k) { return log2_factorial(n) - log2_factorial(k) - log2_factorial(n - k); }
 
-/* log2 P(X >= x), a little above the truth, where X counts the marked among k of `n` of which `marked` are. Up to the
- * mean it answers 0, that is, certain: nobody asks there. */
+/* An upper bound on log2 P(X >= x), where X counts the marked among k drawn from `n`, `marked` of which are marked. For
+ * x up to the mean the result is 0 (certain); no caller needs more there. */
 static double log2_tail(double n, double marked, double k, double x)
 {
     double sum = 1, term = 1, first;
@@ -61,8 +61,8 @@ static double log2_sum(double a, double b)
     return isinf(high) ? high : high + log2(1 + exp2(low - high));
 }
 
-/* finder.md 2: the neighbours of some honest site could give both of its secrets, or the witnesses two lists of
- * survivors. */
+/* finder.md 2: the neighbours of some honest site could reveal both of its secrets, or the witnesses could confirm two
+ * lists of survivors. */
 static double log2_surrounded(double n, double c, double k, double t)
 {
     return log2_sum(log2(n - c) + log2_tail(n - 1, c, k, 2 * t - k), log2_tail(n, c, k, 2 * t - k));
@@ -73,10 +73,10 @@ static int cuttable(double c, double d, double k, double t)
     return fkt_sa_cuttable((int64_t)c, (int64_t)d, (int64_t)k, (int64_t)t);
 }
 
-/* finder.md 3: corrupt and lost sites fill k/2 places in a row on either side of an arc. At each end of the arc stands
- * an honest site for which t must still answer, though sites near it stop, having 3t/8 or fewer on that side: with x
- * corrupt sites in the run, there are t - k/2 + side - 2x among the side - x nearest places on the other side of it.
- * Both runs hold k - D corrupt ones. */
+/* finder.md 3: corrupt and lost sites fill k/2 adjacent places at both ends of an arc. At each end is an honest site
+ * whose secret t neighbours must still reveal, although sites near it stop because they see 3t/8 or fewer survivors on
+ * that side: with x corrupt sites in the run, t - k/2 + side - 2x of the side - x nearest places on its other side must
+ * be corrupt. Both runs together hold k - D corrupt sites. */
 static double log2_cut(double n, double c, double d, double k, double t)
 {
     const double over = t - k / 2, side = floor(3 * t / 8), both = log2_tail(n - 2, c, k, k - d);
@@ -88,8 +88,8 @@ static double log2_cut(double n, double c, double d, double k, double t)
     return log2((n - c) * (n - c - 1) * (n - k - 1) / (n - 1)) + (2 * edge < both ? 2 * edge : both);
 }
 
-/* finder.md 5: some site or the witnesses have fewer than t left (a lost site has all but D - 1 of the others), or,
- * where the ring could be cut, some live site no more than 3t/8 on one side. */
+/* finder.md 5: a site or the witnesses have fewer than t left (of the others, at most D - 1 are lost for a lost site),
+ * or, where the ring could be cut, a live site has at most 3t/8 on one side. */
 static double log2_starved(double n, double c, double d, double k, double t)
 {
     double p = log2_sum(log2(n - d) + log2_tail(n - 1, d, k, k - t + 1), log2_tail(n, d, k, k - t + 1));
@@ -98,7 +98,7 @@ static double log2_starved(double n, double c, double d, double k, double t)
     return p;
 }
 
-/* The smallest t for which nobody is surrounded. 0: even t = k is too likely, with all neighbours corrupt. */
+/* The smallest t that is secure (finder.md 2). 0: not even t = k, where all neighbours would be corrupt. */
 static uint32_t smallest_threshold(uint32_t n, uint32_t c, uint32_t k, double bits)
 {
     uint32_t no = k / 2, yes = k; /* t = k/2 is never enough */
@@ -123,7 +123,7 @@ fkt_status fkt_sa_find(uint32_t sites, uint32_t corrupt, uint32_t dropped, unsig
                         failure, BITS_MAX);
     if (sites < need)
         return fkt_fail_hint(FKT_E_ARG, "sites must be at least corrupt + 2*dropped + 2",
-                             "no graph over %u sites bears %u corrupt and %u lost ones", sites, corrupt, dropped);
+                             "%u sites cannot tolerate %u corrupt and %u lost ones", sites, corrupt, dropped);
     for (uint32_t k = 2; sites > COMPLETE_UP_TO && k <= sites - 2; k += 2) {
         uint32_t t;
         t = smallest_threshold(sites, corrupt, k, security + 1.0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c - who is whose neighbour: everyone, or the next k/2 on either side of a ring in random order.
+/* graph.c - the neighbours of a site: all others, or the k/2 nearest on each side of a ring in random order.
  *
  * Source: docs/protocol.md 5, after Bell et al. (CCS 2020), who prove that such a random Harary graph is as good as one
  * with independent edges. The order is a Fisher-Yates shuffle, exactly uniform given uniform words: each draw rejects
- * the few words that would favour small numbers. We differ from Bell et al. in one thing: the ring holds the whole
- * roster, so a site that never came keeps its place and nobody can be moved by leaving somebody out.
+ * the few words that would favour small numbers. We differ from Bell et al. in one point: the ring holds the whole
+ * roster. A site that never joined keeps its place, so the server cannot move sites by leaving one out.
  *
- * Words come from one ChaCha20 stream. It is read in one piece of N - 1 words, and, since about N^2/2^33 draws are
- * rejected (one in two graphs at N = 65,536, never below a thousand), in a piece twice as long when that runs out.
- * Cost: 8N bytes to keep, 4N more while it is made. */
+ * Words come from one ChaCha20 stream. N - 1 words are read at first. About N^2/2^33 draws are rejected (one in two
+ * graphs at N = 65,536, never below a thousand); when the words run out, the stream is read again at twice the length.
+ * Memory: 8N bytes kept, 4N more during construction. */
 #include "secagg/graph.h"
 
 #include "fedkt/advanced/secagg.h"
@@ -101,7 +101,7 @@ static void sift(uint32_t *a, uint32_t root, uint32_t n)
     }
 }
 
-/* Heapsort: in place, no worst case, and the server does it for every site. */
+/* Heapsort: in place, O(n log n) in the worst case; the server runs it for every site. */
 static void ascending(uint32_t *a, uint32_t n)
 {
     for (uint32_t i = n / 2; i-- > 0;) sift(a, i, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.h - who is whose neighbour (docs/protocol.md 5). */
+/* graph.h - the neighbours of each site (docs/protocol.md 5). */
 #ifndef FKT_SECAGG_GRAPH_H
 #define FKT_SECAGG_GRAPH_H
 
@@ -17,9 +17,9 @@ FKT_MUST_USE fkt_status fkt_sa_graph_make(struct fkt_sa_graph *g, const struct f
 void fkt_sa_graph_clear(struct fkt_sa_graph *g);
 /* out (degree): ascending. */
 void fkt_sa_graph_neighbours(const struct fkt_sa_graph *g, uint32_t site, uint32_t *out);
-/* Sparse graphs only. out (degree): the sites whose signatures everyone asks for, ascending. */
+/* Sparse graphs only. out (degree): the witnesses, whose signatures every site requires, ascending. */
 void fkt_sa_graph_witnesses(const struct fkt_sa_graph *g, uint32_t *out);
-/* Sparse graphs only. 1 when the neighbour sits after the site on the ring, 0 when before. */
+/* Sparse graphs only. 1 when the neighbour is after the site on the ring, 0 when before. */
 int fkt_sa_graph_after(const struct fkt_sa_graph *g, uint32_t site, uint32_t neighbour);
 
 #endif

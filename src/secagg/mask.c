@@ -4,15 +4,15 @@
  *   words   modulo 2^32 or 2^64, whose low b bits are the number: additions and masks need no reduction
  *   packed  element i at bits i*b .. i*b + b - 1, least significant first: b bits each, and nothing between them
  *
- * A mask is a keystream of words of the same size, so its high bits are thrown away when b is not 32: a stream of b
- * bits each would be shorter, but reading it would cost more than making the rest.
+ * A mask is a keystream of words of the same size, so its high bits are discarded when b is not 32. A stream of b bits
+ * per element would be shorter, but reading it would cost more than generating the discarded bits.
  *
- * Packing collects elements in 64 bits and writes them out eight bytes at a time. Unpacking reads the eight bytes that
- * hold an element's first bit and shifts; nine when b > 57, since an element may then reach into a ninth. Both cost
- * about a nanosecond for an element, once for a vector, where each mask costs half of that and a site adds k + 1.
+ * Packing collects elements in 64 bits and writes eight bytes at a time. Unpacking reads the eight bytes that hold an
+ * element's first bit and shifts; nine when b > 57, since an element may then reach into a ninth. Both cost about a
+ * nanosecond per element, once per vector; a mask costs half of that, and a site adds k + 1 masks.
  *
- * Time depends on length and bits alone; values meet shifts, adds and masks. The words are little-endian and so is
- * this machine (crypto/stream.c refuses to build on others). */
+ * Time depends only on length and bits; values go only through shifts, additions and masks. The words are
+ * little-endian, as is the machine (crypto/stream.c refuses to build on others). */
 #include "secagg/mask.h"
 
 #include "fedkt/advanced/secagg.h"
@@ -27,7 +27,7 @@ enum { WINDOW = 9 }; /* bytes that an element may touch: up to 7 bits before it,
 
 static uint64_t low_bits(uint32_t bits) { return ((uint64_t)1 << bits) - 1; }
 
-/* x is in -B..B exactly when x + B, as unsigned, is in 0..2B: B < 2^61, so nothing wraps into it. */
+/* x is in -B..B exactly when x + B, as unsigned, is in 0..2B: B < 2^61, so no other x wraps into that range. */
 int fkt_sa_in_range(const int64_t *x, uint32_t length, uint64_t bound)
 {
     unsigned beyond = 0;
@@ -96,13 +96,13 @@ void fkt_sa_vector_pack(const struct fkt_sa_vector *v, uint8_t *out)
         memcpy(out, &acc, 8);
         out += 8;
         fill -= 64;
-        acc = e >> (v->bits - fill); /* the bits that did not fit; none when fill is 0, for e < 2^bits */
+        acc = e >> (v->bits - fill); /* the bits that did not fit; zero when fill is 0, as e < 2^bits */
     }
     memcpy(out, &acc, (fill + 7) / 8);
     fkt_wipe(&acc, sizeof acc);
 }
 
-/* The element that begins at bit `shift` (0..7) of the nine bytes at p; of eight, which do for up to 57 bits. */
+/* The element that begins at bit `shift` (0..7) of the nine bytes at p; short_window: of eight, for up to 57 bits. */
 static inline uint64_t window(const uint8_t *p, unsigned shift, uint64_t keep)
 {
     uint64_t low;
@@ -117,7 +117,7 @@ static inline uint64_t short_window(const uint8_t *p, unsigned shift, uint64_t k
     return low >> shift & keep;
 }
 
-/* Whole windows for all but the last elements; those see a copy of the last bytes with zeros behind it. */
+/* Whole windows for all but the last elements, which are read from a zero-padded copy of the last bytes. */
 static void add_elements(struct fkt_sa_vector *v, const uint8_t *packed, size_t bytes)
 {
     const uint64_t keep = low_bits(v->bits);
@@ -143,7 +143,7 @@ fkt_status fkt_sa_vector_add_packed(struct fkt_sa_vector *v, const uint8_t *pack
 {
     size_t bytes = fkt_sa_packed(v->length, v->bits), used = (size_t)v->length * v->bits % 8;
     if (used && packed[bytes - 1] >> used)
-        return fkt_fail(FKT_E_PEER_FORMAT, "a packed vector has bits behind its last number");
+        return fkt_fail(FKT_E_PEER_FORMAT, "a packed vector has bits set after its last number");
     if (v->bits == 32) {
         for (uint32_t i = 0; i < v->length; i++) {
             uint32_t e;

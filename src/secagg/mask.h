@@ -9,7 +9,7 @@
 
 #include "crypto/stream.h"
 
-/* 1 when every number is in -bound..bound, bound < 2^61; constant time, so that only the answer is told. */
+/* 1 when every number is in -bound..bound, bound < 2^61; constant time, so only the result is revealed. */
 FKT_MUST_USE int fkt_sa_in_range(const int64_t *x, uint32_t length, uint64_t bound);
 
 /* A vector modulo 2^32 (bits <= 32) or 2^64; only the low b bits mean anything. */

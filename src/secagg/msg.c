@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msg.c - the messages of docs/protocol.md between plain structs and bytes, through protobuf-c.
+/* msg.c - encodes and decodes the messages of docs/protocol.md, plain structs to bytes and back, with protobuf-c.
  *
  *   decode: length <= max -> tags ascend -> unpack -> pack again, byte by byte against what came -> struct fkt_sa_msg
  *
- * Protocol buffers leave a writer free: fields in any order, twice, unknown, defaults spelt out, varints with idle
- * bytes. Signatures and repeats are over bytes here, so one message has one encoding (2.4), and the way to see it is to
- * encode what was decoded and compare. That comparison needs no memory: protobuf-c packs into a buffer of ours that
- * only looks. What it cannot undo is memory taken on the way, and protobuf-c takes some for every unknown or repeated
- * field; so a first pass over the tags, which takes none, lets through at most one field of each number.
+ * Protocol buffers allow many encodings of one message: fields in any order, twice, unknown, explicit defaults, padded
+ * varints. Here signatures and duplicate detection work on bytes, so a message has one encoding (2.4). The decoder
+ * enforces it by encoding the result again and comparing. The comparison needs no memory: protobuf-c packs into a
+ * buffer callback that only compares. But decoding itself allocates for every unknown or repeated field; so a first
+ * pass over the tags, which allocates nothing, accepts at most one field of each number.
  *
- * One row of `rows` is all that is known about a kind: its place in the oneof, its descriptor and where its fields lie
- * in struct fkt_sa_msg, in the order of their numbers. Types and offsets on protobuf-c's side come from the descriptor.
+ * One row of `rows` is all that is known about a kind: its number in the oneof, its descriptor, and the offsets of its
+ * fields in struct fkt_sa_msg in the order of their numbers. Types and offsets in protobuf-c's structs come from the
+ * descriptor.
  *
- * Memory comes from base/alloc.h with its size in front, so that it can be wiped when it is given back: opened scalars
- * and shares come through here. Cost: one copy of each field, and one pass of comparison. */
+ * Memory comes from base/alloc.h with its size stored in front, so that it can be wiped when it is freed: opened
+ * scalars and shares pass through here. Cost: one copy of each field, and one pass of comparison. */
 #include "secagg/msg.h"
 
 #include "base/alloc.h"
@@ -80,7 +81,7 @@ union top {
     Fedkt__V1__ToServer to_server;
     Fedkt__V1__ToSite to_site;
 };
-union body { /* room for any of them */
+union body { /* large enough for any body */
     ProtobufCMessage base;
     Fedkt__V1__Advertise advertise;
     Fedkt__V1__Open open;
@@ -98,7 +99,7 @@ union body { /* room for any of them */
     Fedkt__V1__Aborted aborted;
 };
 
-/* protobuf-c only reads through these; its struct has no const. */
+/* protobuf-c only reads through these pointers; its struct lacks const. */
 static ProtobufCBinaryData lend(struct fkt_sa_bytes b)
 {
     return (ProtobufCBinaryData){.len = b.n, .data = (uint8_t *)(uintptr_t)b.p};
@@ -106,7 +107,7 @@ static ProtobufCBinaryData lend(struct fkt_sa_bytes b)
 
 static struct fkt_sa_bytes borrow(const ProtobufCBinaryData *b) { return (struct fkt_sa_bytes){b->data, b->len}; }
 
-/* Between field i of the body and its place in m. */
+/* Copies field i of the body from, and below to, its place in m. */
 static void body_from_msg(ProtobufCMessage *body, const struct row *r, const struct fkt_sa_msg *m)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -134,8 +135,8 @@ struct message {
     union body body;
 };
 
-/* l gets what protobuf-c wants to see, with the bytes of m; 0 when there is no such kind. */
-static int put_together(struct message *l, const struct fkt_sa_msg *m)
+/* Fills l with what protobuf-c needs, borrowing the bytes of m; 0 when the kind is unknown. */
+static int assemble(struct message *l, const struct fkt_sa_msg *m)
 {
     const struct row *r;
     if (m->kind == FKT_SA_M_NONE || m->kind >= KINDS) return 0;
@@ -167,7 +168,7 @@ const char *fkt_sa_kind_name(enum fkt_sa_kind kind)
 size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m)
 {
     struct message l;
-    return put_together(&l, m) ? protobuf_c_message_get_packed_size(&l.top.base) : 0;
+    return assemble(&l, m) ? protobuf_c_message_get_packed_size(&l.top.base) : 0;
 }
 
 fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len)
@@ -175,7 +176,7 @@ fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t ca
     struct message l;
     size_t need;
     *len = 0;
-    if (!put_together(&l, m)) return fkt_fail(FKT_E_ARG, "there is no message of kind %d", (int)m->kind);
+    if (!assemble(&l, m)) return fkt_fail(FKT_E_ARG, "there is no message of kind %d", (int)m->kind);
     need = protobuf_c_message_get_packed_size(&l.top.base);
     if (need > cap) return fkt_fail(FKT_E_ARG, "a message of %zu bytes does not fit into %zu", need, cap);
     *len = protobuf_c_message_pack(&l.top.base, out);
@@ -193,8 +194,8 @@ static int varint(const uint8_t **p, const uint8_t *end, uint64_t *x)
     return 0;
 }
 
-/* 1 when p (n) is a run of whole fields, varints or bytes, whose numbers ascend and are below 16; and, at depth 0, the
- * bodies from field `body` on are so too. */
+/* 1 when p (n) is a sequence of whole fields, varints or bytes, whose numbers ascend and are below 16; at depth 0 the
+ * same must hold inside the bodies, which are the fields from number `body` on. */
 static int fields_ascend(const uint8_t *p, size_t n, unsigned body, int depth)
 {
     const uint8_t *end = p + n;
@@ -223,7 +224,7 @@ static void *get_memory(void *failed, size_t size)
     return (char *)head + HEAD;
 }
 
-static void give_back(void *failed, void *p)
+static void free_memory(void *failed, void *p)
 {
     size_t *head = (size_t *)((char *)p - HEAD);
     (void)failed;
@@ -231,18 +232,18 @@ static void give_back(void *failed, void *p)
     fkt_free(head);
 }
 
-/* Where protobuf-c packs to: nothing is kept, only compared with what came. Where the two differ is no secret: both are
- * made from the bytes that a sender chose. */
-struct looker {
+/* The buffer that protobuf-c packs into: it keeps nothing and compares with the received bytes. Where the two differ is
+ * not a secret: both follow from bytes that a sender chose. */
+struct comparer {
     ProtobufCBuffer base;
     const uint8_t *want;
     size_t left;
     int same;
 };
 
-static void look(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
+static void compare(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 {
-    struct looker *l = (struct looker *)buffer;
+    struct comparer *l = (struct comparer *)buffer;
     if (!l->same || len > l->left || (len && memcmp(l->want, data, len) != 0)) {
         l->same = 0;
         return;
@@ -253,7 +254,7 @@ static void look(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 
 static int canonical(const ProtobufCMessage *top, const ProtobufCMessage *body, const uint8_t *msg, size_t len)
 {
-    struct looker l = {.base = {.append = look}, .want = msg, .left = len, .same = 1};
+    struct comparer l = {.base = {.append = compare}, .want = msg, .left = len, .same = 1};
     if (top->n_unknown_fields || body->n_unknown_fields) return 0; /* protobuf-c would pack them too */
     protobuf_c_message_pack_to_buffer(top, &l.base);
     return l.same && l.left == 0;
@@ -269,27 +270,28 @@ static enum fkt_sa_kind kind_of(int to_server, uint32_t tag)
 fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t *msg, size_t len, size_t max)
 {
     int failed = 0;
-    ProtobufCAllocator memory = {.alloc = get_memory, .free = give_back, .allocator_data = &failed};
+    ProtobufCAllocator memory = {.alloc = get_memory, .free = free_memory, .allocator_data = &failed};
     const ProtobufCMessage *body = NULL;
     union top *top;
     uint32_t tag;
     to_server = to_server != 0;
     memset(m, 0, sizeof *m);
     if (len > max)
-        return fkt_fail(FKT_E_PEER_FORMAT, "a message of %zu bytes is longer than any of this round (%zu)", len, max);
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message of %zu bytes is longer than any message of this round (%zu)", len,
+                        max);
     if (!fields_ascend(msg, len, to_server ? FEDKT__V1__TO_SERVER__BODY_ADVERTISE : FEDKT__V1__TO_SITE__BODY_BEGIN, 0))
-        return fkt_fail(FKT_E_PEER_FORMAT, "a message is cut off, or its fields are not in order");
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message is truncated, or its fields are out of order");
     top = (union top *)protobuf_c_message_unpack(
         to_server ? &fedkt__v1__to_server__descriptor : &fedkt__v1__to_site__descriptor, &memory, len, msg);
     if (!top && failed) return fkt_fail(FKT_E_NOMEM, "out of memory: cannot decode a message of %zu bytes", len);
-    if (!top) return fkt_fail(FKT_E_PEER_FORMAT, "a message is none of this protocol");
+    if (!top) return fkt_fail(FKT_E_PEER_FORMAT, "a message is not of this protocol");
     m->owner = top;
     tag = to_server ? top->to_server.body_case : top->to_site.body_case;
     m->kind = kind_of(to_server, tag);
     if (m->kind != FKT_SA_M_NONE) body = to_server ? &top->to_server.advertise->base : &top->to_site.begin->base;
     if (!body || !canonical(&top->base, body, msg, len)) {
         fkt_sa_msg_clear(m);
-        return fkt_fail(FKT_E_PEER_FORMAT, "a message has no body, or is not in its one canonical form");
+        return fkt_fail(FKT_E_PEER_FORMAT, "a message has no body, or is not in canonical form");
     }
     m->session = borrow(to_server ? &top->to_server.session : &top->to_site.session);
     m->site = to_server ? top->to_server.site : 0;
@@ -299,7 +301,7 @@ fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t 
 
 void fkt_sa_msg_clear(struct fkt_sa_msg *m)
 {
-    ProtobufCAllocator memory = {.free = give_back};
+    ProtobufCAllocator memory = {.free = free_memory};
     if (m->owner) protobuf_c_message_free_unpacked(m->owner, &memory);
     memset(m, 0, sizeof *m);
 }

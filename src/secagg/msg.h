@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msg.h - messages as plain structs; the only file beside msg.c that knows how they look on the wire is the .proto.
- * Decoding accepts canonical bytes alone (docs/protocol.md 2.4) and bounds them before anything is allocated. */
+/* msg.h - messages as plain structs. Only msg.c and the .proto know the wire format. Decoding accepts canonical bytes
+ * alone (docs/protocol.md 2.4), and checks their length before it allocates. */
 #ifndef FKT_SECAGG_MSG_H
 #define FKT_SECAGG_MSG_H
 
@@ -82,11 +82,11 @@ struct fkt_sa_msg {
 /* What logs and receipts call a message to the server; FKT_SA_M_NONE, which does not decode, is "unreadable". */
 const char *fkt_sa_kind_name(enum fkt_sa_kind kind);
 
-size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m); /* what encode will need; 0 when there is no such kind */
+size_t fkt_sa_msg_bytes(const struct fkt_sa_msg *m); /* size of the encoding; 0 when the kind is unknown */
 /* FKT_E_ARG when cap is too small. */
 FKT_MUST_USE fkt_status fkt_sa_msg_encode(const struct fkt_sa_msg *m, uint8_t *out, size_t cap, size_t *len);
-/* Gives *m, whose bytes live until fkt_sa_msg_clear. FKT_E_PEER_FORMAT when it is longer than `max`, not canonical,
- * or no such message; to_server: 1 for ToServer, 0 for ToSite. */
+/* Fills *m, whose bytes are valid until fkt_sa_msg_clear. FKT_E_PEER_FORMAT when the input is longer than `max`, not
+ * canonical, or not a known message; to_server: 1 for ToServer, 0 for ToSite. */
 FKT_MUST_USE fkt_status fkt_sa_msg_decode(struct fkt_sa_msg *m, int to_server, const uint8_t *msg, size_t len,
                                           size_t max);
 void fkt_sa_msg_clear(struct fkt_sa_msg *m); /* wipes what it frees */

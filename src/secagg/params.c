@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params.c - the numbers of one round: checked once, copied, and the sizes that follow from them (docs/protocol.md 1).
+/* params.c - the parameters of one round: checked once, copied, and the sizes that follow from them (docs/protocol.md
+ * 1).
  *
- * A rule that is broken is named with the numbers that break it, since these come from a file that a person wrote. Each
- * rule stands in one line of threshold_check, in 64-bit arithmetic, where N, C, D, k, t < 2^17 cannot wrap.
+ * An error names the rule and the numbers that break it, since they come from a file that a person wrote. Each rule is
+ * one line of threshold_check, in 64-bit arithmetic, where N, C, D, k, t < 2^17 cannot wrap.
  *
- * The public check also looks at every key of the roster (0.1 ms each) and is made once, when a task is opened. An own
- * copy does not: a thousand sites in one process would check a million keys. What it lets pass is no way in. A key that
- * is no point, or of small order, verifies nothing, so its site can never take part; one with a part of small order
- * verifies for its owner alone (crypto/sign.c), but other implementations may evaluate its signatures otherwise, and
- * sites then disagree about who is there. Keys must differ in both.
+ * The public check also verifies every key of the roster (0.1 ms each); it is made once, when a task is opened. Copying
+ * skips that: a thousand sites in one process would check a million keys. Skipping it is safe. A key that is not a
+ * point, or is of small order, verifies nothing, so its site can never take part. A key with a small-order component
+ * verifies for its owner alone (crypto/sign.c), but other implementations may decide differently about its signatures,
+ * and sites would then disagree about who takes part. Both paths check that the keys are distinct.
  *
- * Message sizes count protobuf's wire format by hand, field by field as in proto/fedkt.proto: a tag of one byte (all
- * numbers are below 16), a varint, and for bytes what it counts. They are the bounds before decoding, so they are
- * exact: the longest that an honest party can send, not a byte more. */
+ * Message sizes follow protobuf's wire format, field by field as in proto/fedkt.proto: a tag of one byte (all field
+ * numbers are below 16), a varint, and for bytes their length. They are limits applied before decoding, so they are
+ * exact: the longest message that an honest party can send. */
 #include "secagg/params.h"
 
 #include "fedkt/advanced/secagg.h"
@@ -67,21 +68,21 @@ static fkt_status shape_check(const struct fkt_sa_params *p)
     if (p->attempts < 1 || p->attempts > 16)
         return fkt_fail(FKT_E_ARG, "%u attempts at the coin: there must be 1 to 16", p->attempts);
     if (p->keystream != FKT_SA_KEYSTREAM_AES_256_CTR && p->keystream != FKT_SA_KEYSTREAM_CHACHA20)
-        return fkt_fail(FKT_E_ARG, "keystream %d is none that we know", (int)p->keystream);
-    if (p->length < 1) return fkt_fail(FKT_E_ARG, "vectors of length 0 have no sum");
+        return fkt_fail(FKT_E_ARG, "keystream %d is unknown", (int)p->keystream);
+    if (p->length < 1) return fkt_fail(FKT_E_ARG, "the vector length is 0");
     if (p->bits < 8 || p->bits > 62) return fkt_fail(FKT_E_ARG, "a ring of %u bits: there must be 8 to 62", p->bits);
     if (p->bound < 1 || p->bound > (((uint64_t)1 << (p->bits - 1)) - 1) / p->sites)
         return fkt_fail_hint(FKT_E_ARG, "take more bits, or a smaller bound",
                              "%u numbers up to %llu do not fit into %u bits with their sign", p->sites,
                              (unsigned long long)p->bound, p->bits);
     if (fkt_sa_to_server_max(p) > MESSAGE_MAX)
-        return fkt_fail(FKT_E_ARG, "a vector of %u numbers of %u bits passes 2 GiB", p->length, p->bits);
-    if (!p->roster) return fkt_fail(FKT_E_ARG, "there is no roster");
+        return fkt_fail(FKT_E_ARG, "a vector of %u numbers of %u bits exceeds 2 GiB", p->length, p->bits);
+    if (!p->roster) return fkt_fail(FKT_E_ARG, "the roster is missing");
     return FKT_OK;
 }
 
-/* The first three rules hold on any graph. On a sparse one the fourth is finder.md 4, with as many corrupt neighbours
- * as 2t > k + them allows; on the complete one C is their number. */
+/* The first three rules hold on any graph. On a sparse graph the fourth is finder.md 4, with the largest number of
+ * corrupt neighbours that 2t > k + that number allows; on the complete graph C is their number. */
 static fkt_status threshold_check(const struct fkt_sa_params *p)
 {
     const int64_t n = p->sites, d = p->dropped, c = p->corrupt, k = p->degree, t = p->threshold;
@@ -94,7 +95,7 @@ static fkt_status threshold_check(const struct fkt_sa_params *p)
     if (!fkt_sa_complete(p)) {
         if (fkt_sa_only_once(n, c, d, k, t)) return FKT_OK;
         return fkt_fail_hint(FKT_E_ARG, "with sites >= corrupt + 3*dropped it always holds; or take the complete graph",
-                             "after a total too many of %u sites could take part again, with %u lost, %u corrupt, "
+                             "too many of %u sites could take part in a second total, with %u lost, %u corrupt, "
                              "degree %u and threshold %u",
                              p->sites, p->dropped, p->corrupt, p->degree, p->threshold);
     }
@@ -159,7 +160,7 @@ fkt_status fkt_sa_params_check(const struct fkt_sa_params *p)
     FKT_TRY(all_but_points(p));
     for (uint32_t i = 0; i < p->sites; i++)
         if (!fkt_sign_key_ok(fkt_sa_roster_key(p, i)))
-            return fkt_fail(FKT_E_ARG, "site %u has a key in the roster that is no Ed25519 key", i);
+            return fkt_fail(FKT_E_ARG, "site %u has a key in the roster that is not an Ed25519 key", i);
 out:
     return st;
 }
@@ -180,7 +181,7 @@ out:
 
 void fkt_sa_params_clear(struct fkt_sa_params *p)
 {
-    fkt_free((void *)(uintptr_t)p->roster); /* ours: fkt_sa_params_copy made it */
+    fkt_free((void *)(uintptr_t)p->roster); /* allocated by fkt_sa_params_copy */
     memset(p, 0, sizeof *p);
 }
 
@@ -217,8 +218,8 @@ static uint64_t varint(uint64_t x) /* bytes of x */
     while (x >>= 7) n++;
     return n;
 }
-static uint64_t number(uint64_t x) { return x ? 1 + varint(x) : 0; }    /* a field; zero is not written */
-static uint64_t bytes(uint64_t n) { return n ? 1 + varint(n) + n : 0; } /* a field; empty is not written */
+static uint64_t number(uint64_t x) { return x ? 1 + varint(x) : 0; }    /* a field; omitted when zero */
+static uint64_t bytes(uint64_t n) { return n ? 1 + varint(n) + n : 0; } /* a field; omitted when empty */
 static uint64_t body(uint64_t n) { return 1 + varint(n) + n; }          /* a message in a field, even if empty */
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -233,9 +234,9 @@ size_t fkt_sa_to_server_max(const struct fkt_sa_params *p)
     return (size_t)(bytes(FKT_SA_SESSION) + number(p->sites - 1) + body(most));
 }
 
-/* Among N leaves the deepest have ceil(log2 N) siblings: all of the left half do (2^(depth-1) leaves), and some of the
- * right part when it is more than half as large. Of those, take the place whose number is longest on the wire; a place
- * with one sibling fewer can never make up for it. */
+/* Among N leaves the deepest have ceil(log2 N) siblings: all of the left half (2^(depth-1) leaves), and some of the
+ * right part when it is more than half as large. Of those, take the position whose number is longest on the wire; a
+ * position with one sibling fewer is always shorter. */
 static uint64_t coin_body(const struct fkt_sa_params *p)
 {
     uint64_t depth = 0, left, place;

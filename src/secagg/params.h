@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params.h - an own copy of the parameters, and what follows from them. */
+/* params.h - a copy of the parameters, and values that follow from them. */
 #ifndef FKT_SECAGG_PARAMS_H
 #define FKT_SECAGG_PARAMS_H
 
@@ -7,17 +7,17 @@
 
 #include "base/status.h"
 
-/* Checks all but the points of the roster, which fkt_sa_params_check does once, and copies p and its roster. */
+/* Checks everything except the roster's points, which fkt_sa_params_check does once; then copies p and its roster. */
 FKT_MUST_USE fkt_status fkt_sa_params_copy(struct fkt_sa_params *out, const struct fkt_sa_params *p);
 void fkt_sa_params_clear(struct fkt_sa_params *p);
 static inline int fkt_sa_complete(const struct fkt_sa_params *p) { return p->degree == p->sites - 1; }
-/* finder.md 3: 1 when corrupt and lost sites could cut a ring, so that a site looks at both of its sides (protocol.md
+/* finder.md 3: 1 when corrupt and lost sites could cut a ring, so that a site must check both of its sides (protocol.md
  * 3.5). All numbers here are below 2^17, or the other rules refuse them. */
 static inline int fkt_sa_cuttable(int64_t corrupt, int64_t dropped, int64_t degree, int64_t threshold)
 {
     return degree <= corrupt + dropped && 2 * threshold <= degree + corrupt;
 }
-/* finder.md 4: 1 when after a total on a sparse graph more than `dropped` honest sites refuse another one. */
+/* finder.md 4: 1 when, after one total on a sparse graph, more than `dropped` honest sites refuse another. */
 static inline int fkt_sa_only_once(int64_t sites, int64_t corrupt, int64_t dropped, int64_t degree, int64_t threshold)
 {
     return (sites - 2 * dropped - corrupt) * (degree - threshold + 1) > dropped * (degree - threshold);

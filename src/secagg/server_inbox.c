@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_inbox.c - one answer from one site: every length, signature, point and number is checked here, once, and what
- * later phases need of it is kept in the site's seat (docs/protocol.md 3.1 to 3.6, what the server checks).
+ * later phases need is kept in the site's slot (docs/protocol.md 3.1 to 3.6, what the server checks).
  *
- * Nothing is kept of a message that is refused. Where the page leaves a check to the sites (keys of low order, 3.3) it
- * is made here too: otherwise one bad key would stop all neighbours of its owner, and not its owner alone.
- * Cost: Advertise and Confirm one signature, Open one multiplication of a point, Masked one pass over the vector; the
- * rest are copies. */
+ * Nothing is kept of a refused message. Checks that the protocol leaves to the sites (keys of low order, 3.3) are made
+ * here too: otherwise one bad key would stop all neighbours of its owner instead of its owner alone.
+ * Cost: one signature for Advertise and Confirm, one point multiplication for Open, one pass over the vector for
+ * Masked; the rest are copies. */
 #include "secagg/server.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static fkt_status usable_key(const uint8_t key[32], const char *what)
     return fkt_fail(FKT_E_PEER_AUTH, "its %s is of low order or not canonical", what);
 }
 
-static fkt_status hear_advertise(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+static fkt_status accept_advertise(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     struct fkt_sa_slot *slot = &s->slot[from];
     size_t coin = fkt_sa_complete(&s->p) ? 0 : FKT_POINT_BYTES;
@@ -41,10 +41,10 @@ static fkt_status hear_advertise(struct fkt_sa_server *s, uint32_t from, const s
     FKT_TRY(length(&m->advertise.signature, FKT_SIGN_BYTES, "signature"));
     fkt_sa_advert_hash(hash, s->session, from, m->advertise.channel_key.p, m->advertise.mask_key.p);
     if (!fkt_verify(m->advertise.signature.p, hash, sizeof hash, fkt_sa_roster_key(&s->p, from)))
-        return fkt_fail(FKT_E_PEER_AUTH, "its signature under its keys is wrong");
+        return fkt_fail(FKT_E_PEER_AUTH, "its signature on its keys is wrong");
     FKT_TRY(usable_key(m->advertise.channel_key.p, "channel key"));
     FKT_TRY(usable_key(m->advertise.mask_key.p, "mask key"));
-    if (coin && !fkt_point_ok(m->advertise.coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its coin is no point");
+    if (coin && !fkt_point_ok(m->advertise.coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its coin is not a point");
     memcpy(slot->channel_key, m->advertise.channel_key.p, 32);
     memcpy(slot->mask_key, m->advertise.mask_key.p, 32);
     memcpy(slot->advert, m->advertise.signature.p, FKT_SIGN_BYTES);
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-static fkt_status hear_open(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+static fkt_status accept_open(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     struct fkt_sa_slot *slot = &s->slot[from];
     uint8_t point[FKT_POINT_BYTES];
@@ -74,7 +74,7 @@ out:
     return st;
 }
 
-static fkt_status hear_shares(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+static fkt_status accept_shares(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     struct fkt_sa_slot *slot = &s->slot[from];
     size_t n = fkt_sa_near_count(s, from, FKT_SA_IN_SHARE) * (size_t)FKT_SA_SEALED;
@@ -89,7 +89,7 @@ out:
     return st;
 }
 
-static fkt_status hear_masked(struct fkt_sa_server *s, const struct fkt_sa_msg *m)
+static fkt_status accept_masked(struct fkt_sa_server *s, const struct fkt_sa_msg *m)
 {
     fkt_status st;
     FKT_TRY(length(&m->masked.packed, fkt_sa_packed(s->p.length, s->p.bits), "vector"));
@@ -99,14 +99,14 @@ out:
     return st;
 }
 
-static fkt_status hear_confirm(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+static fkt_status accept_confirm(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     uint8_t hash[32];
     fkt_status st;
     FKT_TRY(length(&m->confirm.signature, FKT_SIGN_BYTES, "signature"));
     fkt_sa_confirm_hash(hash, s->session, s->seed, s->survivors, fkt_bitmap_bytes(s->p.sites));
     if (!fkt_verify(m->confirm.signature.p, hash, sizeof hash, fkt_sa_roster_key(&s->p, from)))
-        return fkt_fail(FKT_E_PEER_AUTH, "its signature under the survivors is wrong");
+        return fkt_fail(FKT_E_PEER_AUTH, "its signature on the survivors is wrong");
     memcpy(s->slot[from].confirmation, m->confirm.signature.p, FKT_SIGN_BYTES);
     s->sets[from] |= FKT_SA_HAS_CONFIRMED;
     s->census.confirmed++;
@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-static fkt_status hear_reveal(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+static fkt_status accept_reveal(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     struct fkt_sa_slot *slot = &s->slot[from];
     size_t n = fkt_sa_near_count(s, from, FKT_SA_IN_MASK) * (size_t)FKT_SA_SHARE_BYTES;
@@ -122,7 +122,7 @@ static fkt_status hear_reveal(struct fkt_sa_server *s, uint32_t from, const stru
     FKT_TRY(length(&m->reveal.shares, n, "list of shares"));
     for (size_t at = 0; at < n; at += FKT_SA_SHARE_BYTES)
         if (!fkt_scalar_ok(m->reveal.shares.p + at))
-            return fkt_fail(FKT_E_PEER_FORMAT, "its share %zu is no number of the field", at / FKT_SA_SHARE_BYTES);
+            return fkt_fail(FKT_E_PEER_FORMAT, "its share %zu is not a number of the field", at / FKT_SA_SHARE_BYTES);
     FKT_TRY(fkt_alloc(&slot->reveal, n));
     memcpy(slot->reveal, m->reveal.shares.p, n);
     s->sets[from] |= FKT_SA_HAS_REVEALED;
@@ -147,12 +147,12 @@ enum fkt_sa_state fkt_sa_phase_of(enum fkt_sa_kind kind)
 fkt_status fkt_sa_server_hear(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     switch (s->state) {
-    case FKT_SA_STATE_ADVERTISE: return hear_advertise(s, from, m);
-    case FKT_SA_STATE_COIN: return hear_open(s, from, m);
-    case FKT_SA_STATE_SHARE: return hear_shares(s, from, m);
-    case FKT_SA_STATE_MASK: return hear_masked(s, m);
-    case FKT_SA_STATE_CONFIRM: return hear_confirm(s, from, m);
-    case FKT_SA_STATE_REVEAL: return hear_reveal(s, from, m);
+    case FKT_SA_STATE_ADVERTISE: return accept_advertise(s, from, m);
+    case FKT_SA_STATE_COIN: return accept_open(s, from, m);
+    case FKT_SA_STATE_SHARE: return accept_shares(s, from, m);
+    case FKT_SA_STATE_MASK: return accept_masked(s, m);
+    case FKT_SA_STATE_CONFIRM: return accept_confirm(s, from, m);
+    case FKT_SA_STATE_REVEAL: return accept_reveal(s, from, m);
     default: return fkt_fail(FKT_E_STATE, "no phase is open");
     }
 }

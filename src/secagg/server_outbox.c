@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_outbox.c - what a phase says to each site, made when the transport asks for it (docs/protocol.md 3).
+/* server_outbox.c - the messages of a phase, each made when the transport asks for it (docs/protocol.md 3).
  *
- * The messages of a phase differ from site to site and together are as large as all that was received; none is stored.
- * A cursor walks over the sites, and the message of the site under it is put together from seats and sets that do not
- * change while a phase lasts. Who is lost before the cursor comes by gets nothing. After the last Deliver the sealed
- * shares are freed. Cost: for one site O(k) copies, and for Deliver O(k^2) bits to find each peer's place. */
+ * The messages of a phase differ from site to site, and together are as large as all that was received; none is stored.
+ * A cursor goes over the sites, and the message of the current site is made from slots and sets that do not change
+ * during a phase. A site that is lost before its turn gets no message. After the last Deliver the sealed shares are
+ * freed. Cost for one site: O(k) copies, and for Deliver O(k^2) bits to find each peer's place. */
 #include "secagg/server.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The sites of `list` (degree) within `over`, as a bitmap of those that are within `set` too, with one field each that
- * `put` writes for `site`. The bitmap stands in front, then the fields; both in scratch. */
+/* Makes a bitmap over the sites of `list` (degree) that are in `over`, with those set that are also in `set`, and for
+ * each of those one field for `site`, written by `put`. In scratch the bitmap comes first, then the fields. */
 static void collect(const struct fkt_sa_server *s, uint32_t site, const uint32_t *list, uint8_t over, uint8_t set,
                     size_t field, void (*put)(const struct fkt_sa_server *s, uint32_t of, uint32_t to, uint8_t *out),
                     struct fkt_sa_bytes *present, struct fkt_sa_bytes *fields)
@@ -57,7 +57,7 @@ static void put_confirmation(const struct fkt_sa_server *s, uint32_t of, uint32_
     memcpy(out, s->slot[of].confirmation, FKT_SIGN_BYTES);
 }
 
-static void say_coin(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
+static void make_coin(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
 {
     uint32_t position = s->slot[site].position;
     m->kind = FKT_SA_M_COIN;
@@ -69,7 +69,7 @@ static void say_coin(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa
 }
 
 /* This phase's message to one site. */
-static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
+static void make_message(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg *m)
 {
     const uint32_t *near = s->adjacent ? fkt_sa_near(s, site) : NULL;
     m->session = (struct fkt_sa_bytes){s->session, FKT_SA_SESSION};
@@ -80,7 +80,7 @@ static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg 
         m->begin.round = (struct fkt_sa_bytes){s->round, FKT_SA_ROUND};
         m->begin.task = (struct fkt_sa_bytes){s->p.task, sizeof s->p.task};
         break;
-    case FKT_SA_STATE_COIN: say_coin(s, site, m); break;
+    case FKT_SA_STATE_COIN: make_coin(s, site, m); break;
     case FKT_SA_STATE_SHARE:
         m->kind = FKT_SA_M_NEIGHBOURS;
         m->neighbours.scalar = (struct fkt_sa_bytes){s->v, fkt_sa_complete(&s->p) ? 0 : sizeof s->v};
@@ -105,14 +105,14 @@ static void say(const struct fkt_sa_server *s, uint32_t site, struct fkt_sa_msg 
     }
 }
 
-/* In a phase the living; after a failure everyone that may still be waiting, whatever we think of it. */
-static int listens(const struct fkt_sa_server *s, uint32_t site)
+/* During a phase the live sites; after a failure every site that may still be waiting, lost or not. */
+static int is_recipient(const struct fkt_sa_server *s, uint32_t site)
 {
     if (s->state == FKT_SA_STATE_FAILED) return !s->slot[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
     return fkt_sa_alive(s, site) && !s->slot[site].heard;
 }
 
-static void all_said(struct fkt_sa_server *s)
+static void all_sent(struct fkt_sa_server *s)
 {
     if (s->state != FKT_SA_STATE_MASK) return;
     for (uint32_t i = 0; i < s->p.sites; i++) {
@@ -127,9 +127,9 @@ fkt_status fkt_sa_server_next(struct fkt_sa_server *s, uint32_t *to, uint8_t *ou
     fkt_status st;
     *len = 0;
     if (s->state == FKT_SA_STATE_UNMASK || s->state == FKT_SA_STATE_DONE || s->cursor == s->p.sites) return FKT_OK;
-    while (s->cursor < s->p.sites && !listens(s, s->cursor)) s->cursor++;
+    while (s->cursor < s->p.sites && !is_recipient(s, s->cursor)) s->cursor++;
     if (s->cursor < s->p.sites) {
-        say(s, s->cursor, &m);
+        make_message(s, s->cursor, &m);
         st = fkt_sa_msg_encode(&m, out, cap, len);
         if (st != FKT_OK) {
             *len = 0;
@@ -137,6 +137,6 @@ fkt_status fkt_sa_server_next(struct fkt_sa_server *s, uint32_t *to, uint8_t *ou
         }
         *to = s->cursor++;
     }
-    if (s->cursor == s->p.sites) all_said(s);
+    if (s->cursor == s->p.sites) all_sent(s);
     return FKT_OK;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_phase.c - the end of a phase and the beginning of the next (docs/protocol.md 3 and 4).
  *
- *   ADVERTISE  -> living sites throw the coin, or on a complete graph share at once
- *   COIN       -> all leaves opened: V, seed, graph, U1. One did not: another throw with those that did
- *   SHARE      -> U2, after the sites with fewer than t neighbours in it are dropped, again and again
+ *   ADVERTISE  -> the live sites throw the coin, or on a complete graph share at once
+ *   COIN       -> all leaves opened: V, seed, graph, U1. If one did not: another throw with those that did
+ *   SHARE      -> U2, after the sites with fewer than t neighbours in it are dropped, repeatedly
  *   MASK       -> S, as a bitmap
- *   CONFIRM    -> t witnesses have signed, and t peers of every site are there to reveal
+ *   CONFIRM    -> t witnesses have signed, and t peers of every site are left to reveal
  *   REVEAL     -> t shares of every secret, or the end
  *
- * Counting here is for liveness alone: it stops a round early that its sites would stop later. What protects the sites
- * they check themselves. Cost: O(N k) for each phase, and for a throw 2N group operations. */
+ * Counting here is for liveness alone: it stops a round early that its sites would stop later. Each site makes its own
+ * checks for its own protection. Cost: O(N k) for each phase, and for a throw 2N group operations. */
 #include "secagg/server.h"
 
 #include "secagg/inspect.h"
@@ -37,7 +37,7 @@ static uint32_t living(const struct fkt_sa_server *s)
     return n;
 }
 
-/* Everyone alive is asked, and waited for. */
+/* All live sites are asked, and waited for. */
 static void enter(struct fkt_sa_server *s, enum fkt_sa_state state)
 {
     for (uint32_t i = 0; i < s->p.sites; i++) s->slot[i].heard = 0;
@@ -48,7 +48,7 @@ static void enter(struct fkt_sa_server *s, enum fkt_sa_state state)
     s->began = 0;
 }
 
-/* Another throw, whose leaves are the living sites. */
+/* Another throw, whose leaves are the live sites. */
 static fkt_status throw_coin(struct fkt_sa_server *s)
 {
     struct fkt_sa_leaf *leaf = NULL;
@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-/* The seed is known: everyone's neighbours, and those among them that take part. */
+/* The seed is known: compute all neighbours, and those of them that take part. */
 static fkt_status draw_graph(struct fkt_sa_server *s)
 {
     struct fkt_sa_graph g = {0};
@@ -107,7 +107,7 @@ static fkt_status leave_advertise(struct fkt_sa_server *s)
     return st == FKT_OK ? draw_graph(s) : st;
 }
 
-/* All leaves must have opened, also those that are lost by now. */
+/* All leaves must have opened, including sites that were lost meanwhile. */
 static fkt_status leave_coin(struct fkt_sa_server *s)
 {
     uint8_t *scalars = NULL;
@@ -125,9 +125,9 @@ out:
     return st;
 }
 
-/* protocol.md 3.4: who has fewer than t neighbours in U2 is dropped, and so perhaps are its neighbours then. On a ring
- * the gap would grow as a rule until nobody is left (at its edge a site has k/2 neighbours, and t is more); so it ends
- * as soon as too few are, after D + 1 passes at most. */
+/* protocol.md 3.4: a site with fewer than t neighbours in U2 is dropped, which may leave its neighbours with too few.
+ * On a ring the gap usually grows until no site is left (at its edge a site has k/2 neighbours, and t is more). The
+ * loop stops as soon as too few are left, after D + 1 passes at most. */
 static fkt_status leave_share(struct fkt_sa_server *s)
 {
     uint32_t left = living(s);
@@ -156,27 +156,27 @@ out:
 
 static int has_revealed(const struct fkt_sa_server *s, uint32_t site) { return s->sets[site] & FKT_SA_HAS_REVEALED; }
 
-typedef int teller(const struct fkt_sa_server *s, uint32_t site);
+typedef int site_test(const struct fkt_sa_server *s, uint32_t site);
 
-/* Every site of U2 has a secret that is needed: t peers must be able to tell it. The first site that has only *n of
- * them; p.sites: there is none. */
-static uint32_t uncovered(const struct fkt_sa_server *s, teller *tells, uint32_t *n)
+/* Every site of U2 has a secret that is needed: t peers must be able to reveal it. Returns the first site that has
+ * fewer, with their number in *n; p.sites when there is none. */
+static uint32_t uncovered(const struct fkt_sa_server *s, site_test *can_reveal, uint32_t *n)
 {
     uint32_t i = 0;
     for (; i < s->p.sites; i++) {
         const uint32_t *near = fkt_sa_near(s, i);
         if (!(s->sets[i] & FKT_SA_IN_MASK)) continue;
         *n = 0;
-        for (uint32_t k = 0; k < s->p.degree; k++) *n += s->sets[near[k]] & FKT_SA_IN_MASK && tells(s, near[k]);
+        for (uint32_t k = 0; k < s->p.degree; k++) *n += s->sets[near[k]] & FKT_SA_IN_MASK && can_reveal(s, near[k]);
         if (*n < s->p.threshold) break;
     }
     return i;
 }
 
-static fkt_status covered(const struct fkt_sa_server *s, teller *tells)
+static fkt_status covered(const struct fkt_sa_server *s, site_test *can_reveal)
 {
     uint32_t n = 0;
-    const uint32_t site = uncovered(s, tells, &n);
+    const uint32_t site = uncovered(s, can_reveal, &n);
     if (site == s->p.sites) return FKT_OK;
     return fkt_fail_hint(FKT_E_TOO_FEW, "begin another round when more sites can be reached",
                          "too few sites in phase %s: %u peers of site %u are left, and its secret needs %u",
@@ -203,7 +203,7 @@ static int has_confirmed(const struct fkt_sa_server *s, uint32_t site)
     return (s->sets[site] & FKT_SA_HAS_CONFIRMED) != 0;
 }
 
-static uint32_t witnesses(const struct fkt_sa_server *s, teller *signs)
+static uint32_t witnesses(const struct fkt_sa_server *s, site_test *signs)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < s->p.degree; k++) n += signs(s, s->witness[k]) != 0;
@@ -223,7 +223,7 @@ static fkt_status leave_confirm(struct fkt_sa_server *s)
 {
     fkt_status st;
     FKT_TRY(enough(s, s->census.heard));
-    if (s->witness) FKT_TRY(witnessed(s)); /* on a complete graph N - D - 1 >= t peers of each have signed now */
+    if (s->witness) FKT_TRY(witnessed(s)); /* on a complete graph N - D - 1 >= t peers of each site have signed now */
     FKT_TRY(covered(s, fkt_sa_alive));
     enter(s, FKT_SA_STATE_REVEAL);
 out:
@@ -255,35 +255,35 @@ fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
     }
 }
 
-/* ---- is it worth waiting? ---- */
+/* ---- whether waiting can help ---- */
 
-/* Whose answers count if the phase ends now, and if all that are silent answer yet; and who of them can still tell a
- * secret: in REVEAL whoever has answered, before it whoever has not left. */
+/* Which answers count if the phase ends now, and if all missing answers still arrive; and which sites can still reveal
+ * a secret: in REVEAL those that have answered, before it those that have not left. */
 static int answered(const struct fkt_sa_server *s, uint32_t site) { return s->slot[site].heard; }
 static int may_answer(const struct fkt_sa_server *s, uint32_t site)
 {
     return answered(s, site) || fkt_sa_alive(s, site);
 }
-static int tells_now(const struct fkt_sa_server *s, uint32_t site)
+static int reveals_now(const struct fkt_sa_server *s, uint32_t site)
 {
     return answered(s, site) && (s->state == FKT_SA_STATE_REVEAL || fkt_sa_alive(s, site));
 }
-static int tells_later(const struct fkt_sa_server *s, uint32_t site)
+static int reveals_later(const struct fkt_sa_server *s, uint32_t site)
 {
     return fkt_sa_alive(s, site) || (s->state == FKT_SA_STATE_REVEAL && answered(s, site));
 }
 
-static int ends_well(const struct fkt_sa_server *s, teller *answers, teller *tells)
+static int would_succeed(const struct fkt_sa_server *s, site_test *answers, site_test *can_reveal)
 {
     uint32_t n = 0, few;
     for (uint32_t i = 0; i < s->p.sites; i++) n += answers(s, i) != 0;
     if (s->state != FKT_SA_STATE_REVEAL && n < s->p.sites - s->p.dropped) return 0;
     if (s->state == FKT_SA_STATE_CONFIRM && s->witness && witnesses(s, answers) < s->p.threshold) return 0;
-    return uncovered(s, tells, &few) == s->p.sites;
+    return uncovered(s, can_reveal, &few) == s->p.sites;
 }
 
 int fkt_sa_server_worth_waiting(const struct fkt_sa_server *s)
 {
     if (s->state != FKT_SA_STATE_MASK && s->state != FKT_SA_STATE_CONFIRM && s->state != FKT_SA_STATE_REVEAL) return 0;
-    return !ends_well(s, answered, tells_now) && ends_well(s, may_answer, tells_later);
+    return !would_succeed(s, answered, reveals_now) && would_succeed(s, may_answer, reveals_later);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_secrets.c - shares become secrets again, although some of them may be false (docs/protocol.md 3.7).
+/* server_secrets.c - rebuilds secrets from shares, some of which may be false (docs/protocol.md 3.7).
  *
- * Each site of U2 has one secret that is needed: the self seed of a survivor, the mask seed of one that was lost. Any t
- * shares of it give a number, and a commitment (self seed) or public key (mask seed) says whether it is the right one.
- * When it is not, one of the t is left out at a time and another respondent takes its place: with one false share among
- * more than t, one choice fits. That much is sure for every secret, whatever was said about others.
+ * One secret of each site of U2 is needed: the self seed of a survivor, the mask seed of a lost site. Any t shares give
+ * a number, and a commitment (self seed) or public key (mask seed) shows whether it is right. When it is not, one of
+ * the t is left out at a time and another respondent takes its place: with one false share among more than t, one
+ * choice fits. This always works for each secret, whatever was found for others.
  *
- * A false share is its owner's doing or its holder's, and the server cannot tell which. So the holder is suspected, and
- * no more: its shares of other secrets are used after all others', but they are used. With suspects at the end, secrets
- * with two false shares or more may come out as well; one that nothing fits is tried again when there are new suspects.
- * A holder against which the secrets of two owners speak is called a liar: its status says FKT_E_PEER_AUTH. That is a
- * name and changes nothing in the sum; two corrupt owners can still bring it upon an honest holder. A secret that
- * nothing fits at last ends the round, under the name of its owner.
+ * A false share may come from the secret's owner or from the share's holder; the server cannot know which. So the
+ * holder is only suspected: its shares of other secrets are used last, but they are used. With suspects last, secrets
+ * with two or more false shares may be rebuilt as well; a secret for which no choice fits is tried again when there are
+ * new suspects. A holder whose shares do not fit the secrets of two owners is blamed: its status becomes
+ * FKT_E_PEER_AUTH. This changes nothing in the sum, and two corrupt owners can cause it for an honest holder. If at the
+ * end no choice fits a secret, the round ends, and the error names the secret's owner.
  *
  * Cost: one join of t^2 small products for each site of U2; for each secret with a false share up to t more; for each
- * suspect one for each secret after that of which it told a share, until a second one speaks against it. */
+ * suspect one for each later secret of which it revealed a share, until it is blamed. */
 #include "secagg/server.h"
 
 #include "base/alloc.h"
@@ -27,14 +27,14 @@
 
 struct rebuild {
     struct fkt_sa_server *s;
-    uint32_t *who;       /* (degree) peers that told their share of one secret, in the order in which they are used */
-    uint32_t *x;         /* (t) points of those that are in use */
-    uint8_t *shares;     /* (t, 32) */
-    uint32_t suspicions; /* how often a secret has spoken against a holder */
+    uint32_t *who;   /* (degree) peers that revealed their share of one secret, in the order in which they are used */
+    uint32_t *x;     /* (t) points of those that are in use */
+    uint8_t *shares; /* (t, 32) */
+    uint32_t suspicions; /* how often a share did not fit its secret */
 };
 
 /* 1 when `secret` is what the site committed to; out gets what unmasking needs: u of a survivor, m of a lost site. */
-static int right(const struct fkt_sa_server *s, uint32_t site, const uint8_t secret[32], uint8_t out[32])
+static int matches_commitment(const struct fkt_sa_server *s, uint32_t site, const uint8_t secret[32], uint8_t out[32])
 {
     const struct fkt_sa_slot *slot = &s->slot[site];
     uint8_t proof[32];
@@ -48,8 +48,8 @@ static int right(const struct fkt_sa_server *s, uint32_t site, const uint8_t sec
     return fkt_same(proof, slot->mask_key, 32);
 }
 
-/* Puts the share that `peer` told of the secret of `site` at place `at`. */
-static void use(struct rebuild *r, uint32_t site, uint32_t peer, uint32_t at)
+/* Puts the share that `peer` revealed of the secret of `site` at place `at`. */
+static void use_share(struct rebuild *r, uint32_t site, uint32_t peer, uint32_t at)
 {
     const struct fkt_sa_server *s = r->s;
     r->x[at] = peer + 1;
@@ -58,69 +58,69 @@ static void use(struct rebuild *r, uint32_t site, uint32_t peer, uint32_t at)
            FKT_SA_SHARE_BYTES);
 }
 
-/* Joins the shares in use. *fits: they give the secret, which is in the seat then. */
+/* Joins the shares in use. *fits: they give the secret, which is then in the slot. */
 static fkt_status join(struct rebuild *r, uint32_t site, int *fits)
 {
     struct fkt_sa_server *s = r->s;
     uint8_t secret[32], out[32];
     fkt_status st = fkt_shamir_join(secret, r->shares, r->x, s->p.threshold);
-    *fits = st == FKT_OK && right(s, site, secret, out);
+    *fits = st == FKT_OK && matches_commitment(s, site, secret, out);
     if (*fits) memcpy(s->slot[site].secret, out, sizeof out);
     fkt_wipe(secret, sizeof secret);
     fkt_wipe(out, sizeof out);
     return st;
 }
 
-/* Joins the first t of n respondents without number `skip` (n: without none). */
+/* Joins the first t of n respondents leaving out number `skip` (n: none). */
 static fkt_status attempt(struct rebuild *r, uint32_t site, uint32_t n, uint32_t skip, int *fits)
 {
     uint32_t used = 0;
     *fits = 0;
     for (uint32_t k = 0; k < n && used < r->s->p.threshold; k++)
-        if (k != skip) use(r, site, r->who[k], used++);
+        if (k != skip) use_share(r, site, r->who[k], used++);
     return used < r->s->p.threshold ? FKT_OK : join(r, site, fits);
 }
 
-/* One owner's secret speaks against a holder; each does so once at most, so the second time it is another's. */
+/* One owner's secret contradicts a holder's share. Each secret does so once at most, so the second is another's. */
 static void suspect(struct rebuild *r, uint32_t holder)
 {
     struct fkt_sa_server *s = r->s;
     r->suspicions++;
     if (s->sets[holder] & FKT_SA_SUSPECT) {
-        s->sets[holder] |= FKT_SA_LIED;
+        s->sets[holder] |= FKT_SA_BLAMED;
         fkt_sa_server_lose(s, holder, FKT_E_PEER_AUTH);
     }
     s->sets[holder] |= FKT_SA_SUSPECT;
 }
 
-/* The secret is out, from the shares in use: does it speak against suspects whose shares were not used? It has spoken
- * against number `known` already. */
-static fkt_status hear_suspects(struct rebuild *r, uint32_t site, uint32_t n, uint32_t known)
+/* The secret was rebuilt from the shares in use. Checks the shares of suspects that were not used. Number `known` was
+ * already found false for this secret. */
+static fkt_status check_suspects(struct rebuild *r, uint32_t site, uint32_t n, uint32_t known)
 {
     fkt_status st = FKT_OK;
     for (uint32_t k = 0; k < n && st == FKT_OK; k++) {
         uint32_t holder = r->who[k], used = 0;
         int fits;
-        if (k == known || (r->s->sets[holder] & (FKT_SA_SUSPECT | FKT_SA_LIED)) != FKT_SA_SUSPECT) continue;
+        if (k == known || (r->s->sets[holder] & (FKT_SA_SUSPECT | FKT_SA_BLAMED)) != FKT_SA_SUSPECT) continue;
         while (used < r->s->p.threshold && r->x[used] != holder + 1) used++;
         if (used < r->s->p.threshold) continue;
-        use(r, site, holder, 0);
+        use_share(r, site, holder, 0);
         st = join(r, site, &fits);
         if (st == FKT_OK && !fits) suspect(r, holder);
     }
     return st;
 }
 
-/* The respondents for one secret: those without suspicion first, those called liars last. */
+/* The respondents for one secret: unsuspected ones first, blamed ones last. */
 static uint32_t list_respondents(struct rebuild *r, uint32_t site)
 {
-    static const uint8_t standing[] = {0, FKT_SA_SUSPECT, FKT_SA_SUSPECT | FKT_SA_LIED};
+    static const uint8_t standing[] = {0, FKT_SA_SUSPECT, FKT_SA_SUSPECT | FKT_SA_BLAMED};
     const struct fkt_sa_server *s = r->s;
     const uint32_t *near = fkt_sa_near(s, site);
     uint32_t n = 0;
     for (size_t i = 0; i < sizeof standing; i++)
         for (uint32_t k = 0; k < s->p.degree; k++)
-            if ((s->sets[near[k]] & (FKT_SA_HAS_REVEALED | FKT_SA_SUSPECT | FKT_SA_LIED)) ==
+            if ((s->sets[near[k]] & (FKT_SA_HAS_REVEALED | FKT_SA_SUSPECT | FKT_SA_BLAMED)) ==
                 (FKT_SA_HAS_REVEALED | standing[i]))
                 r->who[n++] = near[k];
     return n;
@@ -139,7 +139,7 @@ static fkt_status one_secret(struct rebuild *r, uint32_t site)
     if (!fits) return FKT_OK;
     s->sets[site] |= FKT_SA_REBUILT;
     if (skip < n) suspect(r, r->who[skip]);
-    FKT_TRY(hear_suspects(r, site, n, skip));
+    FKT_TRY(check_suspects(r, site, n, skip));
 out:
     return st;
 }
@@ -163,8 +163,8 @@ fkt_status fkt_sa_server_rebuild(struct fkt_sa_server *s)
     } while (missing != UINT32_MAX && r.suspicions > before);
     if (missing != UINT32_MAX)
         st = fkt_fail_hint(FKT_E_PEER_AUTH, "begin another round without that site",
-                           "no %u of the shares that were revealed of site %u's secret fit what it committed to", t,
-                           missing);
+                           "the revealed shares of site %u's secret do not match its commitment for any choice of %u",
+                           missing, t);
 out:
     if (r.shares) fkt_wipe(r.shares, (size_t)t * FKT_SA_SHARE_BYTES);
     fkt_free(r.shares);

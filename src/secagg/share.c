@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.c - every key, commitment and signed hash of docs/protocol.md 3, each written down once.
+/* share.c - every key, commitment and signed hash of docs/protocol.md 3, each defined once.
  *
- * All of them are BLAKE2b over a label and length-prefixed parts (2.1), so that no two of them can ever be taken for
- * each other, and all are bound to the session and so to the task and the round. Keys of a pair also take the seed of
- * the graph: two sites that were told different graphs have no key in common; and the stream between two sites takes
- * the list of those whose shares were delivered, so that masks cancel only between sites that were told the same list.
+ * All are BLAKE2b over a label and length-prefixed parts (2.1), so that no two of them can be confused, and all are
+ * bound to the session and so to the task and the round. Keys of a pair also depend on the seed of the graph: two sites
+ * that were sent different graphs have no key in common. The stream between two sites depends on the list of sites
+ * whose shares were delivered: masks cancel only between sites that were sent the same list.
  * Cost: a hash each, and one X25519 where a peer's key comes in. */
 #include "secagg/share.h"
 
@@ -28,7 +28,7 @@ static void site_key(uint8_t out[32], const char *label, const uint8_t key[32], 
     fkt_digest_end(&d, out);
 }
 
-/* One shared secret, two sites in an order. */
+/* One shared secret, two sites in a fixed order. */
 static void pair_key(uint8_t out[32], const char *label, const uint8_t shared[32],
                      const uint8_t session[FKT_SA_SESSION], const uint8_t seed[32], uint32_t first, uint32_t second)
 {
@@ -62,7 +62,7 @@ void fkt_sa_advert_hash(uint8_t out[32], const uint8_t session[FKT_SA_SESSION], 
     fkt_digest_end(&d, out);
 }
 
-/* A bitmap over the roster. */
+/* The hash of a bitmap over the roster. */
 static void list_hash(uint8_t out[32], const char *label, const uint8_t session[FKT_SA_SESSION], const uint8_t seed[32],
                       const uint8_t *map, size_t bytes)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unmask.c - take the masks off the sum, once the lost are known (docs/protocol.md 3.7).
+/* unmask.c - subtracts the masks from the sum, once the lost sites are known (docs/protocol.md 3.7).
  *
  *   sum of x  =  sum of y over S - self stream of each i in S - pair stream of each (lost j, survivor i), with its sign
  *
- * A pair of survivors has put the same stream in with both signs; a pair of lost sites has put in nothing. So a job is
- * one stream: |S| of self masks, and one for each survivor among the peers of each lost site. Jobs read the server and
- * write a lane, a vector of zeros at first, so that lanes in different threads need no lock; the order of jobs and the
- * number of lanes change nothing, since the ring's addition does not care. Who runs the threads is the caller's affair.
+ * A pair of survivors has added the same stream with both signs; a pair of lost sites has added nothing. So a job is
+ * one stream: |S| self masks, and one for each survivor among the peers of each lost site. Jobs read the server and
+ * write to a lane, a vector that starts at zero, so that lanes in different threads need no lock. The order of jobs and
+ * the number of lanes do not change the result, since addition in the ring commutes. The caller runs the threads.
  *
  * Cost: one keystream of L words for each job, for a pair one X25519 before it; a lane is one vector. Source: Bonawitz
  * et al., CCS 2017, figure 4, round 4; the sums differ from it in the ring, Z_2^b. */
@@ -115,8 +115,8 @@ out:
     return st;
 }
 
-/* protocol.md 3.7, the end: |total| <= |S| * B < 2^(b-1), so the product does not wrap. It is the total that is held to
- * this, not the sites: one of them can add anything that keeps the total inside. */
+/* protocol.md 3.7, the end: |total| <= |S| * B < 2^(b-1), so the product does not wrap. Only the total is checked, not
+ * the sites: one site can add anything that keeps the total in range. */
 static fkt_status in_range(const struct fkt_sa_server *s, const int64_t *total)
 {
     int64_t most = (int64_t)(s->census.masked * s->p.bound);
@@ -124,11 +124,11 @@ static fkt_status in_range(const struct fkt_sa_server *s, const int64_t *total)
     for (uint32_t i = 0; i < s->p.length; i++) bad += total[i] > most || total[i] < -most;
     if (!bad) return FKT_OK;
     return fkt_fail_hint(FKT_E_PEER_AUTH, "a site sent a vector out of its bound, or its masks do not cancel",
-                         "%u of the %u numbers of the total are larger than %u sites could make them", bad, s->p.length,
+                         "%u of the %u numbers of the total exceed the bound for %u sites", bad, s->p.length,
                          s->census.masked);
 }
 
-/* A stream that is taken off twice or not at all gives numbers that look like a total. */
+/* A stream subtracted twice or not at all gives numbers that look like a total. */
 static fkt_status each_once(const struct fkt_sa_server *s, struct fkt_sa_lane *const *lanes, size_t n)
 {
     for (size_t job = 0; job < s->jobs; job++) {
@@ -156,7 +156,7 @@ fkt_status fkt_sa_server_finish(struct fkt_sa_server *s, struct fkt_sa_lane *con
         goto out;
     }
     for (uint32_t i = 0; i < s->p.sites; i++) survived[i] = (s->sets[i] & FKT_SA_SURVIVED) != 0;
-    fkt_sa_server_forget(s);
+    fkt_sa_server_wipe(s);
     s->total = total;
     s->survived = survived;
     s->state = FKT_SA_STATE_DONE;
@@ -186,7 +186,7 @@ fkt_status fkt_sa_server_total(const struct fkt_sa_server *s, const int64_t **to
     *total = NULL;
     *survivors = NULL;
     if (s->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&s->failure);
-    if (s->state != FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the total is not there yet");
+    if (s->state != FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the total is not available yet");
     *total = s->total;
     *survivors = s->survived;
     return FKT_OK;

@@ -16,7 +16,7 @@ static void liar_of(struct sa_attack *a, struct fkt_sa_params p, uint64_t seed, 
 
 /* ---- false shares in Reveal ---- */
 
-/* Variants: one share, all shares, one that is no number of the field, one too few. */
+/* Variants: one share, all shares, one that is not a number of the field, one too few. */
 static void reveal_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *shares = sa_edit(a, &m->reveal.shares);

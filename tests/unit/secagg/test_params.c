@@ -79,7 +79,7 @@ static void shapes(void **state)
     REFUSED(complete, p.attempts = 17, "1 to 16");
     REFUSED(complete, p.keystream = (enum fkt_sa_keystream)2, "keystream");
     TAKEN(complete, p.keystream = FKT_SA_KEYSTREAM_CHACHA20);
-    REFUSED(complete, p.length = 0, "length 0");
+    REFUSED(complete, p.length = 0, "length is 0");
     REFUSED(complete, p.bits = 7, "8 to 62");
     REFUSED(complete, p.bits = 63, "8 to 62");
     REFUSED(complete, p.bound = 0, "fit");
@@ -90,7 +90,7 @@ static void shapes(void **state)
     REFUSED(complete, p.bound = UINT64_MAX, "fit");
     TAKEN(complete, (p.length = 500000000, p.bits = 34));
     REFUSED(complete, (p.length = UINT32_MAX, p.bits = 62), "2 GiB");
-    REFUSED(complete, p.roster = NULL, "no roster");
+    REFUSED(complete, p.roster = NULL, "roster is missing");
 }
 
 static void thresholds(void **state)
@@ -116,8 +116,8 @@ static void once_only(void **state)
     (void)state;
     TAKEN(sparse, p.dropped = 30);                           /* 30 * 11 > 30 * 10 */
     TAKEN(sparse, (p.dropped = 29, p.threshold = 17));       /* 32 * 16 > 29 * 15 */
-    REFUSED(sparse, p.dropped = 31, "take part again");      /* 28 * 11 < 31 * 10 */
-    REFUSED(sparse, p.dropped = 60, "take part again");      /* a negative number of sites */
+    REFUSED(sparse, p.dropped = 31, "second total");      /* 28 * 11 < 31 * 10 */
+    REFUSED(sparse, p.dropped = 60, "second total");      /* a negative number of sites */
     TAKEN(sparse, (p.dropped = 44, p.threshold = 32));       /* 2 * 1 > 0 */
     REFUSED(sparse, (p.dropped = 45, p.threshold = 32), ""); /* 0 */
 }
