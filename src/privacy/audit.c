@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - falsification: attack a release procedure, and turn the attack's success into a lower bound on epsilon.
+/* audit.c - tries to falsify a privacy claim: attacks a release procedure and turns the attack's success into a lower
+ * bound on epsilon.
  *
  *   pilot (1/16)      means and variances of each number
  *   choose (to 1/2)   scores along several directions, in histograms; the best direction, threshold and side are picked
  *   measure (1/2)     only that one event is counted; Clopper-Pearson bounds; epsilon_low and mu_low
  *
  * An event E has P1(E) <= e^epsilon P0(E) + delta under (epsilon, delta)-DP, and Phi^-1(P1) - Phi^-1(P0) <= mu under
- * mu-GDP; either way round. The bounds hold since the event was fixed before the second half was drawn, whatever the
- * procedure does.
- * Directions: the likelihood ratio of the claimed noise; that of the noise seen in the pilot (finds
- * parts that are too quiet); and each number that differs by itself (finds one that is leaked, which a sum would
- * drown). Source: Jagielski, Ullman, Oprea 2020 for the bound; Nasr et al. 2023 for auditing in GDP. Cost: the trials,
+ * mu-GDP; and with the datasets exchanged. The bounds hold for any procedure, because the event was fixed before the
+ * second half was drawn.
+ * Directions: the likelihood ratio of the claimed noise; that of the noise seen in the pilot (finds parts with too
+ * little noise); and each number that differs by itself (finds a single leaked number, whose effect a sum would hide).
+ * Source: Jagielski, Ullman, Oprea 2020 for the bound; Nasr et al. 2023 for auditing in GDP. Cost: the trials,
  * and a few MB. */
 #include "privacy/audit.h"
 
@@ -30,11 +31,11 @@ struct direction {
     uint64_t *count; /* (2, BINS): dataset, bin */
 };
 
-/* The event "bin >= edge" (above) or "bin < edge" (not above) of a direction; `above` points at dataset 1. */
+/* The event "bin >= edge" (above) or "bin < edge" (not above) of a direction; `above` means dataset 1. */
 struct event {
     size_t direction;
     int edge, above;
-    double value; /* of the bound it promised */
+    double value; /* the bound it gave on the first half */
     uint64_t hits[2];
 };
 
@@ -92,7 +93,7 @@ out:
     return st;
 }
 
-static void audit_release(struct audit *a)
+static void audit_clear(struct audit *a)
 {
     for (size_t d = 0; a->dir && d < a->directions; d++) {
         fkt_free(a->dir[d].weight);
@@ -136,7 +137,7 @@ static void place(const struct audit *a, struct direction *d)
     d->per_unit = BINS / (2 * spread + fabs(at[1] - at[0]));
 }
 
-static void aim(struct audit *a)
+static void choose_directions(struct audit *a)
 {
     const struct fkt_audit_spec *s = a->spec;
     size_t next = 2;
@@ -168,7 +169,7 @@ static fkt_status fill_histograms(struct audit *a, uint64_t trials)
     return FKT_OK;
 }
 
-/* Wilson's bound, `side` -1 lower, +1 upper: good enough to choose an event, and fast. */
+/* Wilson's bound, `side` -1 lower, +1 upper: fast, and accurate enough to choose an event. */
 static double wilson(uint64_t k, uint64_t n, double z, int side)
 {
     const double p = (double)k / (double)n, z2 = z * z / (double)n;
@@ -222,7 +223,7 @@ static fkt_status measure(struct audit *a, uint64_t trials, struct event *e /* (
     return FKT_OK;
 }
 
-/* Both bounds of one event hold together with the confidence asked for: each has half of the doubt. */
+/* Both bounds of one event hold together with the given confidence: each has half of the error probability. */
 static void bounds(const struct event *e, uint64_t n, double confidence, double *likely_low, double *rare_high)
 {
     *likely_low = fkt_clopper_pearson_lower(e->hits[e->above], n, (1 - confidence) / 2);
@@ -240,7 +241,7 @@ fkt_status fkt_privacy_audit(struct fkt_audit_result *result, const struct fkt_a
     FKT_TRY(check_spec(spec));
     FKT_TRY(audit_init(&a));
     FKT_TRY(pilot(&a, first));
-    aim(&a);
+    choose_directions(&a);
     FKT_TRY(fill_histograms(&a, choosing));
     choose(&a, choosing, &e[0], &e[1]);
     FKT_TRY(measure(&a, measuring, e));
@@ -251,6 +252,6 @@ fkt_status fkt_privacy_audit(struct fkt_audit_result *result, const struct fkt_a
     result->epsilon_gdp_low = fkt_privacy_epsilon(spec->delta, result->mu_low);
     result->measured = measuring;
 out:
-    audit_release(&a);
+    audit_clear(&a);
     return st;
 }

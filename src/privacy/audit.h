@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.h - try to prove a release procedure less private than it claims.
+/* audit.h - tries to prove that a release procedure is less private than it claims.
  *
  * The procedure is run many times on two neighbouring datasets, and an attacker guesses from the output which one it
- * was. A lower bound above the claim is a bug in the procedure (or one run in 1/(1 - confidence) of bad luck); a bound
+ * was. A lower bound above the claim is a bug in the procedure (or one run in 1/(1 - confidence) by chance); a bound
  * below it proves nothing. */
 #ifndef FKT_PRIVACY_AUDIT_H
 #define FKT_PRIVACY_AUDIT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c - what any sum of n records of a ball obeys: release.md, step 3.
- * A plan made for another radius (R instead of Rq, say) would protect nothing; honest sums always pass, so the answer
- * tells nothing about them. The same check stands before the central release and before a site's share. Cost: one look
- * at each number. */
+/* block.c - checks what any sum of n records in a ball satisfies: release.md, step 3.
+ * A plan made for another radius (R instead of Rq, say) would give too little noise. Honest sums always pass, so the
+ * result reveals nothing about them. The same check precedes the central release and a site's noise share. Cost: one
+ * pass over the numbers. */
 #include "privacy/block.h"
 
 #include "base/checked.h"
@@ -15,7 +15,7 @@ fkt_status fkt_block_sizes(uint32_t classes, uint32_t length, size_t *block, siz
         return fkt_fail(FKT_E_ARG, "moments need at least one class and records of length 1 or more");
     if (!fkt_mul_size((size_t)length + 1, (size_t)length + 2, block) || !fkt_mul_size(*block / 2, classes, n) ||
         *n > SIZE_MAX / sizeof(int64_t))
-        return fkt_fail(FKT_E_ARG, "%u classes of records of length %u do not fit memory", classes, length);
+        return fkt_fail(FKT_E_ARG, "%u classes of records of length %u do not fit into memory", classes, length);
     *block /= 2;
     return FKT_OK;
 }
@@ -24,7 +24,7 @@ fkt_status fkt_block_check(const int64_t *exact, uint32_t length, double radius)
 {
     const double most = (double)exact[0] * (1 + 1e-9), sum = most * radius, moment = sum * radius;
     const int64_t *m = exact + 1 + length;
-    double trace = 0; /* a sum of |q|^2, so it is bounded as one entry is */
+    double trace = 0; /* a sum of |q|^2, so it has the same bound as one entry */
     int ok = exact[0] >= 0 && exact[0] <= FKT_BLOCK_MAX && moment <= (double)FKT_BLOCK_MAX;
     for (uint32_t i = 0; ok && i < length; i++) ok = fabs((double)exact[1 + i]) <= sum;
     for (uint32_t i = 0; ok && i < length; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clopper_pearson.c - bounds for a binomial probability, by bisection on the tail itself.
- * Source: Clopper, Pearson, Biometrika 1934. The lower bound is the p at which k or more successes have the chance
+ * Source: Clopper, Pearson, Biometrika 1934. The lower bound is the p at which k or more successes have probability
  * alpha; the upper bound is the same with successes and failures swapped. The tail is its first term, in logarithms,
- * times a falling series, so that no p is too small. Cost: fifty tails of a few times sqrt(n) terms each. */
+ * times a decreasing series, so that no p is too small. Cost: fifty tails of a few times sqrt(n) terms each. */
 #include "privacy/clopper_pearson.h"
 
 #include <float.h>
@@ -14,8 +14,8 @@ static double log_factorial(uint64_t n)
     return lgamma_r((double)n + 1, &sign);
 }
 
-/* log P(X >= k), X binomial(n, p), rounded up by more than the error of log_factorial. q = 1 - p is given, so that
- * either may be tiny. pre: 1 <= k <= n, p <= k/n, so the terms fall */
+/* log P(X >= k), X binomial(n, p), rounded up by more than the error of log_factorial. Both log p and log q, q = 1 - p,
+ * are given, so that either may be tiny. pre: 1 <= k <= n, p <= k/n, so the terms decrease */
 static double log_tail_up(uint64_t k, uint64_t n, double log_p, double log_q)
 {
     const double odds = exp(log_p - log_q), top = log_factorial(n);

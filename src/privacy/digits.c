@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* digits.c - a buffer between the samplers and their source of entropy.
- * The first fetch is short, since a test or a tiny release needs little; later ones double up to a page, so that a
- * system call is paid once in a thousand digits. What was fetched and not used is wiped with the sampler. */
+ * The first fetch is short, since a test or a tiny release needs little; later ones double up to a page, so that there
+ * is one system call per thousand digits. Unused bytes are wiped together with the sampler. */
 #include "privacy/digits.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 fkt_status fkt_digits_broken(const char *what)
 {
-    return fkt_fail_hint(FKT_E_ENTROPY, "do not use what was made with this source of randomness",
+    return fkt_fail_hint(FKT_E_ENTROPY, "discard everything made with this source of randomness",
                          "the source of randomness is broken: %s", what);
 }
 

@@ -18,7 +18,7 @@ struct fkt_digits {
 
 void fkt_digits_init(struct fkt_digits *d, const struct fkt_entropy *entropy); /* NULL: the operating system */
 FKT_MUST_USE fkt_status fkt_digits_refill(struct fkt_digits *d);
-/* FKT_E_ENTROPY: the source gave what no source of uniform bytes gives. */
+/* FKT_E_ENTROPY: the output of the source is not uniform. */
 FKT_MUST_USE fkt_status fkt_digits_broken(const char *what);
 
 /* One digit: four bytes, little-endian, so that a seed gives the same noise on every machine. */
@@ -35,8 +35,8 @@ static inline fkt_status fkt_digits_draw(struct fkt_digits *d, uint32_t *digit)
     return FKT_OK;
 }
 
-/* Uniform in 0..m-1: of the 2^32 values of a digit the lowest rest = 2^32 mod m are rejected, the others fall evenly.
- * pre: m >= 1 */
+/* Uniform in 0..m-1: of the 2^32 values of a digit the lowest rest = 2^32 mod m are rejected, the others are divided
+ * evenly. pre: m >= 1 */
 static inline fkt_status fkt_digits_below(struct fkt_digits *d, uint32_t m, uint32_t rest, uint32_t *out)
 {
     for (int tries = 0; tries < 512; tries++) { /* each fails with probability below 1/2 */

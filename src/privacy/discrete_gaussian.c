@@ -5,12 +5,12 @@
  *        --> kept with probability exp(-(|y| - sigma^2/t)^2/(2 sigma^2))                      y: Gaussian
  *
  * Source: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, algorithms 1 to 3.
- * We differ: sigma^2 is a dyadic number, so every probability is a ratio of integers below 2^167, and a coin of such a
- * probability is a lazy comparison, digit by digit, that is exact and nearly always decided by its first digit (no
- * division, no modulo bias, no floating point). Proof, widths and the order in which digits are drawn:
- * discrete_gaussian.md, whose steps are named below. Time depends on the value drawn: see "What leaks" there.
- * Cost: about 12 digits (50 bytes of entropy) and a quarter of a microsecond a draw, entropy from the system included;
- * twice the digits where sigma is below 1. */
+ * We differ: sigma^2 is a dyadic number, so every probability is a ratio of integers below 2^167, and a Bernoulli draw
+ * of such a probability is a lazy comparison, digit by digit, that is exact and nearly always decided by its first
+ * digit (no division, no modulo bias, no floating point). Proof, widths and the order in which digits are drawn:
+ * discrete_gaussian.md, whose steps are cited below. Time depends on the value drawn: see "What leaks" there. Cost:
+ * about 12 digits (50 bytes of entropy) and a quarter of a microsecond a draw, entropy from the system included; twice
+ * the digits where sigma is below 1. */
 #include "privacy/discrete_gaussian.h"
 
 #include "fedkt/advanced/privacy.h"
@@ -94,7 +94,7 @@ static inline fkt_status coin(struct fkt_discrete_gaussian *g, struct wide r, un
     return fkt_digits_broken("a uniform number agrees with a probability in 512 bits");
 }
 
-/* Yes with probability exp(-r/d), given that the coins below `first` said yes: step 3. pre: r <= d */
+/* Yes with probability exp(-r/d), given that the coins below `first` were yes: step 3. pre: r <= d */
 static inline fkt_status exp_coin(struct fkt_discrete_gaussian *g, struct wide r, unsigned __int128 d, uint32_t first,
                                   int *yes)
 {
@@ -108,7 +108,7 @@ static inline fkt_status exp_coin(struct fkt_discrete_gaussian *g, struct wide r
     return fkt_digits_broken("256 unlikely events in a row");
 }
 
-/* Yes with probability exp(-1): its first coin is certain and not thrown. */
+/* Yes with probability exp(-1): its first coin is certain and is not drawn. */
 static inline fkt_status exp_one(struct fkt_discrete_gaussian *g, int *yes)
 {
     return exp_coin(g, (struct wide){0, 1}, 1, 2, yes);
@@ -127,7 +127,7 @@ static inline fkt_status exp_many(struct fkt_discrete_gaussian *g, struct wide r
     return exp_coin(g, r, d, 1, yes);
 }
 
-/* One try at the discrete Laplace distribution of scale t; *yes tells whether it succeeded: step 4. */
+/* One try at the discrete Laplace distribution of scale t; *yes is set if it succeeded: step 4. */
 static inline fkt_status try_laplace(struct fkt_discrete_gaussian *g, const struct fkt_discrete_scale *s,
                                      uint64_t *size, int *negative, int *yes)
 {
@@ -145,7 +145,7 @@ static inline fkt_status try_laplace(struct fkt_discrete_gaussian *g, const stru
     st = fkt_digits_draw(&g->digits, &sign);
     *size = u + (uint64_t)s->t * v;
     *negative = (int)(sign >> 31);
-    *yes = !(*negative && *size == 0); /* else 0 would count twice */
+    *yes = !(*negative && *size == 0); /* else 0 would have twice its weight */
     return st;
 }
 

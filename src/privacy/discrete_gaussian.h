@@ -16,10 +16,10 @@
 #include <stdint.h>
 
 #define FKT_DISCRETE_BITS 62 /* 1 <= num < 2^62, shift <= 62: what the widths in discrete_gaussian.md rest on */
-/* What a draw may need before it is an error; never a silent cut. Their chances: below 2^-368, 2^-1600, 2^-500 and
- * 2^-5000. */
+/* Limits of one draw, beyond which it is an error; a draw is never truncated silently. Their probabilities: below
+ * 2^-368, 2^-1600, 2^-500 and 2^-5000. */
 #define FKT_DISCRETE_WHOLE_END 256 /* |draw| < 256 * (floor(sigma) + 1) */
-#define FKT_DISCRETE_RUN_END 256   /* length of a falling run in Bernoulli(exp(-x)) */
+#define FKT_DISCRETE_RUN_END 256   /* length of a decreasing run in Bernoulli(exp(-x)) */
 #define FKT_DISCRETE_DIGITS 16     /* of 32 bits, for one uniform number */
 #define FKT_DISCRETE_TRIES 10000   /* at one draw */
 
@@ -39,7 +39,7 @@ void fkt_discrete_gaussian_init(struct fkt_discrete_gaussian *g, const struct fk
 void fkt_discrete_gaussian_clear(struct fkt_discrete_gaussian *g);
 /* FKT_E_ARG when num or shift are outside what FKT_DISCRETE_BITS allows. */
 FKT_MUST_USE fkt_status fkt_discrete_scale_init(struct fkt_discrete_scale *s, const struct fkt_dyadic *variance);
-/* FKT_E_ENTROPY when the source fails, or gives what no source of uniform bytes gives. *out is set on FKT_OK only. */
+/* FKT_E_ENTROPY when the source fails, or its output is not uniform. *out is set on FKT_OK only. */
 FKT_MUST_USE fkt_status fkt_discrete_gaussian_draw(struct fkt_discrete_gaussian *g, const struct fkt_discrete_scale *s,
                                                    int64_t *out);
 

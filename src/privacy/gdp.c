@@ -6,7 +6,7 @@
  * Source: Balle, Wang 2018 (theorem 8); Dong, Roth, Su 2022 (corollary 2.13). We differ in how it is computed: the two
  * terms agree to many digits when delta is small, so their difference is written as one integral of a positive function
  * (gdp.md, step 2) and summed by Gauss-Legendre panels that double in width. The answer is kept as a logarithm, so
- * delta = 1e-300 is no special case. Every answer is pushed to the safe side by more than its proven error (gdp.md,
+ * delta = 1e-300 is not a special case. Every result is moved to the safe side by more than its proven error (gdp.md,
  * step 5). Cost: a few microseconds for one delta, fifty of them for a mu or an epsilon. */
 #include "fedkt/privacy.h"
 
@@ -15,7 +15,7 @@
 
 #define LOG_SQRT_2PI 0.91893853320467274178
 #define SQRT_HALF 0.70710678118654752440
-#define SLACK 1e-10        /* a hundred times the error that step 5 of gdp.md leaves; rounding of a, b comes on top */
+#define SLACK 1e-10        /* a hundred times the error that step 5 of gdp.md leaves; rounding of a, b is added */
 #define FULL_WEIGHT (-1.0) /* instead of mu: the weight is 1, the integral is Mills' ratio */
 
 /* Gauss-Legendre on [-1, 1], 16 points: the eight positive nodes and their weights. */
@@ -87,7 +87,7 @@ double fkt_privacy_epsilon(double delta, double mu)
 {
     double lo = 0, hi = 1, target;
     if (!(delta > 0 && delta < 1 && mu >= 0 && mu < INFINITY)) return NAN;
-    if (mu > 1e6) return INFINITY; /* no protection worth a number */
+    if (mu > 1e6) return INFINITY; /* no useful protection */
     target = log(delta);
     if (mu == 0 || log_delta_up(0, mu) <= target) return 0;
     while (log_delta_up(hi, mu) > target) hi *= 2;

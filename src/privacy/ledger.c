@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c - what may be spent, what has been; debited before any noise is drawn.
- * Gaussian mechanisms compose exactly: mu^2 adds up (Dong, Roth, Su 2022, corollary 3.3), so the whole account is one
- * number. The sum is rounded up. A debit may overrun the budget by 1e-12 of it, so that "all of it in three equal
- * parts" works. */
+/* ledger.c - a privacy budget and what was spent of it; debited before any noise is drawn.
+ * Gaussian mechanisms compose exactly: mu^2 adds up (Dong, Roth, Su 2022, corollary 3.3), so the account is one number.
+ * The sum is rounded up. A debit may exceed the budget by 1e-12 of it, so that three debits of a third each succeed. */
 #include "fedkt/privacy.h"
 
 #include "base/status.h"
@@ -30,7 +29,7 @@ fkt_status fkt_ledger_debit(struct fkt_ledger *l, double mu2)
     after = nextafter(l->spent_mu2 + mu2, INFINITY);
     if (!(after <= l->budget_mu2 * (1 + TOLERANCE)))
         return fkt_fail_hint(FKT_E_BUDGET, "ask for a smaller epsilon, or let the owner of the data raise the budget",
-                             "the privacy budget is short: mu^2 %g asked, %g of %g spent", mu2, l->spent_mu2,
+                             "the privacy budget is exhausted: mu^2 %g requested, %g of %g spent", mu2, l->spent_mu2,
                              l->budget_mu2);
     l->spent_mu2 = after;
     l->entries++;

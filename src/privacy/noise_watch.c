@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* noise_watch.c - means, variances, products and repeated values of noise, held against what they would be by chance.
+/* noise_watch.c - compares means, variances, products and repeated values of noise with their limits by chance.
  *
  *   z = noise / claimed sigma;  over n draws, if the claim is right and draws are independent:
  *   sum z^2       chi-squared with n degrees of freedom: n + sqrt(2n) N(0,1) for large n
@@ -8,9 +8,9 @@
  *   repeats       two independent integers of deviation s are equal with probability 1/(2 sqrt(pi) s), so that their
  *                 number is Poisson; only numbers with s > WIDE count, where a repeat is rare
  *
- * The limit of a statistic is the quantile at which all numbers (or pairs) of its kind together exceed it with
- * probability alpha/FKT_NOISE_CHECKS (union bound). Noise that comes from the same random bytes twice, shifted by
- * whatever many bytes, repeats values without being linearly dependent: hence the last one. Source: textbook. Cost: a
+ * The limit of a statistic is the quantile that all numbers (or pairs) of its kind together exceed with probability
+ * alpha/FKT_NOISE_CHECKS (union bound). Noise made twice from the same random bytes, shifted by any number of bytes,
+ * repeats values without being linearly dependent; the last statistic finds it. Source: textbook. Cost: a
  * multiplication for each pair of numbers and draw. */
 #include "privacy/noise_watch.h"
 
@@ -127,7 +127,7 @@ static double poisson_above(double mean, double p)
     return k;
 }
 
-/* The larger value wins, and NaN over all. */
+/* Keeps the larger value; NaN counts as largest. */
 static void worst(struct fkt_noise_check *c, double value, size_t at, size_t beside)
 {
     if (value <= c->value || isnan(c->value)) return;

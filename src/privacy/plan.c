@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - from (epsilon, delta, adjacency) to the noise of one release; nobody hands a sigma to this room.
+/* plan.c - from (epsilon, delta, adjacency) to the noise of one release; callers never supply a sigma.
  *
  *   joint   mu from gdp.c; the budget split fixes the ratio of the three parts of mu^2, one common scale makes
  *           their sum (or supremum) equal mu^2 exactly
- *   paper   the recipe of FedKT-CSD, kept to compare with: epsilon/2 and delta/2 each for the mean and the second
+ *   paper   the recipe of FedKT-CSD, kept for comparison: epsilon/2 and delta/2 each for the mean and the second
  *           moment, sensitivities 2R and 2R^2, the analytic Gaussian mechanism for each, counts in the clear
  *
  * We differ from the paper in `joint` (one mechanism, one mu), in charging for the counts, and in rounding: every sigma
- * is rounded up, and mu and epsilon_spent are worked out anew from the rounded sigmas. Proof: plan.md. Cost: about
+ * is rounded up, and mu and epsilon_spent are computed again from the rounded sigmas. Proof: plan.md. Cost: about
  * 0.2 ms. */
 #include "fedkt/advanced/privacy.h"
 
@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-#define NOISE_UP (1 + 1e-10) /* plan.md, step 4: above the rounding here, far below the 1e-4 we promise */
+#define NOISE_UP (1 + 1e-10) /* plan.md, step 4: above the rounding error here, far below the promised 1e-4 */
 #define SQRT_HALF 0.70710678118654752440
 
 static fkt_status check_shares(const struct fkt_privacy_spec *s)
@@ -45,9 +45,9 @@ fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
     if (!(s->radius >= 1e-100 && s->radius <= 1e100))
         return fkt_fail(FKT_E_ARG, "the radius of the ball is %g: it must be a positive number", s->radius);
     if (!fkt_adjacency_info((int)s->adjacency))
-        return fkt_fail(FKT_E_ARG, "adjacency %d is not known", (int)s->adjacency);
+        return fkt_fail(FKT_E_ARG, "adjacency %d is unknown", (int)s->adjacency);
     if (s->mechanism != FKT_MECHANISM_JOINT && s->mechanism != FKT_MECHANISM_PAPER)
-        return fkt_fail(FKT_E_ARG, "mechanism %d is not known", (int)s->mechanism);
+        return fkt_fail(FKT_E_ARG, "mechanism %d is unknown", (int)s->mechanism);
     if (s->mechanism == FKT_MECHANISM_PAPER && s->adjacency != FKT_ADJACENCY_REPLACE)
         return fkt_fail_hint(FKT_E_ARG, "choose the adjacency 'replace', or the mechanism 'joint'",
                              "mechanism 'paper' protects under the adjacency 'replace' only");
@@ -96,7 +96,7 @@ fkt_status fkt_privacy_plan(struct fkt_privacy_plan *plan, const struct fkt_priv
     /* plan.md, step 5: spec->epsilon is a proven bound as well; the smaller of two upper bounds is an upper bound */
     p.epsilon_spent = fmin(spec->epsilon, fkt_privacy_epsilon(spec->delta, p.mu));
     if (!(p.mu > 0 && p.mu < INFINITY && p.epsilon_spent >= 0 && p.sigma_sum < INFINITY && p.sigma_moment < INFINITY))
-        return fkt_fail(FKT_E_NUMERIC, "no noise can be worked out for epsilon %g, delta %g, radius %g", spec->epsilon,
+        return fkt_fail(FKT_E_NUMERIC, "no noise can be computed for epsilon %g, delta %g, radius %g", spec->epsilon,
                         spec->delta, spec->radius);
     *plan = p;
     return FKT_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* promise.c - from which (epsilon, delta) on a release may be called private.
+/* promise.c - the limits of (epsilon, delta) up to which a release may be called private.
  *
- *   epsilon   20: with delta 1e-5 the best guess whether a record was there is right 96 % of the time
+ *   epsilon   20: with delta 1e-5 the best guess whether a record was present is right 96 % of the time
  *   delta     one over the public bound on the records, 1e-3 where there is none or where it is larger
  *
- * Both are conventions, not theorems: the noise beyond them is as exact as any, but a reader who sees the word
- * "private" expects more than it gives. The reason for delta: a mechanism that publishes each of n records as it is
- * with probability delta is (0, delta)-private, and at delta = 1/n one record of the set is expected to be published
- * (Dwork and Roth 2014, section 2.3). This file alone knows the two limits; docs/privacy.md explains them. */
+ * Both are conventions, not theorems: beyond them the noise is as exact as before, but weaker than what a reader
+ * expects from the word "private". The reason for delta: a mechanism that publishes each of n records unchanged with
+ * probability delta is (0, delta)-private, and at delta = 1/n one record of the set is expected to be published (Dwork
+ * and Roth 2014, section 2.3). Only this file defines the two limits; docs/privacy.md explains them. */
 #include "fedkt/privacy.h"
 
 #include <stdio.h>

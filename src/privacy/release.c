@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c - the one place where exact moments become public: pay, then add noise.
+/* release.c - the only place where exact moments become public: debit the ledger, then add noise.
  *
  *   plan checked against itself -> numbers checked against the plan's radius -> ledger debited
  *   -> class by class: n, S, M upper triangle row by row
  *
- * Source: the Gaussian mechanism with the noise of privacy.h; why integers may be rounded for free: release.md, step 2.
- * The plan's sigmas are not believed: mu^2 is worked out again from them, and a plan that claims less is refused.
- * Whatever fails after the debit leaves `noised` all zero, so that no number leaves here half-protected; the debit
- * stands. Cost: one draw of rounded_gaussian.c a number, on one thread, so that a seed fixes every one of them. */
+ * Source: the Gaussian mechanism with the noise of privacy.h; why rounding to integers costs nothing: release.md, step
+ * 2. The plan's claim is not trusted: mu^2 is computed again from its sigmas, and a plan that claims less is refused.
+ * A failure after the debit leaves `noised` all zero, so that no partly protected number is returned; the debit
+ * stands. Cost: one draw of rounded_gaussian.c a number, on one thread, so that a seed determines all of them. */
 #include "fedkt/advanced/privacy.h"
 
 #include "base/checked.h"
@@ -32,11 +32,11 @@ static fkt_status check_plan(const struct fkt_privacy_plan *p)
     const int counts_public = p->sigma_count == 0 && fkt_adjacency_counts_public(p->spec.adjacency);
     if (!counts_public && !(p->sigma_count > 0))
         return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan()",
-                             "the plan has no noise for counts, yet its adjacency does not make them public");
+                             "the plan has no noise for counts, but its adjacency does not make them public");
     if (!(mu2 <= p->mu * p->mu * (1 + 1e-12)) ||
         !(p->sigma_cross * p->sigma_cross * 2 >= p->sigma_moment * p->sigma_moment))
         return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan()",
-                             "the plan's noise does not give the mu %g it claims", p->mu);
+                             "the plan's noise does not give the mu %g that it claims", p->mu);
     return FKT_OK;
 }
 
@@ -59,7 +59,7 @@ static fkt_status add_noise(int64_t *out, int64_t exact, struct fkt_rounded_gaus
     fkt_status st = fkt_rounded_gaussian_draw(g, s, &noise);
     if (st != FKT_OK) return st;
     /* |exact| <= 2^61 and |noise| <= 256 * 2^52 + 1: no sum reaches 2^62 */
-    if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit 64 bits");
+    if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit into 64 bits");
     return FKT_OK;
 }
 

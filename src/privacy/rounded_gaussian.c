@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounded_gaussian.c - exact samples of round(N(0, sigma^2)) from uniform bits, in integers.
  *
- *   bits --> k = 0, 1, 2 ..., x in [0,1) of which digits are drawn only when asked for      k + x is |N(0,1)|
+ *   bits --> k = 0, 1, 2 ..., x in [0,1) whose digits are drawn only when needed      k + x is |N(0,1)|
  *        --> sigma * (k + x), digits of x drawn until its nearest integer is certain, a sign
  *
  * Source: Karney, "Sampling exactly from the normal distribution", ACM TOMS 42 (2016), algorithm N with its parts H and
  * B. We differ: digits have 32 bits; the last step, from (k, x) to the nearest integer of sigma*(k + x), is ours (proof
- * of all of it: rounded_gaussian.md, whose steps are named below). No floating point between the bits and the integer,
+ * of all of it: rounded_gaussian.md, whose steps are cited below). No floating point between the bits and the integer,
  * so no tail is cut and no value is missing. Time depends on the value drawn: see "What leaks" in rounded_gaussian.md.
  * Cost: about 18 digits (74 bytes of entropy) and a third of a microsecond a draw, entropy from the system included. */
 #include "privacy/rounded_gaussian.h"
@@ -105,7 +105,7 @@ static inline fkt_status ratio(struct fkt_rounded_gaussian *g, uint32_t k, int *
 /* Algorithm B, yes with probability exp(-x (2k + x)/(2k + 2)): step 5. */
 static inline fkt_status accept(struct fkt_rounded_gaussian *g, uint32_t k, int *yes)
 {
-    struct fkt_lazy *y = &g->x; /* the run starts at x itself, which may gain digits on the way */
+    struct fkt_lazy *y = &g->x; /* the run starts at x itself, which may get further digits */
     *yes = 1;
     for (;;) {
         int go;
@@ -120,7 +120,7 @@ static inline fkt_status accept(struct fkt_rounded_gaussian *g, uint32_t k, int 
     }
 }
 
-/* One try at algorithm N; *yes tells whether k + x (in g->x) is a sample of |N(0,1)|: step 6. */
+/* One try at algorithm N; *yes is set if k + x (in g->x) is a sample of |N(0,1)|: step 6. */
 static inline fkt_status try_normal(struct fkt_rounded_gaussian *g, uint32_t *k, int *yes)
 {
     fkt_status st;
@@ -143,7 +143,7 @@ static inline fkt_status try_normal(struct fkt_rounded_gaussian *g, uint32_t *k,
     return FKT_OK;
 }
 
-/* The integer nearest to sigma*(k + x), drawing digits of x while it is in doubt: steps 7 to 9. */
+/* The integer nearest to sigma*(k + x), drawing digits of x while it is undecided: steps 7 to 9. */
 static inline fkt_status nearest(struct fkt_rounded_gaussian *g, const struct fkt_gaussian_scale *s, uint32_t k,
                                  uint64_t *out)
 {

@@ -16,7 +16,8 @@
 
 #define FKT_GAUSSIAN_SIGMA_MIN 0x1p-20
 #define FKT_GAUSSIAN_SIGMA_MAX 0x1p52
-/* What a draw may need before it is an error; never a silent cut. Their chances: below 2^-180, 2^-512 and 2^-9000. */
+/* Limits of one draw, beyond which it is an error; a draw is never truncated silently. Their probabilities: below
+ * 2^-180, 2^-512 and 2^-9000. */
 #define FKT_GAUSSIAN_WHOLE_END 256 /* |draw| <= 256 * sigma + 1/2 */
 #define FKT_GAUSSIAN_DIGITS 16     /* of 32 bits, for one uniform number */
 #define FKT_GAUSSIAN_TRIES 10000   /* at one normal deviate */
@@ -35,14 +36,14 @@ struct fkt_lazy {
 
 struct fkt_rounded_gaussian {
     struct fkt_digits digits;
-    struct fkt_lazy x, y, z, r; /* the work of one draw; here and not on the stack, so that release can wipe it */
+    struct fkt_lazy x, y, z, r; /* work space of one draw; not on the stack, so that clear can wipe it */
 };
 
 void fkt_rounded_gaussian_init(struct fkt_rounded_gaussian *g, const struct fkt_entropy *entropy);
 void fkt_rounded_gaussian_clear(struct fkt_rounded_gaussian *g);
 /* FKT_E_ARG when sigma is outside FKT_GAUSSIAN_SIGMA_MIN..MAX, NaN included. */
 FKT_MUST_USE fkt_status fkt_gaussian_scale_init(struct fkt_gaussian_scale *s, double sigma);
-/* FKT_E_ENTROPY when the source fails, or gives what no source of uniform bytes gives. *out is set on FKT_OK only. */
+/* FKT_E_ENTROPY when the source fails, or its output is not uniform. *out is set on FKT_OK only. */
 FKT_MUST_USE fkt_status fkt_rounded_gaussian_draw(struct fkt_rounded_gaussian *g, const struct fkt_gaussian_scale *s,
                                                   int64_t *out);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sensitivity.c - how far apart two neighbouring datasets can lie, in units of the noise.
+/* sensitivity.c - the largest distance of two neighbouring datasets, in units of the noise.
  *
  * A record q in the ball of radius Rq adds (1, q, q q^T) to its class. With the noise of privacy.h the squared distance
  * of two neighbours is a quadratic form in those, and its largest value is mu^2. The three closed forms and their
- * proofs: sensitivity.md. We differ from the paper, which charges mean and second moment one by one and takes 2 R^2 for
- * the second, where sqrt(2) R^2 is the truth. Cost: nothing. */
+ * proofs: sensitivity.md. We differ from the paper, which charges mean and second moment separately and takes 2 R^2 for
+ * the second, where sqrt(2) R^2 is exact. */
 #include "fedkt/advanced/privacy.h"
 #include "privacy/adjacency.h"
 
@@ -15,7 +15,7 @@
 
 double fkt_mu_squared_add_remove(double a, double b, double c) { return a * a + b * b + c * c; }
 
-/* sensitivity.md, step 6. a = 0 or b = 0 need no case of their own: only b > 0 or a = b = 0 reach the division. */
+/* sensitivity.md, step 6. a = 0 or b = 0 need no special case: only b > 0 or a = b = 0 reach the division. */
 double fkt_mu_squared_replace(double a, double b, double c)
 {
     const double a2 = a * a, b2 = b * b;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.c - a site's numbers with its share of the noise, and a total of such shares back in the units of the moments.
+/* share.c - a site's numbers plus its noise share, and a total of them converted to the units of the moments.
  *
  *   plan checked against itself -> numbers checked against the plan's radius
  *   -> class by class: count_scale * n, S, M upper triangle row by row, each plus one discrete Gaussian
  *
- * Source: Kairouz, Liu, Steinke 2021; the proofs are share_plan.md and share_gdp.md. As in release.c the plan is not
- * believed: mu and rho are worked out again from its variances. What fails leaves x all zero, so that no number leaves
- * here half-protected. No ledger is debited here: a site's account is asked before (fedkt/ledger.h), in two steps that
- * this call cannot see.
- * Cost: one draw of discrete_gaussian.c a number, on one thread, so that a seed fixes every one of them. */
+ * Source: Kairouz, Liu, Steinke 2021; the proofs are share_plan.md and share_gdp.md. As in release.c the plan's claim
+ * is not trusted: mu and rho are computed again from its variances. A failure leaves x all zero, so that no partly
+ * protected number is returned. No ledger is debited here: the caller reserves and spends in the site's ledger
+ * (fedkt/ledger.h). Cost: one draw of discrete_gaussian.c a number, on one thread, so that a seed fixes every one of
+ * them. */
 #include "fedkt/advanced/privacy.h"
 
 #include "base/checked.h"
@@ -26,12 +26,12 @@ struct scales {
     int counts_public;
 };
 
-static fkt_status dishonest(const char *what)
+static fkt_status bad_plan(const char *what)
 {
     return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan_shares()", "the plan for shares %s", what);
 }
 
-/* 2 * cross >= diagonal, in integers: what the Frobenius geometry rests on. */
+/* 2 * cross >= diagonal, in integers: required by the Frobenius geometry. */
 static int cross_is_wide_enough(const struct fkt_dyadic *diagonal, const struct fkt_dyadic *cross)
 {
     return (unsigned __int128)cross->num << (diagonal->shift + 1) >= (unsigned __int128)diagonal->num << cross->shift;
@@ -43,16 +43,17 @@ static fkt_status check_plan(struct scales *s, const struct fkt_share_plan *p)
     const uint32_t scale = p->count_scale;
     fkt_status st = FKT_OK;
     s->counts_public = p->variance[0].num == 0;
-    if (p->counted == 0 || p->counted > p->sites) return dishonest("rests on no shares, or on more than there are");
+    if (p->counted == 0 || p->counted > p->sites)
+        return bad_plan("counts no noise shares, or more than there are sites");
     if (scale == 0 || (scale & (scale - 1)) != 0 || scale > 1U << 20)
-        return dishonest("has a count scale that is no power of two up to 2^20");
+        return bad_plan("has a count scale that is not a power of two up to 2^20");
     if (s->counts_public && !fkt_adjacency_counts_public(p->plan.spec.adjacency))
-        return dishonest("has no noise for counts, yet its adjacency does not make them public");
+        return bad_plan("has no noise for counts, but its adjacency does not make them public");
     for (int i = s->counts_public; i < 4; i++) FKT_TRY(fkt_discrete_scale_init(&s->of[i], &p->variance[i]));
     if (!cross_is_wide_enough(&p->variance[2], &p->variance[3]))
-        return dishonest("has too little noise off the diagonal");
-    if (!(fkt_share_mu(p) <= p->plan.mu * (1 + 1e-12))) return dishonest("does not give the mu it claims");
-    if (!(fkt_share_rho(p) <= p->rho * (1 + 1e-12))) return dishonest("does not give the rho it claims");
+        return bad_plan("has too little noise off the diagonal");
+    if (!(fkt_share_mu(p) <= p->plan.mu * (1 + 1e-12))) return bad_plan("does not give the mu that it claims");
+    if (!(fkt_share_rho(p) <= p->rho * (1 + 1e-12))) return bad_plan("does not give the rho that it claims");
 out:
     return st;
 }
@@ -72,7 +73,7 @@ static fkt_status add_noise(int64_t *out, int64_t exact, struct fkt_discrete_gau
     fkt_status st = fkt_discrete_gaussian_draw(g, s, &noise);
     if (st != FKT_OK) return st;
     /* |exact| <= 2^61 and |noise| < 2^39 */
-    if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit 64 bits");
+    if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit into 64 bits");
     return FKT_OK;
 }
 
@@ -107,8 +108,8 @@ fkt_status fkt_privacy_share(int64_t *x, const int64_t *exact, uint32_t classes,
         const int64_t *b = exact + c * block;
         FKT_TRY(fkt_block_check(b, length, plan->plan.spec.radius));
         if (b[0] > FKT_BLOCK_MAX / plan->count_scale) {
-            st = fkt_fail(FKT_E_MISMATCH, "a count of %lld times the scale %u does not fit 61 bits", (long long)b[0],
-                          plan->count_scale);
+            st = fkt_fail(FKT_E_MISMATCH, "a count of %lld times the scale %u does not fit into 61 bits",
+                          (long long)b[0], plan->count_scale);
             goto out;
         }
     }
@@ -120,7 +121,7 @@ out:
     return st;
 }
 
-/* x/scale to the nearest integer, halves away from zero, so that the rounding has no sign. */
+/* x/scale to the nearest integer, halves away from zero, so that rounding is symmetric. */
 static int64_t divide_rounded(int64_t x, uint32_t scale)
 {
     const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
@@ -138,7 +139,7 @@ fkt_status fkt_privacy_gather(int64_t *noised, const int64_t *total, uint32_t cl
     FKT_TRY(check_sizes(classes, length, &block, &n));
     FKT_TRY(check_plan(&s, plan));
     if (shares < plan->counted || shares > plan->sites) {
-        st = fkt_fail(FKT_E_ARG, "a total of %u shares does not keep a promise that rests on %u of %u", shares,
+        st = fkt_fail(FKT_E_ARG, "a total of %u noise shares is too small: the plan needs %u of %u", shares,
                       plan->counted, plan->sites);
         goto out;
     }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share_plan.c - from (epsilon, delta, adjacency) to the noise that each site adds.
  *
- *   mu from gdp.c, less what a sum of shares differs from a Gaussian that was processed
- *   -> the sigmas of plan.c at that mu, 3 more in variance -> divided over `counted` shares -> counts scaled up
+ *   mu from gdp.c, less the difference between a sum of noise shares and a post-processed Gaussian
+ *   -> the sigmas of plan.c at that mu, variances plus 3 -> divided by `counted` -> counts scaled up
  *   -> rounded up to dyadics
  *
- * Source of shares: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, who account in
- * zCDP (proposition 14; rho is still stated). We differ: a total is shown to be a continuous Gaussian mechanism with
- * 3 less variance, processed, up to a factor e^(+-1e-6) (share_gdp.md), so that mu and epsilon are those of gdp.c;
- * coordinates have four different sigmas, the dimension is a fixed bound of 2^32 and not the task's, and counts are
- * multiplied by a power of two, since their noise alone is small enough for the lattice to show. What a plan claims is
- * worked out again from its rounded variances. Cost: about a millisecond. */
+ * Source of noise shares: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, who account
+ * in zCDP (proposition 14; rho is still stated). We differ: a total is shown to be a continuous Gaussian mechanism with
+ * 3 less variance, post-processed, up to a factor e^(+-1e-6) (share_gdp.md), so that mu and epsilon are those of gdp.c;
+ * coordinates have four different sigmas; the dimension is a fixed bound of 2^32 and not the task's; and counts are
+ * multiplied by a power of two, since only their noise is so small that the lattice matters. The plan's claims are
+ * computed from its rounded variances. Cost: about a millisecond. */
 #include "privacy/share_plan.h"
 
 #include "fedkt/advanced/privacy.h"
@@ -21,8 +21,8 @@
 
 #include <math.h>
 
-#define VARIANCE_MIN 4.0   /* of one share; here 2^32 log ratios are below 2e-7 together: share_gdp.md */
-#define COUNT_COMFORT 16.0 /* what scaling gives the counts for nothing */
+#define VARIANCE_MIN 4.0   /* of one share; with it 2^32 log ratios are below 2e-7 together: share_gdp.md */
+#define COUNT_COMFORT 16.0 /* the variance that scaling gives the counts at no cost */
 #define SCALE_MAX (1U << 20)
 #define PRECISION 40 /* bits of a dyadic: rounding up costs at most 2^-39 of the variance */
 #define DOWN (1 - 1e-14)
@@ -83,7 +83,7 @@ double fkt_share_mu(const struct fkt_share_plan *p)
     const double n = p->counted, least = least_variance(p);
     struct fkt_privacy_plan q = p->plan;
     double left[4];
-    if (!(least >= 1 && n * least >= 4 * DOWN)) return INFINITY; /* the bounds below are for wider noise */
+    if (!(least >= 1 && n * least >= 4 * DOWN)) return INFINITY; /* the bounds below need wider noise */
     for (int i = 0; i < 4; i++) left[i] = n * value(&p->variance[i]) - KERNEL;
     q.sigma_count = p->variance[0].num ? sqrt(left[0]) * DOWN / p->count_scale : 0;
     q.sigma_sum = sqrt(left[1]) * DOWN;
@@ -97,15 +97,15 @@ static fkt_status dyadic_up(struct fkt_dyadic *out, double v)
     int exponent;
     if (!(v < ldexp(1, FKT_DISCRETE_BITS - 1)))
         return fkt_fail_hint(FKT_E_ARG, "ask for a larger epsilon, or quantise the records more coarsely",
-                             "a share of noise would have a standard deviation of %g, more than can be drawn", sqrt(v));
+                             "a noise share would have a standard deviation of %g, more than can be drawn", sqrt(v));
     (void)frexp(v, &exponent);
     out->shift = exponent < PRECISION ? (uint32_t)(PRECISION - exponent) : 0;
     out->num = (uint64_t)ceil(ldexp(v, (int)out->shift));
     return FKT_OK;
 }
 
-/* The largest mu to plan for: what is left for the distance of neighbours when the log ratio is paid. More noise can
- * only widen the shares, so the ratio of the plan made without paying is a bound (16: counts may be scaled less). */
+/* The largest mu to plan for: mu less the cost of the log ratio. More noise can only widen the shares, so the ratio of
+ * the plan made without this cost is a bound (16: counts may be scaled less). */
 static double target_mu(const struct fkt_privacy_spec *spec, uint32_t counted)
 {
     const double mu = fkt_privacy_mu(spec->epsilon, spec->delta) * DOWN;
@@ -146,7 +146,7 @@ static fkt_status set_tail(struct fkt_share_plan *s)
     tail = ceil(sqrt(2 * 113 * LN2 * most * s->sites) * (1 + 1e-9)) + 1;
     if (!(tail < 0x1p61))
         return fkt_fail_hint(FKT_E_ARG, "ask for a larger epsilon, or quantise the records more coarsely",
-                             "the noise of %u shares does not fit 61 bits", s->sites);
+                             "the sum of %u noise shares does not fit into 61 bits", s->sites);
     s->tail = (int64_t)tail;
     return FKT_OK;
 }
@@ -155,9 +155,9 @@ static fkt_status check_request(const struct fkt_privacy_spec *spec, uint32_t co
 {
     if (spec->mechanism == FKT_MECHANISM_PAPER)
         return fkt_fail_hint(FKT_E_ARG, "choose the mechanism 'joint', or noise added in one place",
-                             "mechanism 'paper' has no form in shares");
+                             "mechanism 'paper' does not support noise shares");
     if (counted == 0 || counted > sites)
-        return fkt_fail(FKT_E_ARG, "the promise cannot rest on %u shares of %u sites", counted, sites);
+        return fkt_fail(FKT_E_ARG, "the plan cannot count %u noise shares of %u sites", counted, sites);
     return fkt_plan_check_spec(spec);
 }
 
@@ -172,7 +172,7 @@ fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_
     target = target_mu(spec, counted);
     fkt_plan_joint(&s.plan, target);
     if (!(target > 0 && s.plan.sigma_sum < INFINITY && s.plan.sigma_moment < INFINITY)) {
-        st = fkt_fail(FKT_E_NUMERIC, "no noise can be worked out for epsilon %g, delta %g, radius %g", spec->epsilon,
+        st = fkt_fail(FKT_E_NUMERIC, "no noise can be computed for epsilon %g, delta %g, radius %g", spec->epsilon,
                       spec->delta, spec->radius);
         goto out;
     }

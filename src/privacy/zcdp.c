@@ -5,15 +5,15 @@
  *
  * Source: Canonne, Kamath, Steinke 2020, proposition 12 (rho-zCDP: the Renyi divergence of order alpha is at most alpha
  * rho). We differ in how it is computed: the logarithm of the right side is convex in x, so its derivative has one
- * root, found by bisection of log x. Any x gives a bound, so an error in x costs tightness and never safety; what the
- * sum of three logarithms can be off by is added (zcdp.md, step 3). Cost: about 10 microseconds for one delta, fifty of
+ * root, found by bisection of log x. Any x gives a bound, so an error in x costs tightness but not safety; the largest
+ * error of the sum of three logarithms is added (zcdp.md, step 3). Cost: about 10 microseconds for one delta, fifty of
  * them for a rho or an epsilon. */
 #include "fedkt/advanced/privacy.h"
 
 #include <float.h>
 #include <math.h>
 
-#define SLACK 1e-12 /* on log delta; the rounding of its terms comes on top */
+#define SLACK 1e-12 /* on log delta; the rounding of its terms is added */
 
 /* d/dx of the logarithm; increases from -infinity to infinity. */
 static double slope(double x, double epsilon, double rho) { return rho * (2 * x + 1) - epsilon - log1p(1 / x); }
@@ -28,7 +28,7 @@ static double log_delta_up(double epsilon, double rho)
         else hi = mid;
     }
     x = exp(0.5 * (lo + hi));
-    loss = x * ((x + 1) * rho + epsilon); /* size of the first term's parts */
+    loss = x * ((x + 1) * rho + epsilon); /* magnitude of the first term's parts */
     shape = x * log1p(1 / x) + log1p(x);
     return fmin(0, x * ((x + 1) * rho - epsilon) - shape + SLACK + 8 * DBL_EPSILON * (loss + shape));
 }
@@ -53,7 +53,7 @@ double fkt_privacy_epsilon_zcdp(double delta, double rho)
 {
     double lo = 0, hi = 1, target;
     if (!(delta > 0 && delta < 1 && rho >= 0 && rho < INFINITY)) return NAN;
-    if (rho > 1e12) return INFINITY; /* no protection worth a number */
+    if (rho > 1e12) return INFINITY; /* no useful protection */
     target = log(delta);
     if (rho == 0 || log_delta_up(0, rho) <= target) return 0;
     while (log_delta_up(hi, rho) > target) hi *= 2;

@@ -11,7 +11,7 @@ static void parts_make_the_whole_and_not_more(void **state)
     CHECK(l.entries == 3 && l.spent_mu2 >= 0.3);
     before = l;
     CHECK_STATUS(fkt_ledger_debit(&l, 1e-9), FKT_E_BUDGET);
-    CHECK(strstr(fkt_error_text(), "short") && *fkt_error_hint());
+    CHECK(strstr(fkt_error_text(), "exhausted") && *fkt_error_hint());
     CHECK(l.entries == before.entries && l.spent_mu2 == before.spent_mu2);
     CHECK_OK(fkt_ledger_init(&l, 1, 0.75));
     CHECK_STATUS(fkt_ledger_debit(&l, 0.2500001), FKT_E_BUDGET);
