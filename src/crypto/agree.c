@@ -6,10 +6,10 @@
  * below p, or has its top bit set, is refused. The low-order points, for which every private key gives the same
  * all-zero secret (section 6.1), are refused too.
  *
- * That is not one key for each secret: private keys are multiples of eight, so P + T with T of small order is another
- * canonical u that agrees with everyone on what P agrees on. Whoever has no private key of P gains nothing by showing
- * it (it cannot compute the secret), keys are signed under the roster with their owner's number, and seal keys have a
- * direction; so nothing here may take unequal keys for unequal secrets, and nothing does.
+ * Different keys do not imply different secrets: private keys are multiples of eight, so P + T with T of small order is
+ * another canonical u that gives the same secret as P with every peer. An attacker without the private key of P gains
+ * nothing by presenting it (it cannot compute the secret), keys are signed under the roster with their owner's number,
+ * and seal keys have a direction. So code here must not assume that unequal keys give unequal secrets, and none does.
  *
  * Cost: one scalar multiplication, about 45 us; it does not depend on the private key. */
 #include "crypto/agree.h"
@@ -34,7 +34,7 @@ void fkt_agree_public(uint8_t pk[FKT_AGREE_BYTES], const uint8_t sk[FKT_AGREE_BY
 
 fkt_status fkt_agree(uint8_t shared[32], const uint8_t sk[FKT_AGREE_BYTES], const uint8_t pk[FKT_AGREE_BYTES])
 {
-    int ready = sodium_init(); /* looks for the processor's vector units; without them the same result, slower */
+    int ready = sodium_init(); /* detects vector units; without them the result is the same, slower */
     (void)ready;
     if (canonical(pk) && crypto_scalarmult(shared, sk, pk) == 0) return FKT_OK;
     sodium_memzero(shared, 32);

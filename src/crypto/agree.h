@@ -15,7 +15,7 @@ void fkt_agree_public(uint8_t pk[FKT_AGREE_BYTES], const uint8_t sk[FKT_AGREE_BY
 FKT_MUST_USE fkt_status fkt_agree(uint8_t shared[32], const uint8_t sk[FKT_AGREE_BYTES],
                                   const uint8_t pk[FKT_AGREE_BYTES]);
 
-/* 1 when fkt_agree takes pk, without the cost of an agreement: for those who only pass keys on. Public input. */
+/* 1 when fkt_agree accepts pk, without the cost of an agreement: for code that only forwards keys. Public input. */
 FKT_MUST_USE int fkt_agree_key_ok(const uint8_t pk[FKT_AGREE_BYTES]);
 
 #endif

@@ -3,11 +3,11 @@
  *
  *   hashed bytes:  u8 length of label | label | for each part: u64le length | bytes
  *
- * Every part carries its length, so the bytes can be read back in one way only: no two lists of parts, and no two
- * labels, give the same input. A part may be empty and still counts. With a key it is BLAKE2b's own keyed mode, a
- * pseudo-random function: that is our key derivation, one call where HKDF over the same hash would take four.
+ * Every part carries its length, so the hashed bytes can be parsed in one way only: no two lists of parts, and no two
+ * labels, give the same input. An empty part still counts. With a key this is BLAKE2b's keyed mode, a pseudo-random
+ * function; it is our key derivation, one call where HKDF over the same hash would take four.
  *
- * Labels are constants of the source ("fedkt/..."), never input; a longer one than 255 bytes would be cut to 255. */
+ * Labels are constants of the source ("fedkt/..."), never input; a label longer than 255 bytes would be cut to 255. */
 #include "crypto/digest.h"
 
 #include <string.h>

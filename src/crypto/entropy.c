@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entropy.c - where secret randomness comes from.
- * OS: getrandom(2), which blocks until the kernel's pool is ready and then never. Seeded: ChaCha20 (RFC 8439 stream,
- * through libsodium) under a key derived from the seed by BLAKE2b with a domain string, so that no two uses share a
- * stream by accident. Keyed: the same stream under 256 bits that the operating system gave once, for a state that must
- * come back after a crash. */
+/* entropy.c - sources of secret randomness.
+ * OS: getrandom(2), which blocks only until the kernel's generator is ready. Seeded: ChaCha20 (RFC 8439 stream, through
+ * libsodium) under a key derived from the seed by BLAKE2b with a domain string, so that no two uses share a stream by
+ * accident. Keyed: the same stream under 256 bits drawn once from the operating system, for state that must be
+ * reproduced after a crash. */
 #include "crypto/entropy.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - ristretto255 (RFC 9496) through libsodium: a group of prime order l in which one point has one encoding, so
- * that neither cofactors nor small orders need thought.
+/* group.c - ristretto255 (RFC 9496) through libsodium: a group of prime order l in which a point has one encoding, so
+ * that cofactors and small orders cannot occur.
  *
- * The identity is refused wherever it appears. It is a valid encoding (all zero), but here only a liar sends it: honest
- * points are multiples of B by random scalars, and an honest sum meets it with probability 1/l. Cost: about 50 us for
- * each multiplication. */
+ * The identity is always refused. Its encoding is valid (all zero), but honest parties never send it: honest points are
+ * multiples of B by random scalars, and an honest sum is the identity with probability 1/l. Cost: about 50 us for each
+ * multiplication. */
 #include "crypto/group.h"
 
 #include <sodium.h>
@@ -12,7 +12,7 @@
 
 int fkt_point_ok(const uint8_t p[FKT_POINT_BYTES])
 {
-    if (p[FKT_POINT_BYTES - 1] & 0x80) return 0; /* not canonical, yet libsodium 1.0.18 takes it */
+    if (p[FKT_POINT_BYTES - 1] & 0x80) return 0; /* not canonical, but libsodium 1.0.18 accepts it */
     return crypto_core_ristretto255_is_valid_point(p) == 1 && !sodium_is_zero(p, FKT_POINT_BYTES);
 }
 
@@ -33,7 +33,8 @@ fkt_status fkt_point_fold(uint8_t r[FKT_POINT_BYTES], const uint8_t p[FKT_POINT_
         return FKT_OK;
     }
     memset(r, 0, FKT_POINT_BYTES);
-    return fkt_fail(FKT_E_PEER_AUTH, "a commitment is no point of the group, or a sum of them is its identity");
+    return fkt_fail(FKT_E_PEER_AUTH,
+                    "a commitment is not a point of the group, or a sum of commitments is the identity");
 }
 
 void fkt_scalar_fold(uint8_t r[32], const uint8_t a[32], const uint8_t h[32], const uint8_t b[32])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c - SHA-256 (FIPS 180-4) of bytes and files. Every hash that a task, release or certificate quotes is made
- * here. BLAKE2b (RFC 7693) stands in for it inside the hash of a network's weights, where SHA-256 would take long. */
+ * here. Inside the hash of a network's weights BLAKE2b (RFC 7693) is used, because SHA-256 would be slow there. */
 #include "crypto/hash.h"
 
 #include "base/text.h"
@@ -56,7 +56,7 @@ fkt_status fkt_hash_file_hex(char out[FKT_HASH_HEX], const char *path)
 
 void fkt_hash_long(uint8_t out[FKT_HASH_BYTES], const void *data, size_t len)
 {
-    int ready = sodium_init(); /* looks for the processor's vector units; without them the same result, slower */
+    int ready = sodium_init(); /* detects vector units; without them the result is the same, slower */
     (void)ready;
     crypto_generichash_blake2b(out, FKT_HASH_BYTES, data, len, NULL, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - SHA-256 of bytes and files, and BLAKE2b for what is long; through libsodium. */
+/* hash.h - SHA-256 of bytes and files, and BLAKE2b for long inputs; through libsodium. */
 #ifndef FKT_CRYPTO_HASH_H
 #define FKT_CRYPTO_HASH_H
 

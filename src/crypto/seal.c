@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seal.c - ChaCha20-Poly1305 (RFC 8439 section 2.8, through libsodium), no associated data.
  *
- * The nonce is zero because each key seals one message: pair, direction, round and task go into the key, by way of
- * crypto/digest.h, and a nonce or associated data would only say them again. Nobody has to keep a counter, and a
- * message of another round, pair or direction does not open. */
+ * The nonce is zero because each key seals one message: pair, direction, round and task go into the key (see
+ * crypto/digest.h), and a nonce or associated data would only repeat them. No counter is needed, and a message of
+ * another round, pair or direction does not open. */
 #include "crypto/seal.h"
 
 #include <sodium.h>

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shamir.c - Shamir's secret sharing (CACM 22, 1979) over the scalars of Ed25519, whose field libsodium has.
+/* shamir.c - Shamir's secret sharing (CACM 22, 1979) over the scalars of Ed25519, with libsodium's field arithmetic.
  *
  * split: share i = f(x_i), f(x) = secret + c_1 x + ... + c_{t-1} x^{t-1}, by Horner's rule.
  * join:  f(0) = P * sum_i s_i / d_i,  P = prod_j x_j,  d_i = x_i * prod_{j != i} (x_j - x_i)   (Lagrange).
  *
  * Where we differ from the textbook: points have 32 bits, so the field's multiplication is seldom needed. `step`
- * multiplies by one word and reduces at once, cheaply, because l is 2^252 plus little; into that word go as many public
- * factors of d_i as fit. And the sum of fractions is kept as one fraction N/D, which takes in s_i/d_i by
- * N := N*d_i + s_i*D, D := D*d_i: one inversion is enough, and join needs no memory for weights. What is left goes to
- * libsodium: reductions of 512 bits, the inversion, the last products.
+ * multiplies by one word and reduces at once, cheaply, because l is close to 2^252; as many public factors of d_i as
+ * fit are combined into that word. The sum of fractions is kept as one fraction N/D, to which s_i/d_i is added by
+ * N := N*d_i + s_i*D, D := D*d_i: one inversion is enough, and join needs no memory for weights. libsodium does the
+ * rest: reductions of 512 bits, the inversion, the last products.
  *
  * Cost: split n*t steps of six 64-bit products. join t^2 small products and, with points below 2^10, a step for every
  * six of them; 2t reductions; one inversion (half of the time when t = 67).
  *
- * Secrets: shares, secret, coefficients, N. They meet only adds, multiplications and libsodium's scalar functions, none
- * of which branches or looks up by value; the loops are led by points and counts, which are public. That a share was
- * not below l is told, and may be known. */
+ * Secrets: shares, secret, coefficients, N. They are used only in additions, multiplications and libsodium's scalar
+ * functions, none of which branches or indexes by value; loops depend on points and counts, which are public. Whether a
+ * share was below l is reported, and is public. */
 #include "crypto/shamir.h"
 
 #include "base/alloc.h"
@@ -131,7 +131,7 @@ fkt_status fkt_scalar_random(uint8_t out[FKT_SCALAR_BYTES], struct fkt_entropy *
     return st;
 }
 
-/* The only branch that the bytes of a secret or share reach; a function of its own, so that tests/ct can name it. */
+/* The only branch on the bytes of a secret or share; a separate function, so that tests/ct can name it. */
 static __attribute__((noinline)) fkt_status scalar_verdict(int good, fkt_status otherwise, const char *what)
 {
     if (good) return FKT_OK;
@@ -141,14 +141,14 @@ static __attribute__((noinline)) fkt_status scalar_verdict(int good, fkt_status 
 static fkt_status check_points(const uint32_t *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (x[i] == 0) return fkt_fail(FKT_E_ARG, "share %zu stands at the point 0, where the secret is", i);
+        if (x[i] == 0) return fkt_fail(FKT_E_ARG, "share %zu has the point 0, which is the secret", i);
         for (size_t j = 0; j < i; j++)
-            if (x[i] == x[j]) return fkt_fail(FKT_E_ARG, "shares %zu and %zu stand at the same point %u", j, i, x[i]);
+            if (x[i] == x[j]) return fkt_fail(FKT_E_ARG, "shares %zu and %zu have the same point %u", j, i, x[i]);
     }
     return FKT_OK;
 }
 
-/* c[1..t-1] uniform below l. The source is asked for many at a time: the kernel answers no faster for less. */
+/* c[1..t-1] uniform below l. Many are drawn in one call: a system call for fewer is not faster. */
 static fkt_status draw_coefficients(struct num *c, size_t t, struct fkt_entropy *entropy)
 {
     uint8_t raw[16][64], s[FKT_SCALAR_BYTES] = {0};
@@ -190,7 +190,7 @@ out:
     return st;
 }
 
-/* d := |d_i|; gives 1 when d_i is negative. Public points that check_points has seen. */
+/* d := |d_i|; returns 1 when d_i is negative. The points are public and checked by check_points. */
 static int denominator(struct num *d, const uint32_t *x, size_t t, size_t i)
 {
     uint64_t word = x[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shamir.h - a secret scalar in n shares, any t of which give it back; t - 1 tell nothing. The field is that of
+/* shamir.h - a secret scalar in n shares, any t of which give it back; t - 1 reveal nothing. The field is that of
  * Ed25519's scalars, l = 2^252 + 27742317777372353535851937790883648493; numbers are 32 bytes, little-endian, below l.
  * Time depends on n and t alone. */
 #ifndef FKT_CRYPTO_SHAMIR_H

@@ -15,10 +15,10 @@
 
 void fkt_sign_keypair(uint8_t pk[FKT_SIGN_PUBLIC], uint8_t sk[FKT_SIGN_SECRET], const uint8_t seed[FKT_SIGN_SEED]);
 void fkt_sign(uint8_t sig[FKT_SIGN_BYTES], const void *msg, size_t len, const uint8_t sk[FKT_SIGN_SECRET]);
-/* 1 when right. Small-order keys, non-canonical encodings of R and S are wrong. */
+/* 1 when valid. Small-order keys and non-canonical encodings of R and S are invalid. */
 FKT_MUST_USE int fkt_verify(const uint8_t sig[FKT_SIGN_BYTES], const void *msg, size_t len,
                             const uint8_t pk[FKT_SIGN_PUBLIC]);
-/* 1 when pk is a canonical point of the prime-order group and not the identity: what a roster may hold. */
+/* 1 when pk is a canonical point of the prime-order group and not the identity: required of every key in a roster. */
 FKT_MUST_USE int fkt_sign_key_ok(const uint8_t pk[FKT_SIGN_PUBLIC]);
 
 #endif

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c - masks: AES-256-CTR (NIST SP 800-38A 6.5) or ChaCha20 (RFC 8439 2.4), added to a vector while it is made.
+/* stream.c - masks: AES-256-CTR (NIST SP 800-38A 6.5) or ChaCha20 (RFC 8439 2.4), added to a vector as it is generated.
  *
  *   16 KiB of keystream  ->  acc[i] += word i, while the chunk is still in the first-level cache  ->  the next 16 KiB
  *
- * The only file of the house that uses OpenSSL: EVP makes AES-256-CTR at 5.2-5.6 GB/s and ChaCha20 at 3.8-4.2 on a core
- * where libsodium's ChaCha20 makes 2.0-2.15. The keystream is the encryption of zeros, and the cipher's whole 16-byte
- * block (AES) or counter and nonce (ChaCha20: 4 + 12 bytes) start at zero: a key makes one stream, once.
- * ChaCha20's 32-bit counter reaches 256 GiB, which no vector in memory does.
+ * The only file of the project that uses OpenSSL's ciphers: EVP runs AES-256-CTR at 5.2-5.6 GB/s and ChaCha20 at
+ * 3.8-4.2 on a core where libsodium's ChaCha20 runs at 2.0-2.15. The keystream is the encryption of zeros, and the
+ * cipher's whole 16-byte block (AES) or counter and nonce (ChaCha20: 4 + 12 bytes) start at zero: a key makes one
+ * stream, once. ChaCha20's 32-bit counter reaches 256 GiB, more than any vector in memory.
  *
- * What is left behind: nothing. After each call the chunk is wiped and the context is keyed with zeros, which
- * overwrites the key schedule. Whole 64-byte blocks are always asked for, so the context never holds back part of one.
- * Time does not depend on key or data where OpenSSL's AES does not: it uses the processor's AES instructions or,
- * failing them, bit-sliced or vector-permuted code. A build of OpenSSL without assembly uses tables: name ChaCha20 in
- * the task there. */
+ * Nothing secret remains: after each call the chunk is wiped and the context is keyed with zeros, which overwrites the
+ * key schedule. Only whole 64-byte blocks are requested, so the context never buffers part of one. Time does not depend
+ * on key or data where OpenSSL's AES does not: it uses the processor's AES instructions or otherwise bit-sliced or
+ * vector-permuted code. A build of OpenSSL without assembly uses tables: choose ChaCha20 in the task there. */
 #include "crypto/stream.h"
 
 #include "base/alloc.h"
@@ -46,7 +45,7 @@ fkt_status fkt_stream_new(struct fkt_stream **out, enum fkt_keystream kind)
     *out = NULL;
     if (kind == FKT_KEYSTREAM_AES) cipher = EVP_aes_256_ctr();
     if (kind == FKT_KEYSTREAM_CHACHA20) cipher = EVP_chacha20();
-    if (!cipher) return fkt_fail(FKT_E_ARG, "keystream %d is not known", (int)kind);
+    if (!cipher) return fkt_fail(FKT_E_ARG, "keystream %d is unknown", (int)kind);
     FKT_TRY(fkt_alloc(&s, 1));
     s->ctx = EVP_CIPHER_CTX_new();
     if (!s->ctx) {
@@ -54,8 +53,8 @@ fkt_status fkt_stream_new(struct fkt_stream **out, enum fkt_keystream kind)
         goto out;
     }
     if (EVP_EncryptInit_ex(s->ctx, cipher, NULL, zeros, zeros) != 1) {
-        st = fkt_fail_hint(FKT_E_STATE, "name the other keystream in the task, or look at libcrypto's configuration",
-                           "libcrypto does not offer %s here", kind == FKT_KEYSTREAM_AES ? "AES-256-CTR" : "ChaCha20");
+        st = fkt_fail_hint(FKT_E_STATE, "choose the other keystream in the task, or check libcrypto's configuration",
+                           "libcrypto does not provide %s", kind == FKT_KEYSTREAM_AES ? "AES-256-CTR" : "ChaCha20");
         goto out;
     }
     *out = s;
@@ -68,7 +67,7 @@ out:
 void fkt_stream_free(struct fkt_stream *s)
 {
     if (!s) return;
-    EVP_CIPHER_CTX_free(s->ctx); /* wipes its own */
+    EVP_CIPHER_CTX_free(s->ctx); /* wipes its own state */
     fkt_wipe(s, sizeof *s);
     fkt_free(s);
 }
@@ -84,10 +83,10 @@ static fkt_status next(struct fkt_stream *s, size_t len)
 {
     int got = 0, want = (int)((len + BLOCK - 1) / BLOCK * BLOCK);
     if (EVP_EncryptUpdate(s->ctx, s->chunk.b, &got, zeros, want) == 1 && got == want) return FKT_OK;
-    return fkt_fail(FKT_E_NOMEM, "libcrypto could not go on with a mask");
+    return fkt_fail(FKT_E_NOMEM, "libcrypto could not continue a mask");
 }
 
-/* Forgets the key and `len` bytes of stream; gives st, or the failure to forget. */
+/* Wipes the key and `len` bytes of stream; returns st, or the failure to wipe. */
 static fkt_status end(struct fkt_stream *s, size_t len, fkt_status st)
 {
     size_t used = (len + BLOCK - 1) / BLOCK * BLOCK;
