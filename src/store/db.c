@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* db.c - an SQLite file with the house's manners.
+/* db.c - an SQLite file opened with fixed rules: private, synced, checked.
  *
  *   make    a new file gets its tables, its marks (application_id, user_version) and WAL mode under a temporary name,
- *           then its own: there it is whole or absent, and an empty file is damage, never "new". Two that make it in
- *           one moment end up with one file, or on a file system that cannot promise it with none
- *   name    the folder is synced before a file is used for writing: what is acknowledged must not vanish with its name
- *   open    lstat first: a link would be a second name, and SQLite's log and locks go by the name
- *   check   whose file (application_id), which form (user_version), and that its tables are the expected ones to the
- *           letter: no trigger, view or lost constraint of somebody else's making gets to run
- *   write   BEGIN IMMEDIATE .. COMMIT; in WAL mode with synchronous=FULL a commit has synced the log when it answers,
- *           so that kill -9 or a power cut loses nothing that was acknowledged
+ *           and is then renamed. So it is complete or absent, and an empty file is damage, never "new". If two
+ *           processes make it at the same time, one file results; on a file system without atomic link, perhaps none
+ *   name    the folder is synced before a file is used for writing: acknowledged data must not vanish with its name
+ *   open    lstat first: a link would be a second name, and SQLite's log and locks depend on the name
+ *   check   the application (application_id), the format version (user_version), and that the schema is exactly the
+ *           expected one: no foreign trigger or view may run, and no constraint may be missing
+ *   write   BEGIN IMMEDIATE .. COMMIT; in WAL mode with synchronous=FULL a commit syncs the log before it returns, so
+ *           that kill -9 or a power failure loses nothing that was acknowledged
  *
- * Two processes may share a file: a writer waits for the other for WAIT_MS, and that it was too long is FKT_E_IO. With
- * FKT_DB_EXCLUSIVE it is SQLite's exclusive locking mode, held by the kernel for as long as the process lives; nobody
- * waits for that one. Both are POSIX locks, which a process loses when it closes ANY descriptor of the file: while a
- * file is open here, the same process must not open and close it by other means.
+ * Two processes may share a file: a writer waits WAIT_MS for the other, and then fails with FKT_E_IO. FKT_DB_EXCLUSIVE
+ * is SQLite's exclusive locking mode, held until the process ends; others do not wait for it. Both are POSIX locks,
+ * which a process loses when it closes ANY descriptor of the file: while a file is open here, the same process must not
+ * open and close it by other means.
  *
- * FKT_DB_COPY touches nothing: neither the file nor what lies beside it. SQLite makes a log and an index of it even for
- * readers of a file in WAL mode, so where there is no log the file is read as one that nobody changes (immutable); who
- * begins to change it in that moment makes it seem damaged, and trying again helps. A log that is there is read with
- * its index, in which SQLite notes its readers. All checks are made on the copy: integrity_check passes over CHECK
- * rules in a file that cannot be written.
+ * FKT_DB_COPY changes nothing, neither the file nor its log and index. SQLite creates a log and an index even for
+ * readers of a file in WAL mode, so a file without a log is opened as immutable; if another process begins to write at
+ * that moment, the file may look damaged, and a second try succeeds. An existing log is read with its index, in which
+ * SQLite records its readers. All checks are made on the copy: integrity_check skips CHECK constraints in a file that
+ * cannot be written.
  *
  * Deleting a secret: secure_delete zeroes freed cells and pages, but a page that was split or rebalanced before keeps
  * older copies of cells in its gap (tests/unit/store/test_scrub.c shows it), and the log holds whole pages. So
- * fkt_db_scrub also VACUUMs, which writes live rows alone, and cuts the log to nothing. The copy that VACUUM makes
- * stays in memory (temp_store): as much as the file is long. Row numbers survive it only where they are an INTEGER
- * PRIMARY KEY. What a disk keeps beneath the file system is beyond us.
+ * fkt_db_scrub also runs VACUUM, which writes live rows alone, and truncates the log. The copy that VACUUM makes stays
+ * in memory (temp_store) and is as large as the file. Row numbers survive it only where they are an INTEGER PRIMARY
+ * KEY. Copies that a disk keeps beneath the file system are out of reach.
  *
- * SQLite's own memory is not counted by base/alloc.h; when it runs out, that is FKT_E_NOMEM all the same. Statements
- * are prepared each time: about 10 us, beside the milliseconds of a sync. */
+ * SQLite's own memory is not counted by base/alloc.h; running out of it is still FKT_E_NOMEM. Statements are prepared
+ * for each use: about 10 us, beside the milliseconds of a sync. */
 #include "store/db.h"
 
 #include "base/alloc.h"
@@ -48,9 +48,9 @@
 
 struct fkt_db {
     sqlite3 *h;
-    char *path; /* as the caller named it, for sentences */
+    char *path; /* as the caller named it, for error messages */
     struct fkt_db_kind kind;
-    int shared; /* others may write too: that it is busy is nobody's mistake, and passes */
+    int shared; /* others may write too, so a busy file is a temporary error */
 };
 
 struct fkt_rows {
@@ -58,7 +58,7 @@ struct fkt_rows {
     const struct fkt_db *db;
 };
 
-/* Something is wrong with the file itself: cause first, then the advice of whoever knows what it is for. */
+/* The file itself is bad: the cause, then the caller's advice for this kind of file. */
 __attribute__((format(printf, 2, 3))) static fkt_status damaged(const struct fkt_db *db, const char *fmt, ...)
 {
     char text[512];
@@ -74,13 +74,14 @@ static fkt_status busy(const struct fkt_db *db)
 {
     if (db->shared)
         return fkt_fail_hint(FKT_E_IO,
-                             db->kind.busy ? db->kind.busy : "wait until the other one is done, and try again",
+                             db->kind.busy ? db->kind.busy : "wait until the other process has finished, and try again",
                              "'%s' is busy: another process uses it", db->path);
-    return fkt_fail_hint(FKT_E_STATE, db->kind.busy ? db->kind.busy : "wait until the other one is done, or stop it",
+    return fkt_fail_hint(FKT_E_STATE,
+                         db->kind.busy ? db->kind.busy : "wait until the other process has finished, or stop it",
                          "'%s' is in use by another process", db->path);
 }
 
-/* The sentence for an answer of SQLite's; `verb` and the file: "cannot write 'x'". */
+/* The error for a result code of SQLite; `verb` as in "cannot write 'x'". */
 static fkt_status fail(const struct fkt_db *db, int rc, const char *verb)
 {
     const int os = db->h ? sqlite3_system_errno(db->h) : 0;
@@ -90,11 +91,11 @@ static fkt_status fail(const struct fkt_db *db, int rc, const char *verb)
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return busy(db);
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return damaged(db, "'%s' is damaged, or no database", db->path);
+    case SQLITE_NOTADB: return damaged(db, "'%s' is damaged, or is not a database", db->path);
     case SQLITE_CONSTRAINT: return fkt_fail(FKT_E_STATE, "cannot %s '%s': %s", verb, db->path, why);
     case SQLITE_FULL:
         return fkt_fail_hint(FKT_E_IO, "free some space; nothing that was written before is lost",
-                             "cannot %s '%s': no space is left", verb, db->path);
+                             "cannot %s '%s': no space left", verb, db->path);
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
@@ -113,13 +114,13 @@ static fkt_status run(struct fkt_db *db, const char *sql, const char *verb)
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
 
-/* The folder's real name and the file's own: SQLite then refuses any link that is left. Gives *out. */
+/* The real path of the folder plus the file's own name: SQLite then refuses any remaining link. Allocates *out. */
 static fkt_status real_name(char **out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = NULL, *real = NULL;
     fkt_status st;
-    if (!*name) return fkt_fail(FKT_E_ARG, "'%s' is no name for a file", path);
+    if (!*name) return fkt_fail(FKT_E_ARG, "'%s' is not a file name", path);
     FKT_TRY(fkt_strdup(&folder, slash ? path : "."));
     if (slash) folder[slash == path ? 1 : slash - path] = '\0';
     real = realpath(folder, NULL);
@@ -131,7 +132,7 @@ out:
     return st;
 }
 
-/* A log without its file: SQLite would play it into whatever file comes next. */
+/* A log without its file: SQLite would apply it to a file made later under that name. */
 static fkt_status check_no_log(const struct fkt_db *db, const char *real)
 {
     static const char *const logs[] = {"-wal", "-journal"};
@@ -144,13 +145,13 @@ static fkt_status check_no_log(const struct fkt_db *db, const char *real)
         if (st != FKT_OK) break;
         snprintf(log, n, "%s%s", real, logs[i]);
         if (lstat(log, &sb) == 0 && sb.st_size > 0 && lstat(real, &sb) != 0)
-            st = damaged(db, "'%s' is gone, but its log '%s%s' is there", db->path, db->path, logs[i]);
+            st = damaged(db, "'%s' is missing, but its log '%s%s' exists", db->path, db->path, logs[i]);
         fkt_free(log);
     }
     return st;
 }
 
-/* Whole under a temporary name, then renamed. Somebody who was faster is fine. */
+/* Made completely under a temporary name, then renamed. If another process was faster, its file is used. */
 static fkt_status make(const char *real, const char *path, const struct fkt_db_kind *kind)
 {
     struct fkt_db db = {.path = (char *)(uintptr_t)path, .kind = *kind};
@@ -180,8 +181,8 @@ out:
     return st == FKT_E_EXISTS ? FKT_OK : st;
 }
 
-/* One regular file with one name, of this user, that nobody else may change, or read from now on. SQLite
- * gives its log the mode of the file. Whoever only reads it may do so wherever the system lets him. */
+/* A regular file with one name, owned by this user, that no other user may change, or read from now on. SQLite gives
+ * its log the mode of the file. A reader needs only the permission to read. */
 static fkt_status check_file(const char *real, const char *path, int flags)
 {
     const int reads = flags & (FKT_DB_READ | FKT_DB_COPY);
@@ -189,8 +190,8 @@ static fkt_status check_file(const char *real, const char *path, int flags)
     fkt_status st;
     if (lstat(real, &sb) != 0) return fkt_io_fail("open", path);
     if (!S_ISREG(sb.st_mode) || sb.st_nlink > 1)
-        return fkt_fail_hint(FKT_E_IO, "name the file itself: its log and its locks go by the name",
-                             "'%s' is a link, no regular file, or has a second name", path);
+        return fkt_fail_hint(FKT_E_IO, "use the file's own path: its log and its locks depend on the name",
+                             "'%s' is a link, not a regular file, or has a second name", path);
     ours = sb;
     ours.st_mode &= ~(mode_t)055;
     st = reads ? FKT_OK : fkt_private_check(&ours, path, 0);
@@ -199,7 +200,7 @@ static fkt_status check_file(const char *real, const char *path, int flags)
     return st;
 }
 
-/* ---- is it what it should be? ---------------------------------------------------------------------------------- */
+/* ---- checks of an existing file -------------------------------------------------------------------------------- */
 
 static fkt_status ask_number(struct fkt_db *db, const char *sql, uint32_t *out)
 {
@@ -214,7 +215,7 @@ out:
     return st;
 }
 
-/* All that the file declares, in an order that VACUUM keeps. */
+/* The whole schema of the file, in an order that VACUUM preserves. */
 static fkt_status declared(struct fkt_db *db, struct fkt_text *t)
 {
     struct fkt_rows *r = NULL;
@@ -247,7 +248,7 @@ static fkt_status check_tables(struct fkt_db *db)
     FKT_TRY(run(&twin, db->kind.schema, "open"));
     FKT_TRY(declared(&twin, &wants));
     FKT_TRY(declared(db, &has));
-    if (strcmp(has.s, wants.s) != 0) st = damaged(db, "'%s' has other tables than it should", db->path);
+    if (strcmp(has.s, wants.s) != 0) st = damaged(db, "'%s' has an unexpected schema", db->path);
 out:
     sqlite3_close(twin.h);
     fkt_text_clear(&has);
@@ -262,14 +263,14 @@ static fkt_status check_marks(struct fkt_db *db)
     fkt_status st;
     FKT_TRY(ask_number(db, "PRAGMA application_id", &got_app));
     FKT_TRY(ask_number(db, "PRAGMA user_version", &got_version));
-    if (got_app != app) st = damaged(db, "'%s' is empty, or a file of another kind", db->path);
+    if (got_app != app) st = damaged(db, "'%s' is empty, or is a file of another kind", db->path);
     else if (got_version > version)
         st = fkt_fail_hint(FKT_E_FORMAT, "use a newer fedkt",
-                           "'%s' was written by a later version: form %u, this one knows %u", db->path, got_version,
-                           version);
+                           "'%s' was written by a later version: format %u, this fedkt supports %u", db->path,
+                           got_version, version);
     else if (got_version < version)
         st = fkt_fail_hint(FKT_E_FORMAT, db->kind.old ? db->kind.old : "use the fedkt that wrote it",
-                           "'%s' is of the old form %u, this fedkt knows %u", db->path, got_version, version);
+                           "'%s' has the old format %u, this fedkt supports %u", db->path, got_version, version);
 out:
     return st;
 }
@@ -299,7 +300,7 @@ out:
     return st;
 }
 
-/* "file:" and the name with everything escaped that could mean something. */
+/* "file:" and the name, with every special character escaped. */
 static fkt_status as_uri(char **out, const char *real, const char *options)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
@@ -419,14 +420,14 @@ void fkt_db_close(struct fkt_db *db)
 
 fkt_status fkt_db_begin(struct fkt_db *db)
 {
-    if (!sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "a change of '%s' is under way", db->path);
+    if (!sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "a transaction on '%s' is already open", db->path);
     return run(db, "BEGIN IMMEDIATE", "write");
 }
 
 fkt_status fkt_db_commit(struct fkt_db *db)
 {
     fkt_status st;
-    if (sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "no change of '%s' is under way", db->path);
+    if (sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "no transaction on '%s' is open", db->path);
     st = run(db, "COMMIT", "write");
     if (st != FKT_OK) fkt_db_rollback(db);
     return st;
@@ -444,7 +445,7 @@ fkt_status fkt_db_scrub(struct fkt_db *db)
     struct fkt_rows *r = NULL;
     int there = 0;
     fkt_status st;
-    if (!sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "a change of '%s' is under way", db->path);
+    if (!sqlite3_get_autocommit(db->h)) return fkt_fail(FKT_E_STATE, "a transaction on '%s' is still open", db->path);
     FKT_TRY(run(db, "VACUUM", "write"));
     FKT_TRY(fkt_db_ask(&r, db, "PRAGMA wal_checkpoint(TRUNCATE)", ""));
     FKT_TRY(fkt_rows_next(r, &there));
@@ -479,7 +480,7 @@ static fkt_status prepare(sqlite3_stmt **out, struct fkt_db *db, const char *sql
     int rc = sqlite3_prepare_v2(db->h, sql, -1, &s, &rest);
     if (rc != SQLITE_OK) return fail(db, rc, "read or write");
     if (!s || rest[strspn(rest, " \t\n;")] || sqlite3_bind_parameter_count(s) != (int)strlen(fmt))
-        st = fkt_fail(FKT_E_ARG, "not one statement with %zu parameters: %.200s", strlen(fmt), sql);
+        st = fkt_fail(FKT_E_ARG, "expected one statement with %zu parameters: %.200s", strlen(fmt), sql);
     for (int i = 0; st == FKT_OK && fmt[i]; i++) {
         rc = bind(s, i + 1, fmt[i], args);
         if (rc != SQLITE_OK) st = fail(db, rc, "read or write");
@@ -545,7 +546,7 @@ const char *fkt_rows_text(struct fkt_rows *r, int column)
     const char *s;
     if (sqlite3_column_type(r->s, column) != SQLITE_TEXT) return NULL;
     s = (const char *)sqlite3_column_text(r->s, column);
-    return s && strlen(s) == (size_t)sqlite3_column_bytes(r->s, column) ? s : NULL; /* a zero within: no text */
+    return s && strlen(s) == (size_t)sqlite3_column_bytes(r->s, column) ? s : NULL; /* a NUL inside: not text */
 }
 
 const uint8_t *fkt_rows_bytes(struct fkt_rows *r, int column, size_t *len)

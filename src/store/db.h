@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* db.h - an SQLite file with the house's manners: owner only, WAL, synchronous=FULL, secure_delete, one writer, every
- * failure a sentence. The only door to SQLite. */
+/* db.h - an SQLite file: owner only, WAL, synchronous=FULL, secure_delete, one writer, a sentence for every failure.
+ * The only interface to SQLite. */
 #ifndef FKT_STORE_DB_H
 #define FKT_STORE_DB_H
 
@@ -10,29 +10,28 @@
 #include <stdint.h>
 
 struct fkt_db;
-struct fkt_rows; /* a statement under way */
+struct fkt_rows; /* a running statement */
 
 enum {
-    FKT_DB_EXCLUSIVE = 1, /* nobody else may have it open: FKT_E_STATE when somebody has */
-    FKT_DB_READ = 2,      /* must be there already; nothing is written */
-    FKT_DB_COPY = 4,      /* the same, and it is a copy in memory: not even what lies beside the file is touched */
+    FKT_DB_EXCLUSIVE = 1, /* no other process may have it open, else FKT_E_STATE */
+    FKT_DB_READ = 2,      /* must exist; nothing is written */
+    FKT_DB_COPY = 4,      /* the same, on a copy in memory: its log and index are not touched either */
 };
-/* What a file is for. A ledger that is damaged comes back from a backup, a site's state never does: only the caller
- * knows, so what to do then comes from it (NULL: nothing is advised). All are printed as they are. */
+/* The purpose of a file. A damaged ledger can be restored from a backup, a site's state cannot: only the caller knows,
+ * so it supplies the advice (NULL: none). All texts are printed as they are. */
 struct fkt_db_kind {
     const char *schema;    /* run when the file is new */
-    uint32_t app, version; /* whose file it is (application_id), and which form (user_version) */
+    uint32_t app, version; /* application_id and user_version */
     const char *damaged, *busy;
-    const char *old; /* what to do about an older form; NULL: use the fedkt that wrote it */
+    const char *old; /* what to do about an older format; NULL: use the fedkt that wrote it */
 };
-/* A file of another app is FKT_E_FORMAT, of a later version FKT_E_FORMAT that says so. "" as path: in memory. The file
- * is made 0600; links and files with second names are refused. The texts of `kind` are
- * borrowed while the file is open. */
+/* FKT_E_FORMAT for a file of another app or of a later version. "" as path: in memory. The file is created with mode
+ * 0600; links and files with second names are refused. The texts of `kind` are borrowed while the file is open. */
 FKT_MUST_USE fkt_status fkt_db_open(struct fkt_db **out, const char *path, const struct fkt_db_kind *kind, int flags);
 void fkt_db_close(struct fkt_db *db);
 FKT_MUST_USE fkt_status fkt_db_begin(struct fkt_db *db);  /* IMMEDIATE: waits for other writers, then FKT_E_IO */
-FKT_MUST_USE fkt_status fkt_db_commit(struct fkt_db *db); /* on disk when it answers */
-void fkt_db_rollback(struct fkt_db *db);                  /* fine when nothing is begun */
+FKT_MUST_USE fkt_status fkt_db_commit(struct fkt_db *db); /* on disk when it returns */
+void fkt_db_rollback(struct fkt_db *db);                  /* allowed when no transaction is open */
 FKT_MUST_USE fkt_status fkt_db_run(struct fkt_db *db, const char *sql); /* no parameters, rows ignored */
 /* After rows were deleted: nothing of them is left in the file or its log. */
 FKT_MUST_USE fkt_status fkt_db_scrub(struct fkt_db *db);
@@ -41,7 +40,7 @@ FKT_MUST_USE fkt_status fkt_db_scrub(struct fkt_db *db);
  *   FKT_TRY(fkt_db_do(db, "INSERT INTO t VALUES(?, ?)", "it", (int64_t)1, "x")); */
 FKT_MUST_USE fkt_status fkt_db_do(struct fkt_db *db, const char *sql, const char *fmt, ...);
 FKT_MUST_USE fkt_status fkt_db_ask(struct fkt_rows **out, struct fkt_db *db, const char *sql, const char *fmt, ...);
-FKT_MUST_USE fkt_status fkt_rows_next(struct fkt_rows *r, int *there); /* *there 0: that was the last */
+FKT_MUST_USE fkt_status fkt_rows_next(struct fkt_rows *r, int *there); /* *there 0: no more rows */
 int64_t fkt_rows_int(struct fkt_rows *r, int column);
 double fkt_rows_real(struct fkt_rows *r, int column);
 const char *fkt_rows_text(struct fkt_rows *r, int column);                  /* NULL: not text */

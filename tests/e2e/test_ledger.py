@@ -128,7 +128,7 @@ class Shown(binary.Case):
             run = self.start(line)
             _, said = run.communicate(timeout=60)
             self.assertEqual(run.returncode, 1)
-            self.assertIn("is of the old form 4, this fedkt knows 5", said)
+            self.assertIn("has the old format 4, this fedkt supports 5", said)
             self.assertIn("hint: an older ledger cannot be read: keep it, open a new ledger under another", said)
         self.assertEqual((self.folder / "l.db").read_bytes(), before)
         self.assertFalse((self.folder / "s.safetensors").exists())

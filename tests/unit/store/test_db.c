@@ -176,13 +176,13 @@ static void one_name_and_no_links(void **state)
     refused(link_to, 0, FKT_E_IO, "is a link");
     refused(link_to, FKT_DB_READ, FKT_E_IO, "is a link");
     refused(nowhere, 0, FKT_E_IO, "is a link");
-    refused(tmp.dir, 0, FKT_E_IO, "no regular file");
+    refused(tmp.dir, 0, FKT_E_IO, "not a regular file");
     CHECK(link(path, hard) == 0);
     refused(path, 0, FKT_E_IO, "second name");
     CHECK(unlink(hard) == 0);
     fkt_db_close(opened(path, 0));
     refused(scratch_path(&tmp, "no/such/folder"), 0, FKT_E_IO, "No such file");
-    refused(scratch_path(&tmp, "folder/"), 0, FKT_E_ARG, "no name for a file");
+    refused(scratch_path(&tmp, "folder/"), 0, FKT_E_ARG, "not a file name");
     refused(scratch_path(&tmp, "absent"), FKT_DB_READ, FKT_E_IO, "No such file");
     CHECK(access(scratch_path(&tmp, "absent"), F_OK) != 0);
 }
@@ -196,21 +196,21 @@ static void whose_file_and_which_form(void **state)
     CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP + 1, 3, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "another kind"));
     CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 2, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "later version: form 3, this one knows 2"));
+    CHECK(strstr(fkt_error_text(), "later version: format 3, this fedkt supports 2"));
     CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 4, NULL, NULL, NULL}, 0), FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "old form 3") && !strcmp(fkt_error_hint(), "use the fedkt that wrote it"));
+    CHECK(strstr(fkt_error_text(), "old format 3") && !strcmp(fkt_error_hint(), "use the fedkt that wrote it"));
     CHECK_STATUS(fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA, APP, 4, NULL, NULL, "open a new one"}, 0),
                  FKT_E_FORMAT);
     CHECK(!strcmp(fkt_error_hint(), "open a new one"));
     CHECK_STATUS(
         fkt_db_open(&db, path, &(struct fkt_db_kind){SCHEMA "CREATE TABLE u(a);", APP, 3, NULL, NULL, NULL}, 0),
         FKT_E_FORMAT);
-    CHECK(strstr(fkt_error_text(), "other tables"));
+    CHECK(strstr(fkt_error_text(), "unexpected schema"));
     db = opened(path, 0);
     CHECK_OK(fkt_db_run(db, "CREATE TRIGGER x AFTER INSERT ON t BEGIN DELETE FROM t; END"));
     fkt_db_close(db);
-    refused(path, 0, FKT_E_FORMAT, "other tables");
-    refused(path, FKT_DB_READ, FKT_E_FORMAT, "other tables");
+    refused(path, 0, FKT_E_FORMAT, "unexpected schema");
+    refused(path, FKT_DB_READ, FKT_E_FORMAT, "unexpected schema");
 }
 
 static void damage_is_refused_not_replaced(void **state)
@@ -223,7 +223,7 @@ static void damage_is_refused_not_replaced(void **state)
     CHECK_OK(fkt_file_write(path, "", 0, 0));
     refused(path, 0, FKT_E_FORMAT, "is empty");
     CHECK_OK(fkt_file_write(path, "{\"schema\": \"fedkt.ledger/2\"}", 28, FKT_FILE_REPLACE));
-    refused(path, 0, FKT_E_FORMAT, "no database");
+    refused(path, 0, FKT_E_FORMAT, "not a database");
     CHECK(unlink(path) == 0);
     db = opened(path, 0);
     for (int64_t i = 0; i < 2000; i++) CHECK_OK(fkt_db_do(db, "INSERT INTO t(a, c) VALUES(?, ?)", "it", i, "row"));
