@@ -5,12 +5,11 @@
  *   gain-shape  w = (u/|u|, g),  g = gamma * clamp((log|u| - c)/s, -1, 1)   length d + 1, R^2 = 1 + gamma^2
  *
  * Source: `clip` is the paper's (FedKT-CSD, the clipping step of the class moments). We differ by `gain-shape`, the
- * default: direction and size are kept apart, so no radius has to be guessed and nothing of the direction is ever
- * clipped.
+ * default: direction and size are separate, so no radius has to be guessed and the direction is never clipped.
  *
- * u = 0 has no direction: w = (0, -gamma), a record of the smallest size. On the way back a sample's gain beyond what
- * any record can have is clamped to +-gamma, and a direction of length 0 gives u = 0. |u| is taken of u/max|u_i|, so
- * that no square overflows or vanishes. Cost: two passes over d numbers. */
+ * u = 0 has no direction: w = (0, -gamma), a record of the smallest size. In the inverse, a gain outside the range of
+ * any record is clamped to +-gamma, and a direction of length 0 gives u = 0. |u| is computed from u/max|u_i|, so that
+ * no square overflows or underflows. Cost: two passes over d numbers. */
 #include "fedkt/advanced/moments.h"
 
 #include "base/status.h"

@@ -109,7 +109,7 @@ fkt_status fkt_moments_check_room(const struct fkt_moments *m, uint32_t c, uint6
 {
     uint64_t have = (uint64_t)m->packed[c * m->block];
     if (more <= m->n_max - have) return FKT_OK;
-    return fkt_fail(FKT_E_NUMERIC, "class %u would pass its bound of %llu records: %llu held, %llu more", c,
+    return fkt_fail(FKT_E_NUMERIC, "class %u would exceed its bound of %llu records: %llu held, %llu more", c,
                     (unsigned long long)m->n_max, (unsigned long long)have, (unsigned long long)more);
 }
 
@@ -128,7 +128,7 @@ static void flush(struct fkt_moments *m, uint32_t c)
     m->fill[c] = 0;
 }
 
-/* The place of the next row of class c. */
+/* Where the next row of class c goes. */
 static double *next_row(struct fkt_moments *m, uint32_t c)
 {
     if (m->fill[c] == m->cap) flush(m, c);
@@ -136,9 +136,8 @@ static double *next_row(struct fkt_moments *m, uint32_t c)
     return m->rows + (c * m->cap + m->fill[c] - 1) * m->length;
 }
 
-/* |q|^2 <= Rq^2. Sums of squares below 2^53 are exact in doubles; one that is not below stays above 2^53, since
- * rounding keeps order, so the verdict is right for any int32. Eight lanes, so that the additions do not wait for
- * each other. */
+/* |q|^2 <= Rq^2. Sums of squares below 2^53 are exact in doubles; a larger sum stays above 2^53, since rounding is
+ * monotone, so the result is right for any int32. Eight lanes, so that the additions do not depend on each other. */
 static int in_ball(const int32_t *q, size_t len, uint32_t rq)
 {
     double lane[8] = {0}, norm = 0;
@@ -195,7 +194,7 @@ fkt_status fkt_moments_merge(struct fkt_moments *into, const struct fkt_moments 
         fkt_status st = fkt_moments_check_room(into, c, (uint64_t)from->packed[c * from->block]);
         if (st != FKT_OK) return st;
     }
-    if (into == from) /* then there must be no rows left to read below while they are being written */
+    if (into == from) /* then rows must not be read below while they are written */
         for (uint32_t c = 0; c < into->classes; c++) flush(into, c);
     for (size_t i = 0; i < into->classes * into->block; i++) into->packed[i] += from->packed[i];
     for (uint32_t c = 0; c < from->classes; c++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packed.c - the packed integers of a site: their size, and taking in those of another after a look at what must hold.
+/* packed.c - the packed integers of a site: their size, and adding those of another site after checking them.
  *
  *   block of a class:  n | S_0 .. S_{m-1} | M_00 M_01 .. M_0,m-1 | M_11 .. M_1,m-1 | ... | M_m-1,m-1
  *
- * This is the upper triangle, row by row, of sum (1,q)(1,q)^T. The checks are those that any sum of n vectors in the
- * ball passes, so an honest site is never refused and no entry can leave the range that n_max promises; a liar can
- * still send any vector that passes (docs: poisoning is out of scope). All classes are checked before the first is
- * added. Cost: two passes. */
+ * This is the upper triangle, row by row, of sum (1,q)(1,q)^T. Any sum of n vectors in the ball passes the checks, so
+ * an honest site is never refused, and no entry can leave the range that n_max guarantees; a malicious site can still
+ * send any vector that passes (docs: poisoning is out of scope). All classes are checked before the first is added.
+ * Cost: two passes. */
 #include "fedkt/advanced/moments.h"
 
 #include "moments/moments.h"

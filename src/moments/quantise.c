@@ -5,9 +5,9 @@
  *               ->  while |q|^2 > Rq^2: the coordinate that rounding moved furthest from zero goes back by 1
  *                   (the lowest index on ties)
  *
- * The sensitivity of every later sum is read off |q|^2 <= Rq^2, so that is kept in integer arithmetic and does not hang
- * on a floating-point comparison. Proof that the loop ends, that it takes each coordinate back at most once, and that
- * |q_i - x_i| < 1: quantise.md, whose steps are named below. round() and comparisons do not depend on the rounding
+ * The sensitivity of every later sum follows from |q|^2 <= Rq^2, so that is enforced in integer arithmetic and does not
+ * depend on a floating-point comparison. Proof that the loop ends, that it reduces each coordinate at most once, and
+ * that |q_i - x_i| < 1: quantise.md, whose steps are cited below. round() and comparisons do not depend on the rounding
  * mode; x does, by one unit in the last place. Cost: m numbers, plus m for each step back (usually a handful). */
 #include "fedkt/advanced/moments.h"
 
@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <math.h>
 
-#define SLACK 1e-9 /* how far |w| may exceed R, relatively, and still be called rounding */
+#define SLACK 1e-9 /* how far |w| may exceed R, relatively, and still count as rounding error */
 
 static double scaled(const struct fkt_coordinates *c, double w) { return w / c->radius * c->rq; }
 
@@ -47,13 +47,13 @@ fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w, int32_
     }
     if (!(size <= (double)bound * (1 + SLACK) * (1 + SLACK)))
         return fkt_fail_hint(FKT_E_NUMERIC, "vectors must come from fkt_coordinates_forward",
-                             "record vector is not in its ball: |w| = %g of radius %g", sqrt(size) * c->radius / c->rq,
+                             "record vector is outside its ball: |w| = %g of radius %g", sqrt(size) * c->radius / c->rq,
                              c->radius);
     for (size_t i = 0; i < c->length; i++) { /* step 1: |q_i| <= Rq + 1, so norm <= 2^20 * 2^25 */
         q[i] = (int32_t)round(scaled(c, w[i]));
         norm += (int64_t)q[i] * q[i];
     }
-    while (norm > bound) { /* step 2: each turn takes 1 off sum |q_i| */
+    while (norm > bound) { /* step 2: each iteration lowers sum |q_i| by 1 */
         size_t i = furthest_out(c, w, q);
         int32_t back = q[i] > 0 ? q[i] - 1 : q[i] + 1;
         norm += (int64_t)back * back - (int64_t)q[i] * q[i];
