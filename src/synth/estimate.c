@@ -6,10 +6,10 @@
  *                        a estimates 1/n, b estimates 1/n^2 (inverse.c)
  *
  * Where all records have one length, the trace of M is a second count; n^ combines the two (count_of, estimate.md 5).
- * mean and raw are unbiased: M, S and n carry independent noise, s_m^2 I is what the noise of S adds to S S^T, and how
- * far the combined count and the diagonal of M vary together is known. The paper divides by the true n and subtracts
- * the noisy S S^T whole; we have no true n, and the difference is visible at epsilon = 1. Every number here comes from
- * the release, so nothing costs privacy.
+ * mean and raw are unbiased: M, S and n carry independent noise, s_m^2 I is what the noise of S adds to S S^T, and the
+ * covariance of the combined count with the diagonal of M is known. The paper divides by the true n and subtracts the
+ * noisy S S^T uncorrected; we have no true n, and the difference is visible at epsilon = 1. All inputs come from the
+ * release, so this costs no privacy.
  * Cost: one eigen-decomposition per class (two when pooling). */
 #include "fedkt/advanced/synth.h"
 
@@ -26,7 +26,7 @@
 #define TAU_DEFAULT 1e-6
 #define SIGNAL_MAX 1e9
 
-/* What one class needs on the way; each array is owned by the call below. */
+/* Work arrays of one class, owned by the call below. */
 struct scratch {
     double *values, *vectors, *shrunk, *work; /* (m), (m,m), (m), (m) */
     double *pooled;                           /* (m,m) */
@@ -95,11 +95,11 @@ static void scratch_release(struct scratch *s)
     fkt_free(s->noise);
 }
 
-/* The count of a class from both places that hold one, and what that does to its second moment (estimate.md 5). */
+/* The count of a class from both sources, and its effect on the second moment (estimate.md 5). */
 struct count {
     double value, noise; /* n^ and the standard deviation of its error */
     double shift;        /* to add to the first `direction` diagonal entries of M */
-    double tied;         /* covariance of such an entry with n^ */
+    double tied;         /* covariance of such an entry and n^ */
 };
 
 static struct count count_of(const int64_t *block, size_t m, const struct fkt_noise_scale *s)
@@ -176,15 +176,15 @@ static fkt_status decompose(const struct fkt_gaussians *g, struct scratch *s, si
     return fkt_fail_in(fkt_eigen(s->values, s->vectors, g->cov + k * m * m, m), "covariance of class %zu", k);
 }
 
-/* After decompose of the unpooled class: how far its own covariance stands out of its own noise. */
+/* After decompose of the unpooled class: how far its own covariance exceeds its own noise. */
 static void set_signal(struct fkt_gaussians *g, const struct scratch *s, size_t k)
 {
     double edge = edge_of(s->noise[k], g->length), top = fmax(s->values[g->length - 1], 0);
     g->signal[k] = top < SIGNAL_MAX * edge ? top / edge : SIGNAL_MAX;
 }
 
-/* After decompose: eigenvalues through the estimator; factor_k is made and, unless it was to stay raw, cov_k rebuilt.
- * unit2 keeps the floor above 0. */
+/* After decompose: applies the estimator to the eigenvalues, makes factor_k and, unless cov_k is to stay raw, rebuilds
+ * cov_k. unit2 keeps the floor above 0. */
 static void shrink_class(struct fkt_gaussians *g, struct scratch *s, size_t k, const struct fkt_estimate_options *o,
                          double unit2)
 {
@@ -232,7 +232,8 @@ out:
     return st;
 }
 
-/* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 but for about 1e-4. */
+/* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 except with probability of
+ * about 1e-4. */
 double fkt_gaussians_reach(uint32_t length) { return 1 + 2 * pow(length, -2.0 / 3); }
 
 int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k)
@@ -243,7 +244,7 @@ int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k)
 
 void fkt_gaussians_clear(struct fkt_gaussians *g)
 {
-    fkt_free_secret(g->count); /* a simulation's reference comes from exact moments */
+    fkt_free_secret(g->count); /* in a simulation the reference comes from exact moments */
     fkt_free(g->count_noise);
     fkt_free_secret(g->mean);
     fkt_free_secret(g->cov);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* estimator.c - what to do with the eigenvalues l of a covariance that carries known noise.
+/* estimator.c - corrects the eigenvalues l of a covariance that carries known noise.
  *
- *   clamp   max(l, floor): the repair of the paper; keeps the whole spread that the noise added to the spectrum.
- *   rie     keeps the eigenvectors and moves each eigenvalue to where the truth lies, seen along its noisy eigenvector:
+ *   clamp   max(l, floor): the paper's correction; keeps all of the spread that the noise added to the spectrum.
+ *   rie     keeps the eigenvectors and moves each eigenvalue to the expected true value along its noisy eigenvector:
  *               xi_i = l_i - 2 e^2 g(l_i),     g(l) = (1/m) sum_j (l - l_j) / ((l - l_j)^2 + eta^2),     e^2 = m v/2
  * Source: Bun, Allez, Bouchaud, Potters, "Rotational invariant estimator for general noisy matrices", IEEE Trans. Inf.
  * Theory 62 (2016): additive Gaussian noise of variance v on the diagonal and v/2 off it, whose own spectrum is a
  * semicircle of radius 2e, the noise edge.
  *
- * The formula is asymptotic in m. Three things are ours, checked by simulation (tests/unit/synth/test_estimator.c):
+ * The formula is asymptotic in m. Three additions are ours, checked by simulation (tests/unit/synth/test_estimator.c):
  *  - the smoothing eta = e/sqrt(m): wider than the gap between eigenvalues (about e/m), narrower than the spectrum;
  *  - xi is made ascending by isotonic regression, since the optimal eigenvalues almost always are;
  *  - the trace is kept. Noise moves it by sqrt(m v) only, and cutting negative eigenvalues at 0 would add far more; so
@@ -39,7 +39,7 @@ static void make_ascending(double *x, size_t m, double *size)
             blocks--;
         }
     }
-    while (blocks > 0) { /* spread the blocks out again, from the end: block b never lies right of its members */
+    while (blocks > 0) { /* spread the blocks out again, from the end: block b is never after its members */
         double value = x[--blocks];
         for (size_t n = (size_t)size[blocks]; n > 0; n--) x[--i] = value;
     }
@@ -74,7 +74,7 @@ void fkt_spectrum_rie(double *x, const double *values, size_t m, double noise, d
     }
     if (e2 > 0) {
         make_ascending(x, m, work);
-        keep_trace(x, m, fmax(trace, sqrt((double)m) * noise)); /* below its own noise the trace says nothing */
+        keep_trace(x, m, fmax(trace, sqrt((double)m) * noise)); /* below its own noise the trace has no information */
     }
     fkt_spectrum_clamp(x, m, 0);
 }

@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* Raises what lies below `floor` to it. */
+/* Raises values below `floor` to it. */
 void fkt_spectrum_clamp(double *x, size_t m, double floor);
 /* x = values shrunk against symmetric Gaussian noise with standard deviation `noise` on the diagonal and noise/sqrt(2)
- * off it; ascending, >= 0, of the same sum as values where that stands out of the noise. noise = 0: the values,
+ * off it; ascending, >= 0, of the same sum as values where the sum exceeds the noise. noise = 0: the values,
  * negative ones as 0. */
 void fkt_spectrum_rie(double *x, const double *values, size_t m, double noise, double *work);
 

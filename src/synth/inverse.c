@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inverse.c - 1/n and 1/n^2 from a noisy count N = n + s Z, without bias.
  *
- * The expectation of 1/N is not 1/n: it is (1/n)(1 + r + 3 r^2 + ...), r = (s/n)^2. Subtracting the first term leaves a
- * correction that explodes when r is not small. There is an exact answer instead (Voinov 1985): with t = N/s and Mills'
- * ratio H(t) = (1 - Phi(t))/phi(t),
+ * The expectation of 1/N is not 1/n: it is (1/n)(1 + r + 3 r^2 + ...), r = (s/n)^2. Subtracting the first term gives a
+ * correction that grows without bound when r is not small. An exact solution is known (Voinov 1985): with t = N/s and
+ * Mills' ratio H(t) = (1 - Phi(t))/phi(t),
  *
  *     E[ H(t)/s ] = 1/n       and, differentiating in n,       E[ (1 - t H(t))/s^2 ] = 1/n^2       for every n > 0.
  *
- * Both are positive, fall with N and are bounded for N >= 0 (by sqrt(pi/2)/s and 1/s^2), so there is nothing to cap.
- * They grow without bound for N < 0 only, which the caller cuts off by N >= 1; the bias left by that cut is of the
- * order of Phi(-n/s). estimate.md has the proof. Cost: one erfc and exp, or eighty divisions. */
+ * Both are positive, decrease with N and are bounded for N >= 0 (by sqrt(pi/2)/s and 1/s^2), so no cap is needed. They
+ * grow without bound only for N < 0, which the caller excludes by N >= 1; the bias of that cut is of the order of
+ * Phi(-n/s). estimate.md has the proof. Cost: one erfc and exp, or eighty divisions. */
 #include "synth/inverse.h"
 
 #include <math.h>

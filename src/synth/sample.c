@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c - record vectors from a class Gaussian: w = mean + A x, x standard normal, A A^T = cov. docs/method.md 1.6.
  *
- * Sample number i of class k is a function of (seed, k, i) alone: each sample has a random stream of its own, and the
+ * Sample number i of class k is a function of (seed, k, i) alone: each sample has its own random stream, and the
  * product with A runs in one fixed order, not through BLAS, whose sums may depend on how many rows a call holds. So a
- * dataset can be extended later, cut into chunks or made by many threads, and every sample stays the same to the last
+ * dataset can be extended later, split into chunks or made by many threads, and every sample stays the same to the last
  * bit. Cost: 2 m^2 flops and m normals per sample. */
 #include "fedkt/synth.h"
 
