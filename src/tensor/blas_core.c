@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blas_core.c - whether BLAS runs on kernels far older than the processor.
+/* blas_core.c - detects that BLAS runs kernels far older than the processor.
  *
- * OpenBLAS picks its kernels by the processor's model number, and takes one that it has not heard of for the oldest
- * that could run: on a server of 2023 its release of 2022 says "Prescott", a core of 2004, and dgemm runs at a sixth of
- * the speed. What a processor can do stands in its feature flags, so we look there: kernels without AVX2 on a processor
- * that has it are outclassed. Haswell or Zen kernels on a processor with AVX-512 are left alone: they are within a
- * factor of two, and where OpenBLAS chooses them it knew the processor. A name that we have not heard of is newer than
- * this list.
+ * OpenBLAS picks its kernels by the processor's model number, and treats an unknown model as the oldest that could run:
+ * on a server of 2023 its release of 2022 says "Prescott", a core of 2004, and dgemm runs at a sixth of the speed. The
+ * processor's feature flags show what it can do: kernels without AVX2 on a processor that has it are too old. Haswell
+ * or Zen kernels on a processor with AVX-512 are left alone: they are within a factor of two, and where OpenBLAS
+ * chooses them it knew the processor. An unknown kernel name is newer than this list.
  *
- * The choice is made when the library loads, from OPENBLAS_CORETYPE, so that a process cannot change its own: only a
- * new start helps, and a library does not start programs (src/cli/core/startup.c does it). */
+ * OpenBLAS chooses when the library is loaded, from OPENBLAS_CORETYPE, so a process cannot change its own choice: it
+ * must be restarted, which a library must not do (src/cli/core/startup.c does it). */
 #include "tensor/blas_core.h"
 
 #include "fedkt/machine.h"

@@ -5,11 +5,11 @@
  *   upper triangle      =     lower triangle of the same memory
  *   row i               =     column i
  *
- * So a symmetric matrix needs no transposition: LAPACK is told 'L' where we mean upper, and the eigenvectors that it
- * leaves in its columns are our rows. This also keeps LAPACKE from allocating a transposed copy behind our back: the
- * _work variants in column-major order take all their memory from us, so that running out of it can be tested.
+ * So a symmetric matrix needs no transposition: LAPACK is passed 'L' where we mean upper, and the eigenvectors that it
+ * leaves in its columns are our rows. LAPACKE then never allocates a transposed copy itself: the _work variants in
+ * column-major order take all their memory from us, so that running out of it can be tested.
  *
- * LAPACK says nothing about NaN and some of its loops never end on one, so every matrix is looked through first (m^2
+ * LAPACK does not check for NaN and some of its loops never end on one, so every matrix is checked first (m^2
  * reads beside m^3 work). Eigenvectors have a sign by convention: the component of largest magnitude is positive, the
  * first on ties. The decomposition reads the upper triangle only; the lower one must still be finite.
  *
@@ -80,7 +80,7 @@ static int blas_int(size_t n)
     return (int)n;
 }
 
-/* BLAS asks for a leading dimension of at least 1, even of an empty matrix. */
+/* BLAS requires a leading dimension of at least 1, even of an empty matrix. */
 static int leading(size_t n) { return n ? blas_int(n) : 1; }
 
 void fkt_syrk(double *c, const double *x, size_t n, size_t m)

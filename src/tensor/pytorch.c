@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pytorch.c - weights in PyTorch's own format, where safetensors are wanted.
+/* pytorch.c - recognises weights in PyTorch's own format, which is not safetensors.
  *
  *   zip:     "PK\3\4" ... the name of the first member ends in "data.pkl"            torch.save since 1.6
  *   pickle:  0x80, protocol 2 to 5, and then no length of a safetensors header       torch.save before, and others
  *
- * They are recognised and never read: unpickling runs what the file says. Whoever has PyTorch converts them with one
- * line, which loads tensors alone (weights_only). It takes the tensors out of a checkpoint that keeps them under
- * "state_dict", and copies each of them, since safetensors has no views of one memory. */
+ * They are recognised and never read: unpickling executes code from the file. A user who has PyTorch converts them with
+ * one line, which loads tensors alone (weights_only). It takes the tensors out of a checkpoint that keeps them under
+ * "state_dict", and copies each of them, since safetensors has no views of shared memory. */
 #include "tensor/pytorch.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ fkt_status fkt_pytorch_refuse(const char *path)
     char hint[FKT_PYTORCH_HINT];
     fkt_pytorch_hint(hint, path);
     return fkt_fail_hint(FKT_E_FORMAT, hint,
-                         "'%s' is a pickled PyTorch file, not safetensors, and is not read: unpickling runs what a "
-                         "file says",
+                         "'%s' is a pickled PyTorch file, not safetensors, and is not read: unpickling executes code "
+                         "from the file",
                          path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pytorch.h - recognises what torch.save writes, and says how it becomes safetensors. */
+/* pytorch.h - recognises files of torch.save, and gives the command that converts them to safetensors. */
 #ifndef FKT_TENSOR_PYTORCH_H
 #define FKT_TENSOR_PYTORCH_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors_convert.c - any floating tensor as float. F16 and BF16 are subsets of F32, so their conversion is
  * exact, sub-normal numbers included; F64 is rounded to nearest, and a number beyond float's range is refused like a
- * NaN. Done on bits, without half-precision instructions: the same everywhere. */
+ * NaN. Done on bits, without half-precision instructions: the result is the same on every machine. */
 #include "tensor/safetensors_header.h"
 
 #include <inttypes.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_header.c - the head of a safetensors file, as both writers make it.
+/* safetensors_header.c - the header of a safetensors file, as both writers make it.
  *
  *   8 bytes N, little-endian | N bytes of JSON, padded with blanks | data part
  *   {"__metadata__":{...sorted keys...},"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
  *
  * Source: the format's description in the safetensors project. The reference writer sorts tensors by alignment and
- * name; we keep the order in which they were added, which every reader accepts since it goes by the offsets, and
- * which a stream can keep. The blanks bring the data part to a multiple of eight bytes. The bytes depend on what was
- * added and on nothing else: no time, no version, no hash order. jansson escapes strings, so a name with a quote or a
- * new line is harmless. */
+ * name; we keep the order in which they were added, which a stream can keep and every reader accepts, since it uses the
+ * offsets. The blanks align the data part to eight bytes. The bytes depend on what was added and on nothing else: no
+ * time, no version, no hash order. jansson escapes strings, so a name with a quote or a new line is harmless. */
 #include "tensor/safetensors_header.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_header.h - what the two writers share: tensors and metadata gathered in order, then laid out as the
- * file's head. */
+/* safetensors_header.h - shared by the two writers: collects tensors and metadata in order, then writes them as the
+ * file's header. */
 #ifndef FKT_TENSOR_SAFETENSORS_HEADER_H
 #define FKT_TENSOR_SAFETENSORS_HEADER_H
 
@@ -40,7 +40,7 @@ FKT_MUST_USE fkt_status fkt_st_header_render(const struct fkt_st_header *h, stru
 int fkt_st_elements(const uint64_t *shape, unsigned rank, enum fkt_dtype dtype, uint64_t *count, uint64_t *bytes);
 /* The dtype of this name; 0 when unknown. */
 int fkt_dtype_parse(enum fkt_dtype *out, const char *name);
-/* A copy of hostile text that is fit for an error sentence: control bytes become '?', long text is cut. */
+/* A copy of untrusted text for an error message: control bytes become '?', long text is cut. */
 #define FKT_ST_SHOWN 96
 const char *fkt_st_shown(char out[FKT_ST_SHOWN], const char *s);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_read.c - reads a safetensors file that may have been made to harm us.
+/* safetensors_read.c - reads an untrusted safetensors file.
  *
  *   map -> header length -> JSON -> each tensor alone (dtype, shape, offsets) -> all together (no gap, no overlap)
  *
- * Nothing is believed before it is checked: the header's length against the file, a product of dimensions against
- * overflow, an offset against the data part, a size against shape and dtype, and at last the sorted ranges against
+ * Everything is checked before use: the header's length against the file, a product of dimensions against overflow,
+ * an offset against the data part, a size against shape and dtype, and finally the sorted ranges against
  * each other, so that each byte of the data part belongs to exactly one tensor. Two keys of one name are refused:
- * readers that differ on which one counts would see different weights. Stricter than the reference: keys that the
+ * readers that differ on which one is used would see different weights. Stricter than the reference: keys that the
  * format does not know and ranks above 8 are refused.
  *
  * Names and metadata are borrowed from the parsed JSON, which lives as long as the handle: one block for all tensors,
@@ -37,7 +37,7 @@ struct fkt_safetensors {
     size_t count;
 };
 
-/* The tensor under inspection: shown in every refusal. */
+/* The tensor being checked: named in every error. */
 struct place {
     const char *file;
     char tensor[FKT_ST_SHOWN];
@@ -75,9 +75,9 @@ static fkt_status read_offsets(uint64_t range[2], json_t *offsets, uint64_t data
         range[i] = (uint64_t)json_integer_value(v);
     }
     if (range[0] > range[1])
-        return fkt_fail(FKT_E_FORMAT, "'%s': tensor '%s' ends before it begins", at->file, at->tensor);
+        return fkt_fail(FKT_E_FORMAT, "'%s': tensor '%s' has its end before its start", at->file, at->tensor);
     if (range[1] > data_len)
-        return fkt_fail_hint(FKT_E_FORMAT, "the file may be cut short; fetch or make it again",
+        return fkt_fail_hint(FKT_E_FORMAT, "the file may be truncated; fetch or make it again",
                              "'%s': tensor '%s' ends at byte %" PRIu64 " of a data part of %" PRIu64, at->file,
                              at->tensor, range[1], data_len);
     return FKT_OK;
@@ -164,7 +164,7 @@ static fkt_status parse_header(struct fkt_safetensors *s, const uint8_t *bytes, 
         return fkt_fail(FKT_E_FORMAT, "'%s' is not safetensors: its header would be %" PRIu64 " bytes, at most %u",
                         s->path, n, FKT_ST_HEADER_MAX);
     if (n > len - 8)
-        return fkt_fail_hint(FKT_E_FORMAT, "the file may be cut short; fetch or make it again",
+        return fkt_fail_hint(FKT_E_FORMAT, "the file may be truncated; fetch or make it again",
                              "'%s': the header of %" PRIu64 " bytes does not fit a file of %zu", s->path, n, len);
     s->root = json_loadb((const char *)bytes + 8, (size_t)n, JSON_REJECT_DUPLICATES, &e);
     if (!s->root) {
@@ -299,7 +299,7 @@ void fkt_safetensors_drop(const struct fkt_safetensors *s, const struct fkt_tens
     if (!s->map) return;
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
-    /* Only advice: where the system does not take it, the pages merely stay. */
+    /* Only advice: where the system does not support it, the pages stay. */
     if (begin < end) (void)madvise((uint8_t *)s->map + (begin - (uintptr_t)s->map), end - begin, MADV_DONTNEED);
 }
 
@@ -321,7 +321,7 @@ fkt_status fkt_safetensors_want(const struct fkt_safetensors *s, const struct fk
     if (t->dtype != dtype || t->rank != rank || (rank && memcmp(t->shape, shape, rank * sizeof *shape) != 0)) {
         say_shape(want, sizeof want, rank, shape);
         say_shape(found, sizeof found, t->rank, t->shape);
-        return fkt_fail(FKT_E_MISMATCH, "'%s': tensor '%s' is %s %s, wanted %s %s", s->path, name,
+        return fkt_fail(FKT_E_MISMATCH, "'%s': tensor '%s' is %s %s, expected %s %s", s->path, name,
                         fkt_dtype_name(t->dtype), found, fkt_dtype_name(dtype), want);
     }
     *out = t;

@@ -3,8 +3,8 @@
  *
  *   rows -> one unlinked temporary file per tensor -> close: head with the final counts, then one spool after another
  *
- * The head comes first in the file and holds the counts, so the data must wait somewhere; memory would grow with it,
- * a spool does not. Cost: each byte is written twice and read once. */
+ * The header comes first in the file and holds the counts, so the data must be kept elsewhere until the end; memory
+ * would grow with it, a temporary file does not. Cost: each byte is written twice and read once. */
 #include "tensor/safetensors_header.h"
 
 #include "base/alloc.h"
@@ -102,7 +102,7 @@ fkt_status fkt_st_stream_rows(struct fkt_st_stream *s, size_t id, const void *ro
     return FKT_OK;
 }
 
-/* Takes the final row counts into the shapes. */
+/* Writes the final row counts into the shapes. */
 static fkt_status settle(struct fkt_st_stream *s)
 {
     for (size_t i = 0; i < s->n_spools; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_write.c - writes tensors that lie in memory: head (safetensors_header.c), then their bytes in the order
- * added. One walk serves file and memory, so both hold the same bytes. The file appears whole or not at all
+/* safetensors_write.c - writes tensors that are in memory: header (safetensors_header.c), then their bytes in the order
+ * added. One function writes to file and memory, so both have the same bytes. The file appears complete or not at all
  * (base/file.c). */
 #include "tensor/safetensors_header.h"
 
@@ -56,7 +56,7 @@ fkt_status fkt_st_writer_write(struct fkt_st_writer *w, const char *path, int fl
     fkt_text_init(&head);
     FKT_TRY(fkt_st_header_render(&w->head, &head, &data));
     FKT_TRY(fkt_file_begin(&f, path, flags));
-    /* A short write leaves the stream's error flag set; commit sees it and tells why. */
+    /* A short write leaves the stream's error flag set; commit reports it. */
     (void)!fwrite(head.s, 1, head.len, f.stream);
     for (size_t i = 0; i < w->head.n_items; i++)
         if (w->head.items[i].bytes) (void)!fwrite(w->data[i], 1, w->head.items[i].bytes, f.stream);

@@ -64,7 +64,7 @@ static void reference_file_is_read_exactly(void **state)
     CHECK_STATUS(fkt_safetensors_want(s, &t, "absent", FKT_F32, 0, NULL), FKT_E_FORMAT);
     CHECK_STATUS(fkt_safetensors_want(s, &t, "a.float", FKT_F64, 2, (const uint64_t[]){2, 3}), FKT_E_MISMATCH);
     CHECK_STATUS(fkt_safetensors_want(s, &t, "a.float", FKT_F32, 2, (const uint64_t[]){3, 2}), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "'a.float' is F32 (2,3), wanted F32 (3,2)"));
+    CHECK(strstr(fkt_error_text(), "'a.float' is F32 (2,3), expected F32 (3,2)"));
     fkt_safetensors_free(s);
     CHECK(fkt_alloc_live() == 0);
 }
