@@ -277,7 +277,7 @@ out:
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
 
-static fkt_status set_manners(struct fkt_db *db, int flags)
+static fkt_status configure(struct fkt_db *db, int flags)
 {
     static const struct {
         int what, value;
@@ -369,7 +369,7 @@ static fkt_status open_file(struct fkt_db *db, const char *path, int flags)
     if (writes && fkt_sync_parent(real) != 0) st = fkt_io_fail("open", path);
     FKT_TRY(st);
     FKT_TRY(flags & FKT_DB_COPY ? copy_file(db, real) : connect(db, real));
-    FKT_TRY(set_manners(db, flags));
+    FKT_TRY(configure(db, flags));
     FKT_TRY(check_marks(db));
     FKT_TRY(check_tables(db));
     if (!(flags & FKT_DB_COPY)) FKT_TRY(run(db, "PRAGMA journal_mode=WAL", "open"));
@@ -386,7 +386,7 @@ static fkt_status open_memory(struct fkt_db *db)
     const int rc = sqlite3_open_v2(":memory:", &db->h, flags, NULL);
     if (rc != SQLITE_OK) st = fail(db, rc, "open");
     FKT_TRY(st);
-    FKT_TRY(set_manners(db, 0));
+    FKT_TRY(configure(db, 0));
     FKT_TRY(run(db, db->kind.schema, "open"));
 out:
     return st;

@@ -57,7 +57,7 @@ static fkt_status check_arguments(uint32_t classes, uint32_t length, const struc
     return FKT_OK;
 }
 
-static fkt_status make_room(struct fkt_gaussians *g, struct scratch *s, uint32_t classes, uint32_t length)
+static fkt_status allocate(struct fkt_gaussians *g, struct scratch *s, uint32_t classes, uint32_t length)
 {
     size_t k = classes, m = length;
     fkt_status st;
@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-static void scratch_release(struct scratch *s)
+static void scratch_clear(struct scratch *s)
 {
     fkt_free_secret(s->values);
     fkt_free_secret(s->vectors);
@@ -214,7 +214,7 @@ fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *nois
     memset(out, 0, sizeof *out);
     st = check_arguments(classes, length, noise, options);
     if (st != FKT_OK) return st;
-    FKT_TRY(make_room(out, &s, classes, length));
+    FKT_TRY(allocate(out, &s, classes, length));
     for (size_t k = 0; k < classes; k++) raw_moments(out, &s, k, noised + k * block, noise);
     for (size_t k = 0; k < classes && options->pool > 0; k++) {
         FKT_TRY(decompose(out, &s, k));
@@ -227,7 +227,7 @@ fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *nois
         shrink_class(out, &s, k, options, noise->unit * noise->unit);
     }
 out:
-    scratch_release(&s);
+    scratch_clear(&s);
     if (st != FKT_OK) fkt_gaussians_clear(out);
     return st;
 }

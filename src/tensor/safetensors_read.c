@@ -303,7 +303,7 @@ void fkt_safetensors_drop(const struct fkt_safetensors *s, const struct fkt_tens
     if (begin < end) (void)madvise((uint8_t *)s->map + (begin - (uintptr_t)s->map), end - begin, MADV_DONTNEED);
 }
 
-static void say_shape(char *out, size_t cap, unsigned rank, const uint64_t *shape)
+static void shape_text(char *out, size_t cap, unsigned rank, const uint64_t *shape)
 {
     size_t n = (size_t)snprintf(out, cap, "(");
     for (unsigned i = 0; i < rank && n < cap; i++)
@@ -319,8 +319,8 @@ fkt_status fkt_safetensors_want(const struct fkt_safetensors *s, const struct fk
     *out = NULL;
     if (!t) return fkt_fail(FKT_E_FORMAT, "'%s' has no tensor '%s'", s->path, name);
     if (t->dtype != dtype || t->rank != rank || (rank && memcmp(t->shape, shape, rank * sizeof *shape) != 0)) {
-        say_shape(want, sizeof want, rank, shape);
-        say_shape(found, sizeof found, t->rank, t->shape);
+        shape_text(want, sizeof want, rank, shape);
+        shape_text(found, sizeof found, t->rank, t->shape);
         return fkt_fail(FKT_E_MISMATCH, "'%s': tensor '%s' is %s %s, expected %s %s", s->path, name,
                         fkt_dtype_name(t->dtype), found, fkt_dtype_name(dtype), want);
     }

@@ -103,7 +103,7 @@ fkt_status fkt_st_stream_rows(struct fkt_st_stream *s, size_t id, const void *ro
 }
 
 /* Writes the final row counts into the shapes. */
-static fkt_status settle(struct fkt_st_stream *s)
+static fkt_status set_row_counts(struct fkt_st_stream *s)
 {
     for (size_t i = 0; i < s->n_spools; i++) {
         struct fkt_st_item *it = &s->head.items[i];
@@ -144,7 +144,7 @@ fkt_status fkt_st_stream_close(struct fkt_st_stream **sp)
     uint64_t data;
     fkt_status st;
     fkt_text_init(&head);
-    FKT_TRY(settle(s));
+    FKT_TRY(set_row_counts(s));
     FKT_TRY(fkt_st_header_render(&s->head, &head, &data));
     FKT_TRY(fkt_alloc(&buf, CHUNK));
     (void)!fwrite(head.s, 1, head.len, s->file.stream);
