@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc.c - calloc with a counter and a fault to order.
- * SQLite's lesson: a path that is never taken is broken, so tests fail the 1st, 2nd, 3rd ... allocation of an
- * operation until none fails, and look at fkt_alloc_live() each time. Counters are atomic; their cost is nothing
- * beside malloc's. A second hook shows tests every block that goes back, to look for secrets in it. */
+/* alloc.c - calloc with a counter and injected faults.
+ * As in SQLite's tests: an error path that never runs is broken, so tests fail the 1st, 2nd, 3rd ... allocation of an
+ * operation until none fails, and check fkt_alloc_live() each time. Counters are atomic; their cost is negligible
+ * beside malloc's. A second hook shows tests every freed block, so that they can search it for secrets. */
 #include "base/alloc.h"
 
 #include <malloc.h> /* malloc_usable_size */
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static atomic_size_t live;
-static atomic_size_t countdown; /* 0: no fault ordered */
+static atomic_size_t countdown; /* 0: no fault requested */
 static atomic_int sticky_fault;
 static _Atomic(void (*)(const void *, size_t)) watcher;
 
@@ -29,7 +29,7 @@ static int fault_now(void)
 
 static fkt_status no_memory(size_t n, size_t size)
 {
-    return fkt_fail(FKT_E_NOMEM, "out of memory: cannot get %zu x %zu bytes", n, size);
+    return fkt_fail(FKT_E_NOMEM, "out of memory: cannot allocate %zu x %zu bytes", n, size);
 }
 
 void *fkt_malloc_raw(size_t size)

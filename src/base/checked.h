@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checked.h - integer arithmetic that says when it would wrap. Each answers 1 when the result fits, 0 when not. */
+/* checked.h - integer arithmetic with overflow checks. Each returns 1 when the result fits, 0 when not. */
 #ifndef FKT_BASE_CHECKED_H
 #define FKT_BASE_CHECKED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - a stopwatch for reports; nothing that is computed may depend on it. */
+/* clock.h - time measurement for reports; no computed result may depend on it. */
 #ifndef FKT_BASE_CLOCK_H
 #define FKT_BASE_CLOCK_H
 

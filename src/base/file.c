@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - files that are whole or absent (folders: folder.c).
+/* file.c - files that are complete or absent (folders: folder.c).
  *
  *   begin: open "<path>.tmp-<pid>-<n>"  ->  caller writes  ->  commit: fflush, fsync, rename, fsync of the folder
  *
- * kill -9 at any moment leaves the old file or the new one under the final name, never a half. A full disk shows at
- * fflush or fsync, before the rename; with fkt_file_reserve it shows before the first byte is written. */
+ * kill -9 at any moment leaves the old file or the new one under the final name, never a partial one. A full disk is
+ * detected at fflush or fsync, before the rename; with fkt_file_reserve, before the first byte is written. */
 #include "base/file.h"
 
 #include "base/alloc.h"
@@ -19,20 +19,21 @@
 
 static atomic_uint serial;
 
-/* In general; whoever knows what the file is for says it better. */
-static const char *what_to_do(int e, const char *verb)
+/* General advice; a caller that knows the purpose of the file gives a better hint. */
+static const char *advice(int e, const char *verb)
 {
     const int reads = !strcmp(verb, "read") || !strcmp(verb, "open");
     switch (e) {
-    case ENOENT: return reads ? "look whether the name is right" : "look whether the folder is there that it goes into";
-    case ENOTDIR: return "a part of that name is a file, and no folder";
-    case EISDIR: return "that is a folder: name a file";
+    case ENOENT: return reads ? "check the name" : "check that its folder exists";
+    case ENOTDIR: return "a part of that path is a file, not a folder";
+    case EISDIR: return "that is a folder: give the name of a file";
     case EACCES:
-    case EPERM: return "see with 'ls -l' who may do that, and run fedkt as that user, or change it with chmod or chown";
-    case EFBIG: return "a limit on the size of files stands in the way: see 'ulimit -f'";
-    case EROFS: return "choose a place that can be written to";
-    case EEXIST: return "move away what is there, or choose another name";
-    default: return "see to the disk or the folder, and try again";
+    case EPERM:
+        return "check the permissions with 'ls -l'; run fedkt as a permitted user, or change them with chmod or chown";
+    case EFBIG: return "a limit on file sizes applies: see 'ulimit -f'";
+    case EROFS: return "choose a place that is writable";
+    case EEXIST: return "move the existing one away, or choose another name";
+    default: return "check the disk and the folder, and try again";
     }
 }
 
@@ -43,7 +44,7 @@ fkt_status fkt_io_fail(const char *verb, const char *path)
         return fkt_fail_hint(FKT_E_IO, "free some space or choose another output folder; nothing was left half-written",
                              "cannot %s '%s': %s", verb, path, strerror(e));
     fkt_fail(FKT_E_IO, "cannot %s '%s': %s", verb, path, strerror(e));
-    return fkt_hint_weakly(FKT_E_IO, what_to_do(e, verb));
+    return fkt_hint_weakly(FKT_E_IO, advice(e, verb));
 }
 
 fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max)
@@ -57,7 +58,7 @@ fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t ma
 
     *out = NULL;
     *len = 0;
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up before we see that it is one */
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* opening a pipe must not block */
     f = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (!f || fstat(fd, &sb) != 0) {
         st = fkt_io_fail("read", path);
@@ -97,8 +98,8 @@ fkt_status fkt_temp_name(char **out, const char *path)
     return st;
 }
 
-/* After a rename nothing may fail any more, so this allocates nothing. Some file systems cannot sync a folder; there
- * the name stands all the same, as well as it can. */
+/* After a rename nothing may fail, so this allocates nothing. Some file systems cannot sync a folder; that is not an
+ * error here. */
 int fkt_sync_parent(const char *path)
 {
     char dir[4096];
@@ -125,13 +126,13 @@ static fkt_status file_there(const char *path)
                          "choose another name, or replace it on purpose");
 }
 
-static fkt_status free_name(const char *path, int flags)
+static fkt_status check_name_free(const char *path, int flags)
 {
     struct stat sb;
     size_t n = strlen(path);
-    if (n == 0 || path[n - 1] == '/') return fkt_fail(FKT_E_ARG, "'%s' is no name for a file", path);
+    if (n == 0 || path[n - 1] == '/') return fkt_fail(FKT_E_ARG, "'%s' is not a file name", path);
     if (lstat(path, &sb) != 0) return FKT_OK;
-    if (!S_ISREG(sb.st_mode)) /* folders, links, pipes and devices are not ours to replace, whatever the flags */
+    if (!S_ISREG(sb.st_mode)) /* folders, links, pipes and devices are never replaced, whatever the flags */
         return fkt_fail_hint(FKT_E_EXISTS, "name a file", "'%s' exists and is not a regular file", path);
     if (!(flags & FKT_FILE_REPLACE)) return file_there(path);
     return FKT_OK;
@@ -143,9 +144,9 @@ fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags)
     int fd;
     memset(f, 0, sizeof *f);
     f->flags = flags;
-    FKT_TRY(free_name(path, flags));
+    FKT_TRY(check_name_free(path, flags));
     FKT_TRY(fkt_strdup(&f->path, path));
-    do { /* a name that a killed run left behind is passed over, never opened */
+    do { /* a name left behind by a killed run is skipped, never opened */
         fkt_free(f->tmp);
         FKT_TRY(fkt_temp_name(&f->tmp, path));
         fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, flags & FKT_FILE_PRIVATE ? 0600 : 0666);
@@ -163,7 +164,7 @@ out:
     return st;
 }
 
-/* Where a file system cannot allocate without writing, zeros are written. Gives an errno, 0: all is there. */
+/* Where a file system cannot allocate without writing, zeros are written. Returns an errno, 0 on success. */
 static int fill(int fd, uint64_t bytes)
 {
     static const char zeros[1 << 16];
@@ -173,7 +174,7 @@ static int fill(int fd, uint64_t bytes)
         if (did < 0 && errno != EINTR) return errno;
         at += did > 0 ? (uint64_t)did : 0;
     }
-    return fsync(fd) != 0 ? errno : 0; /* one that allocates late says so now */
+    return fsync(fd) != 0 ? errno : 0; /* delayed allocation fails here */
 }
 
 fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes)
@@ -185,7 +186,7 @@ fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes)
     return e ? fkt_io_fail("write", f->path) : FKT_OK;
 }
 
-/* Everything is written; what was reserved beyond it goes. */
+/* Everything is written; space reserved beyond it is released. */
 static int finish(struct fkt_file *f)
 {
     if (fflush(f->stream) != 0 || ferror(f->stream)) return -1;
@@ -198,20 +199,20 @@ static int move_into_place(const struct fkt_file *f)
 {
     if (!(f->flags & FKT_FILE_REPLACE)) {
         if (renameat2(AT_FDCWD, f->tmp, AT_FDCWD, f->path, RENAME_NOREPLACE) == 0) return 0;
-        if (errno != EINVAL && errno != ENOSYS) return -1; /* those two: a file system that cannot */
+        if (errno != EINVAL && errno != ENOSYS) return -1; /* these two: the file system does not support it */
         if (link(f->tmp, f->path) == 0) return unlink(f->tmp);
         if (errno == EEXIST || f->flags & FKT_FILE_FIRST) return -1;
     }
     return rename(f->tmp, f->path);
 }
 
-static fkt_status not_moved(const struct fkt_file *f)
+static fkt_status move_error(const struct fkt_file *f)
 {
     fkt_status st;
     if (errno == EEXIST) return file_there(f->path);
     st = fkt_io_fail("write", f->path);
     if (f->flags & FKT_FILE_FIRST)
-        fkt_hint(st, "choose a place on another file system: this one cannot keep two programs from replacing a file");
+        fkt_hint(st, "choose a place on another file system: this one cannot create a file exclusively");
     return st;
 }
 
@@ -221,7 +222,7 @@ fkt_status fkt_file_commit(struct fkt_file *f)
     if (finish(f) != 0) st = fkt_io_fail("write", f->path);
     if (fclose(f->stream) != 0 && st == FKT_OK) st = fkt_io_fail("write", f->path);
     f->stream = NULL;
-    if (st == FKT_OK && move_into_place(f) != 0) st = not_moved(f);
+    if (st == FKT_OK && move_into_place(f) != 0) st = move_error(f);
     if (st == FKT_OK) (void)fkt_sync_parent(f->path);
     else unlink(f->tmp);
     fkt_free(f->tmp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - files that are whole or absent: written under a temporary name, synced, renamed. */
+/* file.h - files that are complete or absent: written under a temporary name, synced, renamed. */
 #ifndef FKT_BASE_FILE_H
 #define FKT_BASE_FILE_H
 
@@ -12,7 +12,7 @@
 /* Reads a whole regular file of at most `max` bytes; gives *out (NUL after the last byte, not counted in *len). */
 FKT_MUST_USE fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max);
 
-/* A file on its way: write to f->stream, then commit (sync, rename) or abort (remove). release() aborts what is not
+/* A file being written: write to f->stream, then commit (sync, rename) or abort (remove). clear() aborts what is not
  * committed. */
 struct fkt_file {
     FILE *stream; /* NULL when not open */
@@ -20,41 +20,41 @@ struct fkt_file {
     int flags;
     int reserved; /* 1: the file may be longer than what was written, until commit */
 };
-/* `flags` below: FKT_FILE_REPLACE takes the place of a file that exists (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it
- * readable by its owner alone (0600); FKT_FILE_FIRST fails where the file system has no way to spare a file that
- * appears in the same moment. */
+/* `flags` below: FKT_FILE_REPLACE replaces an existing file (else FKT_E_EXISTS); FKT_FILE_PRIVATE makes it readable by
+ * its owner alone (0600); FKT_FILE_FIRST fails where the file system cannot create a file exclusively, since it could
+ * overwrite one that appears at the same moment. */
 enum { FKT_FILE_REPLACE = 1, FKT_FILE_PRIVATE = 2, FKT_FILE_FIRST = 4 };
 FKT_MUST_USE fkt_status fkt_file_begin(struct fkt_file *f, const char *path, int flags);
-/* Takes `bytes` of the disk before anything is written, so that no write up to there fails for lack of space. A file
- * system that copies on write may not keep that. */
+/* Reserves `bytes` on the disk before anything is written, so that no write up to there fails for lack of space. A
+ * copy-on-write file system may not guarantee that. */
 FKT_MUST_USE fkt_status fkt_file_reserve(struct fkt_file *f, uint64_t bytes);
 FKT_MUST_USE fkt_status fkt_file_commit(struct fkt_file *f);
 void fkt_file_clear(struct fkt_file *f);
 FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags); /* all three */
 
-/* A folder on its way: fill f->tmp, then commit renames it to its final name. With force an old folder is replaced,
- * but only when it is empty or carries the marker file `.fedkt` that commit puts into every folder we made. */
+/* A folder being written: fill f->tmp, then commit renames it to its final name. With force an old folder is replaced,
+ * but only when it is empty or has the marker file `.fedkt` that commit puts into every folder of ours. */
 struct fkt_folder {
     char *path, *tmp;
     int force;
     int keep; /* a commit that fails leaves tmp where it is */
 };
-/* Would a commit to `path` be refused because of what stands there? FKT_E_EXISTS. */
+/* FKT_E_EXISTS when a commit to `path` would be refused because of what exists there. */
 FKT_MUST_USE fkt_status fkt_folder_check(const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force);
 FKT_MUST_USE fkt_status fkt_folder_commit(struct fkt_folder *f);
 void fkt_folder_clear(struct fkt_folder *f);
-/* A failure while filling the folder, on its way up: the sentence names the folder by its final name. Gives st back. */
+/* For a failure while filling the folder: makes the sentence name the folder by its final name. Returns st. */
 fkt_status fkt_folder_fail(const struct fkt_folder *f, fkt_status st);
 
-/* For file.c and folder.c: a fresh temporary name beside `path`; the sentence for errno; the parent folder synced: 0,
- * also where a file system cannot, or -1 and errno. */
+/* For file.c and folder.c: a fresh temporary name beside `path`; the sentence for errno; sync of the parent folder: 0,
+ * also where the file system does not support it, or -1 and errno. */
 FKT_MUST_USE fkt_status fkt_temp_name(char **out, const char *path);
 fkt_status fkt_io_fail(const char *verb, const char *path);
 int fkt_sync_parent(const char *path);
 
-void fkt_remove_tree(const char *path); /* a file, or a folder and what is in it; follows no link */
-/* One folder, whose name is on disk then; one that is there is fine. */
+void fkt_remove_tree(const char *path); /* a file, or a folder and its contents; follows no link */
+/* Makes one folder and syncs its name to disk; an existing folder is accepted. */
 FKT_MUST_USE fkt_status fkt_mkdir(const char *path, unsigned mode);
 FKT_MUST_USE fkt_status fkt_mkdirs(const char *path);                                 /* mkdir -p of the same kind */
 FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* gives *out */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c - folders that are whole or absent.
+/* folder.c - folders that are complete or absent.
  *
  *   begin: mkdir "<path>.tmp-<pid>-<n>"  ->  caller fills it  ->  commit: marker file, swap or rename, remove the old
  *
- * What stands under the final name is looked at twice, at begin and at commit: a folder that is not empty is replaced
- * only with force and only when it carries our marker, whatever happened in between. Where the file system can, old
- * and new change places in one step (RENAME_EXCHANGE); elsewhere the old one is renamed away first and put back on
- * failure. */
+ * What exists under the final name is checked twice, at begin and at commit: a folder that is not empty is replaced
+ * only with force and only when it has our marker. Where the file system supports it, old and new are exchanged in one
+ * step (RENAME_EXCHANGE); elsewhere the old one is renamed away first and restored on failure. */
 #include "base/file.h"
 
 #include "base/alloc.h"
@@ -20,13 +19,13 @@
 
 #define MARKER ".fedkt"
 
-enum look { ABSENT, EMPTY, OURS, FOREIGN, NO_FOLDER };
+enum folder_state { ABSENT, EMPTY, OURS, FOREIGN, NO_FOLDER };
 
-static enum look look_at(const char *path)
+static enum folder_state inspect(const char *path)
 {
     struct stat sb;
     struct dirent *e;
-    enum look found = EMPTY;
+    enum folder_state found = EMPTY;
     DIR *d;
     if (lstat(path, &sb) != 0) return ABSENT;
     if (!S_ISDIR(sb.st_mode)) return NO_FOLDER;
@@ -41,21 +40,21 @@ static enum look look_at(const char *path)
     return found;
 }
 
-static fkt_status may_take(const char *path, enum look found, int force)
+static fkt_status check_replaceable(const char *path, enum folder_state found, int force)
 {
     if (found == NO_FOLDER) return fkt_fail(FKT_E_EXISTS, "'%s' exists and is not a folder", path);
     if ((found == OURS || found == FOREIGN) && !force)
         return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "output folder '%s' is not empty", path), FKT_HINT_EXISTS_FOLDER,
                              "name another folder, or replace this one on purpose");
     if (found == FOREIGN)
-        return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "folder '%s' holds files that are not fedkt's", path),
+        return fkt_hint_code(fkt_fail(FKT_E_EXISTS, "folder '%s' holds files that fedkt did not make", path),
                              FKT_HINT_FOREIGN_FOLDER, "name a new folder: only folders that fedkt made are replaced");
     return FKT_OK;
 }
 
-fkt_status fkt_folder_check(const char *path, int force) { return may_take(path, look_at(path), force); }
+fkt_status fkt_folder_check(const char *path, int force) { return check_replaceable(path, inspect(path), force); }
 
-/* Through folder handles: needs no memory of ours, so it works when memory has run out, and follows no link. */
+/* Through folder handles: allocates nothing, so it works when memory has run out, and follows no link. */
 static void remove_tree_at(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -97,12 +96,12 @@ fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force)
     fkt_status st;
     memset(f, 0, sizeof *f);
     f->force = force;
-    FKT_TRY(may_take(path, look_at(path), force));
+    FKT_TRY(check_replaceable(path, inspect(path), force));
     FKT_TRY(fkt_strdup(&f->path, path));
     n = strlen(f->path);
     while (n > 1 && f->path[n - 1] == '/') f->path[--n] = '\0';
     FKT_TRY(make_parent(f->path));
-    do { /* only a folder that we make is ours: a name that is taken, by a link or a killed run, is passed over */
+    do { /* only a folder made here is used: a name that is taken, by a link or a killed run, is skipped */
         char *tmp = NULL;
         fkt_free(f->tmp);
         f->tmp = NULL;
@@ -117,7 +116,7 @@ out:
     return st;
 }
 
-/* f->path holds an older folder of ours: it ends up under f->tmp, and the new one under f->path. */
+/* f->path is an older folder of ours: it is moved to f->tmp, and the new one to f->path. */
 static fkt_status swap_in(struct fkt_folder *f)
 {
     char *old = NULL;
@@ -129,7 +128,7 @@ static fkt_status swap_in(struct fkt_folder *f)
         st = fkt_io_fail("replace", f->path);
     } else if (rename(f->tmp, f->path) != 0) {
         st = fkt_io_fail("replace", f->path);
-        (void)rename(old, f->path); /* put it back; if even that fails, it keeps a name that begins with its own */
+        (void)rename(old, f->path); /* restore it; if that fails, it keeps a name that begins with its own */
     } else {
         fkt_free(f->tmp);
         f->tmp = old;
@@ -142,10 +141,10 @@ out:
 
 fkt_status fkt_folder_commit(struct fkt_folder *f)
 {
-    enum look found = look_at(f->path);
+    enum folder_state found = inspect(f->path);
     char *marker = NULL;
     fkt_status st;
-    FKT_TRY(may_take(f->path, found, f->force));
+    FKT_TRY(check_replaceable(f->path, found, f->force));
     FKT_TRY(fkt_path_join(&marker, f->tmp, MARKER));
     FKT_TRY(fkt_file_write(marker, "", 0, FKT_FILE_REPLACE));
     if (found == OURS) {
@@ -153,7 +152,8 @@ fkt_status fkt_folder_commit(struct fkt_folder *f)
     } else {
         if (found == EMPTY) (void)rmdir(f->path); /* no longer empty: the rename below fails, and nothing is lost */
         if (rename(f->tmp, f->path) != 0) {
-            st = errno == ENOTEMPTY || errno == EEXIST ? may_take(f->path, FOREIGN, 0) : fkt_io_fail("write", f->path);
+            st = errno == ENOTEMPTY || errno == EEXIST ? check_replaceable(f->path, FOREIGN, 0)
+                                                       : fkt_io_fail("write", f->path);
             goto out;
         }
         fkt_free(f->tmp);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* invisible.c - code points that show nothing, or nothing but a blank.
+/* invisible.c - code points that are invisible or blank.
  *
- * Two names that differ by one of them are different bytes and the same sight: a duplicate check by bytes passes them.
- * The table is Default_Ignorable_Code_Point of the Unicode Character Database, version 15.0.0
- * (DerivedCoreProperties.txt), unassigned ranges included, so that a later version does not open a gap there, and
- * besides it what is assigned and blank: separators other than U+0020 (general categories Zs, Zl, Zp), U+2800 BRAILLE
- * PATTERN BLANK, and the interlinear marks U+FFF9 to U+FFFB. Letters that look like others (Cyrillic and Latin a) are
- * not here: no table ends that, and fingerprints stand beside names for it.
+ * Two names that differ by one of them have different bytes but look the same, so a byte comparison does not find the
+ * duplicate. The table is Default_Ignorable_Code_Point of the Unicode Character Database, version 15.0.0
+ * (DerivedCoreProperties.txt), including unassigned ranges, so that a later version leaves no gap there; and assigned
+ * blanks: separators other than U+0020 (general categories Zs, Zl, Zp), U+2800 BRAILLE PATTERN BLANK, and the
+ * interlinear marks U+FFF9 to U+FFFB. Letters that look like others (Cyrillic and Latin a) are not included: no table
+ * of them would be complete, and names are shown with fingerprints for that reason.
  *
- * tests/conventions/check_invisible.py holds it against Python's own database. */
+ * tests/conventions/check_invisible.py compares it with Python's own database. */
 #include "base/text.h"
 
 #include <stddef.h>

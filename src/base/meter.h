@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meter.h - one count of work done, shared by the threads that do it, stepping the caller's progress hook. */
+/* meter.h - a count of work done, shared by threads, that drives the caller's progress hook. */
 #ifndef FKT_BASE_METER_H
 #define FKT_BASE_METER_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.c - whose is it, and who else may read or change it?
+/* private.c - checks the owner and permissions of secret files.
  *
- * A key, a token, a ledger or a state that another user owns is that user's to change at any time, whatever its mode;
- * one that others may read is no secret. Both are refused with what to do, and never repaired silently: who could have
- * read or changed it before is for a person to evaluate. root owns everything anyway, so a file of root's is as good as
- * one's own (systemd's credentials are).
+ * A key, token, ledger or state file that another user owns can be changed by that user at any time, whatever its mode;
+ * a file that others may read is not secret. Both are refused with advice, and never repaired silently: a person must
+ * decide who could have read or changed it before. root can change everything anyway, so a file of root is accepted
+ * like one's own (systemd's credentials are such files).
  *
- * What is checked is the open file (fstat), not a name that may be another file a moment later. */
+ * The check is on the open file (fstat), not on a name that may refer to another file a moment later. */
 #include "base/private.h"
 
 #include "base/alloc.h"
@@ -24,18 +24,19 @@ fkt_status fkt_private_check(const struct stat *sb, const char *path, int flags)
     const int folder = S_ISDIR(sb->st_mode);
     char hint[384];
     if (sb->st_uid != geteuid() && sb->st_uid != 0)
-        return fkt_fail_hint(FKT_E_STATE,
-                             "use one that this user has made; change the owner with 'chown' only if nobody else could "
-                             "have written it",
-                             "'%s' belongs to another user (uid %u)", path, (unsigned)sb->st_uid);
+        return fkt_fail_hint(
+            FKT_E_STATE,
+            "use a file that this user has made; change the owner with 'chown' only if no other user could "
+            "have written it",
+            "'%s' belongs to another user (uid %u)", path, (unsigned)sb->st_uid);
     if (!open_to) return FKT_OK;
     snprintf(hint, sizeof hint, "run 'chmod %s %.240s', and make a new one if others may have read or changed %s",
              folder ? "700" : "600", path, folder ? "what is in it" : "this one");
-    return fkt_fail_hint(FKT_E_STATE, hint, "others than its owner may read or change '%s' (mode %03o)", path,
+    return fkt_fail_hint(FKT_E_STATE, hint, "users other than its owner may read or change '%s' (mode %03o)", path,
                          (unsigned)(sb->st_mode & 0777));
 }
 
-/* ELOOP is what O_NOFOLLOW says of a link. */
+/* O_NOFOLLOW fails with ELOOP for a link. */
 static fkt_status cannot_open(const char *path)
 {
     if (errno != ELOOP) return fkt_io_fail("read", path);
@@ -102,7 +103,7 @@ fkt_status fkt_private_folder(const char *path)
     FKT_TRY(make_parents(path));
     FKT_TRY(fkt_mkdir(path, 0700));
     if (lstat(path, &sb) == 0 && S_ISLNK(sb.st_mode)) {
-        sb.st_mode = S_IFLNK; /* links have no mode; systemd's to a state folder is root's */
+        sb.st_mode = S_IFLNK; /* links have no mode; systemd's link to a state folder belongs to root */
         FKT_TRY(fkt_private_check(&sb, path, 0));
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

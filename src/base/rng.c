@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rng.c - public randomness: xoshiro256++ (Blackman, Vigna 2019) seeded by splitmix64; Marsaglia's polar normals;
- * Marsaglia-Tsang gammas (2000), in logs so that Dirichlet(0.001) partitions do not turn into 0/0. */
+ * Marsaglia-Tsang gammas (2000), in logarithms so that Dirichlet(0.001) partitions do not turn into 0/0. */
 #include "base/rng.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ uint64_t fkt_rng_u64(struct fkt_rng *r)
 
 uint64_t fkt_rng_below(struct fkt_rng *r, uint64_t n)
 {
-    uint64_t limit = (0 - n) % n, x; /* 2^64 mod n values at the bottom would be one too many */
+    uint64_t limit = (0 - n) % n, x; /* the lowest 2^64 mod n values would cause a bias */
     do x = fkt_rng_u64(r);
     while (x < limit);
     return x % n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rng.h - PUBLIC randomness: partitions, splits, procedural pictures, sampling from a finished release.
- * Never for noise, keys or masks: those come from crypto/entropy.h. The rooms crypto and privacy may not include
- * this file (tools/modules.toml). The same seed gives the same numbers on every machine for fkt_rng_u64/below/unit;
- * normal and gamma go through libm and are the same wherever libm is. */
+/* rng.h - PUBLIC randomness: partitions, splits, procedural images, sampling from a finished release.
+ * Never for noise, keys or masks: those come from crypto/entropy.h. The modules crypto and privacy may not include this
+ * file (tools/modules.toml). The same seed gives the same numbers on every machine for fkt_rng_u64/below/unit; normal
+ * and gamma depend on libm. */
 #ifndef FKT_BASE_RNG_H
 #define FKT_BASE_RNG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - growing text, and numbers from text without surprises.
- * atoi takes "ten" for 0; the parsers here take a whole string or nothing. */
+/* text.c - growing text, and strict number parsers.
+ * atoi reads "ten" as 0; the parsers here accept a whole string or nothing. */
 #include "base/text.h"
 
 #include "base/alloc.h"
@@ -167,7 +167,7 @@ void fkt_text_cut(char *out, size_t cap, const char *s)
 }
 
 /* U+200B, U+200E, U+200F, U+2028 .. U+202E, U+2060 .. U+206F (all e2 80 xx or e2 81 xx). The two joiners U+200C and
- * U+200D stay: Persian words and emoji are written with them. */
+ * U+200D are allowed: Persian words and emoji need them. */
 static int is_unseen(unsigned char second, unsigned char third)
 {
     if (second == 0x81) return third >= 0xA0 && third <= 0xAF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - growing text, and numbers from text without surprises. */
+/* text.h - growing text, and strict number parsers. */
 #ifndef FKT_BASE_TEXT_H
 #define FKT_BASE_TEXT_H
 
@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A growing, always NUL-terminated string. Errors are sticky: append as you like, ask fkt_text_status() once at the
- * end. */
+/* A growing, always NUL-terminated string. Errors are sticky: append freely, then check fkt_text_status() once. */
 struct fkt_text {
     char *s; /* "" never NULL after init; owned */
     size_t len, cap;
@@ -31,23 +30,23 @@ FKT_MUST_USE fkt_status fkt_parse_u64(uint64_t *out, const char *s, uint64_t max
 enum { FKT_DOUBLE_TEXT = 32 };
 void fkt_double_text(char out[FKT_DOUBLE_TEXT], double x);
 
-/* Bytes of the UTF-8 sequence that s begins with; 0 at the end and where there is none (overlong forms and
- * surrogates are none). */
+/* Length in bytes of the UTF-8 sequence at s; 0 at the end and where there is no valid one (overlong forms and
+ * surrogates are invalid). */
 size_t fkt_utf8_length(const char *s);
 
-/* Copies as much of s as fits into `cap` bytes with its end, whole characters alone; a byte that is no UTF-8 becomes
- * '?'. */
+/* Copies as much of s as fits into `cap` bytes including the NUL, whole characters only; bytes that are not UTF-8
+ * become '?'. */
 void fkt_text_cut(char *out, size_t cap, const char *s);
 
-/* Bytes of the control character that s begins with, which no terminal must see; 0: it is none. C0, DEL and C1, and
- * those characters that turn the writing around, end a line or cannot be seen, so that one name looks like another:
+/* Length in bytes of the control character at s, which must not reach a terminal; 0: it is not one. C0, DEL and C1, and
+ * characters that change the writing direction, end a line or are invisible, so that one name looks like another:
  * marks, embeddings, overrides and isolates of direction, line and paragraph separators, zero-width space and word
  * joiner, invisible operators, the byte order mark. */
 size_t fkt_control_length(const char *s);
 /* 1 when s may be shown to people as a name: UTF-8, not empty, no control characters. */
 int fkt_plain_text(const char *s);
-/* Plain text in which every character can be seen, or is U+0020: for names that people tell apart by their look. Names
- * of classes are not such: their writing may need a joiner (invisible.c). */
+/* Plain text in which every character is visible, or is U+0020: for names that people compare by eye. Class names may
+ * be otherwise: their script may need a joiner (invisible.c). */
 int fkt_plain_name(const char *s);
 
 /* Significant digits, 1e-05 as "1e-5"; a dash when it is not finite. */
@@ -57,7 +56,7 @@ void fkt_text_number(struct fkt_text *t, double x, int digits);
 void fkt_utc(char out[FKT_UTC], uint64_t seconds);
 
 void fkt_hex(char *out /* 2n+1 */, const uint8_t *bytes, size_t n);
-/* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is as before. */
+/* 1 when `hex` is exactly 2n lower-case digits; else 0, and out is unchanged. */
 int fkt_unhex(uint8_t *out, const char *hex, size_t n);
 
 #endif

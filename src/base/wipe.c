@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wipe.c - what was secret is zeroed before its memory goes back.
+/* wipe.c - zeroes secrets before their memory is freed.
  *
- * explicit_bzero (glibc 2.25) is a memset that the compiler must keep. The block's own size is asked of the allocator,
- * so that no caller can wipe too little. A block of secrets must not grow with fkt_realloc, which may leave the old one
- * behind as it was. Registers, caches and the packing buffers inside BLAS are out of reach (docs/privacy.md, side
+ * explicit_bzero (glibc 2.25) is a memset that the compiler must keep. The block's size comes from the allocator, so no
+ * caller can wipe too little. A block of secrets must not grow with fkt_realloc, which may leave the old block unwiped.
+ * Registers, caches and the packing buffers inside BLAS are out of reach (docs/privacy.md, side
  * channels). Cost: a pass over the block. */
 #include "base/wipe.h"
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-void fkt_wipe(void *p, size_t n); /* zeros that no compiler leaves out */
+void fkt_wipe(void *p, size_t n); /* zeroes that no compiler removes */
 void fkt_free_secret(void *p);    /* wipes the whole block, then fkt_free; NULL is fine */
 
 #endif

@@ -162,7 +162,7 @@ class Arrives(Pull):
         self.pull()
         (self.place / ".fedkt").unlink()
         self.hub.forget()
-        self.refuse("holds files that are not fedkt's", "--force")
+        self.refuse("holds files that fedkt did not make", "--force")
         self.assertEqual(self.hub.log, [])
         self.assertEqual(len(list(self.place.iterdir())), 3)
 
