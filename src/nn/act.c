@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act.c - activations in memory: where an element stands, tiles of them, and the ways between layouts.
+/* act.c - activations in memory: the address of an element, tiles of elements, and copies between layouts.
  *
  * A plain (N, C, H, W) array is an activation with blocks of one channel, so conversion from and to it is the same copy
  * as between any two layouts. */
@@ -26,7 +26,7 @@ void *fkt_act_address(const struct fkt_act *a, size_t index) { return (uint8_t *
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Large blocks are read channels first, the way they lie in memory. */
+/* Large blocks are read channels first, in memory order. */
 int fkt_spot_next(struct fkt_spot *at, const struct fkt_act *a)
 {
     if (a->block > FKT_TILE) {
@@ -55,7 +55,7 @@ int fkt_spot_next(struct fkt_spot *at, const struct fkt_act *a)
     return at->image < a->n;
 }
 
-/* The run of channels from `done` of the spot on that lies in one block. */
+/* The channels of the spot from `done` on that are in one block. */
 static struct fkt_lanes run(const struct fkt_act *a, const struct fkt_spot *at, size_t done, size_t *lanes)
 {
     size_t channel = at->channel + done;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act.h - activations in memory, and the operations on them that no library has.
+/* act.h - activations in memory, and operations on them that oneDNN does not have.
  *
- * Channels stand in blocks: (N, ceil(C/block), H, W, block). block 1 is NCHW, block C is NHWC, 8 and 16 are what
- * vector units like. Lanes of the last block beyond C hold zeros, always. One body of code serves all of them.
+ * Channels are stored in blocks: (N, ceil(C/block), H, W, block). block 1 is NCHW, block C is NHWC, 8 and 16 suit
+ * vector units. Lanes of the last block beyond C always hold zeros. One implementation serves all blocks.
  */
 #ifndef FKT_NN_ACT_H
 #define FKT_NN_ACT_H
@@ -19,9 +19,9 @@ struct fkt_act {
 size_t fkt_act_count(const struct fkt_act *a); /* elements, padding included */
 size_t fkt_act_bytes(const struct fkt_act *a);
 
-/* All of these: shapes are the caller's promise (fkt_net_shapes made them); source and destination may differ in
- * block and precision unless said otherwise; arithmetic is float, rounded once on the way out. `at` says where dst may
- * be the very same memory as src. Each runs on the calling thread. */
+/* For all of these: the caller guarantees the shapes (fkt_net_shapes made them); source and destination may differ in
+ * block and precision unless stated otherwise; arithmetic is float, rounded once when stored. `in place`: dst may be
+ * the same memory as src. Each runs on the calling thread. */
 void fkt_act_from_nchw(const struct fkt_act *dst, const float *src);
 void fkt_act_to_nchw(float *dst, const struct fkt_act *src);
 void fkt_act_copy(const struct fkt_act *dst, const struct fkt_act *src); /* another block or precision */

@@ -2,8 +2,8 @@
 /* act_attention.c - ReLU linear attention (Cai et al., EfficientViT, ICCV 2023, section 3.1).
  *
  * The sum over j of v_j <k_j, q_i> is q_i times the matrix of the sums of k_j v_j^T, which is the same for all i: one
- * pass over keys and values for each head, one over queries, no matrix over pairs of pixels. In float whatever the
- * precision of the activations; the divisor can be tiny, and half the digits would not do.
+ * pass over keys and values for each head, one over queries, no matrix over pairs of pixels. Float whatever the
+ * precision of the activations; the divisor can be tiny, and bfloat16 would be too coarse.
  * Cost: 4 H W L^2 operations for a head of length L. */
 #include "nn/act_lanes.h"
 
@@ -33,7 +33,7 @@ static inline void add_scaled(float *restrict to, const float *restrict from, fl
     for (size_t i = 0; i < n; i++) to[i] += by * from[i];
 }
 
-/* `at` stands on the keys; values follow. */
+/* `at` is at the keys; values follow. */
 FKT_WIDE static void gather_keys(const struct head *h, const struct fkt_act *src, struct fkt_spot at)
 {
     size_t length = h->length;
@@ -49,7 +49,7 @@ FKT_WIDE static void gather_keys(const struct head *h, const struct fkt_act *src
         }
 }
 
-/* `at` stands on the queries; h->two becomes the result. */
+/* `at` is at the queries; h->two becomes the result. */
 FKT_WIDE static void answer(const struct head *h, const struct fkt_act *src, struct fkt_spot at, float eps)
 {
     size_t length = h->length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* act_lanes.c - the loops that touch activations: from any block and precision to any other.
  *
- * Everything above calls these two, copy and gather; both are written once and made sixteen times by the compiler, for
+ * All other files use these two functions, copy and gather. Both are written once and instantiated sixteen times, for
  * four pairs of precisions and for the lane counts that occur (16 and 8: blocks; 1: planes; any other). With a constant
  * count the lane loop becomes vector instructions; a single lane is a loop over pixels. */
 #include "nn/act_lanes.h"

@@ -8,9 +8,9 @@
 
 #include "nn/act.h"
 
-#include <stdlib.h> /* defines __GLIBC__ where it is */
+#include <stdlib.h> /* defines __GLIBC__ on glibc */
 
-/* A function that the compiler makes twice, for AVX2 and for any x86-64; the loader takes what the machine has. Neither
+/* A function compiled twice, for AVX2 and for any x86-64; the loader picks the one that the machine supports. Neither
  * fuses multiplications with additions, so both give the same bits. Instrumented builds have the plain one. */
 #if defined __x86_64__ && defined __GLIBC__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&                  \
     !defined __SANITIZE_THREAD__
@@ -35,7 +35,7 @@ int fkt_spot_next(struct fkt_spot *at, const struct fkt_act *a);
  * may have any number of channels. */
 void fkt_spot_load(float *to, size_t stride, const struct fkt_act *a, const struct fkt_spot *at);
 void fkt_spot_store(const struct fkt_act *a, const struct fkt_spot *at, const float *from, size_t stride);
-/* The same with a tile; what the spot does not fill is zero. */
+/* The same with a tile; elements outside the spot are zero. */
 void fkt_tile_load(struct fkt_tile *to, const struct fkt_act *a, const struct fkt_spot *at);
 void fkt_tile_store(const struct fkt_act *a, const struct fkt_spot *at, const struct fkt_tile *from);
 

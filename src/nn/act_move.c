@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* act_move.c - operations that only move numbers: nothing is rounded unless the precision changes.
  *
- * Seen from a result, every one of them reads input pixel (y', x') + a shift, in a channel of its own for each lane:
+ * Each reads, for a result, input pixel (y', x') plus a shift, in a channel that depends on the lane:
  *
  *     result (c, fy y' + dy, fx x' + dx)  <-  input (channel(c, dy, dx), sy y' + shift_y(c), sx x' + shift_x(c))
  *
- * Channel and shift of a lane are one offset in memory. So one walk serves all: for some lanes of the result and one
- * phase (dy, dx), write down the offsets once, then run over rows. Phases stand inside the loop over images, where the
- * input of a few lanes still is in the cache when the next phase reads it again. */
+ * Channel and shift of a lane are one offset in memory. So one loop serves all: for some lanes of the result and one
+ * phase (dy, dx), compute the offsets once, then go over rows. Phases are inside the loop over images, so the input of
+ * a few lanes is still in the cache when the next phase reads it again. */
 #include "nn/act_lanes.h"
 
 enum { LANES = 64 }; /* at a time, where a block has as many */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act_pool.c - the largest number of each window, the mean of each map.
+/* act_pool.c - max-pool and mean of each map.
  *
- * A max-pool takes up to 16 results of one row and up to 16 channels of one block at a time. Seen from them, place
- * (ky, kx) of the window is a run of input pixels `stride` apart, of which those inside the map are loaded and
- * compared. A NaN in a window is its result, as in nn/ref/. Sums of a mean run in double, pixel after pixel, in an
- * order that depends on the map alone. */
+ * A max-pool computes up to 16 results of one row and up to 16 channels of one block at a time. For these, position
+ * (ky, kx) of the window is a row of input pixels `stride` apart; those inside the map are loaded and compared. A NaN
+ * in a window is its result, as in nn/ref/. Sums of a mean run in double, pixel after pixel, in an order that depends
+ * on the map alone. */
 #include "nn/act_lanes.h"
 
 #include <math.h>
 
-/* Results [first, end) of a row whose place kx of the window lies inside the map. */
+/* Results [first, end) of a row for which position kx of the window is inside the map. */
 struct span {
     size_t first, end;
 };
@@ -35,7 +35,7 @@ static void pool_spot(const struct fkt_act *dst, const struct fkt_act *src, cons
     size_t left = at->pixel - y * dst->w;
     for (int i = 0; i < FKT_TILE_NUMBERS; i++) best.v[i] = x.v[i] = -INFINITY;
     for (size_t ky = 0; ky < op->kernel; ky++) {
-        size_t row = y * op->stride + ky - op->pad; /* wraps round to something huge above the map */
+        size_t row = y * op->stride + ky - op->pad; /* wraps to a huge number above the map */
         if (row >= src->h) continue;
         for (size_t kx = 0; kx < op->kernel; kx++) {
             struct span s = inside(src, op, left, at->pixels, kx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act_unary.c - arithmetic number by number.
+/* act_unary.c - elementwise arithmetic.
  *
- * SiLU needs e^x for every number, and the C library has it one number at a time. Here: x = k ln 2 + r with |r| <=
+ * SiLU needs e^x for every number, and the C library computes one at a time. Here: x = k ln 2 + r with |r| <=
  * ln(2)/2, e^r by its Taylor series to r^7 (the rest is below 6e-9), 2^k from the exponent bits; all of it plain
  * float arithmetic that compilers turn into vector instructions, and the same bits on every machine. */
 #include "nn/act_lanes.h"
@@ -31,8 +31,8 @@ static inline float exponential(float x)
     return e * scale;
 }
 
-/* x / (1 + e^-x). Beyond the ends -x counts as the end: there the result is x, or nothing. NaN stays NaN. One loop for
- * each comparison, since compilers turn no loop with two of them into vectors. */
+/* x / (1 + e^-x). Beyond the range of exponential, -x is clamped to its end: there the result is x, or 0. NaN stays
+ * NaN. One loop for each comparison, since compilers do not vectorise a loop with two. */
 FKT_WIDE static void silu(float v[FKT_TILE_NUMBERS])
 {
     float y[FKT_TILE_NUMBERS];
@@ -100,7 +100,7 @@ FKT_WIDE void fkt_act_glu(const struct fkt_act *dst, const struct fkt_act *src)
     fkt_act_zero_padding(dst);
 }
 
-/* Means of runs of channels; the runs of 16 neighbouring results may lie anywhere in blocks. */
+/* Means of groups of adjacent channels; the groups of 16 adjacent results may start anywhere in blocks. */
 FKT_WIDE void fkt_act_group_mean(const struct fkt_act *dst, const struct fkt_act *src)
 {
     size_t per = src->c / dst->c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.c - one plan, many desks: any number of threads run the same network at once.
+/* engine.c - one plan, many workspaces: any number of threads run the same network at once.
  *
- * A call takes a free desk (or sets one up), works alone on it, and puts it back: as many desks come to be as threads
- * ever ran at the same time. Batches are cut to the plan's batch and the last one is filled up with zeros, since
- * libraries choose kernels by batch size and an image must go through the same ones wherever it stands. */
+ * A call takes a free workspace (or makes one), uses it alone, and returns it: there are as many workspaces as threads
+ * ever ran at the same time. Batches are cut to the plan's batch and the last one is padded with zeros, since libraries
+ * choose kernels by batch size and an image must go through the same kernels wherever it is in a batch. */
 #include "nn/engine.h"
 
 #include "base/alloc.h"
@@ -23,8 +23,8 @@ struct fkt_engine {
     struct fkt_engine_spec spec;
     struct fkt_shape input, output;
     struct fkt_engine_facts facts;
-    pthread_mutex_t lock; /* guards free_desks */
-    struct workspace *free_desks;
+    pthread_mutex_t lock; /* guards free_workspaces */
+    struct workspace *free_workspaces;
 };
 
 static size_t numbers(struct fkt_shape s) { return (size_t)s.c * s.h * s.w; }
@@ -67,9 +67,9 @@ static void workspace_free(const struct fkt_engine *e, struct workspace *d)
 void fkt_engine_free(struct fkt_engine *e)
 {
     if (!e) return;
-    while (e->free_desks) {
-        struct workspace *d = e->free_desks;
-        e->free_desks = d->next;
+    while (e->free_workspaces) {
+        struct workspace *d = e->free_workspaces;
+        e->free_workspaces = d->next;
         workspace_free(e, d);
     }
     if (e->plan) e->backend->plan_free(e->plan);
@@ -95,8 +95,8 @@ out:
 static fkt_status take_workspace(struct fkt_engine *e, struct workspace **out)
 {
     pthread_mutex_lock(&e->lock);
-    *out = e->free_desks;
-    if (*out) e->free_desks = (*out)->next;
+    *out = e->free_workspaces;
+    if (*out) e->free_workspaces = (*out)->next;
     pthread_mutex_unlock(&e->lock);
     return *out ? FKT_OK : workspace_new(out, e);
 }
@@ -105,8 +105,8 @@ static void put_workspace(struct fkt_engine *e, struct workspace *d)
 {
     if (!d) return;
     pthread_mutex_lock(&e->lock);
-    d->next = e->free_desks;
-    e->free_desks = d;
+    d->next = e->free_workspaces;
+    e->free_workspaces = d;
     pthread_mutex_unlock(&e->lock);
 }
 

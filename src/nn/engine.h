@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - a network made ready for one batch and size, and run. */
+/* engine.h - a network prepared for one batch and image size, and run. */
 #ifndef FKT_NN_ENGINE_H
 #define FKT_NN_ENGINE_H
 
@@ -11,19 +11,21 @@ enum fkt_precision { FKT_PRECISION_F32 = 0, FKT_PRECISION_BF16 }; /* of activati
 struct fkt_engine_spec {
     uint32_t batch, height, width;
     enum fkt_precision precision;
-    int low_memory; /* weights stay where they are mapped, wherever that is possible; slower */
+    int low_memory; /* weights stay in the mapped file where possible; slower */
 };
 
-/* What a plan turned out to be, for people and benchmarks. */
+/* Properties of a plan, for reports and benchmarks. */
 struct fkt_engine_facts {
-    uint64_t flops;                         /* of one image, counted as direct convolutions */
-    uint64_t packed_bytes;                  /* private copies of weights */
-    uint64_t workspace_bytes;               /* activations and scratch of one desk */
-    uint32_t convolutions, winograd, fused; /* how many there are; how many run as Winograd; operations fused away */
+    uint64_t flops;           /* of one image, counted as direct convolutions */
+    uint64_t packed_bytes;    /* private copies of weights */
+    uint64_t workspace_bytes; /* activations and scratch of one workspace */
+    uint32_t convolutions, winograd,
+        fused; /* how many there are; how many run as Winograd; operations saved by fusion */
 };
 
-/* A backend makes plans. A plan is immutable and shared by threads; a desk is one thread's memory for running it. The
- * result of an image must not depend on its place in the batch, on its neighbours or on the number of desks. */
+/* A backend makes plans. A plan is immutable and shared by threads; a workspace is one thread's memory for running it.
+ * The result of an image must not depend on its position in the batch, on other images or on the number of workspaces.
+ */
 struct fkt_backend {
     const char *name;
     fkt_status (*plan)(void **plan, const struct fkt_net *net, const struct fkt_shape *shapes,
@@ -35,7 +37,7 @@ struct fkt_backend {
     void (*plan_free)(void *plan);
 };
 extern const struct fkt_backend fkt_backend_ref;    /* plain loops: the definition */
-extern const struct fkt_backend fkt_backend_onednn; /* the fast twin */
+extern const struct fkt_backend fkt_backend_onednn; /* the fast implementation */
 
 /* Network and weights are borrowed and must outlive the engine. */
 struct fkt_engine;
@@ -43,8 +45,8 @@ FKT_MUST_USE fkt_status fkt_engine_new(struct fkt_engine **out, const struct fkt
                                        const struct fkt_net *net, const struct fkt_weights *weights,
                                        const struct fkt_engine_spec *spec);
 void fkt_engine_free(struct fkt_engine *e);
-/* n images of (C,H,W), any n, from any number of threads at once: each takes a desk and works alone. Incomplete
- * batches are filled up with zeros, so that every image goes through the same kernels. */
+/* n images of (C,H,W), any n, from any number of threads at once: each uses its own workspace. Incomplete batches are
+ * padded with zeros, so that every image goes through the same kernels. */
 FKT_MUST_USE fkt_status fkt_engine_run(struct fkt_engine *e, const float *in, size_t n, float *out);
 struct fkt_shape fkt_engine_output(const struct fkt_engine *e);
 const struct fkt_engine_facts *fkt_engine_facts(const struct fkt_engine *e);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learner.c - the door to the learners: what cannot learn is refused here, so that a backend is given only what can.
+/* learner.c - the entry points of the learners: networks that cannot learn are refused here, before any backend.
  *
  *   new -> [forward] -> ran -> [backward] -> gradients are there -> [step] -> new weights
  *
- * A backward needs the forward before it: writing or changing weights takes that away, and so does the backward itself,
- * which may use the memory of activations again. A step needs gradients, by a backward or written.
+ * A backward needs the forward before it. Writing or changing weights invalidates that forward, and so does the
+ * backward itself, which may reuse the memory of activations. A step needs gradients, from a backward or written.
  *
- * A slot has one reader. Sharing one would mean to add up gradients, which no network here asks for.
+ * A slot has one reader. A shared slot would need gradients to be added up, and no network here needs that.
  *
- * Memory: before a backend is asked, what every learner must hold is added up: all values of the network once (the
- * backward reads them; a backend that drops some needs the room for their gradients), masters, gradients and velocity,
- * and the copies that kernels read. If that is more than three quarters of the machine, the answer is a sentence with
- * the batch in it rather than a killed process. */
+ * Memory: before a backend is called, what every learner must hold is added up: all values of the network once (the
+ * backward reads them; a backend that drops some needs the space for their gradients), masters, gradients and velocity,
+ * and the copies that kernels read. If that exceeds three quarters of the machine, the result is an error that names
+ * the batch rather than a killed process. */
 #include "nn/learner.h"
 
 #include "base/alloc.h"
@@ -83,7 +83,7 @@ static fkt_status check_ops(const struct fkt_learner *l, const struct fkt_shape 
         if (st != FKT_OK) return st;
         if (op->kind != FKT_OP_BATCH_NORM) continue;
         if ((uint64_t)batch * shapes[i + 1].h * shapes[i + 1].w < 2)
-            return fkt_fail_hint(FKT_E_ARG, "take a larger batch or larger images",
+            return fkt_fail_hint(FKT_E_ARG, "use a larger batch or larger images",
                                  "operation %zu of the network (batch norm) cannot learn: one number has no variance",
                                  i);
         l->statistic[op->mean] = l->statistic[op->var] = 1;
@@ -100,19 +100,19 @@ static fkt_status check_memory(const struct fkt_net *net, const struct fkt_shape
     for (size_t i = 0; i <= net->n_ops; i++) numbers += (uint64_t)shapes[i].c * shapes[i].h * shapes[i].w;
     bytes = numbers * spec->batch * element + fkt_net_parameters(net) * (3 * sizeof(float) + element);
     if (bytes <= have / 4 * 3) return FKT_OK;
-    return fkt_fail_hint(FKT_E_NOMEM, "take a smaller batch",
+    return fkt_fail_hint(FKT_E_NOMEM, "use a smaller batch",
                          "learning with a batch of %" PRIu32 " images of %" PRIu32 " x %" PRIu32
                          " needs about %.1f GiB, and three quarters of this machine's memory are %.1f GiB",
                          spec->batch, spec->width, spec->height, (double)bytes / giga, (double)(have / 4 * 3) / giga);
 }
 
-/* Memory may be short for other reasons than the machine's size (a limit on the process): then an allocation fails. */
+/* Memory may be short for reasons other than the machine's size (a limit on the process): then an allocation fails. */
 static fkt_status name_batch(fkt_status st, const struct fkt_learner_spec *spec)
 {
     if (st != FKT_E_NOMEM || strstr(fkt_error_text(), "a batch of")) return st;
     return fkt_hint(fkt_fail_in(st, "learning with a batch of %" PRIu32 " images of %" PRIu32 " x %" PRIu32,
                                 spec->batch, spec->width, spec->height),
-                    "take a smaller batch");
+                    "use a smaller batch");
 }
 
 fkt_status fkt_learner_new(struct fkt_learner **out, const struct fkt_learner_backend *backend,

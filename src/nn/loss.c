@@ -2,14 +2,14 @@
 /* loss.c - softmax cross-entropy, with smoothed labels (Szegedy et al., CVPR 2016, section 7) and with a teacher
  * (Hinton, Vinyals, Dean 2015, "Distilling the knowledge in a neural network").
  *
- * One row z with its largest number m: log softmax(z)_j = z_j - m - log sum exp(z - m), which never overflows. Of one
+ * With m the largest number of row z: log softmax(z)_j = z_j - m - log sum exp(z - m), which never overflows. For one
  * row, with p = softmax(z), q = softmax(z / T), s = softmax(t / T):
  *
  *   loss = (1 - share) sum_j -target_j log p_j + share T^2 sum_j s_j (log s_j - log q_j)
  *   d/dz = (1 - share) (p - target)            + share T (q - s)
  *
- * since both targets sum to one. The factor T^2 keeps the teacher's gradients of one size whatever T is (Hinton et al.,
- * section 2). PyTorch has the same parts as cross_entropy(label_smoothing) and kl_div(batchmean). */
+ * since both targets sum to one. The factor T^2 makes the size of the teacher's gradients independent of T (Hinton et
+ * al., section 2). PyTorch has the same parts as cross_entropy(label_smoothing) and kl_div(batchmean). */
 #include "nn/loss.h"
 
 #include <inttypes.h>
@@ -31,8 +31,8 @@ struct row {
     size_t classes;
 };
 
-/* The row's loss; dz (may be NULL) gets its gradient times `scale`. Logits are finite, so logarithms are: a target of 0
- * counts nothing. */
+/* The row's loss; dz (may be NULL) gets its gradient times `scale`. Logits are finite, so logarithms are finite; a
+ * target of 0 contributes 0. */
 static double row_loss(const struct fkt_loss *k, const struct row *r, double scale, float *dz)
 {
     const double t = k->temperature, rest = k->smoothing / (double)r->classes;
@@ -75,7 +75,8 @@ static fkt_status check(const struct fkt_loss *k, const float *teacher, size_t n
         return fkt_fail(FKT_E_ARG, "the smoothing of labels is 0 to 1, not %g", k->smoothing);
     if (!(k->share >= 0 && k->share <= 1))
         return fkt_fail(FKT_E_ARG, "the teacher's share of the loss is 0 to 1, not %g", k->share);
-    if (k->share > 0 && !teacher) return fkt_fail(FKT_E_ARG, "a teacher's share of the loss without a teacher");
+    if (k->share > 0 && !teacher)
+        return fkt_fail(FKT_E_ARG, "the teacher has a share of the loss, but there is no teacher");
     if (k->share > 0 && !(k->temperature > 0 && isfinite(k->temperature)))
         return fkt_fail(FKT_E_ARG, "a teacher's temperature is above 0, not %g", k->temperature);
     return FKT_OK;
@@ -84,7 +85,7 @@ static fkt_status check(const struct fkt_loss *k, const float *teacher, size_t n
 static fkt_status check_row(const struct fkt_loss *k, const struct row *r, size_t i)
 {
     if (r->label >= r->classes)
-        return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of row %zu is beyond the %zu classes", r->label, i, r->classes);
+        return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of row %zu is outside the %zu classes", r->label, i, r->classes);
     if (!all_finite(r->z, r->classes)) return fkt_fail(FKT_E_NUMERIC, "the logits of row %zu are not finite", i);
     if (k->share > 0 && !all_finite(r->teacher, r->classes))
         return fkt_fail(FKT_E_NUMERIC, "the teacher's logits of row %zu are not finite", i);

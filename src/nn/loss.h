@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.h - softmax cross-entropy, with smoothed labels and with a teacher. Loops in double; there is no fast twin
- * because there is nothing to win: K numbers an image.
+/* loss.h - softmax cross-entropy, with smoothed labels and with a teacher. Loops in double; a fast version would gain
+ * nothing: K numbers per image.
  *
  *   target = (1 - smoothing) onehot + smoothing / K
  *   loss   = mean over the batch of (1 - share) CE(target, softmax(z)) + share T^2 KL(softmax(t / T) || softmax(z / T))

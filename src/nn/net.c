@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - building a list of operations.
  *
- * A builder of a large network makes hundreds of calls that hardly ever fail. They note the first failure in the list
- * itself and do nothing after it, so that a model reads like its description and checks once. */
+ * Building a large network makes hundreds of calls that hardly ever fail. They record the first failure in the list
+ * itself and do nothing after it, so that a model reads like its description and is checked once. */
 #include "nn/net.h"
 
 #include "base/alloc.h"
@@ -55,7 +55,7 @@ uint32_t fkt_net_slot_parts(struct fkt_net *n, const char *const *names, uint32_
     }
     for (; s.parts < parts && n->failed == FKT_OK; s.parts += n->failed == FKT_OK)
         n->failed = fkt_strdup(&s.name[s.parts], names[s.parts]);
-    n->slot[n->n_slots++] = s; /* also after a failure: release frees what it has */
+    n->slot[n->n_slots++] = s; /* also after a failure: clear frees its contents */
     return n->failed == FKT_OK ? (uint32_t)n->n_slots - 1 : FKT_NO_SLOT;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net.h - a network as data: a list of plain operations with named weights. It knows no library and no model.
+/* net.h - a network as data: a list of plain operations with named weights, independent of any library and model.
  *
  * Value 0 is the input; operation i makes value i + 1 from earlier values; the last value is the output. A value is a
- * batch of (C, H, W) maps. Operations are plain (a convolution, then a ReLU, then an addition): what to fuse is the
- * business of a backend. Backward passes and other devices are further implementations of this list.
+ * batch of (C, H, W) maps. Operations are plain (a convolution, then a ReLU, then an addition); a backend decides what
+ * to fuse. Backward passes and other devices are further implementations of this list.
  */
 #ifndef FKT_NN_NET_H
 #define FKT_NN_NET_H
@@ -35,7 +35,7 @@ enum fkt_op_kind {
     FKT_OP_CONCAT,     /* channels of in[0], then those of in[1] */
     FKT_OP_AFFINE,     /* value[0] x + value[1] */
     FKT_OP_MAX_POOL, /* (C, H', W'): largest number of each kernel x kernel window; H' as in CONV, 2 pad <= kernel, and
-                          what pads never wins */
+                          padding is never the largest */
     FKT_OP_MEAN,     /* (C, 1, 1): mean of each map */
     FKT_OP_KINDS
 };
@@ -53,8 +53,8 @@ struct fkt_op {
     uint32_t weight, bias, mean, var; /* slots, FKT_NO_SLOT where there is none */
 };
 
-/* One array of weights: up to three tensors of a file, stacked along the first dimension. Where the file has another
- * rank with the same numbers in the same order (a 1x1 convolution kept as a matrix), that is the same array. */
+/* One array of weights: up to three tensors of a file, stacked along the first dimension. A tensor of another rank with
+ * the same numbers in the same order (a 1x1 convolution kept as a matrix) is accepted. */
 enum { FKT_SLOT_PARTS = 3, FKT_SLOT_RANK = 4 };
 struct fkt_slot {
     char *name[FKT_SLOT_PARTS]; /* owned */
@@ -69,14 +69,14 @@ struct fkt_net {
     struct fkt_slot *slot; /* (n_slots) owned */
     size_t n_slots;
     uint32_t channels; /* of the input */
-    fkt_status failed; /* sticky: build on, ask fkt_net_status once */
+    fkt_status failed; /* sticky: continue building, check fkt_net_status once */
     size_t op_room, slot_room;
 };
 
-/* Building. Each call gives the number of the new value; after a failure they do nothing and give 0. */
+/* Building. Each call returns the number of the new value; after a failure they do nothing and return 0. */
 void fkt_net_init(struct fkt_net *n, uint32_t input_channels);
 void fkt_net_clear(struct fkt_net *n);
-fkt_status fkt_net_status(const struct fkt_net *n); /* FKT_OK, or the first failure of the building */
+fkt_status fkt_net_status(const struct fkt_net *n); /* FKT_OK, or the first failure while building */
 uint32_t fkt_net_last(const struct fkt_net *n);     /* number of the last value; 0: no operation yet */
 uint32_t fkt_net_add(struct fkt_net *n, const struct fkt_op *op);
 /* A slot with one tensor name; rank 1, 2 or 4; trailing zero dimensions are absent. */
@@ -92,7 +92,7 @@ uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint
 struct fkt_shape {
     uint32_t c, h, w;
 };
-/* Shapes of all n_ops + 1 values for an input of height x width. FKT_E_ARG says which operation cannot be and why
+/* Shapes of all n_ops + 1 values for an input of height x width. FKT_E_ARG says which operation is invalid and why
  * (also where a slot does not have the shape that its operation needs, or a size overflows). */
 FKT_MUST_USE fkt_status fkt_net_shapes(const struct fkt_net *n, uint32_t height, uint32_t width,
                                        struct fkt_shape *out /* (n_ops + 1) */);
@@ -100,7 +100,7 @@ uint64_t fkt_net_flops(const struct fkt_net *n, const struct fkt_shape *shapes);
                                                                                      multiply-add is two */
 uint64_t fkt_net_parameters(const struct fkt_net *n);
 const char *fkt_op_name(enum fkt_op_kind kind);  /* "convolution", ... */
-int fkt_op_reads_two(const struct fkt_op *op);   /* does in[1] name a value? */
+int fkt_op_reads_two(const struct fkt_op *op);   /* 1 when in[1] is used */
 size_t fkt_slot_count(const struct fkt_slot *s); /* numbers in it */
 
 #endif

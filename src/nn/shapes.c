@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shapes.c - the shape of every value of a network, checked: what passes here cannot surprise a backend.
+/* shapes.c - the shape of every value of a network, checked, so that backends need not check again.
  *
- * A network may have been derived from a hostile file, so channels and sizes are bounded (2^20 channels, 2^16 pixels a
- * side, 2^31 numbers in one map) before a product of them is believed. */
+ * A network may come from an untrusted file, so channels and sizes are bounded (2^20 channels, 2^16 pixels a side, 2^31
+ * numbers in one map) before they are multiplied. */
 #include "nn/net.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ struct check {
 
 static fkt_status refuse(const struct check *k, const char *why)
 {
-    return fkt_fail(FKT_E_ARG, "operation %zu of the network (%s) cannot be: %s", k->index, fkt_op_name(k->op->kind),
+    return fkt_fail(FKT_E_ARG, "operation %zu of the network (%s) is invalid: %s", k->index, fkt_op_name(k->op->kind),
                     why);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weights.c - the slots of a network bound to tensors of mapped files, or to arrays in memory.
  *
- * Binding looks at names, types and shapes alone; no weight is touched, so a file of gigabytes binds at once. All that
- * does not fit is gathered before anything is said: who brings weights of another layout wants the whole list, not its
- * first line. Shapes count as the same when they are so without trailing ones: (C, C) is (C, C, 1, 1), since both name
- * the same numbers in the same order; (1, C) is not (C, 1). A name that two files hold is taken from the first; the
- * second one is a tensor that nobody asks for. An array in memory is a tensor without a file.
+ * Binding reads only names, types and shapes; no weight is touched, so a file of gigabytes binds at once. All misfits
+ * are collected before the error is made: a user with weights of another layout needs the whole list, not its first
+ * line. Shapes are compared without trailing ones: (C, C) is (C, C, 1, 1), since both have the same numbers in the same
+ * order; (1, C) is not (C, 1). A name that two files hold is taken from the first; the second one counts as unused. An
+ * array in memory is a tensor without a file.
  * Cost: slots times tensors comparisons of names. */
 #include "nn/weights.h"
 
@@ -32,16 +32,16 @@ struct fkt_weights {
     struct fkt_tensor *array; /* (n_slots) owned, with their names; NULL where tensors are of files */
 };
 
-/* What a binding has seen so far. */
+/* State of a binding. */
 struct binding {
     const struct fkt_safetensors *const *files;
     size_t n_files;
-    uint8_t **asked; /* (n_files)(tensors): 1 where a slot asked for it */
+    uint8_t **used; /* (n_files)(tensors): 1 where a slot uses it */
     struct fkt_text misfits;
     size_t n_misfits, first[3]; /* ends of the first lines */
 };
 
-static void say_shape(struct fkt_text *t, const uint64_t *shape, unsigned rank)
+static void shape_text(struct fkt_text *t, const uint64_t *shape, unsigned rank)
 {
     fkt_text_add(t, "(");
     for (unsigned i = 0; i < rank; i++) fkt_text_addf(t, "%s%" PRIu64, i ? "," : "", shape[i]);
@@ -60,7 +60,7 @@ static void find(struct binding *b, const char *name, struct part *out)
     for (size_t i = 0; i < b->n_files; i++) {
         const struct fkt_tensor *t = fkt_safetensors_find(b->files[i], name);
         if (!t) continue;
-        b->asked[i][t - fkt_safetensors_at(b->files[i], 0)] = 1;
+        b->used[i][t - fkt_safetensors_at(b->files[i], 0)] = 1;
         *out = (struct part){b->files[i], t};
         return;
     }
@@ -94,35 +94,35 @@ static void bind_part(struct binding *b, const struct fkt_slot *s, uint32_t k, s
     fkt_st_shown(shown, s->name[k]);
     if (!out->tensor) {
         fkt_text_addf(t, "'%s' ", shown);
-        say_shape(t, want, s->rank);
+        shape_text(t, want, s->rank);
         fkt_text_add(t, " is missing");
     } else if (!holds_weights(out->tensor->dtype)) {
-        fkt_text_addf(t, "'%s' is %s, a type that holds no weights", shown, fkt_dtype_name(out->tensor->dtype));
+        fkt_text_addf(t, "'%s' is %s, which is not a weight type", shown, fkt_dtype_name(out->tensor->dtype));
     } else {
         fkt_text_addf(t, "'%s' is ", shown);
-        say_shape(t, out->tensor->shape, out->tensor->rank);
-        fkt_text_add(t, ", wanted ");
-        say_shape(t, want, s->rank);
+        shape_text(t, out->tensor->shape, out->tensor->rank);
+        fkt_text_add(t, ", expected ");
+        shape_text(t, want, s->rank);
     }
     end_line(b);
 }
 
-static void find_unasked(struct binding *b, int (*ignore)(const char *name))
+static void find_unused(struct binding *b, int (*ignore)(const char *name))
 {
     char shown[FKT_ST_SHOWN];
     for (size_t i = 0; i < b->n_files; i++)
         for (size_t j = 0; j < fkt_safetensors_count(b->files[i]); j++) {
             const struct fkt_tensor *t = fkt_safetensors_at(b->files[i], j);
-            if (b->asked[i][j] || (ignore && ignore(t->name))) continue;
+            if (b->used[i][j] || (ignore && ignore(t->name))) continue;
             fkt_text_addf(&b->misfits, "'%s' ", fkt_st_shown(shown, t->name));
-            say_shape(&b->misfits, t->shape, t->rank);
-            fkt_text_add(&b->misfits, " is not of this network");
+            shape_text(&b->misfits, t->shape, t->rank);
+            fkt_text_add(&b->misfits, " is not part of this network");
             end_line(b);
         }
 }
 
 /* "3 tensors do not fit the network: A; B; C" from the first lines of the report. */
-static fkt_status verdict(struct binding *b)
+static fkt_status misfit_error(struct binding *b)
 {
     const size_t most = sizeof b->first / sizeof *b->first;
     struct fkt_text first;
@@ -149,17 +149,17 @@ static fkt_status binding_begin(struct binding *b, const struct fkt_safetensors 
     fkt_status st;
     *b = (struct binding){.files = files};
     fkt_text_init(&b->misfits);
-    FKT_TRY(fkt_alloc(&b->asked, n_files));
+    FKT_TRY(fkt_alloc(&b->used, n_files));
     for (; b->n_files < n_files; b->n_files++)
-        FKT_TRY(fkt_alloc(&b->asked[b->n_files], fkt_safetensors_count(files[b->n_files])));
+        FKT_TRY(fkt_alloc(&b->used[b->n_files], fkt_safetensors_count(files[b->n_files])));
 out:
     return st;
 }
 
-static void binding_release(struct binding *b)
+static void binding_clear(struct binding *b)
 {
-    for (size_t i = 0; i < b->n_files; i++) fkt_free(b->asked[i]);
-    fkt_free(b->asked);
+    for (size_t i = 0; i < b->n_files; i++) fkt_free(b->used[i]);
+    fkt_free(b->used);
     fkt_text_clear(&b->misfits);
 }
 
@@ -181,17 +181,17 @@ fkt_status fkt_weights_bind(struct fkt_weights **out, const struct fkt_net *net,
         w->slot[w->n_slots].parts = s->parts;
         for (uint32_t k = 0; k < s->parts; k++) bind_part(&b, s, k, &w->slot[w->n_slots].part[k]);
     }
-    find_unasked(&b, ignore);
-    st = verdict(&b);
+    find_unused(&b, ignore);
+    st = misfit_error(&b);
     if (st == FKT_E_MISMATCH && report) {
         *report = b.misfits.s;
-        fkt_text_init(&b.misfits); /* it is the caller's now */
+        fkt_text_init(&b.misfits); /* the caller owns it now */
     }
     if (st != FKT_OK) goto out;
     *out = w;
     w = NULL;
 out:
-    binding_release(&b);
+    binding_clear(&b);
     fkt_weights_free(w);
     return st;
 }

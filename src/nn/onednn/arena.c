@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - every buffer of a plan or of a learner in one block, by the steps it is needed for.
+/* arena.c - places every buffer of a plan or a learner in one block, by the steps that need it.
  *
  * Two buffers may share bytes when no step needs both. Largest first, each at the lowest offset that is free for its
- * whole life (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference":
- * within some per cent of the best possible for chains). Scratchpads live for one step and so fill the gaps.
+ * whole lifetime (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
+ * inference": within a few per cent of the optimum for chains). Scratchpads live for one step and so fill the gaps.
  * Cost: O(buffers^2), some hundred buffers. */
 #include "nn/onednn/plan.h"
 
@@ -50,7 +50,7 @@ static int meet(const struct fkt_buffer *a, const struct fkt_buffer *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest offset at which `b` touches none of the buffers placed already: try 0 and the end of each. */
+/* The lowest offset at which `b` overlaps no placed buffer: try 0 and the end of each. */
 static size_t lowest(struct fkt_buffer *const *placed, size_t n, const struct fkt_buffer *b)
 {
     size_t best = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_finite.c - a desk's first run is looked at, step by step: are all numbers finite?
+/* check_finite.c - checks, step by step, that all numbers of a workspace's first run are finite.
  *
- * Weights are finite, yet products of huge ones are not, and the end of the network need not show it: the library's
- * ReLU makes 0 of a NaN, and a norm divides by infinity. So results are looked at where they are made. What is fused
- * to a convolution hides its sums, so those are bounded instead: |sum| <= largest input * largest weight * how many
- * are added, + largest bias. LIMIT leaves room below the largest float (3.4e38) for Winograd's transforms and for an
- * addend; networks that are of any use stay ten and more orders of magnitude away from it, so the bound may be coarse.
+ * Weights are finite, but products of huge ones are not, and the network's output need not show it: the library's ReLU
+ * turns NaN into 0, and a norm divides by infinity. So results are checked where they are made. Operations fused to a
+ * convolution hide its sums, so those are bounded instead: |sum| <= largest input * largest weight * number of terms
+ * + largest bias. LIMIT leaves a margin below the largest float (3.4e38) for Winograd's transforms and for an addend;
+ * useful networks stay ten or more orders of magnitude below it, so the bound may be coarse.
  *
- * Only the first run: overflow is a matter of the weights, and the next image is not larger than the last.
- * Cost: every result read once or twice, some per cent of one run. */
+ * Only the first run is checked: overflow depends on the weights, and later images are not larger.
+ * Cost: every result is read once or twice, a few per cent of one run. */
 #include "nn/onednn/plan.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 #define LIMIT 1e36F
 
-/* Without their sign, the bits of floats are in the order of the numbers, infinity and NaN last. */
+/* Without the sign bit, the bits of floats have the order of the numbers, with infinity and NaN last. */
 float fkt_check_finite_largest(const float *x, size_t n)
 {
     uint32_t most = 0;
@@ -49,7 +49,7 @@ static fkt_status refuse(const struct fkt_plan *p, size_t step)
 {
     const struct fkt_op *op = p->step[step].op;
     const char *weight = op && op->weight != FKT_NO_SLOT ? fkt_weights_name(p->file, op->weight) : NULL;
-    return fkt_fail_hint(FKT_E_NUMERIC, "the weights are damaged, or are not what they are said to be",
+    return fkt_fail_hint(FKT_E_NUMERIC, "the weights are damaged, or are not those of this network",
                          "step %zu of the network (%s%s%s%s) gives numbers that are not finite", step,
                          op ? fkt_op_name(op->kind) : "activation", weight ? ", weight '" : "", weight ? weight : "",
                          weight ? "'" : "");

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv.c - one convolution (or linear map) with what is fused to it: which algorithm, in which layout.
+/* conv.c - one convolution (or linear map) with the operations fused to it: chooses algorithm and layout.
  *
- * Candidates are tried in a fixed order and the first that the library has a real kernel for is taken; nothing is
- * timed, so that the same network gives the same kernels, and so the same bits, on every run of one machine.
+ * Candidates are tried in a fixed order, and the first with a real kernel in the library is used. Nothing is timed, so
+ * that the same network gets the same kernels, and so the same bits, on every run of one machine.
  *
  *   0. In four phases, for few output channels on a large map: vector lanes are output channels, and three of them
  *      leave 13 of 16 idle. A 4x4 window of stride 2 that makes 2x2 pixels at once has 12, and a shuffle puts them in
  *      place: 64 to 3 channels at 32x32, four images: 0.68 ms -> 0.25 ms.
- *   1. Winograd, where the rule below says so. Its kernels take a sum and a ReLU along; a SiLU becomes its own step.
+ *   1. Winograd, by the rule below. Its kernels can fuse a sum and a ReLU; a SiLU becomes its own step.
  *   2. Direct, with everything fused.
  *   3. Direct, bare, from NCHW, in NHWC, or in NCHW, with copies around it and the sum and activation as steps.
- *   4. In a low-memory plan, the same with weights that are packed after all: tiny maps have no other kernel. */
+ *   4. In a low-memory plan, the same with packed weights: tiny maps have no other kernel. */
 #include "nn/onednn/plan.h"
 
 #include <string.h>
 
-/* Winograd F(4,3) needs f32, AVX-512, blocks of 16, 3x3, stride 1, pad 1, one group. It makes a quarter of the
- * multiplications, at the price of transforms (a matter of few channels) and of weights four times as large, each read
- * once per batch (a matter of small maps). Measured on a Xeon of the Sapphire Rapids family, one thread, batch 16,
+/* Winograd F(4,3) needs f32, AVX-512, blocks of 16, 3x3, stride 1, pad 1, one group. It needs a quarter of the
+ * multiplications, at the cost of transforms (which matter for few channels) and of weights four times as large, each
+ * read once per batch (which matters for small maps). Measured on a Xeon of the Sapphire Rapids family, one thread,
+ * batch 16,
  * GFLOP/s counted as direct convolution, direct / Winograd:
  *
  *   channels      4x4      8x8      16x16    32x32         channels       2x2      4x4      8x8
@@ -26,7 +27,7 @@
  *   64 ->   64  149/264  159/281  145/265  136/253        1024 -> 2048   91/46   127/195  142/275
  *
  * So: from 32 channels on, on both sides, on maps above 2x2. On 4x4 maps wide convolutions gain little (at batch 8
- * nothing) and would cost hundreds of megabytes: there only while the weights are small. */
+ * nothing) and would cost hundreds of megabytes: there it is used only while the weights are small. */
 static int winograd_pays(const struct fkt_dnn_conv *k)
 {
     size_t packed = (size_t)36 * k->in_c * k->out_c * sizeof(float);
@@ -79,7 +80,7 @@ static uint32_t addend(const struct fkt_draft *d, uint32_t head)
     return add->in[0] == mine ? add->in[1] : add->in[0];
 }
 
-/* Candidates 1 and 2: *k is what *out was made for. */
+/* Candidates 1 and 2: *k describes what *out was made for. */
 static fkt_status fused(const struct fkt_draft *d, uint32_t head, struct fkt_dnn_conv *k, struct fkt_dnn_prim **out)
 {
     enum fkt_dnn_after after = after_of(d, head);
@@ -123,7 +124,7 @@ out:
     return st;
 }
 
-/* Where the result goes: onto the addend when nobody else needs it, else onto a copy of it, else anywhere. */
+/* Where the result goes: over the addend when nothing else needs it, else over a copy of it, else anywhere. */
 static fkt_status destination(struct fkt_draft *d, uint32_t head, int sum, struct fkt_value_place *dst)
 {
     const struct fkt_group *g = &d->group[head];
@@ -143,7 +144,7 @@ out:
     return st;
 }
 
-/* The step itself; takes prim. */
+/* The step itself; takes ownership of prim. */
 static fkt_status step(struct fkt_draft *d, uint32_t head, int phases, struct fkt_dnn_prim *prim,
                        const struct fkt_value_place *src, const struct fkt_value_place *dst)
 {
@@ -161,7 +162,7 @@ out:
     return st;
 }
 
-/* The sum and the activation of a group whose convolution came alone. */
+/* The sum and the activation of a group whose convolution is not fused. */
 static fkt_status rest(struct fkt_draft *d, uint32_t head, const struct fkt_value_place *x)
 {
     enum fkt_dnn_after after = after_of(d, head);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu.c - facts about the processor that oneDNN does not ask for itself (see nn/cpu.h).
+/* cpu.c - facts about the processor that oneDNN does not check itself (see nn/cpu.h).
  *
  * Sources: Intel SDM vol. 2A, CPUID leaves 7 and 0x1D; Linux Documentation/arch/x86/xstate.rst for the permission. */
 #include "nn/cpu.h"

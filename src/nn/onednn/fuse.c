@@ -3,9 +3,9 @@
  *
  *   convolution or linear  [batch norm]  [add]  [ReLU | SiLU]      RMS norm  [add]
  *
- * in this order, each optional, as long as the value between two members has exactly one reader. A group runs in the
- * place of its last member, so that whatever an addition needs has been made by then; what the head reads lives until
- * there. Two convolutions that meet in one addition: the first takes it, the second runs before it by itself. */
+ * in this order, each optional, if the value between two members has exactly one reader. A group runs in the place of
+ * its last member, so that everything an addition needs exists by then; what the head reads is kept until there. When
+ * two convolutions are added, the first is fused with the addition, and the second runs before it by itself. */
 #include "nn/onednn/plan.h"
 
 static int reads(const struct fkt_op *op, uint32_t value)

@@ -42,7 +42,7 @@ FKT_ALWAYS void fkt_f8_store(void *to, size_t at, const fkt_f8 *from, int half)
     } else memcpy((float *)to + at, from, sizeof *from);
 }
 
-/* 0 where `by` <= 0, else x: a NaN passes a ReLU and so is seen at the end. */
+/* 0 where `by` <= 0, else x: a NaN passes a ReLU and so is detected at the end. */
 FKT_ALWAYS void fkt_f8_mask(fkt_f8 *x, const fkt_f8 *by)
 {
     fkt_i8 bits, mask = ~(*by <= 0);

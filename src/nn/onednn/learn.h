@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - a network made ready to learn: lessons, buffers, arrays. Private to nn/onednn/.
+/* learn.h - a network prepared for learning: steps, buffers, arrays. Private to nn/onednn/.
  *
- *   operations --learn_plan.c--> lessons ahead --learn_back.c--> lessons back --arena.c--> offsets in one block
+ *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --arena.c--> offsets in one block
  *                learn_conv.c: which kernels; learn_arrays.c: weights and the three arrays beside them
- *                learn_norm.c, learn_loops.c: what is not oneDNN's; learn_run.c: the backend */
+ *                learn_norm.c, learn_loops.c: operations outside oneDNN; learn_run.c: the backend */
 #ifndef FKT_NN_ONEDNN_LEARN_H
 #define FKT_NN_ONEDNN_LEARN_H
 
@@ -11,7 +11,7 @@
 #include "nn/onednn/learn_shim.h"
 #include "nn/onednn/plan.h"
 
-/* How maps of one shape lie in memory: strides in elements, channels in blocks of `lanes`, the last one padded. */
+/* The memory layout of maps of one shape: strides in elements, channels in blocks of `lanes`, the last one padded. */
 struct fkt_field {
     size_t images, blocks, pixels;
     size_t image, block, pixel; /* strides */
@@ -29,13 +29,13 @@ struct fkt_norm {
     double *part;                          /* owned: (blocks, threads, 2, lanes) sums */
 };
 
-/* Operands are data; those that a lesson does not have are NULL. */
+/* Operands are data; those that a step does not have are NULL. */
 struct fkt_norm_maps {
     const void *x, *z; /* the norm's source, and what is added to its result */
-    void *y;           /* the result; going back, read for the ReLU's mask where there was a z, else NULL */
+    void *y;           /* the result; in the backward, read for the ReLU's mask where there was a z, else NULL */
     int relu;
     const void *g, *h; /* gradients by y, to be added up */
-    void *e;           /* their sum behind the ReLU: the gradient by z; may be g or h */
+    void *e;           /* their sum under the ReLU's mask: the gradient by z; may be g or h */
     void *d;           /* the gradient by x; may be x */
 };
 void fkt_norm_forward(struct fkt_norm *n, const struct fkt_norm_maps *m, float momentum, unsigned threads);
@@ -53,14 +53,14 @@ void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt
 void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads);
 
 enum fkt_learn_step_kind {
-    FKT_LEARN_STEP_CALL = 0, /* a task of oneDNN's: x or d is its source, y or g its result */
+    FKT_LEARN_STEP_CALL = 0, /* a task of oneDNN: x or d is its source, y or g its result */
     FKT_LEARN_STEP_NORM,
     FKT_LEARN_STEP_NORM_BACK,
-    FKT_LEARN_STEP_SUM,  /* y = x + z, or x, behind a ReLU or not */
+    FKT_LEARN_STEP_SUM,  /* y = x + z, or x, with or without a ReLU */
     FKT_LEARN_STEP_MASK, /* d = g + h where y > 0 */
     FKT_LEARN_STEP_MEAN,
     FKT_LEARN_STEP_MEAN_BACK,
-    FKT_LEARN_STEP_MARK, /* after a max-pool, x to y: the library's loses NaN */
+    FKT_LEARN_STEP_MARK, /* after a max-pool, x to y: the library's max-pool loses NaN */
     FKT_LEARN_STEP_CLEAR /* gradients of an operation that the result does not depend on */
 };
 
@@ -70,7 +70,7 @@ struct fkt_learn_step {
     uint32_t x, z, y, g, h, e, d; /* buffers, FKT_NONE: no such operand; letters as in fkt_norm_maps */
     uint32_t keep, scratch;       /* buffers, of a task */
     int relu;
-    struct fkt_dnn_task *task; /* owned; NULL on the way to weights: the home of op->weight is meant */
+    struct fkt_dnn_task *task; /* owned; NULL for the gradient of weights: then the home of op->weight is used */
     enum fkt_dnn_way way;      /* of the task */
     uint32_t copy;             /* weights of the task: FKT_NONE: the masters (or their gradients) */
     uint32_t norm;
@@ -78,15 +78,16 @@ struct fkt_learn_step {
     struct fkt_field to;    /* of y, where that has another shape: MARK */
 };
 
-/* What stands behind a slot. Offsets are in floats and the same in all four blocks. */
+/* The arrays of a slot. Offsets are in floats and the same in all four blocks. */
 struct fkt_array {
-    size_t offset, count;          /* count: padding included */
-    struct fkt_dnn_task *home;     /* owned: weights of a convolution: who writes their gradient; NULL: a vector */
+    size_t offset, count; /* count: padding included */
+    struct fkt_dnn_task
+        *home; /* owned: weights of a convolution: the task that writes their gradient; NULL: a vector */
     uint32_t shape[FKT_SLOT_RANK]; /* of home: padded */
     int statistic;                 /* mean or var of a batch norm */
 };
 
-/* Weights as a kernel wants them where it does not want the masters. */
+/* Weights in the layout of a kernel that cannot read the masters. */
 struct fkt_copy {
     uint32_t slot;
     struct fkt_dnn_task *task; /* owned */
@@ -101,7 +102,7 @@ struct fkt_learn {
     enum fkt_dnn_layout layout;
     unsigned lanes; /* of a block of channels */
     struct fkt_learn_step *step;
-    size_t n_lessons, step_room, n_ahead; /* the first n_ahead are the forward */
+    size_t n_steps, step_room, n_ahead; /* the first n_ahead are the forward */
     struct fkt_buffer *buffer;
     size_t n_buffers, buffer_room;
     struct fkt_norm *norm;
@@ -119,14 +120,14 @@ struct fkt_learn {
     int stale;                                   /* masters have changed since the copies were made */
 };
 
-/* Which operations become one lesson: a norm, an addition, a ReLU. Entry i of a table over the operations. */
+/* Which operations become one step: a norm, an addition, a ReLU. Entry i of a table over the operations. */
 struct fkt_class {
     uint32_t head;      /* the first operation of the group that ends with i; FKT_NONE: i is inside a group */
     uint32_t add, relu; /* at the head: the members, FKT_NONE where there is none */
     uint32_t end;       /* at the head: the last member; the group runs in its place */
 };
 
-/* While planning. A value's gradient may be in two buffers, which whoever needs it adds up. */
+/* While planning. A value's gradient may be in two buffers, which the step that needs it adds up. */
 struct fkt_learn_draft {
     struct fkt_learn *l;
     const struct fkt_shape *shape; /* (n_ops + 1) */
@@ -134,12 +135,12 @@ struct fkt_learn_draft {
     int plain_input;         /* value 0 is NCHW */
     uint32_t *buffer;        /* (n_ops + 1) of a value */
     uint32_t *readers;       /* (n_ops + 1) how many operations read it, and the caller */
-    uint32_t *uses;          /* (n_ops + 1) how many lessons back still will read it */
+    uint32_t *uses;          /* (n_ops + 1) how many backward steps will still read it */
     uint8_t *needs;          /* (n_ops + 1) it depends on something that learns */
     struct fkt_class *group; /* (n_ops) */
     uint32_t *norm, *keep;   /* (n_ops) number of a norm; what a pooling left for its backward */
     uint32_t (*gradient)[2]; /* (n_ops + 1) buffers, FKT_NONE: none */
-    uint32_t *pending;       /* (buffer_room) in how many places of `gradient` a buffer stands */
+    uint32_t *pending;       /* (buffer_room) in how many places of `gradient` a buffer appears */
 };
 
 FKT_MUST_USE fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes,
@@ -150,31 +151,32 @@ FKT_MUST_USE fkt_status fkt_learn_draft_buffer(struct fkt_learn_draft *s, uint32
                                                size_t bytes); /* 0: FKT_NONE */
 FKT_MUST_USE fkt_status fkt_learn_draft_map(struct fkt_learn_draft *s, uint32_t *out,
                                             uint32_t value); /* as large as it */
-struct fkt_learn_step fkt_lesson_of(enum fkt_learn_step_kind kind, const struct fkt_op *op);
-/* Takes the lesson's task, also when it fails. */
+struct fkt_learn_step fkt_learn_step_of(enum fkt_learn_step_kind kind, const struct fkt_op *op);
+/* Takes ownership of the step's task, also when it fails. */
 FKT_MUST_USE fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const struct fkt_learn_step *step);
 struct fkt_field fkt_learn_draft_field(const struct fkt_learn_draft *s, uint32_t value);
 uint32_t fkt_learn_draft_channels(const struct fkt_learn_draft *s, uint32_t value); /* padded */
 enum fkt_dnn_layout fkt_learn_draft_layout(const struct fkt_learn_draft *s, uint32_t value);
-int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i); /* is operation i the first of its group? */
+int fkt_learn_draft_heads(const struct fkt_learn_draft *s,
+                          uint32_t i); /* 1 when operation i is the first of its group */
 uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head); /* what is added to a norm's result */
 FKT_MUST_USE fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way,
                                                   struct fkt_dnn_task **out);
 
 /* learn_conv.c: operation `i`, a convolution or linear map. Back: from the gradient g of its result to that of its
- * source, *d, FKT_NONE where nobody needs it. */
+ * source, *d, FKT_NONE where it is not needed. */
 FKT_MUST_USE fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t i);
 FKT_MUST_USE fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d);
 
 /* learn_arrays.c */
-void fkt_arrays_lay_out(struct fkt_learn *l);                    /* offsets; lessons must be there */
+void fkt_arrays_lay_out(struct fkt_learn *l);                    /* offsets; steps must exist */
 uint64_t fkt_arrays_bytes(const struct fkt_learn *l);            /* all but the average */
 FKT_MUST_USE fkt_status fkt_arrays_new(struct fkt_learn *l);     /* memory of the first three and of copies */
 FKT_MUST_USE fkt_status fkt_arrays_average(struct fkt_learn *l); /* memory of the fourth, once */
 FKT_MUST_USE fkt_status fkt_arrays_write(struct fkt_learn *l, enum fkt_learned what, uint32_t slot, const float *x);
 FKT_MUST_USE fkt_status fkt_arrays_read(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot, float *x);
 FKT_MUST_USE fkt_status fkt_arrays_refresh(struct fkt_learn *l); /* copies, where they are stale */
-/* Zeroed bytes from a cache line on; *block is what is to be freed. */
+/* Zeroed bytes from a cache line on; free *block. */
 FKT_MUST_USE fkt_status fkt_learn_block(uint8_t **block, uint8_t **base, size_t bytes);
 static inline float *fkt_array_at(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot)
 {

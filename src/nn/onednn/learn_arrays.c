@@ -3,12 +3,12 @@
  *
  *   block: | slot 0 (padded) | slot 3 | ... parameters ... | statistics of batch norms ... |
  *
- * Weights of a convolution lie in the order in which backward-weights writes their gradients, so that descent is one
- * loop over two blocks and nothing is reordered; most kernels read that order too, and for the others copies are
- * refreshed after a change. Channels are padded to whole blocks, and what pads is zero in all four for ever: it is
+ * Weights of a convolution are stored in the order in which backward-weights writes their gradients, so that gradient
+ * descent is one loop over two blocks and nothing is reordered. Most kernels read that order too; for the others copies
+ * are refreshed after a change. Channels are padded to whole blocks, and the padding is always zero in all four: it is
  * written as zero, its gradient is a product with zero, and zero stays zero under decay and momentum.
  *
- * Arrays leave and enter in the order of the file: padded or cut in a plain copy, reordered by oneDNN. */
+ * Arrays are read and written in the order of the file: padded or cut in a plain copy, reordered by oneDNN. */
 #include "nn/onednn/learn.h"
 
 #include "base/alloc.h"
@@ -49,7 +49,7 @@ uint64_t fkt_arrays_bytes(const struct fkt_learn *l)
     return (l->floats + 2 * l->parameters) * sizeof(float) + l->copy_bytes;
 }
 
-/* A block whose first byte is on a cache line; *block is what is to be freed. */
+/* A block whose first byte is on a cache line; free *block. */
 fkt_status fkt_learn_block(uint8_t **block, uint8_t **base, size_t bytes)
 {
     fkt_status st = fkt_alloc(block, bytes + LINE);

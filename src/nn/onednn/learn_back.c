@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_back.c - the lessons of a backward: the groups of learn_plan.c in reverse.
+/* learn_back.c - the steps of a backward: the groups of learn_plan.c in reverse.
  *
- * A value with two readers has two gradients, which must be added up. No lesson does just that where it can be helped:
- * up to two buffers stand for one gradient, and a norm or a sum reads both in the pass that it makes anyhow. In a
- * residual network that is every value with two readers. An addition hands one buffer to both of its sources; so a
- * buffer may be overwritten only by its last user (`pending`). A norm writes its source's gradient over its source,
- * which nobody needs any more.
+ * A value with two readers has two gradients, which must be added up. A separate step for that is avoided: up to two
+ * buffers hold one gradient, and a norm or a sum reads both in the pass that it makes anyway. In a residual network
+ * that covers every value with two readers. An addition passes one buffer to both of its sources; so only the last user
+ * of a buffer may overwrite it (`pending`). A norm writes its source's gradient over its source, which is no longer
+ * needed.
  *
  * Values that do not depend on a parameter get no gradient: the first convolution has no backward-data. */
 #include "nn/onednn/learn.h"
@@ -24,7 +24,7 @@ out:
     return st;
 }
 
-/* Takes the gradient away: g, and h (may be FKT_NONE). */
+/* Removes and returns the gradient: g, and h (may be FKT_NONE). */
 static void take(struct fkt_learn_draft *s, uint32_t value, uint32_t *g, uint32_t *h)
 {
     uint32_t *slot = s->gradient[value];
@@ -35,7 +35,7 @@ static void take(struct fkt_learn_draft *s, uint32_t value, uint32_t *g, uint32_
     slot[0] = slot[1] = FKT_NONE;
 }
 
-/* A buffer of the value's shape to write to: g or h if nobody else reads them. */
+/* A buffer of the value's shape to write to: g or h if nothing else reads them. */
 static fkt_status writable(struct fkt_learn_draft *s, uint32_t value, uint32_t g, uint32_t h, uint32_t *out)
 {
     if (!s->pending[g]) *out = g;
@@ -46,7 +46,7 @@ static fkt_status writable(struct fkt_learn_draft *s, uint32_t value, uint32_t g
 
 static fkt_status add_up(struct fkt_learn_draft *s, uint32_t value)
 {
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MASK, NULL);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_MASK, NULL);
     fkt_status st = FKT_OK;
     if (s->gradient[value][1] == FKT_NONE) return FKT_OK;
     take(s, value, &k.g, &k.h);
@@ -72,7 +72,7 @@ static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     const struct fkt_class *c = &s->group[i];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_NORM_BACK, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_NORM_BACK, op);
     int added = c->add != FKT_NONE;
     fkt_status st = FKT_OK;
     k.norm = s->norm[i];
@@ -96,7 +96,7 @@ out:
 static fkt_status sum(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MASK, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_MASK, op);
     uint32_t end = s->group[i].end, d;
     fkt_status st = FKT_OK;
     k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
@@ -120,7 +120,7 @@ out:
 
 static fkt_status mean(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MEAN_BACK, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_MEAN_BACK, &s->l->net->op[i]);
     uint32_t source = k.op->in[0];
     fkt_status st;
     FKT_TRY(take_one(s, i + 1, &k.g));
@@ -134,7 +134,7 @@ out:
 
 static fkt_status max_pool(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
     uint32_t source = k.op->in[0];
     struct fkt_dnn_task *task = NULL;
     fkt_status st;
@@ -165,11 +165,11 @@ out:
     return st;
 }
 
-/* Nothing that the result depends on reads it. */
+/* The result does not depend on it. */
 static fkt_status idle(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CLEAR, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CLEAR, op);
     return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_learn_draft_step(s, &k);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_conv.c - a convolution or linear map that learns: which kernel goes each of the three ways.
+/* learn_conv.c - a convolution or linear map that learns: chooses a kernel for each of the three directions.
  *
  * Nothing is timed when a network is planned, so that it gets the same kernels, and so the same bits, on every run.
  * A linear map is a convolution whose window is as large as the map, as in conv.c. Where the library has no vector
- * kernel (a way back below AVX2) its reference loops are taken: slow, but right. */
+ * kernel (a backward below AVX2) its reference loops are used: slow, but right. */
 #include "nn/onednn/learn.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Winograd F(4,3) makes 4x4 pixels of 16 x 16 channels with 36 multiplications instead of 144. It needs f32, AVX-512,
- * blocks of 16, 3x3, stride 1, pad 1. What it gains depends on the channels (its transforms are a share of 1/channels)
+ * blocks of 16, 3x3, stride 1, pad 1. Its gain depends on the channels (its transforms are a share of 1/channels)
  * and on the number of tiles (the transformed weights are read once per batch). Measured on a Xeon of the Sapphire
  * Rapids family, one thread, time of direct / time of Winograd, forward, backward-data, backward-weights:
  *
@@ -93,7 +93,7 @@ static fkt_status weights_for(struct fkt_learn_draft *s, uint32_t slot, const st
     }
     FKT_TRY(fkt_dnn_task_repack(&c.task, home, task));
     FKT_TRY(fkt_learn_draft_buffer(s, &c.scratch, fkt_dnn_task_bytes(c.task, FKT_AT_SCRATCH)));
-    if (c.scratch != FKT_NONE) l->buffer[c.scratch].first = 0; /* copies are made before the first lesson */
+    if (c.scratch != FKT_NONE) l->buffer[c.scratch].first = 0; /* copies are made before the first step */
     *copy = (uint32_t)l->n_copies;
     l->copy[l->n_copies++] = c;
     c.task = NULL;
@@ -119,7 +119,7 @@ static fkt_status make_home(struct fkt_learn_draft *s, uint32_t i)
 fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, op);
     fkt_status st;
     FKT_TRY(make_home(s, i));
     FKT_TRY(kernel(s, i, FKT_WAY_FORWARD, &k.task));
@@ -139,7 +139,7 @@ fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint
 {
     const struct fkt_op *op = &s->l->net->op[i];
     const struct fkt_dnn_task *home = s->l->array[op->weight].home;
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, op), data = k;
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, op), data = k;
     fkt_status st;
     *d = FKT_NONE;
     FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(home, FKT_AT_SCRATCH)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_loops.c - what a learner does besides convolutions and norms: sums behind a ReLU, gradients of both, means of
- * maps, the step of gradient descent. One pass each, on the team; each number is computed by itself or in a fixed
- * order, so that the bits do not depend on the number of threads.
+/* learn_loops.c - operations of a learner besides convolutions and norms: sums with a ReLU, their gradients, means of
+ * maps, the step of gradient descent. One pass each, on the OpenMP team; each number is computed by itself or in a
+ * fixed order, so that the bits do not depend on the number of threads.
  *
  * Cost: memory. A step of gradient descent reads three numbers and writes two for each parameter: of ResNet-18's 11
  * million, 220 MB. */
@@ -19,7 +19,7 @@ struct loop {
     const struct fkt_field *field, *to;
 };
 
-/* in[0] + in[1], where there is one, behind a ReLU of itself or of in[2], where there is one. */
+/* in[0] + in[1] (if present), followed by a ReLU of itself or masked by in[2] (if present). */
 FKT_ALWAYS void sum_part(const struct loop *k, size_t from, size_t to, int half)
 {
     for (size_t i = from; i < to; i += EIGHT) {
@@ -57,7 +57,7 @@ void fkt_loop_mask(void *d, const void *g, const void *h, const void *y, size_t 
     fkt_team_run(threads, sum, &k);
 }
 
-/* Item: eight lanes of one map. Where item i begins in maps of the field; of maps of one pixel it is at 8 i. */
+/* Item: eight lanes of one map. The offset of item i in maps of the field; in maps of one pixel it is 8 i. */
 FKT_ALWAYS size_t item_at(const struct fkt_field *f, size_t i)
 {
     size_t eights = f->lanes / EIGHT, map = i / eights;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_norm.c - batch norm that learns, with the addition and the ReLU behind it, in as few passes as there can be.
+/* learn_norm.c - batch norm that learns, with the addition and the ReLU after it, in as few passes as possible.
  *
  *   ahead:  m, v = mean and variance of x over batch and pixels;  s = 1/sqrt(v + eps);  a = weight s;  b = bias - m a
  *           y = relu(a x + b + z)
  *   back:   dz = (g + h) where y > 0;  S = sum dz;  Q = sum dz (x - m)
  *           bias' = S;  weight' = s Q;  dx = a dz + p (x - m) + r  with  p = -a s^2 Q / n,  r = -a S / n
  *
- * Source: Ioffe and Szegedy 2015, section 3. oneDNN has the same, but its kernel reads x three times on the way out
- * (mean, variance, result), and an addition, a ReLU behind it and a sum of two gradients are passes of their own. In a
- * residual network these passes are all waiting for memory. Here a block of channels is summed once (both sums, around
- * the block's first pixel so that squares do not cancel; floats over at most 256 rows, doubles above) and written once;
- * the second pass goes backwards through the images, since those read last are still in the cache. Going back without
- * an addition, the ReLU's mask is computed again from x, which is read anyhow.
+ * Source: Ioffe and Szegedy 2015, section 3. oneDNN has the same, but its kernel reads x three times in the forward
+ * (mean, variance, result), and an addition, a ReLU after it and a sum of two gradients are separate passes. In a
+ * residual network these passes are bound by memory. Here a block of channels is summed once (both sums, around the
+ * block's first pixel so that squares do not cancel; floats over at most 256 rows, doubles above) and written once; the
+ * second pass goes backwards through the images, since those read last are still in the cache. In the backward without
+ * an addition, the ReLU's mask is computed again from x, which is read anyway.
  *
- * Threads take whole blocks where these come out even; otherwise each takes a share of the images of every block and
- * the partial sums are added in the order of shares. Both are fixed by the number of threads: bits repeat. */
+ * Threads take whole blocks where these divide evenly; otherwise each takes a part of the images of every block and
+ * the partial sums are added in the order of the parts. Both are fixed by the number of threads: bits repeat. */
 #include "nn/onednn/lanes.h"
 #include "nn/onednn/learn.h"
 #include "nn/onednn/omp_team.h"
@@ -24,15 +24,15 @@
 enum {
     PARTS = 2,  /* eights in a block */
     ROWS = 256, /* floats are added up over so many pixels, then doubles */
-    STRIP = 4,  /* blocks of one strip: where neighbouring blocks share a cache line, they are walked together, ... */
-    CHUNK = 64  /* ... so many pixels at a time, so that the first block brings them in for the others */
+    STRIP = 4, /* blocks of one strip: where neighbouring blocks share a cache line, they are processed together, ... */
+    CHUNK = 64 /* ... so many pixels at a time, so that the first block loads them for the others */
 };
 
 struct pass {
     struct fkt_norm *norm;
     struct fkt_norm_maps maps;
     int back;
-    size_t strip;    /* blocks walked together: 1 or STRIP */
+    size_t strip;    /* blocks processed together: 1 or STRIP */
     unsigned shares; /* of the images */
     float momentum;
 };
@@ -234,7 +234,7 @@ static void finish_back(const struct pass *p, size_t c, double s, double q)
     n->r[c] = (float)(-a * s / count);
 }
 
-/* Lanes that pad the last block keep their zeros. */
+/* Padding lanes of the last block stay zero. */
 static void finish(const struct pass *p, size_t block)
 {
     const struct fkt_norm *n = p->norm;

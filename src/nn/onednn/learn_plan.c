@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_plan.c - from a list of operations to the lessons of a forward; learn_back.c adds those of the backward.
+/* learn_plan.c - from a list of operations to the steps of a forward; learn_back.c adds those of the backward.
  *
- * All maps have one layout, with channels padded to whole blocks, so that every kernel sees shapes that it likes: in
- * blocks of 16 channels on AVX-512 and 8 below it; NHWC in bf16 on AMX, as in plan.c. The input alone stays NCHW where
- * convolutions of f32 are its only readers: they like few channels that way.
+ * All maps have one layout, with channels padded to whole blocks, so that every kernel gets shapes that suit it: blocks
+ * of 16 channels on AVX-512 and 8 below it; NHWC in bf16 on AMX, as in plan.c. Only the input stays NCHW where
+ * convolutions of f32 are its only readers: for few channels that is faster.
  *
- * A batch norm takes the addition and the ReLU behind it along, and an addition its ReLU (learn_norm.c says why). Of
- * two norms that meet in an addition the later one takes it: the other's result must be there. */
+ * A batch norm is fused with the addition and the ReLU after it, and an addition with its ReLU (learn_norm.c says why).
+ * When two norms are added, the later one is fused with the addition: the other's result must exist by then. */
 #include "nn/onednn/learn.h"
 
 #include "base/alloc.h"
@@ -31,7 +31,7 @@ out:
     return st;
 }
 
-struct fkt_learn_step fkt_lesson_of(enum fkt_learn_step_kind kind, const struct fkt_op *op)
+struct fkt_learn_step fkt_learn_step_of(enum fkt_learn_step_kind kind, const struct fkt_op *op)
 {
     return (struct fkt_learn_step){.kind = kind,
                                    .op = op,
@@ -53,7 +53,7 @@ fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const struct fkt_lear
     struct fkt_learn *l = s->l;
     const uint32_t touched[] = {step->x, step->z, step->y,    step->g,      step->h,
                                 step->e, step->d, step->keep, step->scratch};
-    if (l->n_lessons == l->step_room) {
+    if (l->n_steps == l->step_room) {
         fkt_status st = fkt_realloc(&l->step, l->step_room + 256);
         if (st != FKT_OK) {
             fkt_dnn_task_free(step->task);
@@ -63,10 +63,10 @@ fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const struct fkt_lear
     }
     for (size_t i = 0; i < sizeof touched / sizeof *touched; i++) {
         if (touched[i] == FKT_NONE) continue;
-        if (l->buffer[touched[i]].first == FKT_NONE) l->buffer[touched[i]].first = (uint32_t)l->n_lessons;
-        l->buffer[touched[i]].last = (uint32_t)l->n_lessons;
+        if (l->buffer[touched[i]].first == FKT_NONE) l->buffer[touched[i]].first = (uint32_t)l->n_steps;
+        l->buffer[touched[i]].last = (uint32_t)l->n_steps;
     }
-    l->step[l->n_lessons++] = *step;
+    l->step[l->n_steps++] = *step;
     return FKT_OK;
 }
 
@@ -168,8 +168,8 @@ static void group(struct fkt_learn_draft *s)
 
 int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
 
-/* What lessons back will read of the forward's maps: a convolution's and a norm's source, and results behind a ReLU,
- * unless a norm can tell the mask from its source. */
+/* Counts what backward steps read of the forward's maps: a convolution's and a norm's source, and results of a ReLU,
+ * unless a norm can compute the mask from its source. */
 static void count_uses(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
@@ -195,7 +195,7 @@ static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
     const struct fkt_op *op = &l->net->op[i];
     const struct fkt_class *g = &s->group[i];
     struct fkt_norm *n = &l->norm[l->n_norms];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_NORM, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_NORM, op);
     size_t c = fkt_learn_draft_channels(s, i + 1);
     fkt_status st;
     k.norm = s->norm[i] = (uint32_t)l->n_norms++;
@@ -220,17 +220,17 @@ out:
     return st;
 }
 
-/* May a sum overwrite this value? */
+/* 1 when a sum may overwrite this value. */
 static int free_to_write(const struct fkt_learn_draft *s, uint32_t value)
 {
     return value && s->readers[value] == 1 && !s->uses[value];
 }
 
-/* An addition or a ReLU that no norm took along. */
+/* An addition or a ReLU that is not fused with a norm. */
 static fkt_status sum(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_SUM, op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_SUM, op);
     uint32_t end = s->group[i].end;
     fkt_status st = FKT_OK;
     k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
@@ -248,7 +248,7 @@ out:
 
 static fkt_status mean(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_MEAN, &s->l->net->op[i]);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_MEAN, &s->l->net->op[i]);
     fkt_status st;
     k.x = s->buffer[k.op->in[0]];
     k.field = fkt_learn_draft_field(s, k.op->in[0]);
@@ -279,11 +279,11 @@ fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i
 }
 
 /* The library compares with '>': a window of NaN gives the lowest float, one with some NaN the largest of the others,
- * and behind a norm neither need show in the result. */
+ * and after a norm the result need not show either. */
 static fkt_status max_pool(struct fkt_learn_draft *s, uint32_t i)
 {
-    struct fkt_learn_step k = fkt_lesson_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
-    struct fkt_learn_step mark = fkt_lesson_of(FKT_LEARN_STEP_MARK, k.op);
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, &s->l->net->op[i]);
+    struct fkt_learn_step mark = fkt_learn_step_of(FKT_LEARN_STEP_MARK, k.op);
     fkt_status st;
     k.x = s->buffer[k.op->in[0]];
     FKT_TRY(fkt_learn_draft_pool_task(s, i, FKT_WAY_FORWARD, &k.task));
@@ -330,7 +330,7 @@ static int input_stays_plain(const struct fkt_learn_draft *s)
     return 1;
 }
 
-static fkt_status walk(struct fkt_learn_draft *s)
+static fkt_status emit_all(struct fkt_learn_draft *s)
 {
     struct fkt_learn *l = s->l;
     fkt_status st;
@@ -342,7 +342,7 @@ static fkt_status walk(struct fkt_learn_draft *s)
     l->buffer[s->buffer[0]].first = 0;
     for (uint32_t i = 0; i < l->net->n_ops; i++)
         if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
-    l->n_ahead = l->n_lessons;
+    l->n_ahead = l->n_steps;
     l->in_buffer = s->buffer[0];
     l->out_buffer = s->buffer[l->net->n_ops];
     l->input = act_of(s, 0);
@@ -366,13 +366,13 @@ static fkt_status choose_layout(struct fkt_learn *l)
     return FKT_OK;
 }
 
-/* Before anything large is touched: memory that is promised but not there ends a process without a word. */
+/* Before anything large is touched: overcommitted memory would end the process without an error message. */
 static fkt_status check_memory(const struct fkt_learn *l)
 {
     const double gib = 1U << 30;
     uint64_t wanted = l->arena_bytes + fkt_arrays_bytes(l), memory = fkt_machine_memory() / 4 * 3;
     if (wanted <= memory) return FKT_OK;
-    return fkt_fail_hint(FKT_E_NOMEM, "take a smaller batch",
+    return fkt_fail_hint(FKT_E_NOMEM, "use a smaller batch",
                          "learning with a batch of %" PRIu32 " images of %" PRIu32 " x %" PRIu32
                          " needs %.1f GiB, and three quarters of this machine's memory are %.1f GiB",
                          l->spec.batch, l->spec.width, l->spec.height, (double)wanted / gib, (double)memory / gib);
@@ -394,7 +394,7 @@ fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes, s
     FKT_TRY(fkt_alloc(&s.gradient, n + 1));
     FKT_TRY(fkt_alloc(&s.norm, n));
     FKT_TRY(fkt_alloc(&s.keep, n));
-    FKT_TRY(walk(&s));
+    FKT_TRY(emit_all(&s));
     FKT_TRY(check_memory(l));
     facts->arena_bytes = l->arena_bytes;
     facts->weight_bytes = fkt_arrays_bytes(l);

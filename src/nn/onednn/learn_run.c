@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_run.c - the learner of this backend: its memory, and lessons from the first to the last.
+/* learn_run.c - the learner of this backend: its memory, and its steps in order.
  *
- * Unlike inference (run.c), where every thread has a desk and works alone, a batch that learns is one: all threads work
- * on the same lesson, as an OpenMP team that the calling thread has while it is here and loses when it leaves. Kernels
- * split their work by the size of the team, so that it is part of what makes the bits. */
+ * In inference (run.c) every thread has its own workspace. A batch that learns is different: all threads work on the
+ * same step, as an OpenMP team that the calling thread owns during the call. Kernels split their work by the size of
+ * the team, so the bits depend on it. */
 #include "nn/onednn/learn.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ static void learner_free(void *self)
 {
     struct fkt_learn *l = self;
     if (!l) return;
-    for (size_t i = 0; i < l->n_lessons; i++) fkt_dnn_task_free(l->step[i].task);
+    for (size_t i = 0; i < l->n_steps; i++) fkt_dnn_task_free(l->step[i].task);
     for (size_t i = 0; i < l->n_copies; i++) fkt_dnn_task_free(l->copy[i].task);
     for (size_t i = 0; l->array && i < l->net->n_slots; i++) fkt_dnn_task_free(l->array[i].home);
     for (size_t i = 0; i < l->n_norms; i++) {
@@ -60,7 +60,7 @@ static fkt_status bind_call(struct fkt_learn *l, const struct fkt_learn_step *k)
 static fkt_status bind(struct fkt_learn *l)
 {
     fkt_status st = FKT_OK;
-    for (size_t i = 0; i < l->n_lessons; i++)
+    for (size_t i = 0; i < l->n_steps; i++)
         if (l->step[i].kind == FKT_LEARN_STEP_CALL) FKT_TRY(bind_call(l, &l->step[i]));
     for (size_t i = 0; i < l->n_copies; i++) {
         const struct fkt_copy *c = &l->copy[i];
@@ -155,7 +155,7 @@ static fkt_status run(struct fkt_learn *l, const struct fkt_learn_step *k)
     return FKT_OK;
 }
 
-static fkt_status lessons(struct fkt_learn *l, size_t from, size_t to)
+static fkt_status run_steps(struct fkt_learn *l, size_t from, size_t to)
 {
     fkt_status st = FKT_OK;
     for (size_t i = from; i < to; i++) FKT_TRY(run(l, &l->step[i]));
@@ -173,7 +173,7 @@ static fkt_status forward(void *self, const float *in, float *out)
     y.data = at(l, l->out_buffer);
     fkt_act_from_nchw(&x, in);
     FKT_TRY(fkt_arrays_refresh(l));
-    FKT_TRY(lessons(l, 0, l->n_ahead));
+    FKT_TRY(run_steps(l, 0, l->n_ahead));
     fkt_act_to_nchw(out, &y);
 out:
     fkt_dnn_team(team);
@@ -190,7 +190,7 @@ static fkt_status backward(void *self, const float *dout)
     g.data = at(l, l->dout_buffer);
     fkt_act_from_nchw(&g, dout);
     team = fkt_dnn_team((int)l->threads);
-    st = lessons(l, l->n_ahead, l->n_lessons);
+    st = run_steps(l, l->n_ahead, l->n_steps);
     fkt_dnn_team(team);
     return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_shim.h - the little of oneDNN that learning needs, in words that do not change with its version.
+/* learn_shim.h - the part of oneDNN that learning needs, in terms that do not change with its version.
  *
  * A task is a primitive with its addresses, for one thread at a time; the library spreads it over the calling thread's
  * OpenMP team (fkt_dnn_team), which must have the same size when a task is made and when it runs. */
@@ -11,14 +11,14 @@
 /* Forward; backward to the gradient of the source; backward to the gradients of weights and bias. */
 enum fkt_dnn_way { FKT_WAY_FORWARD = 0, FKT_WAY_DATA, FKT_WAY_WEIGHTS };
 
-/* What a task reads and writes. Going back, SRC is the source's gradient (WAY_DATA) and DST the result's; WEIGHTS and
- * BIAS are gradients in WAY_WEIGHTS. KEEP is what a forward leaves for its backward. */
+/* What a task reads and writes. In a backward, SRC is the source's gradient (WAY_DATA) and DST the result's; WEIGHTS
+ * and BIAS are gradients in WAY_WEIGHTS. KEEP is what a forward stores for its backward. */
 enum fkt_dnn_side { FKT_AT_SRC = 0, FKT_AT_DST, FKT_AT_WEIGHTS, FKT_AT_BIAS, FKT_AT_KEEP, FKT_AT_SCRATCH, FKT_SIDES };
 
 struct fkt_dnn_task;
 
 /* Of `want`: neither plain, sum nor after; one group. Gradients of weights are float, whatever the precision. *out =
- * NULL with FKT_OK: there is no Winograd kernel for this (a direct one there always is, if only reference loops). */
+ * NULL with FKT_OK: there is no Winograd kernel for this (a direct one always exists, if only reference loops). */
 FKT_MUST_USE fkt_status fkt_dnn_task_conv(struct fkt_dnn_task **out, const struct fkt_dnn_conv *want,
                                           enum fkt_dnn_way way);
 
@@ -40,7 +40,7 @@ int fkt_dnn_same_weights(const struct fkt_dnn_task *a, const struct fkt_dnn_task
 size_t fkt_dnn_task_bytes(const struct fkt_dnn_task *t, enum fkt_dnn_side side); /* 0: it has no such side */
 const char *fkt_dnn_task_kernel(const struct fkt_dnn_task *t);                   /* what the library calls it */
 
-/* Borrows all addresses; those of sides that the task does not have are not looked at. */
+/* Borrows all addresses; those of sides that the task does not have are ignored. */
 FKT_MUST_USE fkt_status fkt_dnn_task_bind(struct fkt_dnn_task *t, void *const at[FKT_SIDES]);
 FKT_MUST_USE fkt_status fkt_dnn_task_run(struct fkt_dnn_task *t);
 void fkt_dnn_task_free(struct fkt_dnn_task *t);

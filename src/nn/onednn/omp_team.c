@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* omp_team.c - our own loops on the threads that oneDNN's kernels run on.
  *
- * Why not fkt_parallel: oneDNN leaves its OpenMP threads spinning for a while after each kernel, so threads of another
- * kind would fight them for the processors, 40 times a step. GNU OpenMP's entry point for a parallel region is part of
- * its stable binary interface (LLVM's runtime has it too), and calling it needs no pragmas, which clang would take for
- * another runtime. Cost of a region: about 2 us while the threads spin, 50 us when they sleep.
+ * Why not fkt_parallel: oneDNN's OpenMP threads spin for a while after each kernel, so other threads would compete with
+ * them for the processors, 40 times a step. GNU OpenMP's entry point for a parallel region is part of its stable binary
+ * interface (LLVM's runtime has it too), and calling it needs no pragmas, which clang would compile for another
+ * runtime. Cost of a region: about 2 us while the threads spin, 50 us when they sleep.
  *
- * The two atomics say what the runtime's barriers do, to tools that cannot see those. */
+ * The two atomics describe the runtime's barriers to thread checkers, which cannot see them. */
 #include "nn/onednn/omp_team.h"
 
 #include <stdatomic.h>

@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-/* Calls fn(ctx, member, members) for each member 0..members-1, at most `threads` of them and at once; returns when all
- * have. Who does which part must follow from `member` alone. */
+/* Calls fn(ctx, member, members) for each member 0..members-1, at most `threads` of them, concurrently; returns when
+ * all have returned. The division of work must depend on `member` alone. */
 void fkt_team_run(unsigned threads, void (*fn)(void *ctx, unsigned member, unsigned members), void *ctx);
 
-/* The part of n items, in steps of `grain`, that is a member's. */
+/* A member's part of n items, in steps of `grain`. */
 static inline void fkt_team_part(size_t n, size_t grain, unsigned member, unsigned members, size_t *from, size_t *to)
 {
     size_t steps = (n + grain - 1) / grain;

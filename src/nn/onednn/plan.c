@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - from a list of operations to a list of steps, in one walk.
+/* plan.c - from a list of operations to a list of steps, in one pass.
  *
- * All values have one layout (shim.h), chosen for the convolutions, where the time goes: blocks of 16 channels on
- * AVX-512 and 8 below it in f32, since Winograd and the direct kernels want them; NHWC in bf16 on AMX; plain NCHW in a
- * low-memory plan, since only the kernels by matrix product can read weights in the order of the file. The input alone
- * stays NCHW where convolutions are its only readers: they like few channels that way. */
+ * All values have one layout (shim.h), chosen for the convolutions, which take most of the time: blocks of 16 channels
+ * on AVX-512 and 8 below it in f32, as Winograd and the direct kernels need; NHWC in bf16 on AMX; plain NCHW in a
+ * low-memory plan, since only the kernels by matrix product can read weights in the order of the file. Only the input
+ * stays NCHW where convolutions are its only readers: for few channels that is faster. */
 #include "nn/onednn/plan.h"
 
 #include "base/alloc.h"
@@ -86,7 +86,7 @@ int fkt_draft_dead(const struct fkt_draft *d, uint32_t value, uint32_t end)
     return value != d->plan->net->n_ops && d->last[value] <= end;
 }
 
-/* May the result of the group that ends with `end` overwrite this value? */
+/* 1 when the result of the group that ends with `end` may overwrite this value. */
 static int free_to_write(const struct fkt_draft *d, uint32_t value, uint32_t end)
 {
     const struct fkt_act *a = &d->place[value].act;
@@ -99,7 +99,7 @@ static int may_be_in_place(enum fkt_op_kind kind)
            kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
 }
 
-/* A step that oneDNN has no primitive for: act.h does it. An RMS norm takes its addition along as second source. */
+/* A step that oneDNN has no primitive for: act.h does it. An RMS norm has its addition as second source. */
 static fkt_status glue(struct fkt_draft *d, uint32_t i)
 {
     const struct fkt_plan *p = d->plan;
@@ -193,7 +193,7 @@ static int input_stays_plain(const struct fkt_draft *d)
     return 1;
 }
 
-static fkt_status walk(struct fkt_draft *d)
+static fkt_status emit_all(struct fkt_draft *d)
 {
     struct fkt_plan *p = d->plan;
     fkt_status st;
@@ -225,7 +225,7 @@ static fkt_status choose_layout(struct fkt_plan *p)
     return FKT_OK;
 }
 
-/* Before anything large is touched: memory that is promised but not there ends a process without a word. */
+/* Before anything large is touched: overcommitted memory would end the process without an error message. */
 static fkt_status check_memory(const struct fkt_plan *p)
 {
     const double gib = 1U << 30;
@@ -247,7 +247,7 @@ fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
     FKT_TRY(fkt_alloc(&d.group, n));
     FKT_TRY(fkt_alloc(&d.readers, n + 1));
     FKT_TRY(fkt_alloc(&d.last, n + 1));
-    FKT_TRY(walk(&d));
+    FKT_TRY(emit_all(&d));
     FKT_TRY(check_memory(p));
     FKT_TRY(fkt_plan_pack(p));
 out:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.h - a network made ready: steps, buffers, packed weights. Private to nn/onednn/.
+/* plan.h - a network prepared to run: steps, buffers, packed weights. Private to nn/onednn/.
  *
- *   operations --fuse.c--> groups --plan.c, conv.c--> steps over buffers --arena.c--> offsets in one block of a desk
- *                                   weights.c: slots -> packed weights                run.c: desks, and the run
- *                                                                                     look.c: its first run */
+ *   operations --fuse.c--> groups --plan.c, conv.c--> steps over buffers --arena.c--> offsets in a workspace's block
+ *                                   weights.c: slots -> packed weights                run.c: workspaces, and the run
+ *                                                                                     check_finite.c: its first run */
 #ifndef FKT_NN_ONEDNN_PLAN_H
 #define FKT_NN_ONEDNN_PLAN_H
 
@@ -20,7 +20,7 @@ struct fkt_group {
 };
 void fkt_fuse(struct fkt_group *g, const struct fkt_net *net, const uint32_t *readers, int fold_norms);
 
-/* A value in memory: its shape (act.data is filled in when it runs) and where it lies. */
+/* A value in memory: its shape (act.data is filled in when it runs) and its place. */
 struct fkt_value_place {
     struct fkt_act act;
     uint32_t buffer; /* FKT_NONE: no such operand */
@@ -28,8 +28,8 @@ struct fkt_value_place {
 };
 
 struct fkt_buffer {
-    size_t bytes, offset; /* offset: in a desk's block */
-    uint32_t first, last; /* steps that touch it */
+    size_t bytes, offset; /* offset: in a workspace's block */
+    uint32_t first, last; /* steps that use it */
 };
 
 enum fkt_step_kind { FKT_STEP_CALL = 0, FKT_STEP_COPY, FKT_STEP_GLUE };
@@ -45,7 +45,7 @@ struct fkt_step {
     float reach; /* CALL: largest weight times how many go into one sum; 0: it has none */
 };
 
-/* Weights still to be brought from the file into the plan. */
+/* Weights still to be packed from the file into the plan. */
 struct fkt_packing {
     uint32_t slot;
     size_t step;                     /* whose weights they are */
@@ -79,7 +79,7 @@ struct fkt_draft {
     const struct fkt_shape *shape; /* (n_ops + 1) */
     struct fkt_value_place *place; /* (n_ops + 1) */
     struct fkt_group *group;       /* (n_ops) */
-    uint32_t *readers, *last;      /* (n_ops + 1) how many read it; the last step-giving operation that does */
+    uint32_t *readers, *last;      /* (n_ops + 1) how many read it; the last operation with a step that does */
 };
 
 FKT_MUST_USE fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes);
@@ -88,18 +88,18 @@ FKT_MUST_USE fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shap
 FKT_MUST_USE fkt_status fkt_draft_value(struct fkt_draft *d, struct fkt_value_place *out, struct fkt_shape shape,
                                         enum fkt_dnn_layout layout);
 FKT_MUST_USE fkt_status fkt_draft_scratch(struct fkt_draft *d, uint32_t *buffer, size_t bytes);
-/* Takes step->prim, also when it fails. */
+/* Takes ownership of step->prim, also when it fails. */
 FKT_MUST_USE fkt_status fkt_draft_step(struct fkt_draft *d, const struct fkt_step *step);
 FKT_MUST_USE fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_value_place *dst,
                                        const struct fkt_value_place *src);
 /* ReLU or SiLU over all lanes of src. */
 FKT_MUST_USE fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_value_place *dst,
                                         const struct fkt_value_place *src, enum fkt_dnn_after kind);
-/* 1: nobody reads the value after the group that ends with operation `end`, so its buffer may be written. */
+/* 1: nothing reads the value after the group that ends with operation `end`, so its buffer may be written. */
 int fkt_draft_dead(const struct fkt_draft *d, uint32_t value, uint32_t end);
 FKT_MUST_USE fkt_status fkt_draft_conv(struct fkt_draft *d, uint32_t head); /* conv.c */
 
-/* weights.c. Blocks are the plan's from then on. */
+/* weights.c. The plan owns the blocks. */
 FKT_MUST_USE fkt_status fkt_plan_vector(struct fkt_plan *p, uint32_t slot, const float **out);
 /* A batch norm as x * scale + shift. */
 FKT_MUST_USE fkt_status fkt_plan_scale(struct fkt_plan *p, const struct fkt_op *norm, const float **scale,
@@ -110,13 +110,13 @@ FKT_MUST_USE fkt_status fkt_plan_weights(struct fkt_plan *p, const struct fkt_op
                                          int phases, const struct fkt_dnn_prim *prim, struct fkt_step *step);
 FKT_MUST_USE fkt_status fkt_plan_pack(struct fkt_plan *p);
 
-/* look.c: FKT_E_NUMERIC names the step when a number is not finite, or may not be. */
+/* check_finite.c: FKT_E_NUMERIC names the step when a number is not finite, or may not be. */
 float fkt_check_finite_largest(const float *x, size_t n); /* of absolute values; NaN is larger than all */
 FKT_MUST_USE fkt_status fkt_check_finite_before(const struct fkt_plan *p, size_t step, const struct fkt_act *src);
 FKT_MUST_USE fkt_status fkt_check_finite_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst);
 
 FKT_MUST_USE fkt_status fkt_arena(struct fkt_plan *p); /* gives every buffer its offset */
-/* The same for buffers whose first and last step are known (first > last: never touched); *bytes: of the block. */
+/* The same for buffers whose first and last step are known (first > last: never used); *bytes: of the block. */
 FKT_MUST_USE fkt_status fkt_arena_place(struct fkt_buffer *buffer, size_t n, size_t *bytes);
 
 #endif

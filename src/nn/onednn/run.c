@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - the backend: plans, desks, and a run from the first step to the last.
+/* run.c - the backend: plans, workspaces, and a run from the first step to the last.
  *
- * A plan is written once and then only read. A desk is one thread's: a block for all activations and scratchpads
- * (arena.c) and, for each oneDNN step, a call with its addresses in that block. The calling thread's OpenMP team is one
- * while a plan is made (kernels and their scratchpads depend on it) and while it runs, and is put back after. */
+ * A plan is written once and then only read. A workspace belongs to one thread: a block for all activations and
+ * scratchpads (arena.c) and, for each oneDNN step, a call with its addresses in that block. The calling thread's OpenMP
+ * team has size one while a plan is made (kernels and their scratchpads depend on it) and while it runs, and is
+ * restored after. */
 #include "nn/onednn/plan.h"
 
 #include "base/alloc.h"
@@ -16,12 +17,12 @@ enum { LINE = 64 };
 struct workspace {
     const struct fkt_plan *plan;
     uint8_t *block, *base;      /* base: block, aligned */
-    struct fkt_dnn_call **call; /* (n_steps) NULL where the step is no call */
-    uint64_t taken;             /* its part of what all desks take */
-    int looked;                 /* a run has gone through look.c */
+    struct fkt_dnn_call **call; /* (n_steps) NULL where the step is not a call */
+    uint64_t taken;             /* its part of the memory of all workspaces */
+    int checked;                /* a run was checked by check_finite.c */
 };
 
-static _Atomic uint64_t taken; /* bytes of all desks of the process */
+static _Atomic uint64_t taken; /* bytes of all workspaces of the process */
 
 static void plan_free(void *plan)
 {
@@ -78,7 +79,7 @@ static void workspace_free(void *workspace)
     fkt_free(d);
 }
 
-/* A plan leaves room for one desk (plan.c); each thread asks for one. */
+/* The plan checks that one workspace fits (plan.c); here each thread adds one. */
 static fkt_status check_memory(struct workspace *d)
 {
     const struct fkt_plan *p = d->plan;
@@ -86,8 +87,8 @@ static fkt_status check_memory(struct workspace *d)
     d->taken = p->arena_bytes;
     if (before + d->taken <= fkt_machine_memory() / 4 * 3) return FKT_OK;
     return fkt_hint_code(
-        fkt_fail(FKT_E_NOMEM, "networks on all threads need more than three quarters of this machine's memory"),
-        FKT_HINT_FEWER_THREADS, "use fewer threads, or take smaller images");
+        fkt_fail(FKT_E_NOMEM, "the workspaces of all threads need more than three quarters of this machine's memory"),
+        FKT_HINT_FEWER_THREADS, "use fewer threads, or smaller images");
 }
 
 static fkt_status workspace_new(void **out, const void *plan)
@@ -158,11 +159,11 @@ static fkt_status steps(const struct fkt_plan *p, struct workspace *d)
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct fkt_step *s = &p->step[i];
         struct fkt_act y = act_at(d, &s->dst), x = act_at(d, &s->src[0]);
-        if (!d->looked) FKT_TRY(fkt_check_finite_before(p, i, &x));
+        if (!d->checked) FKT_TRY(fkt_check_finite_before(p, i, &x));
         if (s->kind == FKT_STEP_CALL) FKT_TRY(fkt_dnn_call_run(d->call[i]));
         else if (s->kind == FKT_STEP_COPY) fkt_act_copy(&y, &x);
         else glue(d, s);
-        if (!d->looked) FKT_TRY(fkt_check_finite_after(p, i, &y));
+        if (!d->checked) FKT_TRY(fkt_check_finite_after(p, i, &y));
     }
 
 out:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.c - from the tensors of a file to what the kernels read.
+/* weights.c - from the tensors of a file to the arrays that the kernels read.
  *
- * Planning notes what is to be packed; then all of it is packed, one tensor at a time on each processor (Winograd's
+ * Planning records what must be packed. Then all of it is packed, one tensor at a time on each processor (Winograd's
  * transform of DC-AE's weights takes seconds): read as float where the file is not float or a batch norm is folded in,
- * packed, let go. The peak is what is packed plus one tensor for each processor. In a low-memory plan one tensor is
- * packed after the other, and in f32 weights are used where the file is mapped (shared by every process that maps it):
- * nothing is folded into them, and what cannot be used in place is copied as it is. */
+ * packed, and released. The peak is the packed size plus one tensor for each processor. A low-memory plan packs one
+ * tensor after the other, and in f32 uses weights directly in the mapped file (shared by every process that maps it):
+ * nothing is folded into them, and what cannot be used in place is copied unchanged. */
 #include "nn/onednn/plan.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 
 enum { LINE = 64 };
 
-/* A block of the plan's, aligned; counted as packed. */
+/* An aligned block owned by the plan; counted as packed. */
 static fkt_status own(struct fkt_plan *p, size_t bytes, void **out)
 {
     uint8_t *block = NULL;
@@ -69,8 +69,8 @@ fkt_status fkt_plan_scale(struct fkt_plan *p, const struct fkt_op *norm, const f
     for (size_t i = 0; i < n; i++) {
         double root = sqrt((double)var[i] + (double)norm->value[0]);
         if (!(root > 0)) {
-            st = fkt_fail(FKT_E_NUMERIC, "'%s' is no variance: element %zu is %g", fkt_weights_name(p->file, norm->var),
-                          i, (double)var[i]);
+            st = fkt_fail(FKT_E_NUMERIC, "'%s' is not a variance: element %zu is %g",
+                          fkt_weights_name(p->file, norm->var), i, (double)var[i]);
             goto out;
         }
         b[i] = (float)((double)b[i] - (double)mean[i] * (double)s[i] / root);
@@ -94,13 +94,13 @@ static fkt_status folded_bias(struct fkt_plan *p, const struct fkt_op *conv, con
     FKT_TRY(fkt_plan_vector(p, conv->bias, &read));
     *out = read ? read : shift;
     if (!read || !scale) goto out;
-    b = (float *)(uintptr_t)read; /* ours: read a moment ago */
+    b = (float *)(uintptr_t)read; /* owned by this function */
     for (uint32_t i = 0; i < conv->channels; i++) b[i] = b[i] * scale[i] + shift[i];
 out:
     return st;
 }
 
-/* Mapped numbers were never read, so nobody has looked for NaN in them yet. */
+/* Mapped numbers were never read, so they were not checked for NaN. */
 static fkt_status check_finite(const struct fkt_plan *p, uint32_t slot, const float *x)
 {
     size_t n = length(p, slot);
@@ -111,15 +111,15 @@ static fkt_status check_finite(const struct fkt_plan *p, uint32_t slot, const fl
     return FKT_OK;
 }
 
-/* See look.c; infinite where folding a norm made a weight so. */
+/* See check_finite.c; infinite where folding a norm made a weight infinite. */
 static float reach(const struct fkt_plan *p, uint32_t slot, const float *x)
 {
     size_t n = length(p, slot);
     return fkt_check_finite_largest(x, n) * (float)(n / p->net->slot[slot].shape[0]);
 }
 
-/* A 3x3 window of stride 1 as a 4x4 window of stride 2 with four times the outputs, one for each pixel of 2x2: row
- * (o, dy, dx) holds the window of o moved by (dy, dx), zero around it. */
+/* A 3x3 window of stride 1 as a 4x4 window of stride 2 with four times the outputs, one for each pixel of a 2x2 square:
+ * row (o, dy, dx) holds the window of o shifted by (dy, dx), padded with zeros. */
 static void spread(float *to /* (rows, 2, 2, C, 4, 4) */, const float *from /* (rows, C, 3, 3) */, size_t rows,
                    size_t channels)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn.c - the plain learner: forward with batch statistics, backward, a step, all as loops over (N, C, H, W).
  *
- * The definition that fast learners are held against. It keeps every value and every value's gradient, so that a wrong
- * number can be traced; a value's gradient is complete when all its readers have added theirs, which is so once the
- * walk back reaches the operation that made it.
+ * The definition that fast learners are compared with. It keeps every value and every value's gradient, so that a wrong
+ * number can be traced. A value's gradient is complete when all its readers have added theirs, which is the case when
+ * the backward pass reaches the operation that made it.
  *
  *   learned[FKT_WEIGHT .. FKT_AVERAGE]   one block each for all slots, slot s from start of s on
  *   value, gradient                      one block each for all values
@@ -25,7 +25,7 @@ struct learner {
     struct fkt_shape *shape;                /* (n_ops + 1) */
     size_t *value_at, *slot_at, *moment_at; /* (n_ops + 2), (n_slots + 1), (n_ops + 1): where each begins */
     float *value, *gradient;
-    float *learned[FKT_AVERAGE + 1]; /* the average: NULL until there is one */
+    float *learned[FKT_AVERAGE + 1]; /* the average: NULL until the first average */
     float *rounded;                  /* bfloat16: all slots as forward and backward read them */
     struct fkt_ref_moments *moments; /* of the batch norms in the last forward */
 };
@@ -55,7 +55,7 @@ static void learner_free(void *self)
     fkt_free(l);
 }
 
-/* Where everything begins. */
+/* The offsets of all arrays. */
 static fkt_status measure(struct learner *l, const struct fkt_shape *shapes)
 {
     const struct fkt_net *net = l->net;
@@ -230,7 +230,7 @@ static void step_slot(struct learner *l, size_t s, const struct fkt_sgd *sgd)
     }
 }
 
-/* Statistics have no gradient: theirs are the slots that batch norms name as mean and var. */
+/* Statistics have no gradient; they are the slots that batch norms name as mean and var. */
 static int is_statistic(const struct fkt_net *net, size_t s)
 {
     for (size_t i = 0; i < net->n_ops; i++)

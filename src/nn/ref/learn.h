@@ -5,7 +5,7 @@
 
 #include "nn/ref/ops.h"
 
-/* What a batch norm saw of one channel; var is that of the batch itself (over n, not n - 1). */
+/* Statistics of one channel in a batch norm; var is that of the batch itself (over n, not n - 1). */
 struct fkt_ref_moments {
     double mean, var;
 };
@@ -14,13 +14,13 @@ struct fkt_ref_moments {
 struct fkt_ref_back {
     const struct fkt_ref_call *call;
     const float *dy;                       /* as call->out */
-    float *da, *db;                        /* as call->a and call->b: added to. NULL: not wanted */
+    float *da, *db;                        /* as call->a and call->b: added to. NULL: not needed */
     float *dweight, *dbias;                /* replaced; NULL where the operation has none */
     const struct fkt_ref_moments *moments; /* BATCH_NORM: (C) of its forward */
 };
 
 void fkt_ref_backward(const struct fkt_ref_back *k);
-/* Doing one kind each; fkt_ref_backward chooses. */
+/* One kind of operation each; fkt_ref_backward chooses. */
 void fkt_ref_convolution_back(const struct fkt_ref_back *k);
 void fkt_ref_linear_back(const struct fkt_ref_back *k);
 void fkt_ref_batch_norm_back(const struct fkt_ref_back *k);

@@ -6,12 +6,12 @@
  *
  *   dweight = sum dy x'    dbias = sum dy    dx = weight / sqrt(var + eps) (dy - dbias / n - x' dweight / n)
  *
- * The stored variance is that of an unbiased estimate, n / (n - 1), as PyTorch has it; the paper says the same. */
+ * The stored variance is the unbiased estimate, n / (n - 1), as in PyTorch and in the paper. */
 #include "nn/ref/learn.h"
 
 #include <math.h>
 
-/* Number j of a channel stands at ... */
+/* The index of number j of a channel. */
 static size_t place(struct fkt_shape s, size_t channel, size_t j)
 {
     const size_t plane = (size_t)s.h * s.w;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_ops.c - backward of the operations that choose, add or average; and which backward belongs to which kind.
+/* learn_ops.c - backward of the operations that choose, add or average; and the choice of the backward for each kind.
  *
- * Gradients of inputs are added to what is there: a value with two readers has the sum of what both say, and an
- * addition of a value to itself says it twice. */
+ * Gradients of inputs are added to what is there: the gradient of a value with two readers is the sum of both, and an
+ * addition of a value to itself adds it twice. */
 #include "nn/ref/learn.h"
 
 static size_t numbers(const struct fkt_ref_call *k) { return (size_t)k->n * k->y.c * k->y.h * k->y.w; }
@@ -19,7 +19,7 @@ static void add(const struct fkt_ref_back *k)
     for (size_t j = 0; k->db && j < numbers(k->call); j++) k->db[j] += k->dy[j];
 }
 
-/* All of a window's gradient goes to the number that won the forward, of equal ones to the first. */
+/* A window's whole gradient goes to the number that was the largest in the forward, of equal ones to the first. */
 void fkt_ref_max_pool_back(const struct fkt_ref_back *k)
 {
     const struct fkt_ref_call *f = k->call;
@@ -47,6 +47,6 @@ void fkt_ref_backward(const struct fkt_ref_back *k)
     case FKT_OP_ADD: add(k); break;
     case FKT_OP_MAX_POOL: fkt_ref_max_pool_back(k); break;
     case FKT_OP_MEAN: fkt_ref_mean_back(k); break;
-    default: break; /* learner.c lets no other kind through */
+    default: break; /* learner.c refuses other kinds */
     }
 }

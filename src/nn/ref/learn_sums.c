@@ -3,13 +3,13 @@
  *
  * With y(oy, ox) = sum of w(ky, kx) x(oy stride + ky - pad, ox stride + kx - pad), over channels too,
  *
- *   dx(iy, ix) = sum of w(ky, kx) dy(oy, ox) over the places with oy stride + ky - pad = iy, and so for x
+ *   dx(iy, ix) = sum of w(ky, kx) dy(oy, ox) over the places with oy stride + ky - pad = iy, and likewise for x
  *   dw(ky, kx) = sum over images and places of dy(oy, ox) x(oy stride + ky - pad, ox stride + kx - pad)
  *
  * Sums run in double and are rounded once, as in sums.c. Here one group only (learner.c refuses others). */
 #include "nn/ref/learn.h"
 
-/* What the results of one row at (oc, oy) give to n numbers of row iy of the input from ix on, for one row of w. */
+/* Adds what the results of row (oc, oy) contribute to n numbers of row iy of the input from ix on, for one row of w. */
 static void spread_row(const struct fkt_op *op, const float *w, const float *dy, size_t results, size_t ix, size_t n,
                        double *sum)
 {
@@ -30,7 +30,7 @@ static void data_run(const struct fkt_ref_back *k, size_t i, size_t c, size_t iy
     for (size_t j = 0; j < n; j++) sum[j] = 0;
     for (size_t oc = 0; oc < f->y.c; oc++)
         for (size_t ky = 0; ky < op->kernel; ky++) {
-            size_t oy = (iy + op->pad - ky) / op->stride; /* wraps round to something huge before the first row */
+            size_t oy = (iy + op->pad - ky) / op->stride; /* wraps to a huge number before the first row */
             if (iy + op->pad < ky || (iy + op->pad - ky) % op->stride || oy >= f->y.h) continue;
             spread_row(op, f->weight + ((oc * f->x.c + c) * op->kernel + ky) * op->kernel,
                        k->dy + fkt_ref_at(f->y, i, oc, oy, 0), f->y.w, ix, n, sum);
@@ -52,7 +52,7 @@ static void convolution_data(const struct fkt_ref_back *k)
                 }
 }
 
-/* One weight. A sum for each place in a run of neighbours, added up at the end. */
+/* One weight. Each place in a run of neighbours has its own sum; they are added up at the end. */
 static double weight_sum(const struct fkt_ref_back *k, size_t oc, size_t c, size_t ky, size_t kx)
 {
     const struct fkt_ref_call *f = k->call;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c - the operations that work number by number or only move numbers, as written in net.h. */
+/* ops.c - the elementwise operations and those that only move numbers, as defined in net.h. */
 #include "nn/ref/ops.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static void concatenate(const struct fkt_ref_call *k)
     }
 }
 
-/* Result (i, c, y, x) is the mean of `count` inputs, one plane apart, from the place that a source names. */
+/* Result (i, c, y, x) is the mean of `count` inputs, one plane apart, starting where `from` says. */
 typedef size_t (*source)(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
 
 static void gather(const struct fkt_ref_call *k, source from, size_t count)

@@ -5,7 +5,7 @@
 
 #include "nn/net.h"
 
-/* Everything one operation sees. Arrays are (n, C, H, W); weights are NULL where the operation has none. */
+/* All inputs of one operation. Arrays are (n, C, H, W); weights are NULL where the operation has none. */
 struct fkt_ref_call {
     const struct fkt_op *op;
     uint32_t n;
@@ -16,7 +16,7 @@ struct fkt_ref_call {
 };
 
 void fkt_ref_run(const struct fkt_ref_call *k);
-/* Doing one kind each; fkt_ref_run chooses. */
+/* One kind of operation each; fkt_ref_run chooses. */
 void fkt_ref_convolution(const struct fkt_ref_call *k);
 void fkt_ref_linear(const struct fkt_ref_call *k);
 void fkt_ref_rms_norm(const struct fkt_ref_call *k);
@@ -28,17 +28,17 @@ void fkt_ref_mean(const struct fkt_ref_call *k);
 /* Which number of k->a is the largest of the window of result (i, c, y, x). */
 size_t fkt_ref_largest(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
 
-/* Where (i, c, y, x) stands. */
+/* The index of (i, c, y, x). */
 static inline size_t fkt_ref_at(struct fkt_shape s, size_t i, size_t c, size_t y, size_t x)
 {
     return ((i * s.c + c) * s.h + y) * s.w + x;
 }
 
-/* Loops over a row of a convolution take so many neighbours at once. */
+/* Loops over a row of a convolution handle this many neighbours at once. */
 enum { FKT_REF_RUN = 64 };
 static inline size_t fkt_ref_run_length(size_t left) { return left < FKT_REF_RUN ? left : FKT_REF_RUN; }
 
-/* Of n results of a row from `first` on: those whose place kx of the window lies inside a map of this width. */
+/* Of n results of a row from `first` on: those for which position kx of the window is inside a map of this width. */
 struct fkt_ref_span {
     size_t first, end;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.c - the largest number of each window, the mean of each map, as written in net.h. */
+/* pools.c - max-pool and mean of each map, as defined in net.h. */
 #include "nn/ref/ops.h"
 
 #include <math.h>
 
-/* The first of the largest wins, rows before columns; a NaN wins over all. */
+/* Of several largest numbers the first counts, rows before columns; a NaN counts as largest. */
 size_t fkt_ref_largest(const struct fkt_ref_call *k, size_t i, size_t c, size_t oy, size_t ox)
 {
     const struct fkt_op *op = k->op;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ref.c - the plain backend: every operation of a network as loops over (N, C, H, W), one after the other.
  *
- * It is the definition that fast backends are held against, and the one to read first. Nothing is fused, nothing is
- * reused: a desk is one arena with room for every value of the network, so that a wrong number can be traced.
- * With bfloat16 the arithmetic stays the same; kernels and matrices, the input and every result are rounded to it.
- * Vectors (biases, factors of norms) stay float, as they do in libraries, where they cost nothing. */
+ * It is the definition that fast backends are compared with, and the one to read first. Nothing is fused or reused: a
+ * workspace is one arena that holds every value of the network, so that a wrong number can be traced. With bfloat16 the
+ * arithmetic stays the same; kernels and matrices, the input and every result are rounded to it. Vectors (biases,
+ * factors of norms) stay float, as in libraries, where they cost nothing. */
 #include "nn/act.h"
 #include "nn/ref/ops.h"
 
@@ -14,7 +14,7 @@ struct plan {
     const struct fkt_net *net; /* borrowed */
     struct fkt_engine_spec spec;
     struct fkt_shape *shapes; /* (n_ops + 1) */
-    size_t *start;            /* (n_ops + 2) of each value in a desk's arena */
+    size_t *start;            /* (n_ops + 2) of each value in a workspace's arena */
     float **weights;          /* (n_slots) */
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sums.c - the operations that sum: convolution, linear, norms, attention.
  *
- * Each function is its line in net.h written as loops. Sums run in double and are rounded once, so that what a fast
- * backend is held against has no rounding of its own to speak of. Convolutions take a run of neighbours at once, which
- * changes no sum and lets compilers use vectors. Cost: no blocking, no cache in mind; a hundredth of a real backend's
- * speed is enough for tests. */
+ * Each function is its line in net.h written as loops. Sums run in double and are rounded once, so that the reference
+ * for fast backends has no significant rounding error. Convolutions handle several neighbours at once, which changes no
+ * sum and lets compilers use vectors. No blocking and no care for caches: a hundredth of a fast backend's speed is
+ * enough for tests. */
 #include "nn/ref/ops.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static void windows(const struct fkt_ref_call *k, size_t i, size_t oc, size_t oy
     for (size_t j = 0; j < n; j++) sum[j] = 0;
     for (size_t c = 0; c < per; c++)
         for (size_t ky = 0; ky < op->kernel; ky++) {
-            size_t iy = oy * op->stride + ky - op->pad; /* wraps round to something huge above the map */
+            size_t iy = oy * op->stride + ky - op->pad; /* wraps to a huge number above the map */
             const float *w = k->weight + ((oc * per + c) * op->kernel + ky) * op->kernel;
             if (iy >= k->x.h) continue;
             for (size_t kx = 0; kx < op->kernel; kx++) {

@@ -247,16 +247,16 @@ static void every_misfit_is_named(void **state)
     struct bend k = plain;
     (void)state;
     k.cut = "layer2.0.conv2.weight";
-    refused(k, FKT_E_MISMATCH, "'layer2.0.conv2.weight' is (31,32,3,3), wanted (32,32,3,3)");
+    refused(k, FKT_E_MISMATCH, "'layer2.0.conv2.weight' is (31,32,3,3), expected (32,32,3,3)");
     k = plain;
     k.skip = "layer3.0.downsample.1.running_var";
     refused(k, FKT_E_MISMATCH, "'layer3.0.downsample.1.running_var' (64) is missing");
     k = plain;
     k.extra = "layer4.0.conv1.weight";
-    refused(k, FKT_E_MISMATCH, "'layer4.0.conv1.weight' (4) is not of this network");
+    refused(k, FKT_E_MISMATCH, "'layer4.0.conv1.weight' (4) is not part of this network");
     k = plain;
     k.cut = "fc.bias"; /* the matrix tells K */
-    refused(k, FKT_E_MISMATCH, "'fc.bias' is (2), wanted (3)");
+    refused(k, FKT_E_MISMATCH, "'fc.bias' is (2), expected (3)");
     k = plain;
     k.dtype = FKT_I32;
     refused(k, FKT_E_MISMATCH, "a type that holds no weights");

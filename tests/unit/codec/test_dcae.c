@@ -165,15 +165,15 @@ static void every_misfit_is_named(void **state)
     member_reshape(member_find(&m, "encoder.stages.1.op_list.0.main.conv1.conv.weight"), 16, 16, 1, 1);
     member_find(&m, "decoder.stages.1.op_list.2.main.conv2.norm.running_var")->drop = 1;
     member_add(&m, "decoder.head.weight", 4, 4, 0, 0);
-    refused(p, "'encoder.stages.1.op_list.0.main.conv1.conv.weight' is (16,16,1,1), wanted (16,16,3,3)\n"
+    refused(p, "'encoder.stages.1.op_list.0.main.conv1.conv.weight' is (16,16,1,1), expected (16,16,3,3)\n"
                "'encoder.stages.2.op_list.1.context_module.main.qkv.conv.weight' (192,64,1,1) is missing\n"
                "'decoder.stages.1.op_list.2.main.conv2.norm.running_var' (16) is missing\n"
-               "'decoder.head.weight' (4,4) is not of this network\n");
+               "'decoder.head.weight' (4,4) is not part of this network\n");
     p = draw(&member_small_dcae, 0);
     member_reshape(member_find(&m, "encoder.down_blocks.2.1.conv_out.conv_depth.bias"), 9, 0, 0, 0);
     member_reshape(member_find(&m, "encoder.down_blocks.2.1.attn.to_k.weight"), 9, 64, 0, 0);
-    refused(p, "'encoder.down_blocks.2.1.attn.to_k.weight' is (9,64), wanted (64,64,1,1)\n"
-               "'encoder.down_blocks.2.1.conv_out.conv_depth.bias' is (9), wanted (512)\n");
+    refused(p, "'encoder.down_blocks.2.1.attn.to_k.weight' is (9,64), expected (64,64,1,1)\n"
+               "'encoder.down_blocks.2.1.conv_out.conv_depth.bias' is (9), expected (512)\n");
     p = draw(&member_small_dcae, 0);
     member_find(&m, "encoder.down_blocks.1.1.conv.weight")->drop = 1;
     member_find(&m, "encoder.down_blocks.1.1.conv.bias")->drop = 1;

@@ -113,14 +113,14 @@ static void every_misfit_is_named(void **state)
     member_reshape(member_find(&half[1], "7.weight"), 8, 8, 1, 1);
     member_add(&half[1], "20.weight", 3, 3, 0, 0);
     refused(write_pair(FKT_F32), NULL,
-            "'0.bias' (8) is missing\n'14.weight' (4,8,3,3) is missing\n'7.weight' is (8,8,1,1), wanted (8,8,3,3)\n"
-            "'20.weight' (3,3) is not of this network\n");
+            "'0.bias' (8) is missing\n'14.weight' (4,8,3,3) is missing\n'7.weight' is (8,8,1,1), expected (8,8,3,3)\n"
+            "'20.weight' (3,3) is not part of this network\n");
     draw(8, 4, 1);
     member_reshape(member_find(&half[0], "encoder.layers.3.conv.0.weight"), 9, 8, 3, 3);
     member_add(&half[1], "quant_conv.weight", 2, 2, 0, 0);
     refused(write_single(), "tiny",
-            "'encoder.layers.3.conv.0.weight' is (9,8,3,3), wanted (8,8,3,3)\n"
-            "'quant_conv.weight' (2,2) is not of this network\n");
+            "'encoder.layers.3.conv.0.weight' is (9,8,3,3), expected (8,8,3,3)\n"
+            "'quant_conv.weight' (2,2) is not part of this network\n");
 }
 
 static void halves_that_do_not_belong_together(void **state)

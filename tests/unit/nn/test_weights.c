@@ -138,14 +138,14 @@ static void every_misfit_is_named(void **state)
     CHECK_STATUS(bind(&w, &n, &b, is_counter, &report), FKT_E_MISMATCH);
     CHECK(w == NULL);
     assert_string_equal(report, "'missing' (4) is missing\n"
-                                "'shape' is (3,2), wanted (2,3,1,1)\n"
-                                "'type' is I64, a type that holds no weights\n"
-                                "'part' is (2,3), wanted (1,3)\n"
+                                "'shape' is (3,2), expected (2,3,1,1)\n"
+                                "'type' is I64, which is not a weight type\n"
+                                "'part' is (2,3), expected (1,3)\n"
                                 "'lost' (1,3) is missing\n"
-                                "'stray?' (2) is not of this network\n");
+                                "'stray?' (2) is not part of this network\n");
     assert_string_equal(fkt_error_text(),
                         "6 tensors do not fit the network: 'missing' (4) is missing; 'shape' is (3,2), wanted "
-                        "(2,3,1,1); 'type' is I64, a type that holds no weights; ...");
+                        "(2,3,1,1); 'type' is I64, which is not a weight type; ...");
     fkt_free(report);
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_MISMATCH);
     CHECK(strstr(fkt_error_text(), "7 tensors do not fit"));
@@ -164,7 +164,7 @@ static void one_misfit_is_one(void **state)
     fkt_net_init(&n, 3);
     fkt_net_slot(&n, "t", 6, 0, 0, 0); /* the same numbers in the same order, but ones in front are not dropped */
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_MISMATCH);
-    assert_string_equal(fkt_error_text(), "1 tensor does not fit the network: 't' is (1,6), wanted (6)");
+    assert_string_equal(fkt_error_text(), "1 tensor does not fit the network: 't' is (1,6), expected (6)");
     fkt_net_clear(&n);
     free_bytes(&b);
 }
@@ -210,7 +210,7 @@ static void the_first_of_two_files_wins(void **state)
     files[1] = a.file;
     CHECK_STATUS(fkt_weights_bind(&w, &n, files, 2, NULL, NULL), FKT_E_MISMATCH);
     assert_string_equal(fkt_error_text(),
-                        "2 tensors do not fit the network: 'y' (3) is missing; 'x' (3) is not of this network");
+                        "2 tensors do not fit the network: 'y' (3) is missing; 'x' (3) is not part of this network");
     fkt_net_clear(&n);
     free_bytes(&a);
     free_bytes(&b);
