@@ -4,18 +4,18 @@
  *   +---------------+
  *   | pad           |    out(c, y, x) = image(y + top, x' + left, c), x' = S-1-x when flipped, else x;
  *   |   +-------+   |    top and left are uniform in -pad..pad, a flip is one in two
- *   |   |image|   |
+ *   |   | image |   |
  *   |   +-------+   |
  *   +---------------+
  *
- * That is torchvision's RandomCrop(S, padding=pad) and RandomHorizontalFlip() after its Normalize: what pads has the
- * colour 0 behind the normalisation, the mean's. Each image of each epoch has a stream of public random numbers of
- * its own, and all three numbers are drawn whether or not they are used: neither batch size nor threads nor the place
- * where a run was resumed changes a view, and switching the flip off leaves the crops as they are.
+ * This is torchvision's RandomCrop(S, padding=pad) and RandomHorizontalFlip() after its Normalize: padding is 0 after
+ * normalisation, the colour of the mean. Each image of each epoch has its own stream of public random numbers, and all
+ * three numbers are drawn whether or not they are used: a view does not depend on batch size, threads or where a run
+ * was resumed, and switching the flip off does not change the crops.
  *
- * Cost: one table look-up a number. 64 images of 32 px take 0.12 ms, where a step on them takes 54 ms of one core
- * with ResNet-8 and 1.1 s with ResNet-18: so there is no thread that prepares the next batch beside the step, where it
- * could win two thousandths at most, and only by taking time from the step's own threads. */
+ * Cost: one table look-up a number. 64 images of 32 px take 0.12 ms, where a step on them takes 54 ms of one core with
+ * ResNet-8 and 1.1 s with ResNet-18. So no thread prepares the next batch during the step: it could gain two
+ * thousandths at most, and would take time from the step's own threads. */
 #include "classifier/augment.h"
 
 #include "base/rng.h"

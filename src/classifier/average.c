@@ -2,15 +2,15 @@
 /* average.c - one round of federated averaging: x = sum(w_i * x_i) / sum(w_i) for every number of a model.
  * Source: McMahan et al., AISTATS 2017, algorithm 1, with w_i the records that site i trained on.
  *
- * Batch norms. Their scales and shifts are parameters and averaged like any other. Their running means and running
- * variances are averaged with the same weights, each number for itself, as implementations do that average a whole
- * state dictionary. It is not the variance of the sites' pooled activations, which would add the spread of the means;
- * but those activations come out of different networks and no network has seen their mixture, so neither is right:
- * this is a known weakness of the method, and the reference keeps it.
+ * Batch norms. Their scales and shifts are parameters and averaged like any other. Their running means and variances
+ * are averaged with the same weights, number by number, as in implementations that average a whole state dictionary.
+ * That is not the variance of the sites' combined activations, which would add the spread of the means; but those
+ * activations come from different networks and no network has seen their mixture, so neither is right. This is a known
+ * weakness of the method, and the reference keeps it.
  *
  * Sums are doubles, added in the order of the calls, so that a run repeats to the bit. A float has 24 bits and a weight
  * below 2^29 leaves the product exact; while the weights together stay below 2^29, the mean of one model, or of equal
- * ones, is that model to the bit: w*x is exact, so is its sum W*x, and W*x/W has the exact answer x to round to.
+ * ones, is that model to the bit: w*x is exact, so is its sum W*x, and W*x/W rounds to exactly x.
  *
  * Cost: 8 bytes for each number of a model, whatever the number of models. */
 #include "classifier/average.h"

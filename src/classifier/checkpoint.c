@@ -2,24 +2,22 @@
 /* checkpoint.c - a training run on disk: safetensors, format "fedkt.checkpoint/1".
  *
  *   metadata   format; what the run is (architecture, size, classes, recipe, checksums of images, teacher and start),
- *              as words; checksum of all tensors
- *   state      U64 (2): steps done, hits of the epoch under way
- *   running    F64 (2): sum of losses and seconds of the epoch under way
+ *              as text; checksum of all tensors
+ *   state      U64 (2): steps done, hits of the current epoch
+ *   running    F64 (2): sum of losses and seconds of the current epoch
  *   history    F64 (epochs, 10): the fields of struct fkt_epoch in their order
  *   weight.*, velocity.*, average.*   F32, by torchvision's names; velocity of parameters alone, average where there is
  *
- * The words are those that the run at hand would write: a resume compares them one by one, and the first that differs
- * is named. The weights at the start are among them: the caller says of a model what it started from, and a checkpoint
- * must not bring in others. Numbers stand there with all their digits. Order and views of an epoch follow from the
- * recipe, so that nothing of them is kept, and a run goes on in the middle of an epoch to the bits that it would have
- * had.
+ * A resume computes the same texts for its own run and compares them one by one; the error names the first that
+ * differs. The weights at the start are among them: the caller states what a model started from, and a checkpoint must
+ * not bring in others. Numbers are written with all their digits. Order and views of an epoch follow from the recipe,
+ * so they are not stored, and a run continues in the middle of an epoch with exactly the same bits.
  *
- * The file is hostile: shapes are those of the run at hand or it is refused, all numbers are finite, the count of steps
- * fits the epochs, and nothing reaches the trainer before all of it is checked. The checksum (checksum.c) finds
- * accidents, not forgers. A new file takes the old one's place in one move (base/file.c). Pixels and labels of epoch 0
- * stand for the images: a source that draws anew each time says so, and follows from its own seed. Their checksum
- * tells whoever knows all of them but one how to test a guess at that one, so the file is for its owner's eyes alone
- * (0600). */
+ * The file is untrusted: shapes must be those of this run, all numbers finite, the count of steps consistent with the
+ * epochs, and the trainer is changed only after everything is checked. The checksum (checksum.c) finds accidents, not
+ * forgeries. A new file replaces the old one atomically (base/file.c). Pixels and labels of epoch 0 identify the
+ * images; a source that draws new ones each time states it, and follows from its own seed. Their checksum lets someone
+ * who knows all images but one test a guess at that one, so the file is readable by its owner alone (0600). */
 #include "classifier/trainer.h"
 
 #include "base/alloc.h"
@@ -56,24 +54,24 @@ static uint64_t sum_of_names(const struct fkt_model *m)
     return fkt_checksum_value(&c);
 }
 
-#define SAY(name, ...) (w->key = (name), snprintf(w->value, WORD_MAX, __VA_ARGS__), w++)
+#define ADD_TEXT(name, ...) (w->key = (name), snprintf(w->value, WORD_MAX, __VA_ARGS__), w++)
 static void words_of(struct word words[WORDS], const struct fkt_trainer *t)
 {
     const struct fkt_model *m = t->model;
     struct word *w = words;
-    SAY("architecture", "%s", fkt_architecture_name(m->architecture));
-    SAY("stem", "%s", fkt_stem_name(m->stem));
-    SAY("image size", "%" PRIu32, m->size);
-    SAY("number of classes", "%" PRIu32, m->n_classes);
-    SAY("checksum of the classes' names", "%016" PRIx64, sum_of_names(m));
-    SAY("normalisation", "%.9g %.9g %.9g, %.9g %.9g %.9g", (double)m->mean[0], (double)m->mean[1], (double)m->mean[2],
-        (double)m->std[0], (double)m->std[1], (double)m->std[2]);
-    SAY("number of images", "%zu", t->n);
-    SAY("checksum of the images", "%016" PRIx64, t->images_sum);
-    SAY("set of images", "%s", t->source.anew ? "drawn again for each epoch" : "the same for all epochs");
-    SAY("checksum of the held-out images", "%016" PRIx64, t->held_sum);
-    SAY("checksum of the teacher", "%016" PRIx64, t->teacher_sum);
-    SAY("checksum of the weights at the start", "%016" PRIx64, t->start_sum);
+    ADD_TEXT("architecture", "%s", fkt_architecture_name(m->architecture));
+    ADD_TEXT("stem", "%s", fkt_stem_name(m->stem));
+    ADD_TEXT("image size", "%" PRIu32, m->size);
+    ADD_TEXT("number of classes", "%" PRIu32, m->n_classes);
+    ADD_TEXT("checksum of the classes' names", "%016" PRIx64, sum_of_names(m));
+    ADD_TEXT("normalisation", "%.9g %.9g %.9g, %.9g %.9g %.9g", (double)m->mean[0], (double)m->mean[1],
+             (double)m->mean[2], (double)m->std[0], (double)m->std[1], (double)m->std[2]);
+    ADD_TEXT("number of images", "%zu", t->n);
+    ADD_TEXT("checksum of the images", "%016" PRIx64, t->images_sum);
+    ADD_TEXT("set of images", "%s", t->source.anew ? "drawn for each epoch" : "the same for all epochs");
+    ADD_TEXT("checksum of the held-out images", "%016" PRIx64, t->held_sum);
+    ADD_TEXT("checksum of the teacher", "%016" PRIx64, t->teacher_sum);
+    ADD_TEXT("checksum of the weights at the start", "%016" PRIx64, t->start_sum);
     for (size_t i = 0; i < FKT_RECIPE_FIELDS; i++, w++) {
         w->key = fkt_recipe_field_name(i);
         fkt_recipe_field_text(&t->recipe, i, w->value);
@@ -104,7 +102,7 @@ static void shape_of(uint64_t shape[FKT_SLOT_RANK], const struct fkt_slot *s)
     for (uint32_t i = 0; i < s->rank; i++) shape[i] = s->shape[i];
 }
 
-/* ---- the numbers beside the arrays ---- */
+/* ---- the numbers besides the arrays ---- */
 
 struct numbers {
     uint64_t state[2];
@@ -155,7 +153,7 @@ out:
     return st;
 }
 
-/* All slots of one kind into `at`, which moves on. */
+/* Writes all slots of one kind at `at`, which advances. */
 static fkt_status add_arrays(struct fkt_st_writer *w, struct fkt_checksum *sum, const struct fkt_trainer *t,
                              const struct kind *k, float **at)
 {
@@ -171,7 +169,7 @@ static fkt_status add_arrays(struct fkt_st_writer *w, struct fkt_checksum *sum, 
         FKT_TRY(fkt_learner_read(t->learner, k->what, s, *at));
         for (size_t i = 0; i < n; i++)
             if (!isfinite((*at)[i])) {
-                st = fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate; an older checkpoint is as it was",
+                st = fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate; an older checkpoint is unchanged",
                                    "training diverged: '%s' is not finite after step %" PRIu64, name, t->done.step);
                 goto out;
             }
@@ -210,7 +208,7 @@ out:
     fkt_st_writer_free(w);
     fkt_free(x.history);
     fkt_free(arrays);
-    return fkt_fail_in(st, "cannot keep the run in checkpoint '%s'", path);
+    return fkt_fail_in(st, "cannot save the run to checkpoint '%s'", path);
 }
 
 /* ---- reading ---- */
@@ -226,11 +224,11 @@ static fkt_status compare_words(const struct fkt_safetensors *f, const struct fk
     words_of(words, t);
     for (size_t i = 0; i < WORDS; i++) {
         const char *found = fkt_safetensors_meta(f, words[i].key);
-        if (!found) return fkt_fail(FKT_E_FORMAT, "checkpoint '%s' does not say its %s", path, words[i].key);
+        if (!found) return fkt_fail(FKT_E_FORMAT, "checkpoint '%s' does not state its %s", path, words[i].key);
         if (strcmp(found, words[i].value) != 0)
             return fkt_fail_hint(FKT_E_MISMATCH,
-                                 "resume with what the checkpoint was written with, or begin anew without it",
-                                 "checkpoint '%s' is of another run: its %s is %s, and this run's is %s", path,
+                                 "resume with the settings of the checkpoint, or start again without it",
+                                 "checkpoint '%s' belongs to another run: its %s is %s, and this run's is %s", path,
                                  words[i].key, fkt_st_shown(shown, found), words[i].value);
     }
     return FKT_OK;
@@ -253,8 +251,9 @@ static fkt_status read_numbers(const struct fkt_safetensors *f, const struct fkt
         x->state[0] > (*epochs + 1) * t->epoch_steps || x->state[0] > t->recipe.epochs * t->epoch_steps ||
         x->state[1] > (x->state[0] - *epochs * t->epoch_steps) * t->batch || !isfinite(x->running[0]) ||
         !(x->running[1] >= 0 && isfinite(x->running[1]))) {
-        st = fkt_fail(FKT_E_FORMAT, "checkpoint '%s' claims %" PRIu64 " steps and %" PRIu64 " epochs: that cannot be",
-                      path, x->state[0], *epochs);
+        st = fkt_fail(FKT_E_FORMAT,
+                      "checkpoint '%s' claims %" PRIu64 " steps and %" PRIu64 " epochs, which is impossible", path,
+                      x->state[0], *epochs);
         goto out;
     }
     FKT_TRY(fkt_alloc(&x->history, (size_t)*epochs * COLUMNS));
@@ -263,7 +262,8 @@ out:
     return st;
 }
 
-/* Every array is there, has its shape and is finite, and the checksum of all is right. `room` holds the largest. */
+/* Every array is there, has its shape and is finite, and the checksum of all is right. `room` has space for the
+ * largest. */
 static fkt_status check_arrays(const struct fkt_safetensors *f, const struct fkt_trainer *t, const char *path,
                                struct fkt_checksum *sum, uint64_t step, float *room)
 {
@@ -285,11 +285,11 @@ static fkt_status check_arrays(const struct fkt_safetensors *f, const struct fkt
         }
     snprintf(text, sizeof text, "%016" PRIx64, fkt_checksum_value(sum));
     if (!want || strcmp(want, text) != 0)
-        st = fkt_fail_hint(FKT_E_FORMAT, "take an older copy, or begin anew", "checkpoint '%s' is damaged: its %s",
+        st = fkt_fail_hint(FKT_E_FORMAT, "use an older copy, or start again", "checkpoint '%s' is damaged: its %s",
                            path, want ? "checksum is wrong" : "checksum is missing");
     else if (fkt_safetensors_count(f) != seen)
-        st = fkt_fail(FKT_E_FORMAT, "checkpoint '%s' has %zu tensors, and %zu belong there", path,
-                      fkt_safetensors_count(f), seen);
+        st = fkt_fail(FKT_E_FORMAT, "checkpoint '%s' has %zu tensors, expected %zu", path, fkt_safetensors_count(f),
+                      seen);
 out:
     return st;
 }
@@ -318,7 +318,8 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     uint64_t epochs = 0;
     size_t most = 0;
     fkt_status st;
-    if (t->done.step || t->spoilt) return fkt_fail(FKT_E_STATE, "a run is resumed before its first step, not later");
+    if (t->done.step || t->failed_midway)
+        return fkt_fail(FKT_E_STATE, "a run can only be resumed before its first step");
     for (uint32_t s = 0; s < t->model->net.n_slots; s++) {
         const size_t n = fkt_slot_count(&t->model->net.slot[s]);
         if (n > most) most = n;
@@ -332,11 +333,11 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     fkt_checksum_add(&sum, x.running, sizeof x.running);
     fkt_checksum_add(&sum, x.history, (size_t)epochs * COLUMNS * sizeof *x.history);
     FKT_TRY(check_arrays(f, t, checkpoint, &sum, x.state[0], room));
-    t->spoilt = 1;
+    t->failed_midway = 1;
     FKT_TRY(take_arrays(f, t, x.state[0], room));
     t->done = (struct fkt_progressed){x.state[0], (uint32_t)epochs, x.running[0], x.running[1], x.state[1]};
     for (uint32_t i = 0; i < t->done.epochs; i++) t->history[i] = epoch_of(x.history + (size_t)i * COLUMNS, i + 1);
-    t->spoilt = 0;
+    t->failed_midway = 0;
 out:
     fkt_safetensors_free(f);
     fkt_free(x.history);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checksum.h - 64 bits that tell two arrays apart by accident, never against malice. */
+/* checksum.h - a 64-bit checksum against accidents, not against malice. */
 #ifndef FKT_CLASSIFIER_CHECKSUM_H
 #define FKT_CLASSIFIER_CHECKSUM_H
 

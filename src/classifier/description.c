@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* description.c - what stands beside a model's weights in a file, as words: the same keys in the metadata of
- * safetensors and in ONNX's metadata_props. docs/formats.md is their law.
+/* description.c - the metadata of a model file: the same keys in the metadata of safetensors and in ONNX's
+ * metadata_props. docs/formats.md specifies them.
  *
  *   format architecture stem size classes mean std fit | private epsilon delta adjacency release_sha256 data recipe
  *
- * Lists are JSON. The words are held against what the tensors' shapes say, since either may be wrong; a file that bears
- * our format must say all of it, above all whether it is private, because a reader would take silence for either. A
- * file of another hand (format absent, or "pt" as PyTorch's users write it) has shapes alone. */
+ * Lists are JSON. The metadata is checked against the tensors' shapes, since either may be wrong. A file of our format
+ * must have all required keys, above all whether it is private, because a reader could read a missing key either way. A
+ * file of another program (format absent, or "pt" as PyTorch's users write it) has shapes alone. */
 #include "classifier/model.h"
 
 #include "base/alloc.h"
@@ -21,9 +21,9 @@
 #include <string.h>
 
 #define PIXEL_MAX 1e6   /* of mean and std */
-#define EPSILON_MAX 1e6 /* a promise of more is none */
+#define EPSILON_MAX 1e6 /* a larger one promises nothing */
 
-/* Those of docs/privacy.md, or none; this room has no business with their meaning. */
+/* Those of docs/privacy.md, or empty; this module does not interpret them. */
 static int is_adjacency(const char *s)
 {
     return !*s || !strcmp(s, "add-remove") || !strcmp(s, "replace") || !strcmp(s, "replace-any");
@@ -45,20 +45,20 @@ struct writing {
     fkt_status st; /* sticky */
 };
 
-static void say(struct writing *w, const char *key, const char *value)
+static void put(struct writing *w, const char *key, const char *value)
 {
     if (w->st == FKT_OK) w->st = w->put(w->ctx, key, value);
 }
 
-static void say_number(struct writing *w, const char *key, double value)
+static void put_number(struct writing *w, const char *key, double value)
 {
     char text[32];
     snprintf(text, sizeof text, "%.17g", value);
-    say(w, key, text);
+    put(w, key, text);
 }
 
-/* The shortest digits that read back as the same number: people see 0.485, not 0.485000014. */
-static void say_three(struct writing *w, const char *key, const float v[3])
+/* The shortest digits that read back as the same number: 0.485, not 0.485000014. */
+static void put_three(struct writing *w, const char *key, const float v[3])
 {
     char text[64];
     size_t n = 0;
@@ -71,10 +71,10 @@ static void say_three(struct writing *w, const char *key, const float v[3])
         n += (size_t)snprintf(text + n, sizeof text - n, "%c%s", i ? ',' : '[', digits);
     }
     snprintf(text + n, sizeof text - n, "]");
-    say(w, key, text);
+    put(w, key, text);
 }
 
-static void say_classes(struct writing *w, const struct fkt_model *m)
+static void put_classes(struct writing *w, const struct fkt_model *m)
 {
     json_t *list = json_array();
     char *text = NULL;
@@ -82,7 +82,7 @@ static void say_classes(struct writing *w, const struct fkt_model *m)
     for (uint32_t k = 0; k < m->n_classes && !failed; k++)
         failed = json_array_append_new(list, json_string(m->classes[k]));
     if (!failed) text = json_dumps(list, JSON_COMPACT);
-    if (text) say(w, "classes", text);
+    if (text) put(w, "classes", text);
     else if (w->st == FKT_OK) w->st = fkt_fail(FKT_E_NOMEM, "out of memory for the names of classes");
     free(text);
     json_decref(list);
@@ -94,28 +94,28 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
     struct writing w = {put, ctx, FKT_OK};
     char size[16];
     if (o->is_private && !(o->epsilon > 0 && o->epsilon < EPSILON_MAX && o->delta > 0 && o->delta < 1))
-        return fkt_fail(FKT_E_ARG, "a model that is called private must say its epsilon and delta");
-    if (!is_fit(o->fit)) return fkt_fail(FKT_E_ARG, "a model's images became square in an unknown way");
+        return fkt_fail(FKT_E_ARG, "a private model must state its epsilon and delta");
+    if (!is_fit(o->fit)) return fkt_fail(FKT_E_ARG, "the model's origin has an unknown fit of images");
     if (!is_adjacency(o->adjacency) || !is_sha256(o->release_sha256))
-        return fkt_fail(FKT_E_ARG, "a model's origin has an unknown kind of neighbours, or no hash for a release's");
+        return fkt_fail(FKT_E_ARG, "a model's origin has an unknown adjacency, or an invalid release hash");
     snprintf(size, sizeof size, "%" PRIu32, m->size);
-    say(&w, "format", FKT_MODEL_FORMAT);
-    say(&w, "architecture", fkt_architecture_name(m->architecture));
-    say(&w, "stem", fkt_stem_name(m->stem));
-    say(&w, "size", size);
-    say_classes(&w, m);
-    say_three(&w, "mean", m->mean);
-    say_three(&w, "std", m->std);
-    say(&w, "private", o->is_private ? "true" : "false");
+    put(&w, "format", FKT_MODEL_FORMAT);
+    put(&w, "architecture", fkt_architecture_name(m->architecture));
+    put(&w, "stem", fkt_stem_name(m->stem));
+    put(&w, "size", size);
+    put_classes(&w, m);
+    put_three(&w, "mean", m->mean);
+    put_three(&w, "std", m->std);
+    put(&w, "private", o->is_private ? "true" : "false");
     if (o->is_private) {
-        say_number(&w, "epsilon", o->epsilon);
-        say_number(&w, "delta", o->delta);
-        if (*o->adjacency) say(&w, "adjacency", o->adjacency);
+        put_number(&w, "epsilon", o->epsilon);
+        put_number(&w, "delta", o->delta);
+        if (*o->adjacency) put(&w, "adjacency", o->adjacency);
     }
-    if (*o->release_sha256) say(&w, "release_sha256", o->release_sha256);
-    if (*o->fit) say(&w, "fit", o->fit);
-    if (*o->data) say(&w, "data", o->data);
-    if (*o->recipe) say(&w, "recipe", o->recipe);
+    if (*o->release_sha256) put(&w, "release_sha256", o->release_sha256);
+    if (*o->fit) put(&w, "fit", o->fit);
+    if (*o->data) put(&w, "data", o->data);
+    if (*o->recipe) put(&w, "recipe", o->recipe);
     return w.st;
 }
 
@@ -138,7 +138,7 @@ static fkt_status refuse(const struct reading *r, const char *key, const char *w
 {
     const char *value = r->get(r->ctx, key);
     char shown[FKT_ST_SHOWN];
-    if (!value) return fkt_fail(FKT_E_FORMAT, "'%s' is a model that does not say its '%s'", r->path, key);
+    if (!value) return fkt_fail(FKT_E_FORMAT, "'%s' is a model without '%s'", r->path, key);
     return fkt_fail(FKT_E_FORMAT, "'%s' is a model whose '%s' is not %s: '%s'", r->path, key, why,
                     fkt_st_shown(shown, value));
 }
@@ -175,7 +175,7 @@ static fkt_status read_number(const struct reading *r, const char *key, double e
     return FKT_OK;
 }
 
-/* A line that may be missing. */
+/* An optional line. */
 static fkt_status read_line(const struct reading *r, const char *key, char *out, size_t cap)
 {
     const char *value = r->get(r->ctx, key);
@@ -185,12 +185,12 @@ static fkt_status read_line(const struct reading *r, const char *key, char *out,
     return FKT_OK;
 }
 
-/* May be missing too. */
+/* Also optional. */
 static fkt_status read_adjacency(const struct reading *r, struct fkt_model_origin *o)
 {
     const char *value = r->get(r->ctx, "adjacency");
     if (!value) return FKT_OK;
-    if (!is_adjacency(value)) return refuse(r, "adjacency", "a kind of neighbours");
+    if (!is_adjacency(value)) return refuse(r, "adjacency", "an adjacency");
     snprintf(o->adjacency, sizeof o->adjacency, "%s", value);
     return FKT_OK;
 }
@@ -219,7 +219,7 @@ out:
 
 static fkt_status read_classes(struct reading *r, const struct fkt_resnet_kind *kind)
 {
-    const char *twin = NULL;
+    const char *duplicate = NULL;
     fkt_status st;
     r->names = read_list(r, "classes");
     if (!r->names) return refuse(r, "classes", "a list of names");
@@ -231,8 +231,8 @@ static fkt_status read_classes(struct reading *r, const struct fkt_resnet_kind *
         r->classes[k] = json_string_value(json_array_get(r->names, k));
         if (!r->classes[k] || !fkt_plain_text(r->classes[k])) FKT_TRY(refuse(r, "classes", "a list of plain names"));
     }
-    FKT_TRY(fkt_model_twin(r->classes, kind->classes, &twin));
-    if (twin) st = refuse(r, "classes", "a list of names, each once");
+    FKT_TRY(fkt_model_duplicate(r->classes, kind->classes, &duplicate));
+    if (duplicate) st = refuse(r, "classes", "a list of names, each once");
 out:
     return st;
 }
@@ -240,10 +240,10 @@ out:
 static fkt_status check_kind(const struct reading *r, const struct fkt_resnet_kind *kind)
 {
     const char *a = r->get(r->ctx, "architecture"), *s = r->get(r->ctx, "stem");
-    if (!a || fkt_architecture_parse(a) < 0) return refuse(r, "architecture", "one that is known here");
-    if (!s || fkt_stem_parse(s) < 0) return refuse(r, "stem", "one that is known here");
+    if (!a || fkt_architecture_parse(a) < 0) return refuse(r, "architecture", "a known one");
+    if (!s || fkt_stem_parse(s) < 0) return refuse(r, "stem", "a known one");
     if (fkt_architecture_parse(a) != (int)kind->architecture || fkt_stem_parse(s) != (int)kind->stem)
-        return fkt_fail(FKT_E_MISMATCH, "'%s' says that it is %s with stem '%s', its tensors are %s with stem '%s'",
+        return fkt_fail(FKT_E_MISMATCH, "'%s' claims to be %s with stem '%s', but its tensors are %s with stem '%s'",
                         r->path, a, s, fkt_architecture_name(kind->architecture), fkt_stem_name(kind->stem));
     return FKT_OK;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epochs.c - the run: steps make epochs, each ends with an evaluation and a checkpoint.
+/* epochs.c - the training run: steps form epochs; each epoch ends with an evaluation and a checkpoint.
  *
  *   batch of views -> forward -> loss -> backward -> SGD at this step's rate -> moving average
  *        |                        ^
  *        +-> teacher's forward ---+
  *
- * Evaluation uses the running statistics and the same engine as any later prediction, so that what is reported is what
- * the saved model does. The moving average is PyTorch's AveragedModel with use_buffers: a copy of the weights after the
- * first step, then average = decay average + (1 - decay) weights, running statistics included.
+ * Evaluation uses the running statistics and the same engine as any later prediction, so that the reported figures are
+ * those of the saved model. The moving average is PyTorch's AveragedModel with use_buffers: a copy of the weights after
+ * the first step, then average = decay average + (1 - decay) weights, running statistics included.
  *
- * Where a hook stops a run, its state is whole, and running again goes on from there; a stop at the last step of an
- * epoch, or while held-out images are evaluated, leaves the evaluation to whoever goes on. A step that fails half-way
- * has moved running statistics already: after it only a checkpoint can go on. A loss that is not finite stops the run
- * before a checkpoint of it can take the place of a good one. */
+ * When a hook stops a run, its state is consistent, and calling run again continues there. After a stop at the last
+ * step of an epoch, or while held-out images are evaluated, the next call makes the evaluation. A step that fails
+ * half-way has already changed running statistics: after it only a checkpoint can be continued. A loss that is not
+ * finite stops the run before its checkpoint can replace a good one. */
 #include "classifier/trainer.h"
 
 #include "base/alloc.h"
@@ -47,7 +47,7 @@ static void fill_batch(struct fkt_trainer *t)
 
 static fkt_status diverged(const struct fkt_trainer *t)
 {
-    return fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate, or a warm-up",
+    return fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate, or a warm-up",
                          "training diverged: the loss is not finite at step %" PRIu64 " of %" PRIu64
                          " in epoch %" PRIu32 ", where the rate is %g",
                          t->done.step % t->epoch_steps + 1, t->epoch_steps, t->now_epoch + 1,
@@ -84,40 +84,40 @@ out:
     return st;
 }
 
-/* A wish to stop gets its checkpoint first. */
+/* When asked to stop, a checkpoint is written first. */
 static fkt_status stopped(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
 {
     fkt_status st;
     if (hooks->checkpoint) FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
     st = fkt_fail_hint(FKT_E_STOPPED,
-                       hooks->checkpoint ? "the checkpoint has all of it: resume from there"
-                                         : "without a checkpoint the run has to begin again",
+                       hooks->checkpoint ? "resume from the checkpoint"
+                                         : "without a checkpoint the run must start again",
                        "stopped while training, after step %" PRIu64 " of %" PRIu64, t->done.step, steps_of(t));
 out:
     return st;
 }
 
-/* How far evaluating is, over the parts that it is done in; with an average the images are evaluated twice. */
-struct judging {
+/* Progress of the evaluation over its parts; with an average the images are evaluated twice. */
+struct evaluation_progress {
     const struct fkt_progress *progress;
     unsigned long long before, total;
 };
 
-static int tell_evaluated(void *self, const char *what, unsigned long long done, unsigned long long total)
+static int report_evaluated(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
-    const struct judging *j = self;
+    const struct evaluation_progress *j = self;
     (void)what;
     (void)total;
     return j->progress->step(j->progress->self, "evaluating", j->before + done, j->total);
 }
 
 /* Loss and accuracy on the held-out images of the weights, or of their average. */
-static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct judging *judging, double *loss,
-                           double *accuracy)
+static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct evaluation_progress *parts,
+                           double *loss, double *accuracy)
 {
-    const struct fkt_progress progress = {tell_evaluated, judging};
+    const struct fkt_progress progress = {report_evaluated, parts};
     const struct fkt_predict_options options = {
-        .threads = t->recipe.threads, .dtype = t->recipe.dtype, .progress = judging->progress ? &progress : NULL};
+        .threads = t->recipe.threads, .dtype = t->recipe.dtype, .progress = parts->progress ? &progress : NULL};
     const size_t image = (size_t)3 * t->held.size * t->held.size;
     struct fkt_evaluation j;
     float *logits = NULL;
@@ -130,7 +130,7 @@ static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct 
         const size_t n = t->held.n - i < EVALUATED_AT_ONCE ? t->held.n - i : EVALUATED_AT_ONCE;
         FKT_TRY(fkt_model_predict(t->model, t->held.rgb + i * image, n, logits, NULL, &options));
         FKT_TRY(fkt_evaluation_add(&j, logits, t->held.label + i, n));
-        judging->before += n;
+        parts->before += n;
     }
     *loss = fkt_evaluation_loss(&j);
     *accuracy = fkt_evaluation_accuracy(&j);
@@ -140,7 +140,7 @@ out:
     return st;
 }
 
-/* After the last step of an epoch: what it came to, into history. */
+/* After the last step of an epoch: its results go into history. */
 static fkt_status finish_epoch(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
 {
     const double begin = fkt_now(), images = (double)t->epoch_steps * t->batch;
@@ -155,11 +155,11 @@ static fkt_status finish_epoch(struct fkt_trainer *t, const struct fkt_trainer_h
         .rate = fkt_recipe_rate(&t->recipe, t->done.step - 1, t->epoch_steps),
         .images_per_second = t->done.seconds > 0 ? images / t->done.seconds : 0,
     };
-    struct judging judging = {.progress = hooks->progress && hooks->progress->step ? hooks->progress : NULL,
-                              .total = t->held.n * (t->recipe.ema > 0 ? 2 : 1)};
+    struct evaluation_progress parts = {.progress = hooks->progress && hooks->progress->step ? hooks->progress : NULL,
+                                        .total = t->held.n * (t->recipe.ema > 0 ? 2 : 1)};
     fkt_status st = FKT_OK;
-    if (t->held.n && t->recipe.ema > 0) st = evaluate(t, FKT_AVERAGE, &judging, &e.ema_held_loss, &e.ema_held_accuracy);
-    if (t->held.n && st == FKT_OK) st = evaluate(t, FKT_WEIGHT, &judging, &e.held_loss, &e.held_accuracy);
+    if (t->held.n && t->recipe.ema > 0) st = evaluate(t, FKT_AVERAGE, &parts, &e.ema_held_loss, &e.ema_held_accuracy);
+    if (t->held.n && st == FKT_OK) st = evaluate(t, FKT_WEIGHT, &parts, &e.held_loss, &e.held_accuracy);
     if (st == FKT_E_STOPPED) st = stopped(t, hooks);
     FKT_TRY(st);
     e.seconds = t->done.seconds + fkt_now() - begin;
@@ -170,7 +170,7 @@ out:
     return st;
 }
 
-static fkt_status tell(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
+static fkt_status report(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
 {
     const struct fkt_progress *p = hooks->progress;
     if (!p || !p->step || !p->step(p->self, "training", t->done.step * t->batch, steps_of(t) * t->batch)) return FKT_OK;
@@ -185,9 +185,9 @@ static fkt_status one_epoch(struct fkt_trainer *t, const struct fkt_trainer_hook
     fkt_epoch_order(t->order, t->n, t->recipe.seed, t->done.epochs);
     while (t->done.step < end) {
         st = one_step(t);
-        t->spoilt = st != FKT_OK;
+        t->failed_midway = st != FKT_OK;
         if (st != FKT_OK) goto out;
-        FKT_TRY(tell(t, hooks));
+        FKT_TRY(report(t, hooks));
         if (hooks->checkpoint && hooks->checkpoint_steps && t->done.step < end &&
             t->done.step % hooks->checkpoint_steps == 0)
             FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
@@ -203,7 +203,7 @@ fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks
 {
     static const struct fkt_trainer_hooks none = {0};
     fkt_status st = FKT_OK;
-    if (t->spoilt) return fkt_fail(FKT_E_STATE, "a trainer that failed in a step or a resume cannot go on");
+    if (t->failed_midway) return fkt_fail(FKT_E_STATE, "a trainer that failed in a step or a resume cannot continue");
     while (t->done.epochs < t->recipe.epochs && st == FKT_OK) st = one_epoch(t, hooks ? hooks : &none);
     return st;
 }

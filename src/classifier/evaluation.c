@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.c - how right a classifier is, and how right it says it is.
+/* evaluation.c - accuracy and calibration of a classifier.
  *
  * Expected calibration error with 15 equal bins: Guo et al., On calibration of modern neural networks, ICML 2017,
  * equation 3. Bin i holds confidences in (i/15, (i+1)/15], as their I_m; the error is the mean over images of
- * |hits - confidence| by bin. Confidence is the largest of softmax(logits), in double. Of equal logits the first
- * counts as the guess. A row that is not finite is refused before any of its batch is counted: a NaN would lose every
- * comparison and pass for a guess of class 0. */
+ * |hits - confidence| by bin. Confidence is the largest of softmax(logits), in double. Of equal logits the first counts
+ * as the guess. A batch with a row that is not finite is refused before anything is counted: a NaN would fail every
+ * comparison and look like a guess of class 0. */
 #include "fedkt/learn.h"
 
 #include "base/alloc.h"

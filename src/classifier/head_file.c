@@ -5,8 +5,8 @@
  *              in older files), task_sha256, release_sha256, private
  *   tensors    F64: bias (K); weight (K, m) for the linear heads; mean (K, m) and map (K, m, m) for qda (see heads.h)
  *
- * A file is hostile: the shapes are bounded before anything is allocated, each tensor must have the shape that its
- * neighbour implies, and every number must be finite. The reader of safetensors has checked offsets and lengths. */
+ * A file is untrusted: shapes are bounded before anything is allocated, each tensor must have the shape that the others
+ * imply, and every number must be finite. The safetensors reader has checked offsets and lengths. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -24,7 +24,7 @@
 #define NOT_PRIVATE "false: " /* and why */
 #define CLASSES_MAX (1U << 20)
 
-/* One table for saving and loading: which tensors a head has, and where they live. */
+/* One table for saving and loading: the tensors of a head, and where they are stored. */
 struct part {
     const char *name;
     double *data;
@@ -48,7 +48,7 @@ fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256, cons
                                const char *not_private)
 {
     if (strlen(task_sha256) != 64 || strlen(release_sha256) != 64)
-        return fkt_fail(FKT_E_ARG, "the origin of a head is named by two SHA-256 hashes");
+        return fkt_fail(FKT_E_ARG, "the origin of a head needs two SHA-256 hashes");
     memcpy(h->task, task_sha256, 65);
     memcpy(h->release, release_sha256, 65);
     snprintf(h->not_private, sizeof h->not_private, "%s", not_private ? not_private : "");
@@ -60,7 +60,7 @@ fkt_status fkt_head_set_classes(struct fkt_head *h, const char *const *names)
     fkt_status st = FKT_OK;
     for (uint32_t k = 0; k < h->classes; k++)
         if (!names[k] || !fkt_plain_text(names[k]))
-            return fkt_fail(FKT_E_ARG, "class %u of a head has no name in plain text", k);
+            return fkt_fail(FKT_E_ARG, "class %u of a head has no plain-text name", k);
     if (!h->names) FKT_TRY(fkt_alloc(&h->names, h->classes));
     for (uint32_t k = 0; k < h->classes; k++) {
         fkt_free(h->names[k]);
@@ -90,7 +90,7 @@ static fkt_status write_classes(struct fkt_st_writer *w, const struct fkt_head *
     return st;
 }
 
-/* A list that is there has as many names as the head has classes. */
+/* If present, the list has as many names as the head has classes. */
 static fkt_status read_classes(struct fkt_head *h, const struct fkt_safetensors *s, const char *path)
 {
     const char *text = fkt_safetensors_meta(s, "classes"), **names = NULL;
@@ -104,7 +104,7 @@ static fkt_status read_classes(struct fkt_head *h, const struct fkt_safetensors 
     } else {
         st = FKT_E_ARG;
     }
-    if (st == FKT_E_ARG) st = fkt_fail(FKT_E_FORMAT, "'%s' does not name its %u classes", path, h->classes);
+    if (st == FKT_E_ARG) st = fkt_fail(FKT_E_FORMAT, "'%s' does not have names for its %u classes", path, h->classes);
 out:
     fkt_free(names);
     json_decref(list);
@@ -113,14 +113,14 @@ out:
 
 const char *fkt_head_task(const struct fkt_head *h) { return h->task; }
 
-/* An origin that is there is whole, or the file is no head of ours. */
+/* If present, an origin is complete; otherwise the file is not a head of ours. */
 static fkt_status read_origin(struct fkt_head *h, const struct fkt_safetensors *s, const char *path)
 {
     const char *task = fkt_safetensors_meta(s, "task_sha256"), *release = fkt_safetensors_meta(s, "release_sha256");
     const char *private_mark = fkt_safetensors_meta(s, "private");
     if (!task) return FKT_OK;
     if (!release || !private_mark || strlen(task) != 64 || strlen(release) != 64)
-        return fkt_fail(FKT_E_FORMAT, "'%s' does not say clearly which release its head comes from", path);
+        return fkt_fail(FKT_E_FORMAT, "'%s' has an incomplete or invalid origin", path);
     if (!strcmp(private_mark, "true")) private_mark = NULL;
     else if (!strncmp(private_mark, NOT_PRIVATE, strlen(NOT_PRIVATE))) private_mark += strlen(NOT_PRIVATE);
     return fkt_head_set_origin(h, task, release, private_mark);
@@ -166,7 +166,7 @@ static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetenso
     return fkt_fail(FKT_E_FORMAT, "'%s' holds a head of unknown kind '%.32s'", path, name ? name : "");
 }
 
-/* K and m from the second tensor; all others are then held against them. */
+/* K and m from the second tensor; all others are checked against them. */
 static fkt_status read_sizes(uint64_t shape[3], enum fkt_head_kind kind, const struct fkt_safetensors *s,
                              const char *path)
 {
@@ -210,7 +210,7 @@ fkt_status fkt_head_load(struct fkt_head **out, const char *path)
     FKT_TRY(read_kind(&kind, s, path));
     FKT_TRY(read_sizes(shape, kind, s, path));
     if (kind == FKT_HEAD_QDA)
-        FKT_TRY(fkt_safetensors_want(s, &t, "map", FKT_F64, 3, shape)); /* before room is made for it */
+        FKT_TRY(fkt_safetensors_want(s, &t, "map", FKT_F64, 3, shape)); /* before memory is allocated for it */
     FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], (uint32_t)shape[1]));
     FKT_TRY(read_origin(h, s, path));
     FKT_TRY(read_classes(h, s, path));

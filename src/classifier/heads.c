@@ -7,13 +7,13 @@
  *   QDA            the most likely class Gaussian:                         (w - mean)^T C^-1 (w - mean) + log det C
  *
  * mean and doubt (its remaining variance per coordinate) come from statistics.c, as does P with its eigenvalues floored
- * at the noise edge; the average doubt is added to P. C_k lies between P and the class's own covariance, each entry as
- * far as its noise and its sample size allow: quadratic.c. Without noise LDA is the textbook's, and so is QDA as the
- * sample grows. What was chosen and on which public data: docs/decisions/0003-noise-aware-heads.md.
+ * at the noise edge; the average doubt is added to P. C_k lies between P and the class's own covariance; for each entry
+ * the weight depends on its noise and its sample size: quadratic.c. Without noise LDA is the textbook's, and so is QDA
+ * as the sample grows. The choices and the public data behind them: docs/decisions/0003-noise-aware-heads.md.
  *
- * Priors are uniform: the counts of a federation say where data was collected, not what a test set will hold.
- * Inverses are never formed; P and C are used through their eigenvectors and positive, floored eigenvalues. Ties go to
- * the lowest class. Predicting is per record and in a fixed order: its answer does not depend on the batch.
+ * Priors are uniform: the counts of a federation show where data was collected, not what a test set will hold. Inverses
+ * are never formed; P and C are used through their eigenvectors and positive, floored eigenvalues. Ties go to the
+ * lowest class. Prediction is per record and in a fixed order: its result does not depend on the batch.
  * Cost: m K (linear) or m^2 K (quadratic) multiplications per record. */
 #include "classifier/heads.h"
 
@@ -54,7 +54,7 @@ out:
 void fkt_head_free(struct fkt_head *h)
 {
     if (!h) return;
-    fkt_free_secret(h->bias); /* a simulation's reference comes from exact moments */
+    fkt_free_secret(h->bias); /* in a simulation the reference comes from exact moments */
     fkt_free_secret(h->weight);
     fkt_free_secret(h->mean);
     fkt_free_secret(h->map);
@@ -151,7 +151,7 @@ void fkt_head_scores(const struct fkt_head *h, const double *w, double *scores, 
             continue;
         }
         memset(work, 0, m * sizeof *work);
-        for (size_t j = 0; j < m; j++) { /* the inner loop has no sum across i, so that the compiler may use vectors */
+        for (size_t j = 0; j < m; j++) { /* no sum across i in the inner loop, so that the compiler can vectorise it */
             const double *map = h->map + (k * m + j) * m;
             double x = w[j] - h->mean[k * m + j];
             for (size_t i = 0; i < m; i++) work[i] += x * map[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c - a convolutional classifier: its network, one slab of weights, class names, normalisation, origin.
+/* model.c - a convolutional classifier: its network, one block of weights, class names, normalisation, origin.
  *
  * Initial weights are torchvision's: He normal by fan out for convolutions (He et al., ICCV 2015), norms 1 and 0, the
  * last layer uniform in +-1/sqrt(F). We differ in the stream: each tensor is drawn from (seed, hash of its name), so
- * that it does not depend on what else the network has, and a new last layer is that of a whole new model. */
+ * that it does not depend on the rest of the network, and a new last layer equals that of a new model. */
 #include "classifier/model.h"
 
 #include "base/alloc.h"
@@ -16,38 +16,38 @@
 
 enum { LINE = 64 / sizeof(float) }; /* arrays begin on cache lines */
 
-/* torchvision's numbers for ImageNet; public, and everybody's habit. */
+/* torchvision's numbers for ImageNet; public and customary. */
 static const float imagenet_mean[3] = {0.485F, 0.456F, 0.406F}, imagenet_std[3] = {0.229F, 0.224F, 0.225F};
 
 static size_t rounded(size_t n) { return (n + LINE - 1) / LINE * LINE; }
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-fkt_status fkt_model_twin(const char *const *names, uint32_t n, const char **twin)
+fkt_status fkt_model_duplicate(const char *const *names, uint32_t n, const char **duplicate)
 {
     const char **sorted = NULL;
     fkt_status st = fkt_alloc(&sorted, n);
-    *twin = NULL;
+    *duplicate = NULL;
     if (st != FKT_OK) return st;
     memcpy(sorted, names, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_names);
-    for (uint32_t k = 1; k < n && !*twin; k++)
-        if (!strcmp(sorted[k - 1], sorted[k])) *twin = sorted[k];
+    for (uint32_t k = 1; k < n && !*duplicate; k++)
+        if (!strcmp(sorted[k - 1], sorted[k])) *duplicate = sorted[k];
     fkt_free(sorted);
     return FKT_OK;
 }
 
 static fkt_status check_names(const char *const *classes, uint32_t n)
 {
-    const char *twin = NULL;
+    const char *duplicate = NULL;
     fkt_status st;
     if (n < 1 || n > FKT_MODEL_CLASSES_MAX)
         return fkt_fail(FKT_E_ARG, "a model cannot have %u classes: 1 to %d", n, FKT_MODEL_CLASSES_MAX);
     for (uint32_t k = 0; k < n; k++)
         if (!classes[k] || !fkt_plain_text(classes[k]))
-            return fkt_fail(FKT_E_ARG, "the name of class %u is empty, no UTF-8 or has control characters", k);
-    st = fkt_model_twin(classes, n, &twin);
-    return twin ? fkt_fail(FKT_E_ARG, "two classes have the name '%s'", twin) : st;
+            return fkt_fail(FKT_E_ARG, "the name of class %u is empty, not UTF-8 or has control characters", k);
+    st = fkt_model_duplicate(classes, n, &duplicate);
+    return duplicate ? fkt_fail(FKT_E_ARG, "two classes have the name '%s'", duplicate) : st;
 }
 
 static fkt_status check_spec(const struct fkt_model_spec *s)
@@ -55,7 +55,7 @@ static fkt_status check_spec(const struct fkt_model_spec *s)
     if (!*fkt_architecture_name(s->architecture) || !*fkt_stem_name(s->stem))
         return fkt_fail(FKT_E_ARG, "there is no architecture %d with stem %d", (int)s->architecture, (int)s->stem);
     if (s->architecture == FKT_ARCHITECTURE_RESNET8 && s->stem != FKT_STEM_CIFAR)
-        return fkt_fail_hint(FKT_E_ARG, "take resnet18, or the stem 'cifar'", "'resnet8' has no stem '%s'",
+        return fkt_fail_hint(FKT_E_ARG, "use resnet18, or the stem 'cifar'", "'resnet8' has no stem '%s'",
                              fkt_stem_name(s->stem));
     if (s->size < FKT_MODEL_SIZE_MIN || s->size > FKT_MODEL_SIZE_MAX)
         return fkt_fail(FKT_E_ARG, "a model cannot take images of %u px: %d to %d", s->size, FKT_MODEL_SIZE_MIN,
@@ -209,7 +209,7 @@ fkt_status fkt_model_copy(struct fkt_model **out, const struct fkt_model *m)
     return FKT_OK;
 }
 
-/* Nobody here knows what the new numbers have seen. */
+/* The origin of the new weights is unknown here. */
 void fkt_model_changed(struct fkt_model *m)
 {
     fkt_model_engines_drop(m->engines);
@@ -233,7 +233,7 @@ const float *fkt_model_mean(const struct fkt_model *m) { return m->mean; }
 const float *fkt_model_std(const struct fkt_model *m) { return m->std; }
 const struct fkt_model_origin *fkt_model_origin(const struct fkt_model *m) { return &m->origin; }
 
-/* Numbers that are learnt: the statistics of norms are none. */
+/* Numbers that are learnt; the statistics of norms are not. */
 uint64_t fkt_model_parameters(const struct fkt_model *m)
 {
     uint64_t sum = fkt_net_parameters(&m->net);
@@ -242,7 +242,7 @@ uint64_t fkt_model_parameters(const struct fkt_model *m)
     return sum;
 }
 
-/* One line that may be shown: what is no UTF-8 or would move a terminal becomes '?'. */
+/* One printable line: bytes that are not UTF-8 or would control a terminal become '?'. */
 static void one_line(char *out, size_t cap, const char *s)
 {
     fkt_text_cut(out, cap, s);

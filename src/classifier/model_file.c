@@ -5,12 +5,12 @@
  *   tensors    F32 as state_dict() has them and in its order: conv1.weight, bn1.weight, bn1.bias, bn1.running_mean,
  *              bn1.running_var, bn1.num_batches_tracked, layer1.0.conv1.weight, ..., fc.weight, fc.bias
  *
- * num_batches_tracked is an I64 scalar that PyTorch wants to see (strict=True) and uses for norms without momentum
- * alone: we write 0 and pass over what stands there.
+ * num_batches_tracked is an I64 scalar that PyTorch requires (strict=True) and uses only for norms without momentum: we
+ * write 0 and ignore it when reading.
  *
- * A file is hostile: shapes decide what network it is, within bounds, before anything is allocated for it; then every
- * tensor must be there with its shape and no other, and every number must be one that a network can run with. F16, BF16
- * and F64 are read too. Files of other kinds that people have at hand are told apart by their first bytes: ONNX is read
+ * A file is untrusted: shapes decide which network it is, within bounds, before anything is allocated for it; then
+ * every tensor must be present with its shape, no other may be, and every number must be one that a network can run
+ * with. F16, BF16 and F64 are read too. Other common kinds of files are recognised by their first bytes: ONNX is read
  * elsewhere (onnx.h), a pickled checkpoint is never read (tensor/pytorch.c). */
 #include "classifier/model.h"
 #include "classifier/onnx.h"
@@ -92,20 +92,20 @@ fkt_status fkt_model_check(const struct fkt_model *m, const char *path)
     return FKT_OK;
 }
 
-/* Looks at shapes alone. */
+/* Reads shapes alone. */
 static fkt_status recognise(struct fkt_resnet_kind *out, const struct fkt_safetensors *file, const char *path)
 {
     static const char hint[] = "a model is a torchvision state_dict of resnet18 (or ours of resnet8), names without "
-                               "prefix; 'module.' or '_orig_mod.' before them must go";
+                               "prefix; remove 'module.' or '_orig_mod.' before them";
     const struct fkt_tensor *conv = fkt_safetensors_find(file, "conv1.weight");
     const struct fkt_tensor *fc = fkt_safetensors_find(file, "fc.weight");
     if (!conv || !fc)
-        return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' holds no model: tensor '%s' is missing", path,
+        return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' does not hold a model: tensor '%s' is missing", path,
                              conv ? "fc.weight" : "conv1.weight");
     if (conv->rank == 4 && fc->rank == 2 && fkt_resnet_recognise(out, conv->shape, fc->shape)) return FKT_OK;
     if (fc->rank != 2 || !fc->shape[0] || fc->shape[0] > FKT_MODEL_CLASSES_MAX)
-        return fkt_fail(FKT_E_MISMATCH, "'%s' holds no model: 'fc.weight' must be a matrix of 1 to %d rows", path,
-                        FKT_MODEL_CLASSES_MAX);
+        return fkt_fail(FKT_E_MISMATCH, "'%s' does not hold a model: 'fc.weight' must be a matrix of 1 to %d rows",
+                        path, FKT_MODEL_CLASSES_MAX);
     return fkt_fail_hint(FKT_E_MISMATCH, hint,
                          "'%s' holds a model of another shape: 'conv1.weight' is neither (64,3,3,3) nor (64,3,7,7) nor "
                          "(16,3,3,3)",
@@ -147,15 +147,15 @@ out:
 
 /* A safetensors file begins with the length of its header, below 2^32, and then '{'; protobuf writes ONNX's first field
  * (ir_version, a small number) as 08 and that number. */
-static fkt_status look(int *onnx, const char *path)
+static fkt_status detect_onnx(int *onnx, const char *path)
 {
     uint8_t b[9] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
     struct stat sb;
     ssize_t n = 0;
     *onnx = 0;
     if (fd < 0) return fkt_io_fail("read", path);
-    if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode)) n = read(fd, b, sizeof b); /* what else it is, the reader says */
+    if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode)) n = read(fd, b, sizeof b); /* the reader reports anything else */
     close(fd);
     if (n == sizeof b && b[8] == '{' && !(b[4] | b[5] | b[6] | b[7])) return FKT_OK;
     *onnx = n >= 2 && b[0] == 0x08 && b[1] < 0x80;
@@ -171,7 +171,7 @@ fkt_status fkt_model_load(struct fkt_model **out, const char *path, uint32_t siz
     if (size && (size < FKT_MODEL_SIZE_MIN || size > FKT_MODEL_SIZE_MAX))
         return fkt_fail(FKT_E_ARG, "a model cannot take images of %" PRIu32 " px: %d to %d", size, FKT_MODEL_SIZE_MIN,
                         FKT_MODEL_SIZE_MAX);
-    FKT_TRY(look(&onnx, path));
+    FKT_TRY(detect_onnx(&onnx, path));
     if (onnx) return fkt_onnx_load(out, path, size);
     FKT_TRY(fkt_safetensors_open(&file, path));
     FKT_TRY(fkt_model_read(out, file, path, size));

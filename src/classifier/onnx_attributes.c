@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_attributes.c - the attributes of one ONNX node against the operation that it stands for.
+/* onnx_attributes.c - checks the attributes of an ONNX node against the operation that it implements.
  *
- * One table has all that is known: what an attribute must be, and what it is when it is absent (ONNX's operators, opset
- * 9 to 20). An attribute that is not in the table may change what a node computes, so it is refused by name; that is
- * what lets files of later opsets in without a list of versions. */
+ * One table defines what an attribute must be, and its default when it is absent (ONNX's operators, opset 9 to 20). An
+ * attribute that is not in the table may change what a node computes, so it is refused by name; therefore files of
+ * later opsets can be accepted without a list of versions. */
 #include "classifier/onnx_graph.h"
 
 #include "base/text.h"
@@ -13,10 +13,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Where the number comes from that an attribute must have: a constant, or the operation. */
+/* The source of the number that an attribute must have: a constant, or the operation. */
 enum source { CONSTANT, KERNEL, STRIDE, PAD, EPSILON, ANY };
-enum form { INT, FLOAT, INTS_2, INTS_4, NOTSET /* that word */, AXES };
-#define NO_DEFAULT NAN /* absent: as wanted */
+enum form { INT, FLOAT, INTS_2, INTS_4, NOTSET /* the string "NOTSET" */, AXES };
+#define NO_DEFAULT NAN /* absent: as required */
 
 static const struct rule {
     const char *type, *name;
@@ -24,7 +24,7 @@ static const struct rule {
     enum source source;
     double constant, absent;
 } rules[] = {
-    {"Conv", "kernel_shape", INTS_2, KERNEL, 0, NO_DEFAULT}, /* the weights' shape says it too */
+    {"Conv", "kernel_shape", INTS_2, KERNEL, 0, NO_DEFAULT}, /* the weights' shape implies it */
     {"Conv", "strides", INTS_2, STRIDE, 0, 1},
     {"Conv", "pads", INTS_4, PAD, 0, 0},
     {"Conv", "dilations", INTS_2, CONSTANT, 1, 1},
@@ -39,9 +39,9 @@ static const struct rule {
     {"MaxPool", "pads", INTS_4, PAD, 0, 0},
     {"MaxPool", "dilations", INTS_2, CONSTANT, 1, 1},
     {"MaxPool", "ceil_mode", INT, CONSTANT, 0, 0},
-    {"MaxPool", "storage_order", INT, ANY, 0, NO_DEFAULT}, /* of the second result, which is not there */
+    {"MaxPool", "storage_order", INT, ANY, 0, NO_DEFAULT}, /* of the second result, which is not used */
     {"MaxPool", "auto_pad", NOTSET, CONSTANT, 0, NO_DEFAULT},
-    {"ReduceMean", "axes", AXES, ANY, 0, NO_DEFAULT}, /* fkt_onnx_match looks where they are */
+    {"ReduceMean", "axes", AXES, ANY, 0, NO_DEFAULT}, /* fkt_onnx_match checks them */
     {"ReduceMean", "keepdims", INT, CONSTANT, 1, 1},
     {"ReduceMean", "noop_with_empty_axes", INT, ANY, 0, NO_DEFAULT},
     {"Flatten", "axis", INT, CONSTANT, 1, 1},
@@ -101,7 +101,7 @@ static fkt_status refuse(const struct fkt_onnx_graph *g, const Onnx__NodeProto *
     fkt_text_init(&found);
     if (a) say_value(&found, a);
     else fkt_text_add(&found, "absent");
-    fkt_fail(FKT_E_MISMATCH, "'%s': attribute '%s' of '%s' ('%s') is %s where this network has %g", g->path,
+    fkt_fail(FKT_E_MISMATCH, "'%s': attribute '%s' of '%s' ('%s') is %s but this network has %g", g->path,
              fkt_st_shown(attribute, name), fkt_st_shown(node, n->name ? n->name : ""), fkt_onnx_type(n), found.s,
              want);
     fkt_text_clear(&found);
@@ -131,8 +131,8 @@ fkt_status fkt_onnx_attributes(const struct fkt_onnx_graph *g, const Onnx__NodeP
         const struct rule *r = rule_of(type, name);
         char shown[FKT_ST_SHOWN];
         if (!r || attribute_of(node, name) != a) /* an unknown one, or one of two of the same name */
-            return fkt_fail(FKT_E_MISMATCH, "'%s': what attribute '%s' of an operator '%s' means is not known here",
-                            g->path, fkt_st_shown(shown, name), type);
+            return fkt_fail(FKT_E_MISMATCH, "'%s': attribute '%s' of operator '%s' is unknown", g->path,
+                            fkt_st_shown(shown, name), type);
         if (!fits(r, a, wanted(r, op))) return refuse(g, node, name, a, wanted(r, op));
     }
     for (size_t i = 0; i < RULES; i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_graph.c - the tables of an ONNX graph from a stranger, checked before anything is looked for in them.
+/* onnx_graph.c - the tables of an untrusted ONNX graph, checked before they are searched.
  *
  *   initialisers   name -> tensor          unique names
- *   nodes          inputs -> outputs       each value is made once, by one node, before it is read (as ONNX demands:
- *                                          so there are no circles), and no node makes an initialiser
- *   input          one, beside those that files before IR version 4 repeat for initialisers
+ *   nodes          inputs -> outputs       each value is made once, by one node, before it is read (as ONNX requires,
+ *                                          so there are no cycles), and no node makes an initialiser
+ *   input          one, besides those that files before IR version 4 repeat for initialisers
  *
- * With unique names "who makes this value" has one answer, so that a match of the graph against a network
- * (onnx_match.c) is a match of what any runtime would compute. Cost: tables are short (1,024 rows at most) and searched
- * from the start, at most some million comparisons of names. */
+ * With unique names each value has one maker, so a match of the graph with a network (onnx_match.c) is a match of what
+ * any runtime would compute. Cost: tables are short (1,024 rows at most) and searched linearly, at most some million
+ * comparisons of names. */
 #include "classifier/onnx_graph.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INPUTS_MAX = 8, ATTRIBUTES_MAX = 16 }; /* of one node; those that are known here have five and seven */
+enum { INPUTS_MAX = 8, ATTRIBUTES_MAX = 16 }; /* of one node; known operators have five and seven */
 
 static const char *or_empty(const char *s) { return s ? s : ""; }
 
@@ -31,10 +31,10 @@ static const Onnx__TensorProto *initialiser(const Onnx__GraphProto *g, const cha
     return NULL;
 }
 
-static fkt_status twice(const char *path, const char *name)
+static fkt_status duplicate_name(const char *path, const char *name)
 {
     char shown[FKT_ST_SHOWN];
-    return fkt_fail(FKT_E_FORMAT, "'%s' breaks ONNX: the name '%s' is given twice, or not at all", path,
+    return fkt_fail(FKT_E_FORMAT, "'%s' is invalid ONNX: the name '%s' is given twice, or is missing", path,
                     fkt_st_shown(shown, name));
 }
 
@@ -57,7 +57,7 @@ static fkt_status check_names(const Onnx__GraphProto *g, const char *path)
     char shown[FKT_ST_SHOWN];
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = or_empty(g->initializer[i]->name);
-        if (!*name || initialiser(g, name, i)) return twice(path, name);
+        if (!*name || initialiser(g, name, i)) return duplicate_name(path, name);
     }
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *n = g->node[i];
@@ -65,10 +65,10 @@ static fkt_status check_names(const Onnx__GraphProto *g, const char *path)
         for (size_t k = 0; k < n->n_input; k++)
             if (*n->input[k] && !is_input(g, n->input[k]) && !initialiser(g, n->input[k], g->n_initializer) &&
                 !maker(g, n->input[k], i))
-                return fkt_fail(FKT_E_FORMAT, "'%s' breaks ONNX: '%s' is read, and there is no such value by then",
-                                path, fkt_st_shown(shown, n->input[k]));
+                return fkt_fail(FKT_E_FORMAT, "'%s' is invalid ONNX: '%s' is read before it is made", path,
+                                fkt_st_shown(shown, n->input[k]));
         if (!*name || is_input(g, name) || initialiser(g, name, g->n_initializer) || maker(g, name, i))
-            return twice(path, name);
+            return duplicate_name(path, name);
     }
     return FKT_OK;
 }
@@ -79,18 +79,18 @@ static fkt_status check_nodes(const Onnx__GraphProto *g, const char *path)
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *n = g->node[i];
         if (*or_empty(n->domain) && strcmp(n->domain, "ai.onnx") != 0)
-            return fkt_fail_hint(FKT_E_MISMATCH, "export it with the standard operators of ONNX alone",
-                                 "'%s' uses operator '%s' of '%s', which is not ONNX's own", path,
+            return fkt_fail_hint(FKT_E_MISMATCH, "export it with standard ONNX operators only",
+                                 "'%s' uses operator '%s' of '%s', which is not a standard one", path,
                                  fkt_st_shown(type, fkt_onnx_type(n)), fkt_st_shown(domain, n->domain));
         if (n->n_input > INPUTS_MAX || n->n_attribute > ATTRIBUTES_MAX)
             return fkt_fail(FKT_E_MISMATCH,
                             "'%s' has an operator '%s' with %zu inputs and %zu attributes: more than any "
-                            "that is known here",
+                            "known operator",
                             path, fkt_st_shown(type, fkt_onnx_type(n)), n->n_input, n->n_attribute);
         if (n->n_output != 1)
             return fkt_fail_hint(FKT_E_MISMATCH, "export the network as it is used for prediction: model.eval()",
-                                 "'%s' has an operator '%s' with %zu results: a network for prediction has one each",
-                                 path, fkt_st_shown(type, fkt_onnx_type(n)), n->n_output);
+                                 "'%s' has an operator '%s' with %zu results: a network for prediction has one", path,
+                                 fkt_st_shown(type, fkt_onnx_type(n)), n->n_output);
     }
     return FKT_OK;
 }
@@ -108,8 +108,8 @@ static fkt_status find_ends(struct fkt_onnx_graph *g)
     if (n != 1 || p->n_output != 1)
         return fkt_fail(FKT_E_MISMATCH, "'%s' has %zu inputs and %zu outputs: a classifier has one of each", g->path, n,
                         p->n_output);
-    if (!*or_empty(g->input->name)) /* an empty name among a node's inputs means that there is none */
-        return fkt_fail(FKT_E_FORMAT, "'%s' breaks ONNX: its input has no name", g->path);
+    if (!*or_empty(g->input->name)) /* an empty input name means that the input is absent */
+        return fkt_fail(FKT_E_FORMAT, "'%s' is invalid ONNX: its input has no name", g->path);
     g->output = or_empty(p->output[0]->name);
     return FKT_OK;
 }
@@ -120,10 +120,9 @@ fkt_status fkt_onnx_graph_init(struct fkt_onnx_graph *g, const Onnx__ModelProto 
     fkt_status st;
     memset(g, 0, sizeof *g);
     g->path = path;
-    if (!p || !p->n_node) return fkt_fail(FKT_E_FORMAT, "'%s' is no ONNX file, or has no graph", path);
+    if (!p || !p->n_node) return fkt_fail(FKT_E_FORMAT, "'%s' is not an ONNX file, or has no graph", path);
     if (p->n_node > FKT_ONNX_LIST_MAX || p->n_initializer > FKT_ONNX_LIST_MAX || p->n_input > 2 * FKT_ONNX_LIST_MAX)
-        return fkt_fail(FKT_E_MISMATCH,
-                        "'%s' has %zu operators and %zu tensors: more than any network that is known here", path,
+        return fkt_fail(FKT_E_MISMATCH, "'%s' has %zu operators and %zu tensors: more than any known network", path,
                         p->n_node, p->n_initializer);
     g->graph = p;
     FKT_TRY(check_nodes(p, path));
@@ -156,10 +155,10 @@ const Onnx__NodeProto *fkt_onnx_reader(const struct fkt_onnx_graph *g, const cha
     return NULL;
 }
 
-/* PyTorch keeps equal tensors once and puts Identity nodes where the others were. */
+/* PyTorch stores equal tensors once and puts Identity nodes in place of the others. */
 const Onnx__TensorProto *fkt_onnx_tensor(const struct fkt_onnx_graph *g, const char *name)
 {
-    for (;;) { /* ends: a node reads what was made before it */
+    for (;;) { /* terminates: a node reads only earlier values */
         const Onnx__TensorProto *t = initialiser(g->graph, name, g->graph->n_initializer);
         const Onnx__NodeProto *n = t ? NULL : fkt_onnx_maker(g, name);
         if (t || !n) return t;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_match.c - is this ONNX graph that network? Operation by operation, by who reads whose result.
+/* onnx_match.c - checks that an ONNX graph is a given network, operation by operation, by following values.
  *
  *   value 0 is the graph's input; operation i of the list (nn/net.h) must have its node: of the right type, reading the
  *   values that belong to it, with the right attributes and tensors of the right shape; its result is value i + 1. At
  *   the end the last value is the graph's output and no node is left over.
  *
- * So what is read is what any runtime would compute, whatever the nodes and tensors are called and in whatever order
- * they stand: PyTorch's exporters call folded tensors "onnx::Conv_193" or "conv1.weight_bias". Three liberties that
- * exporters take are followed:
+ * So what is read is what any runtime would compute, whatever the names and order of nodes and tensors: PyTorch's
+ * exporters use names such as "onnx::Conv_193" or "conv1.weight_bias" for folded tensors. Three variations of exporters
+ * are accepted:
  *   - a batch norm may be missing, folded into its convolution (w' = w g / sqrt(v + e), b' = b - m g / sqrt(v + e)). We
- *     have no convolution with a bias, so it becomes the norm that does nothing else: weight 1, bias b', mean 0 and
+ *     have no convolution with a bias, so it becomes a norm with no other effect: weight 1, bias b', mean 0 and
  *     variance 1 - e; the same function, to rounding;
- *   - the mean of each map is GlobalAveragePool, or ReduceMean over the last two dimensions, which stay;
+ *   - the mean of each map is GlobalAveragePool, or ReduceMean over the last two dimensions, which are kept;
  *   - (F, 1, 1) becomes (F) by Flatten, or by Reshape to (any, F). */
 #include "classifier/onnx_graph.h"
 
@@ -36,8 +36,8 @@ static void take(struct match *m, const Onnx__NodeProto *n)
         if (m->g->graph->node[i] == n) m->g->used[i] = 1;
 }
 
-/* What is there instead of `want` on value x. */
-static fkt_status another(const struct match *m, const char *x, const char *want)
+/* The error for a node other than `want` on value x. */
+static fkt_status mismatch(const struct match *m, const char *x, const char *want)
 {
     const Onnx__NodeProto *n = fkt_onnx_reader(m->g, x, NULL), *before = fkt_onnx_maker(m->g, x);
     char type[FKT_ST_SHOWN], place[FKT_ST_SHOWN];
@@ -77,8 +77,8 @@ static fkt_status check_tensor(const struct match *m, const Onnx__TensorProto *t
                         fkt_onnx_dims(found.text, sizeof found.text, t));
     if (raw ? raw != count * sizeof(float) || t->n_float_data : t->n_float_data != count)
         return fkt_fail(FKT_E_FORMAT,
-                        "'%s' breaks ONNX: '%s' should hold %zu numbers, and has %zu bytes and %zu numbers", path, name,
-                        count, raw, t->n_float_data);
+                        "'%s' is invalid ONNX: '%s' should hold %zu numbers, but has %zu bytes and %zu numbers", path,
+                        name, count, raw, t->n_float_data);
     return FKT_OK;
 }
 
@@ -99,7 +99,7 @@ static void fill(struct match *m, uint32_t slot, float x)
     m->origin[slot] = (struct fkt_onnx_origin){FKT_ONNX_CONSTANT, NULL, x};
 }
 
-/* Two convolutions may read one value, 3x3 and 1x1: the weights' shape tells which is meant. */
+/* Two convolutions may read one value, 3x3 and 1x1: the shape of the weights decides. */
 static const Onnx__NodeProto *find_conv(const struct match *m, const struct fkt_op *op, const char *x)
 {
     const Onnx__NodeProto *other = NULL;
@@ -120,7 +120,7 @@ static fkt_status match_conv(struct match *m, const struct fkt_op *op, const cha
     const Onnx__NodeProto *n = find_conv(m, op, x);
     fkt_status st;
     m->conv_bias = NULL;
-    if (!n || n->n_input > 3) return another(m, x, "Conv");
+    if (!n || n->n_input > 3) return mismatch(m, x, "Conv");
     FKT_TRY(bind(m, op->weight, n->input[1]));
     if (n->n_input == 3 && *n->input[2]) {
         m->conv_bias = fkt_onnx_tensor(m->g, n->input[2]);
@@ -147,9 +147,9 @@ static fkt_status match_norm(struct match *m, const struct fkt_op *op, const cha
         return check_tensor(m, m->conv_bias, &m->net->slot[op->bias]);
     }
     if (m->conv_bias)
-        return fkt_fail(FKT_E_MISMATCH, "'%s' is not a %s: a convolution has a bias, and the norm of '%s' follows",
+        return fkt_fail(FKT_E_MISMATCH, "'%s' is not a %s: a convolution has a bias, but the norm of '%s' follows",
                         m->g->path, m->what, m->net->slot[op->weight].name[0]);
-    if (n->n_input != 5 || strcmp(n->input[0], x) != 0) return another(m, x, "BatchNormalization");
+    if (n->n_input != 5 || strcmp(n->input[0], x) != 0) return mismatch(m, x, "BatchNormalization");
     FKT_TRY(bind(m, op->weight, n->input[1]));
     FKT_TRY(bind(m, op->bias, n->input[2]));
     FKT_TRY(bind(m, op->mean, n->input[3]));
@@ -162,9 +162,9 @@ out:
 static fkt_status match_add(struct match *m, const char *x, const char *y, const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *n = fkt_onnx_reader(m->g, x, "Add");
-    if (!n || n->n_input != 2) return another(m, x, "Add");
+    if (!n || n->n_input != 2) return mismatch(m, x, "Add");
     if (strcmp(n->input[0], x) != 0 || strcmp(n->input[1], y) != 0)
-        if (strcmp(n->input[0], y) != 0 || strcmp(n->input[1], x) != 0) return another(m, x, "Add");
+        if (strcmp(n->input[0], y) != 0 || strcmp(n->input[1], x) != 0) return mismatch(m, x, "Add");
     *out = n;
     return FKT_OK;
 }
@@ -173,7 +173,7 @@ static fkt_status match_add(struct match *m, const char *x, const char *y, const
 static fkt_status match_plain(struct match *m, const char *type, const char *x, const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *n = fkt_onnx_reader(m->g, x, type);
-    if (!n || n->n_input != 1) return another(m, x, type);
+    if (!n || n->n_input != 1) return mismatch(m, x, type);
     *out = n;
     return FKT_OK;
 }
@@ -191,7 +191,7 @@ static fkt_status match_mean(struct match *m, const char *x, const Onnx__NodePro
     int64_t axis[2] = {0};
     size_t given = 0;
     if (!n) return match_plain(m, "GlobalAveragePool", x, out);
-    if (n->n_input > 2 || strcmp(n->input[0], x) != 0) return another(m, x, "GlobalAveragePool");
+    if (n->n_input > 2 || strcmp(n->input[0], x) != 0) return mismatch(m, x, "GlobalAveragePool");
     if (n->n_input == 2) given = fkt_onnx_ints(fkt_onnx_tensor(m->g, n->input[1]), axis, 2);
     for (size_t i = 0; n->n_input == 1 && i < n->n_attribute; i++) {
         const Onnx__AttributeProto *a = n->attribute[i];
@@ -211,12 +211,11 @@ static fkt_status match_flatten(struct match *m, const char *x, uint32_t feature
     const Onnx__NodeProto *n = fkt_onnx_reader(m->g, x, "Reshape");
     int64_t shape[2] = {0};
     if (!n) return match_plain(m, "Flatten", x, out);
-    if (n->n_input != 2 || strcmp(n->input[0], x) != 0) return another(m, x, "Flatten");
+    if (n->n_input != 2 || strcmp(n->input[0], x) != 0) return mismatch(m, x, "Flatten");
     if (fkt_onnx_ints(fkt_onnx_tensor(m->g, n->input[1]), shape, 2) != 2 ||
         (shape[1] != (int64_t)features && shape[1] != -1))
         return fkt_fail(FKT_E_MISMATCH,
-                        "'%s' is not a %s: before its last layer it reshapes to something else than %" PRIu32
-                        " features",
+                        "'%s' is not a %s: before its last layer it does not reshape to %" PRIu32 " features",
                         m->g->path, m->what, features);
     *out = n;
     return FKT_OK;
@@ -230,7 +229,7 @@ static fkt_status match_linear(struct match *m, const struct fkt_op *op, const c
     FKT_TRY(fkt_onnx_attributes(m->g, flat, op));
     take(m, flat);
     n = fkt_onnx_reader(m->g, flat->output[0], "Gemm");
-    if (!n || n->n_input != 3 || strcmp(n->input[0], flat->output[0]) != 0) return another(m, flat->output[0], "Gemm");
+    if (!n || n->n_input != 3 || strcmp(n->input[0], flat->output[0]) != 0) return mismatch(m, flat->output[0], "Gemm");
     FKT_TRY(bind(m, op->weight, n->input[1]));
     FKT_TRY(bind(m, op->bias, n->input[2]));
     *out = n;
@@ -252,7 +251,7 @@ static fkt_status match_op(struct match *m, size_t i)
     case FKT_OP_ADD: st = match_add(m, x, m->value[op->in[1]], &n); break;
     case FKT_OP_MEAN: st = match_mean(m, x, &n); break;
     case FKT_OP_LINEAR: st = match_linear(m, op, x, &n); break;
-    default: st = fkt_fail(FKT_E_STATE, "a %s has no place in ONNX", fkt_op_name(op->kind));
+    default: st = fkt_fail(FKT_E_STATE, "a %s cannot be read from ONNX", fkt_op_name(op->kind));
     }
     if (st != FKT_OK) return st;
     m->value[i + 1] = n ? n->output[0] : x;
@@ -261,7 +260,7 @@ static fkt_status match_op(struct match *m, size_t i)
     return fkt_onnx_attributes(m->g, n, op);
 }
 
-/* Identity and Constant stand for tensors; where nobody asked for them they do nothing. */
+/* Identity and Constant nodes stand for tensors; unused ones have no effect. */
 static fkt_status check_rest(const struct match *m)
 {
     char type[FKT_ST_SHOWN];
@@ -271,7 +270,7 @@ static fkt_status check_rest(const struct match *m)
     for (size_t i = 0; i < m->g->graph->n_node; i++) {
         const char *t = fkt_onnx_type(m->g->graph->node[i]);
         if (!m->g->used[i] && strcmp(t, "Identity") != 0 && strcmp(t, "Constant") != 0)
-            return fkt_fail(FKT_E_MISMATCH, "'%s' is not a %s: there is an operator '%s' too many", m->g->path, m->what,
+            return fkt_fail(FKT_E_MISMATCH, "'%s' is not a %s: it has an extra operator '%s'", m->g->path, m->what,
                             fkt_st_shown(type, t));
     }
     return FKT_OK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_read.c - a model from ONNX: ours, or what torch.onnx.export makes of torchvision's resnet18.
+/* onnx_read.c - reads a model from ONNX: ours, or an export of torchvision's resnet18 by torch.onnx.export.
  *
- *   bytes -> protobuf-c, with a bound on memory -> tables (onnx_graph.c) -> which network? by the shapes of the first
- *   convolution and the last layer -> is it that? (onnx_match.c) -> model with words of metadata_props -> weights
+ *   bytes -> protobuf-c, with a bound on memory -> tables (onnx_graph.c) -> which network, by the shapes of the first
+ *   convolution and the last layer -> does it match? (onnx_match.c) -> model with metadata_props -> weights
  *
- * A file is hostile. Protocol buffers let a few bytes ask for much memory (an empty node is two bytes in the file and a
- * hundred here), so the decoder gets an allocator with a budget that follows from the file's length; lengths inside are
- * checked against the file by protobuf-c, and nothing of a size that the file only claims is allocated: the model comes
- * to be after every tensor has been found with all its numbers. Nothing outside the file is opened: tensors that lie in
- * another one (external data) are refused, a path in a file being somebody else's idea of where to read.
+ * A file is untrusted. In protocol buffers a few bytes can cause a large allocation (an empty node is two bytes in the
+ * file and a hundred in memory), so the decoder gets an allocator with a budget that follows from the file's length.
+ * protobuf-c checks inner lengths against the file, and no size that the file only claims is allocated: the model is
+ * made after every tensor has been found with all its numbers. Nothing outside the file is opened: tensors in another
+ * file (external data) are refused, since the path would come from an untrusted file.
  *
  * Accepted: float32 weights as raw_data or float_data, opset 9 or later, IR version 3 or later, any batch size, any
  * names, batch norms folded or not (onnx_match.c). Cost: the file and one copy of it, then that copy and the model. */
@@ -49,7 +49,7 @@ static void *get_memory(void *ctx, size_t size)
     return p;
 }
 
-static void give_back(void *ctx, void *p)
+static void free_memory(void *ctx, void *p)
 {
     (void)ctx;
     fkt_free(p);
@@ -58,7 +58,7 @@ static void give_back(void *ctx, void *p)
 static fkt_status unpack(Onnx__ModelProto **out, const uint8_t *bytes, size_t len, const char *path)
 {
     struct budget b = {2 * len + SLACK, 0, 0};
-    ProtobufCAllocator memory = {get_memory, give_back, &b};
+    ProtobufCAllocator memory = {get_memory, free_memory, &b};
     *out = NULL;
     if (len > FILE_MAX) return fkt_fail(FKT_E_FORMAT, "'%s' is too large: %zu bytes, at most %zu", path, len, FILE_MAX);
     *out = onnx__model_proto__unpack(&memory, len, bytes);
@@ -66,12 +66,12 @@ static fkt_status unpack(Onnx__ModelProto **out, const uint8_t *bytes, size_t le
     if (b.failed) return fkt_fail(FKT_E_NOMEM, "out of memory: cannot decode '%s' of %zu bytes", path, len);
     if (b.spent)
         return fkt_fail(FKT_E_FORMAT, "'%s' would take more memory than a network of its size: %zu bytes", path, len);
-    return fkt_fail(FKT_E_FORMAT, "'%s' is no ONNX file, or is cut off", path);
+    return fkt_fail(FKT_E_FORMAT, "'%s' is not an ONNX file, or is truncated", path);
 }
 
 static void drop(Onnx__ModelProto *model)
 {
-    ProtobufCAllocator memory = {get_memory, give_back, NULL};
+    ProtobufCAllocator memory = {get_memory, free_memory, NULL};
     if (model) onnx__model_proto__free_unpacked(model, &memory);
 }
 
@@ -85,10 +85,9 @@ static fkt_status check_versions(const Onnx__ModelProto *model, const char *path
         if (!o->domain || !*o->domain || !strcmp(o->domain, "ai.onnx")) opset = o->version;
     }
     if (model->ir_version < IR_MIN || opset < OPSET_MIN)
-        return fkt_fail_hint(FKT_E_MISMATCH, "export it anew with opset 13 or later",
+        return fkt_fail_hint(FKT_E_MISMATCH, "export it again with opset 13 or later",
                              "'%s' is of ONNX's IR version %" PRId64 " and opset %" PRId64
-                             ": from %d and %d on they are "
-                             "read",
+                             ": at least %d and %d are needed",
                              path, model->ir_version, opset, IR_MIN, OPSET_MIN);
     return FKT_OK;
 }
@@ -112,7 +111,7 @@ static fkt_status read_side(const struct fkt_onnx_graph *g, uint32_t *side)
     if ((dim[1] != 0 && dim[1] != 3) || dim[2] != dim[3] || dim[2] < 0 || dim[2] > FKT_MODEL_SIZE_MAX)
         return fkt_fail(FKT_E_MISMATCH,
                         "'%s' takes images of %" PRId64 " x %" PRId64 " px in %" PRId64
-                        " colours: square ones of at most %d px in 3 are read",
+                        " colours: only square ones of at most %d px in 3 colours are supported",
                         g->path, dim[2], dim[3], dim[1], FKT_MODEL_SIZE_MAX);
     *side = (uint32_t)dim[2];
     return FKT_OK;
@@ -133,18 +132,19 @@ static fkt_status recognise(struct fkt_resnet_kind *out, const struct fkt_onnx_g
     const Onnx__NodeProto *first = fkt_onnx_reader(g, g->input->name, NULL), *last = fkt_onnx_maker(g, g->output);
     uint64_t conv[4], fc[2];
     char type[2][FKT_ST_SHOWN], conv_said[96] = "computed", fc_said[96] = "computed";
-    static const char hint[] = "resnet18 with the stem of ImageNet or CIFAR, and resnet8, are read, up to their logits "
-                               "and without a softmax after them";
+    static const char hint[] =
+        "resnet18 with the stem of ImageNet or CIFAR, and resnet8, are supported, up to their logits "
+        "and without a softmax after them";
     if (!first || !last || strcmp(fkt_onnx_type(first), "Conv") != 0 || strcmp(fkt_onnx_type(last), "Gemm") != 0)
         return fkt_fail_hint(FKT_E_MISMATCH, hint,
-                             "'%s' is no network that is known here: it begins with '%s' and ends with '%s', not with "
+                             "'%s' is not a known network: it begins with '%s' and ends with '%s', not with "
                              "'Conv' and 'Gemm'",
                              g->path, first ? fkt_st_shown(type[0], fkt_onnx_type(first)) : "nothing",
                              last ? fkt_st_shown(type[1], fkt_onnx_type(last)) : "nothing");
     if (shape_of(g, first, 4, conv, conv_said, sizeof conv_said) & shape_of(g, last, 2, fc, fc_said, sizeof fc_said))
         if (fkt_resnet_recognise(out, conv, fc)) return FKT_OK;
     return fkt_fail_hint(FKT_E_MISMATCH, hint,
-                         "'%s' is no network that is known here: the weights of its first convolution are %s, those of "
+                         "'%s' is not a known network: the weights of its first convolution are %s, those of "
                          "its last layer %s",
                          g->path, conv_said, fc_said);
 }
@@ -161,7 +161,7 @@ static const char *get_word(void *ctx, const char *key)
     return NULL;
 }
 
-/* Lists among the words are JSON, which takes many times its length in memory. */
+/* Lists in the metadata are JSON, which takes many times its length in memory. */
 static fkt_status check_words(const Onnx__ModelProto *model, const char *path)
 {
     for (size_t i = 0; i < model->n_metadata_props; i++) {

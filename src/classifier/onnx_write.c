@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_write.c - a model as ONNX, for every runtime that is not ours.
+/* onnx_write.c - writes a model as ONNX, for other runtimes.
  *
  *   images (N,3,S,S) -> Conv, BatchNormalization, Relu, MaxPool, Add -> GlobalAveragePool -> Flatten -> Gemm -> logits
  *
  * One node per operation of the model's own list (nn/net.h), in its order, and a Flatten before the last layer; each
- * tensor is an initialiser under torchvision's name with the model's bytes as they lie in memory; what a reader must
- * know (classes, normalisation, origin) is in metadata_props, under the same keys as in our safetensors.
- * Source: ONNX's operators at opset 13, IR version 7 (onnx 1.8, 2020), which runtimes of five years understand. Batch
- * norms are not folded into convolutions: runtimes do that by themselves, and who goes on training wants them.
+ * tensor is an initialiser under torchvision's name with the model's bytes unchanged; what a reader must know (classes,
+ * normalisation, origin) is in metadata_props, under the same keys as in our safetensors.
+ * Source: ONNX's operators at opset 13, IR version 7 (onnx 1.8, 2020), which runtimes of the last five years support.
+ * Batch norms are not folded into convolutions: runtimes do that themselves, and further training needs them.
  *
- * protobuf-c packs straight into the file on its way, so that the weights are never copied. Cost: one pass over them,
+ * protobuf-c packs directly into the file, so that the weights are never copied. Cost: one pass over them,
  * and some hundred bytes for each operation. */
 #include "classifier/model.h"
 
@@ -22,13 +22,13 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "raw_data is little-endian, and arrays are written as they lie"
+#error "raw_data is little-endian, and arrays are written unchanged"
 #endif
 
 enum { OPSET = 13, IR_VERSION = 7, FLOAT = 1, INPUTS_MAX = 5, ATTRIBUTES_MAX = 4 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 }; /* of attributes */
 
-/* A node with room for all that it points to. */
+/* A node with storage for everything that it points to. */
 struct row {
     Onnx__NodeProto node;
     Onnx__AttributeProto attribute[ATTRIBUTES_MAX], *attributes[ATTRIBUTES_MAX];
@@ -47,7 +47,8 @@ struct words {
     size_t n, room;
 };
 
-struct sheet {
+struct export
+{
     const struct fkt_model *model;
     struct row *row;
     Onnx__NodeProto **nodes;
@@ -58,7 +59,7 @@ struct sheet {
     struct words words;
 };
 
-/* protobuf-c's structs have no const; packing reads alone. */
+/* protobuf-c's structs have no const; packing only reads. */
 static char *text(const char *s) { return (char *)(uintptr_t)s; }
 
 static void begin_node(struct row *r, const char *type, const char *x)
@@ -115,13 +116,13 @@ static void add_window(struct row *r, const struct fkt_op *op)
     add_ints(r, "pads", 4, op->pad);
 }
 
-static void add_weight(struct sheet *s, struct row *r, uint32_t slot)
+static void add_weight(struct export *s, struct row *r, uint32_t slot)
 {
     if (slot != FKT_NO_SLOT) r->input[r->node.n_input++] = s->model->net.slot[slot].name[0];
 }
 
-/* "layer1.0.conv1" for what has weights; "relu_7" for the rest. */
-static void name_node(const struct sheet *s, struct row *r, const struct fkt_op *op, size_t i)
+/* "layer1.0.conv1" for operations with weights; "relu_7" for the rest. */
+static void name_node(const struct export *s, struct row *r, const struct fkt_op *op, size_t i)
 {
     if (op->kind == FKT_OP_CONV || op->kind == FKT_OP_BATCH_NORM || op->kind == FKT_OP_LINEAR) {
         const char *weight = s->model->net.slot[op->weight].name[0], *dot = strrchr(weight, '.');
@@ -132,7 +133,7 @@ static void name_node(const struct sheet *s, struct row *r, const struct fkt_op 
     snprintf(r->result, sizeof r->result, "%s_out", r->name);
 }
 
-static struct row *new_row(struct sheet *s)
+static struct row *new_row(struct export *s)
 {
     struct row *r = &s->row[s->n_nodes];
     s->nodes[s->n_nodes++] = &r->node;
@@ -140,7 +141,7 @@ static struct row *new_row(struct sheet *s)
 }
 
 /* LINEAR is two nodes: Flatten takes (F, 1, 1) to (F). */
-static const char *add_flatten(struct sheet *s, const char *x)
+static const char *add_flatten(struct export *s, const char *x)
 {
     struct row *r = new_row(s);
     begin_node(r, "Flatten", x);
@@ -150,7 +151,7 @@ static const char *add_flatten(struct sheet *s, const char *x)
     return r->result;
 }
 
-static fkt_status add_op(struct sheet *s, size_t i)
+static fkt_status add_op(struct export *s, size_t i)
 {
     const struct fkt_op *op = &s->model->net.op[i];
     const char *x = s->value[op->in[0]];
@@ -180,7 +181,7 @@ static fkt_status add_op(struct sheet *s, size_t i)
         begin_node(r, "Gemm", x);
         add_int(r, "transB", 1);
         break;
-    default: return fkt_fail(FKT_E_STATE, "ONNX has no place for a %s of this network", fkt_op_name(op->kind));
+    default: return fkt_fail(FKT_E_STATE, "a %s of this network cannot be written as ONNX", fkt_op_name(op->kind));
     }
     add_weight(s, r, op->weight);
     add_weight(s, r, op->bias);
@@ -192,7 +193,7 @@ static fkt_status add_op(struct sheet *s, size_t i)
     return FKT_OK;
 }
 
-static void add_tensor(struct sheet *s, size_t i)
+static void add_tensor(struct export *s, size_t i)
 {
     const struct fkt_model_tensor t = fkt_model_tensor(s->model, i);
     struct tensor *out = &s->tensor[i];
@@ -229,7 +230,7 @@ out:
     return st;
 }
 
-static fkt_status fill(struct sheet *s)
+static fkt_status fill(struct export *s)
 {
     const struct fkt_net *net = &s->model->net;
     fkt_status st;
@@ -247,7 +248,7 @@ out:
     return st;
 }
 
-static void release(struct sheet *s)
+static void clear(struct export *s)
 {
     for (size_t i = 0; i < s->words.n; i++) {
         fkt_free(s->words.word[i].key);
@@ -262,8 +263,8 @@ static void release(struct sheet *s)
     fkt_free(s->row);
 }
 
-/* A value's name, type and shape; the first dimension is any. */
-struct face {
+/* A value's name, type and shape; the first dimension is free. */
+struct value_info {
     Onnx__ValueInfoProto info, *list[1];
     Onnx__TypeProto type;
     Onnx__TypeProto__Tensor tensor;
@@ -271,7 +272,7 @@ struct face {
     Onnx__TensorShapeProto__Dimension dim[4], *dims[4];
 };
 
-static void face_init(struct face *f, const char *name, const uint32_t *shape, size_t rank)
+static void value_info_init(struct value_info *f, const char *name, const uint32_t *shape, size_t rank)
 {
     onnx__value_info_proto__init(&f->info);
     onnx__type_proto__init(&f->type);
@@ -298,7 +299,7 @@ static void face_init(struct face *f, const char *name, const uint32_t *shape, s
     f->list[0] = &f->info;
 }
 
-/* Where protobuf-c packs to. What the stream could not take shows at commit. */
+/* The buffer that protobuf-c packs into. Commit reports a failed write. */
 struct sink {
     ProtobufCBuffer base;
     FILE *stream;
@@ -309,16 +310,16 @@ static void append(ProtobufCBuffer *base, size_t len, const uint8_t *bytes)
     (void)fwrite(bytes, 1, len, ((struct sink *)base)->stream);
 }
 
-static void pack(const struct sheet *s, FILE *stream)
+static void pack(const struct export *s, FILE *stream)
 {
     const uint32_t in[4] = {0, 3, s->model->size, s->model->size}, out[2] = {0, s->model->n_classes};
     struct sink sink = {{append}, stream};
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[1] = {&opset};
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
-    struct face images, logits;
-    face_init(&images, "images", in, 4);
-    face_init(&logits, "logits", out, 2);
+    struct value_info images, logits;
+    value_info_init(&images, "images", in, 4);
+    value_info_init(&logits, "logits", out, 2);
     opset.domain = text("");
     opset.has_version = 1;
     opset.version = OPSET;
@@ -344,7 +345,7 @@ static void pack(const struct sheet *s, FILE *stream)
 
 fkt_status fkt_model_export_onnx(const struct fkt_model *m, const char *path, int force)
 {
-    struct sheet s = {.model = m};
+    struct export s = {.model = m};
     struct fkt_file file = {0};
     fkt_status st;
     FKT_TRY(fkt_model_check(m, path));
@@ -354,6 +355,6 @@ fkt_status fkt_model_export_onnx(const struct fkt_model *m, const char *path, in
     FKT_TRY(fkt_file_commit(&file));
 out:
     fkt_file_clear(&file);
-    release(&s);
+    clear(&s);
     return st;
 }

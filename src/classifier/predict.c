@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* predict.c - a classifier asked: images in, logits and features out.
+/* predict.c - prediction: images in, logits and features out.
  *
  *   rgb (n,S,S,3) -> normalised (n,3,S,S) -> network up to the mean -> features (n,F) -> last layer -> logits (n,K)
  *
- * The network up to the mean runs through a forward engine with folded norms. Engines come to be on first use, one for
- * each precision, and are kept until the weights change. The last layer is a plain loop with sums in double: it costs
- * less than a thousandth of the rest, its input is asked for anyway (a head is tuned on features), and in bfloat16 it
- * spares the logits one more rounding.
+ * The network up to the mean runs through a forward engine with folded norms. Engines are made on first use, one for
+ * each precision, and kept until the weights change. The last layer is a plain loop with sums in double: it costs less
+ * than a thousandth of the rest, its input is needed anyway (a head is tuned on features), and in bfloat16 it saves the
+ * logits one more rounding.
  *
- * The batch is fixed by stem and size alone. Libraries choose kernels by batch, so that an image's logits would
- * otherwise depend on how many came with it; each batch is the work of one thread. */
+ * The batch depends on stem and size alone. Libraries choose kernels by batch, so an image's logits would otherwise
+ * depend on how many came with it; one thread computes each batch. */
 #include "classifier/model.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ enum { PRECISIONS = 2 };
 
 struct fkt_model_engines {
     pthread_mutex_t lock;
-    struct fkt_net body; /* the model's network without its last layer; borrows all it has */
+    struct fkt_net body; /* the model's network without its last layer; borrows everything */
     struct fkt_weights *weights;
     struct fkt_engine *engine[PRECISIONS];
 };
@@ -67,9 +67,9 @@ void fkt_model_last_layer(const struct fkt_model *m, const float *features, size
         }
 }
 
-/* Images at a time: as many as fill the first maps with 2^16 pixels, at most 16. Of resnet18 at 32 px one takes
- * 12.5 ms alone, 7.3 among 16, 6.6 among 64; at 64 px 32, 22.7 and 21.5. Larger batches would gain little, and what is
- * missing to a whole one is computed in vain. */
+/* Images at a time: as many as fill the first maps with 2^16 pixels, at most 16. With resnet18 at 32 px an image takes
+ * 12.5 ms alone, 7.3 among 16, 6.6 among 64; at 64 px 32, 22.7 and 21.5. Larger batches would gain little, and the
+ * padding of an incomplete batch is wasted work. */
 static uint32_t batch_of(const struct fkt_model *m)
 {
     const uint32_t side = m->stem == FKT_STEM_IMAGENET ? (m->size + 3) / 4 : m->size, n = (1U << 16) / (side * side);
@@ -105,7 +105,7 @@ struct work {
     struct fkt_engine *engine;
     float pixels[3][256];
     const uint8_t *rgb;
-    const float *ready; /* (n, 3, S, S), and then rgb does not count */
+    const float *ready; /* (n, 3, S, S), used instead of rgb */
     size_t n, batch;
     float *logits, *features;
     struct fkt_meter meter;
@@ -139,7 +139,7 @@ static fkt_status predict_batch(void *ctx, size_t item, unsigned worker)
     for (size_t i = 0; i < n * m->n_classes; i++)
         if (!isfinite(logits[i]))
             FKT_TRY(fkt_fail_hint(FKT_E_NUMERIC, "the model has diverged or is damaged: train it at a lower rate",
-                                  "the model's answer to image %zu is not finite", first + i / m->n_classes));
+                                  "the model's output for image %zu is not finite", first + i / m->n_classes));
     if (w->features) memcpy(w->features + first * m->features, features, n * m->features * sizeof *features);
     FKT_TRY(fkt_meter_add(&w->meter, n));
 out:

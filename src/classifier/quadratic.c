@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quadratic.c - class covariances for QDA, by empirical Bayes in the metric of the pooled covariance.
  *
- * Let P = Q diag(l) Q^T be the pooled covariance, floored at its noise edge (statistics.c). Seen from there class k is
+ * Let P = Q diag(l) Q^T be the pooled covariance, floored at its noise edge (statistics.c). Relative to it, class k is
  *     d_k = P^-1/2 (cov_k - pool) P^-1/2 in the basis Q,     pool = sum p_j cov_j before the floor,  p_j = n_j/sum n,
  * and the error of its entry (i, j) has a known variance, (1 + [i=j]) h_k(i, j),
  *     h_k(i, j) = 1/n_k + (v_k/2)/(l_i l_j),
  * the first from n_k Gaussian records, the second from the noise of the release (v_k = edge_k^2/(2 m) on the diagonal,
- * half of it off, in every basis). A strong direction is measured well and a weak one badly, by the same release. Left
+ * half of it off, in every basis). The same release measures strong directions well and weak ones badly. Left
  * out are two errors that are not of this shape: that of n_k, which multiplies all of cov_k by one factor 1 +- s/n_k
  * (src/synth/estimate.md 4), and that of the mean's noise in S S^T, of rank 2.
- * Prior: the true differences have variance (1 + [i=j]) t, the shape that prefers no basis. Classes need not differ in
+ * Prior: the true differences have variance (1 + [i=j]) t, the same in every basis. Classes need not differ in
  * weak directions as they do in strong ones, so t is one number for each quarter of the directions, and an entry
  * belongs to the weaker of its two. pool holds class k itself; with c_k = 1 - 2 p_k + sum_q p_q^2,
  *     E[d_k(i, j)^2]/(1 + [i=j]) = c_k t + (1 - 2 p_k) h_k(i, j) + sum_q p_q^2 h_q(i, j)
@@ -17,17 +17,17 @@
  * its own expectation, the inverse variance of a squared normal. The posterior is
  *     d^_k(i, j) = f d_k(i, j),    f = t/(t + h_k(i, j)),    variance left in it (1 + [i=j]) f h_k(i, j),
  *     C_k = P^1/2 (I + d^_k) P^1/2 + doubt_k I.
- * What is left is noise of a known edge, e_k = 2 sqrt(average row sum of its variances): no eigenvalue of I + d^_k
- * below a fifth of it is believed; it is raised to that, or to 1 if that is less.
+ * The remaining error is noise of a known edge, e_k = 2 sqrt(average row sum of its variances): no eigenvalue of I +
+ * d^_k below a fifth of it is trusted; it is raised to that, or to 1 if that is less.
  *
- * Limits: without noise and for n -> infinity f = 1 and the floor is 0, the textbook's QDA; if the classes cannot be
- * told from one another t = 0, f = 0 and C_k = P, LDA. Between the two nothing is tuned but the fifth and the quarters;
- * half or twice of either does as well: docs/decisions/0003-noise-aware-heads.md has the figures, and those of the rule
- * before it (one weight per class, after Friedman 1989), which mixed strong directions too much, weak ones too little.
- * Elementwise shrinkage is not the best that could be done: it does not look at the eigenvectors of d_k.
+ * Limits: without noise and for n -> infinity f = 1 and the floor is 0, textbook QDA; if the classes cannot be
+ * distinguished t = 0, f = 0 and C_k = P, LDA. Between the two only the fifth and the quarters are tuned; half or twice
+ * of either works as well: docs/decisions/0003-noise-aware-heads.md has the figures, and those of the earlier rule
+ * (one weight per class, after Friedman 1989), which mixed strong directions too much, weak ones too little.
+ * Elementwise shrinkage is not optimal: it ignores the eigenvectors of d_k.
  *
- * The d_k live in h->map until the map itself takes their place. Cost: two eigen-decompositions and three products per
- * class. */
+ * The d_k are stored in h->map until the map itself replaces them. Cost: two eigen-decompositions and three products
+ * per class. */
 #include "classifier/quadratic.h"
 
 #include "base/alloc.h"
@@ -36,8 +36,8 @@
 #include <math.h>
 #include <string.h>
 
-#define BELIEF 0.2     /* of the edge of the noise that is left */
-#define RATIO_MIN 1e-9 /* of the pooled variance: what no class may fall below */
+#define TRUSTED_PART 0.2 /* of the edge of the remaining noise */
+#define RATIO_MIN 1e-9   /* of the pooled variance: a lower bound for every class */
 #define STEPS 50
 #define BANDS 4
 
@@ -75,7 +75,7 @@ static struct shared share(const struct fkt_class_statistics *s)
     return a;
 }
 
-/* One step of the method of moments: a better t for this band, from weights made with the last one. */
+/* One step of the method of moments: an improved t for this band, with weights from the previous one. */
 static double step(double t, size_t band, const struct fkt_head *h, const struct fkt_ready *r,
                    const struct fkt_class_statistics *s, const struct shared *a)
 {
@@ -126,7 +126,7 @@ static void whiten(double *d, const struct fkt_ready *r, const double *cov, size
 }
 
 /* d -> I + posterior of d; returns the floor of its eigenvalues. */
-static double believe(double *d, const struct fkt_ready *r, struct error e, const double *t, size_t m)
+static double posterior(double *d, const struct fkt_ready *r, struct error e, const double *t, size_t m)
 {
     double left = 0;
     for (size_t i = 0; i < m; i++)
@@ -136,10 +136,10 @@ static double believe(double *d, const struct fkt_ready *r, struct error e, cons
             left += f * h * (i == j ? 2 : 1);
             d[i * m + j] = f * d[i * m + j] + (i == j ? 1 : 0);
         }
-    return fmax(fmin(BELIEF * 2 * sqrt(left / (double)m), 1), RATIO_MIN);
+    return fmax(fmin(TRUSTED_PART * 2 * sqrt(left / (double)m), 1), RATIO_MIN);
 }
 
-/* What one class needs on the way. */
+/* Work arrays of one class. */
 struct scratch {
     double *values, *vectors, *a, *b; /* (m), (m,m) each */
 };
@@ -164,7 +164,7 @@ static fkt_status fit_class(struct fkt_head *h, size_t k, const struct fkt_ready
                             const struct fkt_class_statistics *s, const double *t, struct scratch *x)
 {
     size_t m = h->length;
-    double *map = h->map + k * m * m, floor = believe(map, r, error_of(s, k), t, m);
+    double *map = h->map + k * m * m, floor = posterior(map, r, error_of(s, k), t, m);
     fkt_status st = colour(x->a, map, floor, r, m, x);
     if (st == FKT_OK) st = fkt_eigen(x->values, x->vectors, x->a, m);
     if (st != FKT_OK) return fkt_fail_in(st, "covariance of class %zu", k);

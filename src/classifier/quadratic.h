@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quadratic.h - fitting the quadratic head: each class covariance drawn towards the pooled one, entry by entry. */
+/* quadratic.h - fitting the quadratic head: each class covariance shrunk towards the pooled one, entry by entry. */
 #ifndef FKT_CLASSIFIER_QUADRATIC_H
 #define FKT_CLASSIFIER_QUADRATIC_H
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipe.c - how to train: what may be asked for, and the rate of each step.
+/* recipe.c - the training recipe: its valid values, and the rate of each step.
  *
  * With n = epochs * steps_per_epoch steps 0 .. n-1 and w = round(warmup * steps_per_epoch) of them as warm-up:
  *
  *   warm-up    step < w: rate (step + 1) / w; it grows from 0, and no step has rate 0
  *   constant   rate
  *   step       rate step_by^floor((step - w) / e), e = round(step_every * steps_per_epoch), at least 1
- *   cosine     rate (1 + cos(pi (step - w) / (n - w))) / 2: it is 0 when the last step is done, so that none is wasted
+ *   cosine     rate (1 + cos(pi (step - w) / (n - w))) / 2: it reaches 0 after the last step, so no step has rate 0
  *   one-cycle  rate/25 up to rate at step 0.3 n - 1, then down to rate/250000 at step n - 1, a half cosine each way
  *
  * Source: PyTorch's torch.optim.lr_scheduler, stepped after every batch: StepLR(step_size=e, gamma=step_by),
- * CosineAnnealingLR(T_max=n - w), behind LinearLR(start_factor=1/w, total_iters=w - 1) through SequentialLR where there
+ * CosineAnnealingLR(T_max=n - w), after LinearLR(start_factor=1/w, total_iters=w - 1) through SequentialLR when there
  * is a warm-up; OneCycleLR(max_lr=rate, total_steps=n, cycle_momentum=False) with its defaults otherwise. PyTorch's
- * StepLR and CosineAnnealingLR work out each rate from the one before and gather rounding errors; ours are closed
+ * StepLR and CosineAnnealingLR compute each rate from the previous one and accumulate rounding errors; ours are closed
  * forms. */
 #include "classifier/recipe.h"
 
@@ -60,7 +60,7 @@ void fkt_recipe_default(struct fkt_recipe *r)
     };
 }
 
-/* One row a field. Bounds of numbers; an open end does not belong to the range. */
+/* One row a field. Bounds of numbers; an open end is excluded. */
 enum kind { U32, F64, SWITCH, SCHEDULE, DTYPE, SEED, THREADS };
 enum { OPEN_LOW = 1, OPEN_HIGH = 2 };
 static const struct field {
@@ -130,7 +130,7 @@ fkt_status fkt_recipe_check(const struct fkt_recipe *r)
     for (size_t i = 0; i < FKT_RECIPE_FIELDS; i++) {
         const struct field *f = &fields[i];
         const double x = number_of(r, f),
-                     step = (double)(float)x; /* steps are made with floats: no bound by rounding */
+                     step = (double)(float)x; /* steps use floats: the rounded value must be in range too */
         const int above = f->open & OPEN_LOW ? step > f->low : x >= f->low; /* a NaN is neither above nor below */
         const int below = f->open & OPEN_HIGH ? step < f->high : x <= f->high;
         if (!above || !below)
@@ -142,10 +142,10 @@ fkt_status fkt_recipe_check(const struct fkt_recipe *r)
         return fkt_fail_hint(FKT_E_ARG, "give a momentum such as 0.9, or switch nesterov off",
                              "nesterov needs a momentum, and it is 0");
     if (r->warmup > 0 && r->schedule != FKT_SCHEDULE_STEP && r->schedule != FKT_SCHEDULE_COSINE)
-        return fkt_fail_hint(FKT_E_ARG, "leave the warm-up out, or take the schedule 'step' or 'cosine'",
-                             "the schedule '%s' takes no warm-up", fkt_schedule_name(r->schedule));
+        return fkt_fail_hint(FKT_E_ARG, "leave out the warm-up, or use the schedule 'step' or 'cosine'",
+                             "the schedule '%s' does not support a warm-up", fkt_schedule_name(r->schedule));
     if (r->warmup >= r->epochs)
-        return fkt_fail(FKT_E_ARG, "a warm-up of %g epochs leaves nothing of %u epochs", r->warmup, r->epochs);
+        return fkt_fail(FKT_E_ARG, "a warm-up of %g epochs leaves none of %u epochs", r->warmup, r->epochs);
     return FKT_OK;
 }
 

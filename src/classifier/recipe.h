@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipe.h - the fields of a recipe as a table: what may stand in each, and how a checkpoint writes it down. */
+/* recipe.h - the fields of a recipe as a table: valid values, and how a checkpoint stores them. */
 #ifndef FKT_CLASSIFIER_RECIPE_H
 #define FKT_CLASSIFIER_RECIPE_H
 
@@ -10,7 +10,7 @@ enum { FKT_EPOCHS_MAX = 1000000, FKT_BATCH_MAX = 65536, FKT_PAD_MAX = 256 };
 
 const char *fkt_recipe_field_name(size_t i); /* "epochs", "batch", ... */
 /* The field as text, the same text for the same bits: doubles with 17 digits, the schedule and type by name, threads as
- * many as they will be. */
+ * the number that will be used. */
 void fkt_recipe_field_text(const struct fkt_recipe *r, size_t i, char out[FKT_RECIPE_TEXT]);
 
 #endif

@@ -11,7 +11,7 @@
  *
  * Source: He et al., Deep residual learning, CVPR 2016, table 1 (18 layers) and section 4.2 (the narrow networks for
  * CIFAR-10; resnet8 is theirs with n = 1). We differ: where they pad shortcuts with zeros for CIFAR, resnet8 has
- * projections as resnet18 does, so that both are torchvision's BasicBlock and PyTorch users can name it
+ * projections as resnet18 does, so that both are torchvision's BasicBlock and PyTorch users can build it as
  * ResNet(BasicBlock, ...). Convolutions have no bias; norms have epsilon 1e-5. */
 #include "classifier/model.h"
 
@@ -83,7 +83,7 @@ struct window {
     uint32_t kernel, stride;
 };
 
-/* A convolution and its norm: in torchvision's tables they are neighbours, so that slots come in its order. */
+/* A convolution and its norm: adjacent in torchvision's order, so slots follow it. */
 static uint32_t conv_norm(struct fkt_net *net, uint32_t x, const char *place, const char *conv, const char *norm,
                           uint32_t in, uint32_t out, struct window w)
 {

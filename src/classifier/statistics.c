@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statistics.c - what all heads share: means shrunk against their noise, and one covariance for all classes.
+/* statistics.c - shared by all heads: means shrunk against their noise, and one covariance for all classes.
  *
  * Means. Class k's mean carries noise of variance s_k^2 per coordinate, and the classes differ in s_k. Model: the true
  * means lie around the grand mean with variance b per coordinate. b comes from the method of moments with weights
  * p_k = n_k/sum n,
  *     E[sum p_k |mean_k - grand|^2]/m = b (1 - sum p_k^2) + sum p_k (1 - p_k) s_k^2,
  * and the posterior of a mean is   grand + f_k (mean_k - grand),   f_k = b/(b + s_k^2),   with the variance f_k s_k^2
- * ("doubt") left in each coordinate (Efron, Morris 1973). Without noise f_k = 1 and nothing happens. b never falls
- * below a hundredth of the noise, so that the ranking of the classes survives when nothing can be seen.
+ * ("doubt") remaining in each coordinate (Efron, Morris 1973). Without noise f_k = 1 and nothing changes. b is never
+ * below a hundredth of the noise, so that the ranking of the classes remains when the noise hides everything.
  *
- * Why not only subtract m s_k^2 from |mean_k|^2: that makes the score of a noisy class fair on average and wild in each
- * case, and small classes then win far too often (docs/decisions/0003-noise-aware-heads.md has the figures).
+ * Why not only subtract m s_k^2 from |mean_k|^2: the score of a noisy class would then be unbiased but vary widely, and
+ * small classes would win far too often (docs/decisions/0003-noise-aware-heads.md has the figures).
  *
  * Covariance. sum p_k cov_k, whose noise edge is sqrt(sum p_k^2 edge_k^2); eigenvalues below it are raised to it.
- * The cov_k come unshrunk: what noise does to each of them averages out here, and shrinking would not.
+ * The cov_k are not shrunk: their noise averages out here, while the bias of shrinking would not.
  * Cost: one eigen-decomposition. */
 #include "classifier/statistics.h"
 
@@ -115,7 +115,7 @@ static fkt_status pool_covariances(struct fkt_ready *r, const struct fkt_class_s
     edge = sqrt(edge2);
     FKT_TRY(fkt_eigen(r->plain, r->vectors, pooled, m));
     for (size_t i = 0; i < m; i++) trace += fmax(r->plain[i], edge);
-    r->tiny = trace > 0 ? TINY * trace / (double)m : 1; /* no spread at all: any metric will do */
+    r->tiny = trace > 0 ? TINY * trace / (double)m : 1; /* no spread: any metric is right */
     for (size_t i = 0; i < m; i++) r->values[i] = fmax(fmax(r->plain[i], edge), r->tiny);
 out:
     fkt_free(pooled);
@@ -141,7 +141,7 @@ out:
 
 void fkt_ready_clear(struct fkt_ready *r)
 {
-    fkt_free_secret(r->mean); /* a simulation's reference comes from exact moments */
+    fkt_free_secret(r->mean); /* in a simulation the reference comes from exact moments */
     fkt_free(r->doubt);
     fkt_free_secret(r->plain);
     fkt_free_secret(r->values);

@@ -7,14 +7,14 @@
 
 struct fkt_ready {
     double *mean;   /* (K, m) shrunk towards the grand mean */
-    double *doubt;  /* (K) variance that is left in each coordinate of mean */
+    double *doubt;  /* (K) remaining variance in each coordinate of mean */
     double *plain;  /* (m) eigenvalues of the covariance within classes, weighted by counts; ascending, maybe below 0 */
     double *values; /* (m) the same, none below the noise edge of that covariance, nor below tiny */
     double *vectors; /* (m, m) rows are its eigenvectors */
-    double tiny;     /* > 0: what no eigenvalue may fall below */
+    double tiny;     /* > 0: lower bound of all eigenvalues */
 };
 
-/* Checks every number of s (FKT_E_ARG, FKT_E_NUMERIC) and fills *r, to be released also after a failure. */
+/* Checks every number of s (FKT_E_ARG, FKT_E_NUMERIC) and fills *r, to be cleared also after a failure. */
 FKT_MUST_USE fkt_status fkt_ready_make(struct fkt_ready *r, const struct fkt_class_statistics *s);
 void fkt_ready_clear(struct fkt_ready *r);
 

@@ -3,12 +3,12 @@
  *
  *   file    = record*, the first of which says file_version "brain.Event:2"
  *   record  = length u64 | masked CRC-32C of those 8 bytes u32 | Event (proto/events.proto) | masked CRC of it u32
- *   masked  = (crc rotated right by 15) + 0xa282ead8, so that a checksum of data that holds checksums is no fixed point
+ *   masked  = (crc rotated right by 15) + 0xa282ead8, so that the checksum of data with checksums is not a fixed point
  *
  * All little-endian; the framing is TFRecord's. One record per epoch, with a value for each curve that has one: NaN is
- * left out. The name is events.out.tfevents.<start in seconds>.fedkt: TensorFlow puts the host's name at the end, and
- * this file travels with a release, so no host, user or process gets into it. A file of the same start is that of the
- * same training, longer, and takes the place of the shorter one; the whole file is written again, atomically.
+ * left out. The name is events.out.tfevents.<start in seconds>.fedkt: TensorFlow appends the host's name, but this file
+ * is published with a release, so it contains no host, user or process. A file with the same start belongs to the same
+ * training and is replaced by the longer one; the whole file is written again, atomically.
  * Cost: some 300 bytes an epoch. */
 #include "classifier/tensorboard.h"
 
@@ -42,7 +42,7 @@ static const struct curve {
 };
 #define CURVES (sizeof curves / sizeof *curves)
 
-/* Bit by bit: some thousand bytes once in a training are not worth a table. */
+/* Bit by bit: a few thousand bytes per training do not need a table. */
 uint32_t fkt_crc32c(const uint8_t *bytes, size_t n)
 {
     uint32_t crc = UINT32_MAX;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer.c - a training run: what it is made of, what is refused before it begins, and what comes out of it. The steps
- * themselves are in epochs.c, its memory on disk in checkpoint.c.
+/* trainer.c - a training run: its parts, the checks before it begins, and its result. The steps are in epochs.c, its
+ * checkpoints in checkpoint.c.
  *
  *   start, recipe, source, held, teacher -> fkt_trainer_new -> [resume] -> run -> model
  *
  * A run repeats to the bit on one machine: the order of an epoch depends on (seed, epoch), a view on (seed, epoch,
- * index), a learner on its threads. The clock goes into seconds and images per second alone.
+ * index), a learner on its threads. The clock affects only seconds and images per second.
  *
  * Memory beside the learner's: one batch of images as float (two with a teacher), one copy of the weights, and the
  * order of the images. */
@@ -30,12 +30,12 @@ static fkt_status check_images(const struct fkt_images *p, const struct fkt_mode
     if (p->n < 1) return fkt_fail(FKT_E_ARG, "there are no %s", what);
     if (p->n >= IMAGES_MAX) return fkt_fail(FKT_E_ARG, "%zu are too many %s", p->n, what);
     if (p->size != size)
-        return fkt_fail_hint(FKT_E_ARG, "scale the images to the network's size, or make a network of theirs",
+        return fkt_fail_hint(FKT_E_ARG, "scale the images to the network's size, or make a network of their size",
                              "the %s have %" PRIu32 " px, and the network takes %" PRIu32 " px", what, p->size, size);
     for (size_t i = 0; i < p->n; i++)
         if (p->label[i] >= classes)
-            return fkt_fail_hint(FKT_E_ARG, "a network for as many classes as there are labels is needed",
-                                 "label %" PRIu32 " of image %zu of the %s is beyond the network's %" PRIu32
+            return fkt_fail_hint(FKT_E_ARG, "use a network with as many classes as there are labels",
+                                 "label %" PRIu32 " of image %zu of the %s is outside the network's %" PRIu32
                                  " classes (0 to %" PRIu32 ")",
                                  p->label[i], i, what, classes, classes - 1);
     return FKT_OK;
@@ -46,7 +46,7 @@ fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch)
     struct fkt_images p = {0};
     fkt_status st;
     if (t->now.n && t->now_epoch == epoch) return FKT_OK;
-    t->now = p; /* what the source gave before is no longer valid */
+    t->now = p; /* earlier images of the source are no longer valid */
     FKT_TRY(t->source.images(t->source.ctx, epoch, &p));
     FKT_TRY(check_images(&p, t->model, "images"));
     if (t->n && p.n != t->n) {
@@ -63,11 +63,10 @@ static fkt_status check_teacher(const struct fkt_trainer_spec *s)
 {
     const struct fkt_model *m = s->start, *teacher = s->teacher;
     if (!teacher && s->recipe.share > 0)
-        return fkt_fail(FKT_E_ARG, "the teacher's share is %g, and there is no teacher", s->recipe.share);
+        return fkt_fail(FKT_E_ARG, "the teacher's share is %g, but there is no teacher", s->recipe.share);
     if (!teacher) return FKT_OK;
     if (s->recipe.share == 0)
-        return fkt_fail_hint(FKT_E_ARG, "give it a share of the loss, such as 0.9",
-                             "a teacher whose share is 0 teaches nothing");
+        return fkt_fail_hint(FKT_E_ARG, "give it a share of the loss, such as 0.9", "the teacher's share is 0");
     if (fkt_model_size(teacher) != fkt_model_size(m))
         return fkt_fail(FKT_E_MISMATCH, "the teacher takes images of %" PRIu32 " px, and the network %" PRIu32 " px",
                         fkt_model_size(teacher), fkt_model_size(m));
@@ -101,7 +100,7 @@ static uint64_t sum_of_weights(const struct fkt_model *m)
     return fkt_checksum_value(&c);
 }
 
-static fkt_status make_room(struct fkt_trainer *t)
+static fkt_status allocate(struct fkt_trainer *t)
 {
     const size_t image = (size_t)3 * t->model->size * t->model->size, logits = t->model->n_classes;
     fkt_status st;
@@ -146,7 +145,7 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     FKT_TRY(fkt_recipe_check(&spec->recipe));
     FKT_TRY(check_teacher(spec));
     if (spec->recipe.pad >= fkt_model_size(spec->start)) {
-        st = fkt_fail(FKT_E_ARG, "shifts by up to %" PRIu32 " px take images of %" PRIu32 " px out of sight",
+        st = fkt_fail(FKT_E_ARG, "shifts by up to %" PRIu32 " px move images of %" PRIu32 " px out of view",
                       spec->recipe.pad, fkt_model_size(spec->start));
         goto out;
     }
@@ -157,7 +156,7 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     t->teacher = spec->teacher;
     if (spec->held) t->held = *spec->held;
     FKT_TRY(fkt_model_copy(&t->model, spec->start));
-    fkt_model_set_origin(t->model, &unknown); /* nobody here knows where the images come from */
+    fkt_model_set_origin(t->model, &unknown); /* the origin of the images is unknown here */
     FKT_TRY(fkt_trainer_fetch(t, 0));
     t->n = t->now.n;
     t->batch = t->n < t->recipe.batch ? (uint32_t)t->n : t->recipe.batch;
@@ -169,7 +168,7 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     fkt_model_pixels(t->model, t->value);
     if (t->teacher) fkt_model_pixels(t->teacher, t->teacher_value);
     FKT_TRY(make_learner(t, backend));
-    FKT_TRY(make_room(t));
+    FKT_TRY(allocate(t));
     *out = t;
     t = NULL;
 out:
@@ -205,7 +204,7 @@ fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, 
         st = fkt_learner_read(t->learner, what, s, m->array[s]);
         for (size_t i = 0, n = fkt_slot_count(&m->net.slot[s]); i < n && st == FKT_OK; i++)
             if (!isfinite(m->array[s][i]))
-                st = fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate",
+                st = fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate",
                                    "training diverged: '%s' is not finite after step %" PRIu64, m->net.slot[s].name[0],
                                    t->done.step);
     }
@@ -225,7 +224,7 @@ fkt_status fkt_trainer_model(const struct fkt_trainer *t, int averaged, struct f
     fkt_status st;
     *out = NULL;
     if (averaged && t->recipe.ema == 0) {
-        st = fkt_fail(FKT_E_STATE, "the recipe asks for no average of the weights");
+        st = fkt_fail(FKT_E_STATE, "the recipe has no average of the weights");
         goto out;
     }
     FKT_TRY(fkt_model_copy(&m, t->model));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer.h - the inside of a training run; private to this room. What a checkpoint must keep stands in fkt_progressed
- * and in the learner's arrays; all else follows from the spec. */
+/* trainer.h - the internals of a training run; private to this module. A checkpoint stores fkt_progressed and the
+ * learner's arrays; everything else follows from the spec. */
 #ifndef FKT_CLASSIFIER_TRAINER_H
 #define FKT_CLASSIFIER_TRAINER_H
 
@@ -8,11 +8,11 @@
 
 #include "nn/learner.h"
 
-/* How far a run has come. */
+/* The progress of a run. */
 struct fkt_progressed {
     uint64_t step;        /* steps done since the first epoch began */
     uint32_t epochs;      /* done, with their evaluation: entries of history */
-    double loss, seconds; /* of the epoch under way: sum of its steps' losses, time spent */
+    double loss, seconds; /* of the current epoch: sum of its steps' losses, time spent */
     uint64_t hits;
 };
 
@@ -21,14 +21,14 @@ struct fkt_trainer {
     struct fkt_image_source source;
     struct fkt_images held;          /* n 0: none */
     const struct fkt_model *teacher; /* borrowed; NULL: none */
-    struct fkt_model *model;         /* the network; its weights are what was last read from the learner */
+    struct fkt_model *model;         /* the network; its weights are those last read from the learner */
     struct fkt_learner *learner;
     size_t n;              /* images of every epoch */
     uint32_t batch;        /* min(recipe's, n) */
     uint64_t epoch_steps;  /* n / batch */
-    struct fkt_images now; /* the source's, of epoch now_epoch */
+    struct fkt_images now; /* from the source, of epoch now_epoch */
     uint32_t now_epoch;
-    size_t *order; /* (n) of the epoch under way */
+    size_t *order; /* (n) of the current epoch */
     float value[3][256], teacher_value[3][256];
     float *in, *teacher_in;           /* (batch, 3, S, S) */
     float *out, *slope, *teacher_out; /* (batch, K) */
@@ -37,7 +37,7 @@ struct fkt_trainer {
     struct fkt_epoch *history;                  /* (recipe's epochs), done.epochs of them filled */
     uint64_t images_sum, held_sum, teacher_sum; /* checksums; 0: none */
     uint64_t start_sum;                         /* of the weights that the first step begins with */
-    int spoilt;                                 /* a step or a resume failed half-way */
+    int failed_midway;                          /* a step or a resume failed half-way */
 };
 
 /* As fkt_trainer_new, on a learner of the caller's choice. */
@@ -47,7 +47,7 @@ FKT_MUST_USE fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struc
 FKT_MUST_USE fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch);
 /* Weights or their average into m; FKT_E_NUMERIC names the tensor that is not finite. */
 FKT_MUST_USE fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, struct fkt_model *m);
-/* checkpoint.c; replaces what is there. */
+/* checkpoint.c; replaces an existing file. */
 FKT_MUST_USE fkt_status fkt_trainer_save(const struct fkt_trainer *t, const char *path);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tune.c - the last layer alone, by stochastic gradient descent on features: softmax regression.
+/* tune.c - trains the last layer alone, by stochastic gradient descent on features: softmax regression.
  *
  *   z = X W^T + b          X (B, F) a batch of features, W (K, F), b (K)
  *   dW = dz^T X, db = sum of dz; then the learner's step (nn/learner.h) with momentum, decay and the step's rate
  *
- * It begins at the model's own last layer (fkt_model_new_head draws a new one) and runs the recipe that a whole network
- * would: the order of an epoch by (seed, epoch), incomplete last batches left out, the same schedules, the same loss
- * with smoothed labels. Images were turned into features once, so there are no views, and no teacher.
+ * It starts from the model's own last layer (fkt_model_new_head draws a new one) and runs the same recipe as a whole
+ * network: the order of an epoch by (seed, epoch), incomplete last batches left out, the same schedules, the same loss
+ * with smoothed labels. Images are turned into features once, so there are no views, and no teacher.
  *
- * Weights, velocity and sums are double, in the order that BLAS has on this processor; the loss takes the logits as
- * float. Cost: 4 n F K flops an epoch. Nothing is written into the model unless all went well. */
+ * Weights, velocity and sums are double, in the order of BLAS on this processor; the loss takes the logits as
+ * float. Cost: 4 n F K flops an epoch. The model is changed only on success. */
 #include "fedkt/learn.h"
 
 #include "base/alloc.h"
@@ -36,7 +36,7 @@ struct tuner {
     double *bias_slope;                /* (K) */
 };
 
-static void release(struct tuner *t)
+static void clear(struct tuner *t)
 {
     fkt_free(t->order);
     fkt_free(t->x);
@@ -52,7 +52,7 @@ static void release(struct tuner *t)
     fkt_free(t->bias_slope);
 }
 
-static fkt_status make_room(struct tuner *t, size_t n)
+static fkt_status allocate(struct tuner *t, size_t n)
 {
     const size_t numbers = t->classes * t->features, answers = t->batch * t->classes;
     fkt_status st;
@@ -77,7 +77,7 @@ static fkt_status check(const struct tuner *t, const float *features, const uint
     if (n < 1) return fkt_fail(FKT_E_ARG, "there are no features to tune a last layer on");
     for (size_t i = 0; i < n; i++)
         if (label[i] >= t->classes)
-            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is beyond the network's %zu classes", label[i],
+            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is outside the network's %zu classes", label[i],
                             i, t->classes);
     for (size_t i = 0; i < n * t->features; i++)
         if (!isfinite(features[i]))
@@ -103,7 +103,7 @@ static fkt_status one_loss(struct tuner *t, uint64_t step)
     for (size_t i = 0; i < t->batch * t->classes; i++) t->logits[i] = (float)(t->product[i] + t->bias[i % t->classes]);
     st = fkt_loss_softmax(&kind, t->logits, t->label, NULL, t->batch, t->classes, &loss, t->slope, NULL);
     if (st == FKT_E_NUMERIC)
-        st = fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate",
+        st = fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate",
                            "tuning diverged: the loss is not finite at step %zu of %zu in epoch %" PRIu64,
                            (size_t)(step % t->epoch_steps) + 1, t->epoch_steps, step / t->epoch_steps + 1);
     return st;
@@ -141,7 +141,7 @@ static fkt_status store(const struct tuner *t, float *weight, float *bias)
 {
     for (size_t i = 0; i < t->classes * t->features; i++)
         if (!isfinite((float)t->weight[i]) || !isfinite((float)t->bias[i / t->features]))
-            return fkt_fail_hint(FKT_E_NUMERIC, "take a smaller rate",
+            return fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate",
                                  "tuning diverged: the last layer is not finite after the last step");
     for (size_t i = 0; i < t->classes * t->features; i++) weight[i] = (float)t->weight[i];
     for (size_t k = 0; k < t->classes; k++) bias[k] = (float)t->bias[k];
@@ -159,7 +159,7 @@ fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe, c
     FKT_TRY(check(&t, features, label, n));
     t.batch = n < recipe->batch ? n : recipe->batch;
     t.epoch_steps = n / t.batch;
-    FKT_TRY(make_room(&t, n));
+    FKT_TRY(allocate(&t, n));
     for (size_t i = 0; i < t.classes * t.features; i++) t.weight[i] = (double)weight[i];
     for (size_t k = 0; k < t.classes; k++) t.bias[k] = (double)bias[k];
     for (uint32_t e = 0; e < recipe->epochs; e++) {
@@ -172,6 +172,6 @@ fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe, c
     FKT_TRY(store(&t, weight, bias));
     fkt_model_changed(m);
 out:
-    release(&t);
+    clear(&t);
     return st;
 }

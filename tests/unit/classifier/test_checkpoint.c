@@ -229,7 +229,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     differs(other, file, "its epochs is 2, and this run's is 7");
     other = spec;
     other.source.anew = 1;
-    differs(other, file, "its set of images is the same for all epochs, and this run's is drawn again for each epoch");
+    differs(other, file, "its set of images is the same for all epochs, and this run's is drawn for each epoch");
     other = spec;
     other.recipe.schedule = FKT_SCHEDULE_STEP;
     differs(other, file, "its schedule is cosine, and this run's is step");

@@ -243,7 +243,7 @@ static void answers_that_are_not_finite_and_stops_are_said(void **state)
     fkt_model_changed(m);
     options.progress = NULL;
     CHECK_STATUS(fkt_model_predict(m, rgb, 40, logits, NULL, &options), FKT_E_NUMERIC);
-    assert_string_equal(fkt_error_text(), "the model's answer to image 0 is not finite");
+    assert_string_equal(fkt_error_text(), "the model's output for image 0 is not finite");
     fkt_model_free(m);
     CHECK(fkt_alloc_live() == 0);
 }

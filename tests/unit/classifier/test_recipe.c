@@ -123,7 +123,7 @@ static void a_warm_up_needs_a_schedule_that_has_one(void **state)
     CHECK_OK(fkt_recipe_check(&r));
     r.schedule = FKT_SCHEDULE_ONE_CYCLE;
     CHECK_STATUS(fkt_recipe_check(&r), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "'one-cycle' takes no warm-up") &&
+    CHECK(strstr(fkt_error_text(), "'one-cycle' does not support a warm-up") &&
           strstr(fkt_error_hint(), "leave the warm-up out"));
 }
 

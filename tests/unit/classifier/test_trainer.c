@@ -296,7 +296,7 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     toy.images.n = 20;
     bad = good;
     bad.recipe.pad = TOY_SIDE;
-    refused(bad, FKT_E_ARG, "shifts by up to 8 px", "images of 8 px out of sight");
+    refused(bad, FKT_E_ARG, "shifts by up to 8 px", "images of 8 px out of view");
     bad = good;
     bad.recipe.epochs = 0;
     refused(bad, FKT_E_ARG, "epochs is 0", "");

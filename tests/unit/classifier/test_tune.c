@@ -118,7 +118,7 @@ static void failing_leaves_the_model_alone(void **state)
     fill(ROWS, CLASSES);
     label[41] = 10;
     CHECK_STATUS(fkt_head_tune(m, &r, x, label, ROWS), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "label 10 of image 41 is beyond the network's 10 classes"));
+    CHECK(strstr(fkt_error_text(), "label 10 of image 41 is outside the network's 10 classes"));
     label[41] = 0;
     x[3 * F + 5] = NAN;
     CHECK_STATUS(fkt_head_tune(m, &r, x, label, ROWS), FKT_E_NUMERIC);
