@@ -17,7 +17,7 @@
 
 FKT_MUST_USE fkt_status fkt_alloc_bytes(void *pp, size_t n, size_t size);
 FKT_MUST_USE fkt_status fkt_realloc_bytes(void *pp, size_t n, size_t size);
-FKT_MUST_USE fkt_status fkt_strdup(char **out, const char *s); /* gives *out */
+FKT_MUST_USE fkt_status fkt_strdup(char **out, const char *s); /* allocates *out */
 void fkt_free(void *p);                                        /* NULL is fine */
 
 /* A malloc-shaped interface for libraries that take an allocator (libpng): same counting and faults. */

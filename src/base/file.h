@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Reads a whole regular file of at most `max` bytes; gives *out (NUL after the last byte, not counted in *len). */
+/* Reads a whole regular file of at most `max` bytes; allocates *out (NUL after the last byte, not counted in *len). */
 FKT_MUST_USE fkt_status fkt_file_read(uint8_t **out, size_t *len, const char *path, size_t max);
 
 /* A file being written: write to f->stream, then commit (sync, rename) or abort (remove). clear() aborts what is not
@@ -57,7 +57,7 @@ void fkt_remove_tree(const char *path); /* a file, or a folder and its contents;
 /* Makes one folder and syncs its name to disk; an existing folder is accepted. */
 FKT_MUST_USE fkt_status fkt_mkdir(const char *path, unsigned mode);
 FKT_MUST_USE fkt_status fkt_mkdirs(const char *path);                                 /* mkdir -p of the same kind */
-FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* gives *out */
+FKT_MUST_USE fkt_status fkt_path_join(char **out, const char *dir, const char *name); /* allocates *out */
 FKT_MUST_USE fkt_status fkt_spool(int *fd); /* an unlinked temporary file under $TMPDIR or /tmp; caller closes */
 
 #endif

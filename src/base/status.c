@@ -24,7 +24,7 @@ const char *fkt_status_name(fkt_status st)
     case FKT_E_NUMERIC: return "bad number";
     case FKT_E_MISMATCH: return "mismatch";
     case FKT_E_PEER_FORMAT: return "bad message";
-    case FKT_E_PEER_AUTH: return "peer not believed";
+    case FKT_E_PEER_AUTH: return "peer not authenticated";
     case FKT_E_TOO_FEW: return "too few peers";
     case FKT_E_BUDGET: return "privacy budget spent";
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint.c - a training run on disk: safetensors, format "fedkt.checkpoint/1".
  *
- *   metadata   format; what the run is (architecture, size, classes, recipe, checksums of images, teacher and start),
+ *   metadata   format; the identity of the run (architecture, size, classes, recipe, checksums of images, teacher and start),
  *              as text; checksum of all tensors
  *   state      U64 (2): steps done, hits of the current epoch
  *   running    F64 (2): sum of losses and seconds of the current epoch
  *   history    F64 (epochs, 10): the fields of struct fkt_epoch in their order
- *   weight.*, velocity.*, average.*   F32, by torchvision's names; velocity of parameters alone, average where there is
+ *   weight.*, velocity.*, average.*   F32, by torchvision's names; velocity only of parameters, average if there is one
  *
  * A resume computes the same texts for its own run and compares them one by one; the error names the first that
  * differs. The weights at the start are among them: the caller states what a model started from, and a checkpoint must

@@ -4,7 +4,7 @@
  *   epoch,loss,accuracy,held_loss,held_accuracy,ema_held_loss,ema_held_accuracy,rate,seconds,images_per_second
  *   1,2.01,0.25,1.9,0.31,,,0.1,12.5,4000
  *
- * Nine digits, a point for the decimals, '\n' at the ends of lines (RFC 4180 would have "\r\n"; every reader accepts
+ * Nine digits, decimal points, lines that end in '\n' (RFC 4180 would have "\r\n"; every reader accepts
  * both and line tools prefer this). An unknown value, NaN in fkt_epoch, is an empty field: pandas, R and spreadsheets
  * read that as missing, while "nan" makes some of them treat the column as text. */
 #include "fedkt/learn.h"

@@ -45,7 +45,7 @@ struct writing {
     fkt_status st; /* sticky */
 };
 
-static void put(struct writing *w, const char *key, const char *value)
+static void put_text(struct writing *w, const char *key, const char *value)
 {
     if (w->st == FKT_OK) w->st = w->put(w->ctx, key, value);
 }
@@ -54,7 +54,7 @@ static void put_number(struct writing *w, const char *key, double value)
 {
     char text[32];
     snprintf(text, sizeof text, "%.17g", value);
-    put(w, key, text);
+    put_text(w, key, text);
 }
 
 /* The shortest digits that read back as the same number: 0.485, not 0.485000014. */
@@ -71,7 +71,7 @@ static void put_three(struct writing *w, const char *key, const float v[3])
         n += (size_t)snprintf(text + n, sizeof text - n, "%c%s", i ? ',' : '[', digits);
     }
     snprintf(text + n, sizeof text - n, "]");
-    put(w, key, text);
+    put_text(w, key, text);
 }
 
 static void put_classes(struct writing *w, const struct fkt_model *m)
@@ -82,7 +82,7 @@ static void put_classes(struct writing *w, const struct fkt_model *m)
     for (uint32_t k = 0; k < m->n_classes && !failed; k++)
         failed = json_array_append_new(list, json_string(m->classes[k]));
     if (!failed) text = json_dumps(list, JSON_COMPACT);
-    if (text) put(w, "classes", text);
+    if (text) put_text(w, "classes", text);
     else if (w->st == FKT_OK) w->st = fkt_fail(FKT_E_NOMEM, "out of memory for the names of classes");
     free(text);
     json_decref(list);
@@ -99,23 +99,23 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
     if (!is_adjacency(o->adjacency) || !is_sha256(o->release_sha256))
         return fkt_fail(FKT_E_ARG, "a model's origin has an unknown adjacency, or an invalid release hash");
     snprintf(size, sizeof size, "%" PRIu32, m->size);
-    put(&w, "format", FKT_MODEL_FORMAT);
-    put(&w, "architecture", fkt_architecture_name(m->architecture));
-    put(&w, "stem", fkt_stem_name(m->stem));
-    put(&w, "size", size);
+    put_text(&w, "format", FKT_MODEL_FORMAT);
+    put_text(&w, "architecture", fkt_architecture_name(m->architecture));
+    put_text(&w, "stem", fkt_stem_name(m->stem));
+    put_text(&w, "size", size);
     put_classes(&w, m);
     put_three(&w, "mean", m->mean);
     put_three(&w, "std", m->std);
-    put(&w, "private", o->is_private ? "true" : "false");
+    put_text(&w, "private", o->is_private ? "true" : "false");
     if (o->is_private) {
         put_number(&w, "epsilon", o->epsilon);
         put_number(&w, "delta", o->delta);
-        if (*o->adjacency) put(&w, "adjacency", o->adjacency);
+        if (*o->adjacency) put_text(&w, "adjacency", o->adjacency);
     }
-    if (*o->release_sha256) put(&w, "release_sha256", o->release_sha256);
-    if (*o->fit) put(&w, "fit", o->fit);
-    if (*o->data) put(&w, "data", o->data);
-    if (*o->recipe) put(&w, "recipe", o->recipe);
+    if (*o->release_sha256) put_text(&w, "release_sha256", o->release_sha256);
+    if (*o->fit) put_text(&w, "fit", o->fit);
+    if (*o->data) put_text(&w, "data", o->data);
+    if (*o->recipe) put_text(&w, "recipe", o->recipe);
     return w.st;
 }
 

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define FORMAT "fedkt.head/1"
-#define NOT_PRIVATE "false: " /* and why */
+#define NOT_PRIVATE "false: " /* followed by the reason */
 #define CLASSES_MAX (1U << 20)
 
 /* One table for saving and loading: the tensors of a head, and where they are stored. */

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* log softmax(z / t) is z / t minus this. */
+/* log sum exp(z / t): subtract it from z / t for the log softmax. */
 static double log_sum(const float *z, size_t classes, double t)
 {
     double most = -INFINITY, sum = 0;

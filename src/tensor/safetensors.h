@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors.h - named tensors and string metadata in one file; reading treats the file as hostile. */
+/* safetensors.h - named tensors and string metadata in one file; the file is untrusted. */
 #ifndef FKT_TENSOR_SAFETENSORS_H
 #define FKT_TENSOR_SAFETENSORS_H
 
@@ -38,7 +38,7 @@ struct fkt_tensor {
 };
 
 struct fkt_safetensors;
-/* Maps the file; every offset, shape, overlap, gap and length is checked before anything is believed. Gives *out. */
+/* Maps the file; every offset, shape, overlap, gap and length is checked before use. Allocates *out. */
 FKT_MUST_USE fkt_status fkt_safetensors_open(struct fkt_safetensors **out, const char *path);
 FKT_MUST_USE fkt_status fkt_safetensors_parse(struct fkt_safetensors **out, const void *bytes, size_t len,
                                               const char *name); /* borrows bytes */
@@ -54,11 +54,11 @@ FKT_MUST_USE fkt_status fkt_safetensors_want(const struct fkt_safetensors *s, co
 /* Copies as float (F32, F16, BF16, F64); FKT_E_NUMERIC, naming the element, on NaN or infinity. */
 FKT_MUST_USE fkt_status fkt_tensor_copy_f32(float *out, const struct fkt_tensor *t);
 
-/* The pages that lie wholly inside this tensor of the file may leave memory; they come back by themselves when touched.
- * Nothing happens to borrowed bytes. */
+/* The pages that lie wholly inside this tensor of the file may leave memory; they are read again when touched.
+ * No effect on borrowed bytes. */
 void fkt_safetensors_drop(const struct fkt_safetensors *s, const struct fkt_tensor *t);
 
-/* Writing (`flags` of base/file.h): the bytes depend on what was added and in which order, on nothing else. */
+/* Writing (`flags` of base/file.h): the bytes depend only on what was added and in which order. */
 struct fkt_st_writer;
 FKT_MUST_USE fkt_status fkt_st_writer_new(struct fkt_st_writer **out);
 void fkt_st_writer_free(struct fkt_st_writer *w);
@@ -67,7 +67,7 @@ FKT_MUST_USE fkt_status fkt_st_writer_add(struct fkt_st_writer *w, const char *n
                                           unsigned rank, const uint64_t *shape,
                                           const void *data); /* copies name, borrows data until write */
 FKT_MUST_USE fkt_status fkt_st_writer_write(struct fkt_st_writer *w, const char *path, int flags); /* atomic */
-/* The same bytes into memory; gives *out. */
+/* The same bytes in memory; allocates *out. */
 FKT_MUST_USE fkt_status fkt_st_writer_bytes(struct fkt_st_writer *w, uint8_t **out, size_t *len);
 
 /* A file of tensors whose rows arrive one by one and whose number of rows is known only at the end (latents).

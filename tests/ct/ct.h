@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct.h - secrets as memory that valgrind believes to be undefined: a branch or an address made from one is reported.
+/* ct.h - marks secrets as undefined memory, so that valgrind reports every branch or address that depends on one.
  *
- * The idea is Adam Langley's ctgrind. memcheck follows undefined bits through arithmetic and speaks up only when they
- * decide a jump or an address, which is just what constant-time code may not do. SECRET marks, PUBLIC takes the mark
- * off where a result is meant to be known, ct_tainted asks, so that each case can show that its secrets did reach the
- * result and the silence means something. Verdicts that are public by design and reached inside a library stand in
- * verdicts.supp, each with its reason. */
+ * The idea is Adam Langley's ctgrind. memcheck follows undefined bits through arithmetic and reports them only when
+ * they decide a jump or an address, which is exactly what constant-time code must not do. SECRET sets the mark, PUBLIC
+ * removes it where a result is meant to be known, and ct_tainted checks it, so that each case can show that its secrets
+ * reached the result. Branches that are public by design inside a library are listed in verdicts.supp, each with its
+ * reason. */
 #ifndef FKT_TEST_CT_H
 #define FKT_TEST_CT_H
 
@@ -48,7 +48,7 @@ static inline size_t ct_marked(const void *p, size_t n)
     return marked;
 }
 
-/* An entropy's fill: bytes of the seeded stream `self`, marked as they are handed out. */
+/* An entropy's fill: bytes of the seeded stream `self`, marked as they are drawn. */
 static inline fkt_status ct_fill(void *self, uint8_t *out, size_t len)
 {
     struct fkt_entropy e;
@@ -72,10 +72,10 @@ static inline int ct_tainted(const void *p, size_t n) { return ct_marked(p, n) =
 
 struct ct_case {
     const char *name;
-    int (*run)(void); /* 0: all well */
+    int (*run)(void); /* 0: success */
 };
 
-/* Runs them all. Exit 77 outside valgrind: nothing is looked at there. */
+/* Runs them all. Exit 77 outside valgrind: nothing is checked there. */
 static inline int ct_main(const struct ct_case *cases, size_t n)
 {
     int failed = 0;

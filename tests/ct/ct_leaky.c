@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_leaky.c - what tests/ct must find: the twins of three functions, each with one of the classic leaks. Named on the
- * command line, because every one of them has to be caught by itself. */
+/* ct_leaky.c - what tests/ct must find: copies of three functions, each with one of the classic leaks. Chosen on the
+ * command line, because each must be found by itself. */
 #include "tests/ct/ct.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static int same_with_a_branch(void)
     return 0;
 }
 
-/* A table read at a secret place, as AES in portable C does it. */
+/* A table indexed by a secret, as AES in portable C does it. */
 static int lookup_by_a_secret(void)
 {
     static const uint8_t table[256] = {1, 2, 3};
@@ -27,7 +27,7 @@ static int lookup_by_a_secret(void)
     return 0;
 }
 
-/* Reduction that subtracts only when it must. */
+/* Reduction that subtracts only when needed. */
 static int subtraction_when_needed(void)
 {
     uint64_t share = 5;

@@ -3,8 +3,8 @@
  * key, its vector. What a site sends is public from there on, and so are the keys in it that the site keeps a copy of.
  * One site is lost after its shares came, so that both kinds of share are revealed.
  *
- * Two answers are public, since the site stops for all to see when they are no: whether an opened share is below l, and
- * whether the vector is in its range. The linker (--wrap) leads those calls through here. */
+ * Two results are public, since the site visibly stops when they are no: whether an opened share is below l, and
+ * whether the vector is in its range. The linker (--wrap) routes those calls through here. */
 #include "crypto/entropy.h"
 #include "crypto/shamir.h"
 #include "crypto/sign.h"
@@ -88,7 +88,7 @@ static int begin(struct round *r)
     return 0;
 }
 
-/* The site's answer, if it has one; *said counts it. The site that is to be lost keeps its vector to itself. */
+/* The site's answer, if it has one; *said counts it. The site that is to be lost does not send its vector. */
 static int answer(struct round *r, uint32_t i, uint32_t lost, int *said)
 {
     static uint8_t message[MESSAGE];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails each allocation in turn of a model's life: made, copied, given a new head, saved, loaded, asked, evaluated. */
+/* Fails each allocation in turn of making, copying, changing the head, saving, loading, predicting and evaluating a
+ * model. */
 #include "fedkt/learn.h"
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
@@ -76,7 +77,7 @@ static void saving_and_loading(void **state)
     CHECK(sweep_allocations(on_disk, NULL) > 200);
 }
 
-/* The same file without our words: names of classes are made up. */
+/* The same file without our metadata: class names are generated. */
 static void loading_what_pytorch_wrote(void **state)
 {
     struct fkt_model *m = NULL;
@@ -100,7 +101,7 @@ static void loading_what_pytorch_wrote(void **state)
     CHECK(sweep_allocations(from_another_hand, NULL) > 50);
 }
 
-static void asking_and_judging(void **state)
+static void predicting_and_evaluating(void **state)
 {
     (void)state;
     CHECK(sweep_allocations(asked, NULL) > 100);
@@ -126,7 +127,7 @@ int main(void)
         cmocka_unit_test(making),
         cmocka_unit_test(saving_and_loading),
         cmocka_unit_test(loading_what_pytorch_wrote),
-        cmocka_unit_test(asking_and_judging),
+        cmocka_unit_test(predicting_and_evaluating),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

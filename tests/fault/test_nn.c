@@ -41,7 +41,7 @@ out:
     return st;
 }
 
-/* A mismatch is said in memory of its own. */
+/* The report of a mismatch needs memory too. */
 static fkt_status run_misfit(void)
 {
     const struct fkt_safetensors *files[1] = {file};
@@ -78,7 +78,7 @@ out:
 
 static enum fkt_precision precision;
 
-/* The average comes to be with its first call; a call that fails leaves none. */
+/* The first call allocates the average; a call that fails leaves none. */
 static fkt_status run_learner(void)
 {
     const struct fkt_learner_spec spec = {2, 2, 2, precision, 1, 0.1F};

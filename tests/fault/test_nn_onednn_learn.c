@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the 1st, 2nd, 3rd ... allocation of planning a learner on oneDNN, a step on it, and reading and writing its
- * arrays, until it succeeds; nothing may leak. The network has every kind of lesson. */
+ * arrays, until it succeeds; nothing may leak. The network has every kind of step. */
 #include "tests/support/learner_case.h"
 #include "tests/support/sweep.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation of the room fails in turn; nothing leaks. The release itself allocates nothing at all. */
+/* Each allocation of the module fails in turn; nothing leaks. The release itself allocates nothing at all. */
 #include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
 #include "tests/support/check.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A site runs out of memory at every place of a round where it takes some: it says so, wipes, leaves and leaks nothing.
- * The server's messages are those of an honest course, kept; the site's entropy is the same each time, so they fit. */
+/* Every allocation of a site fails in turn during a round: the site reports it, wipes its secrets, leaves and leaks
+ * nothing. The server's messages are recorded from an honest run; the site's entropy is the same each time, so they
+ * fit.
+ */
 #include "tests/support/sa_alone.h"
 #include "tests/support/sweep.h"
 
@@ -25,14 +27,14 @@ static void record(enum alone_kind kind)
     alone_release(&a);
 }
 
-/* After a failure of memory: all gone, and the one Leave needs none. */
+/* After an allocation failure: all secrets are wiped, and the Leave needs no memory. */
 static fkt_status check_end(fkt_status st, size_t heard)
 {
     struct fkt_sa_client *c = a.client;
     const struct fkt_sa_msg leave = {.kind = FKT_SA_M_LEAVE,
                                      .session = {c->session, FKT_SA_SESSION},
                                      .site = ALONE_SITE,
-                                     .leave.status = FKT_E_STOPPED}; /* why is nobody's affair */
+                                     .leave.status = FKT_E_STOPPED}; /* the reason is not sent */
     uint8_t bytes[64];
     size_t len, want;
     static const struct fkt_sa_secrets gone;
@@ -45,11 +47,11 @@ static fkt_status check_end(fkt_status st, size_t heard)
         CHECK_OK(fkt_sa_msg_encode(&leave, bytes, sizeof bytes, &want));
         assert_int_equal(len, want);
         assert_memory_equal(a.heard, bytes, want);
-    } else assert_int_equal(heard, 0); /* before a session is known there is nobody to leave */
+    } else assert_int_equal(heard, 0); /* before a session is known no Leave is sent */
     assert_int_equal(fkt_sa_client_wants(c), FKT_SA_ENDED);
     CHECK_STATUS(fkt_sa_client_recv(c, message[heard], length[heard]), FKT_E_NOMEM);
     CHECK_STATUS(fkt_sa_client_send(c, a.heard, ALONE_CAP, &len), FKT_E_NOMEM);
-    assert_null(strchr(a.calls, 's')); /* what was paid for is there */
+    assert_null(strchr(a.calls, 's')); /* after the spend nothing failed */
     if (strchr(a.calls, 'r')) after_reserve++;
     else before_reserve++;
     return st;
@@ -93,7 +95,7 @@ static void sparse_graph(void **state)
     sweep(ALONE_SPARSE, 45);
 }
 
-/* Memory is gone and stays gone. */
+/* All allocations fail from now on. */
 static void no_memory_any_more(void **state)
 {
     (void)state;

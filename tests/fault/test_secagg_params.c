@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation behind parameters, graph and coin fails in turn; nothing leaks, and nothing half made is left. */
+/* Each allocation behind parameters, graph and coin fails in turn; nothing leaks, and nothing partly made remains. */
 #include "fedkt/advanced/secagg.h"
 
 #include "crypto/group.h"
@@ -59,7 +59,7 @@ static fkt_status graph(void)
     return st;
 }
 
-/* A ring whose words run out asks for memory once more; about every second ring of this size does. */
+/* A ring whose words run out allocates once more; about every second ring of this size does. */
 static fkt_status large_graph(void)
 {
     const struct fkt_sa_params p = {.sites = FKT_SA_SITES_MAX, .degree = 2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of a whole round fails in turn, whoever asked for it: a site without memory leaves, and the others
- * go on without it; a server without memory ends the round. Never a wrong sum, never a leak, and the observer of
- * sa_watch.h is content. */
+/* Every allocation of a whole round fails in turn, in any party: a site without memory leaves, and the others go on
+ * without it; a server without memory ends the round. Never a wrong sum, never a leak, and the checks of sa_watch.h
+ * hold. */
 #include "tests/support/check.h"
 #include "tests/support/sa_watch.h"
 
@@ -40,7 +40,7 @@ static void one(const struct fkt_sa_params *p, size_t n, struct ends *ends)
     if (fkt_alloc_live() != live) fail_msg("allocation %zu: memory was not given back", n);
 }
 
-/* Until forty in a row change nothing: fewer may, where the fault hits the observer's own look at a letter. */
+/* Until forty in a row change nothing: fewer may, where the fault hits the observer's own decoding of a message. */
 static void sweep(struct fkt_sa_params p, size_t stride)
 {
     struct ends ends = {0, 0, 0};

@@ -25,7 +25,7 @@ static void every_allocation(void **state)
     sweep(sa_params(9, 0, 0, 6, 0, 8, 32), FKT_SA_STATE_CONFIRM, FKT_E_TOO_FEW);
 }
 
-/* Lanes that cannot be had do not end the round: another try takes the masks off. */
+/* A lane that cannot be allocated does not end the round: another try subtracts the masks. */
 static void unmask_tries_again(void **state)
 {
     struct fkt_sa_params p = sa_params(5, 1, 0, 0, 0, 8, 40);

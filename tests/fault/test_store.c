@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation of the room fails in turn; nothing leaks, and no half-made file stands under its final name. */
+/* Each allocation of the module fails in turn; nothing leaks, and no partial file exists under its final name. */
 #include "store/db.h"
 
 #include "tests/support/check.h"
@@ -47,7 +47,7 @@ static int files(void)
 static void nothing_half_made(fkt_status st)
 {
     CHECK(files() == (access(path, F_OK) == 0));
-    if (st != FKT_OK) (void)unlink(path); /* each run makes it anew */
+    if (st != FKT_OK) (void)unlink(path); /* each run makes it again */
 }
 
 static void a_store_without_memory(void **state)

@@ -10,7 +10,7 @@
 
 static char folder[] = "/tmp/fedkt-test-XXXXXX", path[64];
 
-/* What a failed write leaves under the final name is a whole file, or none. */
+/* A failed write leaves a complete file under the final name, or none. */
 static void check_whole_or_absent(fkt_status st)
 {
     struct fkt_safetensors *s = NULL;

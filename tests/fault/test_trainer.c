@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails each allocation of training, checkpoints, resuming and tuning in turn: FKT_E_NOMEM, nothing leaked, and the
- * checkpoint that was there is there, whole. */
+ * existing checkpoint is unchanged. */
 #include "tests/support/scratch.h"
 #include "tests/support/sweep.h"
 #include "tests/support/toy_learning.h"
@@ -75,7 +75,7 @@ static void training_survives_each_failure(void **state)
 static void the_old_file_is_whole(fkt_status st)
 {
     static unsigned calls;
-    if (st == FKT_OK || calls++ % 16 == 0) CHECK_OK(resume()); /* each look costs a resume: a sample of them */
+    if (st == FKT_OK || calls++ % 16 == 0) CHECK_OK(resume()); /* each check costs a resume, so only some are made */
 }
 
 static void saving_keeps_the_old_file_until_the_new_one_is_whole(void **state)

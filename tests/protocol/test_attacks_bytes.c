@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks below the meaning of messages: docs/threat-model.md, "Bytes". Each is tried on every message of a round in
- * both directions: a site stops, a server loses the sender and goes on. */
+/* Attacks on the encoding of messages: docs/threat-model.md, "Bytes". Each is tried on every message of a round in both
+ * directions: a site stops, a server loses the sender and goes on. */
 #include "tests/support/sa_attack.h"
 
 static const enum fkt_sa_kind down[] = {FKT_SA_M_BEGIN, FKT_SA_M_NEIGHBOURS, FKT_SA_M_DELIVER, FKT_SA_M_SURVIVORS,
@@ -50,7 +50,7 @@ static void put(struct text *t, const void *p, size_t n)
     t->n += n;
 }
 
-/* tag, length in two bytes or, when `idle`, with one needless byte more than it wants; then the bytes */
+/* tag, length in two bytes or, when `idle`, with one padding byte; then the bytes */
 static void put_field(struct text *t, uint8_t tag, const void *p, size_t n, int idle)
 {
     uint8_t head[4] = {tag, (uint8_t)n, 0, 0};
@@ -68,7 +68,7 @@ static void put_field(struct text *t, uint8_t tag, const void *p, size_t n, int 
     put(t, p, n);
 }
 
-/* What a bend does to the fields of a letter: `top` (n), the last of which is the body with `in` (m). */
+/* What an alteration does to the fields of a message: `top` (n), the last of which is the body with `in` (m). */
 typedef void (*mangler)(struct text *t, unsigned variant, const struct field *top, size_t n, const struct field *in,
                         size_t m);
 static mangler mangle;
@@ -88,18 +88,18 @@ static void bend(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m
     free(room);
 }
 
-static void from_liar(enum fkt_sa_kind kind, unsigned variant)
+static void from_malicious(enum fkt_sa_kind kind, unsigned variant)
 {
     struct sa_attack a;
     sa_attack_init(&a, sa_small(), 300 + variant);
-    a.of_liar = 1;
-    a.v.site[a.liar].corrupt = 1;
+    a.of_malicious = 1;
+    a.v.site[a.malicious].corrupt = 1;
     a.kind = kind;
     a.bend = bend;
     a.variant = variant;
     CHECK_OK(sa_attack_run(&a));
     CHECK(a.struck == 1);
-    assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_FORMAT);
+    assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), FKT_E_PEER_FORMAT);
     sa_attack_release(&a);
 }
 
@@ -109,7 +109,7 @@ static void everywhere(mangler how, unsigned variants)
     for (unsigned variant = 0; variant < variants; variant++) {
         for (int k = 0; k < KINDS; k++) {
             sa_attack_simple(sa_small(), down[k], bend, variant, FKT_E_PEER_FORMAT);
-            from_liar(up[k], variant);
+            from_malicious(up[k], variant);
         }
     }
 }
@@ -210,7 +210,7 @@ static void reorder(struct text *t, unsigned variant, const struct field *top, s
     }
 }
 
-/* A default spelt out where the message has one: V is empty on a complete graph. */
+/* An explicit default where the message has one: V is empty on a complete graph. */
 static void spell_default(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct field top[4];
@@ -256,7 +256,7 @@ static void enlarge(struct text *t, unsigned variant, const struct field *top, s
     put_field(t, top[n - 1].p[0], body.p, body.n, 0);
 }
 
-/* ---- one site alone, again and again: the same randomness and the same messages up to the one that is spoilt ---- */
+/* ---- one site alone, repeatedly: the same randomness and the same messages up to the altered one ---- */
 
 struct lone {
     struct fkt_sa_client *client;
@@ -284,7 +284,7 @@ static fkt_status ones(void *self, int64_t *x, uint32_t length)
     return FKT_OK;
 }
 
-/* The victim of `a`, having heard and answered down[0..k-1]. */
+/* The victim of `a`, after it received and answered down[0..k-1]. */
 static void lone_at(struct lone *s, const struct sa_attack *a, int k, const struct fkt_sa_site *doors)
 {
     uint8_t out[4096];
@@ -300,7 +300,7 @@ static void lone_at(struct lone *s, const struct sa_attack *a, int k, const stru
     }
 }
 
-/* Spoilt bytes: refused, nothing asked of ledger and data, nothing said but one Leave. */
+/* Altered bytes: refused, ledger and data not called, nothing sent but one Leave. */
 static void lone_refuses(struct lone *s, const uint8_t *msg, size_t len, int k, size_t where)
 {
     const unsigned before = s->reserved + s->asked + s->spent;
@@ -387,7 +387,7 @@ static size_t make_huge(struct sa_attack *a, int to_server, uint8_t huge[61000])
     return len;
 }
 
-/* Too long is known before a byte of memory is asked for: with none to be had the answer is the same. */
+/* The length is checked before any allocation: without memory the result is the same. */
 static void oversize_message(void **state)
 {
     static uint8_t huge[61000];

@@ -31,7 +31,7 @@ static void another_v(struct sa_attack *a, struct sa_message *l, struct fkt_sa_m
     }
 }
 
-/* The attack that the coin is for: V of the server's choice, and the very adverts that the graph of this V wants. */
+/* The attack that the coin is for: V of the server's choice, and the adverts that the graph of this V needs. */
 static void choose_graph(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     uint8_t *v = sa_edit(a, &m->neighbours.scalar), *adverts = sa_edit(a, &m->neighbours.adverts);
@@ -91,14 +91,14 @@ static void coin_path_altered(void **state)
         a.kind = FKT_SA_M_COIN;
         a.bend = alter_path;
         a.variant = variant;
-        a.may_say = 1; /* it opens, and learns with V that it was led astray */
+        a.may_say = 1; /* it opens, and learns from V that the tree was false */
         (void)sa_attack_run(&a);
         sa_attack_stopped(&a, FKT_E_PEER_AUTH);
         sa_attack_release(&a);
     }
 }
 
-/* What the server says next is a coin of this throw, with the victim as its only leaf. */
+/* What the server sends next is a coin of this throw, with the victim as its only leaf. */
 static void lone_coin(struct sa_attack *a, struct fkt_sa_msg *m, uint32_t attempt)
 {
     (void)a;
@@ -142,7 +142,7 @@ static void throw_with_a_gap(void **state)
     sa_attack_simple(sa_ring(), FKT_SA_M_COIN, gap, 0, FKT_E_PEER_FORMAT);       /* 0 first */
 }
 
-/* The victim is told in private that the coin was thrown again, and again. */
+/* The server claims to the victim alone that the coin was thrown again, several times. */
 static void throw_on(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)m;
@@ -169,8 +169,8 @@ static void too_many_throws(void **state)
     sa_attack_release(&a);
 }
 
-/* Variants: beyond the leaves, no leaves, more leaves than sites, a path too short, too long, ragged, a point that is
- * none, the identity. */
+/* Variants: beyond the leaves, no leaves, more leaves than sites, a path too short, too long, ragged, an
+ * invalid point, the identity. */
 static void impossible_tree(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     (void)l;
@@ -239,15 +239,15 @@ static void coin_opened_falsely(void **state)
         struct fkt_sa_census census;
         struct sa_attack a;
         sa_attack_init(&a, sa_ring(), 47);
-        a.of_liar = 1;
-        a.v.site[a.liar].corrupt = 1;
+        a.of_malicious = 1;
+        a.v.site[a.malicious].corrupt = 1;
         a.kind = FKT_SA_M_OPEN;
         a.bend = open_falsely;
         a.variant = variant;
         CHECK_OK(sa_attack_run(&a));
         fkt_sa_server_census(a.w.server, &census);
         assert_int_equal(census.throws, 2);
-        assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_AUTH);
+        assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), FKT_E_PEER_AUTH);
         sa_attack_release(&a);
     }
 }
@@ -255,7 +255,7 @@ static void coin_opened_falsely(void **state)
 /* ---- two halves, two coins ----
  *
  * The server is scripted here from the coin on: it shows each half of the sites the tree of that half alone, so that
- * each opens properly and gets a V that fits. N 12, k 10, t 6: everyone has nearly everyone for a neighbour, but only
+ * each opens correctly and gets a V that fits. N 12, k 10, t 6: each site has nearly all others as neighbours, but only
  * five of them in its own half. */
 
 enum { HALF = 6, BOTH = 12 };
@@ -316,7 +316,7 @@ static void send_neighbours(struct sa_attack *a, struct half *h, uint32_t first)
     }
 }
 
-/* Where `of` stands among `site`'s neighbours; 10: nowhere. */
+/* The index of `of` among `site`'s neighbours; 10: absent. */
 static uint32_t place_among(const struct half *h, uint32_t site, uint32_t of)
 {
     uint32_t neighbours[10], n;
@@ -325,7 +325,7 @@ static uint32_t place_among(const struct half *h, uint32_t site, uint32_t of)
     return n;
 }
 
-/* Everything that was sealed for the site by anyone who thinks it a neighbour; own_half: by its own half alone. */
+/* Everything that was sealed for the site by every site whose neighbour it is; own_half: by its own half alone. */
 static void deliver(struct sa_attack *a, const struct half h[2], uint32_t site, int own_half)
 {
     const uint32_t mine = site / HALF;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks with honest sites that are left out of one Deliver and listed as survivors all the same:
+/* Attacks with ghosts: honest sites that are left out of one Deliver and still listed as survivors:
  * docs/threat-model.md, "Ghosts".
  *
- * Twenty sites on a ring of degree 6, t = 4; nobody is lost, two are corrupt. The server wants the sum over places 0 to
- * 9, half of what all believe they take part in:
+ * Twenty sites on a ring of degree 6, t = 4; none is lost, two are corrupt. The server wants the sum over places 0 to
+ * 9, half of the sites that take part:
  *
  *   place   0 1   2 ... 7   8 9   10        11 ... 18   19
  *           edge   inner    edge  corrupt   ghosts      corrupt
  *
- * It tells the edge, which alone sees ghosts, that they never shared; so the edge puts no mask between itself and them.
- * When the survivors are shown, the edge stops, but its vectors are out, and with the corrupt ones t neighbours of
- * every site in the half are left that tell its self seed. */
+ * The server claims to the edge, which alone has ghosts as neighbours, that they never shared; so the edge puts no mask
+ * between itself and them. When it receives the survivors, the edge stops, but its vectors are sent, and with the
+ * corrupt ones t neighbours of every site in the half are left that reveal its self seed. */
 #include "crypto/group.h"
 #include "secagg/graph.h"
 #include "secagg/mask.h"
@@ -18,12 +18,12 @@
 #include "tests/support/sa_attack.h"
 
 enum { SITES = 20, DEGREE = 6, T = 4, HALF = 10, LENGTH = 5, MAP = (SITES + 7) / 8 };
-enum told { THE_SAME, EDGE_ALONE, ALL_OF_THE_HALF }; /* who is told that the ghosts are gone */
+enum audience { THE_SAME, EDGE_ALONE, ALL_OF_THE_HALF }; /* which sites get a list without the ghosts */
 
 static struct {
     struct sa_attack a;
     struct fkt_sa_graph g;
-    uint8_t session[32], seed[32], delivered[SITES][32]; /* the hash of what each site was told */
+    uint8_t session[32], seed[32], delivered[SITES][32]; /* the hash of the list that each site received */
 } s;
 
 static int corrupt(uint32_t place) { return place == HALF || place == SITES - 1; }
@@ -56,8 +56,8 @@ static void hide_ghosts(struct sa_attack *a, struct sa_message *l, struct fkt_sa
     m->deliver.sealed = (struct fkt_sa_bytes){sealed, (size_t)FKT_SA_SEALED * n};
 }
 
-/* All have sent their vectors, all are shown all as survivors, and who signed is shown the witnesses that did. */
-static void play(enum told told)
+/* All have sent their vectors, all receive all as survivors, and the signers receive the witnesses' signatures. */
+static void play(enum audience audience)
 {
     uint8_t everyone[MAP], map = 0, signatures[DEGREE * 64];
     uint32_t witness[DEGREE], n = 0;
@@ -69,7 +69,7 @@ static void play(enum told told)
     s.a.mute = FKT_SA_M_SURVIVORS;
     s.a.kind = FKT_SA_M_DELIVER;
     s.a.every = 1;
-    s.a.variant = told;
+    s.a.variant = audience;
     s.a.bend = hide_ghosts;
     sa_drain(&s.a);
     for (uint32_t i = 0; i < SITES; i++) assert_int_equal(s.a.v.site[i].said[FKT_SA_M_MASKED], 1);
@@ -98,7 +98,7 @@ static void end(void)
     sa_attack_release(&s.a);
 }
 
-/* Takes off what the server can: the self mask of site i, and its masks with the corrupt ones. */
+/* Subtracts what the server can: the self mask of site i, and its masks with the corrupt ones. */
 static void strip(struct fkt_sa_vector *v, struct fkt_stream *stream, uint32_t i)
 {
     uint32_t near[DEGREE];
@@ -145,8 +145,9 @@ static int server_has_the_sum(uint32_t places)
     return memcmp(got, want, sizeof got) == 0;
 }
 
-/* The edge is told a shorter list than the others. All self seeds of the half are told; its sum is not to be had, since
- * no mask between an edge site and an inner one cancels. Told the same, all go on, and the sum over all is there. */
+/* The edge receives a shorter list than the others. All self seeds of the half are revealed, but the server cannot
+ * obtain its sum, since no mask between an edge site and an inner one cancels. With one list for all, the sum over all
+ * results. */
 static void ghosts_hidden_from_the_edge(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static void ghosts_hidden_from_the_edge(void **state)
     end();
 }
 
-/* The whole half is told the shorter list: its masks cancel, but nobody in it signs or tells anything. */
+/* The whole half receives the shorter list: its masks cancel, but no site in it signs or reveals anything. */
 static void ghosts_hidden_from_a_half(void **state)
 {
     (void)state;

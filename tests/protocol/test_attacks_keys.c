@@ -48,17 +48,17 @@ static void advertise_as_ghost(struct sa_attack *a, struct sa_message *l, struct
     memcpy(sa_edit(a, &m->advertise.signature), advert + 64, 64);
 }
 
-static void ghost_site(void **state)
+static void nonexistent_site(void **state)
 {
     struct sa_attack a;
     (void)state;
     sa_attack_simple(sa_small(), FKT_SA_M_NEIGHBOURS, put_ghost, 0, FKT_E_PEER_AUTH);
     sa_attack_init(&a, sa_small(), 29);
-    a.of_liar = 1;
+    a.of_malicious = 1;
     a.kind = FKT_SA_M_ADVERTISE;
     a.bend = advertise_as_ghost;
     CHECK_OK(sa_attack_run(&a));
-    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.liar) == FKT_E_PEER_AUTH);
+    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.malicious) == FKT_E_PEER_AUTH);
     sa_attack_release(&a);
 }
 
@@ -134,10 +134,11 @@ static void keys_of_another_task(void **state)
     with_old_adverts(p);
 }
 
-/* Neighbour `liar` signs what it is told to: the keys of variant's choice. The server passes it on to the victim. */
+/* Neighbour `malicious` signs what it is told to: the keys of variant's choice. The server passes it on to the victim.
+ * */
 static void reflect(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
-    uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->liar);
+    uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->malicious);
     struct fkt_sa_msg own = {0};
     uint8_t channel[32], mask[32];
     sa_recall(a, &a->tape, l->site, FKT_SA_M_ADVERTISE, &own);
@@ -146,7 +147,7 @@ static void reflect(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg
     if (a->variant != 1) memcpy(channel, own.advertise.channel_key.p, 32);
     if (a->variant != 2) memcpy(mask, own.advertise.mask_key.p, 32);
     fkt_sa_msg_clear(&own);
-    sa_advert(a, a->liar, a->w.site[a->liar].secret, channel, mask, advert);
+    sa_advert(a, a->malicious, a->w.site[a->malicious].secret, channel, mask, advert);
 }
 
 static void own_keys_reflected(void **state)
@@ -191,12 +192,12 @@ static void bad_point(unsigned variant, uint8_t channel[32], uint8_t mask[32])
 
 static void show_bad_point(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
-    uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->liar);
+    uint8_t *advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->malicious);
     uint8_t channel[32], mask[32];
     memcpy(channel, advert, 32);
     memcpy(mask, advert + 32, 32);
     bad_point(a->variant, channel, mask);
-    sa_advert(a, a->liar, a->w.site[a->liar].secret, channel, mask, advert);
+    sa_advert(a, a->malicious, a->w.site[a->malicious].secret, channel, mask, advert);
 }
 
 static void advertise_bad_point(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
@@ -208,19 +209,20 @@ static void advertise_bad_point(struct sa_attack *a, struct sa_message *l, struc
     memcpy(sa_edit(a, &m->advertise.signature), advert + 64, 64);
 }
 
-/* A server that passes it on gets nothing from the victim; a server that is honest goes on without the liar. */
+/* A server that passes it on gets nothing from the victim; a server that is honest goes on without the malicious site.
+ * */
 static void with_bad_point(unsigned variant)
 {
     struct sa_attack a;
     sa_attack_simple(sa_small(), FKT_SA_M_NEIGHBOURS, show_bad_point, variant, FKT_E_PEER_AUTH);
     sa_attack_init(&a, sa_small(), 31);
-    a.of_liar = 1;
-    a.v.site[a.liar].corrupt = 1;
+    a.of_malicious = 1;
+    a.v.site[a.malicious].corrupt = 1;
     a.kind = FKT_SA_M_ADVERTISE;
     a.bend = advertise_bad_point;
     a.variant = variant;
     CHECK_OK(sa_attack_run(&a));
-    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.liar) == FKT_E_PEER_AUTH);
+    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.malicious) == FKT_E_PEER_AUTH);
     sa_attack_release(&a);
 }
 
@@ -359,7 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(swapped_keys),
-        cmocka_unit_test(ghost_site),
+        cmocka_unit_test(nonexistent_site),
         cmocka_unit_test(keys_of_another_site),
         cmocka_unit_test(keys_of_another_round),
         cmocka_unit_test(keys_of_another_task),

@@ -8,7 +8,8 @@ static const enum fkt_sa_kind asked[] = {FKT_SA_M_BEGIN, FKT_SA_M_NEIGHBOURS, FK
                                          FKT_SA_M_CONFIRMED};
 enum { ASKED = sizeof asked / sizeof asked[0] };
 
-/* ---- each site with a real ledger, in a file of its own; one release of its records is paid for, or more ---- */
+/* ---- each site with a real ledger, in a file of its own; its budget allows one release of its records, or more ----
+ * */
 
 struct book {
     const char *dir;
@@ -77,7 +78,7 @@ static void open_books(struct sa_attack *a, struct book *books, const struct scr
     }
 }
 
-/* As few sites as the server needs are told the confirmations: t + 1 of ten reveal, and it has its total. */
+/* As few sites as the server needs receive the confirmations: t + 1 of ten reveal, and it has its total. */
 static void tell_few(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     if (l->site > a->w.params.threshold) l->copies = 0;
@@ -120,8 +121,8 @@ static void restart_with_one_fewer(void **state)
     scratch_release(&dir);
 }
 
-/* The victim's numbers are in the first total although it revealed nothing, so that its reservation stands; all others
- * could pay for many releases. They refuse all the same, since they have spent this very task. */
+/* The victim's numbers are in the first total although it revealed nothing, so its reservation stands. All others could
+ * pay for many releases, but they refuse, since they have spent this task. */
 static void restart_with_budget_for_more(void **state)
 {
     const struct fkt_sa_params p = sa_params(10, 2, 1, 0, 6, 5, 16);
@@ -146,7 +147,7 @@ static void restart_with_budget_for_more(void **state)
     sa_attack_next_round(&again, 1);
     open_books(&again, books, &dir);
     CHECK_STATUS(sa_attack_run(&again), FKT_E_TOO_FEW);
-    CHECK(again.w.site[victim].asked == 1); /* its own ledger lets it in: it is the others that protect it */
+    CHECK(again.w.site[victim].asked == 1); /* its own ledger accepts it: the others protect it */
     for (uint32_t i = 0; i < p.sites; i++) {
         assert_int_equal(again.v.site[i].said[FKT_SA_M_REVEAL], 0);
         if (!books[i].spent) continue;
@@ -159,7 +160,7 @@ static void restart_with_budget_for_more(void **state)
     scratch_release(&dir);
 }
 
-/* Round after round up to its masked vectors, and no further: each shows the server another set of keys and graph. */
+/* Many rounds, each ended after the masked vectors: each gives the server another set of keys and graph. */
 static void rounds_without_end(void **state)
 {
     struct book books[6];
@@ -235,7 +236,7 @@ static void session_used_again(void **state)
 
 /* ---- messages of another round ---- */
 
-/* The letter becomes what the same site was told in `other`, kind asked[variant]. */
+/* The message becomes the one that the same site received in `other`, kind asked[variant]. */
 static void put_other(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const struct sa_taped *old = sa_taped(a->other, l->site, asked[a->variant]);
@@ -276,7 +277,7 @@ static void cross(struct sa_attack *to, const struct sa_attack *from, enum fkt_s
     assert_int_equal(sa_watch_leaked(&to->v, to->victim), leaked);
 }
 
-/* Two rounds of the same sites run side by side and are crossed over in each phase; the servers' mail too. */
+/* Two rounds of the same sites run side by side and are exchanged in each phase; the servers' messages too. */
 static void rounds_mixed(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void rounds_mixed(void **state)
     }
 }
 
-/* ---- messages out of their order, and right in all else: the same round, run before ---- */
+/* ---- messages out of order, but otherwise right: the same round, run before ---- */
 
 static void phase_skipped(void **state)
 {
@@ -349,19 +350,19 @@ static void task_of_another(void **state)
 }
 
 /* Site 4 was given a task with C = 0 and t = 3, of another hash; the server names it that hash. In the others' round
- * its advert is then one of another session, whether the server takes it or shows it to a victim. */
+ * its advert is then one of another session, whether the server accepts it or sends it to a victim. */
 static void put_lowered_advert(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg low = {0};
     uint8_t *advert;
-    sa_recall(a, a->other, a->liar, FKT_SA_M_ADVERTISE, &low);
+    sa_recall(a, a->other, a->malicious, FKT_SA_M_ADVERTISE, &low);
     if (l->to_server) {
-        const struct sa_taped *t = sa_taped(a->other, a->liar, FKT_SA_M_ADVERTISE);
+        const struct sa_taped *t = sa_taped(a->other, a->malicious, FKT_SA_M_ADVERTISE);
         memcpy(l->bytes, t->p, t->n);
         l->len = t->n;
         m->kind = FKT_SA_M_NONE;
     } else {
-        advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->liar);
+        advert = sa_edit(a, &m->neighbours.adverts) + FKT_SA_ADVERT * sa_rank(l->site, a->malicious);
         memcpy(advert, low.advertise.channel_key.p, 32);
         memcpy(advert + 32, low.advertise.mask_key.p, 32);
         memcpy(advert + 64, low.advertise.signature.p, 64);
@@ -380,11 +381,11 @@ static void threshold_lowered(void **state)
 
     sa_attack_init(&a, sa_small(), 213);
     a.kind = FKT_SA_M_ADVERTISE;
-    a.of_liar = 1;
+    a.of_malicious = 1;
     a.bend = put_lowered_advert;
     a.other = &low.tape;
     CHECK_OK(sa_attack_run(&a)); /* goes on without site 4, whose advert is of no round that the server knows */
-    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.liar) == FKT_E_STOPPED);
+    CHECK(a.struck == 1 && fkt_sa_server_site(a.w.server, a.malicious) == FKT_E_STOPPED);
     sa_attack_release(&a);
 
     sa_attack_init(&a, sa_small(), 213);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on shares on their way from owner to peer: docs/threat-model.md, "Shares". */
+/* Attacks on shares between owner and peer: docs/threat-model.md, "Shares". */
 #include "crypto/seal.h"
 #include "secagg/client.h"
 #include "secagg/coin.h"
@@ -70,7 +70,7 @@ static void sealed_share_of_another_round(void **state)
     sa_attack_init(&first, sa_small(), 61);
     CHECK_OK(sa_attack_run(&first));
     sa_attack_init(&a, sa_small(), 61);
-    a.w.round[0] ^= 1; /* the same randomness, so the same channel keys: the session alone tells */
+    a.w.round[0] ^= 1; /* the same randomness, so the same channel keys: only the session differs */
     fkt_sa_server_free(a.w.server);
     a.w.server = NULL;
     CHECK_OK(fkt_sa_server_new(&a.w.server, &a.w.params, a.w.round, 0));
@@ -112,7 +112,7 @@ static void seal_too_large(struct sa_attack *a, struct sa_message *l, struct fkt
     (void)l;
     if (a->variant % 2) memset(half, 0xff, 32);
     else memcpy(half, order, 32);
-    sa_seal_as_liar(a, a->victim, plain, sealed + FKT_SA_SEALED * sa_rank(a->liar, a->victim));
+    sa_seal_as_liar(a, a->victim, plain, sealed + FKT_SA_SEALED * sa_rank(a->malicious, a->victim));
 }
 
 static void share_beyond_the_field(void **state)
@@ -121,8 +121,8 @@ static void share_beyond_the_field(void **state)
     for (unsigned variant = 0; variant < 4; variant++) {
         struct sa_attack a;
         sa_attack_init(&a, sa_small(), 67);
-        a.of_liar = 1;
-        a.v.site[a.liar].corrupt = 1;
+        a.of_malicious = 1;
+        a.v.site[a.malicious].corrupt = 1;
         a.kind = FKT_SA_M_SHARES;
         a.bend = seal_too_large;
         a.variant = variant;
@@ -142,21 +142,21 @@ static void deal_garbage(struct sa_attack *a, struct sa_message *l, struct fkt_s
         uint8_t plain[64];
         memset(plain, (int)(17 * n + 1), sizeof plain);
         plain[31] = plain[63] = 0;
-        sa_seal_as_liar(a, sa_other(a->liar, n), plain, sealed + n * FKT_SA_SEALED);
+        sa_seal_as_liar(a, sa_other(a->malicious, n), plain, sealed + n * FKT_SA_SEALED);
     }
 }
 
-static void dealer_lies(void **state)
+static void false_shares_dealt(void **state)
 {
     (void)state;
     for (unsigned gone = 0; gone < 2; gone++) { /* as a survivor (u is needed), and as one lost later (s is) */
         struct sa_attack a;
         sa_attack_init(&a, sa_small(), 71 + gone);
-        a.of_liar = 1;
-        a.v.site[a.liar].corrupt = 1;
+        a.of_malicious = 1;
+        a.v.site[a.malicious].corrupt = 1;
         a.kind = FKT_SA_M_SHARES;
         a.bend = deal_garbage;
-        if (gone) sa_world_kill(&a.w, a.liar, FKT_SA_STATE_MASK);
+        if (gone) sa_world_kill(&a.w, a.malicious, FKT_SA_STATE_MASK);
         CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
         CHECK(a.struck == 1 && fkt_sa_server_state(a.w.server) == FKT_SA_STATE_FAILED);
         CHECK(strstr(fkt_error_text(), "site 4's secret") != NULL);
@@ -176,8 +176,8 @@ static void false_self_commitment(void **state)
     struct sa_attack a;
     (void)state;
     sa_attack_init(&a, sa_small(), 73);
-    a.of_liar = 1;
-    a.v.site[a.liar].corrupt = 1;
+    a.of_malicious = 1;
+    a.v.site[a.malicious].corrupt = 1;
     a.kind = FKT_SA_M_SHARES;
     a.bend = commit_falsely;
     CHECK_STATUS(sa_attack_run(&a), FKT_E_PEER_AUTH);
@@ -189,7 +189,7 @@ static void false_self_commitment(void **state)
 
 /* ---- who is delivered ---- */
 
-/* Site 5 never advertised, so nobody has keys of it; the delivery names it all the same. Variants: with a box; without
+/* Site 5 never advertised, so no site has keys of it; the delivery names it anyway. Variants: with a box; without
  * one. */
 static void add_stranger(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
@@ -201,7 +201,7 @@ static void add_stranger(struct sa_attack *a, struct sa_message *l, struct fkt_s
     memcpy(sealed + m->deliver.sealed.n - FKT_SA_SEALED, sealed, FKT_SA_SEALED);
 }
 
-static void delivery_of_a_stranger(void **state)
+static void delivery_of_an_unknown_site(void **state)
 {
     (void)state;
     for (unsigned variant = 0; variant < 2; variant++) {
@@ -222,13 +222,13 @@ static void cut_graph(struct sa_attack *a, struct sa_message *l, struct fkt_sa_m
 {
     uint8_t *map = sa_edit(a, &m->deliver.delivered), *sealed = sa_edit(a, &m->deliver.sealed);
     const struct fkt_sa_neighbour *near = a->w.site[l->site].client->neighbour;
-    const uint32_t corrupt = sa_rank(l->site, a->liar);
+    const uint32_t corrupt = sa_rank(l->site, a->malicious);
     memset(map, 0, m->deliver.delivered.n);
     fkt_bitmap_set(map, l->site);
     for (uint32_t i = 0; i < a->variant; i++) fkt_bitmap_set(map, near[i].site);
     m->deliver.sealed.n = a->variant * FKT_SA_SEALED;
     if (a->variant) return;
-    fkt_bitmap_set(map, a->liar);
+    fkt_bitmap_set(map, a->malicious);
     memmove(sealed, sealed + corrupt * FKT_SA_SEALED, FKT_SA_SEALED);
     m->deliver.sealed.n = FKT_SA_SEALED;
 }
@@ -243,16 +243,11 @@ static void graph_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(share_of_the_wrong_owner),
-        cmocka_unit_test(sealed_share_flipped),
-        cmocka_unit_test(sealed_share_cut_or_grown),
-        cmocka_unit_test(sealed_share_of_another_round),
-        cmocka_unit_test(sealed_share_reflected),
-        cmocka_unit_test(share_beyond_the_field),
-        cmocka_unit_test(delivery_of_a_stranger),
-        cmocka_unit_test(graph_cut),
-        cmocka_unit_test(dealer_lies),
-        cmocka_unit_test(false_self_commitment),
+        cmocka_unit_test(share_of_the_wrong_owner),    cmocka_unit_test(sealed_share_flipped),
+        cmocka_unit_test(sealed_share_cut_or_grown),   cmocka_unit_test(sealed_share_of_another_round),
+        cmocka_unit_test(sealed_share_reflected),      cmocka_unit_test(share_beyond_the_field),
+        cmocka_unit_test(delivery_of_an_unknown_site), cmocka_unit_test(graph_cut),
+        cmocka_unit_test(false_shares_dealt),          cmocka_unit_test(false_self_commitment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

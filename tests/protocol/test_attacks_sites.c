@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sites that lie, to the server or with it: docs/threat-model.md, "Sites that lie". */
+/* Malicious sites, alone or together with the server: docs/threat-model.md, "Sites that lie". */
 #include "crypto/group.h"
 #include "secagg/coin.h"
 #include "secagg/mask.h"
@@ -8,8 +8,8 @@
 static void liar_of(struct sa_attack *a, struct fkt_sa_params p, uint64_t seed, enum fkt_sa_kind kind, sa_bender bend)
 {
     sa_attack_init(a, p, seed);
-    a->of_liar = 1;
-    a->v.site[a->liar].corrupt = 1;
+    a->of_malicious = 1;
+    a->v.site[a->malicious].corrupt = 1;
     a->kind = kind;
     a->bend = bend;
 }
@@ -32,7 +32,7 @@ static void reveal_falsely(struct sa_attack *a, struct sa_message *l, struct fkt
 }
 
 static void wrong_reveal_is_named(void **state)
-{ /* the owner of a single wrong share may have dealt it so: that names nobody */
+{ /* the owner may have dealt a single wrong share, so nobody is blamed */
     const fkt_status named[] = {FKT_OK, FKT_E_PEER_AUTH, FKT_E_PEER_FORMAT, FKT_E_PEER_FORMAT};
     (void)state;
     for (unsigned variant = 0; variant < 4; variant++) {
@@ -41,12 +41,12 @@ static void wrong_reveal_is_named(void **state)
             const struct fkt_sa_params p = lost ? sa_params(8, 2, 1, 0, 5, 5, 16) : sa_small();
             liar_of(&a, p, 401 + variant, FKT_SA_M_REVEAL, reveal_falsely);
             a.variant = variant;
-            if (lost) sa_world_kill(&a.w, 0, FKT_SA_STATE_MASK); /* its share is the first that the liar holds */
+            if (lost) sa_world_kill(&a.w, 0, FKT_SA_STATE_MASK); /* its share is the first that the false site holds */
             CHECK_OK(sa_attack_run(&a));
             CHECK(a.struck == 1);
-            assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), named[variant]);
+            assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), named[variant]);
             for (uint32_t i = (uint32_t)lost; i < p.sites; i++) {
-                if (i == a.liar) continue;
+                if (i == a.malicious) continue;
                 assert_int_equal(fkt_sa_server_site(a.w.server, i), FKT_OK);
             }
             sa_attack_release(&a);
@@ -54,10 +54,10 @@ static void wrong_reveal_is_named(void **state)
     }
 }
 
-/* Sites 4 and 5 of six: with four shares needed of each secret and three honest ones, nothing can be told. */
+/* Sites 4 and 5 of six: with four shares needed of each secret and three honest ones, no secret can be rebuilt. */
 static void two_reveal_falsely(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
-    if (l->site >= a->liar) reveal_falsely(a, l, m);
+    if (l->site >= a->malicious) reveal_falsely(a, l, m);
 }
 
 static void too_many_wrong_reveals(void **state)
@@ -83,16 +83,16 @@ static void deal_one_false(struct sa_attack *a, struct sa_message *l, struct fkt
     sa_seal_as_liar(a, 0, plain, sa_edit(a, &m->shares.sealed));
 }
 
-/* Site 0 is honest and tells what it was dealt. One secret speaks against it; all others need its share: seven sites,
+/* Site 0 is honest and reveals what it was dealt. One secret contradicts it; all others need its share: seven sites,
  * one lost before Masked and one before Reveal leave exactly four peers for each of the rest. */
-static void dealer_frames_a_holder(void **state)
+static void dealer_blames_a_holder(void **state)
 {
     (void)state;
     for (unsigned gone = 0; gone < 2; gone++) { /* the dealer's u is needed, or its s */
         struct sa_attack a;
         liar_of(&a, sa_params(7, 2, 1, 0, 4, 5, 30), 83, FKT_SA_M_SHARES, deal_one_false);
-        sa_world_kill(&a.w, gone ? a.liar : 6, FKT_SA_STATE_MASK);
-        sa_world_kill(&a.w, gone ? 6 : a.liar, FKT_SA_STATE_REVEAL);
+        sa_world_kill(&a.w, gone ? a.malicious : 6, FKT_SA_STATE_MASK);
+        sa_world_kill(&a.w, gone ? 6 : a.malicious, FKT_SA_STATE_REVEAL);
         CHECK_OK(sa_attack_run(&a));
         CHECK(a.struck == 1);
         sa_world_check(&a.w);
@@ -146,7 +146,7 @@ static void masked_with_spare_bits(void **state)
         a.variant = variant;
         CHECK_OK(sa_attack_run(&a)); /* and the sum is that of the other five */
         CHECK(a.struck == 1);
-        assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_FORMAT);
+        assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), FKT_E_PEER_FORMAT);
         sa_attack_release(&a);
     }
 }
@@ -157,13 +157,13 @@ static void call_itself_victim(struct sa_attack *a, struct sa_message *l, struct
 {
     (void)l;
     m->site = a->victim;
-    if (a->variant) { /* and takes its leave */
+    if (a->variant) { /* and leaves */
         m->kind = FKT_SA_M_LEAVE;
         m->leave.status = FKT_E_BUDGET;
     }
 }
 
-static void site_speaks_for_another(void **state)
+static void site_impersonates_another(void **state)
 {
     const enum fkt_sa_kind kinds[] = {FKT_SA_M_ADVERTISE, FKT_SA_M_SHARES, FKT_SA_M_MASKED, FKT_SA_M_CONFIRM,
                                       FKT_SA_M_REVEAL};
@@ -175,7 +175,7 @@ static void site_speaks_for_another(void **state)
             a.variant = variant;
             CHECK_OK(sa_attack_run(&a));
             CHECK(a.struck == 1);
-            assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_AUTH);
+            assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), FKT_E_PEER_AUTH);
             assert_int_equal(fkt_sa_server_site(a.w.server, a.victim), FKT_OK);
             CHECK(fkt_sa_client_state(a.w.site[a.victim].client) == FKT_SA_STATE_DONE);
             sa_attack_release(&a);
@@ -183,7 +183,7 @@ static void site_speaks_for_another(void **state)
     }
 }
 
-/* A message of a later phase, whole and well formed, from the same round run before. */
+/* A message of a later phase, complete and well formed, from the same round run before. */
 static void answer_early(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     const struct sa_taped *t = sa_taped(a->other, l->site, (enum fkt_sa_kind)a->variant);
@@ -208,14 +208,14 @@ static void answer_before_the_question(void **state)
             a.other = &whole.tape;
             CHECK_OK(sa_attack_run(&a));
             CHECK(a.struck == 1);
-            assert_int_equal(fkt_sa_server_site(a.w.server, a.liar), FKT_E_PEER_AUTH);
+            assert_int_equal(fkt_sa_server_site(a.w.server, a.malicious), FKT_E_PEER_AUTH);
             sa_attack_release(&a);
         }
     }
     sa_attack_release(&whole);
 }
 
-/* Site 0 speaks first; what it says otherwise, and just as properly, comes right after it, in the same phase. */
+/* Site 0 sends first; a second, different and equally valid message follows in the same phase. */
 static void say_otherwise(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
     struct fkt_sa_msg other = *m;
@@ -231,7 +231,8 @@ static void say_otherwise(struct sa_attack *a, struct sa_message *l, struct fkt_
     }
     CHECK_OK(fkt_sa_msg_encode(&other, bytes, sizeof bytes, &len));
     sa_world_post(&a->w, l->site, 1, bytes, len);
-    a->w.wire[a->w.on_wire - 1].delay = a->w.params.sites; /* after what the other five are told, and after the first */
+    a->w.wire[a->w.on_wire - 1].delay =
+        a->w.params.sites; /* after the messages to the other five, and after the first */
     m->kind = FKT_SA_M_NONE;
 }
 
@@ -243,8 +244,8 @@ static void advert_withdrawn(void **state)
         struct sa_attack a;
         unsigned late = 0;
         sa_attack_init(&a, sa_small(), 439);
-        a.liar = 0;
-        a.of_liar = 1;
+        a.malicious = 0;
+        a.of_malicious = 1;
         a.kind = kinds[k];
         a.bend = say_otherwise;
         CHECK_OK(sa_attack_run(&a));
@@ -258,8 +259,8 @@ static void advert_withdrawn(void **state)
 
 /* ---- collusion ----
  *
- * Nine sites, 7 and 8 corrupt, one honest site lost after it shared. The server takes off everything that it can: self
- * masks of survivors, pair masks with the corrupt and with the lost. What is left on an honest vector are the pair
+ * Nine sites, 7 and 8 corrupt, one honest site lost after it shared. The server subtracts everything that it can: self
+ * masks of survivors, pair masks with the corrupt and with the lost. What remains on an honest vector are the pair
  * masks with the other honest survivors, and for none of them are t shares of a mask seed known. */
 
 enum { NINE = 9, CORRUPT = 7, LOST = 0 };
@@ -274,8 +275,8 @@ static void secrets_of(const struct sa_attack *a, uint32_t site, uint8_t mask_se
     fkt_sa_mask_secret(mask_secret, s, session, site);
 }
 
-/* Takes the pair masks of `site` with each peer in `with` (and its self mask when told) off its vector as it was sent;
- * x gets what is left. */
+/* Subtracts the pair masks of `site` with each peer in `with` (and its self mask if requested) from its vector as sent;
+ * x gets the rest. */
 static void strip(const struct sa_attack *a, uint32_t site, unsigned with, int self, int64_t *x)
 {
     uint8_t session[32], seed[32], mask_secret[32], self_seed[32], key[32], delivered[32];
@@ -338,9 +339,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(colluders_pool_everything), cmocka_unit_test(wrong_reveal_is_named),
         cmocka_unit_test(too_many_wrong_reveals),    cmocka_unit_test(masked_out_of_range),
-        cmocka_unit_test(masked_with_spare_bits),    cmocka_unit_test(site_speaks_for_another),
+        cmocka_unit_test(masked_with_spare_bits),    cmocka_unit_test(site_impersonates_another),
         cmocka_unit_test(advert_withdrawn),          cmocka_unit_test(answer_before_the_question),
-        cmocka_unit_test(dealer_frames_a_holder),
+        cmocka_unit_test(dealer_blames_a_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on who is called a survivor, and on which share is revealed: docs/threat-model.md, "Survivors". */
+/* Attacks on the list of survivors, and on which share is revealed: docs/threat-model.md, "Survivors". */
 #include "crypto/sign.h"
 #include "secagg/coin.h"
 #include "secagg/graph.h"
@@ -25,11 +25,11 @@ static void too_few_survivors(void **state)
     sa_attack_simple(sa_small(), FKT_SA_M_SURVIVORS, show_set, 0x0f, FKT_E_TOO_FEW);
     sa_attack_simple(sa_small(), FKT_SA_M_SURVIVORS, show_set, 1U << 2, FKT_E_TOO_FEW);
     sa_attack_simple(sa_small(), FKT_SA_M_SURVIVORS, show_set, 0x36, FKT_E_TOO_FEW);
-    /* six of eight: t of the victim's peers are among them, and yet they are one too few */
+    /* six of eight: t of the victim's peers are among them, but they are one too few */
     sa_attack_simple(sa_params(8, 1, 1, 0, 5, 5, 16), FKT_SA_M_SURVIVORS, show_set, 0x3f, FKT_E_TOO_FEW);
 }
 
-/* ---- a neighbour that is no peer ---- */
+/* ---- a neighbour that is not a peer ---- */
 
 static void hide_first_peer(struct sa_attack *a, struct sa_message *l, struct fkt_sa_msg *m)
 {
@@ -124,7 +124,7 @@ static void ring_of(const struct sa_attack *a, struct fkt_sa_graph *g)
     fkt_sa_msg_clear(&shown);
 }
 
-/* Signatures that the four sites really made, whatever over. */
+/* Real signatures of the four sites, over any list. */
 static void tell_signatures(struct sa_attack *a, uint32_t site, const uint32_t who[DEGREE], uint8_t present)
 {
     struct fkt_sa_msg m = {.kind = FKT_SA_M_CONFIRMED};
@@ -163,12 +163,13 @@ static void lists_for_two_parts_of_a_ring(void **state)
         sa_post(&a, g.ring[place], &m);
         sa_drain(&a);
     }
-    for (uint32_t place = RING / 2 + 2; place < RING - 2; place++) { /* all their neighbours were told what they were */
+    for (uint32_t place = RING / 2 + 2; place < RING - 2; place++) { /* all their neighbours received the same list */
         const uint32_t site = g.ring[place];
         fkt_sa_graph_neighbours(&g, site, neighbours);
         assert_int_equal(a.v.site[site].said[FKT_SA_M_CONFIRM], 1);
-        if (place % 3 == 0) tell_signatures(&a, site, neighbours, 0x0f); /* of those who agree: no witnesses */
-        if (place % 3 == 1) tell_signatures(&a, site, witness, 0x0f);    /* of the witnesses: over the other list */
+        if (place % 3 == 0)
+            tell_signatures(&a, site, neighbours, 0x0f);              /* of sites that agree, but are not witnesses */
+        if (place % 3 == 1) tell_signatures(&a, site, witness, 0x0f); /* of the witnesses: over the other list */
         if (place % 3 == 2) tell_signatures(&a, site, witness, 0x03);
         sa_attack_site_stopped(&a, site, place % 3 == 2 ? FKT_E_TOO_FEW : FKT_E_PEER_AUTH);
         assert_int_equal(a.v.site[site].said[FKT_SA_M_REVEAL], 0);
@@ -229,7 +230,7 @@ static void nobody_revealed(struct sa_attack *a)
     for (uint32_t i = 0; i < SITES; i++) assert_int_equal(a->v.site[i].said[FKT_SA_M_REVEAL], 0);
 }
 
-/* Half {0,1,2} is told that 5 is lost, half {3,4,5} that 0 is. Site 4 is corrupt and signs whatever is asked. */
+/* Half {0,1,2} receives a list without 5, half {3,4,5} one without 0. Site 4 is corrupt and signs anything. */
 static void unequal_survivor_sets(void **state)
 {
     const uint8_t left = ALL & ~(1U << 5), right = ALL & ~1U;
@@ -262,10 +263,10 @@ static void both_shares_of_one_peer(void **state)
     for (unsigned again = 0; again < 2; again++) {
         masked(&a, 85);
         tell_survivors(&a, a.victim, ALL);
-        if (again) tell_survivors(&a, a.victim, ALL); /* the very bytes: ignored */
+        if (again) tell_survivors(&a, a.victim, ALL); /* identical bytes: ignored */
         assert_int_equal(a.v.site[a.victim].said[FKT_SA_M_CONFIRM], 1);
         CHECK(fkt_sa_client_state(a.w.site[a.victim].client) != FKT_SA_STATE_FAILED);
-        tell_survivors(&a, a.victim, ALL & ~1U); /* site 0 is lost after all: its other share, please */
+        tell_survivors(&a, a.victim, ALL & ~1U); /* claims that site 0 is lost, to get its other share */
         sa_attack_site_stopped(&a, a.victim, FKT_E_PEER_FORMAT);
         tell_confirmed(&a, a.victim, ALL, first);
         nobody_revealed(&a);
@@ -312,7 +313,7 @@ static void confirmed_for_another_set(void **state)
     const uint8_t one_other[SITES] = {ALL, ALL, ALL, other, ALL, ALL};
     (void)state;
     victim_refuses(ALL, ALL, all_other, FKT_E_PEER_AUTH);
-    victim_refuses(ALL, ALL, one_other, FKT_E_PEER_AUTH); /* four good ones would do, but for the fifth */
+    victim_refuses(ALL, ALL, one_other, FKT_E_PEER_AUTH); /* four are valid, the fifth is not */
 }
 
 static void confirmed_by_the_lost(void **state)
@@ -372,8 +373,8 @@ static void one_confirmation_twice(void **state)
     sa_attack_simple(sa_small(), FKT_SA_M_CONFIRMED, signature_twice, 0, FKT_E_PEER_AUTH);
 }
 
-/* The server has the victim's vector and calls it lost, so that everybody reveals its mask seed. Its self mask stays:
- * of the self seed the server has what the corrupt site 4 gives away. Then it asks for the other kind. */
+/* The server has the victim's vector and claims that it is lost, so that all sites reveal its mask seed. Its self mask
+ * stays: of the self seed the server has only the share of the corrupt site 4. Then it asks for the other kind. */
 static void called_lost_after_masked(void **state)
 {
     const uint8_t set = ALL & ~(1U << 2);
@@ -381,7 +382,7 @@ static void called_lost_after_masked(void **state)
     struct sa_attack a;
     (void)state;
     masked(&a, 91);
-    a.v.site[a.liar].corrupt = 1;
+    a.v.site[a.malicious].corrupt = 1;
     for (uint32_t i = 0; i < SITES; i++) tell_survivors(&a, i, set);
     sa_attack_site_stopped(&a, a.victim, FKT_E_PEER_AUTH);
     for (uint32_t i = 0; i < SITES; i++) tell_confirmed(&a, i, set, first);
@@ -390,7 +391,7 @@ static void called_lost_after_masked(void **state)
     for (uint32_t i = 0; i < SITES; i++) tell_confirmed(&a, i, ALL, second);
     assert_int_equal(sa_watch_known(&a.v, a.victim, SA_U), 1);
     for (uint32_t i = 0; i < SITES; i++) { /* and nobody else's pair masks open */
-        if (i == a.victim || i == a.liar) continue;
+        if (i == a.victim || i == a.malicious) continue;
         assert_int_equal(sa_watch_known(&a.v, i, SA_S), 1);
     }
     sa_attack_release(&a);

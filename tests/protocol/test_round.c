@@ -13,7 +13,7 @@ static uint32_t survivors_of(const struct sa_world *w)
     return n;
 }
 
-/* Nobody is lost: everybody's vector is in, and each site's doors were opened once. */
+/* No site is lost: every vector is in the sum, and each site's ledger and data were called once. */
 static void everyone(struct fkt_sa_params p, enum sa_order order)
 {
     struct fkt_sa_census c;
@@ -61,7 +61,7 @@ static void rings_and_keystreams(void **state)
     }
 }
 
-/* `lost` sites fall silent when their message of `phase` is due. */
+/* `lost` sites stop answering when their message of `phase` is due. */
 static fkt_status without(struct fkt_sa_params p, uint32_t lost, enum fkt_sa_state phase, uint64_t seed)
 {
     int in = phase > FKT_SA_STATE_MASK;
@@ -128,8 +128,8 @@ static void too_few(void **state)
 }
 
 /* Where fewer than t of a site's neighbours have shared, it is dropped from U2 (3.4), and on a ring, with t above k/2,
- * that spreads from gap to gap: the round ends in SHARE, before anybody is asked for a vector. */
-static void want_of_neighbours_spreads(void **state)
+ * that spreads from gap to gap: the round ends in SHARE, before any vector is requested. */
+static void lack_of_neighbours_spreads(void **state)
 {
     struct fkt_sa_params p = sa_params(24, 5, 1, 6, 4, 20, 32);
     uint32_t well = 0, ended = 0;
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(lost_in_each_phase),
         cmocka_unit_test(one_lost_in_every_phase),
         cmocka_unit_test(too_few),
-        cmocka_unit_test(want_of_neighbours_spreads),
+        cmocka_unit_test(lack_of_neighbours_spreads),
         cmocka_unit_test(ledgers_that_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random schedules: a seed of 64 bits chooses how many sites there are, the graph and all other parameters, who is lost
- * in which phase and how, and how long every letter is on its way; letters overtake each other, come twice, come after
- * the deadline or never. Nobody lies. What must hold then:
+/* Random schedules: a seed of 64 bits chooses how many sites there are, the graph and all other parameters, which sites
+ * are lost in which phase and how, and the delay of every message; messages overtake each other, arrive twice, arrive
+ * after the deadline or never. No site is malicious. What must hold:
  *
  *   - the server ends DONE with exactly the sum over its survivors, of whom there are at least N - D, or FAILED with
- *     FKT_E_TOO_FEW; there is no third end, and it comes after a bounded number of steps;
- *   - FAILED only for a reason: on a complete graph more than D sites were harmed, on a sparse one at least one;
- *   - with nobody harmed the sum is that of all, bit for bit;
- *   - who was not harmed is not called lost, and ends with the server;
- *   - the observer of sa_watch.h is content, and all memory is given back.
+ *     FKT_E_TOO_FEW; there is no other end, and it comes after a bounded number of steps;
+ *   - FAILED only for a reason: on a complete graph more than D sites were disturbed, on a sparse one at least one;
+ *   - with no site disturbed the sum is that of all, bit for bit;
+ *   - a site that was not disturbed is not reported as lost, and ends with the server;
+ *   - the checks of sa_watch.h hold, and all memory is freed.
  *
  * FEDKT_SCHEDULES=n runs seeds 0..n-1, FEDKT_SCHEDULES_FROM=s begins at s. A failure names its seed. */
 #include "tests/support/check.h"
@@ -38,7 +38,7 @@ struct run {
     struct fkt_rng rng;
     uint64_t seed, now, order;
     enum mood mood;
-    int clock; /* deadlines by the clock; else phases are closed when nothing is on its way */
+    int clock; /* deadlines by the clock; else phases are closed when no message is in flight */
     enum harm harm[SITES_MAX];
     enum fkt_sa_kind when[SITES_MAX]; /* the message of the site with which its harm begins */
     struct event *queue;
@@ -118,7 +118,7 @@ static struct fkt_sa_params draw_params(struct run *r)
     return p;
 }
 
-/* ---- who is harmed, and how ---- */
+/* ---- which sites are disturbed, and how ---- */
 
 static void draw_harms(struct run *r)
 {
@@ -145,7 +145,7 @@ static unsigned harmed(const struct run *r)
     return n;
 }
 
-/* ---- letters on their way ---- */
+/* ---- messages in flight ---- */
 
 static void enqueue(struct run *r, const struct sa_message *l, uint64_t at)
 {
@@ -173,14 +173,14 @@ static struct event dequeue(struct run *r)
     return e;
 }
 
-/* A letter of a site to be harmed: what becomes of it. Gives 0 when it does not leave, else how late it is. */
+/* What happens to a message of a disturbed site. Returns 0 when it is not sent, else its delay. */
 static uint64_t harm_message(struct run *r, const struct sa_message *l)
 {
     struct sa_site *s = &r->w.site[l->site];
     if (!l->to_server || l->kind < r->when[l->site] || l->kind == FKT_SA_M_LEAVE) return 1;
     switch (r->harm[l->site]) {
     case SILENT: s->gone = 1; return 0;
-    case DEAF: s->gone = 1; return 1; /* its last word arrives */
+    case DEAF: s->gone = 1; return 1; /* its last message arrives */
     case LATE: return 2 * PATIENCE + draw(r, 3 * PATIENCE);
     case GIVEN_UP:
         s->gone = 1;
@@ -190,7 +190,7 @@ static uint64_t harm_message(struct run *r, const struct sa_message *l)
     }
 }
 
-/* Every letter comes by here before it is on the wire, and goes into the queue instead. */
+/* Every message passes here before it is sent, and goes into the queue instead. */
 static void on_message(void *self, struct sa_world *w, struct sa_message *l)
 {
     struct run *r = self;
@@ -215,7 +215,7 @@ static void on_message(void *self, struct sa_world *w, struct sa_message *l)
     if (chance(r, 10)) enqueue(r, l, r->now + travel + late + (l->to_server ? draw(r, 3 * PATIENCE) : 0));
 }
 
-/* ---- the run of time ---- */
+/* ---- the clock ---- */
 
 static int waits(const struct run *r)
 {

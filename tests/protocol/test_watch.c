@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The observer of transcripts must itself be able to see: each promise is broken once in the name of an honest site. */
+/* Tests of the transcript checker itself: each promise is broken once in the name of an honest site. */
 #include "tests/support/check.h"
 #include "tests/support/sa_watch.h"
 
@@ -71,7 +71,7 @@ static void both_kinds_of_share(void **state)
 {
     (void)state;
     CHECK_OK(sa_world_run(&w));
-    v.site[1].said[FKT_SA_M_REVEAL] = 0; /* a second message is another matter */
+    v.site[1].said[FKT_SA_M_REVEAL] = 0; /* a second message is a different violation */
     reveal_one(2, SA_S);
     sees("revealed both kinds of share of site 2");
 }

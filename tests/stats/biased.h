@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* biased.h - a source of digits of which one bit is set a little too often: what a test of a sampler must notice. */
+/* biased.h - a source of digits in which one bit is set slightly too often: a test of a sampler must detect it. */
 #ifndef FKT_TEST_BIASED_H
 #define FKT_TEST_BIASED_H
 

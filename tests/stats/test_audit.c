@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real release under attack: the lower bound must come close to the claim and not pass it; five planted bugs must
- * pass it. Confidence of each bound 99.9 %: a right release fails one of the eight comparisons about once in a hundred
- * seeds; seeds are fixed. */
+/* The real release under attack: the lower bound must come close to the claim and not exceed it; five planted bugs must
+ * exceed it. Confidence of each bound 99.9 %: a right release fails one of the eight comparisons about once in a
+ * hundred seeds; seeds are fixed. */
 #include "crypto/entropy.h"
 #include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
@@ -132,7 +132,7 @@ static void a_missing_clip_is_caught(void **state)
     (void)state;
     caught(NO_CLIP, 1, 50000);
 }
-static void quiet_cross_terms_are_caught(void **state)
+static void cross_terms_with_too_little_noise_are_caught(void **state)
 {
     (void)state;
     caught(QUIET_CROSS, 2, 500000);
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(half_the_noise_is_caught),
         cmocka_unit_test(a_fixed_seed_is_caught),
         cmocka_unit_test(a_missing_clip_is_caught),
-        cmocka_unit_test(quiet_cross_terms_are_caught),
+        cmocka_unit_test(cross_terms_with_too_little_noise_are_caught),
         cmocka_unit_test(a_leaked_count_is_caught),
         cmocka_unit_test(failures_and_nonsense),
     };

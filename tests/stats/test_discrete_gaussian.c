@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is it N_Z(0, sigma^2)? Chi-square, tails and independence against exact probabilities, Kolmogorov-Smirnov and moments
- * where sigma is large; and controls that must be caught. Every test rejects below ALPHA, so a right sampler fails one
- * about once in a million seeds; that of the far tails fails once in 1e9. The seeds are fixed. */
+/* Whether draws follow N_Z(0, sigma^2): Chi-square, tails and independence against exact probabilities,
+ * Kolmogorov-Smirnov and moments where sigma is large; and biased samplers that must be detected. Every test rejects
+ * below ALPHA, so a right sampler fails one about once in a million seeds; that of the far tails fails once in 1e9. The
+ * seeds are fixed. */
 #include "fedkt/advanced/privacy.h"
 
 #include "crypto/entropy.h"
@@ -52,7 +53,7 @@ static int bin_of(const struct table *t, double x)
     return lo;
 }
 
-/* P(X >= n) by adding up weights, n > 0: an independent look at the table and at the tails. */
+/* P(X >= n) by adding up weights, n > 0: an independent check of the table and the tails. */
 static double at_least(double n, double sigma)
 {
     double total = 1, tail = 0;
@@ -199,7 +200,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the lattice is out of sight, the normal distribution function itself: Kolmogorov-Smirnov at ALPHA, mean and
+/* Where the lattice is negligible, against the normal distribution function: Kolmogorov-Smirnov at ALPHA, mean and
  * variance within 6 standard errors (once in 5e8). */
 static void large_sigma(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is it round(N(0, sigma^2))? Chi-square, tails and independence, against the oracle's exact probabilities; and
- * controls that must be caught. Every test rejects below ALPHA, so a right sampler fails one about once in a million
- * seeds; the seeds are fixed. */
+/* Whether draws follow round(N(0, sigma^2)): Chi-square, tails and independence, against the oracle's exact
+ * probabilities; and biased samplers that must be detected. Every test rejects below ALPHA, so a right sampler fails
+ * one about once in a million seeds; the seeds are fixed. */
 #include "crypto/entropy.h"
 #include "privacy/rounded_gaussian.h"
 #include "tests/stats/biased.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rings as graph.c draws them: uniform, and as dangerous as finder.md says they are and no more. Seeds are fixed; the
+/* Rings as graph.c draws them: uniform, and with the failure rates that finder.md states. Seeds are fixed; the
  * false-alarm rates are those of a fresh seed. */
 #include "fedkt/advanced/secagg.h"
 #include "secagg/graph.h"
@@ -58,7 +58,7 @@ static void every_pair_is_as_likely(void **state)
     for (int j = 1; j < 40; j++) x += ((double)with[j] - n * q) * ((double)with[j] - n * q) / (n * q * (1 - q));
     CHECK(with[0] == 0);
     CHECK(chi2_tail(x * 38 / 39, 38) > 1e-6);
-    CHECK(chi2_tail(x * 38 / 39, 38) < 1 - 1e-6); /* nor too even */
+    CHECK(chi2_tail(x * 38 / 39, 38) < 1 - 1e-6); /* nor too uniform */
     for (int j = 0; j < 40; j++) p[j] = 1.0 / 40;
     CHECK(chi2_test(place, p, 40, n) > 1e-6);
 }
@@ -105,10 +105,10 @@ static struct outcome look(const struct fkt_sa_graph *g, uint32_t c, uint32_t d,
     return o;
 }
 
-/* 20,000 rings at parameters weak enough to be seen failing. The mean number of sites in each kind of trouble is what
+/* 20,000 rings at parameters so weak that failures occur. The mean number of sites with each kind of failure is what
  * the tails say, within six standard errors (a right ring fails one of the three about once in 1e8 runs; the errors are
- * those measured). The rings with any trouble are no more than the bounds that the finder kept, plus six standard
- * errors, and not none. */
+ * those measured). The rings with any failure are no more than the bounds of the finder plus six standard errors, and
+ * not none. */
 static void as_dangerous_as_computed(void **state)
 {
     const uint32_t n = 200, c = 20, d = 20, rings = 20000;
@@ -141,9 +141,9 @@ static void as_dangerous_as_computed(void **state)
 
 /* ---- the server cuts the ring, with ghosts or without ----
  *
- * It wants the sum over an arc. `gap` places before and after it hold corrupt sites, and all that is honest there is
- * lost; the honest sites beyond are survivors. With gap < k/2 sites of the arc see some of these: they are ghosts, and
- * the server has told the arc that they never shared. */
+ * It wants the sum over an arc. `gap` places before and after it hold corrupt sites, and all honest sites there are
+ * lost; the honest sites beyond are survivors. With gap < k/2 sites of the arc have some of these as neighbours: they
+ * are ghosts, and the server has claimed to the arc that they never shared. */
 
 enum place { OF_ARC, OF_GAP, CORRUPT, BEYOND };
 
@@ -172,7 +172,7 @@ static int survivors_beside(const struct cut *u, uint32_t p, int sign)
     return (int)(around(u, p, OF_ARC, sign) + around(u, p, BEYOND, sign) + around(u, p, CORRUPT, sign));
 }
 
-/* docs/protocol.md 3.5. shorter: the whole arc was told a list without the ghosts; else those alone that see one. */
+/* docs/protocol.md 3.5. shorter: the whole arc received a list without the ghosts; else only the sites next to one. */
 static int tells(const struct cut *u, uint32_t p, int shorter)
 {
     const int t = (int)u->t;
@@ -198,7 +198,7 @@ static int lay(struct cut *u, uint32_t start, uint32_t length, uint32_t gap)
     return lost <= u->d && u->at[start] == OF_ARC && u->at[(start + length - 1) % n] == OF_ARC;
 }
 
-/* The sum over the arc is had: t peers let every site of it send its vector, t neighbours tell every secret. */
+/* The server obtains the sum over the arc: every site of it has t peers, and t neighbours reveal every secret. */
 static int had(const struct cut *u, int shorter)
 {
     const int half = (int)u->g->degree / 2;
@@ -226,10 +226,10 @@ static double cut_bound(int n, int c, int d, int k, int t)
     return edge * edge < both ? edge * edge : both;
 }
 
-struct haul {              /* arcs of a ring that the server can have */
+struct haul {              /* arcs of a ring whose sum the server can obtain */
     double plain;          /* without ghosts */
     double ghosts;         /* with ghosts, if masks did not depend on the list of the delivered */
-    double ghosts_at_once; /* with ghosts that nobody in the arc was told of */
+    double ghosts_at_once; /* with ghosts in no list of the arc */
 };
 
 static struct haul haul_of(const struct fkt_sa_graph *g, uint32_t c, uint32_t d, uint32_t t, uint32_t length)
@@ -252,11 +252,11 @@ static struct haul haul_of(const struct fkt_sa_graph *g, uint32_t c, uint32_t d,
     return h;
 }
 
-/* 1,000 rings, arcs of half a ring from every place. Without ghosts no more of them are to be had than finder.md 3 says
- * (and six standard errors: a false alarm in 1e8 runs), and some are. If masks did not depend on the list of the
- * delivered, ghosts would give more than it says. As they do, masks cancel only in an arc that was told one list, and
- * nobody in it who finds a ghost among the survivors tells anything. With half the sites corrupt short arcs are still
- * to be had, all of whose sites are surrounded. */
+/* 1,000 rings, arcs of half a ring from every place. Without ghosts the server obtains no more of them than finder.md 3
+ * says (plus six standard errors: a false alarm in 1e8 runs), and some. If masks did not depend on the list of the
+ * delivered, ghosts would give more. Since they do, masks cancel only in an arc that received one list, and no site in
+ * it that finds a ghost among the survivors reveals anything. With half the sites corrupt short arcs are still
+ * obtained, all of whose sites are surrounded. */
 static void cut_with_ghosts_and_without(void **state)
 {
     const uint32_t n = 48, k = 12, rings = 1000;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Totals of shares: their noise has the variance that was planned, and under attack they stay below the claim and come
- * near it; three planted bugs pass it. Variances: 6 standard errors, so a right sampler fails one of the twelve
- * comparisons (six kinds of number, two totals) about once in 4e7 seeds; every number of a total is held against the
- * tail as well, which fails with less than 2^-80. Attacks: three settings with two lower bounds each, epsilon_low and
- * mu_low, of 99.9 % confidence, so that a right mechanism fails one of the six about once in 170 seeds. Seeds are
+/* Totals of noise shares: their noise has the planned variance, and under attack they stay below the claim and come
+ * near it; three planted bugs exceed it. Variances: 6 standard errors, so a right sampler fails one of the twelve
+ * comparisons (six kinds of number, two totals) about once in 4e7 seeds; every number of a total is also checked
+ * against the tail, which fails with less than 2^-80. Attacks: three settings with two lower bounds each, epsilon_low
+ * and mu_low, of 99.9 % confidence, so that a right mechanism fails one of the six about once in 170 seeds. Seeds are
  * fixed. */
 #include "crypto/entropy.h"
 #include "fedkt/advanced/privacy.h"
@@ -155,7 +155,7 @@ static void caught(enum bug bug, double epsilon, uint64_t trials)
     CHECK(r.epsilon_low > epsilon && r.mu_low > v.plan.plan.mu);
 }
 
-/* Shares that the promise rests on and that carry no noise. */
+/* Noise shares that the promise counts, but that have no noise. */
 static void missing_shares_are_caught(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static int is_meant(const struct sa_attack *a, const struct sa_message *l)
 {
     if (!a->bend || l->kind != a->kind || (!a->every && a->struck)) return 0;
     if (a->every) return 1;
-    return l->to_server ? a->of_liar && l->site == a->liar : !a->of_liar && l->site == a->victim;
+    return l->to_server ? a->of_malicious && l->site == a->malicious : !a->of_malicious && l->site == a->victim;
 }
 
 static unsigned said_by(const struct sa_attack *a, uint32_t site)
@@ -140,7 +140,7 @@ static size_t live_before;
 void sa_attack_init(struct sa_attack *a, struct fkt_sa_params p, uint64_t seed)
 {
     if (open_attacks++ == 0) live_before = fkt_alloc_live();
-    *a = (struct sa_attack){.victim = 2, .liar = 4};
+    *a = (struct sa_attack){.victim = 2, .malicious = 4};
     a->tape.sites = p.sites;
     a->tape.of = calloc((size_t)p.sites * SA_KINDS, sizeof *a->tape.of);
     assert_non_null(a->tape.of);
@@ -164,7 +164,7 @@ fkt_status sa_attack_run(struct sa_attack *a)
 {
     fkt_status st = sa_world_run(&a->w);
     sa_world_finish_wire(&a->w);
-    if (st == FKT_OK && (a->of_liar || !a->bend)) sa_world_check(&a->w); /* a server that lies may fool itself */
+    if (st == FKT_OK && (a->of_malicious || !a->bend)) sa_world_check(&a->w); /* a server that lies may fool itself */
     return st;
 }
 
@@ -194,7 +194,7 @@ void sa_attack_stopped(struct sa_attack *a, fkt_status status)
 void sa_attack_honest_spent(const struct sa_attack *a)
 {
     for (uint32_t i = 0; i < a->w.params.sites; i++) {
-        if (i == a->liar) continue;
+        if (i == a->malicious) continue;
         assert_int_equal(a->w.site[i].spent, 1);
         CHECK(fkt_sa_client_state(a->w.site[i].client) == FKT_SA_STATE_DONE);
     }
@@ -231,8 +231,8 @@ void sa_seal_as_liar(const struct sa_attack *a, uint32_t to, const uint8_t plain
     sa_session(a, session);
     CHECK_OK(fkt_sa_coin_seed(seed, session, NULL, NULL));
     sa_recall(a, &a->tape, to, FKT_SA_M_ADVERTISE, &advert);
-    CHECK_OK(fkt_sa_seal_keys(key, back, a->v.site[a->liar].drawn, advert.advertise.channel_key.p, session, seed,
-                              a->liar, to));
+    CHECK_OK(fkt_sa_seal_keys(key, back, a->v.site[a->malicious].drawn, advert.advertise.channel_key.p, session, seed,
+                              a->malicious, to));
     fkt_seal(box, plain, 64, key);
     fkt_sa_msg_clear(&advert);
 }

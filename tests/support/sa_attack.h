@@ -9,8 +9,9 @@
  *   sa_attack_stopped(&a, FKT_E_PEER_AUTH);    the victim stopped with this, and said nothing more but Leave
  *   sa_attack_release(&a);                     nothing leaked, and the observer of sa_watch.h saw no promise broken
  *
- * Longer scripts set `mute`, run the world with sa_drain and speak in the server's place with sa_post.
- * With `of_liar` set, the letter is one from the site `liar` to the server. `every` bends that kind at all sites. */
+ * Longer scripts set `mute`, run the world with sa_drain and send in the server's place with sa_post. With
+ * `of_malicious` set, the message is one from the site `malicious` to the server. `every` alters that kind at all
+ * sites. */
 #ifndef FKT_TEST_SA_ATTACK_H
 #define FKT_TEST_SA_ATTACK_H
 
@@ -35,9 +36,9 @@ struct sa_attack {
     struct sa_world w;
     struct sa_watch v;
     struct sa_tape tape;
-    uint32_t victim, liar; /* 2 and 4 */
+    uint32_t victim, malicious; /* 2 and 4 */
     enum fkt_sa_kind kind;
-    int of_liar, every;
+    int of_malicious, every;
     enum fkt_sa_kind mute; /* what the honest server says from this kind on is lost: the script speaks; NONE: nothing */
     unsigned variant;
     const struct sa_tape *other; /* of another round */
@@ -58,8 +59,8 @@ void sa_attack_next_round(struct sa_attack *a, uint8_t name);
 fkt_status sa_attack_run(struct sa_attack *a);
 void sa_attack_stopped(struct sa_attack *a, fkt_status status);
 void sa_attack_site_stopped(struct sa_attack *a, uint32_t site, fkt_status status); /* the same, less what it said */
-/* Every site but the liar has revealed and so paid, once, although there is no total: what a round that fails so late
- * costs (docs/protocol.md 8). */
+/* All sites but the malicious one have revealed and so paid, once, although there is no total: what a round that fails
+ * so late costs (docs/protocol.md 8). */
 void sa_attack_honest_spent(const struct sa_attack *a);
 void sa_attack_release(struct sa_attack *a);
 /* init, run, stopped, release: for scripts that are one bend. */
@@ -75,8 +76,8 @@ void sa_post(struct sa_attack *a, uint32_t site, struct fkt_sa_msg *m); /* to a 
 void sa_drain(struct sa_attack *a); /* delivers what is on the wire and what follows; closes no phase */
 void sa_advert(const struct sa_attack *a, uint32_t site, const uint8_t secret[FKT_SA_SECRET], const uint8_t channel[32],
                const uint8_t mask[32], uint8_t advert[FKT_SA_ADVERT]);
-/* 64 bytes sealed in the liar's name for another site, on a complete graph: its channel secret is the first that it
- * drew. */
+/* 64 bytes sealed in the malicious site's name for another site, on a complete graph: its channel secret is the first
+ * that it drew. */
 void sa_seal_as_liar(const struct sa_attack *a, uint32_t to, const uint8_t plain[64], uint8_t box[FKT_SA_SEALED]);
 const struct sa_taped *sa_taped(const struct sa_tape *t, uint32_t site, enum fkt_sa_kind kind);
 /* A taped letter, decoded; the test ends when there is none. Release it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - places every buffer of a plan or a learner in one block, by the steps that need it.
+/* arena.c - places every buffer of a plan or a learner in one block, so that buffers needed by different steps share memory.
  *
  * Two buffers may share bytes when no step needs both. Largest first, each at the lowest offset that is free for its
  * whole lifetime (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
@@ -22,7 +22,7 @@ static void touch(struct fkt_plan *p, uint32_t buffer, uint32_t step)
     if (step > b->last) b->last = step;
 }
 
-static void lives(struct fkt_plan *p)
+static void set_lifetimes(struct fkt_plan *p)
 {
     for (size_t i = 0; i < p->n_buffers; i++) {
         p->buffer[i].first = FKT_NONE;
@@ -45,7 +45,7 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int meet(const struct fkt_buffer *a, const struct fkt_buffer *b)
+static int lifetimes_overlap(const struct fkt_buffer *a, const struct fkt_buffer *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
@@ -58,7 +58,7 @@ static size_t lowest(struct fkt_buffer *const *placed, size_t n, const struct fk
         changed = 0;
         for (size_t i = 0; i < n; i++) {
             const struct fkt_buffer *o = placed[i];
-            if (!meet(o, b) || best + b->bytes <= o->offset || o->offset + o->bytes <= best) continue;
+            if (!lifetimes_overlap(o, b) || best + b->bytes <= o->offset || o->offset + o->bytes <= best) continue;
             best = o->offset + o->bytes;
             changed = 1;
         }
@@ -88,6 +88,6 @@ out:
 
 fkt_status fkt_arena(struct fkt_plan *p)
 {
-    lives(p);
+    set_lifetimes(p);
     return fkt_arena_place(p->buffer, p->n_buffers, &p->arena_bytes);
 }

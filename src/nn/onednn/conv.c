@@ -4,9 +4,9 @@
  * Candidates are tried in a fixed order, and the first with a real kernel in the library is used. Nothing is timed, so
  * that the same network gets the same kernels, and so the same bits, on every run of one machine.
  *
- *   0. In four phases, for few output channels on a large map: vector lanes are output channels, and three of them
- *      leave 13 of 16 idle. A 4x4 window of stride 2 that makes 2x2 pixels at once has 12, and a shuffle puts them in
- *      place: 64 to 3 channels at 32x32, four images: 0.68 ms -> 0.25 ms.
+ *   0. In four phases, for few output channels on a large map. Each vector lane computes one output channel, so three
+ *      channels leave 13 of 16 lanes idle. Instead, a 4x4 window of stride 2 computes 2x2 pixels at once as 12
+ *      channels, and a shuffle moves them to their pixels: 64 to 3 channels at 32x32, four images: 0.68 -> 0.25 ms.
  *   1. Winograd, by the rule below. Its kernels can fuse a sum and a ReLU; a SiLU becomes its own step.
  *   2. Direct, with everything fused.
  *   3. Direct, bare, from NCHW, in NHWC, or in NCHW, with copies around it and the sum and activation as steps.
@@ -18,15 +18,14 @@
 /* Winograd F(4,3) needs f32, AVX-512, blocks of 16, 3x3, stride 1, pad 1, one group. It needs a quarter of the
  * multiplications, at the cost of transforms (which matter for few channels) and of weights four times as large, each
  * read once per batch (which matters for small maps). Measured on a Xeon of the Sapphire Rapids family, one thread,
- * batch 16,
- * GFLOP/s counted as direct convolution, direct / Winograd:
+ * batch 16, GFLOP/s counted as direct convolution, direct / Winograd:
  *
  *   channels      4x4      8x8      16x16    32x32         channels       2x2      4x4      8x8
  *   32 ->   16  102/134  140/139  145/132  114/118         512 ->  512  104/48   135/187  150/298
  *   32 ->   64  131/202  136/184  133/200  106/139        1024 ->  512   94/46   130/176  115/275
  *   64 ->   64  149/264  159/281  145/265  136/253        1024 -> 2048   91/46   127/195  142/275
  *
- * So: from 32 channels on, on both sides, on maps above 2x2. On 4x4 maps wide convolutions gain little (at batch 8
+ * So it is used from 32 input and output channels on, on maps above 2x2. On 4x4 maps wide convolutions gain little (at batch 8
  * nothing) and would cost hundreds of megabytes: there it is used only while the weights are small. */
 static int winograd_pays(const struct fkt_dnn_conv *k)
 {
@@ -163,7 +162,7 @@ out:
 }
 
 /* The sum and the activation of a group whose convolution is not fused. */
-static fkt_status rest(struct fkt_draft *d, uint32_t head, const struct fkt_value_place *x)
+static fkt_status sum_and_activation(struct fkt_draft *d, uint32_t head, const struct fkt_value_place *x)
 {
     enum fkt_dnn_after after = after_of(d, head);
     fkt_status st = FKT_OK;
@@ -198,7 +197,7 @@ static fkt_status unfused(struct fkt_draft *d, uint32_t head, struct fkt_dnn_con
     prim = NULL;
     if (st != FKT_OK) goto out;
     if (to.buffer != dst->buffer) FKT_TRY(fkt_draft_copy(d, dst, &to));
-    FKT_TRY(rest(d, head, dst));
+    FKT_TRY(sum_and_activation(d, head, dst));
 out:
     fkt_dnn_prim_free(prim);
     return st;

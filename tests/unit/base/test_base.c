@@ -25,7 +25,7 @@ static void numbers_are_whole_or_refused(void **state)
     CHECK(u == 10);
 }
 
-static void numbers_are_told_in_full_and_no_longer(void **state)
+static void numbers_are_printed_in_full_and_no_longer(void **state)
 {
     static const struct {
         double x;
@@ -75,7 +75,7 @@ static void texts_are_cut_between_characters(void **state)
     CHECK(!strcmp(out, ""));
 }
 
-static void utf8_is_told_from_other_bytes(void **state)
+static void utf8_is_distinguished_from_other_bytes(void **state)
 {
     static const struct {
         const char *s;
@@ -118,7 +118,7 @@ static void a_name_is_plain_text(void **state)
         "👩\u200d👧", "کتاب\u200cها"};
     static const char *const bad[] = {"", "a\nb", "a\tb", "\x7f", "\xc2\x85", "a\xff", "\xed\xa0\x80", "a\x1b[2J",
                                       "\xe2\x82",
-                                      /* what turns the writing around, ends a line, or cannot be seen */
+                                      /* characters that change direction, end a line, or are invisible */
                                       "a\u061c", "a\u200b", "a\u200e", "a\u200fb", "a\u2028b", "\u2029", "a\u202ab",
                                       "ab\u202egnp.exe", "\u2060", "\u2064", "\u2066", "a\u2069", "\u206f", "\ufeff"};
     (void)state;
@@ -127,7 +127,7 @@ static void a_name_is_plain_text(void **state)
         if (fkt_plain_text(bad[i])) fail_msg("text %zu is taken", i);
 }
 
-/* One of each range that shows nothing or a blank, at its ends; and what is beside them is taken. */
+/* Both ends of each invisible or blank range; the characters beside them are accepted. */
 static void a_name_can_be_seen(void **state)
 {
     static const char *const good[] = {"a",         "North clinic", "Hôpital Saint-Louis",
@@ -217,7 +217,7 @@ static void parallel_visits_each_item_once(void **state)
     CHECK_OK(fkt_parallel(2, 0, add_item, NULL, NULL, "nothing"));
 }
 
-/* A file that appears under the final name while we work is not ours to remove, with or without force. */
+/* A file that appears under the final name meanwhile must not be removed, with or without force. */
 static void somebody_elses_file_stays(const char *dir)
 {
     struct fkt_folder d;
@@ -306,10 +306,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_whole_or_refused),
-        cmocka_unit_test(numbers_are_told_in_full_and_no_longer),
+        cmocka_unit_test(numbers_are_printed_in_full_and_no_longer),
         cmocka_unit_test(text_grows),
         cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(utf8_is_distinguished_from_other_bytes),
         cmocka_unit_test(a_hint_never_covers_another),
         cmocka_unit_test(a_hint_has_a_code_and_values),
         cmocka_unit_test(parallel_visits_each_item_once),

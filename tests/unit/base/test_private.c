@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Owner and mode decide; root's is as good as one's own. */
-static void whose_and_who_else(void **state)
+/* Owner and mode decide; a file of root is accepted. */
+static void owner_and_mode(void **state)
 {
     const uid_t me = geteuid();
     const struct {
@@ -87,7 +87,7 @@ static void folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whose_and_who_else),
+        cmocka_unit_test(owner_and_mode),
         cmocka_unit_test(what_is_read),
         cmocka_unit_test(folders),
     };

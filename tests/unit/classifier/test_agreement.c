@@ -6,9 +6,9 @@
  * PyTorch in float64 (the sidecars have the figures). SGD's velocity after three steps within 1e-2: from the second
  * step on some ReLU's argument may fall on the other side of 0, which alone makes 1e-3.
  *
- * bf16: loss and gradients of step 1 no further from PyTorch's float32 than TWICE as far as PyTorch's own bf16 is; its
- * errors are the same size as ours but not the same numbers, and a tensor of few numbers is not held against a lucky
- * one: at least the median over all tensors is allowed. */
+ * bf16: loss and gradients of step 1 at most TWICE as far from PyTorch's float32 as PyTorch's own bf16 is; its
+ * errors are of the same size as ours but not the same numbers. A tensor of few numbers may be close by chance, so the
+ * median over all tensors is always allowed. */
 #include "nn/cpu.h"
 #include "tests/support/check.h"
 #include "tests/support/learn_golden.h"

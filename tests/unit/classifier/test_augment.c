@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a network gets to see, against a numpy oracle (oracle/views.py), and what it may depend on. */
+/* Views of images, against a numpy oracle (oracle/views.py), and what they may depend on. */
 #include "classifier/augment.h"
 #include "tests/support/vectors.h"
 
@@ -72,7 +72,7 @@ static void orders_are_those_of_the_oracle(void **state)
 }
 
 /* 20000 views: flips are binomial, shifts uniform on 9 values; 6 standard errors, a right one fails once in 5e8. */
-static void decisions_are_even_and_know_no_neighbours(void **state)
+static void views_are_uniform_and_independent(void **state)
 {
     struct fkt_recipe r;
     double flips = 0, top[9] = {0}, left[9] = {0}, both = 0;
@@ -117,7 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views_are_those_of_numpy),
         cmocka_unit_test(orders_are_those_of_the_oracle),
-        cmocka_unit_test(decisions_are_even_and_know_no_neighbours),
+        cmocka_unit_test(views_are_uniform_and_independent),
         cmocka_unit_test(crops_stay_when_the_flip_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static struct fkt_model *model(uint64_t seed, uint32_t classes)
                                         .seed = seed};
     struct fkt_model *m = NULL;
     CHECK_OK(fkt_model_new(&m, &spec));
-    for (size_t i = 0; i < fkt_model_tensors(m); i++) { /* statistics of a fresh model are 0 and 1: make them tell */
+    for (size_t i = 0; i < fkt_model_tensors(m); i++) { /* statistics of a fresh model are 0 and 1: make them differ */
         struct fkt_model_tensor t = fkt_model_tensor(m, i);
         for (size_t k = 0; k < t.count; k++) t.data[k] += 0.001F * (float)((k * 7 + i * 13 + seed * 29) % 101);
     }
@@ -44,7 +44,7 @@ static struct fkt_model *mean_of(struct fkt_model *const *m, const uint64_t *wei
     return out;
 }
 
-/* With weights that total less than 2^29 nothing is rounded but the quotient, and that has an exact answer. */
+/* With weights that total less than 2^29 only the quotient is rounded, and it is exact. */
 static void one_model_or_equal_ones_are_themselves(void **state)
 {
     static const uint64_t weights[] = {1, 3, 375, 12345, 99999999, (1U << 29) - 1 - 100000000 - 12345 - 375 - 3};
@@ -61,7 +61,7 @@ static void one_model_or_equal_ones_are_themselves(void **state)
     fkt_model_free(m);
 }
 
-/* Every tensor, running statistics too, is the mean weighted by the records: worked out here in long double. */
+/* Every tensor, running statistics too, is the mean weighted by the records: computed here in long double. */
 static void weights_are_proportions(void **state)
 {
     static const uint64_t weights[] = {10, 30, 0, 60};
@@ -101,7 +101,7 @@ static void what_does_not_belong_is_refused(void **state)
     CHECK_STATUS(fkt_model_average_model(a, &out), FKT_E_STATE);
     CHECK_OK(fkt_model_average_add(a, m, 3));
     CHECK_STATUS(fkt_model_average_add(a, m, UINT64_MAX - 2), FKT_E_ARG);
-    CHECK_OK(fkt_model_average_model(a, &out)); /* what was refused has left no trace */
+    CHECK_OK(fkt_model_average_model(a, &out)); /* a refused model changes nothing */
     check_equal(out, m);
     fkt_model_free(out);
     fkt_model_average_free(a);

@@ -55,7 +55,7 @@ static void check_same_end(const struct end *a, const struct end *b)
     if (a->average) CHECK(toy_same(a->average, b->average));
 }
 
-/* Undisturbed, then stopped after each of these steps and resumed by a trainer that knows nothing of the first. */
+/* Uninterrupted, then stopped after each of these steps and resumed by a new trainer. */
 static void resumes_everywhere(struct fkt_trainer_spec spec, const struct fkt_learner_backend *backend,
                                const unsigned *after, size_t n)
 {
@@ -105,8 +105,8 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     fkt_model_free(start);
 }
 
-/* Also on the learner that people use, with a moving average, one-cycle and images that are new in each epoch. */
-static void so_does_one_with_all_the_trimmings(void **state)
+/* Also on the fast learner, with a moving average, one-cycle and images that are new in each epoch. */
+static void so_does_one_with_every_option(void **state)
 {
     static const unsigned after[] = {2, 5, 9, 1};
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher = toy_model(TOY_CLASSES, 9);
@@ -136,11 +136,11 @@ static void so_does_one_with_all_the_trimmings(void **state)
     fkt_model_free(teacher);
 }
 
-/* What a checkpoint holds when step `at` is told, which is before the step's own is written. */
+/* What a checkpoint holds when step `at` is reported, before the step's own is written. */
 struct reader {
     const struct fkt_trainer_spec *spec;
     const char *file;
-    uint64_t seen[8]; /* by steps told; 0: there is none */
+    uint64_t seen[8]; /* by reported steps; 0: none */
 };
 
 static int read_there(void *self, const char *what, unsigned long long done, unsigned long long total)
@@ -197,7 +197,7 @@ static void differs(struct fkt_trainer_spec spec, const char *file, const char *
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_STATUS(fkt_trainer_resume(t, file), FKT_E_MISMATCH);
     if (!strstr(fkt_error_text(), what)) fail_msg("'%s' does not say '%s'", fkt_error_text(), what);
-    CHECK(strstr(fkt_error_hint(), "begin anew") && t->done.step == 0 && !t->spoilt);
+    CHECK(strstr(fkt_error_hint(), "start again") && t->done.step == 0 && !t->failed_midway);
     fkt_trainer_free(t);
 }
 
@@ -282,7 +282,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
 
 /* ---- damage ---- */
 
-/* Every cut and every flipped bit is refused, and the trainer is as if nothing had been tried. */
+/* Every truncation and every flipped bit is refused, and the trainer is unchanged. */
 static void damaged_files_are_refused(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *after = NULL;
@@ -339,7 +339,7 @@ static void damaged_files_are_refused(void **state)
     scratch_release(&s);
 }
 
-/* A file that is whole but lies: right words, right checksum, impossible count of steps. */
+/* A file that is consistent but false: right texts, right checksum, impossible count of steps. */
 static void a_count_of_steps_that_cannot_be_is_refused(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
@@ -391,8 +391,8 @@ static void copy_words(struct fkt_st_writer *w, const struct fkt_safetensors *f)
     }
 }
 
-/* A tensor more than belongs there, which no checksum covers. */
-static void a_stowaway_is_refused(void **state)
+/* One tensor too many, which no checksum covers. */
+static void an_extra_tensor_is_refused(void **state)
 {
     static const float one = 1; /* borrowed until it is written */
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
@@ -430,8 +430,8 @@ static void a_stowaway_is_refused(void **state)
 }
 
 /* Weights multiply by some -10^6 in each step; the last one of some run makes numbers that no float can hold, and no
- * loss tells of it: then the model, or the checkpoint, does. */
-static void what_the_last_step_spoils_is_not_kept(void **state)
+ * loss shows it: then the model, or the checkpoint, does. */
+static void a_diverging_last_step_is_not_saved(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *m = NULL;
     struct fkt_recipe r = toy_recipe();
@@ -531,13 +531,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
-        cmocka_unit_test(so_does_one_with_all_the_trimmings),
+        cmocka_unit_test(so_does_one_with_every_option),
         cmocka_unit_test(checkpoints_come_by_steps_and_epochs),
         cmocka_unit_test(a_checkpoint_of_another_run_is_named),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(a_count_of_steps_that_cannot_be_is_refused),
-        cmocka_unit_test(a_stowaway_is_refused),
-        cmocka_unit_test(what_the_last_step_spoils_is_not_kept),
+        cmocka_unit_test(an_extra_tensor_is_refused),
+        cmocka_unit_test(a_diverging_last_step_is_not_saved),
         cmocka_unit_test(a_model_is_no_checkpoint),
         cmocka_unit_test(a_checkpoint_that_cannot_be_written_stops_the_run),
         cmocka_unit_test(checksums_tell_bytes_lengths_and_order_apart),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Curves as CSV and as TensorBoard events: the texts and bytes themselves, read by a few lines of our own here and by
- * a stranger in oracle/onnx_check.py. */
+/* Curves as CSV and as TensorBoard events: the texts and bytes themselves, read by a small reader here and by another
+ * implementation in oracle/onnx_check.py. */
 #include "base/file.h"
 #include "classifier/tensorboard.h"
 #include "fedkt/learn.h"

@@ -2,7 +2,7 @@
 #include "classifier/model.h"
 #include "tests/support/check.h"
 
-/* Words as a file has them. */
+/* Metadata as in a file. */
 enum { WORDS = 15 };
 struct words {
     const char *key[WORDS];
@@ -82,7 +82,7 @@ static void words_are_those_of_the_format(void **state)
     words_release(&w);
 }
 
-static void words_make_the_model_again(void **state)
+static void metadata_rebuilds_the_model(void **state)
 {
     struct fkt_model *m = NULL;
     struct words w;
@@ -104,7 +104,7 @@ static void words_make_the_model_again(void **state)
     CHECK_OK(fkt_model_describe(m, put, &w));
     assert_string_equal(get(&w, "mean"), "[0.115887016,0.5,0.5]");
     fkt_model_free(m);
-    change(&w, "private", "false"); /* what is not private has no promise, whatever the file adds */
+    change(&w, "private", "false"); /* a model that is not private has no promise, whatever the file says */
     CHECK_OK(fkt_model_from_words(&m, &kind, get, &w, 0, "file"));
     CHECK(!fkt_model_origin(m)->is_private && fkt_model_origin(m)->epsilon == 0);
     assert_string_equal(fkt_model_origin(m)->adjacency, "");
@@ -198,7 +198,7 @@ static void a_long_line_is_refused(void **state)
     words_release(&w);
 }
 
-static void without_our_words_shapes_speak(void **state)
+static void without_our_metadata_shapes_decide(void **state)
 {
     const struct fkt_resnet_kind big = {FKT_ARCHITECTURE_RESNET18, FKT_STEM_IMAGENET, 2};
     struct words none = {0};
@@ -224,9 +224,9 @@ static void without_our_words_shapes_speak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_those_of_the_format),  cmocka_unit_test(words_make_the_model_again),
-        cmocka_unit_test(words_that_lie_are_refused),     cmocka_unit_test(a_long_line_is_refused),
-        cmocka_unit_test(without_our_words_shapes_speak),
+        cmocka_unit_test(words_are_those_of_the_format),      cmocka_unit_test(metadata_rebuilds_the_model),
+        cmocka_unit_test(words_that_lie_are_refused),         cmocka_unit_test(a_long_line_is_refused),
+        cmocka_unit_test(without_our_metadata_shapes_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void expect_refusal(struct lie l, fkt_status want)
     CHECK(fkt_alloc_live() == 0);
 }
 
-static void a_lying_file_is_refused(void **state)
+static void a_false_file_is_refused(void **state)
 {
     const struct lie good = {"fedkt.head/1", "qda", "[\"a\",\"b\",\"c\"]", 3, 3, 2, 2, 1.0, 0, 0};
     struct lie l;
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_survives_the_disk),
-        cmocka_unit_test(a_lying_file_is_refused),
+        cmocka_unit_test(a_false_file_is_refused),
     };
     return cmocka_run_group_tests(tests, make_path, drop_path);
 }

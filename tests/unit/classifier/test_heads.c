@@ -201,7 +201,7 @@ static void classes_may_come_in_any_order(void **state)
     }
 }
 
-/* A class that is all noise must not swallow the others, in any head. */
+/* A class that is all noise must not attract the records of others, in any head. */
 static void a_class_of_noise_takes_nothing(void **state)
 {
     static struct toy t;
@@ -290,7 +290,7 @@ static void without_visible_differences_qda_is_lda(void **state)
     fkt_head_free(h[1]);
 }
 
-/* Every count, noise and covariance that a release can show must give finite scores: counts of 1, one class alone, a
+/* Every count, noise and covariance that a release can contain must give finite scores: counts of 1, one class alone, a
  * covariance below zero, noise of any size. */
 static void odd_statistics_give_finite_scores(void **state)
 {

@@ -159,7 +159,7 @@ static void an_origin_is_one_line_fit_for_a_terminal(void **state)
     CHECK(strlen(fkt_model_origin(m)->recipe) == sizeof origin.recipe - 1);
     fkt_model_set_origin(m, fkt_model_origin(m)); /* its own */
     assert_string_equal(fkt_model_origin(m)->data, "folder 'a?b?[2J' ?, caf\xc3\xa9");
-    origin = (struct fkt_model_origin){.adjacency = "replace"}; /* who promises nothing has no kind of neighbours */
+    origin = (struct fkt_model_origin){.adjacency = "replace"}; /* without a promise there is no adjacency */
     fkt_model_set_origin(m, &origin);
     assert_string_equal(fkt_model_origin(m)->adjacency, "");
     fkt_model_free(m);
@@ -178,7 +178,7 @@ static void pixels_become_what_the_network_sees(void **state)
     fkt_model_free(m);
 }
 
-/* A promise is about the weights that it was given with. */
+/* A promise holds only for the weights that it came with. */
 static void other_weights_lose_the_promise(void **state)
 {
     const struct fkt_model_origin promised = {.is_private = 1, .epsilon = 1, .delta = 1e-5, .data = "a release"},

@@ -152,7 +152,7 @@ static void numbers_that_cannot_run_are_not_saved(void **state)
     fkt_model_free(a);
 }
 
-/* A file as another hand writes it: the tensors of a new model, with one thing changed. */
+/* A file as other programs write it: the tensors of a new model, with one thing changed. */
 struct bend {
     enum fkt_dtype dtype;      /* of all tensors */
     const char *skip, *rename; /* tensor that is left out, or goes by the name `to` */
@@ -299,7 +299,7 @@ static void other_formats_are_told_apart(void **state)
     k.format = FKT_MODEL_FORMAT; /* and says nothing else */
     refused(k, FKT_E_FORMAT, "does not say its 'architecture'");
     k = plain;
-    k.key = "private"; /* metadata of another hand is not ours */
+    k.key = "private"; /* metadata of other programs is ignored */
     k.text = "true";
     write_bent(k);
     struct fkt_model *m = NULL;
@@ -308,7 +308,7 @@ static void other_formats_are_told_apart(void **state)
     fkt_model_free(m);
 }
 
-/* Nobody writes into it: whoever waits for the first byte waits for ever. */
+/* A pipe without a writer: reading its first byte would block for ever. */
 static void a_pipe_is_refused_and_not_waited_for(void **state)
 {
     const char *pipe = scratch_path(&scratch, "pipe");

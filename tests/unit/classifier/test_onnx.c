@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models as ONNX: what we write comes back to the bit, and what other exporters make of the same network is taken too.
- * Hostile files: test_onnx_hostile.c; strangers: tests/oracle/check_onnx.py, oracle/onnx_check.py. */
+/* Models as ONNX: what we write is read back to the bit, and the same network from other exporters is read too. Hostile
+ * files: test_onnx_hostile.c; other implementations: tests/oracle/check_onnx.py, oracle/onnx_check.py. */
 #include "base/rng.h"
 #include "classifier/onnx.h"
 #include "tests/support/bent_onnx.h"
@@ -106,7 +106,7 @@ static void nothing_is_overwritten_or_half_written(void **state)
     CHECK_OK(fkt_model_export_onnx(m, path, 0));
     CHECK_STATUS(fkt_model_export_onnx(m, path, 0), FKT_E_EXISTS);
     CHECK_OK(fkt_model_export_onnx(m, path, 1));
-    for (int private = 0; private < 2; private ++) { /* what is not private is for its owner's eyes alone */
+    for (int private = 0; private < 2; private ++) { /* a model that is not private is readable by its owner alone */
         const struct fkt_model_origin o = {.is_private = private, .epsilon = private, .delta = 1e-5 * private};
         struct stat st;
         fkt_model_set_origin(m, &o);
@@ -121,7 +121,7 @@ static void nothing_is_overwritten_or_half_written(void **state)
     CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
     CHECK_STATUS(fkt_model_export_onnx(m, path, 1), FKT_E_IO);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    CHECK_OK(fkt_model_load(&back, path, 0)); /* the old file stands */
+    CHECK_OK(fkt_model_load(&back, path, 0)); /* the old file is unchanged */
     fkt_model_free(back);
     fkt_model_tensor(m, 3).data[2] = NAN;
     CHECK_STATUS(fkt_model_export_onnx(m, path, 1), FKT_E_NUMERIC);
@@ -130,7 +130,7 @@ static void nothing_is_overwritten_or_half_written(void **state)
     scratch_release(&s);
 }
 
-/* ---- other exporters' habits ---- */
+/* ---- variations of other exporters ---- */
 
 typedef void bend(Onnx__ModelProto *m);
 
@@ -149,7 +149,7 @@ static void as_float_data(Onnx__ModelProto *m)
     }
 }
 
-/* Names mean nothing. */
+/* Names have no meaning. */
 static void as_strange_names(Onnx__ModelProto *m)
 {
     for (size_t i = 0; i < m->graph->n_initializer; i++) {
@@ -232,7 +232,7 @@ static void as_reduce_and_reshape(Onnx__ModelProto *m)
     second_input(flat, "shape");
 }
 
-/* Initialisers among the inputs, as before IR version 4; a size that nobody fixed. */
+/* Initialisers among the inputs, as before IR version 4; a free size. */
 static void as_old_inputs(Onnx__ModelProto *m)
 {
     Onnx__GraphProto *g = m->graph;
@@ -305,7 +305,7 @@ static void habits_of_exporters_are_followed(void **state)
     scratch_release(&s);
 }
 
-/* Graphs as PyTorch writes them, hollow (tests/vectors/onnx/onnx.json): tensor i gets numbers of its own. */
+/* Graphs as PyTorch writes them, without numbers (tests/vectors/onnx/onnx.json): tensor i gets its own numbers. */
 static float mark(size_t i, size_t k) { return (float)(i + 1) / 128 + (float)(k % 8) / 1048576; }
 
 static void fill_hollow(Onnx__ModelProto *m)
@@ -387,8 +387,8 @@ static void graphs_of_pytorch_are_read(void **state)
     }
 }
 
-/* Without our words a file is a stranger's: classes are numbers, the image's size is the input's. */
-static void a_strangers_file_has_no_words(void **state)
+/* Without our metadata classes are numbers, and the image size is that of the input. */
+static void a_foreign_file_has_no_metadata(void **state)
 {
     struct scratch s;
     struct fkt_model *m = made(FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR), *back = NULL;
@@ -421,7 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_comes_back),       cmocka_unit_test(nothing_is_overwritten_or_half_written),
         cmocka_unit_test(habits_of_exporters_are_followed), cmocka_unit_test(graphs_of_pytorch_are_read),
-        cmocka_unit_test(a_strangers_file_has_no_words),
+        cmocka_unit_test(a_foreign_file_has_no_metadata),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX files that lie, each refused with a sentence that says where: one row a lie. The good file they are bent from is
- * ours; that bending alone changes nothing is the first test. */
+/* Malicious ONNX files, each refused with a sentence that says where: one row each. They are altered copies of a good
+ * file of ours; the first test shows that copying alone changes nothing. */
 #include "classifier/onnx.h"
 #include "tests/support/bent_onnx.h"
 #include "tests/support/scratch.h"
@@ -34,7 +34,7 @@ static Onnx__AttributeProto *attribute(Onnx__ModelProto *m, const char *type, si
     return onnx_attribute(onnx_node(m, type, n), name);
 }
 
-/* ---- the lies ---- */
+/* ---- the alterations ---- */
 
 static void none(Onnx__ModelProto *m) { (void)m; }
 static void negative_dim(Onnx__ModelProto *m) { onnx_tensor(m, "layer2.0.conv1.weight")->dims[1] = -16; }
@@ -69,7 +69,7 @@ static void elsewhere(Onnx__ModelProto *m)
     t->has_data_location = 1;
     t->data_location = 1;
 }
-static void elsewhere_unsaid(Onnx__ModelProto *m) /* the place is given, and that it counts is not */
+static void elsewhere_unsaid(Onnx__ModelProto *m) /* the location is given, but not that it is used */
 {
     Onnx__TensorProto *t = onnx_tensor(m, "layer3.0.conv1.weight");
     t->external_data = calloc(1, sizeof *t->external_data);
@@ -215,7 +215,7 @@ static void absent(Onnx__ModelProto *m, const char *type, size_t n, const char *
 static void absent_stride(Onnx__ModelProto *m) { absent(m, "Conv", 3, "strides"); }
 static void absent_pads(Onnx__ModelProto *m) { absent(m, "Conv", 0, "pads"); }
 static void absent_transposition(Onnx__ModelProto *m) { absent(m, "Gemm", 0, "transB"); }
-static void absent_but_usual(Onnx__ModelProto *m) /* what ONNX takes when nothing is said is what is meant */
+static void absent_but_usual(Onnx__ModelProto *m) /* ONNX's default is the required value */
 {
     absent(m, "Conv", 0, "strides");
     absent(m, "Conv", 1, "kernel_shape");
@@ -359,7 +359,7 @@ static const struct lie {
     {other_words, FKT_E_MISMATCH, "says that it is resnet18"},
 };
 
-static void every_lie_is_named(void **state)
+static void every_alteration_is_named(void **state)
 {
     const size_t live = fkt_alloc_live();
     (void)state;
@@ -382,7 +382,7 @@ static void every_lie_is_named(void **state)
     }
 }
 
-/* Cut anywhere: in each of the first 2,000 bytes, and at 400 places of the rest. */
+/* Truncated anywhere: in each of the first 2,000 bytes, and at 400 places of the rest. */
 static void a_cut_file_is_refused(void **state)
 {
     uint8_t *bytes = NULL;
@@ -473,7 +473,7 @@ static void long_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_lie_is_named),
+        cmocka_unit_test(every_alteration_is_named),
         cmocka_unit_test(a_cut_file_is_refused),
         cmocka_unit_test(a_bomb_is_refused_before_it_takes_memory),
         cmocka_unit_test(many_nodes),

@@ -12,7 +12,7 @@ static const char *const names[] = {"a", "b", "c"};
 static const struct fkt_model_spec small = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 16, names, 3, NULL, NULL, 7};
 
 /* Against torchvision (oracle/model_vectors.py): the same weights from the same law, written as PyTorch names them,
- * loaded as a file of another hand. Norms are folded and convolutions may be Winograd: numbers of order one agree to
+ * loaded as a file of another program. Norms are folded and convolutions may be Winograd: numbers of order one agree to
  * 1e-5. */
 static void golden(const char *name, uint32_t size, double tolerance, enum fkt_learn_dtype dtype)
 {
@@ -111,7 +111,7 @@ static void fill(uint8_t *rgb, size_t n)
     for (size_t i = 0; i < n; i++) rgb[i] = (uint8_t)(i * i * 31 + i * 7 + (i >> 8));
 }
 
-/* An image's answer does not depend on how many come with it, where it stands, or on threads: bit for bit. */
+/* An image's result does not depend on the batch, its position, or on threads: bit for bit. */
 static void an_image_is_alone(void **state)
 {
     enum { N = 37, IMAGE = 16 * 16 * 3 };
@@ -197,7 +197,7 @@ static void *ask(void *ctx)
     return NULL;
 }
 
-/* The engine comes to be while several ask at once. */
+/* The engine is made while several threads need it. */
 static void threads_share_a_model(void **state)
 {
     static uint8_t rgb[20 * 16 * 16 * 3];
@@ -226,7 +226,7 @@ static int stop_at_second(void *self, const char *what, unsigned long long done,
     return ++*calls == 2;
 }
 
-static void answers_that_are_not_finite_and_stops_are_said(void **state)
+static void non_finite_results_and_stops_are_reported(void **state)
 {
     static uint8_t rgb[40 * 16 * 16 * 3];
     static float logits[40 * 3];
@@ -258,7 +258,7 @@ int main(void)
         cmocka_unit_test(the_last_layer_is_applied_to_features),
         cmocka_unit_test(written_weights_count_from_then_on),
         cmocka_unit_test(threads_share_a_model),
-        cmocka_unit_test(answers_that_are_not_finite_and_stops_are_said),
+        cmocka_unit_test(non_finite_results_and_stops_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recipes: the rate of every step against PyTorch's schedulers, and what may not be asked for. */
+/* Recipes: the rate of every step against PyTorch's schedulers, and what is refused. */
 #include "classifier/recipe.h"
 
 #include "base/threads.h"
@@ -41,7 +41,7 @@ static void rates_have_the_stated_corners(void **state)
     r.rate = 0.1;
     CHECK(fkt_recipe_rate(&r, 0, 5) == 0.1);
     CHECK_NEAR(fkt_recipe_rate(&r, 10, 5), 0.05, 1e-15);
-    CHECK(fkt_recipe_rate(&r, 19, 5) > 0); /* the last step is not wasted */
+    CHECK(fkt_recipe_rate(&r, 19, 5) > 0); /* the last step has a rate above 0 */
     CHECK(fkt_recipe_rate(&r, 20, 5) == fkt_recipe_rate(&r, 19, 5));
     r.warmup = 1;
     CHECK_NEAR(fkt_recipe_rate(&r, 0, 5), 0.02, 1e-15);

@@ -60,7 +60,7 @@ static void a_run_is_what_its_parts_say(void **state)
     r.temperature = 2;
     spec = toy_spec(&toy, start, r);
     spec.teacher = teacher;
-    teacher->mean[0] = teacher->std[1] = 0.3F; /* it sees colours in its own way */
+    teacher->mean[0] = teacher->std[1] = 0.3F; /* it has its own normalisation */
     CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
     CHECK_OK(fkt_trainer_run(t, NULL));
     CHECK_OK(fkt_trainer_model(t, 0, &got));
@@ -134,7 +134,7 @@ static void the_seed_decides_every_bit(void **state)
 struct seen {
     unsigned epochs, steps;
     unsigned long long done, total, stop_at;
-    unsigned long long evaluated, stop_judging; /* of the held-out images */
+    unsigned long long evaluated, stop_evaluating; /* of the held-out images */
     struct fkt_epoch last;
 };
 
@@ -152,7 +152,7 @@ static int on_step(void *self, const char *what, unsigned long long done, unsign
     if (!strcmp(what, "evaluating")) {
         CHECK(done <= total);
         s->evaluated += done == total;
-        return s->stop_judging && done >= s->stop_judging;
+        return s->stop_evaluating && done >= s->stop_evaluating;
     }
     assert_string_equal(what, "training");
     CHECK(done > s->done);
@@ -162,7 +162,7 @@ static int on_step(void *self, const char *what, unsigned long long done, unsign
     return s->stop_at && done >= s->stop_at;
 }
 
-static void hooks_hear_of_every_step_and_epoch(void **state)
+static void hooks_are_called_for_every_step_and_epoch(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *m = NULL, *avg = NULL;
     struct fkt_recipe r = toy_recipe();
@@ -197,7 +197,7 @@ static void hooks_hear_of_every_step_and_epoch(void **state)
     CHECK_NEAR(h[1].rate, fkt_recipe_rate(&r, 5, 3), 0);
     CHECK_OK(fkt_trainer_run(t, &hooks)); /* there is nothing left to do */
     CHECK(seen.steps == 6);
-    /* What is reported of the held-out images is what the model that comes out says of them. */
+    /* The reported figures of the held-out images are those of the resulting model. */
     CHECK_OK(fkt_trainer_model(t, 0, &m));
     CHECK_OK(fkt_trainer_model(t, 1, &avg));
     CHECK(!toy_same(m, avg));
@@ -284,7 +284,7 @@ static void what_cannot_be_trained_is_refused_at_once(void **state)
     toy_draw(&toy, 3, 20);
     toy_draw(&held, 3, 20);
     toy.label[17] = 3;
-    refused(good, FKT_E_ARG, "label 3 of image 17", "beyond the network's 3 classes");
+    refused(good, FKT_E_ARG, "label 3 of image 17", "outside the network's 3 classes");
     toy.label[17] = UINT32_MAX;
     refused(good, FKT_E_ARG, "label 4294967295 of image 17", "3 classes");
     toy.label[17] = 0;
@@ -341,7 +341,7 @@ static void a_teacher_must_know_the_same_classes(void **state)
     fkt_model_free(large);
 }
 
-/* A source whose later epochs are not as the first was. */
+/* A source whose later epochs differ from the first. */
 static fkt_status turning_source(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     struct toy *t = ctx;
@@ -423,14 +423,14 @@ static void a_stop_without_a_checkpoint_can_go_on_in_place(void **state)
     fkt_model_free(got);
 }
 
-/* With an average the held-out images are evaluated twice: the stop is asked for in the second time. */
+/* With an average the held-out images are evaluated twice: the stop is requested in the second pass. */
 static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *want, *got = NULL;
     struct fkt_recipe r = toy_recipe();
     struct fkt_trainer_spec spec;
     struct fkt_trainer *t = NULL;
-    struct seen seen = {.stop_judging = 20};
+    struct seen seen = {.stop_evaluating = 20};
     const struct fkt_progress p = {on_step, &seen};
     const struct fkt_trainer_hooks hooks = {.progress = &p};
     const struct fkt_epoch *h;
@@ -447,7 +447,7 @@ static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
     CHECK(strstr(fkt_error_text(), "stopped while training, after step 2 of 4"));
     fkt_trainer_history(t, &n);
     CHECK(n == 0 && seen.epochs == 0);
-    seen.stop_judging = 0;
+    seen.stop_evaluating = 0;
     seen.evaluated = 0;
     CHECK_OK(fkt_trainer_run(t, &hooks));
     h = fkt_trainer_history(t, &n);
@@ -461,8 +461,8 @@ static void a_stop_while_held_out_images_are_evaluated_can_go_on(void **state)
     fkt_model_free(got);
 }
 
-/* The labels are wrong on purpose, and the teacher's share is all of the loss: the pupil ends where the teacher is. */
-static void a_teacher_with_all_of_the_loss_is_believed(void **state)
+/* The labels are wrong on purpose, and the teacher's share is all of the loss: the student converges to the teacher. */
+static void a_teacher_with_all_of_the_loss_is_matched(void **state)
 {
     static float t_logits[48 * TOY_CLASSES], p_logits[48 * TOY_CLASSES];
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher, *learner_case;
@@ -551,7 +551,7 @@ static void the_demo_classes_are_learned(void **state)
     free(label);
 }
 
-/* A trainer does not know where images come from: what its start may claim is not handed on. */
+/* A trainer does not know the origin of images: claims of its starting model are dropped. */
 static void what_was_trained_claims_nothing(void **state)
 {
     const struct fkt_model_origin claim = {.is_private = 1, .epsilon = 1, .delta = 1e-5, .data = "a release"};
@@ -583,7 +583,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_what_its_parts_say),
         cmocka_unit_test(the_seed_decides_every_bit),
-        cmocka_unit_test(hooks_hear_of_every_step_and_epoch),
+        cmocka_unit_test(hooks_are_called_for_every_step_and_epoch),
         cmocka_unit_test(without_held_out_images_their_figures_are_nan),
         cmocka_unit_test(a_batch_larger_than_the_set_is_the_set),
         cmocka_unit_test(what_cannot_be_trained_is_refused_at_once),
@@ -592,7 +592,7 @@ int main(void)
         cmocka_unit_test(a_run_that_diverges_says_where),
         cmocka_unit_test(a_stop_without_a_checkpoint_can_go_on_in_place),
         cmocka_unit_test(a_stop_while_held_out_images_are_evaluated_can_go_on),
-        cmocka_unit_test(a_teacher_with_all_of_the_loss_is_believed),
+        cmocka_unit_test(a_teacher_with_all_of_the_loss_is_matched),
         cmocka_unit_test(what_was_trained_claims_nothing),
         cmocka_unit_test(the_demo_classes_are_learned),
     };

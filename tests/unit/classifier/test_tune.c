@@ -140,7 +140,7 @@ static void failing_leaves_the_model_alone(void **state)
 
 /* Weights multiply by some -10^6 in each step. Sooner or later the last step of a run makes the number that no float
  * can hold, and there is no further loss to tell. Features of `zero` leave the weights at 0: the bias alone grows. */
-static void what_the_last_step_spoils_is_said(void **state)
+static void a_diverging_last_step_is_reported(void **state)
 {
     struct fkt_recipe r;
     (void)state;
@@ -191,7 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_layer_is_that_of_numpy), cmocka_unit_test(separable_features_are_learned_whole),
-        cmocka_unit_test(failing_leaves_the_model_alone),  cmocka_unit_test(what_the_last_step_spoils_is_said),
+        cmocka_unit_test(failing_leaves_the_model_alone),  cmocka_unit_test(a_diverging_last_step_is_reported),
         cmocka_unit_test(a_tuned_layer_claims_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

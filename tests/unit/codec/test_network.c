@@ -359,7 +359,7 @@ static void number_types_stay_close(void **state)
     if (possible) CHECK(error > 0 && error <= 0.05 * size);
 }
 
-static void facts_are_told(void **state)
+static void facts_are_reported(void **state)
 {
     struct fkt_codec_facts f;
     struct fkt_codec *c = open_codec("dc-ae", 16, dcae(1, FKT_F32));
@@ -414,7 +414,7 @@ int main(void)
         cmocka_unit_test(overflow_is_caught),
         cmocka_unit_test(overflow_inside_is_caught),
         cmocka_unit_test(number_types_stay_close),
-        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(facts_are_reported),
     };
     return check_nothing_left(cmocka_run_group_tests(tests, set_up, tear_down));
 }

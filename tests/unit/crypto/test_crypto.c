@@ -73,7 +73,7 @@ static void bytes_of_a_child(uint8_t out[32])
     (void)close(ends[1]);
 }
 
-/* A generator with a seed of its own, in the program, would stand the same in both. */
+/* A generator with its own seed inside the program would give the same bytes in both. */
 static void processes_do_not_get_the_same_bytes(void **state)
 {
     uint8_t x[32] = {0}, y[32] = {0};

@@ -18,7 +18,7 @@ static struct fkt_entropy seeded_entropy(uint64_t stream)
     return e;
 }
 
-/* Gives out the bytes it was made with, and fails when they are used up. */
+/* Returns the bytes it was made with, and fails when they are used up. */
 struct tape {
     const uint8_t *bytes;
     size_t left;
@@ -116,7 +116,7 @@ static void value_at(uint8_t out[32], uint32_t x, const uint8_t *y, const uint32
     }
 }
 
-/* t - 1 shares fit every secret: for whatever claim there is a share of the missing party that makes it true. */
+/* t - 1 shares fit every secret: for every claimed secret there is a share of the missing party that gives it. */
 static void fewer_than_t_shares_fit_any_secret(void **state)
 {
     static const uint32_t x[4] = {2, 3, 5, 11}, at[4] = {0, 2, 3, 5};

@@ -66,7 +66,7 @@ static void every_flipped_bit_is_wrong(void **state)
     CHECK(fkt_verify(sig, msg, sizeof msg, pk) == 1);
 }
 
-/* S + l signs the same message in the eyes of a careless verifier. */
+/* S + l is accepted by a verifier that does not check S < l. */
 static void s_plus_the_order_is_wrong(void **state)
 {
     static const uint8_t seed[32] = {3};
@@ -86,7 +86,7 @@ static void s_plus_the_order_is_wrong(void **state)
     CHECK(fkt_verify(sig, "m", 1, pk) == 0);
 }
 
-/* Points made by oracle/primitives.py: which may stand in a roster, and that a small-order key verifies nothing. */
+/* Points made by oracle/primitives.py: which may be in a roster, and that a small-order key verifies nothing. */
 static void only_points_of_the_main_group_are_keys(void **state)
 {
     static const uint8_t zero_sig[64] = {1}; /* R the identity, S zero: right for A of small order, when not refused */

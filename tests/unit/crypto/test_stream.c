@@ -9,7 +9,7 @@ enum { LONG = 5 * 16384 + 100 };
 
 static const enum fkt_keystream kinds[2] = {FKT_KEYSTREAM_AES, FKT_KEYSTREAM_CHACHA20};
 
-/* SP 800-38A F.5.5 (CTR-AES256.Encrypt), which starts from a counter that ours never has: it proves the twin. */
+/* SP 800-38A F.5.5 (CTR-AES256.Encrypt), which starts from another counter than ours: it validates the slow AES. */
 static void the_slow_twin_is_sp_800_38a(void **state)
 {
     uint8_t key[32], counter[16], plain[64], out[64];
@@ -28,7 +28,7 @@ static void the_slow_twin_is_sp_800_38a(void **state)
               "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6");
 }
 
-/* Keystream by other means: for AES the twin above, for ChaCha20 libsodium. */
+/* Keystream by other means: for AES the slow one above, for ChaCha20 libsodium. */
 static void slow_bytes(enum fkt_keystream kind, uint8_t *out, size_t n, const uint8_t key[32])
 {
     static const uint8_t nonce[12];
@@ -122,7 +122,7 @@ static void words_are_added_and_taken_off(void **state)
     }
 }
 
-/* One context serves many keys, in any order and length; each stream starts anew. */
+/* One context serves many keys, in any order and length; each stream starts from zero. */
 static void a_stream_starts_anew_with_each_key(void **state)
 {
     uint8_t want[100], got[100], key[32] = {0};

@@ -40,7 +40,7 @@ static void block_sizes(void **state)
     CHECK(fkt_moments_block(SIZE_MAX) == 0);
 }
 
-static void agrees_with_the_slow_twin(void **state)
+static void agrees_with_slow_loops(void **state)
 {
     /* the last two hold 32 and 81 rows per class: several flushes each */
     const struct {
@@ -90,7 +90,7 @@ static void shapes_are_checked(void **state)
     fkt_moments_free(NULL);
 }
 
-/* Three good records, then a call that must fail: nothing of it may stay. */
+/* Three good records, then a call that must fail: it must change nothing. */
 static void a_failing_add_adds_nothing(void **state)
 {
     const uint32_t labels[3] = {0, 1, 1};
@@ -161,7 +161,7 @@ static void merging_is_adding(void **state)
     slow_moments(want, K, M, labels, q, N);
     check_packed(a, want);
     slow_moments(want, K, M, labels + 200, q + 200 * M, N - 200);
-    check_packed(b, want); /* the source is as it was */
+    check_packed(b, want); /* the source is unchanged */
     CHECK_OK(fkt_moments_merge(b, b));
     for (size_t i = 0; i < K * B; i++) want[i] *= 2;
     check_packed(b, want);
@@ -186,7 +186,7 @@ static void merging_is_adding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(block_sizes),        cmocka_unit_test(agrees_with_the_slow_twin),
+        cmocka_unit_test(block_sizes),        cmocka_unit_test(agrees_with_slow_loops),
         cmocka_unit_test(shapes_are_checked), cmocka_unit_test(a_failing_add_adds_nothing),
         cmocka_unit_test(n_max_is_per_class), cmocka_unit_test(merging_is_adding),
     };

@@ -28,7 +28,7 @@ static void check_promises(const struct fkt_coordinates *c)
         CHECK(fabs(q[i] - x) < 1);
         CHECK((double)q[i] * x >= 0);
         if (fabs(q[i] - x) > 0.5) {
-            CHECK(abs(q[i]) < fabs(x)); /* only ever taken back towards zero */
+            CHECK(abs(q[i]) < fabs(x)); /* only moved towards zero */
             back++;
         }
         distance += (q[i] - x) * (q[i] - x);

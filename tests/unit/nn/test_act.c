@@ -266,7 +266,7 @@ static void pools_agree(void **state)
     }
 }
 
-static void a_nan_wins_its_windows(void **state)
+static void a_nan_is_the_result_of_its_windows(void **state)
 {
     struct trial t = one(FKT_OP_MAX_POOL, (struct fkt_shape){3, 6, 6}, (struct fkt_shape){3, 3, 3});
     struct fkt_act a = act(0, 1, t.x, layouts[2]), dst = act(2, 1, t.y, layouts[2]);
@@ -412,7 +412,7 @@ int main(void)
         cmocka_unit_test(moves_agree_to_the_bit),
         cmocka_unit_test(arithmetic_agrees),
         cmocka_unit_test(pools_agree),
-        cmocka_unit_test(a_nan_wins_its_windows),
+        cmocka_unit_test(a_nan_is_the_result_of_its_windows),
         cmocka_unit_test(norms_agree),
         cmocka_unit_test(attention_agrees),
         cmocka_unit_test(silu_is_right_everywhere),

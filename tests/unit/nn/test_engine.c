@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine: batches cut and filled up, desks reused, many threads at once. A backend made for this test counts what it
- * is asked, and the plain backend shows that an image's result depends on the image alone. */
+/* An engine: batches split and padded, workspaces reused, many threads at once. A test backend counts its calls, and
+ * the plain backend shows that an image's result depends on the image alone. */
 #include "nn/engine.h"
 
 #include "base/rng.h"
@@ -47,7 +47,7 @@ static fkt_status count_run(const void *plan, void *workspace, const float *in, 
     const struct counting *c = plan;
     atomic_int *busy = workspace;
     int used = -1;
-    if (atomic_exchange(busy, 1)) shared++; /* somebody else is at this desk */
+    if (atomic_exchange(busy, 1)) shared++; /* another thread uses this workspace */
     runs++;
     for (size_t i = 0; i < c->batch * c->each; i++) {
         if (fabsf(in[i]) > 0) used = (int)(i / c->each);
@@ -99,7 +99,8 @@ static void batches_are_cut_and_filled_up(void **state)
         runs = 0;
         CHECK_OK(fkt_engine_run(e, in, count, out));
         CHECK(runs == (int)((count + BATCH - 1) / BATCH));
-        if (count) CHECK(last_used == (int)((count - 1) % BATCH)); /* zeros after the last image, also at a used desk */
+        if (count)
+            CHECK(last_used == (int)((count - 1) % BATCH)); /* zeros after the last image, also in a reused workspace */
         for (size_t i = 0; i < count * EACH; i++) CHECK(out[i] == (float)(i + 2));
         for (size_t i = count * EACH; i < sizeof out / sizeof *out; i++) CHECK(out[i] == -7);
     }
@@ -238,7 +239,7 @@ static fkt_status ask_counter(void *ctx, size_t item, unsigned worker)
     return st;
 }
 
-static void threads_have_desks_of_their_own(void **state)
+static void each_thread_has_its_own_workspace(void **state)
 {
     struct fkt_engine *e = NULL;
     struct fkt_net n;
@@ -260,7 +261,7 @@ int main(void)
         cmocka_unit_test_setup(failures_come_back_and_the_workspace_too, reset),
         cmocka_unit_test_setup(what_cannot_be_is_refused, reset),
         cmocka_unit_test_setup(an_image_depends_on_itself_alone, reset),
-        cmocka_unit_test_setup(threads_have_desks_of_their_own, reset),
+        cmocka_unit_test_setup(each_thread_has_its_own_workspace, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

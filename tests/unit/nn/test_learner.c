@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network that learns, in plain loops: whole networks against central differences, statistics, steps, averages,
- * bfloat16. What the door refuses: test_learner_door.c. */
+ * bfloat16. What is refused: test_learner_inputs.c. */
 #include "nn/learner.h"
 
 #include "base/rng.h"
@@ -56,7 +56,7 @@ static float *random_numbers(size_t n, uint64_t seed, double size)
     return x;
 }
 
-/* A learner with random weights, an input, and the direction in which its output is looked at. */
+/* A learner with random weights, an input, and the direction along which its output is measured. */
 struct bench {
     struct fkt_net net;
     struct fkt_learner *l;
@@ -201,7 +201,7 @@ static void statistics_move(void **state)
     fkt_net_clear(&n);
 }
 
-/* A linear map alone, to move numbers of one's own. */
+/* A linear map alone, to apply chosen numbers. */
 static struct fkt_learner *linear(struct fkt_net *n, uint32_t from, uint32_t to, uint32_t batch,
                                   enum fkt_precision precision)
 {
@@ -419,7 +419,7 @@ static void it_learns_and_repeats(void **state)
     CHECK(last[0] < first[0] / 3 && first[0] == first[1] && last[0] == last[1]);
 }
 
-static void facts_are_told(void **state)
+static void facts_are_reported(void **state)
 {
     struct fkt_learner_spec half = small;
     struct bench a, b;
@@ -458,7 +458,7 @@ int main(void)
         cmocka_unit_test(bfloat16_rounds_what_it_says),
         cmocka_unit_test(bfloat16_learns_the_same),
         cmocka_unit_test(it_learns_and_repeats),
-        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(facts_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the door of the learners refuses, and in which order calls may come. */
+/* What learner.c refuses, and the order in which calls may come. */
 #include "nn/learner.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 
 static const struct fkt_learner_spec spec = {2, 4, 4, FKT_PRECISION_F32, 1, 0.1F};
 
-/* Refused with a sentence that says `why`; nothing stays behind. */
+/* Refused with a sentence that says `why`; nothing leaks. */
 static void refuse(struct fkt_net *n, struct fkt_learner_spec s, fkt_status want, const char *why)
 {
     struct fkt_learner *l = (struct fkt_learner *)n; /* anything but NULL */
@@ -96,7 +96,7 @@ static void too_little_memory_names_the_batch(void **state)
     fkt_net_clear(&n);
 }
 
-/* A limit on the process, which the machine's size does not tell: an allocation of the backend fails. */
+/* A limit on the process, which the machine's size does not show: an allocation of the backend fails. */
 static void an_allocation_that_fails_names_the_batch(void **state)
 {
     struct fkt_net n;
@@ -166,7 +166,7 @@ static fkt_status cannot_backward(void *self, const float *dout)
     return fkt_fail(FKT_E_NUMERIC, "a backend that fails");
 }
 
-/* What failed has not been done: half a forward has no backward, and half a backward no gradients. */
+/* A failed call has no effect: after a failed forward no backward, after a failed backward no gradients. */
 static void what_failed_does_not_count(void **state)
 {
     static const float in[2 * 3 * 16] = {1, 2, 3}, dout[4] = {1};

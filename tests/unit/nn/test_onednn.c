@@ -102,7 +102,7 @@ add_twice(struct fkt_net *n) /* the addend is needed afterwards; the addend is t
     z = net_sum(n, x, CONV(y, 32, 32, 1, 1, 0, 1, 0));
     net_sum(n, net_sum(n, z, x), y);
 }
-static void add_meeting(struct fkt_net *n) /* two convolutions meet in one addition, and the input is an addend */
+static void add_meeting(struct fkt_net *n) /* the sum of two convolutions, and the input is an addend */
 {
     uint32_t a, b;
     fkt_net_init(n, 16);
@@ -364,7 +364,7 @@ static void place_does_not_matter(void **state)
 }
 
 /* The first image alone in batches of other sizes. Not promised for a batch of one, where the library takes another
- * Winograd transform, nor by the library's manual for any: this test is what says that it holds. */
+ * Winograd transform, nor by the library's manual for any: only this test shows that it holds. */
 static void batch_does_not_matter(void **state)
 {
     static const uint32_t batches[] = {5, 16};
@@ -424,7 +424,7 @@ static void threads_do_not_matter(void **state)
         }
 }
 
-static void facts_are_told(void **state)
+static void facts_are_reported(void **state)
 {
     const struct fkt_engine_facts *f;
     struct bench b;
@@ -460,7 +460,7 @@ static void weights_that_are_not_numbers(void **state)
 }
 
 /* Finite weights whose sums overflow inside the network, with a ReLU after them that makes 0 of NaN and of -infinity:
- * without a look inside, the result is finite and means nothing. The desk that failed is still looked at. */
+ * without inner checks the result is finite but meaningless. A workspace that failed is checked again. */
 static void overflow_inside_is_found(void **state)
 {
     static const char *const names[] = {"3.weight", "3.bias", "16.weight"};
@@ -564,7 +564,7 @@ static int run_child(const char *what)
                                        cmocka_unit_test(bf16_agrees_or_is_refused),
                                        cmocka_unit_test(place_does_not_matter),
                                        cmocka_unit_test(batch_does_not_matter),
-                                       cmocka_unit_test(facts_are_told)};
+                                       cmocka_unit_test(facts_are_reported)};
     const char *isa;
     fkt_status st = fkt_cpu_isa(&isa);
     if (!strcmp(what, "refused")) return st == FKT_E_ARG && strstr(fkt_error_text(), "pentium") ? 0 : 1;
@@ -582,7 +582,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(place_does_not_matter),
         cmocka_unit_test(batch_does_not_matter),
         cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(facts_are_reported),
         cmocka_unit_test(weights_that_are_not_numbers),
         cmocka_unit_test(overflow_inside_is_found),
         cmocka_unit_test(overflow_in_a_norm_is_found),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oneDNN learner against the plain loops of nn/ref/: every operation, every pattern that becomes one lesson, shapes
+/* The oneDNN learner against the plain loops of nn/ref/: every operation, every pattern that becomes one step, shapes
  * that fit no block, in f32 and bf16, on one thread and two, and once more in child processes under older instruction
  * sets (FEDKT_MAX_ISA, which must be set before the library starts).
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the oneDNN learner promises beyond right numbers: bits that repeat, memory that is asked for before it is used,
- * a team that is given back, NaN that is not hidden, facts. */
+/* What the oneDNN learner guarantees beyond right numbers: bits that repeat, memory checked before it is used, an
+ * OpenMP team that is restored, NaN that is not hidden, facts. */
 #include "base/threads.h"
 #include "nn/cpu.h"
 #include "tests/support/learner_case.h"
@@ -76,7 +76,7 @@ static void bits_repeat(void **state)
     }
 }
 
-static void team_is_given_back(void **state)
+static void team_is_restored(void **state)
 {
     struct learner_case p;
     (void)state;
@@ -89,7 +89,7 @@ static void team_is_given_back(void **state)
     omp_set_num_threads((int)fkt_cpu_count());
 }
 
-/* 16 TiB for one map: no machine has them, and nobody is killed for asking. Past the door, which adds up less. */
+/* 16 TiB for one map: an error, not a killed process. The first check, in learner.c, counts less and passes. */
 static void more_than_there_is(void **state)
 {
     struct fkt_learner_spec spec = {.batch = 4096, .height = 4096, .width = 4096};
@@ -212,7 +212,7 @@ static void one_pixel_unlike_all_others(void **state)
     learner_case_release(&p);
 }
 
-static void facts_are_told(void **state)
+static void facts_are_reported(void **state)
 {
     const struct fkt_learner_facts *f;
     struct learner_case p;
@@ -232,11 +232,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_repeat),
-        cmocka_unit_test(team_is_given_back),
+        cmocka_unit_test(team_is_restored),
         cmocka_unit_test(more_than_there_is),
         cmocka_unit_test(nan_is_not_hidden),
         cmocka_unit_test(order_of_calls),
-        cmocka_unit_test(facts_are_told),
+        cmocka_unit_test(facts_are_reported),
         cmocka_unit_test(one_pixel_unlike_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "tests/support/build_net.h"
 #include "tests/support/random_weights.h"
 
-/* 16 TiB for one desk: no machine has them, and nobody is killed for asking. */
+/* 16 TiB for one workspace: an error, not a killed process. */
 static void more_than_there_is(void **state)
 {
     struct fkt_engine_spec spec = {.batch = 4096, .height = 4096, .width = 4096};

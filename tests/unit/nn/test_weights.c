@@ -144,7 +144,7 @@ static void every_misfit_is_named(void **state)
                                 "'lost' (1,3) is missing\n"
                                 "'stray?' (2) is not part of this network\n");
     assert_string_equal(fkt_error_text(),
-                        "6 tensors do not fit the network: 'missing' (4) is missing; 'shape' is (3,2), wanted "
+                        "6 tensors do not fit the network: 'missing' (4) is missing; 'shape' is (3,2), expected "
                         "(2,3,1,1); 'type' is I64, which is not a weight type; ...");
     fkt_free(report);
     CHECK_STATUS(bind(&w, &n, &b, NULL, NULL), FKT_E_MISMATCH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draw for draw and digit for digit against the oracle's arithmetic with fractions, and what happens when the source is
- * broken. The distribution itself is looked at in tests/stats. */
+ * broken. tests/stats checks the distribution itself. */
 #include "fedkt/advanced/privacy.h"
 
 #include "privacy/discrete_gaussian.h"
@@ -21,7 +21,7 @@ static fkt_status counted_fill(void *self, uint8_t *out, size_t len)
 
 enum { DRAWS_MAX = 300, STREAMS_MAX = 4 };
 
-/* Draws a case's numbers from `inner` and holds them and the bytes they took against it. */
+/* Draws a case's numbers from `inner` and compares them and the bytes used with it. */
 static void one_case(const json_t *c, const struct fkt_entropy *inner)
 {
     struct counted counted = {.inner = *inner};
@@ -86,7 +86,7 @@ static fkt_status lopsided_fill(void *self, uint8_t *out, size_t len)
     return FKT_OK;
 }
 
-/* Six sigma happen once in 5e8 draws: a limit in the sampler that cuts them off shows nowhere else. */
+/* Six sigma happen once in 5e8 draws: a sampler that cut them off would pass all other tests. */
 static void far_draws_are_the_oracles(void **state)
 {
     json_t *root, *cases = vectors_open(&root, "discrete_gaussian_tails.json");
@@ -125,7 +125,7 @@ static fkt_status dead_fill(void *self, uint8_t *out, size_t len)
 }
 
 /* A source of constant bytes ends in an error or, where the first digits decide, in the one answer that they mean: but
- * never in an endless loop. Bytes of 0, where every coin says yes, must be an error. */
+ * never in an endless loop. Bytes of 0, where every coin is yes, must be an error. */
 static void a_broken_source_does_not_hang(void **state)
 {
     const struct fkt_dyadic v = {25, 0};
@@ -180,7 +180,7 @@ static void scales_are_exact_or_refused(void **state)
     }
 }
 
-static void release_wipes(void **state)
+static void clear_wipes(void **state)
 {
     static const struct fkt_discrete_gaussian zero;
     const struct fkt_dyadic v = {1000, 0};
@@ -204,7 +204,7 @@ int main(void)
         cmocka_unit_test(far_draws_are_the_oracles),
         cmocka_unit_test(a_broken_source_does_not_hang),
         cmocka_unit_test(scales_are_exact_or_refused),
-        cmocka_unit_test(release_wipes),
+        cmocka_unit_test(clear_wipes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void delta_is_an_upper_bound_within_1e9(void **state)
         rows++;
     }
     CHECK(rows == 1200);
-    CHECK(worst < 2e-10); /* the slack itself is 1e-10: the computation adds next to nothing */
+    CHECK(worst < 2e-10); /* the slack itself is 1e-10: the computation adds very little */
 }
 
 static void mu_and_epsilon_invert_delta(void **state)

@@ -21,7 +21,7 @@ static void watch(enum fault fault, struct fkt_noise_check out[FKT_NOISE_CHECKS]
     fkt_rng_init(&r, 3, 0);
     for (int t = 0; t < DRAWS; t++) {
         for (int i = 0; i < N; i++) x[i] = llround(sigma[i] * fkt_rng_normal(&r));
-        x[5] = 7; /* no noise is claimed for it: it is passed over */
+        x[5] = 7; /* no noise is claimed for it: it is skipped */
         if (fault == QUIET) x[0] = x[0] * 7 / 10;
         if (fault == MISSING) x[1] = 0;
         if (fault == SHIFTED) x[1] += 300;

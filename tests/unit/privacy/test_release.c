@@ -104,10 +104,10 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
     CHECK_OK(fkt_ledger_init(&l, 1e9, 0));
     CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, &e), FKT_E_ENTROPY);
     assert_memory_equal(x, zero, sizeof x);
-    CHECK(l.entries == 1); /* what was drawn may have been seen: it stays paid */
+    CHECK(l.entries == 1); /* the draws may have been seen: the debit stands */
 }
 
-static void dishonest_plans_are_refused(void **state)
+static void false_plans_are_refused(void **state)
 {
     struct fkt_privacy_plan p;
     struct fkt_ledger l;
@@ -179,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(noise_comes_in_the_promised_order),   cmocka_unit_test(in_place_and_from_the_os),
-        cmocka_unit_test(a_failure_on_the_way_leaves_nothing), cmocka_unit_test(dishonest_plans_are_refused),
+        cmocka_unit_test(a_failure_on_the_way_leaves_nothing), cmocka_unit_test(false_plans_are_refused),
         cmocka_unit_test(sums_outside_the_ball_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

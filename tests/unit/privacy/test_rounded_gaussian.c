@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Digit for digit against the oracle's arithmetic with fractions, and what happens when the source is broken. The
- * distribution itself is looked at in tests/stats. */
+ * distribution itself is checked in tests/stats. */
 #include "privacy/rounded_gaussian.h"
 #include "tests/unit/privacy/csv.h"
 
@@ -75,7 +75,7 @@ static fkt_status dead_fill(void *self, uint8_t *out, size_t len)
     return fkt_fail(FKT_E_ENTROPY, "no more than %zu bytes", len - len);
 }
 
-/* Every source of constant bytes must end in an error: no endless loop, no quiet answer. */
+/* Every source of constant bytes must end in an error: no endless loop, no silent result. */
 static void a_broken_source_is_an_error(void **state)
 {
     struct fkt_gaussian_scale s;
@@ -111,7 +111,7 @@ static void scales_are_exact_or_refused(void **state)
     }
 }
 
-static void release_wipes(void **state)
+static void clear_wipes(void **state)
 {
     static const struct fkt_rounded_gaussian zero;
     struct fkt_rounded_gaussian g;
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test(draws_are_the_oracles),
         cmocka_unit_test(a_broken_source_is_an_error),
         cmocka_unit_test(scales_are_exact_or_refused),
-        cmocka_unit_test(release_wipes),
+        cmocka_unit_test(clear_wipes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole shares against the oracle: the same stream gives the same numbers; what it refuses is refused. */
+/* Whole noise shares against the oracle: the same stream gives the same numbers and the same refusals. */
 #include "fedkt/advanced/privacy.h"
 
 #include "crypto/entropy.h"

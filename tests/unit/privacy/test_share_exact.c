@@ -72,8 +72,8 @@ static double worst(const struct fkt_privacy_spec *spec, uint32_t shares, const 
     return most;
 }
 
-/* Shares at the least variance there may be: the lattice shows, and what the kernel costs is needed. */
-static void narrow_shares_keep_their_word(void **state)
+/* Shares at the least variance there may be: the lattice matters, and the kernel's cost is needed. */
+static void narrow_shares_keep_the_promise(void **state)
 {
     const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 2};
     const double epsilon[] = {0, 0.3, 0.7, 1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6};
@@ -81,7 +81,7 @@ static void narrow_shares_keep_their_word(void **state)
     for (uint32_t shares = 1; shares <= 3; shares++) CHECK(worst(&s, shares, epsilon, 12) <= 1);
 }
 
-/* Wider ones keep it too, and little is given away. */
+/* Wider ones satisfy it too, with little slack. */
 static void wider_shares_are_nearly_gaussian(void **state)
 {
     const struct fkt_privacy_spec s = {.epsilon = 2, .delta = 1e-3, .split = {1, 24, 75}, .radius = 3};
@@ -96,7 +96,7 @@ static void wider_shares_are_nearly_gaussian(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_shares_keep_their_word),
+        cmocka_unit_test(narrow_shares_keep_the_promise),
         cmocka_unit_test(wider_shares_are_nearly_gaussian),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

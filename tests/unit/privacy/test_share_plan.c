@@ -50,7 +50,7 @@ static void the_promise_is_kept_and_not_by_far(void **state)
                     CHECK_OK(fkt_privacy_plan_shares(&p, &s, counted[n], counted[n] + counted[n] / 4));
                     CHECK(p.plan.epsilon_spent <= s.epsilon);
                     CHECK(fkt_privacy_epsilon(s.delta, p.plan.mu) <= s.epsilon * (1 + 1e-9));
-                    /* where no variance had to be raised, nothing is given away */
+                    /* where no variance was raised, there is no slack */
                     if (share_case_value(&p.variance[1]) > 4.001) CHECK(p.plan.epsilon_spent >= s.epsilon * (1 - 1e-5));
                     for (int v = a == FKT_ADJACENCY_REPLACE; v < 4; v++) CHECK(share_case_value(&p.variance[v]) >= 4);
                     if (a != FKT_ADJACENCY_REPLACE)
@@ -62,7 +62,7 @@ static void the_promise_is_kept_and_not_by_far(void **state)
                 }
 }
 
-/* A tiny ball under a weak promise over many sites: here the floor on a share's variance takes over. */
+/* A tiny ball under a weak promise over many sites: here the floor on a share's variance applies. */
 static void small_variances_are_raised(void **state)
 {
     const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 1};

@@ -29,7 +29,7 @@ static void rho_and_epsilon_are_the_oracles(void **state)
     CHECK(rows == 63);
 }
 
-/* A mu-GDP Gaussian mechanism is mu^2/2-zCDP, so the way through rho can only cost. */
+/* A mu-GDP Gaussian mechanism is mu^2/2-zCDP, so going through rho can only cost. */
 static void never_better_than_the_gaussian_formula(void **state)
 {
     const double epsilons[] = {0.01, 0.1, 1, 10, 100}, deltas[] = {1e-12, 1e-5, 1e-2};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A site's machine in an honest world: every message it sends is opened and checked against the document, from outside
- * with a twin of its entropy. What it refuses: test_client_refuses.c. */
+/* A site's state machine in an honest round: every message it sends is opened and checked against the document, with a
+ * copy of its entropy. What it refuses: test_client_refuses.c. */
 #include "crypto/agree.h"
 #include "crypto/digest.h"
 #include "crypto/group.h"
@@ -230,8 +230,8 @@ static void sparse_graph(void **state)
     whole_course(ALONE_SPARSE);
 }
 
-/* The same message once more, before and after the answer has left, changes nothing; and a buffer that is too small
- * takes nothing, asks nobody and can be followed by a larger one. */
+/* The same message once more, before and after the answer is sent, changes nothing; a buffer that is too small
+ * consumes nothing, calls nothing and can be followed by a larger one. */
 static void repeats_and_small_buffers(void **state)
 {
     uint8_t small[ALONE_CAP];
@@ -260,7 +260,7 @@ static void repeats_and_small_buffers(void **state)
     }
 }
 
-/* After the end nothing is heard, nothing is said, and nothing is undone. */
+/* After the end nothing is accepted, nothing is sent, and nothing changes. */
 static void after_the_end(void **state)
 {
     static const enum fkt_sa_kind kinds[] = {FKT_SA_M_BEGIN, FKT_SA_M_SURVIVORS, FKT_SA_M_ABORTED};
@@ -311,7 +311,7 @@ static void making_one(void **state)
     fkt_sa_client_free(NULL);
 }
 
-/* Many machines of this kind and a server: the sum is the plain one. */
+/* Many sites and a server: the sum is the plain one. */
 static void with_a_server(void **state)
 {
     struct sa_world w;
@@ -328,7 +328,7 @@ static void with_a_server(void **state)
     }
 }
 
-/* Were a share of the other kind still there when shares leave, the round would end, whoever built the program. */
+/* If a share of the other kind still existed when shares are sent, the round would end, in every build. */
 static void never_both(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a site does not take: each row drives it honestly to a state, bends the next message (or a door, or time), and
- * looks at the end: the status, one Leave, secrets gone, silence; and how far the ledger was asked. */
+/* What a site refuses: each row drives it honestly to a state, alters the next message (or the ledger, or the clock),
+ * and checks the end: the status, one Leave, secrets wiped, nothing more sent; and how far the ledger was called. */
 #include "crypto/agree.h"
 #include "crypto/digest.h"
 #include "crypto/seal.h"
@@ -19,7 +19,7 @@ static int tear_down(void **state)
     return fkt_alloc_live() == 0 ? 0 : -1;
 }
 
-/* What the server is told: a peer's fault, or nothing about why. */
+/* The status that the server receives: a peer's fault, or no reason. */
 static fkt_status told_as(fkt_status status)
 {
     if (a.refuse_reserve || a.refuse_vector || a.refuse_spend) return FKT_E_STOPPED; /* whatever number they gave */
@@ -57,7 +57,7 @@ static void check_end(fkt_status status, int leaves)
     }
 }
 
-/* ---- ways to bend ---- */
+/* ---- alterations ---- */
 
 static void shorter(struct fkt_sa_bytes *b, size_t by) { b->n -= by; }
 static void longer(struct fkt_sa_bytes *b, size_t by) { b->n += by; }
@@ -95,7 +95,7 @@ static void neighbours_instead(void) { alone_make(&a, FKT_SA_M_NEIGHBOURS); }
 static void neighbours_again(void)
 {
     alone_make(&a, FKT_SA_M_NEIGHBOURS);
-    at(a.m.neighbours.adverts)[64] ^= 1; /* not the very bytes that came before */
+    at(a.m.neighbours.adverts)[64] ^= 1; /* not identical to the last message */
 }
 static void survivors_instead(void) { alone_make(&a, FKT_SA_M_SURVIVORS); }
 
@@ -218,7 +218,7 @@ static void second_beyond_l(void) { sealed_beyond_l(1); }
 static void ledger_refuses(void) { a.refuse_reserve = FKT_E_BUDGET; }
 static void ledger_does_not_believe(void) { a.refuse_reserve = FKT_E_PEER_AUTH; }
 static void no_vector(void) { a.refuse_vector = FKT_E_IO; }
-static void no_vector_for_too_few(void) { a.refuse_vector = FKT_E_TOO_FEW; } /* of its records, say */
+static void no_vector_for_too_few(void) { a.refuse_vector = FKT_E_TOO_FEW; } /* of its records, for example */
 static void first_above(void) { a.x[0] = 50001; }
 static void last_below(void) { a.x[ALONE_LENGTH - 1] = -50001; }
 static void far_below(void) { a.x[7] = INT64_MIN; }
@@ -326,7 +326,7 @@ static const struct row {
     enum fkt_sa_state state;
     void (*bend)(void);
     fkt_status want;
-    const char *calls; /* how far the doors were asked */
+    const char *calls; /* how far ledger and data were called */
 } rows[] = {
 #define R(bend, kind, state, want, calls)                                                                              \
     {                                                                                                                  \
@@ -540,7 +540,7 @@ static fkt_status dry(void *self, uint8_t *out, size_t len)
     return source.fill(source.self, out, len);
 }
 
-static void entropy_runs_dry(void **state)
+static void entropy_runs_out(void **state)
 {
     unsigned calls;
     (void)state;
@@ -568,7 +568,7 @@ int main(void)
         cmocka_unit_test_teardown(no_message_at_all, tear_down),
         cmocka_unit_test_teardown(too_early, tear_down),
         cmocka_unit_test_teardown(aborted_by_the_server, tear_down),
-        cmocka_unit_test_teardown(entropy_runs_dry, tear_down),
+        cmocka_unit_test_teardown(entropy_runs_out, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

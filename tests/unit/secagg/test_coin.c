@@ -138,7 +138,7 @@ static void a_flipped_bit(void **state)
     fkt_sa_coin_clear(&c);
 }
 
-/* Another place, site, key, session, throw or number of leaves is another root or no way at all. */
+/* Another place, site, key, session, throw or number of leaves is another root or an invalid path. */
 static void a_wrong_place(void **state)
 {
     const uint32_t n = 16, at = 6;
@@ -172,7 +172,7 @@ static void a_wrong_place(void **state)
     fkt_sa_coin_clear(&c);
 }
 
-/* A scalar that opens another commitment makes a V that is not the root's: no seed comes of it. */
+/* A scalar that opens another commitment makes a V that is not the root's: it gives no seed. */
 static void a_false_scalar(void **state)
 {
     uint8_t said[MOST][32], v[32], seed[32];

@@ -27,7 +27,7 @@ static void as_counted_in_integers(void **state)
     CHECK(rows == 70);
 }
 
-/* What is found passes the check that every party makes. */
+/* Every result passes the check that every party makes. */
 static void what_is_found_is_taken(void **state)
 {
     static uint8_t roster[300][FKT_SA_KEY];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring against a slow twin that follows docs/protocol.md 5 word by word, and what any graph must be. */
+/* The ring against a slow implementation that follows docs/protocol.md 5 exactly, and properties of any graph. */
 #include "fedkt/advanced/secagg.h"
 
 #include "crypto/digest.h"

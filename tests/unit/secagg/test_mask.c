@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors against a twin that knows nothing but bits: every width, lengths around the ends of words. */
+/* Vectors against a bitwise implementation: every width, lengths around the ends of words. */
 #include "fedkt/advanced/secagg.h"
 
 #include "secagg/mask.h"
@@ -15,7 +15,7 @@ static struct fkt_sa_params shape(uint32_t bits, uint32_t length)
     return (struct fkt_sa_params){.bits = bits, .length = length};
 }
 
-/* ---- slow twin ---- */
+/* ---- slow implementation ---- */
 
 static size_t slow_bytes(uint32_t bits, uint32_t length) { return ((size_t)bits * length + 7) / 8; }
 
@@ -61,7 +61,7 @@ static void draw(int64_t *x, uint32_t bits, uint32_t length)
     }
 }
 
-/* Exactly as long as it must be, so that a step beside it is seen. */
+/* Exactly as long as it must be, so that an access beyond it is detected. */
 static uint8_t *packed_of(const struct fkt_sa_vector *v)
 {
     uint8_t *p = malloc(slow_bytes(v->bits, v->length));

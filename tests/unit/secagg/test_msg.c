@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages against bytes put together by hand from proto/fedkt.proto, and every other way of writing the same thing. */
+/* Messages against bytes assembled by hand from proto/fedkt.proto, and every other encoding of the same content. */
 #include "secagg/msg.h"
 
 #include "tests/support/check.h"
 
 enum { CAP = 4096 };
 
-/* ---- a writer of protocol buffers of its own ---- */
+/* ---- an independent protobuf writer ---- */
 
 struct wire {
     uint8_t b[CAP];
@@ -112,7 +112,7 @@ static int same_bytes(struct fkt_sa_bytes a, struct fkt_sa_bytes b) { return a.n
 static fkt_status decode(const struct form *f, const struct wire *w)
 {
     struct fkt_sa_msg m;
-    uint8_t *exact = malloc(w->n ? w->n : 1); /* so that a read behind the end is seen */
+    uint8_t *exact = malloc(w->n ? w->n : 1); /* so that a read beyond the end is detected */
     fkt_status st;
     if (w->n) memcpy(exact, w->b, w->n);
     st = fkt_sa_msg_decode(&m, f->to_server, exact, w->n, CAP);
@@ -374,7 +374,7 @@ static void other_spellings_inside_the_body(void **state)
     }
 }
 
-/* Whatever one flipped bit makes of a message: refused, or again the one encoding of what was read. */
+/* A message with one flipped bit is refused, or is the canonical encoding of what was read. */
 static void flipped_bits(void **state)
 {
     struct wire body, w, again;

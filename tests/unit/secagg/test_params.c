@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every rule of docs/protocol.md 1 on both of its sides, and sizes against messages that are really encoded. */
+/* Every rule of docs/protocol.md 1 on both of its sides, and sizes against encoded messages. */
 #include "fedkt/advanced/secagg.h"
 
 #include "crypto/digest.h"
@@ -116,8 +116,8 @@ static void once_only(void **state)
     (void)state;
     TAKEN(sparse, p.dropped = 30);                           /* 30 * 11 > 30 * 10 */
     TAKEN(sparse, (p.dropped = 29, p.threshold = 17));       /* 32 * 16 > 29 * 15 */
-    REFUSED(sparse, p.dropped = 31, "second total");      /* 28 * 11 < 31 * 10 */
-    REFUSED(sparse, p.dropped = 60, "second total");      /* a negative number of sites */
+    REFUSED(sparse, p.dropped = 31, "second total");         /* 28 * 11 < 31 * 10 */
+    REFUSED(sparse, p.dropped = 60, "second total");         /* a negative number of sites */
     TAKEN(sparse, (p.dropped = 44, p.threshold = 32));       /* 2 * 1 > 0 */
     REFUSED(sparse, (p.dropped = 45, p.threshold = 32), ""); /* 0 */
 }

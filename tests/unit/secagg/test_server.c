@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server's machine answers to each wrong thing it can be told, and that the round goes on without the site
- * that said it. Sites are real ones; their messages are bent on the way. */
+/* What the server answers to each invalid message, and that the round goes on without its sender. Sites are real; their
+ * messages are altered in transit. */
 #include "crypto/sign.h"
 #include "secagg/server.h"
 #include "tests/support/sa_bend.h"
@@ -25,7 +25,7 @@ static fkt_status answer_to(const struct sa_world *w, enum fkt_sa_kind kind)
     return FKT_OK;
 }
 
-/* One message of SITE is bent: the server answers `want`, and the round ends well. */
+/* One message of SITE is altered: the server answers `want`, and the round succeeds. */
 static void bent(struct fkt_sa_params p, enum fkt_sa_kind kind,
                  void (*edit)(struct sa_world *, uint32_t, struct fkt_sa_msg *, uint8_t *), fkt_status want)
 {
@@ -66,7 +66,7 @@ static void short_session(struct sa_world *w, uint32_t site, struct fkt_sa_msg *
     (void)w, (void)site, (void)room;
     m->session.n--;
 }
-static void whom_and_which_round(void **state)
+static void site_and_session(void **state)
 {
     static const enum fkt_sa_kind all[] = {FKT_SA_M_ADVERTISE, FKT_SA_M_SHARES, FKT_SA_M_MASKED, FKT_SA_M_CONFIRM,
                                            FKT_SA_M_REVEAL};
@@ -204,7 +204,7 @@ static void ahead_of_its_phase(void **state)
     sa_world_release(&w);
 }
 
-/* Bytes that are no message, too long a one, nobody's. */
+/* Bytes that are not a message, a message that is too long, one from no site. */
 static void noise(void **state)
 {
     struct fkt_sa_params p = small();
@@ -340,7 +340,7 @@ static void time_and_transport(void **state)
 }
 
 /* A round that fails tells everyone that may still wait, and not who has left. */
-static void failure_is_told(void **state)
+static void failure_is_sent_to_sites(void **state)
 {
     struct fkt_sa_params p = small();
     struct sa_world w;
@@ -431,7 +431,7 @@ static void too_few_witnesses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whom_and_which_round),
+        cmocka_unit_test(site_and_session),
         cmocka_unit_test(lengths),
         cmocka_unit_test(contents),
         cmocka_unit_test(ahead_of_its_phase),
@@ -440,7 +440,7 @@ int main(void)
         cmocka_unit_test(a_gap_grows_no_further_than_it_must),
         cmocka_unit_test(leaving),
         cmocka_unit_test(time_and_transport),
-        cmocka_unit_test(failure_is_told),
+        cmocka_unit_test(failure_is_sent_to_sites),
         cmocka_unit_test(small_buffers),
         cmocka_unit_test(coin_is_thrown_again),
         cmocka_unit_test(too_few_witnesses),

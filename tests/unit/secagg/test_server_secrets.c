@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* False shares among those revealed: the total is right all the same and the liar has a name, or the round ends. */
+/* False shares among those revealed: the total is still right and the false holder is blamed, or the round ends. */
 #include "tests/support/sa_bend.h"
 
 enum { SITES = 9, ALL = 99 };
@@ -18,7 +18,7 @@ static void lie(struct sa_world *w, uint32_t site, struct fkt_sa_msg *m, uint8_t
         if (j != site && (target == ALL || target == j)) shares[32 * (j - (j > site))] ^= 1;
 }
 
-/* A round with the sites of `liars` lying about `target`, and site 8 lost before its vector came. */
+/* A round in which the sites of `liars` reveal false shares of `target`, and site 8 lost before its vector came. */
 static fkt_status lied(struct sa_world *w, const uint32_t *liars, size_t n, uint32_t about)
 {
     struct fkt_sa_params p = nine();
@@ -39,27 +39,27 @@ static fkt_status lied(struct sa_world *w, const uint32_t *liars, size_t n, uint
     return st;
 }
 
-static void one_liar_is_named_by_two_owners(void **state)
+static void a_false_holder_is_blamed_by_two_owners(void **state)
 {
     static const uint32_t about[] = {ALL, 0, 5, 8}; /* survivors, and the lost site */
     struct sa_world w;
     (void)state;
-    for (uint32_t liar = 0; liar < 8; liar++)
+    for (uint32_t malicious = 0; malicious < 8; malicious++)
         for (size_t i = 0; i < sizeof about / sizeof *about; i++) {
             uint32_t named = 0;
-            CHECK_OK(lied(&w, &liar, 1, about[i]));
+            CHECK_OK(lied(&w, &malicious, 1, about[i]));
             sa_world_check(&w);
             for (uint32_t k = 0; k < SITES; k++) named += fkt_sa_server_site(w.server, k) == FKT_E_PEER_AUTH;
-            CHECK(named == (fkt_sa_server_site(w.server, liar) == FKT_E_PEER_AUTH));
-            /* one owner's word is not enough; and who is among the last to be asked is not needed, nor found out */
-            CHECK(named == (about[i] == ALL && liar < 7));
+            CHECK(named == (fkt_sa_server_site(w.server, malicious) == FKT_E_PEER_AUTH));
+            /* one owner's secret is not enough; shares that are used last are not needed, and not found false */
+            CHECK(named == (about[i] == ALL && malicious < 7));
             CHECK_OK(sa_world_replay(&w));
             sa_world_release(&w);
         }
 }
 
-/* Two respondents to spare, and three that lie about everyone: nothing fits. */
-static void too_many_liars(void **state)
+/* Two respondents to spare, and three with false shares of every secret: nothing fits. */
+static void too_many_false_holders(void **state)
 {
     static const uint32_t three[] = {1, 2, 3};
     struct sa_world w;
@@ -74,8 +74,8 @@ static void too_many_liars(void **state)
     sa_world_release(&w);
 }
 
-/* Sites 1 and 2 both lie about site 0, which nothing fits at first; but each lies alone about another one, is suspected
- * there and asked last from then on; so site 0's secret comes out, and is the second to speak against them. */
+/* Sites 1 and 2 both reveal false shares of site 0, for which nothing fits at first. But each alone has a false share
+ * of another site, is suspected there and used last from then on; so site 0's secret is rebuilt, and blames them. */
 static void lie_about_two(struct sa_world *w, uint32_t site, struct fkt_sa_msg *m, uint8_t *room)
 {
     uint8_t *shares = sa_bend_own(&m->reveal.shares, room + 4096 * (size_t)site);
@@ -83,7 +83,7 @@ static void lie_about_two(struct sa_world *w, uint32_t site, struct fkt_sa_msg *
     shares[0] ^= 1;                                /* of site 0 */
     shares[32 * (site == 1 ? 4 - 1 : 5 - 1)] ^= 1; /* of site 4, or of site 5 */
 }
-static void liars_found_elsewhere(void **state)
+static void false_holders_found_by_other_secrets(void **state)
 {
     struct fkt_sa_params p = nine();
     struct sa_bend second = {.site = 2, .kind = FKT_SA_M_REVEAL, .edit = lie_about_two},
@@ -100,7 +100,7 @@ static void liars_found_elsewhere(void **state)
     sa_world_release(&w);
 }
 
-/* Whoever commits to something else than it shared ends the round, under its own name. */
+/* A site that commits to something else than it shared ends the round, and the error names it. */
 static void wrong_commitment(struct sa_world *w, uint32_t site, struct fkt_sa_msg *m, uint8_t *room)
 {
     (void)w, (void)site;
@@ -123,9 +123,9 @@ static void false_commitment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_liar_is_named_by_two_owners),
-        cmocka_unit_test(too_many_liars),
-        cmocka_unit_test(liars_found_elsewhere),
+        cmocka_unit_test(a_false_holder_is_blamed_by_two_owners),
+        cmocka_unit_test(too_many_false_holders),
+        cmocka_unit_test(false_holders_found_by_other_secrets),
         cmocka_unit_test(false_commitment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks come off the same way in any number of lanes and in any order of jobs; what does not fit is refused. */
+/* Masks are subtracted alike in any number of lanes and in any order of jobs; anything else is refused. */
 #include "base/threads.h"
 #include "tests/support/sa_bend.h"
 
@@ -86,11 +86,11 @@ static void out_of_order(void **state)
     CHECK(!total && !survivors);
     CHECK_OK(sa_world_run_to_unmask(&w));
     CHECK_STATUS(fkt_sa_server_close(w.server), FKT_E_STATE);
-    CHECK_OK(fkt_sa_server_lost(w.server, 2)); /* nobody is needed any more */
+    CHECK_OK(fkt_sa_server_lost(w.server, 2)); /* no site is needed any more */
     CHECK_OK(fkt_sa_lane_new(&lane, w.server));
     CHECK_STATUS(fkt_sa_server_job(w.server, 5, lane), FKT_E_ARG);
     for (size_t i = 0; i < 4; i++) CHECK_OK(fkt_sa_server_job(w.server, i, lane));
-    CHECK_STATUS(fkt_sa_server_finish(w.server, &lane, 1), FKT_E_STATE); /* one job short; nothing is lost by asking */
+    CHECK_STATUS(fkt_sa_server_finish(w.server, &lane, 1), FKT_E_STATE); /* one job short; the call changes nothing */
     CHECK_OK(fkt_sa_server_job(w.server, 4, lane));
     CHECK_OK(fkt_sa_server_finish(w.server, &lane, 1));
     sa_world_check(&w);

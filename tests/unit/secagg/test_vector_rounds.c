@@ -4,13 +4,13 @@
 #include "tests/support/check.h"
 #include "tests/support/sa_json.h"
 
-/* A transcript opened, with everybody in place and nothing said yet. */
+/* A transcript opened, with all parties ready and nothing sent yet. */
 struct stage {
     json_t *transcript, *events;
     struct fkt_sa_params p;
     struct sa_actor *actor; /* (sites) */
     struct fkt_sa_server *server;
-    struct sa_bytes *due; /* (sites) what the server has said to each and nobody delivered */
+    struct sa_bytes *due; /* (sites) messages of the server that are not delivered yet */
     uint8_t *buf;
     size_t cap;
 };
@@ -46,7 +46,7 @@ static void stage_close(struct stage *s)
     json_decref(s->transcript);
 }
 
-/* Lets the server say all that it has to say. */
+/* Takes all messages that the server has to send. */
 static void collect(struct stage *s)
 {
     for (;;) {
@@ -118,8 +118,8 @@ static void test_round(void **state)
     stage_close(&s);
 }
 
-/* A site that refused has ended: it says Leave and no more, answers the same for ever, and the right message comes too
- * late. */
+/* A site that refused has ended: it sends Leave and no more, always returns the same status, and refuses the right
+ * message too. */
 static void check_ended(struct sa_actor *a, fkt_status st, const json_t *right, const json_t *leave)
 {
     struct sa_bytes msg = sa_json_bytes(right);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An SQLite file with the house's manners: what goes in comes out exactly, it is ours alone, and a file that is not
- * what it should be is refused with a sentence. */
+/* An SQLite file through store/db.h: data is read back exactly, the file is private, and an unexpected file is refused
+ * with a sentence. */
 #include "store/db.h"
 
 #include "base/file.h"
@@ -157,7 +157,7 @@ static void it_is_its_owners_alone(void **state)
         CHECK(access(wal, F_OK) != 0); /* a clean end leaves one file */
         CHECK(chmod(path, 0644) == 0);
         fkt_db_close(opened(path, FKT_DB_READ));
-        CHECK(mode_of(path) == 0644); /* who only reads changes nothing */
+        CHECK(mode_of(path) == 0644); /* a reader changes nothing */
         fkt_db_close(opened(path, 0));
         CHECK(mode_of(path) == 0600);
     }
@@ -187,7 +187,7 @@ static void one_name_and_no_links(void **state)
     CHECK(access(scratch_path(&tmp, "absent"), F_OK) != 0);
 }
 
-static void whose_file_and_which_form(void **state)
+static void application_and_format_version(void **state)
 {
     const char *path = scratch_path(&tmp, "marks");
     struct fkt_db *db = opened(path, 0);
@@ -265,7 +265,8 @@ static void one_at_a_time(void **state)
     fkt_db_close(db);
     db = opened(path, 0);
     CHECK(count(db) == 1);
-    refused(path, FKT_DB_EXCLUSIVE, FKT_E_STATE, "is in use by another process"); /* nor with a guest in the house */
+    refused(path, FKT_DB_EXCLUSIVE, FKT_E_STATE,
+            "is in use by another process"); /* nor while another process has it open */
     fkt_db_close(db);
     db = opened(path, FKT_DB_EXCLUSIVE);
     CHECK(count(db) == 1);
@@ -335,7 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_in_comes_out),         cmocka_unit_test(a_change_is_whole_or_absent),
         cmocka_unit_test(statements_that_are_none),       cmocka_unit_test(it_is_its_owners_alone),
-        cmocka_unit_test(one_name_and_no_links),          cmocka_unit_test(whose_file_and_which_form),
+        cmocka_unit_test(one_name_and_no_links),          cmocka_unit_test(application_and_format_version),
         cmocka_unit_test(damage_is_refused_not_replaced), cmocka_unit_test(one_at_a_time),
         cmocka_unit_test(who_reads_cannot_write),         cmocka_unit_test(no_space),
     };

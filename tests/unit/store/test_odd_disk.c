@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk with little to offer: no rename that spares what is there, no second names, folders that cannot be synced, no
- * space without writing, or none at all. The calls of the C library are stood in for here, by their own names. */
+/* A file system with missing features: no exclusive rename, no links, folders that cannot be synced, no space without
+ * writing, or no space. The calls of the C library are replaced here, under their own names. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "store/db.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static int poor;         /* 1: neither RENAME_NOREPLACE nor link */
-static int folder_errno; /* what a sync of a folder answers; 0: it works */
-static int space_errno;  /* what is said to who asks for space; 0: it is there */
+static int folder_errno; /* the result of syncing a folder; 0: it works */
+static int space_errno;  /* the result of reserving space; 0: success */
 static ino_t synced[64]; /* folders that were */
 static size_t n_synced;
 
@@ -93,7 +93,7 @@ static fkt_status open_db(const char *path)
     return st;
 }
 
-/* Two that open a ledger for the first time must not replace one another's: better none. */
+/* Two processes that create a ledger at once must not replace each other's file; failing is better. */
 static void a_database_is_never_replaced(void **state)
 {
     char path[512];
@@ -109,7 +109,7 @@ static void a_database_is_never_replaced(void **state)
     CHECK_OK(open_db(path)); /* it is there */
 }
 
-/* Every new folder's name is on disk, and so is the file's. */
+/* The names of every new folder and of the file are synced. */
 static void names_are_synced(void **state)
 {
     char path[512];
@@ -124,7 +124,7 @@ static void names_are_synced(void **state)
     CHECK(n_synced == 0);
 }
 
-/* Space is taken before a byte is written, also where that needs zeros; of what was not used nothing is left. */
+/* Space is taken before a byte is written, also where that needs zeros; unused space is released. */
 static void space_that_is_reserved(void **state)
 {
     static const int disks[] = {0, EOPNOTSUPP, ENOSYS, ENOSPC};
@@ -151,12 +151,12 @@ static void space_that_is_reserved(void **state)
         CHECK(len == 5 && !memcmp(data, "short", 5));
         fkt_free(data);
     }
-    CHECK_OK(fkt_file_read(&data, &len, path, 1000000)); /* what was there before is as it was */
+    CHECK_OK(fkt_file_read(&data, &len, path, 1000000)); /* the old contents are unchanged */
     CHECK(len == 5);
     fkt_free(data);
 }
 
-static void a_sync_that_fails_is_told(void **state)
+static void a_sync_that_fails_is_reported(void **state)
 {
     folder_errno = EIO;
     CHECK_STATUS(open_db(scratch_path(*state, "x.db")), FKT_E_IO);
@@ -173,7 +173,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_database_is_never_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_synced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(space_that_is_reserved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_sync_that_fails_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sync_that_fails_is_reported, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was deleted is gone: the raw bytes of the file and of its log are searched for it. And what was acknowledged is
- * there: a writer is killed again and again, and each row that it was told of is found. */
+/* Deleted data is gone: the raw bytes of the file and of its log are searched for it. Acknowledged data is kept: a
+ * writer is killed many times, and each row that was acknowledged to it is found. */
 #include "store/db.h"
 
 #include "base/file.h"
@@ -36,7 +36,7 @@ static size_t times_in(const char *path, const char *suffix)
     return n;
 }
 
-/* Looking at the raw bytes drops this process's POSIX locks on the file, which nobody else wants here. */
+/* Looking at the raw bytes drops this process's POSIX locks on the file, which no other process needs here. */
 static size_t traces(const char *path)
 {
     return times_in(path, "") + times_in(path, "-wal") + times_in(path, "-shm") + times_in(path, "-journal");
@@ -87,7 +87,7 @@ static void nothing_is_left_after_a_scrub(void **state)
     fkt_db_close(db);
 }
 
-static void a_reader_in_the_way_is_told(void **state)
+static void a_blocking_reader_is_reported(void **state)
 {
     const char *path = scratch_path(&tmp, "reader");
     struct fkt_db *db = opened(path), *other = opened(path);
@@ -107,7 +107,7 @@ static void a_reader_in_the_way_is_told(void **state)
     fkt_db_close(db);
 }
 
-/* Tells of each row after it was acknowledged, until it is killed. */
+/* Reports each row after it was acknowledged, until it is killed. */
 static void write_for_ever(const char *path, int64_t from, int tell)
 {
     struct fkt_db *db = NULL;
@@ -142,7 +142,7 @@ static int64_t last_row(const char *path)
     return n - 1;
 }
 
-static void killed_again_and_again(void **state)
+static void killed_many_times(void **state)
 {
     const char *path = scratch_path(&tmp, "killed");
     int64_t there = -1;
@@ -190,8 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_left_after_a_scrub),
-        cmocka_unit_test(a_reader_in_the_way_is_told),
-        cmocka_unit_test(killed_again_and_again),
+        cmocka_unit_test(a_blocking_reader_is_reported),
+        cmocka_unit_test(killed_many_times),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

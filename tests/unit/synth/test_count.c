@@ -11,7 +11,7 @@ enum { RECORDS = 300, DIM_MAX = 16, BLOCK_MAX = (DIM_MAX + 2) * (DIM_MAX + 3) / 
 struct scene {
     size_t d, m, n, block;
     int64_t exact[BLOCK_MAX], noised[BLOCK_MAX];
-    struct fkt_noise_scale with, without; /* the direction told, and not told */
+    struct fkt_noise_scale with, without; /* with the direction given, and without */
     struct fkt_rng rng;
 };
 

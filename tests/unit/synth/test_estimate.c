@@ -158,7 +158,7 @@ static void no_noise_is_the_plain_formula(void **state)
     }
 }
 
-/* A class without records: pure noise, finite numbers, a positive covariance, and a signal that says so. */
+/* A class without records: pure noise, finite numbers, a positive covariance, and no signal. */
 static void an_empty_class_is_reported(void **state)
 {
     enum { M = 40, BLOCK = 41 * 42 / 2 };

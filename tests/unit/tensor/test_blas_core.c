@@ -25,7 +25,7 @@ static void good_and_unknown_cores_are_left_alone(void **state)
         for (unsigned v = 0; v < 4; v++) assert_null(fkt_blas_core_wanted(good[i], v));
 }
 
-/* What BLAS was asked for is what it wants: advice that is taken is not given again. */
+/* The advised kernel set is accepted: advice is not given again after it was followed. */
 static void advice_ends(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file in memory: the header text behind its length, then `data` bytes of zero. */
+/* A file in memory: the header text after its length, then `data` bytes of zero. */
 static size_t forge(uint8_t *out, const char *header, size_t data)
 {
     uint64_t n = strlen(header);
@@ -122,7 +122,7 @@ static void half_floats_are_exact(void **state)
     }
 }
 
-static void numbers_that_are_none_are_named(void **state)
+static void non_finite_numbers_are_named(void **state)
 {
     float f[4] = {1, 2, NAN, 4}, out[4];
     double d[2] = {1, 1e300};
@@ -161,7 +161,7 @@ static void hostile_headers_are_refused(void **state)
         {"{" T("a", "F32", "[4611686018427387904]", "0", "0") "}", 0, "overflows"},
         {"{" T("a", "F32", "[99999999999999999999]", "0", "4") "}", 4, "not JSON"},
         {"{" T("a", "F32", "{}", "0", "4") "}", 4, "no shape"},
-        {"{" T("a", "F32", "[1]", "4", "0") "}", 4, "ends before"},
+        {"{" T("a", "F32", "[1]", "4", "0") "}", 4, "end before its start"},
         {"{" T("a", "F32", "[1]", "-4", "0") "}", 4, "offset"},
         {"{" T("a", "F32", "[1]", "0", "4.0") "}", 4, "offset"},
         {"{" T("a", "F32", "[2]", "0", "8") "}", 4, "ends at byte 8 of a data part of 4"},
@@ -198,8 +198,9 @@ static void hostile_headers_are_refused(void **state)
     CHECK_OK(parse_text("{" T("e", "F32", "[0,9]", "4", "4") "," T("a", "F32", "[1]", "0", "4") "}", 4));
 }
 
-/* Each prefix of a good file, and a good file with any one byte changed, is refused or read; nothing else happens. */
-static void cut_and_bent_files_do_no_harm(void **state)
+/* Each prefix of a good file, and a good file with any one byte changed, is refused or read, without any other effect.
+ * */
+static void truncated_and_altered_files_do_no_harm(void **state)
 {
     uint8_t *good = NULL, *bent = NULL;
     size_t len, accepted = 0;
@@ -391,8 +392,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_file_is_read_exactly), cmocka_unit_test(writer_gives_the_reference_bytes),
-        cmocka_unit_test(half_floats_are_exact),          cmocka_unit_test(numbers_that_are_none_are_named),
-        cmocka_unit_test(hostile_headers_are_refused),    cmocka_unit_test(cut_and_bent_files_do_no_harm),
+        cmocka_unit_test(half_floats_are_exact),          cmocka_unit_test(non_finite_numbers_are_named),
+        cmocka_unit_test(hostile_headers_are_refused),    cmocka_unit_test(truncated_and_altered_files_do_no_harm),
         cmocka_unit_test(odd_files_get_clean_errors),     cmocka_unit_test(writer_refuses_what_it_cannot_write),
         cmocka_unit_test(written_bytes_are_pinned),       cmocka_unit_test(a_failed_write_leaves_nothing),
         cmocka_unit_test(stream_equals_writer),
