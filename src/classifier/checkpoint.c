@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint.c - a training run on disk: safetensors, format "fedkt.checkpoint/1".
  *
- *   metadata   format; the identity of the run (architecture, size, classes, recipe, checksums of images, teacher and start),
- *              as text; checksum of all tensors
+ *   metadata   format; what identifies the run (architecture, size, classes, recipe, checksums of images, teacher and
+ *              start), as text; checksum of all tensors
  *   state      U64 (2): steps done, hits of the current epoch
  *   running    F64 (2): sum of losses and seconds of the current epoch
  *   history    F64 (epochs, 10): the fields of struct fkt_epoch in their order

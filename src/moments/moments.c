@@ -188,7 +188,8 @@ fkt_status fkt_moments_merge(struct fkt_moments *into, const struct fkt_moments 
 {
     const size_t len = from->length;
     if (into->classes != from->classes || into->length != from->length || into->rq != from->rq)
-        return fkt_fail(FKT_E_MISMATCH, "moments of another shape: %u classes, length %u, radius %u beside %u, %u, %u",
+        return fkt_fail(FKT_E_MISMATCH,
+                        "moments of another shape: %u classes, length %u, radius %u, expected %u, %u, %u",
                         from->classes, from->length, from->rq, into->classes, into->length, into->rq);
     for (uint32_t c = 0; c < from->classes; c++) {
         fkt_status st = fkt_moments_check_room(into, c, (uint64_t)from->packed[c * from->block]);

@@ -311,12 +311,12 @@ fkt_status fkt_sa_client_recv(struct fkt_sa_client *c, const uint8_t *msg, size_
     int by_server = 0;
     if (c->state == FKT_SA_STATE_FAILED) return fkt_failure_restore(&c->failure);
     if (len <= most) fkt_hash_long(hash, msg, len); /* longer ones are refused below without being read */
-    if (c->heard && fkt_same(hash, c->last, sizeof hash)) return FKT_OK; /* identical to the last message */
+    if (c->has_last && fkt_same(hash, c->last, sizeof hash)) return FKT_OK; /* identical to the last message */
     if (c->state == FKT_SA_STATE_DONE) return fkt_fail(FKT_E_STATE, "the round is over for site %u", c->index);
     FKT_TRY(fkt_sa_msg_decode(&m, 0, msg, len, most));
     FKT_TRY(step(c, &m));
     memcpy(c->last, hash, sizeof hash);
-    c->heard = 1;
+    c->has_last = 1;
     assert(holds(c));
 out:
     by_server = m.kind == FKT_SA_M_ABORTED && st == FKT_E_STOPPED;

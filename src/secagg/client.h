@@ -36,7 +36,7 @@ struct fkt_sa_client {
     enum fkt_sa_state state;
     struct fkt_failure failure; /* FAILED: what every call answers */
     int own_fault;              /* the site's ledger or vector failed, with whatever status */
-    int heard;                  /* `last` is the hash of the message accepted last */
+    int has_last;               /* `last` is the hash of the message accepted last */
     uint8_t last[32];
     uint8_t *out; /* the message to send, own memory; NULL: none */
     size_t out_len;

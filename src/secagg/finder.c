@@ -3,7 +3,7 @@
  *
  * Source: Bell et al. (CCS 2020): when the server may claim falsely who is lost, a site is exposed when
  * 2t <= k + (its corrupt neighbours). We differ: tails are those of the exact hypergeometric law over the N - 1 others
- * of a site, and no rate is rounded, since C and D are counts; and when the server wants to cut the ring, it chooses
+ * of a site, and no rate is rounded, since C and D are counts; and for a cut of the ring the server chooses
  * the lost sites, so a cut is bounded by its corrupt sites alone. finder.md has the formulas and proofs.
  *
  * The only file of this module with floating point. It runs when a task is made, never inside a round. Rounding cannot

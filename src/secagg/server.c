@@ -64,7 +64,7 @@ void fkt_sa_server_lose(struct fkt_sa_server *s, uint32_t site, fkt_status why)
     struct fkt_sa_slot *slot = &s->slot[site];
     if (slot->status != FKT_OK) return;
     slot->status = why;
-    if (waiting(s) && !slot->heard) s->pending--;
+    if (waiting(s) && !slot->has_answered) s->pending--;
 }
 
 uint32_t fkt_sa_near_count(const struct fkt_sa_server *s, uint32_t site, uint8_t set)
@@ -189,10 +189,11 @@ static fkt_status accept(struct fkt_sa_server *s, uint32_t from, const struct fk
     if (m->site != from) return fkt_fail(FKT_E_PEER_AUTH, "it claims to be site %u", m->site);
     if (m->kind == FKT_SA_M_LEAVE) return accept_leave(s, from, m->leave.status);
     if (phase > s->state) return fkt_fail(FKT_E_PEER_AUTH, "it answers a later phase");
-    if (phase < s->state || s->slot[from].heard) return fkt_fail(FKT_E_STATE, "its message is late or a duplicate");
-    st = fkt_sa_server_hear(s, from, m);
+    if (phase < s->state || s->slot[from].has_answered)
+        return fkt_fail(FKT_E_STATE, "its message is late or a duplicate");
+    st = fkt_sa_server_accept(s, from, m);
     if (st != FKT_OK) return st;
-    s->slot[from].heard = 1;
+    s->slot[from].has_answered = 1;
     s->census.heard++;
     s->pending--;
     return FKT_OK;

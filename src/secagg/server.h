@@ -32,10 +32,10 @@ enum {
 
 /* One site. Fields have 32 bytes unless a size is given. */
 struct fkt_sa_slot {
-    fkt_status status; /* not FKT_OK: lost, and why */
-    uint8_t heard;     /* its message of this phase was received */
-    uint8_t left;      /* it sent Leave */
-    uint32_t position; /* its leaf in this throw */
+    fkt_status status;    /* not FKT_OK: lost, and why */
+    uint8_t has_answered; /* its message of this phase was received */
+    uint8_t left;         /* it sent Leave */
+    uint32_t position;    /* its leaf in this throw */
     uint8_t channel_key[32], mask_key[32], advert[64];
     uint8_t coin[32];   /* the commitment that it will open next */
     uint8_t scalar[32]; /* what it opened in this throw */
@@ -95,7 +95,7 @@ uint32_t fkt_sa_near_count(const struct fkt_sa_server *s, uint32_t site, uint8_t
 uint32_t fkt_sa_near_rank(const struct fkt_sa_server *s, uint32_t owner, uint32_t site, uint8_t set);
 
 /* server_inbox.c: m is well formed, of this session, from a live site and of this phase. */
-FKT_MUST_USE fkt_status fkt_sa_server_hear(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m);
+FKT_MUST_USE fkt_status fkt_sa_server_accept(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m);
 /* The phase to which an answer of this kind belongs; FKT_SA_STATE_BEGIN: to none. */
 enum fkt_sa_state fkt_sa_phase_of(enum fkt_sa_kind kind);
 

@@ -67,7 +67,7 @@ static fkt_status accept_open(struct fkt_sa_server *s, uint32_t from, const stru
     if (!fkt_scalar_ok(m->open.scalar.p) || fkt_point_base(point, m->open.scalar.p) != FKT_OK ||
         !fkt_same(point, slot->coin, sizeof point))
         return fkt_fail(FKT_E_PEER_AUTH, "its scalar does not open its coin");
-    if (!fkt_point_ok(m->open.next_coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its next coin is no point");
+    if (!fkt_point_ok(m->open.next_coin.p)) return fkt_fail(FKT_E_PEER_AUTH, "its next coin is not a point");
     memcpy(slot->scalar, m->open.scalar.p, FKT_SCALAR_BYTES);
     memcpy(slot->coin, m->open.next_coin.p, FKT_POINT_BYTES);
 out:
@@ -144,7 +144,7 @@ enum fkt_sa_state fkt_sa_phase_of(enum fkt_sa_kind kind)
     }
 }
 
-fkt_status fkt_sa_server_hear(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
+fkt_status fkt_sa_server_accept(struct fkt_sa_server *s, uint32_t from, const struct fkt_sa_msg *m)
 {
     switch (s->state) {
     case FKT_SA_STATE_ADVERTISE: return accept_advertise(s, from, m);

@@ -109,7 +109,7 @@ static void make_message(const struct fkt_sa_server *s, uint32_t site, struct fk
 static int is_recipient(const struct fkt_sa_server *s, uint32_t site)
 {
     if (s->state == FKT_SA_STATE_FAILED) return !s->slot[site].left && !(s->sets[site] & FKT_SA_HAS_REVEALED);
-    return fkt_sa_alive(s, site) && !s->slot[site].heard;
+    return fkt_sa_alive(s, site) && !s->slot[site].has_answered;
 }
 
 static void all_sent(struct fkt_sa_server *s)

@@ -40,7 +40,7 @@ static uint32_t living(const struct fkt_sa_server *s)
 /* All live sites are asked, and waited for. */
 static void enter(struct fkt_sa_server *s, enum fkt_sa_state state)
 {
-    for (uint32_t i = 0; i < s->p.sites; i++) s->slot[i].heard = 0;
+    for (uint32_t i = 0; i < s->p.sites; i++) s->slot[i].has_answered = 0;
     s->state = state;
     s->pending = s->census.expected = living(s);
     s->census.heard = 0;
@@ -115,7 +115,7 @@ static fkt_status leave_coin(struct fkt_sa_server *s)
     if (s->census.heard < s->coin.leaves) return throw_coin(s);
     FKT_TRY(fkt_alloc(&scalars, (size_t)s->coin.leaves * 32));
     for (uint32_t i = 0; i < s->p.sites; i++)
-        if (s->slot[i].heard) memcpy(scalars + (size_t)s->slot[i].position * 32, s->slot[i].scalar, 32);
+        if (s->slot[i].has_answered) memcpy(scalars + (size_t)s->slot[i].position * 32, s->slot[i].scalar, 32);
     fkt_sa_coin_open(&s->coin, scalars, s->v);
     FKT_TRY(fkt_sa_coin_seed(s->seed, s->session, fkt_sa_coin_root(&s->coin), s->v));
     FKT_TRY(draw_graph(s));
@@ -189,7 +189,7 @@ static fkt_status leave_mask(struct fkt_sa_server *s)
     FKT_TRY(enough(s, s->census.heard));
     FKT_TRY(covered(s, fkt_sa_alive));
     for (uint32_t i = 0; i < s->p.sites; i++) {
-        if (!s->slot[i].heard) continue;
+        if (!s->slot[i].has_answered) continue;
         s->sets[i] |= FKT_SA_SURVIVED;
         fkt_bitmap_set(s->survivors, i);
     }
@@ -244,7 +244,7 @@ out:
 fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
 {
     for (uint32_t i = 0; i < s->p.sites; i++)
-        if (!s->slot[i].heard) fkt_sa_server_lose(s, i, FKT_E_STOPPED);
+        if (!s->slot[i].has_answered) fkt_sa_server_lose(s, i, FKT_E_STOPPED);
     switch (s->state) {
     case FKT_SA_STATE_ADVERTISE: return leave_advertise(s);
     case FKT_SA_STATE_COIN: return leave_coin(s);
@@ -259,7 +259,7 @@ fkt_status fkt_sa_phase_leave(struct fkt_sa_server *s)
 
 /* Which answers count if the phase ends now, and if all missing answers still arrive; and which sites can still reveal
  * a secret: in REVEAL those that have answered, before it those that have not left. */
-static int answered(const struct fkt_sa_server *s, uint32_t site) { return s->slot[site].heard; }
+static int answered(const struct fkt_sa_server *s, uint32_t site) { return s->slot[site].has_answered; }
 static int may_answer(const struct fkt_sa_server *s, uint32_t site)
 {
     return answered(s, site) || fkt_sa_alive(s, site);

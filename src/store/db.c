@@ -237,22 +237,22 @@ out:
 
 static fkt_status check_tables(struct fkt_db *db)
 {
-    struct fkt_db twin = {.path = db->path, .kind = db->kind};
-    struct fkt_text has, wants;
+    struct fkt_db fresh = {.path = db->path, .kind = db->kind};
+    struct fkt_text has, expected;
     fkt_status st = FKT_OK;
     fkt_text_init(&has);
-    fkt_text_init(&wants);
-    const int rc = sqlite3_open_v2(":memory:", &twin.h, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (rc != SQLITE_OK) st = fail(&twin, rc, "open");
+    fkt_text_init(&expected);
+    const int rc = sqlite3_open_v2(":memory:", &fresh.h, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (rc != SQLITE_OK) st = fail(&fresh, rc, "open");
     FKT_TRY(st);
-    FKT_TRY(run(&twin, db->kind.schema, "open"));
-    FKT_TRY(declared(&twin, &wants));
+    FKT_TRY(run(&fresh, db->kind.schema, "open"));
+    FKT_TRY(declared(&fresh, &expected));
     FKT_TRY(declared(db, &has));
-    if (strcmp(has.s, wants.s) != 0) st = damaged(db, "'%s' has an unexpected schema", db->path);
+    if (strcmp(has.s, expected.s) != 0) st = damaged(db, "'%s' has an unexpected schema", db->path);
 out:
-    sqlite3_close(twin.h);
+    sqlite3_close(fresh.h);
     fkt_text_clear(&has);
-    fkt_text_clear(&wants);
+    fkt_text_clear(&expected);
     return st;
 }
 
@@ -319,7 +319,7 @@ out:
     return st;
 }
 
-/* The file as it stands, into a database in memory. */
+/* Copies the current file into a database in memory. */
 static fkt_status copy_file(struct fkt_db *db, const char *real)
 {
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOFOLLOW;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - places every buffer of a plan or a learner in one block, so that buffers needed by different steps share memory.
+/* arena.c - places every buffer of a plan or a learner in one block, so that buffers needed by different steps share
+ * memory.
  *
  * Two buffers may share bytes when no step needs both. Largest first, each at the lowest offset that is free for its
  * whole lifetime (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net

@@ -25,8 +25,8 @@
  *   32 ->   64  131/202  136/184  133/200  106/139        1024 ->  512   94/46   130/176  115/275
  *   64 ->   64  149/264  159/281  145/265  136/253        1024 -> 2048   91/46   127/195  142/275
  *
- * So it is used from 32 input and output channels on, on maps above 2x2. On 4x4 maps wide convolutions gain little (at batch 8
- * nothing) and would cost hundreds of megabytes: there it is used only while the weights are small. */
+ * So it is used from 32 input and output channels on, on maps above 2x2. On 4x4 maps wide convolutions gain little (at
+ * batch 8 nothing) and would cost hundreds of megabytes: there it is used only while the weights are small. */
 static int winograd_pays(const struct fkt_dnn_conv *k)
 {
     size_t packed = (size_t)36 * k->in_c * k->out_c * sizeof(float);

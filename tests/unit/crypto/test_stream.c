@@ -10,7 +10,7 @@ enum { LONG = 5 * 16384 + 100 };
 static const enum fkt_keystream kinds[2] = {FKT_KEYSTREAM_AES, FKT_KEYSTREAM_CHACHA20};
 
 /* SP 800-38A F.5.5 (CTR-AES256.Encrypt), which starts from another counter than ours: it validates the slow AES. */
-static void the_slow_twin_is_sp_800_38a(void **state)
+static void the_slow_aes_is_sp_800_38a(void **state)
 {
     uint8_t key[32], counter[16], plain[64], out[64];
     struct slow_aes a;
@@ -153,7 +153,7 @@ static void unknown_keystreams_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_slow_twin_is_sp_800_38a),        cmocka_unit_test(published_first_blocks),
+        cmocka_unit_test(the_slow_aes_is_sp_800_38a),         cmocka_unit_test(published_first_blocks),
         cmocka_unit_test(bytes_are_those_of_the_twin),        cmocka_unit_test(words_are_added_and_taken_off),
         cmocka_unit_test(a_stream_starts_anew_with_each_key), cmocka_unit_test(unknown_keystreams_are_refused),
     };
