@@ -26,7 +26,7 @@ fkt_status fkt_private_check(const struct stat *sb, const char *path, int flags)
     if (sb->st_uid != geteuid() && sb->st_uid != 0)
         return fkt_fail_hint(
             FKT_E_STATE,
-            "use a file that this user has made; change the owner with 'chown' only if no other user could "
+            "use one that this user has made; change the owner with 'chown' only if no other user could "
             "have written it",
             "'%s' belongs to another user (uid %u)", path, (unsigned)sb->st_uid);
     if (!open_to) return FKT_OK;

@@ -244,7 +244,8 @@ class Serve(unittest.TestCase):
         state = self.folder / "state"
         for mode in (0o755, 0o770, 0o701):
             state.chmod(mode)
-            self.refused(f"users other than its owner may read or change 'state' (mode {mode:o})", "run 'chmod 700 state'")
+            sentence = f"users other than its owner may read or change 'state' (mode {mode:o})"
+            self.refused(sentence, "run 'chmod 700 state'")
         state.chmod(0o700)
         state.rename(self.folder / "elsewhere")
         state.symlink_to("elsewhere")
@@ -257,7 +258,8 @@ class Serve(unittest.TestCase):
         self.end(self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")[0])
         token = self.folder / "state" / "operator.token"
         token.chmod(0o644)
-        self.refused("users other than its owner may read or change 'state/operator.token' (mode 644)", "run 'chmod 600 ")
+        sentence = "users other than its owner may read or change 'state/operator.token' (mode 644)"
+        self.refused(sentence, "run 'chmod 600 ")
         token.chmod(0o600)
         token.rename(self.folder / "token")
         token.symlink_to(self.folder / "token")

@@ -361,7 +361,7 @@ static void a_count_of_steps_that_cannot_be_is_refused(void **state)
         CHECK_OK(fkt_trainer_save(t, file));
         t->done = honest;
         CHECK_STATUS(fkt_trainer_resume(t, file), FKT_E_FORMAT);
-        CHECK(strstr(fkt_error_text(), "that cannot be"));
+        CHECK(strstr(fkt_error_text(), "which is impossible"));
     }
     fkt_trainer_free(t);
     fkt_model_free(start);
@@ -421,7 +421,7 @@ static void an_extra_tensor_is_refused(void **state)
         CHECK_OK(fkt_st_writer_write(w, more, FKT_FILE_REPLACE));
         fkt_st_writer_free(w);
         CHECK_STATUS(fkt_trainer_resume(t, more), stowaway ? FKT_E_FORMAT : FKT_OK);
-        if (stowaway) CHECK(strstr(fkt_error_text(), "tensors, and"));
+        if (stowaway) CHECK(strstr(fkt_error_text(), "tensors, expected"));
     }
     fkt_safetensors_free(f);
     fkt_trainer_free(t);
@@ -453,7 +453,7 @@ static void a_diverging_last_step_is_not_saved(void **state)
             CHECK(strstr(fkt_error_text(), "is not finite after step"));
             hooks.checkpoint = scratch_path(&s, "run.checkpoint");
             CHECK_STATUS(fkt_trainer_save(t, hooks.checkpoint), FKT_E_NUMERIC);
-            CHECK(strstr(fkt_error_text(), "cannot keep the run") && access(hooks.checkpoint, F_OK) != 0);
+            CHECK(strstr(fkt_error_text(), "cannot save the run") && access(hooks.checkpoint, F_OK) != 0);
             said = 1;
         }
         fkt_model_free(m);

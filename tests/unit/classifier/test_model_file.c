@@ -259,7 +259,7 @@ static void every_misfit_is_named(void **state)
     refused(k, FKT_E_MISMATCH, "'fc.bias' is (2), expected (3)");
     k = plain;
     k.dtype = FKT_I32;
-    refused(k, FKT_E_MISMATCH, "a type that holds no weights");
+    refused(k, FKT_E_MISMATCH, "not a weight type");
     k = plain;
     k.skip = "conv1.weight";
     refused(k, FKT_E_MISMATCH, "'conv1.weight' is missing");
@@ -297,7 +297,7 @@ static void other_formats_are_told_apart(void **state)
     k.format = "fedkt.head/1";
     refused(k, FKT_E_FORMAT, "'fedkt.head/1'");
     k.format = FKT_MODEL_FORMAT; /* and says nothing else */
-    refused(k, FKT_E_FORMAT, "does not say its 'architecture'");
+    refused(k, FKT_E_FORMAT, "is a model without 'architecture'");
     k = plain;
     k.key = "private"; /* metadata of other programs is ignored */
     k.text = "true";

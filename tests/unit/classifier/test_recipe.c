@@ -93,7 +93,7 @@ static void what_is_out_of_range_is_named(void **state)
     REFUSED(schedule, (enum fkt_schedule)4, "schedule");
     REFUSED(warmup, -1, "warm-up");
     REFUSED(warmup, NAN, "warm-up");
-    REFUSED(warmup, 20, "leaves nothing of 20 epochs");
+    REFUSED(warmup, 20, "leaves none of 20 epochs");
     REFUSED(step_every, 0, "step every");
     REFUSED(step_by, 0, "step by");
     REFUSED(step_by, 1.5, "step by");
@@ -124,7 +124,7 @@ static void a_warm_up_needs_a_schedule_that_has_one(void **state)
     r.schedule = FKT_SCHEDULE_ONE_CYCLE;
     CHECK_STATUS(fkt_recipe_check(&r), FKT_E_ARG);
     CHECK(strstr(fkt_error_text(), "'one-cycle' does not support a warm-up") &&
-          strstr(fkt_error_hint(), "leave the warm-up out"));
+          strstr(fkt_error_hint(), "leave out the warm-up"));
 }
 
 /* Two recipes that differ in one field differ in that field's text alone: a checkpoint finds every difference. */

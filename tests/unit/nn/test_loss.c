@@ -139,7 +139,7 @@ static void bad_input_is_named(void **state)
     refuse((struct fkt_loss){0, 0, 0.5}, z, 2, 2, "temperature");
     refuse((struct fkt_loss){0, NAN, 0.5}, z, 2, 2, "temperature");
     refuse((struct fkt_loss){0, INFINITY, 0.5}, z, 2, 2, "temperature");
-    refuse((struct fkt_loss){0, 1, 0.5}, NULL, 2, 2, "without a teacher");
+    refuse((struct fkt_loss){0, 1, 0.5}, NULL, 2, 2, "there is no teacher");
     refuse(plain, NULL, 0, 2, "at least one image");
     refuse(plain, NULL, 2, 0, "at least one image");
     CHECK_STATUS(fkt_loss_softmax(&plain, z, (const uint32_t[]){2, 3}, NULL, 2, 3, &loss, NULL, NULL), FKT_E_ARG);
