@@ -327,7 +327,7 @@ static void a_teacher_must_know_the_same_classes(void **state)
     spec.size = 16;
     CHECK_OK(fkt_model_new(&large, &spec));
     s.teacher = start;
-    refused(s, FKT_E_ARG, "share is 0 teaches nothing", "");
+    refused(s, FKT_E_ARG, "teacher's share is 0", "");
     s.recipe.share = 1;
     s.teacher = four;
     refused(s, FKT_E_MISMATCH, "the teacher has 4 classes", "the network 3");
