@@ -4,9 +4,9 @@
  *
  * Source: oneDNN 2.6 and 3.2 developer guides (convolution, eltwise, attributes: post-ops and user scratchpads).
  *
- * The library never says "slow": where it has no kernel for a shape or layout it runs scalar reference loops, three
- * hundred times slower. So a primitive whose implementation is called "ref" is handed back as nothing, and the planner
- * asks for another layout. Scratchpads are the caller's: the library's own would be one per primitive and thread. */
+ * The library does not report a slow kernel: where it has none for a shape or layout it runs scalar reference loops,
+ * three hundred times slower. So a primitive whose implementation is called "ref" is returned as NULL, and the planner
+ * tries another layout. The caller supplies scratchpads: the library's own would be one per primitive and thread. */
 #include "nn/onednn/dnnl_api.h"
 
 #include "base/alloc.h"
@@ -58,8 +58,8 @@ static const struct isa {
 fkt_status fkt_dnn_check(dnnl_status_t s, const char *what)
 {
     if (s == dnnl_success) return FKT_OK;
-    if (s == dnnl_out_of_memory) return fkt_fail(FKT_E_NOMEM, "no memory for oneDNN to %s", what);
-    return fkt_fail(FKT_E_STATE, "oneDNN cannot %s (its status %d)", what, (int)s);
+    if (s == dnnl_out_of_memory) return fkt_fail(FKT_E_NOMEM, "out of memory: oneDNN cannot %s", what);
+    return fkt_fail(FKT_E_STATE, "oneDNN cannot %s (status %d)", what, (int)s);
 }
 
 static fkt_status wanted_cap(enum fkt_dnn_isa *out)
@@ -73,10 +73,10 @@ static fkt_status wanted_cap(enum fkt_dnn_isa *out)
             return FKT_OK;
         }
     return fkt_fail_hint(FKT_E_ARG, "give sse41, avx2, avx512, avx512_bf16 or amx, or unset it",
-                         "FEDKT_MAX_ISA is '%s', which names no instruction set", name);
+                         "FEDKT_MAX_ISA is '%s', which is not an instruction set", name);
 }
 
-/* The cap can only be set before the library's first use: done after the only question that needs no start. */
+/* The cap can only be set before the library's first use, so it is set here, from the environment and the processor. */
 static fkt_status start(void)
 {
     struct fkt_cpu_facts facts;
@@ -87,8 +87,8 @@ static fkt_status start(void)
     fkt_cpu_facts(&facts);
     if (!fkt_amx_usable(&facts) && cap == FKT_ISA_AMX) cap = FKT_ISA_AVX512_BF16;
     if (cap != FKT_ISA_AMX && dnnl_set_max_cpu_isa(isas[cap].flag) != dnnl_success)
-        return fkt_fail_hint(FKT_E_STATE, "make the first network before anything else in the process uses oneDNN",
-                             "oneDNN was in use already and cannot be kept to '%s'", isas[cap].name);
+        return fkt_fail_hint(FKT_E_STATE, "make the first network before other code in the process uses oneDNN",
+                             "oneDNN is already in use and cannot be limited to '%s'", isas[cap].name);
     DNN_TRY(dnnl_engine_create(&lib.engine, dnnl_cpu, 0), "start");
     have = dnnl_get_effective_cpu_isa();
     for (int i = FKT_ISA_SSE41; i <= FKT_ISA_AMX; i++)

@@ -5,8 +5,8 @@
  * described with its forward one as a hint, so that the two agree). What differs between the versions is in dnnl_v2.c
  * and dnnl_v3.c.
  *
- * Weights have no layout of their own: each primitive is asked which one it likes best, and fkt_dnn_same_weights says
- * where two agree (on AVX-512 in f32 all do but direct backward-data). */
+ * Weights have no fixed layout: each primitive reports its preferred one, and fkt_dnn_same_weights says where two agree
+ * (on AVX-512 in f32 all do except direct backward-data). */
 #include "nn/onednn/dnnl_api.h"
 #include "nn/onednn/learn_shim.h"
 
@@ -80,7 +80,7 @@ static dnnl_status_t conv_sides(struct fkt_dnn_task *t, const struct fkt_dnn_con
     return s;
 }
 
-/* The forward convolution (*ahead), and where `way` goes back that (*back), with weights as the library likes them. */
+/* The forward convolution (*ahead), and for a backward `way` also that (*back); weights in the preferred layout. */
 static dnnl_status_t conv_describe(const struct fkt_dnn_task *t, const struct fkt_dnn_conv *k, enum fkt_dnn_way way,
                                    const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ahead,
                                    dnnl_primitive_desc_t *back)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shim.h - the little of oneDNN that a plan needs, in words that do not change with its version.
+/* shim.h - the part of oneDNN that a plan needs, in terms that do not change with its version.
  *
  * Only dnnl*.[ch] know dnnl.h, and dnnl_v2.c and dnnl_v3.c its versions. A primitive is immutable and shared by
- * threads; a call is a primitive with the addresses of one desk, for one thread at a time. Both are made and run
- * with an OpenMP team of one (fkt_dnn_alone), since parallelism is the caller's. */
+ * threads; a call is a primitive with the addresses of one workspace, for one thread at a time. Both are made and run
+ * with an OpenMP team of one (fkt_dnn_alone), since the caller parallelises. */
 #ifndef FKT_NN_ONEDNN_SHIM_H
 #define FKT_NN_ONEDNN_SHIM_H
 

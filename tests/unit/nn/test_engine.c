@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 /* Every number plus one; remembers the largest place in a batch where a number was not zero. */
-static atomic_int plans, plans_freed, desks, desks_freed, runs, shared, last_used, fail_runs;
+static atomic_int plans, plans_freed, workspaces, workspaces_freed, runs, shared, last_used, fail_runs;
 struct counting {
     size_t each, batch;
 };
@@ -37,7 +37,7 @@ static fkt_status count_workspace(void **workspace, const void *plan)
     atomic_int *busy = NULL;
     fkt_status st = fkt_alloc(&busy, 1);
     (void)plan;
-    desks++;
+    workspaces++;
     *workspace = busy;
     return st;
 }
@@ -60,7 +60,7 @@ static fkt_status count_run(const void *plan, void *workspace, const float *in, 
 
 static void count_workspace_free(void *workspace)
 {
-    desks_freed++;
+    workspaces_freed++;
     fkt_free(workspace);
 }
 
@@ -79,7 +79,7 @@ static const struct fkt_engine_spec small = {.batch = BATCH, .height = SIDE, .wi
 static int reset(void **state)
 {
     (void)state;
-    plans = plans_freed = desks = desks_freed = runs = shared = fail_runs = 0;
+    plans = plans_freed = workspaces = workspaces_freed = runs = shared = fail_runs = 0;
     return 0;
 }
 
@@ -104,10 +104,10 @@ static void batches_are_cut_and_filled_up(void **state)
         for (size_t i = 0; i < count * EACH; i++) CHECK(out[i] == (float)(i + 2));
         for (size_t i = count * EACH; i < sizeof out / sizeof *out; i++) CHECK(out[i] == -7);
     }
-    CHECK(desks == 1); /* one thread, one desk */
+    CHECK(workspaces == 1); /* one thread, one workspace */
     CHECK_OK(fkt_engine_run(e, NULL, 0, NULL));
     fkt_engine_free(e);
-    CHECK(plans == 1 && plans_freed == 1 && desks_freed == 1);
+    CHECK(plans == 1 && plans_freed == 1 && workspaces_freed == 1);
     fkt_engine_free(NULL);
     fkt_net_clear(&n);
 }
@@ -120,7 +120,7 @@ static void no_images_need_no_workspace(void **state)
     fkt_net_init(&n, 3);
     CHECK_OK(fkt_engine_new(&e, &counter, &n, NULL, &small));
     CHECK_OK(fkt_engine_run(e, NULL, 0, NULL));
-    CHECK(desks == 0 && runs == 0);
+    CHECK(workspaces == 0 && runs == 0);
     fkt_engine_free(e);
     fkt_net_clear(&n);
 }
@@ -138,7 +138,7 @@ static void failures_come_back_and_the_workspace_too(void **state)
     assert_string_equal(fkt_error_text(), "asked to");
     fail_runs = 0;
     CHECK_OK(fkt_engine_run(e, in, 1, out));
-    CHECK(desks == 1);
+    CHECK(workspaces == 1);
     fkt_engine_free(e);
     fkt_net_clear(&n);
 }
@@ -247,9 +247,9 @@ static void each_thread_has_its_own_workspace(void **state)
     fkt_net_init(&n, 3);
     CHECK_OK(fkt_engine_new(&e, &counter, &n, NULL, &small));
     CHECK_OK(fkt_parallel(8, 2000, ask_counter, e, NULL, ""));
-    CHECK(!shared && runs == 4000 && desks >= 1 && desks <= 8);
+    CHECK(!shared && runs == 4000 && workspaces >= 1 && workspaces <= 8);
     fkt_engine_free(e);
-    CHECK(desks_freed == desks);
+    CHECK(workspaces_freed == workspaces);
     fkt_net_clear(&n);
 }
 
