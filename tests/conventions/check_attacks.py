@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_attacks.py - every attack that docs/threat-model.md lists is a test of that name, in the file named there, and
+"""check_attacks.py - every attack that docs/attacks.md lists is a test of that name, in the file named there, and
 every test of tests/protocol/test_attacks_*.c is in the list. A test outside that folder may be listed twice (one
 function may try several attacks) or not at all.
 
@@ -40,7 +40,7 @@ def tests_of(path):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
-    found = list(rows((root / "docs/threat-model.md").read_text()))
+    found = list(rows((root / "docs/attacks.md").read_text()))
     listed = {(file, name) for _, file, name in found}
     files = {file for file, _ in listed} | {f"{OURS}{p.name}" for p in (root / OURS).glob("test_attacks_*.c")}
     tested = {(file, name) for file in files for name in tests_of(root / file)}

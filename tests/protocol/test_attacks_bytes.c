@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on the encoding of messages: docs/threat-model.md, "Bytes". Each is tried on every message of a round in both
+/* Attacks on the encoding of messages: docs/attacks.md, "Bytes". Each is tried on every message of a round in both
  * directions: a site stops, a server loses the sender and goes on. */
 #include "tests/support/sa_attack.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on the coin and so on the graph: docs/threat-model.md, "Coin and graph". */
+/* Attacks on the coin and so on the graph: docs/attacks.md, "Coin and graph". */
 #include "crypto/digest.h"
 #include "crypto/group.h"
 #include "secagg/coin.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks with ghosts: honest sites that are left out of one Deliver and still listed as survivors:
- * docs/threat-model.md, "Ghosts".
+ * docs/attacks.md, "Ghosts".
  *
  * Twenty sites on a ring of degree 6, t = 4; none is lost, two are corrupt. The server wants the sum over places 0 to
  * 9, half of the sites that take part:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on who is who: docs/threat-model.md, "Keys". Each test stands there under its name. */
+/* Attacks on who is who: docs/attacks.md, "Keys". Each test stands there under its name. */
 #include "crypto/agree.h"
 #include "crypto/sign.h"
 #include "tests/support/sa_attack.h"

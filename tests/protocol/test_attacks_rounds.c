@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks across rounds, tasks and phases, and on the ledger: docs/threat-model.md, "Rounds, tasks, ledgers". */
+/* Attacks across rounds, tasks and phases, and on the ledger: docs/attacks.md, "Rounds, tasks, ledgers". */
 #include "fedkt/ledger.h"
 #include "tests/support/sa_attack.h"
 #include "tests/support/scratch.h"

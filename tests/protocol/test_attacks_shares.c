@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on shares between owner and peer: docs/threat-model.md, "Shares". */
+/* Attacks on shares between owner and peer: docs/attacks.md, "Shares". */
 #include "crypto/seal.h"
 #include "secagg/client.h"
 #include "secagg/coin.h"

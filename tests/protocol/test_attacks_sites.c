@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Malicious sites, alone or together with the server: docs/threat-model.md, "Sites that lie". */
+/* Malicious sites, alone or together with the server: docs/attacks.md, "Sites that lie". */
 #include "crypto/group.h"
 #include "secagg/coin.h"
 #include "secagg/mask.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on the list of survivors, and on which share is revealed: docs/threat-model.md, "Survivors". */
+/* Attacks on the list of survivors, and on which share is revealed: docs/attacks.md, "Survivors". */
 #include "crypto/sign.h"
 #include "secagg/coin.h"
 #include "secagg/graph.h"
