@@ -89,8 +89,8 @@ struct fkt_calibration {
     char source[128];  /* "analytic natural-image spectrum", or the public set's name */
     char codec[256];   /* identity of the codec it belongs to */
     char *file;        /* that it was read from, for sentences; NULL: none */
-    /* Which images: the first 8 bytes of the SHA-256 of each (docs/formats.md, "Files of the walk"), ascending, each
-     * once. NULL for an analytic model, and inside a release, where their hash stands for them. */
+    /* Which images: the first 8 bytes of the SHA-256 of each (docs/formats.md, "Files of the pipeline"), ascending,
+     * each once. NULL for an analytic model, and inside a release, where their hash stands for them. */
     uint8_t *digests; /* (n_digests, FKT_CALIBRATION_DIGEST) */
     uint64_t n_digests;
     char digests_sha256[65]; /* of the list; "": none was ever kept */
