@@ -5,12 +5,12 @@
 Usage: run_guides.py FEDKT [--keep FOLDER]
 
 Blocks of the two pages are marked in comments that no reader sees:
-  <!-- walk 3 operator -->   the ```sh block below is step 3, typed by the operator, in a folder of his own
-  <!-- walk 1 site -->       typed at each site, one after the other, in a folder of its own
-  <!-- walk 6 sites -->      typed at all sites at the same time
-  <!-- walk 5 server -->     typed by the operator in a second window, where it stays; the next step waits until it says
+  <!-- step 3 operator -->   the ```sh block below is step 3, typed by the operator, in a folder of his own
+  <!-- step 1 site -->       typed at each site, one after the other, in a folder of its own
+  <!-- step 6 sites -->      typed at all sites at the same time
+  <!-- step 5 server -->     typed by the operator in a second window, where it stays; the next step waits until it says
                              that it listens, and in the end it must have ended well by itself
-  <!-- walk 2 carry site/site.key.pub operator/{site}.pub -->   what the text says is sent: copied for each site
+  <!-- step 2 carry site/site.key.pub operator/{site}.pub -->   what the text says is sent: copied for each site
 Everything is typed as it is written, but for what the pages say that readers replace by their own: the server's name
 and port, and the site's name. Every block must end well, and in the end all five sites hold the same release, which
 oracle/transparency.py takes as well.
@@ -40,7 +40,7 @@ SITES = {"north": "North clinic", "south": "South clinic", "east": "East clinic"
          "harbour": "Harbour clinic"}  # fmt: skip
 CLASSES = ("normal", "pneumonia")
 ROLES = ("operator", "site", "sites", "server")
-MARK = re.compile(r"<!-- walk (\d+) (\w+)(?: (\S+) (\S+))? -->")
+MARK = re.compile(r"<!-- step (\d+) (\w+)(?: (\S+) (\S+))? -->")
 SLOW = 600
 
 
@@ -53,7 +53,7 @@ def steps(text, page):
     found, waiting, fence, code = [], None, False, []
     for number, line in enumerate(text.splitlines(), 1):
         mark = MARK.fullmatch(line.strip())
-        if "<!-- walk" in line and not mark:
+        if "<!-- step" in line and not mark:
             raise Slip(f"{page}:{number}: no such mark")
         if fence:
             if line.startswith("```"):
@@ -210,11 +210,11 @@ class Walk:
 
 
 def self_test():
-    sample = "<!-- walk 2 site -->\n\n```sh\none\ntwo\n```\n<!-- walk 1 carry a/b c/d -->\n```sh\nnot marked\n```\n"
+    sample = "<!-- step 2 site -->\n\n```sh\none\ntwo\n```\n<!-- step 1 carry a/b c/d -->\n```sh\nnot marked\n```\n"
     if steps(sample, "sample") != [(2, "site", "one\ntwo"), (1, "carry", ("a/b", "c/d"))]:
         sys.exit(f"the extractor reads its sample wrongly: {steps(sample, 'sample')}")
-    for slip in ("<!-- walk site -->\n", "<!-- walk 1 site -->\ntext\n", "<!-- walk 1 site -->\n```c\n```\n",
-                 "<!-- walk 1 stranger -->\n```sh\n```\n", "<!-- walk 1 site -->\n", "```sh\n"):  # fmt: skip
+    for slip in ("<!-- step site -->\n", "<!-- step 1 site -->\ntext\n", "<!-- step 1 site -->\n```c\n```\n",
+                 "<!-- step 1 stranger -->\n```sh\n```\n", "<!-- step 1 site -->\n", "```sh\n"):  # fmt: skip
         try:
             steps(slip, "slip")
         except Slip:
@@ -226,7 +226,7 @@ def main():
     fedkt = pathlib.Path(sys.argv[1]).resolve()
     self_test()
     keep = pathlib.Path(sys.argv[3]) if sys.argv[2:3] == ["--keep"] else None
-    top = keep or pathlib.Path(tempfile.mkdtemp(prefix="fedkt-walk-"))
+    top = keep or pathlib.Path(tempfile.mkdtemp(prefix="fedkt-guides-"))
     top.mkdir(exist_ok=True)
     alarm = threading.Timer(3 * SLOW, lambda: os._exit(3))
     alarm.daemon = True

@@ -5,7 +5,7 @@ metrics that the pages name are metrics that the server has, label and value inc
 
 Usage: run_own.py FEDKT
 
-Blocks are marked as in run_guides.py, with "own" instead of "walk"; the operator and the server have a folder each.
+Blocks are marked as in run_guides.py, with "own" instead of "step"; the operator and the server have a folder each.
 """
 
 import os
@@ -27,7 +27,7 @@ NAMED = re.compile(r'`(fedkt_[a-z_]+)(?:\{([a-z_]+)="([^"]*)"\})?`')
 
 def own_steps():
     text = (ROOT / "docs/deploy.md").read_text()
-    text = re.sub(r"<!-- walk .*-->\n", "", text).replace("<!-- own ", "<!-- walk ")
+    text = re.sub(r"<!-- step .*-->\n", "", text).replace("<!-- own ", "<!-- step ")
     found = sorted(steps(text, "docs/deploy.md"), key=lambda s: s[0])
     if [s[0] for s in found] != list(range(1, len(found) + 1)) or len(found) < 5:
         raise Slip(f"the steps are numbered {[s[0] for s in found]}")
