@@ -92,7 +92,7 @@ struct fkt_join_spec {
 
 /* Zero it before the call. */
 struct fkt_join_result {
-    struct fkt_task *task;            /* owned; NULL: it could not be read */
+    struct fkt_task *task;            /* owned; NULL: it could not be read, or its signature is not valid */
     char *out;                        /* owned; where the verified files and receipt.json are; NULL: there are none */
     struct fkt_verification verified; /* release_sha256 "": the server gave the task up; counted: this site is in it */
     enum fkt_stage stage;

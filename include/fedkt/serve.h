@@ -68,7 +68,7 @@ struct fkt_serve_spec {
     unsigned threads;        /* of the heavy work; 0: all */
     int accept_weak;         /* 1: serve a task whose promise is weak */
     int stay;                /* 1: go on serving files when the task is over, until it is stopped */
-    uint32_t linger_seconds; /* without `stay`: wait at most so long for sites to fetch the log when it is over */
+    uint32_t linger_seconds; /* without `stay`: longest wait for sites to fetch the log at the end; 0: 300 */
 
     const struct fkt_progress *progress; /* of the heavy work; may be NULL */
     const volatile sig_atomic_t *stop;   /* not 0: stop; may be NULL */

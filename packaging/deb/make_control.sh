@@ -14,9 +14,12 @@ soname=$(objdump -p "$library" | awk '$1 == "SONAME" { print $2 }')
 mkdir -p "$folder/debian"
 : >"$folder/debian/control" # dpkg-shlibdeps wants to stand beside one
 (cd "$folder" && dpkg-shlibdeps -O -e"$library") | sed 's/^shlibs:Depends=//' >"$folder/depends"
-echo "${soname%.so.*} ${soname##*.so.} $package (>= $version)" >"$folder/shlibs"
+# Before 1.0 the ABI may change with the minor version (docs/abi.md).
+major=${version%%.*} minor=${version#*.} minor=${minor%%.*}
+next="$major.$((minor + 1))~"
+echo "${soname%.so.*} ${soname##*.so.} $package (>= $version), $package (<< $next)" >"$folder/shlibs"
 {
-    echo "$soname $package #MINVER#"
+    echo "$soname $package #MINVER#, $package (<< $next)"
     echo "* Build-Depends-Package: libfedkt-dev"
     nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@@\?/ /' |
         awk -v v="$version" '{ node = NF > 1 ? $2 : $1; printf " %s@%s %s\n", $1, node, v }' | LC_ALL=C sort

@@ -89,13 +89,17 @@ static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_
 static fkt_status draw_epoch(struct fkt_training_source *s, uint32_t epoch)
 {
     const size_t each = s->spec.draw.per_class;
+    struct fkt_training_set next = {0}; /* s->set stays as it was until all of it is there: its origin must be right */
     fkt_status st;
+    FKT_TRY(draw(s, &next, (uint64_t)epoch * each, each));
+    FKT_TRY(put_in_order(s, &next));
+    if (s->mixed) FKT_TRY(fkt_training_set_append(&next, &s->mix));
     fkt_training_set_clear(&s->set);
-    FKT_TRY(draw(s, &s->set, (uint64_t)epoch * each, each));
-    FKT_TRY(put_in_order(s, &s->set));
-    if (s->mix.n) FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
+    s->set = next;
     s->epoch = epoch;
+    return FKT_OK;
 out:
+    fkt_training_set_clear(&next);
     return st;
 }
 

@@ -21,8 +21,8 @@ fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *w, const uint8_t *rgb
     double *u = NULL;
     float *z = NULL;
     size_t batch;
-    fkt_status st = FKT_OK;
-    if (!w->codec) return fkt_pipeline_no_codec(w);
+    fkt_status st;
+    FKT_TRY(w->codec ? FKT_OK : fkt_pipeline_no_codec(w));
     batch = fkt_pipeline_batch(w->codec);
     FKT_TRY(fkt_alloc(&z, batch * D));
     FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));

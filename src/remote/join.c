@@ -170,8 +170,10 @@ out:
     result->over = j.over;
     result->site = j.site;
     result->records = j.records;
-    result->task = j.task;
-    j.task = NULL;
+    if (j.verified) {
+        result->task = j.task;
+        j.task = NULL;
+    }
     return fkt_joining_end(&j, st);
 }
 

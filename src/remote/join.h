@@ -16,6 +16,7 @@ struct fkt_joining {
     int dry_run;                  /* nothing is written but encodings, and nothing is sent */
     struct fkt_progress progress; /* looks at the stop flag, then calls the caller's */
     struct fkt_task *task;        /* owned */
+    int verified;                 /* its signature is valid */
     struct fkt_key key;
     uint32_t site;
     uint8_t hash[32]; /* the task's */

@@ -89,6 +89,7 @@ static fkt_status open_task(struct fkt_joining *j)
                           "task '%s' is not for a federation: it names no sites", j->task->name);
     FKT_TRY(st);
     FKT_TRY(fkt_task_verify(j->task, s->operator_key));
+    j->verified = 1;
     fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_SIGNED, .key = j->task->signature.key});
     FKT_TRY(fkt_federation_open(j->task, &j->params, &j->shares));
     memcpy(j->hash, j->params.task, sizeof j->hash);

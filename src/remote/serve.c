@@ -22,7 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { FAREWELL = 15 }; /* seconds, of a task that was given up: there is little to fetch */
+enum {
+    LINGER = 300, /* seconds that sites have to fetch the files */
+    FAREWELL = 15 /* of a task that was given up: there is little to fetch */
+};
 
 struct run {
     const struct fkt_serve_spec *spec;
@@ -139,7 +142,7 @@ static int idle(void *self)
 {
     struct run *s = self;
     struct fkt_serve_view v;
-    double waited, linger = s->spec->linger_seconds;
+    double waited, linger = s->spec->linger_seconds ? s->spec->linger_seconds : LINGER;
     if (asked_to_stop(s)) return 1;
     if (!fkt_serve_watch_get(&s->watch, &v)) return 0;
     report(s, FKT_SERVE_EVENT_VIEW, &v);

@@ -134,7 +134,10 @@ static fkt_status evaluate(struct fkt_sweep *s)
     FKT_TRY(fkt_heads_score(s->pipeline, s->test_data, s->test, s->n_test, heads, n, scores, &options));
     s->seconds_evaluate = fkt_now() - start;
 out:
-    for (size_t i = 0; places && i < n; i++) *places[i] = scores[i];
+    for (size_t i = 0; scores && i < n; i++) {
+        if (st == FKT_OK) *places[i] = scores[i];
+        else fkt_score_clear(&scores[i]);
+    }
     fkt_free(heads);
     fkt_free(scores);
     fkt_free(places);
@@ -153,6 +156,7 @@ fkt_status fkt_sweep_run(struct fkt_sweep *s)
     FKT_TRY(fkt_moments_sha256(s->sim.total, s->moments_sha256));
     FKT_TRY(fkt_sweep_release(s));
     if (s->test_data) FKT_TRY(evaluate(s));
+    s->done = 1;
 out:
     return st;
 }
@@ -172,22 +176,27 @@ fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name
 
 size_t fkt_sweep_arms(const struct fkt_sweep *s) { return s->n_arms; }
 
-const struct fkt_sweep_arm *fkt_sweep_arm(const struct fkt_sweep *s, size_t i) { return &s->arm[i].view; }
+const struct fkt_sweep_arm *fkt_sweep_arm(const struct fkt_sweep *s, size_t i)
+{
+    return i < s->n_arms ? &s->arm[i].view : NULL;
+}
 
 const struct fkt_score *fkt_sweep_score(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head, size_t draw)
 {
+    if (!s->done || i >= s->n_arms || draw >= s->arm[i].view.draws || (int)head < 0 || head >= FKT_HEAD_KINDS)
+        return NULL;
     return &s->arm[i].draw[draw].score[head];
 }
 
 void fkt_sweep_accuracy(const struct fkt_sweep *s, size_t i, enum fkt_head_kind head, double *mean, double *deviation)
 {
-    const size_t n = s->arm[i].view.draws;
+    const size_t n = s->done && s->test_data && i < s->n_arms ? s->arm[i].view.draws : 0;
     double sum = 0, squares = 0;
     for (size_t d = 0; d < n; d++) sum += fkt_score_accuracy(fkt_sweep_score(s, i, head, d));
-    *mean = s->test_data ? sum / (double)n : NAN;
+    *mean = n ? sum / (double)n : NAN;
     for (size_t d = 0; d < n; d++)
         squares += pow(fkt_score_accuracy(fkt_sweep_score(s, i, head, d)) - sum / (double)n, 2);
-    if (deviation) *deviation = !s->test_data ? NAN : n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+    if (deviation) *deviation = !n ? NAN : n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
 }
 
 const char *fkt_sweep_network_name(const struct fkt_sweep *s) { return s->network[0] ? s->network : NULL; }
@@ -234,6 +243,7 @@ void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out)
 
 fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols, uint8_t *rgb)
 {
+    if (i >= s->n_arms || !s->arm[i].view.draws) return fkt_fail(FKT_E_STATE, "arm %zu has no images", i);
     return fkt_generate_tiles(s->pipeline, &s->arm[i].images, s->spec.seed, rows, cols, s->spec.threads, rgb);
 }
 
@@ -250,7 +260,7 @@ fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder,
                                                  .pipeline = s->pipeline};
     const double start = fkt_now();
     fkt_status st;
-    if (i + 1 >= s->n_arms || !s->arm[i].view.draws)
+    if (i >= s->n_arms - 1 || !s->arm[i].view.draws)
         return fkt_fail(FKT_E_STATE, "arm %zu has no release to make a dataset of", i);
     st = fkt_generate(&s->arm[i].release, folder, &options);
     s->arm[i].view.seconds_generate = fkt_now() - start;

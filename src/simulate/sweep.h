@@ -47,6 +47,7 @@ struct fkt_sweep {
     double seconds_evaluate, seconds_train;
     char network[32]; /* "": none */
     int ran;
+    int done; /* it ran to its end: all scores are complete */
 };
 
 /* sweep_plan.c: who is tested on, the federation, the tasks. */

@@ -116,7 +116,7 @@ fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json)
     const struct sweep_arm *first = &s->arm[0];
     json_t *arms, *j;
     *json = NULL;
-    if (!s->arm[s->n_arms - 1].view.draws) return fkt_fail(FKT_E_STATE, "the sweep has not run to its end");
+    if (!s->done) return fkt_fail(FKT_E_STATE, "the sweep has not run to its end");
     arms = json_array();
     for (size_t i = 0; i + 1 < s->n_arms; i++) json_array_append_new(arms, arm_json(s, &s->arm[i]));
     j = base_json(s, arms);

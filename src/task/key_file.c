@@ -224,12 +224,26 @@ static fkt_status only_over_a_key(const char *path, struct fkt_site_key *site)
                          "'%s' is not a key file: it is not replaced", path);
 }
 
+/* A file that fkt_key_load would refuse must not be written. */
+static fkt_status check_key(const struct fkt_key *k)
+{
+    struct fkt_site_key copy;
+    uint8_t derived[FKT_SIGN_PUBLIC], pair[FKT_SIGN_SECRET];
+    fkt_status st = set_name(&copy, k->site.name);
+    fkt_sign_keypair(derived, pair, k->secret);
+    if (st == FKT_OK && (!fkt_same(pair, k->secret, sizeof pair) || !fkt_same(derived, k->site.key, sizeof derived)))
+        st = fkt_fail(FKT_E_ARG, "the public key does not follow from the secret key");
+    fkt_wipe(pair, sizeof pair);
+    return st;
+}
+
 fkt_status fkt_key_save(const struct fkt_key *k, const char *path, int force, struct fkt_site_key *old)
 {
     char public_hex[2 * FKT_SA_KEY + 1], secret[SECRET_DIGITS + 1], zeros[SECRET_DIGITS + 1];
-    fkt_status st = FKT_OK;
+    fkt_status st;
     if (old) memset(old, 0, sizeof *old);
-    if (force) st = only_over_a_key(path, old);
+    st = check_key(k);
+    if (st == FKT_OK && force) st = only_over_a_key(path, old);
     if (st != FKT_OK) return st;
     fkt_hex(public_hex, k->site.key, FKT_SA_KEY);
     fkt_hex(secret, k->secret, FKT_SA_SECRET);
@@ -309,6 +323,7 @@ fkt_status fkt_site_key_load(struct fkt_site_key *out, const char *path)
         fkt_hint_code(fkt_fail_in(st, "'%s' is not the public key of a site", path), FKT_HINT_SITE_KEY_FILE,
                       "give the file that ends in .pub");
 out:
+    if (st != FKT_OK) memset(out, 0, sizeof *out); /* nothing of it is proven */
     json_decref(j);
     fkt_wipe(text, sizeof text);
     return st;

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "crypto/sign.h"
+#include "task/service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,6 +232,9 @@ static fkt_status check_new(const char *path, const struct fkt_roster *r, const 
                             const struct fkt_site_key *before, uint32_t n)
 {
     char print[FKT_FINGERPRINT];
+    fkt_status st;
+    if (!fkt_sign_key_ok(s->key)) return fkt_fail(FKT_E_ARG, "site %u has no usable Ed25519 key", n + 1);
+    if (s->name[0] && (st = fkt_service_check_name(s->name, "the roster")) != FKT_OK) return st;
     fkt_fingerprint(print, s->key);
     for (uint32_t i = 0; i < r->n; i++) {
         if (!memcmp(r->keys + (size_t)i * FKT_SA_KEY, s->key, FKT_SA_KEY))

@@ -36,39 +36,23 @@
  * OpenBLAS with its own threads has one number of them per process: the first of our calls that are under way at a time
  * saves the host's number and sets 1, the last one puts it back, unless the host has set another one meanwhile. The
  * host's own BLAS calls run on one thread until then. A host that sets the number from another thread just while one of
- * our calls starts may still give that call several threads; fedkt.h asks it not to. OpenBLAS on OpenMP has a number
- * per thread where it is new enough (openblas_set_num_threads_local), and then nothing is shared. */
-
-extern int openblas_set_num_threads_local(int num_threads) __attribute__((weak));
-
-enum { OPENBLAS_ON_OPENMP = 2 };
+ * our calls starts may still give that call several threads; fedkt.h asks it not to. The same holds for OpenBLAS on
+ * OpenMP: its number is one per process as well. */
 
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned calls; /* under way */
+static unsigned calls; /* running */
 static int hosts;      /* threads that the host had set when the first of them began */
 
-static int has_own_number(void)
+static void alone(void)
 {
-    return openblas_set_num_threads_local != NULL && openblas_get_parallel() == OPENBLAS_ON_OPENMP;
-}
-
-/* Gives what together() must be passed. */
-static int alone(void)
-{
-    if (has_own_number()) return openblas_set_num_threads_local(1);
     pthread_mutex_lock(&calls_lock);
     if (calls++ == 0) hosts = openblas_get_num_threads();
     if (openblas_get_num_threads() != 1) openblas_set_num_threads(1);
     pthread_mutex_unlock(&calls_lock);
-    return 0;
 }
 
-static void together(int before)
+static void together(void)
 {
-    if (has_own_number()) {
-        openblas_set_num_threads_local(before);
-        return;
-    }
     pthread_mutex_lock(&calls_lock);
     if (--calls == 0 && hosts != 1 && openblas_get_num_threads() == 1) openblas_set_num_threads(hosts);
     pthread_mutex_unlock(&calls_lock);
@@ -85,42 +69,38 @@ static int leading(size_t n) { return n ? blas_int(n) : 1; }
 
 void fkt_syrk(double *c, const double *x, size_t n, size_t m)
 {
-    int before;
     if (n == 0 || m == 0) return;
-    before = alone();
+    alone();
     cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, blas_int(m), blas_int(n), 1.0, x, blas_int(m), 1.0, c,
                 blas_int(m));
-    together(before);
+    together();
 }
 
 void fkt_gemm(double *c, const double *a, const double *b, size_t n, size_t m, size_t k)
 {
-    int before;
     if (n == 0 || k == 0) return;
-    before = alone();
+    alone();
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas_int(n), blas_int(k), blas_int(m), 1.0, a, leading(m), b,
                 leading(k), 0.0, c, leading(k));
-    together(before);
+    together();
 }
 
 void fkt_sgemm(float *c, const float *a, const float *b, size_t n, size_t m, size_t k)
 {
-    int before;
     if (n == 0 || k == 0) return;
-    before = alone();
+    alone();
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, blas_int(n), blas_int(k), blas_int(m), 1.0F, a, leading(m),
                 b, leading(k), 0.0F, c, leading(k));
-    together(before);
+    together();
 }
 
 void fkt_gemm_nt(double *c, const double *a, const double *b, size_t n, size_t m, size_t k)
 {
-    int before;
     if (n == 0 || k == 0) return;
-    before = alone();
+    alone();
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, blas_int(n), blas_int(k), blas_int(m), 1.0, a, leading(m), b,
                 leading(m), 0.0, c, leading(k));
-    together(before);
+    together();
 }
 
 static fkt_status check_matrix(const double *a, size_t m, const char *verb)
@@ -145,7 +125,6 @@ fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m)
 {
     double *work = NULL, work_size = 0;
     lapack_int *iwork = NULL, iwork_size = 0, info;
-    int before;
     fkt_status st;
 
     FKT_TRY(check_matrix(a, m, "diagonalise"));
@@ -156,10 +135,10 @@ fkt_status fkt_eigen(double *values, double *vectors, const double *a, size_t m)
     FKT_TRY(fkt_alloc(&work, (size_t)work_size));
     FKT_TRY(fkt_alloc(&iwork, (size_t)iwork_size));
     memcpy(vectors, a, m * m * sizeof *vectors);
-    before = alone();
+    alone();
     info = LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'L', (lapack_int)m, vectors, (lapack_int)m, values, work,
                                (lapack_int)work_size, iwork, iwork_size);
-    together(before);
+    together();
     if (info != 0) {
         st = fkt_fail(FKT_E_NUMERIC, "eigenvalues of a matrix of side %zu did not converge (%d)", m, (int)info);
         goto out;

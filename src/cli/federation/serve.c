@@ -27,7 +27,9 @@ static fkt_status fill_spec(struct fkt_serve_spec *out, const struct cli_serve_a
                                    .format = (enum fkt_export_format)a->format,
                                    .accept_weak = a->accept_weak,
                                    .stay = a->stay,
-                                   .linger_seconds = a->linger < UINT32_MAX ? (uint32_t)a->linger : UINT32_MAX,
+                                   .linger_seconds = a->linger >= UINT32_MAX ? UINT32_MAX
+                                                     : a->linger             ? (uint32_t)a->linger
+                                                                             : 1,
                                    .progress = &s->progress.hook,
                                    .stop = cli_stop_flag(),
                                    .event = cli_serve_event,

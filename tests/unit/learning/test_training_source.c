@@ -159,6 +159,28 @@ static void a_dataset_gives_the_same_images_in_every_epoch(void **state)
     assert_int_equal(fkt_training_source_new(&s, &spec), FKT_E_ARG);
 }
 
+/* An epoch that fails leaves the one before: never drawn images alone, whose origin would be called private. */
+static void an_epoch_that_fails_changes_nothing(void **state)
+{
+    struct fkt_training_source *s = mixed_source(1, NULL);
+    struct fkt_image_source images;
+    struct fkt_images got;
+    size_t n = 1;
+    fkt_status st = FKT_E_NOMEM;
+    (void)state;
+    fkt_training_source_images(s, &images);
+    CHECK_OK(images.images(images.ctx, 0, &got));
+    for (; st != FKT_OK && n < 10000; n++) {
+        fkt_alloc_fault_at(n, 0);
+        st = images.images(images.ctx, 1, &got);
+        fkt_alloc_fault_at(0, 0);
+        CHECK(!fkt_training_source_set(s)->origin.is_private);
+        assert_int_equal(fkt_training_source_set(s)->n, DRAWN + MIXED);
+    }
+    CHECK(st == FKT_OK && n > 3);
+    fkt_training_source_free(s);
+}
+
 static int begin(void **state)
 {
     if (open_all(state)) return -1;
@@ -178,6 +200,7 @@ int main(void)
         cmocka_unit_test(fresh_images_are_held_out_for_good),
         cmocka_unit_test(nothing_is_held_out_of_what_is_mixed_in),
         cmocka_unit_test(what_is_mixed_in_is_never_private),
+        cmocka_unit_test(an_epoch_that_fails_changes_nothing),
         cmocka_unit_test(classes_stand_in_the_models_order),
         cmocka_unit_test(a_dataset_gives_the_same_images_in_every_epoch),
     };

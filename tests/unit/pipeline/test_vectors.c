@@ -106,7 +106,9 @@ static void without_a_codec_it_is_refused(void **state)
     scratch_init(&dir);
     CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&dir, "c"), 0));
     CHECK_OK(fkt_pipeline_open_latents(&latents, fkt_pipeline_task(pipeline), scratch_path(&dir, "c")));
-    CHECK_STATUS(fkt_pipeline_vectors(latents, rgb, 1, w, q), FKT_E_STATE);
+    memset(q, 0xab, sizeof q);
+    CHECK_STATUS(fkt_pipeline_vectors(latents, rgb, N, w, q), FKT_E_STATE);
+    look(FKT_E_STATE);
     fkt_pipeline_free(latents);
     scratch_release(&dir);
 }

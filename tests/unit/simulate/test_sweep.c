@@ -292,6 +292,33 @@ static void the_caller_hears_of_each_arm_and_may_stop(void **state)
     fkt_sweep_free(s);
 }
 
+static int stop_at_evaluation(void *self, const char *what, unsigned long long done, unsigned long long total)
+{
+    (void)self;
+    (void)total;
+    return strcmp(what, "evaluating") == 0 && done > 0;
+}
+
+/* A partial pass over the test images has no accuracy. */
+static void a_sweep_that_stopped_has_no_results(void **state)
+{
+    const struct fkt_progress progress = {stop_at_evaluation, NULL};
+    struct fkt_calibration cal;
+    struct fkt_sweep_spec spec;
+    struct fkt_sweep *s = NULL;
+    double mean = 0;
+    char *json = NULL;
+    (void)state;
+    small_spec(&spec, &cal);
+    spec.progress = &progress;
+    CHECK_OK(fkt_sweep_new(&s, &spec));
+    assert_int_equal(fkt_sweep_run(s), FKT_E_STOPPED);
+    CHECK_STATUS(fkt_sweep_results_json(s, &json), FKT_E_STATE);
+    fkt_sweep_accuracy(s, 0, FKT_HEAD_LDA, &mean, NULL);
+    CHECK(isnan(mean) && !fkt_sweep_score(s, 0, FKT_HEAD_LDA, 0) && !fkt_sweep_arm(s, SIZE_MAX));
+    fkt_sweep_free(s);
+}
+
 static void a_network_for_each_arm(void **state)
 {
     struct fkt_calibration cal;
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(two_sites_have_no_protocol),
         cmocka_unit_test(a_spec_that_cannot_be_is_refused),
         cmocka_unit_test(the_caller_hears_of_each_arm_and_may_stop),
+        cmocka_unit_test(a_sweep_that_stopped_has_no_results),
         cmocka_unit_test(a_network_for_each_arm),
     };
     return check_nothing_left(cmocka_run_group_tests(tests, begin, end));

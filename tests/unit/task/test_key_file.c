@@ -50,6 +50,31 @@ static void a_key_survives_its_files(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* A pair that does not belong together is not written, also not over a good one. */
+static void a_key_that_could_not_be_loaded_is_not_saved(void **state)
+{
+    struct fkt_key good, bad, back;
+    struct fkt_site_key site;
+    struct scratch s;
+    (void)state;
+    scratch_init(&s);
+    CHECK_OK(fkt_key_make(&good, "a"));
+    CHECK_OK(fkt_key_make(&bad, "b"));
+    CHECK_OK(fkt_key_save(&good, scratch_path(&s, "key"), 0, NULL));
+    memcpy(bad.site.key, good.site.key, sizeof bad.site.key);
+    CHECK_STATUS(fkt_key_save(&bad, scratch_path(&s, "key"), 1, NULL), FKT_E_ARG);
+    CHECK_OK(fkt_key_load(&back, scratch_path(&s, "key")));
+    assert_memory_equal(&back, &good, sizeof back);
+    CHECK_OK(fkt_site_key_save(&bad, scratch_path(&s, "pub"), 0)); /* its proof is of another key */
+    memset(&site, 1, sizeof site);
+    CHECK_STATUS(fkt_site_key_load(&site, scratch_path(&s, "pub")), FKT_E_PEER_AUTH);
+    CHECK(!site.name[0] && !site.key[0] && !site.key[FKT_SA_KEY - 1]); /* nothing unproven is handed out */
+    fkt_key_clear(&good);
+    fkt_key_clear(&bad);
+    fkt_key_clear(&back);
+    scratch_release(&s);
+}
+
 static void nothing_is_overwritten_unasked(void **state)
 {
     struct scratch s;
@@ -272,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_survives_its_files),
+        cmocka_unit_test(a_key_that_could_not_be_loaded_is_not_saved),
         cmocka_unit_test(nothing_is_overwritten_unasked),
         cmocka_unit_test(a_key_that_others_can_read_is_refused),
         cmocka_unit_test(names_are_plain),

@@ -132,6 +132,26 @@ static void a_roster_grows_at_its_end(void **state)
 }
 
 /* Several people enrol at once: processes that all wait at a pipe until it closes, then each adds its own sites. */
+/* An embedder may bring keys and names from anywhere: what could not be read back is not written. */
+static void what_cannot_be_read_back_is_not_enrolled(void **state)
+{
+    struct fkt_site_key site[1];
+    char hex[1][65], text[FKT_SA_KEY * 2 + 16];
+    struct scratch s;
+    uint32_t total = 7;
+    (void)state;
+    scratch_init(&s);
+    some_sites(site, hex, 1);
+    snprintf(text, sizeof text, "a\n%s  b", hex[0]);
+    snprintf(site[0].name, sizeof site[0].name, "%s", text);
+    CHECK_STATUS(fkt_roster_enroll(scratch_path(&s, "roster"), site, 1, &total), FKT_E_ARG);
+    some_sites(site, hex, 1);
+    memset(site[0].key, 0, sizeof site[0].key);
+    CHECK_STATUS(fkt_roster_enroll(scratch_path(&s, "roster"), site, 1, &total), FKT_E_ARG);
+    CHECK(access(scratch_path(&s, "roster"), F_OK) != 0 && total == 7);
+    scratch_release(&s);
+}
+
 static void nobody_is_lost_when_many_enrol_at_once(void **state)
 {
     enum { PROCESSES = 12, EACH = 3 };
@@ -182,6 +202,7 @@ int main(void)
         cmocka_unit_test(lines_have_names_or_none),
         cmocka_unit_test(what_stands_there_twice_is_refused),
         cmocka_unit_test(a_roster_grows_at_its_end),
+        cmocka_unit_test(what_cannot_be_read_back_is_not_enrolled),
         cmocka_unit_test(nobody_is_lost_when_many_enrol_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
