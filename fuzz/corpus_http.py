@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""corpus_http.py - seeds for the door of requests: scripts of steps (fuzz_http.c draws them). No signature stands here:
-a step says who signs, and what is bent afterwards."""
+"""corpus_http.py - seeds for fuzz_http: scripts of steps (fuzz_http.c has the layout). They contain no signatures:
+a step states who signs, and what is altered afterwards."""
 
 CLOCK, TURN, GET, POST, HEAD, PUT, TARGET, HEADER = range(8)
 MESSAGES, WAIT, NOW, KNOWN, TASK, FILE, UP, BENT, PAGE, STATUS, METRICS, HEALTH, NOTHING, LOGIN = range(14)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""corpus_sa.py - seeds for the doors of secure aggregation (fuzz_sa.h and fuzz_sa_talk.c draw the inputs).
+"""corpus_sa.py - seeds for the targets of secure aggregation (fuzz_sa.h and fuzz_sa_talk.c have the layout).
 
 No message with a signature stands here: an input names the honest message of a phase and edits it, or scripts a
 conversation. Raw messages are there to begin with for the decoder alone.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_cifar.c - the door for CIFAR binaries.
+/* fuzz_cifar.c - reading CIFAR binaries.
  * The first byte chooses the layout: even CIFAR-10, odd CIFAR-100; the rest is the file. */
 #include "fuzz_support.h"
 

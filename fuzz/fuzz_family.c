@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_family.c - the door through which networks come in: weights and a config.json, recognised and bound.
+/* fuzz_family.c - opening a network: weights and a config.json, recognised and bound.
  *
  * Input: one byte (bit 0: a second file for the decoder; bit 1: a config.json; the rest picks a member's name), then a
- * part for each file that is there, two bytes of length before it; the last part has no length. Whatever is recognised
- * is a network that can be shaped, and its weights can be read to the last one. */
+ * part for each file that is present, two bytes of length before it; the last part has no length. A recognised input
+ * must be a network that can be shaped, and whose weights can be read to the last one. */
 #include "fuzz_support.h"
 
 #include "base/alloc.h"

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_http.c - the door for requests: what three sites, strangers and people send to a server, at the gate and at the
- * desk behind it, with a mailbox in memory (tests/support/memory_mailbox.h) and a clock that the input moves.
+/* fuzz_http.c - requests that three sites, outsiders and people send to a server: the request check and the queue
+ * behind it, with a mailbox in memory (tests/support/memory_mailbox.h) and a clock that the input moves.
  *
  *   a step: | what | who | where | bent | more |, five bytes; for 6 and 7 then | length | bytes |
  *
- *   what   0 the clock goes on by 25 ms times more    1 the desk has its turn
+ *   what   0 the clock goes on by 25 ms times more    1 the queue is served
  *          2 GET    3 POST    4 HEAD    5 PUT    6 GET with these bytes as its target    7 with these as its header
  *   who    bits 0-1: site, 3: not on the roster; bits 2-3: address      where  a target of the table
  *   bent   0 signed with another key    1 of another task    2 of another life of the server    3 body altered
  *          4 an old sequence number     5 length not said    6 longer than a message may be     7 a header left out
- *   more   of a message: its first letter and its length
+ *   more   of a message: its first byte and its length
  *
- * A model that knows how each request was bent says what must come of it: nobody comes in who should not, nobody is
- * turned away for another reason than the first that applies, each request that came in is answered once and only after
- * the mailbox has settled, and the mailbox has taken exactly what was answered with 204. Twice the same bytes give the
- * same answers. */
+ * A model that knows how each request was altered predicts the answer: no request is accepted that should be refused,
+ * the reason of a refusal is the first that applies, each accepted request is answered once and only after the mailbox
+ * has settled, and the mailbox has taken exactly what was answered with 204. The same bytes give the same answers. */
 #include "fuzz_support.h"
 
 #include "crypto/digest.h"
@@ -257,7 +256,7 @@ static void ask(struct world *w, const struct step *s)
         w->spoken[c.site]++;
     }
     if (v.target.what >= FKT_TARGET_HEALTH && v.target.what != FKT_TARGET_STATUS && v.target.what != FKT_TARGET_METRICS)
-        return; /* answered without the desk */
+        return; /* answered without the queue */
     sent->job.target = v.target;
     sent->job.site = v.site;
     sent->job.body = sent->body;

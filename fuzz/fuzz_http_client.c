@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_http_client.c - what a server answers a site: a line for each answer, a code and then headers and body as
- * key=value (a key is one letter), with blanks between. Whatever is answered, the site receives only messages that have
- * a round, an index and bytes, requests carry growing numbers, pauses have an end, and what is over stays over. */
+ * key=value (a key is one character), with blanks between. Whatever the server answers, the site receives only messages
+ * that have a round, an index and bytes; requests carry growing numbers; pauses end; a task that is over stays over. */
 #include "fuzz_support.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_idx.c - the door for MNIST's pair of files.
+/* fuzz_idx.c - reading MNIST's pair of files.
  *
  *   | n low | n high | n bytes: labels file | the rest: images file |
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_image.c - the door for a single image file. An input is decoded twice: with the depth of 16-bit samples not
+/* fuzz_image.c - decoding a single image file. An input is decoded twice: with the depth of 16-bit samples not
  * stated, and with one that its length chooses. What is accepted is read to its last pixel. */
 #include "fuzz_support.h"
 

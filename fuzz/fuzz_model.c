@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_model.c - the door through which classifiers come in: metadata and shapes of a safetensors file.
+/* fuzz_model.c - opening a classifier: metadata and shapes of a safetensors file.
  *
- * The smallest model has 78,000 numbers, which would drown what is worth changing. An input is therefore the JSON of
- * the header alone; the door puts its length before it and as many small numbers behind it as the header asks for, up
- * to what the models of the corpus need. What is accepted must be a model that keeps every promise of learn.h, and
- * must come back the same from a file of our own. */
+ * The smallest model has 78,000 numbers, so that few mutations would hit the header. An input is therefore only the
+ * JSON of the header; the target puts its length before it and as many small numbers after it as the header requires,
+ * up to what the models of the corpus need. An accepted input must be a model that keeps every promise of learn.h, and
+ * must be the same after it was written and read again. */
 #include "fuzz_support.h"
 
 #include "classifier/model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_npz.c - the door for a MedMNIST-style .npz: a zip of .npy arrays, each with a header that is nearly Python. */
+/* fuzz_npz.c - reading a MedMNIST-style .npz: a zip of .npy arrays, each with a header that is nearly Python. */
 #include "fuzz_support.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_onnx.c - the door through which classifiers come in as ONNX.
+/* fuzz_onnx.c - opening a classifier as ONNX.
  *
- * The smallest model has 78,000 numbers, which would drown what is worth changing. An input is therefore a file whose
- * float tensors hold no numbers; what protobuf-c can read of it gets as many small ones as each shape asks for, up to
- * what that model needs, and goes in beside the input as it is. What is accepted must be a model that keeps the
- * promises of learn.h, and must come back to the bit from a file of our own. */
+ * The smallest model has 78,000 numbers, so that few mutations would hit the rest. An input is therefore a file whose
+ * float tensors hold no numbers; what protobuf-c can read of it gets as many small ones as each shape requires, up to
+ * what that model needs, and is tested in addition to the unchanged input. An accepted input must be a model that keeps
+ * the promises of learn.h, and must be the same, bit for bit, after it was written and read again. */
 #include "fuzz_support.h"
 
 #include "classifier/model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_sa.h - what the doors of secure aggregation share: two small worlds, run to their end once, whose letters are on
- * tape; and messages that are altered field by field, so that they get past the decoder.
+/* fuzz_sa.h - common to the targets of secure aggregation: two small federations, run to their end once, whose messages
+ * are recorded; and messages that are altered field by field, so that they get past the decoder.
  *
  *   | graph, phase, site | how | rest |
  *     bit 3: sparse; bits 0-2: phase; bits 4-6: site

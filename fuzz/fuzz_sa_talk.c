@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_sa_talk.c - whole conversations: bytes choose who speaks, who drops out, what is repeated, delayed and altered.
  *
- *   | world | step | step | ...        a step: | what | which letter or site | more |, three bytes
+ *   | world | step | step | ...        a step: | what | which message or site | more |, three bytes
  *
  *   world  bit 0: sparse; bits 1-2: what is delivered first when the steps are over (oldest, any, newest)
- *   what   0-6 deliver a letter       7 lose it              8 put it on the wire twice     9 alter one byte
- *          10 cut or lengthen it      11 two letters of one direction change places         12 a letter of the past
+ *   what   0-6 deliver a message      7 lose it              8 put it on the wire twice     9 alter one byte
+ *          10 cut or lengthen it      11 two messages of one direction change places        12 an old message
  *          13 a site falls silent, or the transport says it did    14 a ledger refuses      15 the phase is closed
  *
  * When the steps are over, the rest is delivered and phases are closed until the server has ended. Then:
@@ -51,7 +51,7 @@ static void on_message(void *self, struct sa_world *w, struct sa_message *l)
     memcpy(t->past[t->n_past++].bytes, l->bytes, l->len);
 }
 
-/* The letter comes to the front, where it is delivered next. */
+/* The message moves to the front, where it is delivered next. */
 static void to_front(struct sa_world *w, size_t i)
 {
     const struct sa_message l = w->wire[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_sa_to_server.c - the door for what a site sends: the decoder, and the server in each of its phases, when all the
- * other sites are honest. fuzz_sa.h draws the input.
+/* fuzz_sa_to_server.c - what a site sends: the decoder, and the server in each of its phases, when all the other sites
+ * are honest. fuzz_sa.h draws the input.
  *
  * Whatever one site says, the server ends; and when it ends with a total, that is the honest one, less the site or with
  * the vector that it sent. In the last phase one malicious site among four cannot even stop the round. */

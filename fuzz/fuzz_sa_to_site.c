@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_sa_to_site.c - the door for what a server sends: the decoder, and a site in each of its states. fuzz_sa.h draws
+/* fuzz_sa_to_site.c - what a server sends: the decoder, and a site in each of its states. fuzz_sa.h draws
  * the input; how = 1 and no edits is the honest message.
  *
- * Whatever it is told, a site answers properly or stops: no vector before its ledger reserved, no share before it
- * spent, and after a failure one Leave and nothing else, however long one goes on talking to it. */
+ * Whatever it receives, a site follows the protocol or stops: no vector before its ledger reserved, no share before it
+ * spent, and after a failure one Leave and nothing else, however many messages follow. */
 #include "fedkt/advanced/secagg.h"
 
 #include "fuzz_sa.h"
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const int sparse = size && data[0] >> 3 & 1;
     struct alone a = {.f = fuzz_sa_world(sparse)};
-    const struct fkt_sa_site doors = {reserve, vector, spend, &a};
+    const struct fkt_sa_site calls = {reserve, vector, spend, &a};
     int phase = size ? (data[0] & 7) % FUZZ_SA_PHASES : 0;
     uint8_t msg[2 * FUZZ_SA_ROOM];
     struct fkt_entropy_seeded seeded;
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_sa_decode(a.f, 0, msg, len);
     fkt_entropy_seeded_init(&seeded, a.f->seed, 1 + (uint64_t)a.site);
     fkt_entropy_seeded(&entropy, &seeded);
-    FUZZ_CHECK(fkt_sa_client_new(&c, &a.f->p, a.site, a.f->secret[a.site], &doors, &entropy) == FKT_OK);
+    FUZZ_CHECK(fkt_sa_client_new(&c, &a.f->p, a.site, a.f->secret[a.site], &calls, &entropy) == FKT_OK);
     for (int k = 0; k < phase; k++) {
         const enum fkt_sa_kind kind = fuzz_sa_down[k];
         if (k == FUZZ_SA_COIN && !sparse) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_safetensors.c - the door through which weights, latents, moments and releases come in.
- * Whatever is accepted is read to its last byte: an offset believed too early shows as an overrun. */
+/* fuzz_safetensors.c - reading safetensors: weights, latents, moments and releases.
+ * An accepted input is read to its last byte, so that an unchecked offset shows as an overrun. */
 #include "fuzz_support.h"
 
 #include "tensor/safetensors.h"

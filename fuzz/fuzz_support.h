@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_support.h - what several doors need: input bytes as a file of a given name, and a walk over an opened dataset.
+/* fuzz_support.h - what several targets need: input bytes as a file of a given name, and reading a whole dataset.
  *
  * Dataset readers look at names as well as at contents, so the bytes go into a private folder (in memory where the
  * system has /dev/shm) that lives as long as the process. */

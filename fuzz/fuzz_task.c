@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_task.c - the door for a task: the JSON that fixes what all sites do, written by someone else. What is taken is
+/* fuzz_task.c - reading a task: the JSON that states what all sites do, written by somebody else. What is accepted is
  * written out and read again under the same hash and the same signature. */
 #include "fuzz_support.h"
 

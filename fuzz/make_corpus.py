@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make_corpus.py - write the seed corpora: for each door a few small good files and some that lie in a known way.
+"""make_corpus.py - write the seed corpora: for each target a few small valid files and some with a known fault.
 
 Made with numpy 1.24 and Pillow 9.4 (Debian 12); the same versions give the same bytes. Each file stays
 below 4 KB (networks 16 KB, classifiers and logs 8 KB).
@@ -530,7 +530,7 @@ def logs():
 def main():
     here = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus")
     total = 0
-    doors = {
+    targets = {
         "safetensors": safetensors,
         "calibration": calibrations,
         "image": images,
@@ -549,13 +549,13 @@ def main():
         "sa_to_site": corpus_sa.to_site,
         "sa_talk": corpus_sa.talk,
     }
-    for door, make in doors.items():
-        (here / door).mkdir(parents=True, exist_ok=True)
+    for target, make in targets.items():
+        (here / target).mkdir(parents=True, exist_ok=True)
         for name, data in make().items():
-            limit = LIMITS.get(door, LIMIT)
+            limit = LIMITS.get(target, LIMIT)
             if len(data) > limit:
-                sys.exit(f"make_corpus.py: {door}/{name} has {len(data)} bytes, at most {limit}")
-            (here / door / name).write_bytes(data)
+                sys.exit(f"make_corpus.py: {target}/{name} has {len(data)} bytes, at most {limit}")
+            (here / target / name).write_bytes(data)
             total += len(data)
     print(f"{total} bytes")
 

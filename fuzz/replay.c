@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c - a plain main for a fuzz target: each corpus file as it is, then mutated variants, always the same ones.
  *
- *   fuzz_<door> FOLDER [ROUNDS]      every file of the folder, and ROUNDS variants of each
- *   fuzz_<door> FILE                 this one input, once
+ *   fuzz_<name> FOLDER [ROUNDS]      every file of the folder, and ROUNDS variants of each
+ *   fuzz_<name> FILE                 this one input, once
  *
- * No fuzzer and no clang needed, so every build of the house walks through every door. The work is done in a child
- * process that keeps the input at hand in shared memory: whatever ends the child (signal, sanitizer, leak, 20 s without
- * an answer), the parent writes that input to crash-<door>.bin and says how to run it again. After each input
+ * Neither a fuzzer nor clang is needed, so every build runs every target. The work is done in a child
+ * process that keeps the input in shared memory: whatever ends the child (signal, sanitizer, leak, 20 s without
+ * an answer), the parent writes that input to crash-fuzz_<name>.bin and prints how to run it again. After each input
  * fkt_alloc_live() must be back where it was. A variant depends on the corpus and its round alone. */
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -220,10 +220,10 @@ static void run_all(struct shared *sh, long rounds)
 
 static int report(const char *program, const struct shared *sh, int how)
 {
-    const char *door = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
+    const char *target = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
     char path[512];
     FILE *f;
-    snprintf(path, sizeof path, "crash-%s.bin", door);
+    snprintf(path, sizeof path, "crash-%s.bin", target);
     f = fopen(path, "wb");
     if (f) {
         fwrite(sh->data, 1, sh->len, f);
