@@ -4,7 +4,7 @@
  * Best of PASSES over all images, batches handed to `threads` workers as in a walk. A wrong answer gets no figure:
  * what whole batches gave must come out of single images too, bit for bit, both ways; a NaN fails inside the codec.
  * The peer of a network is the rate at which direct convolutions would run at the processor's best product
- * (bench_peak.c); Winograd needs fewer multiplications, so that it may be passed: it is no bound. A codec without a
+ * (peak.c); Winograd needs fewer multiplications, so that it may be passed: it is no bound. A codec without a
  * network is held against copying its pixels. Memory is the most that the process ever held (getrusage), read after
  * encoding and after decoding, beside the plain weights of the networks in use by then; so this bench goes first. */
 #include "bench/bench.h"

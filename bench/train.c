@@ -5,7 +5,7 @@
  * Images are random and lie in memory as the network wants them: what is timed is the step alone. After WARM steps
  * each of at least STEPS is timed, until the seconds are over; the fastest and the median one are told. A step counts
  * as three times the forward pass's operations, those of direct convolutions; Winograd needs fewer multiplications, so
- * that the rate of the processor's best product (bench_peak.c) is something to stand beside and no bound.
+ * that the rate of the processor's best product (peak.c) is something to stand beside and no bound.
  *
  * A wrong answer gets no figure: first the losses of TRIED steps of a small batch must be those of the plain loops
  * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same images, shown again and

@@ -75,7 +75,7 @@ FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
                                              char why[FKT_PROMISE_WORDS] /* may be NULL */);
 /* Why it is not called private: "the promise is weak", say; NULL: it is. */
 FKT_API const char *fkt_release_not_private(const struct fkt_release *r);
-/* An opened task from the release alone (and the codec's weights, where it has any). means NULL: all defaults. */
+/* An opened task from the release alone (and the codec's weights, where it has any). settings NULL: all defaults. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_pipeline(const struct fkt_release *r,
                                                      const struct fkt_codec_settings *settings,
                                                      struct fkt_pipeline **out);

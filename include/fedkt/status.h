@@ -33,7 +33,7 @@ typedef enum {
     FKT_E_IO = 21,          /* a file could not be read or written */
     FKT_E_EXISTS = 22,      /* the output is there already */
     FKT_E_ENTROPY = 23,     /* the operating system gave no randomness */
-    FKT_E_STOPPED = 24,     /* the caller's progress hook asked to stop */
+    FKT_E_STOPPED = 24,     /* the caller asked to stop: a progress hook, an event hook or a stop flag */
     FKT_E_FORMAT = 30,      /* a file breaks its format */
     FKT_E_NUMERIC = 31,     /* a NaN, an infinity or a number beyond its bound */
     FKT_E_MISMATCH = 32,    /* two things that must belong together do not */

@@ -68,11 +68,11 @@ const char *fkt_audit_broken(const struct fkt_audit_outcome *o);
 const char *fkt_audit_canary_name(enum fkt_audit_canary c); /* "add", "swap", "move" */
 const char *fkt_noise_check_name(enum fkt_noise_kind k);    /* "variance", ... */
 
-/* privacy_audit_ledger.c: a failure is what is wrong. */
+/* ledger_check.c: a failure says what is wrong. */
 FKT_MUST_USE fkt_status fkt_audit_ledger(struct fkt_audit_outcome *o, const struct fkt_audit_options *options,
                                          int releases);
 
-/* ---- privacy_audit_world.c: datasets, and one release of them ---- */
+/* ---- neighbours.c: datasets, and one release of them ---- */
 
 enum {
     FKT_AUDIT_CLASSES = 4, /* records in the first and third; the second is always empty, the fourth but for a canary */

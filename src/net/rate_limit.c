@@ -86,7 +86,7 @@ static const struct slot *set_of(const struct fkt_rate_limit *c, const uint8_t s
 {
     uint8_t hash[FKT_DIGEST_BYTES];
     struct fkt_digest d;
-    fkt_digest_init(&d, "fedkt crowd", c->key);
+    fkt_digest_init(&d, "fedkt rate limit", c->key);
     fkt_digest_add(&d, shorter, FKT_RATE_LIMIT_ADDRESS);
     fkt_digest_end(&d, hash);
     return c->slot[(hash[0] | hash[1] << 8) % SETS];

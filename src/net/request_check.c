@@ -35,9 +35,9 @@ enum { CHECKS = 500 }; /* a second: three hundredths of a core */
 #define FIRST (UINT64_C(1) << 53)
 
 struct slot {
-    uint64_t next;                        /* the lowest sequence number that is still good */
-    uint64_t debt_us;                     /* crowd.h */
-    uint8_t peer[FKT_RATE_LIMIT_ADDRESS]; /* where its last right signature came from */
+    uint64_t next;                        /* the lowest sequence number that is accepted */
+    uint64_t debt_us;                     /* rate_limit.h */
+    uint8_t peer[FKT_RATE_LIMIT_ADDRESS]; /* address of its last valid signature */
 };
 struct fkt_request_check {
     struct fkt_request_check_spec spec; /* roster and task borrowed; the other pointers are not used */
@@ -48,7 +48,7 @@ struct fkt_request_check {
     pthread_mutex_t lock; /* of all below */
     struct fkt_rate_limit *rate_limit;
     struct slot *slots; /* (sites) */
-    uint64_t checks_us; /* crowd.h: signatures of bad addresses */
+    uint64_t checks_us; /* rate_limit.h: signatures of bad addresses */
 };
 
 static void hash_text(uint8_t out[FKT_DIGEST_BYTES], const char *label, const char *text, size_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target.c - exact forms only. Targets are compared as they came, before anybody unescapes or normalises them: there
- * are a dozen of them, made by programs of ours, and what looks like one but is written otherwise is none. No part of a
- * target is ever used as a path: the name of a file is one of four constants. */
+/* target.c - request targets, in exact form only. A target is compared as it was sent, before any unescaping or
+ * normalisation: there are a dozen of them, and our own programs send them exactly so. Every other spelling is refused.
+ * No part of a target is used as a path: the name of a file is one of four constants. */
 #include "net/target.h"
 
 #include "base/text.h"

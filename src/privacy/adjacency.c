@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adjacency.c - what "neighbouring datasets" means: one table of everything that is computed from an adjacency or
  * written of it. Options, help, tasks, certificates, cards and reports read it; docs/schema is compared with it
- * (tests/conventions/check_tables.py). A further adjacency is a member of the enum, a row here, its mu^2 in
+ * (tools/check_tables.py). A further adjacency is a member of the enum, a row here, its mu^2 in
  * sensitivity.c with a proof in sensitivity.md, its name in the schemas, and a row of canaries in audit/. */
 #include "privacy/adjacency.h"
 

@@ -208,7 +208,7 @@ static fkt_status close_encodings(struct fkt_joining *j, struct fkt_encodings *e
     fkt_encodings_count(e, &found, &made);
     fkt_encodings_close(e);
     if (st == FKT_E_STOPPED && made)
-        return fkt_hint(st, "what was encoded is kept in the folder of encodings: the same command goes on from there");
+        return fkt_hint(st, "what was encoded is kept in the folder of encodings: the next run uses it");
     if (st == FKT_OK)
         fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_ENCODED, .found = found, .made = made});
     return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fails the 1st, 2nd, 3rd ... allocation of opening a site's side of a task, fresh and in the middle of a round;
- * nothing may leak, and nothing that was on disk is lost. What fails inside a round is in test_attend_crash.c. */
+ * nothing may leak, and nothing that was on disk is lost. What fails inside a round is in test_client_crash.c. */
 #include "tests/support/client_world.h"
 #include "tests/support/sweep.h"
 

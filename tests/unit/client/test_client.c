@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A site through rounds with a real server machine: what it sends, when it stops, what its files hold. Crashes are in
- * test_attend_crash.c. */
+ * test_client_crash.c. */
 #include "tests/support/client_world.h"
 
 #include <sys/stat.h>
