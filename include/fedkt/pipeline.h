@@ -23,8 +23,8 @@ extern "C" {
 #endif
 
 struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
-/* calibration_path NULL: the codec's embedded one; settings NULL: all defaults. FKT_E_MISMATCH when hashes differ from the
- * task's. Copies the task. */
+/* calibration_path NULL: the codec's embedded one; settings NULL: all defaults. FKT_E_MISMATCH when hashes differ
+ * from the task's. Copies the task. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
                                                   const char *calibration_path,
                                                   const struct fkt_codec_settings *settings);
