@@ -33,7 +33,7 @@ import tempfile
 import case_files
 import fixtures
 
-HOLDS = re.compile(r"fedkt: '[^\n]*': (?:\d+ images? of \d+ class(?:es)?:|passed over \d+ file)[^\n]*\n")
+HOLDS = re.compile(r"fedkt: '[^\n]*': (?:\d+ images? of \d+ class(?:es)?:|skipped \d+ file)[^\n]*\n")
 MANNERS = re.compile(r"fedkt: [^A-Z\n][^\n]*[^.\n]\n(hint: [^A-Z\n][^\n]*[^.\n]\n)?")
 
 

@@ -51,7 +51,7 @@ def main():
         spoilt[len(spoilt) // 2] ^= 1
         encoder.write_bytes(spoilt)
         got = fedkt("codec", "verify", "taesd", FEDKT_CACHE=str(cache))
-        assert got.returncode == 1 and "is not the file that we know under this name" in got.stderr, got
+        assert got.returncode == 1 and "is not the known file of this name" in got.stderr, got
     return 0
 
 

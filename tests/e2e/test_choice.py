@@ -130,7 +130,7 @@ class Choice(binary.Case):
                         process = self.start(line + more)
                         told = process.communicate(timeout=300)[1]
                         self.assertEqual(process.returncode, 0, told)
-                        self.assertEqual("with --limit the promise is about" in told, weaker and more != "", told)
+                        self.assertEqual("with --limit the promise covers" in told, weaker and more != "", told)
 
     def test_what_is_published_does_not_know_the_size(self):
         """Sets of 40 and 400 records: but for noised numbers and what is drawn from them, the same bytes."""

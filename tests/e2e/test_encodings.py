@@ -63,7 +63,7 @@ class Encodings(binary.Case):
         self.goes_on(signal.SIGKILL)
 
     def test_ctrl_c_keeps_what_is_encoded(self):
-        self.assertIn("goes on from there", str(self.goes_on(signal.SIGINT)))
+        self.assertIn("to continue", str(self.goes_on(signal.SIGINT)))
 
     def test_another_epsilon_encodes_nothing(self):
         line = "simulate --data demo:train --limit 300 --holdout 0.2 --sites 3 --delta 1e-5 --insecure-seed 4 --json"

@@ -70,7 +70,7 @@ class Shown(binary.Case):
         self.near(own["entries"][0]["epsilon"], 2)
         said = self.fedkt("ledger --ledger l.db")
         self.assertIn("...  twice", said)
-        self.assertIn("nobody set a total", said)
+        self.assertIn("no total budget was set", said)
         self.assertIn("nothing: a further release would be refused", said)
 
         self.fedkt(f"{words} --budget-epsilon 15 --budget-delta 1e-5 --insecure-seed 4 --out s.safetensors")
@@ -110,7 +110,7 @@ class Shown(binary.Case):
         self.assertEqual(self.look("--dataset nothing"), [])
         fixtures.image_folder(self.folder / "new", ["a"], 3, first_seed=70)
         self.assertEqual(self.look("--data new"), [])
-        self.assertIn("knows none of these images", self.fedkt("ledger --ledger l.db --data new"))
+        self.assertIn("none of these images is in the ledger", self.fedkt("ledger --ledger l.db --data new"))
         self.assertIn("dataset ward 7\n", self.fedkt("ledger show --ledger l.db --data others"))
         self.fedkt("ledger --ledger none.db --data photos", code=1)  # a ledger that is named must be there
         self.assertEqual((self.folder / "l.db").stat().st_mode & 0o777, 0o600)

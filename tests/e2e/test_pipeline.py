@@ -121,7 +121,7 @@ class Stages(binary.Case):
         said = self.fedkt("heads --release r.safetensors")
         self.assertEqual(len(re.findall(r"  (?:count )?below the noise$", said, re.MULTILINE)),
                          sum(item["below_noise"] for item in told["classes"]))  # fmt: skip
-        reach = float(re.search(r"^noise alone may have a signal of (1\.\d\d): a class with less, or", said, re.M)[1])
+        reach = float(re.search(r"^noise alone can reach a signal of (1\.\d\d): a class with less, or", said, re.M)[1])
         for item in told["classes"]:
             if item["signal"] < reach - 0.01:
                 self.assertTrue(item["below_noise"], item)
@@ -355,7 +355,7 @@ class Phases(binary.Case):
         self.assertIn("the promise counts 39; 48 are in the sum", card)
         self.assertNotIn("Holds against", card)  # a known seed promises nothing
         page = self.bytes("run/report.html").decode()
-        self.assertIn("42 stayed to the end; lost were 3 in phase advertise, 3 in phase coin", page)
+        self.assertIn("42 stayed to the end; lost: 3 in phase advertise, 3 in phase coin", page)
         self.assertIn("2 throws of a common coin", page)  # one went wrong with a site lost
         said = self.fedkt(f"{self.SIMULATE.removesuffix(' --json')} --sites 60 --dropout {words} --corrupt 0.05")
         self.assertIn("3 in confirm, 3 in reveal; 48 of 60 sites are in the sum, 42 stayed to the end", said)

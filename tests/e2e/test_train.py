@@ -97,7 +97,7 @@ class Killed(Train):
             out, said = process.communicate()
             self.assertEqual((process.returncode, out), (128 + number, ""), said)
             self.assertRegex(
-                said, r"fedkt: stopped while training; checkpoint 'ck' holds what was learned\nhint: .*--resume"
+                said, r"fedkt: stopped while training; checkpoint 'ck' holds the state\nhint: .*--resume"
             )
             self.assertEqual({path.name for path in self.folder.iterdir()}, {"ck"})
             said = self.fedkt(f"{line} --resume --json")
@@ -408,7 +408,7 @@ class Use(Train):
         wanted = self.fedkt("evaluate --model named --data photos --threads 1 --quiet --json")
         process = self.start("evaluate --model bare --data photos --size 16 --threads 1 --json")
         said, talk = process.communicate()
-        self.assertIn("numbers and no names", talk)
+        self.assertIn("have no names", talk)
         said = json.loads(said)
         self.assertEqual((said["per_class"], said["confusion"]), (wanted["per_class"], wanted["confusion"]))
         self.assertEqual(said["model"]["classes"][:3], ["0", "1", "10"])

@@ -32,7 +32,7 @@ class Weak(binary.Case):
         self.fedkt("moments --task t.json --data demo:train --limit 100 --out m.safetensors")
         release = "release --task t.json --moments m.safetensors --ledger l.db --out r.safetensors"
         self.fedkt(release, code=1)
-        self.assertFalse((self.folder / "l.db").exists())  # refused before the ledger paid
+        self.assertFalse((self.folder / "l.db").exists())  # refused before the ledger was debited
         certificate = self.fedkt(f"{release} --accept-weak-promise --json")
         self.assertEqual((certificate["private"], certificate["promise"]), (False, "weak"))
         warning = "WEAK PROMISE: epsilon 50 is above 20; this release is not called private"

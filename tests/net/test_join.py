@@ -121,7 +121,7 @@ class Doors(Join):
         for log in ([], ["--log", "jsonl"]):
             shutil.rmtree(self.folder / "state", ignore_errors=True)
             talk = self.refuse("another key than the task", "--skip-bad", "--patience", "1", *log)
-            self.assertIn("left out what could not be read as an image; --dry-run names it", talk)
+            self.assertIn("left out files that could not be read as images; --dry-run names them", talk)
             self.assertIn("some records have the pixels and the label of another one", talk)
             for word in ("bad.png", "1 image", "1 record"):
                 self.assertNotIn(word, talk)
@@ -367,7 +367,7 @@ class Stops(Join):
         _, talk = run.communicate(timeout=SECONDS)
         self.assertLess(time.monotonic() - started, 10)  # a second where nobody else works; the poll would take 40
         self.assertEqual(run.returncode, 128 + signals, talk)
-        self.assertIn("hint: the same command goes on where this one stopped", talk)
+        self.assertIn("hint: run the same command again to continue", talk)
 
     def test_while_the_server_says_nothing(self):
         liar = self.serve()

@@ -190,9 +190,9 @@ class Arrives(Pull):
         other.files = self.hub.files
         self.refuse("was pulled from", hub=other.address)
         os.truncate(self.place / WEIGHTS, 10)
-        self.refuse("is gone or has changed")
+        self.refuse("is now missing or changed")
         (self.place / WEIGHTS).unlink()
-        self.assertIn("--force", self.refuse("is gone or has changed"))
+        self.assertIn("--force", self.refuse("is now missing or changed"))
         self.pull("--force")
         self.whole()
 

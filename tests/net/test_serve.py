@@ -97,7 +97,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(status["task"]["sha256"], said["task_sha256"])
         self.assertIn("epsilon", status["task"]["privacy"].lower())
         talk = self.end(server)
-        self.assertIn("was put into 'task.json'", talk)
+        self.assertIn("was added to 'task.json'", talk)
         self.assertIn("start it again", talk)
         before = (self.folder / "task.json").read_bytes()
         server, again = self.serve("--listen", "127.0.0.1:0")  # the key is needed no more
@@ -177,7 +177,7 @@ class Serve(unittest.TestCase):
 
     def test_another_port_than_the_task_names(self):
         server, _ = self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")
-        self.assertIn("sites come to port 8443", self.end(server))
+        self.assertIn("sites connect to port 8443", self.end(server))
 
     def test_an_address_without_a_port(self):
         self.run_fedkt(
@@ -185,7 +185,7 @@ class Serve(unittest.TestCase):
             *"--roster roster.txt --server https://[::1]".split(),
         )
         server, _ = self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")
-        self.assertIn("sites come to port 443,", self.end(server))
+        self.assertIn("sites connect to port 443,", self.end(server))
         names = ["openssl", "x509", "-in", self.folder / "state/tls.pem", "-noout", "-ext", "subjectAltName"]
         told = subprocess.run(names, check=True, capture_output=True, text=True).stdout
         self.assertIn("IP Address:0:0:0:0:0:0:0:1,", told)
@@ -337,7 +337,7 @@ class Serve(unittest.TestCase):
             code=3,
         )
         self.assertIn("the task was given up: nothing was released", site.stderr)
-        self.assertIn("its log says so", site.stdout)
+        self.assertIn("as its log states", site.stdout)
         _, talk = server.communicate(timeout=SLOW)
         self.assertEqual(server.returncode, 3, talk)
         self.assertIn("the task was given up: nobody came", talk)

@@ -70,7 +70,7 @@ class Verifies(Pull):
         self.assertEqual((info["dim"], info["layout"], info["calibration"]), (64, "diffusers", None))
         self.assertEqual(info["parameters"], {"encoder": 1222532, "decoder": 1222531})
         # zeros everywhere: the hashes are right, and the image is not
-        self.assertIn("does not bring an image back", self.ask("verify", "taesd").stderr)
+        self.assertIn("does not reconstruct an image", self.ask("verify", "taesd").stderr)
         self.assertEqual(here["taesd"]["state"], "here")
         self.place.rename(self.place.with_name("dc-ae-f32c32-in"))
         self.assertEqual(self.state("dc-ae-f32c32-in"), "another codec")
@@ -78,9 +78,9 @@ class Verifies(Pull):
         record = self.place / "fedkt-weights.json"
         text = record.read_text()
         record.write_text(text.replace('"codec": "taesd"', '"codec": "taesdxl"'))
-        self.assertIn("was pulled as 'taesdxl', not as 'taesd'", self.ask("verify", "taesd").stderr)
+        self.assertIn("were pulled as 'taesdxl', not as 'taesd'", self.ask("verify", "taesd").stderr)
         record.write_text(text.replace(f'"size": {len(self.hub.files[WEIGHTS])}', '"size": 7'))
-        self.assertIn("and the record says 7", self.ask("verify", "taesd").stderr)
+        self.assertIn("but 7 in the record", self.ask("verify", "taesd").stderr)
         record.write_text(text)
         path = self.place / WEIGHTS
         with open(path, "r+b") as file:
@@ -93,7 +93,7 @@ class Verifies(Pull):
         self.assertEqual(self.state("taesd"), "not here")
         done = self.ask("verify", "taesd")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, "was pulled and is gone|are not on this machine")
+        self.assertRegex(done.stderr, "was pulled, and is now missing|are not on this machine")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench.c - `fedkt bench [ROOM]`: speed beside a bound measured in the same run. */
+/* bench.c - `fedkt bench [MODULE]`: speed compared with a bound measured in the same run. */
 #include "bench/bench.h"
 #include "cli/core/help.h"
 #include "cli/core/startup.h"
@@ -17,14 +17,14 @@ enum { MAX_ROWS = 64 };
 
 static const struct {
     const char *room;
-    int on_request; /* not unless it is named */
+    int on_request; /* only on request */
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
-} benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it looks at the most memory that the process ever had */
+} benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it measures the peak memory of the process */
                {"moments", 0, fkt_bench_moments},      {"secagg", 0, fkt_bench_secagg},
                {"privacy", 0, fkt_bench_privacy},      {"train", 1, fkt_bench_train},
                {"federation", 1, fkt_bench_federation}};
 
-/* Rates should be high; times and memory low. */
+/* Higher rates are better; lower times and memory are better. */
 static const char *good(const char *unit)
 {
     size_t n = strlen(unit);
@@ -51,8 +51,7 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
     }
     if (!json)
         printf("networks run on %s with %s, BLAS on %s%s%s%s\n", fkt_cpu_library(), isa, fkt_blas_core(),
-               was ? " (asked for at start-up; it had taken this processor for a " : "", was ? was : "",
-               was ? ")" : "");
+               was ? " (set at start-up; it had identified this processor as " : "", was ? was : "", was ? ")" : "");
     for (size_t i = 0; i < n; i++) {
         const struct fkt_bench_row *r = &rows[i];
         if (!json) print_row(r);
@@ -66,7 +65,7 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
                                         fkt_cpu_library(), "isa", isa, "blas_core", fkt_blas_core(), "blas_core_was",
                                         was, "rows", list));
     if (peers)
-        puts("beside is what the same work would reach as direct convolutions at this processor's best matrix product;"
+        puts("the bound is the same work as direct convolutions at the speed of this processor's best matrix product;"
              "\nWinograd's convolutions need fewer multiplications, so that more than 100 % is possible");
     json_decref(list);
     return cli_flush();
@@ -79,13 +78,13 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("codec"),
         CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
-        CLI_OPT_WHOLE("images", &o.images, "N", 0, "how many go through (default: as many as take a few seconds)"),
+        CLI_OPT_WHOLE("images", &o.images, "N", 0, "number of images (default: as many as take a few seconds)"),
         CLI_WEIGHTS_LINES(o.codec.settings),
         CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
         CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
         CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the images (default: 32,64)"),
-        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "images a step (default: 64)"),
-        CLI_OPT_REAL("seconds", &o.seconds, "S", 0, "at least ten steps, and until S seconds are over (default: 10)"),
+        CLI_OPT_POSITIVE("batch", &o.batch, "N", 0, "images per step (default: 64)"),
+        CLI_OPT_REAL("seconds", &o.seconds, "S", 0, "run at least ten steps and S seconds (default: 10)"),
         CLI_OPT_HEAD(
             "secagg: a round in memory, a tenth of its sites lost; federation: a real server, N sites over TLS"),
         CLI_OPT_POSITIVE(
@@ -94,9 +93,10 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_POSITIVE("classes", &o.classes, "K", 0, "classes, at most 1000, of 128 numbers a record (default: 10)"),
         CLI_OPT_POSITIVE("dim", &o.dim, "D", 0, "federation: length of the latent (default: 127)"),
         CLI_OPT_REAL("dropout", &o.dropout, "P", 0,
-                     "federation: share of the sites that is lost, over its phases (default: 0.1)"),
-        CLI_OPT_POSITIVE("phase-seconds", &o.phase_seconds, "S", 0,
-                         "federation: how long a phase waits for a site (default: 10 and a tenth of the sites)"),
+                     "federation: fraction of the sites that is lost, over its phases (default: 0.1)"),
+        CLI_OPT_POSITIVE(
+            "phase-seconds", &o.phase_seconds, "S", 0,
+            "federation: seconds that a phase waits for a site (default: 10 plus a tenth of the number of sites)"),
         CLI_OPT_HEAD("run"),
         CLI_OPT_WHOLE("threads", &o.run.threads, "N", 0, "worker threads (default: all cores)"),
         CLI_TALK_ROWS(o.run),
@@ -112,7 +112,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
         known++;
         st = benches[i].run(&o, rows + n, MAX_ROWS - n, &got);
-        if (st == FKT_E_IO && !room) { /* weights that are not there are no reason to time nothing else */
+        if (st == FKT_E_IO && !room) { /* missing weights must not stop the other benchmarks */
             fprintf(stderr, "fedkt: bench %s is left out: ", benches[i].room);
             cli_say(fkt_error_text());
             st = FKT_OK;

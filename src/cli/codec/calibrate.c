@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate.c - `fedkt codec calibrate`: a public calibration from a PUBLIC image set. */
+/* calibrate.c - `fedkt codec calibrate`: makes a public calibration from a PUBLIC image set. */
 #include "cli/codec/codec.h"
 
 #include "base/output.h"
@@ -19,7 +19,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     if (a->data.path) {
-        st = fkt_fail_hint(FKT_E_ARG, "give a PUBLIC image set with --public: a calibration is shipped in the clear",
+        st = fkt_fail_hint(FKT_E_ARG, "give a PUBLIC image set with --public: a calibration is published",
                            "calibrate does not take --data, which is for private images");
         goto out;
     }

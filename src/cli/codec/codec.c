@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec.c - `fedkt codec WORD [NAME]`: finds the word, reads the options, lets the word's own file answer. */
+/* codec.c - `fedkt codec WORD [NAME]`: parses the options and calls the word's function. */
 #include "cli/codec/codec.h"
 #include "cli/core/help.h"
 #include "cli/core/verbs.h"
@@ -28,16 +28,16 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
     struct cli_option table[] = {
         CLI_OPT_HEAD("pull"),
         CLI_OPT_TEXT("hub", &a.hub, "URL", 0, "address of the model hub (default: $HF_ENDPOINT, else the public hub)"),
-        CLI_OPT_TEXT("revision", &a.revision, "R", 0, "branch, tag or commit (default: what the manifest says)"),
+        CLI_OPT_TEXT("revision", &a.revision, "R", 0, "branch, tag or commit (default: the manifest's)"),
         CLI_OPT_TEXT("cacert", &a.authority, "FILE", 0,
-                     "certificate authority of a hub of your own, PEM (default: $FEDKT_CACERT, else the system's)"),
-        CLI_OPT_WHOLE("stall", &a.stall, "SECONDS", 0, "give up when nothing arrives for so long (default: 30)"),
+                     "certificate authority of your own hub, PEM (default: $FEDKT_CACERT, else the system's)"),
+        CLI_OPT_WHOLE("stall", &a.stall, "SECONDS", 0, "give up after so many seconds without data (default: 30)"),
         CLI_OPT_HEAD("calibrate"),
         CLI_OPT_TEXT("public", &a.public_set, "PATH", 0,
-                     "a PUBLIC image set; never private data: what comes out is shipped in the clear"),
-        CLI_OPT_TEXT("source", &a.source, "TEXT", 0, "the set's name, for the record (default: its file name)"),
+                     "a PUBLIC image set, never private data: the calibration is published"),
+        CLI_OPT_TEXT("source", &a.source, "TEXT", 0, "the set's name in the calibration (default: its file name)"),
         CLI_OPT_WHOLE("top", &a.top, "K", 0, "keep the K strongest directions (default: all)"),
-        CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the calibration goes"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 0, "file for the calibration"),
         CLI_OPT_HEAD("roundtrip"),
         CLI_OPT_TEXT("image", &a.image, "FILE", 0, "before/after sheet as PNG"),
         CLI_DATA_ROWS(a.data, 0),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c - `fedkt codec list` and `info`: what there is, what is on this machine, and one codec closely. */
+/* list.c - `fedkt codec list` and `info`: all codecs and whether they are on this machine; details of one codec. */
 #include "cli/codec/codec.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Bytes of the files in a folder; what cannot be read counts nothing. */
+/* Bytes of the files in a folder; files that cannot be read count as 0. */
 static unsigned long long folder_bytes(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-/* Names that stand for whatever the weights say. */
+/* Names of families, whose networks the weights define. */
 static fkt_status list_open_names(json_t *into)
 {
     const struct fkt_member *m;
@@ -86,7 +86,7 @@ static fkt_status list_open_names(json_t *into)
         char what[80];
         json_t *j;
         if (fkt_published_find(m->name)) continue;
-        snprintf(what, sizeof what, "any %s network: channels and reduction as its weights say", m->kind);
+        snprintf(what, sizeof what, "any %s network: its weights define channels and reduction", m->kind);
         if (!into) {
             printf("%-18s %-16s %s\n", m->name, "with --weights", what);
             continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.c - `fedkt codec pull NAME`: published weights into the cache, checked and written down. */
+/* pull.c - `fedkt codec pull NAME`: fetches published weights into the cache, checks them and records what was
+ * fetched. */
 #include "cli/codec/codec.h"
 
 #include "base/alloc.h"
@@ -44,7 +45,7 @@ static void write_down(struct fkt_weights_record *r, const char *codec, const st
     }
 }
 
-/* `p` is NULL when everything was here already. */
+/* `p` is NULL when all files were present already. */
 static fkt_status print_json(const struct fkt_weights_record *r, const char *folder, const struct fkt_pull *p)
 {
     json_t *files = json_array();
@@ -70,7 +71,7 @@ static fkt_status print(const struct fkt_weights_record *r, const char *folder, 
     return cli_flush();
 }
 
-/* What was pulled is still there, as far as sizes tell; `verify` reads it all. */
+/* Checks the sizes of the files that were pulled; `verify` also reads them. */
 static fkt_status look_at_files(const struct fkt_weights_record *r, const char *folder)
 {
     fkt_status st = FKT_OK;
@@ -80,13 +81,13 @@ static fkt_status look_at_files(const struct fkt_weights_record *r, const char *
         st = fkt_path_join(&path, folder, r->file[i].name);
         if (st == FKT_OK && (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode) || (uint64_t)sb.st_size != r->file[i].size))
             st = fkt_fail_hint(FKT_E_MISMATCH, "give --force to fetch it again",
-                               "'%s' was pulled and is gone or has changed", path);
+                               "'%s' was pulled, and is now missing or changed", path);
         fkt_free(path);
     }
     return st;
 }
 
-/* What stands under the final name? *here becomes 1 when it is what was asked for. */
+/* Checks what exists under the final name; *here becomes 1 when it is what was asked for. */
 static fkt_status look(struct fkt_weights_record *r, const struct codec_asked *a, const struct fkt_pull_spec *spec,
                        int *here)
 {
@@ -115,7 +116,7 @@ static fkt_status look(struct fkt_weights_record *r, const struct codec_asked *a
     return look_at_files(r, spec->folder);
 }
 
-/* Where nothing else is said, a failure ends with what to do without a network. */
+/* An error without another hint gets one about fetching without this network. */
 static fkt_status way_out(fkt_status st, const char *codec, const char *folder)
 {
     char put[320], hint[384];
@@ -137,7 +138,7 @@ static fkt_status fetch_all(const struct codec_asked *a, struct fkt_pull_spec *s
     spec->how.progress = &progress.hook;
     st = fkt_pull_begin(&p, spec);
     if (st == FKT_E_IO)
-        st = fkt_hint(st, "set FEDKT_CACHE to a folder that can be written, or fetch the files by hand and give them "
+        st = fkt_hint(st, "set FEDKT_CACHE to a writable folder, or fetch the files by hand and give them "
                           "with --weights");
     if (st != FKT_OK) goto out;
     FKT_TRY(look(&record, a, spec, &here));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roundtrip.c - `fedkt codec roundtrip`: images there and back, PSNR and a before/after sheet.
  *
- *   rgb --encode--> z [--calibration--> u --back--> z'] --decode--> rgb      the bracket with --calibration alone
+ *   rgb --encode--> z [--calibration--> u --back--> z'] --decode--> rgb      the bracket only with --calibration
  *
- * With a calibration that keeps fewer directions than the latent has, the figure shows what they cost; the codec's own
- * one, which keeps all, is not applied unasked.
+ * With a calibration that keeps fewer directions than the latent has, the PSNR includes that loss; the codec's own
+ * calibration, which keeps all, is not applied by default.
  *
- * Batches go to as many threads as there are; a worker owns one set of buffers, so memory does not grow with the set.
+ * Batches are distributed over all threads; a worker owns one set of buffers, so memory does not grow with the set.
  * Errors are added up as integers, so the figure is the same for any number of threads. PSNR is that of the mean
  * squared error over all pixels of all images. */
 #include "fedkt/advanced/calibration.h"
@@ -67,13 +67,13 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
             continue;
         }
         if (st != FKT_OK)
-            return fkt_hint(st, "repair it or take it away, or give --skip-bad to leave out what cannot be read");
+            return fkt_hint(st, "repair or remove it, or give --skip-bad to leave out files that cannot be read");
         d->ids[(*got)++] = i;
     }
     return FKT_OK;
 }
 
-/* Tiles are written by whoever holds their image: no two workers touch the same. */
+/* A tile is written by the worker that has its image, so no two workers write the same tile. */
 static void show(struct job *j, size_t id, const uint8_t *rgb, const uint8_t *back)
 {
     size_t at = id / j->stride, pixels = pixels_of(j), row = at / IMAGE_COLUMNS, col = at % IMAGE_COLUMNS;
@@ -172,7 +172,7 @@ static fkt_status print(const struct job *j)
                                         (int)fkt_codec_dim(j->codec), "codec_dtype",
                                         fkt_codec_dtype_name(fkt_codec_dtype_used(j->codec)), "calibration", cal));
     printf("%s\nPSNR %.2f dB over %zu images, in %s%s%s\n", fkt_codec_identity(j->codec), psnr, n,
-           cli_dtype_words(&j->a->codec.settings, j->codec), j->a->image ? ", before and after in " : "",
+           cli_dtype_words(&j->a->codec.settings, j->codec), j->a->image ? ", before/after sheet in " : "",
            j->a->image ? j->a->image : "");
     if (j->cal)
         printf("latents went through the calibration from '%s': %u of %u directions\n", j->cal->source, j->cal->dim,

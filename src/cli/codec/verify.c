@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - `fedkt codec verify`: are these the right files, and does this machine compute with them?
+/* verify.c - `fedkt codec verify`: checks the files of a codec, and that this machine computes correctly with them.
  *
- * First the hash of each file against the record that pull left, the manifest, and the files that we know by name or by
- * hash; then an image there and back. It says what was compared with what, what could not be compared with anything,
- * and ends with a verdict: verified, or not fully verified. */
+ * First it compares the hash of each file with the record of pull, the manifest, and the table of known files; then
+ * it encodes and decodes an image. It prints what was compared with what, what could not be compared, and a result:
+ * verified, or not fully verified. */
 #include "cli/codec/codec.h"
 
 #include "base/alloc.h"
@@ -21,11 +21,11 @@
 
 enum { FILES = FKT_RECORD_FILES + 3 };
 
-/* With what a file was compared. */
+/* What a file was compared with. */
 enum against { NOTHING = 0, RECORD, MANIFEST, KNOWN };
 static const char *const against_name[] = {"nothing", "record", "manifest", "known"};
-static const char *const against_words[] = {"not known: nothing to compare it with", "as it was when it was pulled",
-                                            "as the manifest says", "a file that we know"};
+static const char *const against_words[] = {"not known: nothing to compare it with", "unchanged since it was pulled",
+                                            "as the manifest says", "a known file"};
 
 struct checked {
     struct fkt_weights_record record; /* files == 0: there is none */
@@ -35,7 +35,7 @@ struct checked {
         uint64_t size;
         enum against against;
     } file[FILES];
-    const char *encoder; /* hash of the file that holds the encoder alone, where we know it; into file[] */
+    const char *encoder; /* hash of the file that holds only the encoder, if known; into file[] */
 };
 
 static fkt_status differs(const char *path, const char *got, const char *want, const char *who)
@@ -44,23 +44,23 @@ static fkt_status differs(const char *path, const char *got, const char *want, c
                          "'%s' is not what %s: its SHA-256 is %s, not %s", path, who, got, want);
 }
 
-/* File i against the files that we know by hash, and by name: other bytes in a file of the same name and size are
- * damage, unless the record says that it was pulled so; another size may be another edition (f32 instead of bf16). */
+/* Compares file i with the known files, by hash and by name. Other bytes in a file of the same name and size mean
+ * damage, unless the record of pull has them; another size may be another edition (f32 instead of bf16). */
 static fkt_status check_known(struct checked *c, size_t i, const char *codec, const char *path)
 {
     const char *hash = c->file[i].sha256;
     const struct fkt_known_file *same = fkt_known_file_find(hash),
                                 *named = fkt_known_file_named(codec, c->file[i].name);
-    int any = !fkt_published_find(codec); /* a name that stands for any weights of its family */
+    int any = !fkt_published_find(codec); /* a name of a family accepts any of its weights */
     if (same && !any && strcmp(same->codec, codec) != 0)
-        return fkt_fail_hint(FKT_E_MISMATCH, "give the weights of the codec that is meant",
+        return fkt_fail_hint(FKT_E_MISMATCH, "give the weights of that codec",
                              "'%s' is '%s' of codec '%s', not of '%s'", path, same->name, same->codec, codec);
     if (same) {
         c->file[i].against = KNOWN;
         if (strstr(same->name, "encoder")) c->encoder = hash;
     } else if (named && named->size == c->file[i].size && c->file[i].against == NOTHING) {
         return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed it",
-                             "'%s' is not the file that we know under this name: its SHA-256 is %s, not %s", path, hash,
+                             "'%s' is not the known file of this name: its SHA-256 is %s, not %s", path, hash,
                              named->sha256);
     }
     return FKT_OK;
@@ -82,7 +82,7 @@ static fkt_status check_file(struct checked *c, const char *codec, const char *p
             return differs(path, c->file[i].sha256, c->record.file[k].sha256, "was pulled");
         if (c->record.file[k].size != c->file[i].size)
             return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed the record",
-                                 "'%s' has %llu bytes, and the record says %llu", path,
+                                 "'%s' has %llu bytes, but %llu in the record", path,
                                  (unsigned long long)c->file[i].size, (unsigned long long)c->record.file[k].size);
         c->file[i].against = RECORD;
     }
@@ -106,7 +106,7 @@ static fkt_status check_once(struct checked *c, const char *codec, const char *p
     return check_file(c, codec, path, name);
 }
 
-/* What was pulled must be here, whole, before anything is made of it. */
+/* All files that were pulled must be present and complete before they are used. */
 static fkt_status check_record(struct checked *c, const char *codec, const char *folder)
 {
     char *path = NULL;
@@ -115,15 +115,15 @@ static fkt_status check_record(struct checked *c, const char *codec, const char 
     if (!fkt_weights_record_there(folder)) return FKT_OK;
     FKT_TRY(fkt_weights_record_load(&c->record, folder));
     if (fkt_published_find(codec) && strcmp(c->record.codec, codec) != 0) {
-        st = fkt_fail_hint(FKT_E_MISMATCH, "give the weights of the codec that is meant",
-                           "what lies in '%s' was pulled as '%s', not as '%s'", folder, c->record.codec, codec);
+        st = fkt_fail_hint(FKT_E_MISMATCH, "give the weights of that codec",
+                           "the files in '%s' were pulled as '%s', not as '%s'", folder, c->record.codec, codec);
         goto out;
     }
     for (size_t k = 0; k < c->record.files; k++) {
         FKT_TRY(fkt_path_join(&path, folder, c->record.file[k].name));
         if (stat(path, &sb) != 0) {
             st = fkt_fail_hint(FKT_E_MISMATCH, "fetch it again: fedkt codec pull NAME --force",
-                               "'%s' was pulled and is gone", path);
+                               "'%s' was pulled, and is now missing", path);
             goto out;
         }
         FKT_TRY(check_once(c, codec, path));
@@ -135,7 +135,7 @@ out:
     return st;
 }
 
-/* The files that the codec really reads, recorded or not. */
+/* The files that the codec reads, recorded or not. */
 static fkt_status check_used(struct checked *c, const char *codec, const struct fkt_codec *opened)
 {
     struct fkt_codec_facts facts;
@@ -153,20 +153,21 @@ static double tolerance(const struct fkt_codec *c)
     return fkt_codec_dtype_used(c) == FKT_CODEC_DTYPE_F32 ? 1e-3 : 5e-2;
 }
 
-enum { PSNR_FLOOR = 12 }; /* the best single colour reaches 11 dB */
+enum { PSNR_FLOOR = 12 }; /* a constant colour reaches at most 11 dB */
 
 static fkt_status evaluate(const struct codec_asked *a, const struct fkt_codec *codec, const struct fkt_golden *g)
 {
     if (!isnan(g->max_error) && !(g->max_error <= tolerance(codec)))
-        return fkt_fail(FKT_E_NUMERIC, "codec '%s' computes wrongly here: its latents are off by %.3g, at most %.3g",
+        return fkt_fail(FKT_E_NUMERIC,
+                        "codec '%s' computes wrong latents here: they are off by %.3g, and at most %.3g is allowed",
                         a->codec.name, g->max_error, tolerance(codec));
     if (!(g->psnr >= PSNR_FLOOR))
         return fkt_fail_hint(FKT_E_NUMERIC, "these may be weights of another codec",
-                             "codec '%s' does not bring an image back: PSNR %.2f dB", a->codec.name, g->psnr);
+                             "codec '%s' does not reconstruct an image: PSNR %.2f dB", a->codec.name, g->psnr);
     return FKT_OK;
 }
 
-/* What could not be compared with anything, a phrase each; none: everything was. */
+/* A phrase for each thing that could not be compared. */
 struct unchecked {
     const char *latents; /* NULL: they were compared, or there is no network */
     size_t files;
@@ -177,7 +178,7 @@ static struct unchecked find_unchecked(const struct checked *c, const struct fkt
     struct unchecked u = {NULL, 0};
     for (size_t i = 0; i < c->n; i++) u.files += c->file[i].against == NOTHING;
     if (c->n && isnan(g->max_error))
-        u.latents = g->recorded ? "latents, which are recorded for 32 px alone"
+        u.latents = g->recorded ? "latents, which are recorded for 32 px only"
                                 : "latents, since none are recorded for these weights";
     return u;
 }
@@ -214,14 +215,12 @@ static fkt_status print(const struct codec_asked *a, const struct checked *c, co
     printf("%s\n", fkt_codec_identity(codec));
     for (size_t i = 0; i < c->n; i++)
         printf("  %-38s SHA-256 %s, %s\n", c->file[i].name, c->file[i].sha256, against_words[c->file[i].against]);
-    printf("  an image of %u px comes back with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
+    printf("  an image of %u px is reconstructed with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
            cli_dtype_words(&a->codec.settings, codec));
-    if (!isnan(g->max_error)) printf("; its latents are within %.2g of those that PyTorch gave", g->max_error);
+    if (!isnan(g->max_error)) printf("; its latents are within %.2g of PyTorch's", g->max_error);
     printf("\n%s", verdict(&u));
     if (u.latents || u.files) printf("; not checked: %s", u.latents ? u.latents : "");
-    if (u.files)
-        printf("%s%zu file%s that nobody has stated a hash for", u.latents ? "; " : "", u.files,
-               u.files == 1 ? "" : "s");
+    if (u.files) printf("%s%zu file%s without a known hash", u.latents ? "; " : "", u.files, u.files == 1 ? "" : "s");
     puts("");
     return cli_flush();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common.c - what several verbs do alike: opening data and codec, turning options into a task, printing JSON. */
+/* common.c - functions that several verbs use: open data and codec, turn options into a task, print JSON. */
 #include "cli/core/common.h"
 
 #include "base/alloc.h"
@@ -45,8 +45,8 @@ void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
 {
     if (m->dtype == FKT_CODEC_DTYPE_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
-        fprintf(stderr, "fedkt: --dtype auto: measured, codec '%s' runs in %s on this machine\n", fkt_codec_name(c),
-                fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
+        fprintf(stderr, "fedkt: --dtype auto: codec '%s' is measured to be faster in %s on this machine\n",
+                fkt_codec_name(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
 }
 
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c)
@@ -177,7 +177,7 @@ fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct 
     return FKT_OK;
 }
 
-#define ACCEPT "accept that nothing made of it is called private: --accept-weak-promise"
+#define ACCEPT "give --accept-weak-promise to go on; then nothing made of it is called private"
 
 static fkt_status too_weak(const char *what, const char *why)
 {
@@ -195,7 +195,7 @@ fkt_status cli_accept_task(const struct fkt_task *t, int accepted)
 {
     char why[FKT_PROMISE_WORDS];
     if (fkt_task_promise(t, why) == FKT_PROMISE_SOUND || accepted) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH, "ask its author for a stricter one; or " ACCEPT,
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask its author for a stricter task; or " ACCEPT,
                          "the promise of task '%s' is weak: %s", t->name, why);
 }
 
@@ -238,7 +238,7 @@ fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *
                                      .gamma = c->gamma,
                                      .clip = c->clip,
                                      .rq = (uint32_t)c->rq,
-                                     .accept_weak = 1}; /* cli_check_promise knows the option */
+                                     .accept_weak = 1}; /* cli_check_promise names the option */
     if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
         return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
     if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
@@ -261,7 +261,7 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
     struct fkt_task_choices t;
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "there are too many classes");
+    if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "too many classes");
     FKT_TRY(cli_task_choices(c, &t));
     t.name = name;
     t.classes = classes;
@@ -282,9 +282,10 @@ fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, ui
     fkt_status st = fkt_fail_in(fkt_parse_double(&x, text), "--%s", option);
     if (st != FKT_OK) return st;
     if (!(x >= 0 && x <= sites) || (x >= 1 && x != floor(x)))
-        return fkt_fail(FKT_E_ARG, "--%s: '%s' is neither a share below 1 nor a number of the %u sites", option, text,
-                        sites);
-    *out = (uint32_t)(x < 1 ? ceil(x * sites - 1e-9) : x); /* 0.1 of 20 is 2, though 0.1 is a little more */
+        return fkt_fail(FKT_E_ARG, "--%s: '%s' is neither a fraction below 1 nor a number of the %u sites", option,
+                        text, sites);
+    *out = (uint32_t)(x < 1 ? ceil(x * sites - 1e-9)
+                            : x); /* 0.1 of 20 must be 2, although the double 0.1 is slightly above one tenth */
     return FKT_OK;
 }
 
@@ -314,7 +315,7 @@ fkt_status cli_not_an_input(const char *out, const char *in) { return cli_output
 fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in)
 {
     if (fkt_output_replaces(out, in))
-        return fkt_fail(FKT_E_ARG, "%s: writing '%s' would take away the input '%s'", option, out, in);
+        return fkt_fail(FKT_E_ARG, "%s: writing '%s' would overwrite the input '%s'", option, out, in);
     return FKT_OK;
 }
 
@@ -330,7 +331,7 @@ fkt_status cli_print_json(json_t *j)
 {
     char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(j);
-    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON, or a name in it is no UTF-8");
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON, or a name in it is not UTF-8");
     puts(text);
     free(text);
     return cli_flush();
@@ -340,7 +341,7 @@ fkt_status cli_flush(void)
 {
     int failed = ferror(stdout);
     if (fflush(stdout) == 0 && !failed) return FKT_OK;
-    return fkt_fail_hint(FKT_E_IO, "see where the output goes: the disk may be full, or the reader gone",
+    return fkt_fail_hint(FKT_E_IO, "check where the output goes: the disk may be full, or the reader may have ended",
                          "cannot write to standard output");
 }
 
@@ -382,7 +383,7 @@ fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge
 {
     struct fkt_failure why;
     char name[FKT_LEDGER_NAME], hint[CLI_HINT_MAX], said[CLI_HINT_MAX];
-    int taken; /* by others, or by these images before they were changed */
+    int taken; /* charged by other images, or by these before they were changed */
     if (st != FKT_E_BUDGET) return st;
     if (spent->mu2 > 0) st = fkt_hint(st, "release less of it; or " ACCEPT);
     fkt_failure_save(&why, st);
@@ -396,7 +397,7 @@ fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge
         return fkt_fail_hint(st, hint, "%s", why.text);
     }
     if (!*name || !strcmp(name, charge->dataset)) return st;
-    snprintf(hint, sizeof hint, "an image has one account: charge these to it with --dataset '%s'", name);
+    snprintf(hint, sizeof hint, "an image belongs to one account: charge these images to it with --dataset '%s'", name);
     return fkt_hint(st, hint);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common.h - options that several verbs share, as rows for their tables, and what follows from them. */
+/* common.h - options that several verbs share, as rows for their tables, and the functions that use them. */
 #ifndef FKT_CLI_CORE_COMMON_H
 #define FKT_CLI_CORE_COMMON_H
 
@@ -18,10 +18,9 @@ struct cli_data {
     uint64_t limit, bits;
     int skip_bad;
     int limit_by_number; /* set by the verb: for a sum under `replace` without a task */
-    int fit, fit_given;  /* of CLI_FIT_ROW, or set by the verb; a task's own counts more */
+    int fit, fit_given;  /* from CLI_FIT_ROW, or set by the verb; a task's setting takes precedence */
 };
-#define CLI_FIT_HELP                                                                                                   \
-    "how an image that is not square becomes one: its middle, all of it with black margins, or squeezed"
+#define CLI_FIT_HELP "how an image is made square: cut out its centre, add black margins, or stretch it"
 #define CLI_FIT_ROW(d)                                                                                                 \
     CLI_OPT_CHOICE_GIVEN("fit", &(d).fit, fkt_fit_parse, "crop, pad or stretch", CLI_FIT_HELP, &(d).fit_given)
 #define CLI_BITS_ROW(d)                                                                                                \
@@ -42,10 +41,10 @@ struct cli_data {
 /* Where the encodings of images are kept; a row for the tables of verbs that encode, after CLI_DATA_ROWS. */
 #define CLI_ENCODINGS_ROW(path)                                                                                        \
     CLI_OPT_TEXT("encodings", &(path), "DIR", 0,                                                                       \
-                 "keep encoded images in this folder, and encode none twice, not after a stop and not under another "  \
-                 "task; PRIVATE as the images (default: nothing is kept)")
+                 "keep encodings in this folder: no image is encoded twice, even after a stop or for another "         \
+                 "task; as PRIVATE as the images (default: nothing is kept)")
 
-/* What this machine brings along for a codec with weights. */
+/* This machine's settings for a codec with weights. */
 struct cli_weights {
     const char *weights;
     int dtype, low_memory;
@@ -55,9 +54,9 @@ struct cli_weights {
                  "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
                  "codec pull' fills)"),                                                                                \
         CLI_OPT_CHOICE("dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                \
-                       "numbers between a network's layers; auto takes what this machine is faster with"),             \
+                       "number format between a network's layers; auto: the faster one on this machine"),              \
         CLI_OPT_FLAG("low-memory", &(m).low_memory,                                                                    \
-                     "use a network's weights where the file is mapped, as far as possible; slower")
+                     "use a network's weights in the mapped file as far as possible: less memory, slower")
 #define CLI_WEIGHTS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_WEIGHTS_LINES(m)
 
 /* Codec and coordinates. */
@@ -87,7 +86,7 @@ struct cli_codec {
         CLI_OPT_CHOICE("coordinates", &(c).coordinates, fkt_coordinate_parse, "gain-shape or clip",                    \
                        "record coordinates"),                                                                          \
         CLI_OPT_REAL("gamma", &(c).gamma, "G", 0,                                                                      \
-                     "gain-shape: weight of the size beside the direction (default: 0.35)"),                           \
+                     "gain-shape: weight of the length relative to the direction (default: 0.35)"),                    \
         CLI_OPT_REAL("clip", &(c).clip, "R", 0, "clip: radius (default: the calibration's)"),                          \
         CLI_OPT_WHOLE("rq", &(c).rq, "N", 0, "integer radius, 64 to 4096 (default: 256)")
 
@@ -105,18 +104,18 @@ const char *cli_adjacencies(void); /* "add-remove, replace or ..." */
         CLI_OPT_TEXT("epsilon", &(p).epsilon, "E", req, "privacy loss of the whole release; smaller is more private"), \
         CLI_OPT_REAL(                                                                                                  \
             "delta", &(p).delta, "D", req,                                                                             \
-            "slack beside epsilon: no event is likelier than e^epsilon times, plus delta; well below 1/records"),      \
+            "additive slack: probabilities differ by a factor e^epsilon plus delta; choose it well below 1/records"),  \
         CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, cli_adjacencies(),                            \
-                       "what one record's change may be"),                                                             \
+                       "what counts as a change of one record"),                                                       \
         CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
         CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0,                                                           \
                      "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT ")")
 
-/* For every verb that makes a promise or takes part in one (privacy/promise.c says which are weak). */
+/* For every verb that makes a privacy promise or contributes to one (privacy/promise.c defines weak promises). */
 #define CLI_WEAK_ROW(to)                                                                                               \
     CLI_OPT_FLAG("accept-weak-promise", &(to),                                                                         \
                  "go on with epsilon above 20 (of one release, or of all of its dataset together), or delta above "    \
-                 "0.001 or one over the bound on records: everything made says 'weak' and is not called private")
+                 "0.001 or 1/(bound on records): all output is marked 'weak' and is not called private")
 
 struct cli_run {
     int json, quiet, force, log;
@@ -124,60 +123,60 @@ struct cli_run {
 };
 #define CLI_TALK_ROWS(r)                                                                                               \
     CLI_OPT_HEAD("output"), CLI_OPT_FLAG("json", &(r).json, "results as JSON on stdout"),                              \
-        CLI_OPT_FLAG("quiet", &(r).quiet, "no progress, no remarks; results only"),                                    \
+        CLI_OPT_FLAG("quiet", &(r).quiet, "print results only, no progress and no remarks"),                           \
         CLI_OPT_CHOICE("log", &(r).log, cli_log_parse, "text or jsonl",                                                \
-                       "lines on stderr: text for people, or a JSON object each")
+                       "lines on stderr: text, or one JSON object per line")
 #define CLI_RUN_ROWS(r)                                                                                                \
     CLI_TALK_ROWS(r), CLI_OPT_FLAG("force", &(r).force, "replace an output that exists"),                              \
         CLI_OPT_WHOLE("threads", &(r).threads, "N", 0, "worker threads (default: all cores)")
 
 #define CLI_COUNT(table) (sizeof(table) / sizeof *(table))
 
-/* Every verb begins so: parse, print help, refuse stray words. Answers -1 to go on, else the exit code. */
+/* Every verb calls it first: parses, prints help, rejects stray words. Returns -1 to continue, else the exit code. */
 int cli_begin(const struct cli_command *c, const struct cli_option *table, size_t n, int argc, char **argv);
 
-/* Options of fkt_dataset_open; the class list is the caller's to add. */
+/* Options of fkt_dataset_open; the caller adds the class list. */
 struct fkt_dataset_options cli_data_options(const struct cli_data *d);
 FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d,
                                       const struct fkt_task *task /* may be NULL */, const struct cli_run *r);
-/* On stderr, unless --quiet: classes with their counts, what was passed over, and images that lie one folder too deep.
- * cli_open_data does it; who calls fkt_dataset_open does it after. */
+/* On stderr, unless --quiet: classes with their counts, the files that were skipped, and images that are one folder
+ * too deep. cli_open_data calls it; a caller of fkt_dataset_open calls it afterwards. */
 FKT_MUST_USE fkt_status cli_print_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r);
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
 FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
                                        struct fkt_calibration *cal);
 /* folder NULL: *out is NULL. */
 FKT_MUST_USE fkt_status cli_open_encodings(struct fkt_encodings **out, const char *folder);
-/* Says how many were found, or, where st is a stop, what is kept; gives st back. */
+/* Prints how many were found, or, when st is a stop, what is kept; returns st. */
 fkt_status cli_close_encodings(struct fkt_encodings *e, const char *folder, const struct cli_run *r, fkt_status st);
-/* "cat, dog" -> a list, blanks around the commas dropped; gives *names (pointers into *text) and *text. */
+/* "cat, dog" -> a list without the blanks around commas; sets *names (pointers into *text) and *text. */
 FKT_MUST_USE fkt_status cli_split(const char *list, char **text, const char ***names, size_t *n);
 void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out); /* borrows m->weights */
-/* The command line that makes a calibration for this codec, as people would type it. */
+/* The command line that makes a calibration for this codec. */
 void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec);
 /* "f32", "bf16", "bf16 (chosen by --dtype auto)" */
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c);
-/* With --dtype auto, a line on stderr when it was measured now: what this machine is faster with. */
+/* With --dtype auto, prints the faster type on stderr when it was measured in this run. */
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r);
-/* means NULL: the verb begins at latents or moments, and opens the codec only for a calibration that is built in. */
+/* settings NULL: the verb starts from latents or moments, and opens the codec only for its built-in calibration. */
 FKT_MUST_USE fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path,
                                           const char *calibration, const struct cli_weights *settings);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
-/* FKT_E_ARG with a hint when the promise is weak, whatever the number of records, and nobody accepted it; `what` makes
- * it: "promise", "total budget". */
+/* FKT_E_ARG with a hint when the promise is weak for every number of records and was not accepted; `what` names its
+ * source: "promise", "total budget". */
 FKT_MUST_USE fkt_status cli_accept_promise(const char *what, double epsilon, double delta, int accepted);
-/* The same of a task that was made elsewhere: FKT_E_MISMATCH. */
+/* The same for a task that was made elsewhere: FKT_E_MISMATCH. */
 FKT_MUST_USE fkt_status cli_accept_task(const struct fkt_task *t, int accepted);
-/* No seed stands in it and its promise is sound. */
+/* It has no seed and its promise is not weak. */
 int cli_task_is_private(const struct fkt_task *t);
 void cli_print_weak(const struct fkt_task *t);           /* a line on stdout when its promise is weak */
 void cli_mark_weak(json_t *j, const struct fkt_task *t); /* "promise": "weak" then; j may be NULL */
-/* The same of a release, which is weak by what was released beside it too. */
+/* The same for a release, which other releases of the same dataset can also make weak. */
 void cli_print_weak_release(const struct fkt_release *r);
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r);
-/* "10,1" -> out (at most cap); failures name the option. */
+/* "10,1" -> out (at most cap); errors name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
-/* What the options of codec and coordinates say of a task. It accepts any promise: cli_check_promise must follow. */
+/* Sets the codec and coordinates of a task from options. It accepts any promise: call cli_check_promise afterwards. */
 FKT_MUST_USE fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out);
 FKT_MUST_USE fkt_status cli_check_promise(const struct fkt_task *t, int accept_weak); /* FKT_E_ARG with a hint */
 /* Task from options and a class list. Borrows everything. */
@@ -186,31 +185,31 @@ FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, co
                                       const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
                                       const struct fkt_federation_choices *federation /* may be NULL */,
                                       const struct fkt_service_choices *service /* may be NULL */, int accept_weak);
-/* "0.1" or "3" -> how many of `sites`: a share below 1 (rounded up), or a number. Failures name the option. */
+/* "0.1" or "3" -> how many of `sites`: a fraction below 1 (rounded up), or a number. Errors name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: fkt_federation_usual_dropped. */
 FKT_MUST_USE fkt_status cli_dropped_of(const char *text, uint32_t sites, uint32_t corrupt, uint32_t *out);
 void cli_print_no_loss(uint32_t dropped, const struct cli_run *r);                          /* a remark when it is 0 */
 FKT_MUST_USE fkt_status cli_class_names(const struct fkt_dataset *ds, const char ***names); /* gives the array */
 
-/* FKT_E_ARG when writing `out` would take away `in` (NULL is fine): the same file, a folder that holds it, or an
+/* FKT_E_ARG when writing `out` would overwrite `in` (NULL is fine): the same file, a folder that holds it, or an
  * existing file inside an input folder. */
 FKT_MUST_USE fkt_status cli_not_an_input(const char *out, const char *in); /* of --out */
 FKT_MUST_USE fkt_status cli_output_not_an_input(const char *option, const char *out, const char *in);
 
-/* A path as JSON has it, bytes that are no UTF-8 as '?'; null for NULL. Gives; NULL: no memory. */
+/* A path as a JSON string, bytes that are not UTF-8 as '?'; null for NULL. The caller owns it; NULL: no memory. */
 json_t *cli_path_json(const char *path);
 /* Prints (and releases) a result: JSON text with --json. */
 FKT_MUST_USE fkt_status cli_print_json(json_t *j);
-FKT_MUST_USE fkt_status cli_flush(void); /* what was printed has arrived, or FKT_E_IO */
+FKT_MUST_USE fkt_status cli_flush(void); /* FKT_E_IO when the printed text could not be written */
 void cli_print_skipped(const struct fkt_skipped *s);
-/* That --limit weakens the promise for the whole set, where it was given and does; NULL: nothing to say. */
+/* The remark that --limit weakens the promise for the whole set; NULL when it was not given or does not. */
 const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency);
 void cli_print_limit(const struct cli_data *d, enum fkt_adjacency adjacency); /* the same on stderr */
-/* How many records are exact copies of others, where there are any, and what became of them. */
+/* Prints how many records are exact copies of others, if any, and how they were counted. */
 void cli_print_copies(const struct fkt_records *r, enum fkt_adjacency adjacency);
-/* A ledger has refused: says how to name the dataset that the records belong to, or how to accept a weak promise.
- * spent: zeros, or what the ledger set. Gives st back. */
+/* After a ledger's refusal: adds the hint how to name the records' dataset, or how to accept a weak promise. spent:
+ * zeros, or what the ledger set. Returns st. */
 fkt_status cli_hint_charge(fkt_status st, const struct fkt_ledger_charge *charge, const struct fkt_ledger_spent *spent,
                            const char *ledger);
 FKT_MUST_USE fkt_status cli_threads(uint64_t asked, unsigned *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dataset.c - opening an image set for a verb, and the lines that say what was found in it.
+/* dataset.c - opens an image set for a verb and prints what was found in it.
  *
- * What is told is for the person at this machine: counts of classes are private where the images are. A set that was
- * opened one folder too high, and files that are no images, show here and nowhere else. */
+ * The lines are for the user at this machine only: class counts are as private as the images. They reveal a set that
+ * was opened one folder too high, and files that are not images. */
 #include "cli/core/common.h"
 
 #include "base/alloc.h"
@@ -40,7 +40,7 @@ fkt_status cli_open_data(struct fkt_dataset **out, const struct cli_data *d, con
 const char *cli_limit_remark(const struct cli_data *d, enum fkt_adjacency adjacency)
 {
     if (!d->limit || fkt_adjacency_counts_public(adjacency)) return NULL;
-    return "with --limit the promise is about the records that were kept; for the whole set it is weaker "
+    return "with --limit the promise covers the records that were kept; for the whole set it is weaker "
            "(docs/privacy.md, 'What --limit costs')";
 }
 
@@ -69,13 +69,13 @@ static fkt_status add_classes(struct fkt_text *t, const struct fkt_dataset *ds)
 static void add_skipped(struct fkt_text *t, const struct fkt_dataset *ds)
 {
     size_t n = fkt_dataset_skipped(ds);
-    fkt_text_addf(t, "passed over %zu file%s that %s not read as images:", n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+    fkt_text_addf(t, "skipped %zu file%s that %s not read as images:", n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
     for (size_t i = 0; i < n && i < FKT_DATASET_NAMED; i++)
         fkt_text_addf(t, "%s '%s'", i ? "," : "", fkt_dataset_skipped_name(ds, i));
     if (n > FKT_DATASET_NAMED) fkt_text_addf(t, " and %zu more", n - FKT_DATASET_NAMED);
 }
 
-/* Says the line in t, and empties it up to what every line begins with. */
+/* Prints the line in t, and cuts it back to the prefix that every line has. */
 static fkt_status say(struct fkt_text *t, size_t begin)
 {
     fkt_status st = fkt_text_status(t);

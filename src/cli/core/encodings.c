@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encodings.c - `--encodings DIR`: the folder that keeps what was encoded, for the verbs that encode. */
+/* encodings.c - `--encodings DIR`: the folder in which encodings are kept, for the verbs that encode. */
 #include "cli/core/common.h"
 
 #include <stdio.h>
@@ -18,9 +18,9 @@ fkt_status cli_close_encodings(struct fkt_encodings *e, const char *folder, cons
     fkt_encodings_count(e, &found, &made);
     fkt_encodings_close(e);
     if (st == FKT_E_STOPPED && made)
-        return fkt_hint(st, "what was encoded is kept in the folder of encodings: the same command goes on from there");
+        return fkt_hint(st, "finished encodings are kept in the folder: run the same command again to continue");
     if (st == FKT_OK && !r->quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "fedkt: of %llu images %llu were encoded now, %llu before (%s, private as the images)\n",
+        fprintf(stderr, "fedkt: of %llu images %llu were encoded now, %llu before (%s, as private as the images)\n",
                 (unsigned long long)(found + made), (unsigned long long)made, (unsigned long long)found, folder);
     return st;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help.c - --help of a verb, the overview of all verbs, and `fedkt help`. Everything is read from the option tables,
- * which live on the stack of their verbs: a verb is run with --help, and its table comes here, to be printed or to be
- * given to whoever makes man pages and completions (help_man.c, help_shell.c). */
+ * which are local variables of the verbs' functions: a verb is run with --help and passes its table to this file,
+ * which prints it or passes it on to the generators of man pages and completions (help_man.c, help_shell.c). */
 #include "cli/core/help.h"
 
 #include "cli/core/common.h"
@@ -104,12 +104,12 @@ void cli_overview(FILE *to, const struct cli_command *commands, size_t n)
     for (size_t i = 0; i < n; i++) fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(
         to,
-        "\n'fedkt help VERB' explains a verb; 'fedkt --version' gives the version. Results go to stdout, all else to "
-        "stderr;\n--json gives results for machines. Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, "
+        "\n'fedkt help VERB' explains a verb; 'fedkt --version' prints the version. Results go to stdout, all else to "
+        "stderr;\n--json prints results as JSON. Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, "
         "join),\n130 stopped by Ctrl-C, 143 by SIGTERM. Start with 'fedkt demo'.\n");
 }
 
-/* ---- names that are not there ---- */
+/* ---- unknown names ---- */
 
 const char *cli_usage_word(const char **at, size_t *len)
 {

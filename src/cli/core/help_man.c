@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help_man.c - man pages from the option tables: fedkt(1), fedkt-VERB(1), and one for each word that has a table of its
- * own, as fedkt-task-new(1). Macros are those of man(7), which groff and mandoc both know. Every text is escaped: a
- * hyphen is written \-, so that an option can be copied from the page, and no line begins with a control character. */
+/* help_man.c - man pages from the option tables: fedkt(1), fedkt-VERB(1), and one for each word that has its own
+ * table, such as fedkt-task-new(1). It uses the macros of man(7), which groff and mandoc both support. Every text is
+ * escaped: a hyphen is written \-, so that an option can be copied from the page, and no line begins with a control
+ * character. */
 #include "cli/core/help.h"
 
 #include "base/alloc.h"
@@ -61,7 +62,7 @@ static void head(struct fkt_text *t, const char *verb, const char *summary)
     fkt_text_add(t, "\n");
 }
 
-/* Lines of `teaches`: those after "Example: " are commands, with the lines that a backslash carries on. */
+/* Lines of `teaches`: those after "Example: " are commands, and a backslash continues them. */
 static void describe(struct fkt_text *t, const char *teaches, int examples)
 {
     int carried = 0;
@@ -188,10 +189,10 @@ static void main_page(struct pages *p)
     entries(&t, p->commands, p->n);
     fkt_text_add(&t,
                  ".SH EXIT STATUS\n.TP\n.B 0\nsuccess\n.TP\n.B 1\nthe work failed; nothing is half written\n.TP\n.B 2\n"
-                 "misuse: an unknown verb or option, or a value that cannot be\n.TP\n.B 3\nserve and join: the task is "
-                 "over, and starting again changes nothing\n.TP\n.B 129, 130, 143\nstopped by SIGHUP, by Ctrl\\-C "
+                 "misuse: an unknown verb or option, or an invalid value\n.TP\n.B 3\nserve and join: the task is over; "
+                 "another start cannot change that\n.TP\n.B 129, 130, 143\nstopped by SIGHUP, by Ctrl\\-C "
                  "(SIGINT), by SIGTERM; serve ends with 0 on SIGTERM\n"
-                 ".SH ENVIRONMENT\n.TP\n.B FEDKT_CACHE\nwhere weights of codecs lie (default: $XDG_CACHE_HOME/fedkt, "
+                 ".SH ENVIRONMENT\n.TP\n.B FEDKT_CACHE\nfolder of the codecs' weights (default: $XDG_CACHE_HOME/fedkt, "
                  "else ~/.cache/fedkt)\n.TP\n.B HF_ENDPOINT\naddress of the model hub\n.TP\n.B FEDKT_CACERT\n"
                  "certificate authority of a hub of your own\n.TP\n.B https_proxy\nproxy of join\n");
     save(p, "", &t);

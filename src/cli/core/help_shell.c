@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help_shell.c - completion for bash and zsh from the option tables: verbs, words, options, the words of a choice, and
- * file or folder names where an option takes one. The bash script needs no helper of the package bash-completion. In
- * both scripts a verb whose words have tables of their own ("task new") is known by both words. */
+/* help_shell.c - completion for bash and zsh from the option tables: verbs, words, options, the words of a choice,
+ * and file or folder names where an option takes one. The bash script needs no helper of the package
+ * bash-completion. In both scripts a verb whose words have their own tables ("task new") is matched by both words. */
 #include "cli/core/help.h"
 
 #include "cli/core/common.h"
@@ -22,7 +22,7 @@ static enum value value_of(const struct cli_option *o)
     return VALUE_TEXT;
 }
 
-/* "f32, bf16 or auto" -> "f32 bf16 auto"; what has a blank or a quote in it is a description and cannot be typed. */
+/* "f32, bf16 or auto" -> "f32 bf16 auto"; text with a blank or a quote in it is a description, not a value. */
 static void put_choices(const char *choices)
 {
     const char *gap = "";

@@ -14,7 +14,7 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_EXISTS: return "give --force to replace it";
     case FKT_HINT_EXISTS_FOLDER: return "give --force to replace it, or name another folder";
     case FKT_HINT_FOREIGN_FOLDER: return "name a new folder; --force replaces only folders that fedkt made";
-    case FKT_HINT_SKIP_BAD: return "repair it or take it away, or give --skip-bad to leave out what cannot be read";
+    case FKT_HINT_SKIP_BAD: return "repair or remove it, or give --skip-bad to leave out files that cannot be read";
     case FKT_HINT_SMALLER_SIZE: return "{hint}: give a smaller --size";
     case FKT_HINT_FEWER_THREADS: return "use fewer --threads, or a smaller --size";
     case FKT_HINT_CACHE: return "set FEDKT_CACHE to a folder, or give --weights PATH";
@@ -41,9 +41,8 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_TASK_FEDERATION: return "make a task with --roster and --server";
     case FKT_HINT_TASK_SIGN: return "the operator signs it with 'fedkt task sign'";
     case FKT_HINT_TASK_EARLY:
-        return "it was sent too early: the operator starts 'fedkt serve' with --key, which puts the server's pin into "
-               "the "
-               "task and signs it, and sends it again";
+        return "the operator must start 'fedkt serve' with --key, which adds the server's pin to the task and signs "
+               "it, and send you that task";
     case FKT_HINT_LATENTS_FILE: return "give a file made by 'fedkt encode', or make it again";
     case FKT_HINT_MOMENTS_FILE: return "give a file made by 'fedkt moments', or make it again";
     case FKT_HINT_RELEASE_FILE: return "give a file made by 'fedkt release' or 'fedkt simulate'";
@@ -75,13 +74,13 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_SERVER_KEY:
         return "give its certificate with --certificate and --private-key, or the --state folder that holds it";
     case FKT_HINT_STATE_FOLDER: return "name a folder with --state";
-    case FKT_HINT_SAME_STATE: return "the same command goes on where this one stopped";
+    case FKT_HINT_SAME_STATE: return "run the same command again to continue";
     case FKT_HINT_NAME_FILE: return "give --{1}";
     }
     return NULL;
 }
 
-/* The text that stands for a mark such as "{1}" at the start of `s`, and the mark's length; NULL: there is none. */
+/* The replacement of a placeholder such as "{1}" at the start of `s`, and the placeholder's length; NULL: none. */
 static const char *value_of(const char *s, size_t *mark)
 {
     const unsigned i = (unsigned)(s[1] - '1');

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - one kind of line on standard error (docs/decisions/0015-standard-error.md).
+/* log.c - one format for all lines on standard error (docs/decisions/0015-standard-error.md).
  *
  * Text is the default, on a terminal and in a pipe. With --log jsonl, for log collectors, the stream `stderr` is
  * replaced by one that turns each finished line of text into {"event": "note", ...}; structured events (progress,
- * errors, what serve and join report) are written beside it, whole lines at a time. So no line can be text in one place
- * and JSON in another, whoever wrote it. glibc lets `stderr` be assigned and has fopencookie(). What is not UTF-8
- * becomes '?'. */
+ * errors, events of serve and join) are written as whole lines too. So every line is JSON, also one that a library
+ * wrote. glibc lets `stderr` be assigned and has fopencookie(). What is not UTF-8 becomes '?'. */
 #include "cli/core/log.h"
 
 #include "base/text.h"
@@ -17,7 +16,7 @@
 #include <unistd.h>
 
 static int jsonl;
-static char line[8192]; /* a line that has begun; what is longer is cut into several */
+static char line[8192]; /* an unfinished line; longer ones are cut into several */
 static size_t filled;
 
 int cli_log_parse(const char *name)

@@ -7,10 +7,12 @@
 
 enum { CLI_LOG_TEXT, CLI_LOG_JSONL };
 int cli_log_parse(const char *name); /* "text", "jsonl"; -1: neither */
-/* Before anything is said: with --log jsonl among the words, whatever goes to `stderr` from here on becomes JSON. */
+/* Call it before anything is printed: with --log jsonl in argv, everything written to `stderr` from here on becomes
+ * JSON. */
 void cli_log_begin(int argc, char **argv);
 int cli_log_jsonl(void);
-/* A line {"event": event, "at": milliseconds since 1970, ...fields}. Takes `fields`; NULL (no memory) says nothing. */
+/* A line {"event": event, "at": milliseconds since 1970, ...fields}. Takes ownership of `fields`; NULL (no memory):
+ * writes nothing. */
 void cli_event(const char *event, json_t *fields);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - find the verb, run it, leave with 0 (ok), 1 (failed), 2 (misuse) or 128 and a signal's number. */
+/* main.c - finds the verb, runs it, exits with 0 (ok), 1 (failed), 2 (misuse) or 128 and a signal's number. */
 #include "cli/core/common.h"
 #include "cli/core/help.h"
 #include "cli/core/startup.h"
@@ -13,41 +13,40 @@ static int help(const struct cli_command *self, int argc, char **argv);
 
 static const struct cli_command commands[] = {
     {"demo", "the whole pipeline on a built-in image set, in under two minutes", "[--out DIR]",
-     "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its share of the\n"
-     "noise, and the sums are released at epsilon 10 and 1;\n"
-     "images are sampled, heads are fitted, and everything is shown beside a bound without privacy in report.html.",
+     "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its noise share, and the\n"
+     "sums are released at epsilon 10 and 1; images are sampled, heads are fitted, and everything is shown beside a\n"
+     "bound without privacy in report.html.",
      cli_demo},
-    {"privacy", "what a release costs in noise, and what that gives", "--epsilon E --delta D --dim d --clip R [...]",
+    {"privacy", "the noise that a release needs, and the resulting error",
+     "--epsilon E --delta D --dim d --clip R [...]",
      "Noise for one release of n, sum and second moment of vectors in a ball of radius R, in units of R and R^2.\n"
      "Example: fedkt privacy --epsilon 10 --delta 1e-5 --dim 128 --clip 1 --records 5000",
      cli_privacy},
     {"codec", "frozen public autoencoders: list, info, pull, verify, calibrate, roundtrip",
      "list | info [NAME] | pull NAME | verify NAME | calibrate [NAME] | roundtrip [NAME] [...]",
-     "list shows what there is and what is on this machine; info one codec and its calibration; pull fetches "
-     "published\n"
+     "list shows all codecs and what is on this machine; info one codec and its calibration; pull fetches published\n"
      "weights into the cache; verify checks their hashes and an image; calibrate fits a public calibration on a "
      "PUBLIC\n"
-     "image set; roundtrip encodes and decodes images and gives PSNR and a before/after image.\n"
-     "Weights lie in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
+     "image set; roundtrip encodes and decodes images, prints the PSNR and writes a before/after image.\n"
+     "Weights are in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
      "there.\n"
      "Example: fedkt codec pull taesd\n"
      "Example: fedkt codec calibrate taesd --public tiny-imagenet.tar --size 32 --out taesd-32.safetensors",
      cli_codec},
-    {"keygen", "make a key: who a site, or an operator, is", "--out site.key [--name NAME]",
-     "Writes the secret key, which only you can read and which never leaves, and beside it the public part that you\n"
+    {"keygen", "make the key that identifies a site or an operator", "--out site.key [--name NAME]",
+     "Writes the secret key, which only you can read and which stays here, and the public part, which you\n"
      "send to the operator. Read the fingerprint out over the telephone, so that nobody puts another key in its "
      "place.\n"
      "Example: fedkt keygen --out site.key --name 'North clinic'",
      cli_keygen},
     {"enroll", "collect the sites' public keys into a roster", "--roster roster.txt SITE.pub...",
-     "Checks that each was made by who holds the key, and adds them to the end of the roster, which is made when it "
-     "is\n"
+     "Checks that each file is signed with its key, and appends the keys to the roster, which is created when it is\n"
      "not there. Their order numbers the sites. Compare the fingerprints by telephone.\n"
      "Example: fedkt enroll --roster roster.txt north.pub south.pub east.pub",
      cli_enroll},
     {"task", "what all sites must agree on: new, show, sign, verify", "new | show | sign | verify [...]",
-     "new writes a task down; show says in words what one is; sign puts the operator's name under it; verify looks\n"
-     "whether it is there and right.\n"
+     "new writes a task; show explains one in words; sign adds the operator's signature; verify checks\n"
+     "that signature.\n"
      "Example: fedkt task new --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json",
      cli_task},
     {"encode", "images to latents (private)", "--task task.json --data PATH --out latents.safetensors",
@@ -62,55 +61,50 @@ static const struct cli_command commands[] = {
     {"release", "add moments up, debit the ledger, add noise",
      "--task task.json --moments FILE[,FILE...] --ledger FILE --out release.safetensors",
      "The only file that may leave. The ledger is debited before noise is drawn. The account is the dataset that you\n"
-     "name: all its releases add up, and a second one is refused unless its budget allows it, whatever the records "
-     "are.\n"
-     "Images that the ledger knows under another name are refused, and so are moments files that share an image. An\n"
-     "image with a changed pixel, or encoded or resized anew, is not recognised: only the name accounts for it.\n"
+     "name: all its releases add up, and a second one is refused unless its budget allows it, whatever the records\n"
+     "are. Images that the ledger knows under another name are refused, and so are moments files that share an\n"
+     "image. An image with a changed pixel, or encoded or resized again, is not recognised: only the name accounts\n"
+     "for it.\n"
      "Example: fedkt release --task task.json --moments site1.safetensors,site2.safetensors --ledger ledger.db --out "
      "release.safetensors",
      cli_release},
     {"ledger", "what each dataset has spent, and what is left", "[show] [--ledger FILE] [--dataset NAME | --data PATH]",
-     "Lists each dataset: what is allowed in all, what was spent and set aside, and every entry. With --dataset it "
-     "shows\n"
+     "Lists each dataset: its total budget, what was spent and reserved, and every entry. With --dataset it shows\n"
      "that one alone, with --data the one that these images belong to.\n"
      "Example: fedkt ledger --data photos/",
      cli_ledger},
     {"generate", "a release to labelled synthetic images", "--release FILE --per-class N --out DIR",
-     "Any number of images, at any time, from the release alone, free of privacy cost.\n"
+     "Any number of images, at any time, from the release alone, without further privacy cost.\n"
      "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
      cli_generate},
-    {"heads", "closed-form classifiers straight from a release", "--release FILE [--out DIR]",
-     "Nearest mean, LDA and QDA, noise-aware; says which classes drown in the noise. With --test they are scored on "
-     "real images.\n"
+    {"heads", "closed-form classifiers directly from a release", "--release FILE [--out DIR]",
+     "Nearest mean, LDA and QDA, corrected for the noise; names the classes that are below the noise. With --test\n"
+     "they are scored on real images.\n"
      "Example: fedkt heads --release release.safetensors --test photos/ --test-split test",
      cli_heads},
-    {"train", "a ResNet on synthetic images: from a folder, or straight from a release",
+    {"train", "a ResNet on synthetic images from a folder, or directly from a release",
      "(--data PATH | --release FILE) --out model.safetensors [...]",
-     "Learns a ResNet-18 (or a small ResNet-8) with SGD. From a release images are drawn and decoded in memory. A "
-     "model\n"
-     "that has seen nothing but a private release is as private as that release, and its file says so; with --mix or "
-     "any\n"
-     "real images it is NOT, and says that. Ctrl-C writes the checkpoint; --resume goes on to the same bits.\n"
+     "Trains a ResNet-18 (or a small ResNet-8) with SGD. From a release images are drawn and decoded in memory. A\n"
+     "model that has seen nothing but a private release is as private as that release, and its file says so; with\n"
+     "--mix or any real images it is NOT, and its file says that. Ctrl-C writes the checkpoint; --resume continues\n"
+     "to the same bits.\n"
      "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
      "Example: fedkt train --data synthetic/ --network resnet8 --holdout 0.1 --test photos/ --out model.safetensors",
      cli_train},
     {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
-     "Accuracy, per class and in all, who is taken for whom, and how far confidence can be trusted. A head of 'fedkt\n"
-     "heads' needs the release that it was made from; a model of 'fedkt train', or a torchvision resnet18 as "
-     "safetensors\n"
-     "or ONNX, needs nothing else. With --through-codec images are encoded and decoded first, and both ways are told.\n"
+     "Accuracy, per class and in all, the confusion matrix, and the calibration of its confidence. A head of 'fedkt\n"
+     "heads' needs the release that it was made from; a model of 'fedkt train', or a torchvision resnet18 as\n"
+     "safetensors or ONNX, needs nothing else. With --through-codec images are also encoded and decoded first, and\n"
+     "both results are printed.\n"
      "Example: fedkt evaluate --model model.safetensors --data photos/ --split test\n"
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},
-    {"personalize", "a trained network, its last layer tuned at every site",
+    {"personalize", "a trained network whose last layer is tuned at every site",
      "(--model FILE | --release FILE) --data PATH --sites N --partition RULE [...]",
-     "The paper's personalised protocol: each site tunes the last layer of a network that learned from synthetic "
-     "images,\n"
-     "on its own records, and is evaluated on others of its own. Beside it, on the same records: that network "
-     "untouched "
-     "(global),\n"
-     "local training from scratch, and one round of federated averaging. Only the network that came from a release is\n"
-     "private; what a site tunes or trains is not.\n"
+     "The paper's personalised protocol: each site tunes the last layer of a network that was trained on synthetic\n"
+     "images, on its own records, and is evaluated on others of its own. Beside it, on the same records: that\n"
+     "network untouched (global), local training from scratch, and one round of federated averaging. Only the\n"
+     "network that came from a release is private; what a site tunes or trains is not.\n"
      "Example: fedkt personalize --model model.safetensors --data cifar10.tar.xz --sites 20 --partition "
      "pathological:2\n"
      "Example: fedkt personalize --model model.safetensors --data photos/ --sites 1 --out mine.safetensors\n"
@@ -118,49 +112,44 @@ static const struct cli_command commands[] = {
      cli_personalize},
     {"simulate", "many sites in one process, from images to accuracies and a report",
      "--data PATH --sites N --epsilon E[,E...] --delta D --out DIR [...]",
-     "Partitions the records over N sites, lets each compute its moments and add its share of the noise, adds them up\n"
-     "by the protocol of a real federation, samples, evaluates. Sites may be lost in any of its phases: --dropout.\n"
+     "Partitions the records over N sites, lets each compute its moments and add its noise share, adds them up\n"
+     "by the protocol of a real federation, samples, evaluates. Sites may be lost in any phase: --dropout.\n"
      "Example: fedkt simulate --data eurosat.tar --holdout 0.2 --sites 20 --partition dirichlet:0.1 --epsilon 10,1 "
      "--delta 1e-5 --out run/",
      cli_simulate},
     {"audit", "try to break a release: a lower bound on epsilon by attack", "--epsilon E --delta D",
-     "Releases two worst-case neighbouring datasets many times and tells them apart as well as theory allows.\n"
-     "A lower bound above epsilon would prove a bug. What is attacked is the central mechanism, as 'fedkt release' "
-     "runs it;\n"
-     "noise in shares, as a federation adds it, is not attacked here.\n"
+     "Releases two worst-case neighbouring datasets many times and distinguishes them with the optimal test.\n"
+     "A lower bound above epsilon would prove a bug. It attacks the central mechanism, as 'fedkt release' runs it;\n"
+     "the noise shares of a federation are not attacked here.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
     {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
      "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
-     "certificate, synthetic images and transparency log, and waits until the sites have fetched them. Whatever stops "
-     "it,\n"
-     "the same command goes on where it was. A page shows how it stands. Exit 0: released, or stopped by SIGTERM;\n"
-     "3: the task was given up, now or before, and starting again changes nothing.\n"
+     "certificate, synthetic images and transparency log, and waits until the sites have fetched them. After any\n"
+     "interruption the same command continues. A web page shows the progress. Exit 0: released, or stopped by\n"
+     "SIGTERM; 3: the task was given up, now or before; another start cannot change that.\n"
      "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
      cli_serve},
     {"join", "one site's part in a federation", "--task task.json --key site.key --data PATH [...]",
-     "Works through this site's images, calls the server, takes part in rounds until one gives a release, fetches it\n"
-     "and checks it. Sums leave under masks and with noise; the ledger pays before they do. Whatever stops it, the\n"
-     "same command goes on where it was. Exit 0: there is a release, it could be checked, and this site is in it; 3: "
-     "the\n"
-     "task is over without this site (given up, expired, or released without it), and there is nothing to try again.\n"
-     "A proxy that https_proxy names is used; it sees the server's address and encrypted bytes.\n"
+     "Computes this site's moments, connects to the server, takes part in rounds until one gives a release, fetches\n"
+     "it and checks it. Sums leave under masks and with noise; the ledger is debited before. After any interruption\n"
+     "the same command continues. Exit 0: there is a release, it could be checked, and this site is in it; 3: the\n"
+     "task is over without this site (given up, expired, or released without it), and another start cannot change\n"
+     "that. A proxy that https_proxy names is used; it sees the server's address and encrypted bytes.\n"
      "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --dry-run\n"
      "Example: fedkt join --task task.json --key site.key --data images/ --operator operator.key.pub --out result/",
      cli_join},
     {"verify", "check what a server published, without trusting it",
      "--folder DIR [--task FILE] [--receipt FILE] [...]",
-     "Walks the transparency log line by line, checks the operator's and the sites' signatures, and derives the "
-     "certificate "
-     "from\n"
-     "the release. With the receipt that 'fedkt join' kept, a server that rewrote its log afterwards is caught too.\n"
+     "Reads the transparency log line by line, checks the operator's and the sites' signatures, and derives the\n"
+     "certificate from the release. With the receipt that 'fedkt join' kept, a server that rewrote its log\n"
+     "afterwards is detected too.\n"
      "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",
      cli_verify},
-    {"bench", "speed beside a stated bound", "[codec | moments | secagg | privacy | train | federation]",
-     "Checks the answer first, then times it: best of ten or more. secagg runs whole rounds, a process for each core, "
-     "and\n"
-     "takes half a minute for a thousand sites. On request only: train, steps of SGD; federation, a real server and\n"
-     "its sites over TLS.\n"
+    {"bench", "speed compared with a stated bound", "[codec | moments | secagg | privacy | train | federation]",
+     "Checks the result first, then measures: best of ten or more runs. secagg runs whole rounds, a process for each\n"
+     "core, and takes half a minute for a thousand sites. On request only: train, steps of SGD; federation, a real\n"
+     "server and its sites over TLS.\n"
      "Example: fedkt bench moments --json\n"
      "Example: fedkt bench train --network resnet18 --sizes 32",
      cli_bench},
@@ -203,5 +192,5 @@ int main(int argc, char **argv)
     cli_log_begin(argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
     code = run(argc, argv);
-    return code ? code : cli_fail(cli_flush()); /* results that did not arrive are a failure */
+    return code ? code : cli_fail(cli_flush()); /* results that could not be written are a failure */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - a small table-driven option parser. Long names only, "--name value" or "--name=value", no
- * abbreviations: what a script says today means the same tomorrow. getopt_long would give the loop but neither the
- * checks nor the help. */
+ * abbreviations: a new option must not change the meaning of a script. getopt_long would give the loop but neither
+ * the checks nor the help. */
 #include "cli/core/options.h"
 
 #include "base/text.h"
@@ -120,8 +120,8 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
     return FKT_OK;
 }
 
-/* Names in a sentence may come from a hostile file: control characters, which could drive a terminal, forge a line or
- * turn it around, are shown as '?'. */
+/* Names in a message may come from a hostile file: control characters, which could control a terminal, forge a line
+ * or reverse its direction, are shown as '?'. */
 static void put(FILE *to, const char *text, size_t n)
 {
     for (const char *end = text + n; text < end;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - what is being done, how far, how fast, how long still. On a terminal one line that redraws itself ten
- * times a second; elsewhere a line of text every five seconds, so that a log stays readable and short runs stay silent;
- * with --log jsonl an event instead. */
+/* progress.c - the current step, its progress, speed and remaining time. On a terminal one line that is redrawn ten
+ * times a second; elsewhere a line of text every five seconds, so that logs stay short; with --log jsonl an event
+ * instead. */
 #include "cli/core/progress.h"
 
 #include "base/clock.h"
@@ -74,7 +74,7 @@ static int step(void *self, const char *what, unsigned long long done, unsigned 
     if (p->quiet) return 0;
     if (strncmp(p->what, what, sizeof p->what - 1) != 0) {
         snprintf(p->what, sizeof p->what, "%s", what);
-        p->started = now; /* the first step comes when some work is done: it is not counted, and neither is its time */
+        p->started = now; /* the first call comes after some work: neither that work nor its time is counted */
         p->before = done;
         p->shown = p->terminal ? 0 : now;
     }
@@ -106,7 +106,8 @@ void cli_progress_init(struct cli_progress *p, int quiet)
     sa.sa_flags = (int)SA_RESETHAND; /* a second Ctrl-C kills at once */
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
-    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &sa, NULL); /* not nohup */
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &sa, NULL); /* keep nohup's setting */
 }
 
 const volatile sig_atomic_t *cli_stop_flag(void) { return &interrupted; }

@@ -11,10 +11,10 @@ struct cli_progress {
     struct fkt_progress hook; /* pass &hook on */
     int terminal, quiet;
     int bytes;        /* steps count bytes: shown as MB */
-    const char *unit; /* what is counted, "img"; NULL: nothing is said */
+    const char *unit; /* unit of the count, "img"; NULL: none is printed */
     char what[64];
     double started, shown;
-    unsigned long long before; /* done when `started` */
+    unsigned long long before; /* value of done at `started` */
     int drawn;
 };
 void cli_progress_init(struct cli_progress *p, int quiet);

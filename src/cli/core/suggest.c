@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.c - which verb or option was meant: the nearest name by the optimal string alignment distance (Damerau 1964;
- * restricted form: no substring is edited twice). A name is near when at most a third of the longer word is edited, one
- * edit at least; or when three or more typed bytes begin it (--eps for --epsilon). The first of equally near names
- * wins, so the order of a table decides. Cost: n*m for every name, some microseconds for the largest table. */
+/* suggest.c - the verb or option that was probably meant: the nearest name by the optimal string alignment distance
+ * (Damerau 1964; restricted form: no substring is edited twice). A name is near when at most a third of the longer
+ * word is edited, one edit at least; or when three or more typed bytes begin it (--eps for --epsilon). The first of
+ * equally near names wins, so the order of a table decides. Cost: n*m for every name, some microseconds for the
+ * largest table. */
 #include "cli/core/suggest.h"
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c - `fedkt join`: options for fkt_join (fedkt/join.h). What it reports goes to standard error
- * (join_progress.c), what came of it to standard output (join_print.c).
+/* join.c - `fedkt join`: options for fkt_join (fedkt/join.h). Events go to standard error (join_progress.c), the result
+ * to standard output (join_print.c).
  *
- * Stopping it at any moment (Ctrl-C, kill, power) loses nothing: the same command goes on where it was. */
+ * Stopping it at any moment (Ctrl-C, kill, power) loses nothing: the same command continues. */
 #include "cli/federation/join.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
@@ -13,8 +13,8 @@
 static fkt_status check_budget(const struct cli_join_asked *a)
 {
     if (a->budget_epsilon_given != a->budget_delta_given)
-        return fkt_fail_hint(FKT_E_ARG, "give both; the task's own delta will do ('fedkt task show')",
-                             "--budget-epsilon and --budget-delta belong together");
+        return fkt_fail_hint(FKT_E_ARG, "give both; the delta can be the task's ('fedkt task show')",
+                             "--budget-epsilon and --budget-delta must be given together");
     if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
         return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
     return a->budget_epsilon_given
@@ -22,7 +22,7 @@ static fkt_status check_budget(const struct cli_join_asked *a)
                : FKT_OK;
 }
 
-/* Borrows a and j; operator_key (FKT_SA_KEY) is filled where one was asked for. */
+/* Borrows a and j; operator_key (FKT_SA_KEY) is filled when one was given. */
 static fkt_status fill_spec(struct fkt_join_spec *s, const struct cli_join_asked *a, struct cli_join *j,
                             uint8_t *operator_key)
 {
@@ -101,15 +101,15 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task, signed by the operator"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 1,
-                     "this site's key, made by 'fedkt keygen'; it stands on the task's roster"),
+                     "this site's key, made by 'fedkt keygen'; it must be on the task's roster"),
         CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,
                      "the operator's public key, 64 digits or a file: it must have signed the task"),
         CLI_OPT_FLAG("dry-run", &a.dry_run,
-                     "say what would be sent and what it would cost; send nothing, and write nothing but --encodings"),
+                     "print what would be sent and its privacy cost; send nothing, and write nothing but --encodings"),
         CLI_OPT_WHOLE("patience", &a.patience, "S", 0,
-                      "give up when the server cannot be reached for so many seconds (default: wait for it)"),
+                      "give up when the server is unreachable for so many seconds (default: wait)"),
         CLI_OPT_FLAG("accept-insecure-seed", &a.insecure_seed,
-                     "TESTS ONLY: take part in a task whose randomness is known; nothing of it is private"),
+                     "TESTS ONLY: take part in a task with known randomness; nothing in it is private"),
         CLI_WEAK_ROW(a.accept_weak),
         CLI_DATA_ROWS(a.data, 1),
         CLI_ENCODINGS_ROW(a.encodings),
@@ -117,11 +117,11 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         CLI_OPT_HEAD("what it costs"),
         CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 0,
-                     "remembers what each dataset has spent, and which images it has; made when absent (default: "
-                     "ledger.db under $XDG_DATA_HOME/fedkt or ~/.local/share/fedkt)"),
+                     "records what each dataset has spent, and which images it has; made when absent "
+                     "(default: ledger.db under $XDG_DATA_HOME/fedkt or ~/.local/share/fedkt)"),
         CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0,
-                     "the account that pays: every task under this name adds up, whatever its records, and an image "
-                     "that the ledger knows under another name is refused (default: the task's name)"),
+                     "the account to charge: all tasks under this name add up, whatever their records, and an "
+                     "image that the ledger knows under another name is refused (default: the task's name)"),
         {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
          "total budget of the dataset over all tasks (default: what its first task costs)", 0, NULL, NULL,
          &a.budget_epsilon_given},
@@ -129,8 +129,8 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
          &a.budget_delta_given},
         CLI_OPT_HEAD("files"),
         CLI_OPT_TEXT("state", &a.state, "FILE", 0,
-                     "what this site must know again after a crash; SECRET while a round runs (default: under "
-                     "$XDG_STATE_HOME/fedkt or ~/.local/state/fedkt, a file for each task)"),
+                     "what this site needs to continue after a crash; SECRET while a round runs (default: "
+                     "under $XDG_STATE_HOME/fedkt or ~/.local/state/fedkt, a file for each task)"),
         CLI_OPT_TEXT(
             "out", &a.out, "DIR", 0,
             "release, certificate, transparency log, samples and this site's receipt (default: beside the state)"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.h - what the files of `fedkt join` share: what was asked for, and what is printed. */
+/* join.h - what the files of `fedkt join` share: options and output. */
 #ifndef FKT_CLI_FEDERATION_JOIN_H
 #define FKT_CLI_FEDERATION_JOIN_H
 
@@ -23,7 +23,7 @@ struct cli_join_asked {
 struct cli_join {
     const struct cli_join_asked *a;
     struct cli_progress progress;
-    struct fkt_failure refused; /* the ledger's refusal with a hint that names options; status FKT_OK: none */
+    struct fkt_failure refused; /* the ledger's refusal, with a hint that names options; status FKT_OK: none */
 };
 
 /* ---- join_progress.c: on standard error ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_print.c - standard output of `fedkt join`: what came of it; with --dry-run what would be sent, what it would
- * cost and against whom it protects. How many records there are of which class is printed for their owner alone. */
+/* join_print.c - standard output of `fedkt join`: the result; with --dry-run what would be sent, its privacy cost
+ * and what it protects against. Records per class are printed only for their owner. */
 #include "cli/federation/join.h"
 
 #include <stdio.h>
@@ -20,11 +20,10 @@ static void print_messages(const struct fkt_join_preview *p)
     printf("would send, in one round, at most:\n");
     for (size_t i = 0; i < p->n_messages; i++)
         printf("  %-10s %9zu bytes  %s\n", p->messages[i].kind, p->messages[i].bytes, p->messages[i].holds);
-    printf("  %-10s %9zu bytes, and requests that ask whether there is something to answer\n", "together",
-           sum_messages(p));
+    printf("  %-10s %9zu bytes, and requests that ask for new messages\n", "together", sum_messages(p));
 }
 
-/* A folder with a wrong name shows as a class that it has none of. */
+/* A folder with a wrong name shows as a class without records. */
 static void print_classes(const struct fkt_join_preview *p)
 {
     for (int none = 0; none < 2; none++) {
@@ -38,17 +37,17 @@ static void print_classes(const struct fkt_join_preview *p)
         }
         if (*before == ',') puts(!none && p->skipped.count ? " (unreadable ones counted too)" : "");
     }
-    puts("that stays here: what is sent does not tell how many there are of which class");
+    puts("that stays here: the messages do not reveal the number of records per class");
 }
 
 static void print_cost(const struct fkt_join_preview *p)
 {
     if (p->task->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED)
-        printf("noise that this site adds, a random number to each: standard deviation %.4g on a class's count of "
-               "images, %.4g on a sum over its images, %.4g on a sum of squares and products (an image is a list of "
-               "numbers of length %u at most)\n",
-               p->sigma[0], p->sigma[1], p->sigma[2], p->task->coordinates.rq);
-    else printf("noise of this site: none; whoever takes the masks off adds it\n");
+        printf(
+            "noise that this site adds to each number: standard deviation %.4g on a class's count of images, %.4g on a "
+            "sum over its images, %.4g on a sum of squares and products (an image is a vector of length %u at most)\n",
+            p->sigma[0], p->sigma[1], p->sigma[2], p->task->coordinates.rq);
+    else printf("noise of this site: none; the server adds it after unmasking\n");
     fputs("dataset ", stdout);
     cli_show(p->dataset, strlen(p->dataset));
     printf(": epsilon %.4g at delta %.3g so far, %.4g after this task (ledger '%s')\n", p->epsilon_before,
@@ -113,9 +112,10 @@ fkt_status cli_join_print_result(const struct cli_join_asked *a, const struct fk
     if (released)
         printf("release %s\nof %u of %u sites, and %s\n", v->release_sha256, v->survivors, v->sites,
                v->counted ? "this one is among them" : "this one is NOT among them");
-    else printf("no release: the server gave the task up, and its log says so\n");
-    printf("log, signatures%s and this site's receipt fit together\nin %s\n", released ? ", certificate" : "", r->out);
+    else printf("no release: the server gave the task up, as its log states\n");
+    printf("log, signatures%s and this site's receipt are consistent\nin %s\n", released ? ", certificate" : "",
+           r->out);
     cli_print_weak(r->task);
-    if (r->task->service.seeded) printf("NOT PRIVATE: everything random came from a known seed\n");
+    if (r->task->service.seeded) printf("NOT PRIVATE: all randomness came from a known seed\n");
     return FKT_OK;
 }

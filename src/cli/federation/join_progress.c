@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_progress.c - the events of fkt_join on standard error: a line of text for each change, or an event (log.h).
- * A log that is not a terminal may be read by others: no number and no name of a record goes there. */
+/* join_progress.c - the events of fkt_join on standard error: a line of text for each change, or an event (log.h). A
+ * log file may be read by others: it must not contain numbers or names of records. */
 #include "fedkt/advanced/mailbox.h"
 
 #include "cli/federation/join.h"
@@ -9,18 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a phase of the protocol means to somebody who watches. */
+/* The phases of the protocol, explained to the user. */
 static const char *meaning(const char *phase)
 {
     static const struct {
         const char *phase, *words;
     } rows[] = {
-        {"advertise", "has shown its keys"},
-        {"coin", "has thrown its part of the coin"},
-        {"share", "has given pieces of its secrets to its neighbours, sealed"},
+        {"advertise", "has sent its keys"},
+        {"coin", "has sent its part of the common random coin"},
+        {"share", "has sent encrypted key shares to its neighbours"},
         {"mask", "has sent its sums, masked"},
-        {"confirm", "has signed the list of those whose sums are in"},
-        {"reveal", "helps to take the masks off the total"},
+        {"confirm", "has signed the list of the sites in the sum"},
+        {"reveal", "helps to unmask the total"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].phase, phase)) return rows[i].words;
@@ -54,7 +54,7 @@ static void print_view(const struct fkt_client_view *v)
     }
     if (words) fprintf(stderr, "fedkt: round %u: this site %s\n", v->begun, words);
     else if (v->stage == FKT_STAGE_GATHERING) fprintf(stderr, "fedkt: waiting for the others\n");
-    else if (v->spent) fprintf(stderr, "fedkt: this site has done its part; waiting for the release\n");
+    else if (v->spent) fprintf(stderr, "fedkt: this site has finished its part; waiting for the release\n");
     else if (v->begun) fprintf(stderr, "fedkt: waiting for another round\n");
     else fprintf(stderr, "fedkt: waiting for a round to begin\n");
 }
@@ -68,7 +68,7 @@ static void print_trouble(const struct fkt_join_event *e)
     else fprintf(stderr, "fedkt: the server answers again\n");
 }
 
-/* 1: who started it reads this, and may see names and numbers of records. */
+/* 1: standard error is the user's terminal, where names and numbers of records may be printed. */
 static int may_see(const struct cli_join *j) { return j->progress.terminal || j->a->dry_run; }
 
 static void print_dataset(struct cli_join *j, const struct fkt_dataset *ds)
@@ -77,9 +77,9 @@ static void print_dataset(struct cli_join *j, const struct fkt_dataset *ds)
         if (cli_print_dataset(ds, j->a->data.path, &j->a->run) != FKT_OK) warn("no memory to describe the images");
         return;
     }
-    if (fkt_dataset_skipped(ds)) warn("some files were passed over: they are not read as images; --dry-run names them");
-    if (fkt_dataset_nested(ds, NULL)) warn("some images lie in a folder inside a class folder; --dry-run says more");
-    j->progress.quiet = 1; /* its lines state how many records there are */
+    if (fkt_dataset_skipped(ds)) warn("some files were skipped: they are not read as images; --dry-run names them");
+    if (fkt_dataset_nested(ds, NULL)) warn("some images are in a folder inside a class folder; --dry-run names it");
+    j->progress.quiet = 1; /* its lines contain numbers of records */
 }
 
 static void print_records(struct cli_join *j, const struct fkt_join_event *e)
@@ -90,9 +90,9 @@ static void print_records(struct cli_join *j, const struct fkt_join_event *e)
         cli_print_skipped(e->skipped);
         cli_print_copies(e->records, adjacency);
     } else {
-        if (e->skipped->count) warn("left out what could not be read as an image; --dry-run names it");
+        if (e->skipped->count) warn("left out files that could not be read as images; --dry-run names them");
         if (fkt_records_copies(e->records))
-            warn("some records have the pixels and the label of another one; --dry-run says more");
+            warn("some records have the pixels and the label of another one; --dry-run prints how many");
     }
     if (cli_limit_remark(&j->a->data, adjacency)) warn(cli_limit_remark(&j->a->data, adjacency));
 }
@@ -100,7 +100,7 @@ static void print_records(struct cli_join *j, const struct fkt_join_event *e)
 static void print_encoded(const struct cli_join *j, const struct fkt_join_event *e)
 {
     if (!j->a->run.quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "fedkt: of %llu images %llu were encoded now, %llu before (%s, private as the images)\n",
+        fprintf(stderr, "fedkt: of %llu images %llu were encoded now, %llu before (%s, as private as the images)\n",
                 (unsigned long long)(e->found + e->made), (unsigned long long)e->made, (unsigned long long)e->found,
                 j->a->encodings);
 }
@@ -114,7 +114,7 @@ int cli_join_event(void *self, const struct fkt_join_event *e)
         if (!quiet) print_signed(j, e);
         break;
     case FKT_JOIN_EVENT_SEEDED:
-        if (!quiet) warn("NOT PRIVATE: everything random in this task comes from a seed that is written in it");
+        if (!quiet) warn("NOT PRIVATE: all randomness of this task comes from a seed that is written in it");
         break;
     case FKT_JOIN_EVENT_DATASET: print_dataset(j, e->dataset); break;
     case FKT_JOIN_EVENT_CODEC: cli_print_dtype(&j->a->settings, e->codec, &j->a->run); break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve.c - `fedkt serve`: options for fkt_serve (fedkt/serve.h); serve_print.c prints what it reports.
+/* serve.c - `fedkt serve`: options for fkt_serve (fedkt/serve.h); serve_print.c prints its events.
  *
- * Stopping it (Ctrl-C, SIGTERM, power) loses nothing: the next start goes on where this one was. */
+ * Stopping it (Ctrl-C, SIGTERM, power) loses nothing: the next start continues. */
 #include "cli/federation/serve.h"
 
 #include "fedkt/advanced/mailbox.h"
@@ -51,8 +51,8 @@ static int run(const struct cli_serve_asked *a)
     st = fkt_serve(&spec, &last);
     cli_progress_end(&s.progress);
     if (s.failed.status != FKT_OK) st = fkt_failure_restore(&s.failed);
-    if (st == FKT_E_STOPPED && cli_stopped_by() == SIGTERM) { /* how a supervisor ends a service: nothing has failed */
-        if (!a->run.quiet) cli_say("fedkt: stopped; start it again with the same --state to go on");
+    if (st == FKT_E_STOPPED && cli_stopped_by() == SIGTERM) { /* a service manager's way to stop: not a failure */
+        if (!a->run.quiet) cli_say("fedkt: stopped; start it again with the same --state to continue");
         st = FKT_OK;
     }
 out:
@@ -64,31 +64,34 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_serve_asked a = {.linger = LINGER};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task, signed; its pin is put in at the first start"),
-        CLI_OPT_TEXT("state", &a.state, "DIR", 1, "what must survive: journal, certificate, token; made 0700"),
-        CLI_OPT_TEXT("listen", &a.listen, "ADDR:PORT", 1, "0.0.0.0:8443 for all of IPv4, [::]:8443 for everybody"),
-        CLI_OPT_TEXT("key", &a.key, "FILE", 0, "the operator's key, needed once: to sign the task with its pin"),
-        CLI_OPT_TEXT("certificate", &a.certificate, "PEM", 0, "of the server, with its chain (default: made)"),
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the signed task; the first start adds the server's pin"),
+        CLI_OPT_TEXT("state", &a.state, "DIR", 1,
+                     "folder for journal, certificate and token, which must survive a restart; made 0700"),
+        CLI_OPT_TEXT("listen", &a.listen, "ADDR:PORT", 1,
+                     "0.0.0.0:8443 for all IPv4 addresses, [::]:8443 for all addresses"),
+        CLI_OPT_TEXT("key", &a.key, "FILE", 0, "the operator's key, needed once to sign the task with its pin"),
+        CLI_OPT_TEXT("certificate", &a.certificate, "PEM", 0,
+                     "certificate of the server with its chain (default: made)"),
         CLI_OPT_TEXT("private-key", &a.private_key, "PEM", 0, "of the certificate"),
         CLI_WEAK_ROW(a.accept_weak),
-        CLI_OPT_FLAG("stay", &a.stay, "go on serving files when the task is over, until it is stopped"),
+        CLI_OPT_FLAG("stay", &a.stay, "keep serving files after the task is over, until it is stopped"),
         CLI_OPT_WHOLE("linger", &a.linger, "S", 0,
-                      "wait so long for sites to fetch the transparency log when it is over (default: 300)"),
-        CLI_OPT_HEAD("what is made in the end"),
+                      "seconds to wait for sites to fetch the transparency log after the end (default: 300)"),
+        CLI_OPT_HEAD("output"),
         CLI_OPT_TEXT("out", &a.out, "DIR", 0, "public folder (default: 'public' in the state)"),
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "synthetic images per class (default: 100)"),
-        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         CLI_WEIGHTS_ROWS(a.settings),
         CLI_TALK_ROWS(a.run),
-        CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads of the heavy work (default: all cores)"),
+        CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads for computations (default: all cores)"),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     cli_keep_secrets();
     if (code >= 0) return code;
     if (!a.certificate != !a.private_key)
-        return cli_misuse(self, fkt_fail_hint(FKT_E_ARG,
-                                              "give both for a certificate of your own, neither for one that is made",
-                                              "--certificate and --private-key go together"));
+        return cli_misuse(self,
+                          fkt_fail_hint(FKT_E_ARG, "give both for your own certificate, or neither to have one made",
+                                        "--certificate and --private-key must be given together"));
     return run(&a);
 }

@@ -19,9 +19,9 @@ struct cli_serve_asked {
 struct cli_serve {
     const struct cli_serve_asked *a;
     struct cli_progress progress;
-    struct fkt_serve_view said; /* what was printed last */
+    struct fkt_serve_view said; /* the last line printed */
     double said_at;             /* 0: nothing yet */
-    struct fkt_failure failed;  /* of standard output, where that ended it; status FKT_OK: it did not */
+    struct fkt_failure failed;  /* the error of standard output that ended it; status FKT_OK: none */
 };
 int cli_serve_event(void *self, const struct fkt_serve_event *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_print.c - the events of fkt_serve: where it listens and how it ended on standard output; on standard error a
- * sentence or an event (log.h) for each change, not more than one a second. Numbers of sites, never which classes they
+/* serve_print.c - the events of fkt_serve: its address and the result on standard output; on standard error a line
+ * or an event (log.h) for each change, at most one a second. It prints numbers of sites, never the classes that they
  * hold. */
 #include "fedkt/advanced/mailbox.h"
 
@@ -23,18 +23,18 @@ static void sentence(struct fkt_text *t, const struct fkt_serve_view *g)
 {
     switch (g->stage) {
     case FKT_STAGE_GATHERING:
-        fkt_text_addf(t, "waiting for sites: %u of %u are here, %u are needed", g->ready, g->sites, g->needed);
+        fkt_text_addf(t, "waiting for sites: %u of %u are connected, %u are needed", g->ready, g->sites, g->needed);
         if (g->reason[0]) fkt_text_addf(t, " (the last round failed: %s)", g->reason);
         return;
     case FKT_STAGE_RUNNING:
         fkt_text_addf(t, "round %u, %s: %u of %u sites have answered, %u lost", g->round, g->phase, g->heard,
                       g->expected, g->lost);
-        if (g->overdue) fkt_text_add(t, "; its time is over, and the silent ones are waited for");
+        if (g->overdue) fkt_text_add(t, "; past its deadline, still waiting for the silent sites");
         return;
     case FKT_STAGE_FINISHING:
         if (g->comparing)
-            fkt_text_add(t, "the task was over before this start: files are compared with the transparency log");
-        else fkt_text_addf(t, "the masks of %u sites come off, files are made", g->survivors);
+            fkt_text_add(t, "the task was already over at this start: comparing files with the transparency log");
+        else fkt_text_addf(t, "unmasking the sum of %u sites and writing files", g->survivors);
         return;
     case FKT_STAGE_RELEASED: fkt_text_addf(t, "released: %u of %u sites are in it", g->survivors, g->sites); return;
     case FKT_STAGE_GIVEN_UP: fkt_text_addf(t, "given up: %s", g->reason); return;
@@ -50,7 +50,7 @@ static void say_json(const struct fkt_serve_view *g)
                         "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
 }
 
-/* What is worth a line at once; numbers within a phase wait for their second. */
+/* Changes that are printed at once; counts within a phase are printed once a second. */
 static int another(const struct fkt_serve_view *a, const struct fkt_serve_view *b)
 {
     return a->stage != b->stage || a->round != b->round || strcmp(a->phase, b->phase) != 0 || a->overdue != b->overdue;
@@ -79,7 +79,7 @@ static void print_view(struct cli_serve *s, const struct fkt_serve_view *v)
     fkt_text_clear(&t);
 }
 
-/* Sites come to the port that stands in the task; another one here is right where something forwards. */
+/* Sites connect to the port in the task; this server's port may differ when a forwarder is in between. */
 static void compare_ports(const struct cli_serve *s, const struct fkt_task *t, const char *listen)
 {
     const char *here = strrchr(listen, ':') + 1; /* it always has one */
@@ -88,8 +88,8 @@ static void compare_ports(const struct cli_serve *s, const struct fkt_task *t, c
     if (s->a->run.quiet || fkt_service_address(t->service.address, server, &named) != FKT_OK) return;
     if (strtoul(here, NULL, 10) != named)
         fprintf(stderr,
-                "fedkt: sites come to port %u, which the task names, and this server listens on port %s: something "
-                "must forward the one to the other\n",
+                "fedkt: sites connect to port %u, as in the task, but this server listens on port %s: forward one to "
+                "the other\n",
                 named, here);
 }
 
@@ -112,7 +112,7 @@ static fkt_status announce(const struct cli_serve *s, const struct fkt_task *t, 
     else snprintf(page, sizeof page, "%s/", t->service.address);
     if (at->pinned && !s->a->run.quiet)
         fprintf(stderr,
-                "fedkt: the pin of this server was put into '%s', which is signed again: give it to the sites as it is "
+                "fedkt: this server's pin was added to '%s', which is signed again: give it to the sites as it is "
                 "now\n",
                 s->a->task);
     if (s->a->run.json)
@@ -125,7 +125,7 @@ static fkt_status announce(const struct cli_serve *s, const struct fkt_task *t, 
     printf("pin         %s\n", at->pin);
     printf("task        %s\n", t->sha256);
     printf("page        %s\n", page);
-    if (at->local) printf("            open to this machine alone, without a token\n");
+    if (at->local) printf("            open to this machine only, without a token\n");
     else printf("            %slogin?token=... with the token in '%s'\n", page, at->token_file);
     return cli_flush();
 }
@@ -149,7 +149,7 @@ static fkt_status print_end(const struct cli_serve *s, const char *folder, const
         printf("            sha256 %s, %u of %u sites\n", g->release_sha256, g->survivors, g->sites);
         printf("certificate %s/certificate.json\n", folder);
         if (has_images(folder)) printf("images      %s/dataset, a sample in %s/grid.png\n", folder, folder);
-        else printf("images      none: its numbers are none that a decoder takes; the transparency log says why\n");
+        else printf("images      none: its numbers cannot be decoded; the transparency log has the reason\n");
     }
     printf("log         %s/transparency.jsonl\n", folder);
     return cli_flush();
@@ -169,7 +169,7 @@ int cli_serve_event(void *self, const struct fkt_serve_event *e)
     case FKT_SERVE_EVENT_VIEW: print_view(s, e->view); return 0;
     case FKT_SERVE_EVENT_OVER:
         cli_progress_end(&s->progress);
-        /* nobody may read it; the files are there all the same */
+        /* standard output may be closed; the files exist anyway */
         if (print_end(s, e->place->folder, e->view) != FKT_OK) cli_fail(FKT_E_IO);
         return 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - `fedkt verify`: what a server published, checked by somebody who need not trust it. It says what was
- * compared with what, what was not compared because it was not given, and what nobody can check from outside. */
+/* verify.c - `fedkt verify`: checks what a server published without trusting it. It prints what was compared with
+ * what, what was not compared because it was not given, and what cannot be checked from outside. */
 #include "cli/core/common.h"
 #include "cli/task/public_key.h"
 #include "cli/core/verbs.h"
@@ -18,13 +18,13 @@
 
 struct asked {
     const char *folder, *task, *receipt, *operator_key;
-    int task_signed; /* the given one: only then does it name an operator */
+    int task_signed; /* the given one, which identifies the operator */
     struct cli_run run;
 };
 
 static int operator_compared(const struct asked *a) { return a->operator_key || a->task_signed; }
 
-/* What only the release can tell; checked before this is called. */
+/* The fields that come from the release; checked before this is called. */
 static fkt_status open_release(struct fkt_release *r, const char *folder)
 {
     char *path = NULL;
@@ -45,30 +45,29 @@ static void print_operator(const struct asked *a, const struct fkt_verification 
     if (!fkt_unhex(key, r->operator_key, sizeof key)) return;
     fkt_fingerprint(short_key, key);
     row("operator");
-    if (a->operator_key) printf("%s, the key that was given, signed the task\n", short_key);
-    else if (a->task_signed) printf("%s, who signed the task that was given, signed this one\n", short_key);
+    if (a->operator_key) printf("%s, the given key, signed the task\n", short_key);
+    else if (a->task_signed) printf("%s, who signed the given task, signed this one\n", short_key);
     else if (a->task)
-        printf("%s signed the task; NOT compared: the one that was given is not signed (--operator)\n", short_key);
-    else printf("%s signed the task; NOT compared with anything (--operator or --task would)\n", short_key);
+        printf("%s signed the task; NOT compared: the given task is not signed (--operator)\n", short_key);
+    else printf("%s signed the task; NOT compared with a known key (give --operator or --task)\n", short_key);
 }
 
 static void print_release(const struct fkt_verification *r, const struct fkt_release *release)
 {
     const struct fkt_privacy_spec *p = &release->task.privacy;
     row("survivors");
-    printf("%u of %u sites, those whose vectors stand in the log\n", r->survivors, r->sites);
+    printf("%u of %u sites, those with vectors in the log\n", r->survivors, r->sites);
     row("signatures");
-    printf("%u of these sites signed that list, and every signature is right\n", r->confirmed);
+    printf("%u of these sites signed that list, and every signature is valid\n", r->confirmed);
     row("release");
     printf("%s, the only one in this log\n", r->release_sha256);
     row("certificate");
-    printf("the server's claim: epsilon %g, delta %g, %s; it fits the release\n", p->epsilon, p->delta,
+    printf("the server's claim: epsilon %g, delta %g, %s; it matches the release\n", p->epsilon, p->delta,
            fkt_adjacency_name(p->adjacency));
-    printf(
-        "             NOT shown: that its numbers are the sum of these sites' vectors, nor that there is noise in them"
-        "%s;\n             no file can show that\n",
-        release->task.federation.noise == FKT_NOISE_PLACE_CENTRAL ? ", drawn once" : "");
-    if (release->insecure_seed) printf("             NOT PRIVATE: everything random came from a known seed\n");
+    printf("             NOT checked: that its numbers are the sum of these sites' vectors, and that they contain noise"
+           "%s;\n             no file can prove that\n",
+           release->task.federation.noise == FKT_NOISE_PLACE_CENTRAL ? ", drawn once" : "");
+    if (release->insecure_seed) printf("             NOT PRIVATE: all randomness came from a known seed\n");
     cli_print_weak_release(release);
 }
 
@@ -79,21 +78,20 @@ static void print(const struct asked *a, const struct fkt_verification *r, const
     row("log");
     printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
     row("task");
-    printf("%s%s\n", r->task_sha256, a->task ? ", the one that was given" : "");
+    printf("%s%s\n", r->task_sha256, a->task ? ", the given task" : "");
     print_operator(a, r);
     row("rounds");
-    printf("%u%s\n", r->rounds, r->release_sha256[0] ? ", of which the last gave the release" : "");
+    printf("%u%s\n", r->rounds, r->release_sha256[0] ? ", the last of which gave the release" : "");
     if (r->release_sha256[0]) print_release(r, release);
-    else printf("%-12s none: the server gave the task up, and its log says so\n", "release");
+    else printf("%-12s none: the server gave the task up, as its log states\n", "release");
     row("receipt");
     if (a->receipt) {
         if (fkt_unhex(key, r->receipt_key, sizeof key)) fkt_fingerprint(print, key);
         printf("of site %u%s", r->receipt_site, r->receipt_name[0] ? ", " : "");
         cli_show(r->receipt_name, strlen(r->receipt_name));
-        printf(" (%s): %zu heads and %zu messages that it kept, found where they must be\n", print, r->heads,
-               r->messages);
-    } else printf("none given: a log that was rewritten as a whole would pass (--receipt)\n");
-    printf("everything that was checked fits together\n");
+        printf(" (%s): all of its %zu heads and %zu messages are in the log\n", print, r->heads, r->messages);
+    } else printf("none given: a completely rewritten log would pass (give --receipt)\n");
+    printf("everything that was checked is consistent\n");
 }
 
 static fkt_status print_json(const struct asked *a, const struct fkt_verification *r, const struct fkt_release *release)
@@ -124,11 +122,11 @@ static fkt_status compare_operator(const struct asked *a, const struct fkt_verif
     if (st != FKT_OK) return st;
     fkt_hex(hex, key, sizeof key);
     if (!strcmp(hex, r->operator_key)) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for the key on another way, by telephone for instance",
-                         "the task was signed by %.16s..., and not by the operator's key", r->operator_key);
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask the operator for the key over another channel, for instance by telephone",
+                         "the task was signed by %.16s..., not by the operator's key", r->operator_key);
 }
 
-/* A server's state folder is taken for the public one within it. */
+/* Recognises a server's state folder, given instead of the public one in it. */
 static fkt_status check_folder(const char *folder)
 {
     char *log = NULL, *within = NULL, hint[384];
@@ -137,7 +135,7 @@ static fkt_status check_folder(const char *folder)
     FKT_TRY(fkt_path_join(&within, folder, "public/transparency.jsonl"));
     if (access(log, F_OK) == 0 || errno != ENOENT) goto out;
     if (access(within, F_OK) == 0)
-        snprintf(hint, sizeof hint, "give the public folder within it: --folder %.300s/public", folder);
+        snprintf(hint, sizeof hint, "give the public folder in it: --folder %.300s/public", folder);
     else snprintf(hint, sizeof hint, "give the folder that 'fedkt join' wrote (--out), or the server's 'public'");
     st = fkt_fail_hint(FKT_E_IO, hint, "there is no transparency.jsonl in '%s'", folder);
 out:
@@ -172,8 +170,8 @@ int cli_verify(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("folder", &a.folder, "DIR", 1,
                      "holds transparency.jsonl, release.safetensors and certificate.json"),
-        CLI_OPT_TEXT("task", &a.task, "FILE", 0, "the task that you were given: the log must be of that one"),
-        CLI_OPT_TEXT("receipt", &a.receipt, "FILE", 0, "what your site kept while the round ran"),
+        CLI_OPT_TEXT("task", &a.task, "FILE", 0, "the task that you received: the log must belong to it"),
+        CLI_OPT_TEXT("receipt", &a.receipt, "FILE", 0, "the receipt that your site kept"),
         CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,
                      "the operator's public key, 64 digits or a file: it must have signed the task"),
         CLI_TALK_ROWS(a.run),

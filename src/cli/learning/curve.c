@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curve.c - how a training went, drawn with letters: accuracy up, epochs across.
+/* curve.c - the accuracy of a training by epoch, drawn with characters.
  *
- *   100 |                 ..*****          * on what it learned from
+ *   100 |                 ..*****          * on the training images
  *       |        ...******oooooo           o on the held-out images
  *    50 |   .****ooooooooo
  *
- * Few epochs are drawn some columns wide each; more epochs than columns share one, which shows the last of them. */
+ * Few epochs are drawn several columns wide each; if there are more epochs than columns, a column shows the last of
+ * its epochs. */
 #include "cli/learning/train.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@ void cli_curve_show(const struct fkt_epoch *e, size_t n)
         mark(grid, c, at->held_accuracy, 'o');
         held |= isfinite(at->held_accuracy);
     }
-    printf("accuracy by epoch: * while learning%s\n", held ? ", o on held-out images" : "");
+    printf("accuracy by epoch: * in training%s\n", held ? ", o on held-out images" : "");
     for (int r = 0; r < ROWS; r++) {
         if (r == 0 || r == ROWS - 1) printf("%5d |%s\n", r ? 0 : 100, grid[r]);
         else printf("      |%s\n", grid[r]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate.c - `fedkt evaluate`: a head or a classifier on real images. Which of the two a file holds, the file
- * says: a head's metadata names its format, everything else is read as a classifier. */
+/* evaluate.c - `fedkt evaluate`: a head or a classifier on real images. A head's metadata names its format; every
+ * other file is read as a classifier. */
 #include "cli/learning/evaluation.h"
 #include "cli/core/verbs.h"
 
@@ -68,7 +68,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     cli_codec_settings(&a->settings, &settings);
     if (!a->release) return fkt_fail(FKT_E_ARG, "a head needs the --release that it was made from");
     if (a->through_codec)
-        return fkt_fail(FKT_E_ARG, "--through-codec: a head looks at latents, it always goes through the codec");
+        return fkt_fail(FKT_E_ARG, "--through-codec: a head takes latents, so it always uses the codec");
     FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
@@ -94,7 +94,7 @@ out:
 
 /* ---- a classifier ---- */
 
-/* The codec that was named, or that of the release: *walk owns it then. */
+/* The given codec, or that of the release, which the pipeline owns. */
 static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_pipeline **pipeline,
                              struct fkt_codec **codec)
 {
@@ -105,7 +105,7 @@ static fkt_status open_codec(const struct asked *a, uint32_t size, struct fkt_pi
     if (a->codec) return fkt_codec_open(codec, &spec);
     FKT_TRY(fkt_release_load_into(&r, a->release));
     if (r.task.size != size) {
-        st = fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, the release is of %u px", size, r.task.size);
+        st = fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, but the release has %u px", size, r.task.size);
         goto out;
     }
     FKT_TRY(fkt_release_pipeline(&r, &spec.settings, pipeline));
@@ -140,17 +140,17 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     struct cli_evaluation evaluated = {0};
     struct fkt_skipped skipped = {0};
     fkt_status st;
-    if (a->encodings) return fkt_fail(FKT_E_ARG, "--encodings: a network looks at images, only a head at encodings");
+    if (a->encodings) return fkt_fail(FKT_E_ARG, "--encodings: only a head takes encodings; a network takes images");
     if (a->through_codec && !a->release && !a->codec)
         return fkt_fail(FKT_E_ARG, "--through-codec needs --codec, or a --release, which names one");
-    if (a->codec && a->release) return fkt_fail(FKT_E_ARG, "--codec and --release both name a codec: give one");
+    if (a->codec && a->release) return fkt_fail(FKT_E_ARG, "--codec and --release both name a codec: give one of them");
     if (a->codec && !a->through_codec) return fkt_fail(FKT_E_ARG, "--codec needs --through-codec");
     if (a->dim && !a->codec) return fkt_fail(FKT_E_ARG, "--dim needs --codec");
     if (a->size > 512) return fkt_fail(FKT_E_ARG, "--size must be at most 512");
     FKT_TRY(cli_model_load(&m, a->model, (uint32_t)a->size));
     if (a->release && !a->through_codec) {
-        st = fkt_fail_hint(FKT_E_ARG, "a head alone is evaluated with its release; a network needs none",
-                           "--release needs --through-codec where a network is evaluated");
+        st = fkt_fail_hint(FKT_E_ARG, "only a head is evaluated with its release; a network does not need one",
+                           "--release needs --through-codec when a network is evaluated");
         goto out;
     }
     cli_model_tell_size(m, a->model, a->size, &a->run);
@@ -195,14 +195,15 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("model", &a.model, "FILE", 1,
                      "a model of 'fedkt train', a torchvision resnet18 as safetensors or "
                      "ONNX, or a head of 'fedkt heads'"),
-        CLI_OPT_TEXT("release", &a.release, "FILE", 0,
-                     "for a head: the release that it was made from; for --through-codec: whose codec to use"),
+        CLI_OPT_TEXT(
+            "release", &a.release, "FILE", 0,
+            "for a head: the release that it was made from; for --through-codec: the release whose codec is used"),
         CLI_OPT_FLAG("through-codec", &a.through_codec,
-                     "evaluate again with images encoded and decoded first; told after the plain result"),
+                     "evaluate again with images encoded and decoded first; printed after the plain result"),
         CLI_OPT_TEXT("codec", &a.codec, "NAME", 0, "codec of --through-codec (default: the release's)"),
         CLI_OPT_WHOLE("dim", &a.dim, "D", 0, "its latent's length, for codecs that let you choose"),
         CLI_OPT_WHOLE("size", &a.size, "PX", 0,
-                      "side of the images, for a file that does not say (default: 32, or 224 with ImageNet's stem)"),
+                      "side of the images, for a file without it (default: 32, or 224 with ImageNet's stem)"),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled for a model"),
         CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,

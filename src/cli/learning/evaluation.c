@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.c - a classifier on labelled images. Images as they are come first: that is what a camera gives;
- * through the codec second, which is what the network learned from. */
+/* evaluation.c - evaluates a classifier on labelled images: first on the images as they are, as a user would apply
+ * it, then on images that were encoded and decoded, as in its training. */
 #include "cli/learning/evaluation.h"
 
 #include "base/alloc.h"
@@ -22,10 +22,10 @@ fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t siz
     static const struct {
         const char *format, *what, *hint;
     } others[] = {
-        {"fedkt.checkpoint/", "the checkpoint of a run, and no model",
-         "the command that wrote it, with --resume, goes on to the model"},
-        {"fedkt.head/", "a head of 'fedkt heads', and no network", "make a network with 'fedkt train'"},
-        {"fedkt.release/", "a release, and no model", "make a model of it with 'fedkt train --release'"},
+        {"fedkt.checkpoint/", "the checkpoint of a run, not a model",
+         "run the command that wrote it with --resume to make the model"},
+        {"fedkt.head/", "a head of 'fedkt heads', not a network", "make a network with 'fedkt train'"},
+        {"fedkt.release/", "a release, not a model", "make a model from it with 'fedkt train --release'"},
     };
     struct fkt_safetensors *s = NULL;
     const char *format;
@@ -45,8 +45,7 @@ fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t siz
 void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r)
 {
     if (!fkt_model_named(m) && !asked && !r->quiet)
-        fprintf(stderr, "fedkt: '%s' has weights and no more: images are scaled to %u px (--size)\n", path,
-                fkt_model_size(m));
+        fprintf(stderr, "fedkt: '%s' has only weights: images are scaled to %u px (--size)\n", path, fkt_model_size(m));
 }
 
 static fkt_status names_of(const struct fkt_model *m, const char ***names)
@@ -66,7 +65,7 @@ fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d
     for (uint32_t k = 0; k < fkt_model_classes(m); k++)
         same = same && !strcmp(fkt_dataset_class(*out, k), fkt_model_class(m, k));
     if (!r->quiet && !same)
-        fprintf(stderr, "fedkt: the model's classes have numbers and no names: the set's are taken in its order\n");
+        fprintf(stderr, "fedkt: the model's classes have no names: the set's names are used in the set's order\n");
     FKT_TRY(cli_print_dataset(*out, d->path, r));
 out:
     if (st != FKT_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation.h - a classifier on labelled images: opened, evaluated, told; for `evaluate`, `train` and `simulate`. */
+/* evaluation.h - opens a classifier, evaluates it on labelled images and prints the result; for `evaluate`, `train`
+ * and `simulate`. */
 #ifndef FKT_CLI_LEARNING_EVALUATION_H
 #define FKT_CLI_LEARNING_EVALUATION_H
 
@@ -7,18 +8,18 @@
 
 #include "fedkt/model_data.h"
 
-/* Images as they are and, where there is a codec, encoded and decoded first. */
+/* Results on images as they are and, with a codec, on images encoded and decoded first. */
 struct cli_evaluation {
     struct fkt_evaluation plain, through;
     char codec[256]; /* identity; "": images did not go through one */
 };
 void cli_evaluation_clear(struct cli_evaluation *j);
 
-/* fkt_model_load for --model, --from and --teacher; of our other files it says what they are. */
+/* fkt_model_load for --model, --from and --teacher; its error names the kind of our other files. */
 FKT_MUST_USE fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t size);
-/* A remark where nobody has said a size: weights alone have none. */
+/* A remark when no size is given: a file with only weights has none. */
 void cli_model_tell_size(const struct fkt_model *m, const char *path, uint64_t asked, const struct cli_run *r);
-/* fkt_model_open_dataset, with remarks: what the set holds, and where its class order is taken for the model's. */
+/* fkt_model_open_dataset, with remarks: the set's contents, and whether its class order is used for the model's. */
 FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struct cli_data *d,
                                            const struct fkt_model *m, const struct cli_run *r);
 /* Reads the set, evaluates, with a codec (may be NULL) evaluates again. `skipped` may be NULL. */
@@ -35,8 +36,8 @@ void cli_score_print(const struct fkt_score *s, const char *const *classes); /* 
 
 /* architecture, stem, size, classes, parameters */
 json_t *cli_model_json(const struct fkt_model *m);
-/* private, epsilon, delta (null where not), release_sha256, data, recipe put into j */
+/* private, epsilon, delta (null when not private), release_sha256, data, recipe put into j */
 void cli_origin_json(json_t *j, const struct fkt_model_origin *o);
-/* On stdout, a line or two; claimed: it is the word of a file that was read, and nobody here saw the training. */
+/* On stdout, a line or two; claimed: the file states it, and it was not checked in this run. */
 void cli_origin_print(const struct fkt_model_origin *o, int claimed);
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluation_report.c - a evaluation for people: accuracies, and who is taken for whom.
+/* evaluation_report.c - an evaluation as text: accuracies and confusions.
  *
- * Up to 20 classes the whole confusion matrix fits a screen, truth down and guesses across; of more, the ten commonest
- * confusions are named. Class names may come from a stranger's file: they are shown without control characters. */
+ * Up to 20 classes the whole confusion matrix fits a screen, a row per true class and a column per prediction; for
+ * more classes, the ten most frequent confusions are listed. Class names may come from an untrusted file: they are
+ * shown without control characters. */
 #include "cli/learning/evaluation.h"
 
 #include "base/text.h"
@@ -12,7 +13,7 @@
 
 enum { MATRIX_MAX = 20, NAME_COLUMNS = 16, COMMONEST = 10 };
 
-/* So many columns of a name, filled up with blanks; letters are counted, not bytes. */
+/* A name cut or padded to so many columns; characters are counted, not bytes. */
 static void show_name(const char *name, size_t columns)
 {
     size_t used = 0, n = 0;
@@ -50,7 +51,8 @@ static int width_of(const struct fkt_score *s)
 static void matrix(const struct fkt_score *s, const struct fkt_model *m)
 {
     int width = width_of(s);
-    printf("\nwho is taken for whom: truth down, guesses across; right ones in brackets\n%*s", 3 + NAME_COLUMNS, "");
+    printf("\nconfusion matrix: a row per true class, a column per prediction; correct ones in brackets\n%*s",
+           3 + NAME_COLUMNS, "");
     for (uint32_t k = 0; k < s->classes; k++) printf(" %*u ", width, k);
     putchar('\n');
     for (uint32_t i = 0; i < s->classes; i++) {
@@ -66,12 +68,12 @@ static void matrix(const struct fkt_score *s, const struct fkt_model *m)
     }
 }
 
-/* The largest entries beside the diagonal, one after the other; equal ones in the order of the matrix. */
+/* The largest entries off the diagonal, in descending order; equal ones in the order of the matrix. */
 static void commonest(const struct fkt_score *s, const struct fkt_model *m)
 {
     uint64_t last = UINT64_MAX;
     size_t from = 0, all = (size_t)s->classes * s->classes;
-    printf("\nwho is taken for whom, the commonest\n");
+    printf("\nmost frequent confusions\n");
     for (int row = 0; row < COMMONEST; row++) {
         uint64_t best = 0;
         size_t at = all;
@@ -118,7 +120,7 @@ void cli_origin_print(const struct fkt_model_origin *o, int claimed)
         putchar('\n');
     }
     if (!o->is_private) {
-        printf("NOT PRIVATE: what it learned from is not, or cannot be shown to be, from a private release alone\n");
+        printf("NOT PRIVATE: its training images are not, or cannot be shown to be, from a private release only\n");
         return;
     }
     printf("%sprivate: epsilon %g, delta %g", claimed ? "its file says: " : "", o->epsilon, o->delta);

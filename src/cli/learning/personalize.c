@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personalize.c - `fedkt personalize`: a network that learned from synthetic images, its last layer tuned at
- * each site on the site's own records, beside local training and one round of averaging (learning/personal.c). */
+/* personalize.c - `fedkt personalize`: a network trained on synthetic images whose last layer is tuned at each site
+ * on the site's own records, compared with local training and one round of averaging (learning/personal.c). */
 #include "cli/learning/personalize.h"
 #include "cli/learning/recipe.h"
 #include "cli/core/verbs.h"
@@ -16,9 +16,9 @@
 
 enum { ALL_WAYS = (1 << FKT_PERSONAL_WAYS) - 1, MOST = 1000000 };
 
-/* ---- what was asked ---- */
+/* ---- options ---- */
 
-/* One site has nobody to average with, and is asked about for its tuned model. */
+/* One site cannot average with others; its user wants the tuned model. */
 static fkt_status parse_ways(struct cli_personalize *a)
 {
     char *text = NULL;
@@ -44,13 +44,13 @@ out:
     return st;
 }
 
-/* What says how local networks learn, where no way asks for one. */
+/* Rejects options of local training when --ways leaves it out. */
 static fkt_status check_local(const struct cli_personalize *a)
 {
     const unsigned local = 1U << FKT_PERSONAL_LOCAL | 1U << FKT_PERSONAL_FEDAVG | 1U << FKT_PERSONAL_FEDAVG_TUNED;
     if (a->mask & local || !(a->epochs_local_given || a->rate_local_given)) return FKT_OK;
-    return fkt_fail_hint(FKT_E_ARG, "add local to --ways, or leave it away",
-                         "%s is about local training, which --ways leaves out",
+    return fkt_fail_hint(FKT_E_ARG, "add local to --ways, or omit it",
+                         "%s is for local training, which --ways leaves out",
                          a->epochs_local_given ? "--epochs-local" : "--rate-local");
 }
 
@@ -65,12 +65,11 @@ static fkt_status check(struct cli_personalize *a)
         return fkt_fail(FKT_E_ARG, "--seed must be at most %lld", (long long)INT64_MAX); /* in JSON */
     if (!a->test.path && a->test.split) a->test.path = a->data.path;                     /* as in simulate */
     if (!a->test.path && a->test.limit) return fkt_fail(FKT_E_ARG, "--test-limit needs --test or --test-split");
-    if (a->test.path && a->holdout_given)
-        return fkt_fail(FKT_E_ARG, "--holdout keeps records aside, and with a test set none are");
+    if (a->test.path && a->holdout_given) return fkt_fail(FKT_E_ARG, "--holdout cannot be used with a test set");
     FKT_TRY(parse_ways(a));
     FKT_TRY(check_local(a));
     if (a->out && a->sites == 1 && !(a->mask >> FKT_PERSONAL_TUNED & 1))
-        return fkt_fail_hint(FKT_E_ARG, "add tuned to --ways, or leave --out away",
+        return fkt_fail_hint(FKT_E_ARG, "add tuned to --ways, or omit --out",
                              "with one site --out saves the tuned model, which --ways leaves out");
     FKT_TRY(cli_personalize_network_check(a));
     FKT_TRY(cli_not_an_input(a->out, a->model));
@@ -93,7 +92,7 @@ static fkt_status read_set(struct cli_personalized *p, const struct cli_data *d,
     struct fkt_training_set_options o = {.progress = &progress->hook, .skipped = d->skip_bad ? &p->skipped : NULL};
     fkt_status st;
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
-    if (a->train.release) { /* the network is not trained yet, and does not know its images */
+    if (a->train.release) { /* the network is not trained yet, and has no image settings */
         set.fit = (int)p->training.images.release.task.fit;
         set.fit_given = 1;
     }
@@ -105,11 +104,11 @@ out:
     return st;
 }
 
-/* The options that made it, without paths, which may tell of places. */
+/* The options that made it, without paths, which may be private. */
 static void recipe_line(char *out, size_t cap, const struct cli_personalized *p)
 {
     const struct fkt_recipe *r = &p->spec.tune;
-    const int kept = !p->asked->test.path; /* records aside */
+    const int kept = !p->asked->test.path; /* held-out records */
     char share[FKT_DOUBLE_TEXT], rate[FKT_DOUBLE_TEXT];
     fkt_double_text(share, p->asked->holdout);
     fkt_double_text(rate, r->rate);
@@ -181,13 +180,13 @@ static fkt_status keep(const struct cli_personalized *p)
     return a->out ? cli_personalize_folder(p) : FKT_OK;
 }
 
-/* What took hours is told also where it could not be kept, and then the failure is. */
+/* Prints results even if they could not be saved, since they may have taken hours; then reports the error. */
 static fkt_status print(const struct cli_personalized *p, struct cli_personalize *a, fkt_status kept)
 {
     struct fkt_failure failure;
     fkt_status st = FKT_OK;
     fkt_failure_save(&failure, kept);
-    if (kept != FKT_OK) a->out = NULL; /* p->asked: nothing is there */
+    if (kept != FKT_OK) a->out = NULL; /* p->asked: nothing to save */
     if (a->run.json) st = cli_print_json(cli_personalize_json(p));
     else cli_personalize_print(p);
     return kept != FKT_OK ? fkt_failure_restore(&failure) : st;
@@ -240,49 +239,50 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
     struct cli_train *t = &a.train;
     const struct cli_option table[] = {
         CLI_OPT_TEXT("model", &a.model, "FILE", 0, "the network that 'fedkt train' made from a release"),
-        CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its images, where its file has weights alone"),
-        CLI_OPT_TEXT("release", &t->release, "FILE", 0, "or: train it in this run, on images drawn from a release"),
+        CLI_OPT_WHOLE("size", &a.size, "PX", 0, "side of its images, for a file with only weights"),
+        CLI_OPT_TEXT("release", &t->release, "FILE", 0,
+                     "instead: train it in this run, on images drawn from a release"),
         CLI_OPT_TEXT("out", &a.out, "PATH", 0,
-                     "what to keep: with --sites 1 the tuned model, a file; else a folder with sites.csv and "
+                     "output: with --sites 1 the tuned model, a file; else a folder with sites.csv and "
                      "results.json"),
         CLI_DATA_ROWS(a.data, 1),
         CLI_OPT_CHOICE("filter", &a.filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",
                        "how images are scaled"),
         CLI_OPT_CHOICE_GIVEN("fit", &a.data.fit, fkt_fit_parse, "the model's, crop, pad or stretch", CLI_FIT_HELP,
                              &a.data.fit_given),
-        CLI_OPT_HEAD("the network, with --release; all else as 'fedkt train' does by default"),
+        CLI_OPT_HEAD("the network, with --release; other settings are the defaults of 'fedkt train'"),
         CLI_OPT_CHOICE_GIVEN("network", &t->architecture, fkt_architecture_parse, "resnet18 or resnet8", "which one",
                              &t->architecture_given),
         {CLI_WHOLE, "per-class", &t->per_class, "N", "images drawn for each class (default: 500)", 0, NULL, NULL,
          &t->per_class_given},
-        CLI_OPT_FLAG("fresh", &t->fresh, "draw others for each epoch (default: the same)"),
+        CLI_OPT_FLAG("fresh", &t->fresh, "draw new images for each epoch (default: the same images)"),
         {CLI_WHOLE, "epochs", &t->epochs, "N", "passes over them (default: 20)", 0, NULL, NULL, &a.epochs_given},
         CLI_OPT_TEXT("weights", &t->settings.weights, "PATH", 0, "the codec's weights (default: the cache)"),
-        CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "keep this network, before any site has tuned it"),
+        CLI_OPT_TEXT("model-out", &t->out, "FILE", 0, "file for this network, before any site has tuned it"),
         CLI_OPT_HEAD("evaluating"),
         {CLI_REAL, "holdout", &a.holdout, "F",
-         "share of each class of each site that is kept to be evaluated on; 0: none (default: 0.25)", 0, NULL, NULL,
+         "fraction of each class of each site that is held out for evaluation; 0: none (default: 0.25)", 0, NULL, NULL,
          &a.holdout_given},
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0,
-                     "evaluate on these instead, class by class in proportion to what the sites hold (default: --data, "
-                     "when --test-split is given)"),
+                     "evaluate on these instead, weighted by the class proportions of each site (default: --data, when "
+                     "--test-split is given)"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of the test set"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all"),
         CLI_OPT_HEAD("sites"),
-        CLI_OPT_WHOLE("sites", &a.sites, "N", 0, "sites; 1: all of --data is one site's (default: 20)"),
+        CLI_OPT_WHOLE("sites", &a.sites, "N", 0, "number of sites; 1: all of --data belongs to one site (default: 20)"),
         CLI_OPT_TEXT("partition", &a.partition, "RULE", 0,
-                     "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
+                     "how records are split over sites: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
         CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "partition, splits, first weights, order of batches (default: 0)"),
         CLI_OPT_HEAD("learning"),
         CLI_OPT_TEXT("ways", &a.ways, "LIST", 0,
-                     "of global, tuned, local, fedavg, fedavg_tuned (default: all; with one site global,tuned)"),
-        {CLI_POSITIVE, "epochs-local", &a.epochs_local, "N", "of local training, fedavg's too (default: 20)", 0, NULL,
-         NULL, &a.epochs_local_given},
-        CLI_OPT_POSITIVE("epochs-tune", &a.epochs_tune, "N", 0, "of tuning a last layer (default: 20)"),
-        {CLI_REAL, "rate-local", &a.rate_local, "R", "largest rate of local training (default: 0.05)", 0, NULL, NULL,
-         &a.rate_local_given},
-        CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest rate of tuning (default: 0.05)"),
-        CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "of local training and tuning (default: 32)"),
+                     "a list of global, tuned, local, fedavg, fedavg_tuned (default: all; with one site global,tuned)"),
+        {CLI_POSITIVE, "epochs-local", &a.epochs_local, "N", "epochs of local training, also for fedavg (default: 20)",
+         0, NULL, NULL, &a.epochs_local_given},
+        CLI_OPT_POSITIVE("epochs-tune", &a.epochs_tune, "N", 0, "epochs of tuning the last layer (default: 20)"),
+        {CLI_REAL, "rate-local", &a.rate_local, "R", "largest learning rate of local training (default: 0.05)", 0, NULL,
+         NULL, &a.rate_local_given},
+        CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest learning rate of tuning (default: 0.05)"),
+        CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "batch size of local training and tuning (default: 32)"),
         CLI_RUN_ROWS(a.run),
     };
     int code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personalize.h - what was asked of `fedkt personalize`, and how its result is told. */
+/* personalize.h - options of `fedkt personalize`, and its result. */
 #ifndef FKT_CLI_LEARNING_PERSONALIZE_H
 #define FKT_CLI_LEARNING_PERSONALIZE_H
 
@@ -7,21 +7,21 @@
 #include "cli/learning/train.h"
 
 struct cli_personalize {
-    struct cli_data data, test; /* test.path NULL: records of the sites' own */
+    struct cli_data data, test; /* test.path NULL: the sites' own held-out records */
     struct cli_run run;
     const char *model, *out, *partition, *ways;
     double holdout, rate_local, rate_tune;
     uint64_t size, sites, seed, epochs_local, epochs_tune, batch;
     int filter;
     unsigned mask;          /* of the ways */
-    struct cli_train train; /* of the network, where .release is given; else model is */
+    struct cli_train train; /* of the network, when .release is given; else model is given */
     int epochs_given, holdout_given, epochs_local_given, rate_local_given;
 };
 
 struct cli_personalized {
     const struct cli_personalize *asked;
-    struct cli_training training;      /* of the network in this run; .asked NULL: it was trained before */
-    struct fkt_model *network, *tuned; /* tuned: of the one site, where it is to be saved */
+    struct cli_training training;      /* training of the network in this run; .asked NULL: it was trained before */
+    struct fkt_model *network, *tuned; /* tuned: the one site's model, if it is to be saved */
     struct fkt_training_set data, test;
     struct fkt_personal_spec spec;
     struct fkt_personal result;
@@ -31,11 +31,11 @@ struct cli_personalized {
 
 /* personalize_network.c */
 FKT_MUST_USE fkt_status cli_personalize_network_check(struct cli_personalize *a);
-/* p->network is there, with its classes and size; trained, after the second. */
+/* The first sets p->network with its classes and size; the second trains it. */
 FKT_MUST_USE fkt_status cli_personalize_network_open(struct cli_personalized *p);
 FKT_MUST_USE fkt_status cli_personalize_network_train(struct cli_personalized *p);
 
-/* personalize_tell.c */
+/* personalize_report.c */
 void cli_personalize_print(const struct cli_personalized *p);
 json_t *cli_personalize_json(const struct cli_personalized *p); /* gives; NULL: no memory */
 /* sites.csv and results.json. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* personalize_network.c - the network whose last layer the sites tune: read from a file, or trained in this run on
- * images of a release, exactly as `fedkt train --release` would with the same numbers (train_run.c). What takes hours
- * is better trained by that verb, which keeps checkpoints. */
+ * images of a release, exactly as `fedkt train --release` does with the same numbers (train_run.c). Use that verb
+ * for long trainings: it keeps checkpoints. */
 #include "cli/learning/personalize.h"
 
 #include "base/output.h"
@@ -12,7 +12,7 @@
 
 static fkt_status idle(int given, const char *option)
 {
-    return given ? fkt_fail_hint(FKT_E_ARG, "with --model the network is trained already", "%s needs --release", option)
+    return given ? fkt_fail_hint(FKT_E_ARG, "the network of --model is already trained", "%s needs --release", option)
                  : FKT_OK;
 }
 
@@ -48,10 +48,9 @@ fkt_status cli_personalize_network_check(struct cli_personalize *a)
     struct cli_train *t = &a->train;
     fkt_status st;
     if (!a->model && !t->release)
-        return fkt_fail_hint(FKT_E_ARG, "--model takes a trained network, --release trains one first",
-                             "there is no network: neither --model nor --release is given");
-    if (a->model && t->release)
-        return fkt_fail(FKT_E_ARG, "--model and --release exclude each other: one network is tuned");
+        return fkt_fail_hint(FKT_E_ARG, "give a trained network with --model, or train one with --release",
+                             "no network: neither --model nor --release is given");
+    if (a->model && t->release) return fkt_fail(FKT_E_ARG, "--model and --release exclude each other");
     if (a->size > FKT_MODEL_SIZE_MAX) return fkt_fail(FKT_E_ARG, "--size must be at most %d", FKT_MODEL_SIZE_MAX);
     if (a->size && t->release) return fkt_fail(FKT_E_ARG, "--size: a release has one size");
     if (a->model) return check_idle(a);
@@ -86,8 +85,9 @@ fkt_status cli_personalize_network_train(struct cli_personalized *p)
     if (!t->asked) return FKT_OK;
     st = cli_train_learn(t);
     if (st == FKT_E_STOPPED)
-        st = fkt_fail_hint(st, "'fedkt train --release' with --checkpoint can go on later; give its model with --model",
-                           "stopped while training the network; nothing is kept");
+        st = fkt_fail_hint(
+            st, "'fedkt train --release' with --checkpoint can be continued later; give its model with --model",
+            "stopped while training the network; nothing is kept");
     FKT_TRY(st);
     if (t->asked->out) FKT_TRY(fkt_model_save(t->model, t->asked->out, t->asked->run.force));
     fkt_model_free(p->network);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personalize_report.c - the personalised protocol's result: a table for people, JSON, a CSV with a line per site.
- * Accuracies are of real records, and so are the numbers of records: none of this is covered by a release's promise. */
+/* personalize_report.c - the personalised protocol's result: a table, JSON, and a CSV with a line per site.
+ * Accuracies and record counts come from real records: no release's promise covers them. */
 #include "cli/learning/personalize.h"
 
 #include "base/alloc.h"
@@ -45,7 +45,7 @@ static void print_training(const struct cli_training *t)
     size_t n;
     const struct fkt_epoch *e = t->trainer ? fkt_trainer_history(t->trainer, &n) : NULL;
     if (!e) return;
-    printf("the network was trained first: %s, %zu images%s, %u epoch%s, loss %.4f, accuracy %.2f %% while learning\n",
+    printf("the network was trained first: %s, %zu images%s, %u epoch%s, loss %.4f, training accuracy %.2f %%\n",
            fkt_architecture_name((enum fkt_architecture)t->asked->architecture),
            fkt_training_source_set(t->images.source)->n, t->asked->fresh ? " an epoch" : "", e[n - 1].epoch,
            e[n - 1].epoch == 1 ? "" : "s", e[n - 1].loss, 100 * e[n - 1].accuracy);
@@ -73,16 +73,17 @@ void cli_personalize_print(const struct cli_personalized *p)
     }
     print_sites(p, 0, "no test records; left out of the means", "no test records; left out of the means");
     if (p->asked->mask & ~(1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED))
-        print_sites(p, 1, "too few records to train on; its local network is the untrained start",
-                    "too few records to train on; their local networks are the untrained start");
+        print_sites(p, 1, "too few records to train on; its local network is untrained",
+                    "too few records to train on; their local networks are untrained");
     print_training(&p->training);
     printf("the network: ");
     cli_origin_print(fkt_model_origin(p->network), 1);
-    printf("the table is NOT private: it counts real records, and no release covers it\n");
+    printf("the table is NOT private: it comes from real records, and no release covers it\n");
     if (p->tuned)
-        printf("saved the tuned model as %s\nNOT PRIVATE: its last layer has seen your records; keep it at the site\n",
+        printf("saved the tuned model as %s\nNOT PRIVATE: its last layer was trained on your records; keep it at the "
+               "site\n",
                p->asked->out);
-    else if (p->asked->out) printf("the same is in %s/sites.csv, for its owner alone\n", p->asked->out);
+    else if (p->asked->out) printf("the table is also in %s/sites.csv, which is private\n", p->asked->out);
 }
 
 /* ---- for machines ---- */
@@ -139,7 +140,7 @@ static json_t *model_json(const struct fkt_model *m)
     return j;
 }
 
-/* Of the network's own training, in this run. */
+/* The network's training in this run. */
 static json_t *training_json(const struct cli_training *t)
 {
     size_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipe.c - a recipe that cannot be followed, in the words of the command line.
+/* recipe.c - errors of a recipe, with the names of the options.
  *
- * The library knows what a recipe's numbers may be, and nothing of options: it says "the recipe's batch is 0: it must
- * be at least 1 ...". Which number that is, is found by putting each into a recipe that is fine otherwise. */
+ * The library checks a recipe's numbers without knowing options: its error is "the recipe's batch is 0: it must be
+ * at least 1 ...". The option is found by checking each number alone in an otherwise valid recipe. */
 #include "cli/learning/recipe.h"
 
 #include "base/status.h"
@@ -18,13 +18,14 @@ static fkt_status check_one(const struct fkt_recipe *r, const struct cli_recipe_
     const char *range;
     fkt_status st;
     fkt_recipe_default(&probe);
-    probe.nesterov = 0; /* momentum 0 is no mistake without it */
+    probe.nesterov = 0; /* momentum 0 is valid without it */
     memcpy((char *)&probe + o->at, (const char *)r + o->at, o->size);
     st = fkt_recipe_check(&probe);
     if (st == FKT_OK) return st;
     snprintf(text, sizeof text, "%s", fkt_error_text());
     range = strstr(text, " is ");
-    if (strncmp(text, of_one, sizeof of_one - 1) != 0 || !range) return FKT_OK; /* two numbers that do not fit */
+    if (strncmp(text, of_one, sizeof of_one - 1) != 0 || !range)
+        return FKT_OK; /* two numbers that exclude each other */
     return fkt_fail(FKT_E_ARG, "%s%s", o->name, range);
 }
 

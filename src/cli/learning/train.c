@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.c - `fedkt train`: the table of its options. What follows from them: train_check.c, train_data.c,
- * train_run.c, train_report.c. */
+/* train.c - `fedkt train`: the table of its options. The work is in train_check.c, train_data.c, train_run.c,
+ * train_report.c. */
 #include "cli/learning/train.h"
 #include "cli/core/verbs.h"
 
@@ -21,17 +21,24 @@ void cli_train_defaults(struct cli_train *a)
 }
 
 #define IMAGE_ROWS(a)                                                                                                  \
-    CLI_OPT_HEAD("images to learn from: a set, or a release"),                                                         \
+    CLI_OPT_HEAD("training images: a set, or a release"),                                                              \
         CLI_OPT_TEXT("data", &(a).data.path, "PATH", 0, "any image set that fedkt reads, or a folder of 'generate'"),  \
         CLI_OPT_TEXT("split", &(a).data.split, "NAME", 0, "train, test or val, where the set has splits"),             \
         CLI_OPT_WHOLE("limit", &(a).data.limit, "N", 0, "use N images of --data, spread evenly over the classes"),     \
         CLI_OPT_FLAG("skip-bad", &(a).data.skip_bad, "leave out images that cannot be read, count and name them"),     \
-        CLI_OPT_TEXT("release", &(a).release, "FILE", 0, "draw and decode images in memory; none is on disk"),         \
+        CLI_OPT_TEXT("release", &(a).release, "FILE", 0, "draw and decode images in memory, not on disk"),             \
         {CLI_WHOLE, "per-class", &(a).per_class,      "N", "images drawn for each class (default: 500)", 0,            \
          NULL,      NULL,        &(a).per_class_given},                                                                \
-        CLI_OPT_FLAG("fresh", &(a).fresh, "draw others for each epoch (default: the same)"),                           \
-        {CLI_WHOLE, "draw-seed", &(a).draw_seed,      "S", "which samples, as of 'generate --seed' (default: 0)", 0,   \
-         NULL,      NULL,        &(a).draw_seed_given},                                                                \
+        CLI_OPT_FLAG("fresh", &(a).fresh, "draw new images for each epoch (default: the same images)"),                \
+        {CLI_WHOLE,                                                                                                    \
+         "draw-seed",                                                                                                  \
+         &(a).draw_seed,                                                                                               \
+         "S",                                                                                                          \
+         "seed of the samples, as in 'generate --seed' (default: 0)",                                                  \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         NULL,                                                                                                         \
+         &(a).draw_seed_given},                                                                                        \
         CLI_OPT_CHOICE("estimator", &(a).estimator, fkt_estimator_parse, "clamp or rie",                               \
                        "how covariances are repaired"),                                                                \
         CLI_OPT_REAL("tau", &(a).estimate.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),                     \
@@ -41,7 +48,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("mix-split", &(a).mix.split, "NAME", 0, "split of --mix"),                                        \
         CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N images of --mix"),                                   \
         CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                  \
-                     "evaluate epochs on this share of --data or --release, never of --mix (default: 0)"),             \
+                     "evaluate epochs on this fraction of --data or --release, never of --mix (default: 0)"),          \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
                              "how images are scaled", &(a).filter_given),                                              \
         CLI_FIT_ROW((a).data), CLI_BITS_ROW((a).data)
@@ -49,45 +56,47 @@ void cli_train_defaults(struct cli_train *a)
 #define NETWORK_ROWS(a)                                                                                                \
     CLI_OPT_HEAD("network"),                                                                                           \
         CLI_OPT_CHOICE_GIVEN("network", &(a).architecture, fkt_architecture_parse, "resnet18 or resnet8",              \
-                             "which one; resnet8 is for quick runs", &(a).architecture_given),                         \
+                             "architecture; resnet8 is for quick runs", &(a).architecture_given),                      \
         CLI_OPT_CHOICE_GIVEN("stem", &(a).stem, fkt_stem_parse, "cifar or imagenet",                                   \
-                             "its first layers: for small images, or for large ones", &(a).stem_given),                \
+                             "first layers: for small images, or for large ones", &(a).stem_given),                    \
         CLI_OPT_WHOLE("size", &(a).size, "PX", 0, "side of the images (default: the release's, --from's, or 32)"),     \
         CLI_OPT_TEXT("from", &(a).from, "FILE", 0, "start from these weights (safetensors or ONNX)"),                  \
-        CLI_OPT_TEXT("teacher", &(a).teacher, "FILE", 0, "a model to learn from as well: distillation"),               \
-        {CLI_REAL, "temperature", &(a).recipe.temperature, "T", "softens what the teacher says (default: 4)", 0,       \
+        CLI_OPT_TEXT("teacher", &(a).teacher, "FILE", 0, "a teacher model, for distillation"),                         \
+        {CLI_REAL, "temperature", &(a).recipe.temperature, "T", "softmax temperature of the teacher (default: 4)", 0,  \
          NULL,     NULL,          &(a).temperature_given},                                                             \
-        CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "of the loss that is the teacher's (default: 0.5)")
+        CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "weight of the teacher's loss (default: 0.5)")
 
 #define RECIPE_ROWS(a)                                                                                                 \
     CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the images (default: 20)"),      \
-        CLI_OPT_WHOLE("batch", &(a).batch, "N", 0, "images a step (default: 64)"),                                     \
+        CLI_OPT_WHOLE("batch", &(a).batch, "N", 0, "images per step (default: 64)"),                                   \
         CLI_OPT_REAL("rate", &(a).recipe.rate, "R", 0, "largest learning rate of the schedule (default: 0.05)"),       \
-        CLI_OPT_REAL("momentum", &(a).recipe.momentum, "M", 0, "of SGD, in Nesterov's form (default: 0.9)"),           \
+        CLI_OPT_REAL("momentum", &(a).recipe.momentum, "M", 0, "Nesterov momentum of SGD (default: 0.9)"),             \
         CLI_OPT_FLAG("no-nesterov", &(a).no_nesterov, "plain momentum"),                                               \
-        CLI_OPT_REAL("decay", &(a).recipe.decay, "D", 0, "of weights (default: 0.0005)"),                              \
+        CLI_OPT_REAL("decay", &(a).recipe.decay, "D", 0, "weight decay (default: 0.0005)"),                            \
         CLI_OPT_CHOICE("schedule", &(a).schedule, fkt_schedule_parse, "cosine, constant, step or one-cycle",           \
-                       "how the rate goes"),                                                                           \
+                       "schedule of the learning rate"),                                                               \
         CLI_OPT_REAL("warmup", &(a).recipe.warmup, "E", 0, "epochs in which the rate grows from 0 (default: 0)"),      \
         {CLI_REAL, "step-every", &(a).recipe.step_every, "E", "step: every E epochs (default: 10) ...", 0,             \
          NULL,     NULL,         &(a).step_every_given},                                                               \
         {CLI_REAL, "step-by", &(a).recipe.step_by, "F", "... the rate is multiplied by F (default: 0.1)", 0,           \
          NULL,     NULL,      &(a).step_by_given},                                                                     \
-        CLI_OPT_FLAG("no-flip", &(a).no_flip, "images are not mirrored (default: one in two is)"),                     \
-        CLI_OPT_WHOLE("pad", &(a).pad, "PX", 0, "shift images at random by up to PX (default: 4; 0: not)"),            \
-        CLI_OPT_REAL("smoothing", &(a).recipe.smoothing, "S", 0, "of labels, 0 to 1 (default: 0)"),                    \
+        CLI_OPT_FLAG("no-flip", &(a).no_flip, "do not mirror images (default: one in two is mirrored)"),               \
+        CLI_OPT_WHOLE("pad", &(a).pad, "PX", 0, "shift images at random by up to PX pixels (default: 4)"),             \
+        CLI_OPT_REAL("smoothing", &(a).recipe.smoothing, "S", 0, "label smoothing, 0 to 1 (default: 0)"),              \
         CLI_OPT_REAL("ema", &(a).recipe.ema, "D", 0, "also keep a moving average of the weights: its decay per step"), \
         CLI_OPT_WHOLE("seed", &(a).recipe.seed, "S", 0,                                                                \
                       "first weights, order, augmentation (default: 1); repeats to the bit on one machine with the "   \
                       "same --threads"),                                                                               \
-        CLI_OPT_CHOICE("dtype", &(a).dtype, parse_dtype, "f32 or bf16", "numbers between layers; weights are f32")
+        CLI_OPT_CHOICE("dtype", &(a).dtype, parse_dtype, "f32 or bf16",                                                \
+                       "number format between layers; weights are f32")
 
 #define OUTPUT_ROWS(a)                                                                                                 \
-    CLI_OPT_HEAD("stopping and going on"),                                                                             \
-        CLI_OPT_TEXT("checkpoint", &(a).checkpoint, "FILE", 0, "written after every epoch, and on Ctrl-C"),            \
-        CLI_OPT_WHOLE("checkpoint-steps", &(a).checkpoint_steps, "N", 0, "and after every N steps"),                   \
-        CLI_OPT_FLAG("resume", &(a).resume, "go on where --checkpoint was written, to the same bits"),                 \
-        CLI_OPT_HEAD("test set, looked at once, after the last epoch"),                                                \
+    CLI_OPT_HEAD("checkpoints"),                                                                                       \
+        CLI_OPT_TEXT("checkpoint", &(a).checkpoint, "FILE", 0, "checkpoint, written after every epoch and on Ctrl-C"), \
+        CLI_OPT_WHOLE("checkpoint-steps", &(a).checkpoint_steps, "N", 0,                                               \
+                      "write the checkpoint also after every N steps"),                                                \
+        CLI_OPT_FLAG("resume", &(a).resume, "continue from --checkpoint, to the same bits"),                           \
+        CLI_OPT_HEAD("test set, used once, after the last epoch"),                                                     \
         CLI_OPT_TEXT("test", &(a).test.path, "PATH", 0, "real images to evaluate the model on"),                       \
         CLI_OPT_TEXT("test-split", &(a).test.split, "NAME", 0, "split of --test"),                                     \
         CLI_OPT_WHOLE("test-limit", &(a).test.limit, "N", 0, "use N test images in all"),                              \
@@ -97,8 +106,9 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_WHOLE("dim", &(a).codec_dim, "D", 0, "its latent's length, for codecs that let you choose"),           \
         CLI_OPT_TEXT("weights", &(a).settings.weights, "PATH", 0, "its weights (default: the cache)"),                 \
         CLI_OPT_CHOICE("codec-dtype", &(a).settings.dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                 \
-                       "numbers between the codec's layers"),                                                          \
-        CLI_OPT_FLAG("low-memory", &(a).settings.low_memory, "use the codec's weights where the file is mapped"),      \
+                       "number format between the codec's layers"),                                                    \
+        CLI_OPT_FLAG("low-memory", &(a).settings.low_memory,                                                           \
+                     "use the codec's weights in the mapped file: less memory, slower"),                               \
         CLI_OPT_HEAD("files"),                                                                                         \
         CLI_OPT_TEXT("out", &(a).out, "FILE", 1, "the model: safetensors, with torchvision's names"),                  \
         CLI_OPT_TEXT("ema-out", &(a).ema_out, "FILE", 0, "the same with averaged weights (--ema)"),                    \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.h - what was asked of `fedkt train`, and the run that follows from it; one file per part. */
+/* train.h - options and state of a run of `fedkt train`; one file per part. */
 #ifndef FKT_CLI_LEARNING_TRAIN_H
 #define FKT_CLI_LEARNING_TRAIN_H
 
@@ -22,7 +22,7 @@ struct cli_train {
     int architecture, architecture_given, stem, stem_given;
     uint64_t size; /* 0: the release's, the model's, or 32 */
     struct fkt_recipe recipe;
-    uint64_t epochs, batch, pad; /* of the recipe, as typed */
+    uint64_t epochs, batch, pad; /* the recipe, as typed */
     double share;                /* of the teacher; negative: not given */
     int no_flip, no_nesterov, dtype, schedule, temperature_given, step_every_given, step_by_given;
     const char *out, *ema_out, *onnx, *curves, *tensorboard, *checkpoint;
@@ -46,8 +46,8 @@ struct cli_training {
     struct cli_images images;
     struct fkt_model *start, *from, *teacher;
     struct fkt_trainer *trainer;
-    struct fkt_model *model, *averaged; /* what came out; the second with --ema alone */
-    struct fkt_codec *codec;            /* of --through-codec, opened here; NULL: the walk's, or none */
+    struct fkt_model *model, *averaged; /* the trained models; the second only with --ema */
+    struct fkt_codec *codec;            /* of --through-codec, opened here; NULL: the pipeline's, or none */
     struct fkt_dataset *test;
     struct cli_evaluation evaluated, evaluated_averaged;
     struct fkt_skipped skipped; /* of the test set */
@@ -58,20 +58,20 @@ struct cli_training {
 /* verb_train.c */
 void cli_train_defaults(struct cli_train *a);
 
-/* train_check.c: options that do not go together, outputs that are not free; fills in the recipe. */
+/* train_check.c: checks combinations of options and outputs that exist; fills in the recipe. */
 FKT_MUST_USE fkt_status cli_train_check(struct cli_train *a);
 FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
 
-/* train_recipe.c: the effective options in one line, without paths, which may tell of places. */
+/* train_recipe.c: the effective options in one line, without paths, which may be private. */
 void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m);
 
-/* train_data.c: like (may be NULL): the model whose size and class order are taken where nothing else says them. */
+/* train_data.c: like (may be NULL): the model whose size and class order are the default. */
 FKT_MUST_USE fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a,
                                         const struct fkt_progress *progress, const struct fkt_model *like);
 void cli_images_clear(struct cli_images *p);
 
-/* train_run.c: all of it; or in two steps, without files and evaluation: what can fail before the first epoch, with a
- * start that has its classes and size; then the epochs, with a model that says where it comes from. */
+/* train_run.c: the whole run; or in two steps, without files and evaluation: first everything that can fail before
+ * the first epoch, which sets the start's classes and size; then the epochs, which set the model and its provenance. */
 FKT_MUST_USE fkt_status cli_train_run(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_prepare(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_learn(struct cli_training *t);
@@ -81,7 +81,7 @@ void cli_training_clear(struct cli_training *t);
 FKT_MUST_USE fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e); /* ctx: struct cli_training; stderr */
 FKT_MUST_USE fkt_status cli_train_print(const struct cli_training *t);
 
-/* curve.c: accuracies of all epochs as a drawing of letters, on stdout; nothing for fewer than three. */
+/* curve.c: accuracies of all epochs as a text chart on stdout; nothing for fewer than three. */
 void cli_curve_show(const struct fkt_epoch *e, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_check.c - what was asked of `fedkt train`, before any work: options that belong together, numbers in range,
- * names that are free. */
+/* train_check.c - checks the options of `fedkt train` before any work: combinations, ranges, outputs that exist
+ * already. */
 #include "cli/learning/recipe.h"
 #include "cli/learning/train.h"
 
@@ -16,7 +16,7 @@
 
 enum { SIZE_MIN = 8, SIZE_MAX_PX = 512, PER_CLASS_MAX = 100000000 };
 
-/* An option that was given though what it belongs to was not. */
+/* An option that was given without the option that it needs. */
 static fkt_status needs(int given, const char *option, int there, const char *wanted)
 {
     return given && !there ? fkt_fail(FKT_E_ARG, "%s needs %s", option, wanted) : FKT_OK;
@@ -27,10 +27,10 @@ static fkt_status check_images(const struct cli_train *a)
     const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path;
     fkt_status st;
     if (!a->data.path && !release)
-        return fkt_fail_hint(FKT_E_ARG, "--data learns from a set of images, --release draws them from a release",
-                             "there is nothing to learn from: neither --data nor --release is given");
+        return fkt_fail_hint(FKT_E_ARG, "give a set of images with --data, or draw them from a release with --release",
+                             "no training images: neither --data nor --release is given");
     if (a->data.path && release)
-        return fkt_fail_hint(FKT_E_ARG, "to put real images beside drawn ones give them with --mix",
+        return fkt_fail_hint(FKT_E_ARG, "to add real images to drawn ones give them with --mix",
                              "--data and --release exclude each other");
     FKT_TRY(needs(a->fresh, "--fresh", release, "--release"));
     FKT_TRY(needs(a->per_class_given, "--per-class", release, "--release"));
@@ -76,8 +76,7 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->settings.weights != NULL, "--weights", a->release || a->codec, "--release or --through-codec"));
     FKT_TRY(needs(a->settings.dtype != 0, "--codec-dtype", a->release || a->codec, "--release or --through-codec"));
     FKT_TRY(needs(a->settings.low_memory, "--low-memory", a->release || a->codec, "--release or --through-codec"));
-    if (a->codec && a->release)
-        return fkt_fail(FKT_E_ARG, "--codec: the release names the codec that its images come from");
+    if (a->codec && a->release) return fkt_fail(FKT_E_ARG, "--codec: the release already names its codec");
     if (a->checkpoint_steps > UINT32_MAX) return fkt_fail(FKT_E_ARG, "--checkpoint-steps is too large");
 out:
     return st;
@@ -137,13 +136,13 @@ static fkt_status check_names(const struct output *outs, size_t n)
     return FKT_OK;
 }
 
-/* A folder that is made at the end, with those above it: can it be? Goes up to the first that is there. */
+/* Checks that a folder, with its parents, can be made at the end: looks at the first parent that exists. */
 static fkt_status check_events(const char *path)
 {
     char at[PATH_MAX];
     struct stat s;
     if (!path) return FKT_OK;
-    if (!*path) return fkt_fail(FKT_E_ARG, "--tensorboard: '' is no name for a folder");
+    if (!*path) return fkt_fail(FKT_E_ARG, "--tensorboard: '' is not a folder name");
     if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
         return fkt_fail(FKT_E_ARG, "--tensorboard: the name of the folder is too long");
     while (stat(at, &s) != 0) {
@@ -152,7 +151,7 @@ static fkt_status check_events(const char *path)
         if (!slash) snprintf(at, sizeof at, ".");
         else slash[slash == at] = '\0'; /* the root keeps its slash */
     }
-    if (!S_ISDIR(s.st_mode)) return fkt_fail(FKT_E_ARG, "--tensorboard: '%s' is a file, and no folder", at);
+    if (!S_ISDIR(s.st_mode)) return fkt_fail(FKT_E_ARG, "--tensorboard: '%s' is a file, not a folder", at);
     if (access(at, W_OK | X_OK) != 0) return fkt_fail_in(fkt_io_fail("write into folder", at), "--tensorboard");
     return FKT_OK;
 }
@@ -162,7 +161,7 @@ fkt_status cli_train_outputs(const struct cli_train *a)
     const struct output outs[] = {
         {"--out", a->out},       {"--ema-out", a->ema_out},       {"--onnx", a->onnx},
         {"--curves", a->curves}, {"--checkpoint", a->checkpoint}, {"--tensorboard", a->tensorboard}};
-    enum { FREE = 4, FILES = 5 }; /* of these: names that must be free, and files */
+    enum { FREE = 4, FILES = 5 }; /* of these: outputs that must not exist, and files */
     const char *const ins[] = {a->data.path, a->mix.path, a->test.path,       a->release,
                                a->from,      a->teacher,  a->settings.weights};
     fkt_status st;
@@ -175,7 +174,7 @@ fkt_status cli_train_outputs(const struct cli_train *a)
     FKT_TRY(check_events(a->tensorboard));
     if (!a->checkpoint) goto out;
     if (!a->resume && !a->run.force && access(a->checkpoint, F_OK) == 0) {
-        st = fkt_fail_hint(FKT_E_EXISTS, "--resume goes on from it, --force starts again and replaces it",
+        st = fkt_fail_hint(FKT_E_EXISTS, "give --resume to continue from it, or --force to start again and replace it",
                            "checkpoint '%s' exists already", a->checkpoint);
         goto out;
     }

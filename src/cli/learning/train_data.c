@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_data.c - the images that `fedkt train` learns from: from its options to a source (training_source.h).
+/* train_data.c - makes the source of training images (training_source.h) from the options of `fedkt train`.
  *
  *   --data PATH     read once
  *   --release FILE  drawn once; with --fresh anew for each epoch
@@ -27,8 +27,8 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     cli_codec_settings(&a->settings, &settings);
     FKT_TRY(fkt_release_load_into(&p->release, a->release));
     if (a->size && a->size != p->release.task.size) {
-        st = fkt_fail_hint(FKT_E_MISMATCH, "leave --size away: a release has one size",
-                           "--size is %llu, but the release is of images of %u px", (unsigned long long)a->size,
+        st = fkt_fail_hint(FKT_E_MISMATCH, "omit --size: a release has one size",
+                           "--size is %llu, but the release has images of %u px", (unsigned long long)a->size,
                            p->release.task.size);
         goto out;
     }
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* Read as the images that they stand beside, with the same classes. */
+/* Read with the same settings and classes as the other images. */
 static fkt_status open_mix(struct cli_images *p, const struct cli_train *a)
 {
     const struct fkt_training_set *set = fkt_training_source_set(p->source);

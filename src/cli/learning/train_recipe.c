@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_recipe.c - the options that repeat a run of `fedkt train`, in one line that its model keeps. Effective ones, in
- * full: a rate that was cut after six digits would not repeat the run. No paths, which may tell of places. */
+/* train_recipe.c - the options that repeat a run of `fedkt train`, in one line that its model keeps. They are the
+ * effective values in full precision: a rounded rate would not repeat the run. No paths, which may be private. */
 #include "cli/learning/train.h"
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_report.c - what `fedkt train` says: a line an epoch on stderr while it works, results on stdout at the end. */
+/* train_report.c - output of `fedkt train`: a line per epoch on stderr, results on stdout at the end. */
 #include "cli/learning/train.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ fkt_status cli_train_epoch(void *ctx, const struct fkt_epoch *e)
     return FKT_OK;
 }
 
-/* A number, or null where there is none. */
+/* A number, or null if there is none. */
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *epoch_json(const struct fkt_epoch *e)
@@ -53,7 +53,7 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
 
 static void print_last(const struct fkt_epoch *e)
 {
-    printf("after %u epoch%s: loss %.4f, accuracy %.2f %% while learning", e->epoch, e->epoch == 1 ? "" : "s", e->loss,
+    printf("after %u epoch%s: loss %.4f, training accuracy %.2f %%", e->epoch, e->epoch == 1 ? "" : "s", e->loss,
            100 * e->accuracy);
     if (isfinite(e->held_accuracy)) printf(", %.2f %% on held-out images", 100 * e->held_accuracy);
     if (isfinite(e->ema_held_accuracy)) printf(" (averaged weights: %.2f %%)", 100 * e->ema_held_accuracy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_run.c - one run of `fedkt train`: images, network, epochs, files, and at the very end the test set.
+/* train_run.c - one run of `fedkt train`: images, network, epochs, files, and finally the test set.
  *
- * The test set is opened before the first epoch, so that a wrong path costs no training, and looked at once, after the
- * last one, when the model is already on disk: nothing that it says can choose an epoch. */
+ * The test set is opened before the first epoch, so that a wrong path costs no training, and used once, after the
+ * last one, when the model is already on disk: it cannot influence the choice of an epoch. */
 #include "cli/learning/train.h"
 
 #include "base/clock.h"
@@ -33,7 +33,7 @@ static void remark(const struct cli_training *t, const char *text)
     if (!t->asked->run.quiet) cli_say(text);
 }
 
-/* ---- the network that is started with ---- */
+/* ---- the initial network ---- */
 
 static int same_classes(const struct fkt_model *m, const struct fkt_training_set *p)
 {
@@ -47,26 +47,24 @@ static fkt_status check_from(const struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
     if (a->architecture_given && a->architecture != (int)fkt_model_architecture(t->from))
-        return fkt_fail_hint(FKT_E_MISMATCH, "leave --network away: --from says what network it is",
-                             "'%s' is a %s, --network asks for a %s", a->from,
+        return fkt_fail_hint(FKT_E_MISMATCH, "omit --network: --from defines the network",
+                             "'%s' is a %s, but --network is %s", a->from,
                              fkt_architecture_name(fkt_model_architecture(t->from)),
                              fkt_architecture_name((enum fkt_architecture)a->architecture));
     if (a->stem_given && a->stem != (int)fkt_model_stem(t->from))
-        return fkt_fail_hint(FKT_E_MISMATCH, "leave --stem away: --from says what network it is",
-                             "'%s' has the %s stem, --stem asks for the %s one", a->from,
-                             fkt_stem_name(fkt_model_stem(t->from)), fkt_stem_name((enum fkt_stem)a->stem));
+        return fkt_fail_hint(FKT_E_MISMATCH, "omit --stem: --from defines the network",
+                             "'%s' has the %s stem, but --stem is %s", a->from, fkt_stem_name(fkt_model_stem(t->from)),
+                             fkt_stem_name((enum fkt_stem)a->stem));
     return FKT_OK;
 }
 
-/* A model of as many classes as the images have, whose classes nobody has named: they are the images', in their
- * order. */
+/* A model with as many classes as the images, but without class names: it gets the images' names in their order. */
 static fkt_status name_classes(const struct cli_training *t, struct fkt_model **m, const char *option)
 {
     const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
     if (!*m || !fkt_model_numbered(*m) || fkt_model_classes(*m) != p->n_classes) return FKT_OK;
     if (!t->asked->run.quiet && !same_classes(*m, p))
-        fprintf(stderr, "fedkt: %s: its classes have numbers and no names: the images' are taken in their order\n",
-                option);
+        fprintf(stderr, "fedkt: %s: its classes have no names: the images' names are used in their order\n", option);
     return fkt_model_rename(m, (const char *const *)p->classes);
 }
 
@@ -85,7 +83,7 @@ static fkt_status make_start(struct cli_training *t)
     if (t->from) FKT_TRY(check_from(t));
     st = fkt_model_start(&t->start, t->from, &spec, &new_head);
     FKT_TRY(t->from ? fkt_fail_in(st, "'%s'", a->from) : st);
-    if (new_head) remark(t, "fedkt: --from knows other classes: its last layer is drawn again");
+    if (new_head) remark(t, "fedkt: --from has other classes: its last layer is initialised again");
 out:
     return st;
 }
@@ -96,7 +94,7 @@ static fkt_status check_teacher(const struct cli_training *t)
     if (!t->teacher) return FKT_OK;
     st = fkt_training_set_check_model(fkt_training_source_set(t->images.source), t->teacher);
     return fkt_hint(fkt_fail_in(st, "teacher '%s'", t->asked->teacher),
-                    "teacher and images must have the same class names; order is free");
+                    "teacher and images must have the same class names, in any order");
 }
 
 /* ---- everything that can fail before the first epoch ---- */
@@ -110,7 +108,7 @@ static fkt_status open_codec(struct cli_training *t)
     return fkt_codec_open(&t->codec, &spec);
 }
 
-/* A file of weights alone does not say for which size it is: for that of the release, where there is one. */
+/* A file with only weights has no image size: the release's is used, if there is one. */
 static fkt_status load_models(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
@@ -130,7 +128,7 @@ out:
     return st;
 }
 
-/* Names in the images' own order: one that was brought into another model's order has lost it. */
+/* Names in the images' own order, which is lost when they are sorted into another model's order. */
 static fkt_status name_models(struct cli_training *t)
 {
     const int as_they_came = !t->from || fkt_model_numbered(t->from);
@@ -141,7 +139,8 @@ out:
     return st;
 }
 
-/* A class that --limit or --skip-bad has left without images is never learned, and nothing later would show why. */
+/* Warns of a class that --limit or --skip-bad has left without images: it is never trained, and nothing later shows
+ * why. */
 static void remark_missing(const struct cli_training *t)
 {
     const struct fkt_training_set *p = fkt_training_source_set(t->images.source);
@@ -160,7 +159,7 @@ static void remark_missing(const struct cli_training *t)
     remark(t, text);
 }
 
-/* As the images were read that it learns from. */
+/* As the training images were read. */
 static fkt_status open_test(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
@@ -176,14 +175,14 @@ fkt_status cli_train_prepare(struct cli_training *t)
     const struct cli_train *a = t->asked;
     fkt_status st;
     cli_progress_init(&t->progress, a->run.quiet);
-    if (a->mix.path) remark(t, "fedkt: --mix: the model will learn from real images and will NOT be private");
+    if (a->mix.path) remark(t, "fedkt: --mix: the model is trained on real images too and will NOT be private");
     FKT_TRY(load_models(t));
     FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
     cli_progress_end(&t->progress);
     cli_print_skipped(&t->images.skipped);
     if (fkt_training_source_set(t->images.source)->n_classes < 2) {
-        st = fkt_fail_hint(FKT_E_FORMAT, "a set has a folder for each class",
-                           "all images are of class '%s': there is nothing to tell apart",
+        st = fkt_fail_hint(FKT_E_FORMAT, "give a set with a folder for each class",
+                           "all images are of class '%s': at least two classes are needed",
                            fkt_training_source_set(t->images.source)->classes[0]);
         goto out;
     }
@@ -206,7 +205,7 @@ static fkt_status resume(struct cli_training *t)
     fkt_status st;
     if (!t->asked->resume) return FKT_OK;
     if (access(path, F_OK) != 0) {
-        remark(t, "fedkt: --resume: there is no checkpoint yet; beginning with the first epoch");
+        remark(t, "fedkt: --resume: there is no checkpoint yet; starting with the first epoch");
         return FKT_OK;
     }
     st = fkt_trainer_resume(t->trainer, path);
@@ -219,11 +218,10 @@ static fkt_status stopped(const struct cli_training *t, fkt_status st)
     const char *path = t->asked->checkpoint;
     if (st != FKT_E_STOPPED) return st;
     if (!path || access(path, F_OK) != 0)
-        return fkt_fail_hint(st,
-                             path ? "no step was done yet" : "with --checkpoint FILE a run can be gone on with later",
+        return fkt_fail_hint(st, path ? "no step was done yet" : "with --checkpoint FILE a run can be continued later",
                              "stopped while training; nothing is kept");
-    return fkt_fail_hint(st, "the same command with --resume goes on there, to the same bits",
-                         "stopped while training; checkpoint '%s' holds what was learned", path);
+    return fkt_fail_hint(st, "run the same command with --resume to continue, to the same bits",
+                         "stopped while training; checkpoint '%s' holds the state", path);
 }
 
 static fkt_status learn(struct cli_training *t)
@@ -253,7 +251,7 @@ out:
     return st;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 static void set_origin(struct cli_training *t)
 {
@@ -264,7 +262,7 @@ static void set_origin(struct cli_training *t)
     if (t->averaged) fkt_model_set_origin(t->averaged, &o);
 }
 
-/* What goes wrong once the model is on disk must not sound as if all were lost. */
+/* An error after the model is on disk must say that the model is complete. */
 static fkt_status after_model(const struct cli_training *t, fkt_status st, const char *what)
 {
     return fkt_fail_in(st, "model '%s' is complete, %s is not", t->asked->out, what);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - `fedkt audit`: attack the production path of a release and see whether it keeps its word. The work is
- * audit/privacy_audit.c; here are its options, and its findings in words and as JSON. */
+/* audit.c - `fedkt audit`: attacks the production path of a release and tests its privacy claim. The work is in
+ * audit/privacy_audit.c; this file has the options, and prints the findings as text or JSON. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 
@@ -45,7 +45,7 @@ static json_t *case_json(const struct fkt_audit_case *c)
     return j;
 }
 
-/* The strongest of all cases' attacks. */
+/* The strongest attack of all cases. */
 static struct fkt_audit_result strongest(const struct fkt_audit_outcome *o)
 {
     struct fkt_audit_result r = {0};
@@ -90,19 +90,18 @@ static void print(const struct asked *a, const struct fkt_privacy_spec *p, const
     line("ledger", o->ledger);
     printf("\nattack: epsilon >= %.4g with no assumption, >= %.4g if the noise is Gaussian\n%s\n", r.epsilon_low,
            r.epsilon_gdp_low,
-           fkt_audit_broken(o) ? "BROKEN"
-                               : "the claim stands against this attack; a bound below the claim proves nothing more");
-    printf("a program that is right fails one such audit in %.3g\n", 1 / (1 - a->confidence));
+           fkt_audit_broken(o) ? "BROKEN" : "this attack does not contradict the claim; it does not prove it either");
+    printf("a correct program fails one such audit in %.3g\n", 1 / (1 - a->confidence));
 }
 
-/* A child draws once and sends it here: a generator with a seed of the program's own would stand the same in two. */
+/* A child process draws once and sends the result here: a generator with a fixed seed would draw the same in both. */
 static fkt_status elsewhere(struct fkt_audit_world *w, struct fkt_audit_draw *out)
 {
     uint8_t *to = (uint8_t *)out;
     size_t have = 0;
     int ends[2], code = 1;
     pid_t child;
-    if (pipe(ends) != 0) return fkt_fail(FKT_E_IO, "a pipe cannot be made");
+    if (pipe(ends) != 0) return fkt_fail(FKT_E_IO, "cannot make a pipe");
     memset(out, 0, sizeof *out);
     fflush(NULL);
     child = fork();
@@ -117,7 +116,7 @@ static fkt_status elsewhere(struct fkt_audit_world *w, struct fkt_audit_draw *ou
         n = read(ends[0], to + have, sizeof *out - have);
     (void)close(ends[0]);
     if (child > 0) (void)waitpid(child, &code, 0);
-    if (child < 0 || have < sizeof *out) return fkt_fail(FKT_E_IO, "a second process does not draw");
+    if (child < 0 || have < sizeof *out) return fkt_fail(FKT_E_IO, "cannot draw in a second process");
     return FKT_OK;
 }
 
@@ -146,8 +145,9 @@ static fkt_status run(const struct asked *a)
     else print(a, &options.privacy, o);
     broken = fkt_audit_broken(o);
     if (broken)
-        st = fkt_fail_hint(FKT_E_NUMERIC, "run it again with more trials; if it stays, report it as SECURITY.md says",
-                           "%s", broken);
+        st = fkt_fail_hint(FKT_E_NUMERIC,
+                           "run it again with more trials; if it fails again, report it as SECURITY.md describes", "%s",
+                           broken);
 out:
     cli_progress_end(&progress);
     fkt_free(o);
@@ -162,18 +162,18 @@ int cli_audit(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("epsilon", &a.privacy.epsilon, "E", 1, "the promise that is attacked"),
         CLI_OPT_REAL("delta", &a.privacy.delta, "D", 1, "its delta"),
         CLI_OPT_CHOICE_GIVEN("adjacency", &a.privacy.adjacency, fkt_adjacency_parse, cli_adjacencies(),
-                             "only this one; all of them otherwise", &a.adjacency_given),
+                             "attack only this one (default: all)", &a.adjacency_given),
         CLI_OPT_CHOICE("mechanism", &a.privacy.mechanism, fkt_mechanism_parse, "joint or paper",
                        "how noise is calibrated"),
         CLI_OPT_TEXT("budget-split", &a.privacy.split, "N,S,M", 0,
                      "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT ")"),
         CLI_OPT_CHOICE_GIVEN("noise", &a.noise, fkt_noise_parse, "distributed or central",
-                             "only this place; both otherwise", &a.noise_given),
+                             "attack only this one (default: both)", &a.noise_given),
         CLI_OPT_HEAD("attack"),
         CLI_OPT_WHOLE("trials", &a.trials, "N", 0,
                       "releases of each of two datasets, for each of ten cases (default: 5000)"),
         CLI_OPT_REAL("confidence", &a.confidence, "C", 0,
-                     "that a program that is right passes, all checks together (default: 0.999)"),
+                     "probability that a correct program passes all checks (default: 0.999)"),
         CLI_TALK_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

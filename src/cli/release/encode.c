@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encode.c - `fedkt encode | moments`: the stages of the walk at a site, files in between. */
+/* encode.c - `fedkt encode | moments`: the pipeline's stages at a site, with files between them. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 
@@ -15,7 +15,7 @@ struct asked {
     const char *task, *out, *latents, *encodings;
 };
 
-/* What cannot or must not be written shows before the work. */
+/* Reports outputs that cannot or must not be written before the work begins. */
 static fkt_status check_out(const struct asked *a)
 {
     fkt_status st;
@@ -69,7 +69,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the latents go (safetensors)"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the latents (safetensors)"),
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
         CLI_DATA_ROWS(a.data, 1),
@@ -81,7 +81,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
     return code >= 0 ? code : cli_misuse(self, run_encode(&a));
 }
 
-/* How many records, in how many classes: what a site looks at to see that all its folders were read. */
+/* Counts records and classes, so that a site can check that all its folders were read. */
 static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_t *held)
 {
     size_t block = fkt_moments_block(fkt_moments_length(m));
@@ -167,7 +167,7 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the moments go (safetensors)"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the moments (safetensors)"),
         CLI_OPT_TEXT("latents", &a.latents, "FILE", 0, "latents made by 'fedkt encode', instead of --data"),
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),

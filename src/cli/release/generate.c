@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate.c - `fedkt generate | heads`: what a release is good for. */
+/* generate.c - `fedkt generate | heads`: images and classifiers from a release. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 
@@ -22,7 +22,7 @@ struct asked {
 
 /* ---- generate ---- */
 
-/* Classes that cannot be told from empty ones are named: their images are images of noise. */
+/* Names the classes that cannot be distinguished from empty ones: their images show only noise. */
 static fkt_status print_below_noise(const struct fkt_release *r, const struct fkt_estimate_options *e)
 {
     struct fkt_gaussians g = {0};
@@ -32,7 +32,7 @@ static fkt_status print_below_noise(const struct fkt_release *r, const struct fk
     for (uint32_t k = 0; k < g.classes; k++)
         if (fkt_gaussians_below_noise(&g, k))
             fprintf(stderr, "%s'%s'",
-                    n++ ? ", " : "fedkt: below the noise, so that their images show little but noise: ",
+                    n++ ? ", " : "fedkt: classes below the noise, whose images show little but noise: ",
                     r->task.classes[k]);
     if (n) fputc('\n', stderr);
     fkt_gaussians_clear(&g);
@@ -80,7 +80,7 @@ static fkt_status run_generate(const struct asked *a)
         char shown[64] = "";
         if (r.task.n_classes > FKT_GRID_CLASSES)
             snprintf(shown, sizeof shown, " (the first %d of %u classes)", FKT_GRID_CLASSES, r.task.n_classes);
-        printf("%llu images of %u classes in %s\nlook at %s/grid.png%s; %s/README.md says what is promised\n%s",
+        printf("%llu images of %u classes in %s\nsee %s/grid.png%s; %s/README.md states the privacy promise\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
         cli_print_weak_release(&r);
@@ -98,10 +98,10 @@ int cli_generate(const struct cli_command *self, int argc, char **argv)
     struct asked a = {.per_class = 100};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("release", &a.release, "FILE", 1, "the release"),
-        CLI_OPT_TEXT("out", &a.out, "DIR", 1, "folder for the images, made new"),
+        CLI_OPT_TEXT("out", &a.out, "DIR", 1, "folder for the images, which must not exist"),
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "images per class (default: 100)"),
-        CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "which sample to draw (default: 0); public, costs no privacy"),
-        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "seed of the sample (default: 0); public, without privacy cost"),
+        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
         CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
         CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),
@@ -198,10 +198,10 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
                !fkt_gaussians_below_noise(g, k) ? ""
                : g->signal[k] >= reach          ? "  count below the noise"
                                                 : "  below the noise");
-    printf(
-        "noise alone may have a signal of %.2f: a class with less, or whose count cannot be told from 0, is below the "
-        "noise\n",
-        reach);
+    printf("noise alone can reach a signal of %.2f: a class with less, or whose count cannot be distinguished from 0, "
+           "is below the "
+           "noise\n",
+           reach);
     for (int k = 0; a->test.path && k < FKT_HEAD_KINDS; k++)
         printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);
     if (a->out) printf("heads saved in %s\n", a->out);
@@ -244,7 +244,7 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("release", &a.release, "FILE", 1, "the release"),
-        CLI_OPT_TEXT("out", &a.out, "DIR", 0, "folder for the heads (safetensors), made new"),
+        CLI_OPT_TEXT("out", &a.out, "DIR", 0, "folder for the heads (safetensors), which must not exist"),
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0, "real images to score the heads on"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
         CLI_OPT_WHOLE("test-limit", &a.test.limit, "N", 0, "use N test images in all, spread evenly over the classes"),

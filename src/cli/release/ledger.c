@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c - `fedkt ledger`: what each dataset has spent, in the words of whoever answers for it.
+/* ledger.c - `fedkt ledger`: what each dataset has spent, explained to the person responsible for it.
  *
- * Per account: what is allowed in all, what was spent, what is set aside for rounds that did not end, what that comes
- * to together and what is left, then every entry with its date. The sums are stated at one delta, that of the total
- * that somebody set, else that of the tasks; an entry at its own task's, so that it is the number that was agreed. They
- * are made of sums of mu^2 (docs/privacy.md, Composition), so they do not add up, and the text says so. */
+ * Per account: the total budget, what was spent, what is reserved for unfinished rounds, their composition and what
+ * is left, then every entry with its date. Totals are stated at one delta: that of the total budget, else that of
+ * the tasks. An entry is stated at its own task's delta, so that it is the number in the task. Totals are computed
+ * from sums of mu^2 (docs/privacy.md, Composition), so epsilons do not add up; the text says so. */
 #include "cli/core/common.h"
 #include "cli/core/help.h"
 #include "base/xdg.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DELTA 1e-5 /* to state an epsilon where nobody ever named a delta */
+#define DELTA 1e-5 /* for stating an epsilon when no delta is known */
 
 struct asked {
     struct cli_data data;
@@ -45,7 +45,7 @@ static double epsilon_of(const struct fkt_ledger_account *a, double delta, doubl
     return mu2 > 0 ? fkt_ledger_epsilon(delta, &s) : 0;
 }
 
-/* The total's, else what was asked for, else the strictest of the tasks. */
+/* The total budget's, else the given one, else the smallest of the tasks. */
 static double delta_of(const struct fkt_ledger_account *a, double asked)
 {
     double least = 0;
@@ -56,7 +56,7 @@ static double delta_of(const struct fkt_ledger_account *a, double asked)
     return least > 0 ? least : DELTA;
 }
 
-/* Of an entry: its task's, unless somebody asked for another one. */
+/* For an entry: its task's, unless another one was given. */
 static double entry_delta(const struct fkt_ledger_entry *e, const struct sums *s, double asked)
 {
     return e->delta > 0 && !(asked > 0) ? e->delta : s->delta;
@@ -72,13 +72,13 @@ static struct sums sums_of(const struct fkt_ledger_account *a, double delta)
     }
     s.together = (struct part){a->n, a->total.mu2, 0};
     s.left.mu2 = a->limit_mu2 - a->total.mu2;
-    if (!(s.left.mu2 > 1e-9 * a->limit_mu2)) s.left.mu2 = 0; /* what is left of a budget that was used up: rounding */
+    if (!(s.left.mu2 > 1e-9 * a->limit_mu2)) s.left.mu2 = 0; /* a spent budget can leave a rounding error */
     struct part *parts[] = {&s.spent, &s.reserved, &s.together, &s.left};
     for (size_t i = 0; i < CLI_COUNT(parts); i++) parts[i]->epsilon = epsilon_of(a, s.delta, parts[i]->mu2);
     return s;
 }
 
-/* "2025-06-01T14:03:00Z", or with a blank and without the letters for people; "" when it is not known. */
+/* "2025-06-01T14:03:00Z", or with a blank and without the letters in text output; "" when it is not known. */
 static const char *date(char out[32], int64_t when, int people)
 {
     const time_t t = (time_t)when;
@@ -88,7 +88,7 @@ static const char *date(char out[32], int64_t when, int people)
     return out;
 }
 
-/* ---- for machines ---- */
+/* ---- JSON ---- */
 
 static json_t *part_json(const char *counted, const struct part *p)
 {
@@ -118,7 +118,7 @@ static json_t *account_json(const struct fkt_ledger_account *a, double delta)
                                         e->insecure_seed ? "INSECURE SEED" : "operating system", "session",
                                         text_or_null(e->session), "time", text_or_null(date(when, e->when, 0))));
     }
-    if (json_array_size(entries) != a->n) { /* out of memory: half an account is none */
+    if (json_array_size(entries) != a->n) { /* out of memory: an incomplete account must not be printed */
         json_decref(entries);
         return NULL;
     }
@@ -142,22 +142,22 @@ static json_t *contents_json(const struct fkt_ledger_contents *b, const char *pa
     return json_pack("{s:s s:o}", "ledger", path, "accounts", accounts);
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void print_total(const struct fkt_ledger_account *a, const struct sums *s)
 {
     if (a->budget_epsilon > 0)
         printf("  allowed     epsilon %.4g at delta %.3g in all\n", a->budget_epsilon, a->budget_delta);
     else
-        printf("  allowed     its first release alone, epsilon %.4g at delta %.3g: nobody set a total\n",
+        printf("  allowed     its first release only, epsilon %.4g at delta %.3g: no total budget was set\n",
                epsilon_of(a, s->delta, a->limit_mu2), s->delta);
     printf("  spent       epsilon %.4g at delta %.3g in %zu release%s\n", s->spent.epsilon, s->delta, s->spent.n,
            s->spent.n == 1 ? "" : "s");
     if (s->reserved.n)
-        printf("  set aside   epsilon %.4g for %zu round%s that did not end; it counts as spent\n", s->reserved.epsilon,
+        printf("  reserved    epsilon %.4g for %zu unfinished round%s; it counts as spent\n", s->reserved.epsilon,
                s->reserved.n, s->reserved.n == 1 ? "" : "s");
     printf("  together    epsilon %.4g\n", s->together.epsilon);
-    /* three digits round up by half a percent at most */
+    /* rounding to three digits adds at most half a percent */
     if (s->left.mu2 > 0) printf("  left        a further release of up to epsilon %.3g\n", s->left.epsilon * 0.995);
     else printf("  left        nothing: a further release would be refused\n");
 }
@@ -186,22 +186,22 @@ static void print_account(const struct fkt_ledger_account *a, double delta)
 static void print(const struct fkt_ledger_contents *b, const char *path, const struct asked *a, int there)
 {
     if (!there) {
-        printf("there is no ledger at %s: nothing was spent yet, or it lies elsewhere (--ledger)\n", path);
+        printf("there is no ledger at %s: nothing was spent yet, or it is elsewhere (--ledger)\n", path);
         return;
     }
     printf("ledger %s\n", path);
     if (b->n == 0) {
         printf("%s\n", a->dataset     ? "nothing was spent under this name yet"
-                       : a->data.path ? "the ledger knows none of these images: nothing was spent on them"
+                       : a->data.path ? "none of these images is in the ledger: nothing was spent on them"
                                       : "nothing was spent yet");
         return;
     }
     for (size_t i = 0; i < b->n; i++) print_account(&b->accounts[i], a->delta);
     printf("\nepsilon bounds what anyone can learn about one record from all that was released; smaller is safer.\n"
-           "Epsilons do not add up: 'together' is what all of them come to.\n");
+           "Epsilons do not add up: 'together' is the epsilon of all releases combined.\n");
 }
 
-/* ---- the words ---- */
+/* ---- the verb ---- */
 
 /* The dataset that some images belong to. */
 static fkt_status find_dataset(const struct asked *a, const char *path, char out[FKT_LEDGER_NAME])
@@ -236,11 +236,11 @@ static fkt_status show(const struct asked *a, const char *path)
     int there;
     fkt_status st = FKT_OK;
     if (a->delta_given && !(a->delta > 0 && a->delta < 1))
-        return fkt_fail(FKT_E_ARG, "--delta must lie between 0 and 1");
+        return fkt_fail(FKT_E_ARG, "--delta must be between 0 and 1");
     if (a->dataset && a->data.path) return fkt_fail(FKT_E_ARG, "give either --dataset or --data");
     there = access(path, F_OK) == 0 || errno != ENOENT;
     if (!there && a->ledger)
-        st = fkt_fail_hint(FKT_E_IO, "'fedkt join' and 'fedkt release' make one when they first spend something",
+        st = fkt_fail_hint(FKT_E_IO, "'fedkt join' and 'fedkt release' create it when they first charge a dataset",
                            "there is no ledger at '%s'", path);
     FKT_TRY(st);
     if (a->data.path) FKT_TRY(find_dataset(a, path, found));
@@ -272,8 +272,8 @@ int cli_ledger(const struct cli_command *self, int argc, char **argv)
                      "the ledger (default: $XDG_DATA_HOME/fedkt/ledger.db, else ~/.local/share/fedkt/ledger.db)"),
         CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0, "show this dataset alone"),
         {CLI_REAL, "delta", &a.delta, "D",
-         "delta to state epsilon at, for a dataset whose total nobody set (default: that of its tasks)", 0, NULL, NULL,
-         &a.delta_given},
+         "delta at which epsilon is stated, for a dataset without a total budget (default: that of its tasks)", 0, NULL,
+         NULL, &a.delta_given},
         CLI_DATA_ROWS(a.data, 0),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads (default: all cores)"),

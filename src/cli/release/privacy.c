@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* privacy.c - `fedkt privacy`: the noise of a release before there is one, in numbers and in words; added in one
- * place, or in shares by the sites of a federation. Shares are planned for the integers that a task's sites add up
- * (radius FKT_RQ_DEFAULT, as in a task) and told in the units of the ball, so they are those of such a task. */
+/* privacy.c - `fedkt privacy`: plans the noise of a release, added in one place or as noise shares by the sites of a
+ * federation. Noise shares are planned for the integers that a task's sites add up (radius FKT_RQ_DEFAULT, as in a
+ * task) and printed in units of the ball, so they equal those of such a task. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 #include "task/federation.h"
@@ -18,13 +18,14 @@ struct asked {
     double clip;
 };
 
-/* What the noise rests on when it comes in shares; sites 0: it does not. */
+/* The settings of noise shares; sites 0: noise is added in one place. */
 struct crew {
     uint32_t sites, dropped, corrupt, counted;
-    double rho, surplus; /* zCDP of the release; variance beyond the promise when nobody is lost, as a share of it */
+    double rho,
+        surplus; /* zCDP of the release; excess variance when no site is lost, as a fraction of the required one */
 };
 
-static int noise_parse(const char *s) /* the other way round: this verb begins at one place */
+static int noise_parse(const char *s) /* opposite default: this verb plans one place first */
 {
     int place = fkt_noise_parse(s);
     return place < 0 ? place : place == FKT_NOISE_PLACE_DISTRIBUTED;
@@ -66,7 +67,7 @@ static void print(const struct fkt_privacy_plan *p, const struct crew *c, const 
         printf("WEAK PROMISE: %s; nothing made of it is called private\n", why);
     printf("protects: %s\n\n", fkt_adjacency_protects(p->spec.adjacency));
     if (c->sites) {
-        printf("  shares         %u of %u count: %u sites may be lost, %u may collude\n", c->counted, c->sites,
+        printf("  noise shares   %u of %u are needed: %u sites may be lost, %u may collude\n", c->counted, c->sites,
                c->dropped, c->corrupt);
     }
     printf("  mu (GDP)       %.6g\n", p->mu);
@@ -76,15 +77,16 @@ static void print(const struct fkt_privacy_plan *p, const struct crew *c, const 
     printf("  sigma moment   %.6g   (%.4g R^2 on the diagonal, /sqrt 2 off it)\n", p->sigma_moment,
            p->sigma_moment / (R * R));
     if (c->sites) {
-        printf("  when nobody is lost, the total carries %.3g %% more variance than this\n", 100 * c->surplus);
+        printf("  when no site is lost, the total has %.3g %% more variance than this\n", 100 * c->surplus);
         printf("  epsilon spent  %.6g\n", p->epsilon_spent);
     } else if (p->epsilon_spent < 0.999 * p->spec.epsilon)
-        printf("  this noise really spends epsilon %.4g: the recipe wastes the rest\n", p->epsilon_spent);
+        printf("  this noise spends only epsilon %.4g: the recipe wastes the rest\n", p->epsilon_spent);
     if (a->records) {
         double n = (double)a->records;
         printf("\nwith %llu records in a class:\n", (unsigned long long)a->records);
         printf("  noise in each coordinate of the mean       %.3g R\n", p->sigma_sum / n / R);
-        printf("  spectral edge of the noise in a covariance %.3g R^2   (directions with less variance drown)\n",
+        printf("  spectral edge of the noise in a covariance %.3g R^2   (directions with less variance are below the "
+               "noise)\n",
                sqrt(2 * d) * p->sigma_moment / n / (R * R));
     }
 }
@@ -104,8 +106,7 @@ static fkt_status run(const struct asked *a)
     spec.radius = a->clip;
     if (a->noise) FKT_TRY(plan_shares(a, &spec, &plan, &crew));
     else if (a->sites || a->dropped || a->corrupt)
-        return fkt_fail(FKT_E_ARG,
-                        "--sites, --dropped and --corrupt are for noise in shares: give --noise distributed");
+        return fkt_fail(FKT_E_ARG, "--sites, --dropped and --corrupt are for noise shares: give --noise distributed");
     else FKT_TRY(fkt_privacy_plan(&plan, &spec));
     if (a->run.json) {
         json_t *j =
@@ -144,19 +145,19 @@ int cli_privacy(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("the query"),
         CLI_OPT_WHOLE("dim", &a.dim, "d", 1, "length of the record vector"),
         CLI_OPT_REAL("clip", &a.clip, "R", 1, "radius of the ball that holds every record"),
-        CLI_OPT_POSITIVE(
-            "records", &a.records, "n", 0,
-            "records in a class, to see what the noise does to it; delta is compared with 1e-3 whatever it is, 'task "
-            "new' compares it with one over all records of all sites too"),
+        CLI_OPT_POSITIVE("records", &a.records, "n", 0,
+                         "records in a class, to print the noise's effect on it; delta is compared with 1e-3 only, "
+                         "while 'task new' also compares it with 1/(records of all sites)"),
         CLI_OPT_HEAD("who adds it"),
         CLI_OPT_CHOICE("noise", &a.noise, noise_parse, "central or distributed",
-                       "one place after the sum, or every site its share before masking"),
-        CLI_OPT_POSITIVE("sites", &a.sites, "N", 0, "sites of the federation, for noise in shares"),
+                       "one place after the sum, or every site its noise share before masking"),
+        CLI_OPT_POSITIVE("sites", &a.sites, "N", 0, "sites of the federation, for noise shares"),
         CLI_OPT_TEXT("dropped", &a.dropped, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that may be lost (default: 0.1 and at least 2, "
+                     "fraction (0.1; rounded up) or number (1) of sites that may be lost (default: 0.1 and at least 2, "
                      "but 1 of five or six sites and 0 of fewer)"),
-        CLI_OPT_TEXT("corrupt", &a.corrupt, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1)"),
+        CLI_OPT_TEXT(
+            "corrupt", &a.corrupt, "F|N", 0,
+            "fraction (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1)"),
         CLI_TALK_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c - `fedkt release`: add the sites' moments up, let the ledger pay, draw the noise, write the one file
- * that may leave. The order is the point: everything that can be refused is refused before the ledger pays. */
+/* release.c - `fedkt release`: adds the sites' moments up, debits the ledger, draws the noise, writes the one file
+ * that may leave. The order matters: every check comes before the ledger is debited. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
 
@@ -26,20 +26,18 @@ struct pile { /* the sites' moments, added up */
     size_t sites;
 };
 
-/* A record in two files would be in the sum twice, and the noise is sized for once. */
+/* A record in two files would be in the sum twice, but the noise covers it once. */
 static fkt_status refuse_shared(const struct pile *p, const char *const *files, size_t last)
 {
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < last && st == FKT_OK; i++) {
         size_t shared = 0;
-        FKT_TRY(fkt_records_merge(p->of_file[i], p->of_file[last], &shared)); /* the command ends here */
+        FKT_TRY(fkt_records_merge(p->of_file[i], p->of_file[last], &shared)); /* the process ends anyway */
         if (shared)
-            st =
-                fkt_fail_hint(FKT_E_ARG,
-                              "list each file once; where two sites hold an image, make one of the files again without "
-                              "it",
-                              "moments '%s' and '%s' share %zu image%s, which would count twice", files[i], files[last],
-                              shared, shared == 1 ? "" : "s");
+            st = fkt_fail_hint(
+                FKT_E_ARG, "list each file once; if two sites hold an image, make one of the files again without it",
+                "moments '%s' and '%s' share %zu image%s, which would count twice", files[i], files[last], shared,
+                shared == 1 ? "" : "s");
     }
 out:
     return st;
@@ -115,7 +113,7 @@ out:
     return st;
 }
 
-/* A federation adds up by its own protocol. Exact moments of its sites in one hand are what it was made to avoid. */
+/* A federation adds up by its own protocol, so that no party holds the exact moments of its sites. */
 static fkt_status check_task(const struct fkt_task *t)
 {
     if (!t->federation.sites) return FKT_OK;
@@ -124,11 +122,11 @@ static fkt_status check_task(const struct fkt_task *t)
                          t->name, t->federation.sites);
 }
 
-/* Both numbers of the total budget, or none: then the first release of a dataset is its whole budget. */
+/* Both numbers of the total budget, or neither: then the first release of a dataset is its whole budget. */
 static fkt_status check_budget(const struct asked *a)
 {
     if (a->budget_epsilon_given != a->budget_delta_given)
-        return fkt_fail(FKT_E_ARG, "--budget-epsilon and --budget-delta belong together");
+        return fkt_fail(FKT_E_ARG, "--budget-epsilon and --budget-delta must be given together");
     if (a->budget_epsilon_given && !(a->budget_epsilon > 0 && a->budget_delta > 0 && a->budget_delta < 1))
         return fkt_fail(FKT_E_ARG, "the budget needs --budget-epsilon above 0 and --budget-delta between 0 and 1");
     return a->budget_epsilon_given
@@ -159,8 +157,8 @@ out:
     return st;
 }
 
-/* Space for the file is taken, the ledger pays, noise is drawn, the file is written. A failure after the ledger has
- * paid costs budget, never privacy; a full disk shows before that. */
+/* Reserves space for the file, debits the ledger, draws noise, writes the file. A failure after the debit costs
+ * budget, never privacy; a full disk is detected before it. */
 static fkt_status pay_and_draw(const struct asked *a, const struct fkt_pipeline *pipeline, const struct pile *p,
                                struct fkt_release *r)
 {
@@ -183,8 +181,8 @@ out:
     if (paid && st != FKT_OK) {
         struct fkt_failure e;
         fkt_failure_save(&e, st);
-        st =
-            fkt_fail_hint(st, "the ledger has paid for this draw; to draw again, raise --budget-epsilon", "%s", e.text);
+        st = fkt_fail_hint(st, "the ledger was debited for this draw; to draw again, raise --budget-epsilon", "%s",
+                           e.text);
     }
     return st;
 }
@@ -201,12 +199,12 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->ledger));
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
-    FKT_TRY(fkt_output_file(a->out, a->run.force)); /* before the ledger pays for a file that cannot be written */
+    FKT_TRY(fkt_output_file(a->out, a->run.force)); /* before the ledger is debited for a file that cannot be written */
     FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->calibration, NULL));
     FKT_TRY(check_task(fkt_pipeline_task(pipeline)));
     FKT_TRY(cli_accept_task(fkt_pipeline_task(pipeline), a->accept_weak));
     FKT_TRY(add_up(a, pipeline, &p));
-    FKT_TRY(cli_progress_check("before the ledger paid")); /* from here on the release is finished, Ctrl-C or not */
+    FKT_TRY(cli_progress_check("before the ledger was debited")); /* from here on Ctrl-C does not stop the release */
     FKT_TRY(pay_and_draw(a, pipeline, &p, &r));
     FKT_TRY(print_release(a, &r));
 out:
@@ -222,13 +220,12 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
         CLI_OPT_TEXT("moments", &a.moments, "F,F,...", 1, "moments files of the sites; no image may be in two of them"),
-        CLI_OPT_TEXT(
-            "ledger", &a.ledger, "FILE", 1,
-            "privacy ledger (made when absent): remembers what each dataset has spent, and which images it has"),
+        CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 1,
+                     "privacy ledger (made when absent): records what each dataset has spent, and which images it has"),
         CLI_OPT_TEXT("dataset", &a.dataset, "NAME", 0,
-                     "the account that pays: every release under this name adds up, whatever its records, and an image "
-                     "that the ledger knows under another name is refused (default: the task's name)"),
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the release goes (safetensors)"),
+                     "the account to charge: all releases under this name add up, whatever their records, and an "
+                     "image that the ledger knows under another name is refused (default: the task's name)"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the release (safetensors)"),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
         {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
          "total budget of the dataset over all releases (default: what its first release costs)", 0, NULL, NULL,
@@ -236,7 +233,7 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
         {CLI_REAL, "budget-delta", &a.budget_delta, "D", "delta of the total budget", 0, NULL, NULL,
          &a.budget_delta_given},
         {CLI_WHOLE, "insecure-seed", &a.seed, "S",
-         "TESTS ONLY: noise from a known seed; the result is not private and says so", 0, NULL, NULL, &a.seeded},
+         "TESTS ONLY: noise from a known seed; the result is not private and is marked so", 0, NULL, NULL, &a.seeded},
         CLI_WEAK_ROW(a.accept_weak),
         CLI_RUN_ROWS(a.run),
     };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chart.c - the drawings of the report, as inline SVG.
+/* chart.c - the charts of the report, as inline SVG.
  *
- * Plain rectangles, lines and text in a fixed view box that scales with the page; colours come from the page's style,
- * so the same drawing serves light, dark and paper. Numbers that are not finite draw nothing. Cost: at most 6,000
- * rectangles. */
+ * Plain rectangles, lines and text in a fixed view box that scales with the page; colours come from the page's
+ * style, so the same chart works in light mode, dark mode and print. Numbers that are not finite are not drawn.
+ * Cost: at most 6,000 rectangles. */
 #include "cli/simulate/chart.h"
 
 #include "cli/simulate/report_html.h"
@@ -116,7 +116,7 @@ static void row_name(struct fkt_text *t, const struct fkt_report *r, size_t y, s
     char words[96];
     if (k1 - k0 > 1) {
         snprintf(words, sizeof words, "classes %zu to %zu", k0, k1 - 1);
-    } else { /* at most 20 letters, whole ones */
+    } else { /* at most 20 characters, none cut */
         const char *name = r->classes[k0];
         for (; name[used] && n < 20; n++) used += fkt_utf8_length(name + used) ? fkt_utf8_length(name + used) : 1;
         snprintf(words, sizeof words, "%.*s%s", (int)used, name, name[used] ? "..." : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chart.h - the drawings of the report, as inline SVG whose colours come from the page's style. */
+/* chart.h - the charts of the report, as inline SVG whose colours come from the page's style. */
 #ifndef FKT_CLI_SIMULATE_CHART_H
 #define FKT_CLI_SIMULATE_CHART_H
 
@@ -10,11 +10,12 @@
 size_t fkt_chart_colour(const struct fkt_report *r, size_t a);
 
 /* Accuracies: one group of bars for each head, one bar for each arm; the dashed line is chance. */
-/* Who is evaluated, a column each: the heads and, where one was trained, the network. */
+/* The classifiers, a column each: the heads and, if one was trained, the network. */
 int fkt_chart_evaluated(const struct fkt_report *r);
 const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column);
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r);
-/* Who holds what: sites across, classes down; more than 100 sites or 60 classes are drawn in bins. */
+/* Records of each class at each site: a column per site, a row per class; more than 100 sites or 60 classes are
+ * binned. */
 void fkt_chart_partition(struct fkt_text *t, const struct fkt_report *r);
 void fkt_chart_histogram(struct fkt_text *t, const struct fkt_report_histogram *h);
 /* A bar on a bounded scale, x / (1 + x): the tick in the middle is where signal and noise are equal. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - one page that tells a run: what was done, what is promised, how well it works, and where it came from.
+/* report.c - the report of a run as one page: method, privacy promise, accuracy and provenance.
  *
  *   header, banner | In short | What is promised | Images | Accuracy | Classes | Holders | Norms | Sum | Cost
  *   Origin
  *
- * The page is one file with its style, drawings and images inside; it loads nothing and runs nothing. What the
- * release does not cover (real images, true counts, norms, partitions, accuracies on real test images) carries a badge
- * where it stands, so that a screenshot of a part still says it. Cost: one growing string; images dominate. */
+ * The page is one file with its style, charts and images inside, without scripts or external resources. Everything
+ * that the release does not cover (real images, true counts, norms, partitions, accuracies on real test images) has
+ * a badge next to it, so that a screenshot of a part still shows it. Cost: one growing string; images dominate. */
 #include "cli/simulate/report.h"
 
 #include "base/file.h"
@@ -25,8 +25,8 @@ static void head(struct fkt_text *t, const struct fkt_report *r)
     fkt_html_style(t);
     fkt_text_add(t, "</style>\n</head>\n<body>\n<main>\n");
     if (r->insecure_seed)
-        fkt_text_add(t, "<div class=\"banner\" role=\"alert\">Made with --insecure-seed: the noise can be computed by "
-                        "anyone who knows the seed. "
+        fkt_text_add(t, "<div class=\"banner\" role=\"alert\">Made with --insecure-seed: anyone who knows the seed can "
+                        "compute the noise. "
                         "Nothing here is private. For tests only.</div>\n");
     fkt_text_add(t, "<header>\n<h1>");
     fkt_html_text(t, r->title);
@@ -89,25 +89,26 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
     const int columns = fkt_chart_evaluated(r);
     if (!r->n_arms) return;
     if (!any_accuracy(r)) {
-        fkt_html_section(t, "accuracy", "How well it works", 0);
-        fkt_text_add(t, "<p>Not evaluated: no real images were held out to try it on.</p>\n</section>\n");
+        fkt_html_section(t, "accuracy", "Accuracy", 0);
+        fkt_text_add(t, "<p>Not evaluated: there are no real test images.</p>\n</section>\n");
         return;
     }
-    fkt_html_section(t, "accuracy", "How well it works", 1);
-    fkt_text_add(t, "<p>Heads computed straight from the released statistics, tried on real images that were held out");
+    fkt_html_section(t, "accuracy", "Accuracy", 1);
+    fkt_text_add(
+        t, "<p>Heads computed directly from the released statistics, evaluated on real images that were held out");
     if (r->test_records) {
         fkt_text_add(t, " (");
         fkt_html_count(t, r->test_records);
         fkt_text_add(t, ")");
     }
     if (r->network) {
-        fkt_text_add(t, "; beside them ");
+        fkt_text_add(t, "; and ");
         fkt_html_text(t, r->network);
-        fkt_text_add(t, ", a network that learned from images drawn from each release (");
+        fkt_text_add(t, ", a network trained on images drawn from each release (");
         fkt_html_text(t, r->network_recipe);
         fkt_text_add(t, "; the last epoch's accuracy)");
     }
-    fkt_text_add(t, ". The test images are not covered by the release, hence the mark.</p>\n");
+    fkt_text_add(t, ". The release does not cover the test images, so the results are marked.</p>\n");
     fkt_chart_accuracy(t, r);
     fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>accuracy, %</th>");
     for (int h = 0; h < columns; h++) {
@@ -160,7 +161,7 @@ static int is_below(const struct fkt_report *r, const struct fkt_report_arm *a, 
     return a->below ? a->below[k] : a->signal[k] < reach_of(r);
 }
 
-/* A class may be below noise by its count alone: the words then name the count. */
+/* A class may be below the noise because of its count: the text then says so. */
 static void signal_cell(struct fkt_text *t, double signal, double reach, int below)
 {
     fkt_text_add(t, "<td class=\"sig\">");
@@ -180,13 +181,14 @@ static void classes(struct fkt_text *t, const struct fkt_report *r)
         for (size_t k = 0; fkt_report_arm_is_private(&r->arms[a]) && r->arms[a].signal && k < r->n_classes; k++)
             below += (size_t)is_below(r, &r->arms[a], k);
     fkt_text_addf(t,
-                  "<p>Signal is the largest visible spread of a class over the edge of the noise. Noise alone may have "
-                  "a signal of %.2f, the tick of the bar: a class with less, or whose count cannot be told from 0, is "
-                  "below noise.",
+                  "<p>Signal is the largest variance of a class divided by the spectral edge of the noise. Noise alone "
+                  "can reach a signal of %.2f, the tick of the bar: a class with less, or whose count cannot be "
+                  "distinguished from 0, is below noise.",
                   reach_of(r));
     if (below)
         fkt_text_add(
-            t, " A class below noise keeps its mean, but its shape is mostly noise: evaluate its images with care.");
+            t,
+            " A class below noise keeps its mean, but its covariance is mostly noise: interpret its images with care.");
     fkt_text_add(t, "</p>\n");
     class_head(t, r);
     for (size_t k = 0; k < r->n_classes; k++) {
@@ -200,7 +202,7 @@ static void classes(struct fkt_text *t, const struct fkt_report *r)
         }
         for (size_t a = 0; a < r->n_arms; a++) {
             const struct fkt_report_arm *arm = &r->arms[a];
-            if (!fkt_report_arm_is_private(arm)) continue; /* its counts are the true ones, its noise is none */
+            if (!fkt_report_arm_is_private(arm)) continue; /* it has exact counts and no noise */
             if (arm->noisy_count && isfinite(arm->noisy_count[k]))
                 fkt_text_addf(t, "<td>%.0f</td>", arm->noisy_count[k]);
             else if (arm->noisy_count) fkt_text_add(t, "<td>\xe2\x80\x93</td>");
@@ -215,13 +217,13 @@ static void partition(struct fkt_text *t, const struct fkt_report *r)
 {
     if (!r->owned || !r->sites) return;
     fkt_html_section(t, "partition", "Who holds what", 1);
-    fkt_text_add(t, "<p>Sites across, classes down; darker is more. ");
+    fkt_text_add(t, "<p>A column is a site, a row a class; darker means more records. ");
     if (r->partition) {
         fkt_text_add(t, "Rule: ");
         fkt_html_text(t, r->partition);
         fkt_text_add(t, ". ");
     }
-    fkt_text_add(t, "A site always sends all classes, zero-filled, so nobody learns this from its message.</p>\n");
+    fkt_text_add(t, "A site always sends all classes, zero-filled, so its message does not reveal this.</p>\n");
     fkt_chart_partition(t, r);
     fkt_text_add(t, "</section>\n");
 }
@@ -230,15 +232,14 @@ static void norms(struct fkt_text *t, const struct fkt_report *r)
 {
     const struct fkt_report_histogram *h = &r->norms;
     if (!h->bins || !h->counts || !(h->hi > h->lo)) return;
-    fkt_html_section(t, "norms", "How long the vectors are", 1);
-    fkt_text_add(t, "<p>Lengths of the described images before they are held inside the public ball; beyond the marks "
-                    "they are pulled "
-                    "back.</p>\n");
+    fkt_html_section(t, "norms", "Lengths of the vectors", 1);
+    fkt_text_add(t, "<p>Lengths of the images' vectors before clipping to the public ball; beyond the marks they are "
+                    "scaled back.</p>\n");
     fkt_chart_histogram(t, h);
     fkt_text_add(t, "</section>\n");
 }
 
-/* Who is in the sum, and who was there when it was unmasked: not the same, since late losses stay in. */
+/* The sites in the sum and those present at unmasking differ: a site that is lost late stays in the sum. */
 static void losses(struct fkt_text *t, const struct fkt_report_aggregation *a)
 {
     static const char *const phases[] = {"advertise", "coin", "share", "mask", "confirm", "reveal"};
@@ -246,16 +247,17 @@ static void losses(struct fkt_text *t, const struct fkt_report_aggregation *a)
     const char *gap = "";
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) gone += a->lost[i];
     if (gone) {
-        fkt_text_addf(t, "<p>%u stayed to the end; lost were ", a->sites - gone);
+        fkt_text_addf(t, "<p>%u stayed to the end; lost: ", a->sites - gone);
         for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
             if (!a->lost[i]) continue;
             fkt_text_addf(t, "%s%u in phase %s", gap, a->lost[i], phases[i]);
             gap = ", ";
         }
-        fkt_text_add(t, a->lost[4] + a->lost[5] ? ". Those of confirm and reveal are in the sum.</p>\n" : ".</p>\n");
+        fkt_text_add(t,
+                     a->lost[4] + a->lost[5] ? ". Sites lost in confirm or reveal are in the sum.</p>\n" : ".</p>\n");
     }
     if (a->throws)
-        fkt_text_addf(t, "<p>Who masks with whom was drawn by %u throw%s of a common coin.</p>\n", a->throws,
+        fkt_text_addf(t, "<p>The mask graph was drawn with %u throw%s of a common random coin.</p>\n", a->throws,
                       a->throws == 1 ? "" : "s");
 }
 
@@ -263,31 +265,30 @@ static void aggregation(struct fkt_text *t, const struct fkt_report *r)
 {
     const struct fkt_report_aggregation *a = &r->aggregation;
     if (!a->sites) return;
-    fkt_html_section(t, "aggregation", "How it was added up", 0);
+    fkt_html_section(t, "aggregation", "Secure aggregation", 0);
     fkt_text_addf(t, "<p>%u of %u sites are in the sum. ", a->survivors, a->sites);
     fkt_text_addf(
         t,
-        "Each hid its numbers under masks that it shares with %u others and that cancel out in the sum; %u of "
-        "those can lift what a lost site leaves behind. Up to %u may be lost, and up to %u may collude with "
-        "the server.</p>\n",
+        "Each added masks that it shares with %u others and that cancel out in the sum; %u of those can remove the "
+        "masks of a lost site. Up to %u may be lost, and up to %u may collude with the server.</p>\n",
         a->degree, a->threshold, a->dropped, a->corrupt);
     losses(t, a);
     fkt_text_add(t, "<p>");
     if (a->counted)
-        fkt_text_addf(t,
-                      "The noise came in shares, added by each site before masking: in a federation nobody holds a sum "
-                      "without it. "
-                      "The promise rests on %u shares; %u are in the sum, so it carries %.0f %% more variance than "
-                      "promised.</p>\n",
-                      a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));
+        fkt_text_addf(
+            t,
+            "Each site added its noise share before masking: in a federation no party holds a sum without it. "
+            "The promise needs %u noise shares; %u are in the sum, so it has %.0f %% more variance than "
+            "promised.</p>\n",
+            a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));
     else
-        fkt_text_add(t, "The noise was added to the sum afterwards: whoever did that saw the exact sum, though no "
+        fkt_text_add(t, "The noise was added to the sum afterwards: the party that added it saw the exact sum, but no "
                         "single site's numbers.</p>\n");
     fkt_text_add(t, "<dl>\n<dt>a site sent</dt><dd>");
     fkt_html_bytes(t, a->up);
-    fkt_text_add(t, ", its vector being ");
+    fkt_text_add(t, ", of which its vector takes ");
     fkt_html_bytes(t, a->packed);
-    fkt_text_addf(t, " of %u-bit numbers</dd>\n<dt>a site got</dt><dd>", a->bits);
+    fkt_text_addf(t, " of %u-bit numbers</dd>\n<dt>a site received</dt><dd>", a->bits);
     fkt_html_bytes(t, a->down);
     fkt_text_addf(t,
                   "</dd>\n<dt>time, all sites and the server in one process</dt><dd>%.2f s</dd>\n</dl>\n</section>\n",
@@ -301,7 +302,7 @@ static void cost(struct fkt_text *t, const struct fkt_report *r)
     if (r->bytes_per_site) {
         fkt_text_add(t, "<p>Each site sent ");
         fkt_html_bytes(t, r->bytes_per_site);
-        fkt_text_add(t, " once and trained nothing.</p>\n");
+        fkt_text_add(t, " once and trained no network.</p>\n");
     }
     if (r->n_phases) fkt_chart_phases(t, r->phases, r->n_phases);
     fkt_text_add(t, "</section>\n");
@@ -319,7 +320,7 @@ static void fact(struct fkt_text *t, const char *name, const char *value)
 
 static void provenance(struct fkt_text *t, const struct fkt_report *r)
 {
-    fkt_html_section(t, "provenance", "Where it came from", 0);
+    fkt_html_section(t, "provenance", "Provenance", 0);
     if (r->command) {
         fkt_text_add(t, "<pre>");
         fkt_html_text(t, r->command);
@@ -341,7 +342,7 @@ fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int fl
     fkt_status st;
     fkt_text_init(&t);
     if (!r->title || !r->classes || !r->n_classes) {
-        st = fkt_fail(FKT_E_ARG, "a report needs a title and classes");
+        st = fkt_fail(FKT_E_ARG, "the report has no title or no classes");
         goto out;
     }
     head(&t, r);

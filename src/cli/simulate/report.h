@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h - everything a run can show, and the one page that shows it.
+/* report.h - the data of a run's report, and the function that writes the page.
  *
- * Letters: K classes, d length of u, m length of the record vector. All pointers are borrowed until return. NULL, 0 and
- * NaN mean "not known": the line or section is left out. Every string is escaped where it is printed. */
+ * Notation: K classes, d length of u, m length of the record vector. All pointers are borrowed until return. NULL, 0
+ * and NaN mean "not known": the line or section is left out. Every string is escaped where it is printed. */
 #ifndef FKT_CLI_SIMULATE_REPORT_H
 #define FKT_CLI_SIMULATE_REPORT_H
 
@@ -16,25 +16,25 @@
 
 enum {
     FKT_REPORT_HEADS = FKT_HEAD_KINDS,
-    FKT_REPORT_NETWORK = FKT_REPORT_HEADS, /* where one was trained */
+    FKT_REPORT_NETWORK = FKT_REPORT_HEADS, /* if one was trained */
     FKT_REPORT_EVALUATED
 };
 
-/* One way of releasing the same data; arms stand beside each other. */
+/* One way of releasing the same data; the report compares arms. */
 struct fkt_report_arm {
     const char *name;                            /* required: "epsilon 1", "no privacy" */
     double epsilon, delta, mu;                   /* epsilon 0 or infinite: no privacy, a reference only */
     double sigma_count, sigma_sum, sigma_moment; /* in units of the ball: 1, R, R^2 */
     const char *adjacency;                       /* fkt_adjacency_name */
-    const char *question;                        /* half a sentence: "whether one given image was used" */
-    const char *protects;                        /* half a sentence: "whether any one image was used at all, ..." */
+    const char *question;                        /* a phrase: "whether one given image was used" */
+    const char *protects;                        /* a phrase: "whether any one image was used at all, ..." */
     const char *mechanism;                       /* "joint", "paper" */
-    char weak[FKT_PROMISE_WORDS];                /* why its promise is weak, "epsilon 50 is above 20"; "": it is not */
-    double accuracy[FKT_REPORT_EVALUATED];       /* 0..1 on the test images; NaN: not measured */
-    const double *noisy_count;                   /* (K) */
-    const double *signal;                        /* (K) signal over noise */
-    const uint8_t *below;                        /* (K) 1: the class is below the noise; NULL: where signal < reach */
-    const uint8_t *grid_png;                     /* synthetic samples */
+    char weak[FKT_PROMISE_WORDS];          /* why its promise is weak, "epsilon 50 is above 20"; "": it is not weak */
+    double accuracy[FKT_REPORT_EVALUATED]; /* 0..1 on the test images; NaN: not measured */
+    const double *noisy_count;             /* (K) */
+    const double *signal;                  /* (K) signal over noise */
+    const uint8_t *below;                  /* (K) 1: the class is below the noise; NULL: where signal < reach */
+    const uint8_t *grid_png;               /* synthetic samples */
     size_t grid_len;
 };
 
@@ -66,8 +66,8 @@ struct fkt_report_aggregation {
     uint32_t sites, survivors, dropped, corrupt; /* of the roster; in the total; tolerated */
     uint32_t lost[6], throws;                    /* by phase, advertise to reveal; of the coin */
     uint32_t degree, threshold, bits;
-    uint32_t counted;          /* shares of noise that the promise rests on; 0: added in one place */
-    uint64_t up, down, packed; /* bytes of a site, mean; its vector among those up */
+    uint32_t counted;          /* noise shares that the promise needs; 0: added in one place */
+    uint64_t up, down, packed; /* mean bytes per site; the vector is part of the upload */
     double seconds;
 };
 
@@ -94,15 +94,15 @@ struct fkt_report {
     size_t n_phases;
     uint64_t bytes_per_site;
     struct fkt_report_aggregation aggregation;
-    const char *network, *network_recipe; /* "resnet8"; "20 epochs on ...": half a sentence; NULL: none was trained */
-    double composed_epsilon;              /* of all private arms together, at their delta; 0: not known */
-    const struct fkt_report_pair *facts;  /* hashes, versions, machine: name beside value */
+    const char *network, *network_recipe; /* "resnet8"; "20 epochs on ...": a phrase; NULL: none was trained */
+    double composed_epsilon;              /* of all private arms combined, at their delta; 0: not known */
+    const struct fkt_report_pair *facts;  /* hashes, versions, machine: name and value */
     size_t n_facts;
     int insecure_seed;
     const char *version;
 };
 
-/* Writes one self-contained page: no script, no request, readable on a phone, in the dark and on paper. Atomic;
+/* Writes one self-contained page: no script, no request, readable on a phone, in dark mode and in print. Atomic;
  * `flags` are those of base/file.h. */
 FKT_MUST_USE fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int flags);
 

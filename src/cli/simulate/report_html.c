@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_html.c - words, numbers and images as HTML; the page's style.
+/* report_html.c - text, numbers and images as HTML; the page's style.
  *
- * Class names, paths and the command line come from strangers, and a report is opened in a browser: every string passes
- * fkt_html_text. The style keeps two colour tables, one for light and one for dark; charts name colours only through
- * it. */
+ * Class names, paths and the command line are untrusted, and a report is opened in a browser: every string passes
+ * through fkt_html_text. The style keeps two colour tables, one for light and one for dark; charts name colours only
+ * through it. */
 #include "cli/simulate/report_html.h"
 
 #include <math.h>

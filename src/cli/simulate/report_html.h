@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_html.h - words, numbers and images as HTML, and the sections of the page. For report*.c and chart.c alone.
+/* report_html.h - text, numbers and images as HTML, and the sections of the page. For report*.c and chart.c only.
  */
 #ifndef FKT_CLI_SIMULATE_REPORT_HTML_H
 #define FKT_CLI_SIMULATE_REPORT_HTML_H

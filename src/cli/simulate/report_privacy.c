@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_privacy.c - what was done and what is promised, in words first and numbers after. */
+/* report_privacy.c - the sections on the method and the privacy promise, first in words, then in numbers. */
 #include "cli/simulate/report_html.h"
 
 #include "cli/simulate/chart.h"
@@ -48,7 +48,7 @@ static void tiles(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n");
 }
 
-/* The most private arm, whose promise the summary tells. */
+/* The most private arm, whose promise is in the summary. */
 static const struct fkt_report_arm *strictest(const struct fkt_report *r)
 {
     const struct fkt_report_arm *best = NULL;
@@ -70,10 +70,10 @@ static void data_words(struct fkt_text *t, const struct fkt_report *r, int safe)
     if (r->sites > 1) fkt_text_addf(t, ", spread over %u sites,", r->sites);
     fkt_text_add(t, " were turned into one synthetic dataset");
     fkt_text_add(t, safe ? " that anyone may train on" : "");
-    fkt_text_add(t, ". No image left the place where it is kept: each was described by ");
+    fkt_text_add(t, ". No image left its site: each was encoded as ");
     if (r->length) fkt_text_addf(t, "%u", r->length);
     else fkt_text_add(t, "a few");
-    fkt_text_add(t, " numbers, and only sums over whole classes were passed on");
+    fkt_text_add(t, " numbers, and only sums over whole classes were sent");
     fkt_text_add(t, safe ? ". Noise was added to the sums, and the images below are drawn from the noisy sums alone."
                          : ". The images below are drawn from the sums alone.");
 }
@@ -86,7 +86,7 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
     data_words(t, r, arm && !r->insecure_seed && !arm->weak[0]);
     fkt_text_add(t, "</p>\n<p>");
     if (arm && !r->insecure_seed) {
-        fkt_text_add(t, "<strong>Privacy.</strong> Protected is ");
+        fkt_text_add(t, "<strong>Privacy.</strong> The release hides ");
         fkt_html_text(t, arm->protects ? arm->protects : "any single image");
         fkt_text_add(t, ": (\xce\xb5 = ");
         fkt_text_number(t, arm->epsilon, 6);
@@ -98,10 +98,8 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
             fkt_text_addf(t, " <strong>That is a weak promise</strong> (%s): nothing here is called private.",
                           arm->weak);
         if (r->composed_epsilon > arm->epsilon) {
-            fkt_text_add(
-                t,
-                " The releases on this page are of the same records: whoever sees all of them learns as much as from "
-                "one with \xce\xb5 = ");
+            fkt_text_add(t, " The releases on this page are of the same records: all of them together reveal as much "
+                            "as one with \xce\xb5 = ");
             fkt_text_number(t, r->composed_epsilon, 4);
             fkt_text_add(t, ".");
         }
@@ -110,9 +108,8 @@ void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_add(t,
                      arm ? "None: the noise came from a fixed seed." : "None: every arm shown was made without noise.");
     }
-    fkt_text_add(t,
-                 " This page also shows things that no noise covers, so that its makers can evaluate the result; each "
-                 "carries the mark ");
+    fkt_text_add(t, " This page also shows data without noise, so that the owners of the records can evaluate the "
+                    "result; each has the mark ");
     fkt_html_badge(t);
     fkt_text_add(t, ".</p>\n");
     tiles(t, r);
@@ -141,13 +138,12 @@ static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
     fkt_html_text(t, arm->protects ? arm->protects : "any single image");
     fkt_text_add(t, ".</p>\n");
     if (arm->mu > 0 && isfinite(arm->mu)) {
-        fkt_text_add(t, "<p>Someone who knows everything else, and for whom it is even odds ");
+        fkt_text_add(t, "<p>An adversary who knows everything else, and considers it equally likely ");
         fkt_html_text(t, arm->question ? arm->question : fkt_adjacency_info(FKT_ADJACENCY_ADD_REMOVE)->question);
-        fkt_text_addf(
-            t,
-            ", guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin is right "
-            "50 %%.</p>\n",
-            fkt_guess_percent(arm->mu));
+        fkt_text_addf(t,
+                      ", guesses right at most <strong>%.1f %%</strong> of the time from this release alone; a coin "
+                      "toss is right 50 %%.</p>\n",
+                      fkt_guess_percent(arm->mu));
     }
 }
 
@@ -160,15 +156,14 @@ static void card(struct fkt_text *t, const struct fkt_report *r, size_t a)
         fkt_text_add(t, " ");
         fkt_html_badge(t);
         fkt_text_add(
-            t, "</h3>\n<p class=\"big\">no noise</p>\n<p>A reference without noise, to see what privacy costs. Nothing "
-               "is protected: neither this "
-               "release nor anything made from it may leave the house.</p></div>\n");
+            t, "</h3>\n<p class=\"big\">no noise</p>\n<p>A reference without noise, to measure the cost of privacy. "
+               "Nothing is protected: neither this release nor anything made from it may be published.</p></div>\n");
         return;
     }
     fkt_text_addf(t, "</h3>\n<p class=\"big\">\xce\xb5 = %g</p>\n", arm->epsilon);
     if (r->insecure_seed)
-        fkt_text_add(t, "<p class=\"below\">Nothing is protected: the noise can be taken off again by whoever knows "
-                        "the seed.</p>\n");
+        fkt_text_add(
+            t, "<p class=\"below\">Nothing is protected: the noise can be removed by anyone who knows the seed.</p>\n");
     else promise(t, arm);
     if (arm->weak[0])
         fkt_text_addf(t, "<p class=\"below\">Weak promise: %s. Nothing made of it is called private.</p>\n", arm->weak);

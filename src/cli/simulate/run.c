@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - `fedkt simulate` from its options to a finished sweep. */
+/* run.c - `fedkt simulate`: from its options to a finished sweep. */
 #include "cli/learning/recipe.h"
 #include "cli/simulate/run.h"
 
@@ -56,7 +56,7 @@ static void recipe_of(const struct cli_sim *s, struct fkt_recipe *r)
     r->seed = s->seed;
 }
 
-/* Before anything is released: a network that cannot be trained must not cost a release. */
+/* Checked before the releases: a network that cannot be trained must be reported first. */
 static fkt_status check_training(const struct cli_sim *s, int tested)
 {
     static const struct cli_recipe_option option[] = {CLI_RECIPE("--epochs", epochs)};
@@ -138,16 +138,15 @@ static fkt_status train(const struct cli_sim *s, struct fkt_sweep *w, unsigned t
     return st;
 }
 
-/* A round that lost too many: only the command line knows which option plans for more. */
+/* A round that lost too many sites: the hint names the option that tolerates more. */
 static fkt_status too_few(fkt_status st)
 {
     char why[256];
     if (st != FKT_E_TOO_FEW) return st;
     snprintf(why, sizeof why, "%s", fkt_error_text());
-    return fkt_fail_hint(st,
-                         "let fewer sites be lost, plan for more with --dropped, or run it again: keys and graph are "
-                         "drawn afresh",
-                         "%s", why);
+    return fkt_fail_hint(
+        st, "let fewer sites be lost, tolerate more with --dropped, or run it again: keys and graph are drawn afresh",
+        "%s", why);
 }
 
 fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.h - one simulated federation from options to a run folder; `simulate` and `demo` are this with other options.
- * What it does is sweep.h's. */
+/* run.h - one simulated federation from options to a run folder; used by `simulate` and `demo`. sweep.h does the
+ * work. */
 #ifndef FKT_CLI_SIMULATE_RUN_H
 #define FKT_CLI_SIMULATE_RUN_H
 
@@ -10,7 +10,7 @@
 
 struct cli_sim {
     const char *title;
-    const char *command; /* for the report: what was typed */
+    const char *command; /* the command line, for the report */
     struct cli_data data, test;
     struct cli_codec codec;
     struct cli_privacy privacy;
@@ -35,14 +35,14 @@ struct cli_outcome {
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 void cli_outcome_clear(struct cli_outcome *o);
 
-/* run_federation.c: the options that say who is lost and who may collude, into spec, whose partition and participation
- * are there. */
+/* run_federation.c: puts the options about lost and colluding sites into spec, whose partition and participation
+ * must be set. */
 FKT_MUST_USE fkt_status cli_sim_federation(const struct cli_sim *s, struct fkt_sweep_spec *spec);
-void cli_round_remark(const struct cli_sim *s, const struct fkt_sweep *w); /* on stderr, what deserves a line */
-void cli_round_print(const struct fkt_sweep *w);                           /* on stdout, how the sums were made */
+void cli_round_remark(const struct cli_sim *s, const struct fkt_sweep *w); /* remarks, on stderr */
+void cli_round_print(const struct fkt_sweep *w);                           /* on stdout, how the sums were computed */
 
-/* run_folder.c: the run folder: task, partition, moments, release, certificate, results, grid.png, report.html,
- * synthetic images if asked for. */
+/* run_folder.c: the run folder: task, partition, moments, release, certificate, results, grid.png, report.html, and
+ * synthetic images on request. */
 FKT_MUST_USE fkt_status cli_run_folder(const struct cli_sim *s, const struct cli_outcome *o,
                                        struct cli_progress *progress);
 #endif

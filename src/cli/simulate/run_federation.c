@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_federation.c - the options of `fedkt simulate` that say what the federation must withstand, and what is printed
- * of its rounds. */
+/* run_federation.c - the options of `fedkt simulate` about lost and colluding sites, and the lines about its rounds. */
 #include "fedkt/advanced/federation.h"
 #include "fedkt/advanced/simulate.h"
 
@@ -18,7 +17,8 @@ static fkt_status parse_phase(const char *word, size_t len, int *phase)
         const char *name = fkt_sa_state_name((enum fkt_sa_state) * phase);
         if (strlen(name) == len && !memcmp(name, word, len)) return FKT_OK;
     }
-    return fkt_fail(FKT_E_ARG, "--dropout: '%.*s' is no phase: advertise, coin, share, mask, confirm or reveal",
+    return fkt_fail(FKT_E_ARG,
+                    "--dropout: '%.*s' is not one of the phases advertise, coin, share, mask, confirm or reveal",
                     (int)len, word);
 }
 
@@ -42,7 +42,8 @@ static fkt_status parse_dropout(const char *list, double *out)
             goto out;
         }
         if (!colon && n > 1) {
-            st = fkt_fail(FKT_E_ARG, "--dropout: '%s' is neither a share nor a list like mask:0.1,reveal:0.05", list);
+            st =
+                fkt_fail(FKT_E_ARG, "--dropout: '%s' is neither a fraction nor a list like mask:0.1,reveal:0.05", list);
             goto out;
         }
         FKT_TRY(fkt_fail_in(fkt_parse_double(&out[phase], colon ? colon + 1 : part[i]), "--dropout"));
@@ -61,7 +62,7 @@ void cli_round_remark(const struct cli_sim *s, const struct fkt_sweep *w)
     if (f->sites) cli_print_no_loss(f->dropped, &s->run);
 }
 
-/* What nobody can keep without masks is refused where it was asked for. */
+/* Rejects options that cannot be honoured without masks. */
 static fkt_status check_alone(const struct cli_sim *s, uint32_t parts)
 {
     const char *asked = s->noise_given && s->noise == FKT_NOISE_PLACE_DISTRIBUTED ? "noise distributed"
@@ -71,7 +72,7 @@ static fkt_status check_alone(const struct cli_sim *s, uint32_t parts)
                         : s->keystream_given                                      ? "keystream"
                                                                                   : NULL;
     if (!asked) return FKT_OK;
-    return fkt_fail_hint(FKT_E_ARG, "let at least three sites take part, or leave it out",
+    return fkt_fail_hint(FKT_E_ARG, "let at least three sites take part, or omit it",
                          "--%s cannot be honoured: %u site%s cannot hide in a sum", asked, parts,
                          parts == 1 ? "" : "s");
 }
@@ -108,9 +109,9 @@ void cli_round_print(const struct fkt_sweep *w)
         if (why) printf("%s\n", why);
         return;
     }
-    printf("masked sums of %u bits, %u neighbours for each site, %u of which can stand in for it; %.1f s\n", f->bits,
+    printf("masked sums of %u bits, %u neighbours for each site, %u of which can replace it; %.1f s\n", f->bits,
            f->degree, f->threshold, r->seconds);
-    if (r->throws) printf("the graph took %u throw%s of the coin\n", r->throws, r->throws == 1 ? "" : "s");
+    if (r->throws) printf("the graph needed %u throw%s of the coin\n", r->throws, r->throws == 1 ? "" : "s");
     for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) lost += r->lost[phase];
     if (lost) {
         printf("lost: ");
@@ -122,8 +123,8 @@ void cli_round_print(const struct fkt_sweep *w)
         printf("; %u of %u sites are in the sum, %u stayed to the end\n", r->survivors, f->sites, r->survivors - late);
     }
     if (f->noise == FKT_NOISE_PLACE_DISTRIBUTED)
-        printf("every site added its share of the noise: %u in the total, %u are enough for the promise (%u may be "
-               "lost, %u may collude)\n",
+        printf("every site added its noise share: %u in the total, %u are needed for the promise (%u may be lost, %u "
+               "may collude)\n",
                r->survivors, first->release->shares.counted, f->dropped, f->corrupt);
     else printf("%s\n", why ? why : "the noise was added to the total, in one place");
 }

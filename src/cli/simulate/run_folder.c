@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_folder.c - what a simulation leaves behind.
+/* run_folder.c - the files that a simulation writes.
  *
  *   run/  partition.json  moments.safetensors  results.json  report.html      not private
  *         grid.png                                                            from the first release
  *         task.json  release.safetensors  certificate.json  [synthetic/]      per epsilon; in eps-E/ when several
  *
- * Only the release and what is made from it may leave; partition, moments, results and report show true counts, real
- * images or exact sums, and say so. */
+ * Only the release and what is made from it may be published; partition, moments, results and report contain true
+ * counts, real images or exact sums, and are marked as not private. */
 #include "cli/simulate/run.h"
 
 #include "fedkt/advanced/simulate.h"

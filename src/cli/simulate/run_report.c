@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_report.c - the images of a run: grid.png from the first release, and report.html with everything beside each
- * other. Real images, true counts, norms and the partition are shown because the data here is the user's own; the
- * page marks each of them as not private. */
+/* run_report.c - grid.png of a run, from the first release, and report.html, which compares all arms. Real images,
+ * true counts, norms and the partition are shown because the data belongs to the user; the page marks each of them
+ * as not private. */
 #include "cli/simulate/run_report.h"
 
 #include "base/alloc.h"
@@ -138,7 +138,7 @@ static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], co
     }
 }
 
-/* Of the first release; the others went the same way. */
+/* Of the first release; the others have the same settings. */
 static struct fkt_report_aggregation aggregation(const struct fkt_sweep_arm *first)
 {
     const struct fkt_federation *f = &first->task->federation;
@@ -163,7 +163,7 @@ static struct fkt_report_aggregation aggregation(const struct fkt_sweep_arm *fir
 
 enum { PHASES = 7 };
 
-/* Release and generation of the first arm, as the others are like it; training only where there was one. */
+/* Release and generation times of the first arm, which represent the others; training only if there was one. */
 static size_t fill_phases(struct fkt_report_phase out[PHASES], const struct fkt_sweep *w)
 {
     const struct fkt_sweep_arm *first = fkt_sweep_arm(w, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate.c - `fedkt simulate` and `fedkt demo`: one is the other with every option decided. */
+/* simulate.c - `fedkt simulate`, and `fedkt demo`, which is a simulation with fixed options. */
 #include "cli/core/common.h"
 #include "cli/simulate/run.h"
 #include "cli/core/verbs.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A simulation is for whoever holds the records, so that releases which are weak only together do not stop it. */
+/* A simulation's output stays with the owner of the records, so releases that are weak only together do not stop it. */
 static void print_weak(const struct fkt_sweep *w)
 {
     char why[FKT_PROMISE_WORDS], said[FKT_PROMISE_WORDS] = "";
@@ -25,7 +25,7 @@ static void print_weak(const struct fkt_sweep *w)
     }
 }
 
-/* Of a head's column: its title with some space, and at least "100.00 %". */
+/* Width of a head's column: its title with some space, and at least "100.00 %". */
 static int width_of(int kind)
 {
     const int n = (int)strlen(fkt_head_title((enum fkt_head_kind)kind)) + 2;
@@ -78,15 +78,15 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
     if (fkt_sweep_test_data(w)) print_accuracies(s, w);
     else printf("no test set: give --holdout 0.2, or --test and --test-split, to see accuracies\n");
     if (fkt_sweep_arms(w) > 2 || fkt_sweep_arm(w, 0)->draws > 1)
-        printf("releases of the same records add up: showing all of them costs epsilon %.4g together\n",
+        printf("releases of the same records compose: publishing all of them costs epsilon %.4g\n",
                fkt_sweep_composed_epsilon(w));
     print_weak(w);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
-        printf("look at %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
+        printf("see %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
                s->out);
     else printf("nothing was kept: give --out to keep the release, images and a report\n");
-    printf("a simulation keeps no ledger: every run on the same records is a further release\n");
+    printf("a simulation does not use a ledger: every run on the same records is a further release\n");
 }
 
 static fkt_status print_json(const struct fkt_sweep *w)
@@ -122,7 +122,7 @@ out:
     return st;
 }
 
-/* The words as typed, for the report. */
+/* The command line as typed, for the report. */
 static fkt_status command_line(struct fkt_text *t, const char *verb, int argc, char **argv)
 {
     fkt_text_init(t);
@@ -156,33 +156,35 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("test-split", &s.test.split, "NAME", 0, "split of the test set"),
         CLI_OPT_WHOLE("test-limit", &s.test.limit, "N", 0, "use N test images in all"),
         CLI_OPT_REAL("holdout", &s.holdout, "F", 0,
-                     "hold out each record with this probability, by a hash of its bytes: always the same records"),
+                     "hold out each record with this probability, by a hash of its bytes, so always the same records"),
         CLI_OPT_HEAD("federation"),
         CLI_OPT_WHOLE("sites", &s.sites, "N", 0, "sites (default: 20)"),
         CLI_OPT_TEXT("partition", &s.partition, "RULE", 0,
-                     "who holds what: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
-        CLI_OPT_REAL("participation", &s.participation, "P", 0, "share of the sites that take part (default: 1)"),
+                     "how records are split over sites: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
+        CLI_OPT_REAL("participation", &s.participation, "P", 0, "fraction of the sites that take part (default: 1)"),
         CLI_OPT_TEXT(
             "dropout", &s.dropout, "P", 0,
-            "share of those that are lost before their upload, or by phase: PHASE:P,PHASE:P with advertise, coin, "
+            "fraction of those that are lost before their upload, or by phase: PHASE:P,PHASE:P with advertise, coin, "
             "share, mask, confirm, reveal; their sum is rounded to whole sites (default: 0)"),
         CLI_OPT_TEXT("dropped", &s.dropped, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that the task bears to be lost (default: 0.1 and "
+                     "fraction (0.1; rounded up) or number (1) of lost sites that the task tolerates (default: 0.1 and "
                      "at least 2, but 1 of five or six sites and 0 of fewer; or what --dropout loses where that is "
                      "more)"),
-        CLI_OPT_TEXT("corrupt", &s.corrupt, "F|N", 0,
-                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "
-                     "so one at least)"),
+        CLI_OPT_TEXT(
+            "corrupt", &s.corrupt, "F|N", 0,
+            "fraction (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "
+            "so one at least)"),
         CLI_OPT_CHOICE_GIVEN("noise", &s.noise, fkt_noise_parse, "distributed or central",
-                             "who adds it: every site its share before masking, or one place after the sum",
+                             "who adds noise: every site its noise share before masking, or one place after the sum",
                              &s.noise_given),
         CLI_OPT_CHOICE_GIVEN("keystream", &s.keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",
                              "what masks are made of", &s.keystream_given),
         CLI_OPT_POSITIVE("records", &s.records, "N", 0,
-                         "most records of one class at one site, published in the task (default: 2^20, which says "
-                         "nothing of the set)"),
+                         "upper bound on records of one class at one site, published in the task (default: 2^20, which "
+                         "reveals nothing about the set)"),
         CLI_OPT_WHOLE("runs", &s.runs, "R", 0,
-                      "draw every release R times and evaluate each: mean and spread; the first is kept (default: 1)"),
+                      "draw every release R times and evaluate each: mean and standard deviation; the first is kept "
+                      "(default: 1)"),
         CLI_OPT_WHOLE("seed", &s.seed, "S", 0,
                       "partition (with each record's bytes), drop-outs, samples (default: 0); public"),
         {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
@@ -190,10 +192,10 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("synthetic images"),
         CLI_OPT_WHOLE("per-class", &s.per_class, "N", 0,
                       "write N synthetic images per class into the run folder (default: none)"),
-        CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "how they are stored"),
+        CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
         CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
                        "how covariances are repaired for sampling"),
-        CLI_OPT_HEAD("a network on them"),
+        CLI_OPT_HEAD("a network trained on the images"),
         {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
          "none, resnet18 or resnet8", NULL},
         {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its images (default: 20)", 0, NULL, NULL, &s.epochs_given},
@@ -238,8 +240,7 @@ int cli_demo(const struct cli_command *self, int argc, char **argv)
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     if (code >= 0) return code;
     if (!s.run.quiet)
-        fprintf(stderr,
-                "twenty sites hold a painted image set of ten classes; nothing but a noised sum will leave them\n");
+        fprintf(stderr, "twenty sites hold a generated image set of ten classes; only noised sums leave them\n");
     if (command_line(&typed, "demo", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
     s.command = typed.s;
     code = cli_misuse(self, run(&s));

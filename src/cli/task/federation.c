@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federation.c - the options of `fedkt task new` that name a federation: who is in it (roster.c), and what it must
- * withstand. */
+/* federation.c - the options of `fedkt task new` that describe a federation: its sites and how many may be lost or
+ * collude. */
 #include "cli/task/federation.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct f
                                            .noise = (enum fkt_noise_place)a->noise};
     if (!a->roster && !any_given(a)) return FKT_OK;
     if (!a->roster) return fkt_fail(FKT_E_ARG, "a federation needs the keys of its sites: give --roster");
-    if (!a->records) return fkt_fail(FKT_E_ARG, "a federation needs a bound on what a site brings: give --records");
+    if (!a->records) return fkt_fail(FKT_E_ARG, "a federation needs a bound on a site's records: give --records");
     FKT_TRY(fkt_roster_load(roster, a->roster));
     n = roster->n;
     if (a->sites && a->sites != n) {

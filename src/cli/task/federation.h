@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federation.h - the options of `fedkt task new` that name a federation. */
+/* federation.h - the options of `fedkt task new` that describe a federation. */
 #ifndef FKT_CLI_TASK_FEDERATION_H
 #define FKT_CLI_TASK_FEDERATION_H
 
@@ -14,26 +14,27 @@ struct cli_federation_asked {
 };
 #define CLI_FEDERATION_ROWS(f)                                                                                         \
     CLI_OPT_HEAD("federation (for sites that aggregate; without it the task is for 'fedkt release')"),                 \
-        CLI_OPT_TEXT("roster", &(f).roster, "FILE", 0,                                                                 \
-                     "the sites, made by 'fedkt enroll' or by hand: per line a key of 64 hexadecimal digits and, "     \
-                     "after blanks, a name; their order counts, blank lines and lines that begin with '#' do not"),    \
-        CLI_OPT_POSITIVE("sites", &(f).sites, "N", 0,                                                                  \
-                         "how many keys the roster must hold (default: as many as it has)"),                           \
+        CLI_OPT_TEXT(                                                                                                  \
+            "roster", &(f).roster, "FILE", 0,                                                                          \
+            "the sites' keys, made by 'fedkt enroll' or by hand: per line a key of 64 hexadecimal digits, blanks, "    \
+            "a name; the order numbers the sites; blank lines and lines that begin with '#' are ignored"),             \
+        CLI_OPT_POSITIVE("sites", &(f).sites, "N", 0, "how many keys the roster must hold (default: not checked)"),    \
         CLI_OPT_POSITIVE("records", &(f).records, "N", 0,                                                              \
-                         "most records of one class at one site: from public knowledge"),                              \
+                         "upper bound on records of one class at one site, from public knowledge"),                    \
         CLI_OPT_TEXT("dropped", &(f).dropped, "F|N", 0,                                                                \
-                     "share (0.1; rounded up) or number (1) of sites that may be lost in a round (default: 0.1 "       \
+                     "fraction (0.1; rounded up) or number (1) of sites that may be lost in a round (default: 0.1 "    \
                      "and at least 2, but 1 of five or six sites and 0 of fewer)"),                                    \
-        CLI_OPT_TEXT("corrupt", &(f).corrupt, "F|N", 0,                                                                \
-                     "share (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, " \
-                     "so one at least)"),                                                                              \
+        CLI_OPT_TEXT(                                                                                                  \
+            "corrupt", &(f).corrupt, "F|N", 0,                                                                         \
+            "fraction (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "       \
+            "so one at least)"),                                                                                       \
         CLI_OPT_CHOICE_GIVEN("noise", &(f).noise, fkt_noise_parse, "distributed or central",                           \
-                             "who adds it: every site its share before masking, or the server after the sum",          \
+                             "who adds noise: every site its noise share before masking, or the server after the sum", \
                              &(f).noise_given),                                                                        \
         CLI_OPT_CHOICE_GIVEN("keystream", &(f).keystream, fkt_keystream_parse, "aes-256-ctr or chacha20",              \
                              "what masks are made of", &(f).keystream_given)
 
-/* What was asked for; out->sites 0: no federation. Fills *roster, to be released, which *out borrows. */
+/* The federation's settings; out->sites 0: no federation. Fills *roster, which *out borrows and the caller clears. */
 FKT_MUST_USE fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct fkt_federation_choices *out,
                                                struct fkt_roster *roster);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys.c - `fedkt keygen | enroll`: who takes part. A key is made where it stays; what goes to the operator is its
- * public part, and what the operator makes of many of them is the roster. */
+/* keys.c - `fedkt keygen | enroll`: the keys of the participants. A secret key never leaves the machine that made
+ * it; the operator receives the public parts and collects them in the roster. */
 #include "cli/core/common.h"
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
@@ -33,22 +33,23 @@ static fkt_status print_key(const struct asked *a, const struct fkt_key *k, cons
                                         public_path, "name", k->site.name, "public", hex, "fingerprint", print));
     if (!a->key) printf("secret key   %s (stays here; only you can read it)\n", a->out);
     printf("public part  %s (for the others: a site sends it to the operator, the operator to the sites)\npublic key   "
-           "%s\nfingerprint  %s (read it out by telephone)\n",
+           "%s\nfingerprint  %s (compare it by telephone)\n",
            public_path, hex, print);
     return FKT_OK;
 }
 
-/* --force was asked for, and something was there. */
+/* --force was given, and a file existed. */
 static void print_replaced(const struct fkt_site_key *old)
 {
     static const uint8_t none[FKT_SA_KEY];
     char print[FKT_FINGERPRINT];
     if (!memcmp(old->key, none, sizeof none)) return;
     fkt_fingerprint(print, old->key);
-    fprintf(stderr,
-            "fedkt: key %s was replaced and is gone for good; tasks whose roster has it cannot be joined with the new "
-            "one\n",
-            print);
+    fprintf(
+        stderr,
+        "fedkt: key %s was replaced and cannot be recovered; tasks whose roster has it cannot be joined with the new "
+        "one\n",
+        print);
 }
 
 static fkt_status run_keygen(const struct asked *a, const char *public_path)
@@ -59,12 +60,12 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
     fkt_status st;
     memset(&k, 0, sizeof k);
     if (cli_not_an_input(public_path, secret_path) != FKT_OK) {
-        st = fkt_fail(FKT_E_ARG, "--public-key: '%s' is where the secret key is", public_path);
+        st = fkt_fail(FKT_E_ARG, "--public-key: '%s' is the file of the secret key", public_path);
         goto out;
     }
     if (!a->key && !a->run.force && access(a->out, F_OK) == 0) {
-        st = fkt_fail_hint(FKT_E_EXISTS, "choose another name; with --force the old key would be gone for good",
-                           "'%s' exists already, and may be a key that somebody has enrolled", a->out);
+        st = fkt_fail_hint(FKT_E_EXISTS, "choose another name; --force would destroy the old key",
+                           "'%s' exists already, and may be a key that is on a roster", a->out);
         goto out;
     }
     FKT_TRY(fkt_output_file(public_path, a->run.force));
@@ -75,8 +76,9 @@ static fkt_status run_keygen(const struct asked *a, const char *public_path)
         FKT_TRY(fkt_key_save(&k, a->out, a->run.force, &old));
         print_replaced(&old);
     }
-    FKT_TRY(fkt_hint(fkt_site_key_save(&k, public_path, a->run.force),
-                     "the secret key is there; make its public part with 'fedkt keygen --key FILE --public-key FILE'"));
+    FKT_TRY(
+        fkt_hint(fkt_site_key_save(&k, public_path, a->run.force),
+                 "the secret key was written; write its public part with 'fedkt keygen --key FILE --public-key FILE'"));
     FKT_TRY(print_key(a, &k, public_path));
 out:
     fkt_key_clear(&k);
@@ -90,8 +92,8 @@ static fkt_status with_public_path(const struct asked *a)
     if (!a->out == !a->key)
         return fkt_fail(FKT_E_ARG, "give --out for a new key, or --key for the public part of one that you have");
     if (a->key && (a->name || !a->public_path))
-        return fkt_fail(FKT_E_ARG, a->name ? "--name: a key keeps the name that it was made with"
-                                           : "--key: say with --public-key where its public part goes");
+        return fkt_fail(FKT_E_ARG, a->name ? "--name: the name of an existing key cannot be changed"
+                                           : "--key needs --public-key, the file for the public part");
     if (a->public_path) return run_keygen(a, a->public_path);
     FKT_TRY(fkt_alloc(&made, strlen(a->out) + sizeof ".pub"));
     snprintf(made, strlen(a->out) + sizeof ".pub", "%s.pub", a->out);
@@ -105,13 +107,14 @@ int cli_keygen(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("out", &a.out, "FILE", 0, "where the secret key goes, readable by you alone"),
-        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "what people call this site, or this operator; it is published"),
-        CLI_OPT_TEXT("public-key", &a.public_path, "FILE", 0, "where the public part goes (default: --out and .pub)"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 0, "file for the secret key, readable by you alone"),
+        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "name of this site or operator; it is published"),
+        CLI_OPT_TEXT("public-key", &a.public_path, "FILE", 0,
+                     "file for the public part (default: --out with .pub appended)"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0,
-                     "make no new key: write the public part of this one again, with --public-key"),
+                     "write the public part of this existing key to --public-key, and make no new key"),
         CLI_TALK_ROWS(a.run),
-        CLI_OPT_FLAG("force", &a.run.force, "replace a key that exists: the old one is gone for good"),
+        CLI_OPT_FLAG("force", &a.run.force, "replace an existing key, which is then lost"),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     cli_keep_secrets();
@@ -159,8 +162,8 @@ int cli_enroll(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("roster", &a.roster, "FILE", 1, "the roster; sites are added to its end"),
-        CLI_OPT_WORDS("SITE.pub", &a.sites, "public parts of the sites' keys, in the order that they get"),
+        CLI_OPT_TEXT("roster", &a.roster, "FILE", 1, "the roster; sites are appended"),
+        CLI_OPT_WORDS("SITE.pub", &a.sites, "public parts of the sites' keys, in the order of the sites' numbers"),
         CLI_TALK_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

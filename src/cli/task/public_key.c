@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* public_key.c - an option that names a public key: its digits, or the file that 'fedkt keygen' made. */
+/* public_key.c - an option whose value is a public key: its digits, or the file that 'fedkt keygen' made. */
 #include "cli/task/public_key.h"
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service.c - the options of `fedkt task new` that name a server: where it is, how it is known, how long it waits. */
+/* service.c - the options of `fedkt task new` that describe a server: its address, certificate and deadlines. */
 #include "cli/task/service.h"
 
 #include "base/text.h"
@@ -13,11 +13,11 @@
 
 static fkt_status no_date(const char *text)
 {
-    return fkt_fail(FKT_E_ARG, "--expires: '%s' is no day like 2026-12-31, no number of days like 30d and not 'never'",
+    return fkt_fail(FKT_E_ARG, "--expires: '%s' is not a day like 2026-12-31, a number of days like 30d, or 'never'",
                     text);
 }
 
-/* "YYYY-MM-DD" and a day that there is; else 0. */
+/* "YYYY-MM-DD" that is a valid day; else 0. */
 static int is_day(const char *text, time_t *begin)
 {
     static const char shape[] = "0000-00-00";
@@ -51,7 +51,7 @@ fkt_status cli_expires(const char *text, uint64_t now, uint64_t *out)
         return FKT_OK;
     }
     if (!is_day(text, &begin)) return no_date(text);
-    if (begin < 0 || (uint64_t)begin + DAY <= now) return fkt_fail(FKT_E_ARG, "--expires: %s is over", text);
+    if (begin < 0 || (uint64_t)begin + DAY <= now) return fkt_fail(FKT_E_ARG, "--expires: %s is in the past", text);
     *out = (uint64_t)begin + DAY - 1;
     return FKT_OK;
 }
@@ -63,9 +63,9 @@ fkt_status cli_service_choices(const struct cli_service_asked *a, const struct f
     fkt_status st = FKT_OK;
     memset(out, 0, sizeof *out);
     if (!a->server && (a->certificate || a->expires || a->gather || a->phase || a->rounds || a->seeded))
-        return fkt_fail(FKT_E_ARG, "certificate, deadlines and an insecure seed are a server's: give --server");
+        return fkt_fail(FKT_E_ARG, "certificate, deadlines and an insecure seed need a server: give --server");
     if (!a->server) return FKT_OK;
-    if (!roster->n) return fkt_fail(FKT_E_ARG, "a server needs to know its sites: give --roster");
+    if (!roster->n) return fkt_fail(FKT_E_ARG, "a server needs the keys of its sites: give --roster");
     if (a->gather > UINT32_MAX || a->phase > UINT32_MAX || a->rounds > UINT32_MAX)
         return fkt_fail(FKT_E_ARG, "--gather-seconds and --phase-seconds are at most 604800, --rounds at most 64");
     c->address = a->server;

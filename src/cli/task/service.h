@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service.h - the options of `fedkt task new` that name a server. */
+/* service.h - the options of `fedkt task new` that describe a server. */
 #ifndef FKT_CLI_TASK_SERVICE_H
 #define FKT_CLI_TASK_SERVICE_H
 
@@ -11,32 +11,32 @@ struct cli_service_asked {
     uint64_t gather, phase, rounds, seed;
     int seeded;
 };
-/* A round with silent sites, and a site that finds the wrong server, wait until the task expires: so every task does,
- * unless somebody asks for another end. */
+/* A round with silent sites, and a site at a wrong address, wait until the task expires: so every task expires
+ * unless --expires is 'never'. */
 #define CLI_EXPIRES "90d"
 #define CLI_SERVICE_ROWS(s)                                                                                            \
     CLI_OPT_HEAD("server (for 'fedkt serve' and 'fedkt join'; needs a roster)"),                                       \
-        CLI_OPT_TEXT("server", &(s).server, "URL", 0, "where sites find it: https://NAME:PORT, as they see it"),       \
+        CLI_OPT_TEXT("server", &(s).server, "URL", 0, "its address as sites reach it: https://NAME:PORT"),             \
         CLI_OPT_TEXT("certificate", &(s).certificate, "PEM", 0,                                                        \
                      "its certificate, whose public key is pinned (default: 'fedkt serve' makes one and pins it)"),    \
         CLI_OPT_POSITIVE("gather-seconds", &(s).gather, "N", 0,                                                        \
-                         "once enough sites are there, wait so long for the others (default: 300)"),                   \
+                         "seconds to wait for further sites once enough have arrived (default: 300)"),                 \
         CLI_OPT_POSITIVE("phase-seconds", &(s).phase, "N", 0,                                                          \
-                         "wait so long for every site in each phase of a round (default: 120)"),                       \
-        CLI_OPT_POSITIVE("rounds", &(s).rounds, "N", 0, "try at most so many rounds, 1 to 64 (default: 8)"),           \
+                         "seconds to wait for the sites in each phase of a round (default: 120)"),                     \
+        CLI_OPT_POSITIVE("rounds", &(s).rounds, "N", 0, "largest number of rounds to try, 1 to 64 (default: 8)"),      \
         CLI_OPT_TEXT("expires", &(s).expires, "WHEN", 0,                                                               \
-                     "no round begins later: the end of a day in UTC (2026-12-31), or days from now (30d), or "        \
+                     "no round begins after the end of this day in UTC (2026-12-31), or days from now (30d), or "      \
                      "'never' (default: " CLI_EXPIRES ")"),                                                            \
     {                                                                                                                  \
         CLI_WHOLE, "insecure-seed", &(s).seed, "S",                                                                    \
             "TESTS ONLY: all keys, masks and noise of the federation from a known seed; nothing made under the task "  \
-            "is private, and all of it says so",                                                                       \
+            "is private, and all output says so",                                                                      \
             0, NULL, NULL, &(s).seeded                                                                                 \
     }
 
-/* What fkt_service_choices borrows from. */
+/* The values that fkt_service_choices borrows. */
 struct cli_service {
-    struct fkt_service_choices choices; /* address NULL: no server was asked for */
+    struct fkt_service_choices choices; /* address NULL: no server */
     char pin[FKT_SERVICE_PIN];
 };
 /* Borrows everything. now: seconds since 1970. */

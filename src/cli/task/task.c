@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.c - `fedkt task WORD`: finds the word and lets it answer; sign and verify stand here. */
+/* task.c - `fedkt task WORD`: calls the word's function; sign and verify are in this file. */
 #include "cli/task/task.h"
 
 #include "cli/core/help.h"
@@ -59,8 +59,8 @@ static fkt_status run_sign(const struct asked *a)
     other = other && memcmp(before, t.signature.key, sizeof before) != 0;
     if (other && !a->run.force) {
         fkt_fingerprint(print, before);
-        st = fkt_fail_hint(FKT_E_EXISTS, "if it is yours to sign, give --force; sites will see another operator",
-                           "'%s' is signed already, with another key: %s", a->task, print);
+        st = fkt_fail_hint(FKT_E_EXISTS, "to replace that signature, give --force; sites will see another operator",
+                           "'%s' is already signed with another key: %s", a->task, print);
     }
     FKT_TRY(st);
     FKT_TRY(fkt_task_save(&t, a->task, 1));
@@ -78,7 +78,7 @@ static int sign(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task; it is written again with the signature in it"),
+        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task; the signature is written into it"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 1, "the operator's key, made by 'fedkt keygen'"),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_FLAG("force", &a.run.force, "replace the signature of another key"),
@@ -99,7 +99,7 @@ static fkt_status run_verify(const struct asked *a)
     FKT_TRY(fkt_task_load_into(&t, a->task));
     FKT_TRY(fkt_task_verify(&t, a->operator_key ? key : NULL));
     if (!a->operator_key && !a->run.quiet)
-        fprintf(stderr, "fedkt: whose key that is was not compared; give the operator's with --operator\n");
+        fprintf(stderr, "fedkt: the signer's key was not compared with the operator's: give that with --operator\n");
     FKT_TRY(print_signature(a, &t));
 out:
     fkt_task_clear(&t);
@@ -112,7 +112,7 @@ static int verify(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the task"),
         CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,
-                     "the operator's public key, which you have from somewhere else than the task: 64 hexadecimal "
+                     "the operator's public key, obtained from another source than the task: 64 hexadecimal "
                      "digits, or the file that ends in .pub"),
         CLI_TALK_ROWS(a.run),
     };
@@ -123,28 +123,27 @@ static int verify(const struct cli_command *self, int argc, char **argv)
 /* ---- the word ---- */
 
 static const struct cli_command words[] = {
-    {"task new", "write down what all sites must agree on",
+    {"task new", "write the task that all sites must agree on",
      "(--classes A,B,... | --data PATH) --epsilon E --delta D --out task.json [...]",
-     "Takes the class list from --classes (or a dataset), and codec, calibration, coordinates and privacy from "
-     "options.\n"
-     "The task's hash binds them: moments made for one task cannot be released under another. With --roster it is\n"
-     "for a federation, whose sites add up under masks, and with --server for one that meets at a server.\n"
+     "Takes the class list from --classes (or a dataset), and codec, calibration, coordinates and privacy from\n"
+     "options. The task's hash binds them: moments made for one task cannot be released under another. With --roster\n"
+     "it is for a federation, whose sites add up under masks; with --server they do so through a server.\n"
      "Example: fedkt task new --classes cat,dog --epsilon 10 --delta 1e-5 --out task.json\n"
      "Example: fedkt task new --classes cat,dog --epsilon 10 --delta 1e-5 --roster roster.txt --records 1000 \\\n"
      "             --server https://fedkt.example.org:8443 --key operator.key --out task.json",
      cli_task_new},
-    {"task show", "say what a task is, in words", "--task task.json",
-     "What will be done, what it costs in privacy, who takes part, where and until when, and who signed it.\n"
+    {"task show", "explain a task in words", "--task task.json",
+     "Prints what is computed, its privacy budget, the sites, the server, the expiry and the signer.\n"
      "Read it before you join.\n"
      "Example: fedkt task show --task task.json",
      cli_task_show},
-    {"task sign", "put the operator's signature under a task", "--task task.json --key operator.key",
-     "The signature stands beside what it signs; the task's hash stays. A task that is changed afterwards needs\n"
+    {"task sign", "sign a task with the operator's key", "--task task.json --key operator.key",
+     "The signature does not change the task's hash. A task that is changed afterwards needs\n"
      "another one.\n"
      "Example: fedkt task sign --task task.json --key operator.key",
      sign},
-    {"task verify", "look whether a task is signed, and by whom", "--task task.json [--operator KEY]",
-     "Exit 0 when the signature is right, 1 when it is not or there is none. Without --operator anybody may have made\n"
+    {"task verify", "check a task's signature", "--task task.json [--operator KEY]",
+     "Exit 0 when the signature is valid, 1 when it is not or is missing. Without --operator anybody may have made\n"
      "it: get the operator's key, or its fingerprint, by telephone.\n"
      "Example: fedkt task verify --task task.json --operator operator.key.pub",
      verify},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.h - the words of `fedkt task`, and who answers: new and show have files of their own. */
+/* task.h - the words of `fedkt task`; new and show have their own files. */
 #ifndef FKT_CLI_TASK_TASK_H
 #define FKT_CLI_TASK_TASK_H
 

@@ -19,7 +19,7 @@ struct asked {
     const char *out, *classes, *name, *key;
 };
 
-/* The class list, from --classes or from the data. Gives *names, and what they point into. */
+/* The class list, from --classes or from the data. Sets *names, and the buffers that they point into. */
 static fkt_status class_list(const struct asked *a, struct fkt_dataset **ds, char **text, const char ***names,
                              size_t *n)
 {
@@ -55,8 +55,8 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     FKT_TRY(cli_federation_choices(&a->federation, &federation, &roster));
     FKT_TRY(cli_service_choices(&a->service, &roster, (uint64_t)time(NULL), &service));
     if (federation.sites && !service.choices.address && federation.records == FKT_RECORDS_UNKNOWN)
-        st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or name the server",
-                           "--records 1048576 stands for 'no bound is known' in a task without --server");
+        st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or give --server",
+                           "--records 1048576 means 'no bound is known' in a task without --server");
     FKT_TRY(st);
     FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
     FKT_TRY(class_list(a, &ds, &text, &names, &n));
@@ -74,7 +74,7 @@ out:
     return st;
 }
 
-/* What the sites agreed to, without their keys. */
+/* The federation's settings, without the sites' keys. */
 static json_t *federation_json(const struct fkt_federation *f)
 {
     if (!f->sites) return json_null();
@@ -91,19 +91,19 @@ static void print(const struct asked *a, const struct fkt_task *t)
     printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, t->sha256, t->n_classes,
            t->size, t->codec_identity, t->privacy.epsilon, t->privacy.delta, fkt_adjacency_name(t->privacy.adjacency));
     if (t->federation.sites)
-        printf("federation of %u sites: %u may be lost in a round, %u may secretly work together with the server; %s\n",
+        printf("federation of %u sites: %u may be lost in a round, %u may collude with the server; %s\n",
                t->federation.sites, t->federation.dropped, t->federation.corrupt,
                t->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED
-                   ? "every site adds its share of the noise"
+                   ? "every site adds its noise share"
                    : "the server adds the noise, and sees the exact sum");
     if (s->address[0])
         printf("server %s, %s; %s\n", s->address, s->pin[0] ? s->pin : "not pinned yet",
                t->signature.there ? "signed" : "not signed yet");
     if (s->address[0] && !s->pin[0])
-        printf("next: 'fedkt serve --key' puts the pin in and signs it; send it to the sites after that\n");
+        printf("next: 'fedkt serve --key' adds the pin and signs it; send it to the sites after that\n");
     cli_print_weak(t);
     if (a->codec.calibration) printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
-    if (s->seeded) printf("NOT PRIVATE: everything random comes from --insecure-seed, which stands in the task\n");
+    if (s->seeded) printf("NOT PRIVATE: all randomness comes from --insecure-seed, which is in the task\n");
 }
 
 static fkt_status run(const struct asked *a)
@@ -134,8 +134,8 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {.codec = CLI_CODEC_DEFAULTS};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "where the task goes"),
-        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "a name for people"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the task"),
+        CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "name of the task"),
         CLI_OPT_TEXT("classes", &a.classes, "A,B,...", 0, "the class list, instead of the classes found in --data"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0, "sign it at once with this key, made by 'fedkt keygen'"),
         CLI_DATA_ROWS(a.data, 0),

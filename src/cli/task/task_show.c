@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_show.c - `fedkt task show`: what a task is, for somebody who is asked to join. Whatever is printed comes
- * from a file that somebody else wrote, so control bytes are shown as '?'. */
+/* task_show.c - `fedkt task show`: explains a task to a site before it joins. All printed text comes from a file of
+ * another party, so control bytes are shown as '?'. */
 #include "fedkt/keys.h"
 #include "task/privacy_words.h"
 #include "cli/task/service.h"
@@ -20,7 +20,7 @@ struct asked {
     struct cli_run run;
 };
 
-/* A row of the page: the head, and the text folded beside it. */
+/* A row: the heading, and the text wrapped beside it. */
 static void row(const char *head, const char *text)
 {
     size_t col = INDENT;
@@ -77,7 +77,7 @@ static fkt_status show_privacy(const struct fkt_task *t)
     if (!t->federation.sites) return FKT_OK;
     fkt_text_init(&words);
     st = fkt_privacy_words(&words, t);
-    for (char *line = words.s, *end; st == FKT_OK && line; line = end) { /* a thought per line */
+    for (char *line = words.s, *end; st == FKT_OK && line; line = end) { /* one sentence per line */
         end = strchr(line, '\n');
         if (end) *end++ = '\0';
         row(t->service.seeded ? "NOT PRIVATE" : "", line);
@@ -90,9 +90,9 @@ static void show_sites(const struct fkt_task *t)
 {
     const struct fkt_federation *f = &t->federation;
     ROW("noise", "%s: %s", fkt_noise_name(f->noise),
-        f->noise == FKT_NOISE_PLACE_DISTRIBUTED ? "every site adds its share before its numbers leave it"
+        f->noise == FKT_NOISE_PLACE_DISTRIBUTED ? "every site adds its noise share before its numbers leave it"
                                                 : "the server sees the exact sum of all sites, and adds the noise");
-    ROW("sites", "%u; a round bears %u lost and %u colluding with the server; at most %llu records of a class each",
+    ROW("sites", "%u; a round tolerates %u lost and %u colluding with the server; at most %llu records of a class each",
         f->sites, f->dropped, f->corrupt, (unsigned long long)f->records);
     for (uint32_t i = 0; i < f->sites && i < SITES_SHOWN; i++) {
         char print[FKT_FINGERPRINT];
@@ -109,11 +109,11 @@ static void show_server(const struct fkt_service *s, uint64_t now)
     char when[FKT_UTC];
     ROW("server", "%s", s->address);
     ROW("pin", "%s", s->pin[0] ? s->pin : "not known yet; the server prints it on its first start");
-    ROW("deadlines", "once enough sites are there, waits %u s for the others; %u s in each phase; tries %u round%s",
+    ROW("deadlines", "waits %u s for further sites once enough have arrived, %u s in each phase; tries %u round%s",
         s->gather_seconds, s->phase_seconds, s->rounds, s->rounds == 1 ? "" : "s");
     if (s->expires) fkt_utc(when, s->expires);
     else snprintf(when, sizeof when, "never");
-    ROW("expires", "%s%s", when, s->expires && s->expires < now ? " - THAT IS OVER" : "");
+    ROW("expires", "%s%s", when, s->expires && s->expires < now ? " - EXPIRED" : "");
 }
 
 static void show_signature(const struct fkt_task *t)
@@ -127,7 +127,8 @@ static void show_signature(const struct fkt_task *t)
     fkt_fingerprint(print, t->signature.key);
     ROW("operator", "%s", key);
     ROW("", "fingerprint %s: compare it by telephone", print);
-    row("signature", fkt_task_verify(t, NULL) == FKT_OK ? "right" : "FALSE: the task was changed after it was signed");
+    row("signature",
+        fkt_task_verify(t, NULL) == FKT_OK ? "right" : "INVALID: the task was changed after it was signed");
 }
 
 static fkt_status show(const struct fkt_task *t, uint64_t now)

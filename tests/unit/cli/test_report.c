@@ -281,13 +281,13 @@ static void the_sum_is_told(void **state)
     page = render(&s.report, "sum.html");
     CHECK(strstr(section(page, "privacy"), "(Gaussian DP)"));
     CHECK(strstr(section(page, "aggregation"), "18 of 20 sites are in the sum"));
-    CHECK(strstr(section(page, "aggregation"), "The promise rests on 16 shares; 18 are in the sum"));
+    CHECK(strstr(section(page, "aggregation"), "The promise needs 16 noise shares; 18 are in the sum"));
     CHECK(strstr(section(page, "aggregation"), "12 % more variance"));
     CHECK(section(page, "aggregation") < section(page, "cost"));
     fkt_free(page);
     s.report.aggregation.counted = 0;
     page = render(&s.report, "central.html");
-    CHECK(strstr(section(page, "aggregation"), "whoever did that saw the exact sum"));
+    CHECK(strstr(section(page, "aggregation"), "the party that added it saw the exact sum"));
     fkt_free(page);
     unmake(&s);
 }
@@ -377,7 +377,7 @@ static void below_noise_is_explained(void **state)
     s.signal[0][1] = 3;    /* a count that is not told from 0 */
     s.signal[0][2] = 1.13;
     page = render(&s.report, "below.html");
-    CHECK(strstr(section(page, "classes"), "Noise alone may have a signal of 1.12, the tick of the bar"));
+    CHECK(strstr(section(page, "classes"), "Noise alone can reach a signal of 1.12, the tick of the bar"));
     CHECK(strstr(section(page, "classes"), "1.11 below noise") && !strstr(page, "they are equal"));
     CHECK(strstr(section(page, "classes"), "3.00, count below noise") && strstr(section(page, "classes"), "1.1</td>"));
     CHECK(strstr(section(page, "images"), "the first 3 of 10 classes are shown"));
@@ -413,13 +413,13 @@ static void a_network_stands_beside_the_heads(void **state)
     (void)state;
     make(&s);
     page = render(&s.report, "heads.html");
-    CHECK(!strstr(page, "a network that learned") && occurrences(section(page, "accuracy"), "<td>0.0</td>") == 0);
+    CHECK(!strstr(page, "a network trained on") && occurrences(section(page, "accuracy"), "<td>0.0</td>") == 0);
     fkt_free(page);
     s.report.network = "resnet8";
     s.report.network_recipe = "20 epochs on 500 images per class";
     for (int a = 0; a < 3; a++) s.arms[a].accuracy[FKT_REPORT_NETWORK] = 0.9312 + 0.02 * a;
     page = render(&s.report, "network.html");
-    CHECK(strstr(section(page, "accuracy"), "resnet8, a network that learned from images drawn from each release "
+    CHECK(strstr(section(page, "accuracy"), "resnet8, a network trained on images drawn from each release "
                                             "(20 epochs on 500 images per class; the last epoch's accuracy)"));
     CHECK(strstr(section(page, "accuracy"), "<th>resnet8</th>") &&
           strstr(section(page, "accuracy"), ">resnet8</text>"));
@@ -437,8 +437,8 @@ static void without_test_images_nothing_is_evaluated(void **state)
     for (int a = 0; a < 3; a++)
         for (int h = 0; h < FKT_REPORT_HEADS; h++) s.arms[a].accuracy[h] = NAN;
     page = render(&s.report, "unjudged.html");
-    CHECK(strstr(section(page, "accuracy"), "no real images were held out"));
-    CHECK(!strstr(page, "accuracy, %") && !strstr(page, "tried on real images"));
+    CHECK(strstr(section(page, "accuracy"), "there are no real test images"));
+    CHECK(!strstr(page, "accuracy, %") && !strstr(page, "evaluated on real images"));
     fkt_free(page);
     unmake(&s);
 }
