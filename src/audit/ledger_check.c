@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_check.c - does the ledger's file say what releases cost? `fedkt audit` lets a file pay for some of
- * them as `fedkt release` does, then for a round of a federation as `fedkt join` does (set aside, then spent), reads
- * the file back, and asks for one more, which the budget does not hold. The file lies in a folder of its own, gone
- * afterwards. */
+/* ledger_check.c - checks that the ledger's file records the cost of releases. `fedkt audit` charges some releases
+ * to a file as `fedkt release` does, then a round of a federation as `fedkt join` does (reserved, then spent), reads
+ * the file back, and requests one more, which exceeds the budget. The file is in a temporary folder. */
 #include "audit/privacy_audit.h"
 
 #include "pipeline/contribution.h"
@@ -20,7 +19,7 @@ static const char dataset[] = "audited";
 static const struct fkt_record_digest records[] = {{{1}}, {{2}}, {{3}}};
 static const char session[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/* What stands in the file beside what was promised; rounding is upwards, and by little. */
+/* Compares the file with the promised cost; rounding is upwards and small. */
 static fkt_status compare(struct fkt_audit_outcome *o, const char *path, double claimed, const char *who)
 {
     struct fkt_ledger_contents contents = {0};
@@ -32,7 +31,7 @@ static fkt_status compare(struct fkt_audit_outcome *o, const char *path, double 
     o->ledger_claimed += claimed;
     o->ledger_found += found;
     if (!(found >= claimed * (1 - 1e-9) && found <= claimed * (1 + 1e-6)))
-        st = fkt_fail(FKT_E_NUMERIC, "%s cost mu^2 %.9g, and the file says %.9g", who, claimed, found);
+        st = fkt_fail(FKT_E_NUMERIC, "%s cost mu^2 %.9g, but the file has %.9g", who, claimed, found);
     return st;
 }
 
@@ -61,12 +60,12 @@ static fkt_status pay_central(struct fkt_audit_outcome *o, const struct fkt_priv
         FKT_TRY(fkt_ledger_init(&w->once, plan.mu * plan.mu, 0));
         FKT_TRY(fkt_audit_world_draw(w, 0, &draw));
         if (fkt_audit_world_draw(w, 0, &draw) != FKT_E_BUDGET) {
-            st = fkt_fail(FKT_E_NUMERIC, "a release that was paid for once was drawn twice");
+            st = fkt_fail(FKT_E_NUMERIC, "a release that was charged once was drawn twice");
             goto out;
         }
     }
     if (fkt_ledger_file_debit(path, &charge, NULL) != FKT_E_BUDGET)
-        st = fkt_fail(FKT_E_NUMERIC, "the ledger paid for more releases than its budget holds");
+        st = fkt_fail(FKT_E_NUMERIC, "the ledger allowed more releases than its budget");
     else st = compare(o, path, n * plan.mu * plan.mu, "releases");
 out:
     if (w) fkt_audit_world_clear(w);

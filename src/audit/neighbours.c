@@ -2,13 +2,14 @@
 /* neighbours.c - two neighbouring datasets for `fedkt audit`, and one release of either.
  *
  *   vector u -> coordinates -> quantiser -> moments -> central       fkt_release_make_into, as `fedkt release` does
- *                                                   \-> distributed  a share for every site that stays, from a key of
- *                                                                    its own; their sum; fkt_release_gather_into
+ *                                                   \-> distributed  a noise share of every site that stays, from
+ *                                                                    its own key; their sum; fkt_release_gather_into
  *
- * Worst cases (src/privacy/sensitivity.md): a record on the sphere; for a swap within a class two of them at the angle
- * with cosine -a^2/(2 b^2), where the sum and the second moment together differ most. With noise in shares the attacker
- * is the server with the corrupt sites: it subtracts their shares, which they know, and as many sites are lost as may
- * be, so that what protects is the honest rest alone. Nothing here knows how many shares the plan counted. */
+ * Worst cases (src/privacy/sensitivity.md): a record on the sphere; for a swap within a class two of them at the
+ * angle with cosine -a^2/(2 b^2), where the sum and the second moment together differ most. With noise shares the
+ * attacker is the server with the corrupt sites: it subtracts their noise shares, which they know, and the largest
+ * tolerated number of sites is lost, so that only the noise of the remaining honest sites protects. This file does
+ * not use the plan's number of noise shares. */
 #include "fedkt/advanced/federation.h"
 #include "fedkt/advanced/moments.h"
 
@@ -49,7 +50,7 @@ static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_
                                              .n_classes = FKT_AUDIT_CLASSES,
                                              .privacy = *privacy,
                                              .federation = place == FKT_NOISE_PLACE_DISTRIBUTED ? &federation : NULL,
-                                             .accept_weak = 1}; /* nothing is released */
+                                             .accept_weak = 1}; /* nothing was released yet */
     const struct fkt_codec_spec spec = {.name = "dct", .size = 8, .dim = FKT_AUDIT_LENGTH - 1};
     struct fkt_codec *codec = NULL;
     fkt_status st;
@@ -64,7 +65,7 @@ out:
     return st;
 }
 
-/* u of direction `angle`; far out or far in, so that its gain is clamped and w lies on the sphere. */
+/* u of direction `angle`, very long or very short, so that its gain is clamped and w is on the sphere. */
 static fkt_status on_the_sphere(const struct fkt_coordinates *c, double angle, int out, int32_t q[FKT_AUDIT_LENGTH])
 {
     const double size = exp(c->log_mean + (out ? 2 : -2) * c->log_spread);
@@ -74,7 +75,7 @@ static fkt_status on_the_sphere(const struct fkt_coordinates *c, double angle, i
     return st == FKT_OK ? fkt_quantise(c, v, q) : st;
 }
 
-/* The angle between the directions of two records at which a swap within a class tells most. */
+/* The angle between two records at which a swap within a class is easiest to detect. */
 static double widest_swap(const struct fkt_audit_world *w)
 {
     const struct fkt_privacy_spec *p = &w->task.privacy;
@@ -117,7 +118,7 @@ static fkt_status add_records(struct fkt_audit_world *w, enum fkt_audit_canary c
     const int64_t *packed;
     struct fkt_rng r;
     fkt_status st = FKT_OK;
-    fkt_rng_init(&r, 1, 0); /* public: what the records are is no secret here */
+    fkt_rng_init(&r, 1, 0); /* public: these records are not secret */
     for (int set = 0; set < 2; set++) FKT_TRY(fkt_moments_new(&w->sets[set], FKT_AUDIT_CLASSES, c->length, c->rq, 0));
     for (uint32_t i = 0; i < RECORDS; i++) {
         const double u[2] = {fkt_rng_normal(&r), fkt_rng_normal(&r)};
@@ -210,7 +211,7 @@ static fkt_status draw_central(struct fkt_audit_world *w, int dataset, struct fk
     return FKT_OK;
 }
 
-/* The share of one site, from a key of its own as in `fedkt join`. */
+/* The noise share of one site, from its own key as in `fedkt join`. */
 static fkt_status draw_share(struct fkt_audit_world *w, int dataset, uint32_t site, int64_t x[FKT_AUDIT_NUMBERS])
 {
     struct fkt_entropy os, keys, noise;

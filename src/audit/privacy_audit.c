@@ -2,18 +2,18 @@
 /* privacy_audit.c - the cases of `fedkt audit` one after the other, then quantiser, ledger file and processes.
  *
  *   for every adjacency and place of noise: a pair of worst-case neighbours (neighbours.c)
- *     attack     lower bounds with nothing assumed (privacy/audit.c), and the distance mu of the two along the best
+ *     attack     lower bounds without assumptions (privacy/audit.c), and the distance mu of the two along the best
  *                linear test of Gaussian noise, sum of shift*x/sigma^2, with an interval: difference over deviation
  *     noise      variance, mean, independence and repeats of every released number (privacy/noise_watch.c), also of
- *                empty classes, and of two sites' shares beside each other
+ *                empty classes, and of two sites' noise shares compared
  *   quantiser    |q|^2 <= Rq^2 for vectors on the sphere, in integers
- *   ledger       a file pays for some releases as `fedkt release` and `fedkt join` do; it must say what they cost
- *   processes    two of them draw; what they draw must differ
+ *   ledger       some releases are charged to a file as by `fedkt release` and `fedkt join`; it must record their cost
+ *   processes    two of them draw; the draws must differ
  *
- * mu is compared with the largest one that (epsilon, delta) allows a Gaussian mechanism, not with that of the plan: a
- * plan that is wrong agrees with itself. All limits together let a right program fail with probability 1 - confidence.
- * One extra split of the budget has most of it on counts: with the usual one a change of label costs less than a change
- * of pixels, and a formula that forgot the label would pass. Cost: minutes for a million trials. */
+ * mu is compared with the largest one that (epsilon, delta) allows a Gaussian mechanism, not with that of the plan:
+ * a wrong plan agrees with itself. A correct program fails at least one limit with probability 1 - confidence. One
+ * extra split of the budget has most of it on counts: with the usual one a change of label costs less than a change
+ * of pixels, and a formula that omits the label would pass. Cost: minutes for a million trials. */
 #include "audit/privacy_audit.h"
 
 #include "fedkt/advanced/moments.h"
@@ -98,7 +98,7 @@ static double normal_above(double p)
 static void estimate_mu(const struct attack *a, double alpha, struct fkt_audit_case *c)
 {
     const double n = a->n[0], variance = (a->square[0] + a->square[1]) / (2 * (n - 1));
-    c->mu = (a->mean[1] - a->mean[0]) / sqrt(variance); /* infinite where there is no noise at all */
+    c->mu = (a->mean[1] - a->mean[0]) / sqrt(variance); /* infinite if there is no noise */
     const double width = normal_above(alpha / 2) * sqrt((2 + c->mu * c->mu / 4) / n);
     c->mu_from = c->mu - width;
     c->mu_to = c->mu + width;
@@ -125,7 +125,8 @@ static void evaluate(struct fkt_audit_case *c, const struct fkt_privacy_spec *p)
                  low, p->epsilon, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
     else if (!(c->mu_from <= c->mu_claimed))
         snprintf(c->broken, sizeof c->broken,
-                 "neighbours are further apart than the claim allows: mu %.4g or more, at most %.4g is promised (%s, "
+                 "neighbours are easier to distinguish than the claim allows: mu %.4g or more, at most %.4g is "
+                 "promised (%s, "
                  "%s)",
                  c->mu_from, c->mu_claimed, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
     noise_words(c, c->noise, "released numbers");
@@ -170,7 +171,7 @@ out:
     return st;
 }
 
-/* A mechanism that refuses to run, since one of its own checks found it wrong, is broken too. */
+/* A mechanism that fails one of its own checks is broken too. */
 static fkt_status broken_by(char words[FKT_AUDIT_WORDS], fkt_status st, const char *what)
 {
     if (st == FKT_OK || st == FKT_E_NOMEM || st == FKT_E_STOPPED) return st;
@@ -201,7 +202,7 @@ static fkt_status check_sphere(uint32_t length, uint32_t rq, uint64_t *done)
         FKT_TRY(fkt_quantise(&c, w, q));
         for (uint32_t k = 0; k < length; k++) norm += (int64_t)q[k] * q[k];
         if (norm > bound) {
-            st = fkt_fail(FKT_E_NUMERIC, "a record of length %u has |q|^2 = %lld, and Rq^2 is %lld", length,
+            st = fkt_fail(FKT_E_NUMERIC, "a record of length %u has |q|^2 = %lld, above Rq^2 = %lld", length,
                           (long long)norm, (long long)bound);
             goto out;
         }
@@ -282,7 +283,7 @@ fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_a
                                                         FKT_ADJACENCY_REPLACE,
                                                         o->privacy.mechanism,
                                                         {o->privacy.split[0], o->privacy.split[1], o->privacy.split[2]},
-                                                        1})); /* what no mechanism could do is the caller's mistake */
+                                                        1})); /* an impossible request is the caller's error */
     FKT_TRY(broken_by(out->quantiser, check_quantiser(out), "the quantiser"));
     for (int place = 0; o->elsewhere && place < 2; place++)
         if (!out->processes[0])

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* privacy_audit.h - `fedkt audit`: the production path of a release under attack, from vectors to the ledger.
+/* privacy_audit.h - `fedkt audit`: attacks the production path of a release, from vectors to the ledger.
  *
- * Each case is a pair of neighbouring datasets that are as far apart as its adjacency allows, over several classes of
- * which some are empty, released many times through the code that a real release goes through. What is found is a lower
- * bound: above the promise it proves a bug, below it it proves nothing. */
+ * Each case is a pair of neighbouring datasets that are as far apart as its adjacency allows, over several classes
+ * of which some are empty, released many times with the code of a real release. The result is a lower bound: above
+ * the promise it proves a bug, below it proves nothing. */
 #ifndef FKT_AUDIT_PRIVACY_AUDIT_H
 #define FKT_AUDIT_PRIVACY_AUDIT_H
 
@@ -24,7 +24,7 @@ struct fkt_audit_draw;
 /* How the two datasets differ. */
 enum fkt_audit_canary {
     FKT_CANARY_ADD = 0, /* one record more, in a class that is empty without it */
-    FKT_CANARY_SWAP,    /* one record for another of its class, at the angle that tells most */
+    FKT_CANARY_SWAP,    /* one record for another of its class, at the angle that is easiest to detect */
     FKT_CANARY_MOVE     /* one record for another one of a class that is empty without it */
 };
 
@@ -34,7 +34,7 @@ struct fkt_audit_options {
     int one_place;                   /* 1: `place` alone */
     enum fkt_noise_place place;
     uint64_t trials;   /* releases of each dataset of each case; 1000..2^32 */
-    double confidence; /* that a right program passes everything, for example 0.999 */
+    double confidence; /* probability that a correct program passes everything, for example 0.999 */
     const struct fkt_progress *progress;
     /* A draw of dataset 0 in another process; NULL: what two processes draw is not compared. */
     fkt_status (*elsewhere)(struct fkt_audit_world *w, struct fkt_audit_draw *out);
@@ -47,9 +47,9 @@ struct fkt_audit_case {
     double split[3];                                /* budget split */
     double mu_claimed;                              /* the largest Gaussian mu that (epsilon, delta) allows */
     double mu, mu_from, mu_to;                      /* estimate along the best linear test, with its interval */
-    struct fkt_audit_result bound;                  /* with nothing assumed */
+    struct fkt_audit_result bound;                  /* without assumptions */
     struct fkt_noise_check noise[FKT_NOISE_CHECKS]; /* of the released numbers */
-    struct fkt_noise_check sites[FKT_NOISE_CHECKS]; /* of two sites' shares side by side; all 0 for central noise */
+    struct fkt_noise_check sites[FKT_NOISE_CHECKS]; /* of two sites' noise shares compared; all 0 for central noise */
     char broken[FKT_AUDIT_WORDS];                   /* what is wrong; "": nothing was found */
 };
 
@@ -57,11 +57,11 @@ struct fkt_audit_outcome {
     struct fkt_audit_case cases[FKT_AUDIT_CASES];
     size_t n;
     uint64_t quantised;                  /* vectors that were quantised and found inside the integer ball */
-    double ledger_claimed, ledger_found; /* mu^2 of the releases that were paid for, and what the file says */
+    double ledger_claimed, ledger_found; /* mu^2 of the charged releases, and of the file */
     char quantiser[FKT_AUDIT_WORDS], ledger[FKT_AUDIT_WORDS], processes[FKT_AUDIT_WORDS]; /* "": in order */
 };
 
-/* FKT_E_ARG on options out of range. That something is broken is no failure: it stands in *out. */
+/* FKT_E_ARG on options out of range. A broken mechanism is not an error: it is reported in *out. */
 FKT_MUST_USE fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_audit_options *options);
 /* The first thing that is wrong; NULL: nothing was found. */
 const char *fkt_audit_broken(const struct fkt_audit_outcome *o);
@@ -91,9 +91,9 @@ struct fkt_audit_world {
     int64_t exact[2][FKT_AUDIT_NUMBERS];                                 /* the same, packed */
     int64_t sites[2][FKT_AUDIT_SITES][FKT_AUDIT_NUMBERS];                /* spread over sites */
     double seen_sigma[FKT_AUDIT_NUMBERS], seen_shift[FKT_AUDIT_NUMBERS]; /* of what the attacker sees */
-    double sigma[FKT_AUDIT_NUMBERS];                                     /* that the release claims to carry */
+    double sigma[FKT_AUDIT_NUMBERS];                                     /* that the release claims */
     double share_sigma[FKT_AUDIT_NUMBERS];
-    struct fkt_ledger once; /* pays for any number of draws; the file is asked elsewhere */
+    struct fkt_ledger once; /* allows any number of draws; the file is checked elsewhere */
 };
 /* One draw of one dataset. */
 struct fkt_audit_draw {

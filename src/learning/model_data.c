@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model_data.c - a model and the images that it meets.
+/* model_data.c - matches a model with a dataset: classes, sizes, evaluation.
  *
- * Classes are matched by name, because two datasets seldom list them in the same order. A file of weights alone has no
- * names: then the dataset's order counts. Images as they are come first in an evaluation, since that is what a camera
- * gives; through the codec second, which is what a network has learned from that was trained on synthetic images. */
+ * Classes are matched by name, because two datasets seldom list them in the same order. A file with only weights has
+ * no names: then the dataset's order is used. An evaluation first uses the images as they are, as a user would apply
+ * the model, then encodes and decodes them, as in training on synthetic images. */
 #include "fedkt/model_data.h"
 
 #include "base/alloc.h"
@@ -50,7 +50,7 @@ fkt_status fkt_model_take_names(struct fkt_model **m, const struct fkt_dataset *
     fkt_status st;
     if (!fkt_model_numbered(*m)) return FKT_OK;
     if (fkt_dataset_classes(ds) != classes)
-        return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, the model knows %u", fkt_dataset_classes(ds),
+        return fkt_fail(FKT_E_MISMATCH, "the dataset has %zu classes, but the model has %u", fkt_dataset_classes(ds),
                         classes);
     FKT_TRY(fkt_alloc(&names, classes));
     for (uint32_t k = 0; k < classes; k++) names[k] = fkt_dataset_class(ds, k);
@@ -60,7 +60,7 @@ out:
     return st;
 }
 
-/* Numbers are names where the model was saved with them and the dataset has no others. */
+/* Numbers are names if the model was saved with them and the dataset has no others. */
 static int numbers_are_names(const struct fkt_model *m, const struct fkt_dataset *ds)
 {
     for (size_t i = 0; i < fkt_dataset_classes(ds); i++) {
@@ -80,7 +80,7 @@ static fkt_status open_by_position(struct fkt_dataset **out, const struct fkt_mo
     FKT_TRY(fkt_dataset_open(&ds, path, o));
     if (numbers_are_names(m, ds)) goto out;
     if (fkt_dataset_classes(ds) != fkt_model_classes(m)) {
-        st = fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, the model knows %u", path, fkt_dataset_classes(ds),
+        st = fkt_fail(FKT_E_MISMATCH, "'%s' has %zu classes, but the model has %u", path, fkt_dataset_classes(ds),
                       fkt_model_classes(m));
         goto out;
     }
@@ -115,7 +115,7 @@ out:
 
 /* ---- evaluation ---- */
 
-/* A dataset in its own order stands for a numbered model's classes. */
+/* A numbered model's classes are those of the dataset in its own order. */
 static fkt_status name_as_model(struct fkt_training_set *p, const struct fkt_model *m)
 {
     fkt_status st = FKT_OK;
@@ -162,9 +162,10 @@ out:
 fkt_status fkt_training_set_check_model(const struct fkt_training_set *p, const struct fkt_model *m)
 {
     if (fkt_model_size(m) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, these have %u px", fkt_model_size(m), p->size);
+        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, but these have %u px", fkt_model_size(m),
+                        p->size);
     if (fkt_model_classes(m) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the images have %u", fkt_model_classes(m),
+        return fkt_fail(FKT_E_MISMATCH, "the model has %u classes, but the images have %u", fkt_model_classes(m),
                         p->n_classes);
     for (uint32_t k = 0; k < p->n_classes; k++)
         if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
@@ -188,14 +189,14 @@ fkt_status fkt_model_start(struct fkt_model **out, const struct fkt_model *from,
     if (new_head) *new_head = 0;
     if (!from) return fkt_model_new(out, spec);
     if (fkt_model_size(from) != spec->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model sees images of %u px, these have %u px", fkt_model_size(from),
+        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, but these have %u px", fkt_model_size(from),
                         spec->size);
     if (same_classes(from, spec)) return fkt_model_copy(out, from);
     if (new_head) *new_head = 1;
     return fkt_model_new_head(out, from, spec->classes, spec->n_classes, spec->seed);
 }
 
-/* What a file says of itself stays the file's claim. */
+/* A file's statement about itself is passed on as its claim. */
 static void add_claim(struct fkt_model_origin *o, const char *silent, const char *says, const struct fkt_model *m)
 {
     const struct fkt_model_origin *more = fkt_model_origin(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personal.c - the paper's personalised protocol, and two older ways beside it, in one run on the same records.
+/* personal.c - the paper's personalised protocol, compared with two older methods in one run on the same records.
  * Source: the paper's section on downstream tasks (personalised federated learning after PFLlib).
  *
  *   X* -> pretrained --------------------------------------------------------> global        evaluated at every site
@@ -8,20 +8,20 @@
  *              \--> mean of all sites' weights, once (classifier/average.c) ----> fedavg
  *                      \--> its features, last layer tuned ---------------------> fedavg_tuned
  *
- * Every way of a site is evaluated on the same records, which none of its models was trained on. Those records may
- * still have gone into the release that X* was drawn from, as far as its promise lets one record go anywhere; with a
- * test pool (personal_split.c) they have not. The features are those of prediction: running statistics, no
- * augmentation; so one pass through the network serves all epochs of tuning, which are then a matter of seconds.
+ * Every way of a site is evaluated on the same records, which none of its models was trained on. Those records may be
+ * in the release that X* was drawn from, under its privacy promise; with a test set (personal_split.c) they are not.
+ * The features are those of prediction: running statistics, no augmentation; so one pass through the network serves all
+ * epochs of tuning, which then take seconds.
  *
- * Where we differ. The paper's baselines average for 50 rounds; here FedAvg gets the single round that we get, with the
- * number of local epochs that `local` says: a comparison at equal communication. Its local models begin at the same
- * weights, as they must to be averaged. The split is personal_split.c's.
+ * Where we differ. The paper's baselines average for 50 rounds; here FedAvg has a single round, as our method has, with
+ * the local epochs of `local`: a comparison at equal communication. Its local models start from the same weights, as
+ * averaging requires. The split is in personal_split.c.
  *
- * Sites that hold too little. Batch norm needs two images in a batch, so a site with fewer keeps the weights of the
- * start as its local model, is marked, and does not enter the average. A site without records for evaluating trains
- * like any other and is left out of mean and spread.
+ * Small sites. Batch norm needs two images in a batch, so a site with fewer keeps the weights of the start as its local
+ * model, is marked, and does not enter the average. A site without test records trains like any other and is left out
+ * of mean and standard deviation.
  *
- * None of these models but the pretrained one is private: they learned from records as they are.
+ * Only the pretrained model is private: the others are trained on the records themselves.
  *
  * Memory: the pixels of the largest site, a trainer, and four models, whatever the number of sites. Cost: that of
  * local training; the average is evaluated in a second pass over the sites. */
@@ -80,7 +80,7 @@ static uint32_t classes_of(const struct fkt_personal_run *r, uint32_t site, uint
     return n;
 }
 
-/* What is known before any network runs. */
+/* Fills what is known before any network runs. */
 static fkt_status describe_sites(struct fkt_personal_run *r)
 {
     uint8_t *seen = NULL;
@@ -106,13 +106,13 @@ out:
     return st;
 }
 
-/* Said before the first site trains, not after the last. */
+/* Checked before the first site trains. */
 static fkt_status check_average(const struct fkt_personal_run *r)
 {
     for (uint32_t s = 0; s < r->split.sites; s++)
         if (!r->out->site[s].untrained) return FKT_OK;
     return fkt_fail_hint(FKT_E_ARG, "use fewer sites or more records, or leave out the ways with fedavg",
-                         "no site has %d records to train on, so that there is nothing to average", FKT_PERSONAL_LEAST);
+                         "no site has %d records to train on, so there is no model to average", FKT_PERSONAL_LEAST);
 }
 
 /* Mean and standard deviation over the sites that could be evaluated; NaN where there are too few for either. */
@@ -133,16 +133,16 @@ static void summarise(struct fkt_personal *p, const struct fkt_evaluation *poole
     }
 }
 
-/* ---- the door ---- */
+/* ---- the entry point ---- */
 
 /* what: "records", "test records". */
 static fkt_status check_set(const struct fkt_model *m, const struct fkt_training_set *p, const char *what)
 {
     if (fkt_model_size(m) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, the %s have %u", fkt_model_size(m), what,
+        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, but the %s have %u", fkt_model_size(m), what,
                         p->size);
     if (fkt_model_classes(m) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "the model knows %u classes, the %s are of %u", fkt_model_classes(m), what,
+        return fkt_fail(FKT_E_MISMATCH, "the model has %u classes, but the %s have %u", fkt_model_classes(m), what,
                         p->n_classes);
     for (uint32_t k = 0; k < p->n_classes; k++)
         if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
@@ -197,7 +197,7 @@ static fkt_status open_run(struct fkt_personal_run *r)
         size_t n = r->out->site[s].train + r->out->site[s].test;
         if (n > most) most = n;
     }
-    FKT_TRY(fkt_alloc(&r->rgb, most * p->size * p->size * 3)); /* no more than the pools' own pixels */
+    FKT_TRY(fkt_alloc(&r->rgb, most * p->size * p->size * 3)); /* not more than the sets' pixels */
     FKT_TRY(fkt_alloc(&r->label, most));
     FKT_TRY(fkt_alloc(&r->logits, most * p->n_classes));
     FKT_TRY(fkt_alloc(&r->features, most * fkt_model_features(r->spec->pretrained)));

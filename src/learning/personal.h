@@ -9,14 +9,14 @@
 
 struct fkt_model_average;
 
-/* Site after site: record[start[s]..start[s+1]) are those of site s, in the order of their pool. */
+/* Site after site: record[start[s]..start[s+1]) are those of site s, in the order of their set. */
 struct fkt_personal_part {
     size_t *record; /* (start[sites]) */
     size_t *start;  /* (sites + 1) */
 };
 struct fkt_personal_split {
     uint32_t sites;
-    struct fkt_personal_part train, test; /* test: records of the test pool, where there is one */
+    struct fkt_personal_part train, test; /* test: records of the test set, if there is one */
 };
 struct fkt_personal_labels {
     const uint32_t *label; /* (n) */
@@ -59,18 +59,18 @@ struct fkt_personal_run {
 int fkt_personal_asked(const struct fkt_personal_run *r, enum fkt_personal_way w);
 int fkt_personal_asked_local(const struct fkt_personal_run *r);   /* local models are needed */
 int fkt_personal_asked_average(const struct fkt_personal_run *r); /* and their average */
-/* A seed of its own for everything that a site does by chance. */
+/* The seed of a site's random choices. */
 uint64_t fkt_personal_seed(const struct fkt_personal_run *r, uint64_t stream, uint32_t site);
 size_t fkt_personal_count(const struct fkt_personal_part *p, uint32_t site);
 void fkt_personal_plan(struct fkt_personal_run *r); /* course, from the split */
 
 void fkt_personal_load(struct fkt_personal_run *r, uint32_t site);
-/* A network that all sites have in common: as it is, and with its last layer tuned here. */
+/* Evaluates a common network as it is, and with its last layer tuned at this site. */
 FKT_MUST_USE fkt_status fkt_personal_base(struct fkt_personal_run *r, const struct fkt_model *base,
                                           enum fkt_personal_way plain, enum fkt_personal_way tuned);
 /* Trains from r->start, adds to r->sum, evaluates. */
 FKT_MUST_USE fkt_status fkt_personal_local(struct fkt_personal_run *r);
-/* Whatever a site's own records went into claims nothing: the promise of a release covers them no longer. */
+/* A model trained on a site's records claims no privacy: a release's promise does not cover it. */
 void fkt_personal_disown(struct fkt_model *m, const char *how, const struct fkt_model *before /* may be NULL */);
 FKT_MUST_USE fkt_status fkt_personal_hand_out(const struct fkt_personal_run *r, enum fkt_personal_way way,
                                               const struct fkt_model *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personal_site.c - what is done at one site of the personalised protocol (personal.c): its records gathered, common
- * networks evaluated and their last layers tuned, a network of its own trained. */
+/* personal_site.c - the work at one site of the personalised protocol (personal.c): gathers its records, evaluates
+ * the common networks and tunes their last layers, trains a local network. */
 #include "learning/personal.h"
 
 #include "base/rng.h"
@@ -31,7 +31,7 @@ uint64_t fkt_personal_seed(const struct fkt_personal_run *r, uint64_t stream, ui
     return fkt_rng_u64(&rng);
 }
 
-/* ---- how far ---- */
+/* ---- progress ---- */
 
 static int course_step(void *self, const char *what, unsigned long long done, unsigned long long total)
 {
@@ -75,7 +75,7 @@ void fkt_personal_plan(struct fkt_personal_run *r)
 
 /* ---- one site ---- */
 
-/* Puts a site's records of one pool behind what is there; gives what it put. */
+/* Appends a site's records of one set; returns their number. */
 static struct fkt_images load_part(struct fkt_personal_run *r, const struct fkt_training_set *set,
                                    const struct fkt_personal_part *part, uint32_t site, size_t at)
 {
@@ -141,8 +141,7 @@ fkt_status fkt_personal_hand_out(const struct fkt_personal_run *r, enum fkt_pers
     return r->spec->model ? r->spec->model(r->spec->ctx, r->site, way, m) : FKT_OK;
 }
 
-/* r->features: of the site's records, as base gave them. What is evaluated is the model as it is handed out, from
- * pixels on. */
+/* r->features: of the site's records, as base gave them. The saved model is evaluated, from pixels. */
 static fkt_status tune(struct fkt_personal_run *r, const struct fkt_model *base, enum fkt_personal_way way)
 {
     struct fkt_recipe recipe = r->spec->tune;

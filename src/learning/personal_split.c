@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* personal_split.c - the records of a pool over sites, and for each site some to be evaluated on.
+/* personal_split.c - distributes the records of a set over sites, and chooses each site's test records.
  *
- *   data  --partition-->  site 0 [ train | test ]  site 1 [ train | test ] ...     test records of the sites' own
- *   data  --partition-->  site 0 [ train ] ...   test pool  --class by class-->  site 0 [ test ] ...
+ *   data  --partition-->  site 0 [ train | test ]  site 1 [ train | test ] ...     the sites' own test records
+ *   data  --partition-->  site 0 [ train ] ...   test set   --class by class-->  site 0 [ test ] ...
  *
  * The paper follows PFLlib's protocol: a site is evaluated on records of its own, a quarter of them. Where we differ:
- * PFLlib cuts a site's shuffled records anywhere, so that a class may be evaluated that was never trained on; here each
- * class of each site is cut for itself (stratified) and keeps one record at least for training. A class with a single
- * record is therefore trained on and not evaluated.
+ * PFLlib splits a site's shuffled records without regard to classes, so a class may be in the test records only; here
+ * each class of each site is split separately (stratified) and keeps at least one record for training. A class with a
+ * single record is therefore trained on and not evaluated.
  *
- * The second form is for sets that come with a test split. What the release was made of is then exactly what the sites
- * train on, and no record that is evaluated has gone into either; a site is still evaluated on its own mixture of
- * classes, since each class is cut in proportion to the sites' records of it.
+ * The second form is for sets that come with a test split. The release is then made from exactly the sites' training
+ * records, and no test record is in either; a site is still evaluated on its own mixture of classes, since each class
+ * is divided in proportion to the sites' records of it.
  *
- * A record is placed by its number in the pool and the cuts shuffle, so one record more moves others. No private sum is
- * made of these parts: whatever learns from them calls itself not private. Cost: n + sites * classes. */
+ * The split depends on a record's index and on shuffles, so one more record moves others. No private sum is computed
+ * from these parts: models trained on them are marked as not private. Cost: n + sites * classes. */
 #include "learning/personal.h"
 
 #include "base/alloc.h"
@@ -55,9 +55,9 @@ static void part_release(struct fkt_personal_part *part)
     fkt_free(part->start);
 }
 
-/* ---- records of the sites' own ---- */
+/* ---- the sites' own records ---- */
 
-/* Classes that are held out whole give their first record back. */
+/* A class that is held out completely returns its first record. */
 static void keep_one(uint8_t *held, const uint32_t *label, size_t n, size_t classes, uint8_t *kept)
 {
     memset(kept, 0, classes);
@@ -70,7 +70,7 @@ static void keep_one(uint8_t *held, const uint32_t *label, size_t n, size_t clas
         }
 }
 
-/* held (n) becomes 1 for what is evaluated. */
+/* held (n) becomes 1 for test records. */
 static fkt_status hold_out(uint8_t *held, const struct fkt_personal_labels *data, const struct fkt_personal_part *all,
                            uint32_t sites, double share, uint64_t seed)
 {
@@ -97,10 +97,10 @@ out:
     return st;
 }
 
-/* ---- records of a test pool ---- */
+/* ---- records of a test set ---- */
 
-/* order (count): the test records of class k; held (sites): records of it that each site has. The part of the sites up
- * to s ends at floor(count * held up to s / all held): in whole numbers, so that nothing is lost or given twice. */
+/* order (count): the test records of class k; held (sites): records of it that each site has. The part of the sites
+ * up to s ends at floor(count * held up to s / all held): in integers, so that no record is lost or assigned twice. */
 static void share_class(uint32_t *owner, const size_t *order, size_t count, const uint64_t *held, uint32_t sites,
                         size_t classes)
 {
@@ -183,7 +183,7 @@ fkt_status fkt_personal_split_init(struct fkt_personal_split *out, const struct 
     fkt_status st;
     *out = (struct fkt_personal_split){.sites = partition->sites};
     if (!test && !(holdout >= 0 && holdout < 1)) /* NaN too */
-        return fkt_fail(FKT_E_ARG, "a share of %g cannot be kept to be evaluated on: 0 to below 1", holdout);
+        return fkt_fail(FKT_E_ARG, "a fraction of %g cannot be held out: it must be at least 0 and below 1", holdout);
     FKT_TRY(fkt_alloc(&owner, data->n));
     FKT_TRY(fkt_alloc(&keys, data->n));
     for (size_t i = 0; i < data->n; i++) keys[i] = i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep_train.c - a network for each arm of a sweep (sweep.h), trained from scratch on images drawn from its Gaussians
- * and evaluated once, after the last epoch, on the real test images. The reference is trained the same way, on
- * Gaussians without noise. A sweep comes to this module through its public header alone. */
+/* sweep_train.c - a network for each arm of a sweep (sweep.h), trained from scratch on images drawn from its
+ * Gaussians and evaluated once, after the last epoch, on the real test images. The reference is trained the same
+ * way, on Gaussians without noise. This module uses a sweep only through its public header. */
 #include "fedkt/sweep.h"
 #include "fedkt/train.h"
 
@@ -86,7 +86,7 @@ out:
 
 static fkt_status read_test(struct training *t)
 {
-    struct fkt_skipped skipped = {0}; /* the same as the heads' evaluation has counted */
+    struct fkt_skipped skipped = {0}; /* the same count as in the heads' evaluation */
     const struct fkt_training_set_options read = {.threads = t->network->recipe.threads,
                                                   .progress = t->network->progress,
                                                   .skipped = t->network->skip_bad ? &skipped : NULL};

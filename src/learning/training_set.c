@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* training_set.c - images in memory, with labels, class names and what may be said of where they come from.
+/* training_set.c - images in memory, with labels, class names and their provenance.
  *
  *   set ---------read--------\
- *                             > (n, S, S, 3) + labels --append, hold_out, through_codec--> what a trainer borrows
+ *                             > (n, S, S, 3) + labels --append, hold_out, through_codec--> borrowed by a trainer
  *   release --sample+decode--/
  *
- * A pool holds bytes, not floats: 50,000 images of 32 px are 150 MB, and a network's input is made batch by batch.
- * Records stand in the order asked for whatever the number of threads; those left out as unreadable close up. */
+ * A training set holds bytes, not floats: 50,000 images of 32 px take 150 MB, and a network's input is made batch by
+ * batch. Records are in the requested order for any number of threads; unreadable ones leave no gap. */
 #include "fedkt/train.h"
 
 #include "pipeline/draw.h"
@@ -34,16 +34,16 @@ void fkt_training_set_clear(struct fkt_training_set *p)
     memset(p, 0, sizeof *p);
 }
 
-/* An empty pool with room for n. */
+/* An empty training set with space for n images. */
 static fkt_status make_room(struct fkt_training_set *p, size_t n, uint32_t size, uint32_t n_classes)
 {
     uint64_t bytes = (uint64_t)size * size * 3;
     fkt_status st;
     memset(p, 0, sizeof *p);
     if (size < 1 || size > 65535) return fkt_fail(FKT_E_ARG, "images of %u px cannot be held", size);
-    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no images to learn from");
+    if (n == 0) return fkt_fail(FKT_E_ARG, "there are no training images");
     if (n > fkt_machine_memory() / bytes)
-        return fkt_fail_hint(FKT_E_NOMEM, "take fewer or smaller ones",
+        return fkt_fail_hint(FKT_E_NOMEM, "use fewer or smaller images",
                              "%zu images of %u px need %.1f GB, more memory than this machine has", n, size,
                              1e-9 * (double)n * (double)bytes);
     p->size = size;
@@ -79,7 +79,7 @@ static fkt_status read_one(struct reading *r, size_t i)
     }
     if (st != FKT_E_FORMAT && st != FKT_E_IO) return st;
     if (!r->skipped)
-        return fkt_hint_code(st, FKT_HINT_SKIP_BAD, "repair it, take it away, or leave out what cannot be read");
+        return fkt_hint_code(st, FKT_HINT_SKIP_BAD, "repair it, remove it, or leave out images that cannot be read");
     r->bad[i] = 1;
     pthread_mutex_lock(&r->lock);
     st = fkt_skipped_add(r->skipped, fkt_error_text());
@@ -99,7 +99,7 @@ out:
     return st;
 }
 
-/* Images whose mark is 0, moved together. */
+/* Moves images whose mark is 0 together. */
 static void close_up(struct fkt_training_set *p, const uint8_t *gone)
 {
     size_t kept = 0, pixels = pixels_of(p);
@@ -180,15 +180,14 @@ out:
     return st;
 }
 
-/* ---- putting together and taking apart ---- */
+/* ---- appending and holding out ---- */
 
 static fkt_status check_alike(const struct fkt_training_set *a, const struct fkt_training_set *b)
 {
     if (a->size != b->size)
-        return fkt_fail(FKT_E_MISMATCH, "images of %u px cannot stand beside images of %u px", b->size, a->size);
+        return fkt_fail(FKT_E_MISMATCH, "images of %u px cannot be added to images of %u px", b->size, a->size);
     if (a->n_classes != b->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "a set of %u classes cannot stand beside one of %u", b->n_classes,
-                        a->n_classes);
+        return fkt_fail(FKT_E_MISMATCH, "a set of %u classes cannot be added to one of %u", b->n_classes, a->n_classes);
     for (uint32_t k = 0; k < a->n_classes; k++)
         if (strcmp(a->classes[k], b->classes[k]) != 0)
             return fkt_fail(FKT_E_MISMATCH, "class %u is '%s' in one set and '%s' in the other", k, a->classes[k],
@@ -218,13 +217,14 @@ fkt_status fkt_training_set_hold_out(struct fkt_training_set *p, struct fkt_trai
     size_t n = 0, at = 0, pixels = pixels_of(p);
     fkt_status st;
     memset(held, 0, sizeof *held);
-    if (!(share > 0 && share < 1)) return fkt_fail(FKT_E_ARG, "a held-out share of %g is not between 0 and 1", share);
+    if (!(share > 0 && share < 1))
+        return fkt_fail(FKT_E_ARG, "a held-out fraction of %g is not between 0 and 1", share);
     FKT_TRY(fkt_alloc(&marks, p->n));
     FKT_TRY(fkt_split_stratified(marks, p->label, p->n, p->n_classes, share, seed));
     for (size_t i = 0; i < p->n; i++) n += marks[i];
     if (n == 0 || n == p->n) {
-        st = fkt_fail(FKT_E_ARG, "a held-out share of %g leaves %s of %zu images", share,
-                      n ? "nothing to learn from" : "nothing to evaluate on", p->n);
+        st = fkt_fail(FKT_E_ARG, "a held-out fraction of %g leaves %s of its %zu images", share,
+                      n ? "no training images" : "no test images", p->n);
         goto out;
     }
     FKT_TRY(make_room(held, n, p->size, p->n_classes));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* training_set_use.c - images in memory, looked at: through a codec and back, and by a classifier.
+/* training_set_use.c - passes images in memory through a codec and back, and evaluates a classifier on them.
  *
- * A network that learned from decoded images has never seen the fine detail that a codec drops. Showing it real
- * images after the same loss (encode, decode; no calibration, no noise) may bring them nearer to what it knows. */
+ * A network trained on decoded images has not seen the fine detail that a codec loses. Real images after the same
+ * loss (encode, decode; no calibration, no noise) may be closer to its training images. */
 #include "fedkt/model_data.h"
 
 #include "pipeline/pipeline.h"
@@ -43,7 +43,7 @@ fkt_status fkt_training_set_through_codec(struct fkt_training_set *p, const stru
     struct passage job = {p, codec, fkt_pipeline_batch(codec), &meter};
     fkt_status st;
     if (fkt_codec_size(codec) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "codec '%s' is open for images of %u px, these have %u px",
+        return fkt_fail(FKT_E_MISMATCH, "codec '%s' is open for images of %u px, but these have %u px",
                         fkt_codec_name(codec), fkt_codec_size(codec), p->size);
     fkt_meter_init(&meter, options->progress, "through codec", p->n);
     st = fkt_parallel(options->threads, (p->n + job.batch - 1) / job.batch, pass_some, &job, NULL, "through codec");

@@ -14,7 +14,7 @@
 struct fkt_training_source {
     struct fkt_training_source_spec spec; /* its data, folder and order are not used after fkt_training_source_new */
     struct fkt_training_set set;          /* the images of `epoch` */
-    struct fkt_training_set mix;          /* kept where each epoch is drawn again; n 0: none */
+    struct fkt_training_set mix;          /* kept when each epoch is drawn again; n 0: none */
     struct fkt_training_set held;
     struct fkt_images held_images; /* of held; n 0: none */
     uint32_t *order;               /* (K) where label k goes; NULL: labels stay */
@@ -34,7 +34,7 @@ void fkt_training_source_free(struct fkt_training_source *s)
 
 /* ---- order of classes ---- */
 
-/* The number of class `name` in the model; its number of classes: it has none of that name. */
+/* The index of class `name` in the model; the number of its classes if it has no such name. */
 static uint32_t number_in(const struct fkt_model *m, const char *name)
 {
     uint32_t k = 0;
@@ -42,7 +42,7 @@ static uint32_t number_in(const struct fkt_model *m, const char *name)
     return k;
 }
 
-/* s->order from the names of s->set, where the model has the same ones. */
+/* Sets s->order from the names of s->set, if the model has the same ones. */
 static fkt_status find_order(struct fkt_training_source *s, const struct fkt_model *m)
 {
     const struct fkt_training_set *p = &s->set;
@@ -125,7 +125,7 @@ const struct fkt_images *fkt_training_source_held(const struct fkt_training_sour
     return s->held_images.n ? &s->held_images : NULL;
 }
 
-/* ---- what it is made of ---- */
+/* ---- composition ---- */
 
 fkt_status fkt_training_source_new(struct fkt_training_source **out, const struct fkt_training_source_spec *spec)
 {
@@ -133,8 +133,8 @@ fkt_status fkt_training_source_new(struct fkt_training_source **out, const struc
     fkt_status st;
     *out = NULL;
     if (!spec->release == !spec->data)
-        return fkt_fail(FKT_E_ARG, "training images come from a release or from a dataset, one of them");
-    if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives other images in each epoch");
+        return fkt_fail(FKT_E_ARG, "training images come from either a release or a dataset");
+    if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives new images in each epoch");
     FKT_TRY(fkt_alloc(&s, 1));
     s->spec = *spec;
     if (spec->release) FKT_TRY(draw(s, &s->set, 0, spec->draw.per_class));
@@ -158,7 +158,7 @@ fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double sh
     if (s->mixed || s->held.n) return fkt_fail(FKT_E_STATE, "images are held out once, before others are mixed in");
     if (s->spec.fresh) {
         if (!(share > 0 && share < 1))
-            return fkt_fail(FKT_E_ARG, "a held-out share of %g is not between 0 and 1", share);
+            return fkt_fail(FKT_E_ARG, "a held-out fraction of %g is not between 0 and 1", share);
         samples = (uint64_t)llround(share * (double)each);
         FKT_TRY(draw(s, &s->held, (uint64_t)epochs * each, samples ? (size_t)samples : 1));
         FKT_TRY(put_in_order(s, &s->held));
@@ -177,7 +177,7 @@ fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct f
     fkt_status st;
     if (s->mixed) return fkt_fail(FKT_E_STATE, "images are mixed in once");
     read.skipped = skipped;
-    /* no folder: a certificate that lies beside real images must not make them private */
+    /* no folder: a certificate next to real images must not make them private */
     FKT_TRY(fkt_training_set_read(&s->mix, ds, NULL, 0, s->set.size, s->spec.filter, NULL, &read));
     FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
     s->mixed = 1;

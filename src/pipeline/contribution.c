@@ -19,10 +19,10 @@ fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact
     size_t block = fkt_moments_block(t->coordinates.length);
     for (uint32_t k = 0; k < t->n_classes; k++)
         if (exact[k * block] < 0 || (uint64_t)exact[k * block] > t->federation.records)
-            return fkt_hint_code(
-                fkt_fail(FKT_E_MISMATCH, "%lld records of class '%s', though the task allows a site %llu",
-                         (long long)exact[k * block], t->classes[k], (unsigned long long)t->federation.records),
-                FKT_HINT_TASK_RECORDS, "make the task with a larger bound on records");
+            return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "%lld records of class '%s', but the task allows a site %llu",
+                                          (long long)exact[k * block], t->classes[k],
+                                          (unsigned long long)t->federation.records),
+                                 FKT_HINT_TASK_RECORDS, "make the task with a larger bound on records");
     return FKT_OK;
 }
 

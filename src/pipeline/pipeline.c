@@ -286,7 +286,8 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
             continue;
         }
         if (st != FKT_OK)
-            return fkt_hint_code(st, FKT_HINT_SKIP_BAD, "repair it, take it away, or leave out what cannot be read");
+            return fkt_hint_code(st, FKT_HINT_SKIP_BAD,
+                                 "repair it, remove it, or leave out images that cannot be read");
         d->labels[*got] = fkt_dataset_label(j->ds, id);
         d->ids[*got] = id;
         if (!a.found) d->slots[d->n_fresh++] = *got;

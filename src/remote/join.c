@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join.c - fkt_join: one site's part in a federation, from its images to a release that it has checked.
  *
- *   prepared at home (join_prepare.c) -> state file opened, a round resumed where it stood -> server, until the task is
- *   over -> files, receipt, verdict (join_result.c)
+ *   prepared locally (join_prepare.c) -> state file opened, a round resumed -> server, until the task is
+ *   over -> files, receipt, result (join_result.c)
  *
- * client/ and net/ do not know each other: this module hands the endpoint of one to the other. */
+ * client/ and net/ do not include each other: this module connects them. */
 #include "remote/join.h"
 
 #include "base/alloc.h"
@@ -68,7 +68,7 @@ static int same(const struct fkt_client_view *a, const struct fkt_client_view *b
            !strcmp(a->phase, b->phase);
 }
 
-/* Once for each cause: what follows the colon differs from try to try. */
+/* Once for each cause: the text after the colon differs between tries. */
 static void report_trouble(struct fkt_joining *j, const char *trouble)
 {
     const size_t cause = strcspn(trouble, ":");
@@ -139,7 +139,7 @@ out:
     return st;
 }
 
-/* A stop has its reason: the task has expired, or the caller asked for it. */
+/* The reason of a stop: the task has expired, or the caller stopped it. */
 static fkt_status explain(struct fkt_joining *j, fkt_status st)
 {
     int goes_on;
@@ -151,7 +151,7 @@ static fkt_status explain(struct fkt_joining *j, fkt_status st)
         return st != FKT_OK ? st : fkt_joining_too_late(j);
     }
     return fkt_hint_code(fkt_fail(FKT_E_STOPPED, "stopped while taking part"), FKT_HINT_SAME_STATE,
-                         "start it again with the same state: it goes on where it stopped");
+                         "start it again with the same state to continue");
 }
 
 fkt_status fkt_join(const struct fkt_join_spec *spec, struct fkt_join_result *result)

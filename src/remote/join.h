@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.h - a site on its way through fkt_join: what the files of this module share. */
+/* join.h - the state of fkt_join, which the files of this module share. */
 #ifndef FKT_REMOTE_JOIN_H
 #define FKT_REMOTE_JOIN_H
 
@@ -14,7 +14,7 @@
 struct fkt_joining {
     const struct fkt_join_spec *spec;
     int dry_run;                  /* nothing is written but encodings, and nothing is sent */
-    struct fkt_progress progress; /* looks at the stop flag, then calls the caller's */
+    struct fkt_progress progress; /* checks the stop flag, then calls the caller's hook */
     struct fkt_task *task;        /* owned */
     int verified;                 /* its signature is valid */
     struct fkt_key key;
@@ -26,7 +26,7 @@ struct fkt_joining {
     const char *dataset;        /* the account in the ledger */
     struct fkt_records *of;     /* which images */
     size_t records;
-    uint64_t *held; /* (n_classes) records of each class, unreadable ones among them */
+    uint64_t *held; /* (n_classes) records of each class, including unreadable ones */
     struct fkt_skipped skipped;
     struct fkt_moments *moments;
     const int64_t *exact; /* of moments; NULL: the state file has them */
@@ -43,13 +43,13 @@ struct fkt_joining {
 
 /* ---- join.c ---- */
 FKT_MUST_USE fkt_status fkt_joining_begin(struct fkt_joining *j, const struct fkt_join_spec *spec, int dry_run);
-/* Frees and wipes; gives st back with its sentence. */
+/* Frees and wipes; returns st with its message. */
 FKT_MUST_USE fkt_status fkt_joining_end(struct fkt_joining *j, fkt_status st);
 void fkt_joining_report(struct fkt_joining *j, struct fkt_join_event event); /* fills in the task */
 int fkt_joining_stopped(const struct fkt_joining *j);
 
 /* ---- join_prepare.c ---- */
-/* Everything that can be refused before anything is computed, then the digests, the ledger, the moments. */
+/* All checks that need no computation, then the digests, the ledger, the moments. */
 FKT_MUST_USE fkt_status fkt_joining_prepare(struct fkt_joining *j);
 FKT_MUST_USE fkt_status fkt_joining_charge(const struct fkt_joining *j, struct fkt_ledger_charge *out);
 int fkt_joining_expired(const struct fkt_joining *j);
@@ -57,7 +57,7 @@ FKT_MUST_USE fkt_status fkt_joining_too_late(struct fkt_joining *j); /* the fail
 
 /* ---- join_result.c ---- */
 FKT_MUST_USE fkt_status fkt_joining_check_out(const struct fkt_joining *j);
-/* Fetches and verifies the files, puts them in place with the receipt, and says how it ended. */
+/* Fetches and verifies the files, moves them into place with the receipt, and reports the result. */
 FKT_MUST_USE fkt_status fkt_joining_finish(struct fkt_joining *j, struct fkt_join_result *result);
 
 #endif

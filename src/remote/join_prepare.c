@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_prepare.c - all that a site does before it calls the server, cheap refusals first:
+/* join_prepare.c - everything that a site does before it connects to the server, cheap checks first:
  *
  *   task, its signature -> key on the roster -> names of files -> its last day -> images opened, counted -> digests
  *   -> ledger asked -> moments, unless the state file has them
  *
- * A site that is slow to encode delays nobody: the others do not know of it yet. */
+ * A site that is slow to encode does not delay the others: it has not joined yet. */
 #include "fedkt/advanced/federation.h"
 
 #include "remote/join.h"
@@ -40,17 +40,17 @@ static fkt_status check_service(const struct fkt_joining *j)
 {
     const struct fkt_service *s = &j->task->service;
     if (!s->address[0])
-        return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "task '%s' names no server that could be joined", j->task->name),
+        return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "task '%s' does not name a server", j->task->name),
                              FKT_HINT_TASK_SERVER, "ask the operator for a task that names a server");
     if (!s->pin[0])
         return fkt_fail_hint(FKT_E_MISMATCH,
                              "ask the operator for the task that was signed after the server's first start",
-                             "the task does not say which key the server has");
+                             "the task has no pin of the server's key");
     return FKT_OK;
 }
 
-/* A round that began in time goes on, also for a site that was away when the task expired. Where nothing has begun the
- * task is refused, and what was computed for it is deleted. */
+/* A round that began in time continues, also for a site that was offline when the task expired. If no round has
+ * begun, the task is refused, and the data computed for it is deleted. */
 static fkt_status check_day(struct fkt_joining *j)
 {
     int goes_on = 0;
@@ -68,10 +68,10 @@ static fkt_status check_seed(struct fkt_joining *j)
     if (s->seeded && !j->spec->accept_insecure_seed)
         return fkt_hint_code(
             fkt_fail(FKT_E_MISMATCH,
-                     "everything random in this task comes from a seed that is written in it: nothing is private"),
+                     "all randomness of this task comes from a seed that is written in it: nothing is private"),
             FKT_HINT_ACCEPT_SEED, "for a rehearsal with images that are not private, accept the insecure seed");
     if (!s->seeded && j->spec->accept_insecure_seed)
-        return fkt_fail(FKT_E_ARG, "the task has no insecure seed to accept, and a site alone cannot ask for one");
+        return fkt_fail(FKT_E_ARG, "the task has no insecure seed to accept");
     if (s->seeded) fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_SEEDED});
     return FKT_OK;
 }
@@ -86,7 +86,7 @@ static fkt_status open_task(struct fkt_joining *j)
             fkt_fail_hint(FKT_E_MISMATCH,
                           "it is for one place that holds all images; ask the operator for the one with a roster and a "
                           "server",
-                          "task '%s' is not for a federation: it names no sites", j->task->name);
+                          "task '%s' is not for a federation: it has no sites", j->task->name);
     FKT_TRY(st);
     FKT_TRY(fkt_task_verify(j->task, s->operator_key));
     j->verified = 1;
@@ -114,7 +114,7 @@ static fkt_status check_budget(const struct fkt_join_spec *s)
     if (s->accept_weak || fkt_privacy_promise(s->budget_epsilon, s->budget_delta, 0, why) == FKT_PROMISE_SOUND)
         return FKT_OK;
     return fkt_hint_code(fkt_fail(FKT_E_ARG, "the total budget is too weak to be called private: %s", why),
-                         FKT_HINT_ACCEPT_WEAK, "lower it; or accept that nothing made of it is called private");
+                         FKT_HINT_ACCEPT_WEAK, "lower it, or accept that nothing made of it is called private");
 }
 
 static fkt_status name_files(struct fkt_joining *j)
@@ -165,10 +165,9 @@ static fkt_status count_records(struct fkt_joining *j, const struct fkt_dataset 
     for (size_t i = 0; i < j->records; i++) j->held[fkt_dataset_label(ds, i)]++;
     for (uint32_t k = 0; k < j->task->n_classes && st == FKT_OK; k++)
         if (j->held[k] > most)
-            st =
-                fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "%llu records of class '%s', though the task allows a site %llu",
-                                       (unsigned long long)j->held[k], j->task->classes[k], (unsigned long long)most),
-                              FKT_HINT_LIMIT, hint);
+            st = fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "%llu records of class '%s', but the task allows a site %llu",
+                                        (unsigned long long)j->held[k], j->task->classes[k], (unsigned long long)most),
+                               FKT_HINT_LIMIT, hint);
 out:
     return st;
 }
@@ -250,7 +249,7 @@ static fkt_status bring_records(struct fkt_joining *j)
     FKT_TRY(fkt_records_new(&j->of, j->task->privacy.adjacency));
     FKT_TRY(fkt_records_read(j->of, ds, NULL, 0, &o));
     if (!j->dry_run) FKT_TRY(fkt_client_has_moments(j->state, j->task, j->of, &yes));
-    if (yes) goto out; /* then the ledger was asked before, and is asked again when the state is opened */
+    if (yes) goto out; /* then the ledger was checked before, and is checked again when the state is opened */
     FKT_TRY(ask_ledger(j));
     FKT_TRY(encode(j, ds, &o));
 out:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_preview.c - what fkt_join would send and what it would cost. Nothing is sent, and no file is written but
- * encodings. Lengths and noise follow from the task; counts of records are for their owner alone. */
+/* join_preview.c - what fkt_join would send and its privacy cost. Nothing is sent, and only encodings are written.
+ * Lengths and noise follow from the task; counts of records are only for their owner. */
 #include "remote/join.h"
 
 #include "base/alloc.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_result.c - the end of fkt_join: the server's files are fetched, compared with what this site kept, and put
- * where they were asked for, all of them or none.
+/* join_result.c - the end of fkt_join: the server's files are fetched, compared with this site's receipt, and moved to
+ * the requested folder, all or none.
  *
- * Files that fail the check never replace a folder: they are kept beside it, as evidence (OUT.wrong-1 ...).
+ * Files that fail the check never replace a folder: they are kept next to it, as evidence (OUT.wrong-1 ...).
  *
  * FKT_OK means: there is a release, everything about it could be checked, and this site's records are in it. A site
- * that was lost after its vector was received is in the total all the same, and the log says so; one that was lost
- * before is not, and the call ends with FKT_E_TOO_FEW, since what it was made for has not happened. */
+ * that was lost after its vector was received is still in the total, as the log states; one that was lost before is
+ * not, and the call ends with FKT_E_TOO_FEW. */
 #include "remote/join.h"
 
 #include "base/alloc.h"
@@ -37,10 +37,10 @@ static const struct file {
     {"release.safetensors", RELEASE_MAX, 0, 0},
     {"certificate.json", TEXT_MAX, 0, 0},
     {"grid.png", GRID_MAX, 0, 1},
-    {"transparency.jsonl", 0, 1, 0}, /* last: when every site has it, the server may go */
+    {"transparency.jsonl", 0, 1, 0}, /* last: when every site has it, the server may stop */
 };
 
-/* A folder that was made for this task may be made again: the same call goes on after a crash. */
+/* A folder that was made for this task may be written again: the same call continues after a crash. */
 static int is_ours(const struct fkt_joining *j)
 {
     char *path = NULL;
@@ -63,7 +63,7 @@ fkt_status fkt_joining_check_out(const struct fkt_joining *j)
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (fkt_output_replaces(j->out, inputs[i]))
             return fkt_fail_hint(FKT_E_ARG, "name another folder for the result",
-                                 "writing '%s' would take away the input '%s'", j->out, inputs[i]);
+                                 "writing '%s' would overwrite the input '%s'", j->out, inputs[i]);
     return fkt_output_folder(j->out, j->spec->force || is_ours(j));
 }
 
@@ -91,7 +91,7 @@ out:
     return st;
 }
 
-/* ---- verdict ---- */
+/* ---- result ---- */
 
 static fkt_status check(const struct fkt_joining *j, const char *folder, struct fkt_verification *r)
 {
@@ -104,8 +104,8 @@ out:
     return st;
 }
 
-/* The same, and that it is what the site has already, where it has something that is right: a second log that can be
- * verified is as good as proof that the server keeps two. */
+/* The same, and that it matches the verified files that the site already has: a second log that verifies proves that
+ * the server keeps two. */
 static fkt_status check_anew(const struct fkt_joining *j, const char *folder, struct fkt_verification *r)
 {
     struct fkt_verification before;
@@ -123,17 +123,16 @@ static fkt_status evaluate(struct fkt_joining *j, const struct fkt_verification 
     j->over = !r->release_sha256[0] || !r->counted;
     if (!r->release_sha256[0])
         return fkt_fail_hint(FKT_E_TOO_FEW,
-                             view.masked ? "what the ledger has set aside stays set aside: a new task "
-                                           "pays for itself"
+                             view.masked ? "what the ledger has reserved stays reserved: a new task pays for itself"
                                          : "nothing of this site's records has left",
                              "the task was given up: nothing was released");
     if (!r->counted)
-        return fkt_fail_hint(FKT_E_TOO_FEW, "the release can be used all the same; the ledger says what it cost",
-                             "the release is there, but the records of this site are not in it");
+        return fkt_fail_hint(FKT_E_TOO_FEW, "the release can still be used; the ledger shows its cost",
+                             "there is a release, but this site's records are not in it");
     return FKT_OK;
 }
 
-/* A name beside `out` that nothing has yet; NULL: there are WRONG_MAX of them. */
+/* An unused name next to `out`; NULL: WRONG_MAX of them exist. */
 static fkt_status free_name(char **name, const char *out)
 {
     const size_t n = strlen(out) + 16;
@@ -147,8 +146,8 @@ static fkt_status free_name(char **name, const char *out)
     return st;
 }
 
-/* Files that are not right, for the reason `why`, are evidence: they go beside the place where right ones go, and
- * nothing that stands there is replaced. */
+/* Files that failed the check, for the reason `why`, are evidence: they are kept next to the result folder, and
+ * nothing is replaced. */
 static fkt_status keep_evidence(struct fkt_folder *f, fkt_status why)
 {
     struct fkt_failure wrong;
@@ -158,8 +157,8 @@ static fkt_status keep_evidence(struct fkt_folder *f, fkt_status why)
     FKT_TRY(free_name(&name, f->path));
     if (!name) {
         st = fkt_fail_in(fkt_failure_restore(&wrong),
-                         "what the server published is not right, and is not kept beside '%s.wrong-%d'", f->path,
-                         WRONG_MAX);
+                         "the server's files failed the check, and are not kept: '%s.wrong-%d' and all before it exist",
+                         f->path, WRONG_MAX);
         goto out;
     }
     fkt_free(f->path);
@@ -167,7 +166,7 @@ static fkt_status keep_evidence(struct fkt_folder *f, fkt_status why)
     f->force = 0;
     FKT_TRY(fkt_strdup(&f->path, name));
     FKT_TRY(fkt_folder_commit(f));
-    st = fkt_fail_in(fkt_failure_restore(&wrong), "what the server published, now in '%s', is not right", name);
+    st = fkt_fail_in(fkt_failure_restore(&wrong), "the server's files, now in '%s', failed the check", name);
 out:
     fkt_free(name);
     return st;

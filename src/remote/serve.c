@@ -4,7 +4,7 @@
  *   task, certificate, token (serve_open.c) -> server/ (its state, replayed) -> HTTPS -> until the task is over, and
  *   then until every site in the release has fetched the transparency log, or for some time
  *
- * server/ and net/ do not know each other: this module hands the mailbox of one to the other. */
+ * server/ and net/ do not include each other: this module connects them through the mailbox. */
 #include "remote/serve_open.h"
 #include "remote/serve_watch.h"
 
@@ -72,7 +72,7 @@ out:
 }
 
 /* Once the server has seen that its task has expired, the task is over for good. A wrong clock at its start must not
- * cause that, so this is asked before the server is given the time. */
+ * cause that, so this is checked before the server receives the time. */
 static fkt_status check_day(const struct run *s)
 {
     const uint64_t expires = s->o.task.service.expires, now = (uint64_t)time(NULL);
@@ -165,11 +165,11 @@ static fkt_status how_it_ended(struct run *s, fkt_status st)
                              "the task was given up: %s", v.reason);
     if (st != FKT_OK || !asked_to_stop(s) || s->over_at) return st;
     return fkt_hint_code(fkt_fail(FKT_E_STOPPED, "stopped"), FKT_HINT_SAME_STATE,
-                         "start it again with the same state: it goes on where it stopped");
+                         "start it again with the same state to continue");
 }
 
-/* A peer that closes its connection must not end the process. Threads of the server inherit the mask; what was raised
- * in this thread meanwhile is taken back. */
+/* A peer that closes its connection must not end the process. Threads of the server inherit the mask; a signal that
+ * was raised in this thread meanwhile is discarded. */
 static void hold_sigpipe(sigset_t *before)
 {
     sigset_t pipe;

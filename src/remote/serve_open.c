@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_open.c - task, certificate and token of a server, each with a sentence when it cannot be used.
+/* serve_open.c - task, certificate and token of a server, each with an error message when it cannot be used.
  *
- * Sites know the server by the pin that stands in the signed task. Made before the server's first start, a task may
- * have none: then it is put in here, which changes the task's hash, so the operator's key must be at hand to sign it
- * anew. A pin that is there is never changed: sites may hold that task already.
+ * Sites identify the server by the pin in the signed task. A task that was made before the server's first start may
+ * have none: then it is added here, which changes the task's hash, so the operator's key is needed to sign it again. An
+ * existing pin is never changed: sites may have that task already.
  *
- * A start that is refused leaves the task's file as it was: pinned and signed in memory first, it is written when the
- * server listens (fkt_serving_keep_task). A crash in between is harmless: the state holds the server's key by then, and
- * the same start makes the same task of it. */
+ * A start that is refused leaves the task's file as it was: pinned and signed in memory first, it is written when
+ * the server listens (fkt_serving_keep_task). A crash in between is harmless: the state holds the server's key by
+ * then, and the same start makes the same task again. */
 #include "remote/serve_open.h"
 #include "remote/remote.h"
 
@@ -39,8 +39,8 @@ static fkt_status open_task(struct fkt_task *task, const char *path, int accept_
         return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' is not for a federation", task->name),
                              FKT_HINT_TASK_FEDERATION, "make a task with a roster and a server");
     if (!task->service.address[0])
-        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' names no server", task->name), FKT_HINT_TASK_SERVER,
-                             "make a task that names a server");
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' does not name a server", task->name),
+                             FKT_HINT_TASK_SERVER, "make a task that names a server");
     return fkt_remote_check_promise(task, accept_weak);
 }
 
@@ -75,7 +75,7 @@ out:
     return st;
 }
 
-/* Who may put a pin in: nobody but who signed the task, or signs it now. */
+/* Only the signer of the task may add a pin, or the operator who signs it now. */
 static fkt_status open_key(const struct fkt_serving *o, const struct fkt_serve_spec *s, struct fkt_key *key)
 {
     fkt_status st;
@@ -90,7 +90,7 @@ static fkt_status open_key(const struct fkt_serving *o, const struct fkt_serve_s
                          "task '%s' was signed with another key than '%s'", o->task.name, s->key);
 }
 
-/* In memory, and a look whether it could be written. */
+/* In memory, and checks that the file could be written. */
 static fkt_status put_pin(struct fkt_serving *o, const struct fkt_serve_spec *s, const struct fkt_key *key)
 {
     fkt_status st;
@@ -108,7 +108,7 @@ fkt_status fkt_serving_keep_task(const struct fkt_serving *o, const char *path)
     return o->pinned ? fkt_file_write(path, o->task_text, strlen(o->task_text), FKT_FILE_REPLACE) : FKT_OK;
 }
 
-/* Certificate and pin belong together in the end. What can be refused is refused before anything is made. */
+/* Certificate and pin must match in the end. All checks come before anything is made. */
 static fkt_status open_server(struct fkt_serving *o, const struct fkt_serve_spec *s)
 {
     const int pinned = o->task.service.pin[0] != '\0';
@@ -194,8 +194,8 @@ fkt_status fkt_serving_open(struct fkt_serving *out, const struct fkt_serve_spec
     if (!s->task || !s->state || !s->listen)
         return fkt_fail(FKT_E_ARG, "a server needs a task, a folder for its state and an address to listen on");
     if (!s->certificate != !s->private_key)
-        return fkt_fail_hint(FKT_E_ARG, "give both for a certificate of your own, neither for one that is made",
-                             "a certificate and its private key go together");
+        return fkt_fail_hint(FKT_E_ARG, "give both for your own certificate, or neither to have one made",
+                             "a certificate and its private key must be given together");
     FKT_TRY(try_listening(s->listen));
     FKT_TRY(open_task(&out->task, s->task, s->accept_weak));
     if (stat(s->state, &sb) == 0 && !S_ISDIR(sb.st_mode)) {

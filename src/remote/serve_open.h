@@ -12,13 +12,13 @@
 
 struct fkt_serving {
     struct fkt_task task;
-    char *task_text; /* as it stands in the file, or will, owned */
+    char *task_text; /* as in the file, or as it will be written; owned */
     struct fkt_tls tls;
     char *token, *token_path; /* owned; the token is wiped */
-    int pinned;               /* 1: the pin was put into the task, which was signed again and is to be kept */
+    int pinned;               /* 1: the pin was added to the task, which was signed again and must be written */
 };
 FKT_MUST_USE fkt_status fkt_serving_open(struct fkt_serving *out, const struct fkt_serve_spec *s);
-/* Writes the task that was pinned: the server listens, and nothing can be refused any more. */
+/* Writes the task with its pin, when the server listens and no check is left. */
 FKT_MUST_USE fkt_status fkt_serving_keep_task(const struct fkt_serving *o, const char *path);
 void fkt_serving_clear(struct fkt_serving *o);
 

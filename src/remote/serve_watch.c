@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_watch.c - the mailbox thread copies its view, and the caller's thread reads the copy: a hook may block, and the
- * mailbox must not. Numbers of sites, never which classes they hold. */
+/* serve_watch.c - the mailbox thread copies its view, and the caller's thread reads the copy: a hook may block, and
+ * the mailbox must not. It holds numbers of sites, never the classes that they have. */
 #include "remote/serve_watch.h"
 
 #include "base/alloc.h"

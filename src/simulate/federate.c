@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federate.c - a whole round of secure aggregation inside one process, with the machines that a real one uses.
+/* federate.c - a whole round of secure aggregation in one process, with the protocol code of a real one.
  *
- *   server --next--> mail for some sites --side by side--> recv, send --one after the other--> server
- *                    (those that are gone never see theirs)                                    ... until it has all
+ *   server --next--> messages to some sites --in parallel--> recv, send --in sequence--> server
+ *                    (lost sites do not receive theirs)                                 ... until it has all
  *   server in UNMASK --lanes--> total of the survivors
  *
- * This is the transport that secagg.h leaves out, without a network: bytes go from machine to machine as they are. Only
- * a handful of messages is under way at a time, so memory is a few vectors, however many sites there are, and the
- * sites' own states (keys and shares, some kilobytes each). A site's vector is made when its turn comes: its exact
- * moments are asked for, its share of the noise is added (privacy room), and the sum leaves masked.
+ * This is the transport that secagg.h leaves out, without a network: bytes are copied between client and server
+ * objects. Only a few messages exist at a time, so memory is a few vectors for any number of sites, and the sites'
+ * states (keys and key shares, some kilobytes each). A site's vector is made when it is needed: its exact moments are
+ * requested, its noise share is added (module privacy), and the sum is masked.
  *
- * Nobody lies here. A site that ends with anything but "too few are left" has found a fault of ours or of its data, and
- * the round fails with its sentence. With a seed every site draws from streams of its own, so neither threads nor
- * drop-outs of others change what it sends. */
+ * All parties are honest. A site that ends with another error than "too few are left" has found a bug or an error in
+ * its data, and the round fails with its message. With a seed every site draws from its own streams, so neither
+ * threads nor lost sites change what it sends. */
 #include "fedkt/advanced/federation.h"
 
 #include "pipeline/contribution.h"
@@ -39,8 +39,8 @@ struct slot { /* a site, as the round sees it */
     struct fkt_sa_client *client;
     struct fkt_sa_site brings;
     struct fkt_entropy keys, noise;
-    enum fkt_sa_state gone; /* from this phase on; FKT_SA_STATE_BEGIN: it stays */
-    int missed;             /* 1: it has been waited for in vain */
+    enum fkt_sa_state gone; /* lost from this phase on; FKT_SA_STATE_BEGIN: it stays */
+    int missed;             /* 1: it did not answer */
     uint64_t up, down;
 };
 
@@ -64,7 +64,7 @@ struct hall {
     uint32_t lost[FKT_SA_STATE_REVEAL + 1];
 };
 
-/* ---- what a site brings ---- */
+/* ---- a site's vector ---- */
 
 static fkt_status no_ledger(void *self, const uint8_t session[FKT_SA_SESSION])
 {
@@ -87,7 +87,7 @@ out:
     return st;
 }
 
-/* ---- the hall ---- */
+/* ---- set-up ---- */
 
 static void entropy_of(struct fkt_entropy *e, struct fkt_entropy_seeded *own, const uint64_t *seed, uint64_t stream)
 {
@@ -182,7 +182,7 @@ static void close_hall(struct hall *h)
 
 /* ---- messages ---- */
 
-/* Is nobody there to take the server's message of this phase? Counts a site once, where it is first missed. */
+/* Is the site lost in this phase? Counts a site once, when it is first missing. */
 static int is_gone(struct hall *h, struct slot *s)
 {
     enum fkt_sa_state phase = fkt_sa_server_state(h->server);
@@ -209,7 +209,7 @@ out:
     return st;
 }
 
-/* A site reads its message and answers it. */
+/* A site receives its message and sends the answer. */
 static fkt_status answer(void *ctx, size_t item, unsigned worker)
 {
     struct hall *h = ctx;
@@ -237,9 +237,9 @@ static fkt_status converse(struct hall *h)
             for (size_t i = 0; i < h->n; i++)
                 if (h->mail[i].out_len)
                     FKT_TRY(fkt_sa_server_recv(h->server, h->mail[i].to, h->mail[i].out, h->mail[i].out_len));
-        } else if (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) { /* all that are there have spoken */
+        } else if (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) { /* all present sites have answered */
             if (closes++ == CLOSES_MAX) {
-                st = fkt_fail(FKT_E_STATE, "the round stands still in phase '%s'",
+                st = fkt_fail(FKT_E_STATE, "the round makes no progress in phase '%s'",
                               fkt_sa_state_name(fkt_sa_server_state(h->server)));
                 goto out;
             }
@@ -303,7 +303,7 @@ out:
 
 void fkt_federate_clear(struct fkt_federate_result *r)
 {
-    fkt_free_secret(r->total); /* exact where the noise is central */
+    fkt_free_secret(r->total); /* exact if the noise is central */
     fkt_free(r->survived);
     memset(r, 0, sizeof *r);
 }

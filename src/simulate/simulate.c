@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate.c - many sites in one process: partition the records, let each site compute its moments, and let them add
- * up in rounds.
+/* simulate.c - many sites in one process: partitions the records, computes each site's moments, and adds them up in
+ * rounds.
  *
- * Large sites go one after the other with all threads inside, small ones side by side with a thread each, so that
- * neither a site with half of the records nor a thousand sites with ten leave threads idle. Each works on its own
- * records with its own moments. Memory: one site's moments per worker and one total per worker; what the rounds need
- * again lies on a shelf, in memory or in a file. The plain sum is exact, so neither the partition nor the schedule can
- * change it, and a round without noise gives the very same integers (tests/invariance). */
+ * Large sites run in sequence with all threads, small ones in parallel with a thread each, so that threads are not
+ * idle with one large site or with a thousand small ones. Memory: one site's moments per worker and one total per
+ * worker; the rounds' inputs are kept in memory or in a file (site_moments.c). The plain sum is exact, so neither
+ * the partition nor the schedule changes it, and a round without noise gives the same integers (tests/invariance). */
 #include "fedkt/advanced/simulate.h"
 
 #include "base/alloc.h"
@@ -27,9 +26,9 @@
 #define SITE_MOMENTS_MEMORY (UINT64_C(256) << 20)
 
 struct pool;
-struct lane { /* what one worker gathers */
+struct lane { /* the results of one worker */
     struct pool *pool;
-    struct fkt_progress hook; /* counts the images of this lane's site into the pool's meter */
+    struct fkt_progress hook; /* adds this lane's images to the total progress */
     uint64_t seen;            /* of that site, by the meter so far */
     struct fkt_moments *total;
     struct fkt_norms norms;
@@ -42,7 +41,7 @@ struct pool {
     struct fkt_simulation *sim;
     size_t *order, *first; /* records of site s: order[first[s] .. first[s+1]) */
     uint32_t *site;        /* (sites) large ones first */
-    uint32_t large;        /* how many of them go one after the other */
+    uint32_t large;        /* how many of them run in sequence */
     struct lane *lanes;
     struct fkt_meter meter; /* of the images of all sites together */
 };
@@ -103,8 +102,8 @@ out:
     return st;
 }
 
-/* How many of `parts` sites are lost in one phase: the shares up to it and with it, rounded, less those before it, so
- * that many small shares lose as many sites as their sum does. */
+/* How many of `parts` sites are lost in one phase: the rounded cumulative fraction up to this phase minus that
+ * before it, so that many small fractions lose as many sites as their sum. */
 static uint32_t lost_in(const struct fkt_simulation_spec *spec, int phase, uint32_t parts)
 {
     double before = 0;
@@ -137,15 +136,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The place of a site in the roster. */
+/* The index of a site in the roster. */
 static uint32_t place(const struct fkt_simulation *sim, uint32_t site)
 {
     const uint32_t *at = bsearch(&site, sim->roster, sim->parts, sizeof site, ascending);
     return (uint32_t)(at - sim->roster);
 }
 
-/* Whom we hear: a random share of the sites takes part; the last of those in the random order are lost before their
- * numbers count, phase by phase, and the last of the rest after it. */
+/* Chooses the sites: a random fraction takes part; the last of those in the random order are lost before their
+ * vectors count, phase by phase, and the last of the rest afterwards. */
 static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_simulation_spec *spec)
 {
     struct fkt_rng r;
@@ -164,7 +163,7 @@ static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_
     for (uint32_t i = 0; i < sim->parts; i++) sim->roster[i] = (uint32_t)order[i];
     qsort(sim->roster, sim->parts, sizeof *sim->roster, ascending);
     for (uint32_t i = 0; i < sim->survivors; i++) sim->survived[order[i]] = 1;
-    next = sim->parts - lost; /* those of CONFIRM and REVEAL come first: they survive in the total */
+    next = sim->parts - lost; /* those lost in CONFIRM and REVEAL come first: they stay in the total */
     for (int turn = 0, phase = FKT_SA_STATE_CONFIRM; turn < FKT_SA_STATE_REVEAL; turn++) {
         for (uint32_t n = lost_in(spec, phase, sim->parts); n > 0; n--)
             sim->lost[sim->n_lost++] =
@@ -176,7 +175,7 @@ out:
     return st;
 }
 
-/* A large site has two batches for each thread. With fewer sites than threads all are. */
+/* A large site has two batches for each thread. With fewer sites than threads all are large. */
 static fkt_status sort_by_size(struct pool *p, unsigned threads)
 {
     size_t large = 2 * threads * fkt_pipeline_batch(fkt_pipeline_codec(p->spec->pipeline));
@@ -355,7 +354,7 @@ fkt_status fkt_simulation_aggregate(struct fkt_federate_result *out, const struc
     memset(out, 0, sizeof *out);
     if (!sim->site_moments) return fkt_fail(FKT_E_STATE, "the simulation did not keep its sites' moments");
     if (round->task->federation.sites != sim->parts)
-        return fkt_fail(FKT_E_MISMATCH, "%u sites take part, the task's federation has %u", sim->parts,
+        return fkt_fail(FKT_E_MISMATCH, "%u sites take part, but the task's federation has %u", sim->parts,
                         round->task->federation.sites);
     return fkt_federate(out, &spec);
 }

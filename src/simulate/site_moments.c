@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* site_moments.c - the moments of many sites, kept for further rounds.
  *
- * A simulation encodes every image once and lets the sites take part in a round for each epsilon and each repeat. What
- * they bring is the same each time: K blocks of 64-bit integers, which for a thousand sites pass the memory of a small
- * machine. Then they lie in a temporary file without a name (base/file.h), which goes with the process, and every slot
- * is written and read at its own place. They are as private as the images. */
+ * A simulation encodes every image once and runs a round for each epsilon and each repeat. The sites' vectors are
+ * the same each time: K blocks of 64-bit integers, which for a thousand sites exceed the memory of a small machine.
+ * Then they are in an unlinked temporary file (base/file.h), which disappears with the process; every slot has its
+ * own offset. They are as private as the images. */
 #include "simulate/site_moments.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ struct fkt_site_moments {
 
 static fkt_status no_room(void)
 {
-    return fkt_fail_hint(FKT_E_IO, "name a roomier folder with TMPDIR",
+    return fkt_fail_hint(FKT_E_IO, "set TMPDIR to a folder with more space",
                          "cannot keep the sites' moments in a temporary file: %s", strerror(errno));
 }
 

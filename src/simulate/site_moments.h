@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct fkt_site_moments;
-/* `slots` vectors of `length`, all zero; gives *out. Up to `memory` bytes they lie in memory. */
+/* `slots` vectors of `length`, all zero; sets *out. Up to `memory` bytes they are in memory. */
 FKT_MUST_USE fkt_status fkt_site_moments_new(struct fkt_site_moments **out, uint32_t slots, size_t length,
                                              uint64_t memory);
 void fkt_site_moments_free(struct fkt_site_moments *s);

@@ -66,7 +66,7 @@ fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *sp
     s = NULL;
 out:
     fkt_codec_free(codec);
-    if (spec->calibration) fkt_calibration_clear(spec->calibration); /* empty where the pipeline has it */
+    if (spec->calibration) fkt_calibration_clear(spec->calibration); /* empty when the pipeline owns it */
     fkt_sweep_free(s);
     return st;
 }
@@ -172,7 +172,7 @@ fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name
     return FKT_OK;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 size_t fkt_sweep_arms(const struct fkt_sweep *s) { return s->n_arms; }
 
@@ -224,7 +224,7 @@ const char *fkt_sweep_fallback(const struct fkt_sweep *s)
     if (!s->federation.sites)
         return "fewer than three sites cannot hide in a sum: no masks, and the noise was added in one place";
     if (s->spec.noise < 0 && s->federation.noise == FKT_NOISE_PLACE_CENTRAL)
-        return "the paper's recipe has no form in shares: the noise was added in one place";
+        return "the paper's recipe has no noise shares: the noise was added in one place";
     return NULL;
 }
 
@@ -260,8 +260,7 @@ fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder,
                                                  .pipeline = s->pipeline};
     const double start = fkt_now();
     fkt_status st;
-    if (i >= s->n_arms - 1 || !s->arm[i].view.draws)
-        return fkt_fail(FKT_E_STATE, "arm %zu has no release to make a dataset of", i);
+    if (i >= s->n_arms - 1 || !s->arm[i].view.draws) return fkt_fail(FKT_E_STATE, "arm %zu has no release", i);
     st = fkt_generate(&s->arm[i].release, folder, &options);
     s->arm[i].view.seconds_generate = fkt_now() - start;
     return st;

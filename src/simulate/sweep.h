@@ -50,7 +50,7 @@ struct fkt_sweep {
     int done; /* it ran to its end: all scores are complete */
 };
 
-/* sweep_plan.c: who is tested on, the federation, the tasks. */
+/* sweep_plan.c: the test records, the federation, the tasks. */
 FKT_MUST_USE fkt_status fkt_sweep_choose_records(struct fkt_sweep *s);
 FKT_MUST_USE fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s);
 FKT_MUST_USE fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec,

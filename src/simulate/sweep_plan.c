@@ -3,8 +3,8 @@
  * the sites form, and the task of each arm.
  *
  * The federation tolerates the sites that `dropout` will lose and at least as many as a task does by default, unless
- * the spec gives a number. Both numbers cost noise: the promise rests on the noise shares of the sites that are certain
- * to be honest and in the total. */
+ * the spec gives a number. Both numbers cost noise: the promise depends on the noise shares of the sites that are
+ * certain to be honest and in the total. */
 #include "simulate/sweep.h"
 
 #include "base/alloc.h"
@@ -36,9 +36,9 @@ static fkt_status hold_out(struct fkt_sweep *s)
         else s->train[s->n_train++] = i;
     s->test_data = s->spec.data;
     if (!s->n_train || !s->n_test)
-        st = fkt_fail_hint(FKT_E_ARG, "give a share between 0 and 1, for example 0.2, or more images",
-                           "a hold-out of %g leaves %zu images to learn from and %zu to test on", s->spec.holdout,
-                           s->n_train, s->n_test);
+        st = fkt_fail_hint(FKT_E_ARG, "give a fraction between 0 and 1, for example 0.2, or more images",
+                           "a hold-out of %g leaves %zu training and %zu test images", s->spec.holdout, s->n_train,
+                           s->n_test);
 out:
     fkt_free(held);
     return st;

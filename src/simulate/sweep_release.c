@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep_release.c - the releases of a sweep, each after a round of its own.
+/* sweep_release.c - the releases of a sweep, each after its own round.
  *
  *   distributed noise   each site adds its noise share, the protocol adds the vectors up, the total is the release
  *   central noise       the protocol adds exact vectors up, then noise is added to the total
- *   one or two sites    a sum of so few hides nobody: exact moments are added up, then noise is added
+ *   one or two sites    a sum of so few does not hide a site: exact moments are added up, then noise is added
  *
- * The exact sums do not depend on which site holds which record (tests/invariance), so only the noise differs between
- * draws, and images are encoded once. Each further draw pays its full price to a ledger of its own, is evaluated, and
- * is not kept. */
+ * The exact sums do not depend on which site holds which record (tests/invariance), so only the noise differs
+ * between draws, and images are encoded once. Each further draw is charged in full to its own ledger, evaluated, and
+ * not kept. */
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/synth.h"
 
@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-/* What one release under `task` costs: mu^2. *in_shares 1: the sites add the noise. */
+/* What one release under `task` costs: mu^2. *in_shares 1: the sites add noise shares. */
 static fkt_status price(const struct fkt_task *task, double *mu2, int *in_shares)
 {
     struct fkt_share_plan shares;
@@ -49,7 +49,7 @@ out:
     return st;
 }
 
-/* A draw of an arm's release, after a round of the sites; `ledger` pays first. */
+/* A draw of an arm's release, after a round of the sites; `ledger` is debited first. */
 static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
                           struct fkt_ledger *ledger, struct fkt_release *out, struct fkt_federate_result *round)
 {
@@ -69,7 +69,7 @@ static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, 
     if (in_shares) FKT_TRY(fkt_release_gather_into(out, &a->task, cal, round->total, &facts, s->seeded));
     else FKT_TRY(release_total(s, a, round->total, &facts, ledger, seeded, out));
 out:
-    fkt_free_secret(round->total); /* exact where the noise is central */
+    fkt_free_secret(round->total); /* exact if the noise is central */
     round->total = NULL;
     return st;
 }

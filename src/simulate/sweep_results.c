@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep_results.c - a sweep as JSON: fedkt.results/1 and fedkt.partition/1 (docs/formats.md, docs/schema). Both are NOT
- * private; "not_private" and "secret" in them say so. */
+/* sweep_results.c - a sweep as JSON: fedkt.results/1 and fedkt.partition/1 (docs/formats.md, docs/schema). Both are
+ * NOT private, and marked by "not_private" and "secret". */
 #include "simulate/sweep.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys in the order in which they were set. Takes j. */
+/* Keys in the order in which they were set. Takes ownership of j. */
 static fkt_status text_of(json_t *j, char **out)
 {
     char *raw = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
@@ -67,7 +67,7 @@ static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
     return j;
 }
 
-/* Of the first arm; null where there was no protocol. */
+/* Of the first arm; null if there was no protocol. */
 static json_t *round_json(const struct fkt_sweep *s)
 {
     const struct fkt_federation *f = &s->arm[0].task.federation;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federation.c - the part of a task that the aggregation runs on: chosen by a person, derived as far as it can be, and
- * derived again by everybody who reads it.
+/* federation.c - the aggregation parameters of a task: some are chosen, the rest are derived from them, and every
+ * reader derives them again.
  *
  *   chosen    sites, dropped, corrupt, security, failure, attempts, records, keystream, noise, roster
  *   derived   degree, threshold <- fkt_sa_find, for security + ceil(log2(attempts)) bits: a round goes wrong with
  *                                  2^-security over all throws of its coin (src/secagg/coin.md)
- *             shares of noise   <- privacy of the task, sites - dropped - corrupt
- *             bound  = records * max(Rq^2, count scale) + the widest draw of one share
+ *             noise shares      <- privacy of the task, sites - dropped - corrupt
+ *             bound  = records * max(Rq^2, count scale) + the widest draw of one noise share
  *             bits   <- fkt_sa_bits(sites, bound)
  *
- * docs/protocol.md 1 says that no message carries a parameter: all of them stand here, under the task's hash. Derived
- * numbers are written down too, so that a party in another language need not own our finder, but they are never
- * believed: a task whose degree is too small, or whose ring is too narrow, is refused before anything is computed.
+ * Messages carry no parameters (docs/protocol.md 1): all of them are in the task, under its hash. Derived numbers are
+ * stored too, so that an implementation in another language does not need our search, but they are always checked: a
+ * task whose degree is too small, or whose ring is too narrow, is refused before anything is computed.
  *
- * The bound of one share: fkt_share_plan.tail is what a total of `sites` shares keeps to; shares are sub-Gaussian with
- * the same parameter, so one of them keeps to tail/sqrt(sites). */
+ * The bound of one noise share: fkt_share_plan.tail bounds a total of `sites` noise shares; they are sub-Gaussian
+ * with the same parameter, so tail/sqrt(sites) bounds one of them. */
 #include "task/federation.h"
 
 #include "fedkt/advanced/federation.h"
@@ -30,18 +30,18 @@
 #include <string.h>
 
 #define PROTOCOL "fedkt.secagg/1"
-#define SECURITY_MIN 40 /* bits; a task that asks for less is no agreement */
+#define SECURITY_MIN 40 /* bits; a task with less is refused */
 #define SECURITY_MAX 128
 #define FAILURE_MAX 64
 #define ATTEMPTS_MAX 16
 #define RECORDS_MAX (UINT64_C(1) << 40)
-/* A server keeps messages and the release as values of its journal, and SQLite ends a row at 1,000,000,000 bytes
- * (SQLITE_MAX_LENGTH), others at less. A task beyond it would fail when every site has spent its budget. A release
- * carries beside its numbers two texts of the task, which has at most 16 MiB: that is the room between its limit and
- * SQLite's. A message is held several times on its way, in as many hands. */
+/* A server stores messages and the release as values in its journal, and SQLite limits a row to 1,000,000,000 bytes
+ * (SQLITE_MAX_LENGTH). A larger task would fail after every site has spent its budget. A release also contains two
+ * texts of the task, of at most 16 MiB: its limit leaves space for them. The limit of a message is lower, since
+ * several copies are in memory at once. */
 #define KEPT_MESSAGE ((uint64_t)512 << 20)
 #define KEPT_RELEASE ((uint64_t)768 << 20)
-#define KEYS_STREAM 1 /* of an insecure seed; 0 is the central noise, federate.c has those above */
+#define KEYS_STREAM 1 /* stream of an insecure seed; 0 is the central noise, federate.c has the others */
 
 static const uint32_t usual_security = 40, usual_failure = 20, usual_attempts = 8;
 
@@ -60,9 +60,9 @@ fkt_status fkt_federation_check_crew(uint32_t sites, uint32_t dropped, uint32_t 
                              "to stay",
                              sites, dropped, corrupt);
     if (noise == FKT_NOISE_PLACE_DISTRIBUTED && corrupt == 0)
-        return fkt_fail_hint(FKT_E_ARG, "let 'corrupt' be 1 or more, or add the noise in one place",
-                             "with 0 corrupt sites the promise rests on every site's noise, and every site knows its "
-                             "own share");
+        return fkt_fail_hint(
+            FKT_E_ARG, "let 'corrupt' be 1 or more, or add the noise in one place",
+            "with 0 corrupt sites the promise depends on every site's noise, and every site knows its own share");
     return FKT_OK;
 }
 
@@ -95,19 +95,20 @@ fkt_status fkt_federation_shares(const struct fkt_task *t, struct fkt_share_plan
 static fkt_status find_graph(struct fkt_federation *f, const struct fkt_task *t)
 {
     const double delta = t->privacy.delta;
-    unsigned throws = 0; /* bits that several of them cost */
+    unsigned throws = 0; /* bits lost to several throws */
     fkt_status st;
     while (1U << throws < f->attempts) throws++;
     st = fkt_sa_find(f->sites, f->corrupt, f->dropped, f->security + throws, f->failure, &f->degree, &f->threshold);
     if (st == FKT_OK && f->noise == FKT_NOISE_PLACE_DISTRIBUTED && f->degree < f->sites - 1 &&
         delta < ldexp(1, -(int)f->security))
-        st = fkt_fail_hint(FKT_E_ARG, "ask for more bits of security, or for a larger delta",
-                           "delta %g is below 2^-%u, the chance that a round on a sparse graph keeps no promise", delta,
-                           f->security);
+        st = fkt_fail_hint(
+            FKT_E_ARG, "ask for more bits of security, or for a larger delta",
+            "delta %g is below 2^-%u, the probability that a round on a sparse graph does not keep its promise", delta,
+            f->security);
     return st;
 }
 
-/* Fills what follows from the choices in f. */
+/* Fills the derived parameters from the choices in f. */
 static fkt_status derive(struct fkt_federation *f, const struct fkt_task *t, struct fkt_share_plan *s)
 {
     uint64_t rq = t->coordinates.rq, most;
@@ -133,7 +134,7 @@ static uint64_t vector_length(const struct fkt_task *t)
     return (uint64_t)t->n_classes * fkt_moments_block(t->coordinates.length);
 }
 
-/* The rules of docs/protocol.md 1, every key of the roster among them. */
+/* The rules of docs/protocol.md 1, including those for every key of the roster. */
 static fkt_status to_params(struct fkt_sa_params *out, const struct fkt_federation *f, const struct fkt_task *t)
 {
     const uint64_t length = vector_length(t);
@@ -161,14 +162,14 @@ fkt_status fkt_federation_fits(const struct fkt_task *t)
     const struct fkt_sa_params p = {
         .sites = f->sites, .degree = f->degree, .attempts = f->attempts, .bits = f->bits, .length = (uint32_t)length};
     if (release > KEPT_RELEASE)
-        return fkt_fail_hint(FKT_E_ARG, "have fewer classes, or a codec or calibration with fewer numbers",
+        return fkt_fail_hint(FKT_E_ARG, "use fewer classes, or a codec or calibration with fewer numbers",
                              "a release of %u classes with %u numbers a record has %llu MiB, and a server keeps at "
                              "most %llu",
                              t->n_classes, t->coordinates.length, (unsigned long long)(release >> 20),
                              (unsigned long long)(KEPT_RELEASE >> 20));
     if (fkt_sa_to_server_max(&p) > KEPT_MESSAGE)
         return fkt_fail_hint(
-            FKT_E_ARG, "have fewer classes, a codec or calibration with fewer numbers, or fewer records a site",
+            FKT_E_ARG, "use fewer classes, a codec or calibration with fewer numbers, or fewer records per site",
             "a message of %u numbers of %u bits has %llu MiB, and a server takes at most %llu", p.length, p.bits,
             (unsigned long long)(fkt_sa_to_server_max(&p) >> 20), (unsigned long long)(KEPT_MESSAGE >> 20));
     return FKT_OK;
@@ -233,7 +234,7 @@ out:
     return st;
 }
 
-/* Rows: a number of the file, and where it goes. */
+/* Rows: the name of a number in the file, and its field. */
 struct number {
     const char *name;
     json_int_t value;
@@ -254,7 +255,7 @@ static fkt_status derived(const char *name, json_int_t said, uint64_t follows)
 {
     if (said >= 0 && (uint64_t)said == follows) return FKT_OK;
     return fkt_fail_hint(FKT_E_FORMAT, "fetch the task from the operator again; to change something, make a new one",
-                         "federation: '%s' is %lld, though %llu follows from the rest: it was changed by hand", name,
+                         "federation: '%s' is %lld, but the other parameters give %llu: it was changed by hand", name,
                          (long long)said, (unsigned long long)follows);
 }
 
@@ -290,7 +291,7 @@ fkt_status fkt_federation_take(struct fkt_task *t, const json_t *j)
                                            {"attempts", attempts, &f->attempts}},
                          6));
     f->records = records < 0 ? 0 : (uint64_t)records;
-    if (json_array_size(roster) != f->sites) /* before the finder works for sites that nobody named */
+    if (json_array_size(roster) != f->sites) /* before the search runs for sites that have no keys */
         return fkt_fail(FKT_E_FORMAT, "federation: %zu keys for %u sites", json_array_size(roster), f->sites);
     FKT_TRY(fkt_fail_in(derive(f, t, &shares), "federation"));
     FKT_TRY(derived("degree", degree, f->degree));
@@ -332,7 +333,7 @@ fkt_status fkt_federation_open(const struct fkt_task *task, struct fkt_sa_params
     FKT_TRY(derive(&f, task, shares));
     if (f.degree != task->federation.degree || f.threshold != task->federation.threshold ||
         f.bits != task->federation.bits || f.bound != task->federation.bound) {
-        st = fkt_fail(FKT_E_MISMATCH, "the federation of task '%s' does not follow from its choices", task->name);
+        st = fkt_fail(FKT_E_MISMATCH, "the derived parameters of task '%s' do not match its choices", task->name);
         goto out;
     }
     FKT_TRY(to_params(params, &f, task));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle.c - a task as the handle that the public header shows, so that a task may gain members without a new soname.
  *
- * Inside the library a task is a member of what owns it: the calls that end in _into fill such a struct. */
+ * Inside the library a task is a member of another struct: the functions that end in _into fill it. */
 #include "task/task.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ void fkt_task_free(struct fkt_task *t)
     fkt_free(t);
 }
 
-/* Hands *t over, or frees it where st is a failure. */
+/* Passes *t on, or frees it when st is an error. */
 static fkt_status give(struct fkt_task **out, struct fkt_task *t, fkt_status st)
 {
     if (st == FKT_OK) *out = t;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - writing JSON (jansson): one canonical form for hashes, one indented form for people.
- * Canonical: keys sorted bytewise, no blanks, reals with 17 significant digits, so that a value read back is the
- * same double. */
+/* json.c - writing JSON (jansson): one canonical form for hashes, one indented form for readers. Canonical: keys
+ * sorted bytewise, no blanks, reals with 17 significant digits, so that a value read back is the same double. */
 #include "task/task.h"
 
 #include "base/alloc.h"

@@ -6,8 +6,8 @@
  *
  * The secret is the 32-byte seed of RFC 8032 followed by the public key, as everywhere in this library. A file whose
  * public half does not follow from the seed is refused: signing with it would reveal the seed (signature.c). The proof
- * is an Ed25519 signature over the digest labelled "fedkt-site-1" of name and key: it stops somebody from enrolling a
- * key that he does not hold, or a key of another site under a new name.
+ * is an Ed25519 signature over the digest labelled "fedkt-site-1" of name and key: it prevents the enrolment of a key
+ * without its secret, or of another site's key under a new name.
  *
  * jansson frees memory without wiping it, so it never gets the secret: the digits are taken out of a file's text before
  * jansson reads it, and put into the text that jansson has made before that is written. */
@@ -37,7 +37,7 @@
 #define FILE_MAX 4096
 #define SECRET_DIGITS (2 * FKT_SA_SECRET)
 
-/* The value of "secret" in a JSON text; NULL: there is none after `from`. A quote inside a JSON string stands after a
+/* The value of "secret" in a JSON text; NULL: there is none after `from`. A quote inside a JSON string follows a
  * backslash, so nothing inside a string looks like this key. */
 static char *secret_value(char *from, size_t *len)
 {
@@ -55,7 +55,7 @@ static char *secret_value(char *from, size_t *len)
     return NULL;
 }
 
-/* Moves the digits of the secret out of the text; "" where it does not hold as many as there must be. */
+/* Moves the digits of the secret out of the text; "" when their number is wrong. */
 static void take_secret(char *text, char digits[SECRET_DIGITS + 1])
 {
     size_t n;
@@ -96,7 +96,8 @@ void fkt_fingerprint(char out[FKT_FINGERPRINT], const uint8_t key[FKT_SA_KEY])
     snprintf(out, FKT_FINGERPRINT, "%.4s %.4s %.4s %.4s %.4s", hex, hex + 4, hex + 8, hex + 12, hex + 16);
 }
 
-/* Takes j (NULL: memory is out). secret: the digits of its "secret", which j holds as zeros; NULL: it has none. */
+/* Takes ownership of j (NULL: out of memory). secret: the digits of its "secret", which j holds as zeros; NULL: it
+ * has none. */
 static fkt_status save_json(json_t *j, const char *secret, const char *path, int flags)
 {
     char *text = NULL, *value;
@@ -174,7 +175,7 @@ static int is_of(const json_t *j, const char *schema)
     return has && !strcmp(has, schema);
 }
 
-/* strict: only when it is this user's, or root's, and nobody else can read it. */
+/* strict: the file must belong to this user or root, and no other user may read it. */
 static fkt_status load_key(struct fkt_key *out, const char *path, int strict)
 {
     char text[FILE_MAX + 1];
@@ -189,7 +190,7 @@ static fkt_status load_key(struct fkt_key *out, const char *path, int strict)
     take_secret(text, secret);
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     if (is_of(j, SITE_SCHEMA))
-        st = fkt_fail_hint(FKT_E_FORMAT, "give the one without .pub", "it holds the public part alone");
+        st = fkt_fail_hint(FKT_E_FORMAT, "give the one without .pub", "it holds only the public part");
     else if (is_of(j, FKT_TASK_SCHEMA)) st = fkt_fail(FKT_E_FORMAT, "it is a task");
     else if (strict && is_of(j, KEY_SCHEMA)) { /* the mode of a file that is not a key does not matter */
         FKT_TRY(fkt_private_check(&sb, path, 0));
@@ -209,7 +210,7 @@ out:
 
 fkt_status fkt_key_load(struct fkt_key *out, const char *path) { return load_key(out, path, 1); }
 
-/* Whatever is at `path`, if anything, is a key file. */
+/* Checks that `path` is free or a key file. */
 static fkt_status only_over_a_key(const char *path, struct fkt_site_key *site)
 {
     struct fkt_key old;
@@ -285,7 +286,7 @@ static fkt_status take_site(struct fkt_site_key *s, json_t *j)
     json_error_t e;
     fkt_status st;
     if (is_of(j, KEY_SCHEMA))
-        return fkt_fail_hint(FKT_E_FORMAT, "a secret key is never given away: take the file that ends in .pub",
+        return fkt_fail_hint(FKT_E_FORMAT, "never send a secret key: give the file that ends in .pub",
                              "it holds a secret key");
     if (is_of(j, FKT_TASK_SCHEMA)) return fkt_fail(FKT_E_FORMAT, "it is a task");
     if (json_unpack_ex(j, &e, JSON_STRICT, "{s:s s:s s:s s:s}", "schema", &schema, "name", &name, "key", &key, "proof",
@@ -298,8 +299,9 @@ static fkt_status take_site(struct fkt_site_key *s, json_t *j)
     if (st != FKT_OK) goto out;
     proof_digest(s, digest);
     if (!fkt_sign_key_ok(s->key) || !fkt_verify(proof, digest, sizeof digest, s->key))
-        st = fkt_fail_hint(FKT_E_PEER_AUTH, "ask for the file again, as it was made, unchanged",
-                           "its proof is false: its author does not hold the key, or its name or key was changed");
+        st = fkt_fail_hint(
+            FKT_E_PEER_AUTH, "ask for the file again, as it was made, unchanged",
+            "its proof is invalid: its author does not have the secret key, or its name or key was changed");
 out:
     return st;
 }
@@ -315,7 +317,7 @@ fkt_status fkt_site_key_load(struct fkt_site_key *out, const char *path)
     fkt_status st;
     memset(out, 0, sizeof *out);
     FKT_TRY(read_small(path, text, &len, &sb));
-    take_secret(text, secret); /* somebody may have given the secret key by mistake */
+    take_secret(text, secret); /* it may be the secret key, given by mistake */
     fkt_wipe(secret, sizeof secret);
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     st = j ? take_site(out, j) : fkt_fail(FKT_E_FORMAT, "line %d is not JSON", e.line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - the words for each choice, once: tasks, certificates and the command line all read them here. */
+/* names.c - the names of each choice, in one table: tasks, certificates and the command line use it. */
 #include "fedkt/codec.h"
 #include "fedkt/federation.h"
 #include "fedkt/image.h"

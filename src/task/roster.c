@@ -2,11 +2,10 @@
 /* roster.c - a text file with a site per line, its key and after blanks its name, so that it can be written by hand and
  * compared by telephone.
  *
- * Blank lines and lines that begin with '#' are skipped, and so is what editors leave behind: blanks and a carriage
- * return at the end of a line, a byte order mark at the start of the file. Everything else is an error that names its
- * line: a key that is skipped would be a site that takes no part, and would change the index of every later site. A NUL
- * byte is refused, and so is a carriage return inside a line, which some editors show as two lines. Keys and names are
- * unique.
+ * Blank lines and lines that begin with '#' are skipped, and so are editor artefacts: blanks and a carriage return at
+ * the end of a line, a byte order mark at the start of the file. Everything else is an error that names its line: a
+ * skipped key would exclude its site, and would change the index of every later site. A NUL byte is refused, and so is
+ * a carriage return inside a line, which some editors show as two lines. Keys and names are unique.
  *
  * A site is added at the end, since the order numbers the sites; comments and blanks are kept. The file is replaced as
  * a whole under the lock "<roster>.lock" (flock), held from reading to replacing: of two processes that enroll at the
@@ -35,7 +34,7 @@ enum { ROSTER_BYTES_MAX = 32 << 20, DIGITS = 2 * FKT_SA_KEY };
 static const char hint[] = "a roster has one key of 64 lower-case hexadecimal digits per line, and after it a name if "
                            "there is one";
 
-/* Sorting finds what stands there twice. */
+/* Sorted to find duplicates. */
 struct entry {
     const uint8_t *key;
     const char *name;
@@ -50,7 +49,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : by_line(a, b);
 }
 
-/* Those without a name come first. */
+/* Sites without a name come first. */
 static int by_name(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -58,7 +57,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : by_line(x, y);
 }
 
-/* Good keys, each once, and each name once. */
+/* Valid keys and names without duplicates. */
 static fkt_status check_sites(const char *path, const struct fkt_roster *r)
 {
     struct entry *e = NULL;
@@ -74,12 +73,12 @@ static fkt_status check_sites(const char *path, const struct fkt_roster *r)
     qsort(e, r->n, sizeof *e, by_key);
     for (uint32_t i = 1; i < r->n && st == FKT_OK; i++)
         if (!memcmp(e[i - 1].key, e[i].key, FKT_SA_KEY))
-            st = fkt_fail_hint(FKT_E_FORMAT, "every site has a key of its own", "line %zu of '%s' repeats line %zu",
+            st = fkt_fail_hint(FKT_E_FORMAT, "every site needs its own key", "line %zu of '%s' repeats line %zu",
                                e[i].line, path, e[i - 1].line);
     qsort(e, r->n, sizeof *e, by_name);
     for (uint32_t i = 1; i < r->n && st == FKT_OK; i++)
         if (e[i - 1].name && !strcmp(e[i - 1].name, e[i].name))
-            st = fkt_fail_hint(FKT_E_FORMAT, "every site has a name of its own",
+            st = fkt_fail_hint(FKT_E_FORMAT, "every site needs its own name",
                                "line %zu of '%s' has the name of line %zu", e[i].line, path, e[i - 1].line);
 out:
     fkt_free(e);
@@ -110,7 +109,7 @@ static fkt_status take_line(const char *path, size_t line, char *text, uint8_t k
     return fkt_unhex(key, text, FKT_SA_KEY) ? FKT_OK : FKT_E_FORMAT;
 }
 
-/* Cuts what does not count off a line; *len 0: nothing of it counts. */
+/* Removes the ignored parts of a line; *len 0: the whole line is ignored. */
 static fkt_status trim(const char *path, size_t line, char *text, size_t *len)
 {
     if (memchr(text, '\0', *len))
@@ -202,8 +201,8 @@ fkt_status fkt_roster_apply(const struct fkt_roster *r, struct fkt_federation_ch
     for (uint32_t i = 0; i < r->n; i++) named += r->names[i] != NULL;
     for (uint32_t i = 0; service && named && i < r->n; i++)
         if (!r->names[i])
-            return fkt_fail_hint(FKT_E_FORMAT, "give every site a name, or none",
-                                 "line %zu of '%s' has no name, though others have one", r->lines[i], r->path);
+            return fkt_fail_hint(FKT_E_FORMAT, "give every site a name, or give none to any",
+                                 "line %zu of '%s' has no name, but others have one", r->lines[i], r->path);
     if (service) service->names = named ? r->names : NULL;
     if (federation) {
         federation->sites = r->n;
@@ -212,7 +211,7 @@ fkt_status fkt_roster_apply(const struct fkt_roster *r, struct fkt_federation_ch
     return FKT_OK;
 }
 
-/* What is in the file now, into *r and as it stands there into *t; both empty where there is no file. */
+/* Reads the file's sites into *r and its text into *t; both are empty when there is no file. */
 static fkt_status read_if_there(const char *path, struct fkt_roster *r, struct fkt_text *t)
 {
     uint8_t *text;
@@ -238,12 +237,12 @@ static fkt_status check_new(const char *path, const struct fkt_roster *r, const 
     fkt_fingerprint(print, s->key);
     for (uint32_t i = 0; i < r->n; i++) {
         if (!memcmp(r->keys + (size_t)i * FKT_SA_KEY, s->key, FKT_SA_KEY))
-            return fkt_fail_hint(FKT_E_EXISTS, "it is enrolled; leave it out, and enrol the others",
-                                 "key %s ('%s') stands in line %zu of '%s' already", print, s->name, r->lines[i], path);
+            return fkt_fail_hint(FKT_E_EXISTS, "it is enrolled already; enrol only the others",
+                                 "key %s ('%s') is already in line %zu of '%s'", print, s->name, r->lines[i], path);
         if (s->name[0] && r->names[i] && !strcmp(r->names[i], s->name))
-            return fkt_fail_hint(FKT_E_EXISTS, "if its key was lost, take the old line out by hand",
-                                 "a site '%s' with another key stands in line %zu of '%s' already", s->name,
-                                 r->lines[i], path);
+            return fkt_fail_hint(FKT_E_EXISTS, "if its key was lost, remove the old line by hand",
+                                 "a site '%s' with another key is already in line %zu of '%s'", s->name, r->lines[i],
+                                 path);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (!memcmp(before[i].key, s->key, FKT_SA_KEY))
@@ -251,12 +250,12 @@ static fkt_status check_new(const char *path, const struct fkt_roster *r, const 
                                  s->name);
         if (s->name[0] && !strcmp(before[i].name, s->name))
             return fkt_fail_hint(FKT_E_EXISTS, "ask one of them for a key with another name",
-                                 "two of the sites are called '%s'", s->name);
+                                 "two of the sites have the name '%s'", s->name);
     }
     return FKT_OK;
 }
 
-/* Is the open file still the one under its name? Whoever held the lock before us takes it away with the lock. */
+/* Is the open file still the one under its name? The previous holder removes the lock file when it unlocks. */
 static int still_named(int fd, const char *path)
 {
     struct stat ours, named;
@@ -264,10 +263,10 @@ static int still_named(int fd, const char *path)
            ours.st_ino == named.st_ino;
 }
 
-/* Waits until nobody else adds to the roster. */
+/* Waits until no other process adds to the roster. */
 static fkt_status take_lock(const char *roster, char **path, int *fd)
 {
-    enum { TRIES = 10000 }; /* each that fails is somebody else's turn that ended well */
+    enum { TRIES = 10000 }; /* each failure means that another process has finished its turn */
     const size_t n = strlen(roster) + 6;
     fkt_status st;
     FKT_TRY(fkt_alloc(path, n));
@@ -284,7 +283,7 @@ static fkt_status take_lock(const char *roster, char **path, int *fd)
         *fd = -1;
         FKT_TRY(st);
     }
-    st = fkt_fail(FKT_E_IO, "cannot lock '%s': it is taken away again and again", *path);
+    st = fkt_fail(FKT_E_IO, "cannot lock '%s': other processes keep replacing it", *path);
 out:
     return st;
 }
@@ -292,7 +291,7 @@ out:
 static void drop_lock(char *path, int fd)
 {
     if (fd >= 0) {
-        unlink(path); /* while it is held: who waits for it looks whether it is still named */
+        unlink(path); /* removed while it is locked: a waiting process checks that the file still has its name */
         close(fd);
     }
     fkt_free(path);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service.c - the part of a task that says where the server is, how it is known, how long it waits, and what the sites
- * are called.
+/* service.c - the service block of a task: the server's address, pin and deadlines, and the sites' names.
  *
- * It stands under the task's hash like everything else, so that a server cannot show one address, deadline or pin to
- * one site and another to the next. The pin alone is absent at first, where the server's certificate is made on its
- * first start: whoever puts it in makes another task, which is signed again (signature.c).
+ * It is under the task's hash like everything else, so that a server cannot use different addresses, deadlines or pins
+ * for different sites. Only the pin is absent at first, if the server makes its certificate on its first start: adding
+ * it makes another task, which is signed again (signature.c).
  *
  * The address is read more strictly than a URL (RFC 3986): "https://", a name of letters, digits, hyphens and dots or
- * an IP address, and a port. No user, path, query, blank or percent sign, so that there is nothing that two programs
- * could read in two ways. The check of a host whose last label is a number follows the WHATWG URL standard: it must be
- * an IPv4 address in four decimal parts.
+ * an IP address, and a port. No user, path, query, blank or percent sign, so that no two programs can parse it
+ * differently. The check of a host whose last label is a number follows the WHATWG URL standard: it must be an IPv4
+ * address in four decimal parts.
  *
- * An insecure seed makes a whole federation repeatable for tests. It stands in the task, in the open, so that no site
- * can be led into such a round without seeing it. It stays below 2^53, which every JSON reader holds exactly. */
+ * An insecure seed makes a whole federation repeatable for tests. It is in the task, so that a site always sees that
+ * such a round is not private. It stays below 2^53, which every JSON reader holds exactly. */
 #include "task/service.h"
 
 #include "fedkt/ledger.h"
@@ -39,7 +38,7 @@ static fkt_status bad_address(const char *address, const char *why)
     return fkt_fail_hint(FKT_E_ARG, address_hint, "the server's address '%s' %s", address, why);
 }
 
-/* Letters, digits and hyphens between dots, as RFC 1123 has it. */
+/* Letters, digits and hyphens between dots, as in RFC 1123. */
 static int is_host_name(const char *host)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
@@ -87,7 +86,7 @@ fkt_status fkt_service_address(const char *address, char host[FKT_SERVICE_HOST],
     }
     *port = 443;
     if (*to == '\0') return FKT_OK;
-    if (*to != ':') return bad_address(address, "has something after its brackets that is no port");
+    if (*to != ':') return bad_address(address, "has something other than a port after its brackets");
     return take_port(address, to + 1, port);
 }
 
@@ -105,7 +104,7 @@ static fkt_status set_pin(struct fkt_service *s, const char *pin)
 {
     if (!is_pin(pin))
         return fkt_fail_hint(FKT_E_ARG, "a pin is \"sha256//\" and 44 characters, as the server prints it",
-                             "the server's pin '%s' is no SHA-256 in base64", pin);
+                             "the server's pin '%s' is not a SHA-256 hash in base64", pin);
     snprintf(s->pin, sizeof s->pin, "%s", pin);
     return FKT_OK;
 }
@@ -123,7 +122,7 @@ fkt_status fkt_service_check_name(const char *name, const char *where)
     return FKT_OK;
 }
 
-/* Into s->names, each once; what is there when it fails is for release. */
+/* Fills s->names without duplicates; on an error the caller clears what was filled. */
 static fkt_status set_names(struct fkt_service *s, const char *const *names, uint32_t sites)
 {
     char where[32];
@@ -158,8 +157,7 @@ fkt_status fkt_service_make(struct fkt_task *t, const struct fkt_service_choices
     char host[FKT_SERVICE_HOST];
     uint16_t port;
     fkt_status st;
-    if (!t->federation.sites)
-        return fkt_fail(FKT_E_ARG, "a task with a server needs a federation, whose sites it serves");
+    if (!t->federation.sites) return fkt_fail(FKT_E_ARG, "a task with a server needs a federation");
     FKT_TRY(fkt_federation_fits(t));
     FKT_TRY(fkt_service_address(c->address, host, &port));
     snprintf(s->address, sizeof s->address, "%s", c->address);
@@ -223,7 +221,7 @@ static fkt_status take_numbers(struct fkt_service *s, json_int_t gather, json_in
         expires < 0)
         return fkt_fail(FKT_E_FORMAT, "service: a number is out of range");
     if (seed && (!json_is_integer(seed) || seeded < 0))
-        return fkt_fail(FKT_E_FORMAT, "service: 'insecure_seed' is no whole number");
+        return fkt_fail(FKT_E_FORMAT, "service: 'insecure_seed' is not a whole number");
     s->gather_seconds = (uint32_t)gather;
     s->phase_seconds = (uint32_t)phase;
     s->rounds = (uint32_t)rounds;
@@ -242,7 +240,7 @@ fkt_status fkt_service_take(struct fkt_task *t, const json_t *j)
     uint16_t port;
     json_error_t e;
     fkt_status st;
-    if (!t->federation.sites) return fkt_fail(FKT_E_FORMAT, "service: there is no federation beside it");
+    if (!t->federation.sites) return fkt_fail(FKT_E_FORMAT, "service: the task has no federation");
     if (json_unpack_ex((json_t *)(uintptr_t)j, &e, JSON_STRICT, "{s:o s?o s:I s:I s:I s:I s?o s?o}", "address",
                        &address, "pin", &pin, "gather_seconds", &gather, "phase_seconds", &phase, "rounds", &rounds,
                        "expires", &expires, "names", &names, "insecure_seed", &seed) != 0)
@@ -277,8 +275,8 @@ fkt_status fkt_task_pin(struct fkt_task *t, const char *pin)
 {
     fkt_status st;
     if (!t->service.address[0])
-        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' names no server to pin", t->name), FKT_HINT_TASK_SERVER,
-                             "make a task that names the server's address");
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' does not name a server to pin", t->name),
+                             FKT_HINT_TASK_SERVER, "make a task that names the server's address");
     FKT_TRY(set_pin(&t->service, pin));
     memset(&t->signature, 0, sizeof t->signature);
     FKT_TRY(fkt_task_seal(t));

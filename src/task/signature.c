@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signature.c - the operator's name under a task: Ed25519 (RFC 8032) over the digest labelled "fedkt-task-1" of one
+/* signature.c - the operator's signature of a task: Ed25519 (RFC 8032) over the digest labelled "fedkt-task-1" of one
  * part, the 32 bytes of the task's hash (docs/protocol.md 2.1, docs/formats.md).
  *
- * A signature stands beside the task and not under its hash: a task that is signed, signed again or not signed is the
- * same task to the protocol. It says who answers for the parameters; that all sites have the same ones is the hash's
- * business. So a site that knows its operator's key compares it, and one that does not still learns that nobody has
- * changed the file since somebody signed it.
+ * The signature is not under the task's hash: for the protocol a signed task and an unsigned one are the same. It shows
+ * who is responsible for the parameters; the hash ensures that all sites have the same ones. A site that has its
+ * operator's key compares it; a site without it still detects changes after signing.
  *
- * The public half that lies in a secret key is never believed: signing with another one beside the same seed gives the
- * seed away (the double public key attack). It is derived again, and must be the same. */
+ * The public half in a secret key is never trusted: signing with another one and the same seed reveals the seed (the
+ * double public key attack). It is derived again, and must match. */
 #include "task/service.h"
 
 #include "task/task.h"
@@ -44,7 +43,7 @@ fkt_status fkt_task_sign(struct fkt_task *t, const uint8_t secret[FKT_SA_SECRET]
         memcpy(t->signature.key, key, sizeof key);
         t->signature.there = 1;
     } else {
-        st = fkt_fail(FKT_E_ARG, "the two halves of the secret key do not belong together");
+        st = fkt_fail(FKT_E_ARG, "the two halves of the secret key do not match");
     }
     fkt_wipe(pair, sizeof pair);
     return st;
@@ -61,17 +60,17 @@ fkt_status fkt_task_verify(const struct fkt_task *t, const uint8_t *operator_key
         const int early = t->service.address[0] && !t->service.pin[0];
         return fkt_hint_code(fkt_fail(FKT_E_STATE, "task '%s' is not signed", t->name),
                              early ? FKT_HINT_TASK_EARLY : FKT_HINT_TASK_SIGN,
-                             early ? "it was sent too early: the operator's server adds its pin and signs the task"
+                             early ? "ask the operator for the task that the server has signed with its pin"
                                    : "ask the operator to sign it");
     }
     if (!fkt_verify(s->bytes, digest, sizeof digest, s->key))
         return fkt_fail_hint(FKT_E_PEER_AUTH, "fetch the task from the operator again",
-                             "the signature under task '%s' is false: something was changed after it was signed",
+                             "the signature of task '%s' is invalid: the task was changed after it was signed",
                              t->name);
     fkt_hex(hex, s->key, sizeof s->key);
     if (operator_key && memcmp(operator_key, s->key, sizeof s->key) != 0)
-        return fkt_fail_hint(FKT_E_PEER_AUTH, "ask the operator for the task, and for the key, on another way",
-                             "task '%s' is signed by %.16s..., and not by the operator's key", t->name, hex);
+        return fkt_fail_hint(FKT_E_PEER_AUTH, "ask the operator for the task and the key over another channel",
+                             "task '%s' is signed by %.16s..., not by the operator's key", t->name, hex);
     return FKT_OK;
 }
 
@@ -92,7 +91,7 @@ fkt_status fkt_signature_take(struct fkt_signature *s, const json_t *j)
     if (!fkt_unhex(s->key, key, sizeof s->key))
         return fkt_fail(FKT_E_FORMAT, "signature: the key is not 64 lower-case hexadecimal digits");
     if (!fkt_unhex(s->bytes, bytes, sizeof s->bytes))
-        return fkt_fail(FKT_E_FORMAT, "signature: there are not 128 lower-case hexadecimal digits of it");
+        return fkt_fail(FKT_E_FORMAT, "signature: it is not 128 lower-case hexadecimal digits");
     s->there = 1;
     return FKT_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.c - the agreement: classes, codec, calibration, coordinates and privacy, who adds up and where, with one hash
- * over all of it, and beside the hash the operator's signature.
+/* task.c - the parameters that all sites agree on: classes, codec, calibration, coordinates, privacy, federation and
+ * service, with one hash over all of them, and the operator's signature.
  *
  * Two sites that hold tasks with the same hash compute the same integers from the same pixels and claim the same
  * privacy. The hash is SHA-256 of the canonical JSON (json.c). A task read from a file is hostile: unknown keys,
- * missing keys, wrong types and numbers that the coordinates or the privacy room would refuse are errors that name
- * the place. */
+ * missing keys, wrong types and numbers that the modules coordinates or privacy reject are errors that name the
+ * field. */
 #include "task/task.h"
 
 #include "fedkt/advanced/moments.h"
@@ -33,7 +33,7 @@ static const double default_split[3] = {FKT_BUDGET_SPLIT_COUNT, FKT_BUDGET_SPLIT
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {
     const struct fkt_federation *f = &t->federation;
-    /* a task with a server has an author who named the bound, whatever its value */
+    /* a task with a server always has a stated bound, whatever its value */
     const int bounded = f->sites && (f->records != FKT_RECORDS_UNKNOWN || t->service.address[0]);
     return fkt_privacy_promise(t->privacy.epsilon, t->privacy.delta,
                                bounded ? (double)f->records * f->sites * t->n_classes : 0, why);
@@ -97,7 +97,7 @@ void fkt_calibration_sha256(const struct fkt_calibration *cal, char out[FKT_SHA2
     snprintf(line, sizeof line, "fedkt.calibration/%d %zu %zu %.17g %.17g %.17g\n", *cal->digests_sha256 ? 2 : 1, D, d,
              cal->log_mean, cal->log_spread, cal->radius);
     fkt_hash_add(&h, line, strlen(line));
-    fkt_hash_add(&h, cal->digests_sha256, strlen(cal->digests_sha256)); /* which images; none: nothing is added */
+    fkt_hash_add(&h, cal->digests_sha256, strlen(cal->digests_sha256)); /* which images; none: adds nothing */
     fkt_hash_add(&h, cal->codec, strlen(cal->codec) + 1);
     fkt_hash_add(&h, cal->source, strlen(cal->source) + 1);
     fkt_hash_add_u64(&h, cal->images);
@@ -131,7 +131,7 @@ fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Sorted once, so that a list of 65,536 names is no work. */
+/* Sorted once, so that 65,536 names cost little. */
 fkt_status fkt_all_different(const char *const *names, uint32_t n, const char *what)
 {
     const char **sorted = NULL;
@@ -167,7 +167,7 @@ out:
     return st;
 }
 
-/* The privacy room is the evaluate of the numbers: a plan that it refuses is a task that we refuse. */
+/* The privacy module checks the numbers: a task whose plan it rejects is rejected. */
 static fkt_status check_privacy(const struct fkt_task *t)
 {
     struct fkt_privacy_plan plan;
@@ -188,7 +188,7 @@ fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choice
     if (c->name && *c->name && !fkt_plain_text(c->name))
         return fkt_fail(FKT_E_ARG, "the task's name is not plain UTF-8 text");
     if (*cal->source && !fkt_plain_text(cal->source))
-        return fkt_fail_hint(FKT_E_ARG, "calibrate again, and call the image set otherwise",
+        return fkt_fail_hint(FKT_E_ARG, "calibrate again, with another name for the image set",
                              "the calibration names an image set that is not plain UTF-8 text");
     snprintf(t->name, sizeof t->name, "%s", c->name ? c->name : "unnamed");
     FKT_TRY(copy_classes(t, c->classes, c->n_classes));
@@ -215,7 +215,7 @@ fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choice
     if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
     if (c->service) FKT_TRY(fkt_service_make(t, c->service));
     if (fkt_task_promise(t, why) == FKT_PROMISE_WEAK && !c->accept_weak) {
-        st = fkt_fail_hint(FKT_E_ARG, "accept it as weak to go on: all that is made under it then says so",
+        st = fkt_fail_hint(FKT_E_ARG, "accept it as weak to go on: all output is then marked weak",
                            "the promise is too weak to be called private: %s", why);
         goto out;
     }
@@ -225,8 +225,8 @@ out:
     return st;
 }
 
-/* Text of a JSON value into a fixed field; too long or holding a NUL is an error, since a cut name would be another
- * name, and so are control characters: people read these. */
+/* Text of a JSON value into a fixed field; text that is too long or holds a NUL is an error, since a cut name would
+ * be another name; so are control characters, since these texts are displayed. */
 static fkt_status take_text(char *out, size_t cap, const json_t *v, const char *what)
 {
     size_t n = json_string_length(v);
@@ -275,7 +275,7 @@ out:
     return st;
 }
 
-/* Coordinates are rebuilt by their own room from the few numbers that define them; what is derived must agree. */
+/* The coordinates are rebuilt from the few numbers that define them; the derived numbers must agree. */
 static fkt_status take_coordinates(struct fkt_task *t, const json_t *j)
 {
     struct fkt_coordinates *c = &t->coordinates;
@@ -301,7 +301,7 @@ out:
     return st;
 }
 
-/* The mark follows from the rest: whoever reads a task must not have to work it out. */
+/* The mark follows from the other fields; it is stored so that a reader does not have to compute it. */
 static fkt_status check_mark(const struct fkt_task *t, const json_t *privacy)
 {
     const json_t *mark = json_object_get(privacy, "promise");
@@ -311,9 +311,9 @@ static fkt_status check_mark(const struct fkt_task *t, const json_t *privacy)
     if (mark && (!said || strcmp(said, WEAK) != 0))
         return fkt_fail(FKT_E_FORMAT, "task: privacy: 'promise' can only be '" WEAK "'");
     if (weak && !mark)
-        return fkt_fail_hint(FKT_E_FORMAT, "ask its author for a stricter task, or for one that says that it is weak",
-                             "task: its promise is too weak to be called private, and it does not say so: %s", why);
-    if (!weak && mark) return fkt_fail(FKT_E_FORMAT, "task: it calls its promise weak, which it is not");
+        return fkt_fail_hint(FKT_E_FORMAT, "ask its author for a stricter task, or for one that is marked weak",
+                             "task: its promise is too weak to be called private, and it is not marked weak: %s", why);
+    if (!weak && mark) return fkt_fail(FKT_E_FORMAT, "task: its promise is marked weak, but is not");
     return FKT_OK;
 }
 
@@ -340,7 +340,7 @@ out:
     return st;
 }
 
-/* Files of ours that people mix up are named as what they are. */
+/* Names the kind of another file of ours that was given by mistake. */
 static fkt_status check_schema(const json_t *root)
 {
     static const struct {
@@ -414,7 +414,7 @@ fkt_status fkt_task_parse_into(struct fkt_task *out, const char *json, size_t le
     if (!root) return fkt_fail(FKT_E_FORMAT, "task is not JSON: %s (line %d)", e.text, e.line);
     st = take_task(out, root);
     json_decref(root);
-    if (st == FKT_E_ARG) { /* a number that a room refused came from the file, not from the caller */
+    if (st == FKT_E_ARG) { /* a number that a module rejected came from the file, not from the caller */
         struct fkt_failure f;
         fkt_failure_save(&f, st);
         st = fkt_fail(FKT_E_FORMAT, strncmp(f.text, "task: ", 6) ? "task: %s" : "%s", f.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.h - what is in a task, and calls on it that are not public. */
+/* task.h - the struct of a task, and its internal functions. */
 #ifndef FKT_TASK_TASK_H
 #define FKT_TASK_TASK_H
 
@@ -32,26 +32,26 @@ struct fkt_task {
     struct fkt_signature signature;   /* not part of the canonical JSON */
     char sha256[FKT_SHA256_HEX];      /* of the canonical JSON */
 };
-/* The public calls of the same name, into a struct of the caller's, which fkt_task_clear empties. */
+/* Like the public functions of the same name, but they fill a struct of the caller, which fkt_task_clear empties. */
 FKT_MUST_USE fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choices *choices,
                                            const struct fkt_codec *codec, const struct fkt_calibration *calibration);
 FKT_MUST_USE fkt_status fkt_task_parse_into(struct fkt_task *out, const char *json, size_t len);
 FKT_MUST_USE fkt_status fkt_task_load_into(struct fkt_task *out, const char *path);
 void fkt_task_clear(struct fkt_task *t);
 
-json_t *fkt_task_json(const struct fkt_task *t);           /* a new reference, or NULL when memory is out */
-json_t *fkt_task_document(const struct fkt_task *t);       /* the same with the signature, as it stands in its file */
-FKT_MUST_USE fkt_status fkt_task_seal(struct fkt_task *t); /* the hash of what is there now */
-/* FKT_E_ARG when one stands there twice: "class 'cat' is listed twice". */
+json_t *fkt_task_json(const struct fkt_task *t);           /* a new reference, or NULL when out of memory */
+json_t *fkt_task_document(const struct fkt_task *t);       /* the same with the signature, as in its file */
+FKT_MUST_USE fkt_status fkt_task_seal(struct fkt_task *t); /* the hash of the present contents */
+/* FKT_E_ARG when one is listed twice: "class 'cat' is listed twice". */
 FKT_MUST_USE fkt_status fkt_all_different(const char *const *names, uint32_t n, const char *what);
 FKT_MUST_USE fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t);
 /* FKT_E_MISMATCH unless `cal` is the calibration that the task names: hash, source and number of images. */
 FKT_MUST_USE fkt_status fkt_task_check_calibration(const struct fkt_task *t, const struct fkt_calibration *cal);
 void fkt_calibration_sha256(const struct fkt_calibration *cal, char out[FKT_SHA256_HEX]);
-/* Dumps with sorted keys: indent 0 is the canonical form that hashes are taken of; indented text ends with a newline.
- * Gives *text. Takes the reference `j` (NULL: out of memory). */
+/* Dumps with sorted keys: indent 0 is the canonical form, which is hashed; indented text ends with a newline. Sets
+ * *text. Takes ownership of `j` (NULL: out of memory). */
 FKT_MUST_USE fkt_status fkt_json_text(char **text, json_t *j, int indent);
-/* Takes j; indented, newline at the end, atomic; `flags` of base/file.h. */
+/* Takes ownership of j; indented, newline at the end, atomic; `flags` of base/file.h. */
 FKT_MUST_USE fkt_status fkt_json_save(json_t *j, const char *path, int flags);
 
 #endif

@@ -105,7 +105,7 @@ class Twice(fed.Case):
         for n in (1, 2):
             again = f.join(0, "--out", out.name, "--force")
             self.assertEqual(again.wait(), 1, again.words())
-            self.assertIn(f"now in '{out.name}.wrong-{n}', is not right", "\n".join(again.talk))
+            self.assertIn(f"now in '{out.name}.wrong-{n}', failed the check", "\n".join(again.talk))
             self.assertEqual(fed_tree(out), before)
             self.assertEqual((f.folder / f"{out.name}.wrong-{n}" / "transparency.jsonl").read_bytes(), log.read_bytes())
 

@@ -258,7 +258,7 @@ class Answers(Join):
         heads = ["a" * 64, "b" * 64]
         liar.answers = [*(told(204, log=f"1:{h}") for h in heads), told(410, "given-up"), (200, [], b"{}\n")]
         _, talk = self.begin("--out", "result").communicate(timeout=SECONDS)
-        self.assertIn("is not right", talk)
+        self.assertIn("failed the check", talk)
         receipt = json.loads((self.folder / "result.wrong-1" / "receipt.json").read_text())
         self.assertEqual(receipt["heads"], [{"entry": 1, "sha256": h} for h in heads])
 
@@ -292,7 +292,7 @@ class Answers(Join):
         liar.answers = [told(410, "given-up"), *([(503, [("Retry-After", "0")], b"")] * 14), (200, [], b"{}\n")]
         started = time.monotonic()
         _, talk = self.begin("--out", "result").communicate(timeout=SECONDS)
-        self.assertIn("what the server published, now in 'result.wrong-1', is not right", talk)
+        self.assertIn("the server's files, now in 'result.wrong-1', failed the check", talk)
         self.assertEqual(talk.count("the server is busy"), 1)
         self.assertEqual(len(liar.log), 16)
         self.assertLess(time.monotonic() - started, 40)
@@ -305,7 +305,7 @@ class Answers(Join):
             run = self.begin("--out", "result")
             _, talk = run.communicate(timeout=SECONDS)
             self.assertEqual(run.returncode, 1)
-            self.assertIn(f"what the server published, now in 'result.wrong-{n}', is not right", talk)
+            self.assertIn(f"the server's files, now in 'result.wrong-{n}', failed the check", talk)
         self.assertFalse((self.folder / "result").exists())
         for n in (1, 2):
             wrong = self.folder / f"result.wrong-{n}"
@@ -455,7 +455,7 @@ class Home(Join):
     def test_too_many_records(self):
         fixtures.image_folder(self.folder / "many", ["cat"], 11)
         weaker = "a limit also takes fewer, but weakens the promise for the whole set"
-        talk = self.refuse("11 records of class 'cat', though the task allows a site 10", data="many")
+        talk = self.refuse("11 records of class 'cat', but the task allows a site 10", data="many")
         self.assertIn(weaker, talk)
         self.task(self.liar.address, extra="--adjacency replace")
         self.assertNotIn(weaker, self.refuse("11 records of class 'cat'", data="many"))

@@ -36,12 +36,12 @@ static void fill_facts(struct fkt_page_facts *f, const char *scene, uint32_t sit
     *f = (struct fkt_page_facts){
         .task_name = "skin lesions, spring",
         .task_sha256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
-        .privacy =
-            "Protected: presence, pixels and label of any one record.\n"
-            "Differential privacy with epsilon 1 and delta 1e-5: someone who knows everything else, and for whom it is "
-            "even odds whether one given image was used, guesses right at most 55.1 % of the time from the release; a "
-            "coin is right 50 %, and the smaller epsilon, the closer to it.\n"
-            "Not protected: what is true of a whole class.",
+        .privacy = "Protected: presence, pixels and label of any one record.\n"
+                   "Differential privacy with epsilon 1 and delta 1e-5: an adversary who knows everything else, and "
+                   "considers it "
+                   "equally likely whether one given image was used, guesses right at most 55.1 % of the time from the "
+                   "release; a coin toss is right 50 %, and a smaller epsilon is closer to that.\n"
+                   "Not protected: what is true of a whole class.",
         .noise = "distributed",
         .version = "0.1.0",
         .sites = sites,

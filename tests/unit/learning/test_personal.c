@@ -480,7 +480,7 @@ static void nothing_to_average(void **state)
     s.partition.rule = FKT_PARTITION_IID;
     s.partition.seed = 6; /* gives each site one */
     CHECK_STATUS(fkt_personalize(&p, &s), FKT_E_ARG);
-    assert_non_null(strstr(fkt_error_text(), "nothing to average"));
+    assert_non_null(strstr(fkt_error_text(), "no model to average"));
     assert_null(p.site);
     s.ways = ONLY(GLOBAL) | ONLY(TUNED) | ONLY(LOCAL); /* the rest goes well, and evaluates nobody */
     CHECK_OK(fkt_personalize(&p, &s));

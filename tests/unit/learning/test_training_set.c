@@ -144,7 +144,7 @@ static void together_and_apart(void **state)
     fkt_training_set_clear(&other);
     draw(&other, &r, 1, 0, 2); /* of one image a class nine tenths are all */
     CHECK_STATUS(fkt_training_set_hold_out(&other, &held, 0.9, 9), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "leaves nothing to learn from of 10 images"));
+    CHECK(strstr(fkt_error_text(), "leaves no training images of its 10 images"));
     fkt_training_set_clear(&other);
     CHECK_STATUS(fkt_training_set_hold_out(&p, &held, 1.5, 9), FKT_E_ARG);
     CHECK_STATUS(fkt_training_set_hold_out(&p, &held, NAN, 9), FKT_E_ARG);
@@ -215,7 +215,7 @@ static void evaluated_by_a_network(void **state)
     assert_memory_equal(j.score.confusion, want, 100 * sizeof *want);
     p.size = 8;
     CHECK_STATUS(fkt_training_set_evaluate(&j, m, &p, &one), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "the model sees images of 16 px, these have 8 px"));
+    CHECK(strstr(fkt_error_text(), "the model takes images of 16 px, but these have 8 px"));
     p.size = 16;
     p.n_classes = 9;
     CHECK_STATUS(fkt_training_set_evaluate(&j, m, &p, &one), FKT_E_MISMATCH);

@@ -83,7 +83,7 @@ static void the_mark_follows_from_the_numbers(void **state)
     j = json_of(&t);
     assert_null(json_object_get(json_object_get(j, "privacy"), "promise"));
     json_object_set_new(json_object_get(j, "privacy"), "promise", json_string("weak"));
-    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "it calls its promise weak, which it is not");
+    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "its promise is marked weak, but is not");
     fkt_task_clear(&t);
     CHECK_OK(make(&t, 50, 1e-5, NULL, 1));
     CHECK_OK(parse(&read, json_of(&t)));
@@ -95,7 +95,7 @@ static void the_mark_follows_from_the_numbers(void **state)
     CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "'promise' can only be 'weak'");
     j = json_of(&t);
     json_object_del(json_object_get(j, "privacy"), "promise");
-    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "does not say so: epsilon 50 is above 20");
+    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "is not marked weak: epsilon 50 is above 20");
     fkt_task_clear(&t);
 }
 
@@ -120,7 +120,7 @@ static void a_federation_is_bounded_by_its_records(void **state)
     CHECK_OK(make(&t, 5, 0.3, &f, 1));
     j = json_of(&t);
     json_object_del(json_object_get(j, "privacy"), "promise");
-    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "does not say so: delta 0.3 is above 0.0001");
+    CHECK_FAILS(parse(&read, j), FKT_E_FORMAT, "is not marked weak: delta 0.3 is above 0.0001");
     fkt_task_clear(&t);
     f.records = FKT_RECORDS_UNKNOWN; /* nobody knows a bound: it does not count as one */
     CHECK_OK(make(&t, 5, 1e-3, &f, 0));

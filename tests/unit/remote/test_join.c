@@ -99,7 +99,7 @@ static void tasks_that_are_refused(void **state)
     w.spec.accept_insecure_seed = 0;
     w.spec.out = w.spec.data;
     CHECK_STATUS(fkt_join(&w.spec, &r), FKT_E_ARG);
-    CHECK(strstr(fkt_error_text(), "take away the input") != NULL);
+    CHECK(strstr(fkt_error_text(), "overwrite the input") != NULL);
     fkt_join_result_clear(&r);
     small_site_clear(&w);
     small_site_init(&w, &seeded, 1);

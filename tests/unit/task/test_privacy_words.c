@@ -29,7 +29,7 @@ static void says_what_the_task_says(void **state)
     check_holds(&t, "Protected: presence, pixels and label of any one record.");
     check_holds(&t, "epsilon 1 and delta 1e-5:");
     check_holds(&t, "whether one given image was used, guesses right at most 5");
-    check_holds(&t, "with up to 2 of 9 sites gone and 1 colluding");
+    check_holds(&t, "with up to 2 of 9 sites lost and 1 colluding");
     check_holds(&t, "Not protected:");
     CHECK(!strstr(t.s, "exact sum") && !strstr(t.s, "WEAK"));
     fkt_text_clear(&t);

@@ -192,15 +192,15 @@ static void every_value_is_checked_and_hashed(void **state)
         {"address", "\"https://fedkt.example.org/x\"", "neither a name"},
         {"pin", "7", "not plain text"},
         {"pin", "null", "not plain text"},
-        {"pin", "\"\"", "no SHA-256"},
-        {"pin", "\"sha256//\"", "no SHA-256"},
-        {"pin", "\"sha512//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\"", "no SHA-256"},
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8\"", "no SHA-256"},
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh9=\"", "no SHA-256"}, /* 2 bits too many */
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8A\"", "no SHA-256"}, /* 33 bytes */
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==\"", "no SHA-256"}, /* 31 bytes */
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=;\"", "no SHA-256"},
-        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBka-xwdHh8=\"", "no SHA-256"},
+        {"pin", "\"\"", "not a SHA-256"},
+        {"pin", "\"sha256//\"", "not a SHA-256"},
+        {"pin", "\"sha512//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\"", "not a SHA-256"},
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8\"", "not a SHA-256"},
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh9=\"", "not a SHA-256"}, /* 2 bits too many */
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8A\"", "not a SHA-256"}, /* 33 bytes */
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==\"", "not a SHA-256"}, /* 31 bytes */
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=;\"", "not a SHA-256"},
+        {"pin", "\"sha256//AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBka-xwdHh8=\"", "not a SHA-256"},
         {"gather_seconds", NULL, "service"},
         {"gather_seconds", "0", "1 to 604800 seconds"},
         {"gather_seconds", "604801", "1 to 604800 seconds"},
@@ -228,11 +228,11 @@ static void every_value_is_checked_and_hashed(void **state)
         {"names", "[\"a\", \"b\\n\", \"c\"]", "site 1"},
         {"names", "[\"a\", \"b\\u0000\", \"c\"]", "not JSON"},
         {"names", "[\"a\", \"b\\u0085\", \"c\"]", "site 1"},
-        {"insecure_seed", "-1", "no whole number"},
+        {"insecure_seed", "-1", "not a whole number"},
         {"insecure_seed", "9007199254740992", "below 2^53"},
-        {"insecure_seed", "\"7\"", "no whole number"},
-        {"insecure_seed", "null", "no whole number"},
-        {"insecure_seed", "7.5", "no whole number"},
+        {"insecure_seed", "\"7\"", "not a whole number"},
+        {"insecure_seed", "null", "not a whole number"},
+        {"insecure_seed", "7.5", "not a whole number"},
         {"extra", "1", "service"},
     };
     struct small_federation f;

@@ -74,7 +74,7 @@ static void what_was_changed_shows(void **state)
         CHECK_OK(fkt_json_text(&text, j, 0));
         CHECK_OK(fkt_task_parse_into(&t, text, strlen(text)));
         CHECK_STATUS(fkt_task_verify(&t, NULL), FKT_E_PEER_AUTH);
-        CHECK(strstr(fkt_error_text(), "is false") != NULL);
+        CHECK(strstr(fkt_error_text(), "is invalid") != NULL);
         fkt_task_clear(&t);
         fkt_free(text);
     }

@@ -383,7 +383,7 @@ static void another_task(void **state)
     CHECK(strstr(fkt_error_text(), "it is the log of task"));
     maker.f.task.signature.bytes[7] ^= 1; /* of the given one alone: the log's is written already */
     CHECK_STATUS(fkt_verify_folder(&r, scratch.dir, &maker.f.task, NULL), FKT_E_MISMATCH);
-    CHECK(strstr(fkt_error_text(), "the task that was given: the signature under task 'audited' is false"));
+    CHECK(strstr(fkt_error_text(), "the task that was given: the signature of task 'audited' is invalid"));
     maker.f.task.signature.there = 0; /* then its hash alone is compared */
     CHECK_OK(fkt_verify_folder(&r, scratch.dir, &maker.f.task, NULL));
     CHECK_OK(fkt_task_sign(&other.f.task, other.f.secrets)); /* by another operator */
@@ -395,7 +395,7 @@ static void another_task(void **state)
     json_object_del(open, "task");
     CHECK_OK(log_maker_write(&maker, scratch.dir));
     text(json_object_get(open, "task"), "name", "another");
-    found(0, "signature under task 'another' is false");
+    found(0, "signature of task 'another' is invalid");
     log_maker_release(&other);
 }
 
