@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench.h - one measured figure beside the bound that it is held against; `fedkt bench ROOM` prints them. */
+/* bench.h - one measured figure and the bound that it is compared with; `fedkt bench MODULE` prints them. */
 #ifndef FKT_BENCH_BENCH_H
 #define FKT_BENCH_BENCH_H
 
@@ -10,13 +10,13 @@ struct fkt_bench_row {
     double value;
     char unit[16];
     double bound; /* in the same unit, measured in the same run */
-    int peer;     /* 1: no bound but something to stand beside; it may be passed */
+    int peer;     /* 1: a reference for comparison, not a bound; it may be exceeded */
     double ratio_to_bound;
     char bound_name[64];
     char note[160];
 };
 
-/* What a bench may be told. */
+/* Options of a benchmark. */
 struct cli_bench {
     struct cli_codec codec;
     uint64_t images;             /* 0: as many as take a few seconds */
@@ -30,16 +30,16 @@ struct cli_bench {
     struct cli_run run;
 };
 
-/* Each checks its answer first, against a slow twin where there is one, and fails when it is wrong; then fills at most
- * `cap` rows. */
+/* Each checks its result first, against a slow implementation if there is one, and fails when it is wrong; then
+ * fills at most `cap` rows. */
 FKT_MUST_USE fkt_status fkt_bench_moments(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 FKT_MUST_USE fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 
 FKT_MUST_USE fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
-/* Takes memory and half a minute: asked for by name alone. */
+/* Takes memory and half a minute: runs on request only. */
 FKT_MUST_USE fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
-/* Starts a server and waits for deadlines: asked for by name alone. */
+/* Starts a server and waits for deadlines: runs on request only. */
 FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap,
                                              size_t *n);
 
@@ -47,7 +47,7 @@ FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct f
  * behind networks. */
 FKT_MUST_USE fkt_status fkt_bench_peak(enum fkt_codec_dtype dtype, unsigned threads, double *gflops,
                                        const char **whose);
-double fkt_bench_memory(void); /* MB that the process held at most; NaN: not known */
+double fkt_bench_memory(void); /* peak memory of the process in MB; NaN: not known */
 void fkt_bench_sort(double *x, size_t n);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec.c - images through a codec, both ways, beside the matrix products that the processor reaches.
+/* codec.c - speed of a codec in both directions, compared with the processor's best matrix products.
  *
- * Best of PASSES over all images, batches handed to `threads` workers as in a walk. A wrong answer gets no figure:
- * what whole batches gave must come out of single images too, bit for bit, both ways; a NaN fails inside the codec.
- * The peer of a network is the rate at which direct convolutions would run at the processor's best product
- * (peak.c); Winograd needs fewer multiplications, so that it may be passed: it is no bound. A codec without a
- * network is held against copying its pixels. Memory is the most that the process ever held (getrusage), read after
- * encoding and after decoding, beside the plain weights of the networks in use by then; so this bench goes first. */
+ * Best of PASSES over all images, batches distributed over `threads` workers as in the pipeline. A wrong result is
+ * not timed: single images must give the same bits as whole batches, in both directions; a NaN fails inside the
+ * codec. The peer of a network is the rate at which direct convolutions would run at the processor's best product
+ * (peak.c); Winograd needs fewer multiplications, so this rate may be exceeded: it is not a bound. A codec without a
+ * network is compared with copying its pixels. Memory is the peak of the process (getrusage), read after encoding
+ * and after decoding, compared with the plain weights of the networks in use; so this benchmark runs first. */
 #include "bench/bench.h"
 
 #include "base/alloc.h"
@@ -87,7 +87,8 @@ static fkt_status time_side(struct job *j, int decode)
                              NULL, "timing"));
         took = fkt_now() - start;
         spent += took;
-        if (pass > 0) j->seconds[decode] = fmin(j->seconds[decode], took); /* the first one sets up a desk per worker */
+        if (pass > 0)
+            j->seconds[decode] = fmin(j->seconds[decode], took); /* the first one sets up a workspace per worker */
     }
     j->peak_mb[decode] = fkt_bench_memory();
 out:
@@ -96,7 +97,7 @@ out:
     return st;
 }
 
-/* What came out of whole batches must come out of single images too: the first, the last and one between. */
+/* Single images must give the same result as whole batches: the first, the last and one between. */
 static fkt_status check(const struct job *j)
 {
     size_t p = pixels(j), D = fkt_codec_dim(j->codec);
@@ -110,7 +111,7 @@ static fkt_status check(const struct job *j)
         FKT_TRY(fkt_codec_encode(j->codec, j->rgb + i * p, 1, z));
         FKT_TRY(fkt_codec_decode(j->codec, z, 1, back));
         if (memcmp(z, j->z + i * D, D * sizeof *z) != 0 || memcmp(back, j->back + i * p, p) != 0)
-            st = fkt_fail(FKT_E_NUMERIC, "image %zu gives another answer alone than in its batch: not timed", i);
+            st = fkt_fail(FKT_E_NUMERIC, "image %zu gives another result alone than in its batch: not timed", i);
     }
 out:
     fkt_free(z);
@@ -210,14 +211,14 @@ out:
     return st;
 }
 
-/* The most memory held, beside the weights that must be somewhere. */
+/* Peak memory, compared with the weights. */
 static void memory_rows(struct fkt_bench_row *rows, const struct job *j)
 {
     size_t each = fkt_codec_dtype_used(j->codec) == FKT_CODEC_DTYPE_BF16 ? 2 : 4;
     for (int i = 0; i < 2; i++) {
         uint64_t numbers = j->facts.parameters[0] + (i ? j->facts.parameters[1] : 0);
         row(&rows[i], j, i ? "memory both ways" : "memory encode", j->peak_mb[i], "MB", (double)(numbers * each) * 1e-6,
-            "the weights alone, in the numbers that it runs in");
+            "the weights, in the number format in use");
         snprintf(rows[i].note, sizeof rows[i].note,
                  "peak of the process with %zu images (%.1f MB); packed weights %.1f MB, %.1f MB per worker", j->n,
                  (double)(j->n * (2 * pixels(j) + fkt_codec_dim(j->codec) * sizeof *j->z)) * 1e-6,
@@ -239,7 +240,7 @@ fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows
     FKT_TRY(fkt_codec_facts(j.codec, &j.facts)); /* by now both networks are packed */
     FKT_TRY(speed_rows(rows, &j));
     row(&rows[2], &j, "first latent", j.first, "s",
-        j.seconds[0] * (double)(fkt_codec_batch(j.codec) * j.threads) / (double)j.n, "a batch of a running walk");
+        j.seconds[0] * (double)(fkt_codec_batch(j.codec) * j.threads) / (double)j.n, "a batch of a running pipeline");
     snprintf(rows[2].note, sizeof rows[2].note, "opening, hashing and packing the weights, planning, one batch");
     *n = 3;
     if (j.facts.parameters[0]) {

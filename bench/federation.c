@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* federation.c - a whole federation over TLS against one server, and what that server takes.
+/* federation.c - a whole federation over TLS with one server, and the cost of that server.
  *
- *   keys, task, certificate in a temporary folder -> the real `fedkt serve` as a child -> N machines of secagg.h, each
- *   with a courier and a TLS connection of its own, in this process -> release
+ *   keys, task, certificate in a temporary folder -> the real `fedkt serve` as a child -> N clients of secagg.h, each
+ *   with its own HTTP client and TLS connection, in this process -> release
  *
- * A share of the sites is lost, spread over the phases: their connections close and nothing more comes. Before any
- * figure is printed the release is compared with the plain sum of the survivors' vectors, and every message that was
- * acknowledged to a site must be in the server's log. Sites bring made-up numbers of the right size and keep nothing on
- * disk (bench_member.c); what a real site costs beside them is a matter of `fedkt join`.
+ * A fraction of the sites is lost, spread over the phases: their connections close. Before any figure is printed the
+ * release is compared with the plain sum of the survivors' vectors, and every message that was acknowledged to a site
+ * must be in the server's log. Sites send synthetic numbers of the right size and keep nothing on disk (bench/site.c);
+ * the cost of a real site is not measured here.
  *
  *   floor of a request  an empty one over the same TLS (GET /healthz) + one check of a signature + one sync of the disk
  *   floor of the server N handshakes + an empty request and a signature for each request, + masks at the keystream's
  *                       rate; processor time, measured in the same run
  *
- * Seconds of a round contain waiting for the lost until the deadline of a phase; the figure is without that. Cost: a
+ * The time of a round includes waiting for lost sites until a phase's deadline; the figure excludes it. Cost: a
  * deadline for each of four phases, and the work of all sites on this machine's cores. */
 #include "fedkt/advanced/federation.h"
 
@@ -76,7 +76,7 @@ struct world {
     double first_post, last_post, idle, over; /* moments; idle: seconds without a message before a deadline */
 };
 
-/* ---- what sites bring ---- */
+/* ---- the sites' vectors ---- */
 
 static uint64_t mix(uint32_t i, uint32_t j)
 {
@@ -99,7 +99,7 @@ static int64_t bring(void *self, uint32_t site, uint32_t j)
     return (at == 0 ? RECORDS * rq * rq / (2 * (int64_t)m) : 0) + spread;
 }
 
-/* ---- the world ---- */
+/* ---- set-up ---- */
 
 static fkt_status make_folder(struct world *w)
 {
@@ -225,7 +225,7 @@ static double quantile(double *of, size_t n, double q)
     return n ? of[at > 0 ? at - 1 : 0] : NAN;
 }
 
-/* Median time until 4 KB are on the disk that the server's journal lies on. */
+/* Median time to sync 4 KB to the disk of the server's journal. */
 static fkt_status measure_sync(struct world *w)
 {
     static const char page[4096];
@@ -267,14 +267,14 @@ static fkt_status measure_rates(struct floors *f)
         for (int i = 0; i < TIMES; i++) right &= fkt_verify(sig, key, 32, vk);
         f->verify = fmin(f->verify, (fkt_cpu_now() - start) / TIMES);
     }
-    if (!right) st = fkt_fail(FKT_E_NUMERIC, "a right signature is refused: not timed");
+    if (!right) st = fkt_fail(FKT_E_NUMERIC, "a valid signature is refused: not timed");
 out:
     fkt_stream_free(s);
     fkt_free(buf);
     return st;
 }
 
-/* What the idle server takes for requests that ask for nothing, over one connection and over fresh ones. */
+/* The idle server's time for empty requests, over one connection and over new ones. */
 static fkt_status measure_floors(struct world *w)
 {
     struct fkt_load_spec spec = {.address = w->url, .pin = w->tls.pin};
@@ -297,8 +297,8 @@ out:
 
 /* ---- the round ---- */
 
-/* The log's clock ticks a few times a second, so the moments are this side's. A letter that comes long after the last
- * message was waited for by a deadline: all that are there had spoken. */
+/* The log's clock ticks a few times a second, so times are taken on this side. A message that comes long after the
+ * last one was delayed by a deadline: all present sites had answered. */
 static void keep_time(struct world *w, const struct fkt_load_done *d)
 {
     const double now = fkt_now();
@@ -357,7 +357,7 @@ out:
     return st;
 }
 
-/* The release is the sum of the survivors' vectors, and what was acknowledged is in the log. */
+/* Checks that the release is the sum of the survivors' vectors, and that acknowledged messages are in the log. */
 static fkt_status check(const struct world *w, const struct cli_bench_log *log)
 {
     struct fkt_release r = {0};
@@ -434,12 +434,11 @@ static void fill_rows(struct world *w, const struct cli_bench_log *log, struct f
              (unsigned long long)w->requests, (unsigned long long)w->handshakes, 1e3 * f->handshake_cpu,
              log->survivors);
     row(at, "server cpu", w, w->cpu, "s", cpu, "handshakes, requests, signatures, masks", note);
-    snprintf(note, sizeof note,
-             "%.1f s with the deadlines that the lost cost; %.1f s from the last message to the release", round,
-             w->over - w->last_post);
+    snprintf(note, sizeof note, "%.1f s with the deadlines of lost sites; %.1f s from the last message to the release",
+             round, w->over - w->last_post);
     row(at, "round", w, busy, "s", cpu / w->threads, "the server's floor over the cores", note);
-    snprintf(note, sizeof note, "%u lost; %llu answers that were no good; %u refused", w->lost,
-             (unsigned long long)w->errors, log->refused);
+    snprintf(note, sizeof note, "%u lost; %llu bad answers; %u refused", w->lost, (unsigned long long)w->errors,
+             log->refused);
     row(at, "traffic", w, 1e-3 * traffic(w), "KB", packed * 1e-3, "the packed vector", note);
 }
 
@@ -496,7 +495,7 @@ fkt_status fkt_bench_federation(const struct cli_bench *o, struct fkt_bench_row 
     *n = 0;
     FKT_TRY(cli_threads(o->run.threads, &threads));
     if (o->sites != 0 && (o->sites < 10 || o->sites > FKT_SA_SITES_MAX)) {
-        st = fkt_fail(FKT_E_ARG, "--sites must lie in 10..%u", FKT_SA_SITES_MAX);
+        st = fkt_fail(FKT_E_ARG, "--sites must be in 10..%u", FKT_SA_SITES_MAX);
         goto out;
     }
     if (o->classes > 1000 || o->dim > 1024 || !(o->dropout >= 0 && o->dropout <= 0.3)) {

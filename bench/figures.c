@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.c - what several benches read off: the most memory the process ever held, and times in order. */
+/* figures.c - shared by several benchmarks: peak memory of the process, and sorted times. */
 #include "bench/bench.h"
 
 #include <math.h>

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load_generator.c - thousands of couriers over one libcurl, for measuring a server.
+/* load_generator.c - thousands of HTTP clients over one libcurl, for measuring a server.
  *
- *   network thread   epoll -> libcurl -> an answer is whole --> queue --> a worker: the courier reads it, thinks, says
+ *   network thread   epoll -> libcurl -> an answer is complete --> queue --> a worker: the client reads it, computes
  *                    <------------- next request, or how long to wait, or the end <------------ what comes next
  *
- * A site computes for some milliseconds in every phase of a round. Were that done between two turns of the network
- * loop, every other site's answer would wait for it and the server would be blamed; so couriers think in threads of
- * their own, which yield to everything else on this machine, and the loop does nothing but move bytes. Each courier has
- * a pool of one connection (a share handle of libcurl): nobody rides on another's, and when a courier ends its
- * connection is closed, as when a process dies.
+ * A site computes for some milliseconds in every phase of a round. In the network loop that would delay every other
+ * site's answer and distort the server's figures; so clients compute in separate threads with the lowest priority, and
+ * the loop only moves bytes. Each client has its own connection cache of one connection (a share handle of libcurl),
+ * and when a client ends its connection is closed, as when a process dies.
  *
- * Cost: one epoll set; some kilobytes and one socket for each courier. */
+ * Cost: one epoll set; some kilobytes and one socket for each client. */
 #include "bench/load_generator.h"
 
 #include "base/alloc.h"
@@ -46,7 +45,7 @@ struct member {
     double until; /* resting; 0: not */
     fkt_status st;
     char sentence[256], detail[CURL_ERROR_SIZE];
-    int next; /* in the queue that it stands in */
+    int next; /* next in its queue */
 };
 
 struct queue {
@@ -68,7 +67,7 @@ struct load {
     unsigned workers;
 };
 
-/* ---- thinking ---- */
+/* ---- workers ---- */
 
 static void push(struct load *c, struct queue *q, uint32_t who)
 {
@@ -109,7 +108,7 @@ static void *worker(void *self)
 {
     static const uint64_t one = 1;
     struct load *c = self;
-    (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread alone: sites have machines of their own */
+    (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread only: real sites have their own machines */
     for (;;) {
         int who = NOBODY;
         pthread_mutex_lock(&c->lock);
@@ -335,7 +334,7 @@ static fkt_status open_load(struct load *c)
         curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c) ||
         curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, on_timer) ||
         curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c))
-        return fkt_fail(FKT_E_IO, "cannot start a swarm of couriers: %s", strerror(errno));
+        return fkt_fail(FKT_E_IO, "cannot start the load generator: %s", strerror(errno));
     FKT_TRY(fkt_alloc(&c->member, c->spec->n));
     for (uint32_t i = 0; i < c->spec->n; i++) {
         FKT_TRY(sit_down(c, i));

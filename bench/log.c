@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - a transparency log read line by line for a benchmark: who survived and what was taken. It believes
- * what it reads; `fedkt verify` is for those who do not. */
+/* log.c - a transparency log read line by line for a benchmark: the survivors and the accepted messages. It does not
+ * verify the log; `fedkt verify` does. */
 #include "bench/log.h"
 
 #include "base/alloc.h"
@@ -67,8 +67,8 @@ fkt_status cli_bench_log_read(struct cli_bench_log *out, const char *path, uint3
         const uint8_t *end = memchr(text + at, '\n', len - at);
         const size_t n = end ? (size_t)(end - text) - at : len - at;
         json_t *line = json_loadb((const char *)text + at, n, 0, NULL);
-        st =
-            line ? take_line(out, line) : fkt_fail(FKT_E_FORMAT, "the benched server's log has a line that is no JSON");
+        st = line ? take_line(out, line)
+                  : fkt_fail(FKT_E_FORMAT, "the benched server's log has a line that is not JSON");
         json_decref(line);
         if (st != FKT_OK) goto out;
         at += n + 1;

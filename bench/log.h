@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h - what a benched server wrote into its transparency log (docs/http.md 5.1), as far as needed here. */
+/* log.h - the fields of a benched server's transparency log (docs/http.md 5.1) that benchmarks need. */
 #ifndef FKT_BENCH_LOG_H
 #define FKT_BENCH_LOG_H
 
@@ -10,7 +10,7 @@
 struct cli_bench_log {
     uint32_t sites;
     uint8_t *survived; /* (sites) owned */
-    uint32_t *taken;   /* (sites) messages that the log says were taken; owned */
+    uint32_t *taken;   /* (sites) accepted messages in the log; owned */
     uint32_t rounds, survivors, refused;
     uint64_t messages, bytes;
 };

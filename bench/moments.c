@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* moments.c - class moments of a site beside the bare dsyrk on the same integers.
+/* moments.c - class moments of a site, compared with plain dsyrk on the same integers.
  *
- * The bound is what BLAS alone takes for the second moments, on records already sorted by class and already doubles: K
- * calls. The figure is all that a site pays: making the accumulator, checking labels and norms, sums, conversion,
- * flushes, packing. The two are timed in turn within one run, best of RUNS, one thread. Before that the packed integers
- * are compared with plain int64 loops over the first records and, all of them, with the bound's own products. Cost:
- * some seconds, 120 MB. */
+ * The bound is the time of BLAS for the second moments, on records already sorted by class and already doubles: K
+ * calls. The figure is a site's total time: making the accumulator, checking labels and norms, sums, conversion,
+ * flushes, packing. The two are timed in turn within one run, best of RUNS, one thread. Before that the packed
+ * integers are compared with plain int64 loops over the first records and, all of them, with the bound's own
+ * products. Cost: some seconds, 120 MB. */
 #include "bench/bench.h"
 
 #include "base/alloc.h"
@@ -96,7 +96,7 @@ static void bare_dsyrk(struct records *r)
         fkt_syrk(r->product + c * r->m * r->m, r->sorted + r->start[c] * r->m, r->start[c + 1] - r->start[c], r->m);
 }
 
-/* The moments of the first n records; gives *m. */
+/* The moments of the first n records; sets *m. */
 static fkt_status site(struct fkt_moments **m, const struct records *r, size_t n, const int64_t **packed)
 {
     fkt_status st;

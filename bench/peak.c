@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peak.c - what this processor does at most: large products, each thread with its own, best of RUNS.
+/* peak.c - the processor's peak rate: large products, each thread with its own, best of RUNS.
  *
- * Two libraries are asked: BLAS (sgemm of side SIDE), and the one behind networks: LAYERS 1x1 convolutions in a row,
- * each a product of (BATCH * SIDE_PX^2, SIDE) with (SIDE, SIDE); in a row, so that bringing the numbers into its own
- * order and back does not count. The better one is the bound for f32; for bf16 BLAS has nothing to offer. A second or
- * two. */
+ * Two libraries are measured: BLAS (sgemm of side SIDE), and the one behind networks: LAYERS 1x1 convolutions in a
+ * row, each a product of (BATCH * SIDE_PX^2, SIDE) with (SIDE, SIDE); in a row, so that bringing the numbers into
+ * its own order and back does not count. The better one is the bound for f32; BLAS has no bf16 product. Cost: a
+ * second or two. */
 #include "bench/bench.h"
 
 #include "base/alloc.h"

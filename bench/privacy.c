@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* privacy.c - how fast exact noise is drawn, beside the bytes that the operating system can give.
- * The bound: a draw that needed only 64 fresh bits would be limited by getrandom alone; its rate is measured in the
- * same run. The answer is checked first: mean and variance of the draws against round(N(0, s^2)), whose variance is
- * s^2 + 1/12, and against the discrete Gaussian, whose variance is s^2 where s is not small. */
+/* privacy.c - speed of drawing exact noise, compared with the operating system's random bytes. The bound: a draw
+ * that needed only 64 fresh bits would be limited by getrandom alone; its rate is measured in the same run. The
+ * answer is checked first: mean and variance of the draws against round(N(0, s^2)), whose variance is s^2 + 1/12,
+ * and against the discrete Gaussian, whose variance is s^2 where s is not small. */
 #include "bench/bench.h"
 
 #include "base/clock.h"
@@ -101,11 +101,10 @@ static fkt_status measure(struct fkt_bench_row *r, const struct sampler *s, doub
     for (int run = 0; run < RUNS; run++) {
         struct tally t = {0};
         FKT_TRY(s->draw(sigma, e, &t));
-        /* 6 standard errors: a right sampler fails once in 5e8 runs */
+        /* 6 standard errors: a correct sampler fails once in 5e8 runs */
         if (!(fabs(t.sum / DRAWS) <= 6 * sqrt(var / DRAWS)) ||
             !(fabs(t.square / DRAWS / var - 1) <= 6 * sqrt(2.0 / DRAWS))) {
-            st = fkt_fail(FKT_E_NUMERIC, "the sampler gives wrong moments at sigma %g: no figure for a wrong answer",
-                          sigma);
+            st = fkt_fail(FKT_E_NUMERIC, "the sampler gives wrong moments at sigma %g: not timed", sigma);
             goto out;
         }
         if (t.seconds < best) best = t.seconds;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secagg.c - a whole round of secure aggregation at full size, beside floors made of raw rates.
+/* secagg.c - a whole round of secure aggregation at full size, compared with floors computed from raw rates.
  *
- * Sites run in processes of their own (bench_sites.c), the server in this one, on one core until its masks come off.
- * A tenth of the sites is lost between SHARE and MASK, which is the most work for the server. The sum is compared with
- * the plain sum before any figure is printed.
+ * Sites run in separate processes (bench/sites.c), the server in this one, on one core until unmasking. A tenth of the
+ * sites is lost between SHARE and MASK, which is the most work for the server. The sum is compared with the plain sum
+ * before any figure is printed.
  *
  *   floor of a site     (peers + 1) masks at the raw keystream's rate + 2 key agreements a neighbour + signatures it
  *                       must check: one for each neighbour, t for the survivors
  *   floor of the server self masks of the survivors + pair masks between lost and survivors, at the same rate, + a key
  *                       agreement for each pair + two signatures a site
  *
- * Rates of keystream, X25519 and Ed25519 are measured in the same run. Neither floor knows adding, packing, hashing,
- * copying or Shamir's shares. Cost: about half a minute for a thousand sites. */
+ * Rates of keystream, X25519 and Ed25519 are measured in the same run. The floors exclude adding, packing, hashing,
+ * copying and Shamir's sharing. Cost: about half a minute for a thousand sites. */
 #include "fedkt/advanced/secagg.h"
 
 #include "bench/bench.h"
@@ -45,11 +45,11 @@ struct round {
     struct fkt_sa_server *server;
     struct cli_crew crew[CREWS_MAX];
     unsigned crews;
-    uint8_t *buf, *out; /* a message that came, one that goes */
+    uint8_t *buf, *out; /* a received message, one to send */
     size_t cap;
-    double server_seconds;                     /* processor time of the server, until the masks come off */
+    double server_seconds;                     /* processor time of the server, until unmasking */
     double unmask_cpu, unmask_one, unmask_all; /* one core's processor time; wall clock on one core, on all */
-    size_t jobs;                               /* masks that came off */
+    size_t jobs;                               /* masks that were removed */
     struct cli_site_cost *costs;
     size_t n_costs;
     double memory_mb;
@@ -81,7 +81,7 @@ static fkt_status measure_rates(struct rates *r)
         start = fkt_cpu_now();
         for (int i = 0; i < TIMES; i++)
             if (!fkt_verify(sig, key, 32, vk)) {
-                st = fkt_fail(FKT_E_NUMERIC, "a right signature is refused: not timed");
+                st = fkt_fail(FKT_E_NUMERIC, "a valid signature is refused: not timed");
                 goto out;
             }
         r->verify = fmax(r->verify, TIMES / (fkt_cpu_now() - start));
@@ -120,7 +120,7 @@ static fkt_status set_up(struct round *r, uint32_t sites, uint32_t classes, unsi
     r->cap = fkt_sa_to_site_max(&r->p);
     if (r->cap < fkt_sa_to_server_max(&r->p)) r->cap = fkt_sa_to_server_max(&r->p);
     r->crews = crews < CREWS_MAX ? crews : CREWS_MAX;
-    FKT_TRY(cli_crews_start(r->crew, r->crews, &r->p, r->lost)); /* before this process has anything to copy */
+    FKT_TRY(cli_crews_start(r->crew, r->crews, &r->p, r->lost)); /* before this process has memory to copy */
     FKT_TRY(fkt_alloc(&r->buf, r->cap));
     FKT_TRY(fkt_alloc(&r->out, r->cap));
     FKT_TRY(fkt_sa_server_new(&r->server, &r->p, round, 0));
@@ -128,7 +128,7 @@ out:
     return st;
 }
 
-/* Waits for crews that are at work, and lets the server hear their answers. */
+/* Waits for busy crews, and passes their answers to the server. */
 static fkt_status hear(struct round *r)
 {
     struct pollfd fds[CREWS_MAX];
@@ -156,7 +156,7 @@ static int anyone_busy(const struct round *r)
     return 0;
 }
 
-/* Everything up to the point where the server knows all secrets it needs. */
+/* Everything until the server has all secrets that it needs. */
 static fkt_status play(struct round *r)
 {
     fkt_status st = FKT_OK;
@@ -172,7 +172,7 @@ static fkt_status play(struct round *r)
             FKT_TRY(cli_crew_give(c, to, r->out, len));
         } else if (anyone_busy(r)) {
             FKT_TRY(hear(r));
-        } else { /* only the lost are still to be heard */
+        } else { /* only the lost sites have not answered */
             start = fkt_cpu_now();
             FKT_TRY(fkt_sa_server_close(r->server));
             r->server_seconds += fkt_cpu_now() - start;
@@ -288,7 +288,7 @@ static void fill_rows(const struct round *r, const struct rates *rate, unsigned 
     row(at, "memory", r, r->memory_mb, "MB", MEMORY_MB, "target", "peak RSS of the server's process");
 }
 
-/* Forgets the peak of whatever ran before in this process; where that cannot be done the figure is too high. */
+/* Resets the peak of earlier work in this process; if that is impossible the figure is too high. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");
@@ -335,7 +335,7 @@ fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *row
     if (threads == 0) threads = fkt_cpu_count();
     if (threads > CREWS_MAX) threads = CREWS_MAX;
     if (o->sites != 0 && (o->sites < 10 || o->sites > FKT_SA_SITES_MAX)) {
-        st = fkt_fail(FKT_E_ARG, "--sites must lie in 10..%u", FKT_SA_SITES_MAX);
+        st = fkt_fail(FKT_E_ARG, "--sites must be in 10..%u", FKT_SA_SITES_MAX);
         goto out;
     }
     if (o->classes > 1000) {

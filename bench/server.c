@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - a server for a benchmark in a process of its own: what it costs can be told apart from what a
- * thousand sites cost, and it is the program that an operator runs. The first line of JSON that it prints says where it
- * listens. Processor time comes from /proc/PID/stat, in clock ticks of 10 ms; memory from VmHWM. */
+/* server.c - a server for a benchmark in a separate process: its cost can be separated from that of a thousand
+ * sites, and it is the program that an operator runs. Its first line of JSON has the address. Processor time comes
+ * from /proc/PID/stat, in clock ticks of 10 ms; memory from VmHWM. */
 #include "bench/server.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void become(const char *const *words, int out, const char *log)
     _exit(127);
 }
 
-/* One line, or as much as comes before the end. */
+/* One line, or the rest before the end. */
 static fkt_status first_line(int fd, char *line, size_t cap, const char *log)
 {
     size_t len = 0;
@@ -66,7 +66,7 @@ fkt_status cli_bench_server_start(struct cli_bench_server *s, const char *const 
     said = json_loads(line, 0, NULL);
     address = json_string_value(json_object_get(said, "listen"));
     if (!address || strlen(address) >= sizeof s->address)
-        st = fkt_fail(FKT_E_FORMAT, "the benched server does not say where it listens: '%s'", line);
+        st = fkt_fail(FKT_E_FORMAT, "the benched server does not print its address: '%s'", line);
     else snprintf(s->address, sizeof s->address, "%s", address);
 out:
     json_decref(said);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - the real `fedkt serve` as a child of a benchmark, and what it takes of the machine. */
+/* server.h - the real `fedkt serve` as a child of a benchmark, and its cost. */
 #ifndef FKT_BENCH_SERVER_H
 #define FKT_BENCH_SERVER_H
 
@@ -12,13 +12,13 @@ struct cli_bench_server {
     int out;           /* what it prints */
     char address[128]; /* "127.0.0.1:43121" */
 };
-/* Starts this very binary with `words` (NULL after the last), its talk into `log`, and waits until it says where it
- * listens. Release in any case. */
+/* Starts this binary with the arguments `words` (NULL after the last), its stderr into `log`, and waits until it
+ * prints its address. Clear it in any case. */
 FKT_MUST_USE fkt_status cli_bench_server_start(struct cli_bench_server *s, const char *const *words, const char *log);
-/* Processor seconds so far, and the most memory it ever had in MB (10^6 bytes). FKT_E_IO when it is gone. */
+/* Processor seconds so far, and its peak memory in MB (10^6 bytes). FKT_E_IO when it has ended. */
 FKT_MUST_USE fkt_status cli_bench_server_usage(const struct cli_bench_server *s, double *cpu, double *peak_mb);
-/* Asks it to end and waits; FKT_E_IO when it does not end well. */
+/* Stops it and waits; FKT_E_IO when it ends with an error. */
 FKT_MUST_USE fkt_status cli_bench_server_stop(struct cli_bench_server *s);
-void cli_bench_server_clear(struct cli_bench_server *s); /* kills what is still there */
+void cli_bench_server_clear(struct cli_bench_server *s); /* kills it if it still runs */
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.c - a site for a load tool: everything that the protocol asks of one, and nothing that a disk does.
+/* site.c - a site for the load generator: the whole protocol, without files.
  *
- *   letter of a new round -> a fresh machine -> recv -> send -> the bytes are kept until the server has them
+ *   message of a new round -> a new client -> recv -> send -> the bytes are kept until the server has them
  *
- * A real site (fedkt/client.h) also keeps its letters and asks a ledger, which syncs a file several times in a round; a
- * thousand of those on one disk would be all that a benchmark of the server sees. A member that is to be lost says that
- * it has ended when its phase comes, and whoever carries its letters closes the connection. */
+ * A real site (fedkt/client.h) also stores its messages and uses a ledger, which syncs a file several times in a
+ * round; a thousand of those on one disk would dominate a benchmark of the server. A site that is to be lost ends in
+ * its phase, and the load generator closes its connection. */
 #include "bench/site.h"
 
 #include "base/alloc.h"
@@ -76,7 +76,7 @@ static fkt_status send_message(void *self, uint8_t *out, size_t cap, size_t *len
         m->message_len = *len;
         return FKT_OK;
     }
-    if (cap < m->message_len) return fkt_fail(FKT_E_ARG, "no room for a message of %zu bytes", m->message_len);
+    if (cap < m->message_len) return fkt_fail(FKT_E_ARG, "no space for a message of %zu bytes", m->message_len);
     memcpy(out, m->message, m->message_len);
     *len = m->message_len;
 out:

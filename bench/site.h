@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.h - one site of a benched federation over TLS: the real machine of secagg.h behind a correspondent that
- * keeps nothing on disk, so that the server is measured and not its sites' syncs. */
+/* site.h - one site of a benched federation over TLS: the real client of secagg.h behind an endpoint that keeps
+ * nothing on disk, so that the server is measured and not its sites' syncs. */
 #ifndef FKT_BENCH_SITE_H
 #define FKT_BENCH_SITE_H
 
@@ -14,7 +14,7 @@ struct cli_member {
     uint32_t index;
     uint8_t secret[FKT_SA_SECRET];
     enum fkt_sa_state gone; /* silent from this phase on; FKT_SA_STATE_BEGIN: it stays */
-    /* what its vector holds at place j; the same for whoever checks the sum */
+    /* entry j of its vector; the check of the sum uses the same function */
     int64_t (*number)(void *self, uint32_t site, uint32_t j);
     void *self;
     struct fkt_sa_client *client; /* of this round */
@@ -24,10 +24,10 @@ struct cli_member {
     uint8_t *message; /* on its way; NULL: none */
     size_t message_len, out_max;
     enum fkt_stage stage;
-    fkt_status lost; /* as the server told */
+    fkt_status lost; /* as the server reported */
     uint32_t taken;  /* messages that the server acknowledged */
 };
-/* Borrows p and self for the member's life. */
+/* Borrows p and self for the site's lifetime. */
 void cli_member_init(struct cli_member *m, const struct fkt_sa_params *p, uint32_t index,
                      const uint8_t secret[FKT_SA_SECRET]);
 void cli_member_clear(struct cli_member *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sites.c - crews of sites: processes that take a message for one of their sites and give its answer back.
+/* sites.c - crews of sites: processes that receive a message for one of their sites and return its answer.
  *
  *   parent (server)  --[site, length, bytes]-->  crew      length 0: the end, send the costs
- *                    <--[length, bytes]---------           length 0: this site says nothing
+ *                    <--[length, bytes]---------           length 0: this site is silent
  *
  * Strictly one answer to each message, so that neither side can block the other. A site's cost is the processor time of
  * its crew between message and answer, minus the time in which its vector is made up. */
@@ -52,7 +52,7 @@ static fkt_status whole(int fd, void *buf, size_t len, int out)
     while (len > 0) {
         ssize_t n = out ? write(fd, p, len) : read(fd, p, len);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return fkt_fail(FKT_E_IO, "the processes of a benchmark lost each other");
+        if (n <= 0) return fkt_fail(FKT_E_IO, "the processes of a benchmark lost their connection");
         p += n;
         len -= (size_t)n;
     }

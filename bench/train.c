@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.c - whole steps of training (forward, loss, backward, SGD) beside the matrix products that the processor
- * reaches.
+/* train.c - whole steps of training (forward, loss, backward, SGD), compared with the processor's best matrix products.
  *
- * Images are random and lie in memory as the network wants them: what is timed is the step alone. After WARM steps
- * each of at least STEPS is timed, until the seconds are over; the fastest and the median one are told. A step counts
- * as three times the forward pass's operations, those of direct convolutions; Winograd needs fewer multiplications, so
- * that the rate of the processor's best product (peak.c) is something to stand beside and no bound.
+ * Images are random and in memory in the network's layout: only the step is timed. After WARM steps each of at least
+ * STEPS is timed, until the seconds are over; the fastest and the median are reported. A step counts as three times the
+ * forward pass's operations, those of direct convolutions; Winograd needs fewer multiplications, so that the rate of
+ * the processor's best product (peak.c) is a reference, not a bound.
  *
- * A wrong answer gets no figure: first the losses of TRIED steps of a small batch must be those of the plain loops
- * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same images, shown again and
- * again, smaller than the first. Memory is the most that the process ever held, so small sizes come first and the
- * processor's best product last; beside it stands what no step can do without: weights, their gradients, SGD's
- * velocity, and what went into each convolution, which the gradient of its weights needs. */
+ * A wrong result is not timed: first the losses of TRIED steps of a small batch must be those of the plain loops
+ * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same images, used in every
+ * step, smaller than the first. Memory is the peak of the process, so small sizes come first and the processor's
+ * best product last; it is compared with what every step needs: weights, their gradients, SGD's velocity, and the
+ * input of each convolution, which the gradient of its weights needs. */
 #include "bench/bench.h"
 
 #include "base/alloc.h"
@@ -123,7 +122,7 @@ static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, en
         FKT_TRY(step(&a, &got));
         FKT_TRY(step(&b, &want));
         if (!(fabs(got - want) <= allowed * fabs(want))) {
-            st = fkt_fail(FKT_E_NUMERIC, "the loss of step %d is %g, and %g in plain loops: not timed", i + 1, got,
+            st = fkt_fail(FKT_E_NUMERIC, "the loss of step %d is %g, but %g in plain loops: not timed", i + 1, got,
                           want);
             goto out;
         }
@@ -163,7 +162,7 @@ static fkt_status time_steps(struct workspace *d, const struct cli_bench *o, con
         if (asked || out->steps <= STEPS) FKT_TRY(fkt_meter_add(&meter, d->batch));
     }
     if (!(loss < first)) {
-        st = fkt_fail(FKT_E_NUMERIC, "the loss of the same images went from %g to %g: no figure for that", first, loss);
+        st = fkt_fail(FKT_E_NUMERIC, "the loss of the same images went from %g to %g: not timed", first, loss);
         goto out;
     }
     fkt_bench_sort(took, out->steps);
@@ -205,7 +204,7 @@ static fkt_status speed_rows(struct fkt_bench_row *rows, const struct workspace 
     return st;
 }
 
-/* The processor's best product beside the two rows of speed; flops: of a whole step, of one image. */
+/* Adds the processor's best product to the two rows of speed; flops: of a whole step, of one image. */
 static void stand_beside(struct fkt_bench_row *rows, double flops, double peak, const char *whose)
 {
     for (int i = 0; i < 2; i++) {
@@ -296,7 +295,7 @@ out:
     return st;
 }
 
-/* One dtype, or with auto both; what cannot be done at all is said only to who asked. */
+/* One dtype, or with auto both; an unsupported one is an error only if it was requested. */
 static fkt_status wanted(const struct cli_bench *o, int dtype[2])
 {
     int possible = 0;

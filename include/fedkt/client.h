@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - a site's side of one task over all its rounds, as an endpoint (advanced/mailbox.h), on a state file.
  *
- * Secrets of a round are drawn from one 256-bit seed that stands in the state file (0600) with every message received.
- * A message is on disk before the site acts on it, and the hash of an answer before it leaves. After a crash the same
- * messages give the same answers, byte for byte, or the site leaves the round: it never signs two different
- * messages of one phase. At the end of a round its seed and messages are wiped. One round at a time; a task has at most
+ * Secrets of a round are drawn from one 256-bit seed that is in the state file (0600) with every message received. A
+ * message is on disk before the site acts on it, and the hash of an answer before it leaves. After a crash the same
+ * messages give the same answers, byte for byte, or the site leaves the round: it never signs two different messages of
+ * one phase. At the end of a round its seed and messages are wiped. One round at a time; a task has at most
  * FKT_LEDGER_ROUNDS beginnings here. The ledger pays before anything leaves (ledger.h).
  */
 #ifndef FEDKT_CLIENT_H
@@ -49,7 +49,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_client_expire(const char *state, const struc
 /* What it sent and which heads of the transparency log it received, as JSON: for fkt_verify_folder. */
 FKT_API FKT_MUST_USE fkt_status fkt_client_receipt(struct fkt_client *a, const char *path, int force);
 
-/* How it stands; after ENDED, how it ended. */
+/* Its state; after ENDED, its result. */
 struct fkt_client_view {
     enum fkt_stage stage; /* as the server last said */
     uint32_t begun;       /* rounds of this task that this site has begun */

@@ -104,7 +104,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_calibration_save(const struct fkt_calibratio
 FKT_API FKT_MUST_USE fkt_status fkt_calibration_check(const struct fkt_calibration *cal,
                                                       const struct fkt_codec *c); /* FKT_E_MISMATCH / NUMERIC */
 FKT_API void fkt_calibration_clear(struct fkt_calibration *cal);
-/* Names, as they stand in a task and on the command line; -1 when unknown. */
+/* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_codec_dtype_name(enum fkt_codec_dtype d);
 FKT_API int fkt_codec_dtype_parse(const char *s);
 

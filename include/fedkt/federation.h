@@ -2,7 +2,7 @@
 /* federation.h - who adds up with whom: the part of a task that the aggregation protocol runs on (docs/protocol.md 1).
  *
  * Noise in shares: every site adds its own before masking, and nobody ever holds a total without noise. Central noise:
- * the masks hide every site, and whoever takes them off sees the exact total and must add the noise.
+ * the masks hide every site, and the party that removes them sees the exact total and must add the noise.
  */
 #ifndef FEDKT_FEDERATION_H
 #define FEDKT_FEDERATION_H

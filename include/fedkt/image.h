@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - labelled image sets: read from the formats people have, written in the formats people want.
+/* image.h - labelled image sets: reading and writing of common formats.
  *
- * Letters: n records, K classes, S side in pixels. Pixels are uint8 RGB, row by row, interleaved: (S, S, 3).
- * A dataset may be read from several threads at once; opening and freeing belong to one.
+ * Notation: n records, K classes, S side in pixels. Pixels are uint8 RGB, row by row, interleaved: (S, S, 3). A dataset
+ * may be read from several threads at once; opening and freeing belong to one.
  */
 #ifndef FEDKT_IMAGE_H
 #define FEDKT_IMAGE_H
@@ -20,7 +20,7 @@ struct fkt_dataset;
 
 enum fkt_filter { FKT_FILTER_BILINEAR = 0, FKT_FILTER_BICUBIC = 1, FKT_FILTER_LANCZOS = 2, FKT_FILTER_BOX = 3 };
 
-/* How an image that is not square becomes one: the middle of it, all of it with black margins, or squeezed. */
+/* How an image is made square: cut out its centre, add black margins, or stretch it. */
 enum fkt_fit { FKT_FIT_CROP = 0, FKT_FIT_PAD = 1, FKT_FIT_STRETCH = 2 };
 
 struct fkt_dataset_options {
@@ -32,18 +32,18 @@ struct fkt_dataset_options {
     int limit_by_number; /* the hash is of the record's number (fkt_dataset_numbers) instead: other pixels in a record
                             move nothing. For a private sum under `replace` */
     int skip_bad;        /* images that cannot be read are left out and counted, instead of stopping */
-    enum fkt_fit fit;    /* must be the task's wherever a task is there */
+    enum fkt_fit fit;    /* must be the task's if there is a task */
     uint32_t bits;       /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
 };
 
 /* Opens a folder (ImageFolder, with or without split folders), a tar (plain, gz, xz, zst, bz2) of one, a WebDataset
  * tar, a CIFAR-10/100 binary folder or file, an MNIST idx pair (folder, or the images file beside its labels), a
  * MedMNIST .npz, or "demo:train" / "demo:test" (ten procedural classes, made on the fly). Copies path and options;
- * gives *out. Nothing is decoded yet. */
+ * sets *out. Nothing is decoded yet. */
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path,
                                                  const struct fkt_dataset_options *options);
-/* A dataset from pixels in memory. It is used like one from a file, and gives what a .npz of the same images gives, to
- * the bit. Images are uint8 RGB (h, w, 3), in one array or each by a pointer of its own. */
+/* A dataset from pixels in memory. It is used like one from a file, and gives what a .npz of the same images gives,
+ * to the bit. Images are uint8 RGB (h, w, 3), in one array or each by its own pointer. */
 struct fkt_dataset_arrays {
     const uint8_t *rgb;               /* (n, height, width, 3); NULL: see images */
     const uint8_t *const *images;     /* (n) pointers to pixels; NULL: see rgb */
@@ -54,10 +54,10 @@ struct fkt_dataset_arrays {
     const char *const *classes; /* (n_classes) different names */
     size_t n_classes;
     int borrow;       /* 0: the pixels are copied. 1: they are borrowed until fkt_dataset_free, and must not change */
-    const char *name; /* for error sentences; NULL: "memory" */
+    const char *name; /* for error messages; NULL: "memory" */
 };
-/* Copies everything but pixels that `borrow` says to borrow; gives *out. options as for fkt_dataset_open, NULL: none;
- * there are no splits, and skip_bad and bits mean nothing. FKT_E_ARG, with the image's number, for what cannot be. */
+/* Copies everything but borrowed pixels; sets *out. options as for fkt_dataset_open, NULL: none; there are no
+ * splits, and skip_bad and bits are ignored. FKT_E_ARG, with the image's number, for invalid input. */
 FKT_API FKT_MUST_USE fkt_status fkt_dataset_from_arrays(struct fkt_dataset **out,
                                                         const struct fkt_dataset_arrays *arrays,
                                                         const struct fkt_dataset_options *options);
@@ -68,18 +68,18 @@ FKT_API size_t fkt_dataset_classes(const struct fkt_dataset *ds);              /
 FKT_API const char *fkt_dataset_class(const struct fkt_dataset *ds, size_t k); /* borrowed from ds */
 FKT_API uint32_t fkt_dataset_label(const struct fkt_dataset *ds, size_t i);    /* < K */
 FKT_API const char *fkt_dataset_name(const struct fkt_dataset *ds,
-                                     size_t i); /* borrowed; a path or "file[17]", for error sentences */
+                                     size_t i); /* borrowed; a path or "file[17]", for error messages */
 FKT_API const char *
 fkt_dataset_format(const struct fkt_dataset *ds); /* "ImageFolder", "tar of ImageFolder", "CIFAR-10 binary", ... */
 
 FKT_API enum fkt_fit fkt_dataset_fit(const struct fkt_dataset *ds);
-/* Files that opening passed over, in any split: neither image nor label, nor a file that fkt_generate puts beside its
- * images. The first FKT_DATASET_NAMED of them have a name; "" beyond. */
+/* Files that were skipped on opening, in any split: neither image nor label, nor a file that fkt_generate puts
+ * beside its images. The first FKT_DATASET_NAMED of them have a name; "" beyond. */
 enum { FKT_DATASET_NAMED = 3 };
 FKT_API size_t fkt_dataset_skipped(const struct fkt_dataset *ds);
 FKT_API const char *fkt_dataset_skipped_name(const struct fkt_dataset *ds, size_t i); /* borrowed from ds */
-/* Images that lie in a folder inside a class folder. They are of that class, as in torchvision; where the inner folders
- * are classes, the folder that was opened is the wrong one. *first (may be NULL) is the name of one, "" for none. */
+/* Images in a folder inside a class folder. They are of that class, as in torchvision; if the inner folders are the
+ * classes, the wrong folder was opened. *first (may be NULL) is the name of one, "" for none. */
 FKT_API size_t fkt_dataset_nested(const struct fkt_dataset *ds, const char **first);
 
 /* Decodes record i, turns it upright, scales it with `filter` (antialiased, as Pillow does it) and makes it square by
@@ -115,8 +115,8 @@ FKT_API uint64_t fkt_record_key(const void *bytes, size_t len); /* of records th
  * held out. */
 FKT_API FKT_MUST_USE fkt_status fkt_split_holdout(uint8_t *held, const uint64_t *keys, size_t n, double fraction,
                                                   uint64_t seed);
-/* Stratified: exactly `fraction` of each class (rounded to nearest), by a shuffle of its records. One record more moves
- * others, so this is for images that a network learns from, never for the records of a private sum. */
+/* Stratified: exactly `fraction` of each class (rounded to nearest), by a shuffle of its records. One record more
+ * moves others, so this is for training images, never for the records of a private sum. */
 FKT_API FKT_MUST_USE fkt_status fkt_split_stratified(uint8_t *held, const uint32_t *labels, size_t n, size_t classes,
                                                      double fraction, uint64_t seed);
 
@@ -164,10 +164,10 @@ FKT_API FKT_MUST_USE fkt_status fkt_grid(uint8_t **rgb, uint32_t *width, uint32_
 FKT_API FKT_MUST_USE fkt_status fkt_grid_of(uint8_t **rgb, uint32_t *width, uint32_t *height, const uint8_t *tiles,
                                             size_t rows, size_t cols, uint32_t size, const char *const *row_names,
                                             size_t classes);
-enum { FKT_GRID_CLASSES = 40 }; /* the most that a sheet of classes shows: more would be too tall to look at */
+enum { FKT_GRID_CLASSES = 40 }; /* the most classes on a sheet: more would be too tall */
 FKT_API void fkt_image_free(uint8_t *rgb);
 
-/* A labelled set on its way to disk, image by image; memory does not grow with their number. */
+/* Writes a labelled set image by image; memory does not grow with their number. */
 enum fkt_export_format { FKT_EXPORT_FOLDER = 0, FKT_EXPORT_NPZ = 1, FKT_EXPORT_WEBDATASET = 2 };
 struct fkt_export;
 /* FOLDER: path/train/<class>/<index>.png, path/train/metadata.jsonl. NPZ: path/dataset.npz with {train}_images
@@ -184,7 +184,7 @@ FKT_API FKT_MUST_USE fkt_status
 fkt_export_close(struct fkt_export **e);            /* finishes; *e becomes NULL, also on failure */
 FKT_API void fkt_export_free(struct fkt_export *e); /* drops what is unfinished; NULL is fine */
 
-/* Names, as they stand in a task and on the command line; -1 when unknown. */
+/* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_filter_name(enum fkt_filter f);
 FKT_API int fkt_filter_parse(const char *s);
 FKT_API const char *fkt_fit_name(enum fkt_fit f);

@@ -5,7 +5,7 @@
  *   -> conversation with the server until the task is over -> files fetched, verified, put in place; a receipt
  *
  * fkt_join opens a connection: to the server that the signed task names, known by the key that the task pins, and to
- * nothing else. Stopping it at any moment, even by a power cut, loses nothing: the same call goes on where it was.
+ * nothing else. Stopping it at any moment, even by a power cut, loses nothing: the same call continues.
  *
  * What leaves the site: the messages of docs/protocol.md, whose lengths follow from the task alone. Events stay in this
  * process; those that carry a dataset, records or names of files are as PRIVATE as the images.
@@ -40,7 +40,7 @@ enum fkt_join_event_kind {
     FKT_JOIN_EVENT_ENCODED = 4, /* of the images `made` were encoded now, `found` came from the folder of encodings */
     FKT_JOIN_EVENT_RECORDS = 5, /* the images are read: `records`, and those left out: `skipped` */
     FKT_JOIN_EVENT_OVER_BUDGET = 6, /* the ledger refuses `charge`, which would make it `spent`; the call fails */
-    FKT_JOIN_EVENT_VIEW = 7,        /* where the task stands for this site has changed: `view` */
+    FKT_JOIN_EVENT_VIEW = 7,        /* the stage of the task for this site has changed: `view` */
     FKT_JOIN_EVENT_TROUBLE = 8,     /* the server cannot be reached, `text` says why; it is tried again */
     FKT_JOIN_EVENT_WELL = 9         /* it answers again */
 };
@@ -65,7 +65,7 @@ struct fkt_join_event {
 struct fkt_join_spec {
     const char *task;                        /* path of the signed task; needed */
     const char *key;                         /* path of this site's key file (keys.h); needed */
-    const uint8_t *operator_key;             /* (FKT_SA_KEY) must have signed the task; NULL: whoever signed it */
+    const uint8_t *operator_key;             /* (FKT_SA_KEY) must have signed the task; NULL: any signer */
     const char *data;                        /* the image set, as for fkt_dataset_open; needed */
     struct fkt_dataset_options data_options; /* split, limit, skip_bad and bits count; the rest is the task's */
     const char *calibration;                 /* NULL: the codec's own */

@@ -38,7 +38,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_key_make(struct fkt_key *out, const char *na
  * NULL) is the public part of the key that was replaced, with a key of zeros where there was none. */
 FKT_API FKT_MUST_USE fkt_status fkt_key_save(const struct fkt_key *k, const char *path, int force,
                                              struct fkt_site_key *old);
-/* FKT_E_STATE: somebody else can read the file, or owns it. FKT_E_FORMAT: it is not a key file. */
+/* FKT_E_STATE: another user can read the file, or owns it. FKT_E_FORMAT: it is not a key file. */
 FKT_API FKT_MUST_USE fkt_status fkt_key_load(struct fkt_key *out, const char *path);
 FKT_API void fkt_key_clear(struct fkt_key *k); /* wipes */
 
@@ -58,7 +58,7 @@ struct fkt_roster {
     uint32_t n;
     uint8_t *keys;      /* (n, FKT_SA_KEY) in the order of the lines */
     const char **names; /* (n) NULL: the line has none */
-    size_t *lines;      /* (n) where each stands, from 1 */
+    size_t *lines;      /* (n) line of each, from 1 */
     char *path, *text;  /* the names point into text */
 };
 /* At least three sites. FKT_E_FORMAT names the line of whatever is wrong with the file. */

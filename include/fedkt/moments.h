@@ -53,7 +53,7 @@ FKT_API uint32_t fkt_moments_rq(const struct fkt_moments *m);
 
 /* The packed integers (K, block), flushed; borrowed until the next call that changes m. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_packed(struct fkt_moments *m, const int64_t **packed);
-/* Names, as they stand in a task and on the command line; -1 when unknown. */
+/* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);
 FKT_API int fkt_coordinate_parse(const char *s);
 

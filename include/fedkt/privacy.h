@@ -48,9 +48,9 @@ fkt_privacy_mu(double epsilon,
                double delta); /* largest safe mu: delta(epsilon; mu) <= delta; rounded down; NaN on bad input */
 FKT_API double fkt_privacy_delta(double epsilon, double mu); /* rounded up */
 FKT_API double fkt_privacy_epsilon(double delta, double mu); /* smallest epsilon, rounded up */
-/* From which promise on a release may be called private. A weak one is made only where somebody accepted it, and then
- * everything that is made under it says so. records: a public bound on all records together, 0: there is none. why (may
- * be NULL): "epsilon 1000 is above 20 and delta 0.9 is above 0.001"; "" for a sound one. NaN is weak. */
+/* From which promise on a release may be called private. A weak one is made only if the caller accepted it, and then
+ * everything that is made under it says so. records: a public bound on all records together, 0: there is none. why
+ * (may be NULL): "epsilon 1000 is above 20 and delta 0.9 is above 0.001"; "" for a sound one. NaN is weak. */
 enum fkt_promise { FKT_PROMISE_SOUND = 0, FKT_PROMISE_WEAK = 1 };
 #define FKT_PROMISE_EPSILON 20.0
 #define FKT_PROMISE_DELTA 1e-3 /* where there is no bound, or one below 1000 */
@@ -75,7 +75,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_ledger_debit(struct fkt_ledger *l,
 /* In which accounting a sum of mu^2 holds: a charge of another program may be zCDP, with mu^2 = 2 rho. */
 enum fkt_accounting { FKT_ACCOUNTING_GDP = 0, FKT_ACCOUNTING_ZCDP = 1 };
 
-/* Names, as they stand in a task and on the command line; -1 when unknown. */
+/* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_adjacency_name(enum fkt_adjacency a);
 FKT_API int fkt_adjacency_parse(const char *s);
 FKT_API const char *fkt_adjacency_protects(enum fkt_adjacency a); /* a clause: "pixels of one record" */

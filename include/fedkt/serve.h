@@ -6,7 +6,7 @@
  *   every site in the release has fetched the transparency log, or for some time
  *
  * fkt_serve listens on the address that it is given and opens no other connection. Stopping it at any moment loses
- * nothing: the same call goes on where it was.
+ * nothing: the same call continues.
  */
 #ifndef FEDKT_SERVE_H
 #define FEDKT_SERVE_H
@@ -28,7 +28,7 @@ extern "C" {
 /* Where it listens. Borrowed for the call of the hook. */
 struct fkt_serve_place {
     const char *listen;     /* "127.0.0.1:43121" as bound */
-    const char *pin;        /* of its certificate; stands in the task */
+    const char *pin;        /* of its certificate; it is in the task */
     const char *folder;     /* the public one */
     const char *token_file; /* holds the operator's token for the status page */
     int local;              /* 1: open to this machine alone, and the page needs no token there */
@@ -56,7 +56,7 @@ struct fkt_serve_event {
 /* Borrowed for the call. */
 struct fkt_serve_spec {
     const char *task;   /* path of the signed task; needed. Without a pin it gets one, and is signed again with `key` */
-    const char *state;  /* folder of what must survive: journal, certificate, token; made 0700; needed */
+    const char *state;  /* folder of folder for journal, certificate and token; made 0700; needed */
     const char *listen; /* "0.0.0.0:8443", "[::]:8443", port 0: any free one; needed */
     const char *key;    /* path of the operator's key file (keys.h); NULL: the task has its pin */
     const char *certificate, *private_key; /* PEM, both or neither; NULL: the state's own, made at the first start */
@@ -67,7 +67,7 @@ struct fkt_serve_spec {
     enum fkt_export_format format;
     unsigned threads;        /* of the heavy work; 0: all */
     int accept_weak;         /* 1: serve a task whose promise is weak */
-    int stay;                /* 1: go on serving files when the task is over, until it is stopped */
+    int stay;                /* 1: keep serving files after the task is over, until it is stopped */
     uint32_t linger_seconds; /* without `stay`: longest wait for sites to fetch the log at the end; 0: 300 */
 
     const struct fkt_progress *progress; /* of the heavy work; may be NULL */

@@ -47,14 +47,14 @@ struct fkt_signature {
 
 struct fkt_task;
 FKT_API FKT_MUST_USE fkt_status fkt_task_sign(struct fkt_task *t, const uint8_t secret[FKT_SA_SECRET]);
-/* operator NULL: whoever signed it. FKT_E_STATE: not signed. FKT_E_PEER_AUTH: signature false, or another's. */
+/* operator NULL: any signer. FKT_E_STATE: not signed. FKT_E_PEER_AUTH: signature invalid, or by another key. */
 FKT_API FKT_MUST_USE fkt_status fkt_task_verify(const struct fkt_task *t, const uint8_t *operator_key /* (32) */);
 /* Puts the pin of a service in; the hash changes and a signature goes. */
 FKT_API FKT_MUST_USE fkt_status fkt_task_pin(struct fkt_task *t, const char *pin);
 /* The index of a key on the roster; FKT_E_MISMATCH when it is not there. */
 FKT_API FKT_MUST_USE fkt_status fkt_task_site(const struct fkt_task *t, const uint8_t key[FKT_SA_KEY], uint32_t *site);
 
-/* Where a task stands, seen from its server. */
+/* The stage of a task at its server. */
 enum fkt_stage {
     FKT_STAGE_GATHERING = 0, /* waits for sites; nobody has sent anything */
     FKT_STAGE_RUNNING,       /* a round is under way */

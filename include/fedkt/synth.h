@@ -51,7 +51,7 @@ FKT_API int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k)
 FKT_API FKT_MUST_USE fkt_status fkt_gaussians_sample(const struct fkt_gaussians *g, uint32_t k, uint64_t seed,
                                                      uint64_t first, size_t n, double *w);
 
-/* Names, as they stand in a task and on the command line; -1 when unknown. */
+/* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_estimator_name(enum fkt_estimator e);
 FKT_API int fkt_estimator_parse(const char *s);
 

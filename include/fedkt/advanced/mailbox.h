@@ -5,7 +5,7 @@
  * sent them; the two sides of a task (server.h, client.h) know what to do with them. Neither knows the other.
  *
  *   carrier at the server   tick; deliver what came, collect what is to go out, settle, and only then let answers
- *                           leave, each with the `head` that stands after the settle; run `work` when there is some, in
+ *                           leave, each with the `head` after the settle; run `work` when there is some, in
  *                           a thread of its own if others must not wait for it
  *   carrier at a site       while it does not say ENDED: send what `send` gives, bring what `recv` is waiting for, and
  *                           tell heard_head the head that came with each answer
@@ -38,7 +38,7 @@ struct fkt_message {
     uint32_t index; /* from 1 in each round */
     const uint8_t *bytes;
     size_t len;           /* 0: nothing for this site now */
-    enum fkt_stage stage; /* always told */
+    enum fkt_stage stage; /* always set */
     fkt_status lost;      /* not FKT_OK: the site is out of the round that it asked about, and why */
 };
 
@@ -54,7 +54,7 @@ enum fkt_refusal {
     FKT_REFUSALS
 };
 
-/* How a site stands, for people to look at. */
+/* The state of a site, for display. */
 enum fkt_site_status {
     FKT_SITE_AWAY = 0,
     FKT_SITE_READY,
@@ -88,9 +88,9 @@ struct fkt_mailbox {
     void *self;
     uint32_t sites;
     size_t in_max; /* a longer message need not be delivered */
-    /* FKT_OK: taken. FKT_E_STATE: not wanted (late, twice, of another round), nothing changed. FKT_E_PEER_*: false, and
-     * the site is lost for this round. The site's `sent` hears 1 for FKT_OK and 0 for these. Anything else: the server
-     * cannot go on; a new process goes on from the journal. */
+    /* FKT_OK: taken. FKT_E_STATE: not wanted (late, twice, of another round), nothing changed. FKT_E_PEER_*: false,
+     * and the site is lost for this round. The site's `sent` receives 1 for FKT_OK and 0 for these. Anything else:
+     * the server cannot continue; a new process continues from the journal. */
     fkt_status (*deliver)(void *self, uint32_t site, const uint8_t *msg, size_t len);
     /* The newest message for a site that has had `after` of `round` (NULL or zeros: of none). Whoever collects is
      * present for FKT_MAILBOX_PRESENT_MS. */
@@ -121,16 +121,16 @@ struct fkt_mailbox {
 enum { FKT_ENDPOINT_SEND = 1, FKT_ENDPOINT_RECV = 2, FKT_ENDPOINT_ENDED = 4 };
 struct fkt_endpoint {
     void *self;
-    size_t out_max;                /* room that `send` needs at most */
+    size_t out_max;                /* bytes that `send` needs at most */
     unsigned (*wants)(void *self); /* exactly one of the above, never 0; ENDED also after a failure */
-    /* Which letter it has: its round (all zero: none) and index, for collect. */
+    /* Which message it has: its round (all zero: none) and index, for collect. */
     void (*has)(void *self, uint8_t round[FKT_MAILBOX_ROUND], uint32_t *after);
     /* The next message; the same one again until `sent`. */
     fkt_status (*send)(void *self, uint8_t *out, size_t cap, size_t *len);
-    /* 1: the server has it on disk; 0: it did not want it, or found it false (then tell recv a letter with `lost`). Not
+    /* 1: the server has it on disk; 0: it did not want it, or found it invalid (then call recv with `lost`). Not
      * called when nobody knows: the message is sent again. */
     fkt_status (*sent)(void *self, int taken);
-    /* A letter, or len 0 with what the server told: its stage, and whether this site is lost in its round. */
+    /* A message, or len 0 with the server's status: its stage, and whether this site is lost in its round. */
     fkt_status (*recv)(void *self, const struct fkt_message *message);
     /* The server's transparency log ends so by its own words: kept, to be compared with the log in the end. */
     fkt_status (*heard_head)(void *self, uint64_t entry, const char *sha256);

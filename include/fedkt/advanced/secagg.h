@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secagg.h - secure aggregation as two state machines that take and give whole messages, as docs/protocol.md specifies.
  *
- * No socket, file, clock or thread is in here: the caller moves bytes, tells the time and owns the processors. The same
+ * No socket, file, clock or thread is in here: the caller moves bytes, supplies the time and owns the threads. The same
  * bytes and the same entropy give the same transcript.
  *
  *   site    for (;;) switch on fkt_sa_client_wants(): SEND -> fkt_sa_client_send, RECV -> fkt_sa_client_recv, ENDED
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* docs/protocol.md 1; all of it stands in the task. */
+/* docs/protocol.md 1; all of it is in the task. */
 struct fkt_sa_params {
     uint32_t sites;     /* N */
     uint32_t dropped;   /* D */
@@ -53,9 +53,9 @@ FKT_API size_t fkt_sa_to_site_max(const struct fkt_sa_params *p);   /* longest m
 
 /* ---- site ---- */
 
-/* What the site brings: the account that is asked before anything leaves, and the vector, asked for once, between the
- * two. A failure of any of them ends the round for this site with that status; the server hears that it stopped, and no
- * more. */
+/* What the site brings: the account that is asked before anything leaves, and the vector, asked for once, between
+ * the two. A failure of any of them ends the round for this site with that status; the server is informed that it
+ * stopped, and no more. */
 struct fkt_sa_site {
     fkt_status (*reserve)(void *self, const uint8_t session[FKT_SA_SESSION]); /* before the vector is asked for */
     fkt_status (*vector)(void *self, int64_t *x, uint32_t length);            /* with its noise in */
@@ -96,7 +96,7 @@ FKT_API void fkt_sa_server_free(struct fkt_sa_server *s);
 FKT_API enum fkt_sa_state fkt_sa_server_state(const struct fkt_sa_server *s);
 /* `from` is what the transport authenticated. The answer is about this message: FKT_OK, FKT_E_PEER_* (the site is
  * lost), FKT_E_STATE (too late, twice, or of another round: ignored); or it is what ended the round, and the state is
- * then FKT_SA_STATE_FAILED. Such failures are sticky: every call but next, which tells the sites, answers them again.
+ * then FKT_SA_STATE_FAILED. Such failures are sticky: every call but next, which informs the sites, returns them again.
  * */
 FKT_API FKT_MUST_USE fkt_status fkt_sa_server_recv(struct fkt_sa_server *s, uint32_t from, const uint8_t *msg,
                                                    size_t len);
