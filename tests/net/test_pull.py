@@ -389,7 +389,7 @@ class Refuses(Pull):
         self.refuse("'a/../b' is not a branch", "--revision", "a/../b", code=2)
         talk = self.refuse("answered 404", hub=self.hub.address + "/elsewhere")
         self.assertIn("hint: check the names of repository", talk)
-        for code, words in ((403, "is not open"), (500, "the server answered 500")):
+        for code, words in ((403, "is refused: the server answered 403"), (500, "the server answered 500")):
             self.hub.code = code
             self.refuse(words)
         self.nothing_in_place()
