@@ -28,7 +28,11 @@ static inline void small_site_init(struct small_site *w, const struct fkt_servic
     scratch_init(&w->s);
     CHECK_OK(small_service_init(&w->f, choices ? choices : &usual));
     if (sign) CHECK_OK(fkt_task_sign(&w->f.task, small_operator(&w->f)));
-    for (int i = 0; i < 6; i++) snprintf(w->paths[i], sizeof w->paths[i], "%s", scratch_path(&w->s, names[i]));
+    for (int i = 0; i < 6; i++) {
+        const char *path = scratch_path(&w->s, names[i]);
+        CHECK(strlen(path) < sizeof w->paths[i]);
+        memcpy(w->paths[i], path, strlen(path) + 1);
+    }
     CHECK_OK(fkt_task_save(&w->f.task, w->paths[0], 0));
     memcpy(key.site.key, w->f.roster, FKT_SA_KEY);
     memcpy(key.secret, w->f.secrets, FKT_SA_SECRET);
