@@ -162,7 +162,7 @@ static void a_choice_of_records_and_bad_ones(void **state)
     assert_string_equal(first, second);
     CHECK(fkt_records_copies(r) == 2);
     CHECK_STATUS(fkt_records_read(r, ds, (const size_t[]){3}, 1, NULL), FKT_E_ARG);
-    scratch_write(&dir, "one/x/4.png", "no image", 10);
+    scratch_write(&dir, "one/x/4.png", "no image", 8);
     CHECK_OK(reopen("one"));
     CHECK(fkt_dataset_size(ds) == 4);
     CHECK_STATUS(fkt_records_read(r, ds, NULL, 0, NULL), FKT_E_FORMAT);
