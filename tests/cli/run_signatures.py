@@ -109,7 +109,7 @@ def check_sites(trial):
     trial.must("enroll", "--roster", "other.txt", trial.write("elsewhere.pub", site))
     site["name"] = "changed"
     refused = trial.run("enroll", "--roster", "other.txt", trial.write("elsewhere.pub", site))
-    trial.want(refused.returncode == 1 and "proof is false" in refused.stderr, "a name that the proof is not for")
+    trial.want(refused.returncode == 1 and "proof is invalid" in refused.stderr, "a name that the proof is not for")
 
 
 def check_task(trial, *extra):
@@ -130,7 +130,7 @@ def check_task(trial, *extra):
     trial.must("task", "verify", "--task", "foreign.json", "--operator", "north.key.pub")
     task["name"] = "changed"
     changed = trial.run("task", "verify", "--task", trial.write("changed.json", {**task, "signature": signature}))
-    trial.want(changed.returncode == 1 and "is false" in changed.stderr, "a task that was changed")
+    trial.want(changed.returncode == 1 and "is invalid" in changed.stderr, "a task that was changed")
 
 
 def main():

@@ -356,7 +356,7 @@ class Phases(binary.Case):
         self.assertNotIn("Holds against", card)  # a known seed promises nothing
         page = self.bytes("run/report.html").decode()
         self.assertIn("42 stayed to the end; lost: 3 in phase advertise, 3 in phase coin", page)
-        self.assertIn("2 throws of a common coin", page)  # one went wrong with a site lost
+        self.assertIn("2 throws of a common random coin", page)  # one went wrong with a site lost
         said = self.fedkt(f"{self.SIMULATE.removesuffix(' --json')} --sites 60 --dropout {words} --corrupt 0.05")
         self.assertIn("3 in confirm, 3 in reveal; 48 of 60 sites are in the sum, 42 stayed to the end", said)
 

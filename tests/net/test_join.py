@@ -109,7 +109,7 @@ class Doors(Join):
         """The promise for the whole set is weaker then."""
         self.serve("server", pinned="other")
         talk = self.refuse("given up after 1 second", "--patience", "1", "--limit", "3")
-        self.assertIn("fedkt: with --limit the promise is about the records that were kept", talk)
+        self.assertIn("fedkt: with --limit the promise covers the records that were kept", talk)
 
     def test_a_log_states_nothing_about_the_images(self):
         """Where stderr is no terminal, others may read it: no name and no number of the site's images goes there."""
@@ -465,7 +465,7 @@ class Home(Join):
             run = self.begin("--dry-run", *words)
             _, talk = run.communicate(timeout=SECONDS)
             self.assertEqual(run.returncode, 0, talk)
-            self.assertEqual("fedkt: with --limit the promise is about the records that were kept" in talk, told, talk)
+            self.assertEqual("fedkt: with --limit the promise covers the records that were kept" in talk, told, talk)
 
     def test_a_folder_that_is_not_ours(self):
         (self.folder / "mine").mkdir()
