@@ -47,7 +47,7 @@ def strings(text):
 def check_strings(root, verbs):
     used, faults = set(), []
     named = re.compile(r"\bfedkt (" + "|".join(sorted(verbs)) + r")\b") if verbs else None
-    for path in sorted((root / "src").rglob("*.[ch]")):
+    for path in sorted(p for kind in ("*.[ch]", "*.cu", "*.cuh") for p in (root / "src").rglob(kind)):
         name = path.relative_to(root).as_posix()
         if name.startswith("src/cli/"):
             continue

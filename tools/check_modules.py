@@ -32,6 +32,11 @@ def includes_of(path):
             yield number, *found.groups()
 
 
+def code_of(folder):
+    """C files, and CUDA's."""
+    return sorted(p for kind in ("*.[ch]", "*.cu", "*.cuh") for p in folder.rglob(kind))
+
+
 def library_allowed(header, libraries):
     """archive covers archive.h, archive_entry.h and archive/...; nothing else."""
     stem = header.removesuffix(".h")
@@ -115,7 +120,7 @@ class Tree:
 
     def check_room(self, module):
         rule = self.modules[module]
-        for path in sorted(self.folder(module).rglob("*.[ch]")):
+        for path in code_of(self.folder(module)):
             for number, quoted, angled, other in includes_of(path):
                 if quoted:
                     self.check_quoted(module, rule, path, number, quoted)
@@ -131,7 +136,7 @@ class Tree:
                     sys.stderr.write(f"check_modules.py: module '{module}' lists the unknown module '{other}'\n")
                     sys.exit(2)
             self.check_room(module)
-        for path in sorted((self.root / "src").rglob("*.[ch]")):
+        for path in code_of(self.root / "src"):
             if path.relative_to(self.root / "src").parts[0] not in self.modules:
                 self.complain(path, 1, "the file belongs to no module of tools/modules.toml")
         return sorted(set(self.complaints))

@@ -20,7 +20,8 @@ import re
 import sys
 
 FILE_LINES, FILE_WARN, HEADER_LINES, FUNCTION_LINES, COLUMNS = 600, 400, 220, 80, 120
-CODE = {".c", ".h", ".py", ".sh"}
+HEADERS, C = {".h", ".cuh"}, {".c", ".h", ".cu", ".cuh"}
+CODE = C | {".py", ".sh"}
 TEXT = CODE | {".md", ".txt", ".toml", ".json", ".cff", ".cmake", ".in", ".yml", ".yaml"}
 FOLDERS = ["src", "include", "tests", "tools", "fuzz", "examples", "bench", "docs", "oracle", "bindings", "packaging"]
 FOLDERS += [".ci"]
@@ -85,7 +86,7 @@ class Inspector:
             self.complain(name, text.count("\n", 0, found.start()) + 1, sentence.format(word))
 
     def check_measures(self, name, path, lines):
-        kind, usual = ("header", HEADER_LINES) if path.suffix == ".h" else ("file", FILE_LINES)
+        kind, usual = ("header", HEADER_LINES) if path.suffix in HEADERS else ("file", FILE_LINES)
         bound = self.exceptions.bound(kind, name, usual, len(lines))
         if len(lines) > bound:
             self.complain(name, len(lines), f"{kind} has {len(lines)} lines, at most {bound}")
@@ -124,7 +125,7 @@ class Inspector:
                 self.complain(name, number, "tab")
             if line != line.rstrip():
                 self.complain(name, number, "blanks at the end of the line")
-        if path.suffix == ".c":
+        if path.suffix not in HEADERS:
             self.check_functions(name, bare.splitlines())
         if self.banned and name != "src/base/banned.h":
             self.each_match(name, bare, self.banned, "'{}' is banned, see src/base/banned.h")
@@ -142,7 +143,7 @@ class Inspector:
         if not head or SPDX not in head[0]:
             self.complain(name, 1, f"the file must open with '{SPDX}'")
         elif (
-            path.suffix in (".c", ".h")
+            path.suffix in C
             and name.startswith(("src/", "include/"))
             and (len(head) < 2 or not head[1].startswith(f"/* {path.name} - "))
         ):
@@ -161,7 +162,7 @@ class Inspector:
         if path.suffix in CODE or path.name == "CMakeLists.txt":
             self.check_measures(name, path, lines)
             self.check_opening(name, path, lines)
-        if path.suffix in (".c", ".h"):
+        if path.suffix in C:
             self.check_c(name, path, text, lines)
 
     def check(self):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 FOLDERS = ("src", "include", "bench", "examples", "fuzz", "tests")
+KINDS = ("*.[ch]", "*.cu", "*.cuh")
 
 
 def formatter():
@@ -33,11 +34,11 @@ def main():
     if not tool:
         print("skipped: clang-format 14 is not installed (Debian 12: clang-format-14)")
         return 77
-    files = sorted(str(p.relative_to(root)) for f in FOLDERS for p in (root / f).rglob("*.[ch]"))
+    files = sorted(str(p.relative_to(root)) for f in FOLDERS for kind in KINDS for p in (root / f).rglob(kind))
     if not files:
         sys.exit(f"check_format.py: no C files under '{root}'")
     done = subprocess.run([tool, "--dry-run", "--Werror", *files], cwd=root, capture_output=True, text=True)
-    wrong = sorted(set(re.findall(r"^(\S+\.[ch]):\d+:\d+: error", done.stderr, re.MULTILINE)))
+    wrong = sorted(set(re.findall(r"^(\S+\.(?:[ch]|cuh?)):\d+:\d+: error", done.stderr, re.MULTILINE)))
     if done.returncode and not wrong:
         sys.exit(f"check_format.py: clang-format failed: {done.stderr}")
     for name in wrong:

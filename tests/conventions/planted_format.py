@@ -19,6 +19,7 @@ def main():
     faults.run("formatted", check, tree, 0, "1 files are formatted")
     faults.run("a tab", check, {**tree, "src/a.c": GOOD.replace("    if", "\tif")}, 1, "src/a.c: not formatted")
     faults.run("a brace elsewhere", check, {**tree, "fuzz/b.h": "struct b\n{\n    int x;\n};\n"}, 1, "fuzz/b.h")
+    faults.run("a kernel", check, {**tree, "src/b.cu": "int  x;\n"}, 1, "src/b.cu: not formatted")
     faults.run("no files", check, {".clang-format": tree[".clang-format"]}, 1, "no C files")
     return faults.done()
 

@@ -22,6 +22,7 @@ CASES = [
     ("a header too long", "src/base/a.h", SPDX + "/* a.h - long. */\n" + "int x;\n" * 219, "header has 221 lines"),
     ("a function too long", "src/base/a.c", HEAD + LONG, "function 'f' has 82 lines, at most 80"),
     ("a long function in a test", "tests/unit/a.c", HEAD + LONG, "function 'f' has 82 lines, at most 80"),
+    ("a kernel too long", "src/base/a.cu", HEAD.replace("a.c", "a.cu") + LONG, "function 'f' has 82 lines, at most 80"),
     ("a brace that hides a function", "src/base/a.c", HEAD + "int f(void) {\n}\n", "brace of a function"),
     ("a line too wide", "src/base/a.c", HEAD + "int " + "x" * 116 + ";\n", "line has 121 columns"),
     ("a tab", "src/base/a.c", HEAD + "\tint x;\n", "tab"),

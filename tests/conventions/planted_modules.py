@@ -50,6 +50,7 @@ CASES = [
         "src/crypto/key.c:1: <openssl/evp.h> belongs to 'mask.c' of module 'crypto' alone",
     ),
     ("a library outside its folder", "src/crypto/mask.c", "#include <curve.h>\n", "to 'fast' of module 'crypto'"),
+    ("a library outside its folder, in a kernel", "src/crypto/slow.cu", "#include <curve.h>\n", "to 'fast' of module"),
     ("a public header of another module", "src/moments/sum.c", '#include "fedkt/privacy.h"\n', "public header"),
     ("a file that is never allowed", "src/crypto/key.c", '#include "base/rng.h"\n', "may never include 'base/rng.h'"),
     (
