@@ -11,6 +11,7 @@
 #ifndef FEDKT_CODEC_H
 #define FEDKT_CODEC_H
 
+#include "fedkt/machine.h"
 #include "fedkt/status.h"
 
 #include <stddef.h>
@@ -22,15 +23,17 @@ extern "C" {
 
 struct fkt_codec;
 
-/* Between the layers of a network; a codec without weights takes no notice. AUTO measures once per machine. */
+/* Between the layers of a network; a codec without weights takes no notice. AUTO measures once per processor, and is
+ * BF16 on a card. F32 is IEEE binary32 on every device: a card's TF32 is not used. */
 enum fkt_codec_dtype { FKT_CODEC_DTYPE_F32 = 0, FKT_CODEC_DTYPE_BF16, FKT_CODEC_DTYPE_AUTO };
 
-/* What a machine brings along. It decides where weights are found and how fast they run, not what the codec is: none
- * of it is in the identity. */
+/* What a machine brings along. It decides where weights are found, where and how fast they run, not what the codec is:
+ * none of it is in the identity. */
 struct fkt_codec_settings {
     const char *weights; /* a file, or a folder with the published files; NULL: the cache */
     enum fkt_codec_dtype dtype;
-    int low_memory; /* weights are used where the file is mapped, as far as possible; slower */
+    int low_memory;           /* weights are used where the file is mapped, as far as possible; slower */
+    struct fkt_device device; /* zeros: the processor */
 };
 
 struct fkt_codec_spec {
@@ -47,6 +50,8 @@ FKT_API const char *fkt_codec_name(const struct fkt_codec *c);
 FKT_API uint32_t fkt_codec_size(const struct fkt_codec *c);
 FKT_API uint32_t fkt_codec_dim(const struct fkt_codec *c);                    /* D */
 FKT_API enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c); /* what it runs in: never AUTO */
+/* What it runs on: never AUTO; the processor for a codec without weights, whatever was asked for. */
+FKT_API struct fkt_device fkt_codec_device_used(const struct fkt_codec *c);
 /* One line that fixes the codec's arithmetic ("dct/1 size=32 dim=64 block=32 ..."; weight hashes for networks): its
  * hash is part of a task. */
 FKT_API const char *fkt_codec_identity(const struct fkt_codec *c);

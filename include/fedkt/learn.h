@@ -10,6 +10,7 @@
 #define FEDKT_LEARN_H
 
 #include "fedkt/classifier.h"
+#include "fedkt/machine.h"
 #include "fedkt/status.h"
 
 #include <stddef.h>
@@ -20,11 +21,8 @@ extern "C" {
 #endif
 
 /* ---- model: architecture, weights, class names, where it comes from ---- */
-
-enum fkt_architecture {
-    FKT_ARCHITECTURE_RESNET18 = 0,
-    FKT_ARCHITECTURE_RESNET8 = 1
-}; /* RESNET8: 16, 32, 64 channels, one block each */
+/* RESNET8: 16, 32, 64 channels, one block each. */
+enum fkt_architecture { FKT_ARCHITECTURE_RESNET18 = 0, FKT_ARCHITECTURE_RESNET8 = 1 };
 /* 3x3 stride 1, no pool | 7x7 stride 2, then max-pool 3x3 stride 2; RESNET8 has the first alone. */
 enum fkt_stem { FKT_STEM_CIFAR = 0, FKT_STEM_IMAGENET = 1 };
 FKT_API const char *fkt_architecture_name(enum fkt_architecture a); /* "resnet18", "resnet8" */
@@ -101,6 +99,7 @@ struct fkt_predict_options {
     unsigned threads; /* 0: all */
     enum fkt_learn_dtype dtype;
     const struct fkt_progress *progress; /* may be NULL */
+    struct fkt_device device;            /* zeros: the processor */
 };
 /* rgb (n, S, S, 3) -> logits (n, K) and, where not NULL, features (n, F): what goes into the last layer. The result of
  * an image does not depend on n, its neighbours or threads. */
@@ -161,7 +160,8 @@ struct fkt_recipe {
     double temperature, share;  /* of a teacher; share 0: none */
     enum fkt_learn_dtype dtype;
     uint64_t seed;
-    unsigned threads; /* 0: all; part of what repeats to the bit */
+    unsigned threads;         /* 0: all; part of what repeats to the bit on the processor */
+    struct fkt_device device; /* zeros: the processor; a checkpoint of one device goes on on another */
 };
 FKT_API void fkt_recipe_default(struct fkt_recipe *r);                        /* what the command line starts from */
 FKT_API FKT_MUST_USE fkt_status fkt_recipe_check(const struct fkt_recipe *r); /* FKT_E_ARG says what is out of range */

@@ -55,6 +55,8 @@ enum fkt_hint {
     FKT_HINT_SKIP_BAD = 10,      /* leave out images that cannot be read */
     FKT_HINT_SMALLER_SIZE = 11,  /* take smaller images */
     FKT_HINT_FEWER_THREADS = 12, /* use fewer threads, or smaller images */
+    FKT_HINT_DEVICE_CPU = 13,    /* run networks on the processor */
+    FKT_HINT_DEVICE_BUILD = 14,  /* use a build with CUDA, or the processor */
 
     FKT_HINT_CACHE = 20,            /* set FEDKT_CACHE, or say where the weights are */
     FKT_HINT_WEIGHTS_PATH = 21,     /* say where the weights are */

@@ -178,7 +178,13 @@ out:
 
 fkt_status fkt_trainer_new(struct fkt_trainer **out, const struct fkt_trainer_spec *spec)
 {
-    return fkt_trainer_new_on(out, spec, fkt_learner_pick(NULL));
+    struct fkt_trainer_spec settled = *spec;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_device_resolve(&settled.recipe.device, NULL, 0));
+    st = fkt_trainer_new_on(out, &settled, fkt_learner_for(settled.recipe.device));
+out:
+    return st;
 }
 
 void fkt_trainer_free(struct fkt_trainer *t)

@@ -60,6 +60,7 @@ const char *fkt_codec_name(const struct fkt_codec *c) { return c->name; }
 uint32_t fkt_codec_size(const struct fkt_codec *c) { return c->size; }
 uint32_t fkt_codec_dim(const struct fkt_codec *c) { return c->dim; }
 enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c) { return c->dtype; }
+struct fkt_device fkt_codec_device_used(const struct fkt_codec *c) { return c->device; }
 size_t fkt_codec_batch(const struct fkt_codec *c) { return c->batch ? c->batch : 1; }
 const char *fkt_codec_identity(const struct fkt_codec *c) { return c->identity; }
 int fkt_codec_dtype_measured(const struct fkt_codec *c) { return c->dtype_measured; }

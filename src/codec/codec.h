@@ -30,6 +30,7 @@ struct fkt_codec {
     uint32_t size, dim;
     enum fkt_codec_dtype dtype; /* what it runs in: F32 or BF16 */
     int dtype_measured;         /* AUTO: it was found out now, not remembered */
+    struct fkt_device device;   /* that its networks run on; zeros without any */
     int low_memory;             /* as asked for: it changes rounding */
     uint32_t batch;             /* images that go through together; 0: one by one */
     char identity[FKT_IDENTITY_MAX];

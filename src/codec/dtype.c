@@ -42,21 +42,6 @@ enum fkt_codec_dtype fkt_dtype_faster(double f32_seconds, double bf16_seconds)
     return wins && isfinite(f32_seconds) ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32;
 }
 
-void fkt_dtype_processor(char *out, size_t cap)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[512];
-    snprintf(out, cap, "unknown");
-    while (f && fgets(line, sizeof line, f)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(out, cap, "%.*s", (int)strcspn(colon, "\n"), colon);
-        break;
-    }
-    if (f) fclose(f);
-}
-
 /* Best seconds of one batch. */
 static fkt_status time_one(const struct fkt_dtype_trial *t, enum fkt_precision precision, const float *in, float *out,
                            double *best)

@@ -29,7 +29,4 @@ FKT_MUST_USE fkt_status fkt_dtype_choose(enum fkt_codec_dtype *out, const struct
 /* The decision alone, from seconds per batch; anything that is not a time means F32. */
 enum fkt_codec_dtype fkt_dtype_faster(double f32_seconds, double bf16_seconds);
 
-/* The processor's name as the operating system gives it, "unknown" otherwise. */
-void fkt_dtype_processor(char *out, size_t cap);
-
 #endif

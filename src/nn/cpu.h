@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct fkt_cpu_facts {
@@ -25,5 +26,6 @@ FKT_MUST_USE fkt_status fkt_cpu_isa(const char **name); /* in effect, cap includ
 FKT_MUST_USE fkt_status fkt_cpu_amx(int *usable);       /* 1: bfloat16 convolutions run on tiles */
 FKT_MUST_USE fkt_status fkt_cpu_bf16(int *possible);    /* 1: a bfloat16 plan can be made at all */
 const char *fkt_cpu_library(void);                      /* the library of the fast backend, with its version */
+void fkt_cpu_processor(char *out, size_t cap); /* its name as the operating system gives it, "unknown" otherwise */
 
 #endif

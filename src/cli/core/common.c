@@ -39,7 +39,8 @@ fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
 
 void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out)
 {
-    *out = (struct fkt_codec_settings){m->weights, (enum fkt_codec_dtype)m->dtype, m->low_memory};
+    *out = (struct fkt_codec_settings){
+        .weights = m->weights, .dtype = (enum fkt_codec_dtype)m->dtype, .low_memory = m->low_memory};
 }
 
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
