@@ -56,8 +56,10 @@ out:
 
 static fkt_status network_peak(struct products *p, enum fkt_codec_dtype dtype, unsigned threads, double *gflops)
 {
-    struct fkt_engine_spec spec = {BATCH, SIDE_PX, SIDE_PX,
-                                   dtype == FKT_CODEC_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, 0};
+    struct fkt_engine_spec spec = {.batch = BATCH,
+                                   .height = SIDE_PX,
+                                   .width = SIDE_PX,
+                                   .precision = dtype == FKT_CODEC_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32};
     struct fkt_op conv = {.kind = FKT_OP_CONV, .channels = SIDE, .kernel = 1, .stride = 1, .groups = 1};
     struct fkt_net net;
     struct fkt_st_writer *w = NULL;

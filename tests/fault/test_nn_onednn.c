@@ -8,7 +8,7 @@
 
 static struct fkt_net net;
 static struct random_weights weights;
-static struct fkt_engine_spec spec = {2, 8, 8, FKT_PRECISION_F32, 0};
+static struct fkt_engine_spec spec = {.batch = 2, .height = 8, .width = 8, .precision = FKT_PRECISION_F32};
 
 static void build(struct fkt_net *n)
 {

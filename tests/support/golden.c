@@ -98,7 +98,11 @@ static const float *wanted(const struct golden *g, const char *what, uint32_t si
 static void compare(struct golden_error *out, const struct golden *g, const struct golden_run *run, int half,
                     const float *in, uint32_t side)
 {
-    struct fkt_engine_spec spec = {GOLDEN_IMAGES, side, side, run->precision, run->low_memory};
+    struct fkt_engine_spec spec = {.batch = GOLDEN_IMAGES,
+                                   .height = side,
+                                   .width = side,
+                                   .precision = run->precision,
+                                   .low_memory = run->low_memory};
     struct fkt_engine *e = NULL;
     struct fkt_shape shape;
     size_t thin, count, step;

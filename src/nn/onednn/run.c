@@ -184,4 +184,9 @@ static fkt_status run(const void *plan, void *workspace, const float *in, float 
     return st;
 }
 
-const struct fkt_backend fkt_backend_onednn = {"onednn", plan_new, workspace_new, run, workspace_free, plan_free};
+const struct fkt_backend fkt_backend_onednn = {.name = "onednn",
+                                               .plan = plan_new,
+                                               .workspace = workspace_new,
+                                               .run = run,
+                                               .workspace_free = workspace_free,
+                                               .plan_free = plan_free};

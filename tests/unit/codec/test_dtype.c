@@ -58,7 +58,12 @@ static void fake_plan_free(void *plan)
     live--;
     fkt_free(plan);
 }
-static const struct fkt_backend fake = {"fake", fake_plan, fake_workspace, fake_run, fkt_free, fake_plan_free};
+static const struct fkt_backend fake = {.name = "fake",
+                                        .plan = fake_plan,
+                                        .workspace = fake_workspace,
+                                        .run = fake_run,
+                                        .workspace_free = fkt_free,
+                                        .plan_free = fake_plan_free};
 
 static struct fkt_dtype_trial trial(const char *codec)
 {

@@ -70,8 +70,12 @@ static void count_plan_free(void *plan)
     fkt_free(plan);
 }
 
-static const struct fkt_backend counter = {"counter", count_plan,           count_workspace,
-                                           count_run, count_workspace_free, count_plan_free};
+static const struct fkt_backend counter = {.name = "counter",
+                                           .plan = count_plan,
+                                           .workspace = count_workspace,
+                                           .run = count_run,
+                                           .workspace_free = count_workspace_free,
+                                           .plan_free = count_plan_free};
 
 enum { SIDE = 2, EACH = 3 * SIDE * SIDE, BATCH = 4 };
 static const struct fkt_engine_spec small = {.batch = BATCH, .height = SIDE, .width = SIDE};

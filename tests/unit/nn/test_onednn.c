@@ -219,6 +219,11 @@ static float *random_numbers(size_t n, uint64_t seed)
     return x;
 }
 
+static struct fkt_engine_spec spec_of(uint32_t batch, uint32_t h, uint32_t w, enum fkt_precision precision, int low)
+{
+    return (struct fkt_engine_spec){.batch = batch, .height = h, .width = w, .precision = precision, .low_memory = low};
+}
+
 /* Both backends on n images; the largest difference over the largest number. */
 static double difference(const struct problem *p, const struct fkt_engine_spec *spec, size_t n)
 {
@@ -264,7 +269,8 @@ static void compare_all(enum fkt_precision precision, int low_memory, double tol
     static const uint32_t batches[] = {1, 3, 16};
     for (int i = 0; i < PROBLEMS; i++)
         for (int b = 0; b < 3; b++) {
-            struct fkt_engine_spec spec = {batches[b], problems[i].height, problems[i].width, precision, low_memory};
+            uint32_t h = problems[i].height, w = problems[i].width;
+            struct fkt_engine_spec spec = spec_of(batches[b], h, w, precision, low_memory);
             double d = difference(&problems[i], &spec, batches[b] == 3 ? 2 : 1);
             if (!(d <= tolerance))
                 fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", problems[i].name, batches[b], d, tolerance);
@@ -290,7 +296,7 @@ static void bf16_agrees_or_is_refused(void **state)
     CHECK_OK(fkt_cpu_bf16(&possible));
     if (possible) compare_all(FKT_PRECISION_BF16, 0, 3e-2);
     else {
-        struct fkt_engine_spec spec = {1, 16, 16, FKT_PRECISION_BF16, 0};
+        struct fkt_engine_spec spec = {.batch = 1, .height = 16, .width = 16, .precision = FKT_PRECISION_BF16};
         struct fkt_engine *e = NULL;
         struct random_weights w;
         struct fkt_net net;
@@ -314,7 +320,7 @@ struct bench {
 
 static void bench_init(struct bench *b, const struct problem *p, uint32_t batch, enum fkt_precision precision, int low)
 {
-    struct fkt_engine_spec spec = {batch, p->height, p->width, precision, low};
+    struct fkt_engine_spec spec = spec_of(batch, p->height, p->width, precision, low);
     struct fkt_shape s;
     memset(b, 0, sizeof *b);
     p->build(&b->net);
@@ -445,7 +451,7 @@ static void weights_that_are_not_numbers(void **state)
 {
     (void)state;
     for (int low = 0; low < 2; low++) {
-        struct fkt_engine_spec spec = {1, 16, 12, FKT_PRECISION_F32, low};
+        struct fkt_engine_spec spec = spec_of(1, 16, 12, FKT_PRECISION_F32, low);
         struct fkt_engine *e = NULL;
         struct random_weights w;
         struct fkt_net net;
@@ -468,7 +474,8 @@ static void overflow_inside_is_found(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int i = 0; i < 3 * (2 + possible); i++) {
-        struct fkt_engine_spec spec = {2, 16, 16, i / 3 == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, i / 3 == 1};
+        const enum fkt_precision precision = i / 3 == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
+        struct fkt_engine_spec spec = spec_of(2, 16, 16, precision, i / 3 == 1);
         static float in[3 * 16 * 16], out[4 * 4 * 4];
         const struct fkt_tensor *t;
         struct fkt_engine *e = NULL;
@@ -496,7 +503,7 @@ static void overflow_inside_is_found(void **state)
 /* Squares that overflow in a norm make it divide by infinity: zeros, which look like numbers. */
 static void overflow_in_a_norm_is_found(void **state)
 {
-    struct fkt_engine_spec spec = {1, 2, 2, FKT_PRECISION_F32, 0};
+    struct fkt_engine_spec spec = {.batch = 1, .height = 2, .width = 2, .precision = FKT_PRECISION_F32};
     struct fkt_engine *e = NULL;
     struct random_weights w;
     struct fkt_net net;

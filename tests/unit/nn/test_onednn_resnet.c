@@ -120,7 +120,11 @@ static void compare_all(enum fkt_precision precision, int low_memory, double tol
         build(&net, stem, 24, 3, 1); /* 24, 48, 96 channels: half blocks too */
         arrays_init(&a, &net);
         for (int i = 0; i < SIDES; i++) {
-            struct fkt_engine_spec spec = {2, sides[i][0], sides[i][1], precision, low_memory};
+            struct fkt_engine_spec spec = {.batch = 2,
+                                           .height = sides[i][0],
+                                           .width = sides[i][1],
+                                           .precision = precision,
+                                           .low_memory = low_memory};
             struct fkt_engine_facts facts;
             double d = difference(&net, a.w, spec, &facts);
             if (!(d <= tolerance))
@@ -166,10 +170,15 @@ static void resnet18_agrees(void **state)
         build(&net, stem, 64, 4, 2);
         CHECK(fkt_net_parameters(&net) == (stem ? 11191242U : 11183562U)); /* statistics included */
         arrays_init(&a, &net);
-        CHECK(difference(&net, a.w, (struct fkt_engine_spec){2, side, side, FKT_PRECISION_F32, 0}, &facts) <= 1e-5);
+        CHECK(difference(
+                  &net, a.w,
+                  (struct fkt_engine_spec){.batch = 2, .height = side, .width = side, .precision = FKT_PRECISION_F32},
+                  &facts) <= 1e-5);
         if (half)
-            CHECK(difference(&net, a.w, (struct fkt_engine_spec){2, side, side, FKT_PRECISION_BF16, 0}, &facts) <=
-                  3e-2);
+            CHECK(difference(&net, a.w,
+                             (struct fkt_engine_spec){
+                                 .batch = 2, .height = side, .width = side, .precision = FKT_PRECISION_BF16},
+                             &facts) <= 3e-2);
         arrays_release(&a);
         fkt_net_clear(&net);
     }
@@ -180,7 +189,7 @@ static void everything_is_fused(void **state)
 {
     struct fkt_net net;
     struct arrays a;
-    struct fkt_engine_spec spec = {2, 32, 32, FKT_PRECISION_F32, 0};
+    struct fkt_engine_spec spec = {.batch = 2, .height = 32, .width = 32, .precision = FKT_PRECISION_F32};
     struct fkt_engine_facts facts;
     size_t rest = 0;
     (void)state;
