@@ -40,7 +40,7 @@ enum {
 };
 #define USUAL_SECONDS 10.0
 #define USUAL_BATCH 64
-static const struct fkt_sgd usual_sgd = {1e-3F, 0.9F, 5e-4F, 1};
+static const struct fkt_optimizer usual_sgd = {.rate = 1e-3F, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1};
 
 /* One network at one size and batch, ready to step. */
 struct workspace {
@@ -110,8 +110,18 @@ out:
 static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, enum fkt_precision precision,
                         unsigned threads)
 {
-    const struct fkt_learner_spec plain = {TRIED_BATCH, TRIED_PX, TRIED_PX, FKT_PRECISION_F32, 1, 0.1F};
-    const struct fkt_learner_spec fast = {TRIED_BATCH, TRIED_PX, TRIED_PX, precision, threads, 0.1F};
+    const struct fkt_learner_spec plain = {.batch = TRIED_BATCH,
+                                           .height = TRIED_PX,
+                                           .width = TRIED_PX,
+                                           .precision = FKT_PRECISION_F32,
+                                           .threads = 1,
+                                           .norm_momentum = 0.1F};
+    const struct fkt_learner_spec fast = {.batch = TRIED_BATCH,
+                                          .height = TRIED_PX,
+                                          .width = TRIED_PX,
+                                          .precision = precision,
+                                          .threads = threads,
+                                          .norm_momentum = 0.1F};
     const double allowed = precision == FKT_PRECISION_BF16 ? 0.1 : 1e-3;
     struct workspace a = {0}, b = {0};
     fkt_status st;
@@ -257,7 +267,12 @@ static fkt_status memory_row(struct fkt_bench_row *r, const struct workspace *d,
 static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, const struct fkt_model *m, uint32_t size,
                       enum fkt_precision p, unsigned threads, double *flops)
 {
-    const struct fkt_learner_spec spec = {o->batch ? (uint32_t)o->batch : USUAL_BATCH, size, size, p, threads, 0.1F};
+    const struct fkt_learner_spec spec = {.batch = o->batch ? (uint32_t)o->batch : USUAL_BATCH,
+                                          .height = size,
+                                          .width = size,
+                                          .precision = p,
+                                          .threads = threads,
+                                          .norm_momentum = 0.1F};
     struct cli_progress progress;
     struct fkt_net net;
     struct workspace d = {0};

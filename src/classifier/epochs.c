@@ -58,10 +58,11 @@ static fkt_status one_step(struct fkt_trainer *t)
 {
     const struct fkt_recipe *r = &t->recipe;
     const struct fkt_loss kind = {.smoothing = r->smoothing, .temperature = r->temperature, .share = r->share};
-    const struct fkt_sgd sgd = {.rate = (float)fkt_recipe_rate(r, t->done.step, t->epoch_steps),
-                                .momentum = (float)r->momentum,
-                                .decay = (float)r->decay,
-                                .nesterov = r->nesterov};
+    const struct fkt_optimizer sgd = {.kind = FKT_OPTIMIZER_SGD,
+                                      .rate = (float)fkt_recipe_rate(r, t->done.step, t->epoch_steps),
+                                      .momentum = (float)r->momentum,
+                                      .decay = (float)r->decay,
+                                      .nesterov = r->nesterov};
     const double begin = fkt_now();
     double loss = NAN;
     size_t hits = 0;

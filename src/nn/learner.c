@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learner.c - the entry points of the learners: networks that cannot learn are refused here, before any backend.
+/* learner.c - the entry points of the learners: networks, arguments and states are checked here, before any backend.
  *
  *   new -> [forward] -> ran -> [backward] -> gradients are there -> [step] -> new weights
  *
  * A backward needs the forward before it. Writing or changing weights invalidates that forward, and so does the
  * backward itself, which may reuse the memory of activations. A step needs gradients, from a backward or written.
  *
- * A slot has one reader. A shared slot would need gradients to be added up, and no network here needs that.
+ * A slot has one reader. A shared slot would need gradients to be added up, and no network here needs that. A frozen
+ * network has no gradients of weights, so its slots may be shared; which kinds of operations it may have, its backend
+ * decides.
  *
  * Memory: before a backend is called, what every learner must hold is added up: all values of the network once (the
- * backward reads them; a backend that drops some needs the space for their gradients), masters, gradients and velocity,
- * and the copies that kernels read. If that exceeds three quarters of the machine, the result is an error that names
- * the batch rather than a killed process. */
+ * backward reads them; a backend that drops some needs the space for their gradients), masters, gradients and velocity
+ * unless frozen, and the copies that kernels read. If that exceeds three quarters of the machine, the result is an
+ * error that names the batch rather than a killed process. */
 #include "nn/learner.h"
 
 #include "base/alloc.h"
@@ -28,7 +30,13 @@ struct fkt_learner {
     const struct fkt_net *net; /* borrowed */
     uint8_t *statistic;        /* (n_slots): 1 for mean and var of a batch norm */
     struct fkt_learner_facts facts;
-    int ran, has_gradients, has_average;
+    struct fkt_shape input, output;
+    uint32_t batch;
+    int frozen;
+    int ran, has_gradients, has_average, has_second;
+    uint32_t held;    /* images; 0: none */
+    uint64_t planned; /* steps of the plan that have not been queued */
+    int has_plan, plan_averages, plan_is_adam;
 };
 
 static int can_learn(const struct fkt_op *op)
@@ -53,6 +61,7 @@ static fkt_status check_spec(const struct fkt_net *net, const struct fkt_learner
         return fkt_fail(FKT_E_ARG, "the momentum of batch norms is 0 to 1, not %g", (double)spec->norm_momentum);
     if (spec->precision != FKT_PRECISION_F32 && spec->precision != FKT_PRECISION_BF16)
         return fkt_fail(FKT_E_ARG, "no such precision");
+    if (spec->frozen != 0 && spec->frozen != 1) return fkt_fail(FKT_E_ARG, "a network is frozen (1) or not (0)");
     return net->n_ops ? FKT_OK : fkt_fail(FKT_E_ARG, "a network without operations cannot learn");
 }
 
@@ -68,6 +77,13 @@ static fkt_status claim(const struct fkt_net *net, size_t i, uint8_t *seen)
                             fkt_op_name(op->kind), net->slot[slot[k]].name[0]);
     }
     return FKT_OK;
+}
+
+static void mark_statistics(const struct fkt_learner *l)
+{
+    for (size_t i = 0; i < l->net->n_ops; i++)
+        if (l->net->op[i].kind == FKT_OP_BATCH_NORM)
+            l->statistic[l->net->op[i].mean] = l->statistic[l->net->op[i].var] = 1;
 }
 
 static fkt_status check_ops(const struct fkt_learner *l, const struct fkt_shape *shapes, uint32_t batch, uint8_t *seen)
@@ -86,7 +102,6 @@ static fkt_status check_ops(const struct fkt_learner *l, const struct fkt_shape 
             return fkt_fail_hint(FKT_E_ARG, "use a larger batch or larger images",
                                  "operation %zu of the network (batch norm) cannot learn: one number has no variance",
                                  i);
-        l->statistic[op->mean] = l->statistic[op->var] = 1;
     }
     return FKT_OK;
 }
@@ -95,10 +110,11 @@ static fkt_status check_memory(const struct fkt_net *net, const struct fkt_shape
                                const struct fkt_learner_spec *spec)
 {
     const uint64_t element = spec->precision == FKT_PRECISION_BF16 ? sizeof(uint16_t) : sizeof(float);
+    const uint64_t masters = spec->frozen ? 1 : 3; /* and gradients, and velocity */
     uint64_t numbers = 0, bytes, have = fkt_machine_memory();
     const double giga = 1 << 30;
     for (size_t i = 0; i <= net->n_ops; i++) numbers += (uint64_t)shapes[i].c * shapes[i].h * shapes[i].w;
-    bytes = numbers * spec->batch * element + fkt_net_parameters(net) * (3 * sizeof(float) + element);
+    bytes = numbers * spec->batch * element + fkt_net_parameters(net) * (masters * sizeof(float) + element);
     if (bytes <= have / 4 * 3) return FKT_OK;
     return fkt_fail_hint(FKT_E_NOMEM, "use a smaller batch",
                          "learning with a batch of %" PRIu32 " images of %" PRIu32 " x %" PRIu32
@@ -132,7 +148,12 @@ fkt_status fkt_learner_new(struct fkt_learner **out, const struct fkt_learner_ba
     l->net = net;
     FKT_TRY(fkt_alloc(&l->statistic, net->n_slots));
     FKT_TRY(fkt_alloc(&seen, net->n_slots));
-    FKT_TRY(check_ops(l, shapes, spec->batch, seen));
+    if (!spec->frozen) FKT_TRY(check_ops(l, shapes, spec->batch, seen));
+    mark_statistics(l);
+    l->input = shapes[0];
+    l->output = shapes[net->n_ops];
+    l->batch = spec->batch;
+    l->frozen = spec->frozen;
     FKT_TRY(check_memory(net, shapes, spec));
     l->facts.flops = fkt_net_flops(net, shapes);
     FKT_TRY(name_batch(backend->make(&l->self, net, shapes, spec, &l->facts), spec));
@@ -162,9 +183,11 @@ int fkt_learner_is_parameter(const struct fkt_learner *l, uint32_t slot)
 
 static fkt_status check_slot(const struct fkt_learner *l, enum fkt_learned what, uint32_t slot)
 {
-    if (slot >= l->net->n_slots || (unsigned)what > FKT_AVERAGE)
+    if (slot >= l->net->n_slots || (unsigned)what >= FKT_LEARNED_KINDS)
         return fkt_fail(FKT_E_ARG, "the network has no array %d of slot %" PRIu32, (int)what, slot);
-    if (l->statistic[slot] && (what == FKT_GRADIENT || what == FKT_VELOCITY))
+    if (l->frozen && what != FKT_WEIGHT)
+        return fkt_fail(FKT_E_ARG, "'%s' is frozen: it has neither gradient nor average", l->net->slot[slot].name[0]);
+    if (l->statistic[slot] && what != FKT_WEIGHT && what != FKT_AVERAGE)
         return fkt_fail(FKT_E_ARG, "'%s' is a statistic: it has no gradient and no velocity",
                         l->net->slot[slot].name[0]);
     return FKT_OK;
@@ -181,6 +204,7 @@ fkt_status fkt_learner_write(struct fkt_learner *l, enum fkt_learned what, uint3
     if (what == FKT_WEIGHT) l->ran = 0;
     if (what == FKT_GRADIENT) l->has_gradients = 1;
     if (what == FKT_AVERAGE) l->has_average = 1;
+    if (what == FKT_SECOND) l->has_second = 1;
 out:
     return st;
 }
@@ -190,6 +214,7 @@ fkt_status fkt_learner_read(const struct fkt_learner *l, enum fkt_learned what, 
     fkt_status st = check_slot(l, what, slot);
     if (st != FKT_OK) return st;
     if (what == FKT_AVERAGE && !l->has_average) return fkt_fail(FKT_E_STATE, "no average has been taken yet");
+    if (what == FKT_SECOND && !l->has_second) return fkt_fail(FKT_E_STATE, "no step of Adam has been taken yet");
     return l->backend->read(l->self, what, slot, x);
 }
 
@@ -200,31 +225,134 @@ fkt_status fkt_learner_forward(struct fkt_learner *l, const float *in, float *ou
     return st;
 }
 
-fkt_status fkt_learner_backward(struct fkt_learner *l, const float *dout)
+static fkt_status backward(struct fkt_learner *l, const float *dout, float *din)
 {
     fkt_status st;
     if (!l->ran) return fkt_fail(FKT_E_STATE, "a backward needs a forward before it, with the same weights");
     l->ran = 0;
-    st = l->backend->backward(l->self, dout);
-    l->has_gradients = st == FKT_OK;
+    st = l->backend->backward(l->self, dout, din);
+    l->has_gradients = st == FKT_OK && !l->frozen;
     return st;
 }
 
-fkt_status fkt_learner_step(struct fkt_learner *l, const struct fkt_sgd *sgd)
+fkt_status fkt_learner_backward(struct fkt_learner *l, const float *dout)
 {
+    if (l->frozen) return fkt_fail(FKT_E_STATE, "a frozen network has no gradients of weights");
+    return backward(l, dout, NULL);
+}
+
+fkt_status fkt_learner_backward_input(struct fkt_learner *l, const float *dout, float *din)
+{
+    if (!l->frozen) return fkt_fail(FKT_E_STATE, "only a frozen network is differentiated by its input");
+    return backward(l, dout, din);
+}
+
+fkt_status fkt_learner_step(struct fkt_learner *l, const struct fkt_optimizer *o)
+{
+    fkt_status st;
     if (!l->has_gradients) return fkt_fail(FKT_E_STATE, "a step needs a backward before it");
-    if (!(isfinite(sgd->rate) && sgd->momentum >= 0 && sgd->momentum < 1 && sgd->decay >= 0 && isfinite(sgd->decay)))
-        return fkt_fail(FKT_E_ARG, "a step takes a finite rate, a momentum of 0 to 1 and a decay that is not negative");
+    FKT_TRY(fkt_optimizer_check(o));
     l->ran = 0;
-    return l->backend->step(l->self, sgd);
+    FKT_TRY(l->backend->step(l->self, o));
+    if (o->kind == FKT_OPTIMIZER_ADAM) l->has_second = 1;
+out:
+    return st;
+}
+
+static fkt_status check_average(float decay)
+{
+    if (decay >= 0 && decay < 1) return FKT_OK;
+    return fkt_fail(FKT_E_ARG, "the decay of an average is 0 to 1, not %g", (double)decay);
 }
 
 fkt_status fkt_learner_average(struct fkt_learner *l, float decay)
 {
     fkt_status st;
-    if (!(decay >= 0 && decay < 1))
-        return fkt_fail(FKT_E_ARG, "the decay of an average is 0 to 1, not %g", (double)decay);
-    st = l->backend->average(l->self, decay);
-    if (st == FKT_OK) l->has_average = 1;
+    if (l->frozen) return fkt_fail(FKT_E_STATE, "a frozen network has no average");
+    FKT_TRY(check_average(decay));
+    FKT_TRY(l->backend->average(l->self, decay));
+    l->has_average = 1;
+out:
     return st;
+}
+
+int fkt_learner_holds(const struct fkt_learner *l) { return l->backend->hold && !l->frozen; }
+
+fkt_status fkt_learner_hold(struct fkt_learner *l, const uint8_t *rgb, const uint32_t *label, size_t n,
+                            const float value[3][256])
+{
+    fkt_status st;
+    if (!fkt_learner_holds(l)) return fkt_fail(FKT_E_STATE, "this learner cannot hold images");
+    if (l->input.c != 3 || l->output.h != 1 || l->output.w != 1)
+        return fkt_fail(FKT_E_ARG, "a network that holds images takes 3 channels and gives one number per class");
+    if (!n || n > UINT32_MAX) return fkt_fail(FKT_E_ARG, "a learner cannot hold %zu images", n);
+    for (size_t i = 0; i < n; i++)
+        if (label[i] >= l->output.c)
+            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is outside the %" PRIu32 " classes", label[i], i,
+                            l->output.c);
+    l->has_plan = 0;
+    l->held = 0;
+    FKT_TRY(l->backend->hold(l->self, rgb, label, n, value));
+    l->held = (uint32_t)n;
+out:
+    return st;
+}
+
+static fkt_status check_plan(const struct fkt_learner *l, const struct fkt_epoch_steps *e)
+{
+    fkt_status st = FKT_OK;
+    if (e->loss.share != 0) return fkt_fail(FKT_E_ARG, "steps without the host have no teacher");
+    if (!(e->loss.smoothing >= 0 && e->loss.smoothing <= 1))
+        return fkt_fail(FKT_E_ARG, "the smoothing of labels is 0 to 1, not %g", e->loss.smoothing);
+    if (e->steps > SIZE_MAX / sizeof *e->view / l->batch) return fkt_fail(FKT_E_ARG, "an epoch of too many steps");
+    for (size_t i = 0; i < e->steps * l->batch; i++)
+        if (e->view[i].index >= l->held)
+            return fkt_fail(FKT_E_ARG, "view %zu takes image %" PRIu32 ", and %" PRIu32 " are held", i,
+                            e->view[i].index, l->held);
+    for (size_t i = 0; i < e->steps; i++) {
+        FKT_TRY(fkt_optimizer_check(&e->step[i].optimizer));
+        if (!(e->step[i].average < 0)) FKT_TRY(check_average(e->step[i].average));
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_learner_plan_epoch(struct fkt_learner *l, const struct fkt_epoch_steps *e)
+{
+    fkt_status st;
+    if (!l->held) return fkt_fail(FKT_E_STATE, "a plan needs images that the learner holds");
+    FKT_TRY(check_plan(l, e));
+    l->has_plan = 0;
+    FKT_TRY(l->backend->plan_epoch(l->self, e));
+    l->has_plan = 1;
+    l->planned = e->steps;
+    l->plan_averages = l->plan_is_adam = 0;
+    for (size_t i = 0; i < e->steps; i++) {
+        l->plan_averages |= e->step[i].average >= 0;
+        l->plan_is_adam |= e->step[i].optimizer.kind == FKT_OPTIMIZER_ADAM;
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_learner_train(struct fkt_learner *l, uint64_t steps)
+{
+    if (!l->has_plan) return fkt_fail(FKT_E_STATE, "training needs a plan");
+    if (steps > l->planned)
+        return fkt_fail(FKT_E_ARG, "the plan has %" PRIu64 " steps left, not %" PRIu64, l->planned, steps);
+    if (!steps) return FKT_OK;
+    l->ran = l->has_gradients = 0;
+    l->has_average |= l->plan_averages;
+    l->has_second |= l->plan_is_adam;
+    l->planned -= steps;
+    return l->backend->train(l->self, steps);
+}
+
+fkt_status fkt_learner_collect(struct fkt_learner *l, double *loss, uint64_t *hits, uint64_t *first_bad)
+{
+    *loss = NAN;
+    *hits = 0;
+    *first_bad = UINT64_MAX;
+    if (!l->has_plan) return fkt_fail(FKT_E_STATE, "no epoch has been planned");
+    return l->backend->collect(l->self, loss, hits, first_bad);
 }

@@ -81,8 +81,9 @@ static enum fkt_precision precision;
 /* The first call allocates the average; a call that fails leaves none. */
 static fkt_status run_learner(void)
 {
-    const struct fkt_learner_spec spec = {2, 2, 2, precision, 1, 0.1F};
-    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 1};
+    const struct fkt_learner_spec spec = {
+        .batch = 2, .height = 2, .width = 2, .precision = precision, .threads = 1, .norm_momentum = 0.1F};
+    const struct fkt_optimizer sgd = {.rate = 0.1F, .momentum = 0.9F, .nesterov = 1};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
     float out[2 * 6 * 4], x[12];

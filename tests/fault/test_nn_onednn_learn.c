@@ -5,7 +5,8 @@
 #include "tests/support/sweep.h"
 
 static struct fkt_net net;
-static struct fkt_learner_spec spec = {2, 8, 8, FKT_PRECISION_F32, 2, 0.1F};
+static struct fkt_learner_spec spec = {
+    .batch = 2, .height = 8, .width = 8, .precision = FKT_PRECISION_F32, .threads = 2, .norm_momentum = 0.1F};
 
 static void build(struct fkt_net *n)
 {
@@ -21,7 +22,7 @@ static void build(struct fkt_net *n)
 static fkt_status learn(void)
 {
     static float in[2 * 3 * 8 * 8], out[2 * 10], array[40 * 40 * 9];
-    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 0};
+    const struct fkt_optimizer sgd = {.rate = 0.1F, .momentum = 0.9F};
     struct fkt_learner *l = NULL;
     fkt_status st;
     FKT_TRY(fkt_learner_new(&l, &fkt_learner_onednn, &net, &spec));

@@ -59,7 +59,12 @@ static const struct fkt_tensor *kept(const struct learn_golden *g, const char *r
 void learn_golden_open(struct learn_golden *g, const struct learn_case *k, const struct fkt_learner_backend *backend,
                        enum fkt_precision precision)
 {
-    const struct fkt_learner_spec spec = {k->batch, k->side, k->side, precision, 2, 0.1f};
+    const struct fkt_learner_spec spec = {.batch = k->batch,
+                                          .height = k->side,
+                                          .width = k->side,
+                                          .precision = precision,
+                                          .threads = 2,
+                                          .norm_momentum = 0.1f};
     const struct fkt_tensor *t;
     size_t largest = 0;
     char path[512];
@@ -115,7 +120,8 @@ double learn_golden_forward(struct learn_golden *g, float *logits)
 
 void learn_golden_update(struct learn_golden *g)
 {
-    CHECK_OK(fkt_learner_step(g->learner, &(struct fkt_sgd){g->k->rate, 0.9f, 5e-4f, 1}));
+    CHECK_OK(fkt_learner_step(
+        g->learner, &(struct fkt_optimizer){.rate = g->k->rate, .momentum = 0.9f, .decay = 5e-4f, .nesterov = 1}));
     g->step++;
 }
 

@@ -76,7 +76,12 @@ static inline void learner_case_init(struct learner_case *p, const struct proble
                                      const struct fkt_learner_backend *backend, uint32_t batch,
                                      enum fkt_precision precision, unsigned threads)
 {
-    struct fkt_learner_spec spec = {batch, k->height, k->width, precision, threads, 0.1F};
+    struct fkt_learner_spec spec = {.batch = batch,
+                                    .height = k->height,
+                                    .width = k->width,
+                                    .precision = precision,
+                                    .threads = threads,
+                                    .norm_momentum = 0.1F};
     struct fkt_shape *shapes = NULL, last;
     memset(p, 0, sizeof *p);
     k->build(&p->net);
@@ -114,7 +119,8 @@ static inline void learner_case_release(struct learner_case *p)
 /* One step of descent on its batch, plain or Nesterov's in turn, and of the average. */
 static inline void learner_case_step(struct learner_case *p, int i)
 {
-    const struct fkt_sgd plain = {0.05F, 0.9F, 5e-4F, 0}, nesterov = {0.02F, 0.9F, 5e-4F, 1};
+    const struct fkt_optimizer plain = {.rate = 0.05F, .momentum = 0.9F, .decay = 5e-4F},
+                               nesterov = {.rate = 0.02F, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1};
     CHECK_OK(fkt_learner_forward(p->l, p->in, p->out));
     CHECK_OK(fkt_learner_backward(p->l, p->dout));
     CHECK_OK(fkt_learner_step(p->l, i % 2 ? &nesterov : &plain));

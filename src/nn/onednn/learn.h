@@ -2,7 +2,7 @@
 /* learn.h - a network prepared for learning: steps, buffers, arrays. Private to nn/onednn/.
  *
  *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --arena.c--> offsets in one block
- *                learn_conv.c: which kernels; learn_arrays.c: weights and the three arrays beside them
+ *                learn_conv.c: which kernels; learn_arrays.c: weights and the four arrays beside them
  *                learn_norm.c, learn_loops.c: operations outside oneDNN; learn_run.c: the backend */
 #ifndef FKT_NN_ONEDNN_LEARN_H
 #define FKT_NN_ONEDNN_LEARN_H
@@ -49,7 +49,11 @@ void fkt_loop_mean(void *y, const void *x, const struct fkt_field *f, unsigned t
 void fkt_loop_mean_back(void *d, const void *g, const struct fkt_field *f, unsigned threads); /* f: of d */
 /* Where a map of x holds a NaN, the first pixel of that map of y becomes one. */
 void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const struct fkt_field *f, unsigned threads);
-void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt_sgd *k, unsigned threads);
+struct fkt_learned_blocks {
+    float *weight, *velocity, *second; /* second: Adam alone */
+    const float *gradient;
+};
+void fkt_loop_step(const struct fkt_learned_blocks *b, size_t n, const struct fkt_optimizer *k, unsigned threads);
 void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads);
 
 enum fkt_learn_step_kind {
@@ -78,7 +82,7 @@ struct fkt_learn_step {
     struct fkt_field to;    /* of y, where that has another shape: MARK */
 };
 
-/* The arrays of a slot. Offsets are in floats and the same in all four blocks. */
+/* The arrays of a slot. Offsets are in floats and the same in all five blocks. */
 struct fkt_array {
     size_t offset, count; /* count: padding included */
     struct fkt_dnn_task
@@ -107,13 +111,13 @@ struct fkt_learn {
     size_t n_buffers, buffer_room;
     struct fkt_norm *norm;
     size_t n_norms;
-    struct fkt_array *array;   /* (n_slots) */
-    float *learned[4];         /* by enum fkt_learned: (floats), and (parameters) of the two in the middle */
-    size_t parameters, floats; /* parameters first, then statistics */
+    struct fkt_array *array;           /* (n_slots) */
+    float *learned[FKT_LEARNED_KINDS]; /* (floats) of weights and average, (parameters) of the others */
+    size_t parameters, floats;         /* parameters first, then statistics */
     struct fkt_copy *copy;
     size_t n_copies, copy_room, copy_bytes;
-    uint8_t *arena, *copies;                        /* on cache lines, in ... */
-    uint8_t *owned[4], *owned_arena, *owned_copies; /* ... what is to be freed */
+    uint8_t *arena, *copies;                                        /* on cache lines, in ... */
+    uint8_t *owned[FKT_LEARNED_KINDS], *owned_arena, *owned_copies; /* ... what is to be freed */
     size_t arena_bytes;
     struct fkt_act input, output;
     uint32_t in_buffer, out_buffer, dout_buffer; /* dout: FKT_NONE where nothing learns */
@@ -169,10 +173,10 @@ FKT_MUST_USE fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t
 FKT_MUST_USE fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d);
 
 /* learn_arrays.c */
-void fkt_arrays_lay_out(struct fkt_learn *l);                    /* offsets; steps must exist */
-uint64_t fkt_arrays_bytes(const struct fkt_learn *l);            /* all but the average */
-FKT_MUST_USE fkt_status fkt_arrays_new(struct fkt_learn *l);     /* memory of the first three and of copies */
-FKT_MUST_USE fkt_status fkt_arrays_average(struct fkt_learn *l); /* memory of the fourth, once */
+void fkt_arrays_lay_out(struct fkt_learn *l);                /* offsets; steps must exist */
+uint64_t fkt_arrays_bytes(const struct fkt_learn *l);        /* all but the average */
+FKT_MUST_USE fkt_status fkt_arrays_new(struct fkt_learn *l); /* memory of the first three and of copies */
+FKT_MUST_USE fkt_status fkt_arrays_have(struct fkt_learn *l, enum fkt_learned what); /* memory of any, once */
 FKT_MUST_USE fkt_status fkt_arrays_write(struct fkt_learn *l, enum fkt_learned what, uint32_t slot, const float *x);
 FKT_MUST_USE fkt_status fkt_arrays_read(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot, float *x);
 FKT_MUST_USE fkt_status fkt_arrays_refresh(struct fkt_learn *l); /* copies, where they are stale */

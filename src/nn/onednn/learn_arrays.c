@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_arrays.c - weights, gradients, velocities and averages: four blocks of floats with the same offsets.
+/* learn_arrays.c - weights, gradients, moments and averages: five blocks of floats with the same offsets.
  *
  *   block: | slot 0 (padded) | slot 3 | ... parameters ... | statistics of batch norms ... |
  *
  * Weights of a convolution are stored in the order in which backward-weights writes their gradients, so that gradient
  * descent is one loop over two blocks and nothing is reordered. Most kernels read that order too; for the others copies
- * are refreshed after a change. Channels are padded to whole blocks, and the padding is always zero in all four: it is
- * written as zero, its gradient is a product with zero, and zero stays zero under decay and momentum.
+ * are refreshed after a change. Channels are padded to whole blocks, and the padding is always zero in all five: it is
+ * written as zero, its gradient is a product with zero, and zero stays zero under decay, momentum and Adam (whose
+ * epsilon is above 0).
  *
  * Arrays are read and written in the order of the file: padded or cut in a plain copy, reordered by oneDNN. */
 #include "nn/onednn/learn.h"
@@ -83,9 +84,10 @@ out:
     return st;
 }
 
-fkt_status fkt_arrays_average(struct fkt_learn *l)
+fkt_status fkt_arrays_have(struct fkt_learn *l, enum fkt_learned what)
 {
-    return l->learned[FKT_AVERAGE] ? FKT_OK : block_of(l, FKT_AVERAGE, l->floats);
+    if (l->learned[what]) return FKT_OK;
+    return block_of(l, what, what == FKT_AVERAGE ? l->floats : l->parameters);
 }
 
 /* (out, in, window) of the file, and the same padded; `back`: from the padded one. */
@@ -121,7 +123,7 @@ out:
 fkt_status fkt_arrays_write(struct fkt_learn *l, enum fkt_learned what, uint32_t slot, const float *x)
 {
     fkt_status st;
-    if (what == FKT_AVERAGE) FKT_TRY(fkt_arrays_average(l));
+    FKT_TRY(fkt_arrays_have(l, what));
     if (what == FKT_WEIGHT) l->stale = 1;
     st = move(l, what, slot, (float *)(uintptr_t)x, 0); /* only read */
 out:

@@ -9,6 +9,8 @@
 #include "nn/onednn/learn.h"
 #include "nn/onednn/omp_team.h"
 
+#include <math.h>
+
 enum { GRAIN = 4096, EIGHT = 8 }; /* maps and arrays are whole blocks: multiples of 8 */
 
 struct loop {
@@ -160,10 +162,10 @@ void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const str
 }
 
 struct descent {
-    float *w, *v;
+    float *w, *v, *s;
     const float *g;
     size_t n;
-    struct fkt_sgd k;
+    struct fkt_optimizer k;
 };
 
 FKT_WIDE static void descend(void *ctx, unsigned member, unsigned members)
@@ -186,10 +188,37 @@ FKT_WIDE static void descend(void *ctx, unsigned member, unsigned members)
     }
 }
 
-void fkt_loop_sgd(float *w, float *v, const float *g, size_t n, const struct fkt_sgd *k, unsigned threads)
+/* The two corrections and the complements of the betas come from double: 1 - beta2 would lose digits in float. */
+FKT_WIDE static void descend_adam(void *ctx, unsigned member, unsigned members)
 {
-    struct descent d = {w, v, g, n, *k};
-    fkt_team_run(threads, descend, &d);
+    const struct descent *d = ctx;
+    const double b1 = (double)d->k.beta1, b2 = (double)d->k.beta2, t = (double)d->k.step;
+    const float decay = d->k.decay, keep1 = d->k.beta1, keep2 = d->k.beta2, rest1 = (float)(1 - b1),
+                rest2 = (float)(1 - b2), epsilon = d->k.epsilon, rate = (float)((double)d->k.rate / (1 - pow(b1, t))),
+                root = (float)(1 / sqrt(1 - pow(b2, t)));
+    size_t from, to;
+    fkt_team_part(d->n, GRAIN, member, members, &from, &to);
+    for (size_t i = from; i < to; i += EIGHT) {
+        fkt_f8 w, v, s, g, below;
+        fkt_f8_load(&w, d->w, i, 0);
+        fkt_f8_load(&v, d->v, i, 0);
+        fkt_f8_load(&s, d->s, i, 0);
+        fkt_f8_load(&g, d->g, i, 0);
+        g += decay * w;
+        v = keep1 * v + rest1 * g;
+        s = keep2 * s + rest2 * g * g;
+        for (int j = 0; j < EIGHT; j++) below[j] = sqrtf(s[j]);
+        w -= rate * v / (below * root + epsilon);
+        fkt_f8_store(d->v, i, &v, 0);
+        fkt_f8_store(d->s, i, &s, 0);
+        fkt_f8_store(d->w, i, &w, 0);
+    }
+}
+
+void fkt_loop_step(const struct fkt_learned_blocks *b, size_t n, const struct fkt_optimizer *k, unsigned threads)
+{
+    struct descent d = {.w = b->weight, .v = b->velocity, .s = b->second, .g = b->gradient, .n = n, .k = *k};
+    fkt_team_run(threads, k->kind == FKT_OPTIMIZER_ADAM ? descend_adam : descend, &d);
 }
 
 FKT_WIDE static void follow(void *ctx, unsigned member, unsigned members)

@@ -22,7 +22,7 @@ static void learner_free(void *self)
         fkt_free(l->norm[i].centre);
         fkt_free(l->norm[i].part);
     }
-    for (int i = 0; i < 4; i++) fkt_free(l->owned[i]);
+    for (int i = 0; i < FKT_LEARNED_KINDS; i++) fkt_free(l->owned[i]);
     fkt_free(l->owned_arena);
     fkt_free(l->owned_copies);
     fkt_free(l->step);
@@ -99,6 +99,7 @@ static fkt_status learner_new(void **self, const struct fkt_net *net, const stru
     int team;
     fkt_status st;
     *self = NULL;
+    if (spec->frozen) return fkt_fail(FKT_E_ARG, "this backend does not differentiate a network by its input");
     FKT_TRY(fkt_dnn_start());
     FKT_TRY(fkt_alloc(&l, 1));
     l->net = net;
@@ -180,12 +181,13 @@ out:
     return st;
 }
 
-static fkt_status backward(void *self, const float *dout)
+static fkt_status backward(void *self, const float *dout, float *din)
 {
     struct fkt_learn *l = self;
     struct fkt_act g = l->output;
     int team;
     fkt_status st;
+    (void)din;
     if (l->dout_buffer == FKT_NONE) return FKT_OK;
     g.data = at(l, l->dout_buffer);
     fkt_act_from_nchw(&g, dout);
@@ -195,19 +197,21 @@ static fkt_status backward(void *self, const float *dout)
     return st;
 }
 
-static fkt_status step(void *self, const struct fkt_sgd *sgd)
+static fkt_status step(void *self, const struct fkt_optimizer *o)
 {
     struct fkt_learn *l = self;
-    fkt_loop_sgd(l->learned[FKT_WEIGHT], l->learned[FKT_VELOCITY], l->learned[FKT_GRADIENT], l->parameters, sgd,
-                 l->threads);
+    fkt_status st = o->kind == FKT_OPTIMIZER_ADAM ? fkt_arrays_have(l, FKT_SECOND) : FKT_OK;
+    const struct fkt_learned_blocks b = {l->learned[FKT_WEIGHT], l->learned[FKT_VELOCITY], l->learned[FKT_SECOND],
+                                         l->learned[FKT_GRADIENT]};
+    if (st == FKT_OK) fkt_loop_step(&b, l->parameters, o, l->threads);
     l->stale = 1;
-    return FKT_OK;
+    return st;
 }
 
 static fkt_status average(void *self, float decay)
 {
     struct fkt_learn *l = self;
-    fkt_status st = fkt_arrays_average(l);
+    fkt_status st = fkt_arrays_have(l, FKT_AVERAGE);
     if (st == FKT_OK) fkt_loop_average(l->learned[FKT_AVERAGE], l->learned[FKT_WEIGHT], l->floats, decay, l->threads);
     return st;
 }
@@ -222,5 +226,12 @@ static fkt_status read(const void *self, enum fkt_learned what, uint32_t slot, f
     return fkt_arrays_read(self, what, slot, x);
 }
 
-const struct fkt_learner_backend fkt_learner_onednn = {"onednn", learner_new, learner_free, write,  read,
-                                                       forward,  backward,    step,         average};
+const struct fkt_learner_backend fkt_learner_onednn = {.name = "onednn",
+                                                       .make = learner_new,
+                                                       .free = learner_free,
+                                                       .write = write,
+                                                       .read = read,
+                                                       .forward = forward,
+                                                       .backward = backward,
+                                                       .step = step,
+                                                       .average = average};

@@ -25,9 +25,9 @@ struct learner {
     struct fkt_shape *shape;                /* (n_ops + 1) */
     size_t *value_at, *slot_at, *moment_at; /* (n_ops + 2), (n_slots + 1), (n_ops + 1): where each begins */
     float *value, *gradient;
-    float *learned[FKT_AVERAGE + 1]; /* the average: NULL until the first average */
-    float *rounded;                  /* bfloat16: all slots as forward and backward read them */
-    struct fkt_ref_moments *moments; /* of the batch norms in the last forward */
+    float *learned[FKT_LEARNED_KINDS]; /* average and second moment: NULL until there is one */
+    float *rounded;                    /* bfloat16: all slots as forward and backward read them */
+    struct fkt_ref_moments *moments;   /* of the batch norms in the last forward */
 };
 
 static int is_bf16(const struct learner *l) { return l->spec.precision == FKT_PRECISION_BF16; }
@@ -43,7 +43,7 @@ static void learner_free(void *self)
 {
     struct learner *l = self;
     if (!l) return;
-    for (int k = 0; k <= FKT_AVERAGE; k++) fkt_free(l->learned[k]);
+    for (int k = 0; k < FKT_LEARNED_KINDS; k++) fkt_free(l->learned[k]);
     fkt_free(l->rounded);
     fkt_free(l->value);
     fkt_free(l->gradient);
@@ -91,6 +91,7 @@ static fkt_status make(void **self, const struct fkt_net *net, const struct fkt_
     size_t slots;
     fkt_status st;
     *self = NULL;
+    if (spec->frozen) return fkt_fail(FKT_E_ARG, "this backend does not differentiate a network by its input");
     FKT_TRY(fkt_alloc(&l, 1));
     l->net = net;
     l->spec = *spec;
@@ -112,15 +113,15 @@ out:
     return st;
 }
 
-static fkt_status have_average(struct learner *l)
+static fkt_status have(struct learner *l, enum fkt_learned what)
 {
-    return l->learned[FKT_AVERAGE] ? FKT_OK : fkt_alloc(&l->learned[FKT_AVERAGE], l->slot_at[l->net->n_slots]);
+    return l->learned[what] ? FKT_OK : fkt_alloc(&l->learned[what], l->slot_at[l->net->n_slots]);
 }
 
 static fkt_status write_slot(void *self, enum fkt_learned what, uint32_t slot, const float *x)
 {
     struct learner *l = self;
-    fkt_status st = what == FKT_AVERAGE ? have_average(l) : FKT_OK;
+    fkt_status st = have(l, what);
     if (st != FKT_OK) return st;
     memcpy(l->learned[what] + l->slot_at[slot], x, (l->slot_at[slot + 1] - l->slot_at[slot]) * sizeof *x);
     return FKT_OK;
@@ -196,10 +197,11 @@ static float *gradient_of(const struct learner *l, uint32_t value)
     return value ? l->gradient + l->value_at[value] : NULL;
 }
 
-static fkt_status backward(void *self, const float *dout)
+static fkt_status backward(void *self, const float *dout, float *din)
 {
     struct learner *l = self;
     const size_t last = l->net->n_ops;
+    (void)din;
     memset(l->gradient, 0, l->value_at[last + 1] * sizeof *l->gradient);
     memcpy(l->gradient + l->value_at[last], dout, numbers(l, last) * sizeof *dout);
     for (size_t i = last; i-- > 0;) {
@@ -219,7 +221,14 @@ static fkt_status backward(void *self, const float *dout)
     return FKT_OK;
 }
 
-static void step_slot(struct learner *l, size_t s, const struct fkt_sgd *sgd)
+static void step_adam(struct learner *l, size_t s, const struct fkt_optimizer *o)
+{
+    const size_t at = l->slot_at[s];
+    fkt_adam(l->learned[FKT_WEIGHT] + at, l->learned[FKT_GRADIENT] + at, l->learned[FKT_VELOCITY] + at,
+             l->learned[FKT_SECOND] + at, l->slot_at[s + 1] - at, o);
+}
+
+static void step_sgd(struct learner *l, size_t s, const struct fkt_optimizer *sgd)
 {
     const double rate = (double)sgd->rate, momentum = (double)sgd->momentum, decay = (double)sgd->decay;
     for (size_t j = l->slot_at[s]; j < l->slot_at[s + 1]; j++) {
@@ -238,19 +247,20 @@ static int is_statistic(const struct fkt_net *net, size_t s)
     return 0;
 }
 
-static fkt_status step(void *self, const struct fkt_sgd *sgd)
+static fkt_status step(void *self, const struct fkt_optimizer *o)
 {
     struct learner *l = self;
-    for (size_t s = 0; s < l->net->n_slots; s++)
-        if (!is_statistic(l->net, s)) step_slot(l, s, sgd);
-    return FKT_OK;
+    fkt_status st = o->kind == FKT_OPTIMIZER_ADAM ? have(l, FKT_SECOND) : FKT_OK;
+    for (size_t s = 0; s < l->net->n_slots && st == FKT_OK; s++)
+        if (!is_statistic(l->net, s)) (o->kind == FKT_OPTIMIZER_ADAM ? step_adam : step_sgd)(l, s, o);
+    return st;
 }
 
 static fkt_status average(void *self, float decay)
 {
     struct learner *l = self;
     const double keep = (double)decay;
-    fkt_status st = have_average(l);
+    fkt_status st = have(l, FKT_AVERAGE);
     if (st != FKT_OK) return st;
     for (size_t j = 0; j < l->slot_at[l->net->n_slots]; j++) {
         float *a = &l->learned[FKT_AVERAGE][j];

@@ -44,8 +44,7 @@ static void a_run_is_what_its_parts_say(void **state)
     static double average[64][SLOT_MAX];
     const struct fkt_learner_spec ls = {.batch = B, .height = 8, .width = 8, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_recipe r = toy_recipe();
-    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher = toy_model(TOY_CLASSES, 8), *got = NULL,
-                     *got_average = NULL;
+    struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher = toy_model(TOY_CLASSES, 8), *got, *got_average;
     struct fkt_trainer_spec spec;
     struct fkt_trainer *t = NULL;
     struct fkt_learner *l = NULL;
@@ -72,7 +71,8 @@ static void a_run_is_what_its_parts_say(void **state)
     fkt_model_pixels(teacher, taught_value);
     for (uint32_t step = 0; step < 4; step++) {
         const struct fkt_loss kind = {.smoothing = 0.1, .temperature = 2, .share = 0.3};
-        const struct fkt_sgd sgd = {(float)fkt_recipe_rate(&r, step, 2), 0.9F, 5e-4F, 1};
+        const float rate = (float)fkt_recipe_rate(&r, step, 2);
+        const struct fkt_optimizer sgd = {.rate = rate, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1};
         uint32_t label[B];
         double loss;
         size_t right;

@@ -10,7 +10,8 @@
 
 #define VECTORS FKT_TEST_VECTORS "/nn/gradients.safetensors"
 
-static const struct fkt_learner_spec small = {4, 8, 8, FKT_PRECISION_F32, 1, 0.1F};
+static const struct fkt_learner_spec small = {
+    .batch = 4, .height = 8, .width = 8, .precision = FKT_PRECISION_F32, .threads = 1, .norm_momentum = 0.1F};
 
 static uint32_t conv_norm(struct fkt_net *n, uint32_t x, uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride)
 {
@@ -174,7 +175,8 @@ static void one_norm(struct fkt_net *n)
 
 static void statistics_move(void **state)
 {
-    static const struct fkt_learner_spec spec = {2, 2, 2, FKT_PRECISION_F32, 0, 0.25F};
+    static const struct fkt_learner_spec spec = {
+        .batch = 2, .height = 2, .width = 2, .precision = FKT_PRECISION_F32, .norm_momentum = 0.25F};
     static const float in[8] = {1, 2, 3, 4, 5, 6, 7, 8}; /* mean 4.5, variance 5.25, unbiased 6 */
     struct fkt_learner *l = NULL;
     struct fkt_net n;
@@ -205,7 +207,8 @@ static void statistics_move(void **state)
 static struct fkt_learner *linear(struct fkt_net *n, uint32_t from, uint32_t to, uint32_t batch,
                                   enum fkt_precision precision)
 {
-    const struct fkt_learner_spec spec = {batch, 1, 1, precision, 1, 0.1F};
+    const struct fkt_learner_spec spec = {
+        .batch = batch, .height = 1, .width = 1, .precision = precision, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_learner *l = NULL;
     fkt_net_init(n, from);
     net_linear(n, 0, from, to);
@@ -221,13 +224,13 @@ static void check_steps(const struct fkt_safetensors *f, const char *name)
     float *const to[] = {weight, g, after, value};
     struct fkt_net n;
     struct fkt_learner *l = linear(&n, 8, 1, 1, FKT_PRECISION_F32);
-    struct fkt_sgd sgd;
+    struct fkt_optimizer sgd;
     for (int i = 0; i < 4; i++) {
         char full[64];
         snprintf(full, sizeof full, "sgd/%s/%s", name, role[i]);
         CHECK_OK(fkt_tensor_copy_f32(to[i], fkt_safetensors_find(f, full)));
     }
-    sgd = (struct fkt_sgd){value[0], value[1], value[2], value[3] > 0};
+    sgd = (struct fkt_optimizer){.rate = value[0], .momentum = value[1], .decay = value[2], .nesterov = value[3] > 0};
     CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, 0, weight));
     for (int k = 0; k < 3; k++) {
         CHECK_OK(fkt_learner_write(l, FKT_GRADIENT, 0, g + 8 * k));
@@ -254,7 +257,8 @@ static void a_step_by_hand(void **state)
 {
     struct fkt_net n;
     struct fkt_learner *l = linear(&n, 1, 1, 1, FKT_PRECISION_F32);
-    const struct fkt_sgd plain = {0.5F, 0.5F, 0.25F, 0}, nesterov = {0.5F, 0.5F, 0.25F, 1};
+    const struct fkt_optimizer plain = {.rate = 0.5F, .momentum = 0.5F, .decay = 0.25F},
+                               nesterov = {.rate = 0.5F, .momentum = 0.5F, .decay = 0.25F, .nesterov = 1};
     float w = 1, g = 2, v = 4;
     (void)state;
     CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, 0, &w));
@@ -276,7 +280,7 @@ static void a_step_by_hand(void **state)
 
 static void statistics_take_no_step(void **state)
 {
-    const struct fkt_sgd sgd = {0.01F, 0, 0.5F, 0};
+    const struct fkt_optimizer sgd = {.rate = 0.01F, .decay = 0.5F};
     struct bench b;
     (void)state;
     bench_init(&b, 1, &small);
@@ -299,7 +303,8 @@ static void averages(void **state)
 {
     struct fkt_net n;
     struct fkt_learner *l = NULL;
-    static const struct fkt_learner_spec spec = {2, 2, 2, FKT_PRECISION_F32, 0, 0.25F};
+    static const struct fkt_learner_spec spec = {
+        .batch = 2, .height = 2, .width = 2, .precision = FKT_PRECISION_F32, .norm_momentum = 0.25F};
     float x, y, four = 4;
     (void)state;
     one_norm(&n);
@@ -401,7 +406,7 @@ static void it_learns_and_repeats(void **state)
 {
     static const struct fkt_loss kind = {0, 1, 0};
     static const uint32_t label[4] = {0, 3, 1, 4};
-    const struct fkt_sgd sgd = {0.05F, 0.9F, 5e-4F, 1};
+    const struct fkt_optimizer sgd = {.rate = 0.05F, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1};
     double first[2], last[2];
     (void)state;
     for (int run = 0; run < 2; run++) {

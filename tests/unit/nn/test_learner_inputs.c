@@ -6,7 +6,8 @@
 
 #include "tests/support/build_net.h"
 
-static const struct fkt_learner_spec spec = {2, 4, 4, FKT_PRECISION_F32, 1, 0.1F};
+static const struct fkt_learner_spec spec = {
+    .batch = 2, .height = 4, .width = 4, .precision = FKT_PRECISION_F32, .threads = 1, .norm_momentum = 0.1F};
 
 /* Refused with a sentence that says `why`; nothing leaks. */
 static void refuse(struct fkt_net *n, struct fkt_learner_spec s, fkt_status want, const char *why)
@@ -84,7 +85,12 @@ static void operations(void **state)
 /* 64 maps of a million numbers, 65,536 times: 16 TiB for one value alone. */
 static void too_little_memory_names_the_batch(void **state)
 {
-    struct fkt_learner_spec s = {65536, 1024, 1024, FKT_PRECISION_F32, 1, 0.1F};
+    struct fkt_learner_spec s = {.batch = 65536,
+                                 .height = 1024,
+                                 .width = 1024,
+                                 .precision = FKT_PRECISION_F32,
+                                 .threads = 1,
+                                 .norm_momentum = 0.1F};
     struct fkt_net n;
     (void)state;
     fkt_net_init(&n, 3);
@@ -123,7 +129,7 @@ static void an_allocation_that_fails_names_the_batch(void **state)
 static void calls_have_an_order(void **state)
 {
     static const float in[2 * 3 * 16] = {1, 2, 3}, dout[4] = {1};
-    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 0};
+    const struct fkt_optimizer sgd = {.rate = 0.1F, .momentum = 0.9F};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
     float out[4], x[108] = {0};
@@ -159,10 +165,11 @@ static fkt_status cannot_forward(void *self, const float *in, float *out)
     return fkt_fail(FKT_E_NUMERIC, "a backend that fails");
 }
 
-static fkt_status cannot_backward(void *self, const float *dout)
+static fkt_status cannot_backward(void *self, const float *dout, float *din)
 {
     (void)self;
     (void)dout;
+    (void)din;
     return fkt_fail(FKT_E_NUMERIC, "a backend that fails");
 }
 
@@ -170,7 +177,7 @@ static fkt_status cannot_backward(void *self, const float *dout)
 static void what_failed_does_not_count(void **state)
 {
     static const float in[2 * 3 * 16] = {1, 2, 3}, dout[4] = {1};
-    const struct fkt_sgd sgd = {0.1F, 0.9F, 0, 0};
+    const struct fkt_optimizer sgd = {.rate = 0.1F, .momentum = 0.9F};
     struct fkt_learner_backend broken = fkt_learner_ref;
     struct fkt_learner *l = NULL;
     struct fkt_net n;
@@ -204,7 +211,7 @@ static void slots(void **state)
     CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
     CHECK_STATUS(fkt_learner_read(l, FKT_WEIGHT, (uint32_t)n.n_slots, x), FKT_E_ARG);
     CHECK_STATUS(fkt_learner_write(l, FKT_WEIGHT, FKT_NO_SLOT, x), FKT_E_ARG);
-    CHECK_STATUS(fkt_learner_read(l, (enum fkt_learned)4, 0, x), FKT_E_ARG);
+    CHECK_STATUS(fkt_learner_read(l, (enum fkt_learned)FKT_LEARNED_KINDS, 0, x), FKT_E_ARG);
     for (int i = 0; i < 2; i++) {
         CHECK_STATUS(fkt_learner_read(l, none[i], n.op[1].mean, x), FKT_E_ARG);
         CHECK_STATUS(fkt_learner_write(l, none[i], n.op[1].var, x), FKT_E_ARG);
@@ -226,11 +233,29 @@ static void slots(void **state)
     fkt_net_clear(&n);
 }
 
+#define ADAM(at, b1, b2, e, ...)                                                                                       \
+    {                                                                                                                  \
+        .kind = FKT_OPTIMIZER_ADAM, .rate = 0.1F, .beta1 = b1, .beta2 = b2, .epsilon = e, .step = at, __VA_ARGS__      \
+    }
+
 static void steps_have_bounds(void **state)
 {
-    static const struct fkt_sgd bad[] = {{NAN, 0, 0, 0},      {INFINITY, 0, 0, 0},   {0.1F, 1, 0, 0},
-                                         {0.1F, -0.1F, 0, 0}, {0.1F, NAN, 0, 0},     {0.1F, 0, -1, 0},
-                                         {0.1F, 0, NAN, 0},   {0.1F, 0, INFINITY, 0}};
+    static const struct fkt_optimizer bad[] = {{.rate = NAN},
+                                               {.rate = INFINITY},
+                                               {.rate = 0.1F, .momentum = 1},
+                                               {.rate = 0.1F, .momentum = -0.1F},
+                                               {.rate = 0.1F, .momentum = NAN},
+                                               {.rate = 0.1F, .decay = -1},
+                                               {.rate = 0.1F, .decay = NAN},
+                                               {.rate = 0.1F, .decay = INFINITY},
+                                               {.kind = (enum fkt_optimizer_kind)2, .rate = 0.1F},
+                                               ADAM(1, 0.5F, 0.5F, 1e-8F, .decay = -1),
+                                               ADAM(0, 0.5F, 0.5F, 1e-8F, .decay = 0),
+                                               ADAM(1, 1, 0.5F, 1e-8F, .decay = 0),
+                                               ADAM(1, 0.5F, NAN, 1e-8F, .decay = 0),
+                                               ADAM(1, 0.5F, -0.5F, 1e-8F, .decay = 0),
+                                               ADAM(1, 0.5F, 0.5F, 0, .decay = 0),
+                                               ADAM(1, 0.5F, 0.5F, INFINITY, .decay = 0)};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
     float x[108] = {0};
@@ -239,7 +264,7 @@ static void steps_have_bounds(void **state)
     CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
     CHECK_OK(fkt_learner_write(l, FKT_GRADIENT, n.op[0].weight, x));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_STATUS(fkt_learner_step(l, &bad[i]), FKT_E_ARG);
-    CHECK_OK(fkt_learner_step(l, &(const struct fkt_sgd){0, 0, 0, 0}));
+    CHECK_OK(fkt_learner_step(l, &(const struct fkt_optimizer){.rate = 0}));
     fkt_learner_free(l);
     fkt_net_clear(&n);
 }

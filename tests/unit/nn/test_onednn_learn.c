@@ -277,7 +277,8 @@ static void written_weights_are_read(void **state)
 
 static void bf16_agrees_or_is_refused(void **state)
 {
-    struct fkt_learner_spec spec = {2, 16, 16, FKT_PRECISION_BF16, 1, 0.1F};
+    struct fkt_learner_spec spec = {
+        .batch = 2, .height = 16, .width = 16, .precision = FKT_PRECISION_BF16, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_learner *l = NULL;
     struct fkt_net net;
     int possible;
