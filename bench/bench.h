@@ -35,6 +35,8 @@ struct cli_bench {
 FKT_MUST_USE fkt_status fkt_bench_moments(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 FKT_MUST_USE fkt_status fkt_bench_privacy(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+/* Many images from pixels to synthetic pixels: runs on request only. */
+FKT_MUST_USE fkt_status fkt_bench_cost(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 
 FKT_MUST_USE fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 /* Takes memory and half a minute: runs on request only. */

@@ -20,22 +20,25 @@ static const struct {
     int on_request; /* only on request */
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 } benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it measures the peak memory of the process */
-               {"moments", 0, fkt_bench_moments},      {"secagg", 0, fkt_bench_secagg},
-               {"privacy", 0, fkt_bench_privacy},      {"train", 1, fkt_bench_train},
-               {"federation", 1, fkt_bench_federation}};
+               {"moments", 0, fkt_bench_moments}, {"secagg", 0, fkt_bench_secagg},
+               {"privacy", 0, fkt_bench_privacy}, {"cost", 1, fkt_bench_cost},
+               {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation}};
 
-/* Higher rates are better; lower times and memory are better. */
-static const char *good(const char *unit)
+/* 1: a rate, of which more is better; 0: a time, or memory. */
+static int rate(const char *unit)
 {
     size_t n = strlen(unit);
-    return n > 2 && !strcmp(unit + n - 2, "/s") ? "higher is better" : "lower is better";
+    return n > 2 && !strcmp(unit + n - 2, "/s");
 }
 
 static void print_row(const struct fkt_bench_row *r)
 {
-    printf("%-34s %12.4g %-10s (%s)  %s %.4g (%s), ", r->name, r->value, r->unit, good(r->unit),
-           r->peer ? "beside" : "bound", r->bound, r->bound_name);
-    if (r->peer) printf("%.0f %% of the matmul peak   %s\n", 100 * r->ratio_to_bound, r->note);
+    printf("%-34s %12.4g %-10s (%s)  %s %.4g (%s), ", r->name, r->value, r->unit,
+           rate(r->unit) ? "higher is better" : "lower is better", r->peer ? "beside" : "bound", r->bound,
+           r->bound_name);
+    if (r->peer)
+        printf("%.0f %% of the matmul peak   %s\n", 100 * (rate(r->unit) ? r->ratio_to_bound : 1 / r->ratio_to_bound),
+               r->note);
     else printf("ratio %.2f   %s\n", r->ratio_to_bound, r->note);
 }
 
@@ -75,10 +78,11 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_bench o = {.codec = {.name = "taesd", .size = 32}, .dropout = 0.1};
     const struct cli_option table[] = {
-        CLI_OPT_HEAD("codec"),
+        CLI_OPT_HEAD("codec; cost: encode, statistics and sampling, decode"),
         CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
-        CLI_OPT_WHOLE("images", &o.images, "N", 0, "number of images (default: as many as take a few seconds)"),
+        CLI_OPT_WHOLE("images", &o.images, "N", 0,
+                      "number of images (default: as many as take a few seconds; cost: 1000)"),
         CLI_WEIGHTS_LINES(o.codec.settings),
         CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
         CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
@@ -90,7 +94,8 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_POSITIVE(
             "sites", &o.sites, "N", 0,
             "sites of one round, 10 to 65536 (default: 20, then 100, then 1000; federation: 20, then 100)"),
-        CLI_OPT_POSITIVE("classes", &o.classes, "K", 0, "classes, at most 1000, of 128 numbers a record (default: 10)"),
+        CLI_OPT_POSITIVE("classes", &o.classes, "K", 0,
+                         "classes, at most 1000, of 128 numbers a record (default: 10); of cost too"),
         CLI_OPT_POSITIVE("dim", &o.dim, "D", 0, "federation: length of the latent (default: 127)"),
         CLI_OPT_REAL("dropout", &o.dropout, "P", 0,
                      "federation: fraction of the sites that is lost, over its phases (default: 0.1)"),
