@@ -269,9 +269,9 @@ static void compare_all(enum fkt_precision precision, int low_memory, double tol
     static const uint32_t batches[] = {1, 3, 16};
     for (int i = 0; i < PROBLEMS; i++)
         for (int b = 0; b < 3; b++) {
-            uint32_t h = problems[i].height, w = problems[i].width;
-            struct fkt_engine_spec spec = spec_of(batches[b], h, w, precision, low_memory);
-            double d = difference(&problems[i], &spec, batches[b] == 3 ? 2 : 1);
+            struct fkt_engine_spec s =
+                spec_of(batches[b], problems[i].height, problems[i].width, precision, low_memory);
+            double d = difference(&problems[i], &s, batches[b] == 3 ? 2 : 1);
             if (!(d <= tolerance))
                 fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", problems[i].name, batches[b], d, tolerance);
         }
