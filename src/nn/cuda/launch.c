@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.c - outcomes of launches. */
+#include "nn/cuda/launch.h"
+#include "nn/cuda/cuda.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+fkt_status fkt_cuda_launched(const char *kernel)
+{
+    char doing[160];
+    cudaError_t e = cudaGetLastError();
+    if (e == cudaSuccess) return FKT_OK;
+    snprintf(doing, sizeof doing, "starting the kernel '%s'", kernel);
+    return fkt_cuda_check(e, doing);
+}
+
+fkt_status fkt_cuda_countable(size_t elements, const char *operation)
+{
+    if (elements <= INT32_MAX) return FKT_OK;
+    return fkt_fail_hint(FKT_E_ARG, "a smaller batch", "a value of the %s has %zu numbers, at most %d", operation,
+                         elements, INT32_MAX);
+}
