@@ -51,7 +51,7 @@ static fkt_status asked(void)
     static uint8_t rgb[20 * 8 * 8 * 3];
     static float logits[20 * 3], features[20 * 64];
     static const uint32_t label[20];
-    const struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
+    const struct fkt_predict_options options = {.threads = 1, .dtype = FKT_LEARN_DTYPE_F32};
     struct fkt_evaluation j = {0};
     struct fkt_model *m = NULL;
     fkt_status st;

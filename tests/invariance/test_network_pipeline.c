@@ -66,7 +66,7 @@ static void make_task(void)
 
 static fkt_status open_pipeline(struct fkt_pipeline **out, enum fkt_codec_dtype dtype, int low_memory)
 {
-    struct fkt_codec_settings settings = {weights, dtype, low_memory};
+    struct fkt_codec_settings settings = {.weights = weights, .dtype = dtype, .low_memory = low_memory};
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load_into(&task, task_file);
     if (st == FKT_OK) st = fkt_pipeline_open(out, &task, calibration_file, &settings);

@@ -16,7 +16,7 @@ static const struct fkt_model_spec small = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_C
  * 1e-5. */
 static void golden(const char *name, uint32_t size, double tolerance, enum fkt_learn_dtype dtype)
 {
-    const struct fkt_predict_options options = {1, dtype, NULL};
+    const struct fkt_predict_options options = {.threads = 1, .dtype = dtype};
     struct fkt_safetensors *vectors = NULL;
     struct fkt_model *m = NULL;
     struct scratch scratch;
@@ -76,7 +76,7 @@ static void bfloat16_is_near(void **state)
     if (!possible) return;
     golden("resnet8", 32, 0.03, FKT_LEARN_DTYPE_BF16);
     {
-        const struct fkt_predict_options half = {1, FKT_LEARN_DTYPE_BF16, NULL};
+        const struct fkt_predict_options half = {.threads = 1, .dtype = FKT_LEARN_DTYPE_BF16};
         struct fkt_model *m = NULL;
         uint8_t rgb[16 * 16 * 3];
         float a[3], b[3];
@@ -117,7 +117,7 @@ static void an_image_is_alone(void **state)
     enum { N = 37, IMAGE = 16 * 16 * 3 };
     static uint8_t rgb[N * IMAGE];
     static float logits[N * 3], features[N * 64];
-    struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
+    struct fkt_predict_options options = {.threads = 1, .dtype = FKT_LEARN_DTYPE_F32};
     struct fkt_model *m = NULL;
     float one[3], its[64];
     (void)state;
@@ -192,7 +192,7 @@ struct asker {
 static void *ask(void *ctx)
 {
     struct asker *a = ctx;
-    const struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, NULL};
+    const struct fkt_predict_options options = {.threads = 1, .dtype = FKT_LEARN_DTYPE_F32};
     a->st = fkt_model_predict(a->m, a->rgb, 20, a->logits, NULL, &options);
     return NULL;
 }
@@ -232,7 +232,7 @@ static void non_finite_results_and_stops_are_reported(void **state)
     static float logits[40 * 3];
     unsigned calls = 0;
     const struct fkt_progress progress = {stop_at_second, &calls};
-    struct fkt_predict_options options = {1, FKT_LEARN_DTYPE_F32, &progress};
+    struct fkt_predict_options options = {.threads = 1, .dtype = FKT_LEARN_DTYPE_F32, .progress = &progress};
     struct fkt_model *m = NULL;
     (void)state;
     fill(rgb, sizeof rgb);

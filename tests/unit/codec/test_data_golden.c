@@ -10,7 +10,8 @@
 static void check(const char *name, enum fkt_codec_dtype dtype, double tolerance, double psnr)
 {
     char folder[1024];
-    struct fkt_codec_spec spec = {.name = name, .size = FKT_GOLDEN_SIZE, .settings = {folder, dtype, 0}};
+    struct fkt_codec_spec spec = {
+        .name = name, .size = FKT_GOLDEN_SIZE, .settings = {.weights = folder, .dtype = dtype}};
     struct fkt_codec *codec = NULL;
     struct fkt_codec_facts facts;
     struct fkt_golden g;
