@@ -474,8 +474,7 @@ static void overflow_inside_is_found(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int i = 0; i < 3 * (2 + possible); i++) {
-        const enum fkt_precision precision = i / 3 == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
-        struct fkt_engine_spec spec = spec_of(2, 16, 16, precision, i / 3 == 1);
+        struct fkt_engine_spec spec = spec_of(2, 16, 16, (enum fkt_precision)(i / 3 == 2), i / 3 == 1);
         static float in[3 * 16 * 16], out[4 * 4 * 4];
         const struct fkt_tensor *t;
         struct fkt_engine *e = NULL;
