@@ -304,6 +304,7 @@ static fkt_status check_plan(const struct fkt_learner *l, const struct fkt_epoch
     if (e->loss.share != 0) return fkt_fail(FKT_E_ARG, "steps without the host have no teacher");
     if (!(e->loss.smoothing >= 0 && e->loss.smoothing <= 1))
         return fkt_fail(FKT_E_ARG, "the smoothing of labels is 0 to 1, not %g", e->loss.smoothing);
+    if (!isfinite(e->loss_before)) return fkt_fail(FKT_E_ARG, "the sum of losses before a plan is not finite");
     if (e->steps > SIZE_MAX / sizeof *e->view / l->batch) return fkt_fail(FKT_E_ARG, "an epoch of too many steps");
     for (size_t i = 0; i < e->steps * l->batch; i++)
         if (e->view[i].index >= l->held)

@@ -66,6 +66,7 @@ struct fkt_epoch_steps {
     const struct fkt_view_at *view;      /* (steps, batch) */
     const struct fkt_planned_step *step; /* (steps) */
     struct fkt_loss loss;                /* without a teacher */
+    double loss_before; /* the sum of losses begins with it: an epoch that is continued has the bits of one that ran */
 };
 
 struct fkt_learner_facts {
@@ -126,13 +127,14 @@ int fkt_learner_holds(const struct fkt_learner *l); /* 1: the backend has the fo
 /* rgb (n, H, W, 3), label (n): copied. value[c][v]: what value v of colour c becomes. Replaces what was held. */
 FKT_MUST_USE fkt_status fkt_learner_hold(struct fkt_learner *l, const uint8_t *rgb, const uint32_t *label, size_t n,
                                          const float value[3][256]);
-/* Copies the plan and sets the sums of fkt_learner_collect to zero. FKT_E_ARG names what is out of range. */
+/* Copies the plan; the sums of fkt_learner_collect begin with loss_before and 0 hits. FKT_E_ARG names what is out of
+ * range. */
 FKT_MUST_USE fkt_status fkt_learner_plan_epoch(struct fkt_learner *l, const struct fkt_epoch_steps *e);
 FKT_MUST_USE fkt_status fkt_learner_train(struct fkt_learner *l,
                                           uint64_t steps); /* queues the next steps of the plan */
-/* Waits for all queued steps. *loss: sum of the steps' losses, *hits: of correct answers, since the plan. *first_bad:
- * the first step (from 0) whose logits are not finite, UINT64_MAX: none; after one the loss is NaN and the arrays are
- * undefined. */
+/* Waits for all queued steps. *loss: loss_before and the steps' losses, added one by one in order; *hits: correct
+ * answers since the plan. *first_bad: the first step (from 0) whose logits are not finite, UINT64_MAX: none; after one
+ * the loss is NaN and the arrays are undefined. */
 FKT_MUST_USE fkt_status fkt_learner_collect(struct fkt_learner *l, double *loss, uint64_t *hits, uint64_t *first_bad);
 
 #endif
