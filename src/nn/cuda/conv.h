@@ -30,7 +30,7 @@ struct fkt_cuda_conv;
 FKT_MUST_USE fkt_status fkt_cuda_conv_new(struct fkt_cuda_conv **out, struct fkt_cuda_device *d,
                                           const struct fkt_cuda_conv_spec *s);
 size_t fkt_cuda_conv_workspace(const struct fkt_cuda_conv *c); /* bytes; 0: none */
-/* FORWARD:       y = act(conv(x, w) + bias + add); bias (k) float; add like y, may be y itself
+/* FORWARD:       y = act(conv(x, w) + bias + add); bias (k) float; add like y, not y itself
  * BACK_DATA:     x = gradient of the input, from y = gradient of the output, and w
  * BACK_WEIGHTS:  w = gradient of the weights, always float, from x, and y = gradient of the output
  * All are replaced, not added to. `workspace`: that many bytes on the card, used until the stream is past it. Any

@@ -22,7 +22,7 @@ static struct fkt_cuda_device *card[CARDS_MAX];          /* NULL: not opened yet
 static int is_lost(cudaError_t e)
 {
     return e == cudaErrorIllegalAddress || e == cudaErrorLaunchFailure || e == cudaErrorECCUncorrectable ||
-           e == cudaErrorDevicesUnavailable || e == cudaErrorUnknown;
+           e == cudaErrorUnknown;
 }
 
 fkt_status fkt_cuda_check(cudaError_t e, const char *doing)

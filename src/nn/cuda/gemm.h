@@ -22,7 +22,7 @@ struct fkt_cuda_gemm;
 FKT_MUST_USE fkt_status fkt_cuda_gemm_new(struct fkt_cuda_gemm **out, struct fkt_cuda_device *d,
                                           const struct fkt_cuda_gemm_spec *s);
 size_t fkt_cuda_gemm_workspace(const struct fkt_cuda_gemm *g); /* bytes; 0: none */
-/* FORWARD:       y = act(x w^T + bias + add); bias (out) float; add like y, may be y itself
+/* FORWARD:       y = act(x w^T + bias + add); bias (out) float; add like y, not y itself
  * BACK_DATA:     x = y w
  * BACK_WEIGHTS:  w = y^T x, always float
  * All are replaced, not added to. */
