@@ -34,7 +34,8 @@ static struct fkt_cuda_conv *all;
 
 int fkt_cuda_conv_channels(int c, enum fkt_precision precision)
 {
-    return precision == FKT_PRECISION_BF16 ? (c + 7) / 8 * 8 : c;
+    int unit = precision == FKT_PRECISION_BF16 ? 8 : 4;
+    return (c + unit - 1) / unit * unit;
 }
 
 static int same(const struct fkt_cuda_conv_spec *a, const struct fkt_cuda_conv_spec *b)

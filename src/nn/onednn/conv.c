@@ -70,13 +70,9 @@ static enum fkt_dnn_after after_of(const struct fkt_draft *d, uint32_t head)
     return d->plan->net->op[after].kind == FKT_OP_RELU ? FKT_AFTER_RELU : FKT_AFTER_SILU;
 }
 
-/* The value that the group's addition adds to the convolution. */
 static uint32_t addend(const struct fkt_draft *d, uint32_t head)
 {
-    const struct fkt_group *g = &d->group[head];
-    const struct fkt_op *add = &d->plan->net->op[g->add];
-    uint32_t mine = (g->norm != FKT_NONE ? g->norm : head) + 1;
-    return add->in[0] == mine ? add->in[1] : add->in[0];
+    return fkt_group_addend(d->group, d->plan->net, head);
 }
 
 /* Candidates 1 and 2: *k describes what *out was made for. */

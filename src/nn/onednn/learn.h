@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn.h - a network prepared for learning: steps, buffers, arrays. Private to nn/onednn/.
  *
- *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --arena.c--> offsets in one block
+ *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --nn/arena.c--> offsets in one block
  *                learn_conv.c: which kernels; learn_arrays.c: weights and the four arrays beside them
  *                learn_norm.c, learn_loops.c: operations outside oneDNN; learn_run.c: the backend */
 #ifndef FKT_NN_ONEDNN_LEARN_H

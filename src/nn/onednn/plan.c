@@ -198,7 +198,7 @@ static fkt_status emit_all(struct fkt_draft *d)
     struct fkt_plan *p = d->plan;
     fkt_status st;
     count_readers(d);
-    fkt_fuse(d->group, p->net, d->readers, !p->spec.low_memory);
+    fkt_fuse(d->group, p->net, d->readers, p->spec.low_memory ? 0 : FKT_FUSE_BATCH_NORM);
     last_readers(d);
     FKT_TRY(fkt_draft_value(d, &d->place[0], d->shape[0], input_stays_plain(d) ? FKT_NCHW : p->layout));
     for (uint32_t i = 0; i < p->net->n_ops; i++) {

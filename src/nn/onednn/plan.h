@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.h - a network prepared to run: steps, buffers, packed weights. Private to nn/onednn/.
  *
- *   operations --fuse.c--> groups --plan.c, conv.c--> steps over buffers --arena.c--> offsets in a workspace's block
+ *   operations --nn/fuse.c--> groups --plan.c, conv.c--> steps over buffers --lifetimes.c--> offsets in a workspace
  *                                   weights.c: slots -> packed weights                run.c: workspaces, and the run
  *                                                                                     check_finite.c: its first run */
 #ifndef FKT_NN_ONEDNN_PLAN_H
 #define FKT_NN_ONEDNN_PLAN_H
 
 #include "nn/act.h"
+#include "nn/arena.h"
+#include "nn/fuse.h"
 #include "nn/onednn/shim.h"
-
-#define FKT_NONE UINT32_MAX
-
-/* Which operations become one step. Entry i of a table over the operations. */
-struct fkt_group {
-    uint32_t head;             /* the first operation of the group that ends with i; FKT_NONE: i is inside a group */
-    uint32_t norm, add, after; /* at the head: the members, FKT_NONE where there is none */
-    uint32_t end;              /* at the head: the last member; the group runs in its place */
-};
-void fkt_fuse(struct fkt_group *g, const struct fkt_net *net, const uint32_t *readers, int fold_norms);
 
 /* A value in memory: its shape (act.data is filled in when it runs) and its place. */
 struct fkt_value_place {
     struct fkt_act act;
     uint32_t buffer; /* FKT_NONE: no such operand */
     size_t offset;   /* bytes into the buffer */
-};
-
-struct fkt_buffer {
-    size_t bytes, offset; /* offset: in a workspace's block */
-    uint32_t first, last; /* steps that use it */
 };
 
 enum fkt_step_kind { FKT_STEP_CALL = 0, FKT_STEP_COPY, FKT_STEP_GLUE };
@@ -116,7 +103,5 @@ FKT_MUST_USE fkt_status fkt_check_finite_before(const struct fkt_plan *p, size_t
 FKT_MUST_USE fkt_status fkt_check_finite_after(const struct fkt_plan *p, size_t step, const struct fkt_act *dst);
 
 FKT_MUST_USE fkt_status fkt_arena(struct fkt_plan *p); /* gives every buffer its offset */
-/* The same for buffers whose first and last step are known (first > last: never used); *bytes: of the block. */
-FKT_MUST_USE fkt_status fkt_arena_place(struct fkt_buffer *buffer, size_t n, size_t *bytes);
 
 #endif

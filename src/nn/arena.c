@@ -6,38 +6,13 @@
  * whole lifetime (the greedy rule of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
  * inference": within a few per cent of the optimum for chains). Scratchpads live for one step and so fill the gaps.
  * Cost: O(buffers^2), some hundred buffers. */
-#include "nn/onednn/plan.h"
+#include "nn/arena.h"
 
 #include "base/alloc.h"
 
 #include <stdlib.h>
 
 enum { LINE = 64 };
-
-static void touch(struct fkt_plan *p, uint32_t buffer, uint32_t step)
-{
-    struct fkt_buffer *b;
-    if (buffer == FKT_NONE) return;
-    b = &p->buffer[buffer];
-    if (step < b->first) b->first = step;
-    if (step > b->last) b->last = step;
-}
-
-static void set_lifetimes(struct fkt_plan *p)
-{
-    for (size_t i = 0; i < p->n_buffers; i++) {
-        p->buffer[i].first = FKT_NONE;
-        p->buffer[i].last = 0;
-    }
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        touch(p, p->step[i].src[0].buffer, i);
-        touch(p, p->step[i].src[1].buffer, i);
-        touch(p, p->step[i].dst.buffer, i);
-        touch(p, p->step[i].scratch, i);
-    }
-    touch(p, p->input.buffer, 0);
-    touch(p, p->output.buffer, (uint32_t)p->n_steps);
-}
 
 static int larger_first(const void *a, const void *b)
 {
@@ -85,10 +60,4 @@ fkt_status fkt_arena_place(struct fkt_buffer *buffer, size_t n, size_t *bytes)
 out:
     fkt_free(order);
     return st;
-}
-
-fkt_status fkt_arena(struct fkt_plan *p)
-{
-    set_lifetimes(p);
-    return fkt_arena_place(p->buffer, p->n_buffers, &p->arena_bytes);
 }
