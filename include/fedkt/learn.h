@@ -185,6 +185,7 @@ struct fkt_trainer_spec {
 struct fkt_trainer;
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_new(struct fkt_trainer **out, const struct fkt_trainer_spec *spec);
 FKT_API void fkt_trainer_free(struct fkt_trainer *t);
+FKT_API struct fkt_device fkt_trainer_device(const struct fkt_trainer *t); /* what it runs on: never AUTO */
 
 struct fkt_trainer_hooks {
     fkt_status (*epoch)(void *ctx, const struct fkt_epoch *e); /* after each; may be NULL */
@@ -195,19 +196,18 @@ struct fkt_trainer_hooks {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_run(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks);
 /* Before the run: goes on where the checkpoint (0600) was written, to the bits of an undisturbed run. FKT_E_MISMATCH
- * names what differs: architecture, classes, size, recipe, the first epoch's images, anew, teacher, first weights. */
+ * names what differs: architecture, classes, size, recipe (not device), first images, anew, teacher, start. */
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint);
 FKT_API const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t, size_t *n); /* resumed ones too */
 /* The weights now, their origin empty; averaged 1: their moving average (FKT_E_STATE without one). */
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_model(const struct fkt_trainer *t, int averaged, struct fkt_model **out);
 
 /* A new last layer alone, on features (n, F) of fkt_model_predict: same loss; epochs, batch, rate, momentum, decay,
- * schedule and seed count. Writes fc.weight and fc.bias of m and empties its origin. Too few: one batch. */
+ * schedule and seed count; no device. Writes fc.weight and fc.bias of m and empties its origin. Too few: one batch. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe,
                                               const float *features, const uint32_t *label, size_t n);
 
 /* ---- curves ---- */
-
 FKT_API FKT_MUST_USE fkt_status fkt_curves_csv(const char *path, const struct fkt_epoch *e, size_t n, int force);
 /* TensorBoard: one events file in `folder` (made where it is missing): train/loss, train/accuracy, held/loss, ... by
  * epoch; wall: seconds since 1970 of the first, then each epoch's seconds are added. */

@@ -36,6 +36,7 @@ struct fkt_training_set_options {
     unsigned threads; /* 0: all */
     const struct fkt_progress *progress;
     struct fkt_skipped *skipped; /* NULL: an unreadable image stops */
+    struct fkt_device device;    /* of a classifier that is evaluated on the images; a codec has its own */
 };
 /* Records idx[0..n-1] (NULL: all) of ds, scaled to S. A set that fkt_generate made carries its promise along when
  * `folder` (or the folder of that file; may be NULL) holds the certificate.json of a release that was really private,
@@ -92,7 +93,7 @@ struct fkt_personal_spec {
     struct fkt_partition_spec partition;
     double holdout;          /* without `test`: of each class of each site, 0 to below 1; one record of it always
                                 stays for training */
-    struct fkt_recipe local; /* local training, also FedAvg's */
+    struct fkt_recipe local; /* local training, also FedAvg's; its device is that of all predictions */
     struct fkt_recipe tune;  /* of the last layer */
     unsigned ways;           /* mask of 1 << fkt_personal_way; 0: all */
     uint64_t seed;           /* splits, first weights, order of batches: the seeds of `local` and `tune` do not count */

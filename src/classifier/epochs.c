@@ -68,7 +68,8 @@ static fkt_status one_step(struct fkt_trainer *t)
     size_t hits = 0;
     fkt_status st;
     fill_batch(t);
-    if (t->teacher) FKT_TRY(fkt_model_forward(t->teacher, t->teacher_in, t->batch, t->teacher_out, r->threads));
+    if (t->teacher)
+        FKT_TRY(fkt_model_forward(t->teacher, t->teacher_in, t->batch, t->teacher_out, r->threads, r->device));
     FKT_TRY(fkt_learner_forward(t->learner, t->in, t->out));
     st = fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, t->model->n_classes, &loss, t->slope,
                           &hits);
@@ -117,8 +118,10 @@ static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct 
                            double *loss, double *accuracy)
 {
     const struct fkt_progress progress = {report_evaluated, parts};
-    const struct fkt_predict_options options = {
-        .threads = t->recipe.threads, .dtype = t->recipe.dtype, .progress = parts->progress ? &progress : NULL};
+    const struct fkt_predict_options options = {.threads = t->recipe.threads,
+                                                .dtype = t->recipe.dtype,
+                                                .progress = parts->progress ? &progress : NULL,
+                                                .device = t->recipe.device};
     const size_t image = (size_t)3 * t->held.size * t->held.size;
     struct fkt_evaluation j;
     float *logits = NULL;

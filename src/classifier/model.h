@@ -69,7 +69,7 @@ void fkt_model_engines_free(struct fkt_model_engines *e);
 void fkt_model_engines_drop(struct fkt_model_engines *e);
 /* Prediction from normalised input: in (n, 3, S, S) -> logits (n, K), in float. */
 FKT_MUST_USE fkt_status fkt_model_forward(const struct fkt_model *m, const float *in, size_t n, float *logits,
-                                          unsigned threads);
+                                          unsigned threads, struct fkt_device device);
 /* The last layer: features (n, F) -> logits (n, K). Sums in double, in the order of the features. */
 void fkt_model_last_layer(const struct fkt_model *m, const float *features, size_t n, float *logits);
 

@@ -4,12 +4,12 @@
  *   rgb (n,S,S,3) -> normalised (n,3,S,S) -> network up to the mean -> features (n,F) -> last layer -> logits (n,K)
  *
  * The network up to the mean runs through a forward engine with folded norms. Engines are made on first use, one for
- * each precision, and kept until the weights change. The last layer is a plain loop with sums in double: it costs less
- * than a thousandth of the rest, its input is needed anyway (a head is tuned on features), and in bfloat16 it saves the
- * logits one more rounding.
+ * each precision and device, and kept until the weights change. The last layer is a plain loop with sums in double: it
+ * costs less than a thousandth of the rest, its input is needed anyway (a head is tuned on features), and in bfloat16
+ * it saves the logits one more rounding.
  *
- * The batch depends on stem and size alone. Libraries choose kernels by batch, so an image's logits would otherwise
- * depend on how many came with it; one thread computes each batch. */
+ * The batch depends on stem, size and kind of device alone. Libraries choose kernels by batch, so an image's logits
+ * would otherwise depend on how many came with it; one thread computes each batch. */
 #include "classifier/model.h"
 
 #include "base/alloc.h"
@@ -21,13 +21,19 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { PRECISIONS = 2 };
+/* A prepared network; a list, because a model may run on several cards. */
+struct prepared {
+    struct fkt_device device;
+    enum fkt_precision precision;
+    struct fkt_engine *engine;
+    struct prepared *next;
+};
 
 struct fkt_model_engines {
     pthread_mutex_t lock;
     struct fkt_net body; /* the model's network without its last layer; borrows everything */
     struct fkt_weights *weights;
-    struct fkt_engine *engine[PRECISIONS];
+    struct prepared *first;
 };
 
 fkt_status fkt_model_engines_new(struct fkt_model_engines **out)
@@ -39,10 +45,12 @@ fkt_status fkt_model_engines_new(struct fkt_model_engines **out)
 
 void fkt_model_engines_drop(struct fkt_model_engines *e)
 {
-    for (int i = 0; i < PRECISIONS; i++) {
-        fkt_engine_free(e->engine[i]);
-        e->engine[i] = NULL;
+    for (struct prepared *p = e->first, *next; p; p = next) {
+        next = p->next;
+        fkt_engine_free(p->engine);
+        fkt_free(p);
     }
+    e->first = NULL;
     fkt_weights_free(e->weights);
     e->weights = NULL;
 }
@@ -69,22 +77,45 @@ void fkt_model_last_layer(const struct fkt_model *m, const float *features, size
 
 /* Images at a time: as many as fill the first maps with 2^16 pixels, at most 16. With resnet18 at 32 px an image takes
  * 12.5 ms alone, 7.3 among 16, 6.6 among 64; at 64 px 32, 22.7 and 21.5. Larger batches would gain little, and the
- * padding of an incomplete batch is wasted work. */
-static uint32_t batch_of(const struct fkt_model *m)
+ * padding of an incomplete batch is wasted work. A card needs more to be busy: 2^20 pixels, at most 256. */
+static uint32_t batch_of(const struct fkt_model *m, struct fkt_device device)
 {
-    const uint32_t side = m->stem == FKT_STEM_IMAGENET ? (m->size + 3) / 4 : m->size, n = (1U << 16) / (side * side);
-    return n > 16 ? 16 : n < 1 ? 1 : n;
+    const int card = device.kind == FKT_DEVICE_CUDA;
+    const uint32_t side = m->stem == FKT_STEM_IMAGENET ? (m->size + 3) / 4 : m->size, most = card ? 256 : 16;
+    const uint32_t n = (1U << (card ? 20 : 16)) / (side * side);
+    return n > most ? most : n < 1 ? 1 : n;
 }
 
-static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtype, struct fkt_engine **out)
+/* The lock is held. */
+static fkt_status prepare(struct fkt_model_engines *e, const struct fkt_engine_spec *spec, struct fkt_device device,
+                          struct prepared **out)
+{
+    struct prepared *p = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&p, 1));
+    p->device = device;
+    p->precision = spec->precision;
+    FKT_TRY(fkt_engine_new(&p->engine, fkt_backend_for(device), &e->body, e->weights, spec));
+    p->next = e->first;
+    *out = e->first = p;
+    p = NULL;
+out:
+    fkt_free(p);
+    return st;
+}
+
+static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtype, struct fkt_device device,
+                            struct fkt_engine **out)
 {
     struct fkt_model_engines *e = m->engines;
     const struct fkt_engine_spec spec = {
-        .batch = batch_of(m),
+        .batch = batch_of(m, device),
         .height = m->size,
         .width = m->size,
         .precision = dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
+        .device = device.index,
     };
+    struct prepared *p = NULL;
     fkt_status st = FKT_OK;
     *out = NULL;
     pthread_mutex_lock(&e->lock);
@@ -93,9 +124,10 @@ static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtyp
         e->body.n_ops--;
         st = fkt_weights_from_arrays(&e->weights, &m->net, (const float *const *)m->array);
     }
-    if (st == FKT_OK && !e->engine[spec.precision])
-        st = fkt_engine_new(&e->engine[spec.precision], fkt_backend_pick(NULL), &e->body, e->weights, &spec);
-    *out = e->engine[spec.precision];
+    for (p = e->first; p; p = p->next)
+        if (p->precision == spec.precision && p->device.kind == device.kind && p->device.index == device.index) break;
+    if (st == FKT_OK && !p) st = prepare(e, &spec, device, &p);
+    if (st == FKT_OK) *out = p->engine;
     pthread_mutex_unlock(&e->lock);
     return st;
 }
@@ -150,11 +182,13 @@ out:
 
 static fkt_status run_all(struct work *w, const struct fkt_predict_options *o)
 {
+    struct fkt_device device = o->device;
     fkt_status st;
     if (!w->n) return FKT_OK;
-    w->batch = batch_of(w->m);
     fkt_meter_init(&w->meter, o->progress, "predicting", w->n);
-    FKT_TRY(engine_of(w->m, o->dtype, &w->engine));
+    FKT_TRY(fkt_device_resolve(&device, NULL, 0));
+    w->batch = batch_of(w->m, device);
+    FKT_TRY(engine_of(w->m, o->dtype, device, &w->engine));
     fkt_model_pixels(w->m, w->pixels);
     FKT_TRY(fkt_parallel(o->threads, (w->n + w->batch - 1) / w->batch, predict_batch, w, NULL, NULL));
 out:
@@ -170,9 +204,10 @@ fkt_status fkt_model_predict(const struct fkt_model *m, const uint8_t *rgb, size
     return run_all(&w, options ? options : &plain);
 }
 
-fkt_status fkt_model_forward(const struct fkt_model *m, const float *in, size_t n, float *logits, unsigned threads)
+fkt_status fkt_model_forward(const struct fkt_model *m, const float *in, size_t n, float *logits, unsigned threads,
+                             struct fkt_device device)
 {
-    const struct fkt_predict_options options = {.threads = threads};
+    const struct fkt_predict_options options = {.threads = threads, .device = device};
     struct work w = {.m = m, .ready = in, .n = n, .logits = logits};
     return run_all(&w, &options);
 }

@@ -126,6 +126,7 @@ static fkt_status make_learner(struct fkt_trainer *t, const struct fkt_learner_b
         .precision = t->recipe.dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
         .threads = t->recipe.threads,
         .norm_momentum = norm_momentum,
+        .device = t->recipe.device.index,
     };
     fkt_status st;
     FKT_TRY(fkt_learner_new(&t->learner, backend, &t->model->net, &spec));
@@ -217,6 +218,8 @@ fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, 
     fkt_model_changed(m);
     return st;
 }
+
+struct fkt_device fkt_trainer_device(const struct fkt_trainer *t) { return t->recipe.device; }
 
 const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t, size_t *n)
 {

@@ -7,9 +7,10 @@
  * rounded half up. Opening reads every weight once, for the hash in the identity; it makes no engine: those come to be
  * on first use, one for each direction, so that a site that only encodes never pays for the decoder.
  *
- * The batch is fixed by family and size. Libraries choose kernels by batch, so that an image's latent would otherwise
- * depend on how many came with it; with a fixed batch it is the same for any chunking and any number of threads. It is
- * chosen so that kernels are near their best (within a tenth of the best batch measured) and activations stay small. */
+ * The batch is fixed by family, size and kind of device. Libraries choose kernels by batch, so that an image's latent
+ * would otherwise depend on how many came with it; with a fixed batch it is the same for any chunking and any number of
+ * threads. It is chosen so that kernels are near their best (within a tenth of the best batch measured) and activations
+ * stay small. */
 #include "codec/codec.h"
 #include "codec/dtype.h"
 #include "codec/family.h"
@@ -43,10 +44,15 @@ struct network {
 };
 
 /* Images at a time: so many at so many pixels, fewer of larger ones, never more than 16. Kernels for one image alone
- * are slower, so two go together as long as that takes little memory. */
-static uint32_t batch_of(const struct fkt_family *f, uint32_t size)
+ * are slower, so two go together as long as that takes little memory. A card has more arithmetic units than such a
+ * batch has work for: there it is 2^20 pixels, at most 256 images, whichever card it is. */
+static uint32_t batch_of(const struct fkt_family *f, uint32_t size, struct fkt_device device)
 {
     uint64_t pixels = (uint64_t)size * size, n = !strcmp(f->kind, "taesd") ? 8 * 32 * 32 : 16 * 64 * 64;
+    if (device.kind == FKT_DEVICE_CUDA) {
+        n = (1U << 20) / pixels;
+        return (uint32_t)(n > 256 ? 256 : n < 1 ? 1 : n);
+    }
     if (n / pixels > 16) return 16;
     if (n / pixels < 2) return size <= 256 ? 2 : 1;
     return (uint32_t)(n / pixels);
@@ -83,7 +89,8 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
     n->dim = (uint32_t)dim;
     for (int i = 0; i < 2; i++) {
         struct fkt_engine_spec *e = &n->spec[i];
-        e->batch = batch_of(f, spec->size);
+        e->batch = batch_of(f, spec->size, n->device);
+        e->device = n->device.index;
         e->height = e->width = i == FKT_CODEC_SIDE_ENCODER ? spec->size : (uint32_t)side;
         e->low_memory = spec->settings.low_memory;
     }

@@ -132,7 +132,8 @@ fkt_status fkt_model_evaluate(struct fkt_evaluation *plain, struct fkt_evaluatio
                               const struct fkt_dataset *ds, enum fkt_filter filter, const struct fkt_codec *codec,
                               const struct fkt_training_set_options *options)
 {
-    const struct fkt_predict_options predict = {.threads = options->threads, .progress = options->progress};
+    const struct fkt_predict_options predict = {
+        .threads = options->threads, .progress = options->progress, .device = options->device};
     const size_t all = fkt_dataset_size(ds), pixels = (size_t)fkt_model_size(m) * fkt_model_size(m) * 3;
     const size_t most = EVALUATE_BYTES / pixels;
     struct fkt_training_set part = {0};

@@ -99,8 +99,10 @@ void fkt_personal_load(struct fkt_personal_run *r, uint32_t site)
 static fkt_status predict(struct fkt_personal_run *r, const struct fkt_model *m, const struct fkt_images *p,
                           float *features)
 {
-    struct fkt_predict_options o = {
-        .threads = r->spec->local.threads, .dtype = FKT_LEARN_DTYPE_F32, .progress = course_hook(&r->course)};
+    struct fkt_predict_options o = {.threads = r->spec->local.threads,
+                                    .dtype = FKT_LEARN_DTYPE_F32,
+                                    .progress = course_hook(&r->course),
+                                    .device = r->spec->local.device};
     fkt_status st = fkt_model_predict(m, p->rgb, p->n, r->logits, features, &o);
     r->course.before += p->n;
     return st;

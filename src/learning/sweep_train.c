@@ -55,8 +55,8 @@ out:
 
 static fkt_status evaluate(const struct training *t, const struct fkt_model *m, double *accuracy)
 {
-    const struct fkt_predict_options options = {.threads = t->network->recipe.threads,
-                                                .progress = t->network->progress};
+    const struct fkt_predict_options options = {
+        .threads = t->network->recipe.threads, .progress = t->network->progress, .device = t->network->recipe.device};
     struct fkt_evaluation e = {0};
     fkt_status st;
     FKT_TRY(fkt_evaluation_init(&e, fkt_model_classes(m)));

@@ -10,6 +10,9 @@
 
 enum { INDEX_MAX = 63 }; /* more cards than a machine has; two digits */
 
+/* AUTO leaves a card alone that others have filled: weights and one batch of a usual network need about so much. */
+#define AUTO_FREE (1ULL << 30)
+
 static fkt_status unknown(const char *s)
 {
     return fkt_fail_hint(FKT_E_ARG, "a device is cpu, cuda, cuda:N with N from 0, or auto", "unknown device '%s'", s);
@@ -56,14 +59,32 @@ static const struct fkt_backend_row *card_row(void)
 static fkt_status check_card(int index)
 {
     const struct fkt_backend_row *r = card_row();
+    char text[512], hint[256];
     fkt_status st;
     if (index < 0) return fkt_fail(FKT_E_ARG, "cards are numbered from 0: %d is not one", index);
-    if (r) st = r->check(index);
-    else {
+    if (!r) {
         st = fkt_fail(FKT_E_STATE, "device 'cuda:%d' cannot be used: this build has no CUDA", index);
-        st = fkt_hint_code(st, FKT_HINT_DEVICE_BUILD, "use a library that was built with CUDA, or the processor");
+        return fkt_hint_code(st, FKT_HINT_DEVICE_BUILD, "use a library that was built with CUDA, or the processor");
     }
-    return fkt_hint_code(st, FKT_HINT_DEVICE_CPU, "use the processor");
+    st = r->check(index);
+    if (st == FKT_OK) return st;
+    snprintf(hint, sizeof hint, "%s", fkt_error_hint());
+    snprintf(text, sizeof text, "%s", fkt_error_text());
+    st = fkt_fail(st, "device 'cuda:%d' cannot be used: %s", index, text);
+    return fkt_hint_code(st, FKT_HINT_DEVICE_CPU, hint[0] ? hint : "use the processor instead");
+}
+
+static fkt_status check_auto(void)
+{
+    struct fkt_device_facts f = {.memory = 0};
+    fkt_status st;
+    FKT_TRY(check_card(0));
+    FKT_TRY(card_row()->describe(0, &f));
+    if (f.memory_free < AUTO_FREE)
+        st =
+            fkt_fail(FKT_E_NOMEM, "card 0 ('%s') has only %.1f GB of free memory", f.name, (double)f.memory_free / 1e9);
+out:
+    return st;
 }
 
 fkt_status fkt_device_resolve(struct fkt_device *d, char *why, size_t cap)
@@ -74,7 +95,7 @@ fkt_status fkt_device_resolve(struct fkt_device *d, char *why, size_t cap)
     case FKT_DEVICE_CPU: d->index = 0; return FKT_OK;
     case FKT_DEVICE_CUDA: return check_card(d->index);
     case FKT_DEVICE_AUTO:
-        st = check_card(0);
+        st = check_auto();
         if (st != FKT_OK && why && cap) snprintf(why, cap, "%s", fkt_error_text());
         *d = (struct fkt_device){st == FKT_OK ? FKT_DEVICE_CUDA : FKT_DEVICE_CPU, 0};
         return FKT_OK;

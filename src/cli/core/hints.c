@@ -28,7 +28,7 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_CALIBRATE_AGAIN: return "{hint}: fedkt codec calibrate";
     case FKT_HINT_CALIBRATION_FILE: return "give a file made by 'fedkt codec calibrate'";
     case FKT_HINT_HUB_AUTHORITY: return "{hint} with --cacert FILE";
-    case FKT_HINT_DEVICE_CPU: return "run the networks on the processor with --device cpu";
+    case FKT_HINT_DEVICE_CPU: return "{hint} (--device cpu)";
     case FKT_HINT_DEVICE_BUILD:
         return "build fedkt with CUDA (docs/gpu.md), or run the networks on the processor with --device cpu";
     case FKT_HINT_TASK_FILE:

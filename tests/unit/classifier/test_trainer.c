@@ -84,7 +84,7 @@ static void a_run_is_what_its_parts_say(void **state)
             fkt_view_apply(&v, taught_value, toy.rgb + k * TOY_IMAGE, TOY_SIDE, taught_in + i * IMAGE);
             label[i] = toy.label[k];
         }
-        CHECK_OK(fkt_model_forward(teacher, taught_in, B, taught, 1));
+        CHECK_OK(fkt_model_forward(teacher, taught_in, B, taught, 1, r.device));
         CHECK_OK(fkt_learner_forward(l, in, out));
         CHECK_OK(fkt_loss_softmax(&kind, out, label, taught, B, TOY_CLASSES, &loss, slope, &right));
         losses[step / 2] += loss;
