@@ -123,13 +123,13 @@ static cudnnBackendDescriptor_t convolution(struct build *b, cudnnBackendDescrip
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
     const int i = (int)b->spec->way;
     cudnnBackendDescriptor_t c = window(b), o = make(b, way[i].type);
-    double one = 1, zero = 0;
+    float one = 1, zero = 0; /* of the type of the sums: as double they are read as 0 */
     set_one(b, o, way[i].conv, c);
     set_one(b, o, way[i].x, x);
     set_one(b, o, way[i].w, w);
     set_one(b, o, way[i].y, y);
-    set(b, o, way[i].alpha, CUDNN_TYPE_DOUBLE, 1, &one);
-    set(b, o, way[i].beta, CUDNN_TYPE_DOUBLE, 1, &zero);
+    set(b, o, way[i].alpha, CUDNN_TYPE_FLOAT, 1, &one);
+    set(b, o, way[i].beta, CUDNN_TYPE_FLOAT, 1, &zero);
     finish(b, o);
     return o;
 }
