@@ -19,6 +19,27 @@ enum { CUDA_ORDERS = 1 };
 static inline void cuda_order(int o) { (void)o; }
 #endif
 
+static size_t cuda_blocks; /* of memory that the device keeps until the process ends */
+
+/* 0: main returns 77, which says skipped. */
+static inline int cuda_here(void)
+{
+    if (fkt_cuda_usable()) {
+        cuda_blocks = fkt_alloc_live();
+        return 1;
+    }
+    printf("skipped: no usable CUDA card\n");
+    return 0;
+}
+
+/* As check_nothing_left. */
+static inline int cuda_nothing_left(int failed)
+{
+    size_t left = fkt_alloc_live() - cuda_blocks;
+    if (left) fprintf(stderr, "%zu blocks of memory are left\n", left);
+    return failed || left;
+}
+
 enum { CUDA_GUARD = 64 }; /* bytes after each tensor that must stay */
 
 static inline void cuda_ok(cudaError_t e)

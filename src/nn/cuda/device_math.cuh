@@ -93,4 +93,16 @@ static inline unsigned fkt_blocks(size_t n) { return (unsigned)((n + FKT_BLOCK -
         }                                                                                                              \
     } while (0)
 
+/* `V` is the number of elements in 16 bytes where it divides `number`, else 1. */
+#define FKT_BY_WIDTH(T, V, number, ...)                                                                                \
+    do {                                                                                                               \
+        if ((number) % (int)(16 / sizeof(T)) == 0) {                                                                   \
+            const int V = 16 / sizeof(T);                                                                              \
+            __VA_ARGS__;                                                                                               \
+        } else {                                                                                                       \
+            const int V = 1;                                                                                           \
+            __VA_ARGS__;                                                                                               \
+        }                                                                                                              \
+    } while (0)
+
 #endif
