@@ -55,6 +55,7 @@ struct fkt_backend {
 };
 extern const struct fkt_backend fkt_backend_ref;    /* plain loops: the definition */
 extern const struct fkt_backend fkt_backend_onednn; /* the fast implementation */
+extern const struct fkt_backend fkt_backend_cuda;   /* on a card; in builds with FEDKT_CUDA alone */
 
 /* Network and weights are borrowed and must outlive the engine. */
 struct fkt_engine;

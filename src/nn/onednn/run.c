@@ -2,8 +2,8 @@
 /* run.c - the backend: plans, workspaces, and a run from the first step to the last.
  *
  * A plan is written once and then only read. A workspace belongs to one thread: a block for all activations and
- * scratchpads (nn/arena.c) and, for each oneDNN step, a call with its addresses in that block. The calling thread's OpenMP
- * team has size one while a plan is made (kernels and their scratchpads depend on it) and while it runs, and is
+ * scratchpads (nn/arena.c) and, for each oneDNN step, a call with its addresses in that block. The calling thread's
+ * OpenMP team has size one while a plan is made (kernels and their scratchpads depend on it) and while it runs, and is
  * restored after. */
 #include "nn/onednn/plan.h"
 
