@@ -39,7 +39,7 @@ struct network {
     struct fkt_engine_spec spec[2];
     struct fkt_device device;
     uint32_t size, dim;
-    float pixel[256]; /* network input of each pixel value */
+    float pixel[3][256]; /* network input of each pixel value, the same for all channels */
     struct lazy *lazy;
 };
 
@@ -94,7 +94,8 @@ static fkt_status set_size(struct network *n, const struct fkt_codec_spec *spec)
         e->height = e->width = i == FKT_CODEC_SIDE_ENCODER ? spec->size : (uint32_t)side;
         e->low_memory = spec->settings.low_memory;
     }
-    for (int i = 0; i < 256; i++) n->pixel[i] = (float)i / 255.0F * (float)f->pixel_scale + (float)f->pixel_shift;
+    for (int i = 0; i < 3 * 256; i++)
+        n->pixel[i / 256][i % 256] = (float)(i % 256) / 255.0F * (float)f->pixel_scale + (float)f->pixel_shift;
     return FKT_OK;
 }
 
@@ -186,85 +187,56 @@ out:
     return st;
 }
 
+/* An encoder takes bytes, a decoder gives them. */
 static fkt_status engine_of(const struct network *n, int side, struct fkt_engine **out)
 {
+    struct fkt_engine_spec spec = n->spec[side];
     fkt_status st = FKT_OK;
+    if (side == FKT_CODEC_SIDE_ENCODER) spec.pixels_in = n->pixel;
+    spec.bytes_out = side == FKT_CODEC_SIDE_DECODER;
+    spec.out_scale = (float)n->family.pixel_scale;
+    spec.out_shift = (float)n->family.pixel_shift;
     pthread_mutex_lock(&n->lazy->lock);
     if (!n->lazy->engine[side])
         st = fkt_engine_new(&n->lazy->engine[side], fkt_backend_for(n->device), &n->family.net[side],
-                            n->family.weights[side], &n->spec[side]);
+                            n->family.weights[side], &spec);
     *out = n->lazy->engine[side];
     pthread_mutex_unlock(&n->lazy->lock);
     return st;
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 static fkt_status network_encode(const void *self, const uint8_t *rgb, size_t n, float *z)
 {
     const struct network *w = self;
-    const size_t plane = (size_t)w->size * w->size, batch = w->spec[FKT_CODEC_SIDE_ENCODER].batch;
     const double scale = w->family.latent_scale, shift = w->family.latent_shift;
     struct fkt_engine *e = NULL;
-    float *in = NULL;
     fkt_status st;
     FKT_TRY(engine_of(w, FKT_CODEC_SIDE_ENCODER, &e));
-    FKT_TRY(fkt_alloc(&in, least(n, batch) * 3 * plane));
-    for (size_t first = 0; first < n; first += batch) {
-        size_t m = least(n - first, batch);
-        float *out = z + first * w->dim;
-        for (size_t i = 0; i < m; i++)
-            for (size_t c = 0; c < 3; c++)
-                for (size_t p = 0; p < plane; p++)
-                    in[(3 * i + c) * plane + p] = w->pixel[rgb[((first + i) * plane + p) * 3 + c]];
-        FKT_TRY(fkt_engine_run(e, in, m, out));
-        for (size_t i = 0; i < m * w->dim; i++) out[i] = (float)((out[i] - shift) * scale);
-    }
+    FKT_TRY(fkt_engine_run_bytes(e, rgb, n, z));
+    for (size_t i = 0; i < n * w->dim; i++) z[i] = (float)((z[i] - shift) * scale);
 out:
-    fkt_free(in);
     return st;
-}
-
-static fkt_status to_pixels(const struct network *w, const float *x, size_t n, uint8_t *rgb)
-{
-    const size_t plane = (size_t)w->size * w->size;
-    const double scale = 255 / w->family.pixel_scale, shift = w->family.pixel_shift;
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++)
-            for (size_t p = 0; p < plane; p++) {
-                double v = floor((x[(3 * i + c) * plane + p] - shift) * scale + 0.5);
-                if (isnan(v)) return fkt_fail(FKT_E_NUMERIC, "the decoder of '%s' gave NaN", w->family.kind);
-                rgb[(i * plane + p) * 3 + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-            }
-    return FKT_OK;
 }
 
 static fkt_status network_decode(const void *self, const float *z, size_t n, uint8_t *rgb)
 {
     const struct network *w = self;
-    const size_t image = 3 * (size_t)w->size * w->size, batch = w->spec[FKT_CODEC_SIDE_DECODER].batch;
     const double scale = w->family.latent_scale, shift = w->family.latent_shift;
     struct fkt_engine *e = NULL;
-    float *in = NULL, *out = NULL;
+    float *in = NULL;
     fkt_status st;
     FKT_TRY(engine_of(w, FKT_CODEC_SIDE_DECODER, &e));
-    FKT_TRY(fkt_alloc(&in, least(n, batch) * w->dim));
-    FKT_TRY(fkt_alloc(&out, least(n, batch) * image));
-    for (size_t first = 0; first < n; first += batch) {
-        size_t m = least(n - first, batch);
-        for (size_t i = 0; i < m * w->dim; i++) {
-            in[i] = (float)(z[first * w->dim + i] / scale + shift);
-            if (isfinite(in[i])) continue;
-            st = fkt_fail(FKT_E_NUMERIC, "number %zu of latent %zu is too large for the decoder of '%s'", i % w->dim,
-                          first + i / w->dim, w->family.kind);
-            goto out;
-        }
-        FKT_TRY(fkt_engine_run(e, in, m, out));
-        FKT_TRY(to_pixels(w, out, m, rgb + first * image));
+    FKT_TRY(fkt_alloc(&in, n * w->dim));
+    for (size_t i = 0; i < n * w->dim; i++) {
+        in[i] = (float)(z[i] / scale + shift);
+        if (isfinite(in[i])) continue;
+        st = fkt_fail(FKT_E_NUMERIC, "number %zu of latent %zu is too large for the decoder of '%s'", i % w->dim,
+                      i / w->dim, w->family.kind);
+        goto out;
     }
+    FKT_TRY(fkt_fail_in(fkt_engine_run_to_bytes(e, in, n, rgb), "decoder of '%s'", w->family.kind));
 out:
     fkt_free(in);
-    fkt_free(out);
     return st;
 }
 
