@@ -3,8 +3,8 @@
  *
  *   rgb (n,S,S,3) -> normalised (n,3,S,S) -> network up to the mean -> features (n,F) -> last layer -> logits (n,K)
  *
- * The network up to the mean runs through a forward engine with folded norms. Engines are made on first use, one for
- * each precision and device, and kept until the weights change. The last layer is a plain loop with sums in double: it
+ * The network up to the mean runs through a forward engine with folded norms, which also normalises. Engines are made
+ * on first use, one for each precision, device and kind of input, and kept until the weights change. The last layer is a plain loop with sums in double: it
  * costs less than a thousandth of the rest, its input is needed anyway (a head is tuned on features), and in bfloat16
  * it saves the logits one more rounding.
  *
@@ -25,6 +25,7 @@
 struct prepared {
     struct fkt_device device;
     enum fkt_precision precision;
+    int bytes; /* 1: takes rgb; 0: normalised floats */
     struct fkt_engine *engine;
     struct prepared *next;
 };
@@ -95,6 +96,7 @@ static fkt_status prepare(struct fkt_model_engines *e, const struct fkt_engine_s
     FKT_TRY(fkt_alloc(&p, 1));
     p->device = device;
     p->precision = spec->precision;
+    p->bytes = spec->pixels_in != NULL;
     FKT_TRY(fkt_engine_new(&p->engine, fkt_backend_for(device), &e->body, e->weights, spec));
     p->next = e->first;
     *out = e->first = p;
@@ -104,20 +106,23 @@ out:
     return st;
 }
 
-static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtype, struct fkt_device device,
+static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtype, struct fkt_device device, int bytes,
                             struct fkt_engine **out)
 {
     struct fkt_model_engines *e = m->engines;
+    float pixels[3][256];
     const struct fkt_engine_spec spec = {
         .batch = batch_of(m, device),
         .height = m->size,
         .width = m->size,
         .precision = dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
         .device = device.index,
+        .pixels_in = bytes ? (const float(*)[256])pixels : NULL,
     };
     struct prepared *p = NULL;
     fkt_status st = FKT_OK;
     *out = NULL;
+    fkt_model_pixels(m, pixels);
     pthread_mutex_lock(&e->lock);
     if (!e->weights) {
         e->body = m->net;
@@ -125,7 +130,9 @@ static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtyp
         st = fkt_weights_from_arrays(&e->weights, &m->net, (const float *const *)m->array);
     }
     for (p = e->first; p; p = p->next)
-        if (p->precision == spec.precision && p->device.kind == device.kind && p->device.index == device.index) break;
+        if (p->precision == spec.precision && p->bytes == bytes && p->device.kind == device.kind &&
+            p->device.index == device.index)
+            break;
     if (st == FKT_OK && !p) st = prepare(e, &spec, device, &p);
     if (st == FKT_OK) *out = p->engine;
     pthread_mutex_unlock(&e->lock);
@@ -135,7 +142,6 @@ static fkt_status engine_of(const struct fkt_model *m, enum fkt_learn_dtype dtyp
 struct work {
     const struct fkt_model *m;
     struct fkt_engine *engine;
-    float pixels[3][256];
     const uint8_t *rgb;
     const float *ready; /* (n, 3, S, S), used instead of rgb */
     size_t n, batch;
@@ -143,30 +149,18 @@ struct work {
     struct fkt_meter meter;
 };
 
-static void normalise(const struct work *w, size_t first, size_t n, float *out)
-{
-    const size_t plane = (size_t)w->m->size * w->m->size;
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++)
-            for (size_t p = 0; p < plane; p++)
-                out[(3 * i + c) * plane + p] = w->pixels[c][w->rgb[((first + i) * plane + p) * 3 + c]];
-}
-
 static fkt_status predict_batch(void *ctx, size_t item, unsigned worker)
 {
     struct work *w = ctx;
     const struct fkt_model *m = w->m;
     const size_t first = item * w->batch, n = w->n - first < w->batch ? w->n - first : w->batch;
     const size_t image = (size_t)3 * m->size * m->size;
-    float *in = NULL, *features = NULL, *logits = w->logits + first * m->n_classes;
+    float *features = NULL, *logits = w->logits + first * m->n_classes;
     fkt_status st;
     (void)worker;
     FKT_TRY(fkt_alloc(&features, n * m->features));
-    if (!w->ready) {
-        FKT_TRY(fkt_alloc(&in, n * image));
-        normalise(w, first, n, in);
-    }
-    FKT_TRY(fkt_engine_run(w->engine, in ? in : w->ready + first * image, n, features));
+    if (w->ready) FKT_TRY(fkt_engine_run(w->engine, w->ready + first * image, n, features));
+    else FKT_TRY(fkt_engine_run_bytes(w->engine, w->rgb + first * image, n, features));
     fkt_model_last_layer(m, features, n, logits);
     for (size_t i = 0; i < n * m->n_classes; i++)
         if (!isfinite(logits[i]))
@@ -175,7 +169,6 @@ static fkt_status predict_batch(void *ctx, size_t item, unsigned worker)
     if (w->features) memcpy(w->features + first * m->features, features, n * m->features * sizeof *features);
     FKT_TRY(fkt_meter_add(&w->meter, n));
 out:
-    fkt_free(in);
     fkt_free(features);
     return st;
 }
@@ -188,8 +181,7 @@ static fkt_status run_all(struct work *w, const struct fkt_predict_options *o)
     fkt_meter_init(&w->meter, o->progress, "predicting", w->n);
     FKT_TRY(fkt_device_resolve(&device, NULL, 0));
     w->batch = batch_of(w->m, device);
-    FKT_TRY(engine_of(w->m, o->dtype, device, &w->engine));
-    fkt_model_pixels(w->m, w->pixels);
+    FKT_TRY(engine_of(w->m, o->dtype, device, !w->ready, &w->engine));
     FKT_TRY(fkt_parallel(o->threads, (w->n + w->batch - 1) / w->batch, predict_batch, w, NULL, NULL));
 out:
     fkt_meter_clear(&w->meter);
