@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - one operation of a network that learns, on plain arrays: batch statistics and backward. */
+/* learn.h - backward of one operation on plain arrays, and batch statistics. */
 #ifndef FKT_NN_REF_LEARN_H
 #define FKT_NN_REF_LEARN_H
 
@@ -15,8 +15,9 @@ struct fkt_ref_back {
     const struct fkt_ref_call *call;
     const float *dy;                       /* as call->out */
     float *da, *db;                        /* as call->a and call->b: added to. NULL: not needed */
-    float *dweight, *dbias;                /* replaced; NULL where the operation has none */
-    const struct fkt_ref_moments *moments; /* BATCH_NORM: (C) of its forward */
+    float *dweight, *dbias;                /* replaced; NULL where the operation has none, or where it is frozen */
+    const struct fkt_ref_moments *moments; /* BATCH_NORM: (C) of its forward; NULL: by the stored statistics */
+    double *scratch;                       /* ATTENTION: (2, H W) */
 };
 
 void fkt_ref_backward(const struct fkt_ref_back *k);
@@ -26,6 +27,10 @@ void fkt_ref_linear_back(const struct fkt_ref_back *k);
 void fkt_ref_batch_norm_back(const struct fkt_ref_back *k);
 void fkt_ref_max_pool_back(const struct fkt_ref_back *k);
 void fkt_ref_mean_back(const struct fkt_ref_back *k);
+void fkt_ref_stored_norm_back(const struct fkt_ref_back *k); /* BATCH_NORM by the stored statistics */
+void fkt_ref_group_norm_back(const struct fkt_ref_back *k);
+void fkt_ref_rms_norm_back(const struct fkt_ref_back *k);
+void fkt_ref_attention_back(const struct fkt_ref_back *k);
 
 /* BATCH_NORM by the statistics of its batch, which `moments` (C) gets. */
 void fkt_ref_batch_norm_learning(const struct fkt_ref_call *k, struct fkt_ref_moments *moments);

@@ -6,7 +6,8 @@
  *   dx(iy, ix) = sum of w(ky, kx) dy(oy, ox) over the places with oy stride + ky - pad = iy, and likewise for x
  *   dw(ky, kx) = sum over images and places of dy(oy, ox) x(oy stride + ky - pad, ox stride + kx - pad)
  *
- * Sums run in double and are rounded once, as in sums.c. Here one group only (learner.c refuses others). */
+ * Sums run in double and are rounded once, as in sums.c. Gradients of weights
+ * are those of one group (learner.c refuses to train others); a frozen network has none and may have groups. */
 #include "nn/ref/learn.h"
 
 /* Adds what the results of row (oc, oy) contribute to n numbers of row iy of the input from ix on, for one row of w. */
@@ -27,12 +28,13 @@ static void data_run(const struct fkt_ref_back *k, size_t i, size_t c, size_t iy
 {
     const struct fkt_ref_call *f = k->call;
     const struct fkt_op *op = f->op;
+    const size_t per = f->x.c / op->groups, results = f->y.c / op->groups, first = c / per * results;
     for (size_t j = 0; j < n; j++) sum[j] = 0;
-    for (size_t oc = 0; oc < f->y.c; oc++)
+    for (size_t oc = first; oc < first + results; oc++)
         for (size_t ky = 0; ky < op->kernel; ky++) {
             size_t oy = (iy + op->pad - ky) / op->stride; /* wraps to a huge number before the first row */
             if (iy + op->pad < ky || (iy + op->pad - ky) % op->stride || oy >= f->y.h) continue;
-            spread_row(op, f->weight + ((oc * f->x.c + c) * op->kernel + ky) * op->kernel,
+            spread_row(op, f->weight + ((oc * per + c % per) * op->kernel + ky) * op->kernel,
                        k->dy + fkt_ref_at(f->y, i, oc, oy, 0), f->y.w, ix, n, sum);
         }
 }
@@ -95,7 +97,7 @@ void fkt_ref_convolution_back(const struct fkt_ref_back *k)
     const struct fkt_ref_call *f = k->call;
     float *dw = k->dweight;
     if (k->da) convolution_data(k);
-    for (size_t oc = 0; oc < f->y.c; oc++)
+    for (size_t oc = 0; dw && oc < f->y.c; oc++)
         for (size_t c = 0; c < f->x.c; c++)
             for (size_t ky = 0; ky < f->op->kernel; ky++)
                 for (size_t kx = 0; kx < f->op->kernel; kx++) *dw++ = (float)weight_sum(k, oc, c, ky, kx);
@@ -112,7 +114,7 @@ void fkt_ref_linear_back(const struct fkt_ref_back *k)
             for (size_t c = 0; c < outputs; c++) sum += (double)f->weight[c * inputs + j] * k->dy[i * outputs + c];
             k->da[i * inputs + j] = (float)(k->da[i * inputs + j] + sum);
         }
-    for (size_t c = 0; c < outputs; c++)
+    for (size_t c = 0; k->dweight && c < outputs; c++)
         for (size_t j = 0; j < inputs; j++) {
             double sum = 0;
             for (size_t i = 0; i < f->n; i++) sum += (double)k->dy[i * outputs + c] * f->a[i * inputs + j];

@@ -54,23 +54,6 @@ static void concatenate(const struct fkt_ref_call *k)
     }
 }
 
-/* Result (i, c, y, x) is the mean of `count` inputs, one plane apart, starting where `from` says. */
-typedef size_t (*source)(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
-
-static void gather(const struct fkt_ref_call *k, source from, size_t count)
-{
-    size_t plane = (size_t)k->x.h * k->x.w;
-    for (size_t i = 0; i < k->n; i++)
-        for (size_t c = 0; c < k->y.c; c++)
-            for (size_t y = 0; y < k->y.h; y++)
-                for (size_t x = 0; x < k->y.w; x++) {
-                    const float *in = k->a + from(k, i, c, y, x);
-                    double sum = 0;
-                    for (size_t j = 0; j < count; j++) sum += in[j * plane];
-                    k->out[fkt_ref_at(k->y, i, c, y, x)] = count == 1 ? *in : (float)(sum / (double)count);
-                }
-}
-
 static size_t upsampled(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x)
 {
     return fkt_ref_at(k->x, i, c, y / k->op->factor, x / k->op->factor);
@@ -98,6 +81,53 @@ static size_t repeated(const struct fkt_ref_call *k, size_t i, size_t c, size_t 
     return fkt_ref_at(k->x, i, c / (k->y.c / k->x.c), y, x);
 }
 
+/* Where result (i, c, y, x) of an operation that moves numbers comes from: the mean of `count` inputs, one plane apart,
+ * the first where `first` says. */
+struct origin {
+    size_t (*first)(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
+    size_t count;
+};
+
+static struct origin origin_of(const struct fkt_ref_call *k)
+{
+    switch (k->op->kind) {
+    case FKT_OP_UPSAMPLE: return (struct origin){upsampled, 1};
+    case FKT_OP_SHUFFLE: return (struct origin){shuffled, 1};
+    case FKT_OP_UNSHUFFLE: return (struct origin){unshuffled, 1};
+    case FKT_OP_GROUP_MEAN: return (struct origin){first_of_group, k->x.c / k->y.c};
+    default: return (struct origin){repeated, 1};
+    }
+}
+
+static void gather(const struct fkt_ref_call *k)
+{
+    const struct origin from = origin_of(k);
+    size_t plane = (size_t)k->x.h * k->x.w;
+    for (size_t i = 0; i < k->n; i++)
+        for (size_t c = 0; c < k->y.c; c++)
+            for (size_t y = 0; y < k->y.h; y++)
+                for (size_t x = 0; x < k->y.w; x++) {
+                    const float *in = k->a + from.first(k, i, c, y, x);
+                    double sum = 0;
+                    for (size_t j = 0; j < from.count; j++) sum += in[j * plane];
+                    k->out[fkt_ref_at(k->y, i, c, y, x)] = from.count == 1 ? *in : (float)(sum / (double)from.count);
+                }
+}
+
+void fkt_ref_scatter(const struct fkt_ref_call *k, const float *dy, float *da)
+{
+    const struct origin from = origin_of(k);
+    size_t plane = (size_t)k->x.h * k->x.w;
+    for (size_t i = 0; i < k->n; i++)
+        for (size_t c = 0; c < k->y.c; c++)
+            for (size_t y = 0; y < k->y.h; y++)
+                for (size_t x = 0; x < k->y.w; x++) {
+                    float *to = da + from.first(k, i, c, y, x);
+                    double share = (double)dy[fkt_ref_at(k->y, i, c, y, x)] / (double)from.count;
+                    for (size_t j = 0; j < from.count; j++) to[j * plane] = (float)(to[j * plane] + share);
+                }
+}
+
 void fkt_ref_run(const struct fkt_ref_call *k)
 {
     switch (k->op->kind) {
@@ -107,11 +137,11 @@ void fkt_ref_run(const struct fkt_ref_call *k)
     case FKT_OP_SILU: swish(k); break;
     case FKT_OP_SOFT_CLAMP: soft_clamp(k); break;
     case FKT_OP_GLU: glu(k); break;
-    case FKT_OP_UPSAMPLE: gather(k, upsampled, 1); break;
-    case FKT_OP_SHUFFLE: gather(k, shuffled, 1); break;
-    case FKT_OP_UNSHUFFLE: gather(k, unshuffled, 1); break;
-    case FKT_OP_GROUP_MEAN: gather(k, first_of_group, k->x.c / k->y.c); break;
-    case FKT_OP_REPEAT: gather(k, repeated, 1); break;
+    case FKT_OP_UPSAMPLE:
+    case FKT_OP_SHUFFLE:
+    case FKT_OP_UNSHUFFLE:
+    case FKT_OP_GROUP_MEAN:
+    case FKT_OP_REPEAT: gather(k); break;
     case FKT_OP_RMS_NORM: fkt_ref_rms_norm(k); break;
     case FKT_OP_GROUP_NORM: fkt_ref_group_norm(k); break;
     case FKT_OP_BATCH_NORM: fkt_ref_batch_norm(k); break;

@@ -28,6 +28,9 @@ void fkt_ref_mean(const struct fkt_ref_call *k);
 /* Which number of k->a is the largest of the window of result (i, c, y, x). */
 size_t fkt_ref_largest(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
 
+/* Backward of the kinds that move numbers (UPSAMPLE, SHUFFLE, UNSHUFFLE, GROUP_MEAN, REPEAT): adds to da. */
+void fkt_ref_scatter(const struct fkt_ref_call *k, const float *dy, float *da);
+
 /* The index of (i, c, y, x). */
 static inline size_t fkt_ref_at(struct fkt_shape s, size_t i, size_t c, size_t y, size_t x)
 {

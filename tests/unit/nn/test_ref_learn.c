@@ -30,7 +30,13 @@ static void forward(struct example *e)
 
 static void backward(struct example *e)
 {
-    struct fkt_ref_back k = {&e->call, e->dy, e->dx, e->dz, e->dweight, e->dbias, e->moments};
+    const struct fkt_ref_back k = {.call = &e->call,
+                                   .dy = e->dy,
+                                   .da = e->dx,
+                                   .db = e->dz,
+                                   .dweight = e->dweight,
+                                   .dbias = e->dbias,
+                                   .moments = e->moments};
     fkt_ref_backward(&k);
 }
 
