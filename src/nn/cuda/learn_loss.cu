@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_loss.cu - softmax cross-entropy with smoothed labels (nn/loss.h without its teacher), the sums of an epoch, and
+ * the optimiser with its average.
+ *
+ * A warp has one image's logits; the arithmetic is double, as in nn/loss.c and nn/optimizer.c: some thousand numbers
+ * for the loss, and for the optimiser memory decides (22 bytes a weight with momentum and a bf16 copy). All slots are
+ * one block of numbers with the same places in weights, gradients, velocity, second moment, average and bf16 copy, so
+ * one kernel updates everything. */
+#include "nn/cuda/device_math.cuh"
+#include "nn/cuda/kernels_learn.h"
+
+#include <math.h>
+
+enum { WARP = 32, WARPS = FKT_BLOCK / WARP };
+
+FKT_DEVICE double all_sum(double x)
+{
+#pragma unroll
+    for (int lane = WARP / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
+    return x;
+}
+
+/* The first place of the largest number. */
+FKT_DEVICE void all_best(float *most, int *at)
+{
+#pragma unroll
+    for (int lane = WARP / 2; lane > 0; lane /= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, *most, lane);
+        const int place = __shfl_xor_sync(0xffffffffu, *at, lane);
+        if (other > *most || (other == *most && place < *at)) {
+            *most = other;
+            *at = place;
+        }
+    }
+}
+
+template <class T>
+__global__ void softmax_loss(fkt_cuda_batch b, const fkt_cuda_epoch *e, const fkt_cuda_tally *t, const T *z, T *dz,
+                             double *loss, uint32_t *hit)
+{
+    const int row = (int)(blockIdx.x * WARPS + threadIdx.x / WARP), lane = (int)threadIdx.x % WARP;
+    const int padded = (b.classes + FKT_CUDA_LANES - 1) / FKT_CUDA_LANES * FKT_CUDA_LANES;
+    float most = -INFINITY;
+    int at = b.classes, bad = 0;
+    double sum = 0, mine = 0, rest, log_sum;
+    uint32_t label;
+    if (row >= b.n) return; /* a whole warp */
+    z += (size_t)row * padded;
+    dz += (size_t)row * padded;
+    label = e->label[e->view[t->step * (uint64_t)b.n + (uint64_t)row].index];
+    rest = e->smoothing / (double)b.classes;
+    for (int j = lane; j < b.classes; j += WARP) {
+        const float v = fkt_to_float(z[j]);
+        bad |= !isfinite(v);
+        if (v > most) most = v, at = j;
+    }
+    all_best(&most, &at);
+    bad = all_sum((double)bad) > 0;
+    for (int j = lane; j < b.classes; j += WARP) sum += exp((double)fkt_to_float(z[j]) - (double)most);
+    log_sum = (double)most + log(all_sum(sum));
+    for (int j = lane; j < padded; j += WARP) {
+        double log_p, target;
+        if (j >= b.classes) {
+            fkt_put(dz + j, 0);
+            continue;
+        }
+        log_p = (double)fkt_to_float(z[j]) - log_sum;
+        target = rest + ((uint32_t)j == label ? 1 - e->smoothing : 0);
+        mine -= target * log_p;
+        fkt_put(dz + j, (float)((exp(log_p) - target) / (double)b.n));
+    }
+    mine = all_sum(mine);
+    if (lane) return;
+    loss[row] = bad ? (double)NAN : mine;
+    hit[row] = !bad && (uint32_t)at == label;
+}
+
+extern "C" fkt_status fkt_cuda_learn_loss(const struct fkt_cuda_batch *b, const struct fkt_cuda_epoch *e,
+                                          const struct fkt_cuda_tally *t, const void *z, void *dz, double *loss,
+                                          uint32_t *hit, cudaStream_t stream)
+{
+    const unsigned blocks = (unsigned)(b->n + WARPS - 1) / WARPS;
+    FKT_BY_PRECISION(
+        b->precision, T,
+        return FKT_LAUNCH((softmax_loss<T>), blocks, FKT_BLOCK, 0, stream, *b, e, t, (const T *)z, (T *)dz, loss, hit));
+}
+
+/* One warp. */
+__global__ void add_tally(int n, const double *loss, const uint32_t *hit, fkt_cuda_tally *t)
+{
+    double sum = 0, hits = 0;
+    for (int i = (int)threadIdx.x; i < n; i += WARP) {
+        sum += loss[i];
+        hits += (double)hit[i];
+    }
+    sum = all_sum(sum) / (double)n;
+    hits = all_sum(hits);
+    if (threadIdx.x) return;
+    if (!isfinite(sum) && t->first_bad == UINT64_MAX) t->first_bad = t->step;
+    t->loss += sum;
+    t->hits += (uint64_t)hits;
+    t->step++;
+}
+
+extern "C" fkt_status fkt_cuda_learn_tally(int n, const double *loss, const uint32_t *hit, struct fkt_cuda_tally *t,
+                                           cudaStream_t stream)
+{
+    return FKT_LAUNCH(add_tally, 1, WARP, 0, stream, n, loss, hit, t);
+}
+
+/* ---- optimiser ---- */
+
+enum { FOUR = 4 };
+typedef fkt_floats<FOUR> four;
+
+FKT_DEVICE float descend(const fkt_cuda_planned &k, float w, float gradient, float *v)
+{
+    const double g = (double)gradient + k.decay * (double)w;
+    *v = (float)(k.momentum * (double)*v + g);
+    return (float)((double)w - k.rate * (k.nesterov ? g + k.momentum * (double)*v : (double)*v));
+}
+
+FKT_DEVICE float descend_adam(const fkt_cuda_planned &k, float w, float gradient, float *m, float *s)
+{
+    const double g = (double)gradient + k.decay * (double)w;
+    *m = (float)(k.beta1 * (double)*m + (1 - k.beta1) * g);
+    *s = (float)(k.beta2 * (double)*s + (1 - k.beta2) * g * g);
+    return (float)((double)w - k.rate * (double)*m / (sqrt((double)*s) / k.root + k.epsilon));
+}
+
+FKT_DEVICE void average_four(float *average, const four &w, float decay)
+{
+    const double keep = (double)decay;
+    four a = fkt_load<FOUR>(average);
+#pragma unroll
+    for (int j = 0; j < FOUR; j++) a.v[j] = (float)(keep * (double)a.v[j] + (1 - keep) * (double)w.v[j]);
+    fkt_store(average, a);
+}
+
+FKT_DEVICE four step_four(const fkt_cuda_slots &s, const fkt_cuda_planned &k, float *second, size_t i)
+{
+    const four g = fkt_load<FOUR>(s.gradient + i);
+    four w = fkt_load<FOUR>(s.weight + i), v = fkt_load<FOUR>(s.velocity + i);
+    if (k.kind == FKT_OPTIMIZER_ADAM) {
+        four q = fkt_load<FOUR>(second + i);
+#pragma unroll
+        for (int j = 0; j < FOUR; j++) w.v[j] = descend_adam(k, w.v[j], g.v[j], &v.v[j], &q.v[j]);
+        fkt_store(second + i, q);
+    } else {
+#pragma unroll
+        for (int j = 0; j < FOUR; j++) w.v[j] = descend(k, w.v[j], g.v[j], &v.v[j]);
+    }
+    fkt_store(s.weight + i, w);
+    fkt_store(s.velocity + i, v);
+    if (s.copy) fkt_store((fkt_bf16_bits *)s.copy + i, w);
+    return w;
+}
+
+__global__ void step_slots(fkt_cuda_slots s, const fkt_cuda_epoch *e, const fkt_cuda_tally *t)
+{
+    const size_t i = ((size_t)blockIdx.x * FKT_BLOCK + threadIdx.x) * FOUR;
+    const fkt_cuda_planned k = e->planned[t->step];
+    four w;
+    if (i >= s.floats || (i >= s.parameters && k.average < 0)) return;
+    w = i < s.parameters ? step_four(s, k, e->second, i) : fkt_load<FOUR>(s.weight + i);
+    if (k.average >= 0) average_four(e->average + i, w, k.average);
+}
+
+__global__ void step_slots_now(fkt_cuda_slots s, fkt_cuda_planned k, float *second)
+{
+    const size_t i = ((size_t)blockIdx.x * FKT_BLOCK + threadIdx.x) * FOUR;
+    if (i < s.parameters) step_four(s, k, second, i);
+}
+
+__global__ void average_slots(fkt_cuda_slots s, float *average, float decay)
+{
+    const size_t i = ((size_t)blockIdx.x * FKT_BLOCK + threadIdx.x) * FOUR;
+    if (i < s.floats) average_four(average + i, fkt_load<FOUR>(s.weight + i), decay);
+}
+
+extern "C" fkt_status fkt_cuda_learn_step(const struct fkt_cuda_slots *s, const struct fkt_cuda_epoch *e,
+                                          const struct fkt_cuda_tally *t, cudaStream_t stream)
+{
+    return FKT_LAUNCH(step_slots, fkt_blocks(s->floats / FOUR), FKT_BLOCK, 0, stream, *s, e, t);
+}
+
+extern "C" fkt_status fkt_cuda_learn_step_now(const struct fkt_cuda_slots *s, const struct fkt_cuda_planned *p,
+                                              float *second, cudaStream_t stream)
+{
+    return FKT_LAUNCH(step_slots_now, fkt_blocks(s->parameters / FOUR), FKT_BLOCK, 0, stream, *s, *p, second);
+}
+
+extern "C" fkt_status fkt_cuda_learn_average(const struct fkt_cuda_slots *s, float *average, float decay,
+                                             cudaStream_t stream)
+{
+    return FKT_LAUNCH(average_slots, fkt_blocks(s->floats / FOUR), FKT_BLOCK, 0, stream, *s, average, decay);
+}
