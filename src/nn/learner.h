@@ -97,6 +97,7 @@ struct fkt_learner_backend {
 };
 extern const struct fkt_learner_backend fkt_learner_ref;    /* plain loops: the definition */
 extern const struct fkt_learner_backend fkt_learner_onednn; /* the fast implementation */
+extern const struct fkt_learner_backend fkt_learner_cuda;   /* NVIDIA cards; in a build with CUDA alone */
 
 struct fkt_learner;
 /* The network is borrowed. All arrays are zero, running variances one. FKT_E_ARG names the operation that cannot learn;
