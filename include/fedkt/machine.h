@@ -44,8 +44,7 @@ FKT_API void fkt_device_name(struct fkt_device d, char out[FKT_DEVICE_NAME]); /*
 
 /* Puts what AUTO means on this machine in the place of AUTO. `why` (cap bytes; may be NULL) is then one line that says
  * why it is not a card, else "". A card that is asked for and cannot be used is FKT_E_STATE, with the cause: no CUDA in
- * this library, no driver, a card or a driver that is too old, a library that is missing; FKT_E_ARG: no card of that
- * index. */
+ * this library, no driver, no card of that index, a card or a driver that is too old, a library that is missing. */
 FKT_API FKT_MUST_USE fkt_status fkt_device_resolve(struct fkt_device *d, char *why, size_t cap);
 
 struct fkt_device_facts {

@@ -86,6 +86,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_sweep_train(struct fkt_sweep *s, const struc
  * are added up. */
 FKT_API FKT_MUST_USE fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name, double accuracy,
                                                       double seconds);
+/* Where networks ran, for the results: before, it is the codec's device. fkt_sweep_train sets it. */
+FKT_API void fkt_sweep_set_device(struct fkt_sweep *s, struct fkt_device used);
 
 /* ---- what came out; pointers are borrowed until the sweep is freed ---- */
 

@@ -4,9 +4,9 @@
  *   rgb (n,S,S,3) -> normalised (n,3,S,S) -> network up to the mean -> features (n,F) -> last layer -> logits (n,K)
  *
  * The network up to the mean runs through a forward engine with folded norms, which also normalises. Engines are made
- * on first use, one for each precision, device and kind of input, and kept until the weights change. The last layer is a plain loop with sums in double: it
- * costs less than a thousandth of the rest, its input is needed anyway (a head is tuned on features), and in bfloat16
- * it saves the logits one more rounding.
+ * on first use, one for each precision, device and kind of input, and kept until the weights change. The last layer is
+ * a plain loop with sums in double: it costs less than a thousandth of the rest, its input is needed anyway (a head is
+ * tuned on features), and in bfloat16 it saves the logits one more rounding.
  *
  * The batch depends on stem, size and kind of device alone. Libraries choose kernels by batch, so an image's logits
  * would otherwise depend on how many came with it; one thread computes each batch. */

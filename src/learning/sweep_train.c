@@ -100,7 +100,8 @@ static fkt_status read_test(struct training *t)
 
 fkt_status fkt_sweep_train(struct fkt_sweep *s, const struct fkt_sweep_network *network)
 {
-    struct training t = {.sweep = s, .network = network, .task = fkt_pipeline_task(fkt_sweep_pipeline(s))};
+    struct fkt_sweep_network settled = *network;
+    struct training t = {.sweep = s, .network = &settled, .task = fkt_pipeline_task(fkt_sweep_pipeline(s))};
     const size_t arms = fkt_sweep_arms(s);
     size_t bytes;
     fkt_status st;
@@ -108,6 +109,8 @@ fkt_status fkt_sweep_train(struct fkt_sweep *s, const struct fkt_sweep_network *
     if (!fkt_sweep_arm(s, arms - 1)->draws) return fkt_fail(FKT_E_STATE, "the sweep has not run to its end");
     if (network->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be drawn");
     FKT_TRY(fkt_recipe_check(&network->recipe));
+    FKT_TRY(fkt_device_resolve(&settled.recipe.device, NULL, 0));
+    fkt_sweep_set_device(s, settled.recipe.device);
     if (!fkt_mul_size(network->per_class, t.task->n_classes, &t.n) ||
         !fkt_mul_size(t.n, (size_t)t.task->size * t.task->size * 3, &bytes))
         bytes = SIZE_MAX;

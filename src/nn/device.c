@@ -70,7 +70,7 @@ static fkt_status check_card(int index)
     if (st == FKT_OK) return st;
     snprintf(hint, sizeof hint, "%s", fkt_error_hint());
     snprintf(text, sizeof text, "%s", fkt_error_text());
-    st = fkt_fail(st, "device 'cuda:%d' cannot be used: %s", index, text);
+    st = fkt_fail(st == FKT_E_NOMEM ? st : FKT_E_STATE, "device 'cuda:%d' cannot be used: %s", index, text);
     return fkt_hint_code(st, FKT_HINT_DEVICE_CPU, hint[0] ? hint : "use the processor instead");
 }
 

@@ -6,11 +6,11 @@
  *   row:   SHA-256 of the original image (32), z (4 D), the first 8 bytes of SHA-256 over both
  *
  * The kind's text has everything that the bits of a latent depend on beside the pixels: codec identity (weights, size),
- * dtype, low memory, filter, fit, instruction set, library, version. So a latent that is found is, bit for bit, the one
- * that would be computed, and another codec, size or weight never finds it. Rows have one length and are written whole,
- * batch by batch: an interrupted run, even one that was killed, keeps what it wrote, and half a row at the end is
- * overwritten by the next writer. A row whose checksum, digest or numbers are wrong counts as absent; the image is
- * encoded again and its row appended, and the last row of an image counts.
+ * dtype, low memory, filter, fit, instruction set or card, libraries, version. So a latent that is found is, bit for
+ * bit, the one that would be computed, and another codec, size or weight never finds it. Rows have one length and are
+ * written whole, batch by batch: an interrupted run, even one that was killed, keeps what it wrote, and half a row at
+ * the end is overwritten by the next writer. A row whose checksum, digest or numbers are wrong counts as absent; the
+ * image is encoded again and its row appended, and the last row of an image counts.
  *
  * A process writes to the first file of the kind that it can lock, else to a new one; files are never shortened and
  * rows never moved, so others may read meanwhile. PRIVATE: latents are as secret as the images. The folder and its
@@ -25,7 +25,6 @@
 #include "base/text.h"
 #include "base/wipe.h"
 #include "codec/codec.h"
-#include "nn/cpu.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -306,13 +305,15 @@ static fkt_status describe(struct fkt_encodings_kind *k, const struct fkt_codec 
 {
     struct fkt_text t;
     struct fkt_hash h;
-    const char *isa = "";
+    struct fkt_device_facts f;
+    const struct fkt_device device = fkt_codec_device_used(codec);
     fkt_status st;
     fkt_text_init(&t);
-    FKT_TRY(fkt_cpu_isa(&isa));
+    FKT_TRY(fkt_device_describe(device, &f));
     fkt_text_addf(&t, "fedkt.encodings/1\n%s\n%s\n%s%s\nfilter %d fit %d\n%s %s\n", FKT_VERSION,
                   fkt_codec_identity(codec), fkt_codec_dtype_name(fkt_codec_dtype_used(codec)),
-                  codec->low_memory ? " low-memory" : "", (int)filter, (int)fit, isa, fkt_cpu_library());
+                  codec->low_memory ? " low-memory" : "", (int)filter, (int)fit, f.capability, f.libraries);
+    if (device.kind == FKT_DEVICE_CUDA) fkt_text_addf(&t, "cuda %s\n", f.name); /* cards of one model agree */
     FKT_TRY(fkt_text_status(&t));
     fkt_hash_init(&h);
     fkt_hash_add(&h, t.s, strlen(t.s));

@@ -172,6 +172,8 @@ fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name
     return FKT_OK;
 }
 
+void fkt_sweep_set_device(struct fkt_sweep *s, struct fkt_device used) { s->device = used; }
+
 /* ---- results ---- */
 
 size_t fkt_sweep_arms(const struct fkt_sweep *s) { return s->n_arms; }

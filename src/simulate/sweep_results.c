@@ -86,6 +86,16 @@ static json_t *round_json(const struct fkt_sweep *s)
                      r->seconds);
 }
 
+static json_t *device_json(const struct fkt_sweep *s)
+{
+    const struct fkt_device codec = fkt_codec_device_used(fkt_pipeline_codec(s->pipeline));
+    const struct fkt_device d = s->device.kind == FKT_DEVICE_CUDA ? s->device : codec;
+    struct fkt_device_facts f;
+    if (fkt_device_describe(d, &f) != FKT_OK) f.name[0] = '\0';
+    return json_pack("{s:s s:i s:s}", "kind", d.kind == FKT_DEVICE_CUDA ? "cuda" : "cpu", "index", d.index, "name",
+                     f.name);
+}
+
 static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
 {
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
@@ -95,13 +105,13 @@ static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
     fkt_sweep_seconds(s, &seconds);
     fkt_partition_text(&s->spec.partition, partition);
     return json_pack(
-        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
+        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:o s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
         "s:f s:f} s:[s s s s s s s]}",
         "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)s->sim.sites, "survivors",
         (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim",
         (int)t->coordinates.dim, "length", (int)t->coordinates.length, "codec", t->codec_identity, "codec_dtype",
-        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(s->pipeline))), "coordinates",
-        fkt_coordinate_name(t->coordinates.kind), "partition", partition, "bytes_per_site",
+        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(s->pipeline))), "device", device_json(s),
+        "coordinates", fkt_coordinate_name(t->coordinates.kind), "partition", partition, "bytes_per_site",
         (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
         first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
         s->composed_epsilon, "moments_sha256", s->moments_sha256, "release_sha256", first->release.sha256, "skipped",

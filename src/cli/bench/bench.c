@@ -24,6 +24,12 @@ static const struct {
                {"privacy", 0, fkt_bench_privacy}, {"cost", 1, fkt_bench_cost},
                {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation}};
 
+/* 0: the module is measured on the processor alone, and no card is opened for it. */
+static int has_network(const char *room)
+{
+    return !room || !strcmp(room, "codec") || !strcmp(room, "cost") || !strcmp(room, "train");
+}
+
 /* 1: a rate, of which more is better; 0: a time, or memory. */
 static int rate(const char *unit)
 {
@@ -42,19 +48,32 @@ static void print_row(const struct fkt_bench_row *r)
     else printf("ratio %.2f   %s\n", r->ratio_to_bound, r->note);
 }
 
-static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int json)
+/* "oneDNN 3.1 with avx512", "NVIDIA H200 (cuda:0, compute capability 9.0, CUDA 13.0, cuDNN 9.14.0, ...)" */
+static void print_place(struct fkt_device d, const struct fkt_device_facts *f, const char *was)
+{
+    char name[FKT_DEVICE_NAME];
+    fkt_device_name(d, name);
+    if (d.kind == FKT_DEVICE_CPU) printf("networks run on %s with %s", f->libraries, f->capability);
+    else
+        printf("networks run on %s (%s, compute capability %s, %s, %s)", f->name, name, f->capability, f->driver,
+               f->libraries);
+    printf(", BLAS on %s%s%s%s\n", fkt_blas_core(),
+           was ? " (set at start-up; it had identified this processor as " : "", was ? was : "", was ? ")" : "");
+}
+
+static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, struct fkt_device d, int json)
 {
     const char *was = cli_startup_corrected_from(), *isa = NULL;
+    struct fkt_device_facts facts;
     json_t *list = json_array();
     size_t peers = 0;
     fkt_status st = fkt_cpu_isa(&isa);
+    if (st == FKT_OK) st = fkt_device_describe(d, &facts);
     if (st != FKT_OK) {
         json_decref(list);
         return st;
     }
-    if (!json)
-        printf("networks run on %s with %s, BLAS on %s%s%s%s\n", fkt_cpu_library(), isa, fkt_blas_core(),
-               was ? " (set at start-up; it had identified this processor as " : "", was ? was : "", was ? ")" : "");
+    if (!json) print_place(d, &facts, was);
     for (size_t i = 0; i < n; i++) {
         const struct fkt_bench_row *r = &rows[i];
         if (!json) print_row(r);
@@ -64,9 +83,9 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, int jso
                                               "bound_name", r->bound_name, "note", r->note));
     }
     if (json)
-        return cli_print_json(json_pack("{s:s s:s s:s s:s s:s? s:o}", "version", fkt_version(), "network_library",
-                                        fkt_cpu_library(), "isa", isa, "blas_core", fkt_blas_core(), "blas_core_was",
-                                        was, "rows", list));
+        return cli_print_json(json_pack("{s:s s:s s:s s:o s:s s:s? s:o}", "version", fkt_version(), "network_library",
+                                        facts.libraries, "isa", isa, "device", cli_device_json(d), "blas_core",
+                                        fkt_blas_core(), "blas_core_was", was, "rows", list));
     if (peers)
         puts("the bound is the same work as direct convolutions at the speed of this processor's best matrix product;"
              "\nWinograd's convolutions need fewer multiplications, so that more than 100 % is possible");
@@ -84,6 +103,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("images", &o.images, "N", 0,
                       "number of images (default: as many as take a few seconds; cost: 1000)"),
         CLI_WEIGHTS_LINES(o.codec.settings),
+        CLI_DEVICE_ROW(o.codec.settings.device),
         CLI_OPT_HEAD("train: steps of SGD; --images in all, --dtype f32, bf16 or auto (both)"),
         CLI_OPT_CHOICE("network", &o.model, fkt_architecture_parse, "resnet18 or resnet8", "the network to train"),
         CLI_OPT_TEXT("sizes", &o.sizes, "PX,PX", 0, "sides of the images (default: 32,64)"),
@@ -108,10 +128,12 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
     };
     struct fkt_bench_row rows[MAX_ROWS];
     const char *room = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
+    struct fkt_device device = {FKT_DEVICE_CPU, 0};
     size_t n = 0, known = 0;
     fkt_status st = FKT_OK;
     int code = cli_begin(self, table, CLI_COUNT(table), room ? argc - 1 : argc, room ? argv + 1 : argv);
     if (code >= 0) return code;
+    if (has_network(room)) st = cli_device_settle(o.codec.settings.device, &device);
     for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
         size_t got = 0;
         if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
@@ -124,7 +146,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         }
         n += got;
     }
-    if (!known) return cli_misuse(self, cli_unknown_word(self, room));
-    if (st == FKT_OK) st = print_rows(rows, n, o.run.json);
+    if (st == FKT_OK && !known) return cli_misuse(self, cli_unknown_word(self, room));
+    if (st == FKT_OK) st = print_rows(rows, n, device, o.run.json);
     return cli_misuse(self, st);
 }

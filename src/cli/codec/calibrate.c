@@ -54,9 +54,10 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     FKT_TRY(fkt_calibration_save(&cal, a->out, a->run.force));
     cli_progress_end(&progress);
     if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:I s:i s:f s:f s:f}", "calibration", a->out, "source", cal.source,
-                                         "images", (json_int_t)cal.images, "dim", (int)cal.dim, "log_mean",
-                                         cal.log_mean, "log_spread", cal.log_spread, "radius", cal.radius)));
+        FKT_TRY(cli_print_json(json_pack("{s:s s:s s:I s:i s:f s:f s:f s:o}", "calibration", a->out, "source",
+                                         cal.source, "images", (json_int_t)cal.images, "dim", (int)cal.dim, "log_mean",
+                                         cal.log_mean, "log_spread", cal.log_spread, "radius", cal.radius, "device",
+                                         cli_codec_device_json(codec))));
     else
         printf("calibration of %s from %llu images of '%s' in %s\n%u directions, |u| = exp(%.4f +- %.4f), clip radius "
                "%.4f\n",

@@ -184,12 +184,12 @@ static fkt_status print_json(const struct fkt_codec *codec, const struct fkt_cal
         known =
             json_pack("{s:s s:I s:i s:f s:f s:f}", "source", cal->source, "images", (json_int_t)cal->images, "dim",
                       (int)cal->dim, "log_mean", cal->log_mean, "log_spread", cal->log_spread, "radius", cal->radius);
-    return cli_print_json(
-        json_pack("{s:s s:s s:s s:s s:i s:i s:s s:o s:o s:o s:i s:f s:o?}", "name", fkt_codec_name(codec), "identity",
-                  fkt_codec_identity(codec), "family", f->kind, "layout", f->layout, "size", (int)fkt_codec_size(codec),
-                  "dim", (int)fkt_codec_dim(codec), "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(codec)),
-                  "weights", files, "parameters", pair(f->parameters), "flops", pair(f->flops), "down",
-                  (int)f->reduction, "latent_scale", f->latent_scale, "calibration", known));
+    return cli_print_json(json_pack(
+        "{s:s s:s s:s s:s s:i s:i s:s s:o s:o s:o s:o s:i s:f s:o?}", "name", fkt_codec_name(codec), "identity",
+        fkt_codec_identity(codec), "family", f->kind, "layout", f->layout, "size", (int)fkt_codec_size(codec), "dim",
+        (int)fkt_codec_dim(codec), "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "device",
+        cli_codec_device_json(codec), "weights", files, "parameters", pair(f->parameters), "flops", pair(f->flops),
+        "down", (int)f->reduction, "latent_scale", f->latent_scale, "calibration", known));
 }
 
 fkt_status cli_codec_info(const struct codec_asked *a)

@@ -166,11 +166,12 @@ static fkt_status print(const struct job *j)
     json_t *cal = NULL;
     if (j->a->run.json && j->cal) cal = json_pack("{s:s s:i}", "source", j->cal->source, "dim", (int)j->cal->dim);
     if (j->a->run.json)
-        return cli_print_json(json_pack("{s:s s:I s:I s:f s:f s:i s:i s:s s:o?}", "codec", fkt_codec_identity(j->codec),
-                                        "images", (json_int_t)n, "skipped", (json_int_t)j->skipped.count, "psnr", psnr,
-                                        "mse", mse, "size", (int)fkt_codec_size(j->codec), "dim",
-                                        (int)fkt_codec_dim(j->codec), "codec_dtype",
-                                        fkt_codec_dtype_name(fkt_codec_dtype_used(j->codec)), "calibration", cal));
+        return cli_print_json(json_pack("{s:s s:I s:I s:f s:f s:i s:i s:s s:o s:o?}", "codec",
+                                        fkt_codec_identity(j->codec), "images", (json_int_t)n, "skipped",
+                                        (json_int_t)j->skipped.count, "psnr", psnr, "mse", mse, "size",
+                                        (int)fkt_codec_size(j->codec), "dim", (int)fkt_codec_dim(j->codec),
+                                        "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(j->codec)), "device",
+                                        cli_codec_device_json(j->codec), "calibration", cal));
     printf("%s\nPSNR %.2f dB over %zu images, in %s%s%s\n", fkt_codec_identity(j->codec), psnr, n,
            cli_dtype_words(&j->a->codec.settings, j->codec), j->a->image ? ", before/after sheet in " : "",
            j->a->image ? j->a->image : "");

@@ -202,10 +202,10 @@ static fkt_status print_json(const struct codec_asked *a, const struct checked *
     if (u.files) json_array_append_new(not_checked, json_string("files"));
     golden = json_pack("{s:i s:f s:b s:o?}", "size", (int)fkt_codec_size(codec), "psnr", g->psnr, "latents_compared",
                        !isnan(g->max_error), "max_error", isnan(g->max_error) ? NULL : json_real(g->max_error));
-    return cli_print_json(json_pack("{s:s s:s s:s s:s? s:o s:o s:s s:o}", "codec", a->codec.name, "identity",
-                                    fkt_codec_identity(codec), "codec_dtype",
-                                    fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "weights", place, "files", files,
-                                    "image", golden, "verdict", verdict(&u), "not_checked", not_checked));
+    return cli_print_json(json_pack(
+        "{s:s s:s s:s s:o s:s? s:o s:o s:s s:o}", "codec", a->codec.name, "identity", fkt_codec_identity(codec),
+        "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "device", cli_codec_device_json(codec),
+        "weights", place, "files", files, "image", golden, "verdict", verdict(&u), "not_checked", not_checked));
 }
 
 static fkt_status print(const struct codec_asked *a, const struct checked *c, const struct fkt_golden *g,

@@ -39,8 +39,10 @@ fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
 
 void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out)
 {
-    *out = (struct fkt_codec_settings){
-        .weights = m->weights, .dtype = (enum fkt_codec_dtype)m->dtype, .low_memory = m->low_memory};
+    *out = (struct fkt_codec_settings){.weights = m->weights,
+                                       .dtype = (enum fkt_codec_dtype)m->dtype,
+                                       .low_memory = m->low_memory,
+                                       .device = cli_device_of(m->device)};
 }
 
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
@@ -48,6 +50,8 @@ void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, con
     if (m->dtype == FKT_CODEC_DTYPE_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
         fprintf(stderr, "fedkt: --dtype auto: codec '%s' is measured to be faster in %s on this machine\n",
                 fkt_codec_name(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
+    if (!fkt_codec_has_calibration(fkt_codec_name(c))) /* a network */
+        cli_print_device(m->device, fkt_codec_device_used(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)), r->quiet);
 }
 
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c)

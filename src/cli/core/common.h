@@ -5,6 +5,7 @@
 
 #include "fedkt/fedkt.h"
 
+#include "cli/core/device.h"
 #include "cli/core/log.h"
 #include "cli/core/options.h"
 #include "cli/core/progress.h"
@@ -47,17 +48,19 @@ struct cli_data {
 /* This machine's settings for a codec with weights. */
 struct cli_weights {
     const char *weights;
-    int dtype, low_memory;
+    int dtype, low_memory, device; /* the last of CLI_DEVICE_ROW */
 };
 #define CLI_WEIGHTS_LINES(m)                                                                                           \
     CLI_OPT_TEXT("weights", &(m).weights, "PATH", 0,                                                                   \
                  "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
                  "codec pull' fills)"),                                                                                \
-        CLI_OPT_CHOICE("dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                \
-                       "number format between a network's layers; auto: the faster one on this machine"),              \
+        CLI_OPT_CHOICE(                                                                                                \
+            "dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                           \
+            "number format between a network's layers; auto: the faster one on this machine, bf16 on a card; "         \
+            "f32 is IEEE f32, also on a card"),                                                                        \
         CLI_OPT_FLAG("low-memory", &(m).low_memory,                                                                    \
                      "use a network's weights in the mapped file as far as possible: less memory, slower")
-#define CLI_WEIGHTS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_WEIGHTS_LINES(m)
+#define CLI_WEIGHTS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_WEIGHTS_LINES(m), CLI_DEVICE_ROW((m).device)
 
 /* Codec and coordinates. */
 struct cli_codec {
@@ -156,7 +159,7 @@ void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *
 void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec);
 /* "f32", "bf16", "bf16 (chosen by --dtype auto)" */
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c);
-/* With --dtype auto, prints the faster type on stderr when it was measured in this run. */
+/* On stderr: with --dtype auto the faster type when it was measured in this run; the card, where it runs on one. */
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r);
 /* settings NULL: the verb starts from latents or moments, and opens the codec only for its built-in calibration. */
 FKT_MUST_USE fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path,

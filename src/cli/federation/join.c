@@ -59,11 +59,11 @@ out:
     return st;
 }
 
-static fkt_status dry_run(const struct fkt_join_spec *spec, const struct cli_join_asked *a, int *over)
+static fkt_status dry_run(const struct fkt_join_spec *spec, const struct cli_join *j, int *over)
 {
     struct fkt_join_preview p = {0};
     fkt_status st = fkt_join_preview(spec, &p);
-    if (st == FKT_OK) st = cli_join_print_preview(a, &p);
+    if (st == FKT_OK) st = cli_join_print_preview(j, &p);
     *over = p.over;
     fkt_join_preview_clear(&p);
     return st;
@@ -80,12 +80,12 @@ static int run(const struct cli_command *self, const struct cli_join_asked *a)
     int code, over;
     cli_progress_init(&j.progress, a->run.quiet);
     FKT_TRY(fill_spec(&spec, a, &j, operator_key));
-    st = a->dry_run ? dry_run(&spec, a, &r.over) : fkt_join(&spec, &r);
+    st = a->dry_run ? dry_run(&spec, &j, &r.over) : fkt_join(&spec, &r);
     cli_progress_end(&j.progress);
     if (st == FKT_E_BUDGET && j.refused.status == st) st = fkt_failure_restore(&j.refused);
     if (r.out) {
         fkt_failure_save(&why, st);
-        FKT_TRY(cli_join_print_result(a, &r));
+        FKT_TRY(cli_join_print_result(&j, &r));
         st = fkt_failure_restore(&why);
     }
 out:

@@ -23,6 +23,8 @@ struct cli_join_asked {
 struct cli_join {
     const struct cli_join_asked *a;
     struct cli_progress progress;
+    int opened; /* 1: the codec was, and runs on: */
+    struct fkt_device device;
     struct fkt_failure refused; /* the ledger's refusal, with a hint that names options; status FKT_OK: none */
 };
 
@@ -30,7 +32,7 @@ struct cli_join {
 int cli_join_event(void *self, const struct fkt_join_event *e);
 
 /* ---- join_print.c: on standard output ---- */
-FKT_MUST_USE fkt_status cli_join_print_preview(const struct cli_join_asked *a, const struct fkt_join_preview *p);
-FKT_MUST_USE fkt_status cli_join_print_result(const struct cli_join_asked *a, const struct fkt_join_result *r);
+FKT_MUST_USE fkt_status cli_join_print_preview(const struct cli_join *j, const struct fkt_join_preview *p);
+FKT_MUST_USE fkt_status cli_join_print_result(const struct cli_join *j, const struct fkt_join_result *r);
 
 #endif

@@ -65,7 +65,10 @@ static void print_words(const struct cli_join_asked *a, const struct fkt_join_pr
     printf("nothing was sent, and nothing was written%s\n", a->encodings ? " but the encodings" : "");
 }
 
-static fkt_status print_json(const struct fkt_join_preview *p)
+/* null: this run opened no codec, because a run before it had encoded the images. */
+static json_t *device_json(const struct cli_join *j) { return j->opened ? cli_device_json(j->device) : json_null(); }
+
+static fkt_status print_json(const struct cli_join *j, const struct fkt_join_preview *p)
 {
     const struct fkt_task *t = p->task;
     json_t *messages = json_array(), *classes = json_object(), *told;
@@ -74,38 +77,39 @@ static fkt_status print_json(const struct fkt_join_preview *p)
     for (size_t i = 0; i < p->n_messages; i++)
         json_array_append_new(messages, json_pack("{s:s s:I s:s}", "kind", p->messages[i].kind, "bytes",
                                                   (json_int_t)p->messages[i].bytes, "holds", p->messages[i].holds));
-    told = json_pack("{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:b}",
+    told = json_pack("{s:b s:s s:s s:I s:I s:I s:o s:I s:s s:s s:o s:I s:s s:{s:f s:f s:f} s:f s:f s:f s:s s:o s:b}",
                      "dry_run", 1, "task", t->name, "task_sha256", t->sha256, "site", (json_int_t)p->site, "sites",
                      (json_int_t)t->federation.sites, "records", (json_int_t)p->records, "classes", classes, "skipped",
                      (json_int_t)p->skipped.count, "dataset", p->dataset, "server", t->service.address, "messages",
                      messages, "bytes", (json_int_t)sum_messages(p), "noise", fkt_noise_name(t->federation.noise),
                      "sigma", "count", p->sigma[0], "sum", p->sigma[1], "moment", p->sigma[2], "delta",
                      t->privacy.delta, "epsilon_before", p->epsilon_before, "epsilon_after", p->epsilon_after, "ledger",
-                     p->ledger, "private", cli_task_is_private(t));
+                     p->ledger, "device", device_json(j), "private", cli_task_is_private(t));
     cli_mark_weak(told, t);
     return cli_print_json(told);
 }
 
-fkt_status cli_join_print_preview(const struct cli_join_asked *a, const struct fkt_join_preview *p)
+fkt_status cli_join_print_preview(const struct cli_join *j, const struct fkt_join_preview *p)
 {
-    if (a->run.json) return print_json(p);
-    print_words(a, p);
+    if (j->a->run.json) return print_json(j, p);
+    print_words(j->a, p);
     return FKT_OK;
 }
 
 /* ---- the result ---- */
 
-fkt_status cli_join_print_result(const struct cli_join_asked *a, const struct fkt_join_result *r)
+fkt_status cli_join_print_result(const struct cli_join *j, const struct fkt_join_result *r)
 {
     const struct fkt_verification *v = &r->verified;
     const int released = v->release_sha256[0] != '\0';
-    if (a->run.json) {
-        json_t *told = json_pack(
-            "{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:b s:b s:s}", "task", r->task->name, "task_sha256",
-            r->task->sha256, "site", (json_int_t)r->site, "records", (json_int_t)r->records, "stage",
-            fkt_stage_name(r->stage), "in_release", v->counted, "release_sha256", released ? v->release_sha256 : NULL,
-            "survivors", (json_int_t)v->survivors, "rounds", (json_int_t)r->rounds, "bytes_sent",
-            (json_int_t)r->sent_bytes, "verified", 1, "private", cli_task_is_private(r->task), "out", r->out);
+    if (j->a->run.json) {
+        json_t *told =
+            json_pack("{s:s s:s s:I s:I s:s s:b s:s? s:I s:I s:I s:o s:b s:b s:s}", "task", r->task->name,
+                      "task_sha256", r->task->sha256, "site", (json_int_t)r->site, "records", (json_int_t)r->records,
+                      "stage", fkt_stage_name(r->stage), "in_release", v->counted, "release_sha256",
+                      released ? v->release_sha256 : NULL, "survivors", (json_int_t)v->survivors, "rounds",
+                      (json_int_t)r->rounds, "bytes_sent", (json_int_t)r->sent_bytes, "device", device_json(j),
+                      "verified", 1, "private", cli_task_is_private(r->task), "out", r->out);
         cli_mark_weak(told, r->task);
         return cli_print_json(told);
     }

@@ -117,7 +117,11 @@ int cli_join_event(void *self, const struct fkt_join_event *e)
         if (!quiet) warn("NOT PRIVATE: all randomness of this task comes from a seed that is written in it");
         break;
     case FKT_JOIN_EVENT_DATASET: print_dataset(j, e->dataset); break;
-    case FKT_JOIN_EVENT_CODEC: cli_print_dtype(&j->a->settings, e->codec, &j->a->run); break;
+    case FKT_JOIN_EVENT_CODEC:
+        j->opened = 1;
+        j->device = fkt_codec_device_used(e->codec);
+        cli_print_dtype(&j->a->settings, e->codec, &j->a->run);
+        break;
     case FKT_JOIN_EVENT_ENCODED: print_encoded(j, e); break;
     case FKT_JOIN_EVENT_RECORDS: print_records(j, e); break;
     case FKT_JOIN_EVENT_OVER_BUDGET:

@@ -42,15 +42,16 @@ static fkt_status check_head(const struct asked *a, const struct fkt_head *h, co
                          r->task.sha256);
 }
 
-static fkt_status print_head(const struct asked *a, const struct fkt_task *task, const struct fkt_score *s)
+static fkt_status print_head(const struct asked *a, const struct fkt_task *task, const struct fkt_codec *codec,
+                             const struct fkt_score *s)
 {
     if (!a->run.json) {
         cli_score_print(s, (const char *const *)task->classes);
         return cli_flush();
     }
-    return cli_print_json(json_pack("{s:f s:o s:I}", "accuracy", fkt_score_accuracy(s), "per_class",
+    return cli_print_json(json_pack("{s:f s:o s:I s:o}", "accuracy", fkt_score_accuracy(s), "per_class",
                                     cli_per_class_json(s, (const char *const *)task->classes), "n",
-                                    (json_int_t)fkt_score_total(s)));
+                                    (json_int_t)fkt_score_total(s), "device", cli_codec_device_json(codec)));
 }
 
 static fkt_status run_head(const struct asked *a, struct cli_progress *progress, unsigned threads)
@@ -80,7 +81,7 @@ static fkt_status run_head(const struct asked *a, struct cli_progress *progress,
     FKT_TRY(fkt_heads_evaluate(pipeline, ds, NULL, 0, (const struct fkt_head *const *)&head, 1, &score, &o));
     cli_progress_end(progress);
     cli_print_skipped(&skipped);
-    FKT_TRY(print_head(a, &r.task, &score));
+    FKT_TRY(print_head(a, &r.task, fkt_pipeline_codec(pipeline), &score));
 out:
     st = cli_close_encodings(o.encodings, a->encodings, &a->run, st);
     fkt_skipped_clear(&skipped);
@@ -114,7 +115,8 @@ out:
     return st;
 }
 
-static fkt_status print_model(const struct asked *a, const struct fkt_model *m, const struct cli_evaluation *j)
+static fkt_status print_model(const struct asked *a, const struct fkt_model *m, struct fkt_device device,
+                              const struct cli_evaluation *j)
 {
     json_t *out;
     if (!a->run.json) {
@@ -126,6 +128,7 @@ static fkt_status print_model(const struct asked *a, const struct fkt_model *m, 
     out = cli_evaluation_json(j, m);
     if (out) {
         json_object_set_new(out, "model", cli_model_json(m));
+        json_object_set_new(out, "device", cli_device_json(device));
         cli_origin_json(out, fkt_model_origin(m));
     }
     return cli_print_json(out);
@@ -139,6 +142,7 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
     struct fkt_codec *codec = NULL;
     struct cli_evaluation evaluated = {0};
     struct fkt_skipped skipped = {0};
+    struct fkt_device device;
     fkt_status st;
     if (a->encodings) return fkt_fail(FKT_E_ARG, "--encodings: only a head takes encodings; a network takes images");
     if (a->through_codec && !a->release && !a->codec)
@@ -153,16 +157,18 @@ static fkt_status run_model(const struct asked *a, struct cli_progress *progress
                            "--release needs --through-codec when a network is evaluated");
         goto out;
     }
+    FKT_TRY(cli_device_settle(a->settings.device, &device));
+    cli_print_device(a->settings.device, device, "f32", a->run.quiet);
     cli_model_tell_size(m, a->model, a->size, &a->run);
     if (a->through_codec) FKT_TRY(open_codec(a, fkt_model_size(m), &pipeline, &codec));
     FKT_TRY(cli_open_for_model(&ds, &a->data, m, &a->run));
     FKT_TRY(fkt_model_take_names(&m, ds));
     FKT_TRY(cli_evaluate_model(&evaluated, m, ds, (enum fkt_filter)a->filter,
-                               pipeline ? fkt_pipeline_codec(pipeline) : codec, threads, &progress->hook,
+                               pipeline ? fkt_pipeline_codec(pipeline) : codec, threads, device, &progress->hook,
                                a->data.skip_bad ? &skipped : NULL));
     cli_progress_end(progress);
     cli_print_skipped(&skipped);
-    FKT_TRY(print_model(a, m, &evaluated));
+    FKT_TRY(print_model(a, m, device, &evaluated));
 out:
     cli_evaluation_clear(&evaluated);
     fkt_skipped_clear(&skipped);

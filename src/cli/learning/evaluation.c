@@ -77,9 +77,11 @@ out:
 
 fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model *m, const struct fkt_dataset *ds,
                               enum fkt_filter filter, const struct fkt_codec *codec, unsigned threads,
-                              const struct fkt_progress *progress, struct fkt_skipped *skipped)
+                              struct fkt_device device, const struct fkt_progress *progress,
+                              struct fkt_skipped *skipped)
 {
-    const struct fkt_training_set_options o = {.threads = threads, .progress = progress, .skipped = skipped};
+    const struct fkt_training_set_options o = {
+        .threads = threads, .progress = progress, .skipped = skipped, .device = device};
     fkt_status st;
     FKT_TRY(fkt_evaluation_init(&out->plain, fkt_model_classes(m)));
     FKT_TRY(fkt_evaluation_init(&out->through, fkt_model_classes(m)));

@@ -25,7 +25,7 @@ FKT_MUST_USE fkt_status cli_open_for_model(struct fkt_dataset **out, const struc
 /* Reads the set, evaluates, with a codec (may be NULL) evaluates again. `skipped` may be NULL. */
 FKT_MUST_USE fkt_status cli_evaluate_model(struct cli_evaluation *out, const struct fkt_model *m,
                                            const struct fkt_dataset *ds, enum fkt_filter filter,
-                                           const struct fkt_codec *codec, unsigned threads,
+                                           const struct fkt_codec *codec, unsigned threads, struct fkt_device device,
                                            const struct fkt_progress *progress, struct fkt_skipped *skipped);
 
 /* accuracy, per_class, n, loss, calibration_error, confusion and, after a codec, through_codec with the same. */

@@ -163,6 +163,7 @@ static fkt_status fill_spec(struct cli_personalized *p, struct cli_progress *pro
     fkt_recipe_default(&s->local);
     s->local.batch = (uint32_t)a->batch;
     FKT_TRY(cli_threads(a->run.threads, &s->local.threads));
+    FKT_TRY(cli_device_settle(a->train.settings.device, &s->local.device));
     s->tune = s->local;
     s->local.epochs = (uint32_t)a->epochs_local;
     s->local.rate = a->rate_local;
@@ -201,6 +202,7 @@ static fkt_status run(struct cli_personalize *a)
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(check(a));
     FKT_TRY(fill_spec(&p, &progress));
+    cli_print_device(a->train.settings.device, p.spec.local.device, "f32", a->run.quiet);
     FKT_TRY(cli_personalize_network_open(&p));
     FKT_TRY(read_set(&p, &a->data, &p.data, &progress));
     if (a->test.path) FKT_TRY(read_set(&p, &a->test, &p.test, &progress));
@@ -283,6 +285,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
          NULL, &a.rate_local_given},
         CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest learning rate of tuning (default: 0.05)"),
         CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "batch size of local training and tuning (default: 32)"),
+        CLI_DEVICE_ROW(t->settings.device),
         CLI_RUN_ROWS(a.run),
     };
     int code;

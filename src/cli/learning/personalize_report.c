@@ -167,6 +167,7 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
         "private", 0, "skipped", (json_int_t)p->skipped.count, "seconds", p->seconds);
     if (j && a->test.path) json_object_set_new(j, "test_records", json_integer((json_int_t)p->test.n));
     else if (j) json_object_set_new(j, "holdout", json_real(a->holdout));
+    if (j) json_object_set_new(j, "device", cli_device_json(p->spec.local.device));
     if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));
     if (j && p->training.trainer) json_object_set_new(j, "trained", training_json(&p->training));
     return j;

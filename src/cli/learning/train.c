@@ -86,9 +86,10 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_REAL("ema", &(a).recipe.ema, "D", 0, "also keep a moving average of the weights: its decay per step"), \
         CLI_OPT_WHOLE("seed", &(a).recipe.seed, "S", 0,                                                                \
                       "first weights, order, augmentation (default: 1); repeats to the bit on one machine with the "   \
-                      "same --threads"),                                                                               \
+                      "same --threads and --device"),                                                                  \
         CLI_OPT_CHOICE("dtype", &(a).dtype, parse_dtype, "f32 or bf16",                                                \
-                       "number format between layers; weights are f32")
+                       "number format between layers; weights are f32; f32 is IEEE f32, also on a card"),              \
+        CLI_DEVICE_ROW((a).settings.device)
 
 #define OUTPUT_ROWS(a)                                                                                                 \
     CLI_OPT_HEAD("checkpoints"),                                                                                       \

@@ -119,6 +119,7 @@ fkt_status cli_train_check(struct cli_train *a)
     FKT_TRY(check_use(a));
     FKT_TRY(cli_threads(a->run.threads, &r->threads));
     FKT_TRY(check_recipe(r));
+    FKT_TRY(cli_device_settle(a->settings.device, &r->device));
 out:
     return st;
 }

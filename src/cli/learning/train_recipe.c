@@ -73,6 +73,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",
                   (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
+    if (r->device.kind == FKT_DEVICE_CUDA) fkt_text_add(&t, " --device cuda"); /* the processor's bits are others */
     snprintf(out, cap, "%s", t.s && t.s[0] ? t.s + 1 : "");
     fkt_text_clear(&t);
 }

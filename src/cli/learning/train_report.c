@@ -41,12 +41,12 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
         if (t->averaged)
             json_object_set_new(test, "averaged", cli_evaluation_json(&t->evaluated_averaged, t->averaged));
     }
-    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b}", "out", cli_path_json(a->out), "ema_out",
+    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b s:o}", "out", cli_path_json(a->out), "ema_out",
                   cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
                   "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "images",
                   (json_int_t)fkt_training_source_set(t->images.source)->n, "held_out",
                   (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs, "test", test,
-                  "seconds", t->seconds, "resumed", t->resumed);
+                  "seconds", t->seconds, "resumed", t->resumed, "device", cli_device_json(a->recipe.device));
     if (j) cli_origin_json(j, fkt_model_origin(t->model));
     return j;
 }

@@ -175,6 +175,8 @@ fkt_status cli_train_prepare(struct cli_training *t)
     const struct cli_train *a = t->asked;
     fkt_status st;
     cli_progress_init(&t->progress, a->run.quiet);
+    cli_print_device(a->settings.device, a->recipe.device, a->recipe.dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",
+                     a->run.quiet);
     if (a->mix.path) remark(t, "fedkt: --mix: the model is trained on real images too and will NOT be private");
     FKT_TRY(load_models(t));
     FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
@@ -302,10 +304,10 @@ static fkt_status evaluate(struct cli_training *t)
     fkt_status st = FKT_OK;
     if (!t->test) return FKT_OK;
     FKT_TRY(cli_evaluate_model(&t->evaluated, t->model, t->test, (enum fkt_filter)a->filter, codec, a->recipe.threads,
-                               &t->progress.hook, count));
+                               a->recipe.device, &t->progress.hook, count));
     if (t->averaged)
         FKT_TRY(cli_evaluate_model(&t->evaluated_averaged, t->averaged, t->test, (enum fkt_filter)a->filter, codec,
-                                   a->recipe.threads, &t->progress.hook, count ? &again : NULL));
+                                   a->recipe.threads, a->recipe.device, &t->progress.hook, count ? &again : NULL));
 out:
     fkt_skipped_clear(&again);
     cli_progress_end(&t->progress);

@@ -48,11 +48,12 @@ static fkt_status run_encode(const struct asked *a)
     cli_progress_end(&progress);
     cli_print_skipped(&skipped);
     if (a->run.json)
-        FKT_TRY(cli_print_json(
-            json_pack("{s:s s:I s:I s:i s:s s:b}", "latents", a->out, "records",
-                      (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped", (json_int_t)skipped.count, "dim",
-                      (int)fkt_codec_dim(fkt_pipeline_codec(pipeline)), "codec_dtype",
-                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "secret", 1)));
+        FKT_TRY(cli_print_json(json_pack("{s:s s:I s:I s:i s:s s:o s:b}", "latents", a->out, "records",
+                                         (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped",
+                                         (json_int_t)skipped.count, "dim",
+                                         (int)fkt_codec_dim(fkt_pipeline_codec(pipeline)), "codec_dtype",
+                                         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))),
+                                         "device", cli_codec_device_json(fkt_pipeline_codec(pipeline)), "secret", 1)));
     else
         printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
 out:
@@ -143,11 +144,11 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(count_records(m, &counted, &held));
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
-            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:b}", "moments", a->out, "moments_sha256", hash, "records",
+            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:o* s:b}", "moments", a->out, "moments_sha256", hash, "records",
             (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
             (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
-            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "secret",
-            1)));
+            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
+            a->latents ? NULL : cli_codec_device_json(fkt_pipeline_codec(pipeline)), "secret", 1)));
     else
         printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n",
                (long long)counted, held, task->n_classes, a->out, hash);

@@ -68,12 +68,13 @@ static fkt_status run_generate(const struct asked *a)
     FKT_TRY(fkt_generate(&r, a->out, &o));
     cli_progress_end(&progress);
     if (a->run.json) {
-        json_t *j = json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:b}", "out", a->out, "images",
-                              (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
-                              fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta",
-                              r.task.privacy.delta, "release_sha256", r.sha256, "codec_dtype",
-                              fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "private",
-                              !fkt_release_not_private(&r));
+        json_t *j =
+            json_pack("{s:s s:I s:i s:s s:f s:f s:s s:s s:o s:b}", "out", a->out, "images",
+                      (json_int_t)(a->per_class * r.task.n_classes), "classes", (int)r.task.n_classes, "format",
+                      fkt_export_name(o.format), "epsilon", r.task.privacy.epsilon, "delta", r.task.privacy.delta,
+                      "release_sha256", r.sha256, "codec_dtype",
+                      fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
+                      cli_codec_device_json(fkt_pipeline_codec(pipeline)), "private", !fkt_release_not_private(&r));
         cli_mark_weak_release(j, &r);
         FKT_TRY(cli_print_json(j));
     } else {
@@ -175,7 +176,7 @@ out:
 }
 
 static fkt_status print_heads(const struct asked *a, const struct fkt_release *r, const struct fkt_gaussians *g,
-                              const double *accuracy)
+                              const struct fkt_pipeline *pipeline, const double *accuracy)
 {
     const double reach = fkt_gaussians_reach(g->length);
     json_t *j;
@@ -189,6 +190,7 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
             for (int k = 0; k < FKT_HEAD_KINDS; k++)
                 json_object_set_new(acc, fkt_head_name((enum fkt_head_kind)k), json_real(accuracy[k]));
             json_object_set_new(j, "accuracy", acc);
+            json_object_set_new(j, "device", cli_codec_device_json(fkt_pipeline_codec(pipeline)));
         }
         return cli_print_json(j);
     }
@@ -230,7 +232,7 @@ static fkt_status run_heads(const struct asked *a)
         FKT_TRY(score_heads(a, pipeline, &h, accuracy));
     }
     if (a->out) FKT_TRY(save_heads(&h, a->out, a->run.force));
-    FKT_TRY(print_heads(a, &r, &g, accuracy));
+    FKT_TRY(print_heads(a, &r, &g, pipeline, accuracy));
 out:
     fkt_heads_clear(&h);
     fkt_gaussians_clear(&g);

@@ -54,6 +54,7 @@ static void recipe_of(const struct cli_sim *s, struct fkt_recipe *r)
     fkt_recipe_default(r);
     r->epochs = s->epochs > UINT32_MAX ? UINT32_MAX : (uint32_t)s->epochs;
     r->seed = s->seed;
+    r->device = cli_device_of(s->codec.settings.device);
 }
 
 /* Checked before the releases: a network that cannot be trained must be reported first. */
@@ -61,11 +62,15 @@ static fkt_status check_training(const struct cli_sim *s, int tested)
 {
     static const struct cli_recipe_option option[] = {CLI_RECIPE("--epochs", epochs)};
     struct fkt_recipe r;
+    fkt_status st;
     if (!s->train && (s->epochs_given || s->train_per_class_given))
         return fkt_fail(FKT_E_ARG, "%s needs --train", s->epochs_given ? "--epochs" : "--train-per-class");
     if (!s->train) return FKT_OK;
     if (!tested) return fkt_fail(FKT_E_ARG, "--train needs a test set: --holdout, or --test or --test-split");
     recipe_of(s, &r);
+    st = fkt_device_resolve(&r.device, NULL, 0);
+    if (st != FKT_OK) return st;
+    cli_print_device(s->codec.settings.device, r.device, "f32", s->run.quiet);
     return cli_recipe_check(&r, option, CLI_COUNT(option));
 }
 

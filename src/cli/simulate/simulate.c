@@ -202,6 +202,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         {CLI_POSITIVE, "train-per-class", &s.train_per_class, "N",
          "images drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
         CLI_CODEC_ROWS(s.codec),
+        CLI_DEVICE_ROW(s.codec.settings.device),
         CLI_PRIVACY_ROWS(s.privacy, 1),
         CLI_WEAK_ROW(s.privacy.accept_weak),
         CLI_RUN_ROWS(s.run),

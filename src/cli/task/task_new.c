@@ -147,5 +147,6 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    a.codec.settings.device = CLI_DEVICE_CPU; /* no network runs: no card is opened */
     return code >= 0 ? code : cli_misuse(self, run(&a));
 }
