@@ -8,6 +8,7 @@
 #include "nn/cpu.h"
 #include "nn/engine.h"
 #include "tests/support/build_net.h"
+#include "tests/support/net_problems.h"
 #include "tests/support/random_weights.h"
 #include "tests/support/winograd.h"
 
@@ -17,197 +18,6 @@
 
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
-
-struct problem {
-    const char *name;
-    void (*build)(struct fkt_net *n);
-    uint32_t height, width;
-};
-
-#define CONV(x, from, to, ...) net_conv(n, x, from, to, (struct net_window){__VA_ARGS__})
-
-static void conv_first(struct fkt_net *n)
-{
-    fkt_net_init(n, 3);
-    CONV(0, 3, 64, 3, 1, 1, 1, 1);
-}
-static void conv_few(struct fkt_net *n) /* to 3, 4 and 12 channels, and back from 3 */
-{
-    uint32_t x;
-    fkt_net_init(n, 32);
-    x = CONV(0, 32, 3, 3, 1, 1, 1, 1);
-    x = CONV(x, 3, 48, 3, 1, 1, 1, 0);
-    x = CONV(x, 48, 12, 3, 1, 1, 1, 1);
-    CONV(x, 12, 4, 3, 1, 1, 1, 1);
-}
-static void conv_odd(struct fkt_net *n)
-{
-    uint32_t x;
-    fkt_net_init(n, 20);
-    x = CONV(0, 20, 33, 3, 1, 1, 1, 1);
-    x = net_one(n, FKT_OP_SILU, x);
-    x = CONV(x, 33, 7, 5, 2, 2, 1, 0);
-    CONV(x, 7, 50, 1, 1, 0, 1, 1);
-}
-static void conv_groups(struct fkt_net *n) /* groups that no block fits, then that fit, then depthwise */
-{
-    uint32_t x;
-    fkt_net_init(n, 60);
-    x = CONV(0, 60, 60, 3, 1, 1, 3, 1);
-    x = CONV(x, 60, 64, 1, 1, 0, 1, 0);
-    x = CONV(x, 64, 64, 1, 1, 0, 4, 1);
-    x = CONV(x, 64, 64, 3, 1, 1, 64, 1);
-    CONV(x, 64, 64, 5, 1, 2, 64, 0);
-}
-static void conv_stride(struct fkt_net *n)
-{
-    fkt_net_init(n, 64);
-    net_one(n, FKT_OP_RELU, CONV(0, 64, 64, 3, 2, 1, 1, 0));
-}
-static void conv_wide(struct fkt_net *n) /* Winograd with its three kinds of ending */
-{
-    uint32_t x, y;
-    fkt_net_init(n, 32);
-    x = net_conv3(n, 0, 32, 48);
-    y = net_one(n, FKT_OP_RELU, net_conv3(n, x, 48, 48));
-    y = net_one(n, FKT_OP_SILU, net_conv3(n, y, 48, 48));
-    y = net_conv3(n, y, 48, 48);
-    y = net_one(n, FKT_OP_RELU, net_sum(n, y, x));
-    x = net_conv3(n, y, 48, 48);
-    net_one(n, FKT_OP_SILU, net_sum(n, x, y));
-}
-static void conv_phases(struct fkt_net *n) /* few channels on large maps, with a folded norm and an activation */
-{
-    uint32_t x;
-    fkt_net_init(n, 32);
-    x = net_one(n, FKT_OP_SILU, net_norm(n, net_conv3(n, 0, 32, 2), FKT_OP_BATCH_NORM, 2, 1));
-    x = net_conv3(n, x, 2, 64);
-    CONV(x, 64, 4, 3, 1, 1, 1, 0);
-}
-static void linear(struct fkt_net *n)
-{
-    uint32_t x;
-    fkt_net_init(n, 3);
-    x = net_conv3(n, 0, 3, 20);
-    x = net_one(n, FKT_OP_RELU, net_linear(n, x, 20 * 7 * 5, 40));
-    net_linear(n, x, 40, 10);
-}
-static void
-add_twice(struct fkt_net *n) /* the addend is needed afterwards; the addend is the convolution's own input */
-{
-    uint32_t x, y, z;
-    fkt_net_init(n, 16);
-    x = net_one(n, FKT_OP_RELU, net_conv3(n, 0, 16, 32));
-    y = net_sum(n, net_conv3(n, x, 32, 32), x);
-    z = net_sum(n, x, CONV(y, 32, 32, 1, 1, 0, 1, 0));
-    net_sum(n, net_sum(n, z, x), y);
-}
-static void add_meeting(struct fkt_net *n) /* the sum of two convolutions, and the input is an addend */
-{
-    uint32_t a, b;
-    fkt_net_init(n, 16);
-    a = net_conv3(n, 0, 16, 16);
-    b = CONV(0, 16, 16, 1, 1, 0, 1, 1);
-    a = net_one(n, FKT_OP_SILU, net_sum(n, a, b));
-    net_sum(n, 0, net_conv3(n, a, 16, 16));
-}
-static void add_plain_input(struct fkt_net *n) /* an input of three channels that is also an addend */
-{
-    uint32_t x;
-    fkt_net_init(n, 3);
-    x = net_one(n, FKT_OP_RELU, net_conv3(n, 0, 3, 24));
-    x = net_sum(n, net_conv3(n, x, 24, 3), 0);
-    fkt_net_plain(n, FKT_OP_CONCAT, x, 0, 0);
-}
-static void norms(struct fkt_net *n)
-{
-    uint32_t x, y;
-    fkt_net_init(n, 24);
-    x = net_norm(n, net_conv3(n, 0, 24, 40), FKT_OP_BATCH_NORM, 40, 1);
-    y = CONV(x, 40, 40, 3, 1, 1, 1, 0);
-    y = net_one(n, FKT_OP_RELU, net_sum(n, net_norm(n, y, FKT_OP_BATCH_NORM, 40, 1), x));
-    x = net_sum(n, net_norm(n, net_conv3(n, y, 40, 40), FKT_OP_RMS_NORM, 40, 1), y);
-    x = net_norm(n, x, FKT_OP_RMS_NORM, 40, 1);
-    x = net_norm(n, x, FKT_OP_GROUP_NORM, 40, 5);
-    x = net_one(n, FKT_OP_RELU, net_norm(n, x, FKT_OP_BATCH_NORM, 40, 1));
-    net_sum(n, net_norm(n, x, FKT_OP_RMS_NORM, 40, 1), x);
-}
-static void moves(struct fkt_net *n)
-{
-    uint32_t x, y;
-    fkt_net_init(n, 3);
-    x = net_conv3(n, 0, 3, 24);
-    y = fkt_net_move(n, FKT_OP_UNSHUFFLE, x, 2);
-    y = fkt_net_move(n, FKT_OP_GROUP_MEAN, y, 24);
-    y = fkt_net_move(n, FKT_OP_REPEAT, net_conv3(n, y, 24, 24), 96);
-    y = fkt_net_move(n, FKT_OP_SHUFFLE, y, 2);
-    y = net_sum(n, y, x);
-    y = fkt_net_move(n, FKT_OP_UPSAMPLE, y, 2);
-    y = net_conv3(n, y, 24, 20);
-    net_one(n, FKT_OP_GLU, y);
-}
-static void attention(struct fkt_net *n)
-{
-    uint32_t x, y, q;
-    fkt_net_init(n, 64);
-    q = CONV(0, 64, 192, 1, 1, 0, 1, 0);
-    y = CONV(q, 192, 192, 5, 1, 2, 192, 0);
-    y = CONV(y, 192, 192, 1, 1, 0, 6, 0);
-    y = net_attention(n, fkt_net_plain(n, FKT_OP_CONCAT, q, y, 0), 32);
-    y = net_norm(n, CONV(y, 128, 64, 1, 1, 0, 1, 0), FKT_OP_RMS_NORM, 64, 1);
-    x = net_sum(n, y, 0);
-    y = net_one(n, FKT_OP_SILU, CONV(x, 64, 256, 1, 1, 0, 1, 1));
-    y = net_one(n, FKT_OP_GLU, CONV(y, 256, 256, 3, 1, 1, 256, 1));
-    net_sum(n, net_norm(n, CONV(y, 128, 64, 1, 1, 0, 1, 0), FKT_OP_RMS_NORM, 64, 1), x);
-}
-static void numbers(struct fkt_net *n) /* no convolution at all, in place and not */
-{
-    struct fkt_op op = net_op(FKT_OP_AFFINE, 0);
-    uint32_t x, y;
-    op.value[0] = 2;
-    op.value[1] = -0.5f;
-    fkt_net_init(n, 5);
-    x = fkt_net_add(n, &op);
-    y = net_one(n, FKT_OP_SILU, x);
-    y = net_one(n, FKT_OP_RELU, y);
-    y = fkt_net_plain(n, FKT_OP_SOFT_CLAMP, net_sum(n, y, x), 0, 1.5f);
-    net_one(n, FKT_OP_SILU, y);
-}
-static void taesd_like(struct fkt_net *n)
-{
-    uint32_t x, y;
-    fkt_net_init(n, 3);
-    x = net_conv3(n, 0, 3, 64);
-    for (int i = 0; i < 3; i++) {
-        if (i) x = CONV(x, 64, 64, 3, 2, 1, 1, 0);
-        y = net_one(n, FKT_OP_RELU, net_conv3(n, x, 64, 64));
-        y = net_one(n, FKT_OP_RELU, net_conv3(n, y, 64, 64));
-        x = net_one(n, FKT_OP_RELU, net_sum(n, net_conv3(n, y, 64, 64), x));
-    }
-    net_conv3(n, x, 64, 4);
-}
-
-static const struct problem problems[] = {
-    {"first convolution", conv_first, 16, 12},
-    {"few channels", conv_few, 9, 11},
-    {"odd channels", conv_odd, 9, 13},
-    {"groups", conv_groups, 6, 7},
-    {"stride", conv_stride, 8, 8},
-    {"wide", conv_wide, 13, 9},
-    {"wide on a small map", conv_wide, 4, 4},
-    {"wide on a tiny map", conv_wide, 2, 1},
-    {"phases", conv_phases, 16, 18},
-    {"linear", linear, 7, 5},
-    {"addends that live on", add_twice, 6, 6},
-    {"additions that meet", add_meeting, 8, 8},
-    {"input as addend", add_plain_input, 7, 7},
-    {"norms", norms, 6, 10},
-    {"moves", moves, 8, 12},
-    {"attention", attention, 4, 5},
-    {"numbers", numbers, 3, 5},
-    {"a small autoencoder", taesd_like, 16, 16},
-};
-enum { PROBLEMS = sizeof problems / sizeof *problems };
 
 static float *random_numbers(size_t n, uint64_t seed)
 {
@@ -225,7 +35,7 @@ static struct fkt_engine_spec spec_of(uint32_t batch, uint32_t h, uint32_t w, en
 }
 
 /* Both backends on n images; the largest difference over the largest number. */
-static double difference(const struct problem *p, const struct fkt_engine_spec *spec, size_t n)
+static double difference(const struct net_problem *p, const struct fkt_engine_spec *spec, size_t n)
 {
     struct fkt_engine_spec alone = *spec; /* the plain loops take images one by one anyway */
     struct fkt_net net;
@@ -267,13 +77,13 @@ static double difference(const struct problem *p, const struct fkt_engine_spec *
 static void compare_all(enum fkt_precision precision, int low_memory, double tolerance)
 {
     static const uint32_t batches[] = {1, 3, 16};
-    for (int i = 0; i < PROBLEMS; i++)
+    for (int i = 0; i < net_problems_count; i++)
         for (int b = 0; b < 3; b++) {
             struct fkt_engine_spec s =
-                spec_of(batches[b], problems[i].height, problems[i].width, precision, low_memory);
-            double d = difference(&problems[i], &s, batches[b] == 3 ? 2 : 1);
+                spec_of(batches[b], net_problems[i].height, net_problems[i].width, precision, low_memory);
+            double d = difference(&net_problems[i], &s, batches[b] == 3 ? 2 : 1);
             if (!(d <= tolerance))
-                fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", problems[i].name, batches[b], d, tolerance);
+                fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", net_problems[i].name, batches[b], d, tolerance);
         }
 }
 
@@ -300,7 +110,7 @@ static void bf16_agrees_or_is_refused(void **state)
         struct fkt_engine *e = NULL;
         struct random_weights w;
         struct fkt_net net;
-        taesd_like(&net);
+        net_problem("a small autoencoder")->build(&net);
         random_weights_init(&w, &net, 7);
         CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_ARG);
         CHECK(strstr(fkt_error_text(), "bf16") && e == NULL);
@@ -318,7 +128,8 @@ struct bench {
     float *in, *out;
 };
 
-static void bench_init(struct bench *b, const struct problem *p, uint32_t batch, enum fkt_precision precision, int low)
+static void bench_init(struct bench *b, const struct net_problem *p, uint32_t batch, enum fkt_precision precision,
+                       int low)
 {
     struct fkt_engine_spec spec = spec_of(batch, p->height, p->width, precision, low);
     struct fkt_shape s;
@@ -351,17 +162,17 @@ static void place_does_not_matter(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int mode = 0; mode < 2 + possible; mode++)
-        for (int t = 0; t < PROBLEMS; t++) {
+        for (int t = 0; t < net_problems_count; t++) {
             struct bench b;
             float *in = NULL, *out = NULL;
-            bench_init(&b, &problems[t], 7, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
+            bench_init(&b, &net_problems[t], 7, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
             CHECK_OK(fkt_alloc(&out, b.n * b.each_out));
             for (size_t place = 0; place < b.n; place++) {
                 in = random_numbers(b.n * b.each_in, 100 + place);
                 memcpy(in + place * b.each_in, b.in, b.each_in * sizeof *in);
                 CHECK_OK(fkt_engine_run(b.e, in, b.n, out));
                 if (memcmp(out + place * b.each_out, b.out, b.each_out * sizeof *out))
-                    fail_msg("%s, mode %d: another result in place %zu", problems[t].name, mode, place);
+                    fail_msg("%s, mode %d: another result in place %zu", net_problems[t].name, mode, place);
                 fkt_free(in);
             }
             fkt_free(out);
@@ -378,14 +189,14 @@ static void batch_does_not_matter(void **state)
     (void)state;
     CHECK_OK(fkt_cpu_bf16(&possible));
     for (int mode = 0; mode < 2 + possible; mode++)
-        for (int t = 0; t < PROBLEMS; t++) {
+        for (int t = 0; t < net_problems_count; t++) {
             enum fkt_precision precision = mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
             struct bench two, other;
-            bench_init(&two, &problems[t], 2, precision, mode == 1);
+            bench_init(&two, &net_problems[t], 2, precision, mode == 1);
             for (int i = 0; i < 2; i++) {
-                bench_init(&other, &problems[t], batches[i], precision, mode == 1);
+                bench_init(&other, &net_problems[t], batches[i], precision, mode == 1);
                 if (memcmp(two.out, other.out, 2 * two.each_out * sizeof *two.out))
-                    fail_msg("%s, mode %d: another result in a batch of %u", problems[t].name, mode, batches[i]);
+                    fail_msg("%s, mode %d: another result in a batch of %u", net_problems[t].name, mode, batches[i]);
                 bench_release(&other);
             }
             bench_release(&two);
@@ -420,7 +231,8 @@ static void threads_do_not_matter(void **state)
             pthread_t id[4];
             struct bench b;
             void *wrong;
-            bench_init(&b, &problems[PROBLEMS - 1], 3, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
+            bench_init(&b, net_problem("a small autoencoder"), 3, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32,
+                       mode == 1);
             for (int i = 0; i < threads; i++) CHECK(pthread_create(&id[i], NULL, again, &b) == 0);
             for (int i = 0; i < threads; i++) {
                 CHECK(pthread_join(id[i], &wrong) == 0);
@@ -435,13 +247,13 @@ static void facts_are_reported(void **state)
     const struct fkt_engine_facts *f;
     struct bench b;
     (void)state;
-    bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 0);
+    bench_init(&b, net_problem("a small autoencoder"), 4, FKT_PRECISION_F32, 0);
     f = fkt_engine_facts(b.e);
     CHECK(f->convolutions == 13 && f->fused == 12);
     CHECK(f->packed_bytes > 9 * 64 * 64 * 9 * 4 && f->workspace_bytes >= 2 * 4 * 64 * 16 * 16 * 4);
     CHECK(f->winograd == (winograd_is_there() ? 9 : 0));
     bench_release(&b);
-    bench_init(&b, &problems[PROBLEMS - 1], 4, FKT_PRECISION_F32, 1);
+    bench_init(&b, net_problem("a small autoencoder"), 4, FKT_PRECISION_F32, 1);
     f = fkt_engine_facts(b.e);
     CHECK(f->winograd == 0 && f->packed_bytes < 8192); /* the biases */
     bench_release(&b);
@@ -455,7 +267,7 @@ static void weights_that_are_not_numbers(void **state)
         struct fkt_engine *e = NULL;
         struct random_weights w;
         struct fkt_net net;
-        conv_first(&net);
+        net_problem("first convolution")->build(&net);
         random_weights_init(&w, &net, 7);
         ((float *)(uintptr_t)fkt_safetensors_find(w.file, "0.weight")->data)[5] = NAN;
         CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_onednn, &net, w.bound, &spec), FKT_E_NUMERIC);
@@ -480,7 +292,7 @@ static void overflow_inside_is_found(void **state)
         struct fkt_engine *e = NULL;
         struct random_weights w;
         struct fkt_net net;
-        taesd_like(&net);
+        net_problem("a small autoencoder")->build(&net);
         random_weights_init(&w, &net, 7);
         t = fkt_safetensors_find(w.file, names[i % 3]);
         CHECK(t);
