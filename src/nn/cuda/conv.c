@@ -4,8 +4,9 @@
  * A forward convolution runs as one graph with everything fused where cuDNN has a fast engine for that, else as a bare
  * convolution and one kernel for bias, addition and activation. What is fast was measured on an H200 (cuDNN 9.19): in
  * f32 an engine for anything but bias and ReLU reaches 1 TFLOP/s of 35; in bf16 an engine for an image's channels takes
- * 292 us where the bare one takes 155 and the kernel 62 (1024 images of 32 px, 64 channels out). Gradients of weights are float. From bf16 cuDNN may
- * give them only in bf16; then they are made in the workspace, rounded once, and widened.
+ * 292 us where the bare one takes 155 and the kernel 62 (1024 images of 32 px, 64 channels out). Gradients of weights
+ * are float. From bf16 cuDNN may give them only in bf16; then they are made in the workspace, rounded once, and
+ * widened.
  *
  * A graph depends on its spec and on the card, takes up to a second to make (engines are compiled), and is a few
  * kilobytes: it is kept until the process ends, and equal convolutions of all networks share it.

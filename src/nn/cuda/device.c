@@ -131,6 +131,31 @@ int fkt_cuda_usable(void)
     return yes;
 }
 
+fkt_status fkt_cuda_check_card(int index)
+{
+    struct fkt_cuda_device *d = NULL;
+    return fkt_cuda_device(&d, index);
+}
+
+fkt_status fkt_cuda_describe(int index, struct fkt_device_facts *out)
+{
+    struct fkt_cuda_device *d = NULL;
+    size_t free_bytes = 0, all = 0;
+    int driver = 0;
+    fkt_status st;
+    FKT_TRY(fkt_cuda_device(&d, index));
+    FKT_TRY(fkt_cuda_check(cudaMemGetInfo(&free_bytes, &all), "asking for free memory"));
+    FKT_TRY(fkt_cuda_check(cudaDriverGetVersion(&driver), "asking for the driver's version"));
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, d->name);
+    snprintf(out->capability, sizeof out->capability, "%d.%d", d->major, d->minor);
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+    snprintf(out->libraries, sizeof out->libraries, "%s", fkt_cuda_libraries_text());
+    out->memory = d->memory;
+    out->memory_free = free_bytes;
+out:
+    return st;
+}
+
 /* Another process may take the memory between the question and the allocation: then the allocation fails, with its own
  * sentence. */
 fkt_status fkt_cuda_alloc(void **p, size_t bytes, const char *for_what)
