@@ -34,6 +34,8 @@ FKT_DEVICE uint32_t fkt_split(uint32_t x, fkt_divisor d, uint32_t *quotient)
     return x - *quotient * d.d;
 }
 
+static inline __host__ __device__ uint32_t fkt_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 /* ---- functions ---- */
 FKT_DEVICE float fkt_relu(float x) { return x < 0 ? 0 : x; } /* NaN stays NaN */
 FKT_DEVICE float fkt_sigmoid(float x) { return 1 / (1 + expf(-x)); }

@@ -36,6 +36,7 @@ struct uchar4 {
 #define __constant__ static
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
 /* Blocks run one after the other on the thread that launches, so one copy for each thread is one for each block. */
 #define __shared__ static __thread
 
