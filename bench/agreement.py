@@ -18,7 +18,7 @@ import tempfile
 
 import cifar
 import numpy as np
-from door import Door
+from library import Door
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 

@@ -5,6 +5,7 @@ PyTorch runs in a child, since bf16 can kill a process where AMX is announced an
 reported as such and the rest goes on. Parent and child speak JSON, one line each way.
 """
 
+import functools
 import json
 import os
 import platform
@@ -78,6 +79,13 @@ def machine(*packages):
         model = f"{pick('model name')} family {pick('cpu family')} model {pick('model')}"
     versions = {p: importlib.metadata.version(p) for p in packages}
     return {"cpu": model, "cpus": os.cpu_count(), "kernel": platform.release(), **versions}
+
+
+@functools.cache
+def on_processor(fedkt):
+    """Words that keep `fedkt bench` off a card."""
+    p = subprocess.run([fedkt, "bench", "--help"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return ["--device", "cpu"] if "--device" in p.stdout else []
 
 
 def talk(quiet):

@@ -4,8 +4,10 @@
 
 usage: bench/codec.py [--fedkt BINARY] [--data DIR] [--images 1000] [--dcae-images 64] [--rounds 5] [--only SUBSTRING]
                       [--threads 2] [--dtypes f32,bf16] [--forms compiled,frozen,eager] [--json OUT] [--scratch DIR]
+                      [--quick]
 
-It wants a machine with nothing else to do, and half an hour of it.
+It wants a machine with nothing else to do, and half an hour of it; --quick, a minute or two: TAESD at 32 px alone,
+channels-last, two batches, one round, both in f32 and in bf16. --quick does not need diffusers.
 
 Run it with a Python that has PyTorch, diffusers and safetensors from PyPI. Cases: TAESD at 32 and 64 px (weights of
 DIR/codecs, or random ones), DC-AE f32c32 at 64 px (random weights, written to the scratch folder); encode and decode;
@@ -149,14 +151,14 @@ def child(threads, dtype):
 # ---------------------------------------------------------------------------------------------------------- the parent
 
 
-def find_best(kid, case, what, images, weights, forms, talk):
+def find_best(kid, case, what, images, weights, forms, talk, layouts_of_memory=(True, False)):
     """The fastest form of PyTorch for this case: (question, rate), or (None, reason). Forms are judged by their fastest
     batch, which other work on the machine disturbs least; one that is far behind with the middle batch is not tried
     with others."""
     _, name, layouts, size, batches = case
     best, fastest, reason = None, 0.0, "nothing ran"
     batches = sorted(batches, key=lambda b: abs(b - batches[len(batches) // 2]))
-    for layout, form, channels_last in itertools.product(layouts, forms, (True, False)):
+    for layout, form, channels_last in itertools.product(layouts, forms, layouts_of_memory):
         label = f"  {layout} {form} {'nhwc' if channels_last else 'nchw'}"
         for batch in batches:
             q = dict(name=name, layout=layout, what=what, size=size, form=form, channels_last=channels_last)
@@ -179,6 +181,7 @@ def ours(a, case, dtype, images):
     """{'isa': ..., 'encode': row, 'decode': row} from one call of our bench, or {'error': ...}."""
     words = [a.fedkt, "bench", "codec", "--codec", case[0], "--weights", own_weights(a, case), "--size", str(case[3])]
     words += ["--dtype", dtype, "--images", str(images), "--threads", str(a.threads), "--json"]
+    words += beside.on_processor(a.fedkt)
     p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if p.returncode:
         return {"error": (p.stderr.strip().splitlines() or [f"exit {p.returncode}"])[0]}
@@ -245,7 +248,8 @@ def measure(a, kid, case, dtype, talk):
     best = {}
     for what in ("encode", "decode"):
         talk(f"{case[0]} {case[3]} px {dtype} {what}")
-        best[what] = find_best(kid, case, what, images, peer_weights, a.forms.split(","), talk)
+        orders = (True,) if a.quick else (True, False)
+        best[what] = find_best(kid, case, what, images, peer_weights, a.forms.split(","), talk, orders)
     rates, mine = rounds(a, kid, case, dtype, images, best)
     rows = []
     for what, (q, found) in best.items():
@@ -295,13 +299,17 @@ def main():
     p.add_argument("--json")
     p.add_argument("--scratch")
     p.add_argument("--quiet", action="store_true")
+    p.add_argument("--quick", action="store_true")
     a = p.parse_args()
     talk = beside.talk(a.quiet)
+    cases = [(*c[:4], (32, 128)) for c in CASES[:1]] if a.quick else CASES
+    if a.quick:
+        a.rounds = 1
     a.scratch = a.scratch or tempfile.mkdtemp()
     load = os.getloadavg()[0]
     rows = []
     for dtype in a.dtypes.split(","):
-        for case in CASES:
+        for case in cases:
             if a.only not in f"{case[0]}-{case[3]}-{dtype}":
                 continue
             kid = beside.Child(__file__, a.threads, a.threads, dtype)
@@ -311,7 +319,7 @@ def main():
                 kid.close()
     show(rows)
     beside.remark_on_company(load)
-    beside.write_json(a.json, a, load, rows, "torch", "diffusers")
+    beside.write_json(a.json, a, load, rows, "torch", *([] if a.quick else ["diffusers"]))
 
 
 if __name__ == "__main__":

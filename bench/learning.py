@@ -33,7 +33,7 @@ import subprocess
 import sys
 
 import cifar
-from door import Door
+from library import Door
 
 ORACLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle", "learn.py")
 NAMES = {"real": "real pictures", "gain-shape": "synthetic, gain-shape", "clip": "synthetic, clip"}

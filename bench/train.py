@@ -3,10 +3,11 @@
 """Images per second of whole training steps (forward, loss, backward, SGD), PyTorch beside us in one run.
 
 usage: bench/train.py --fedkt BINARY [--models resnet18] [--sizes 32,64] [--batch 64] [--rounds 5] [--steps 10]
-                      [--threads 2] [--dtypes f32,bf16] [--forms compiled,eager] [--json OUT] [--quiet]
+                      [--threads 2] [--dtypes f32,bf16] [--forms compiled,eager] [--json OUT] [--quiet] [--quick]
 
-It wants a machine with nothing else to do, and three to eight minutes a case, most of them for PyTorch's compiler. Run
-it with a Python that has PyTorch from PyPI. A case is told as soon as it is known.
+It wants a machine with nothing else to do, and three to eight minutes a case, most of them for PyTorch's compiler;
+--quick, a minute: ResNet-18 at 32 px, compiled and channels-last, two rounds, no memory. Run it with a Python that has
+PyTorch from PyPI. A case is told as soon as it is known.
 
 PyTorch is given its best form: {compiled, eager} x {channels-last, NCHW}, SGD in its fused form, pictures in memory as
 float tensors in the layout it likes, the same threads as ours. Each form is tried for a few steps and its losses are
@@ -130,6 +131,7 @@ def ours(a, case, steps):
         dtype,
     ]
     words += ["--images", str(a.batch * steps), "--threads", str(a.threads), "--json", "--quiet"]
+    words += beside.on_processor(a.fedkt)
     p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if p.returncode:
         return {"error": (p.stderr.strip().splitlines() or [f"exit {p.returncode}"])[0]}
@@ -142,7 +144,7 @@ def find_best(a, kid, case, talk):
     """The form of PyTorch with the fastest step: (question, rate) or (None, reason)."""
     model, size, dtype = case
     best, fastest, reason = None, 0.0, "nothing ran"
-    for form, channels_last in itertools.product(a.forms.split(","), (True, False)):
+    for form, channels_last in itertools.product(a.forms.split(","), (True,) if a.quick else (True, False)):
         q = dict(model=model, size=size, dtype=dtype, batch=a.batch, form=form, channels_last=channels_last)
         q.update(steps=TRIED, lean=False)
         answer = kid.ask(**q)
@@ -201,7 +203,7 @@ def measure(a, case, talk):
     else:
         row.update({k: mine["step"][k] for k in ("bound", "bound_name", "ratio_to_bound", "note")}, isa=mine["isa"])
         row["ours_mb"] = mine["memory"]["value"]
-    if q:
+    if q and not a.quick:
         memory = memory_of(a, q)
         row["peer_mb"], row["peer_idle_mb"] = memory.get("peak_mb"), memory.get("idle_mb")
     return [row]
@@ -236,7 +238,10 @@ def main():
     p.add_argument("--forms", default="compiled,eager")
     p.add_argument("--json")
     p.add_argument("--quiet", action="store_true")
+    p.add_argument("--quick", action="store_true")
     a = p.parse_args()
+    if a.quick:
+        a.sizes, a.rounds, a.forms = "32", 2, "compiled"
     load, rows = os.getloadavg()[0], []
     for model, size, dtype in itertools.product(a.models.split(","), map(int, a.sizes.split(",")), a.dtypes.split(",")):
         found = measure(a, (model, size, dtype), beside.talk(a.quiet))
