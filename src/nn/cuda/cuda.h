@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.h - the CUDA backend's device: which card, its memory, its errors.
  *
- * Private to nn/cuda/ but for the row of nn/backends.c. Values on the card are NHWC, f32 or bf16; weights of
- * convolutions are (out, kh, kw, in/groups) in the same precision; biases, parameters of norms and all sums are f32.
- * f32 is IEEE f32: no TF32 anywhere. Everything runs on streams that the caller makes; nothing uses the default one. */
+ * Private to nn/cuda/. Values on the card are NHWC, f32 or bf16; weights of convolutions are (out, kh, kw, in/groups)
+ * in the same precision; biases, parameters of norms and all sums are f32. f32 is IEEE f32: no TF32 anywhere.
+ * Everything runs on streams that the caller makes; nothing uses the default one. */
 #ifndef FKT_NN_CUDA_CUDA_H
 #define FKT_NN_CUDA_CUDA_H
 
-#include "fedkt/machine.h"
-
+#include "nn/cuda/cards.h"
 #include "nn/engine.h"
 
 #include <cuda_runtime_api.h>
@@ -27,15 +26,9 @@ struct fkt_cuda_device {
     char name[256];
 };
 
-/* Also makes it the calling thread's current device. Failures name their cause and carry a hint: no driver, no such
- * card, a card older than compute capability 8.0, cuDNN or cuBLASLt missing or too old (FKT_E_STATE). */
+/* Also makes it the calling thread's current device. Fails as fkt_cuda_check_card. */
 FKT_MUST_USE fkt_status fkt_cuda_device(struct fkt_cuda_device **out, int index);
 FKT_MUST_USE fkt_status fkt_cuda_use(const struct fkt_cuda_device *d); /* current device of the calling thread */
-int fkt_cuda_count(void);  /* cards that the driver shows; 0 where there is no driver */
-int fkt_cuda_usable(void); /* 1: card 0 can be used; never fails, never prints, leaves no sentence */
-/* For the table of backends.c. */
-FKT_MUST_USE fkt_status fkt_cuda_check_card(int index); /* as fkt_cuda_device */
-FKT_MUST_USE fkt_status fkt_cuda_describe(int index, struct fkt_device_facts *out);
 
 /* FKT_OK, or one line: what was being done, and why it failed; FKT_E_NOMEM where memory ran out. After a lost device
  * or an invalid access every later call fails in the same way, so nothing half-computed is taken for a result. */
