@@ -3,8 +3,8 @@
  *     M = sum_j k_j v_j^T (L x L),  s = sum_j k_j,  out_i = M^T q_i / (<s, q_i> + eps).
  *
  * One block for each image and head: it reads k and v once for M and s, which stay in shared memory, then q once.
- * Bytes: 4/3 of those of x. DC-AE (L = 32) at 128 pixels, 64 images, 512 channels of bf16, 16 x 16 maps: 67 MB, 16 us on an
- * H200, and 1.1 GFLOP on the f32 units. All sums are f32 in the order of pixels, whatever the precision of x. */
+ * Bytes: 4/3 of those of x. DC-AE (L = 32) at 128 pixels, 64 images, 512 channels of bf16, 16 x 16 maps: 67 MB, 16 us
+ * on an H200, and 1.1 GFLOP on the f32 units. All sums are f32 in the order of pixels, whatever the precision of x. */
 #include "nn/cuda/device_math.cuh"
 #include "nn/cuda/kernels.h"
 
