@@ -115,7 +115,7 @@ FKT_MUST_USE fkt_status fkt_cuda_draft_buffer(struct fkt_cuda_draft *s, uint32_t
 FKT_MUST_USE fkt_status fkt_cuda_draft_map(struct fkt_cuda_draft *s, uint32_t *out, uint32_t value);  /* large as it */
 struct fkt_cuda_step fkt_cuda_step_of(enum fkt_cuda_step_kind kind, const struct fkt_op *op, uint32_t value);
 /* Takes ownership of the step's product, also when it fails. */
-FKT_MUST_USE fkt_status fkt_cuda_draft_step(struct fkt_cuda_draft *s, const struct fkt_cuda_step *step);
+FKT_MUST_USE fkt_status fkt_cuda_learn_add_step(struct fkt_cuda_draft *s, const struct fkt_cuda_step *step);
 int fkt_cuda_draft_heads(const struct fkt_cuda_draft *s, uint32_t i); /* 1: operation i is the first of its group */
 uint32_t fkt_cuda_draft_addend(const struct fkt_cuda_draft *s, uint32_t head); /* what is added to a norm's result */
 /* learn_back.c, learn_frozen.c */

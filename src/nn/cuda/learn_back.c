@@ -51,7 +51,7 @@ static fkt_status add_up(struct fkt_cuda_draft *s, uint32_t value)
     if (s->gradient[value][1] == FKT_NONE) return FKT_OK;
     take(s, value, &k.g, &k.h);
     FKT_TRY(writable(s, value, k.g, k.h, &k.d));
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
     FKT_TRY(give(s, value, k.d));
 out:
     return st;
@@ -88,7 +88,7 @@ static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
     if (!--s->uses[op->in[0]] && op->in[0]) k.d = k.x;
     else if (s->needs[op->in[0]]) FKT_TRY(fkt_cuda_draft_map(s, &k.d, op->in[0]));
     FKT_TRY(fkt_cuda_draft_buffer(s, &k.scratch, sizeof(float) * 2 * (size_t)n->map.channels * (size_t)n->parts));
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
     if (s->needs[op->in[0]]) FKT_TRY(give(s, op->in[0], k.d));
 out:
     return st;
@@ -109,7 +109,7 @@ static fkt_status sum(struct fkt_cuda_draft *s, uint32_t i)
     }
     if (k.relu || k.h != FKT_NONE) {
         FKT_TRY(writable(s, end + 1, k.g, k.h, &k.d));
-        FKT_TRY(fkt_cuda_draft_step(s, &k));
+        FKT_TRY(fkt_cuda_learn_add_step(s, &k));
         d = k.d;
     }
     FKT_TRY(give(s, op->in[0], d));
@@ -127,7 +127,7 @@ static fkt_status pooled(struct fkt_cuda_draft *s, uint32_t i, enum fkt_cuda_ste
     if (!s->needs[op->in[0]]) return FKT_OK;
     FKT_TRY(fkt_cuda_draft_map(s, &k.d, op->in[0]));
     k.keep = s->keep[i];
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
     FKT_TRY(give(s, op->in[0], k.d));
 out:
     return st;
@@ -142,7 +142,7 @@ static fkt_status bias(struct fkt_cuda_draft *s, uint32_t i, uint32_t g)
     fkt_status st;
     k.g = g;
     FKT_TRY(fkt_cuda_draft_buffer(s, &k.scratch, sizeof(float) * 2 * (size_t)map.channels * parts));
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
 out:
     return st;
 }
@@ -153,7 +153,7 @@ static fkt_status direction(struct fkt_cuda_draft *s, uint32_t i, struct fkt_cud
     k->way = way;
     FKT_TRY(fkt_cuda_product_new(&k->product, s->l, i, way, FKT_CUDA_ACT_NONE));
     if (k->product.conv) s->facts->convolutions++;
-    return fkt_cuda_draft_step(s, k);
+    return fkt_cuda_learn_add_step(s, k);
 out:
     return st;
 }
@@ -182,7 +182,7 @@ static fkt_status idle(struct fkt_cuda_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_CLEAR, op, i + 1);
-    return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_cuda_draft_step(s, &k);
+    return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_cuda_learn_add_step(s, &k);
 }
 
 static fkt_status emit(struct fkt_cuda_draft *s, uint32_t head)

@@ -94,7 +94,7 @@ static fkt_status emit(struct fkt_cuda_draft *s, uint32_t i)
             fkt_cuda_product_new(&k.product, l, i, FKT_CUDA_FORWARD, k.relu ? FKT_CUDA_ACT_RELU : FKT_CUDA_ACT_NONE));
         if (k.product.conv) s->facts->convolutions++;
     }
-    return fkt_cuda_draft_step(s, &k);
+    return fkt_cuda_learn_add_step(s, &k);
 out:
     return st;
 }
@@ -123,7 +123,7 @@ static fkt_status emit_side(struct fkt_cuda_draft *s, uint32_t i, uint32_t g, in
         FKT_TRY(fkt_cuda_product_new(&k.product, l, i, FKT_CUDA_BACK_DATA, FKT_CUDA_ACT_NONE));
         if (k.product.conv) s->facts->convolutions++;
     }
-    return fkt_cuda_draft_step(s, &k);
+    return fkt_cuda_learn_add_step(s, &k);
 out:
     return st;
 }
@@ -145,7 +145,7 @@ static fkt_status emit_back(struct fkt_cuda_draft *s, uint32_t i)
         mask.side = BY_RESULT;
         mask.y = s->buffer[value];
         mask.g = mask.d = g;
-        FKT_TRY(fkt_cuda_draft_step(s, &mask));
+        FKT_TRY(fkt_cuda_learn_add_step(s, &mask));
     }
     if (fkt_op_reads_two(op)) FKT_TRY(emit_side(s, i, g, BY_SECOND));
     if (op->kind == FKT_OP_ADD && *first == FKT_NONE && s->needs[op->in[0]]) {
@@ -156,7 +156,7 @@ static fkt_status emit_back(struct fkt_cuda_draft *s, uint32_t i)
         struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN_BACK, op, op->in[0]);
         k.x = s->buffer[op->in[0]];
         k.g = k.d = *first = g;
-        return fkt_cuda_draft_step(s, &k);
+        return fkt_cuda_learn_add_step(s, &k);
     }
     FKT_TRY(emit_side(s, i, g, BY_FIRST));
 out:

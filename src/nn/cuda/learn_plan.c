@@ -57,7 +57,7 @@ struct fkt_cuda_step fkt_cuda_step_of(enum fkt_cuda_step_kind kind, const struct
                                   .norm = FKT_NONE};
 }
 
-fkt_status fkt_cuda_draft_step(struct fkt_cuda_draft *s, const struct fkt_cuda_step *step)
+fkt_status fkt_cuda_learn_add_step(struct fkt_cuda_draft *s, const struct fkt_cuda_step *step)
 {
     struct fkt_cuda_learn *l = s->l;
     const uint32_t touched[] = {step->x, step->z, step->y,    step->g,      step->h,
@@ -183,7 +183,7 @@ static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
     FKT_TRY(fkt_cuda_draft_map(s, &k.y, g->end + 1));
     FKT_TRY(fkt_cuda_draft_buffer(s, &k.scratch, sizeof(float) * 2 * (size_t)n->map.channels * (size_t)n->parts));
     s->buffer[g->end + 1] = k.y;
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
 out:
     return st;
 }
@@ -208,7 +208,7 @@ static fkt_status sum(struct fkt_cuda_draft *s, uint32_t i)
     else if (k.z != FKT_NONE && free_to_write(s, op->in[1])) k.y = k.z;
     else FKT_TRY(fkt_cuda_draft_map(s, &k.y, end + 1));
     s->buffer[end + 1] = k.y;
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
 out:
     return st;
 }
@@ -224,7 +224,7 @@ static fkt_status pooled(struct fkt_cuda_draft *s, uint32_t i, enum fkt_cuda_ste
         FKT_TRY(fkt_cuda_draft_buffer(s, &k.keep, y.rows * (size_t)y.channels * sizeof(uint16_t)));
     s->buffer[i + 1] = k.y;
     s->keep[i] = k.keep;
-    FKT_TRY(fkt_cuda_draft_step(s, &k));
+    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
 out:
     return st;
 }
@@ -238,7 +238,7 @@ static fkt_status product(struct fkt_cuda_draft *s, uint32_t i)
     FKT_TRY(fkt_cuda_product_new(&k.product, s->l, i, FKT_CUDA_FORWARD, FKT_CUDA_ACT_NONE));
     s->buffer[i + 1] = k.y;
     if (k.product.conv) s->facts->convolutions++;
-    return fkt_cuda_draft_step(s, &k);
+    return fkt_cuda_learn_add_step(s, &k);
 out:
     return st;
 }
