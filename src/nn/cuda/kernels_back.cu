@@ -3,8 +3,8 @@
  * definition, also at ties: ReLU at 0 has slope 0, and of equal largest numbers the first gets the gradient.
  *
  * Every gradient is gathered: a thread finds all results that its number took part in, in a fixed order, so there are
- * no atomics. All are limited by memory; B is the bytes of dx, and `more` adds one B. Time on an H200: bytes over 4.3e12,
- * at least about 3 us. */
+ * no atomics. All are limited by memory; B is the bytes of dx, and `more` adds one B. Time on an H200: bytes over
+ * 4.3e12, at least about 3 us. */
 #include "nn/cuda/each.cuh"
 #include "nn/cuda/move.h"
 

@@ -5,13 +5,15 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 fkt_status fkt_cuda_launched(const char *kernel)
 {
     char doing[160];
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess) return FKT_OK;
-    snprintf(doing, sizeof doing, "starting the kernel '%s'", kernel);
+    kernel += strspn(kernel, "("); /* "((name<T, V>))" as it stands in the source */
+    snprintf(doing, sizeof doing, "starting the kernel '%.*s'", (int)strcspn(kernel, "<)"), kernel);
     return fkt_cuda_check(e, doing);
 }
 

@@ -27,8 +27,8 @@ static void fill(float *x, size_t n, uint64_t seed, float low, float high)
     for (size_t i = 0; i < n; i++) x[i] = low + (high - low) * (float)fkt_rng_unit(&r);
 }
 
-/* What nn/ref says, in want: of both inputs, added to `old`, or to 0. Numbers are multiples of 1/2 where `coarse` says so:
- * then windows have equal largest numbers, and ReLU gets zeros. */
+/* What nn/ref says, in want: of both inputs, added to `old`, or to 0. Numbers are multiples of 1/2 where `coarse` says
+ * so: then windows have equal largest numbers, and ReLU gets zeros. */
 static void reference(const struct trial *t, int coarse)
 {
     struct fkt_ref_call k = {.op = &t->op,
