@@ -138,7 +138,7 @@ struct fkt_images {
 struct fkt_image_source {
     fkt_status (*images)(void *ctx, uint32_t epoch, struct fkt_images *out);
     void *ctx;
-    int anew; /* 1: each epoch has its own; a checkpoint remembers it */
+    int anew; /* 1: each epoch has its own; 0: the same each time. A checkpoint remembers it */
 };
 
 enum fkt_schedule { FKT_SCHEDULE_CONSTANT, FKT_SCHEDULE_STEP, FKT_SCHEDULE_COSINE, FKT_SCHEDULE_ONE_CYCLE }; /* 0..3 */

@@ -5,6 +5,8 @@
  *        |                        ^
  *        +-> teacher's forward ---+
  *
+ * A learner that holds the images runs many steps at a time (planned.c), with the same numbers.
+ *
  * Evaluation uses the running statistics and the same engine as any later prediction, so that the reported figures are
  * those of the saved model. The moving average is PyTorch's AveragedModel with use_buffers: a copy of the weights after
  * the first step, then average = decay average + (1 - decay) weights, running statistics included.
@@ -45,7 +47,7 @@ static void fill_batch(struct fkt_trainer *t)
     }
 }
 
-static fkt_status diverged(const struct fkt_trainer *t)
+fkt_status fkt_trainer_diverged(const struct fkt_trainer *t)
 {
     return fkt_fail_hint(FKT_E_NUMERIC, "use a smaller rate, or a warm-up",
                          "training diverged: the loss is not finite at step %" PRIu64 " of %" PRIu64
@@ -54,15 +56,28 @@ static fkt_status diverged(const struct fkt_trainer *t)
                          fkt_recipe_rate(&t->recipe, t->done.step, t->epoch_steps));
 }
 
+struct fkt_optimizer fkt_trainer_optimizer(const struct fkt_trainer *t, uint64_t step)
+{
+    const struct fkt_recipe *r = &t->recipe;
+    return (struct fkt_optimizer){.kind = FKT_OPTIMIZER_SGD,
+                                  .rate = (float)fkt_recipe_rate(r, step, t->epoch_steps),
+                                  .momentum = (float)r->momentum,
+                                  .decay = (float)r->decay,
+                                  .nesterov = r->nesterov};
+}
+
+float fkt_trainer_decay(const struct fkt_trainer *t, uint64_t step)
+{
+    if (!(t->recipe.ema > 0)) return -1;
+    return step == 0 ? 0 : (float)t->recipe.ema;
+}
+
 static fkt_status one_step(struct fkt_trainer *t)
 {
     const struct fkt_recipe *r = &t->recipe;
     const struct fkt_loss kind = {.smoothing = r->smoothing, .temperature = r->temperature, .share = r->share};
-    const struct fkt_optimizer sgd = {.kind = FKT_OPTIMIZER_SGD,
-                                      .rate = (float)fkt_recipe_rate(r, t->done.step, t->epoch_steps),
-                                      .momentum = (float)r->momentum,
-                                      .decay = (float)r->decay,
-                                      .nesterov = r->nesterov};
+    const struct fkt_optimizer sgd = fkt_trainer_optimizer(t, t->done.step);
+    const float decay = fkt_trainer_decay(t, t->done.step);
     const double begin = fkt_now();
     double loss = NAN;
     size_t hits = 0;
@@ -73,11 +88,11 @@ static fkt_status one_step(struct fkt_trainer *t)
     FKT_TRY(fkt_learner_forward(t->learner, t->in, t->out));
     st = fkt_loss_softmax(&kind, t->out, t->label, t->teacher_out, t->batch, t->model->n_classes, &loss, t->slope,
                           &hits);
-    if (st == FKT_E_NUMERIC) return diverged(t);
+    if (st == FKT_E_NUMERIC) return fkt_trainer_diverged(t);
     FKT_TRY(st);
     FKT_TRY(fkt_learner_backward(t->learner, t->slope));
     FKT_TRY(fkt_learner_step(t->learner, &sgd));
-    if (r->ema > 0) FKT_TRY(fkt_learner_average(t->learner, t->done.step == 0 ? 0 : (float)r->ema));
+    if (decay >= 0) FKT_TRY(fkt_learner_average(t->learner, decay));
     t->done.step++;
     t->done.loss += loss;
     t->done.hits += hits;
@@ -184,17 +199,19 @@ static fkt_status report(struct fkt_trainer *t, const struct fkt_trainer_hooks *
 static fkt_status one_epoch(struct fkt_trainer *t, const struct fkt_trainer_hooks *hooks)
 {
     const uint64_t end = (t->done.epochs + 1) * t->epoch_steps;
+    const uint64_t saves = hooks->checkpoint ? hooks->checkpoint_steps : 0;
+    int planned = 0;
     fkt_status st;
     FKT_TRY(fkt_trainer_fetch(t, t->done.epochs));
     fkt_epoch_order(t->order, t->n, t->recipe.seed, t->done.epochs);
+    FKT_TRY(fkt_trainer_plan(t, end - t->done.step, &planned));
     while (t->done.step < end) {
-        st = one_step(t);
+        if (planned) st = fkt_trainer_planned_steps(t, fkt_trainer_chunk(t, end - t->done.step, saves));
+        else st = one_step(t);
         t->failed_midway = st != FKT_OK;
         if (st != FKT_OK) goto out;
         FKT_TRY(report(t, hooks));
-        if (hooks->checkpoint && hooks->checkpoint_steps && t->done.step < end &&
-            t->done.step % hooks->checkpoint_steps == 0)
-            FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
+        if (saves && t->done.step < end && t->done.step % saves == 0) FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));
     }
     FKT_TRY(finish_epoch(t, hooks));
     if (hooks->checkpoint) FKT_TRY(fkt_trainer_save(t, hooks->checkpoint));

@@ -38,6 +38,10 @@ struct fkt_trainer {
     uint64_t images_sum, held_sum, teacher_sum; /* checksums; 0: none */
     uint64_t start_sum;                         /* of the weights that the first step begins with */
     int failed_midway;                          /* a step or a resume failed half-way */
+    /* planned.c */
+    int resident, too_large;       /* the learner holds images of the source; or they do not fit */
+    uint32_t resident_epoch;       /* whose they are */
+    uint64_t plan_step, plan_hits; /* done.step and done.hits when the plan was made */
 };
 
 /* As fkt_trainer_new, on a learner of the caller's choice. */
@@ -47,6 +51,18 @@ FKT_MUST_USE fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struc
 FKT_MUST_USE fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch);
 /* Weights or their average into m; FKT_E_NUMERIC names the tensor that is not finite. */
 FKT_MUST_USE fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, struct fkt_model *m);
+
+/* epochs.c: what step number `step` does, and the failure at step done.step. */
+struct fkt_optimizer fkt_trainer_optimizer(const struct fkt_trainer *t, uint64_t step);
+float fkt_trainer_decay(const struct fkt_trainer *t, uint64_t step); /* of the average; negative: there is none */
+fkt_status fkt_trainer_diverged(const struct fkt_trainer *t);
+
+/* planned.c. The next `steps` steps of the epoch, on images that the learner holds. *planned 0: it takes batches. */
+FKT_MUST_USE fkt_status fkt_trainer_plan(struct fkt_trainer *t, uint64_t steps, int *planned);
+/* Steps until the host should look: few enough to be stopped soon, none beyond a checkpoint. */
+uint64_t fkt_trainer_chunk(const struct fkt_trainer *t, uint64_t left, uint64_t checkpoint_steps /* 0: none */);
+FKT_MUST_USE fkt_status fkt_trainer_planned_steps(struct fkt_trainer *t, uint64_t steps);
+
 /* checkpoint.c; replaces an existing file. */
 FKT_MUST_USE fkt_status fkt_trainer_save(const struct fkt_trainer *t, const char *path);
 

@@ -43,6 +43,18 @@ static inline fkt_status toy_source(void *ctx, uint32_t epoch, struct fkt_images
     return FKT_OK;
 }
 
+/* The plain loops without the calls that hold images: every step by itself. */
+static inline const struct fkt_learner_backend *toy_steps(void)
+{
+    static struct fkt_learner_backend b;
+    b = fkt_learner_ref;
+    b.hold = NULL;
+    b.plan_epoch = NULL;
+    b.train = NULL;
+    b.collect = NULL;
+    return &b;
+}
+
 static inline struct fkt_model *toy_model(uint32_t classes, uint64_t seed)
 {
     const struct fkt_model_spec spec = {.architecture = FKT_ARCHITECTURE_RESNET8,
@@ -69,7 +81,8 @@ static inline struct fkt_recipe toy_recipe(void)
 
 static inline struct fkt_trainer_spec toy_spec(struct toy *t, const struct fkt_model *start, struct fkt_recipe recipe)
 {
-    return (struct fkt_trainer_spec){.start = start, .recipe = recipe, .source = {.images = toy_source, .ctx = t}};
+    return (struct fkt_trainer_spec){
+        .start = start, .recipe = recipe, .source = {.images = toy_source, .ctx = t, .anew = t->fresh}};
 }
 
 /* 1 when all weights are the same to the bit. */

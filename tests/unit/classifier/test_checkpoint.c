@@ -101,7 +101,7 @@ static void a_resumed_run_ends_with_the_same_bits(void **state)
     toy_draw(&toy, 1, 26);
     toy_draw(&held, 2, 9);
     spec.held = &held.images;
-    resumes_everywhere(spec, &fkt_learner_ref, after, 6);
+    resumes_everywhere(spec, toy_steps(), after, 6);
     fkt_model_free(start);
 }
 
@@ -124,7 +124,7 @@ static void so_does_one_with_every_option(void **state)
     spec = toy_spec(&toy, start, r);
     spec.held = &held.images;
     spec.teacher = teacher;
-    resumes_everywhere(spec, &fkt_learner_ref, after, 3);
+    resumes_everywhere(spec, toy_steps(), after, 3);
     resumes_everywhere(spec, &fkt_learner_onednn, after, 4);
     spec.recipe.threads = 2;
     resumes_everywhere(spec, &fkt_learner_onednn, after, 2);
@@ -150,7 +150,7 @@ static int read_there(void *self, const char *what, unsigned long long done, uns
     (void)what;
     (void)total;
     if (access(r->file, F_OK) != 0) return 0;
-    CHECK_OK(fkt_trainer_new_on(&t, r->spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, r->spec, toy_steps()));
     CHECK_OK(fkt_trainer_resume(t, r->file));
     r->seen[done / 8] = t->done.step;
     fkt_trainer_free(t);
@@ -174,10 +174,10 @@ static void checkpoints_come_by_steps_and_epochs(void **state)
     scratch_init(&s);
     reader.file = hooks.checkpoint = scratch_path(&s, "run.checkpoint");
     toy_draw(&toy, 1, 26);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_OK(fkt_trainer_run(t, &hooks));
     assert_memory_equal(reader.seen, want, sizeof want);
-    CHECK_OK(fkt_trainer_new_on(&kept, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&kept, &spec, toy_steps()));
     CHECK_OK(fkt_trainer_resume(kept, hooks.checkpoint));
     fkt_trainer_history(kept, &n);
     CHECK(n == 2 && kept->done.step == 6);
@@ -194,7 +194,7 @@ static void checkpoints_come_by_steps_and_epochs(void **state)
 static void differs(struct fkt_trainer_spec spec, const char *file, const char *what)
 {
     struct fkt_trainer *t = NULL;
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_resume(t, file), FKT_E_MISMATCH);
     if (!strstr(fkt_error_text(), what)) fail_msg("'%s' does not say '%s'", fkt_error_text(), what);
     CHECK(strstr(fkt_error_hint(), "start again") && t->done.step == 0 && !t->failed_midway);
@@ -218,7 +218,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     taught = scratch_path(&s, "taught.checkpoint");
     toy_draw(&toy, 1, 16);
     toy_draw(&held, 2, 9);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_OK(fkt_trainer_save(t, file));
     fkt_trainer_free(t);
     other = spec;
@@ -256,7 +256,7 @@ static void a_checkpoint_of_another_run_is_named(void **state)
     other = spec;
     other.recipe.share = 0.5;
     other.teacher = start;
-    CHECK_OK(fkt_trainer_new_on(&t, &other, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &other, toy_steps()));
     CHECK_OK(fkt_trainer_save(t, taught));
     fkt_trainer_free(t);
     other.teacher = began;
@@ -304,11 +304,11 @@ static void damaged_files_are_refused(void **state)
     toy_draw(&toy, 1, 16);
     r.ema = 0.5;
     spec = toy_spec(&toy, start, r);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_run(t, &hooks), FKT_E_STOPPED);
     fkt_trainer_free(t);
     CHECK_OK(fkt_file_read(&bytes, &len, hooks.checkpoint, 1U << 24));
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     fkt_rng_init(&rng, 4, 4);
     for (int i = 0; i < 40; i++) {
         const size_t cut = i < 3 ? (size_t)i * 7 : fkt_rng_below(&rng, len);
@@ -351,7 +351,7 @@ static void a_count_of_steps_that_cannot_be_is_refused(void **state)
     scratch_init(&s);
     file = scratch_path(&s, "liar");
     toy_draw(&toy, 1, 16);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     for (int lie = 0; lie < 7; lie++) {
         const struct fkt_progressed honest = t->done;
         t->done.step = lie == 0 ? 3 : lie == 1 ? UINT64_MAX : lie == 6 ? 5 : 0; /* 5: one after the last */
@@ -407,7 +407,7 @@ static void an_extra_tensor_is_refused(void **state)
     file = scratch_path(&s, "run.checkpoint");
     more = scratch_path(&s, "more");
     toy_draw(&toy, 1, 16);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_OK(fkt_trainer_save(t, file));
     CHECK_OK(fkt_safetensors_open(&f, file));
     for (int stowaway = 1; stowaway >= 0; stowaway--) {
@@ -448,7 +448,7 @@ static void a_diverging_last_step_is_not_saved(void **state)
     for (r.epochs = 1; r.epochs < 12 && !said; r.epochs++) {
         struct fkt_trainer_spec spec = toy_spec(&toy, start, r);
         struct fkt_trainer *t = NULL;
-        CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+        CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
         if (fkt_trainer_run(t, &hooks) == FKT_OK && fkt_trainer_model(t, 0, &m) != FKT_OK) {
             CHECK(strstr(fkt_error_text(), "is not finite after step"));
             hooks.checkpoint = scratch_path(&s, "run.checkpoint");
@@ -477,7 +477,7 @@ static void a_model_is_no_checkpoint(void **state)
     file = scratch_path(&s, "model.safetensors");
     toy_draw(&toy, 1, 16);
     CHECK_OK(fkt_model_save(start, file, 0));
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_resume(t, file), FKT_E_FORMAT);
     CHECK(strstr(fkt_error_text(), "is not a checkpoint"));
     fkt_trainer_free(t);
@@ -493,7 +493,7 @@ static void a_checkpoint_that_cannot_be_written_stops_the_run(void **state)
     struct fkt_trainer *t = NULL;
     (void)state;
     toy_draw(&toy, 1, 16);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_run(t, &hooks), FKT_E_IO);
     CHECK(strstr(fkt_error_text(), "/nonexistent/run.checkpoint"));
     fkt_trainer_free(t);

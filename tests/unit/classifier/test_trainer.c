@@ -182,7 +182,7 @@ static void hooks_are_called_for_every_step_and_epoch(void **state)
     r.ema = 0.5;
     spec = toy_spec(&toy, start, r);
     spec.held = &held.images;
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_model(t, 1, &avg), FKT_E_STATE);
     h = fkt_trainer_history(t, &n);
     CHECK(n == 0 && h);
@@ -410,8 +410,8 @@ static void a_stop_without_a_checkpoint_can_go_on_in_place(void **state)
     const struct fkt_trainer_hooks hooks = {.progress = &p};
     (void)state;
     toy_draw(&toy, 3, 20);
-    want = trained(spec, &fkt_learner_ref);
-    CHECK_OK(fkt_trainer_new_on(&t, &spec, &fkt_learner_ref));
+    want = trained(spec, toy_steps());
+    CHECK_OK(fkt_trainer_new_on(&t, &spec, toy_steps()));
     CHECK_STATUS(fkt_trainer_run(t, &hooks), FKT_E_STOPPED);
     CHECK(strstr(fkt_error_text(), "stopped while training, after step 3 of 4"));
     CHECK_OK(fkt_trainer_run(t, NULL));
