@@ -4,10 +4,24 @@
  * every machine can run them. */
 #include "nn/backends.h"
 
+#ifdef FEDKT_CUDA
+#include "nn/cuda/cards.h"
+#endif
+
 #include <stddef.h>
 #include <string.h>
 
 static const struct fkt_backend_row table[] = {
+#ifdef FEDKT_CUDA
+    {.name = "cuda",
+     .kind = FKT_DEVICE_CUDA,
+     .engine = &fkt_backend_cuda,
+     .learner = &fkt_learner_cuda,
+     .usable = fkt_cuda_usable,
+     .cards = fkt_cuda_count,
+     .check = fkt_cuda_check_card,
+     .describe = fkt_cuda_describe},
+#endif
     {.name = "onednn", .engine = &fkt_backend_onednn, .learner = &fkt_learner_onednn},
     {.name = "ref", .engine = &fkt_backend_ref, .learner = &fkt_learner_ref},
 };

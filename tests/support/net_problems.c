@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_problems.c - networks that have every operation, every pattern that backends fuse, and shapes that fit no block. */
+/* net_problems.c - networks with every operation, every pattern that backends fuse, and shapes that fit no block. */
 #include "tests/support/net_problems.h"
 
 #include "tests/support/build_net.h"
