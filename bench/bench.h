@@ -46,9 +46,9 @@ FKT_MUST_USE fkt_status fkt_bench_federation(const struct cli_bench *o, struct f
                                              size_t *n);
 
 /* GFLOP/s of large products on `threads` threads, each with its own: the better of BLAS (f32 only) and the library
- * behind networks. */
-FKT_MUST_USE fkt_status fkt_bench_peak(enum fkt_codec_dtype dtype, unsigned threads, double *gflops,
-                                       const char **whose);
+ * behind networks; on a card (device settled) of one large network of products. */
+FKT_MUST_USE fkt_status fkt_bench_peak(struct fkt_device device, enum fkt_codec_dtype dtype, unsigned threads,
+                                       double *gflops, const char **whose);
 double fkt_bench_memory(void); /* peak memory of the process in MB; NaN: not known */
 void fkt_bench_sort(double *x, size_t n);
 

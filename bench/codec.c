@@ -47,7 +47,9 @@ static fkt_status speed_rows(struct fkt_bench_row *rows, struct fkt_bench_codec_
     char bound_name[64];
     double peak = 0;
     fkt_status st = FKT_OK;
-    if (j->facts.flops[0]) FKT_TRY(fkt_bench_peak(fkt_codec_dtype_used(j->codec), j->threads, &peak, &whose));
+    if (j->facts.flops[0])
+        FKT_TRY(
+            fkt_bench_peak(fkt_codec_device_used(j->codec), fkt_codec_dtype_used(j->codec), j->threads, &peak, &whose));
     for (int i = 0; i < 2; i++) {
         double rate = (double)j->n / j->seconds[i], flops = (double)j->facts.flops[i];
         if (peak > 0) snprintf(bound_name, sizeof bound_name, "direct convolutions at %.0f GFLOP/s, %s", peak, whose);

@@ -305,7 +305,9 @@ static fkt_status fill(struct fkt_bench_row *rows, struct fkt_bench_codec_run *j
     char name[64] = "copying the pixels, one thread";
     double peak = 0, bound[2];
     fkt_status st = FKT_OK;
-    if (j->facts.flops[0]) FKT_TRY(fkt_bench_peak(fkt_codec_dtype_used(j->codec), j->threads, &peak, &whose));
+    if (j->facts.flops[0])
+        FKT_TRY(
+            fkt_bench_peak(fkt_codec_device_used(j->codec), fkt_codec_dtype_used(j->codec), j->threads, &peak, &whose));
     if (peak > 0) snprintf(name, sizeof name, "direct convolutions at %.0f GFLOP/s, %s", peak, whose);
     for (int i = 0; i < 2; i++) {
         struct fkt_bench_row *r = &rows[i ? 2 : 0];
@@ -341,6 +343,7 @@ fkt_status fkt_bench_cost(const struct cli_bench *o, struct fkt_bench_row *rows,
     if (cap < 5) return FKT_OK;
     if (!usual.images) usual.images = USUAL_IMAGES;
     if (!usual.classes) usual.classes = USUAL_CLASSES;
+    usual.codec.dim = o->dim;
     if (usual.classes > 1000 || usual.images < 2 * usual.classes)
         return fkt_fail(FKT_E_ARG, "--classes must be at most 1000, and --images at least twice as many");
     cli_progress_init(&j.progress, o->run.quiet);

@@ -6,12 +6,16 @@
  * forward pass's operations, those of direct convolutions; Winograd needs fewer multiplications, so that the rate of
  * the processor's best product (peak.c) is a reference, not a bound.
  *
+ * A learner on a card keeps the images as bytes and runs its steps without the host: then whole epochs of --images are
+ * timed, with the views that the trainer draws (train_epoch.c).
+ *
  * A wrong result is not timed: first the losses of TRIED steps of a small batch must be those of the plain loops
  * (nn/ref), which keep float32; then every loss must be finite, and the last one of the same images, used in every
  * step, smaller than the first. Memory is the peak of the process, so small sizes come first and the processor's
  * best product last; it is compared with what every step needs: weights, their gradients, SGD's velocity, and the
  * input of each convolution, which the gradient of its weights needs. */
 #include "bench/bench.h"
+#include "bench/train_epoch.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -19,10 +23,11 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "classifier/model.h"
+#include "nn/backends.h"
 #include "nn/cpu.h"
-#include "nn/learner.h"
 #include "nn/loss.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +37,7 @@ enum {
     WARM = 2,
     STEPS = 10,
     STEPS_MAX = 4096,
+    EPOCH_STEPS = 50,
     SIZES = 8,
     TRIED = 2,
     TRIED_BATCH = 2,
@@ -50,6 +56,13 @@ struct workspace {
     float *in, *out, *slope;
     uint32_t *label;
     double forward, backward, update; /* seconds of the last step's parts */
+};
+
+/* Where it runs. */
+struct place {
+    struct fkt_device device;
+    const struct fkt_learner_backend *backend;
+    unsigned threads;
 };
 
 struct timing {
@@ -108,7 +121,7 @@ out:
 
 /* A few steps of a small batch, here and in plain loops. */
 static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, enum fkt_precision precision,
-                        unsigned threads)
+                        const struct place *at)
 {
     const struct fkt_learner_spec plain = {.batch = TRIED_BATCH,
                                            .height = TRIED_PX,
@@ -120,12 +133,13 @@ static fkt_status check(const struct fkt_net *net, const struct fkt_model *m, en
                                           .height = TRIED_PX,
                                           .width = TRIED_PX,
                                           .precision = precision,
-                                          .threads = threads,
+                                          .threads = at->threads,
+                                          .device = at->device.index,
                                           .norm_momentum = 0.1F};
     const double allowed = precision == FKT_PRECISION_BF16 ? 0.1 : 1e-3;
     struct workspace a = {0}, b = {0};
     fkt_status st;
-    FKT_TRY(workspace_open(&a, &fkt_learner_onednn, net, &fast, m));
+    FKT_TRY(workspace_open(&a, at->backend, net, &fast, m));
     FKT_TRY(workspace_open(&b, &fkt_learner_ref, net, &plain, m));
     for (int i = 0; i < TRIED; i++) {
         double got = NAN, want = NAN;
@@ -214,7 +228,32 @@ static fkt_status speed_rows(struct fkt_bench_row *rows, const struct workspace 
     return st;
 }
 
-/* Adds the processor's best product to the two rows of speed; flops: of a whole step, of one image. */
+/* The same two rows for a learner that keeps the images: whole epochs. */
+static fkt_status epoch_rows(struct fkt_bench_row *rows, const struct workspace *d, const struct cli_bench *o,
+                             enum fkt_precision p)
+{
+    const size_t images = o->images > d->batch ? (size_t)o->images
+                          : o->images          ? d->batch
+                                               : (size_t)EPOCH_STEPS * d->batch;
+    struct fkt_bench_epochs e;
+    fkt_status st;
+    FKT_TRY(fkt_bench_epochs(d->learner, d->model, d->batch, d->size, images, &e));
+    for (int i = 0; i < 2; i++) {
+        struct fkt_bench_row *r = &rows[i];
+        fill_row(r, i ? "median" : "epoch", d->model, d->size, p);
+        r->value = i ? e.median : e.best;
+        snprintf(r->unit, sizeof r->unit, "images/s");
+        r->peer = 1;
+        snprintf(r->note, sizeof r->note,
+                 "batch %u, %" PRIu64 " steps an epoch, %" PRIu64
+                 " epochs, images on the device; the host's plan %.1f ms",
+                 d->batch, e.steps, e.epochs, 1e3 * e.plan);
+    }
+out:
+    return st;
+}
+
+/* Adds the best product to the two rows of speed; flops: of a whole step, of one image. */
 static void stand_beside(struct fkt_bench_row *rows, double flops, double peak, const char *whose)
 {
     for (int i = 0; i < 2; i++) {
@@ -265,13 +304,14 @@ static fkt_status memory_row(struct fkt_bench_row *r, const struct workspace *d,
 }
 
 static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, const struct fkt_model *m, uint32_t size,
-                      enum fkt_precision p, unsigned threads, double *flops)
+                      enum fkt_precision p, const struct place *at, double *flops)
 {
     const struct fkt_learner_spec spec = {.batch = o->batch ? (uint32_t)o->batch : USUAL_BATCH,
                                           .height = size,
                                           .width = size,
                                           .precision = p,
-                                          .threads = threads,
+                                          .threads = at->threads,
+                                          .device = at->device.index,
                                           .norm_momentum = 0.1F};
     struct cli_progress progress;
     struct fkt_net net;
@@ -282,11 +322,15 @@ static fkt_status one(struct fkt_bench_row *rows, const struct cli_bench *o, con
     fkt_net_init(&net, 3);
     fkt_resnet_build(&net, fkt_model_architecture(m), fkt_model_stem(m), CLASSES);
     FKT_TRY(fkt_net_status(&net));
-    FKT_TRY(check(&net, m, p, threads));
-    FKT_TRY(workspace_open(&d, &fkt_learner_onednn, &net, &spec, m));
-    FKT_TRY(time_steps(&d, o, &progress.hook, &t));
+    FKT_TRY(check(&net, m, p, at));
+    FKT_TRY(workspace_open(&d, at->backend, &net, &spec, m));
+    if (fkt_learner_holds(d.learner)) {
+        FKT_TRY(epoch_rows(rows, &d, o, p));
+    } else {
+        FKT_TRY(time_steps(&d, o, &progress.hook, &t));
+        FKT_TRY(speed_rows(rows, &d, &t, p, at->threads));
+    }
     FKT_TRY(memory_row(&rows[2], &d, &net, p));
-    FKT_TRY(speed_rows(rows, &d, &t, p, threads));
     *flops = 3.0 * (double)fkt_learner_facts(d.learner)->flops;
 out:
     cli_progress_end(&progress);
@@ -311,11 +355,11 @@ out:
 }
 
 /* One dtype, or with auto both; an unsupported one is an error only if it was requested. */
-static fkt_status wanted(const struct cli_bench *o, int dtype[2])
+static fkt_status wanted(const struct cli_bench *o, const struct place *at, int dtype[2])
 {
-    int possible = 0;
-    fkt_status st;
-    FKT_TRY(fkt_cpu_bf16(&possible));
+    int possible = 1;
+    fkt_status st = FKT_OK;
+    if (at->device.kind == FKT_DEVICE_CPU) FKT_TRY(fkt_cpu_bf16(&possible));
     dtype[0] = o->codec.settings.dtype != FKT_CODEC_DTYPE_BF16;
     dtype[1] = o->codec.settings.dtype == FKT_CODEC_DTYPE_BF16 ||
                (o->codec.settings.dtype == FKT_CODEC_DTYPE_AUTO && possible);
@@ -326,17 +370,14 @@ out:
 
 /* Rows of all sizes in one dtype. */
 static fkt_status one_dtype(struct fkt_bench_row *rows, const struct cli_bench *o, const struct fkt_model *m,
-                            const uint32_t *size, size_t sizes, enum fkt_precision p)
+                            const uint32_t *size, size_t sizes, enum fkt_precision p, const struct place *at)
 {
     double flops[SIZES], peak = NAN;
     const char *whose = "";
-    unsigned threads;
-    fkt_status st;
-    FKT_TRY(cli_threads(o->run.threads, &threads));
-    if (!threads) threads = fkt_cpu_count();
-    for (size_t i = 0; i < sizes; i++) FKT_TRY(one(rows + i * ROWS, o, m, size[i], p, threads, &flops[i]));
-    FKT_TRY(
-        fkt_bench_peak(p == FKT_PRECISION_BF16 ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32, threads, &peak, &whose));
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < sizes; i++) FKT_TRY(one(rows + i * ROWS, o, m, size[i], p, at, &flops[i]));
+    FKT_TRY(fkt_bench_peak(at->device, p == FKT_PRECISION_BF16 ? FKT_CODEC_DTYPE_BF16 : FKT_CODEC_DTYPE_F32,
+                           at->threads, &peak, &whose));
     for (size_t i = 0; i < sizes; i++) stand_beside(rows + i * ROWS, flops[i], peak, whose);
 out:
     return st;
@@ -347,6 +388,7 @@ fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows
     static const char *const classes[CLASSES] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
     struct fkt_model_spec spec = {.size = TRIED_PX, .classes = classes, .n_classes = CLASSES, .seed = 1};
     struct fkt_model *m = NULL;
+    struct place at = {{FKT_DEVICE_CPU, 0}, NULL, 0};
     uint32_t size[SIZES];
     size_t sizes = 0;
     int dtype[2];
@@ -362,11 +404,15 @@ fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows
         st = fkt_fail(FKT_E_ARG, "--seconds must not be negative");
         goto out;
     }
-    FKT_TRY(wanted(o, dtype));
+    FKT_TRY(cli_device_settle(o->codec.settings.device, &at.device));
+    FKT_TRY(cli_threads(o->run.threads, &at.threads));
+    if (!at.threads) at.threads = fkt_cpu_count();
+    at.backend = fkt_learner_for(at.device);
+    FKT_TRY(wanted(o, &at, dtype));
     FKT_TRY(fkt_model_new(&m, &spec));
     for (int p = 0; p < 2; p++) {
         if (!dtype[p] || *n + sizes * ROWS > cap) continue;
-        FKT_TRY(one_dtype(rows + *n, o, m, size, sizes, p ? FKT_PRECISION_BF16 : FKT_PRECISION_F32));
+        FKT_TRY(one_dtype(rows + *n, o, m, size, sizes, p ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, &at));
         *n += sizes * ROWS;
     }
 out:

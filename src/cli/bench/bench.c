@@ -116,7 +116,8 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
             "sites of one round, 10 to 65536 (default: 20, then 100, then 1000; federation: 20, then 100)"),
         CLI_OPT_POSITIVE("classes", &o.classes, "K", 0,
                          "classes, at most 1000, of 128 numbers a record (default: 10); of cost too"),
-        CLI_OPT_POSITIVE("dim", &o.dim, "D", 0, "federation: length of the latent (default: 127)"),
+        CLI_OPT_POSITIVE("dim", &o.dim, "D", 0,
+                         "length of the latent: of federation (default: 127), of cost with dct (default: 64)"),
         CLI_OPT_REAL("dropout", &o.dropout, "P", 0,
                      "federation: fraction of the sites that is lost, over its phases (default: 0.1)"),
         CLI_OPT_POSITIVE(
