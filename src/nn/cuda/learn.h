@@ -145,7 +145,10 @@ FKT_MUST_USE fkt_status fkt_cuda_arrays_read(const struct fkt_cuda_learn *l, enu
 FKT_MUST_USE fkt_status fkt_cuda_arrays_refresh(struct fkt_cuda_learn *l); /* copies, where they are stale */
 struct fkt_cuda_slots fkt_cuda_arrays_slots(const struct fkt_cuda_learn *l);
 
-/* learn_run.c */
+/* learn_run.c. Copies between pageable memory and the card, in the order of the stream; they wait for it. cudaMemcpy
+ * would not: it may return before its last bytes arrive, and the stream does not wait for it. */
+FKT_MUST_USE fkt_status fkt_cuda_learn_send(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes);
+FKT_MUST_USE fkt_status fkt_cuda_learn_fetch(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes);
 FKT_MUST_USE fkt_status fkt_cuda_learn_steps(struct fkt_cuda_learn *l, size_t from, size_t to); /* queues them */
 struct fkt_cuda_planned fkt_cuda_planned_of(const struct fkt_optimizer *o, float average);
 

@@ -11,8 +11,6 @@
 
 #include "base/alloc.h"
 
-#include <math.h>
-
 enum { LINE = 64 }; /* floats; bf16 copies begin at a multiple of 128 bytes too */
 
 /* A slot as operation `op` with a source of shape x reads it. */
@@ -178,10 +176,7 @@ fkt_status fkt_cuda_arrays_write(struct fkt_cuda_learn *l, enum fkt_learned what
     if (what == FKT_WEIGHT) l->stale = 1;
     FKT_TRY(fkt_alloc(&here, a->count));
     reorder(here, (float *)(uintptr_t)x, a, 0); /* x is only read */
-    FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
-    FKT_TRY(
-        fkt_cuda_check(cudaMemcpy(l->learned[what] + a->offset, here, a->count * sizeof *here, cudaMemcpyHostToDevice),
-                       "copying weights to the card"));
+    FKT_TRY(fkt_cuda_learn_send(l, l->learned[what] + a->offset, here, a->count * sizeof *here));
 out:
     fkt_free(here);
     return st;
@@ -193,10 +188,7 @@ fkt_status fkt_cuda_arrays_read(const struct fkt_cuda_learn *l, enum fkt_learned
     float *here = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&here, a->count));
-    FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
-    FKT_TRY(
-        fkt_cuda_check(cudaMemcpy(here, l->learned[what] + a->offset, a->count * sizeof *here, cudaMemcpyDeviceToHost),
-                       "copying weights from the card"));
+    FKT_TRY(fkt_cuda_learn_fetch(l, here, l->learned[what] + a->offset, a->count * sizeof *here));
     reorder(here, x, a, 1);
 out:
     fkt_free(here);

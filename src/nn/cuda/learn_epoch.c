@@ -46,7 +46,8 @@ void fkt_cuda_resident_free(struct fkt_cuda_learn *l)
 }
 
 /* *p, on the card, becomes a copy of those bytes; `room`: what *p holds (NULL: exactly `bytes`, allocated anew). */
-static fkt_status replace(void *pp, size_t *room, const void *from, size_t bytes, const char *what)
+static fkt_status replace(const struct fkt_cuda_learn *l, void *pp, size_t *room, const void *from, size_t bytes,
+                          const char *what)
 {
     void **p = pp, *fresh = NULL;
     fkt_status st = FKT_OK;
@@ -57,7 +58,7 @@ static fkt_status replace(void *pp, size_t *room, const void *from, size_t bytes
         *p = fresh;
         if (room) *room = bytes;
     }
-    if (bytes) FKT_TRY(fkt_cuda_check(cudaMemcpy(*p, from, bytes, cudaMemcpyHostToDevice), what));
+    if (bytes) FKT_TRY(fkt_cuda_learn_send(l, *p, from, bytes));
 out:
     return st;
 }
@@ -95,9 +96,9 @@ fkt_status fkt_cuda_learn_hold(void *self, const uint8_t *rgb, const uint32_t *l
     FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
     FKT_TRY(resident_new(l));
     r = l->resident;
-    FKT_TRY(replace(&r->rgb, NULL, rgb, bytes, "a dataset"));
-    FKT_TRY(replace(&r->label, NULL, label, n * sizeof *label, "a dataset's labels"));
-    FKT_TRY(replace(&r->value, NULL, value, sizeof(float) * 3 * 256, "a table of pixel values"));
+    FKT_TRY(replace(l, &r->rgb, NULL, rgb, bytes, "a dataset"));
+    FKT_TRY(replace(l, &r->label, NULL, label, n * sizeof *label, "a dataset's labels"));
+    FKT_TRY(replace(l, &r->value, NULL, value, sizeof(float) * 3 * 256, "a table of pixel values"));
 out:
     return st;
 }
@@ -117,10 +118,10 @@ fkt_status fkt_cuda_learn_plan_epoch(void *self, const struct fkt_epoch_steps *e
         if (planned[i].kind == FKT_OPTIMIZER_ADAM) FKT_TRY(fkt_cuda_arrays_have(l, FKT_SECOND));
         if (planned[i].average >= 0) FKT_TRY(fkt_cuda_arrays_have(l, FKT_AVERAGE));
     }
-    FKT_TRY(replace(&r->view, &r->view_room, e->view, (size_t)e->steps * l->spec.batch * sizeof *e->view,
+    FKT_TRY(replace(l, &r->view, &r->view_room, e->view, (size_t)e->steps * l->spec.batch * sizeof *e->view,
                     "an epoch's views"));
-    FKT_TRY(replace(&r->planned, &r->planned_room, planned, (size_t)e->steps * sizeof *planned, "an epoch's steps"));
-    FKT_TRY(fkt_cuda_check(cudaMemcpy(r->tally, &start, sizeof start, cudaMemcpyHostToDevice), "planning an epoch"));
+    FKT_TRY(replace(l, &r->planned, &r->planned_room, planned, (size_t)e->steps * sizeof *planned, "an epoch's steps"));
+    FKT_TRY(fkt_cuda_learn_send(l, r->tally, &start, sizeof start));
     r->now = (struct fkt_cuda_epoch){.view = r->view,
                                      .planned = r->planned,
                                      .rgb = r->rgb,
@@ -166,7 +167,10 @@ static fkt_status capture(struct fkt_cuda_learn *l)
     FKT_TRY(fkt_cuda_check(cudaStreamBeginCapture(l->stream, cudaStreamCaptureModeThreadLocal), "capturing a step"));
     st = queue_step(l);
     ended = cudaStreamEndCapture(l->stream, &graph); /* after a failure too: the stream must be usable again */
-    if (st != FKT_OK) goto out;
+    if (st != FKT_OK) {
+        (void)cudaGetLastError();
+        goto out;
+    }
     FKT_TRY(fkt_cuda_check(ended, "capturing a step"));
     FKT_TRY(fkt_cuda_check(cudaGraphInstantiate(&r->graph, graph, 0), "preparing a captured step"));
 out:
@@ -183,8 +187,7 @@ static fkt_status send_epoch(struct fkt_cuda_learn *l)
     if (!r->dirty) return FKT_OK;
     r->now.second = l->learned[FKT_SECOND];
     r->now.average = l->learned[FKT_AVERAGE];
-    FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
-    FKT_TRY(fkt_cuda_check(cudaMemcpy(r->epoch, &r->now, sizeof r->now, cudaMemcpyHostToDevice), "planning an epoch"));
+    FKT_TRY(fkt_cuda_learn_send(l, r->epoch, &r->now, sizeof r->now));
     r->dirty = 0;
 out:
     return st;
@@ -215,9 +218,7 @@ fkt_status fkt_cuda_learn_collect(void *self, double *loss, uint64_t *hits, uint
     struct fkt_cuda_tally t;
     fkt_status st;
     FKT_TRY(fkt_cuda_use(l->device));
-    FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
-    FKT_TRY(fkt_cuda_check(cudaMemcpy(&t, l->resident->tally, sizeof t, cudaMemcpyDeviceToHost),
-                           "reading an epoch's sums"));
+    FKT_TRY(fkt_cuda_learn_fetch(l, &t, l->resident->tally, sizeof t));
     *loss = t.loss;
     *hits = t.hits;
     *first_bad = t.first_bad;

@@ -112,6 +112,26 @@ fkt_status fkt_cuda_learn_steps(struct fkt_cuda_learn *l, size_t from, size_t to
 
 /* ---- memory ---- */
 
+static fkt_status copy(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes,
+                       enum cudaMemcpyKind kind, const char *doing)
+{
+    fkt_status st;
+    FKT_TRY(fkt_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, l->stream), doing));
+    FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), doing));
+out:
+    return st;
+}
+
+fkt_status fkt_cuda_learn_send(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes)
+{
+    return copy(l, to, from, bytes, cudaMemcpyHostToDevice, "copying a learner's arrays to the card");
+}
+
+fkt_status fkt_cuda_learn_fetch(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes)
+{
+    return copy(l, to, from, bytes, cudaMemcpyDeviceToHost, "copying a learner's arrays from the card");
+}
+
 static void learner_free(void *self)
 {
     struct fkt_cuda_learn *l = self;
