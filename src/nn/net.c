@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void fkt_net_init(struct fkt_net *n, uint32_t input_channels) { *n = (struct fkt_net){.channels = input_channels}; }
 
@@ -84,6 +85,58 @@ uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint
     if (kind == FKT_OP_GROUP_MEAN || kind == FKT_OP_REPEAT) op.channels = number;
     else op.factor = number;
     return fkt_net_add(n, &op);
+}
+
+/* One more than the largest slot in use by the first `ops` operations. */
+static size_t slots_in_use(const struct fkt_net *n, size_t ops)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < ops; i++) {
+        const uint32_t slot[] = {n->op[i].weight, n->op[i].bias, n->op[i].mean, n->op[i].var};
+        for (size_t k = 0; k < sizeof slot / sizeof *slot; k++)
+            if (slot[k] != FKT_NO_SLOT && slot[k] >= end) end = (size_t)slot[k] + 1;
+    }
+    return end;
+}
+
+static fkt_status joined(char **out, const char *a, const char *b)
+{
+    const size_t first = strlen(a), second = strlen(b) + 1;
+    fkt_status st = fkt_alloc(out, first + second);
+    if (st != FKT_OK) return st;
+    memcpy(*out, a, first);
+    memcpy(*out + first, b, second);
+    return FKT_OK;
+}
+
+static void append_slot(struct fkt_net *n, const struct fkt_slot *s, const char *prefix)
+{
+    char *name[FKT_SLOT_PARTS] = {NULL};
+    for (uint32_t i = 0; i < s->parts && n->failed == FKT_OK; i++) n->failed = joined(&name[i], prefix, s->name[i]);
+    fkt_net_slot_parts(n, (const char *const *)name, s->parts, s->shape[0], s->shape[1], s->shape[2], s->shape[3]);
+    for (uint32_t i = 0; i < s->parts; i++) fkt_free(name[i]);
+}
+
+static uint32_t moved(uint32_t slot, size_t by) { return slot == FKT_NO_SLOT ? slot : slot + (uint32_t)by; }
+
+uint32_t fkt_net_append(struct fkt_net *n, uint32_t x, const struct fkt_net *other, size_t ops, const char *prefix)
+{
+    const size_t values = n->n_ops, first = n->n_slots, slots = ops <= other->n_ops ? slots_in_use(other, ops) : 0;
+    if (n->failed == FKT_OK) n->failed = other->failed;
+    if (n->failed == FKT_OK && (ops > other->n_ops || slots > other->n_slots || x > values))
+        n->failed = fkt_fail(FKT_E_ARG, "a network cannot be appended: it has no such operation, slot or value");
+    for (size_t i = 0; i < slots && n->failed == FKT_OK; i++) append_slot(n, &other->slot[i], prefix);
+    for (size_t i = 0; i < ops && n->failed == FKT_OK; i++) {
+        struct fkt_op op = other->op[i];
+        for (int k = 0; k < 2; k++) op.in[k] = op.in[k] ? op.in[k] + (uint32_t)values : x;
+        op.weight = moved(op.weight, first);
+        op.bias = moved(op.bias, first);
+        op.mean = moved(op.mean, first);
+        op.var = moved(op.var, first);
+        fkt_net_add(n, &op);
+    }
+    if (n->failed != FKT_OK) return 0;
+    return ops ? fkt_net_last(n) : x;
 }
 
 size_t fkt_slot_count(const struct fkt_slot *s)

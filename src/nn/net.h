@@ -89,6 +89,12 @@ uint32_t fkt_net_plain(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uin
 /* UPSAMPLE, SHUFFLE, UNSHUFFLE (number = factor), GROUP_MEAN, REPEAT (number = channels). */
 uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t number);
 
+/* The first `ops` operations of another network, with value x in place of its input; returns the number of their last
+ * value. Slots are never shared: slot i of `other` becomes slot i + the number of slots before the call, under its name
+ * after `prefix`; those beyond the last one in use are left out. Channels that do not match are found by
+ * fkt_net_shapes. */
+uint32_t fkt_net_append(struct fkt_net *n, uint32_t x, const struct fkt_net *other, size_t ops, const char *prefix);
+
 struct fkt_shape {
     uint32_t c, h, w;
 };

@@ -322,6 +322,71 @@ static void flops_are_counted(void **state)
     fkt_net_clear(&n);
 }
 
+/* A convolution and the addition of its input; then a linear map. */
+static void convolves_and_adds(struct fkt_net *n, const char *name)
+{
+    struct fkt_op op = bare;
+    fkt_net_init(n, 2);
+    op.kind = FKT_OP_CONV;
+    op.channels = 2;
+    op.kernel = op.stride = op.groups = 1;
+    op.weight = fkt_net_slot(n, name, 2, 2, 1, 1);
+    fkt_net_plain(n, FKT_OP_ADD, fkt_net_add(n, &op), 0, 0);
+    op = bare;
+    op.kind = FKT_OP_LINEAR;
+    op.in[0] = 2;
+    op.channels = 3;
+    op.weight = fkt_net_slot(n, "fc", 3, 2, 0, 0);
+    fkt_net_add(n, &op);
+}
+
+static void networks_are_joined(void **state)
+{
+    static const char *const names[] = {"q", "k"};
+    struct fkt_net n, other;
+    struct fkt_shape s[8];
+    (void)state;
+    fkt_net_init(&n, 2);
+    convolves_and_adds(&other, "w");
+    fkt_net_slot(&n, "w", 5, 0, 0, 0);
+    fkt_net_plain(&n, FKT_OP_RELU, 0, 0, 0);
+    CHECK(fkt_net_append(&n, 1, &other, 2, "a.") == 3 && fkt_net_append(&n, 3, &other, 3, "b.") == 6);
+    CHECK_OK(fkt_net_status(&n));
+    CHECK(n.n_slots == 4); /* one of its own; a.w, without the linear map's; b.w and b.fc */
+    assert_string_equal(n.slot[0].name[0], "w");
+    assert_string_equal(n.slot[1].name[0], "a.w");
+    assert_string_equal(n.slot[2].name[0], "b.w");
+    assert_string_equal(n.slot[3].name[0], "b.fc");
+    CHECK(n.op[1].in[0] == 1 && n.op[1].weight == 1 && n.op[1].bias == FKT_NO_SLOT);
+    CHECK(n.op[2].in[0] == 2 && n.op[2].in[1] == 1); /* the input of what was appended is value 1 */
+    CHECK(n.op[3].in[0] == 3 && n.op[3].weight == 2 && n.op[4].in[0] == 4 && n.op[4].in[1] == 3);
+    CHECK(n.op[5].in[0] == 5 && n.op[5].weight == 3);
+    CHECK_OK(fkt_net_shapes(&n, 1, 1, s));
+    CHECK(s[6].c == 3);
+    CHECK(fkt_net_append(&n, 4, &other, 0, "c.") == 4 && n.n_ops == 6 && n.n_slots == 4);
+    CHECK(fkt_net_append(&n, 0, &other, 4, "c.") == 0); /* it has three */
+    CHECK_STATUS(fkt_net_status(&n), FKT_E_ARG);
+    fkt_net_clear(&n);
+    fkt_net_init(&n, 2);
+    CHECK(fkt_net_append(&n, 1, &other, 1, "") == 0); /* there is no value 1 */
+    CHECK_STATUS(fkt_net_status(&n), FKT_E_ARG);
+    fkt_net_clear(&n);
+    fkt_net_clear(&other);
+    fkt_net_init(&other, 2); /* a slot of two tensors; and a network that failed */
+    fkt_net_init(&n, 2);
+    fkt_net_slot_parts(&other, names, 2, 4, 2, 0, 0);
+    fkt_net_plain(&other, FKT_OP_RELU, 0, 0, 0);
+    other.op[0].weight = 0;
+    fkt_net_append(&n, 0, &other, 1, "x.");
+    CHECK(n.n_slots == 1 && n.slot[0].parts == 2 && n.slot[0].shape[0] == 4);
+    assert_string_equal(n.slot[0].name[1], "x.k");
+    fkt_net_slot_parts(&other, names, 2, 3, 2, 0, 0);
+    CHECK(fkt_net_append(&n, 0, &other, 1, "y.") == 0);
+    CHECK_STATUS(fkt_net_status(&n), FKT_E_ARG);
+    fkt_net_clear(&n);
+    fkt_net_clear(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +401,7 @@ int main(void)
         cmocka_unit_test(pools),
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(flops_are_counted),
+        cmocka_unit_test(networks_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
