@@ -49,6 +49,18 @@ void fkt_act_attention(const struct fkt_act *dst, const struct fkt_act *src, uin
                        float *scratch);
 size_t fkt_act_attention_scratch(const struct fkt_act *src, uint32_t length);
 
+/* Backward: d, the gradient by the source, from g, the gradient by the result, and x, the source. d is replaced. */
+void fkt_act_unary_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,
+                        const struct fkt_op *op); /* SILU, SOFT_CLAMP, AFFINE (x may be NULL) */
+void fkt_act_glu_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x);
+void fkt_act_upsample_back(const struct fkt_act *d, const struct fkt_act *g, uint32_t factor);
+void fkt_act_split(const struct fkt_act *d, const struct fkt_act *g,
+                   uint32_t first); /* channels of g from `first` on */
+void fkt_act_rms_norm_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,
+                           const float *weight, float eps);
+void fkt_act_group_norm_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,
+                             const float *weight, float eps, uint32_t groups);
+
 uint16_t fkt_bf16(float x); /* nearest, ties to even; NaN stays NaN */
 float fkt_from_bf16(uint16_t x);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act_move.c - operations that only move numbers: nothing is rounded unless the precision changes.
+/* act_move.c - operations that only move numbers: nothing is rounded unless the precision changes; and the backward of
+ * those that copy a number to several places, which adds up.
  *
  * Each reads, for a result, input pixel (y', x') plus a shift, in a channel that depends on the lane:
  *
@@ -123,4 +124,46 @@ void fkt_act_concat(const struct fkt_act *dst, const struct fkt_act *a, const st
     place(dst, 0, a);
     place(dst, a->c, b);
     fkt_act_zero_padding(dst);
+}
+
+void fkt_act_split(const struct fkt_act *d, const struct fkt_act *g, uint32_t first)
+{
+    struct fkt_spot to = {0}, from;
+    struct fkt_tile x;
+    while (fkt_spot_next(&to, d)) {
+        from = to;
+        from.channel += first;
+        fkt_tile_load(&x, g, &from);
+        fkt_tile_store(d, &to, &x);
+    }
+    fkt_act_zero_padding(d);
+}
+
+/* Adds to sum (16 channels) the numbers of the square that pixel p of the source became. */
+static void add_square(float *sum, const struct fkt_act *g, const struct fkt_spot *at, size_t p, size_t factor)
+{
+    enum { FACTOR_MAX = 64 }; /* shapes.c */
+    const size_t width = g->w / factor, y = p / width, x = p % width;
+    float row[FACTOR_MAX * FKT_TILE];
+    for (size_t dy = 0; dy < factor; dy++) {
+        const struct fkt_spot from = {.image = at->image,
+                                      .pixel = (y * factor + dy) * g->w + x * factor,
+                                      .channel = at->channel,
+                                      .pixels = factor,
+                                      .channels = at->channels};
+        fkt_spot_load(row, FKT_TILE, g, &from);
+        for (size_t dx = 0; dx < factor; dx++)
+            for (size_t l = 0; l < at->channels; l++) sum[l] += row[dx * FKT_TILE + l];
+    }
+}
+
+void fkt_act_upsample_back(const struct fkt_act *d, const struct fkt_act *g, uint32_t factor)
+{
+    struct fkt_spot at = {0};
+    while (fkt_spot_next(&at, d)) {
+        struct fkt_tile sum = {0};
+        for (size_t p = 0; p < at.pixels; p++) add_square(sum.v + p * FKT_TILE, g, &at, at.pixel + p, factor);
+        fkt_tile_store(d, &at, &sum);
+    }
+    fkt_act_zero_padding(d);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act_unary.c - elementwise arithmetic.
+/* act_unary.c - elementwise arithmetic, forward and backward.
  *
  * SiLU needs e^x for every number, and the C library computes one at a time. Here: x = k ln 2 + r with |r| <=
  * ln(2)/2, e^r by its Taylor series to r^7 (the rest is below 6e-9), 2^k from the exponent bits; all of it plain
@@ -98,6 +98,82 @@ FKT_WIDE void fkt_act_glu(const struct fkt_act *dst, const struct fkt_act *src)
         fkt_tile_store(dst, &at, &x);
     }
     fkt_act_zero_padding(dst);
+}
+
+/* v becomes 1 / (1 + e^-v), in the range of silu. */
+FKT_WIDE static void sigmoid(float v[FKT_TILE_NUMBERS])
+{
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = v[i] > 87 ? -87 : -v[i];
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = v[i] > 88 ? 88 : v[i];
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = 1 / (1 + exponential(v[i]));
+}
+
+/* g becomes g times the slope of SiLU at x: with s the sigmoid of x, s (1 + x (1 - s)). */
+FKT_WIDE static void silu_back(float g[FKT_TILE_NUMBERS], const float x[FKT_TILE_NUMBERS])
+{
+    float s[FKT_TILE_NUMBERS];
+    memcpy(s, x, sizeof s);
+    sigmoid(s);
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) g[i] *= s[i] * (1 + x[i] * (1 - s[i]));
+}
+
+FKT_WIDE static void apply_back(float *g, const float *x, const struct fkt_op *op)
+{
+    const float a = op->value[0];
+    switch (op->kind) {
+    case FKT_OP_SILU: silu_back(g, x); break;
+    case FKT_OP_SOFT_CLAMP:
+        for (int i = 0; i < FKT_TILE_NUMBERS; i++) {
+            const double t = tanh((double)x[i] / (double)a);
+            g[i] *= (float)(1 - t * t);
+        }
+        break;
+    case FKT_OP_AFFINE:
+        for (int i = 0; i < FKT_TILE_NUMBERS; i++) g[i] *= a;
+        break;
+    default: break;
+    }
+}
+
+void fkt_act_unary_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,
+                        const struct fkt_op *op)
+{
+    struct fkt_spot at = {0};
+    struct fkt_tile slope, from = {0};
+    while (fkt_spot_next(&at, d)) {
+        fkt_tile_load(&slope, g, &at);
+        if (x) fkt_tile_load(&from, x, &at);
+        apply_back(slope.v, from.v, op);
+        fkt_tile_store(d, &at, &slope);
+    }
+    fkt_act_zero_padding(d);
+}
+
+/* One tile of GLU: its gradient by the first half, and by the gate. */
+FKT_WIDE static void glu_tile_back(struct fkt_tile d[2], const struct fkt_tile *g, const struct fkt_tile x[2])
+{
+    d[0] = x[1];
+    silu(d[0].v);
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) d[0].v[i] *= g->v[i];
+    for (int i = 0; i < FKT_TILE_NUMBERS; i++) d[1].v[i] = g->v[i] * x[0].v[i];
+    silu_back(d[1].v, x[1].v);
+}
+
+void fkt_act_glu_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x)
+{
+    struct fkt_spot at = {0};
+    struct fkt_tile slope, from[2], out[2];
+    while (fkt_spot_next(&at, g)) {
+        struct fkt_spot gate = at;
+        gate.channel += g->c;
+        fkt_tile_load(&slope, g, &at);
+        fkt_tile_load(&from[0], x, &at);
+        fkt_tile_load(&from[1], x, &gate);
+        glu_tile_back(out, &slope, from);
+        fkt_tile_store(d, &at, &out[0]);
+        fkt_tile_store(d, &gate, &out[1]);
+    }
+    fkt_act_zero_padding(d);
 }
 
 /* Means of groups of adjacent channels; the groups of 16 adjacent results may start anywhere in blocks. */

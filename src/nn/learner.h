@@ -112,6 +112,9 @@ int fkt_learner_is_parameter(const struct fkt_learner *l, uint32_t slot); /* 0: 
  * FKT_E_STATE. */
 FKT_MUST_USE fkt_status fkt_learner_write(struct fkt_learner *l, enum fkt_learned what, uint32_t slot, const float *x);
 FKT_MUST_USE fkt_status fkt_learner_read(const struct fkt_learner *l, enum fkt_learned what, uint32_t slot, float *x);
+/* Slots first .. first + slots - 1 from the weights of `part`, a network that fkt_net_append put there. */
+FKT_MUST_USE fkt_status fkt_learner_load(struct fkt_learner *l, uint32_t first, const struct fkt_net *part,
+                                         uint32_t slots, const struct fkt_weights *w);
 /* in (batch, C, H, W) -> out: the last value, (batch, C', H', W'). Moves the running statistics, unless frozen. */
 FKT_MUST_USE fkt_status fkt_learner_forward(struct fkt_learner *l, const float *in, float *out);
 /* After a forward: the loss's gradient by `out` -> gradients of all parameters, which are replaced, not added to. */

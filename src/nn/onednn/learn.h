@@ -3,7 +3,7 @@
  *
  *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --nn/arena.c--> offsets in one block
  *                learn_conv.c: which kernels; learn_arrays.c: weights and the four arrays beside them
- *                learn_norm.c, learn_loops.c: operations outside oneDNN; learn_run.c: the backend */
+ *                learn_norm.c, learn_loops.c, learn_act.c: operations outside oneDNN; learn_run.c: the backend */
 #ifndef FKT_NN_ONEDNN_LEARN_H
 #define FKT_NN_ONEDNN_LEARN_H
 
@@ -26,7 +26,8 @@ struct fkt_norm {
     uint32_t channels;                                                   /* without padding */
     float *weight, *bias, *mean, *var, *weight_gradient, *bias_gradient; /* the learner's */
     float *centre, *scale, *a, *b, *p, *r; /* letters as in learn_norm.c; the first is owned, with the others in it */
-    double *part;                          /* owned: (blocks, threads, 2, lanes) sums */
+    double *part;                          /* owned: (blocks, threads, 2, lanes) sums; NULL where frozen */
+    int frozen;                            /* by the stored mean and var; a backward has no sums */
 };
 
 /* Operands are data; those that a step does not have are NULL. */
@@ -64,8 +65,10 @@ enum fkt_learn_step_kind {
     FKT_LEARN_STEP_MASK, /* d = g + h where y > 0 */
     FKT_LEARN_STEP_MEAN,
     FKT_LEARN_STEP_MEAN_BACK,
-    FKT_LEARN_STEP_MARK, /* after a max-pool, x to y: the library's max-pool loses NaN */
-    FKT_LEARN_STEP_CLEAR /* gradients of an operation that the result does not depend on */
+    FKT_LEARN_STEP_MARK,    /* after a max-pool, x to y: the library's max-pool loses NaN */
+    FKT_LEARN_STEP_CLEAR,   /* gradients of an operation that the result does not depend on */
+    FKT_LEARN_STEP_ACT,     /* frozen: an operation of nn/act.h, y from x and z */
+    FKT_LEARN_STEP_ACT_BACK /* frozen: d from g and x */
 };
 
 struct fkt_learn_step {
@@ -78,8 +81,10 @@ struct fkt_learn_step {
     enum fkt_dnn_way way;      /* of the task */
     uint32_t copy;             /* weights of the task: FKT_NONE: the masters (or their gradients) */
     uint32_t norm;
-    struct fkt_field field; /* of x, or of d */
-    struct fkt_field to;    /* of y, where that has another shape: MARK */
+    struct fkt_field field;                /* of x, or of d */
+    struct fkt_field to;                   /* of y, where that has another shape: MARK */
+    struct fkt_act source, second, result; /* of x or d, z, y or g: ACT and ACT_BACK, without data */
+    uint32_t first;                        /* ACT_BACK of a concatenation: the first of its channels that d has */
 };
 
 /* The arrays of a slot. Offsets are in floats and the same in all five blocks. */
@@ -121,6 +126,7 @@ struct fkt_learn {
     size_t arena_bytes;
     struct fkt_act input, output;
     uint32_t in_buffer, out_buffer, dout_buffer; /* dout: FKT_NONE where nothing learns */
+    uint32_t din_buffer;                         /* frozen */
     int stale;                                   /* masters have changed since the copies were made */
 };
 
@@ -161,11 +167,23 @@ FKT_MUST_USE fkt_status fkt_learn_draft_step(struct fkt_learn_draft *s, const st
 struct fkt_field fkt_learn_draft_field(const struct fkt_learn_draft *s, uint32_t value);
 uint32_t fkt_learn_draft_channels(const struct fkt_learn_draft *s, uint32_t value); /* padded */
 enum fkt_dnn_layout fkt_learn_draft_layout(const struct fkt_learn_draft *s, uint32_t value);
+/* 1 when the backward of this kind reads the operation's source. */
+int fkt_learn_draft_keeps(const struct fkt_learn_draft *s, enum fkt_op_kind kind);
 int fkt_learn_draft_heads(const struct fkt_learn_draft *s,
                           uint32_t i); /* 1 when operation i is the first of its group */
 uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head); /* what is added to a norm's result */
 FKT_MUST_USE fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way,
                                                   struct fkt_dnn_task **out);
+
+struct fkt_act fkt_learn_draft_act_of(const struct fkt_learn_draft *s, uint32_t value); /* without data */
+
+/* learn_act.c: the operations of nn/act.h in a frozen network, which know neither oneDNN nor a learner. */
+int fkt_learn_is_act(enum fkt_op_kind kind);
+int fkt_learn_act_reads_source(enum fkt_op_kind kind); /* in the backward */
+FKT_MUST_USE fkt_status fkt_learn_draft_act(struct fkt_learn_draft *s, uint32_t i);
+/* From the gradient g of its result to that of input k (0 or 1), *d. */
+FKT_MUST_USE fkt_status fkt_learn_draft_act_back(struct fkt_learn_draft *s, uint32_t i, int k, uint32_t g, uint32_t *d);
+void fkt_learn_act_run(const struct fkt_learn *l, const struct fkt_learn_step *k, const struct fkt_norm_maps *m);
 
 /* learn_conv.c: operation `i`, a convolution or linear map. Back: from the gradient g of its result to that of its
  * source, *d, FKT_NONE where it is not needed. */

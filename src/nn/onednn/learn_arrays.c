@@ -47,7 +47,7 @@ void fkt_arrays_lay_out(struct fkt_learn *l)
 
 uint64_t fkt_arrays_bytes(const struct fkt_learn *l)
 {
-    return (l->floats + 2 * l->parameters) * sizeof(float) + l->copy_bytes;
+    return (l->floats + (l->spec.frozen ? 0 : 2 * l->parameters)) * sizeof(float) + l->copy_bytes;
 }
 
 /* A block whose first byte is on a cache line; free *block. */
@@ -70,8 +70,8 @@ fkt_status fkt_arrays_new(struct fkt_learn *l)
 {
     fkt_status st;
     FKT_TRY(block_of(l, FKT_WEIGHT, l->floats));
-    FKT_TRY(block_of(l, FKT_GRADIENT, l->parameters));
-    FKT_TRY(block_of(l, FKT_VELOCITY, l->parameters));
+    if (!l->spec.frozen) FKT_TRY(block_of(l, FKT_GRADIENT, l->parameters));
+    if (!l->spec.frozen) FKT_TRY(block_of(l, FKT_VELOCITY, l->parameters));
     FKT_TRY(fkt_learn_block(&l->owned_copies, &l->copies, l->copy_bytes));
     for (size_t i = 0; i < l->net->n_ops; i++) {
         const struct fkt_op *op = &l->net->op[i];

@@ -7,7 +7,8 @@
  * of a buffer may overwrite it (`pending`). A norm writes its source's gradient over its source, which is no longer
  * needed.
  *
- * Values that do not depend on a parameter get no gradient: the first convolution has no backward-data. */
+ * Values that do not depend on a parameter get no gradient: the first convolution has no backward-data. In a frozen
+ * network all values get one, and the input's is what the backward is for. */
 #include "nn/onednn/learn.h"
 
 static fkt_status add_up(struct fkt_learn_draft *s, uint32_t value);
@@ -159,8 +160,23 @@ static fkt_status conv(struct fkt_learn_draft *s, uint32_t i)
     fkt_status st;
     FKT_TRY(take_one(s, i + 1, &g));
     FKT_TRY(fkt_learn_draft_conv_back(s, i, g, &d));
-    s->uses[source]--;
+    if (fkt_learn_draft_keeps(s, FKT_OP_CONV)) s->uses[source]--;
     if (d != FKT_NONE) FKT_TRY(give(s, source, d));
+out:
+    return st;
+}
+
+static fkt_status act(struct fkt_learn_draft *s, uint32_t i)
+{
+    const struct fkt_op *op = &s->l->net->op[i];
+    uint32_t g, d;
+    fkt_status st;
+    FKT_TRY(take_one(s, i + 1, &g));
+    for (int k = 0; k < (fkt_op_reads_two(op) ? 2 : 1); k++) {
+        FKT_TRY(fkt_learn_draft_act_back(s, i, k, g, &d));
+        FKT_TRY(give(s, op->in[k], d));
+    }
+    if (fkt_learn_draft_keeps(s, op->kind)) s->uses[op->in[0]]--;
 out:
     return st;
 }
@@ -170,7 +186,8 @@ static fkt_status idle(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CLEAR, op);
-    return op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT ? FKT_OK : fkt_learn_draft_step(s, &k);
+    if (s->l->spec.frozen || (op->weight == FKT_NO_SLOT && op->bias == FKT_NO_SLOT)) return FKT_OK;
+    return fkt_learn_draft_step(s, &k);
 }
 
 static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
@@ -178,6 +195,7 @@ static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
     uint32_t value = s->group[head].end + 1;
     if (!s->needs[value]) return FKT_OK;
     if (s->gradient[value][0] == FKT_NONE) return idle(s, head);
+    if (fkt_learn_is_act(s->l->net->op[head].kind)) return act(s, head);
     switch (s->l->net->op[head].kind) {
     case FKT_OP_BATCH_NORM: return norm(s, head);
     case FKT_OP_RELU:
@@ -194,13 +212,16 @@ fkt_status fkt_learn_draft_back(struct fkt_learn_draft *s)
     uint32_t last = (uint32_t)l->net->n_ops;
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i <= last; i++) s->gradient[i][0] = s->gradient[i][1] = FKT_NONE;
-    l->dout_buffer = FKT_NONE;
+    l->dout_buffer = l->din_buffer = FKT_NONE;
     if (!s->needs[last]) return FKT_OK;
     FKT_TRY(fkt_learn_draft_map(s, &l->dout_buffer, last));
     l->buffer[l->dout_buffer].first = (uint32_t)l->n_ahead;
     FKT_TRY(give(s, last, l->dout_buffer));
     for (uint32_t i = last; i-- > 0;)
         if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
+    if (!l->spec.frozen) goto out;
+    FKT_TRY(take_one(s, 0, &l->din_buffer));
+    l->buffer[l->din_buffer].last = (uint32_t)l->n_steps; /* it is read after the last step */
 out:
     return st;
 }

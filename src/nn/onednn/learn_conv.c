@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Winograd F(4,3) makes 4x4 pixels of 16 x 16 channels with 36 multiplications instead of 144. It needs f32, AVX-512,
@@ -102,18 +103,26 @@ out:
     return st;
 }
 
-/* The kernel that writes the gradient of the weights comes first: masters have its order. */
+/* The kernel that writes the gradient of the weights comes first: masters have its order. A frozen network never runs
+ * it; there it is a direct one, whose order most kernels read, and weights may be shared. */
 static fkt_status make_home(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_array *a = &s->l->array[op->weight];
     struct fkt_dnn_conv k;
     describe(s, i, &k);
+    if (a->home) {
+        if (a->shape[0] == k.out_c && a->shape[1] == k.in_c && a->shape[2] == k.kernel_h && a->shape[3] == k.kernel_w)
+            return FKT_OK;
+        return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network shares '%s' with one of another shape", i,
+                        s->l->net->slot[op->weight].name[0]);
+    }
     a->shape[0] = k.out_c;
     a->shape[1] = k.in_c;
     a->shape[2] = k.kernel_h;
     a->shape[3] = k.kernel_w;
-    return kernel(s, i, FKT_WAY_WEIGHTS, &a->home);
+    return s->l->spec.frozen ? fkt_dnn_task_conv(&a->home, &k, FKT_WAY_WEIGHTS)
+                             : kernel(s, i, FKT_WAY_WEIGHTS, &a->home);
 }
 
 fkt_status fkt_learn_draft_conv(struct fkt_learn_draft *s, uint32_t i)
@@ -135,18 +144,27 @@ out:
     return st;
 }
 
-fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d)
+static fkt_status weights_back(struct fkt_learn_draft *s, const struct fkt_op *op, uint32_t g)
 {
-    const struct fkt_op *op = &s->l->net->op[i];
     const struct fkt_dnn_task *home = s->l->array[op->weight].home;
-    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, op), data = k;
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_CALL, op);
     fkt_status st;
-    *d = FKT_NONE;
     FKT_TRY(fkt_learn_draft_buffer(s, &k.scratch, fkt_dnn_task_bytes(home, FKT_AT_SCRATCH)));
     k.way = FKT_WAY_WEIGHTS;
     k.x = s->buffer[op->in[0]];
     k.g = g;
     FKT_TRY(fkt_learn_draft_step(s, &k));
+out:
+    return st;
+}
+
+fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint32_t g, uint32_t *d)
+{
+    const struct fkt_op *op = &s->l->net->op[i];
+    struct fkt_learn_step data = fkt_learn_step_of(FKT_LEARN_STEP_CALL, op);
+    fkt_status st = FKT_OK;
+    *d = FKT_NONE;
+    if (!s->l->spec.frozen) FKT_TRY(weights_back(s, op, g));
     if (!s->needs[op->in[0]]) goto out;
     FKT_TRY(kernel(s, i, FKT_WAY_DATA, &data.task));
     FKT_TRY(weights_for(s, op->weight, data.task, &data.copy));

@@ -13,6 +13,8 @@
  * second pass goes backwards through the images, since those read last are still in the cache. In the backward without
  * an addition, the ReLU's mask is computed again from x, which is read anyway.
  *
+ * Frozen: m and v are the stored ones, so the forward has no sums, and dx = a dz.
+ *
  * Threads take whole blocks where these divide evenly; otherwise each takes a part of the images of every block and
  * the partial sums are added in the order of the parts. Both are fixed by the number of threads: bits repeat. */
 #include "nn/onednn/lanes.h"
@@ -164,13 +166,15 @@ FKT_ALWAYS void back(const struct pass *p, const struct block *c, size_t at, siz
 {
     const struct fkt_norm_maps m = p->maps;
     const size_t pixel = p->norm->field.pixel;
+    const int frozen = p->norm->frozen; /* then no pass before this one has written e */
     for (size_t i = 0; i < pixels; i++, at += pixel)
         for (int k = 0; k < parts; k++) {
             fkt_f8 x, dz;
             fkt_f8_load(&x, m.x, at + 8 * (size_t)k, half);
-            if (m.e) fkt_f8_load(&dz, m.e, at + 8 * (size_t)k, half);
+            if (m.e && !frozen) fkt_f8_load(&dz, m.e, at + 8 * (size_t)k, half);
             else gradient(&dz, &m, c, k, &x, at + 8 * (size_t)k, half);
-            x = c->a[k] * dz + c->p[k] * (x - c->centre[k]) + c->r[k];
+            if (m.e && frozen) fkt_f8_store(m.e, at + 8 * (size_t)k, &dz, half);
+            x = frozen ? c->a[k] * dz : c->a[k] * dz + c->p[k] * (x - c->centre[k]) + c->r[k];
             fkt_f8_store(m.d, at + 8 * (size_t)k, &x, half);
         }
 }
@@ -295,10 +299,25 @@ static void apply_patches(void *ctx, unsigned member, unsigned members)
     for (size_t i = member; i < strips(p) * p->shares; i += members) apply_any(p, patch_of(p, i));
 }
 
+static void use_stored(struct fkt_norm *n)
+{
+    for (size_t c = 0; c < n->channels; c++) {
+        const double a = (double)n->weight[c] / sqrt((double)n->var[c] + (double)n->op->value[0]);
+        n->a[c] = (float)a;
+        n->b[c] = (float)((double)n->bias[c] - (double)n->mean[c] * a);
+    }
+}
+
 static void run(struct pass *p, unsigned threads)
 {
     const struct fkt_field *f = &p->norm->field;
     p->strip = f->pixel == f->lanes ? 1 : STRIP;
+    if (p->norm->frozen) {
+        p->shares = threads;
+        if (!p->back) use_stored(p->norm);
+        fkt_team_run(threads, apply_patches, p);
+        return;
+    }
     p->shares = strips(p) % threads == 0 || strips(p) >= (size_t)8 * threads ? 1 : threads;
     if (p->shares == 1) {
         fkt_team_run(threads, whole_strips, p);

@@ -6,7 +6,9 @@
  * convolutions of f32 are its only readers: for few channels that is faster.
  *
  * A batch norm is fused with the addition and the ReLU after it, and an addition with its ReLU (learn_norm.c says why).
- * When two norms are added, the later one is fused with the addition: the other's result must exist by then. */
+ * When two norms are added, the later one is fused with the addition: the other's result must exist by then.
+ *
+ * A frozen network has the same steps without gradients of weights, and those of learn_act.c. */
 #include "nn/onednn/learn.h"
 
 #include "base/alloc.h"
@@ -96,7 +98,7 @@ struct fkt_field fkt_learn_draft_field(const struct fkt_learn_draft *s, uint32_t
                               .half = s->l->spec.precision == FKT_PRECISION_BF16};
 }
 
-static struct fkt_act act_of(const struct fkt_learn_draft *s, uint32_t value)
+struct fkt_act fkt_learn_draft_act_of(const struct fkt_learn_draft *s, uint32_t value)
 {
     struct fkt_shape k = s->shape[value];
     enum fkt_dnn_layout layout = fkt_learn_draft_layout(s, value);
@@ -106,7 +108,7 @@ static struct fkt_act act_of(const struct fkt_learn_draft *s, uint32_t value)
 
 fkt_status fkt_learn_draft_map(struct fkt_learn_draft *s, uint32_t *out, uint32_t value)
 {
-    struct fkt_act a = act_of(s, value);
+    struct fkt_act a = fkt_learn_draft_act_of(s, value);
     return fkt_learn_draft_buffer(s, out, fkt_act_bytes(&a));
 }
 
@@ -123,6 +125,7 @@ static uint32_t only_reader(const struct fkt_learn_draft *s, uint32_t value)
 static void count_readers(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
+    s->needs[0] = s->l->spec.frozen != 0;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         const struct fkt_op *op = &net->op[i];
         int two = fkt_op_reads_two(op);
@@ -168,8 +171,14 @@ static void group(struct fkt_learn_draft *s)
 
 int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
 
-/* Counts what backward steps read of the forward's maps: a convolution's and a norm's source, and results of a ReLU,
- * unless a norm can compute the mask from its source. */
+int fkt_learn_draft_keeps(const struct fkt_learn_draft *s, enum fkt_op_kind kind)
+{
+    if (kind == FKT_OP_CONV || kind == FKT_OP_LINEAR) return !s->l->spec.frozen;
+    return kind == FKT_OP_BATCH_NORM || fkt_learn_act_reads_source(kind);
+}
+
+/* Counts what backward steps read of the forward's maps: a norm's source, that of a convolution whose weights learn,
+ * and results of a ReLU, unless a norm can compute the mask from its source. */
 static void count_uses(struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
@@ -177,7 +186,7 @@ static void count_uses(struct fkt_learn_draft *s)
         enum fkt_op_kind kind = net->op[i].kind;
         const struct fkt_class *g = &s->group[i];
         if (!fkt_learn_draft_heads(s, i)) continue;
-        if (kind == FKT_OP_CONV || kind == FKT_OP_LINEAR || kind == FKT_OP_BATCH_NORM) s->uses[net->op[i].in[0]]++;
+        if (fkt_learn_draft_keeps(s, kind)) s->uses[net->op[i].in[0]]++;
         if (kind == FKT_OP_RELU || (g->relu != FKT_NONE && (kind == FKT_OP_ADD || g->add != FKT_NONE)))
             s->uses[g->end + 1]++;
     }
@@ -203,7 +212,8 @@ static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
     n->channels = s->shape[i + 1].c;
     n->field = fkt_learn_draft_field(s, i + 1);
     FKT_TRY(fkt_alloc(&n->centre, 6 * c));
-    FKT_TRY(fkt_alloc(&n->part, 2 * c * l->threads));
+    n->frozen = l->spec.frozen;
+    if (!n->frozen) FKT_TRY(fkt_alloc(&n->part, 2 * c * l->threads));
     n->scale = n->centre + c;
     n->a = n->scale + c;
     n->b = n->a + c;
@@ -305,7 +315,10 @@ out:
 
 static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
 {
-    switch (s->l->net->op[head].kind) {
+    const struct fkt_op *op = &s->l->net->op[head];
+    const int frozen = s->l->spec.frozen, groups = op->kind == FKT_OP_CONV && op->groups != 1;
+    if (frozen && fkt_learn_is_act(op->kind)) return fkt_learn_draft_act(s, head);
+    switch (groups ? FKT_OP_KINDS : op->kind) {
     case FKT_OP_CONV:
     case FKT_OP_LINEAR: return fkt_learn_draft_conv(s, head);
     case FKT_OP_BATCH_NORM: return norm(s, head);
@@ -314,15 +327,15 @@ static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
     case FKT_OP_MAX_POOL: return max_pool(s, head);
     case FKT_OP_MEAN: return mean(s, head);
     default:
-        return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s) cannot learn", head,
-                        fkt_op_name(s->l->net->op[head].kind));
+        return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s%s) cannot %s", head, fkt_op_name(op->kind),
+                        groups ? " in groups" : "", frozen ? "be differentiated by this backend" : "learn");
     }
 }
 
 static int input_stays_plain(const struct fkt_learn_draft *s)
 {
     const struct fkt_net *net = s->l->net;
-    if (s->l->spec.precision != FKT_PRECISION_F32 || net->channels > 4) return 0;
+    if (s->l->spec.precision != FKT_PRECISION_F32 || net->channels > 4 || s->l->spec.frozen) return 0;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         int two = fkt_op_reads_two(&net->op[i]);
         if ((net->op[i].in[0] == 0 && net->op[i].kind != FKT_OP_CONV) || (two && net->op[i].in[1] == 0)) return 0;
@@ -345,8 +358,8 @@ static fkt_status emit_all(struct fkt_learn_draft *s)
     l->n_ahead = l->n_steps;
     l->in_buffer = s->buffer[0];
     l->out_buffer = s->buffer[l->net->n_ops];
-    l->input = act_of(s, 0);
-    l->output = act_of(s, (uint32_t)l->net->n_ops);
+    l->input = fkt_learn_draft_act_of(s, 0);
+    l->output = fkt_learn_draft_act_of(s, (uint32_t)l->net->n_ops);
     FKT_TRY(fkt_learn_draft_back(s));
     FKT_TRY(fkt_arena_place(l->buffer, l->n_buffers, &l->arena_bytes));
     fkt_arrays_lay_out(l);

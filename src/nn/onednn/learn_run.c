@@ -74,6 +74,7 @@ static fkt_status bind(struct fkt_learn *l)
         n->bias = fkt_array_at(l, FKT_WEIGHT, n->op->bias);
         n->mean = fkt_array_at(l, FKT_WEIGHT, n->op->mean);
         n->var = fkt_array_at(l, FKT_WEIGHT, n->op->var);
+        if (n->frozen) continue;
         n->weight_gradient = fkt_array_at(l, FKT_GRADIENT, n->op->weight);
         n->bias_gradient = fkt_array_at(l, FKT_GRADIENT, n->op->bias);
     }
@@ -99,7 +100,6 @@ static fkt_status learner_new(void **self, const struct fkt_net *net, const stru
     int team;
     fkt_status st;
     *self = NULL;
-    if (spec->frozen) return fkt_fail(FKT_E_ARG, "this backend does not differentiate a network by its input");
     FKT_TRY(fkt_dnn_start());
     FKT_TRY(fkt_alloc(&l, 1));
     l->net = net;
@@ -152,6 +152,8 @@ static fkt_status run(struct fkt_learn *l, const struct fkt_learn_step *k)
     case FKT_LEARN_STEP_MEAN_BACK: fkt_loop_mean_back(m.d, m.g, f, l->threads); break;
     case FKT_LEARN_STEP_MARK: fkt_loop_mark(m.y, &k->to, m.x, f, l->threads); break;
     case FKT_LEARN_STEP_CLEAR: clear(l, k->op); break;
+    case FKT_LEARN_STEP_ACT:
+    case FKT_LEARN_STEP_ACT_BACK: fkt_learn_act_run(l, k, &m); break;
     }
     return FKT_OK;
 }
@@ -184,17 +186,19 @@ out:
 static fkt_status backward(void *self, const float *dout, float *din)
 {
     struct fkt_learn *l = self;
-    struct fkt_act g = l->output;
+    struct fkt_act g = l->output, d = l->input;
     int team;
     fkt_status st;
-    (void)din;
     if (l->dout_buffer == FKT_NONE) return FKT_OK;
     g.data = at(l, l->dout_buffer);
     fkt_act_from_nchw(&g, dout);
     team = fkt_dnn_team((int)l->threads);
     st = run_steps(l, l->n_ahead, l->n_steps);
     fkt_dnn_team(team);
-    return st;
+    if (st != FKT_OK || !din) return st;
+    d.data = at(l, l->din_buffer);
+    fkt_act_to_nchw(din, &d);
+    return FKT_OK;
 }
 
 static fkt_status step(void *self, const struct fkt_optimizer *o)
