@@ -4,6 +4,7 @@
  *   operations --learn_plan.c--> forward steps --learn_back.c--> backward steps --arena.c--> offsets in one block
  *                learn_product.c: convolutions and linear maps; learn_arrays.c: weights and the arrays beside them
  *                learn_run.c: the backend; learn_epoch.c: steps without the host; learn_frozen.c: by the input
+ *                learn_aside.c: gradients of weights beside the rest
  *
  * All values are NHWC with channels padded to a multiple of 8 (`align`). */
 #ifndef FKT_NN_CUDA_LEARN_H
@@ -50,6 +51,8 @@ struct fkt_cuda_step {
     enum fkt_cuda_way way;
     struct fkt_cuda_product product; /* owned */
     uint32_t norm;
+    int aside;     /* runs on the second stream (learn_aside.c) */
+    uint32_t wait; /* so many steps aside must be done before this one */
 };
 
 /* The arrays of a slot. Offsets are in floats and the same in all blocks. (out, in, window) in files, with window the
@@ -79,8 +82,11 @@ struct fkt_cuda_learn {
     size_t parameters, floats;         /* parameters first, then statistics; both multiples of 64 */
     float *norm_floats;                /* on the card: what belongs to batch norms */
     uint8_t *arena;                    /* on the card */
-    size_t arena_bytes, workspace_bytes, norm_count;
-    void *workspace;
+    size_t arena_bytes, workspace_bytes[2], norm_count;
+    void *workspace[2];  /* of a stream's convolutions */
+    cudaStream_t beside; /* of steps aside */
+    cudaEvent_t *ready;  /* (2 n_aside) what a step aside reads is there; then, its own end */
+    size_t n_aside;
     float *planes, *staging; /* the larger of input and output as floats: on the card, and pinned */
     size_t plane_floats;
     uint32_t in_buffer, out_buffer, dout_buffer, din_buffer; /* dout: FKT_NONE where nothing learns */
@@ -125,6 +131,15 @@ uint32_t fkt_cuda_frozen_align(const struct fkt_net *net, const struct fkt_shape
 FKT_MUST_USE fkt_status fkt_cuda_frozen_run(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k);
 FKT_MUST_USE fkt_status fkt_cuda_frozen_fold(struct fkt_cuda_learn *l); /* stored statistics to factors */
 
+/* learn_aside.c */
+FKT_MUST_USE fkt_status fkt_cuda_draft_aside(struct fkt_cuda_draft *s); /* after all steps, before they get memory */
+FKT_MUST_USE fkt_status fkt_cuda_aside_new(struct fkt_cuda_learn *l);
+void fkt_cuda_aside_free(struct fkt_cuda_learn *l);
+FKT_MUST_USE fkt_status fkt_cuda_learn_steps(struct fkt_cuda_learn *l, size_t from, size_t to); /* queues them */
+#ifdef FKT_CUDA_HOST
+extern int fkt_cuda_aside_late; /* tests: 1: steps aside run as late as they may */
+#endif
+
 /* learn_product.c. `act`, forward alone: fused. */
 FKT_MUST_USE fkt_status fkt_cuda_product_new(struct fkt_cuda_product *out, struct fkt_cuda_learn *l, uint32_t i,
                                              enum fkt_cuda_way way, enum fkt_cuda_act act);
@@ -149,7 +164,7 @@ struct fkt_cuda_slots fkt_cuda_arrays_slots(const struct fkt_cuda_learn *l);
  * would not: it may return before its last bytes arrive, and the stream does not wait for it. */
 FKT_MUST_USE fkt_status fkt_cuda_learn_send(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes);
 FKT_MUST_USE fkt_status fkt_cuda_learn_fetch(const struct fkt_cuda_learn *l, void *to, const void *from, size_t bytes);
-FKT_MUST_USE fkt_status fkt_cuda_learn_steps(struct fkt_cuda_learn *l, size_t from, size_t to); /* queues them */
+FKT_MUST_USE fkt_status fkt_cuda_learn_run(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k); /* queues it */
 struct fkt_cuda_planned fkt_cuda_planned_of(const struct fkt_optimizer *o, float average);
 
 /* learn_epoch.c: the four functions of nn/learner.h. */
@@ -161,6 +176,10 @@ FKT_MUST_USE fkt_status fkt_cuda_learn_collect(void *self, double *loss, uint64_
 void fkt_cuda_resident_free(struct fkt_cuda_learn *l);
 
 /* ---- short words ---- */
+static inline cudaStream_t fkt_cuda_stream_of(const struct fkt_cuda_learn *l, const struct fkt_cuda_step *k)
+{
+    return k->aside ? l->beside : l->stream;
+}
 static inline uint32_t fkt_cuda_padded(const struct fkt_cuda_learn *l, uint32_t channels)
 {
     return (channels + l->align - 1) / l->align * l->align;

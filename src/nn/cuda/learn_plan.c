@@ -280,6 +280,7 @@ static fkt_status emit_all(struct fkt_cuda_draft *s)
     l->in_buffer = s->buffer[0];
     l->out_buffer = s->buffer[l->net->n_ops];
     if (l->buffer[l->out_buffer].last < l->n_ahead) l->buffer[l->out_buffer].last = (uint32_t)l->n_ahead;
+    FKT_TRY(fkt_cuda_draft_aside(s));
     FKT_TRY(fkt_arena_place(l->buffer, l->n_buffers, &l->arena_bytes));
 out:
     return st;

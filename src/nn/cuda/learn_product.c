@@ -57,7 +57,8 @@ fkt_status fkt_cuda_product_new(struct fkt_cuda_product *out, struct fkt_cuda_le
     fkt_status st;
     *out = (struct fkt_cuda_product){NULL, NULL};
     st = make(out, l, i, way, act, &workspace);
-    if (workspace > l->workspace_bytes) l->workspace_bytes = workspace;
+    if (workspace > l->workspace_bytes[way == FKT_CUDA_BACK_WEIGHTS])
+        l->workspace_bytes[way == FKT_CUDA_BACK_WEIGHTS] = workspace;
     return st == FKT_OK
                ? FKT_OK
                : fkt_fail_in(st, "operation %u of the network (%s)", (unsigned)i, fkt_op_name(l->net->op[i].kind));
@@ -73,7 +74,8 @@ fkt_status fkt_cuda_product_run(const struct fkt_cuda_learn *l, const struct fkt
 {
     const uint32_t slot = k->op->weight;
     const float *bias = NULL;
-    void *w, *x, *y;
+    cudaStream_t stream = fkt_cuda_stream_of(l, k);
+    void *w, *x, *y, *workspace = l->workspace[k->way == FKT_CUDA_BACK_WEIGHTS];
     if (k->way == FKT_CUDA_FORWARD) {
         w = weights_of(l, slot);
         bias = fkt_cuda_array_at(l, FKT_WEIGHT, k->op->bias);
@@ -88,6 +90,6 @@ fkt_status fkt_cuda_product_run(const struct fkt_cuda_learn *l, const struct fkt
         x = fkt_cuda_learn_at(l, k->x);
         y = fkt_cuda_learn_at(l, k->g);
     }
-    if (k->product.conv) return fkt_cuda_conv_run(k->product.conv, x, w, bias, NULL, y, l->workspace, l->stream);
-    return fkt_cuda_gemm_run(k->product.gemm, x, w, bias, NULL, y, l->workspace, l->stream);
+    if (k->product.conv) return fkt_cuda_conv_run(k->product.conv, x, w, bias, NULL, y, workspace, stream);
+    return fkt_cuda_gemm_run(k->product.gemm, x, w, bias, NULL, y, workspace, stream);
 }

@@ -2,7 +2,8 @@
 /* learn_run.c - the learner on a card: its memory, its steps in order, and the backend's functions.
  *
  * Forward and backward take the host's arrays through one pinned block (planes of floats) and one kernel that changes
- * order and precision; learn_epoch.c runs the same steps without the host. Everything of a learner is on one stream. */
+ * order and precision; learn_epoch.c runs the same steps without the host. Everything of a learner is on one stream, but
+ * for what learn_aside.c puts beside it. */
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"
@@ -75,7 +76,7 @@ out:
     return st;
 }
 
-static fkt_status run_step(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k)
+fkt_status fkt_cuda_learn_run(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k)
 {
     const struct fkt_cuda_rows map = fkt_cuda_learn_rows(l, k->value);
     switch (k->kind) {
@@ -83,7 +84,7 @@ static fkt_status run_step(struct fkt_cuda_learn *l, const struct fkt_cuda_step 
     case FKT_CUDA_STEP_COLUMNS:
         return fkt_cuda_learn_columns(&map, fkt_cuda_learn_at(l, k->g), fkt_cuda_learn_at(l, k->scratch),
                                       fkt_cuda_learn_parts(&map), fkt_cuda_array_at(l, FKT_GRADIENT, k->op->bias),
-                                      l->stream);
+                                      fkt_cuda_stream_of(l, k));
     case FKT_CUDA_STEP_NORM:
     case FKT_CUDA_STEP_NORM_BACK: return run_norm(l, k);
     case FKT_CUDA_STEP_SUM:
@@ -101,13 +102,6 @@ static fkt_status run_step(struct fkt_cuda_learn *l, const struct fkt_cuda_step 
     case FKT_CUDA_STEP_FROZEN_BACK: return fkt_cuda_frozen_run(l, k);
     }
     return fkt_fail(FKT_E_STATE, "a learner's step is of no kind");
-}
-
-fkt_status fkt_cuda_learn_steps(struct fkt_cuda_learn *l, size_t from, size_t to)
-{
-    fkt_status st = FKT_OK;
-    for (size_t i = from; i < to && st == FKT_OK; i++) st = run_step(l, &l->step[i]);
-    return st;
 }
 
 /* ---- memory ---- */
@@ -142,7 +136,8 @@ static void learner_free(void *self)
     fkt_cuda_arrays_free(l);
     fkt_cuda_free(l->norm_floats);
     fkt_cuda_free(l->arena);
-    fkt_cuda_free(l->workspace);
+    for (int k = 0; k < 2; k++) fkt_cuda_free(l->workspace[k]);
+    fkt_cuda_aside_free(l);
     fkt_cuda_free(l->planes);
     fkt_cuda_host_free(l->staging);
     if (l->stream) cudaStreamDestroy(l->stream);
@@ -212,14 +207,18 @@ static fkt_status allocate(struct fkt_cuda_learn *l, struct fkt_learner_facts *f
     void *p = NULL;
     fkt_status st;
     l->plane_floats = in > result ? in : result;
-    facts->arena_bytes = l->arena_bytes + l->workspace_bytes + (norms + l->plane_floats) * sizeof(float);
+    facts->arena_bytes =
+        l->arena_bytes + l->workspace_bytes[0] + l->workspace_bytes[1] + (norms + l->plane_floats) * sizeof(float);
     facts->weight_bytes = fkt_cuda_arrays_bytes(l);
     FKT_TRY(check_memory(l, facts->arena_bytes + facts->weight_bytes));
     FKT_TRY(fkt_cuda_arrays_new(l));
     FKT_TRY(fkt_cuda_alloc(&p, l->arena_bytes, "a learner's values"));
     l->arena = p;
     FKT_TRY(fkt_cuda_check(cudaMemsetAsync(p, 0, l->arena_bytes, l->stream), "clearing values"));
-    if (l->workspace_bytes) FKT_TRY(fkt_cuda_alloc(&l->workspace, l->workspace_bytes, "scratch of convolutions"));
+    for (int k = 0; k < 2; k++)
+        if (l->workspace_bytes[k])
+            FKT_TRY(fkt_cuda_alloc(&l->workspace[k], l->workspace_bytes[k], "scratch of convolutions"));
+    FKT_TRY(fkt_cuda_aside_new(l));
     FKT_TRY(fkt_cuda_alloc(&p, (norms ? norms : 1) * sizeof(float), "numbers of batch norms"));
     l->norm_floats = p;
     place_norms(l);
