@@ -286,7 +286,9 @@ static void overflow_inside_is_found(void **state)
         t = fkt_safetensors_find(w.file, names[i % 4]);
         CHECK(t);
         for (size_t k = 0; k < t->count; k++)
-            ((float *)(uintptr_t)t->data)[k] = i % 2 ? -3e38F : k % 2 ? 2e38F : -3e38F;
+            ((float *)(uintptr_t)t->data)[k] = i % 4 == 3 ? -1e15F : i % 4 == 1 ? -3e38F : k % 2 ? 2e38F : -3e38F;
+        t = fkt_safetensors_find(w.file, "1.weight"); /* large alone is no fault */
+        for (size_t k = 0; i % 4 == 3 && k < t->count; k++) ((float *)(uintptr_t)t->data)[k] *= 1e25F;
         for (size_t k = 0; k < 3 * 16 * 16; k++) in[k] = (float)(k % 7) - 3;
         CHECK_OK(fkt_engine_new(&e, &fkt_backend_cuda, &net, w.bound, &spec));
         for (int again = 0; again < 2; again++) {
