@@ -7,6 +7,7 @@
  * a message. */
 #include "cuda_host.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,8 @@ struct run {
     int busy;
 };
 static __thread struct run *here;
+static pthread_key_t at_exit; /* of a host thread: its `here` is freed */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void stop(const char *what)
 {
@@ -233,6 +236,37 @@ static void run_block(size_t shared)
     } while (release());
 }
 
+/* All fibers of a run that is not busy are spare. */
+static void run_free(void *p)
+{
+    struct run *r = p;
+    for (unsigned i = 0; i < r->n_spare; i++) {
+        munmap(r->spare[i]->stack, STACK);
+#ifdef __SANITIZE_THREAD__
+        __tsan_destroy_fiber(r->spare[i]->tsan);
+#endif
+        free(r->spare[i]);
+    }
+    free(r->home);
+    free(r);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&at_exit, run_free)) abort();
+}
+
+static struct run *run_new(void)
+{
+    struct run *r = calloc(1, sizeof *r);
+    if (!r || !(r->home = calloc(1, sizeof *r->home))) abort();
+#ifdef __SANITIZE_THREAD__
+    r->home->tsan = __tsan_get_current_fiber();
+#endif
+    if (pthread_once(&once, make_key) || pthread_setspecific(at_exit, r)) abort();
+    return r;
+}
+
 struct launch {
     const char *kernel;
     fkt_host_dim3 grid, block;
@@ -245,13 +279,7 @@ static void run_grid(const void *p)
 {
     const struct launch *l = p;
     unsigned blocks = l->grid.x * l->grid.y * l->grid.z;
-    if (!here) {
-        here = calloc(1, sizeof *here);
-        if (!here || !(here->home = calloc(1, sizeof *here->home))) abort();
-#ifdef __SANITIZE_THREAD__
-        here->home->tsan = __tsan_get_current_fiber();
-#endif
-    }
+    if (!here) here = run_new();
     if (here->busy) stop("a kernel that launches a kernel");
     here->busy = 1;
     here->kernel = l->kernel;
