@@ -4,12 +4,7 @@
  * The groups and the sharing of buffers are those of nn/onednn/learn_plan.c: a batch norm is fused with the addition
  * and the ReLU after it, an addition with its ReLU; when two norms are added, the later one is fused with the addition.
  *
- * What a step costs, ResNet-18 with CIFAR's stem in bf16, batch 256 of 32 px: with U the bytes of all convolutions'
- * results once (614,400 numbers an image: 315 MB), norms move 3.4 U ahead (x; x, shortcut, y) and 6 U back,
- * convolutions at least 2 U ahead and 4 U back: 15.4 U = 4.9 GB, 1.2 ms at 4 TB/s. Multiply-adds are 0.86 TFLOP in
- * three directions, 2.1 ms at 400 TFLOP/s. Optimiser: 22 bytes for 11.2 million weights, 0.06 ms. Some 230 launches in
- * a graph: 0.3 ms. Sum: 3.7 ms, 70,000 images a second; at 64 px four times the bytes and products, 18,000. This is a
- * prediction made before the first run. */
+ * What a step must cost, in bytes and multiply-adds, and what was predicted: docs/decisions/0019. */
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"
