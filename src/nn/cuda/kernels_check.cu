@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_check.cu - finds numbers that are not finite, or too large: the first run of a workspace is checked. */
+/* kernels_check.cu - finds numbers that are not finite, or too large: the first batch of a plan is checked. */
 #include "nn/cuda/device_math.cuh"
 #include "nn/cuda/kernels_check.h"
 

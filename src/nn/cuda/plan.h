@@ -82,6 +82,7 @@ struct fkt_cuda_plan {
     struct fkt_cuda_value input, output;
     struct fkt_shape in_shape, out_shape;
     size_t arena_bytes;
+    _Atomic int *checked; /* owned; 1: a batch ran, and all of its numbers were finite */
 };
 
 /* While planning: where each value is, and how long it is needed. */
@@ -127,7 +128,7 @@ FKT_MUST_USE fkt_status fkt_cuda_plan_upload(struct fkt_cuda_plan *p);
 FKT_MUST_USE fkt_status fkt_cuda_step_run(const struct fkt_cuda_plan *p, const struct fkt_cuda_step *s, char *arena,
                                           cudaStream_t stream);
 struct fkt_cuda_tensor fkt_cuda_value_at(const struct fkt_cuda_plan *p, const struct fkt_cuda_value *v, char *arena);
-/* Queues checks: where a number is not finite or may not become one, *bad is set. */
+/* Queue checks: where a number is not finite or may not become one, *bad is set. */
 FKT_MUST_USE fkt_status fkt_cuda_step_check_before(const struct fkt_cuda_plan *p, const struct fkt_cuda_step *s,
                                                    char *arena, int *bad, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_step_check_after(const struct fkt_cuda_plan *p, const struct fkt_cuda_step *s,

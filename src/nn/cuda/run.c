@@ -2,10 +2,11 @@
 /* run.c - the backend: plans, workspaces, and batches under way.
  *
  * A workspace has a stream, a block of the card's memory for all values (nn/arena.c), and pinned memory of the host for
- * what goes in and comes out. Its first batch runs step by step, with every result checked (run_steps.c); libraries
- * load their kernels then. Its second is recorded as a CUDA graph (copy in, all steps, copy out), and from then on a
- * batch is one launch. begin copies the images to the pinned memory and queues; finish waits and copies out: between
- * them another workspace can begin, so that copies and kernels of two batches overlap.
+ * what goes in and comes out. The first batch of a plan runs step by step, with every result checked (run_steps.c);
+ * kernels are loaded then, which a recording does not allow. After that a workspace records its first batch as a CUDA
+ * graph (copy in, all steps, copy out), and from then on a batch is one launch. begin copies the images to the pinned
+ * memory and queues; finish waits and copies out: between them another workspace can begin, so that copies and kernels
+ * of two batches overlap.
  *
  * An incomplete batch is filled with copies of its first image: all go through the same kernels, and what is not a
  * number in the filling is not one in the batch either. */
@@ -14,6 +15,7 @@
 
 #include "base/alloc.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { WORKSPACES = 2 }; /* one computes while the other is copied */
@@ -27,7 +29,6 @@ struct workspace {
     int *bad;              /* on the card: one for the output, then one for each step */
     void *host_in, *host_out;
     int *host_bad; /* of the output */
-    int checked;
 };
 
 static size_t bytes_in(const struct fkt_cuda_plan *p)
@@ -48,6 +49,7 @@ static void plan_free(void *plan)
     if (!p) return;
     if (p->device) (void)cudaSetDevice(p->device->index);
     fkt_cuda_plan_clear(p);
+    fkt_free((void *)p->checked);
     fkt_free(p);
 }
 
@@ -59,6 +61,7 @@ static fkt_status plan_new(void **out, const struct fkt_net *net, const struct f
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&p, 1));
+    FKT_TRY(fkt_alloc(&p->checked, 1));
     FKT_TRY(fkt_cuda_device(&p->device, spec->device));
     p->net = net;
     p->file = weights;
@@ -164,7 +167,7 @@ static fkt_status refuse(const struct fkt_cuda_plan *p, size_t step)
                          fkt_op_name(op->kind), weight ? ", weight '" : "", weight ? weight : "", weight ? "'" : "");
 }
 
-/* The first batch: step by step, all of it checked. It waits for the batch. */
+/* The plan's first batch: step by step, all of it checked. It waits for the batch. */
 static fkt_status run_checked(struct workspace *d)
 {
     const struct fkt_cuda_plan *p = d->plan;
@@ -187,7 +190,7 @@ static fkt_status run_checked(struct workspace *d)
             st = refuse(p, i);
             goto out;
         }
-    d->checked = 1;
+    atomic_store(p->checked, 1);
 out:
     fkt_free(bad);
     return st;
@@ -242,7 +245,7 @@ static fkt_status begin(const void *plan, void *workspace, const void *in, size_
     FKT_TRY(fkt_cuda_use(p->device));
     memcpy(d->host_in, in, n * each);
     for (size_t i = n; i < p->spec.batch; i++) memcpy((char *)d->host_in + i * each, in, each);
-    if (!d->checked) FKT_TRY(run_checked(d));
+    if (!atomic_load(p->checked)) FKT_TRY(run_checked(d));
     else {
         if (!d->batch) FKT_TRY(record(d));
         FKT_TRY(fkt_cuda_check(cudaGraphLaunch(d->batch, d->stream), "starting a batch"));

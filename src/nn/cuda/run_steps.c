@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_steps.c - queues the steps of a plan on a stream, one by one, and the checks of a workspace's first run.
+/* run_steps.c - queues the steps of a plan on a stream, one by one, and the checks of a plan's first batch.
  *
  * The checks are those of nn/onednn/check_finite.c: numbers are checked where they are made, since a ReLU turns NaN
  * into 0 and a norm divides by infinity; operations fused to a convolution hide its sums, so those are bounded:

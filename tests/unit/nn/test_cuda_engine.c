@@ -247,7 +247,7 @@ static void bytes_agree(void **state)
     }
 }
 
-/* A NaN in the first batch of a workspace is found where it enters; in a later one, where bytes are made of it. */
+/* A NaN in the first batch of a plan is found where it enters; in a later one, where bytes are made of it. */
 static void not_a_number(void **state)
 {
     struct fkt_engine_spec spec = {.batch = 2, .bytes_out = 1, .out_scale = 1};
@@ -264,6 +264,10 @@ static void not_a_number(void **state)
     in[b.each_in + 3] = 0;
     CHECK_OK(fkt_engine_run_to_bytes(b.e, in, 2, out));
     CHECK_OK(fkt_engine_run_to_bytes(b.e, in, 2, out));
+    in[b.each_in + 3] = NAN;
+    CHECK_STATUS(fkt_engine_run_to_bytes(b.e, in, 2, out), FKT_E_NUMERIC);
+    CHECK(strstr(fkt_error_text(), "gave NaN") != NULL);
+    CHECK_OK(fkt_engine_run_to_bytes(b.e, in, 1, out));
     bench_clear(&b);
     fkt_free(in);
     fkt_free(out);
