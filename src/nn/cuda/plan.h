@@ -28,6 +28,7 @@ enum fkt_cuda_step_kind {
     FKT_CUDA_STEP_CONV,     /* conv.h */
     FKT_CUDA_STEP_GEMM,     /* gemm.h */
     FKT_CUDA_STEP_EPILOGUE, /* dst = act(dst + src[1]), in place */
+    FKT_CUDA_STEP_WIDEN,    /* src[0], and zeros in further channels */
     FKT_CUDA_STEP_CROP,     /* the first channels of src[0] */
     FKT_CUDA_STEP_DOWN,     /* unshuffle(src[0]) + group mean(unshuffle(src[1])) */
     FKT_CUDA_STEP_UP        /* shuffle(src[0] + repeat(src[1])) */

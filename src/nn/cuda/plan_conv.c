@@ -7,8 +7,9 @@
  *   one group per channel, 3 or 5 our kernel, with the gated unit that follows
  *   1x1 in groups                 our kernel
  *   all else                      cuDNN, with channels that are a multiple of what its units read: the input of the
- *                                 network is stored so; few output channels (an image's 3) are computed as more, with
- *                                 weights 0, and cropped unless they are the network's output */
+ *                                 network is stored so, other values are copied; few output channels (an image's 3)
+ *                                 are computed as more, with weights 0, and cropped unless they are the network's
+ *                                 output */
 #include "nn/cuda/plan.h"
 
 #include <string.h>
@@ -167,12 +168,29 @@ out:
     return st;
 }
 
-static fkt_status by_cudnn(struct fkt_cuda_draft *d, const struct work *k, struct fkt_cuda_value *dst)
+/* The input with as many channels as cuDNN wants. */
+static fkt_status widen(struct fkt_cuda_draft *d, struct work *k, uint32_t c)
 {
-    const uint32_t own = k->out.c;
-    uint32_t c = own;
+    struct fkt_cuda_step s = fkt_cuda_draft_empty(FKT_CUDA_STEP_WIDEN, k->op);
     fkt_status st;
-    if (k->op->groups == 1) c = (uint32_t)fkt_cuda_conv_channels((int)own, d->plan->spec.precision);
+    s.src[0] = k->x;
+    FKT_TRY(fkt_cuda_draft_value(d, &k->x, k->in, c));
+    s.dst = k->x;
+    FKT_TRY(fkt_cuda_draft_step(d, &s));
+out:
+    return st;
+}
+
+static fkt_status by_cudnn(struct fkt_cuda_draft *d, struct work *k, struct fkt_cuda_value *dst)
+{
+    const enum fkt_precision precision = d->plan->spec.precision;
+    const uint32_t own = k->out.c, in = (uint32_t)fkt_cuda_conv_channels(k->x.t.c, precision);
+    uint32_t c = own;
+    fkt_status st = FKT_OK;
+    if (k->op->groups == 1) {
+        c = (uint32_t)fkt_cuda_conv_channels((int)own, precision);
+        if (in != (uint32_t)k->x.t.c) FKT_TRY(widen(d, k, in));
+    }
     FKT_TRY(convolve(d, k, c, dst));
     if (c != own && (k->g->end + 1 != d->plan->net->n_ops || k->add.buffer != FKT_NONE)) FKT_TRY(crop(d, k, dst));
     if (c != own && k->add.buffer != FKT_NONE) FKT_TRY(epilogue(d, k, dst, k->act));
@@ -190,7 +208,7 @@ out:
 
 fkt_status fkt_cuda_draft_conv(struct fkt_cuda_draft *d, uint32_t head)
 {
-    const struct work k = look(d, head);
+    struct work k = look(d, head);
     const struct fkt_op *op = k.op;
     const int depthwise = op->kind == FKT_OP_CONV && op->groups == k.in.c && op->channels == k.in.c;
     struct fkt_cuda_value dst;

@@ -6,6 +6,7 @@
  * |sum| <= largest input * largest weight * number of terms + largest bias. */
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/kernels_check.h"
+#include "nn/cuda/kernels_pad.h"
 #include "nn/cuda/plan.h"
 
 #include <math.h>
@@ -78,6 +79,7 @@ fkt_status fkt_cuda_step_run(const struct fkt_cuda_plan *p, const struct fkt_cud
     case FKT_CUDA_STEP_CONV: return fkt_cuda_conv_run(s->conv, a.data, w, bias, b.data, y.data, scratch, stream);
     case FKT_CUDA_STEP_GEMM: return fkt_cuda_gemm_run(s->gemm, a.data, w, bias, b.data, y.data, scratch, stream);
     case FKT_CUDA_STEP_EPILOGUE: return fkt_cuda_epilogue(&y, NULL, b.data, s->act, stream);
+    case FKT_CUDA_STEP_WIDEN: return fkt_cuda_widen(&y, &a, stream);
     case FKT_CUDA_STEP_CROP: return fkt_cuda_concat_back(&y, &a, 0, 0, stream);
     case FKT_CUDA_STEP_DOWN: return fkt_cuda_unshuffle_mean_add(&y, &a, &b, (int)s->op->factor, stream);
     case FKT_CUDA_STEP_UP: return fkt_cuda_repeat_shuffle_add(&y, &a, &b, (int)s->op->factor, stream);
