@@ -215,6 +215,58 @@ static void a_bad_step_is_named(void **state)
     }
 }
 
+#ifdef FKT_CUDA_HOST
+/* No memory for the dataset or the average: an error that names it, and with more memory the learner goes on. */
+static void too_little_memory(void **state)
+{
+    const size_t memory = fkt_host_machine.memory;
+    struct learner_case p;
+    struct epoch *e = NULL;
+    (void)state;
+    CHECK_OK(fkt_alloc(&e, 1));
+    epoch_init(e, FKT_OPTIMIZER_ADAM);
+    learner_case_init(&p, &resnet, &fkt_learner_cuda, BATCH, FKT_PRECISION_BF16, 1);
+    for (size_t more = 0; more < 1 << 20; more += 1 << 12) {
+        fkt_status st;
+        fkt_host_machine.memory = fkt_host_memory_used() + more;
+        st = fkt_learner_hold(p.l, e->rgb, e->label, IMAGES, e->value);
+        if (st == FKT_OK) st = fkt_learner_plan_epoch(p.l, &e->steps);
+        if (st == FKT_OK) break;
+        CHECK_STATUS(st, FKT_E_NOMEM);
+        CHECK(strstr(fkt_error_text(), "of the card's memory"));
+        CHECK_STATUS(fkt_learner_train(p.l, 1), FKT_E_STATE);
+    }
+    fkt_host_machine.memory = memory;
+    CHECK(run(&p, e, STEPS).first_bad == UINT64_MAX);
+    learner_case_release(&p);
+    fkt_free(e);
+}
+
+/* Whatever is lost during an epoch is an error by the time of collect. */
+static void a_lost_card_is_an_error(void **state)
+{
+    struct learner_case p;
+    struct epoch *e = NULL;
+    struct sums s;
+    fkt_status st;
+    (void)state;
+    CHECK_OK(fkt_alloc(&e, 1));
+    epoch_init(e, FKT_OPTIMIZER_SGD);
+    learner_case_init(&p, &resnet, &fkt_learner_cuda, BATCH, FKT_PRECISION_F32, 1);
+    CHECK_OK(fkt_learner_hold(p.l, e->rgb, e->label, IMAGES, e->value));
+    CHECK_OK(fkt_learner_plan_epoch(p.l, &e->steps));
+    CHECK_OK(fkt_learner_train(p.l, 2));
+    fkt_host_machine.lost = cudaErrorLaunchFailure;
+    st = fkt_learner_train(p.l, 1);
+    CHECK(st != FKT_OK && fkt_learner_collect(p.l, &s.loss, &s.hits, &s.first_bad) != FKT_OK);
+    CHECK(fkt_learner_forward(p.l, p.in, p.out) != FKT_OK);
+    CHECK(strstr(fkt_error_text(), "card") != NULL);
+    fkt_host_machine.lost = cudaSuccess;
+    learner_case_release(&p);
+    fkt_free(e);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +274,10 @@ int main(void)
         cmocka_unit_test(portions_do_not_matter),
         cmocka_unit_test(writes_between_are_seen),
         cmocka_unit_test(a_bad_step_is_named),
+#ifdef FKT_CUDA_HOST
+        cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(a_lost_card_is_an_error),
+#endif
     };
     if (!cuda_here()) return 77;
     return cuda_nothing_left(cmocka_run_group_tests(tests, NULL, NULL));
