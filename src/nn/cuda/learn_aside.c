@@ -10,7 +10,8 @@
  *
  * What a step aside reads must stay until it is done. The stream waits for the step before the last one (DEPTH) when it
  * starts another, and for any that reads a buffer which a step is about to overwrite; buffers live until then. The order
- * in which the streams run has no influence on a number. */
+ * in which the streams run has no influence on a number. Blocks of this stream start where the other leaves room: it has
+ * the lowest priority, the learner's own the highest. */
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"
@@ -70,9 +71,11 @@ out:
 
 fkt_status fkt_cuda_aside_new(struct fkt_cuda_learn *l)
 {
+    int least = 0, greatest = 0;
     fkt_status st;
     if (!l->n_aside) return FKT_OK;
-    FKT_TRY(fkt_cuda_check(cudaStreamCreateWithFlags(&l->beside, cudaStreamNonBlocking), "making a stream"));
+    FKT_TRY(fkt_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making a stream"));
+    FKT_TRY(fkt_cuda_check(cudaStreamCreateWithPriority(&l->beside, cudaStreamNonBlocking, least), "making a stream"));
     FKT_TRY(fkt_alloc(&l->ready, 2 * l->n_aside));
     for (size_t i = 0; i < 2 * l->n_aside; i++)
         FKT_TRY(fkt_cuda_check(cudaEventCreateWithFlags(&l->ready[i], cudaEventDisableTiming), "making an event"));

@@ -234,6 +234,7 @@ static fkt_status make(void **self, const struct fkt_net *net, const struct fkt_
                        const struct fkt_learner_spec *spec, struct fkt_learner_facts *facts)
 {
     struct fkt_cuda_learn *l = NULL;
+    int least = 0, greatest = 0;
     fkt_status st;
     *self = NULL;
     FKT_TRY(fkt_alloc(&l, 1));
@@ -243,7 +244,9 @@ static fkt_status make(void **self, const struct fkt_net *net, const struct fkt_
     FKT_TRY(fkt_alloc(&l->shape, net->n_ops + 1));
     memcpy(l->shape, shapes, (net->n_ops + 1) * sizeof *shapes);
     l->align = spec->frozen ? fkt_cuda_frozen_align(net, shapes) : (uint32_t)FKT_CUDA_LANES;
-    FKT_TRY(fkt_cuda_check(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking), "making a stream"));
+    FKT_TRY(fkt_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making a stream"));
+    FKT_TRY(
+        fkt_cuda_check(cudaStreamCreateWithPriority(&l->stream, cudaStreamNonBlocking, greatest), "making a stream"));
     FKT_TRY(fkt_cuda_arrays_lay_out(l));
     FKT_TRY(fkt_cuda_learn_plan(l, facts));
     FKT_TRY(allocate(l, facts));
