@@ -17,6 +17,11 @@ install(DIRECTORY include/fedkt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONEN
 # their files even from a program that uses the shared library.
 list(JOIN DEPS_LDFLAGS " " libs_private)
 set(libs_private " ${libs_private} -ldnnl -lgomp -lpthread -lm")
+set(FEDKT_CUDA_LIBS "")
+if(FEDKT_CUDA) # a program that links the static library links CUDA's runtime as well
+  set(libs_private "${libs_private} -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+  set(FEDKT_CUDA_LIBS ";${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a;-ldl;-lrt")
+endif()
 if(BUILD_SHARED_LIBS)
   set(FEDKT_PC_LIBS "")
   set(FEDKT_PC_LIBS_PRIVATE "${libs_private}")
