@@ -15,6 +15,8 @@
 #   CODECS  a folder with TAESD's published weights (default: random ones)
 #   CORES   for the comparison on the processor (default: 0,1)
 #   DEVICE  default: cuda
+#   SCRATCH a folder for weights and the compiler's cache (default: a new one); with the same one the parts can be run
+#           in several visits, each with its own OUT: bench/gpu_report.py takes several folders
 #   QUICK   1: a look whether everything runs, with small sizes
 #
 # A part that fails or takes too long does not stop the others. While PyTorch's compiler fills its cache (warm), tests
@@ -141,11 +143,11 @@ if wanted tests; then own tests 240 || failed=1; fi
 if wanted sanitizer; then own sanitizer 300 || failed=1; fi
 [ -z "${warming:-}" ] || wait "$warming"
 wanted peak && gpu peak 60
-wanted cost && gpu cost 400
-wanted train && gpu train 400
+wanted cost && gpu cost 360
+wanted train && gpu train 360
 wanted repeat && { own repeat 120 || failed=1; }
 wanted any && gpu any 120
-wanted cpu && own cpu 240
+wanted cpu && own cpu 300
 "$python" "$here/gpu_report.py" "$out" > "$out/table.txt" 2>&1 || failed=1
 cat "$out/table.txt"
 echo "all of it took $(($(date +%s) - begun)) s"

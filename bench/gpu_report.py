@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from the files that bench/gpu.sh wrote, as Markdown; on request into docs/results.md.
 
-usage: bench/gpu_report.py OUT                            prints all tables
-       bench/gpu_report.py OUT --fill docs/results.md     puts each between its markers, <!-- gpu:NAME --> and
-                                                          <!-- /gpu:NAME -->, and leaves the rest as it is
+usage: bench/gpu_report.py OUT [OUT ...]                         prints all tables
+       bench/gpu_report.py OUT [OUT ...] --fill docs/results.md  puts each between its markers, <!-- gpu:NAME --> and
+                                                                 <!-- /gpu:NAME -->, and leaves the rest as it is
 
+Several folders are parts of one visit; of a file that is in several, the one of the last folder counts.
 Figures in these places are never typed. A table whose files are absent is left as it is, and named on stderr.
 """
 
@@ -20,11 +21,13 @@ STAGES = ("encode", "statistics", "decode")
 
 
 def read(out, name):
-    try:
-        with open(os.path.join(out, name)) as f:
-            return json.load(f) if name.endswith(".json") else list(csv.reader(f))
-    except OSError:
-        return None
+    for folder in reversed(out):
+        try:
+            with open(os.path.join(folder, name)) as f:
+                return json.load(f) if name.endswith(".json") else list(csv.reader(f))
+        except OSError:
+            pass
+    return None
 
 
 def table(head, rows):
@@ -47,8 +50,7 @@ def versions(out):
     if not v:
         return None
     smi, peer, ours = v.get("nvidia_smi") or {}, v.get("peer") or {}, v.get("ours") or {}
-    device = ours.get("device")
-    device = json.dumps(device) if isinstance(device, dict) else device
+    place = [(ours.get("device") or {}).get("name"), ours.get("network_library"), f"isa {ours.get('isa')}"]
     facts = {
         "card": f"{peer.get('gpu', smi.get('name', '?'))}, {peer.get('memory_gib', '?')} GiB",
         "driver": smi.get("driver_version"),
@@ -56,7 +58,7 @@ def versions(out):
         "power limit": smi.get("power.limit"),
         "CUDA toolkit": v.get("nvcc"),
         "PyTorch": f"{peer.get('torch')}, CUDA {peer.get('cuda')}, cuDNN {peer.get('cudnn_of_torch')}",
-        "fedkt": f"{v.get('fedkt')}" + (f", {device}" if device else ""),
+        "fedkt": ", ".join(str(x) for x in (v.get("fedkt"), *place) if x),
         "host": f"{v['machine'].get('cpu')}, {v['machine'].get('cpus')} threads, load {v.get('load_at_start', 0):.1f}",
     }
     return table(("what", "version or value"), [(k, str(x)) for k, x in facts.items() if x])
@@ -87,7 +89,7 @@ def three(side):
 
 
 def ours_of(row):
-    """Of our two runs, before and after PyTorch's, the slower one."""
+    """Where there are two runs, before and after PyTorch's, the slower one."""
     runs = [row[k] for k in ("ours", "ours_again") if known(row.get(k))]
     return max(runs, key=total) if runs else None
 
@@ -165,8 +167,8 @@ def train(out):
         cells[0] = cells[0] or error(r, "ours")
         cells += [f"{mine / x:.2f}" if mine and x else "" for x in (eager, best)]
         cells.append(f"{100 * mine * gflop / top:.0f}" if mine and gflop and top else "")
-        lines.append((f"{r['network']}, {r['size']} px, {r['dtype']}", *cells))
-    head = ("images/s, batch 256", "ours", "PyTorch, eager", "PyTorch, compiled", "times eager", "times compiled")
+        lines.append((f"{r['network']}, {r['size']} px, {r['dtype']}, {r['images']:,} images", *cells))
+    head = ("images/s", "ours", "PyTorch, eager", "PyTorch, compiled", "times eager", "times compiled")
     return table((*head, "ours, % of the matmul peak"), lines)
 
 
@@ -244,12 +246,12 @@ def fill(path, made):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("out")
+    p.add_argument("out", nargs="+")
     p.add_argument("--fill")
     a = p.parse_args()
     made = {name: body for name, body in ((n, f(a.out)) for n, f in TABLES.items()) if body}
     for name in TABLES.keys() - made.keys():
-        print(f"gpu_report.py: nothing for the table '{name}' in {a.out}", file=sys.stderr)
+        print(f"gpu_report.py: nothing for the table '{name}' in {' '.join(a.out)}", file=sys.stderr)
     if a.fill:
         fill(a.fill, made)
     else:

@@ -235,13 +235,14 @@ def main():
     p.add_argument("--steps", type=int, default=10)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--dtypes", default="f32,bf16")
-    p.add_argument("--forms", default="compiled,eager")
+    p.add_argument("--forms")
     p.add_argument("--json")
     p.add_argument("--quiet", action="store_true")
     p.add_argument("--quick", action="store_true")
     a = p.parse_args()
+    a.forms = a.forms or ("compiled" if a.quick else "compiled,eager")
     if a.quick:
-        a.sizes, a.rounds, a.forms = "32", 2, "compiled"
+        a.sizes, a.rounds = "32", 2
     load, rows = os.getloadavg()[0], []
     for model, size, dtype in itertools.product(a.models.split(","), map(int, a.sizes.split(",")), a.dtypes.split(",")):
         found = measure(a, (model, size, dtype), beside.talk(a.quiet))

@@ -94,7 +94,7 @@ class Report(binary.Case):
         text = "".join(f"{n}\n<!-- gpu:{n} -->\nold\n<!-- /gpu:{n} -->\n" for n in gpu_report.TABLES)
         self.put("r.md", text)
         with contextlib.redirect_stderr(io.StringIO()):
-            made = {n: f(self.folder) for n, f in gpu_report.TABLES.items()}
+            made = {n: f([self.folder]) for n, f in gpu_report.TABLES.items()}
             gpu_report.fill(self.folder / "r.md", {n: body for n, body in made.items() if body})
         filled = (self.folder / "r.md").read_text()
         self.assertIn("0.100 / 0.100 / 0.300 = 0.500 | 0.200 / 0.100 / 0.500 = 0.800 | failed: a/b", filled)
