@@ -258,8 +258,11 @@ static void make_key(void)
 
 static struct run *run_new(void)
 {
-    struct run *r = calloc(1, sizeof *r);
-    if (!r || !(r->home = calloc(1, sizeof *r->home))) abort();
+    struct run *r = aligned_alloc(256, (sizeof *r + 255) / 256 * 256);
+    if (!r) abort();
+    memset(r, 0, sizeof *r);
+    r->home = calloc(1, sizeof *r->home);
+    if (!r->home) abort();
 #ifdef __SANITIZE_THREAD__
     r->home->tsan = __tsan_get_current_fiber();
 #endif

@@ -130,10 +130,14 @@ struct group_back_function : each_channel {
     {
         uint32_t c = channel_of(i), n = fkt_quotient(i, image);
         fkt_floats<V> w = fkt_load<V>(weight + c);
+        uint32_t at = n * groups + fkt_quotient(c, per);
+        float2 m = moments[at], g = means[at];
 #pragma unroll
         for (int j = 0; j < V; j++) {
-            uint32_t at = n * groups + fkt_quotient(c + j, per);
-            float2 m = moments[at], g = means[at];
+            if (j && per.d % V) { /* the vector may cross groups */
+                at = n * groups + fkt_quotient(c + j, per);
+                m = moments[at], g = means[at];
+            }
             a.v[j] = m.y * (a.v[j] * w.v[j] - g.x - (b.v[j] - m.x) * m.y * g.y) + old.v[j];
         }
     }

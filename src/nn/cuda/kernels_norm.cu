@@ -205,9 +205,10 @@ struct group_function : each_channel {
     {
         uint32_t c = channel_of(i), n = fkt_quotient(i, image);
         fkt_floats<V> w = fkt_load<V>(weight + c), b = fkt_load<V>(bias + c);
+        float2 m = moments[n * groups + fkt_quotient(c, per)];
 #pragma unroll
         for (int j = 0; j < V; j++) {
-            float2 m = moments[n * groups + fkt_quotient(c + j, per)];
+            if (j && per.d % V) m = moments[n * groups + fkt_quotient(c + j, per)]; /* the vector may cross groups */
             a.v[j] = fkt_act_of((a.v[j] - m.x) * m.y * w.v[j] + b.v[j], act);
         }
     }
