@@ -8,10 +8,10 @@
  *   stream   ... norm 5 . data 5 . norm 4 . data 4 . norm 3 ...        . before a step aside: what it reads is ready
  *   beside           weights 5 ... weights 4 ... weights 3 ...
  *
- * What a step aside reads must stay until it is done. The stream waits for the step before the last one (DEPTH) when it
- * starts another, and for any that reads a buffer which a step is about to overwrite; buffers live until then. The order
- * in which the streams run has no influence on a number. Blocks of this stream start where the other leaves room: it has
- * the lowest priority, the learner's own the highest. */
+ * What a step aside reads must stay until it is done. The stream waits for the step before the last one (DEPTH) when
+ * it starts another, and for any that reads a buffer which a step is about to overwrite; buffers live until then. The
+ * order in which the streams run has no influence on a number. Blocks of this stream start where the other leaves room:
+ * it has the lowest priority, the learner's own the highest. */
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"

@@ -2,8 +2,8 @@
 /* learn_run.c - the learner on a card: its memory, its steps in order, and the backend's functions.
  *
  * Forward and backward take the host's arrays through one pinned block (planes of floats) and one kernel that changes
- * order and precision; learn_epoch.c runs the same steps without the host. Everything of a learner is on one stream, but
- * for what learn_aside.c puts beside it. */
+ * order and precision; learn_epoch.c runs the same steps without the host. Everything of a learner is on one stream,
+ * except what learn_aside.c puts beside it. */
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"
