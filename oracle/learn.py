@@ -275,6 +275,7 @@ def look(images, table, index, flip, top, left):
 # -------------------------------------------------------------------------------------- the recipe: classifier/recipe.c
 
 DEFAULTS = dict(epochs=20, batch=64, rate=0.05, momentum=0.9, decay=5e-4, nesterov=1, schedule="cosine", warmup=0.0)
+DEFAULTS.update(optimizer="sgd", beta1=0.9, beta2=0.999)  # adam: PyTorch's epsilon, 1e-8
 DEFAULTS.update(step_every=10.0, step_by=0.1, flip=1, pad=4, smoothing=0.0, seed=1)
 
 
@@ -310,18 +311,22 @@ def full_recipe(asked):
 # ------------------------------------------------------------------------------------------------- training, judging
 
 
+def make_optimizer(parameters, r):
+    if r["optimizer"] == "adam":
+        betas = (r["beta1"], r["beta2"])
+        return torch.optim.Adam(parameters, lr=r["rate"], betas=betas, eps=1e-8, weight_decay=r["decay"])
+    if r["optimizer"] != "sgd":
+        raise SystemExit(f"the twin knows no optimizer '{r['optimizer']}'")
+    nesterov = bool(r["nesterov"])
+    return torch.optim.SGD(parameters, lr=r["rate"], momentum=r["momentum"], weight_decay=r["decay"], nesterov=nesterov)
+
+
 def train(net, images, labels, recipe, table, said=None):
     """All epochs; [{loss, accuracy, seconds}] on the batches as they were trained on."""
     n, device = len(labels), images.device
     size = min(recipe["batch"], n)
     per_epoch, history, step = n // size, [], 0
-    sgd = torch.optim.SGD(
-        net.parameters(),
-        lr=recipe["rate"],
-        momentum=recipe["momentum"],
-        weight_decay=recipe["decay"],
-        nesterov=bool(recipe["nesterov"]),
-    )
+    optimizer = make_optimizer(net.parameters(), recipe)
     net.train()
     for epoch in range(recipe["epochs"]):
         start, turn, seen = time.perf_counter(), order(n, recipe["seed"], epoch), views(recipe, epoch, n)
@@ -329,13 +334,13 @@ def train(net, images, labels, recipe, table, said=None):
         for b in range(per_epoch):
             i = turn[b * size : (b + 1) * size]
             x, y = look(images, table, i, *(v[i] for v in seen)), labels[torch.as_tensor(i, device=device)]
-            for group in sgd.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = rate(recipe, step, per_epoch)
-            sgd.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             z = net(x)
             loss = F.cross_entropy(z, y, label_smoothing=recipe["smoothing"])
             loss.backward()
-            sgd.step()
+            optimizer.step()
             loss_sum += loss.detach()
             hits += (z.argmax(1) == y).sum()
             step += 1

@@ -144,19 +144,20 @@ struct fkt_image_source {
 enum fkt_schedule { FKT_SCHEDULE_CONSTANT, FKT_SCHEDULE_STEP, FKT_SCHEDULE_COSINE, FKT_SCHEDULE_ONE_CYCLE }; /* 0..3 */
 FKT_API const char *fkt_schedule_name(enum fkt_schedule s); /* "constant", "step", "cosine", "one-cycle" */
 FKT_API int fkt_schedule_parse(const char *s);
+enum fkt_learn_optimizer { FKT_LEARN_SGD = 0, FKT_LEARN_ADAM = 1 }; /* as PyTorch's SGD and Adam */
 
 struct fkt_recipe {
     uint32_t epochs, batch; /* an incomplete last batch of an epoch is left out; a set smaller than a batch is one */
-    double rate;            /* the largest of the schedule */
-    double momentum, decay;
+    enum fkt_learn_optimizer optimizer;
+    double rate, decay, momentum; /* rate: the largest of the schedule; momentum and nesterov: SGD's */
     int nesterov;
+    double beta1, beta2;        /* ADAM; its epsilon is 1e-8 */
     enum fkt_schedule schedule; /* by step: see fkt_recipe_rate */
     double warmup;              /* epochs of linear growth from 0, before step or cosine */
     double step_every, step_by; /* STEP: rate *= step_by every step_every epochs */
     int flip;                   /* left-right, one in two */
     uint32_t pad;               /* below S: zero-pad (the mean's colour) by so many pixels, cut S x S at random */
-    double smoothing;           /* of labels */
-    double ema;                 /* decay of the average of weights per step; 0: none */
+    double smoothing, ema;      /* of labels; decay of the average of weights per step, 0: none */
     double temperature, share;  /* of a teacher; share 0: none */
     enum fkt_learn_dtype dtype;
     uint64_t seed;
@@ -166,7 +167,6 @@ struct fkt_recipe {
 FKT_API void fkt_recipe_default(struct fkt_recipe *r);                        /* what the command line starts from */
 FKT_API FKT_MUST_USE fkt_status fkt_recipe_check(const struct fkt_recipe *r); /* FKT_E_ARG says what is out of range */
 FKT_API double fkt_recipe_rate(const struct fkt_recipe *r, uint64_t step, uint64_t steps_per_epoch);
-
 struct fkt_epoch {                           /* what one epoch came to */
     uint32_t epoch;                          /* 1 is the first */
     double loss, accuracy;                   /* on the batches as they were trained on */
@@ -203,7 +203,7 @@ FKT_API const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t,
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_model(const struct fkt_trainer *t, int averaged, struct fkt_model **out);
 
 /* A new last layer alone, on features (n, F) of fkt_model_predict: same loss; epochs, batch, rate, momentum, decay,
- * schedule and seed count; no device. Writes fc.weight and fc.bias of m and empties its origin. Too few: one batch. */
+ * schedule and seed count; SGD, no device. Writes fc.weight and fc.bias of m and empties its origin. Too few: one batch. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe,
                                               const float *features, const uint32_t *label, size_t n);
 

@@ -6,12 +6,14 @@
  *   state      U64 (2): steps done, hits of the current epoch
  *   running    F64 (2): sum of losses and seconds of the current epoch
  *   history    F64 (epochs, 10): the fields of struct fkt_epoch in their order
- *   weight.*, velocity.*, average.*   F32, by torchvision's names; velocity only of parameters, average if there is one
+ *   weight.*, velocity.*, average.*, second.*   F32, by torchvision's names; velocity (Adam: first moment) only of
+ *              parameters, average if there is one, second (Adam's second moment) of parameters after the first step
  *
  * A resume computes the same texts for its own run and compares them one by one; the error names the first that
  * differs. The weights at the start are among them: the caller states what a model started from, and a checkpoint must
  * not bring in others. Numbers are written with all their digits. Order and views of an epoch follow from the recipe,
- * so they are not stored, and a run continues in the middle of an epoch with exactly the same bits.
+ * so they are not stored; fields of the recipe that are younger than the format may be absent and then have their
+ * default; and a run continues in the middle of an epoch with exactly the same bits.
  *
  * The file is untrusted: shapes must be those of this run, all numbers finite, the count of steps consistent with the
  * epochs, and the trainer is changed only after everything is checked. The checksum (checksum.c) finds accidents, not
@@ -83,12 +85,14 @@ static void words_of(struct word words[WORDS], const struct fkt_trainer *t)
 static const struct kind {
     enum fkt_learned what;
     const char *prefix;
-} kinds[] = {{FKT_WEIGHT, "weight"}, {FKT_VELOCITY, "velocity"}, {FKT_AVERAGE, "average"}};
+} kinds[] = {{FKT_WEIGHT, "weight"}, {FKT_VELOCITY, "velocity"}, {FKT_AVERAGE, "average"}, {FKT_SECOND, "second"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static int has(const struct fkt_trainer *t, enum fkt_learned what, uint32_t slot, uint64_t step)
 {
     if (what == FKT_VELOCITY) return fkt_learner_is_parameter(t->learner, slot);
+    if (what == FKT_SECOND)
+        return t->recipe.optimizer == FKT_LEARN_ADAM && step > 0 && fkt_learner_is_parameter(t->learner, slot);
     return what == FKT_WEIGHT || (t->recipe.ema > 0 && step > 0);
 }
 
@@ -217,13 +221,19 @@ static fkt_status compare_words(const struct fkt_safetensors *f, const struct fk
 {
     const char *format = fkt_safetensors_meta(f, "format");
     struct word words[WORDS];
-    char shown[FKT_ST_SHOWN];
+    struct fkt_recipe usual;
+    char shown[FKT_ST_SHOWN], older[FKT_RECIPE_TEXT];
     if (!format || strcmp(format, FORMAT) != 0)
         return fkt_fail_hint(FKT_E_FORMAT, "give the file that a training run wrote as its checkpoint",
                              "'%s' is not a checkpoint of format " FORMAT, path);
     words_of(words, t);
+    fkt_recipe_default(&usual);
     for (size_t i = 0; i < WORDS; i++) {
         const char *found = fkt_safetensors_meta(f, words[i].key);
+        if (!found && i >= FACTS && fkt_recipe_field_is_new(i - FACTS)) {
+            fkt_recipe_field_text(&usual, i - FACTS, older);
+            found = older;
+        }
         if (!found) return fkt_fail(FKT_E_FORMAT, "checkpoint '%s' does not state its %s", path, words[i].key);
         if (strcmp(found, words[i].value) != 0)
             return fkt_fail_hint(FKT_E_MISMATCH,

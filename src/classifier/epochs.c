@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* epochs.c - the training run: steps form epochs; each epoch ends with an evaluation and a checkpoint.
  *
- *   batch of views -> forward -> loss -> backward -> SGD at this step's rate -> moving average
+ *   batch of views -> forward -> loss -> backward -> SGD or Adam at this step's rate -> moving average
  *        |                        ^
  *        +-> teacher's forward ---+
  *
@@ -59,11 +59,15 @@ fkt_status fkt_trainer_diverged(const struct fkt_trainer *t)
 struct fkt_optimizer fkt_trainer_optimizer(const struct fkt_trainer *t, uint64_t step)
 {
     const struct fkt_recipe *r = &t->recipe;
-    return (struct fkt_optimizer){.kind = FKT_OPTIMIZER_SGD,
+    return (struct fkt_optimizer){.kind = r->optimizer == FKT_LEARN_ADAM ? FKT_OPTIMIZER_ADAM : FKT_OPTIMIZER_SGD,
                                   .rate = (float)fkt_recipe_rate(r, step, t->epoch_steps),
-                                  .momentum = (float)r->momentum,
                                   .decay = (float)r->decay,
-                                  .nesterov = r->nesterov};
+                                  .momentum = (float)r->momentum,
+                                  .nesterov = r->nesterov,
+                                  .beta1 = (float)r->beta1,
+                                  .beta2 = (float)r->beta2,
+                                  .epsilon = 1e-8F,
+                                  .step = step + 1};
 }
 
 float fkt_trainer_decay(const struct fkt_trainer *t, uint64_t step)

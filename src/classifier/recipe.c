@@ -27,6 +27,8 @@
 
 static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle"};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+static const char *const optimizers[] = {[FKT_LEARN_SGD] = "sgd", [FKT_LEARN_ADAM] = "adam"};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 const char *fkt_schedule_name(enum fkt_schedule s)
 {
@@ -45,10 +47,13 @@ void fkt_recipe_default(struct fkt_recipe *r)
     *r = (struct fkt_recipe){
         .epochs = 20,
         .batch = 64,
+        .optimizer = FKT_LEARN_SGD,
         .rate = 0.05,
         .momentum = 0.9,
         .decay = 5e-4,
         .nesterov = 1,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
         .schedule = FKT_SCHEDULE_COSINE,
         .step_every = 10,
         .step_by = 0.1,
@@ -61,7 +66,7 @@ void fkt_recipe_default(struct fkt_recipe *r)
 }
 
 /* One row a field. Bounds of numbers; an open end is excluded. */
-enum kind { U32, F64, SWITCH, SCHEDULE, DTYPE, SEED, THREADS };
+enum kind { U32, F64, SWITCH, OPTIMIZER, SCHEDULE, DTYPE, SEED, THREADS };
 enum { OPEN_LOW = 1, OPEN_HIGH = 2 };
 static const struct field {
     const char *name;
@@ -73,10 +78,13 @@ static const struct field {
 #define AT(f) offsetof(struct fkt_recipe, f)
     {"epochs", U32, AT(epochs), 1, FKT_EPOCHS_MAX, 0},
     {"batch", U32, AT(batch), 1, FKT_BATCH_MAX, 0},
+    {"optimizer", OPTIMIZER, AT(optimizer), 0, OPTIMIZERS - 1, 0},
     {"rate", F64, AT(rate), 0, 1e6, OPEN_LOW},
     {"momentum", F64, AT(momentum), 0, 1, OPEN_HIGH},
     {"decay", F64, AT(decay), 0, 1, OPEN_HIGH},
     {"nesterov", SWITCH, AT(nesterov), 0, 1, 0},
+    {"beta1", F64, AT(beta1), 0, 1, OPEN_HIGH},
+    {"beta2", F64, AT(beta2), 0, 1, OPEN_HIGH},
     {"schedule", SCHEDULE, AT(schedule), 0, SCHEDULES - 1, 0},
     {"warm-up", F64, AT(warmup), 0, FKT_EPOCHS_MAX, 0},
     {"step every", F64, AT(step_every), 0, FKT_EPOCHS_MAX, OPEN_LOW},
@@ -95,6 +103,12 @@ static const struct field {
 
 const char *fkt_recipe_field_name(size_t i) { return fields[i].name; }
 
+int fkt_recipe_field_is_new(size_t i)
+{
+    return fields[i].kind == OPTIMIZER || fields[i].at == offsetof(struct fkt_recipe, beta1) ||
+           fields[i].at == offsetof(struct fkt_recipe, beta2);
+}
+
 static double number_of(const struct fkt_recipe *r, const struct field *f)
 {
     const char *p = (const char *)r + f->at;
@@ -102,6 +116,7 @@ static double number_of(const struct fkt_recipe *r, const struct field *f)
     case U32: return *(const uint32_t *)p;
     case F64: return *(const double *)p;
     case SWITCH: return *(const int *)p;
+    case OPTIMIZER: return (double)*(const enum fkt_learn_optimizer *)p;
     case SCHEDULE: return (double)*(const enum fkt_schedule *)p;
     case DTYPE: return (double)*(const enum fkt_learn_dtype *)p;
     case THREADS: return *(const unsigned *)p;
@@ -117,6 +132,7 @@ void fkt_recipe_field_text(const struct fkt_recipe *r, size_t i, char out[FKT_RE
     switch (f->kind) {
     case F64: fkt_double_text(out, x); return;
     case SWITCH: snprintf(out, FKT_RECIPE_TEXT, "%s", x != 0 ? "on" : "off"); return;
+    case OPTIMIZER: snprintf(out, FKT_RECIPE_TEXT, "%s", x < OPTIMIZERS ? optimizers[(int)x] : "unknown"); return;
     case SCHEDULE: snprintf(out, FKT_RECIPE_TEXT, "%s", fkt_schedule_name(r->schedule)); return;
     case DTYPE: snprintf(out, FKT_RECIPE_TEXT, "%s", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32"); return;
     case SEED: snprintf(out, FKT_RECIPE_TEXT, "%" PRIu64, r->seed); return;
@@ -138,7 +154,7 @@ fkt_status fkt_recipe_check(const struct fkt_recipe *r)
                             f->open & OPEN_LOW ? "more than" : "at least", f->low,
                             f->open & OPEN_HIGH ? "less than" : "at most", f->high);
     }
-    if (r->nesterov && r->momentum == 0)
+    if (r->optimizer == FKT_LEARN_SGD && r->nesterov && r->momentum == 0)
         return fkt_fail_hint(FKT_E_ARG, "give a momentum such as 0.9, or switch nesterov off",
                              "nesterov needs a momentum, and it is 0");
     if (r->warmup > 0 && r->schedule != FKT_SCHEDULE_STEP && r->schedule != FKT_SCHEDULE_COSINE)

@@ -156,6 +156,7 @@ fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe, c
     uint64_t step = 0;
     fkt_status st;
     FKT_TRY(fkt_recipe_check(recipe));
+    if (recipe->optimizer != FKT_LEARN_SGD) return fkt_fail(FKT_E_ARG, "a last layer is tuned by SGD alone");
     FKT_TRY(check(&t, features, label, n));
     t.batch = n < recipe->batch ? n : recipe->batch;
     t.epoch_steps = n / t.batch;

@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+static int parse_optimizer(const char *s)
+{
+    return !strcmp(s, "sgd") ? FKT_LEARN_SGD : !strcmp(s, "adam") ? FKT_LEARN_ADAM : -1;
+}
 static int parse_dtype(const char *s) { return !strcmp(s, "f32") ? 0 : !strcmp(s, "bf16") ? 1 : -1; }
 
 void cli_train_defaults(struct cli_train *a)
@@ -69,9 +73,23 @@ void cli_train_defaults(struct cli_train *a)
 #define RECIPE_ROWS(a)                                                                                                 \
     CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the images (default: 20)"),      \
         CLI_OPT_WHOLE("batch", &(a).batch, "N", 0, "images per step (default: 64)"),                                   \
-        CLI_OPT_REAL("rate", &(a).recipe.rate, "R", 0, "largest learning rate of the schedule (default: 0.05)"),       \
-        CLI_OPT_REAL("momentum", &(a).recipe.momentum, "M", 0, "Nesterov momentum of SGD (default: 0.9)"),             \
-        CLI_OPT_FLAG("no-nesterov", &(a).no_nesterov, "plain momentum"),                                               \
+        CLI_OPT_CHOICE("optimizer", &(a).optimizer, parse_optimizer, "sgd or adam", "as PyTorch's SGD and Adam"),      \
+        {CLI_REAL,                                                                                                     \
+         "rate",                                                                                                       \
+         &(a).recipe.rate,                                                                                             \
+         "R",                                                                                                          \
+         "largest learning rate of the schedule (default: 0.05; adam: 0.001)",                                         \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         NULL,                                                                                                         \
+         &(a).rate_given},                                                                                             \
+        {CLI_REAL, "momentum", &(a).recipe.momentum, "M", "sgd: Nesterov momentum (default: 0.9)", 0,                  \
+         NULL,     NULL,       &(a).momentum_given},                                                                   \
+        CLI_OPT_FLAG("no-nesterov", &(a).no_nesterov, "sgd: plain momentum"),                                          \
+        {CLI_REAL, "beta1", &(a).recipe.beta1, "B", "adam: decay of the mean of gradients (default: 0.9)", 0,          \
+         NULL,     NULL,    &(a).beta_given[0]},                                                                       \
+        {CLI_REAL, "beta2", &(a).recipe.beta2, "B", "adam: decay of the mean of their squares (default: 0.999)", 0,    \
+         NULL,     NULL,    &(a).beta_given[1]},                                                                       \
         CLI_OPT_REAL("decay", &(a).recipe.decay, "D", 0, "weight decay (default: 0.0005)"),                            \
         CLI_OPT_CHOICE("schedule", &(a).schedule, fkt_schedule_parse, "cosine, constant, step or one-cycle",           \
                        "schedule of the learning rate"),                                                               \

@@ -24,6 +24,7 @@ struct cli_train {
     struct fkt_recipe recipe;
     uint64_t epochs, batch, pad; /* the recipe, as typed */
     double share;                /* of the teacher; negative: not given */
+    int optimizer, rate_given, momentum_given, beta_given[2];
     int no_flip, no_nesterov, dtype, schedule, temperature_given, step_every_given, step_by_given;
     const char *out, *ema_out, *onnx, *curves, *tensorboard, *checkpoint;
     uint64_t checkpoint_steps;

@@ -58,6 +58,20 @@ out:
     return st;
 }
 
+static fkt_status check_optimizer(struct cli_train *a)
+{
+    const int adam = a->optimizer == FKT_LEARN_ADAM;
+    fkt_status st;
+    FKT_TRY(needs(a->beta_given[0], "--beta1", adam, "--optimizer adam"));
+    FKT_TRY(needs(a->beta_given[1], "--beta2", adam, "--optimizer adam"));
+    FKT_TRY(needs(a->momentum_given, "--momentum", !adam, "--optimizer sgd"));
+    FKT_TRY(needs(a->no_nesterov, "--no-nesterov", !adam, "--optimizer sgd"));
+    a->recipe.optimizer = (enum fkt_learn_optimizer)a->optimizer;
+    if (adam && !a->rate_given) a->recipe.rate = 0.001; /* PyTorch's default */
+out:
+    return st;
+}
+
 static fkt_status check_use(const struct cli_train *a)
 {
     fkt_status st;
@@ -88,6 +102,8 @@ static fkt_status check_recipe(const struct fkt_recipe *r)
                                                       CLI_RECIPE("--batch", batch),
                                                       CLI_RECIPE("--rate", rate),
                                                       CLI_RECIPE("--momentum", momentum),
+                                                      CLI_RECIPE("--beta1", beta1),
+                                                      CLI_RECIPE("--beta2", beta2),
                                                       CLI_RECIPE("--decay", decay),
                                                       CLI_RECIPE("--warmup", warmup),
                                                       CLI_RECIPE("--step-every", step_every),
@@ -117,6 +133,7 @@ fkt_status cli_train_check(struct cli_train *a)
     a->estimate.estimator = (enum fkt_estimator)a->estimator;
     FKT_TRY(check_images(a));
     FKT_TRY(check_use(a));
+    FKT_TRY(check_optimizer(a));
     FKT_TRY(cli_threads(a->run.threads, &r->threads));
     FKT_TRY(check_recipe(r));
     FKT_TRY(cli_device_settle(a->settings.device, &r->device));

@@ -41,8 +41,12 @@ static void add_images(struct fkt_text *t, const struct cli_train *a)
 static void add_steps(struct fkt_text *t, const struct fkt_recipe *r)
 {
     fkt_text_addf(t, " --epochs %u --batch %u", r->epochs, r->batch);
+    if (r->optimizer == FKT_LEARN_ADAM) fkt_text_add(t, " --optimizer adam");
     add_number(t, "--rate", r->rate);
-    add_number(t, "--momentum", r->momentum);
+    if (r->optimizer == FKT_LEARN_ADAM) {
+        add_number(t, "--beta1", r->beta1);
+        add_number(t, "--beta2", r->beta2);
+    } else add_number(t, "--momentum", r->momentum);
     add_number(t, "--decay", r->decay);
     fkt_text_addf(t, " --schedule %s", fkt_schedule_name(r->schedule));
     if (r->schedule == FKT_SCHEDULE_STEP) {
@@ -50,7 +54,7 @@ static void add_steps(struct fkt_text *t, const struct fkt_recipe *r)
         add_number(t, "--step-by", r->step_by);
     }
     if (r->warmup > 0) add_number(t, "--warmup", r->warmup);
-    if (!r->nesterov) fkt_text_add(t, " --no-nesterov");
+    if (r->optimizer == FKT_LEARN_SGD && !r->nesterov) fkt_text_add(t, " --no-nesterov");
     if (!r->flip) fkt_text_add(t, " --no-flip");
     fkt_text_addf(t, " --pad %u", r->pad);
     if (r->smoothing > 0) add_number(t, "--smoothing", r->smoothing);

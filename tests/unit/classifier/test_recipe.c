@@ -86,6 +86,10 @@ static void what_is_out_of_range_is_named(void **state)
     REFUSED(rate, INFINITY, "rate");
     REFUSED(momentum, 1, "less than 1");
     REFUSED(momentum, NAN, "momentum");
+    REFUSED(beta1, 1, "less than 1");
+    REFUSED(beta2, -0.1, "beta2");
+    REFUSED(beta2, 1 - 1e-12, "beta2"); /* which as float is 1 */
+    REFUSED(optimizer, (enum fkt_learn_optimizer)2, "optimizer");
     REFUSED(decay, -1e-4, "decay");
     REFUSED(decay, NAN, "decay");
     REFUSED(nesterov, 2, "nesterov");
@@ -138,10 +142,13 @@ static void each_field_has_its_text(void **state)
     a.threads = 1;
     b = (struct fkt_recipe){.epochs = 3,
                             .batch = 5,
+                            .optimizer = FKT_LEARN_ADAM,
                             .rate = nextafter(a.rate, 1),
                             .momentum = 0.1,
                             .decay = 0.3,
                             .nesterov = 0,
+                            .beta1 = 0.5,
+                            .beta2 = 0.75,
                             .schedule = FKT_SCHEDULE_STEP,
                             .warmup = 1,
                             .step_every = 3,
@@ -180,6 +187,7 @@ static void defaults_are_those_of_the_documents(void **state)
     fkt_recipe_default(&r);
     CHECK(r.epochs == 20 && r.batch == 64 && r.nesterov && r.flip && r.pad == 4 && r.dtype == FKT_LEARN_DTYPE_F32);
     CHECK(r.rate == 0.05 && r.momentum == 0.9 && r.decay == 5e-4 && r.schedule == FKT_SCHEDULE_COSINE);
+    CHECK(r.optimizer == FKT_LEARN_SGD && r.beta1 == 0.9 && r.beta2 == 0.999);
     CHECK(r.warmup == 0 && r.smoothing == 0 && r.ema == 0 && r.share == 0 && r.temperature == 4 && r.seed == 1);
     CHECK_OK(fkt_recipe_check(&r));
 }
