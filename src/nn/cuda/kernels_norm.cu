@@ -245,5 +245,5 @@ fkt_status fkt_cuda_group_norm(const struct fkt_cuda_tensor *y, const struct fkt
     f.act = act;
     FKT_BY_PRECISION(
         x->precision, T,
-        return (each<T, 2>("group norm", y->data, x->data, NULL, NULL, fkt_cuda_count_of(x), x->c, f, stream)));
+        return (each<T, 1>("group norm", y->data, x->data, NULL, NULL, fkt_cuda_count_of(x), x->c, f, stream)));
 }
