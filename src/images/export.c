@@ -5,12 +5,14 @@
  *
  * The promise of exactly `total` images is kept or the set is dropped, since an .npz states its length first.
  * classes.json (the true class names in the order of their labels) is written last in every format, so it stands beside
- * whole sets only. The bytes depend on the images and names alone: no times, users, paths or threads. Memory: one
- * image. */
+ * whole sets only. The bytes depend on the images and names alone: no times, users, paths or threads. Making a PNG
+ * takes longer than writing it and than decoding the image on a card, so several are made at once. Memory: the images
+ * of one call. */
 #include "images/export.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/threads.h"
 
 #include <string.h>
 
@@ -66,17 +68,67 @@ out:
     return st;
 }
 
-fkt_status fkt_export_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb)
+static fkt_status add(struct fkt_export *e, uint32_t label, const uint8_t *data, size_t len)
 {
     fkt_status st;
-    if (e->broken) return fkt_fail(FKT_E_STATE, "the export to '%s' has failed already", e->path);
     if (label >= e->n_classes) return fkt_fail(FKT_E_ARG, "label %u is outside the %zu classes", label, e->n_classes);
     if (e->added >= e->total)
         return fkt_fail(FKT_E_STATE, "more images than the %zu announced for '%s'", e->total, e->path);
-    st = e->ops->add(e, label, rgb);
+    st = e->ops->add(e, label, data, len);
     if (st == FKT_OK) e->added++;
     else e->broken = 1;
     return st;
+}
+
+struct pngs {
+    const struct fkt_export *e;
+    const uint8_t *rgb;
+    uint8_t **data; /* (n) */
+    size_t *len;    /* (n) */
+};
+
+static fkt_status make_png(void *ctx, size_t item, unsigned worker)
+{
+    const struct pngs *p = ctx;
+    const uint32_t size = p->e->size;
+    (void)worker;
+    return fkt_png_encode(&p->data[item], &p->len[item], p->rgb + item * size * size * 3, size, size);
+}
+
+static fkt_status make_pngs(struct pngs *p, size_t n, unsigned threads)
+{
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&p->data, n));
+    FKT_TRY(fkt_alloc(&p->len, n));
+    FKT_TRY(fkt_parallel(threads, n, make_png, p, NULL, NULL));
+out:
+    return st;
+}
+
+fkt_status fkt_export_add_some(struct fkt_export *e, const uint32_t *label, const uint8_t *rgb, size_t n,
+                               unsigned threads)
+{
+    const size_t pixels = (size_t)e->size * e->size * 3;
+    struct pngs p = {.e = e, .rgb = rgb};
+    fkt_status st = FKT_OK;
+    if (e->broken) return fkt_fail(FKT_E_STATE, "the export to '%s' has failed already", e->path);
+    if (e->ops->png) {
+        st = make_pngs(&p, n, threads);
+        e->broken = st != FKT_OK;
+        if (st != FKT_OK) goto out;
+    }
+    for (size_t i = 0; i < n; i++)
+        FKT_TRY(p.data ? add(e, label[i], p.data[i], p.len[i]) : add(e, label[i], rgb + i * pixels, pixels));
+out:
+    for (size_t i = 0; p.data && i < n; i++) fkt_free(p.data[i]);
+    fkt_free(p.data);
+    fkt_free(p.len);
+    return st;
+}
+
+fkt_status fkt_export_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb)
+{
+    return fkt_export_add_some(e, &label, rgb, 1, 1);
 }
 
 static fkt_status write_classes(const struct fkt_export *e)

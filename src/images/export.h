@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export.h - what the writers of a labelled set share: one struct, one table of calls per format. This module only. */
+/* export.h - what the writers of a labelled set share: one struct, one table of calls per format. */
 #ifndef FKT_IMAGES_EXPORT_H
 #define FKT_IMAGES_EXPORT_H
 
@@ -12,8 +12,10 @@ struct archive;
 
 struct fkt_export_ops {
     fkt_status (*open)(struct fkt_export *e);
-    fkt_status (*add)(struct fkt_export *e, uint32_t label, const uint8_t *rgb); /* e->added is the image's number */
+    /* e->added is the image's number; data: its PNG or, where png is 0, its pixels. */
+    fkt_status (*add)(struct fkt_export *e, uint32_t label, const uint8_t *data, size_t len);
     fkt_status (*finish)(struct fkt_export *e);
+    int png;
 };
 
 struct fkt_export {
@@ -30,6 +32,10 @@ struct fkt_export {
     uint8_t *made;           /* folder: (K) 1 once the class has its folder */
     uint8_t *labels;         /* npz: (total) labels of one or two bytes, written last */
 };
+
+/* rgb (n, S, S, 3) as n times fkt_export_add, to the same bytes; PNGs are made on several threads (0: all). */
+FKT_MUST_USE fkt_status fkt_export_add_some(struct fkt_export *e, const uint32_t *label, const uint8_t *rgb, size_t n,
+                                            unsigned threads);
 
 extern const struct fkt_export_ops fkt_export_folder, fkt_export_npz, fkt_export_webdataset;
 

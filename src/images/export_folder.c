@@ -72,11 +72,9 @@ out:
     return st;
 }
 
-static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb)
+static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t *png, size_t len)
 {
     struct fkt_text path, row;
-    uint8_t *png = NULL;
-    size_t len;
     fkt_status st;
 
     fkt_text_init(&path);
@@ -84,7 +82,6 @@ static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t
     if (!e->made[label]) FKT_TRY(make_class_folder(e, label));
     fkt_text_addf(&path, "%s/%s/%s/%06zu.png", e->path, e->split, e->names[label], e->added);
     FKT_TRY(fkt_text_status(&path));
-    FKT_TRY(fkt_png_encode(&png, &len, rgb, e->size, e->size));
     FKT_TRY(write_plain(path.s, png, len));
     fkt_text_add(&row, "{\"file_name\": ");
     fkt_json_quote(&row, path.s + strlen(e->path) + 1 + strlen(e->split) + 1);
@@ -94,7 +91,6 @@ static fkt_status folder_add(struct fkt_export *e, uint32_t label, const uint8_t
     FKT_TRY(fkt_text_status(&row));
     if (fwrite(row.s, 1, row.len, e->file.stream) != row.len) st = disk_fail(e->file.path);
 out:
-    fkt_free(png);
     fkt_text_clear(&path);
     fkt_text_clear(&row);
     return st;
@@ -109,4 +105,5 @@ static fkt_status folder_finish(struct fkt_export *e)
     return st == FKT_OK ? fkt_file_commit(&e->file) : st;
 }
 
-const struct fkt_export_ops fkt_export_folder = {folder_open, folder_add, folder_finish};
+const struct fkt_export_ops fkt_export_folder = {
+    .open = folder_open, .add = folder_add, .finish = folder_finish, .png = 1};

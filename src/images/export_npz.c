@@ -53,11 +53,11 @@ out:
     return st;
 }
 
-static fkt_status npz_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb)
+static fkt_status npz_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb, size_t len)
 {
     size_t width = label_bytes(e);
     for (size_t b = 0; b < width; b++) e->labels[e->added * width + b] = (uint8_t)(label >> (8 * b));
-    return fkt_export_archive_data(e, rgb, (size_t)e->size * e->size * 3);
+    return fkt_export_archive_data(e, rgb, len);
 }
 
 static fkt_status npz_finish(struct fkt_export *e)
@@ -73,4 +73,4 @@ out:
     return st;
 }
 
-const struct fkt_export_ops fkt_export_npz = {npz_open, npz_add, npz_finish};
+const struct fkt_export_ops fkt_export_npz = {.open = npz_open, .add = npz_add, .finish = npz_finish};

@@ -26,25 +26,21 @@ static fkt_status tar_open(struct fkt_export *e)
     return FKT_OK;
 }
 
-static fkt_status tar_add(struct fkt_export *e, uint32_t label, const uint8_t *rgb)
+static fkt_status tar_add(struct fkt_export *e, uint32_t label, const uint8_t *png, size_t len)
 {
-    uint8_t *png = NULL;
-    size_t len;
     char text[48];
     fkt_status st;
     if (e->added % SHARD == 0) {
         snprintf(text, sizeof text, "%s-%06zu.tar", e->split, e->added / SHARD);
         FKT_TRY(fkt_export_archive_begin(e, text, 0));
     }
-    FKT_TRY(fkt_png_encode(&png, &len, rgb, e->size, e->size));
     FKT_TRY(put_file(e, "png", png, len));
     FKT_TRY(put_file(e, "cls", text, (size_t)snprintf(text, sizeof text, "%u", label)));
     if (e->added % SHARD == SHARD - 1) FKT_TRY(fkt_export_archive_end(e));
 out:
-    fkt_free(png);
     return st;
 }
 
 static fkt_status tar_finish(struct fkt_export *e) { return e->archive ? fkt_export_archive_end(e) : FKT_OK; }
 
-const struct fkt_export_ops fkt_export_webdataset = {tar_open, tar_add, tar_finish};
+const struct fkt_export_ops fkt_export_webdataset = {.open = tar_open, .add = tar_add, .finish = tar_finish, .png = 1};

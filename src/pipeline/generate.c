@@ -4,9 +4,10 @@
  *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
  *            grid.png  README.md  certificate.json  images.json
  *
- * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled and decoded in parallel and
- * written in order, so the folder's bytes do not depend on threads, and memory grows with the number of images by
- * the 36 bytes of hash and label alone: images.json identifies the images that the certificate was written for. */
+ * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled, decoded and turned into files
+ * in parallel and written in order, so the folder's bytes do not depend on threads, and memory grows with the number of
+ * images by the 36 bytes of hash and label alone: images.json identifies the images that the certificate was written
+ * for. */
 #include "fedkt/generate.h"
 
 #include "pipeline/draw.h"
@@ -19,11 +20,26 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "images/card.h"
+#include "images/export.h"
 
 #include <jansson.h>
 #include <string.h>
 
 enum { GRID_COLUMNS = 12 };
+
+struct marking {
+    const uint8_t *rgb; /* of a chunk */
+    struct fkt_labelled *made;
+    uint32_t size;
+};
+
+static fkt_status mark_one(void *ctx, size_t item, unsigned worker)
+{
+    const struct marking *m = ctx;
+    (void)worker;
+    fkt_fingerprint_pixels(&m->made[item].image, m->rgb + item * m->size * m->size * 3, m->size, m->size);
+    return FKT_OK;
+}
 
 static fkt_status write_images(const struct fkt_pipeline *w, const struct fkt_gaussians *g, const char *folder,
                                const struct fkt_generate_options *o, char fingerprint[FKT_SHA256_HEX])
@@ -34,30 +50,33 @@ static fkt_status write_images(const struct fkt_pipeline *w, const struct fkt_ga
     uint64_t all = (uint64_t)o->per_class * t->n_classes;
     struct fkt_export *e = NULL;
     struct fkt_labelled *made = NULL;
+    struct marking marking = {.size = t->size};
+    uint32_t *label = NULL;
     struct fkt_meter meter;
     struct fkt_drawing c = {.pipeline = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
     fkt_status st;
     room = fkt_draw_chunk_size(w, threads);
     fkt_meter_init(&meter, o->progress, "generating", all);
     FKT_TRY(fkt_alloc(&c.rgb, room * pixels));
+    FKT_TRY(fkt_alloc(&label, room));
     FKT_TRY(fkt_alloc(&made, (size_t)all));
+    marking.rgb = c.rgb;
     FKT_TRY(fkt_export_open(&e, folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
                             o->per_class * t->n_classes));
     for (c.at = 0; c.at < all; c.at += c.n) {
         c.n = all - c.at < room ? (size_t)(all - c.at) : room;
         FKT_TRY(fkt_draw_chunk(&c, threads));
-        for (size_t i = 0; i < c.n; i++) {
-            struct fkt_labelled *m = &made[c.at + i];
-            m->label = (uint32_t)((c.at + i) / c.each);
-            fkt_fingerprint_pixels(&m->image, c.rgb + i * pixels, t->size, t->size);
-            FKT_TRY(fkt_export_add(e, m->label, c.rgb + i * pixels));
-        }
+        for (size_t i = 0; i < c.n; i++) made[c.at + i].label = label[i] = (uint32_t)((c.at + i) / c.each);
+        marking.made = made + c.at;
+        FKT_TRY(fkt_parallel(threads, c.n, mark_one, &marking, NULL, NULL));
+        FKT_TRY(fkt_export_add_some(e, label, c.rgb, c.n, threads));
     }
     FKT_TRY(fkt_export_close(&e));
     fkt_labelled_end(made, (size_t)all, (const char *const *)t->classes, fingerprint);
 out:
     fkt_export_free(e);
     fkt_free(made);
+    fkt_free(label);
     fkt_free(c.rgb);
     fkt_meter_clear(&meter);
     return st;

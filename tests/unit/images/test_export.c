@@ -290,6 +290,44 @@ static void bytes_depend_on_the_content_alone(void **state)
     tzset();
 }
 
+/* Several at a time on several threads: the same bytes as one by one, single images of a folder included. */
+static void several_images_are_as_one_by_one(void **state)
+{
+    static const char *const files[] = {"train/metadata.jsonl", "dataset.npz", "train-000000.tar"};
+    static uint8_t rgb[TOTAL * PIXELS];
+    uint32_t label[TOTAL];
+    (void)state;
+    for (size_t i = 0; i < TOTAL; i++) {
+        image(rgb + i * PIXELS, i);
+        label[i] = label_of(i);
+    }
+    for (int format = 0; format < 3; format++) {
+        struct fkt_export *e = NULL;
+        char a[64], b[64];
+        temp_folder(a, sizeof a);
+        temp_folder(b, sizeof b);
+        write_set(a, (enum fkt_export_format)format, "train", TOTAL);
+        CHECK_OK(fkt_export_open(&e, b, (enum fkt_export_format)format, "train", classes, 4, SIZE, TOTAL));
+        for (size_t i = 0, n; i < TOTAL; i += n) {
+            n = TOTAL - i < 9 ? TOTAL - i : 9;
+            CHECK_OK(fkt_export_add_some(e, label + i, rgb + i * PIXELS, n, 4));
+        }
+        CHECK_STATUS(fkt_export_add_some(e, label, rgb, 2, 4), FKT_E_STATE); /* more than announced */
+        CHECK_OK(fkt_export_close(&e));
+        for (size_t i = 0; i < (format ? 1 : 4); i++) {
+            const char *name[] = {files[format], "train/0_cat/000012.png", "train/0_cat/000020.png",
+                                  "train/0_cat/000000.png"};
+            size_t na, nb;
+            uint8_t *x = slurp(a, name[i], &na), *y = slurp(b, name[i], &nb);
+            CHECK(na == nb && na > 50 && !memcmp(x, y, na));
+            fkt_free(x);
+            fkt_free(y);
+        }
+        remove_folder(a);
+        remove_folder(b);
+    }
+}
+
 static void broken_promises_leave_no_file(void **state)
 {
     char path[64], name[96];
@@ -370,6 +408,7 @@ int main(void)
         cmocka_unit_test(many_classes_get_wide_labels),
         cmocka_unit_test(shards_hold_ten_thousand),
         cmocka_unit_test(bytes_depend_on_the_content_alone),
+        cmocka_unit_test(several_images_are_as_one_by_one),
         cmocka_unit_test(broken_promises_leave_no_file),
         cmocka_unit_test(a_full_disk_leaves_no_file),
     };
