@@ -115,7 +115,18 @@ def cost(out):
         cells.append(f"{' / '.join(f'{x:.3f}' for x in paper)} = {sum(paper):.3f}" if paper else "")
         lines.append((r["case"], *cells))
     head = ("encode / statistics and sampling / decode = total, s", "ours", "PyTorch, eager", "PyTorch, compiled")
-    return table((*head, "the paper, RTX 5090"), lines)
+    return table((*head, "the paper, RTX 5090"), lines) + parts_of_statistics(rows)
+
+
+def parts_of_statistics(rows):
+    """What our statistics consist of: from the note of `fedkt bench cost`."""
+    found = []
+    for r in rows:
+        note = ((ours_of(r) or {}).get("statistics") or {}).get("note", "")
+        parts = re.search(r"m = \d+; (vectors .*?); median", note)
+        if parts:
+            found.append(f"{r['case']}: {parts.group(1)}")
+    return "\n\nOur statistics and sampling, in milliseconds:\n\n" + "\n".join(f"- {x}" for x in found) if found else ""
 
 
 def error(row, key):
