@@ -5,6 +5,7 @@
 #define FKT_TEST_CUDA_CASE_H
 
 #include "nn/bf16.h"
+#include "nn/cuda/conv.h"
 #include "nn/cuda/cuda.h"
 
 #include "base/rng.h"
@@ -35,7 +36,11 @@ static inline int cuda_here(void)
 /* As check_nothing_left. */
 static inline int cuda_nothing_left(int failed)
 {
-    size_t left = fkt_alloc_live() - cuda_blocks;
+    size_t left;
+#ifndef FKT_CUDA_HOST
+    fkt_cuda_conv_forget();
+#endif
+    left = fkt_alloc_live() - cuda_blocks;
     if (left) fprintf(stderr, "%zu blocks of memory are left\n", left);
     return failed || left;
 }

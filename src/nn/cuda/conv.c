@@ -174,3 +174,15 @@ out:
 
 /* It stays: see above. */
 void fkt_cuda_conv_free(struct fkt_cuda_conv *c) { (void)c; }
+
+void fkt_cuda_conv_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    while (all) {
+        struct fkt_cuda_conv *c = all;
+        all = c->next;
+        fkt_cuda_graph_free(c->graph);
+        fkt_free(c);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -38,6 +38,8 @@ size_t fkt_cuda_conv_workspace(const struct fkt_cuda_conv *c); /* bytes; 0: none
 FKT_MUST_USE fkt_status fkt_cuda_conv_run(const struct fkt_cuda_conv *c, void *x, void *w, const float *bias,
                                           const void *add, void *y, void *workspace, cudaStream_t stream);
 void fkt_cuda_conv_free(struct fkt_cuda_conv *c);
+/* Frees the plans of all convolutions, which must not be in use: so that a test can count what is left. */
+void fkt_cuda_conv_forget(void);
 
 #ifdef __cplusplus
 }

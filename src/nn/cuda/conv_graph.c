@@ -7,7 +7,8 @@
  *   - not marked as non-deterministic (FEDKT_CUDA_ANY_ALGORITHM=1 lifts this, to measure what it costs: bench/gpu.py),
  *     no sums in reduced precision, no Fourier transform;
  *   - in f32 no tensor cores and no conversion of inputs: both mean TF32, which has 10 bits of mantissa;
- *   - at most 1 GiB of workspace.
+ *   - at most 1 GiB of workspace; forward in bf16 none at all where there is such an engine: those that need one divide
+ *     the sums of some results and not of others, so that an image's result would depend on its place in the batch.
  * Source: NVIDIA cuDNN, "Graph API", backend descriptor types. */
 #include "nn/cuda/conv_graph.h"
 
@@ -29,6 +30,7 @@ struct build {
     cudnnStatus_t failed;
     fkt_status st;
     int64_t between; /* id of the next value between two operations */
+    int64_t workspace_max;
 };
 
 static int fine(const struct build *b) { return b->failed == CUDNN_STATUS_SUCCESS && b->st == FKT_OK; }
@@ -226,7 +228,7 @@ static int accepts(struct build *b, cudnnBackendDescriptor_t config)
     if (!fine(b) || b->api->cudnnBackendFinalize(plan) != CUDNN_STATUS_SUCCESS) return 0;
     if (b->api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                          &bytes) != CUDNN_STATUS_SUCCESS ||
-        bytes > WORKSPACE_MAX)
+        bytes > b->workspace_max)
         return 0;
     b->g->plan = plan;
     b->g->workspace = bytes > 0 ? (size_t)bytes : 0;
@@ -273,7 +275,9 @@ fkt_status fkt_cuda_graph_new(struct fkt_cuda_graph **out, struct fkt_cuda_handl
     set(&b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &h->cudnn);
     set(&b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, op);
     finish(&b, graph);
-    choose(&b, graph, CUDNN_HEUR_MODE_A, choice);
+    if (s->way == FKT_CUDA_FORWARD && s->precision == FKT_PRECISION_BF16) choose(&b, graph, CUDNN_HEUR_MODE_A, choice);
+    b.workspace_max = WORKSPACE_MAX;
+    if (fine(&b) && !b.g->plan) choose(&b, graph, CUDNN_HEUR_MODE_A, choice);
     if (choice == FKT_CUDA_ANY_ENGINE && fine(&b) && !b.g->plan) choose(&b, graph, CUDNN_HEUR_MODE_FALLBACK, choice);
     if (b.st == FKT_OK && b.g->plan) *out = b.g;
     else fkt_cuda_graph_free(b.g);

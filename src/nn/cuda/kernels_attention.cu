@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(FKT_BLOCK) attention_32(T *y, const T *x, uint
         __syncthreads();
         fkt_floats<4> o = fkt_floats<4>();
         float below = 0;
-        for (int c = 0; c < L; c++) {
+        for (int c = 0; c < L && row < end; c++) { /* small maps leave most warps without a pixel */
             float q = key[row][c];
             float4 v = *(const float4 *)&matrix[c][quad];
             o.v[0] += q * v.x, o.v[1] += q * v.y, o.v[2] += q * v.z, o.v[3] += q * v.w;
