@@ -27,7 +27,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { EVALUATED_AT_ONCE = 256 };
+enum { EVALUATED_AT_ONCE = 256, EVALUATED_ON_CARD = 4096 }; /* images between two reports of progress */
 
 static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs * t->epoch_steps; }
 
@@ -142,15 +142,16 @@ static fkt_status evaluate(struct fkt_trainer *t, enum fkt_learned what, struct 
                                                 .progress = parts->progress ? &progress : NULL,
                                                 .device = t->recipe.device};
     const size_t image = (size_t)3 * t->held.size * t->held.size;
+    const size_t most = t->recipe.device.kind == FKT_DEVICE_CUDA ? EVALUATED_ON_CARD : EVALUATED_AT_ONCE;
     struct fkt_evaluation j;
     float *logits = NULL;
     fkt_status st;
     memset(&j, 0, sizeof j);
     FKT_TRY(fkt_trainer_read(t, what, t->model));
     FKT_TRY(fkt_evaluation_init(&j, t->model->n_classes));
-    FKT_TRY(fkt_alloc(&logits, (size_t)EVALUATED_AT_ONCE * t->model->n_classes));
-    for (size_t i = 0; i < t->held.n; i += EVALUATED_AT_ONCE) {
-        const size_t n = t->held.n - i < EVALUATED_AT_ONCE ? t->held.n - i : EVALUATED_AT_ONCE;
+    FKT_TRY(fkt_alloc(&logits, most * t->model->n_classes));
+    for (size_t i = 0; i < t->held.n; i += most) {
+        const size_t n = t->held.n - i < most ? t->held.n - i : most;
         FKT_TRY(fkt_model_predict(t->model, t->held.rgb + i * image, n, logits, NULL, &options));
         FKT_TRY(fkt_evaluation_add(&j, logits, t->held.label + i, n));
         parts->before += n;
