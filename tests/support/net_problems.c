@@ -219,6 +219,11 @@ static void gates(struct fkt_net *n) /* gated units after depthwise windows of 3
     x = CONV(x, 8, 32, 1, 1, 0, 1, 1);
     x = net_one(n, FKT_OP_GLU, CONV(x, 32, 32, 5, 1, 2, 32, 0));
     x = net_one(n, FKT_OP_GLU, CONV(x, 16, 16, 7, 1, 3, 16, 1));
+    x = CONV(x, 8, 64, 1, 1, 0, 1, 0);
+    x = net_one(n, FKT_OP_GLU, CONV(x, 64, 64, 1, 1, 0, 64, 1));
+    x = net_one(n, FKT_OP_GLU, CONV(x, 32, 16, 1, 1, 0, 16, 1)); /* two channels to each group */
+    x = CONV(x, 8, 32, 1, 1, 0, 1, 0);
+    x = net_one(n, FKT_OP_GLU, CONV(x, 32, 16, 3, 1, 1, 16, 1));
     y = CONV(x, 8, 8, 3, 1, 1, 8, 1);
     x = net_sum(n, y, CONV(net_one(n, FKT_OP_GLU, y), 4, 8, 1, 1, 0, 1, 0));
     net_one(n, FKT_OP_RELU, net_sum(n, CONV(x, 8, 8, 3, 1, 1, 8, 1), x));

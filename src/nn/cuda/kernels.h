@@ -89,8 +89,9 @@ FKT_MUST_USE fkt_status fkt_cuda_attention(const struct fkt_cuda_tensor *y, cons
                                            float eps, cudaStream_t stream);
 
 /* ---- convolutions that cuDNN does slowly (kernels_depthwise.cu) ---- */
-/* One group per channel, op->kernel 3 or 5. weight (kernel, kernel, c) float, bias (c) or NULL. glu 0: y = act(conv),
- * y.c = x.c; glu 1: y = first half of the channels times SiLU of the second, y.c = x.c / 2, act NONE. */
+/* One group per channel, any window; 3 and 5 with stride 1 are fast. weight (kernel, kernel, c) float, bias (c) or
+ * NULL. glu 0: y = act(conv), y.c = x.c; glu 1: y = first half of the channels times SiLU of the second, y.c = x.c / 2,
+ * act NONE. */
 FKT_MUST_USE fkt_status fkt_cuda_depthwise(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x,
                                            const float *weight, const float *bias, const struct fkt_op *op, int glu,
                                            enum fkt_cuda_act act, cudaStream_t stream);

@@ -4,7 +4,7 @@
  *   linear map, 1x1 convolution   cuBLASLt. In bf16 only without bias and SiLU: cuBLASLt adds a bias in bf16, not in
  *                                 float, and has no SiLU; a pass over the result costs as much as the product where
  *                                 it has eight times the channels (DC-AE), and cuDNN fuses both
- *   one group per channel, 3 or 5 our kernel, with the gated unit that follows
+ *   one group per channel         our kernel, with the gated unit that follows
  *   1x1 in groups                 our kernel
  *   all else                      cuDNN, with channels that are a multiple of what its units read: the input of the
  *                                 network is stored so, other values are copied; few output channels (an image's 3)
@@ -41,6 +41,11 @@ static struct work look(const struct fkt_cuda_draft *d, uint32_t head)
 static int has_bias(const struct work *k) { return k->norm || k->op->bias != FKT_NO_SLOT; }
 
 static int is_point(const struct fkt_op *op) { return op->kernel == 1 && op->stride == 1 && op->pad == 0; }
+
+static int is_depthwise(const struct work *k)
+{
+    return k->op->kind == FKT_OP_CONV && k->op->groups == k->in.c && k->op->channels == k->in.c;
+}
 
 static int by_product(const struct fkt_cuda_draft *d, const struct work *k)
 {
@@ -93,27 +98,46 @@ static fkt_status epilogue(struct fkt_cuda_draft *d, const struct work *k, const
     return fkt_cuda_draft_step(d, &s);
 }
 
+/* The gated unit of a group whose kernel did not do it. */
+static fkt_status gated(struct fkt_cuda_draft *d, const struct work *k, struct fkt_cuda_value *dst)
+{
+    struct fkt_cuda_step s;
+    struct fkt_shape to;
+    fkt_status st;
+    if (k->g->glu == FKT_NONE) return FKT_OK;
+    s = fkt_cuda_draft_empty(FKT_CUDA_STEP_OP, &d->plan->net->op[k->g->glu]);
+    to = d->shape[k->g->glu + 1];
+    s.src[0] = *dst;
+    FKT_TRY(fkt_cuda_draft_value(d, dst, to, to.c));
+    s.dst = *dst;
+    FKT_TRY(fkt_cuda_draft_step(d, &s));
+out:
+    return st;
+}
+
 /* Depthwise, or 1x1 in groups. */
 static fkt_status own_kernel(struct fkt_cuda_draft *d, const struct work *k, struct fkt_cuda_value *dst)
 {
-    const int point = k->op->kernel == 1;
+    const int point = !is_depthwise(k);
     const struct fkt_cuda_packing how = {.order = point ? FKT_CUDA_FLOATS : FKT_CUDA_RSC,
                                          .out = k->out.c,
                                          .in = k->in.c / k->op->groups,
                                          .h = k->op->kernel,
                                          .w = k->op->kernel};
-    const struct fkt_shape to = k->g->glu == FKT_NONE ? k->out : d->shape[k->g->glu + 1];
+    const int glu = !point && k->g->glu != FKT_NONE;
+    const struct fkt_shape to = glu ? d->shape[k->g->glu + 1] : k->out;
     const int inside = !point && k->add.buffer == FKT_NONE; /* the activation */
     struct fkt_cuda_step s = fkt_cuda_draft_empty(FKT_CUDA_STEP_OP, k->op);
     fkt_status st;
     s.src[0] = k->x;
-    s.glu = k->g->glu != FKT_NONE;
+    s.glu = glu;
     s.act = inside ? k->act : FKT_CUDA_ACT_NONE;
     FKT_TRY(fkt_cuda_draft_value(d, dst, to, to.c));
     s.dst = *dst;
     FKT_TRY(fkt_cuda_plan_weights(d->plan, k->op, k->norm, &how, &s));
     FKT_TRY(fkt_cuda_draft_step(d, &s));
     FKT_TRY(epilogue(d, k, dst, inside ? FKT_CUDA_ACT_NONE : k->act));
+    if (!glu) FKT_TRY(gated(d, k, dst));
 out:
     return st;
 }
@@ -194,14 +218,7 @@ static fkt_status by_cudnn(struct fkt_cuda_draft *d, struct work *k, struct fkt_
     FKT_TRY(convolve(d, k, c, dst));
     if (c != own && (k->g->end + 1 != d->plan->net->n_ops || k->add.buffer != FKT_NONE)) FKT_TRY(crop(d, k, dst));
     if (c != own && k->add.buffer != FKT_NONE) FKT_TRY(epilogue(d, k, dst, k->act));
-    if (k->g->glu != FKT_NONE) {
-        const struct fkt_shape to = d->shape[k->g->glu + 1];
-        struct fkt_cuda_step s = fkt_cuda_draft_empty(FKT_CUDA_STEP_OP, &d->plan->net->op[k->g->glu]);
-        s.src[0] = *dst;
-        FKT_TRY(fkt_cuda_draft_value(d, dst, to, to.c));
-        s.dst = *dst;
-        FKT_TRY(fkt_cuda_draft_step(d, &s));
-    }
+    FKT_TRY(gated(d, k, dst));
 out:
     return st;
 }
@@ -210,12 +227,10 @@ fkt_status fkt_cuda_draft_conv(struct fkt_cuda_draft *d, uint32_t head)
 {
     struct work k = look(d, head);
     const struct fkt_op *op = k.op;
-    const int depthwise = op->kind == FKT_OP_CONV && op->groups == k.in.c && op->channels == k.in.c;
     struct fkt_cuda_value dst;
     fkt_status st;
     if (by_product(d, &k)) FKT_TRY(product(d, &k, &dst));
-    else if (op->groups > 1 && ((depthwise && (op->kernel == 3 || op->kernel == 5)) || is_point(op)))
-        FKT_TRY(own_kernel(d, &k, &dst));
+    else if (op->groups > 1 && (is_depthwise(&k) || is_point(op))) FKT_TRY(own_kernel(d, &k, &dst));
     else FKT_TRY(by_cudnn(d, &k, &dst));
     d->place[k.g->end + 1] = dst;
     d->plan->facts->convolutions++;

@@ -59,7 +59,7 @@ static fkt_status kernel(const struct fkt_cuda_plan *p, const struct fkt_cuda_st
     case FKT_OP_MAX_POOL: return fkt_cuda_max_pool(&y, &a, op, stream);
     case FKT_OP_MEAN: return fkt_cuda_mean(&y, &a, stream);
     case FKT_OP_CONV:
-        if (op->kernel == 1) return fkt_cuda_grouped(&y, &a, w, bias, groups, stream);
+        if (groups != a.c || op->channels != op->groups) return fkt_cuda_grouped(&y, &a, w, bias, groups, stream);
         return fkt_cuda_depthwise(&y, &a, w, bias, op, s->glu, s->act, stream);
     case FKT_OP_LINEAR:
     case FKT_OP_KINDS: break;
