@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "codec/codec.h"
 #include "task/service.h"
 
 #include <stdio.h>
@@ -155,6 +156,17 @@ static fkt_status print_end(const struct cli_serve *s, const char *folder, const
     return cli_flush();
 }
 
+/* The server has opened the codec, so that this finds the device that it found. */
+static void print_device(const struct cli_serve *s, const struct fkt_task *task)
+{
+    const struct cli_weights *m = &s->a->settings;
+    struct fkt_device d;
+    if (fkt_codec_has_calibration(fkt_task_codec(task)) || cli_device_settle(m->device, &d) != FKT_OK) return;
+    cli_print_device(m->device, d,
+                     m->dtype == FKT_CODEC_DTYPE_AUTO ? "bf16" : fkt_codec_dtype_name((enum fkt_codec_dtype)m->dtype),
+                     s->a->run.quiet || cli_log_jsonl());
+}
+
 int cli_serve_event(void *self, const struct fkt_serve_event *e)
 {
     struct cli_serve *s = self;
@@ -162,6 +174,7 @@ int cli_serve_event(void *self, const struct fkt_serve_event *e)
     switch (e->kind) {
     case FKT_SERVE_EVENT_LISTENING:
         compare_ports(s, e->task, e->place->listen);
+        print_device(s, e->task);
         st = announce(s, e->task, e->place);
         if (st == FKT_OK) return 0;
         fkt_failure_save(&s->failed, st);
