@@ -203,7 +203,7 @@ FKT_API const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t,
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_model(const struct fkt_trainer *t, int averaged, struct fkt_model **out);
 
 /* A new last layer alone, on features (n, F) of fkt_model_predict: same loss; epochs, batch, rate, momentum, decay,
- * schedule and seed count; SGD, no device. Writes fc.weight and fc.bias, empties the origin of m. Too few: one batch. */
+ * schedule and seed count; SGD, no device. Writes fc.weight and fc.bias, empties m's origin. Too few: one batch. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_tune(struct fkt_model *m, const struct fkt_recipe *recipe,
                                               const float *features, const uint32_t *label, size_t n);
 
