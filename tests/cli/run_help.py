@@ -65,7 +65,7 @@ def table_options():
     """Every option that stands in some table of the sources."""
     found = set()
     for path in SOURCES.rglob("*.[ch]"):
-        found |= set(re.findall(r'(?:CLI_OPT_(?!HEAD)\w+\(|\{CLI_\w+,\s*)"([a-z-]+)"', path.read_text()))
+        found |= set(re.findall(r'(?:CLI_OPT_(?!HEAD)\w+\(|\{CLI_\w+,\s*)"([a-z0-9-]+)"', path.read_text()))
     return {"--" + name for name in found}
 
 
@@ -76,8 +76,8 @@ def check_verb(fedkt, verb, used, complain):
     for same in (("help", *verb.split()), (*verb.split(), "-h")):
         if run(fedkt, *same).stdout != help_text.stdout:
             complain(f"fedkt {' '.join(same)} must be {verb} --help")
-    listed = set(re.findall(r"(?m)^  (?:-h, )?(--[a-z-]+)", help_text.stdout))
-    shown = set(re.findall(r"--[a-z-]+", help_text.stdout.split("\n\n")[1] + help_text.stdout.split("\n\n")[2]))
+    listed = set(re.findall(r"(?m)^  (?:-h, )?(--[a-z0-9-]+)", help_text.stdout))
+    shown = set(re.findall(r"--[a-z0-9-]+", help_text.stdout.split("\n\n")[1] + help_text.stdout.split("\n\n")[2]))
     for option in sorted((used | shown) - listed):
         complain(f"{verb}: {option} is used but not in its help")
     for option in sorted(listed - {"--help"}):

@@ -48,7 +48,7 @@ def names(trial):
 
 
 def options(trial, name):
-    return re.findall(r"(?m)^  (?:-h, )?(--[a-z-]+)", trial.ask(*name, "--help"))
+    return re.findall(r"(?m)^  (?:-h, )?(--[a-z0-9-]+)", trial.ask(*name, "--help"))
 
 
 def check_man(trial, verbs):
