@@ -13,7 +13,7 @@
  * Memory: before a backend is called, what every learner must hold is added up: all values of the network once (the
  * backward reads them; a backend that drops some needs the space for their gradients), masters, gradients and velocity
  * unless frozen, and the copies that kernels read. If that exceeds three quarters of the machine, the result is an
- * error that names the batch rather than a killed process. */
+ * error that names the batch rather than a killed process. A backend with memory of its own does that itself. */
 #include "nn/learner.h"
 
 #include "base/alloc.h"
@@ -154,7 +154,7 @@ fkt_status fkt_learner_new(struct fkt_learner **out, const struct fkt_learner_ba
     l->output = shapes[net->n_ops];
     l->batch = spec->batch;
     l->frozen = spec->frozen;
-    FKT_TRY(check_memory(net, shapes, spec));
+    if (!backend->own_memory) FKT_TRY(check_memory(net, shapes, spec));
     l->facts.flops = fkt_net_flops(net, shapes);
     FKT_TRY(name_batch(backend->make(&l->self, net, shapes, spec, &l->facts), spec));
     *out = l;

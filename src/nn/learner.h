@@ -80,6 +80,7 @@ struct fkt_learner_facts {
 /* What a backend implements; one learner is one `self`. */
 struct fkt_learner_backend {
     const char *name;
+    int own_memory; /* 1: it learns in a card's memory, and `make` refuses what does not fit; 0: in the machine's */
     fkt_status (*make)(void **self, const struct fkt_net *net, const struct fkt_shape *shapes,
                        const struct fkt_learner_spec *spec, struct fkt_learner_facts *facts);
     void (*free)(void *self);

@@ -377,6 +377,7 @@ out:
 }
 
 const struct fkt_learner_backend fkt_learner_cuda = {.name = "cuda",
+                                                     .own_memory = 1,
                                                      .make = make,
                                                      .free = learner_free,
                                                      .write = write_slot,

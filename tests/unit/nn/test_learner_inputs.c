@@ -102,6 +102,32 @@ static void too_little_memory_names_the_batch(void **state)
     fkt_net_clear(&n);
 }
 
+static fkt_status reached(void **self, const struct fkt_net *net, const struct fkt_shape *shapes,
+                          const struct fkt_learner_spec *s, struct fkt_learner_facts *facts)
+{
+    (void)net;
+    (void)shapes;
+    (void)s;
+    (void)facts;
+    *self = NULL;
+    return fkt_fail(FKT_E_STATE, "reached");
+}
+
+/* A card's memory has nothing to do with the machine's. */
+static void memory_of_its_own_is_not_the_machines(void **state)
+{
+    const struct fkt_learner_spec s = {.batch = 65535, .height = 1024, .width = 1024, .norm_momentum = 0.1F};
+    const struct fkt_learner_backend card = {.name = "card", .own_memory = 1, .make = reached};
+    struct fkt_learner *l = NULL;
+    struct fkt_net n;
+    (void)state;
+    fkt_net_init(&n, 3);
+    net_conv3(&n, 0, 3, 64);
+    CHECK_STATUS(fkt_learner_new(&l, &card, &n, &s), FKT_E_STATE);
+    CHECK(!l && !strcmp(fkt_error_text(), "reached"));
+    fkt_net_clear(&n);
+}
+
 /* A limit on the process, which the machine's size does not show: an allocation of the backend fails. */
 static void an_allocation_that_fails_names_the_batch(void **state)
 {
@@ -275,6 +301,7 @@ int main(void)
         cmocka_unit_test(specs),
         cmocka_unit_test(operations),
         cmocka_unit_test(too_little_memory_names_the_batch),
+        cmocka_unit_test(memory_of_its_own_is_not_the_machines),
         cmocka_unit_test(an_allocation_that_fails_names_the_batch),
         cmocka_unit_test(calls_have_an_order),
         cmocka_unit_test(what_failed_does_not_count),
