@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { BATCH_MAX = 65535 }; /* images are the second or third dimension of a grid */
+
 static fkt_status run_pool(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k)
 {
     const struct fkt_op *op = k->op;
@@ -130,7 +132,9 @@ static void learner_free(void *self)
 {
     struct fkt_cuda_learn *l = self;
     if (!l) return;
+    if (l->device) (void)cudaSetDevice(l->device->index);
     if (l->stream) cudaStreamSynchronize(l->stream);
+    if (l->beside) cudaStreamSynchronize(l->beside); /* after a failure the stream may not have waited for it */
     fkt_cuda_resident_free(l);
     for (size_t i = 0; i < l->n_steps; i++) fkt_cuda_product_free(&l->step[i].product);
     fkt_cuda_arrays_free(l);
@@ -237,6 +241,8 @@ static fkt_status make(void **self, const struct fkt_net *net, const struct fkt_
     int least = 0, greatest = 0;
     fkt_status st;
     *self = NULL;
+    if (spec->batch > BATCH_MAX)
+        return fkt_fail(FKT_E_ARG, "a batch on a card is at most %d images, not %" PRIu32, BATCH_MAX, spec->batch);
     FKT_TRY(fkt_alloc(&l, 1));
     l->net = net;
     l->spec = *spec;

@@ -198,6 +198,20 @@ static void allocations_fail(void **state)
     fkt_net_clear(&net);
 }
 
+/* A grid has at most 65,535 blocks in its second and third dimension. */
+static void a_batch_must_fit_a_grid(void **state)
+{
+    const struct fkt_learner_spec spec = {.batch = 65536, .height = 1, .width = 1, .norm_momentum = 0.1F};
+    struct fkt_learner *l = NULL;
+    struct fkt_net net;
+    (void)state;
+    fkt_net_init(&net, 3);
+    net_conv3(&net, 0, 3, 8);
+    CHECK_STATUS(fkt_learner_new(&l, &fkt_learner_cuda, &net, &spec), FKT_E_ARG);
+    CHECK(!l && strstr(fkt_error_text(), "at most 65535 images"));
+    fkt_net_clear(&net);
+}
+
 #ifdef FKT_CUDA_HOST
 /* The stream of the weights' gradients may fall behind as far as the events let it: nothing that it reads is gone. */
 static void streams_may_drift(void **state)
@@ -241,11 +255,16 @@ static void too_large_a_batch_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f32_agrees),        cmocka_unit_test(bf16_agrees),
-        cmocka_unit_test(adam_agrees),       cmocka_unit_test(other_backends_continue),
-        cmocka_unit_test(bits_repeat),       cmocka_unit_test(allocations_fail),
+        cmocka_unit_test(f32_agrees),
+        cmocka_unit_test(bf16_agrees),
+        cmocka_unit_test(adam_agrees),
+        cmocka_unit_test(other_backends_continue),
+        cmocka_unit_test(bits_repeat),
+        cmocka_unit_test(allocations_fail),
+        cmocka_unit_test(a_batch_must_fit_a_grid),
 #ifdef FKT_CUDA_HOST
-        cmocka_unit_test(streams_may_drift), cmocka_unit_test(too_large_a_batch_is_named),
+        cmocka_unit_test(streams_may_drift),
+        cmocka_unit_test(too_large_a_batch_is_named),
 #endif
     };
     if (!cuda_here()) return 77;
