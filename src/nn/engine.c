@@ -3,8 +3,8 @@
  *
  * A call takes a free workspace (or makes one), uses it alone, and returns it: there are as many workspaces as threads
  * ever ran at the same time, or as many as the backend allows. Batches are cut to the plan's batch and the last one is
- * padded with zeros, since libraries choose kernels by batch size and an image must go through the same kernels
- * wherever it is in a batch.
+ * padded (with zeros, or as `begin` does it), since libraries choose kernels by batch size and an image must go through
+ * the same kernels wherever it is in a batch.
  *
  * Where a backend has begin and finish, a call of several batches takes a second workspace if one can be had at once,
  * and begins a batch before it finishes the one before it:

@@ -64,7 +64,7 @@ FKT_MUST_USE fkt_status fkt_engine_new(struct fkt_engine **out, const struct fkt
                                        const struct fkt_engine_spec *spec);
 void fkt_engine_free(struct fkt_engine *e);
 /* n images of (C,H,W), any n, from any number of threads at once: each uses its own workspace. Incomplete batches are
- * padded with zeros, so that every image goes through the same kernels. The call must fit the spec (FKT_E_STATE): the
+ * padded, so that every image goes through the same kernels. The call must fit the spec (FKT_E_STATE): the
  * first is for float in and out, the second for pixels_in, the third for bytes_out. */
 FKT_MUST_USE fkt_status fkt_engine_run(struct fkt_engine *e, const float *in, size_t n, float *out);
 FKT_MUST_USE fkt_status fkt_engine_run_bytes(struct fkt_engine *e, const uint8_t *rgb, size_t n, float *out);

@@ -3,7 +3,7 @@
  *
  * Private to nn/cuda/. Values on the card are NHWC, f32 or bf16; weights of convolutions are (out, kh, kw, in/groups)
  * in the same precision; biases, parameters of norms and all sums are f32. f32 is IEEE f32: no TF32 anywhere.
- * Everything runs on streams that the caller makes; nothing uses the default one. */
+ * Everything runs on streams that the caller makes; only copies that are waited for use the default one. */
 #ifndef FKT_NN_CUDA_CUDA_H
 #define FKT_NN_CUDA_CUDA_H
 

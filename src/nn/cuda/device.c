@@ -168,7 +168,7 @@ fkt_status fkt_cuda_alloc(void **p, size_t bytes, const char *for_what)
         return fkt_fail_hint(FKT_E_NOMEM, "use smaller batches, or " USE_CPU,
                              "%s needs %.1f GB of the card's memory, and %.1f GB are free", for_what,
                              (double)bytes / 1e9, (double)free_bytes / 1e9);
-    FKT_TRY(fkt_cuda_check(cudaMalloc(p, bytes ? bytes : 1), for_what));
+    FKT_TRY(fkt_fail_in(fkt_cuda_check(cudaMalloc(p, bytes ? bytes : 1), "allocating"), "%s", for_what));
 out:
     if (st != FKT_OK) *p = NULL;
     return st;
@@ -191,7 +191,7 @@ fkt_status fkt_cuda_host_alloc(void **p, size_t bytes, const char *for_what)
                              "memory of the host ran out: %s needs %.1f MB that stay in place", for_what,
                              (double)bytes / 1e6);
     }
-    return fkt_cuda_check(e, for_what);
+    return fkt_fail_in(fkt_cuda_check(e, "allocating memory of the host"), "%s", for_what);
 }
 
 void fkt_cuda_host_free(void *p)

@@ -12,7 +12,7 @@ template <class T> __global__ void check_kernel(const T *x, uint32_t n, float li
 fkt_status fkt_cuda_check_range(const struct fkt_cuda_tensor *x, float limit, int *bad, cudaStream_t stream)
 {
     size_t n = fkt_cuda_count_of(x);
-    fkt_status st = fkt_cuda_countable(n, "a check");
+    fkt_status st = fkt_cuda_countable(n, "check of a value");
     if (st != FKT_OK || !n) return st;
     FKT_BY_PRECISION(x->precision, T,
                      return FKT_LAUNCH((check_kernel<T>), fkt_blocks(n), FKT_BLOCK, 0, stream, (const T *)x->data,

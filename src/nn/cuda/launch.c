@@ -20,6 +20,7 @@ fkt_status fkt_cuda_launched(const char *kernel)
 fkt_status fkt_cuda_countable(size_t elements, const char *operation)
 {
     if (elements <= INT32_MAX) return FKT_OK;
-    return fkt_fail_hint(FKT_E_ARG, "a smaller batch", "a value of the %s has %zu numbers, at most %d", operation,
-                         elements, INT32_MAX);
+    return fkt_fail_hint(FKT_E_ARG, "use a smaller batch",
+                         "%s: a value has %zu numbers, and a card's kernels take at most %d", operation, elements,
+                         INT32_MAX);
 }
