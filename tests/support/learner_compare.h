@@ -128,7 +128,7 @@ static inline void compare(const struct learner_case *got, const struct learner_
         size_t n = fkt_slot_count(&got->net.slot[s]);
         float *a, *b, *c;
         double d, allowed = tolerance;
-        if (!fkt_learner_is_parameter(got->l, s) && (what == FKT_GRADIENT || what == FKT_VELOCITY)) continue;
+        if (!fkt_learner_is_parameter(got->l, s) && what != FKT_WEIGHT && what != FKT_AVERAGE) continue;
         a = array_of(got, what, s);
         b = array_of(want, what, s);
         c = other ? array_of(other, what, s) : NULL;

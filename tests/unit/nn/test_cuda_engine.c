@@ -127,9 +127,8 @@ static void bf16_agrees(void **state)
     compare_all(FKT_PRECISION_BF16, 3e-2);
 }
 
-/* Seven images in batches of three, which takes two workspaces, recorded batches and an incomplete one, against one
- * batch of seven: an image has the same bits in the same engine wherever it is. Twice, since a second run is all
- * recorded. */
+/* Seven images in batches of three, which takes two workspaces, recorded batches and an incomplete one, against each
+ * image alone: it has the same bits in the same engine wherever it is. Twice, since a second run is all recorded. */
 static void place_does_not_matter(void **state)
 {
     static const char *const names[] = {"a small autoencoder", "DC-AE's encoder in small", "attention", "pools"};
