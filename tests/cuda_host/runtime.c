@@ -31,9 +31,12 @@ struct fkt_host_graph_exec {
 };
 struct fkt_host_stream {
     struct fkt_host_graph *graph; /* while it is captured */
+    size_t given, waited;         /* then: what it was given; how much of that another stream waits for */
 };
 struct fkt_host_event {
     struct fkt_host_graph *graph;
+    struct fkt_host_stream *stream;
+    size_t given; /* to the stream, so far */
     struct timespec at;
 };
 
@@ -72,6 +75,7 @@ static const struct {
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
 };
 
 const char *cudaGetErrorName(cudaError_t e)
@@ -294,6 +298,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     e->graph = s ? s->graph : NULL;
+    e->stream = s;
+    e->given = s ? s->given : 0;
     clock_gettime(CLOCK_MONOTONIC, &e->at);
     return result(cudaSuccess);
 }
@@ -314,9 +320,15 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
 {
     (void)flags;
-    if (!s || !e->graph || s->graph == e->graph) return result(cudaSuccess);
+    if (!s || !e->graph) return result(cudaSuccess);
+    if (s->graph == e->graph) {
+        if (e->stream->waited < e->given) e->stream->waited = e->given;
+        return result(cudaSuccess);
+    }
     if (s->graph || e->graph->n_joined == MAX_JOINED) return result(cudaErrorStreamCaptureUnsupported);
     s->graph = e->graph;
+    s->given = 1; /* having joined is to be waited for */
+    s->waited = 0;
     e->graph->joined[e->graph->n_joined++] = s;
     return result(cudaSuccess);
 }
@@ -326,6 +338,7 @@ void fkt_host_submit(cudaStream_t s, void (*call)(const void *), const void *arg
 {
     struct fkt_host_graph *g = s ? s->graph : NULL;
     if (fkt_host_machine.lost) return;
+    if (g) s->given++;
     if (!g) {
         call(arguments);
         return;
@@ -351,12 +364,21 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mo
     return result(cudaSuccess);
 }
 
+/* A stream that joined and that nobody waited for is a fault. */
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
 {
+    int left = 0;
     *graph = s ? s->graph : NULL;
     if (!*graph) return result(cudaErrorStreamCaptureUnsupported);
-    for (size_t i = 0; i < (*graph)->n_joined; i++) (*graph)->joined[i]->graph = NULL;
-    return result(cudaSuccess);
+    for (size_t i = 0; i < (*graph)->n_joined; i++) {
+        const struct fkt_host_stream *other = (*graph)->joined[i];
+        (*graph)->joined[i]->graph = NULL;
+        left |= other != s && other->waited < other->given;
+    }
+    if (!left) return result(cudaSuccess);
+    (void)cudaGraphDestroy(*graph);
+    *graph = NULL;
+    return result(cudaErrorStreamCaptureUnjoined);
 }
 
 static void graph_clear(struct fkt_host_graph *g)

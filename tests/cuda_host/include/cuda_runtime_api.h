@@ -32,6 +32,7 @@ typedef enum cudaError {
     cudaErrorNotSupported = 801,
     cudaErrorSystemNotReady = 802,
     cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureUnjoined = 904,
     cudaErrorUnknown = 999
 } cudaError_t;
 

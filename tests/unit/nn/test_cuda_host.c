@@ -126,6 +126,33 @@ static void test_graphs(void **state)
     (void)cudaGetLastError();
 }
 
+/* A capture in which nobody waits for the second stream's last work is refused, and both can be used again. */
+static void test_a_stream_that_nobody_waits_for(void **state)
+{
+    cudaStream_t one, two;
+    cudaEvent_t fork_at, join_at;
+    cudaGraph_t graph;
+    int n = 0;
+    (void)state;
+    assert_int_equal(cudaStreamCreate(&one) | cudaStreamCreate(&two), cudaSuccess);
+    assert_int_equal(cudaEventCreate(&fork_at) | cudaEventCreate(&join_at), cudaSuccess);
+    for (int late = 0; late < 2; late++) {
+        assert_int_equal(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        assert_int_equal(cudaEventRecord(fork_at, one) | cudaStreamWaitEvent(two, fork_at, 0), cudaSuccess);
+        launch(count, 1, 32, &n, 1, two);
+        if (late) {
+            assert_int_equal(cudaEventRecord(join_at, two) | cudaStreamWaitEvent(one, join_at, 0), cudaSuccess);
+            launch(count, 1, 32, &n, 1, two);
+        }
+        assert_int_equal(cudaStreamEndCapture(one, &graph), cudaErrorStreamCaptureUnjoined);
+        assert_null(graph);
+    }
+    launch(count, 1, 32, &n, 10, two);
+    assert_int_equal(n, 10);
+    cudaEventDestroy(fork_at), cudaEventDestroy(join_at), cudaStreamDestroy(one), cudaStreamDestroy(two);
+    (void)cudaGetLastError();
+}
+
 static void test_limits(void **state)
 {
     size_t before = fkt_host_memory_used(), room = fkt_host_machine.memory;
@@ -154,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_barriers_and_shuffles),
         cmocka_unit_test(test_misuse_ends_the_process),
         cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_a_stream_that_nobody_waits_for),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
