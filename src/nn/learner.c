@@ -193,6 +193,20 @@ static fkt_status check_slot(const struct fkt_learner *l, enum fkt_learned what,
     return FKT_OK;
 }
 
+/* A frozen network divides by the root of what is stored, as engines do, which refuse the same. */
+static fkt_status check_variance(const struct fkt_learner *l, uint32_t slot, const float *x)
+{
+    for (size_t i = 0; i < l->net->n_ops; i++) {
+        const struct fkt_op *op = &l->net->op[i];
+        const size_t n = op->kind == FKT_OP_BATCH_NORM && op->var == slot ? fkt_slot_count(&l->net->slot[slot]) : 0;
+        for (size_t k = 0; k < n; k++)
+            if (!((double)x[k] + (double)op->value[0] > 0))
+                return fkt_fail(FKT_E_NUMERIC, "'%s' is not a variance: element %zu is %g", l->net->slot[slot].name[0],
+                                k, (double)x[k]);
+    }
+    return FKT_OK;
+}
+
 fkt_status fkt_learner_write(struct fkt_learner *l, enum fkt_learned what, uint32_t slot, const float *x)
 {
     fkt_status st;
@@ -200,6 +214,7 @@ fkt_status fkt_learner_write(struct fkt_learner *l, enum fkt_learned what, uint3
     for (size_t i = 0, n = fkt_slot_count(&l->net->slot[slot]); i < n; i++)
         if (!isfinite(x[i]))
             return fkt_fail(FKT_E_NUMERIC, "element %zu of '%s' is not a finite float", i, l->net->slot[slot].name[0]);
+    if (l->frozen) FKT_TRY(check_variance(l, slot, x));
     FKT_TRY(l->backend->write(l->self, what, slot, x));
     if (what == FKT_WEIGHT) l->ran = 0;
     if (what == FKT_GRADIENT) l->has_gradients = 1;

@@ -109,8 +109,8 @@ void fkt_learner_free(struct fkt_learner *l);
 const struct fkt_learner_facts *fkt_learner_facts(const struct fkt_learner *l);
 int fkt_learner_is_parameter(const struct fkt_learner *l, uint32_t slot); /* 0: mean or var of a batch norm */
 
-/* FKT_E_NUMERIC names the element that is not finite. Reading an average or Adam's second moment before there is one:
- * FKT_E_STATE. */
+/* FKT_E_NUMERIC names the element that is not finite, or not a variance where a frozen network needs one. Reading an
+ * average or Adam's second moment before there is one: FKT_E_STATE. */
 FKT_MUST_USE fkt_status fkt_learner_write(struct fkt_learner *l, enum fkt_learned what, uint32_t slot, const float *x);
 FKT_MUST_USE fkt_status fkt_learner_read(const struct fkt_learner *l, enum fkt_learned what, uint32_t slot, float *x);
 /* Slots first .. first + slots - 1 from the weights of `part`, a network that fkt_net_append put there. */

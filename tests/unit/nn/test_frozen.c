@@ -255,13 +255,38 @@ static void older_processors(void **state)
     }
 }
 
+/* Its root divides: what is no variance would make every result NaN. One that learns uses those of its batches. */
+static void a_variance_is_not_negative(void **state)
+{
+    struct fkt_learner_spec spec = {.batch = 2, .height = 2, .width = 2, .norm_momentum = 0.1F, .frozen = 1};
+    const float bad[3] = {1, 0, -1e-3F}, good[3] = {1, 0, 2};
+    struct fkt_learner *l = NULL;
+    struct fkt_net n;
+    uint32_t var;
+    (void)state;
+    fkt_net_init(&n, 3);
+    net_bn(&n, 0, 3);
+    var = n.op[0].var;
+    CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
+    CHECK_STATUS(fkt_learner_write(l, FKT_WEIGHT, var, bad), FKT_E_NUMERIC);
+    CHECK(strstr(fkt_error_text(), "is not a variance: element 2 is -0.001"));
+    CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, var, good));
+    CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, n.op[0].mean, bad));
+    fkt_learner_free(l);
+    spec.frozen = 0;
+    CHECK_OK(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
+    CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, var, bad));
+    fkt_learner_free(l);
+    fkt_net_clear(&n);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes), cmocka_unit_test(f32_agrees),
         cmocka_unit_test(bf16_agrees),          cmocka_unit_test(runs_repeat),
         cmocka_unit_test(calls_have_an_order),  cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(older_processors),
+        cmocka_unit_test(older_processors),     cmocka_unit_test(a_variance_is_not_negative),
     };
     const struct CMUnitTest again[] = {cmocka_unit_test(f32_agrees)};
     (void)argv;
