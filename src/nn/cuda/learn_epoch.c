@@ -100,6 +100,7 @@ fkt_status fkt_cuda_learn_hold(void *self, const uint8_t *rgb, const uint32_t *l
     FKT_TRY(replace(l, &r->label, NULL, label, n * sizeof *label, "a dataset's labels"));
     FKT_TRY(replace(l, &r->value, NULL, value, sizeof(float) * 3 * 256, "a table of pixel values"));
 out:
+    if (st != FKT_OK) fkt_cuda_resident_free(l); /* the run goes on without: half a dataset is of no use */
     return st;
 }
 

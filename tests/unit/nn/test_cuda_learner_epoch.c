@@ -237,14 +237,18 @@ static void too_little_memory(void **state)
     const size_t memory = fkt_host_machine.memory;
     struct learner_case p;
     struct epoch *e = NULL;
+    size_t before;
+    int without = 0;
     (void)state;
     CHECK_OK(fkt_alloc(&e, 1));
     epoch_init(e, FKT_OPTIMIZER_ADAM);
     learner_case_init(&p, &resnet, &fkt_learner_cuda, BATCH, FKT_PRECISION_BF16, 1);
+    before = fkt_host_memory_used();
     for (size_t more = 0; more < 1 << 20; more += 1 << 12) {
         fkt_status st;
         fkt_host_machine.memory = fkt_host_memory_used() + more;
         st = fkt_learner_hold(p.l, e->rgb, e->label, IMAGES, e->value);
+        if (st != FKT_OK) CHECK(fkt_host_memory_used() == before && ++without); /* no part of it stays */
         if (st == FKT_OK) st = fkt_learner_plan_epoch(p.l, &e->steps);
         if (st == FKT_OK) break;
         CHECK_STATUS(st, FKT_E_NOMEM);
@@ -252,6 +256,7 @@ static void too_little_memory(void **state)
         CHECK_STATUS(fkt_learner_train(p.l, 1), FKT_E_STATE);
     }
     fkt_host_machine.memory = memory;
+    CHECK(without > 1);
     CHECK(run(&p, e, STEPS).first_bad == UINT64_MAX);
     learner_case_release(&p);
     fkt_free(e);
