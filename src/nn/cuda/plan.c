@@ -2,6 +2,7 @@
 /* plan.c - from a list of operations to a list of steps on a card, in one pass. */
 #include "nn/cuda/plan.h"
 #include "nn/cuda/kernels.h"
+#include "nn/cuda/launch.h"
 
 #include "base/alloc.h"
 
@@ -226,11 +227,22 @@ out:
     return st;
 }
 
+/* Every value, before its sizes are multiplied as int. */
+static fkt_status check_sizes(const struct fkt_cuda_plan *p, const struct fkt_shape *s)
+{
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i <= p->net->n_ops && st == FKT_OK; i++)
+        st = fkt_cuda_countable((size_t)p->spec.batch * s[i].c * s[i].h * s[i].w,
+                                i ? fkt_op_name(p->net->op[i - 1].kind) : "input");
+    return st;
+}
+
 fkt_status fkt_cuda_plan_build(struct fkt_cuda_plan *p, const struct fkt_shape *shapes)
 {
     size_t n = p->net->n_ops;
     struct fkt_cuda_draft d = {.plan = p, .shape = shapes};
     fkt_status st;
+    FKT_TRY(check_sizes(p, shapes));
     FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));
     FKT_TRY(fkt_alloc(&d.shortcut, n));

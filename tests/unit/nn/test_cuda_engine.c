@@ -305,6 +305,24 @@ static void overflow_inside_is_found(void **state)
     }
 }
 
+/* 4096 maps of a million pixels: 2^32 rows of a product. */
+static void too_many_numbers_are_refused(void **state)
+{
+    const struct fkt_engine_spec spec = {.batch = 4096, .height = 1024, .width = 1024};
+    struct fkt_engine *e = NULL;
+    struct random_weights w;
+    struct fkt_net net;
+    (void)state;
+    fkt_net_init(&net, 1);
+    net_conv(&net, 0, 1, 8, (struct net_window){1, 1, 0, 1, 1});
+    random_weights_init(&w, &net, 7);
+    CHECK_STATUS(fkt_engine_new(&e, &fkt_backend_cuda, &net, w.bound, &spec), FKT_E_ARG);
+    CHECK(!e && strstr(fkt_error_text(), "input: a value has 4294967296 numbers"));
+    CHECK(!strcmp(fkt_error_hint(), "use a smaller batch"));
+    random_weights_release(&w);
+    fkt_net_clear(&net);
+}
+
 static void facts_are_reported(void **state)
 {
     struct bench b;
@@ -431,6 +449,7 @@ int main(void)
         cmocka_unit_test(not_a_number),
         cmocka_unit_test(overflow_inside_is_found),
         cmocka_unit_test(facts_are_reported),
+        cmocka_unit_test(too_many_numbers_are_refused),
     };
 #ifndef FKT_CUDA_HOST
     if (!fkt_cuda_usable()) {
