@@ -7,6 +7,7 @@
 
 #include "fedkt/learn.h"
 
+#include "codec/codec.h"
 #include "nn/cpu.h"
 #include "fedkt/machine.h"
 
@@ -24,10 +25,11 @@ static const struct {
                {"privacy", 0, fkt_bench_privacy}, {"cost", 1, fkt_bench_cost},
                {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation}};
 
-/* 0: the module is measured on the processor alone, and no card is opened for it. */
-static int has_network(const char *room)
+/* 0: what is measured runs on the processor alone, and no card is opened for it. */
+static int has_network(const char *room, const char *codec)
 {
-    return !room || !strcmp(room, "codec") || !strcmp(room, "cost") || !strcmp(room, "train");
+    if (room && !strcmp(room, "train")) return 1;
+    return (!room || !strcmp(room, "codec") || !strcmp(room, "cost")) && !fkt_codec_has_calibration(codec);
 }
 
 /* 1: a rate, of which more is better; 0: a time, or memory. */
@@ -87,8 +89,9 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, struct 
                                         facts.libraries, "isa", isa, "device", cli_device_json(d), "blas_core",
                                         fkt_blas_core(), "blas_core_was", was, "rows", list));
     if (peers)
-        puts("the bound is the same work as direct convolutions at the speed of this processor's best matrix product;"
-             "\nWinograd's convolutions need fewer multiplications, so that more than 100 % is possible");
+        printf("the bound is the same work as direct convolutions at the speed of this %s's best matrix product;\n"
+               "Winograd's convolutions need fewer multiplications, so that more than 100 %% is possible\n",
+               d.kind == FKT_DEVICE_CUDA ? "card" : "processor");
     json_decref(list);
     return cli_flush();
 }
@@ -134,7 +137,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
     fkt_status st = FKT_OK;
     int code = cli_begin(self, table, CLI_COUNT(table), room ? argc - 1 : argc, room ? argv + 1 : argv);
     if (code >= 0) return code;
-    if (has_network(room)) st = cli_device_settle(o.codec.settings.device, &device);
+    if (has_network(room, o.codec.name)) st = cli_device_settle(o.codec.settings.device, &device);
     for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
         size_t got = 0;
         if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
