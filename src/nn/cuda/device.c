@@ -87,7 +87,8 @@ static fkt_status open_card(struct fkt_cuda_device **out, int index)
     fkt_status st;
     FKT_TRY(count_cards(&n));
     if (index < 0 || index >= n || index >= CARDS_MAX) {
-        st = fkt_fail_hint(FKT_E_ARG, "cards count from 0", "there is no card %d: this machine shows %d", index, n);
+        st = fkt_fail_hint(FKT_E_ARG, "cards count from 0: name another one, or " USE_CPU,
+                           "there is no card %d: this machine shows %d", index, n);
         goto out;
     }
     FKT_TRY(fkt_alloc(&d, 1));
