@@ -313,7 +313,8 @@ static fkt_status describe(struct fkt_encodings_kind *k, const struct fkt_codec 
     fkt_text_addf(&t, "fedkt.encodings/1\n%s\n%s\n%s%s\nfilter %d fit %d\n%s %s\n", FKT_VERSION,
                   fkt_codec_identity(codec), fkt_codec_dtype_name(fkt_codec_dtype_used(codec)),
                   codec->low_memory ? " low-memory" : "", (int)filter, (int)fit, f.capability, f.libraries);
-    if (device.kind == FKT_DEVICE_CUDA) fkt_text_addf(&t, "cuda %s\n", f.name); /* cards of one model agree */
+    /* cards of one model agree; a driver may compile kernels */
+    if (device.kind == FKT_DEVICE_CUDA) fkt_text_addf(&t, "cuda %s %s\n", f.name, f.driver);
     FKT_TRY(fkt_text_status(&t));
     fkt_hash_init(&h);
     fkt_hash_add(&h, t.s, strlen(t.s));

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CARDS_MAX = 64, CUDNN_OLDEST = 90000, CUBLASLT_OLDEST = 120000 };
@@ -14,7 +15,7 @@ enum { CARDS_MAX = 64, CUDNN_OLDEST = 90000, CUBLASLT_OLDEST = 120000 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below */
 static struct fkt_cuda_api api;
 static int ready;
-static char text[96];
+static char text[128];
 static struct fkt_cuda_handles handles[CARDS_MAX];
 
 struct entry {
@@ -80,12 +81,20 @@ out:
     return st;
 }
 
-/* Both count 9.14.1 as 91401. */
+static int is(const char *variable, const char *value)
+{
+    const char *s = getenv(variable);
+    return s && !strcmp(s, value);
+}
+
+/* Both count 9.14.1 as 91401. Variables of experiments change bits, so that they stand beside the versions. */
 static void describe(void)
 {
     size_t d = api.cudnnGetVersion(), b = api.cublasLtGetVersion();
-    snprintf(text, sizeof text, "cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu", d / 10000, d / 100 % 100, d % 100, b / 10000,
-             b / 100 % 100, b % 100);
+    snprintf(text, sizeof text, "cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu%s%s", d / 10000, d / 100 % 100, d % 100,
+             b / 10000, b / 100 % 100, b % 100,
+             is("FEDKT_CUDA_ANY_ALGORITHM", "1") ? ", FEDKT_CUDA_ANY_ALGORITHM=1" : "",
+             is("FEDKT_CUDA_FUSION", "off") ? ", FEDKT_CUDA_FUSION=off" : "");
 }
 
 static fkt_status start(int index)
