@@ -7,6 +7,7 @@
 #include "nn/cuda/learn.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -143,6 +144,7 @@ static void learner_free(void *self)
     for (int k = 0; k < 2; k++) fkt_cuda_free(l->workspace[k]);
     fkt_cuda_aside_free(l);
     fkt_cuda_free(l->planes);
+    if (l->staging) fkt_wipe(l->staging, l->plane_floats * sizeof(float)); /* images */
     fkt_cuda_host_free(l->staging);
     if (l->stream) cudaStreamDestroy(l->stream);
     fkt_free(l->norm);

@@ -14,6 +14,7 @@
 #include "nn/cuda/plan.h"
 
 #include "base/alloc.h"
+#include "base/wipe.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -89,6 +90,8 @@ static void workspace_free(void *workspace)
     fkt_cuda_free(d->in);
     fkt_cuda_free(d->out);
     fkt_cuda_free(d->bad);
+    if (d->host_in) fkt_wipe(d->host_in, d->plan->spec.batch * bytes_in(d->plan)); /* images or latents */
+    if (d->host_out) fkt_wipe(d->host_out, d->plan->spec.batch * bytes_out(d->plan));
     fkt_cuda_host_free(d->host_in);
     fkt_cuda_host_free(d->host_out);
     fkt_cuda_host_free(d->host_bad);
