@@ -148,10 +148,8 @@ enum fkt_learn_optimizer { FKT_LEARN_SGD = 0, FKT_LEARN_ADAM = 1 }; /* as PyTorc
 
 struct fkt_recipe {
     uint32_t epochs, batch; /* an incomplete last batch of an epoch is left out; a set smaller than a batch is one */
-    enum fkt_learn_optimizer optimizer;
-    double rate, decay, momentum; /* rate: the largest of the schedule; momentum and nesterov: SGD's */
+    double rate, momentum, decay; /* rate: the largest of the schedule; momentum and nesterov: SGD's */
     int nesterov;
-    double beta1, beta2;        /* ADAM; its epsilon is 1e-8 */
     enum fkt_schedule schedule; /* by step: see fkt_recipe_rate */
     double warmup;              /* epochs of linear growth from 0, before step or cosine */
     double step_every, step_by; /* STEP: rate *= step_by every step_every epochs */
@@ -163,6 +161,8 @@ struct fkt_recipe {
     uint64_t seed;
     unsigned threads;         /* 0: all; part of what repeats to the bit on the processor */
     struct fkt_device device; /* zeros: the processor; a checkpoint of one device goes on on another */
+    enum fkt_learn_optimizer optimizer;
+    double beta1, beta2; /* ADAM; its epsilon is 1e-8 */
 };
 FKT_API void fkt_recipe_default(struct fkt_recipe *r);                        /* what the command line starts from */
 FKT_API FKT_MUST_USE fkt_status fkt_recipe_check(const struct fkt_recipe *r); /* FKT_E_ARG says what is out of range */

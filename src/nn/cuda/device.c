@@ -22,7 +22,8 @@ static struct fkt_cuda_device *card[CARDS_MAX];          /* NULL: not opened yet
 static int is_lost(cudaError_t e)
 {
     return e == cudaErrorIllegalAddress || e == cudaErrorLaunchFailure || e == cudaErrorECCUncorrectable ||
-           e == cudaErrorUnknown;
+           e == cudaErrorUnknown || e == cudaErrorMisalignedAddress || e == cudaErrorIllegalInstruction ||
+           e == cudaErrorLaunchTimeout || e == cudaErrorAssert || e == cudaErrorHardwareStackError;
 }
 
 fkt_status fkt_cuda_check(cudaError_t e, const char *doing)
