@@ -67,8 +67,12 @@ static const struct fkt_backend fake = {.name = "fake",
 
 static struct fkt_dtype_trial trial(const char *codec)
 {
-    return (struct fkt_dtype_trial){
-        .backend = &fake, .net = &net, .spec = {2, 4, 4, 0, 0}, .codec = codec, .machine = "a processor", .bf16 = 1};
+    return (struct fkt_dtype_trial){.backend = &fake,
+                                    .net = &net,
+                                    .spec = {.batch = 2, .height = 4, .width = 4},
+                                    .codec = codec,
+                                    .machine = "a processor",
+                                    .bf16 = 1};
 }
 
 static enum fkt_codec_dtype choose(const char *codec)
