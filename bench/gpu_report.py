@@ -20,6 +20,9 @@ import sys
 STAGES = ("encode", "statistics", "decode")
 
 
+LATE = ("124", "137")  # exit of `timeout`
+
+
 def read(out, name):
     for folder in reversed(out):
         try:
@@ -69,15 +72,19 @@ def tests(out):
     if not ran and not checked:
         return None
     rows = []
+    skipped = [r[0] for r in ran or [] if r[1] == "77"]
     if ran:
-        bad = [r[0] for r in ran if r[1] != "0"]
-        rows.append(("tests of label gpu", str(len(ran)), str(len(ran) - len(bad)), ", ".join(bad) or "none"))
+        of = [r for r in ran if r[0] not in skipped]
+        bad = [r[0] for r in of if r[1] != "0"]
+        rows.append(("tests of label gpu", str(len(of)), str(len(of) - len(bad)), ", ".join(bad) or "none", ""))
     for tool in ("memcheck", "racecheck"):
-        of = [r for r in checked or [] if r[0] == tool]
-        bad = [f"{r[1]} ({r[3]})" for r in of if r[2:] != ["0", "0"]]
+        of = [r for r in checked or [] if r[0] == tool and r[1] not in skipped]
+        late = [r[1] for r in of if r[2] in LATE]
+        bad = [f"{r[1]} ({r[3]})" for r in of if r[2:] != ["0", "0"] and r[1] not in late]
+        fine = str(len(of) - len(bad) - len(late))
         if of:
-            rows.append((f"compute-sanitizer {tool}", str(len(of)), str(len(of) - len(bad)), ", ".join(bad) or "none"))
-    return table(("", "binaries", "without a finding", "with one (errors)"), rows)
+            rows.append((f"compute-sanitizer {tool}", str(len(of)), fine, ", ".join(bad) or "none", ", ".join(late)))
+    return table(("", "binaries", "without a finding", "with one (errors)", "not finished in time"), rows)
 
 
 def total(side):
