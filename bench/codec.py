@@ -188,8 +188,8 @@ def ours(a, case, dtype, images):
     answer = json.loads(p.stdout)
     out = {"isa": answer["isa"]}
     for row in answer["rows"]:
-        room, _, rest = row["name"].partition("/")
-        if room == "codec" and rest.split(" ")[0] in ("encode", "decode"):
+        suite, _, rest = row["name"].partition("/")
+        if suite == "codec" and rest.split(" ")[0] in ("encode", "decode"):
             out[rest.split(" ")[0]] = row
     return out
 

@@ -272,10 +272,10 @@ out:
     return st;
 }
 
-/* Every array is there, has its shape and is finite, and the checksum of all is right. `room` has space for the
+/* Every array is there, has its shape and is finite, and the checksum of all is right. `scratch` has space for the
  * largest. */
 static fkt_status check_arrays(const struct fkt_safetensors *f, const struct fkt_trainer *t, const char *path,
-                               struct fkt_checksum *sum, uint64_t step, float *room)
+                               struct fkt_checksum *sum, uint64_t step, float *scratch)
 {
     const char *want = fkt_safetensors_meta(f, "checksum");
     size_t seen = 3;
@@ -289,8 +289,8 @@ static fkt_status check_arrays(const struct fkt_safetensors *f, const struct fkt
             name_of(name, t, &kinds[k], s);
             shape_of(shape, &t->model->net.slot[s]);
             FKT_TRY(fkt_safetensors_want(f, &x, name, FKT_F32, t->model->net.slot[s].rank, shape));
-            FKT_TRY(fkt_tensor_copy_f32(room, x));
-            fkt_checksum_add(sum, room, (size_t)x->count * sizeof *room);
+            FKT_TRY(fkt_tensor_copy_f32(scratch, x));
+            fkt_checksum_add(sum, scratch, (size_t)x->count * sizeof *scratch);
             seen++;
         }
     snprintf(text, sizeof text, "%016" PRIx64, fkt_checksum_value(sum));
@@ -304,7 +304,7 @@ out:
     return st;
 }
 
-static fkt_status take_arrays(const struct fkt_safetensors *f, struct fkt_trainer *t, uint64_t step, float *room)
+static fkt_status take_arrays(const struct fkt_safetensors *f, struct fkt_trainer *t, uint64_t step, float *scratch)
 {
     char name[FULL_NAME];
     fkt_status st = FKT_OK;
@@ -312,8 +312,8 @@ static fkt_status take_arrays(const struct fkt_safetensors *f, struct fkt_traine
         for (uint32_t s = 0; s < t->model->net.n_slots; s++) {
             if (!has(t, kinds[k].what, s, step)) continue;
             name_of(name, t, &kinds[k], s);
-            FKT_TRY(fkt_tensor_copy_f32(room, fkt_safetensors_find(f, name)));
-            FKT_TRY(fkt_learner_write(t->learner, kinds[k].what, s, room));
+            FKT_TRY(fkt_tensor_copy_f32(scratch, fkt_safetensors_find(f, name)));
+            FKT_TRY(fkt_learner_write(t->learner, kinds[k].what, s, scratch));
         }
 out:
     return st;
@@ -324,7 +324,7 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     struct fkt_safetensors *f = NULL;
     struct numbers x = {.history = NULL};
     struct fkt_checksum sum;
-    float *room = NULL;
+    float *scratch = NULL;
     uint64_t epochs = 0;
     size_t most = 0;
     fkt_status st;
@@ -334,7 +334,7 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
         const size_t n = fkt_slot_count(&t->model->net.slot[s]);
         if (n > most) most = n;
     }
-    FKT_TRY(fkt_alloc(&room, most));
+    FKT_TRY(fkt_alloc(&scratch, most));
     FKT_TRY(fkt_safetensors_open(&f, checkpoint));
     FKT_TRY(compare_words(f, t, checkpoint));
     FKT_TRY(read_numbers(f, t, checkpoint, &x, &epochs));
@@ -342,15 +342,15 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     fkt_checksum_add(&sum, x.state, sizeof x.state);
     fkt_checksum_add(&sum, x.running, sizeof x.running);
     fkt_checksum_add(&sum, x.history, (size_t)epochs * COLUMNS * sizeof *x.history);
-    FKT_TRY(check_arrays(f, t, checkpoint, &sum, x.state[0], room));
+    FKT_TRY(check_arrays(f, t, checkpoint, &sum, x.state[0], scratch));
     t->failed_midway = 1;
-    FKT_TRY(take_arrays(f, t, x.state[0], room));
+    FKT_TRY(take_arrays(f, t, x.state[0], scratch));
     t->done = (struct fkt_progressed){x.state[0], (uint32_t)epochs, x.running[0], x.running[1], x.state[1]};
     for (uint32_t i = 0; i < t->done.epochs; i++) t->history[i] = epoch_of(x.history + (size_t)i * COLUMNS, i + 1);
     t->failed_midway = 0;
 out:
     fkt_safetensors_free(f);
     fkt_free(x.history);
-    fkt_free(room);
+    fkt_free(scratch);
     return st;
 }

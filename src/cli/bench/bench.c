@@ -17,7 +17,7 @@
 enum { MAX_ROWS = 64 };
 
 static const struct {
-    const char *room;
+    const char *suite;
     int on_request; /* only on request */
     fkt_status (*run)(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 } benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it measures the peak memory of the process */
@@ -26,10 +26,10 @@ static const struct {
                {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation}};
 
 /* 0: what is measured runs on the processor alone, and no card is opened for it. */
-static int has_network(const char *room, const char *codec)
+static int has_network(const char *suite, const char *codec)
 {
-    if (room && !strcmp(room, "train")) return 1;
-    return (!room || !strcmp(room, "codec") || !strcmp(room, "cost")) && !fkt_codec_has_calibration(codec);
+    if (suite && !strcmp(suite, "train")) return 1;
+    return (!suite || !strcmp(suite, "codec") || !strcmp(suite, "cost")) && !fkt_codec_has_calibration(codec);
 }
 
 /* 1: a rate, of which more is better; 0: a time, or memory. */
@@ -131,26 +131,26 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
         CLI_TALK_ROWS(o.run),
     };
     struct fkt_bench_row rows[MAX_ROWS];
-    const char *room = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
+    const char *suite = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
     struct fkt_device device = {FKT_DEVICE_CPU, 0};
     size_t n = 0, known = 0;
     fkt_status st = FKT_OK;
-    int code = cli_begin(self, table, CLI_COUNT(table), room ? argc - 1 : argc, room ? argv + 1 : argv);
+    int code = cli_begin(self, table, CLI_COUNT(table), suite ? argc - 1 : argc, suite ? argv + 1 : argv);
     if (code >= 0) return code;
-    if (has_network(room, o.codec.name)) st = cli_device_settle(o.codec.settings.device, &device);
+    if (has_network(suite, o.codec.name)) st = cli_device_settle(o.codec.settings.device, &device);
     for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
         size_t got = 0;
-        if (room ? strcmp(room, benches[i].room) != 0 : benches[i].on_request) continue;
+        if (suite ? strcmp(suite, benches[i].suite) != 0 : benches[i].on_request) continue;
         known++;
         st = benches[i].run(&o, rows + n, MAX_ROWS - n, &got);
-        if (st == FKT_E_IO && !room) { /* missing weights must not stop the other benchmarks */
-            fprintf(stderr, "fedkt: bench %s is left out: ", benches[i].room);
+        if (st == FKT_E_IO && !suite) { /* missing weights must not stop the other benchmarks */
+            fprintf(stderr, "fedkt: bench %s is left out: ", benches[i].suite);
             cli_say(fkt_error_text());
             st = FKT_OK;
         }
         n += got;
     }
-    if (st == FKT_OK && !known) return cli_misuse(self, cli_unknown_word(self, room));
+    if (st == FKT_OK && !known) return cli_misuse(self, cli_unknown_word(self, suite));
     if (st == FKT_OK) st = print_rows(rows, n, device, o.run.json);
     return cli_misuse(self, st);
 }
