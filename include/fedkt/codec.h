@@ -52,6 +52,9 @@ FKT_API uint32_t fkt_codec_dim(const struct fkt_codec *c);                    /*
 FKT_API enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c); /* what it runs in: never AUTO */
 /* What it runs on: never AUTO; the processor for a codec without weights, whatever was asked for. */
 FKT_API struct fkt_device fkt_codec_device_used(const struct fkt_codec *c);
+/* 1 when latents can be turned into images again; 0: a guide, an encoder without decoder (docs/codecs.md, "Guides").
+ * fkt_codec_decode of a guide is FKT_E_STATE. */
+FKT_API int fkt_codec_decodes(const struct fkt_codec *c);
 /* One line that fixes the codec's arithmetic ("dct/1 size=32 dim=64 block=32 ..."; weight hashes for networks): its
  * hash is part of a task. */
 FKT_API const char *fkt_codec_identity(const struct fkt_codec *c);

@@ -63,6 +63,7 @@ enum fkt_codec_dtype fkt_codec_dtype_used(const struct fkt_codec *c) { return c-
 struct fkt_device fkt_codec_device_used(const struct fkt_codec *c) { return c->device; }
 size_t fkt_codec_batch(const struct fkt_codec *c) { return c->batch ? c->batch : 1; }
 const char *fkt_codec_identity(const struct fkt_codec *c) { return c->identity; }
+int fkt_codec_decodes(const struct fkt_codec *c) { return c->ops->decode != NULL; }
 int fkt_codec_dtype_measured(const struct fkt_codec *c) { return c->dtype_measured; }
 
 int fkt_codec_has_calibration(const char *name) { return !strcmp(name, fkt_codec_dct.name); }
@@ -105,6 +106,12 @@ static fkt_status check_finite(const struct fkt_codec *c, const float *z, size_t
     return FKT_OK;
 }
 
+static fkt_status no_decoder(const struct fkt_codec *c)
+{
+    return fkt_fail_hint(FKT_E_STATE, "images are decoded from the latents of a codec",
+                         "guide '%s' has no decoder: it makes no images", c->name);
+}
+
 fkt_status fkt_codec_encode(const struct fkt_codec *c, const uint8_t *rgb, size_t n, float *z)
 {
     fkt_status st = c->ops->encode(c->self, rgb, n, z);
@@ -113,8 +120,16 @@ fkt_status fkt_codec_encode(const struct fkt_codec *c, const uint8_t *rgb, size_
 
 fkt_status fkt_codec_decode(const struct fkt_codec *c, const float *z, size_t n, uint8_t *rgb)
 {
-    fkt_status st = check_finite(c, z, n);
+    fkt_status st = c->ops->decode ? check_finite(c, z, n) : no_decoder(c);
     return st == FKT_OK ? c->ops->decode(c->self, z, n, rgb) : st;
+}
+
+fkt_status fkt_codec_net(const struct fkt_codec *c, int side, struct fkt_codec_net *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!c->ops->net) return fkt_fail(FKT_E_STATE, "codec '%s' has no networks", c->name);
+    if (side == FKT_CODEC_SIDE_DECODER && !c->ops->decode) return no_decoder(c);
+    return c->ops->net(c->self, side, out);
 }
 
 fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fkt_codec *c)

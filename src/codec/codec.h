@@ -5,21 +5,26 @@
 
 #include "base/status.h"
 #include "fedkt/codec.h"
+#include "nn/net.h"
+#include "nn/weights.h"
 
 #define FKT_IDENTITY_MAX 256 /* with the NUL; the length of fkt_calibration.codec */
 
 /* A codec as its implementation sees it. `open` fills self, size, dim, dtype, batch and identity from the spec; on
  * failure it leaves nothing behind. encode and decode must not change self: they run on many threads at once. */
+struct fkt_codec_net;
 struct fkt_codec_ops {
     const char *name;
     fkt_status (*open)(struct fkt_codec *c, const struct fkt_codec_spec *spec);
     fkt_status (*encode)(const void *self, const uint8_t *rgb, size_t n, float *z);
-    fkt_status (*decode)(const void *self, const float *z, size_t n, uint8_t *rgb);
+    fkt_status (*decode)(const void *self, const float *z, size_t n, uint8_t *rgb); /* NULL: a guide */
     /* Fills centre, map, unmap (allocated, zeroed), the constants and the source; NULL: this codec has no built-in
      * calibration. */
     void (*calibrate)(const void *self, struct fkt_calibration *cal);
     /* Adds to *out, zeroed, what is not the same for all codecs; NULL: nothing to add. */
     fkt_status (*facts)(const void *self, struct fkt_codec_facts *out);
+    /* Behind fkt_codec_net; NULL: no network. */
+    fkt_status (*net)(const void *self, int side, struct fkt_codec_net *out);
     void (*free)(void *self);
 };
 
@@ -38,6 +43,22 @@ struct fkt_codec {
 
 extern const struct fkt_codec_ops fkt_codec_dct;
 extern const struct fkt_codec_ops fkt_codec_network; /* every name of members.c */
+
+/* One network of a codec, for whoever runs it in a way of its own (guided images, export). Borrowed from the codec.
+ *   encoder   (input.c,h,w) = pixel/255 * pixel_scale[c] + pixel_shift[c];   z = (output - latent_shift) * latent_scale
+ *   decoder   input = z / latent_scale + latent_shift;   pixel/255 = (output - pixel_shift[c]) / pixel_scale[c]
+ * z is in the order channel, row, column on both sides. */
+struct fkt_codec_net {
+    const struct fkt_net *net;
+    const struct fkt_weights *weights;
+    struct fkt_shape input, output;
+    float pixel_scale[3], pixel_shift[3];
+    double latent_scale, latent_shift;
+};
+/* `side`: FKT_CODEC_SIDE_ENCODER or FKT_CODEC_SIDE_DECODER. FKT_E_STATE for a codec without networks, and for the
+ * decoder of a guide. */
+enum { FKT_CODEC_SIDE_ENCODER = 0, FKT_CODEC_SIDE_DECODER = 1 };
+FKT_MUST_USE fkt_status fkt_codec_net(const struct fkt_codec *c, int side, struct fkt_codec_net *out);
 
 /* 1 when the codec of this name carries a calibration of its own; weights are not looked at. */
 int fkt_codec_has_calibration(const char *name);

@@ -7,10 +7,10 @@
 #include "nn/weights.h"
 
 #include "base/text.h"
+#include "codec/codec.h"
 #include "codec/family_config.h"
 #include "crypto/hash.h"
 
-enum { FKT_CODEC_SIDE_ENCODER = 0, FKT_CODEC_SIDE_DECODER = 1 };
 #define FKT_FAMILY_CHANNELS_MAX 65536U /* widest layer that is accepted */
 
 enum fkt_family_layout {

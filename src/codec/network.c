@@ -250,6 +250,29 @@ static uint64_t parameters(const struct fkt_net *n)
     return sum;
 }
 
+static fkt_status network_net(const void *self, int side, struct fkt_codec_net *out)
+{
+    const struct network *w = self;
+    const struct fkt_net *n = &w->family.net[side];
+    struct fkt_shape *shapes = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&shapes, n->n_ops + 1));
+    FKT_TRY(fkt_net_shapes(n, w->spec[side].height, w->spec[side].width, shapes));
+    *out = (struct fkt_codec_net){.net = n,
+                                  .weights = w->family.weights[side],
+                                  .input = shapes[0],
+                                  .output = shapes[n->n_ops],
+                                  .latent_scale = w->family.latent_scale,
+                                  .latent_shift = w->family.latent_shift};
+    for (int k = 0; k < 3; k++) {
+        out->pixel_scale[k] = (float)w->family.pixel_scale;
+        out->pixel_shift[k] = (float)w->family.pixel_shift;
+    }
+out:
+    fkt_free(shapes);
+    return st;
+}
+
 static fkt_status flops(const struct network *w, int side, uint64_t *out)
 {
     const struct fkt_net *n = &w->family.net[side];
@@ -297,5 +320,6 @@ const struct fkt_codec_ops fkt_codec_network = {
     .encode = network_encode,
     .decode = network_decode,
     .facts = network_facts,
+    .net = network_net,
     .free = network_free,
 };
