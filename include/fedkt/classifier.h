@@ -28,14 +28,26 @@ struct fkt_class_statistics {
     const double
         *noise_edge; /* (K) spectral edge of the noise in cov: sqrt(2m) times its standard deviation on the diagonal */
     const double *mean_noise; /* (K) standard deviation of the noise in each coordinate of mean */
+    uint32_t offset;          /* of these coordinates in the record vector */
+    int pooled;               /* 1: cov is (m, m), one within-class covariance for all; noise_edge is (1) */
 };
 
+enum { FKT_HEAD_PARTS_MAX = 4 };
 struct fkt_head;
 FKT_API FKT_MUST_USE fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind,
                                              const struct fkt_class_statistics *s);
+/* For record vectors of several parts whose moments across parts are unknown: the covariance is block-diagonal, so
+ * log-likelihoods add, and the prior counts once. Each part is shrunk and floored against its own noise. Parts must not
+ * overlap, and lie in the order of their offsets. w of such a head: their coordinates side by side. */
+FKT_API FKT_MUST_USE fkt_status fkt_head_fit_parts(struct fkt_head **out, enum fkt_head_kind kind,
+                                                   const struct fkt_class_statistics *s, uint32_t parts);
 FKT_API void fkt_head_free(struct fkt_head *h);
 FKT_API FKT_MUST_USE fkt_status fkt_head_predict(const struct fkt_head *h, const double *w /* (n, m) */, size_t n,
                                                  uint32_t *label /* (n) */);
+/* p (n, K): softmax of scores / temperature. At 1 it is the head's posterior, with equal priors; nearest mean counts
+ * with a unit covariance. temperature: finite, > 0. Each row sums to 1 and depends on its own w alone. */
+FKT_API FKT_MUST_USE fkt_status fkt_head_posterior(const struct fkt_head *h, const double *w /* (n, m) */, size_t n,
+                                                   double temperature, double *p);
 FKT_API FKT_MUST_USE fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force); /* safetensors */
 FKT_API FKT_MUST_USE fkt_status fkt_head_load(struct fkt_head **out, const char *path);
 /* Where a head comes from; saved with it, so that it is not used with another task and its privacy is not forgotten.
@@ -48,7 +60,11 @@ FKT_API FKT_MUST_USE fkt_status fkt_head_set_classes(struct fkt_head *h, const c
 FKT_API const char *fkt_head_class(const struct fkt_head *h, uint32_t k); /* borrowed; "" when not said */
 FKT_API const char *fkt_head_task(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_classes(const struct fkt_head *h);
-FKT_API uint32_t fkt_head_length(const struct fkt_head *h);
+FKT_API uint32_t fkt_head_length(const struct fkt_head *h); /* m: coordinates of all its parts */
+/* The parts of the record vector that it takes, at most FKT_HEAD_PARTS_MAX. */
+FKT_API uint32_t fkt_head_parts(const struct fkt_head *h);
+FKT_API uint32_t fkt_head_part_offset(const struct fkt_head *h, uint32_t part); /* in the record vector */
+FKT_API uint32_t fkt_head_part_length(const struct fkt_head *h, uint32_t part); /* 0: there is no such part */
 
 /* Counting hits: confusion is (K, K), rows = truth. */
 struct fkt_score {

@@ -2,8 +2,10 @@
 /* head_file.c - heads on disk: safetensors, format "fedkt.head/1".
  *
  *   metadata   format = "fedkt.head/1", kind = "nearest_mean" | "lda" | "qda", classes = JSON list of K names (absent
- *              in older files), task_sha256, release_sha256, private
- *   tensors    F64: bias (K); weight (K, m) for the linear heads; mean (K, m) and map (K, m, m) for qda (see heads.h)
+ *              in older files), task_sha256, release_sha256, private; parts = JSON list of [offset, length] in the
+ *              record vector, unless the head takes one part from 0 on
+ *   tensors    F64: bias (K); weight (K, m) for the linear heads; mean (K, m) and map (K, m, m) for qda (see heads.h),
+ *              with several parts map.0 (K, m_0, m_0), map.1 ...
  *
  * A file is untrusted: shapes are bounded before anything is allocated, each tensor must have the shape that the others
  * imply, and every number must be finite. The safetensors reader has checked offsets and lengths. */
@@ -16,6 +18,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,23 +28,34 @@
 #define CLASSES_MAX (1U << 20)
 
 /* One table for saving and loading: the tensors of a head, and where they are stored. */
-struct part {
-    const char *name;
+struct named {
+    char name[16];
     double *data;
     unsigned rank;
+    uint64_t shape[3];
 };
-#define PARTS_MAX 3
+enum { TENSORS_MAX = 2 + FKT_HEAD_PARTS_MAX };
 
-static size_t parts_of(struct part parts[PARTS_MAX], const struct fkt_head *h)
+static void map_name(char name[16], uint32_t parts, uint32_t p)
 {
-    parts[0] = (struct part){"bias", h->bias, 1};
-    if (h->kind != FKT_HEAD_QDA) {
-        parts[1] = (struct part){"weight", h->weight, 2};
-        return 2;
+    if (parts == 1) snprintf(name, 16, "map");
+    else snprintf(name, 16, "map.%u", p);
+}
+
+static size_t tensors_of(struct named t[TENSORS_MAX], const struct fkt_head *h)
+{
+    size_t n = 2, square = 0;
+    t[0] = (struct named){"bias", h->bias, 1, {h->classes, 0, 0}};
+    t[1] = (struct named){"weight", h->weight, 2, {h->classes, h->length, 0}};
+    if (h->kind != FKT_HEAD_QDA) return n;
+    t[1] = (struct named){"mean", h->mean, 2, {h->classes, h->length, 0}};
+    for (uint32_t p = 0; p < h->parts; p++) {
+        const uint64_t m = h->part[p].length;
+        t[n] = (struct named){"", h->map + square, 3, {h->classes, m, m}};
+        map_name(t[n++].name, h->parts, p);
+        square += (size_t)(h->classes * m * m);
     }
-    parts[1] = (struct part){"mean", h->mean, 2};
-    parts[2] = (struct part){"map", h->map, 3};
-    return 3;
+    return n;
 }
 
 fkt_status fkt_head_set_origin(struct fkt_head *h, const char *task_sha256, const char *release_sha256,
@@ -126,17 +140,66 @@ static fkt_status read_origin(struct fkt_head *h, const struct fkt_safetensors *
     return fkt_head_set_origin(h, task, release, private_mark);
 }
 
+/* ---- parts ---- */
+
+static fkt_status write_parts(struct fkt_st_writer *w, const struct fkt_head *h)
+{
+    char text[FKT_HEAD_PARTS_MAX * 32] = "[";
+    size_t at = 1;
+    if (h->parts == 1 && !h->part[0].offset) return FKT_OK;
+    for (uint32_t p = 0; p < h->parts; p++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s[%u,%u]", p ? "," : "", h->part[p].offset,
+                               h->part[p].length);
+    snprintf(text + at, sizeof text - at, "]");
+    return fkt_st_writer_meta(w, "parts", text);
+}
+
+/* A whole number in 0 .. 2^31, or -1. */
+static int64_t number_at(const json_t *pair, size_t i)
+{
+    const json_t *x = json_array_get(pair, i);
+    json_int_t v = json_is_integer(x) ? json_integer_value(x) : -1;
+    return v >= 0 && v <= INT32_MAX ? v : -1;
+}
+
+/* Parts in order, without overlap, of `length` together. Without the key: one part from 0 on. */
+static fkt_status read_parts(struct fkt_head_part *part, uint32_t *parts, const struct fkt_safetensors *s,
+                             uint64_t length, const char *path)
+{
+    const char *text = fkt_safetensors_meta(s, "parts");
+    json_t *list = text ? json_loads(text, 0, NULL) : NULL;
+    size_t n = json_array_size(list);
+    uint64_t sum = 0;
+    int64_t end = 0;
+    int good = !text || (n >= 1 && n <= FKT_HEAD_PARTS_MAX);
+    part[0] = (struct fkt_head_part){0, (uint32_t)length};
+    *parts = 1;
+    for (size_t p = 0; text && good && p < n; p++) {
+        const json_t *pair = json_array_get(list, p);
+        int64_t offset = number_at(pair, 0), own = number_at(pair, 1);
+        good = json_array_size(pair) == 2 && offset >= end && own >= 1;
+        if (!good) break;
+        part[p] = (struct fkt_head_part){(uint32_t)offset, (uint32_t)own};
+        end = offset + own;
+        sum += (uint64_t)own;
+        *parts = (uint32_t)p + 1;
+    }
+    json_decref(list);
+    if (good && (!text || sum == length)) return FKT_OK;
+    return fkt_fail(FKT_E_FORMAT, "'%s' does not name parts of length %llu together", path, (unsigned long long)length);
+}
+
 fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
 {
-    const uint64_t shape[3] = {h->classes, h->length, h->length};
-    struct part parts[PARTS_MAX];
-    size_t n = parts_of(parts, h);
+    struct named tensor[TENSORS_MAX];
+    size_t n = tensors_of(tensor, h);
     struct fkt_st_writer *w = NULL;
     char mark[sizeof NOT_PRIVATE + sizeof h->not_private];
     fkt_status st;
     FKT_TRY(fkt_st_writer_new(&w));
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
     FKT_TRY(fkt_st_writer_meta(w, "kind", fkt_head_name(h->kind)));
+    FKT_TRY(write_parts(w, h));
     if (h->names) FKT_TRY(write_classes(w, h));
     if (h->task[0]) {
         FKT_TRY(fkt_st_writer_meta(w, "task_sha256", h->task));
@@ -145,7 +208,7 @@ fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
         FKT_TRY(fkt_st_writer_meta(w, "private", mark));
     }
     for (size_t i = 0; i < n; i++)
-        FKT_TRY(fkt_st_writer_add(w, parts[i].name, FKT_F64, parts[i].rank, shape, parts[i].data));
+        FKT_TRY(fkt_st_writer_add(w, tensor[i].name, FKT_F64, tensor[i].rank, tensor[i].shape, tensor[i].data));
     FKT_TRY(fkt_st_writer_write(w, path, force ? FKT_FILE_REPLACE : 0));
 out:
     fkt_st_writer_free(w);
@@ -167,7 +230,7 @@ static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetenso
 }
 
 /* K and m from the second tensor; all others are checked against them. */
-static fkt_status read_sizes(uint64_t shape[3], enum fkt_head_kind kind, const struct fkt_safetensors *s,
+static fkt_status read_sizes(uint64_t shape[2], enum fkt_head_kind kind, const struct fkt_safetensors *s,
                              const char *path)
 {
     const char *name = kind == FKT_HEAD_QDA ? "mean" : "weight";
@@ -178,15 +241,14 @@ static fkt_status read_sizes(uint64_t shape[3], enum fkt_head_kind kind, const s
                         (unsigned long long)t->shape[0], (unsigned long long)t->shape[1], CLASSES_MAX,
                         FKT_HEAD_LENGTH_MAX);
     shape[0] = t->shape[0];
-    shape[1] = shape[2] = t->shape[1];
+    shape[1] = t->shape[1];
     return FKT_OK;
 }
 
-static fkt_status read_part(const struct part *p, const struct fkt_safetensors *s, const uint64_t *shape,
-                            const char *path)
+static fkt_status read_tensor(const struct named *p, const struct fkt_safetensors *s, const char *path)
 {
     const struct fkt_tensor *t = NULL;
-    fkt_status st = fkt_safetensors_want(s, &t, p->name, FKT_F64, p->rank, shape);
+    fkt_status st = fkt_safetensors_want(s, &t, p->name, FKT_F64, p->rank, p->shape);
     if (st != FKT_OK) return st;
     memcpy(p->data, t->data, (size_t)t->count * sizeof *p->data);
     for (size_t i = 0; i < t->count; i++)
@@ -195,27 +257,43 @@ static fkt_status read_part(const struct part *p, const struct fkt_safetensors *
     return FKT_OK;
 }
 
+/* Before memory is allocated for them. */
+static fkt_status check_maps(const struct fkt_safetensors *s, uint64_t classes, const struct fkt_head_part *part,
+                             uint32_t parts)
+{
+    const struct fkt_tensor *t = NULL;
+    fkt_status st = FKT_OK;
+    for (uint32_t p = 0; st == FKT_OK && p < parts; p++) {
+        const uint64_t shape[3] = {classes, part[p].length, part[p].length};
+        char name[16];
+        map_name(name, parts, p);
+        st = fkt_safetensors_want(s, &t, name, FKT_F64, 3, shape);
+    }
+    return st;
+}
+
 fkt_status fkt_head_load(struct fkt_head **out, const char *path)
 {
     struct fkt_safetensors *s = NULL;
-    const struct fkt_tensor *t = NULL;
     struct fkt_head *h = NULL;
-    struct part parts[PARTS_MAX];
+    struct named tensor[TENSORS_MAX];
+    struct fkt_head_part part[FKT_HEAD_PARTS_MAX];
     enum fkt_head_kind kind = FKT_HEAD_NEAREST_MEAN;
-    uint64_t shape[3] = {0};
+    uint64_t shape[2] = {0};
+    uint32_t parts = 0;
     size_t n;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_safetensors_open(&s, path));
     FKT_TRY(read_kind(&kind, s, path));
     FKT_TRY(read_sizes(shape, kind, s, path));
-    if (kind == FKT_HEAD_QDA)
-        FKT_TRY(fkt_safetensors_want(s, &t, "map", FKT_F64, 3, shape)); /* before memory is allocated for it */
-    FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], (uint32_t)shape[1]));
+    FKT_TRY(read_parts(part, &parts, s, shape[1], path));
+    if (kind == FKT_HEAD_QDA) FKT_TRY(check_maps(s, shape[0], part, parts));
+    FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], part, parts));
     FKT_TRY(read_origin(h, s, path));
     FKT_TRY(read_classes(h, s, path));
-    n = parts_of(parts, h);
-    for (size_t i = 0; i < n; i++) FKT_TRY(read_part(&parts[i], s, shape, path));
+    n = tensors_of(tensor, h);
+    for (size_t i = 0; i < n; i++) FKT_TRY(read_tensor(&tensor[i], s, path));
     *out = h;
     h = NULL;
 out:

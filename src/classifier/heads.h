@@ -2,29 +2,39 @@
 /* heads.h - the contents of a head. Nearest mean and LDA are linear, QDA is quadratic:
  *
  *   linear      score_k(w) = bias_k + weight_k . w
- *   quadratic   score_k(w) = bias_k - |(w - mean_k) map_k|^2 / 2
+ *   quadratic   score_k(w) = bias_k - sum_p |(w_p - mean_kp) map_kp|^2 / 2
+ *
+ * p runs over the parts of w: map_k is block-diagonal, and only its blocks are stored.
  */
 #ifndef FKT_CLASSIFIER_HEADS_H
 #define FKT_CLASSIFIER_HEADS_H
 
 #include "fedkt/classifier.h"
 
+struct fkt_head_part {
+    uint32_t offset, length; /* in the record vector */
+};
+
 struct fkt_head {
     enum fkt_head_kind kind;
-    uint32_t classes, length;
+    uint32_t classes, length; /* length: sum over parts */
+    uint32_t parts;
+    struct fkt_head_part part[FKT_HEAD_PARTS_MAX];
     char task[65], release[65]; /* SHA-256 of task and release; "" when unknown */
     char not_private[64];       /* the reason; "": it is private */
     char **names;               /* (K) of the classes; NULL when unknown */
     double *bias;               /* (K) */
     double *weight;             /* (K, m) linear heads; NULL in a quadratic one */
     double *mean;               /* (K, m) quadratic heads; NULL in a linear one */
-    double *map; /* (K, m, m) quadratic heads: map_k map_k^T is the inverse of the covariance; NULL in a linear one */
+    double *map; /* quadratic heads: part after part, (K, m_p, m_p); map_kp map_kp^T is the inverse of the covariance of
+                  * part p in class k; NULL in a linear one */
 };
 
 #define FKT_HEAD_LENGTH_MAX 16384U
 
 /* Allocates a head of this kind, all zero. */
-FKT_MUST_USE fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t classes, uint32_t length);
+FKT_MUST_USE fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t classes,
+                                     const struct fkt_head_part *part, uint32_t parts);
 /* Scores (K) of one w (m), the highest is the prediction; work (m) is scratch. w is not checked. */
 void fkt_head_scores(const struct fkt_head *h, const double *w, double *scores, double *work);
 

@@ -13,7 +13,8 @@
  * small classes would win far too often (docs/decisions/0003-noise-aware-heads.md has the figures).
  *
  * Covariance. sum p_k cov_k, whose noise edge is sqrt(sum p_k^2 edge_k^2); eigenvalues below it are raised to it.
- * The cov_k are not shrunk: their noise averages out here, while the bias of shrinking would not.
+ * The cov_k are not shrunk: their noise averages out here, while the bias of shrinking would not. Pooled moments give
+ * that covariance directly, and its noise edge.
  * Cost: one eigen-decomposition. */
 #include "classifier/statistics.h"
 
@@ -37,7 +38,7 @@ static fkt_status check_finite(const double *x, size_t n, size_t each, const cha
 
 static fkt_status check_statistics(const struct fkt_class_statistics *s)
 {
-    size_t k = s->classes, m = s->length;
+    size_t k = s->classes, m = s->length, covariances = s->pooled ? 1 : k;
     fkt_status st;
     if (k < 1 || m < 1 || m > FKT_HEAD_LENGTH_MAX)
         return fkt_fail(FKT_E_ARG,
@@ -45,11 +46,11 @@ static fkt_status check_statistics(const struct fkt_class_statistics *s)
                         s->classes, s->length, FKT_HEAD_LENGTH_MAX);
     FKT_TRY(check_finite(s->count, k, 1, "count"));
     FKT_TRY(check_finite(s->mean, k * m, m, "mean"));
-    FKT_TRY(check_finite(s->cov, k * m * m, m * m, "covariance"));
-    FKT_TRY(check_finite(s->noise_edge, k, 1, "noise edge"));
+    FKT_TRY(check_finite(s->cov, covariances * m * m, m * m, "covariance"));
+    FKT_TRY(check_finite(s->noise_edge, covariances, 1, "noise edge"));
     FKT_TRY(check_finite(s->mean_noise, k, 1, "noise of the mean"));
     for (size_t i = 0; i < k; i++)
-        if (!(s->count[i] > 0) || s->noise_edge[i] < 0 || s->mean_noise[i] < 0)
+        if (!(s->count[i] > 0) || s->noise_edge[i < covariances ? i : 0] < 0 || s->mean_noise[i] < 0)
             return fkt_fail(FKT_E_ARG, "class %zu has a count that is not positive, or negative noise", i);
 out:
     return st;
@@ -107,7 +108,11 @@ static fkt_status pool_covariances(struct fkt_ready *r, const struct fkt_class_s
     double *pooled = NULL, total = total_count(s), edge2 = 0, edge, trace = 0;
     fkt_status st;
     FKT_TRY(fkt_alloc(&pooled, m * m));
-    for (size_t k = 0; k < s->classes; k++) {
+    if (s->pooled) {
+        edge2 = s->noise_edge[0] * s->noise_edge[0];
+        memcpy(pooled, s->cov, m * m * sizeof *pooled);
+    }
+    for (size_t k = 0; !s->pooled && k < s->classes; k++) {
         double p = s->count[k] / total, part = p * s->noise_edge[k];
         edge2 += part * part;
         for (size_t i = 0; i < m * m; i++) pooled[i] += p * s->cov[k * m * m + i];

@@ -20,7 +20,13 @@ static fkt_status set_origin(struct fkt_head *h, const struct fkt_release *r)
 
 fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g, const struct fkt_release *release)
 {
-    struct fkt_class_statistics s = {g->classes, g->length, g->count, g->mean, g->cov, g->noise_edge, g->mean_noise};
+    struct fkt_class_statistics s = {.classes = g->classes,
+                                     .length = g->length,
+                                     .count = g->count,
+                                     .mean = g->mean,
+                                     .cov = g->cov,
+                                     .noise_edge = g->noise_edge,
+                                     .mean_noise = g->mean_noise};
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (release && (g->classes != release->task.n_classes || g->length != release->task.coordinates.length))

@@ -7,7 +7,8 @@
 
 static const double count[] = {50, 80}, mean[] = {1, 0, -1, 0.5}, cov[] = {1, 0.2, 0.2, 2, 3, 0, 0, 1},
                     edge[] = {0.1, 0.05}, noise[] = {0.01, 0.02};
-static const struct fkt_class_statistics toy = {2, 2, count, mean, cov, edge, noise};
+static const struct fkt_class_statistics toy = {
+    .classes = 2, .length = 2, .count = count, .mean = mean, .cov = cov, .noise_edge = edge, .mean_noise = noise};
 
 static fkt_status whole_life(enum fkt_head_kind kind, const char *path)
 {

@@ -8,7 +8,8 @@
 
 static const double count[] = {50, 80, 20}, mean[] = {1, 0, -1, 0.5, 0, -2}, edge[] = {0.1, 0.05, 0.2},
                     noise[] = {0.01, 0.02, 0.03}, cov[] = {1, 0.2, 0.2, 2, 3, 0, 0, 1, 1, -0.5, -0.5, 1};
-static const struct fkt_class_statistics toy = {3, 2, count, mean, cov, edge, noise};
+static const struct fkt_class_statistics toy = {
+    .classes = 3, .length = 2, .count = count, .mean = mean, .cov = cov, .noise_edge = edge, .mean_noise = noise};
 static char path[64];
 
 static int make_path(void **state)
@@ -56,6 +57,7 @@ struct lie {
     uint64_t bias, classes, length, map;
     double value;
     int without_map, flat;
+    const char *parts;
 };
 static void expect_refusal(struct lie l, fkt_status want)
 {
@@ -68,6 +70,7 @@ static void expect_refusal(struct lie l, fkt_status want)
     if (l.format) CHECK_OK(fkt_st_writer_meta(w, "format", l.format));
     if (l.kind) CHECK_OK(fkt_st_writer_meta(w, "kind", l.kind));
     if (l.names) CHECK_OK(fkt_st_writer_meta(w, "classes", l.names));
+    if (l.parts) CHECK_OK(fkt_st_writer_meta(w, "parts", l.parts));
     CHECK_OK(fkt_st_writer_add(w, "bias", FKT_F64, 1, bias, data));
     CHECK_OK(fkt_st_writer_add(w, "mean", FKT_F64, l.flat ? 1 : 2, two, data));
     if (!l.without_map) CHECK_OK(fkt_st_writer_add(w, "map", FKT_F64, 3, three, data));
@@ -86,7 +89,7 @@ static void expect_refusal(struct lie l, fkt_status want)
 
 static void a_false_file_is_refused(void **state)
 {
-    const struct lie good = {"fedkt.head/1", "qda", "[\"a\",\"b\",\"c\"]", 3, 3, 2, 2, 1.0, 0, 0};
+    const struct lie good = {"fedkt.head/1", "qda", "[\"a\",\"b\",\"c\"]", 3, 3, 2, 2, 1.0, 0, 0, NULL};
     struct lie l;
     struct fkt_head *h = NULL;
     (void)state;
@@ -107,6 +110,25 @@ static void a_false_file_is_refused(void **state)
     l = good, l.names = "[\"a\",\"b\",3]", expect_refusal(l, FKT_E_FORMAT);
     l = good, l.names = "[\"a\",\"b\",\"\\u001b\"]", expect_refusal(l, FKT_E_FORMAT);
     l = good, l.names = "{", expect_refusal(l, FKT_E_FORMAT);
+    l = good, l.parts = "[[5,2]]", expect_refusal(l, FKT_OK);
+    {
+        static const char *const lies[] = {"",
+                                           "{}",
+                                           "[]",
+                                           "[[0,3]]",
+                                           "[[0,1]]",
+                                           "[[-1,2]]",
+                                           "[[0,\"2\"]]",
+                                           "[[0,2,1]]",
+                                           "[[0,1],[0,1]]",
+                                           "[[4,1],[0,1]]",
+                                           "[[0,2],[2,0]]",
+                                           "[[0,1],[1,1]]" /* of two parts: no map.0 */,
+                                           "[[2147483648,2]]",
+                                           "[[0,1],[1,1],[2,1],[3,1],[4,1]]"};
+        for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+            l = good, l.parts = lies[i], expect_refusal(l, FKT_E_FORMAT);
+    }
     l = good, l.value = NAN, expect_refusal(l, FKT_E_NUMERIC);
     l = good, l.value = INFINITY, expect_refusal(l, FKT_E_NUMERIC);
     CHECK_OK(fkt_file_write(path, "not a head", 10, 1));

@@ -69,7 +69,13 @@ struct toy {
 
 static struct fkt_class_statistics view(const struct toy *t)
 {
-    return (struct fkt_class_statistics){K, M, t->count, t->mean, t->cov, t->edge, t->noise};
+    return (struct fkt_class_statistics){.classes = K,
+                                         .length = M,
+                                         .count = t->count,
+                                         .mean = t->mean,
+                                         .cov = t->cov,
+                                         .noise_edge = t->edge,
+                                         .mean_noise = t->noise};
 }
 
 /* Class k: mean of size 1.5, diagonal covariance with a spectrum that falls and is permuted from class to class. */
@@ -129,7 +135,7 @@ static double accuracy_unregularised(const struct toy *t, const double *w, const
 {
     struct fkt_head *h = NULL;
     double values[M], vectors[M * M], a;
-    CHECK_OK(fkt_head_new(&h, FKT_HEAD_QDA, K, M));
+    CHECK_OK(fkt_head_new(&h, FKT_HEAD_QDA, K, &(struct fkt_head_part){0, M}, 1));
     memcpy(h->mean, t->mean, sizeof t->mean);
     for (size_t k = 0; k < K; k++) {
         CHECK_OK(fkt_eigen(values, vectors, t->cov + k * M * M, M));
@@ -319,7 +325,8 @@ static void odd_statistics_give_finite_scores(void **state)
 static void ties_go_to_the_lowest_class(void **state)
 {
     const double count[] = {5, 5, 5}, mean[] = {1, -1, -1}, cov[] = {0, 0, 0}, zero[] = {0, 0, 0}, w[] = {0, -3, 2};
-    const struct fkt_class_statistics s = {3, 1, count, mean, cov, zero, zero};
+    const struct fkt_class_statistics s = {
+        .classes = 3, .length = 1, .count = count, .mean = mean, .cov = cov, .noise_edge = zero, .mean_noise = zero};
     uint32_t label[3];
     (void)state;
     for (int kind = 0; kind < FKT_HEAD_KINDS; kind++) { /* no spread at all is fine as well */
@@ -335,7 +342,8 @@ static void bad_numbers_are_refused(void **state)
 {
     double count[] = {5, 5}, mean[] = {1, -1}, cov[] = {1, 1}, edge[] = {0, 0}, noise[] = {0, 0},
            w[] = {0, NAN, INFINITY};
-    struct fkt_class_statistics s = {2, 1, count, mean, cov, edge, noise};
+    struct fkt_class_statistics s = {
+        .classes = 2, .length = 1, .count = count, .mean = mean, .cov = cov, .noise_edge = edge, .mean_noise = noise};
     double *each[] = {count, mean, cov, edge, noise};
     struct fkt_head *h = NULL;
     uint32_t label[3];
