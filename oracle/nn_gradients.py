@@ -6,7 +6,8 @@ Usage: python3 nn_gradients.py LEARNING FROZEN        (PyTorch and safetensors f
 Tensor names are KIND/VARIANT/ROLE. For the operations of src/nn/net.h that learn: x, z (second input), weight, bias,
 mean, var as in nn_ops.py; y (the result), dy (a gradient that comes from above) and what autograd makes of it: dx, dz,
 dweight, dbias. Batch norms use the statistics of their batch; "new mean" and "new var" are the stored ones afterwards.
-op holds seven whole numbers (channels, kernel, stride, pad, groups, factor, batch), value two floats.
+op holds seven whole numbers (channels, kernel, stride, pad, groups, factor, batch) and in FROZEN an eighth, pad_after;
+value two floats.
 
 "loss": z, label, teacher; value (smoothing, temperature, share); loss, dz, hits.
 "sgd": weight, three gradients g (3, N); value (rate, momentum, decay, nesterov); after (3, N), the weight after each.
@@ -50,7 +51,8 @@ def case(name, fn, x, z=None, value=(0.0, 0.0), weights=None, stored=None, **num
     dy = random(*y.shape)
     y.backward(dy.double())
     order = ("channels", "kernel", "stride", "pad", "groups", "factor")
-    op = torch.tensor([numbers.get(k, 0) for k in order] + [x.shape[0]], dtype=torch.int64)
+    op = [numbers.get(k, 0) for k in order] + [x.shape[0]]
+    op = torch.tensor(op + [numbers["pad_after"]] if "pad_after" in numbers else op, dtype=torch.int64)
     keep(name, {"op": op, "value": value, "y": y, "dy": dy} | stored)
     keep(name, leaf)
     keep(name, {f"d{k}": v.grad for k, v in leaf.items()})
@@ -279,6 +281,40 @@ def frozen_attention():
         case(f"attention/{name}", lambda x, value: attend(x, value, length), x, value=(1e-6, 0.0), groups=length)
 
 
+def frozen_same():
+    """TensorFlow's "same" padding, and what networks for small devices have beside it."""
+    for name, cin, cout, k, groups, h, w, before, after, bias in (
+        ("3x3 same", 3, 8, 3, 1, 8, 6, 0, 1, False),
+        ("3x3 depthwise same", 6, 6, 3, 6, 6, 8, 0, 1, True),
+        ("5x5 depthwise same", 5, 5, 5, 5, 8, 4, 1, 1, True),
+        ("5x5 in groups same", 4, 8, 5, 2, 4, 6, 1, 1, False),
+        ("2x2 after alone", 3, 4, 2, 1, 5, 3, 0, 3, True),
+    ):
+        pads = (before, before + after) * 2
+        case(
+            f"convolution/{name}",
+            lambda x, value, weight, bias=None: F.conv2d(F.pad(x, pads), weight, bias, stride=2, groups=groups),
+            random(2, cin, h, w),
+            stored={"weight": random(cout, cin // groups, k, k)} | ({"bias": random(cout)} if bias else {}),
+            channels=cout,
+            kernel=k,
+            stride=2,
+            pad=before,
+            groups=groups,
+            pad_after=after,
+        )
+    x = random(2, 5, 3, 4) * 6
+    x[0, 0, 0] = torch.tensor((0.0, 6.0, -0.0, 5.999))  # where it has two slopes
+    case("ReLU6/all", lambda x, value: F.relu6(x), x)
+    for side, h, w in ((5, 5, 5), (7, 3, 4), (3, 7, 5), (8, 8, 3), (1, 4, 3), (6, 1, 1), (4, 12, 8), (11, 4, 9)):
+        case(
+            f"resizing/{h} x {w} to {side}",
+            lambda x, value: F.interpolate(x, (side, side), mode="bilinear", align_corners=False, antialias=True),
+            random(2, 3, h, w),
+            factor=side,
+        )
+
+
 def write(makers, path):
     tensors.clear()
     for make in makers:
@@ -289,4 +325,4 @@ def write(makers, path):
 
 if __name__ == "__main__":
     write((convolutions, without_weights, norms, losses, steps, adam), sys.argv[1])
-    write((frozen_sums, frozen_plain, frozen_norms, frozen_attention), sys.argv[2])
+    write((frozen_sums, frozen_plain, frozen_norms, frozen_attention, frozen_same), sys.argv[2])

@@ -42,7 +42,7 @@ struct fkt_learner {
 static int can_learn(const struct fkt_op *op)
 {
     switch (op->kind) {
-    case FKT_OP_CONV: return op->groups == 1;
+    case FKT_OP_CONV: return op->groups == 1 && !op->pad_after;
     case FKT_OP_LINEAR:
     case FKT_OP_RELU:
     case FKT_OP_BATCH_NORM:
@@ -94,7 +94,9 @@ static fkt_status check_ops(const struct fkt_learner *l, const struct fkt_shape 
         fkt_status st;
         if (!can_learn(op))
             return fkt_fail(FKT_E_ARG, "operation %zu of the network (%s%s) cannot learn", i, fkt_op_name(op->kind),
-                            op->kind == FKT_OP_CONV ? " in groups" : "");
+                            op->kind != FKT_OP_CONV ? ""
+                            : op->groups > 1        ? " in groups"
+                                                    : " padded unevenly");
         st = claim(net, i, seen);
         if (st != FKT_OK) return st;
         if (op->kind != FKT_OP_BATCH_NORM) continue;

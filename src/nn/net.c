@@ -87,6 +87,14 @@ uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint
     return fkt_net_add(n, &op);
 }
 
+void fkt_net_same(struct fkt_op *op, uint32_t side)
+{
+    const uint64_t results = ((uint64_t)side + op->stride - 1) / op->stride;
+    const uint64_t reach = (results - 1) * op->stride + op->kernel, zeros = reach > side ? reach - side : 0;
+    op->pad = (uint32_t)(zeros / 2);
+    op->pad_after = (uint32_t)(zeros % 2);
+}
+
 /* One more than the largest slot in use by the first `ops` operations. */
 static size_t slots_in_use(const struct fkt_net *n, size_t ops)
 {
@@ -156,9 +164,9 @@ uint64_t fkt_net_parameters(const struct fkt_net *n)
 const char *fkt_op_name(enum fkt_op_kind kind)
 {
     static const char *const names[FKT_OP_KINDS] = {
-        "convolution", "linear",    "ReLU",          "SiLU",   "soft clamp", "GLU",        "upsampling",
-        "shuffle",     "unshuffle", "group mean",    "repeat", "RMS norm",   "group norm", "batch norm",
-        "attention",   "addition",  "concatenation", "affine", "max-pool",   "mean"};
+        "convolution",   "linear",     "ReLU",     "SiLU",     "soft clamp", "GLU",        "upsampling", "shuffle",
+        "unshuffle",     "group mean", "repeat",   "RMS norm", "group norm", "batch norm", "attention",  "addition",
+        "concatenation", "affine",     "max-pool", "mean",     "ReLU6",      "resizing"};
     return (unsigned)kind < FKT_OP_KINDS ? names[kind] : "unknown";
 }
 

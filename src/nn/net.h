@@ -15,7 +15,8 @@
 
 enum fkt_op_kind {
     FKT_OP_CONV = 0,   /* (channels, H', W') by a kernel x kernel window; weight (channels, C/groups, k, k), bias may be
-                          absent; H' = (H + 2 pad - kernel)/stride + 1 */
+                          absent. Zeros around the map: pad before, pad + pad_after behind;
+                          H' = (H + 2 pad + pad_after - kernel)/stride + 1 */
     FKT_OP_LINEAR,     /* (channels, 1, 1) from all C*H*W numbers in that order; weight (channels, C*H*W), bias */
     FKT_OP_RELU,       /* max(x, 0) */
     FKT_OP_SILU,       /* x / (1 + exp(-x)) */
@@ -37,6 +38,8 @@ enum fkt_op_kind {
     FKT_OP_MAX_POOL, /* (C, H', W'): largest number of each kernel x kernel window; H' as in CONV, 2 pad <= kernel, and
                           padding is never the largest */
     FKT_OP_MEAN,     /* (C, 1, 1): mean of each map */
+    FKT_OP_RELU6,    /* min(max(x, 0), 6) */
+    FKT_OP_RESIZE,   /* (C, factor, factor): bilinear with antialiasing, rows and columns by themselves (nn/resize.h) */
     FKT_OP_KINDS
 };
 
@@ -48,7 +51,8 @@ struct fkt_op {
     uint32_t in[2];                       /* values; the second for ADD and CONCAT alone */
     uint32_t channels;                    /* of the result: CONV, LINEAR, GROUP_MEAN, REPEAT */
     uint32_t kernel, stride, pad, groups; /* CONV, MAX_POOL; groups also GROUP_NORM and ATTENTION */
-    uint32_t factor;                      /* UPSAMPLE, SHUFFLE, UNSHUFFLE */
+    uint32_t pad_after;                   /* CONV: rows and columns of zeros behind the map beyond pad; fkt_net_same */
+    uint32_t factor;                      /* UPSAMPLE, SHUFFLE, UNSHUFFLE; RESIZE: the new side */
     float value[2];
     uint32_t weight, bias, mean, var; /* slots, FKT_NO_SLOT where there is none */
 };
@@ -84,10 +88,14 @@ uint32_t fkt_net_slot(struct fkt_net *n, const char *name, uint32_t a, uint32_t 
 uint32_t fkt_net_slot_parts(struct fkt_net *n, const char *const *names, uint32_t parts, uint32_t a, uint32_t b,
                             uint32_t c, uint32_t d);
 /* An operation without weights and numbers, or with one number: RELU, SILU, SOFT_CLAMP, GLU, ADD, CONCAT,
- * MEAN. */
+ * MEAN, RELU6. */
 uint32_t fkt_net_plain(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t y, float value);
-/* UPSAMPLE, SHUFFLE, UNSHUFFLE (number = factor), GROUP_MEAN, REPEAT (number = channels). */
+/* UPSAMPLE, SHUFFLE, UNSHUFFLE, RESIZE (number = factor), GROUP_MEAN, REPEAT (number = channels). */
 uint32_t fkt_net_move(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, uint32_t number);
+/* Sets pad and pad_after to TensorFlow's "same" padding for maps of this side: ceil(side/stride) results a side, of the
+ * zeros that this needs the smaller half before the map. kernel and stride are set before; 3 x 3 of stride 2 on an even
+ * side: pad 0, pad_after 1; 5 x 5: 1, 1. */
+void fkt_net_same(struct fkt_op *op, uint32_t side);
 
 /* The first `ops` operations of another network, with value x in place of its input; returns the number of their last
  * value. Slots are never shared: slot i of `other` becomes slot i + the number of slots before the call, under its name

@@ -4,6 +4,7 @@
  * A network may come from an untrusted file, so channels and sizes are bounded (2^20 channels, 2^16 pixels a side, 2^31
  * numbers in one map) before they are multiplied. */
 #include "nn/net.h"
+#include "nn/resize.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,8 +41,8 @@ static int vector_is(const struct check *k, uint32_t slot, uint32_t c, int neede
 static fkt_status convolution(const struct check *k, struct fkt_shape x, struct fkt_shape *y)
 {
     const struct fkt_op *op = k->op;
-    uint64_t h = (uint64_t)x.h + 2 * (uint64_t)op->pad, w = (uint64_t)x.w + 2 * (uint64_t)op->pad;
-    if (!op->kernel || op->kernel > 64 || !op->stride || op->stride > 64 || op->pad > 64)
+    uint64_t zeros = 2 * (uint64_t)op->pad + op->pad_after, h = x.h + zeros, w = x.w + zeros;
+    if (!op->kernel || op->kernel > 64 || !op->stride || op->stride > 64 || op->pad > 64 || op->pad_after > 64)
         return refuse(k, "its window is out of range");
     if (!op->groups || x.c % op->groups || op->channels % op->groups)
         return refuse(k, "its groups do not divide the channels");
@@ -59,7 +60,7 @@ static fkt_status max_pool(const struct check *k, struct fkt_shape x, struct fkt
 {
     const struct fkt_op *op = k->op;
     uint32_t h, w;
-    if (!op->kernel || op->kernel > 64 || !op->stride || op->stride > 64 || op->pad > op->kernel / 2)
+    if (!op->kernel || op->kernel > 64 || !op->stride || op->stride > 64 || op->pad > op->kernel / 2 || op->pad_after)
         return refuse(k, "its window is out of range");
     h = x.h + 2 * op->pad;
     w = x.w + 2 * op->pad;
@@ -131,6 +132,7 @@ static fkt_status one(const struct check *k, struct fkt_shape a, struct fkt_shap
     case FKT_OP_CONV: return convolution(k, a, y);
     case FKT_OP_LINEAR: return linear(k, a, y);
     case FKT_OP_RELU:
+    case FKT_OP_RELU6:
     case FKT_OP_SILU: return FKT_OK;
     case FKT_OP_AFFINE:
         return isfinite(k->op->value[0]) && isfinite(k->op->value[1]) ? FKT_OK : refuse(k, "a number is not finite");
@@ -155,6 +157,11 @@ static fkt_status one(const struct check *k, struct fkt_shape a, struct fkt_shap
         y->c = a.c + b.c;
         return a.h == b.h && a.w == b.w ? FKT_OK : refuse(k, "its two inputs differ in size");
     case FKT_OP_MAX_POOL: return max_pool(k, a, y);
+    case FKT_OP_RESIZE:
+        *y = (struct fkt_shape){a.c, k->op->factor, k->op->factor};
+        return k->op->factor && k->op->factor <= FKT_RESIZE_MAX && a.h <= FKT_RESIZE_MAX && a.w <= FKT_RESIZE_MAX
+                   ? FKT_OK
+                   : refuse(k, "its side is out of range");
     case FKT_OP_MEAN: *y = (struct fkt_shape){a.c, 1, 1}; return FKT_OK;
     case FKT_OP_KINDS: break;
     }

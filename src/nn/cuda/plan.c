@@ -242,6 +242,9 @@ fkt_status fkt_cuda_plan_build(struct fkt_cuda_plan *p, const struct fkt_shape *
     size_t n = p->net->n_ops;
     struct fkt_cuda_draft d = {.plan = p, .shape = shapes};
     fkt_status st;
+    for (size_t i = 0; i < n; i++)
+        if (p->net->op[i].kind == FKT_OP_RELU6 || p->net->op[i].kind == FKT_OP_RESIZE || p->net->op[i].pad_after)
+            return fkt_fail(FKT_E_ARG, "operation %zu of the network has no fast way yet", i);
     FKT_TRY(check_sizes(p, shapes));
     FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));

@@ -62,6 +62,8 @@ static fkt_status kernel(const struct fkt_cuda_plan *p, const struct fkt_cuda_st
         if (groups != a.c || op->channels != op->groups) return fkt_cuda_grouped(&y, &a, w, bias, groups, stream);
         return fkt_cuda_depthwise(&y, &a, w, bias, op, s->glu, s->act, stream);
     case FKT_OP_LINEAR:
+    case FKT_OP_RELU6:
+    case FKT_OP_RESIZE:
     case FKT_OP_KINDS: break;
     }
     return fkt_fail(FKT_E_STATE, "a step has no kernel: %s", fkt_op_name(op->kind));

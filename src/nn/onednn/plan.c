@@ -242,6 +242,9 @@ fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
     struct fkt_draft d = {.plan = p, .shape = shapes};
     size_t n = p->net->n_ops;
     fkt_status st;
+    for (size_t i = 0; i < n; i++)
+        if (p->net->op[i].kind == FKT_OP_RELU6 || p->net->op[i].kind == FKT_OP_RESIZE || p->net->op[i].pad_after)
+            return fkt_fail(FKT_E_ARG, "operation %zu of the network has no fast way yet", i);
     FKT_TRY(choose_layout(p));
     FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));

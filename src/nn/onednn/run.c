@@ -148,6 +148,8 @@ static void glue(const struct workspace *d, const struct fkt_step *s)
     case FKT_OP_CONV:
     case FKT_OP_LINEAR:
     case FKT_OP_RELU:
+    case FKT_OP_RELU6:
+    case FKT_OP_RESIZE:
     case FKT_OP_SILU:
     case FKT_OP_KINDS: break; /* calls, all of them */
     }

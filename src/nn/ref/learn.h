@@ -27,6 +27,7 @@ void fkt_ref_linear_back(const struct fkt_ref_back *k);
 void fkt_ref_batch_norm_back(const struct fkt_ref_back *k);
 void fkt_ref_max_pool_back(const struct fkt_ref_back *k);
 void fkt_ref_mean_back(const struct fkt_ref_back *k);
+void fkt_ref_resize_back(const struct fkt_ref_back *k);
 void fkt_ref_stored_norm_back(const struct fkt_ref_back *k); /* BATCH_NORM by the stored statistics */
 void fkt_ref_group_norm_back(const struct fkt_ref_back *k);
 void fkt_ref_rms_norm_back(const struct fkt_ref_back *k);

@@ -16,6 +16,13 @@ static void relu(const struct fkt_ref_back *k)
     for (size_t j = 0; k->da && j < numbers(k->call); j++) k->da[j] += k->call->a[j] > 0 ? k->dy[j] : 0;
 }
 
+/* At 0 and at 6 the slope is 0, as in PyTorch. */
+static void relu6(const struct fkt_ref_back *k)
+{
+    for (size_t j = 0; k->da && j < numbers(k->call); j++)
+        k->da[j] += k->call->a[j] > 0 && k->call->a[j] < 6 ? k->dy[j] : 0;
+}
+
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x * sigmoid(x); }
 static double silu_slope(double x)
@@ -91,6 +98,8 @@ void fkt_ref_backward(const struct fkt_ref_back *k)
     case FKT_OP_CONV: fkt_ref_convolution_back(k); break;
     case FKT_OP_LINEAR: fkt_ref_linear_back(k); break;
     case FKT_OP_RELU: relu(k); break;
+    case FKT_OP_RELU6: relu6(k); break;
+    case FKT_OP_RESIZE: fkt_ref_resize_back(k); break;
     case FKT_OP_SILU:
     case FKT_OP_SOFT_CLAMP:
     case FKT_OP_AFFINE: smooth(k); break;

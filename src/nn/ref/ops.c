@@ -14,6 +14,11 @@ static void relu(const struct fkt_ref_call *k)
     for (size_t j = 0; j < numbers(k); j++) k->out[j] = k->a[j] < 0 ? 0 : k->a[j];
 }
 
+static void relu6(const struct fkt_ref_call *k)
+{
+    for (size_t j = 0; j < numbers(k); j++) k->out[j] = k->a[j] < 0 ? 0 : k->a[j] > 6 ? 6 : k->a[j];
+}
+
 static void swish(const struct fkt_ref_call *k)
 {
     for (size_t j = 0; j < numbers(k); j++) k->out[j] = (float)silu((double)k->a[j]);
@@ -134,6 +139,8 @@ void fkt_ref_run(const struct fkt_ref_call *k)
     case FKT_OP_CONV: fkt_ref_convolution(k); break;
     case FKT_OP_LINEAR: fkt_ref_linear(k); break;
     case FKT_OP_RELU: relu(k); break;
+    case FKT_OP_RELU6: relu6(k); break;
+    case FKT_OP_RESIZE: fkt_ref_resize(k); break;
     case FKT_OP_SILU: swish(k); break;
     case FKT_OP_SOFT_CLAMP: soft_clamp(k); break;
     case FKT_OP_GLU: glu(k); break;

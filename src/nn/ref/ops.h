@@ -25,6 +25,7 @@ void fkt_ref_batch_norm(const struct fkt_ref_call *k);
 void fkt_ref_attention(const struct fkt_ref_call *k);
 void fkt_ref_max_pool(const struct fkt_ref_call *k);
 void fkt_ref_mean(const struct fkt_ref_call *k);
+void fkt_ref_resize(const struct fkt_ref_call *k);
 /* Which number of k->a is the largest of the window of result (i, c, y, x). */
 size_t fkt_ref_largest(const struct fkt_ref_call *k, size_t i, size_t c, size_t y, size_t x);
 

@@ -137,6 +137,10 @@ static void convolutions(void **state)
     o = convolution(), o.op.stride = 0, refuse(o, "window is out of range");
     o = convolution(), o.op.stride = 65, refuse(o, "window is out of range");
     o = convolution(), o.op.pad = UINT32_MAX, refuse(o, "window is out of range");
+    o = convolution(), o.op.pad = 0, o.op.pad_after = 1, accept(o, 6, 4, 4);
+    o = convolution(), o.op.pad = 0, o.op.pad_after = 2, accept(o, 6, 4, 5);
+    o = convolution(), o.op.pad_after = 65, refuse(o, "window is out of range");
+    o = convolution(), o.op.pad_after = UINT32_MAX, refuse(o, "window is out of range");
     o = convolution(), o.op.groups = 0, refuse(o, "groups do not divide");
     o = convolution(), o.op.groups = 3, refuse(o, "groups do not divide");
     o = convolution(), o.op.channels = 7, refuse(o, "groups do not divide");
@@ -225,6 +229,7 @@ static void pointwise(void **state)
     struct one o;
     (void)state;
     accept(plain(FKT_OP_RELU, 3, 4, 5), 3, 4, 5);
+    accept(plain(FKT_OP_RELU6, 3, 4, 5), 3, 4, 5);
     accept(plain(FKT_OP_SILU, 3, 4, 5), 3, 4, 5);
     accept(plain(FKT_OP_AFFINE, 3, 4, 5), 3, 4, 5);
     o = plain(FKT_OP_AFFINE, 3, 4, 5), o.op.value[1] = NAN, refuse(o, "not finite");
@@ -246,6 +251,36 @@ static void pointwise(void **state)
     assert_string_equal(fkt_op_name((enum fkt_op_kind)999), "unknown");
 }
 
+/* TensorFlow: ceil(side/stride) results, the odd row of zeros behind. */
+static void same_padding(void **state)
+{
+    static const uint32_t want[][5] = {{3, 2, 8, 0, 1}, {3, 2, 7, 1, 0}, {5, 2, 8, 1, 1}, {5, 2, 7, 2, 0},
+                                       {3, 1, 8, 1, 0}, {5, 1, 7, 2, 0}, {1, 2, 8, 0, 0}, {3, 3, 8, 0, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        struct one o = convolution();
+        o.op.kernel = want[i][0];
+        o.op.stride = want[i][1];
+        o.x.h = o.x.w = want[i][2];
+        o.slot[0][2] = o.slot[0][3] = o.op.kernel;
+        fkt_net_same(&o.op, want[i][2]);
+        CHECK(o.op.pad == want[i][3] && o.op.pad_after == want[i][4]);
+        accept(o, 6, (want[i][2] + want[i][1] - 1) / want[i][1], (want[i][2] + want[i][1] - 1) / want[i][1]);
+    }
+}
+
+static void resizing(void **state)
+{
+    struct one o = plain(FKT_OP_RESIZE, 3, 4, 5);
+    (void)state;
+    o.op.factor = 7, accept(o, 3, 7, 7);
+    o.op.factor = 1, accept(o, 3, 1, 1);
+    o.op.factor = 16384, accept(o, 3, 16384, 16384);
+    o.op.factor = 0, refuse(o, "side is out of range");
+    o.op.factor = 16385, refuse(o, "side is out of range");
+    o.op.factor = 8, o.x.h = 16385, refuse(o, "side is out of range");
+}
+
 static void pools(void **state)
 {
     struct one good = plain(FKT_OP_MAX_POOL, 5, 8, 9), o;
@@ -263,6 +298,7 @@ static void pools(void **state)
     o = good, o.op.stride = 0, refuse(o, "window is out of range");
     o = good, o.op.stride = 65, refuse(o, "window is out of range");
     o = good, o.op.pad = UINT32_MAX, refuse(o, "window is out of range");
+    o = good, o.op.pad_after = 1, refuse(o, "window is out of range");
     o = good, o.op.kernel = 12, o.op.pad = 1, refuse(o, "larger than the map");
     o = good, o.op.kernel = 11, o.op.pad = 1, refuse(o, "larger than the map"); /* it is one row too low */
     accept(plain(FKT_OP_MEAN, 7, 3, 4), 7, 1, 1);
@@ -399,6 +435,8 @@ int main(void)
         cmocka_unit_test(norms),
         cmocka_unit_test(pointwise),
         cmocka_unit_test(pools),
+        cmocka_unit_test(same_padding),
+        cmocka_unit_test(resizing),
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(flops_are_counted),
         cmocka_unit_test(networks_are_joined),

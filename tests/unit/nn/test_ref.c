@@ -63,11 +63,11 @@ static enum fkt_op_kind kind_of(const char *name)
 
 static void begin(struct example *e, const struct fkt_safetensors *file, const char *result)
 {
-    int64_t numbers[7];
+    int64_t numbers[8] = {0};
     const struct fkt_safetensors *files[1] = {file};
     *e = (struct example){.file = file};
     snprintf(e->name, sizeof e->name, "%.*s", (int)(strlen(result) - 2), result);
-    memcpy(numbers, part(e, "op")->data, sizeof numbers);
+    memcpy(numbers, part(e, "op")->data, part(e, "op")->count * sizeof *numbers);
     e->op.kind = kind_of(e->name);
     e->op.channels = (uint32_t)numbers[0];
     e->op.kernel = (uint32_t)numbers[1];
@@ -76,6 +76,7 @@ static void begin(struct example *e, const struct fkt_safetensors *file, const c
     e->op.groups = (uint32_t)numbers[4];
     e->op.factor = (uint32_t)numbers[5];
     e->batch = (uint32_t)numbers[6];
+    e->op.pad_after = (uint32_t)numbers[7];
     memcpy(e->op.value, part(e, "value")->data, sizeof e->op.value);
     e->x = shape(part(e, "x"));
     fkt_net_init(&e->net, e->x.c);
@@ -148,12 +149,10 @@ static void check_two(const struct example *e)
     fkt_free(got);
 }
 
-static void every_operation_is_pytorchs(void **state)
+static void each_result(const char *path, int seen[FKT_OP_KINDS])
 {
     struct fkt_safetensors *file = NULL;
-    int seen[FKT_OP_KINDS] = {0};
-    (void)state;
-    CHECK_OK(fkt_safetensors_open(&file, VECTORS));
+    CHECK_OK(fkt_safetensors_open(&file, path));
     for (size_t i = 0; i < fkt_safetensors_count(file); i++) {
         const char *name = fkt_safetensors_at(file, i)->name;
         struct example e;
@@ -164,9 +163,17 @@ static void every_operation_is_pytorchs(void **state)
         else check_one(&e);
         end(&e);
     }
+    fkt_safetensors_free(file);
+}
+
+static void every_operation_is_pytorchs(void **state)
+{
+    int seen[FKT_OP_KINDS] = {0};
+    (void)state;
+    each_result(VECTORS, seen);
+    each_result(FKT_TEST_VECTORS "/nn/frozen.safetensors", seen);
     for (int k = 0; k < FKT_OP_KINDS; k++)
         if (!seen[k]) fail_msg("no example of %s", fkt_op_name((enum fkt_op_kind)k));
-    fkt_safetensors_free(file);
 }
 
 /* With bfloat16: input, matrix and result are rounded, nothing between; vectors are not. */

@@ -55,16 +55,17 @@ static enum fkt_op_kind kind_of(const char *name)
 static void load(struct example *e, const struct fkt_safetensors *f, const char *name)
 {
     struct fkt_ref_call *k = &e->call;
-    int64_t n[7];
+    int64_t n[8] = {0};
     *e = (struct example){0};
     snprintf(e->name, sizeof e->name, "%s", name);
-    memcpy(n, part(f, name, "op")->data, sizeof n);
+    memcpy(n, part(f, name, "op")->data, part(f, name, "op")->count * sizeof *n);
     e->op = (struct fkt_op){.kind = kind_of(name),
                             .channels = (uint32_t)n[0],
                             .kernel = (uint32_t)n[1],
                             .stride = (uint32_t)n[2],
                             .pad = (uint32_t)n[3],
                             .groups = (uint32_t)n[4],
+                            .pad_after = (uint32_t)n[7],
                             .factor = (uint32_t)n[5]};
     memcpy(e->op.value, part(f, name, "value")->data, sizeof e->op.value);
     k->op = &e->op;
@@ -147,7 +148,8 @@ static void each_example(checker check)
     }
     for (int k = 0; k < FKT_OP_KINDS; k++)
         if (!seen[k]) fail_msg("no example of '%s'", fkt_op_name((enum fkt_op_kind)k));
-    CHECK(seen[FKT_OP_CONV] == 6 && seen[FKT_OP_ATTENTION] == 4 && seen[FKT_OP_GROUP_NORM] == 3);
+    CHECK(seen[FKT_OP_CONV] == 11 && seen[FKT_OP_RESIZE] == 8 && seen[FKT_OP_ATTENTION] == 4 &&
+          seen[FKT_OP_GROUP_NORM] == 3);
     fkt_safetensors_free(f);
 }
 
@@ -188,7 +190,8 @@ static double slope(struct example *e, float *x, float h)
 /* Far from kinks: a step of h must not change the sign of a number, nor which one is the largest of a window. */
 static int has_kinks(const struct example *e)
 {
-    return e->op.kind == FKT_OP_RELU || e->op.kind == FKT_OP_MAX_POOL || e->op.kind == FKT_OP_ATTENTION;
+    return e->op.kind == FKT_OP_RELU || e->op.kind == FKT_OP_RELU6 || e->op.kind == FKT_OP_MAX_POOL ||
+           e->op.kind == FKT_OP_ATTENTION;
 }
 
 /* Values are floats, so their sum has an error of some 1e-6 of its largest term; over a step of 1/64, 1e-4. What the
