@@ -78,7 +78,9 @@ static fkt_status epochs_open(struct epochs *e, const struct fkt_model *m, uint3
     e->plan.step = e->step;
     e->plan.loss = (struct fkt_loss){.temperature = 1};
     fkt_model_pixels(m, value);
-    FKT_TRY(fkt_learner_hold(e->learner, e->rgb, e->label, e->images, (const float(*)[256])value));
+    FKT_TRY(fkt_learner_hold(
+        e->learner,
+        &(struct fkt_held){.rgb = e->rgb, .label = e->label, .n = e->images, .value = (const float(*)[256])value}));
 out:
     return st;
 }

@@ -20,7 +20,6 @@
 extern "C" {
 #endif
 
-/* ---- model: architecture, weights, class names, where it comes from ---- */
 /* RESNET8: 16, 32, 64 channels, one block each. */
 enum fkt_architecture { FKT_ARCHITECTURE_RESNET18 = 0, FKT_ARCHITECTURE_RESNET8 = 1 };
 /* 3x3 stride 1, no pool | 7x7 stride 2, then max-pool 3x3 stride 2; RESNET8 has the first alone. */
@@ -127,12 +126,13 @@ FKT_API double fkt_evaluation_calibration_error(const struct fkt_evaluation *j);
 
 /* ---- training ---- */
 
-/* Labelled images in memory; borrowed. */
+/* Labelled images in memory; borrowed. Those of all epochs have a teacher's logits, or none of them. */
 struct fkt_images {
     const uint8_t *rgb;    /* (n, S, S, 3) */
     const uint32_t *label; /* (n) < K */
     size_t n;
     uint32_t size;
+    const float *teacher; /* (n, K) a teacher's logits of each image, the same for all its views; NULL: none */
 };
 /* The images of an epoch, 0 the first: valid until the next call, and as many each time. */
 struct fkt_image_source {
@@ -156,7 +156,7 @@ struct fkt_recipe {
     int flip;                   /* left-right, one in two */
     uint32_t pad;               /* below S: zero-pad (the mean's colour) by so many pixels, cut S x S at random */
     double smoothing, ema;      /* of labels; decay of the average of weights per step, 0: none */
-    double temperature, share;  /* of a teacher; share 0: none */
+    double temperature, share;  /* of a teacher, a model or logits with the images; share 0: none */
     enum fkt_learn_dtype dtype;
     uint64_t seed;
     unsigned threads;         /* 0: all; part of what repeats to the bit on the processor */
@@ -180,7 +180,7 @@ struct fkt_trainer_spec {
     struct fkt_recipe recipe;
     struct fkt_image_source source;
     const struct fkt_images *held;   /* borrowed; NULL: none. Of what is trained on: never a test set */
-    const struct fkt_model *teacher; /* borrowed; NULL: none; the same classes */
+    const struct fkt_model *teacher; /* borrowed; NULL: none, or logits come with the images; the same classes */
 };
 struct fkt_trainer;
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_new(struct fkt_trainer **out, const struct fkt_trainer_spec *spec);

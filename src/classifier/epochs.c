@@ -3,7 +3,7 @@
  *
  *   batch of views -> forward -> loss -> backward -> SGD or Adam at this step's rate -> moving average
  *        |                        ^
- *        +-> teacher's forward ---+
+ *        +-> teacher's forward, or its logits that came with the images
  *
  * A learner that holds the images runs many steps at a time (planned.c), with the same numbers.
  *
@@ -35,6 +35,7 @@ static uint64_t steps_of(const struct fkt_trainer *t) { return t->recipe.epochs 
 static void fill_batch(struct fkt_trainer *t)
 {
     const uint32_t size = t->model->size;
+    const size_t classes = t->model->n_classes;
     const size_t image = (size_t)3 * size * size;
     const size_t first = (size_t)(t->done.step % t->epoch_steps) * t->batch;
     for (size_t i = 0; i < t->batch; i++) {
@@ -42,6 +43,8 @@ static void fill_batch(struct fkt_trainer *t)
         const struct fkt_view v = fkt_view_of(&t->recipe, t->now_epoch, index);
         t->label[i] = t->now.label[index];
         fkt_view_apply(&v, t->value, t->now.rgb + index * image, size, t->in + i * image);
+        if (t->now.teacher)
+            memcpy(t->teacher_out + i * classes, t->now.teacher + index * classes, classes * sizeof *t->teacher_out);
         if (t->teacher)
             fkt_view_apply(&v, t->teacher_value, t->now.rgb + index * image, size, t->teacher_in + i * image);
     }

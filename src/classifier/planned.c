@@ -8,7 +8,7 @@
  * Order, views, rates and sums are those of the steps in epochs.c, which take batches from the host: both ways give the
  * same bits where the learner computes the same bits, and a checkpoint of one continues in the other. Images are held
  * anew when the source gives others. Where they do not fit the learner's memory, the run goes on with batches from the
- * host. A teacher has no part in a plan. */
+ * host. So it does with a teacher that is a network: it sees each view, on the host's side. */
 #include "classifier/trainer.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,11 @@ static fkt_status hold(struct fkt_trainer *t)
     fkt_status st;
     if (t->resident && (!t->source.anew || t->resident_epoch == t->now_epoch)) return FKT_OK;
     t->resident = 0;
-    st = fkt_learner_hold(t->learner, t->now.rgb, t->now.label, t->n, (const float(*)[256])t->value);
+    st = fkt_learner_hold(t->learner, &(struct fkt_held){.rgb = t->now.rgb,
+                                                         .label = t->now.label,
+                                                         .teacher = t->now.teacher,
+                                                         .n = t->n,
+                                                         .value = (const float(*)[256])t->value});
     t->resident = st == FKT_OK;
     t->resident_epoch = t->now_epoch;
     return st;
@@ -51,7 +55,7 @@ static fkt_status plan(struct fkt_trainer *t, uint64_t steps)
     struct fkt_planned_step *step = NULL;
     const struct fkt_recipe *r = &t->recipe;
     struct fkt_epoch_steps e = {.steps = steps,
-                                .loss = {.smoothing = r->smoothing, .temperature = r->temperature},
+                                .loss = {.smoothing = r->smoothing, .temperature = r->temperature, .share = r->share},
                                 .loss_before = t->done.loss};
     fkt_status st;
     FKT_TRY(fkt_alloc(&view, (size_t)steps * t->batch));

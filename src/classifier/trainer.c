@@ -24,6 +24,11 @@
 #define IMAGES_MAX (1ULL << 40)
 static const float norm_momentum = 0.1F; /* PyTorch's */
 
+static fkt_status no_share(void)
+{
+    return fkt_fail_hint(FKT_E_ARG, "give it a share of the loss, such as 0.9", "the teacher's share is 0");
+}
+
 static fkt_status check_images(const struct fkt_images *p, const struct fkt_model *m, const char *what)
 {
     const uint32_t size = fkt_model_size(m), classes = fkt_model_classes(m);
@@ -41,6 +46,25 @@ static fkt_status check_images(const struct fkt_images *p, const struct fkt_mode
     return FKT_OK;
 }
 
+/* A teacher's logits come with the images of every epoch or of none, and a share of the loss needs a teacher. */
+static fkt_status check_logits(const struct fkt_trainer *t, const struct fkt_images *p, uint32_t epoch)
+{
+    const size_t classes = fkt_model_classes(t->model);
+    const double share = t->recipe.share;
+    if (p->teacher && t->teacher)
+        return fkt_fail(FKT_E_ARG, "there are two teachers: a model, and logits that come with the images");
+    if (share > 0 && !t->teacher && !p->teacher)
+        return fkt_fail(FKT_E_ARG, "the teacher's share is %g, but the images of epoch %" PRIu32 " have no teacher",
+                        share, epoch + 1);
+    if (!p->teacher) return FKT_OK;
+    if (share == 0) return no_share();
+    for (size_t i = 0; i < p->n * classes; i++)
+        if (!isfinite(p->teacher[i]))
+            return fkt_fail(FKT_E_NUMERIC, "the teacher's logits of image %zu of epoch %" PRIu32 " are not finite",
+                            i / classes, epoch + 1);
+    return FKT_OK;
+}
+
 fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch)
 {
     struct fkt_images p = {0};
@@ -49,6 +73,7 @@ fkt_status fkt_trainer_fetch(struct fkt_trainer *t, uint32_t epoch)
     t->now = p; /* earlier images of the source are no longer valid */
     FKT_TRY(t->source.images(t->source.ctx, epoch, &p));
     FKT_TRY(check_images(&p, t->model, "images"));
+    FKT_TRY(check_logits(t, &p, epoch));
     if (t->n && p.n != t->n) {
         st = fkt_fail(FKT_E_ARG, "epoch %" PRIu32 " has %zu images, and the first had %zu", epoch + 1, p.n, t->n);
         goto out;
@@ -62,11 +87,8 @@ out:
 static fkt_status check_teacher(const struct fkt_trainer_spec *s)
 {
     const struct fkt_model *m = s->start, *teacher = s->teacher;
-    if (!teacher && s->recipe.share > 0)
-        return fkt_fail(FKT_E_ARG, "the teacher's share is %g, but there is no teacher", s->recipe.share);
     if (!teacher) return FKT_OK;
-    if (s->recipe.share == 0)
-        return fkt_fail_hint(FKT_E_ARG, "give it a share of the loss, such as 0.9", "the teacher's share is 0");
+    if (s->recipe.share == 0) return no_share();
     if (fkt_model_size(teacher) != fkt_model_size(m))
         return fkt_fail(FKT_E_MISMATCH, "the teacher takes images of %" PRIu32 " px, and the network %" PRIu32 " px",
                         fkt_model_size(teacher), fkt_model_size(m));
@@ -86,6 +108,14 @@ static uint64_t sum_of_images(const struct fkt_images *p)
     fkt_checksum_init(&c);
     fkt_checksum_add(&c, p->label, p->n * sizeof *p->label);
     fkt_checksum_add(&c, p->rgb, p->n * p->size * p->size * 3);
+    return fkt_checksum_value(&c);
+}
+
+static uint64_t sum_of_logits(const struct fkt_images *p, size_t classes)
+{
+    struct fkt_checksum c;
+    fkt_checksum_init(&c);
+    fkt_checksum_add(&c, p->teacher, p->n * classes * sizeof *p->teacher);
     return fkt_checksum_value(&c);
 }
 
@@ -110,9 +140,8 @@ static fkt_status allocate(struct fkt_trainer *t)
     FKT_TRY(fkt_alloc(&t->in, t->batch * image));
     FKT_TRY(fkt_alloc(&t->out, t->batch * logits));
     FKT_TRY(fkt_alloc(&t->slope, t->batch * logits));
-    if (!t->teacher) goto out;
-    FKT_TRY(fkt_alloc(&t->teacher_in, t->batch * image));
-    FKT_TRY(fkt_alloc(&t->teacher_out, t->batch * logits));
+    if (t->teacher) FKT_TRY(fkt_alloc(&t->teacher_in, t->batch * image));
+    if (t->teacher || t->now.teacher) FKT_TRY(fkt_alloc(&t->teacher_out, t->batch * logits));
 out:
     return st;
 }
@@ -165,6 +194,7 @@ fkt_status fkt_trainer_new_on(struct fkt_trainer **out, const struct fkt_trainer
     t->images_sum = sum_of_images(&t->now);
     if (t->held.n) t->held_sum = sum_of_images(&t->held);
     if (t->teacher) t->teacher_sum = sum_of_weights(t->teacher);
+    else if (t->now.teacher) t->teacher_sum = sum_of_logits(&t->now, fkt_model_classes(t->model));
     t->start_sum = sum_of_weights(t->model);
     fkt_model_pixels(t->model, t->value);
     if (t->teacher) fkt_model_pixels(t->teacher, t->teacher_value);

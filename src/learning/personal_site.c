@@ -85,7 +85,7 @@ static struct fkt_images load_part(struct fkt_personal_run *r, const struct fkt_
         memcpy(r->rgb + (at + i) * bytes, set->rgb + record[i] * bytes, bytes);
         r->label[at + i] = set->label[record[i]];
     }
-    return (struct fkt_images){r->rgb + at * bytes, r->label + at, n, set->size};
+    return (struct fkt_images){.rgb = r->rgb + at * bytes, .label = r->label + at, .n = n, .size = set->size};
 }
 
 void fkt_personal_load(struct fkt_personal_run *r, uint32_t site)
@@ -165,7 +165,7 @@ out:
 fkt_status fkt_personal_base(struct fkt_personal_run *r, const struct fkt_model *base, enum fkt_personal_way plain,
                              enum fkt_personal_way tuned)
 {
-    struct fkt_images all = {r->rgb, r->label, r->train.n + r->test.n, r->train.size};
+    struct fkt_images all = {.rgb = r->rgb, .label = r->label, .n = r->train.n + r->test.n, .size = r->train.size};
     fkt_status st = FKT_OK;
     if (!fkt_personal_asked(r, tuned))
         return fkt_personal_asked(r, plain) ? predict_and_evaluate(r, base, plain) : FKT_OK;

@@ -25,7 +25,7 @@ static fkt_status same_images(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     const struct training *t = ctx;
     (void)epoch;
-    *out = (struct fkt_images){t->rgb, t->label, t->n, t->task->size};
+    *out = (struct fkt_images){.rgb = t->rgb, .label = t->label, .n = t->n, .size = t->task->size};
     return FKT_OK;
 }
 

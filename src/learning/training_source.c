@@ -108,7 +108,7 @@ static fkt_status images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *
     struct fkt_training_source *s = ctx;
     fkt_status st = FKT_OK;
     if (s->spec.fresh && (epoch != s->epoch || !s->set.n)) FKT_TRY(draw_epoch(s, epoch));
-    *out = (struct fkt_images){s->set.rgb, s->set.label, s->set.n, s->set.size};
+    *out = (struct fkt_images){.rgb = s->set.rgb, .label = s->set.label, .n = s->set.n, .size = s->set.size};
 out:
     return st;
 }
@@ -165,7 +165,8 @@ fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double sh
     } else {
         FKT_TRY(fkt_training_set_hold_out(&s->set, &s->held, share, seed));
     }
-    s->held_images = (struct fkt_images){s->held.rgb, s->held.label, s->held.n, s->held.size};
+    s->held_images =
+        (struct fkt_images){.rgb = s->held.rgb, .label = s->held.label, .n = s->held.n, .size = s->held.size};
 out:
     return st;
 }

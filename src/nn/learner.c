@@ -35,6 +35,7 @@ struct fkt_learner {
     int frozen;
     int ran, has_gradients, has_average, has_second;
     uint32_t held;    /* images; 0: none */
+    int has_teacher;  /* the held images come with a teacher's logits */
     uint64_t planned; /* steps of the plan that have not been queued */
     int has_plan, plan_averages, plan_is_adam;
 };
@@ -295,22 +296,32 @@ out:
 
 int fkt_learner_holds(const struct fkt_learner *l) { return l->backend->hold && !l->frozen; }
 
-fkt_status fkt_learner_hold(struct fkt_learner *l, const uint8_t *rgb, const uint32_t *label, size_t n,
-                            const float value[3][256])
+static fkt_status check_held(const struct fkt_learner *l, const struct fkt_held *p)
+{
+    const uint32_t classes = l->output.c;
+    if (!p->n || p->n > UINT32_MAX) return fkt_fail(FKT_E_ARG, "a learner cannot hold %zu images", p->n);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->label[i] >= classes)
+            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is outside the %" PRIu32 " classes", p->label[i],
+                            i, classes);
+    for (size_t i = 0; p->teacher && i < p->n * classes; i++)
+        if (!isfinite(p->teacher[i]))
+            return fkt_fail(FKT_E_NUMERIC, "the teacher's logits of image %zu are not finite", i / classes);
+    return FKT_OK;
+}
+
+fkt_status fkt_learner_hold(struct fkt_learner *l, const struct fkt_held *images)
 {
     fkt_status st;
     if (!fkt_learner_holds(l)) return fkt_fail(FKT_E_STATE, "this learner cannot hold images");
     if (l->input.c != 3 || l->output.h != 1 || l->output.w != 1)
         return fkt_fail(FKT_E_ARG, "a network that holds images takes 3 channels and gives one number per class");
-    if (!n || n > UINT32_MAX) return fkt_fail(FKT_E_ARG, "a learner cannot hold %zu images", n);
-    for (size_t i = 0; i < n; i++)
-        if (label[i] >= l->output.c)
-            return fkt_fail(FKT_E_ARG, "label %" PRIu32 " of image %zu is outside the %" PRIu32 " classes", label[i], i,
-                            l->output.c);
+    FKT_TRY(check_held(l, images));
     l->has_plan = 0;
     l->held = 0;
-    FKT_TRY(l->backend->hold(l->self, rgb, label, n, value));
-    l->held = (uint32_t)n;
+    FKT_TRY(l->backend->hold(l->self, images));
+    l->held = (uint32_t)images->n;
+    l->has_teacher = images->teacher != NULL;
 out:
     return st;
 }
@@ -318,9 +329,7 @@ out:
 static fkt_status check_plan(const struct fkt_learner *l, const struct fkt_epoch_steps *e)
 {
     fkt_status st = FKT_OK;
-    if (e->loss.share != 0) return fkt_fail(FKT_E_ARG, "steps without the host have no teacher");
-    if (!(e->loss.smoothing >= 0 && e->loss.smoothing <= 1))
-        return fkt_fail(FKT_E_ARG, "the smoothing of labels is 0 to 1, not %g", e->loss.smoothing);
+    FKT_TRY(fkt_loss_check(&e->loss, l->has_teacher));
     if (!isfinite(e->loss_before)) return fkt_fail(FKT_E_ARG, "the sum of losses before a plan is not finite");
     if (e->steps > SIZE_MAX / sizeof *e->view / l->batch) return fkt_fail(FKT_E_ARG, "an epoch of too many steps");
     for (size_t i = 0; i < e->steps * l->batch; i++)

@@ -57,6 +57,15 @@ struct fkt_view_at {
     int16_t top, left;
     uint16_t flip;
 };
+/* Images that a learner holds; copied. */
+struct fkt_held {
+    const uint8_t *rgb;    /* (n, H, W, 3) */
+    const uint32_t *label; /* (n) */
+    const float
+        *teacher; /* (n, classes) a teacher's logits of the whole image, the same for each of its views; NULL: none */
+    size_t n;
+    const float (*value)[256]; /* value[c][v]: what value v of colour c becomes */
+};
 struct fkt_planned_step {
     struct fkt_optimizer optimizer;
     float average; /* decay of the average that is taken after the step; negative: none */
@@ -65,7 +74,7 @@ struct fkt_epoch_steps {
     uint64_t steps;
     const struct fkt_view_at *view;      /* (steps, batch) */
     const struct fkt_planned_step *step; /* (steps) */
-    struct fkt_loss loss;                /* without a teacher */
+    struct fkt_loss loss;                /* a teacher's share needs its logits beside the images */
     double loss_before; /* the sum of losses begins with it: an epoch that is continued has the bits of one that ran */
 };
 
@@ -91,7 +100,7 @@ struct fkt_learner_backend {
     fkt_status (*step)(void *self, const struct fkt_optimizer *o);
     fkt_status (*average)(void *self, float decay);
     /* All four or none; arguments are checked by learner.c and copied. Every other function waits for queued steps. */
-    fkt_status (*hold)(void *self, const uint8_t *rgb, const uint32_t *label, size_t n, const float value[3][256]);
+    fkt_status (*hold)(void *self, const struct fkt_held *images);
     fkt_status (*plan_epoch)(void *self, const struct fkt_epoch_steps *e);
     fkt_status (*train)(void *self, uint64_t steps);
     fkt_status (*collect)(void *self, double *loss, uint64_t *hits, uint64_t *first_bad);
@@ -129,9 +138,9 @@ FKT_MUST_USE fkt_status fkt_learner_average(struct fkt_learner *l, float decay);
 /* Steps without the host: the same numbers as forward, fkt_loss_softmax, backward, step and average one by one. The
  * network takes 3 channels and gives (classes, 1, 1). */
 int fkt_learner_holds(const struct fkt_learner *l); /* 1: the backend has the four calls below, and is not frozen */
-/* rgb (n, H, W, 3), label (n): copied. value[c][v]: what value v of colour c becomes. Replaces what was held. */
-FKT_MUST_USE fkt_status fkt_learner_hold(struct fkt_learner *l, const uint8_t *rgb, const uint32_t *label, size_t n,
-                                         const float value[3][256]);
+/* Replaces what was held. FKT_E_ARG names a label beyond the classes, FKT_E_NUMERIC the first of the teacher's numbers
+ * that is not finite. */
+FKT_MUST_USE fkt_status fkt_learner_hold(struct fkt_learner *l, const struct fkt_held *images);
 /* Copies the plan; the sums of fkt_learner_collect begin with loss_before and 0 hits. FKT_E_ARG names what is out of
  * range. */
 FKT_MUST_USE fkt_status fkt_learner_plan_epoch(struct fkt_learner *l, const struct fkt_epoch_steps *e);

@@ -68,14 +68,13 @@ static int is_hit(const struct row *r)
     return best == r->label;
 }
 
-static fkt_status check(const struct fkt_loss *k, const float *teacher, size_t n, size_t classes)
+fkt_status fkt_loss_check(const struct fkt_loss *k, int has_teacher)
 {
-    if (!n || !classes) return fkt_fail(FKT_E_ARG, "a loss needs at least one image and one class");
     if (!(k->smoothing >= 0 && k->smoothing <= 1))
         return fkt_fail(FKT_E_ARG, "the smoothing of labels is 0 to 1, not %g", k->smoothing);
     if (!(k->share >= 0 && k->share <= 1))
         return fkt_fail(FKT_E_ARG, "the teacher's share of the loss is 0 to 1, not %g", k->share);
-    if (k->share > 0 && !teacher)
+    if (k->share > 0 && !has_teacher)
         return fkt_fail(FKT_E_ARG, "the teacher has a share of the loss, but there is no teacher");
     if (k->share > 0 && !(k->temperature > 0 && isfinite(k->temperature)))
         return fkt_fail(FKT_E_ARG, "a teacher's temperature is above 0, not %g", k->temperature);
@@ -99,7 +98,8 @@ fkt_status fkt_loss_softmax(const struct fkt_loss *k, const float *z, const uint
     size_t right = 0;
     fkt_status st;
     *loss = NAN;
-    FKT_TRY(check(k, teacher, n, classes));
+    if (!n || !classes) return fkt_fail(FKT_E_ARG, "a loss needs at least one image and one class");
+    FKT_TRY(fkt_loss_check(k, teacher != NULL));
     for (size_t i = 0; i < n; i++) {
         struct row r = {z + i * classes, k->share > 0 ? teacher + i * classes : NULL, label[i], classes};
         FKT_TRY(check_row(k, &r, i));

@@ -19,6 +19,8 @@ struct fkt_loss {
     double share;       /* 0..1 of the teacher's part; 0: no teacher */
 };
 
+/* FKT_E_ARG names what is out of range. has_teacher: its logits are there. */
+FKT_MUST_USE fkt_status fkt_loss_check(const struct fkt_loss *k, int has_teacher);
 /* z (n, K) logits; label (n) < K; teacher (n, K) logits or NULL where share is 0. *loss: the mean; dz (n, K): its
  * gradient, may be NULL; *hits: how many argmax z are the label, may be NULL. FKT_E_NUMERIC names the first row whose
  * logits are not finite; FKT_E_ARG names a label beyond K. */

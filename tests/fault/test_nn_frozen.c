@@ -45,14 +45,17 @@ static fkt_status train(void)
 {
     static const uint8_t rgb[3 * 8 * 8 * 3];
     static const uint32_t label[3] = {0, 1, 2};
-    static const float value[3][256];
+    static const float value[3][256], soft[3 * 10];
+    const struct fkt_held images = {.rgb = rgb, .label = label, .teacher = soft, .n = 3, .value = value};
+    struct fkt_held fewer = images;
     static const struct fkt_view_at view[4] = {{.index = 2}, {.index = 1, .flip = 1}, {.index = 0}, {.index = 1}};
     static const struct fkt_planned_step step[2] = {
         {.optimizer =
              {.kind = FKT_OPTIMIZER_ADAM, .rate = 0.1F, .beta1 = 0.9F, .beta2 = 0.9F, .epsilon = 1e-8F, .step = 1},
          .average = 0},
         {.optimizer = {.rate = 0.1F}, .average = -1}};
-    const struct fkt_epoch_steps plan = {.steps = 2, .view = view, .step = step};
+    const struct fkt_epoch_steps plan = {
+        .steps = 2, .view = view, .step = step, .loss = {.temperature = 2, .share = 0.5}};
     const struct fkt_learner_spec spec = {.batch = 2, .height = 8, .width = 8, .threads = 1, .norm_momentum = 0.1F};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
@@ -62,9 +65,10 @@ static fkt_status train(void)
     net_resnet8(&n);
     FKT_TRY(fkt_net_status(&n));
     FKT_TRY(fkt_learner_new(&l, &fkt_learner_ref, &n, &spec));
-    FKT_TRY(fkt_learner_hold(l, rgb, label, 3, value));
-    FKT_TRY(fkt_learner_hold(l, rgb, label, 2, value)); /* replaces what was held */
-    FKT_TRY(fkt_learner_hold(l, rgb, label, 3, value));
+    fewer.n = 2;
+    FKT_TRY(fkt_learner_hold(l, &images));
+    FKT_TRY(fkt_learner_hold(l, &fewer)); /* replaces what was held */
+    FKT_TRY(fkt_learner_hold(l, &images));
     FKT_TRY(fkt_learner_plan_epoch(l, &plan));
     FKT_TRY(fkt_learner_train(l, 2));
     FKT_TRY(fkt_learner_plan_epoch(l, &plan));

@@ -14,9 +14,11 @@ static const char *const toy_names[TOY_CLASSES + 1] = {"red", "green", "blue", "
 struct toy {
     uint8_t rgb[TOY_MAX * TOY_IMAGE];
     uint32_t label[TOY_MAX];
+    float teacher[TOY_MAX * TOY_CLASSES];
     struct fkt_images images;
     uint64_t seed;
     int fresh;      /* another set each epoch */
+    int taught;     /* the images come with a teacher's logits */
     unsigned calls; /* of the source */
 };
 
@@ -30,7 +32,9 @@ static inline void toy_draw(struct toy *t, uint64_t seed, size_t n)
         for (size_t p = 0; p < TOY_IMAGE; p++)
             t->rgb[i * TOY_IMAGE + p] = (uint8_t)(64 + fkt_rng_below(&rng, 96) + (p % 3 == t->label[i] ? 40 : 0));
     }
-    t->images = (struct fkt_images){t->rgb, t->label, n, TOY_SIDE};
+    for (size_t i = 0; i < n * TOY_CLASSES; i++) t->teacher[i] = (float)(6 * fkt_rng_unit(&rng) - 3);
+    t->images = (struct fkt_images){.rgb = t->rgb, .label = t->label, .n = n, .size = TOY_SIDE};
+    if (t->taught) t->images.teacher = t->teacher;
     t->seed = seed;
 }
 

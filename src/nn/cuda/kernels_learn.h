@@ -87,9 +87,10 @@ struct fkt_cuda_epoch {
     const struct fkt_cuda_planned *planned;
     const uint8_t *rgb;
     const uint32_t *label;
-    const float *value; /* (3, 256) */
+    const float *value;   /* (3, 256) */
+    const float *teacher; /* (images, classes); read where the teacher has a share of the loss */
     float *second, *average;
-    double smoothing;
+    struct fkt_loss loss;
 };
 struct fkt_cuda_tally {
     uint64_t step, hits, first_bad;

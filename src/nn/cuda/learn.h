@@ -168,8 +168,7 @@ FKT_MUST_USE fkt_status fkt_cuda_learn_run(struct fkt_cuda_learn *l, const struc
 struct fkt_cuda_planned fkt_cuda_planned_of(const struct fkt_optimizer *o, float average);
 
 /* learn_epoch.c: the four functions of nn/learner.h. */
-FKT_MUST_USE fkt_status fkt_cuda_learn_hold(void *self, const uint8_t *rgb, const uint32_t *label, size_t n,
-                                            const float value[3][256]);
+FKT_MUST_USE fkt_status fkt_cuda_learn_hold(void *self, const struct fkt_held *images);
 FKT_MUST_USE fkt_status fkt_cuda_learn_plan_epoch(void *self, const struct fkt_epoch_steps *e);
 FKT_MUST_USE fkt_status fkt_cuda_learn_train(void *self, uint64_t steps);
 FKT_MUST_USE fkt_status fkt_cuda_learn_collect(void *self, double *loss, uint64_t *hits, uint64_t *first_bad);

@@ -14,6 +14,7 @@
 struct fkt_cuda_resident {
     uint8_t *rgb; /* all on the card */
     uint32_t *label;
+    float *teacher; /* NULL: none */
     float *value;
     struct fkt_view_at *view;
     struct fkt_cuda_planned *planned;
@@ -34,6 +35,7 @@ void fkt_cuda_resident_free(struct fkt_cuda_learn *l)
     if (r->graph) cudaGraphExecDestroy(r->graph);
     fkt_cuda_free(r->rgb);
     fkt_cuda_free(r->label);
+    fkt_cuda_free(r->teacher);
     fkt_cuda_free(r->value);
     fkt_cuda_free(r->view);
     fkt_cuda_free(r->planned);
@@ -85,20 +87,23 @@ out:
     return st;
 }
 
-fkt_status fkt_cuda_learn_hold(void *self, const uint8_t *rgb, const uint32_t *label, size_t n,
-                               const float value[3][256])
+fkt_status fkt_cuda_learn_hold(void *self, const struct fkt_held *p)
 {
     struct fkt_cuda_learn *l = self;
-    const size_t bytes = (size_t)l->spec.height * l->spec.width * 3 * n;
+    const size_t bytes = (size_t)l->spec.height * l->spec.width * 3 * p->n, classes = l->shape[l->net->n_ops].c;
     struct fkt_cuda_resident *r;
     fkt_status st;
     FKT_TRY(fkt_cuda_use(l->device));
     FKT_TRY(fkt_cuda_check(cudaStreamSynchronize(l->stream), "learning"));
     FKT_TRY(resident_new(l));
     r = l->resident;
-    FKT_TRY(replace(l, &r->rgb, NULL, rgb, bytes, "a dataset"));
-    FKT_TRY(replace(l, &r->label, NULL, label, n * sizeof *label, "a dataset's labels"));
-    FKT_TRY(replace(l, &r->value, NULL, value, sizeof(float) * 3 * 256, "a table of pixel values"));
+    FKT_TRY(replace(l, &r->rgb, NULL, p->rgb, bytes, "a dataset"));
+    FKT_TRY(replace(l, &r->label, NULL, p->label, p->n * sizeof *p->label, "a dataset's labels"));
+    FKT_TRY(replace(l, &r->value, NULL, p->value, sizeof(float) * 3 * 256, "a table of pixel values"));
+    fkt_cuda_free(r->teacher);
+    r->teacher = NULL;
+    if (p->teacher)
+        FKT_TRY(replace(l, &r->teacher, NULL, p->teacher, p->n * classes * sizeof *p->teacher, "a teacher's logits"));
 out:
     if (st != FKT_OK) fkt_cuda_resident_free(l); /* the run goes on without: half a dataset is of no use */
     return st;
@@ -128,7 +133,8 @@ fkt_status fkt_cuda_learn_plan_epoch(void *self, const struct fkt_epoch_steps *e
                                      .rgb = r->rgb,
                                      .label = r->label,
                                      .value = r->value,
-                                     .smoothing = e->loss.smoothing};
+                                     .teacher = r->teacher,
+                                     .loss = e->loss};
     r->dirty = 1;
 out:
     fkt_free(planned);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_loss.cu - softmax cross-entropy with smoothed labels (nn/loss.h without its teacher), the sums of an epoch, and
- * the optimiser with its average.
+/* learn_loss.cu - softmax cross-entropy with smoothed labels and a teacher (nn/loss.h), the sums of an epoch, and the
+ * optimiser with its average.
  *
  * A warp has one image's logits; the arithmetic is double, as in nn/loss.c and nn/optimizer.c: some thousand numbers
  * for the loss, and for the optimiser memory decides (22 bytes a weight with momentum and a bf16 copy). All slots are
@@ -34,21 +34,62 @@ FKT_DEVICE void all_best(float *most, int *at)
     }
 }
 
+/* log sum exp(z / t) of a row, the same in all lanes; `most` is its largest number. */
+template <class T> FKT_DEVICE double log_sum(const T *z, int classes, float most, double t, int lane)
+{
+    double sum = 0;
+    for (int j = lane; j < classes; j += WARP) sum += exp(((double)fkt_to_float(z[j]) - (double)most) / t);
+    return (double)most / t + log(all_sum(sum));
+}
+
+template <class T> FKT_DEVICE float row_most(const T *z, int classes, int lane)
+{
+    float most = -INFINITY;
+    int at = classes;
+    for (int j = lane; j < classes; j += WARP) most = fmaxf(most, fkt_to_float(z[j]));
+    all_best(&most, &at);
+    return most;
+}
+
+/* What a row's numbers are measured against; letters as in nn/loss.c. */
+struct row_sums {
+    double p, q, s; /* log sums of z, z / T and t / T; the last two with a teacher alone */
+};
+
+/* One number's part of the loss; *slope: the gradient before the mean over the batch. */
+FKT_DEVICE double one_loss(const fkt_loss &k, const row_sums &sum, double z, double teacher, double target,
+                           double *slope)
+{
+    const double log_p = z - sum.p, t = k.temperature;
+    double log_q, log_s, s;
+    *slope = (1 - k.share) * (exp(log_p) - target);
+    if (!(k.share > 0)) return -target * log_p;
+    log_q = z / t - sum.q;
+    log_s = teacher / t - sum.s;
+    s = exp(log_s);
+    *slope += k.share * t * (exp(log_q) - s);
+    return k.share * t * t * s * (log_s - log_q) - (1 - k.share) * target * log_p;
+}
+
 template <class T>
 __global__ void softmax_loss(fkt_cuda_batch b, const fkt_cuda_epoch *e, const fkt_cuda_tally *t, const T *z, T *dz,
                              double *loss, uint32_t *hit)
 {
     const int row = (int)(blockIdx.x * WARPS + threadIdx.x / WARP), lane = (int)threadIdx.x % WARP;
     const int padded = (b.classes + FKT_CUDA_LANES - 1) / FKT_CUDA_LANES * FKT_CUDA_LANES;
+    const fkt_loss k = e->loss;
+    const float *teacher = NULL;
     float most = -INFINITY;
     int at = b.classes, bad = 0;
-    double sum = 0, mine = 0, rest, log_sum;
-    uint32_t label;
+    double mine = 0, rest, slope;
+    row_sums sum = {0, 0, 0};
+    uint32_t label, image;
     if (row >= b.n) return; /* a whole warp */
     z += (size_t)row * padded;
     dz += (size_t)row * padded;
-    label = e->label[e->view[t->step * (uint64_t)b.n + (uint64_t)row].index];
-    rest = e->smoothing / (double)b.classes;
+    image = e->view[t->step * (uint64_t)b.n + (uint64_t)row].index;
+    label = e->label[image];
+    rest = k.smoothing / (double)b.classes;
     for (int j = lane; j < b.classes; j += WARP) {
         const float v = fkt_to_float(z[j]);
         bad |= !isfinite(v);
@@ -56,18 +97,20 @@ __global__ void softmax_loss(fkt_cuda_batch b, const fkt_cuda_epoch *e, const fk
     }
     all_best(&most, &at);
     bad = all_sum((double)bad) > 0;
-    for (int j = lane; j < b.classes; j += WARP) sum += exp((double)fkt_to_float(z[j]) - (double)most);
-    log_sum = (double)most + log(all_sum(sum));
+    sum.p = log_sum(z, b.classes, most, 1, lane);
+    if (k.share > 0) {
+        teacher = e->teacher + (size_t)image * b.classes;
+        sum.q = log_sum(z, b.classes, most, k.temperature, lane);
+        sum.s = log_sum(teacher, b.classes, row_most(teacher, b.classes, lane), k.temperature, lane);
+    }
     for (int j = lane; j < padded; j += WARP) {
-        double log_p, target;
         if (j >= b.classes) {
             fkt_put(dz + j, 0);
             continue;
         }
-        log_p = (double)fkt_to_float(z[j]) - log_sum;
-        target = rest + ((uint32_t)j == label ? 1 - e->smoothing : 0);
-        mine -= target * log_p;
-        fkt_put(dz + j, (float)((exp(log_p) - target) / (double)b.n));
+        mine += one_loss(k, sum, (double)fkt_to_float(z[j]), teacher ? (double)teacher[j] : 0,
+                         rest + ((uint32_t)j == label ? 1 - k.smoothing : 0), &slope);
+        fkt_put(dz + j, (float)(slope / (double)b.n));
     }
     mine = all_sum(mine);
     if (lane) return;

@@ -15,6 +15,7 @@
 struct fkt_ref_held {
     uint8_t *rgb; /* (n, H, W, 3) */
     uint32_t *label;
+    float *teacher; /* (n, classes); NULL: none */
     float value[3][256];
     /* of the plan */
     struct fkt_view_at *view;      /* (steps, batch) */
@@ -23,7 +24,7 @@ struct fkt_ref_held {
     uint64_t next, first_bad, hits;
     double loss;
     /* of one step */
-    float *in, *out, *slope;
+    float *in, *out, *slope, *batch_teacher;
     uint32_t *batch_label;
 };
 
@@ -41,14 +42,16 @@ void fkt_ref_held_free(struct fkt_ref_held *h)
     drop_plan(h);
     fkt_free(h->rgb);
     fkt_free(h->label);
+    fkt_free(h->teacher);
     fkt_free(h->in);
     fkt_free(h->out);
     fkt_free(h->slope);
+    fkt_free(h->batch_teacher);
     fkt_free(h->batch_label);
     fkt_free(h);
 }
 
-fkt_status fkt_ref_hold(void *self, const uint8_t *rgb, const uint32_t *label, size_t n, const float value[3][256])
+fkt_status fkt_ref_hold(void *self, const struct fkt_held *p)
 {
     struct fkt_ref_learner *l = self;
     const struct fkt_shape x = l->shape[0];
@@ -58,15 +61,18 @@ fkt_status fkt_ref_hold(void *self, const uint8_t *rgb, const uint32_t *label, s
     fkt_ref_held_free(l->held);
     l->held = NULL;
     FKT_TRY(fkt_alloc(&h, 1));
-    FKT_TRY(fkt_alloc(&h->rgb, n * image));
-    FKT_TRY(fkt_alloc(&h->label, n));
+    FKT_TRY(fkt_alloc(&h->rgb, p->n * image));
+    FKT_TRY(fkt_alloc(&h->label, p->n));
+    if (p->teacher) FKT_TRY(fkt_alloc(&h->teacher, p->n * classes));
+    FKT_TRY(fkt_alloc(&h->batch_teacher, batch * classes));
     FKT_TRY(fkt_alloc(&h->in, batch * image));
     FKT_TRY(fkt_alloc(&h->out, batch * classes));
     FKT_TRY(fkt_alloc(&h->slope, batch * classes));
     FKT_TRY(fkt_alloc(&h->batch_label, batch));
-    memcpy(h->rgb, rgb, n * image);
-    memcpy(h->label, label, n * sizeof *label);
-    memcpy(h->value, value, sizeof h->value);
+    memcpy(h->rgb, p->rgb, p->n * image);
+    memcpy(h->label, p->label, p->n * sizeof *p->label);
+    if (p->teacher) memcpy(h->teacher, p->teacher, p->n * classes * sizeof *p->teacher);
+    memcpy(h->value, p->value, sizeof h->value);
     l->held = h;
     h = NULL;
 out:
@@ -110,7 +116,7 @@ static fkt_status one_step(struct fkt_ref_learner *l)
 {
     struct fkt_ref_held *h = l->held;
     const struct fkt_shape s = l->shape[0];
-    const size_t batch = l->spec.batch, image = (size_t)3 * s.h * s.w;
+    const size_t batch = l->spec.batch, image = (size_t)3 * s.h * s.w, classes = l->shape[l->net->n_ops].c;
     const struct fkt_view_at *view = h->view + h->next * batch;
     const struct fkt_planned_step *step = &h->step[h->next];
     double loss = NAN;
@@ -119,10 +125,12 @@ static fkt_status one_step(struct fkt_ref_learner *l)
     for (size_t i = 0; i < batch; i++) {
         apply(h, s, &view[i], h->in + i * image);
         h->batch_label[i] = h->label[view[i].index];
+        if (h->teacher)
+            memcpy(h->batch_teacher + i * classes, h->teacher + view[i].index * classes, classes * sizeof *h->teacher);
     }
     FKT_TRY(fkt_ref_learner_forward(l, h->in, h->out));
-    st = fkt_loss_softmax(&h->kind, h->out, h->batch_label, NULL, batch, l->shape[l->net->n_ops].c, &loss, h->slope,
-                          &hits);
+    st = fkt_loss_softmax(&h->kind, h->out, h->batch_label, h->teacher ? h->batch_teacher : NULL, batch, classes, &loss,
+                          h->slope, &hits);
     if (st == FKT_E_NUMERIC) {
         h->first_bad = h->next;
         h->loss = NAN;

@@ -30,8 +30,7 @@ FKT_MUST_USE fkt_status fkt_ref_learner_step(void *self, const struct fkt_optimi
 FKT_MUST_USE fkt_status fkt_ref_learner_average(void *self, float decay);
 
 /* learn_hold.c */
-FKT_MUST_USE fkt_status fkt_ref_hold(void *self, const uint8_t *rgb, const uint32_t *label, size_t n,
-                                     const float value[3][256]);
+FKT_MUST_USE fkt_status fkt_ref_hold(void *self, const struct fkt_held *images);
 FKT_MUST_USE fkt_status fkt_ref_plan_epoch(void *self, const struct fkt_epoch_steps *e);
 FKT_MUST_USE fkt_status fkt_ref_train(void *self, uint64_t steps);
 FKT_MUST_USE fkt_status fkt_ref_collect(void *self, double *loss, uint64_t *hits, uint64_t *first_bad);

@@ -8,6 +8,7 @@
 
 enum { STEPS = 20, BATCH = 3, IMAGES = STEPS * BATCH + 1, CALLS = 64 };
 
+enum { PLAIN = 0, OPTIONS, TAUGHT, ALL }; /* TAUGHT: OPTIONS, and a teacher's logits with the images */
 static struct toy toy, held;
 
 /* The plain loops, and what was asked of them. */
@@ -15,12 +16,11 @@ static unsigned holds, plans, trains;
 static uint64_t chunk[CALLS];
 static fkt_status hold_fails, plan_fails;
 
-static fkt_status watched_hold(void *self, const uint8_t *rgb, const uint32_t *label, size_t n,
-                               const float value[3][256])
+static fkt_status watched_hold(void *self, const struct fkt_held *images)
 {
     holds++;
     if (hold_fails) return fkt_fail(hold_fails, "the images do not fit");
-    return fkt_learner_ref.hold(self, rgb, label, n, value);
+    return fkt_learner_ref.hold(self, images);
 }
 
 static fkt_status watched_plan(void *self, const struct fkt_epoch_steps *e)
@@ -46,7 +46,7 @@ static int reset(void **state)
     watched.train = watched_train;
     holds = plans = trains = 0;
     hold_fails = plan_fails = FKT_OK;
-    toy.fresh = 0;
+    toy.fresh = toy.taught = 0;
     toy_draw(&toy, 1, IMAGES);
     toy_draw(&held, 2, 9);
     return 0;
@@ -59,6 +59,8 @@ static struct fkt_trainer_spec spec_of(const struct fkt_model *start, int option
     r.batch = BATCH;
     if (options) {
         toy.fresh = 1;
+        toy.taught = options == TAUGHT;
+        if (toy.taught) r.share = 0.8;
         toy_draw(&toy, 1000, IMAGES);
         r.ema = 0.7;
         r.schedule = FKT_SCHEDULE_ONE_CYCLE;
@@ -125,13 +127,13 @@ static void a_planned_run_is_that_of_its_steps(void **state)
     struct scratch s;
     (void)state;
     scratch_init(&s);
-    for (int options = 0; options < 2; options++) {
+    for (int options = PLAIN; options < ALL; options++) {
         const struct fkt_trainer_spec spec = spec_of(start, options);
         char one[256], two[256];
         struct fkt_trainer_hooks by_steps = {.checkpoint = one}, planned = {.checkpoint = two};
         struct fkt_trainer *a, *b;
-        snprintf(one, sizeof one, "%s", scratch_path(&s, options ? "a1" : "a0"));
-        snprintf(two, sizeof two, "%s", scratch_path(&s, options ? "b1" : "b0"));
+        snprintf(one, sizeof one, "%s", scratch_path(&s, "a"));
+        snprintf(two, sizeof two, "%s", scratch_path(&s, "b"));
         a = trained(&spec, toy_steps(), &by_steps);
         CHECK(!trains);
         b = trained(&spec, &watched, &planned);
@@ -185,7 +187,7 @@ static void a_run_crosses_from_one_to_the_other(void **state)
 {
     static const uint64_t after[] = {11, 27};
     struct fkt_model *start = toy_model(TOY_CLASSES, 5);
-    const struct fkt_trainer_spec spec = spec_of(start, 1);
+    const struct fkt_trainer_spec spec = spec_of(start, TAUGHT);
     struct fkt_trainer *want = trained(&spec, toy_steps(), NULL);
     struct scratch s;
     (void)state;
@@ -275,7 +277,7 @@ static void both_diverge_with_the_same_sentence(void **state)
     fkt_model_free(start);
 }
 
-static void with_a_teacher_nothing_is_planned(void **state)
+static void with_a_network_as_teacher_nothing_is_planned(void **state)
 {
     struct fkt_model *start = toy_model(TOY_CLASSES, 5), *teacher = toy_model(TOY_CLASSES, 9);
     struct fkt_trainer_spec spec = spec_of(start, 0);
@@ -297,7 +299,7 @@ int main(void)
         cmocka_unit_test_setup(chunks_end_at_checkpoints, reset),
         cmocka_unit_test_setup(images_that_do_not_fit_come_in_batches, reset),
         cmocka_unit_test_setup(both_diverge_with_the_same_sentence, reset),
-        cmocka_unit_test_setup(with_a_teacher_nothing_is_planned, reset),
+        cmocka_unit_test_setup(with_a_network_as_teacher_nothing_is_planned, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

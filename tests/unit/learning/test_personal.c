@@ -31,7 +31,7 @@ static fkt_status give(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     const struct fkt_training_set *p = ctx;
     (void)epoch;
-    *out = (struct fkt_images){p->rgb, p->label, p->n, p->size};
+    *out = (struct fkt_images){.rgb = p->rgb, .label = p->label, .n = p->n, .size = p->size};
     return FKT_OK;
 }
 

@@ -11,6 +11,7 @@ enum { SIDE = 12, IMAGES = 11, BATCH = 4, STEPS = 5, CLASSES = 10 };
 struct epoch {
     uint8_t rgb[IMAGES * SIDE * SIDE * 3];
     uint32_t label[IMAGES];
+    float teacher[IMAGES * CLASSES]; /* read where steps.loss.share is not 0 */
     float value[3][256];
     struct fkt_view_at view[STEPS * BATCH];
     struct fkt_planned_step step[STEPS];
@@ -31,7 +32,9 @@ static void epoch_init(struct epoch *e, enum fkt_optimizer_kind kind)
                                           .top = (int16_t)((int)fkt_rng_below(&r, 7) - 3),
                                           .left = (int16_t)((int)fkt_rng_below(&r, 7) - 3),
                                           .flip = (uint16_t)fkt_rng_below(&r, 2)};
-    e->view[1].top = SIDE; /* nothing of the image is seen */
+    for (int i = 0; i < IMAGES * CLASSES; i++) e->teacher[i] = (float)(8 * fkt_rng_unit(&r) - 4);
+    e->teacher[3 * CLASSES] = -4000; /* a class that cannot be: its probability is 0 in double */
+    e->view[1].top = SIDE;           /* nothing of the image is seen */
     e->view[2].left = -SIDE - 1;
     for (int i = 0; i < STEPS; i++) {
         e->step[i].optimizer = (struct fkt_optimizer){.kind = kind,
@@ -45,8 +48,20 @@ static void epoch_init(struct epoch *e, enum fkt_optimizer_kind kind)
                                                       .step = (uint64_t)i + 1};
         e->step[i].average = i < 2 ? -1 : i == 2 ? 0 : 0.9F;
     }
-    e->steps = (struct fkt_epoch_steps){
-        .steps = STEPS, .view = e->view, .step = e->step, .loss = {.smoothing = 0.1}, .loss_before = 0.5};
+    e->steps = (struct fkt_epoch_steps){.steps = STEPS,
+                                        .view = e->view,
+                                        .step = e->step,
+                                        .loss = {.smoothing = 0.1, .temperature = 2},
+                                        .loss_before = 0.5};
+}
+
+static fkt_status hold(struct fkt_learner *l, const struct epoch *e)
+{
+    return fkt_learner_hold(l, &(struct fkt_held){.rgb = e->rgb,
+                                                  .label = e->label,
+                                                  .teacher = e->steps.loss.share > 0 ? e->teacher : NULL,
+                                                  .n = IMAGES,
+                                                  .value = e->value});
 }
 
 struct sums {
@@ -61,7 +76,7 @@ static struct sums run(struct learner_case *p, const struct epoch *e, uint64_t p
 {
     struct sums s;
     CHECK(fkt_learner_holds(p->l));
-    CHECK_OK(fkt_learner_hold(p->l, e->rgb, e->label, IMAGES, e->value));
+    CHECK_OK(hold(p->l, e));
     CHECK_OK(fkt_learner_plan_epoch(p->l, &e->steps));
     for (uint64_t done = 0, n; done < e->steps.steps; done += n) {
         n = e->steps.steps - done < portion ? e->steps.steps - done : portion;
@@ -77,17 +92,18 @@ static struct sums run_by_calls(struct learner_case *p, const struct epoch *e)
     struct sums s = {e->steps.loss_before, 0, UINT64_MAX};
     for (int i = 0; i < STEPS; i++) {
         uint32_t label[BATCH];
-        float dout[BATCH * CLASSES];
+        float dout[BATCH * CLASSES], teacher[BATCH * CLASSES];
         double loss;
         size_t hits;
         for (int k = 0; k < BATCH; k++) {
             const struct fkt_view_at *at = &e->view[i * BATCH + k];
             const struct fkt_view v = {at->top, at->left, at->flip};
             label[k] = e->label[at->index];
+            memcpy(teacher + k * CLASSES, e->teacher + at->index * CLASSES, CLASSES * sizeof *teacher);
             fkt_view_apply(&v, e->value, e->rgb + at->index * SIDE * SIDE * 3, SIDE, p->in + k * 3 * SIDE * SIDE);
         }
         CHECK_OK(fkt_learner_forward(p->l, p->in, p->out));
-        CHECK_OK(fkt_loss_softmax(&e->steps.loss, p->out, label, NULL, BATCH, CLASSES, &loss, dout, &hits));
+        CHECK_OK(fkt_loss_softmax(&e->steps.loss, p->out, label, teacher, BATCH, CLASSES, &loss, dout, &hits));
         s.loss += loss;
         s.hits += hits;
         CHECK_OK(fkt_learner_backward(p->l, dout));
@@ -105,7 +121,7 @@ static void compare_all(const struct learner_case *a, const struct learner_case 
 }
 
 /* The card's loss and the host's may differ in the last bit of a gradient; five steps make it larger. */
-static void agree(enum fkt_precision precision, enum fkt_optimizer_kind kind)
+static void agree(enum fkt_precision precision, enum fkt_optimizer_kind kind, double share)
 {
     struct learner_case card, calls, plain;
     struct epoch *e = NULL;
@@ -113,6 +129,7 @@ static void agree(enum fkt_precision precision, enum fkt_optimizer_kind kind)
     const double loose = precision ? 5e-2 : 1e-3;
     CHECK_OK(fkt_alloc(&e, 1));
     epoch_init(e, kind);
+    e->steps.loss.share = share;
     learner_case_init(&card, &resnet, &fkt_learner_cuda, BATCH, precision, 1);
     learner_case_init(&calls, &resnet, &fkt_learner_cuda, BATCH, precision, 1);
     learner_case_init(&plain, &resnet, &fkt_learner_ref, BATCH, precision, 1);
@@ -139,9 +156,12 @@ static void agree(enum fkt_precision precision, enum fkt_optimizer_kind kind)
 static void steps_agree(void **state)
 {
     (void)state;
-    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_SGD);
-    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_ADAM);
-    agree(FKT_PRECISION_BF16, FKT_OPTIMIZER_SGD);
+    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_SGD, 0);
+    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_ADAM, 0);
+    agree(FKT_PRECISION_BF16, FKT_OPTIMIZER_SGD, 0);
+    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_SGD, 1);
+    agree(FKT_PRECISION_F32, FKT_OPTIMIZER_SGD, 0.3);
+    agree(FKT_PRECISION_BF16, FKT_OPTIMIZER_SGD, 0.5);
 }
 
 /* A step, an epoch at once or in portions, with threads in another order: the same bits; and a second epoch works. */
@@ -173,7 +193,7 @@ static double run_and_turn(struct learner_case *p, const struct epoch *e, int tu
 {
     struct sums s;
     float *w;
-    CHECK_OK(fkt_learner_hold(p->l, e->rgb, e->label, IMAGES, e->value));
+    CHECK_OK(hold(p->l, e));
     CHECK_OK(fkt_learner_plan_epoch(p->l, &e->steps));
     CHECK_OK(fkt_learner_train(p->l, e->steps.steps - 1));
     w = array_of(p, FKT_WEIGHT, 0);
@@ -247,7 +267,7 @@ static void too_little_memory(void **state)
     for (size_t more = 0; more < 1 << 20; more += 1 << 12) {
         fkt_status st;
         fkt_host_machine.memory = fkt_host_memory_used() + more;
-        st = fkt_learner_hold(p.l, e->rgb, e->label, IMAGES, e->value);
+        st = hold(p.l, e);
         if (st != FKT_OK) CHECK(fkt_host_memory_used() == before && ++without); /* no part of it stays */
         if (st == FKT_OK) st = fkt_learner_plan_epoch(p.l, &e->steps);
         if (st == FKT_OK) break;
@@ -273,7 +293,7 @@ static void a_lost_card_is_an_error(void **state)
     CHECK_OK(fkt_alloc(&e, 1));
     epoch_init(e, FKT_OPTIMIZER_SGD);
     learner_case_init(&p, &resnet, &fkt_learner_cuda, BATCH, FKT_PRECISION_F32, 1);
-    CHECK_OK(fkt_learner_hold(p.l, e->rgb, e->label, IMAGES, e->value));
+    CHECK_OK(hold(p.l, e));
     CHECK_OK(fkt_learner_plan_epoch(p.l, &e->steps));
     CHECK_OK(fkt_learner_train(p.l, 2));
     fkt_host_machine.lost = cudaErrorLaunchFailure;

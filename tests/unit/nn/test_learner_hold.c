@@ -11,6 +11,7 @@ static const struct problem problem = {"resnet8", net_resnet8, SIDE, SIDE};
 
 static uint8_t rgb[IMAGES * IMAGE];
 static uint32_t label[IMAGES];
+static float teacher[IMAGES * CLASSES];
 static float value[3][256];
 static struct fkt_view_at view[STEPS * BATCH];
 static struct fkt_planned_step step[STEPS];
@@ -21,6 +22,7 @@ static void fill(int adam)
     fkt_rng_init(&r, 31, 0);
     for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)fkt_rng_below(&r, 256);
     for (size_t i = 0; i < IMAGES; i++) label[i] = (uint32_t)fkt_rng_below(&r, CLASSES);
+    for (size_t i = 0; i < IMAGES * CLASSES; i++) teacher[i] = (float)(8 * fkt_rng_unit(&r) - 4);
     for (size_t i = 0; i < 3 * (size_t)256; i++) value[i / 256][i % 256] = (float)(fkt_rng_unit(&r) - 0.5);
     for (size_t i = 0; i < STEPS * BATCH; i++)
         view[i] = (struct fkt_view_at){.index = (uint32_t)fkt_rng_below(&r, IMAGES),
@@ -37,13 +39,22 @@ static void fill(int adam)
 }
 
 static const struct fkt_epoch_steps plan = {.steps = STEPS, .view = view, .step = step, .loss = {.smoothing = 0.1}};
+static const struct fkt_epoch_steps taught = {
+    .steps = STEPS, .view = view, .step = step, .loss = {.smoothing = 0.1, .temperature = 2, .share = 0.75}};
+
+static fkt_status hold(struct fkt_learner *l, size_t n, const float *logits)
+{
+    return fkt_learner_hold(l,
+                            &(struct fkt_held){.rgb = rgb, .label = label, .teacher = logits, .n = n, .value = value});
+}
 
 /* Pixel by pixel, written from augment.h's definition. */
-static void batch_of(size_t s, float *in, uint32_t *want)
+static void batch_of(size_t s, float *in, uint32_t *want, float *logits)
 {
     for (size_t i = 0; i < BATCH; i++) {
         const struct fkt_view_at *v = &view[s * BATCH + i];
         want[i] = label[v->index];
+        memcpy(logits + i * CLASSES, teacher + v->index * (size_t)CLASSES, CLASSES * sizeof *logits);
         for (int c = 0; c < 3; c++)
             for (int y = 0; y < SIDE; y++)
                 for (int x = 0; x < SIDE; x++) {
@@ -72,9 +83,10 @@ static void same_arrays(const struct learner_case *a, const struct learner_case 
     }
 }
 
-static void check_same(int adam, enum fkt_precision precision)
+static void check_same(int adam, enum fkt_precision precision, const struct fkt_epoch_steps *e)
 {
-    static float in[BATCH * IMAGE], out[BATCH * CLASSES], slope[BATCH * CLASSES];
+    static float in[BATCH * IMAGE], out[BATCH * CLASSES], slope[BATCH * CLASSES], logits[BATCH * CLASSES];
+    const int is_taught = e->loss.share > 0;
     struct learner_case a, b;
     double want = 0, loss, got;
     uint64_t hits, bad, want_hits = 0;
@@ -84,9 +96,10 @@ static void check_same(int adam, enum fkt_precision precision)
     for (size_t s = 0; s < STEPS; s++) {
         uint32_t labels[BATCH];
         size_t right;
-        batch_of(s, in, labels);
+        batch_of(s, in, labels, logits);
         CHECK_OK(fkt_learner_forward(a.l, in, out));
-        CHECK_OK(fkt_loss_softmax(&plan.loss, out, labels, NULL, BATCH, CLASSES, &loss, slope, &right));
+        CHECK_OK(
+            fkt_loss_softmax(&e->loss, out, labels, is_taught ? logits : NULL, BATCH, CLASSES, &loss, slope, &right));
         CHECK_OK(fkt_learner_backward(a.l, slope));
         CHECK_OK(fkt_learner_step(a.l, &step[s].optimizer));
         if (step[s].average >= 0) CHECK_OK(fkt_learner_average(a.l, step[s].average));
@@ -94,9 +107,10 @@ static void check_same(int adam, enum fkt_precision precision)
         want_hits += right;
     }
     CHECK(fkt_learner_holds(b.l));
-    CHECK_OK(fkt_learner_hold(b.l, rgb, label, IMAGES, value));
-    CHECK_OK(fkt_learner_plan_epoch(b.l, &plan));
+    CHECK_OK(hold(b.l, IMAGES, is_taught ? teacher : NULL));
+    CHECK_OK(fkt_learner_plan_epoch(b.l, e));
     memset(rgb, 0, sizeof rgb); /* all of it has been copied */
+    memset(teacher, 0, sizeof teacher);
     memset(view, 0, sizeof view);
     memset(step, 0, sizeof step);
     CHECK_OK(fkt_learner_train(b.l, 1));
@@ -115,9 +129,11 @@ static void check_same(int adam, enum fkt_precision precision)
 static void same_bits_as_separate_calls(void **state)
 {
     (void)state;
-    check_same(0, FKT_PRECISION_F32);
-    check_same(1, FKT_PRECISION_F32);
-    check_same(1, FKT_PRECISION_BF16);
+    check_same(0, FKT_PRECISION_F32, &plan);
+    check_same(1, FKT_PRECISION_F32, &plan);
+    check_same(1, FKT_PRECISION_BF16, &plan);
+    check_same(0, FKT_PRECISION_F32, &taught);
+    check_same(1, FKT_PRECISION_BF16, &taught);
 }
 
 static void a_plan_begins_the_sums(void **state)
@@ -129,7 +145,7 @@ static void a_plan_begins_the_sums(void **state)
     (void)state;
     fill(0);
     learner_case_init(&p, &problem, &fkt_learner_ref, BATCH, FKT_PRECISION_F32, 1);
-    CHECK_OK(fkt_learner_hold(p.l, rgb, label, IMAGES, value));
+    CHECK_OK(hold(p.l, IMAGES, NULL));
     CHECK_OK(fkt_learner_plan_epoch(p.l, &plan));
     CHECK_OK(fkt_learner_collect(p.l, &first, &hits, &bad));
     CHECK(first == 0 && hits == 0 && bad == UINT64_MAX);
@@ -153,7 +169,7 @@ static void a_bad_loss_is_named(void **state)
     fill(0);
     step[1].optimizer.rate = 1e30F;
     learner_case_init(&p, &problem, &fkt_learner_ref, BATCH, FKT_PRECISION_F32, 1);
-    CHECK_OK(fkt_learner_hold(p.l, rgb, label, IMAGES, value));
+    CHECK_OK(hold(p.l, IMAGES, NULL));
     CHECK_OK(fkt_learner_plan_epoch(p.l, &plan));
     CHECK_OK(fkt_learner_train(p.l, STEPS));
     CHECK_OK(fkt_learner_collect(p.l, &loss, &hits, &bad));
@@ -178,11 +194,19 @@ static void what_is_refused(void **state)
     CHECK_STATUS(fkt_learner_plan_epoch(p.l, &plan), FKT_E_STATE);
     CHECK_STATUS(fkt_learner_train(p.l, 1), FKT_E_STATE);
     CHECK_STATUS(fkt_learner_collect(p.l, &loss, &hits, &bad), FKT_E_STATE);
-    CHECK_STATUS(fkt_learner_hold(p.l, rgb, label, 0, value), FKT_E_ARG);
+    CHECK_STATUS(hold(p.l, 0, NULL), FKT_E_ARG);
     label[7] = CLASSES;
-    CHECK_STATUS(fkt_learner_hold(p.l, rgb, label, IMAGES, value), FKT_E_ARG);
+    CHECK_STATUS(hold(p.l, IMAGES, NULL), FKT_E_ARG);
     label[7] = 0;
-    CHECK_OK(fkt_learner_hold(p.l, rgb, label, IMAGES, value));
+    teacher[13] = NAN;
+    CHECK_STATUS(hold(p.l, IMAGES, teacher), FKT_E_NUMERIC);
+    fill(0);
+    CHECK_OK(hold(p.l, IMAGES, teacher));
+    CHECK_OK(fkt_learner_plan_epoch(p.l, &taught));
+    check_bad_plan(p.l, (struct fkt_epoch_steps){.steps = STEPS, .view = view, .step = step, .loss = {.share = 0.5}});
+    check_bad_plan(p.l, (struct fkt_epoch_steps){
+                            .steps = STEPS, .view = view, .step = step, .loss = {.share = 2, .temperature = 1}});
+    CHECK_OK(hold(p.l, IMAGES, NULL)); /* without a teacher: what follows has none to take */
     view[5].index = IMAGES, check_bad_plan(p.l, plan);
     step[3].average = 1, check_bad_plan(p.l, plan);
     step[3].average = NAN, check_bad_plan(p.l, plan);
@@ -198,7 +222,7 @@ static void what_is_refused(void **state)
     learner_case_release(&p);
     learner_case_init(&other, &problem, &fkt_learner_onednn, BATCH, FKT_PRECISION_F32, 1);
     CHECK(!fkt_learner_holds(other.l));
-    CHECK_STATUS(fkt_learner_hold(other.l, rgb, label, IMAGES, value), FKT_E_STATE);
+    CHECK_STATUS(hold(other.l, IMAGES, NULL), FKT_E_STATE);
     learner_case_release(&other);
 }
 
