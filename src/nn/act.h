@@ -44,6 +44,7 @@ void fkt_act_channel_affine(const struct fkt_act *dst, const struct fkt_act *src
                             const float *shift); /* in place */
 void fkt_act_max_pool(const struct fkt_act *dst, const struct fkt_act *src, const struct fkt_op *op);
 void fkt_act_mean(const struct fkt_act *dst, const struct fkt_act *src); /* of each map */
+void fkt_act_resize(const struct fkt_act *dst, const struct fkt_act *src);
 /* `scratch`: fkt_act_attention_scratch(...) floats. */
 void fkt_act_attention(const struct fkt_act *dst, const struct fkt_act *src, uint32_t length, float eps,
                        float *scratch);
@@ -51,9 +52,10 @@ size_t fkt_act_attention_scratch(const struct fkt_act *src, uint32_t length);
 
 /* Backward: d, the gradient by the source, from g, the gradient by the result, and x, the source. d is replaced. */
 void fkt_act_unary_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,
-                        const struct fkt_op *op); /* SILU, SOFT_CLAMP, AFFINE (x may be NULL) */
+                        const struct fkt_op *op); /* RELU6, SILU, SOFT_CLAMP, AFFINE (x may be NULL) */
 void fkt_act_glu_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x);
 void fkt_act_upsample_back(const struct fkt_act *d, const struct fkt_act *g, uint32_t factor);
+void fkt_act_resize_back(const struct fkt_act *d, const struct fkt_act *g);
 void fkt_act_split(const struct fkt_act *d, const struct fkt_act *g,
                    uint32_t first); /* channels of g from `first` on */
 void fkt_act_rms_norm_back(const struct fkt_act *d, const struct fkt_act *g, const struct fkt_act *x,

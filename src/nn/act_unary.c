@@ -48,6 +48,10 @@ FKT_WIDE static void apply(float *v, const struct fkt_op *op)
     case FKT_OP_RELU:
         for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = v[i] < 0 ? 0 : v[i];
         break;
+    case FKT_OP_RELU6:
+        for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = v[i] < 0 ? 0 : v[i];
+        for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = v[i] > 6 ? 6 : v[i];
+        break;
     case FKT_OP_SILU: silu(v); break;
     case FKT_OP_SOFT_CLAMP:
         for (int i = 0; i < FKT_TILE_NUMBERS; i++) v[i] = a * (float)tanh((double)v[i] / (double)a);
@@ -121,6 +125,9 @@ FKT_WIDE static void apply_back(float *g, const float *x, const struct fkt_op *o
 {
     const float a = op->value[0];
     switch (op->kind) {
+    case FKT_OP_RELU6:
+        for (int i = 0; i < FKT_TILE_NUMBERS; i++) g[i] = ((x[i] > 0) & (x[i] < 6)) ? g[i] : 0;
+        break;
     case FKT_OP_SILU: silu_back(g, x); break;
     case FKT_OP_SOFT_CLAMP:
         for (int i = 0; i < FKT_TILE_NUMBERS; i++) {

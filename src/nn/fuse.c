@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.c - which operations of a network run as one step.
  *
- *   convolution or linear  [batch norm]  [add]  [ReLU | SiLU]      RMS norm  [ReLU | SiLU]  [add]
- *   depthwise convolution  [gated unit]                            group norm  [ReLU | SiLU]
+ *   convolution or linear  [batch norm]  [add]  [activation]      RMS norm  [activation]  [add]
+ *   depthwise convolution  [gated unit]                           group norm  [activation]
  *
- * in this order, each optional, if the value between two members has exactly one reader. A group runs in the place of
+ * (activation: ReLU, ReLU6 or SiLU) in this order, each optional, if the value between two members has exactly one reader. A group runs in the place of
  * its last member, so that everything an addition needs exists by then; what the head reads is kept until there. When
  * two convolutions are added, the first is fused with the addition, and the second runs before it by itself. */
 #include "nn/fuse.h"
@@ -43,7 +43,7 @@ static int grow(struct fkt_group *g, const struct fkt_net *net, uint32_t i, uint
     const enum fkt_op_kind head = net->op[i].kind, kind = net->op[next].kind;
     const int norm = head == FKT_OP_RMS_NORM || head == FKT_OP_GROUP_NORM;
     const int bare = g[i].add == FKT_NONE && g[i].after == FKT_NONE && g[i].glu == FKT_NONE;
-    const int acts = kind == FKT_OP_RELU || kind == FKT_OP_SILU;
+    const int acts = kind == FKT_OP_RELU || kind == FKT_OP_RELU6 || kind == FKT_OP_SILU;
     uint32_t *member = NULL;
     if (kind == FKT_OP_BATCH_NORM && (fusions & FKT_FUSE_BATCH_NORM) && !norm && bare && g[i].norm == FKT_NONE)
         member = &g[i].norm;

@@ -18,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FKT_RESIZE_MAX = 1 << 14 }; /* numbers a side: t and its sums fit in 32 bits */
+/* Numbers a side, so that t and its sums fit in 32 bits; and how many times longer one side may be than the other, which
+ * bounds the numbers that a result reads, and the results that read a number, by 2 FKT_RESIZE_TIMES + 1. */
+enum { FKT_RESIZE_MAX = 1 << 14, FKT_RESIZE_TIMES = 64 };
 
 struct fkt_resize_span {
     uint32_t first, end;

@@ -108,6 +108,12 @@ static fkt_status grouped(const struct check *k, struct fkt_shape x, struct fkt_
     return FKT_OK;
 }
 
+static int resizes(uint32_t from, uint32_t to)
+{
+    const uint32_t most = from > to ? from : to, least = from > to ? to : from;
+    return most <= FKT_RESIZE_MAX && most <= least * FKT_RESIZE_TIMES;
+}
+
 static int positive(float x) { return x > 0 && isfinite(x); }
 
 static fkt_status norm(const struct check *k, struct fkt_shape x, struct fkt_shape *y)
@@ -159,9 +165,7 @@ static fkt_status one(const struct check *k, struct fkt_shape a, struct fkt_shap
     case FKT_OP_MAX_POOL: return max_pool(k, a, y);
     case FKT_OP_RESIZE:
         *y = (struct fkt_shape){a.c, k->op->factor, k->op->factor};
-        return k->op->factor && k->op->factor <= FKT_RESIZE_MAX && a.h <= FKT_RESIZE_MAX && a.w <= FKT_RESIZE_MAX
-                   ? FKT_OK
-                   : refuse(k, "its side is out of range");
+        return resizes(a.h, y->h) && resizes(a.w, y->w) ? FKT_OK : refuse(k, "its side is out of range");
     case FKT_OP_MEAN: *y = (struct fkt_shape){a.c, 1, 1}; return FKT_OK;
     case FKT_OP_KINDS: break;
     }

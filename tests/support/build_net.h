@@ -50,6 +50,15 @@ static inline uint32_t net_conv3(struct fkt_net *n, uint32_t x, uint32_t from, u
     return net_conv(n, x, from, to, (struct net_window){3, 1, 1, 1, 1});
 }
 
+/* With TensorFlow's "same" padding for maps of this side; no bias. */
+static inline uint32_t net_same(struct fkt_net *n, uint32_t x, uint32_t from, uint32_t to, struct net_window w,
+                                uint32_t side)
+{
+    const uint32_t y = net_conv(n, x, from, to, w);
+    if (y) fkt_net_same(&n->op[y - 1], side);
+    return y;
+}
+
 static inline uint32_t net_linear(struct fkt_net *n, uint32_t x, uint32_t from, uint32_t to)
 {
     struct fkt_op op = net_op(FKT_OP_LINEAR, x);

@@ -7,7 +7,7 @@
  *   0. In four phases, for few output channels on a large map. Each vector lane computes one output channel, so three
  *      channels leave 13 of 16 lanes idle. Instead, a 4x4 window of stride 2 computes 2x2 pixels at once as 12
  *      channels, and a shuffle moves them to their pixels: 64 to 3 channels at 32x32, four images: 0.68 -> 0.25 ms.
- *   1. Winograd, by the rule below. Its kernels can fuse a sum and a ReLU; a SiLU becomes its own step.
+ *   1. Winograd, by the rule below. Its kernels can fuse a sum and a ReLU; a ReLU6 or SiLU becomes its own step.
  *   2. Direct, with everything fused.
  *   3. Direct, bare, from NCHW, in NHWC, or in NCHW, with copies around it and the sum and activation as steps.
  *   4. In a low-memory plan, the same with packed weights: tiny maps have no other kernel. */
@@ -32,7 +32,8 @@ static int winograd_pays(const struct fkt_dnn_conv *k)
     size_t packed = (size_t)36 * k->in_c * k->out_c * sizeof(float);
     uint32_t side = k->out_h > k->out_w ? k->out_h : k->out_w;
     if (k->precision != FKT_PRECISION_F32 || k->in_layout != FKT_BLOCK16 || k->out_layout != FKT_BLOCK16) return 0;
-    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1 || k->groups != 1) return 0;
+    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1 || k->pad_after || k->groups != 1)
+        return 0;
     if (k->in_c < 32 || k->out_c < 32 || side <= 2) return 0;
     return side > 4 || packed <= (size_t)16 << 20;
 }
@@ -55,6 +56,7 @@ static void describe(const struct fkt_draft *d, uint32_t head, struct fkt_dnn_co
     k->kernel_w = linear ? x.w : op->kernel;
     k->stride = linear ? 1 : op->stride;
     k->pad = linear ? 0 : op->pad;
+    k->pad_after = linear ? 0 : op->pad_after;
     k->groups = linear ? 1 : op->groups;
     k->in_layout = k->out_layout = p->layout;
     if (d->place[op->in[0]].act.block != fkt_dnn_block(p->layout, x.c)) k->in_layout = FKT_NCHW;
@@ -67,7 +69,7 @@ static enum fkt_dnn_after after_of(const struct fkt_draft *d, uint32_t head)
 {
     uint32_t after = d->group[head].after;
     if (after == FKT_NONE) return FKT_AFTER_NONE;
-    return d->plan->net->op[after].kind == FKT_OP_RELU ? FKT_AFTER_RELU : FKT_AFTER_SILU;
+    return fkt_draft_after_kind(d->plan->net->op[after].kind);
 }
 
 static uint32_t addend(const struct fkt_draft *d, uint32_t head)
@@ -203,7 +205,8 @@ static int phases_pay(const struct fkt_draft *d, uint32_t head, const struct fkt
 {
     enum fkt_dnn_layout l = k->out_layout;
     if (k->precision != FKT_PRECISION_F32 || k->in_layout != l || (l != FKT_BLOCK16 && l != FKT_BLOCK8)) return 0;
-    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1 || k->groups != 1) return 0;
+    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1 || k->pad_after || k->groups != 1)
+        return 0;
     if (k->out_c > (uint32_t)l / 4 || k->in_c < 16 || d->group[head].add != FKT_NONE) return 0;
     return k->out_h % 2 == 0 && k->out_w % 2 == 0 && k->out_h * k->out_w >= 256;
 }

@@ -190,7 +190,8 @@ static dnnl_status_t describe_conv(dnnl_primitive_desc_t *out, struct fkt_dnn_pr
                                      .bias = &p->bias,
                                      .dst = &p->dst,
                                      .strides = {k->stride, k->stride},
-                                     .pads = {k->pad, k->pad}};
+                                     .pads = {k->pad, k->pad},
+                                     .ends = {k->pad + k->pad_after, k->pad + k->pad_after}};
     dnnl_status_t s = fkt_dnn_desc_init(&p->src, 4, in, type, fkt_dnn_tag(k->in_layout));
     if (s == dnnl_success) s = fkt_dnn_desc_init(&p->dst, 4, to, type, fkt_dnn_tag(k->out_layout));
     if (s == dnnl_success && k->bias) s = fkt_dnn_desc_init(&p->bias, 1, vector, dnnl_f32, dnnl_x);
@@ -200,12 +201,27 @@ static dnnl_status_t describe_conv(dnnl_primitive_desc_t *out, struct fkt_dnn_pr
     return s;
 }
 
+/* An activation as the library names it. */
+struct eltwise {
+    dnnl_alg_kind_t algorithm;
+    float alpha, beta;
+};
+
+static struct eltwise eltwise_of(enum fkt_dnn_after after)
+{
+    switch (after) {
+    case FKT_AFTER_RELU6: return (struct eltwise){dnnl_eltwise_clip, 0.0f, 6.0f};
+    case FKT_AFTER_SILU: return (struct eltwise){dnnl_eltwise_swish, 1.0f, 0.0f};
+    default: return (struct eltwise){dnnl_eltwise_relu, 0.0f, 0.0f};
+    }
+}
+
 static dnnl_status_t append(dnnl_post_ops_t ops, int sum, enum fkt_dnn_after after)
 {
+    const struct eltwise e = eltwise_of(after);
     dnnl_status_t s = dnnl_success;
     if (sum) s = fkt_dnn_append_sum(ops);
-    if (s == dnnl_success && after == FKT_AFTER_RELU) s = fkt_dnn_append_eltwise(ops, dnnl_eltwise_relu, 0.0f);
-    if (s == dnnl_success && after == FKT_AFTER_SILU) s = fkt_dnn_append_eltwise(ops, dnnl_eltwise_swish, 1.0f);
+    if (s == dnnl_success && after) s = fkt_dnn_append_eltwise(ops, e.algorithm, e.alpha, e.beta);
     return s;
 }
 
@@ -273,8 +289,7 @@ fkt_status fkt_dnn_after_new(struct fkt_dnn_prim **out, size_t count, enum fkt_p
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_dims_t dims = {(int64_t)count};
-    dnnl_alg_kind_t algorithm = kind == FKT_AFTER_SILU ? dnnl_eltwise_swish : dnnl_eltwise_relu;
-    float alpha = kind == FKT_AFTER_SILU ? 1.0f : 0.0f;
+    const struct eltwise e = eltwise_of(kind);
     dnnl_status_t s;
     int usable = 0;
     fkt_status st;
@@ -283,7 +298,7 @@ fkt_status fkt_dnn_after_new(struct fkt_dnn_prim **out, size_t count, enum fkt_p
     DNN_TRY(fkt_dnn_desc_init(&p->src, 1, dims, fkt_dnn_type(precision), dnnl_x), "describe an array");
     DNN_TRY(fkt_dnn_desc_copy(&p->dst, &p->src), "describe an array");
     DNN_TRY(attributes(&attr, 0, FKT_AFTER_NONE), "describe an activation");
-    s = fkt_dnn_eltwise(&pd, algorithm, &p->src, alpha, attr);
+    s = fkt_dnn_eltwise(&pd, e.algorithm, &p->src, e.alpha, e.beta, attr);
     FKT_TRY(finish(p, pd, s, 0, &usable));
     if (usable) {
         *out = p;

@@ -49,7 +49,8 @@ void fkt_dnn_desc_clear(struct fkt_dnn_desc *d);
 struct fkt_dnn_window {
     dnnl_alg_kind_t algorithm;
     const struct fkt_dnn_desc *src, *weights, *bias, *dst; /* pooling: neither weights nor bias */
-    dnnl_dims_t kernel, strides, pads;                     /* kernel: pooling alone */
+    dnnl_dims_t kernel, strides;                           /* kernel: pooling alone */
+    dnnl_dims_t pads, ends;                                /* zeros before the map and behind it */
 };
 dnnl_status_t fkt_dnn_conv_forward(dnnl_primitive_desc_t *out, dnnl_prop_kind_t use, const struct fkt_dnn_window *w,
                                    const_dnnl_primitive_attr_t attr);
@@ -63,8 +64,8 @@ dnnl_status_t fkt_dnn_pool_back(dnnl_primitive_desc_t *out, const struct fkt_dnn
                                 const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr);
 /* From an array to one of the same description. */
 dnnl_status_t fkt_dnn_eltwise(dnnl_primitive_desc_t *out, dnnl_alg_kind_t algorithm, const struct fkt_dnn_desc *array,
-                              float alpha, const_dnnl_primitive_attr_t attr);
+                              float alpha, float beta, const_dnnl_primitive_attr_t attr);
 dnnl_status_t fkt_dnn_append_sum(dnnl_post_ops_t ops);
-dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha);
+dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta);
 
 #endif

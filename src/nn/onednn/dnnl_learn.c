@@ -92,7 +92,8 @@ static dnnl_status_t conv_describe(const struct fkt_dnn_task *t, const struct fk
                                .bias = &t->desc[FKT_AT_BIAS],
                                .dst = &t->desc[FKT_AT_DST],
                                .strides = {k->stride, k->stride},
-                               .pads = {k->pad, k->pad}};
+                               .pads = {k->pad, k->pad},
+                               .ends = {k->pad + k->pad_after, k->pad + k->pad_after}};
     dnnl_status_t s = fkt_dnn_desc_init(&weights, 4, t->weights, fkt_dnn_type(k->precision), dnnl_format_tag_any);
     if (s == dnnl_success) s = fkt_dnn_desc_init(&gradients, 4, t->weights, dnnl_f32, dnnl_format_tag_any);
     if (s == dnnl_success) s = fkt_dnn_conv_forward(ahead, dnnl_forward_training, &w, attr);
@@ -148,7 +149,8 @@ fkt_status fkt_dnn_task_max_pool(struct fkt_dnn_task **out, const struct fkt_dnn
     struct fkt_dnn_window w = {.algorithm = dnnl_pooling_max,
                                .kernel = {want->kernel, want->kernel},
                                .strides = {want->stride, want->stride},
-                               .pads = {want->pad, want->pad}};
+                               .pads = {want->pad, want->pad},
+                               .ends = {want->pad, want->pad}};
     struct fkt_dnn_task *t = NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t hint = NULL, pd = NULL;

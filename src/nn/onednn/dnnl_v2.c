@@ -53,7 +53,7 @@ dnnl_status_t fkt_dnn_conv_forward(dnnl_primitive_desc_t *out, dnnl_prop_kind_t 
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t s = dnnl_convolution_forward_desc_init(&d, use, w->algorithm, &w->src->d, &w->weights->d,
-                                                         or_none(w->bias), &w->dst->d, w->strides, w->pads, w->pads);
+                                                         or_none(w->bias), &w->dst->d, w->strides, w->pads, w->ends);
     return finish(out, &d, s, NULL, attr);
 }
 
@@ -62,7 +62,7 @@ dnnl_status_t fkt_dnn_conv_data(dnnl_primitive_desc_t *out, const struct fkt_dnn
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t s = dnnl_convolution_backward_data_desc_init(&d, w->algorithm, &w->src->d, &w->weights->d, &w->dst->d,
-                                                               w->strides, w->pads, w->pads);
+                                                               w->strides, w->pads, w->ends);
     return finish(out, &d, s, forward, attr);
 }
 
@@ -71,7 +71,7 @@ dnnl_status_t fkt_dnn_conv_weights(dnnl_primitive_desc_t *out, const struct fkt_
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t s = dnnl_convolution_backward_weights_desc_init(
-        &d, w->algorithm, &w->src->d, &w->weights->d, or_none(w->bias), &w->dst->d, w->strides, w->pads, w->pads);
+        &d, w->algorithm, &w->src->d, &w->weights->d, or_none(w->bias), &w->dst->d, w->strides, w->pads, w->ends);
     return finish(out, &d, s, forward, attr);
 }
 
@@ -80,7 +80,7 @@ dnnl_status_t fkt_dnn_pool_forward(dnnl_primitive_desc_t *out, const struct fkt_
 {
     dnnl_pooling_desc_t d;
     dnnl_status_t s = dnnl_pooling_forward_desc_init(&d, dnnl_forward_training, w->algorithm, &w->src->d, &w->dst->d,
-                                                     w->strides, w->kernel, w->pads, w->pads);
+                                                     w->strides, w->kernel, w->pads, w->ends);
     return finish(out, &d, s, NULL, attr);
 }
 
@@ -89,21 +89,21 @@ dnnl_status_t fkt_dnn_pool_back(dnnl_primitive_desc_t *out, const struct fkt_dnn
 {
     dnnl_pooling_desc_t d;
     dnnl_status_t s = dnnl_pooling_backward_desc_init(&d, w->algorithm, &w->src->d, &w->dst->d, w->strides, w->kernel,
-                                                      w->pads, w->pads);
+                                                      w->pads, w->ends);
     return finish(out, &d, s, forward, attr);
 }
 
 dnnl_status_t fkt_dnn_eltwise(dnnl_primitive_desc_t *out, dnnl_alg_kind_t algorithm, const struct fkt_dnn_desc *array,
-                              float alpha, const_dnnl_primitive_attr_t attr)
+                              float alpha, float beta, const_dnnl_primitive_attr_t attr)
 {
     dnnl_eltwise_desc_t d;
-    dnnl_status_t s = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, algorithm, &array->d, alpha, 0.0f);
+    dnnl_status_t s = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, algorithm, &array->d, alpha, beta);
     return finish(out, &d, s, NULL, attr);
 }
 
 dnnl_status_t fkt_dnn_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
 
-dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha)
+dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm, alpha, 0.0f);
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm, alpha, beta);
 }

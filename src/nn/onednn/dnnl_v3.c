@@ -56,7 +56,7 @@ dnnl_status_t fkt_dnn_conv_forward(dnnl_primitive_desc_t *out, dnnl_prop_kind_t 
 {
     return dnnl_convolution_forward_primitive_desc_create(out, fkt_dnn_engine(), use, w->algorithm, w->src->d,
                                                           w->weights->d, or_none(w->bias), w->dst->d, w->strides, dense,
-                                                          w->pads, w->pads, attr);
+                                                          w->pads, w->ends, attr);
 }
 
 dnnl_status_t fkt_dnn_conv_data(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
@@ -64,7 +64,7 @@ dnnl_status_t fkt_dnn_conv_data(dnnl_primitive_desc_t *out, const struct fkt_dnn
 {
     return dnnl_convolution_backward_data_primitive_desc_create(out, fkt_dnn_engine(), w->algorithm, w->src->d,
                                                                 w->weights->d, w->dst->d, w->strides, dense, w->pads,
-                                                                w->pads, forward, attr);
+                                                                w->ends, forward, attr);
 }
 
 dnnl_status_t fkt_dnn_conv_weights(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
@@ -72,7 +72,7 @@ dnnl_status_t fkt_dnn_conv_weights(dnnl_primitive_desc_t *out, const struct fkt_
 {
     return dnnl_convolution_backward_weights_primitive_desc_create(out, fkt_dnn_engine(), w->algorithm, w->src->d,
                                                                    w->weights->d, or_none(w->bias), w->dst->d,
-                                                                   w->strides, dense, w->pads, w->pads, forward, attr);
+                                                                   w->strides, dense, w->pads, w->ends, forward, attr);
 }
 
 dnnl_status_t fkt_dnn_pool_forward(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
@@ -80,21 +80,21 @@ dnnl_status_t fkt_dnn_pool_forward(dnnl_primitive_desc_t *out, const struct fkt_
 {
     return dnnl_pooling_forward_primitive_desc_create(out, fkt_dnn_engine(), dnnl_forward_training, w->algorithm,
                                                       w->src->d, w->dst->d, w->strides, w->kernel, dense, w->pads,
-                                                      w->pads, attr);
+                                                      w->ends, attr);
 }
 
 dnnl_status_t fkt_dnn_pool_back(dnnl_primitive_desc_t *out, const struct fkt_dnn_window *w,
                                 const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
     return dnnl_pooling_backward_primitive_desc_create(out, fkt_dnn_engine(), w->algorithm, w->src->d, w->dst->d,
-                                                       w->strides, w->kernel, dense, w->pads, w->pads, forward, attr);
+                                                       w->strides, w->kernel, dense, w->pads, w->ends, forward, attr);
 }
 
 dnnl_status_t fkt_dnn_eltwise(dnnl_primitive_desc_t *out, dnnl_alg_kind_t algorithm, const struct fkt_dnn_desc *array,
-                              float alpha, const_dnnl_primitive_attr_t attr)
+                              float alpha, float beta, const_dnnl_primitive_attr_t attr)
 {
     return dnnl_eltwise_forward_primitive_desc_create(out, fkt_dnn_engine(), dnnl_forward_inference, algorithm,
-                                                      array->d, array->d, alpha, 0.0f, attr);
+                                                      array->d, array->d, alpha, beta, attr);
 }
 
 dnnl_status_t fkt_dnn_append_sum(dnnl_post_ops_t ops)
@@ -102,7 +102,7 @@ dnnl_status_t fkt_dnn_append_sum(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
 }
 
-dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha)
+dnnl_status_t fkt_dnn_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
-    return dnnl_post_ops_append_eltwise(ops, algorithm, alpha, 0.0f);
+    return dnnl_post_ops_append_eltwise(ops, algorithm, alpha, beta);
 }

@@ -64,6 +64,11 @@ fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_value_place *dst
     return fkt_draft_step(d, &s);
 }
 
+enum fkt_dnn_after fkt_draft_after_kind(enum fkt_op_kind kind)
+{
+    return kind == FKT_OP_RELU ? FKT_AFTER_RELU : kind == FKT_OP_RELU6 ? FKT_AFTER_RELU6 : FKT_AFTER_SILU;
+}
+
 fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_value_place *dst, const struct fkt_value_place *src,
                            enum fkt_dnn_after kind)
 {
@@ -95,8 +100,8 @@ static int free_to_write(const struct fkt_draft *d, uint32_t value, uint32_t end
 
 static int may_be_in_place(enum fkt_op_kind kind)
 {
-    return kind == FKT_OP_RELU || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_AFFINE ||
-           kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
+    return kind == FKT_OP_RELU || kind == FKT_OP_RELU6 || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP ||
+           kind == FKT_OP_AFFINE || kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
 }
 
 /* A step that oneDNN has no primitive for: act.h does it. An RMS norm has its addition as second source. */
@@ -137,7 +142,7 @@ out:
 static fkt_status activation(struct fkt_draft *d, uint32_t i)
 {
     const struct fkt_op *op = &d->plan->net->op[i];
-    enum fkt_dnn_after kind = op->kind == FKT_OP_RELU ? FKT_AFTER_RELU : FKT_AFTER_SILU;
+    enum fkt_dnn_after kind = fkt_draft_after_kind(op->kind);
     struct fkt_value_place *dst = &d->place[i + 1], *src = &d->place[op->in[0]];
     fkt_status st = FKT_OK;
     if (free_to_write(d, op->in[0], i)) *dst = *src;
@@ -153,6 +158,7 @@ static fkt_status emit(struct fkt_draft *d, uint32_t head)
     case FKT_OP_CONV:
     case FKT_OP_LINEAR: return fkt_draft_conv(d, head);
     case FKT_OP_RELU:
+    case FKT_OP_RELU6:
     case FKT_OP_SILU: return activation(d, head);
     default: return glue(d, head);
     }
@@ -242,9 +248,6 @@ fkt_status fkt_plan_build(struct fkt_plan *p, const struct fkt_shape *shapes)
     struct fkt_draft d = {.plan = p, .shape = shapes};
     size_t n = p->net->n_ops;
     fkt_status st;
-    for (size_t i = 0; i < n; i++)
-        if (p->net->op[i].kind == FKT_OP_RELU6 || p->net->op[i].kind == FKT_OP_RESIZE || p->net->op[i].pad_after)
-            return fkt_fail(FKT_E_ARG, "operation %zu of the network has no fast way yet", i);
     FKT_TRY(choose_layout(p));
     FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));

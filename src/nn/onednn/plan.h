@@ -79,7 +79,8 @@ FKT_MUST_USE fkt_status fkt_draft_scratch(struct fkt_draft *d, uint32_t *buffer,
 FKT_MUST_USE fkt_status fkt_draft_step(struct fkt_draft *d, const struct fkt_step *step);
 FKT_MUST_USE fkt_status fkt_draft_copy(struct fkt_draft *d, const struct fkt_value_place *dst,
                                        const struct fkt_value_place *src);
-/* ReLU or SiLU over all lanes of src. */
+enum fkt_dnn_after fkt_draft_after_kind(enum fkt_op_kind kind); /* RELU, RELU6, SILU */
+/* ReLU, ReLU6 or SiLU over all lanes of src. */
 FKT_MUST_USE fkt_status fkt_draft_after(struct fkt_draft *d, const struct fkt_value_place *dst,
                                         const struct fkt_value_place *src, enum fkt_dnn_after kind);
 /* 1: nothing reads the value after the group that ends with operation `end`, so its buffer may be written. */

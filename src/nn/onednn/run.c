@@ -145,11 +145,11 @@ static void glue(const struct workspace *d, const struct fkt_step *s)
     case FKT_OP_CONCAT: fkt_act_concat(&y, &a, &b); break;
     case FKT_OP_MAX_POOL: fkt_act_max_pool(&y, &a, op); break;
     case FKT_OP_MEAN: fkt_act_mean(&y, &a); break;
+    case FKT_OP_RESIZE: fkt_act_resize(&y, &a); break;
     case FKT_OP_CONV:
     case FKT_OP_LINEAR:
     case FKT_OP_RELU:
     case FKT_OP_RELU6:
-    case FKT_OP_RESIZE:
     case FKT_OP_SILU:
     case FKT_OP_KINDS: break; /* calls, all of them */
     }

@@ -30,10 +30,10 @@ int fkt_dnn_team(int size); /* the same with a team of this size: learning (lear
 struct fkt_dnn_prim;
 struct fkt_dnn_call;
 
-enum fkt_dnn_after { FKT_AFTER_NONE = 0, FKT_AFTER_RELU, FKT_AFTER_SILU };
+enum fkt_dnn_after { FKT_AFTER_NONE = 0, FKT_AFTER_RELU, FKT_AFTER_RELU6, FKT_AFTER_SILU };
 struct fkt_dnn_conv {
     uint32_t batch, in_c, in_h, in_w, out_c, out_h, out_w;
-    uint32_t kernel_h, kernel_w, stride, pad, groups;
+    uint32_t kernel_h, kernel_w, stride, pad, pad_after, groups; /* pad_after: behind the map, beyond pad */
     enum fkt_dnn_layout in_layout, out_layout;
     enum fkt_precision precision;
     int winograd, bias;

@@ -136,6 +136,7 @@ static void call(const struct trial *t, const struct fkt_act *dst, const struct 
     case FKT_OP_CONCAT: fkt_act_concat(dst, a, b); break;
     case FKT_OP_MAX_POOL: fkt_act_max_pool(dst, a, op); break;
     case FKT_OP_MEAN: fkt_act_mean(dst, a); break;
+    case FKT_OP_RESIZE: fkt_act_resize(dst, a); break;
     default: fkt_act_unary(dst, a, op);
     }
 }
@@ -220,7 +221,8 @@ static void moves_agree_to_the_bit(void **state)
 
 static void arithmetic_agrees(void **state)
 {
-    static const enum fkt_op_kind kinds[] = {FKT_OP_RELU, FKT_OP_SILU, FKT_OP_SOFT_CLAMP, FKT_OP_AFFINE, FKT_OP_ADD};
+    static const enum fkt_op_kind kinds[] = {FKT_OP_RELU,       FKT_OP_RELU6,  FKT_OP_SILU,
+                                             FKT_OP_SOFT_CLAMP, FKT_OP_AFFINE, FKT_OP_ADD};
     static const struct fkt_shape shapes[] = {{1, 1, 1}, {3, 5, 5}, {16, 4, 4}, {20, 3, 7}, {33, 1, 2}};
     (void)state;
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
@@ -240,6 +242,21 @@ static void arithmetic_agrees(void **state)
         t = one(FKT_OP_GLU, y, x);
         check_all(&t);
     }
+}
+
+/* Up and down, to the same side, with tiles that are full, cut and narrowed by what they read. */
+static void resizing_agrees(void **state)
+{
+    static const struct fkt_shape shapes[] = {{3, 5, 7}, {16, 8, 4}, {20, 13, 6}, {1, 2, 1}, {2, 3, 64}, {1, 1, 600}};
+    static const uint32_t sides[] = {1, 5, 8, 10, 20, 24};
+    (void)state;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t k = 0; k < sizeof sides / sizeof *sides; k++) {
+            struct trial t = one(FKT_OP_RESIZE, shapes[s], (struct fkt_shape){shapes[s].c, sides[k], sides[k]});
+            t.op.factor = sides[k];
+            if (shapes[s].w > 64 * sides[k] || count(3, (struct fkt_shape){32, t.y.h, t.y.w}) > ROOM) continue;
+            check_all(&t);
+        }
 }
 
 /* Windows that hang over every edge, rows longer than a tile, strides beyond the window; a NaN is its window's. */
@@ -411,6 +428,7 @@ int main(void)
         cmocka_unit_test(bfloat16_rounds_to_nearest_even),
         cmocka_unit_test(moves_agree_to_the_bit),
         cmocka_unit_test(arithmetic_agrees),
+        cmocka_unit_test(resizing_agrees),
         cmocka_unit_test(pools_agree),
         cmocka_unit_test(a_nan_is_the_result_of_its_windows),
         cmocka_unit_test(norms_agree),

@@ -275,10 +275,15 @@ static void resizing(void **state)
     (void)state;
     o.op.factor = 7, accept(o, 3, 7, 7);
     o.op.factor = 1, accept(o, 3, 1, 1);
-    o.op.factor = 16384, accept(o, 3, 16384, 16384);
+    o.op.factor = 256, accept(o, 3, 256, 256);
+    o.op.factor = 257, refuse(o, "side is out of range"); /* more than 64 times 4 */
     o.op.factor = 0, refuse(o, "side is out of range");
+    o.op.factor = UINT32_MAX, refuse(o, "side is out of range");
+    o.op.factor = 1, o.x.h = o.x.w = 64, accept(o, 3, 1, 1);
+    o.x.w = 65, refuse(o, "side is out of range");
+    o.op.factor = 16384, o.x.h = o.x.w = 16384, o.x.c = 1, accept(o, 1, 16384, 16384);
     o.op.factor = 16385, refuse(o, "side is out of range");
-    o.op.factor = 8, o.x.h = 16385, refuse(o, "side is out of range");
+    o.op.factor = 16384, o.x.h = 16385, refuse(o, "side is out of range");
 }
 
 static void pools(void **state)
