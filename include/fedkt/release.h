@@ -81,7 +81,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_release_pipeline(const struct fkt_release *r
                                                      struct fkt_pipeline **out);
 FKT_API FKT_MUST_USE fkt_status fkt_release_certificate(const struct fkt_release *r,
                                                         char **json); /* gives *json, freed with fkt_string_free */
-FKT_API FKT_MUST_USE fkt_status fkt_release_gaussians(const struct fkt_release *r,
+/* Class Gaussians of one part of the record vector: the counts are the same in all of them. */
+FKT_API FKT_MUST_USE fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part,
                                                       const struct fkt_estimate_options *options,
                                                       struct fkt_gaussians *out);
 

@@ -2,7 +2,8 @@
 /* synth.h - noised moments -> one Gaussian per class -> record vectors. Sees released numbers only, so all of it is
  * free of privacy cost.
  *
- * Letters: K classes, m length of w. Means and covariances are in units of w (already divided by Rq/R).
+ * Letters: K classes, m length of w, or of one part of it where the record vector has several. Means and covariances
+ * are in units of w (already divided by Rq/R).
  */
 #ifndef FEDKT_SYNTH_H
 #define FEDKT_SYNTH_H
@@ -28,7 +29,8 @@ struct fkt_estimate_options {
 
 struct fkt_gaussians {
     uint32_t classes, length;
-    double *count;      /* (K) n^ >= 1: the noisy n, combined with the count in the second moment where there is one */
+    uint32_t part;      /* of the record vector's layout; each has Gaussians of its own, with the same counts */
+    double *count;      /* (K) n^ >= 1: the noisy n, combined with the counts in second moments where there are any */
     double *mean;       /* (K, m) */
     double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_ESTIMATOR_RAW */
     double *factor;     /* (K, m, m) A with A A^T = cov (FKT_ESTIMATOR_RAW: = the clamped cov), row-major */
@@ -46,8 +48,8 @@ FKT_API void fkt_gaussians_clear(struct fkt_gaussians *g);
 FKT_API double fkt_gaussians_reach(uint32_t length); /* the signal that pure noise may have, a little above 1 */
 FKT_API int fkt_gaussians_below_noise(const struct fkt_gaussians *g, uint32_t k);
 
-/* w (n, m) ~ N(mean_k, cov_k). Sample number first+i of class k depends on (seed, k, first+i) alone: any number, in
- * any chunks, at any time. */
+/* w (n, m) ~ N(mean_k, cov_k). Sample number first+i of class k depends on (seed, part, k, first+i) alone: any number,
+ * in any chunks, at any time; parts are independent. */
 FKT_API FKT_MUST_USE fkt_status fkt_gaussians_sample(const struct fkt_gaussians *g, uint32_t k, uint64_t seed,
                                                      uint64_t first, size_t n, double *w);
 

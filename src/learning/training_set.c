@@ -168,7 +168,7 @@ fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_
     FKT_TRY(make_room(out, n, t->size, t->n_classes));
     for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], t->classes[k]));
     for (size_t i = 0; i < n; i++) out->label[i] = (uint32_t)(i / draw->per_class);
-    FKT_TRY(fkt_release_gaussians(r, &draw->estimate, &g));
+    FKT_TRY(fkt_release_gaussians(r, 0, &draw->estimate, &g));
     d.n = n;
     d.rgb = out->rgb;
     FKT_TRY(fkt_draw_chunk(&d, options->threads));

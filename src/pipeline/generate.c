@@ -196,7 +196,7 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     if (w) FKT_TRY(fkt_draw_check_pipeline(w, &r->task));
     else FKT_TRY(fkt_release_pipeline(r, &o->settings, &own));
     if (!w) w = own;
-    FKT_TRY(fkt_release_gaussians(r, &o->estimate, &g));
+    FKT_TRY(fkt_release_gaussians(r, 0, &o->estimate, &g));
     FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
     FKT_TRY(write_grid(w, &g, f.tmp, o));
     FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint));

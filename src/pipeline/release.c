@@ -343,17 +343,15 @@ out:
     return st;
 }
 
-fkt_status fkt_release_gaussians(const struct fkt_release *r, const struct fkt_estimate_options *options,
+fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part, const struct fkt_estimate_options *options,
                                  struct fkt_gaussians *out)
 {
     const struct fkt_coordinates *c = &r->task.coordinates;
     struct fkt_direction direction = fkt_coordinates_direction(c);
-    struct fkt_noise_scale noise = {.sigma_count = r->sigma[0],
-                                    .sigma_sum = r->sigma[1],
-                                    .sigma_moment = r->sigma[2],
-                                    .unit = c->radius / c->rq,
-                                    .direction = direction.length,
-                                    .direction_square = direction.square,
-                                    .direction_slack = direction.slack};
-    return fkt_gaussians_estimate(out, r->moments, r->task.n_classes, c->length, &noise, options);
+    const struct fkt_part_noise noise = {c->length, r->sigma[1], r->sigma[2], c->radius / c->rq};
+    const struct fkt_known_length known = {
+        .count = direction.length, .square = direction.square, .slack = direction.slack};
+    const struct fkt_layout_noise l = {
+        .sigma_count = r->sigma[0], .part = &noise, .parts = 1, .known = &known, .n_known = direction.length ? 1 : 0};
+    return fkt_gaussians_estimate_part(out, r->moments, r->task.n_classes, &l, part, options);
 }

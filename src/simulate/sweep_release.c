@@ -85,7 +85,7 @@ static fkt_status draw_again(const struct fkt_sweep *s, const struct sweep_arm *
     fkt_status st;
     FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
     FKT_TRY(release(s, a, seed, &ledger, &again, &round));
-    FKT_TRY(fkt_release_gaussians(&again, &raw, &measured));
+    FKT_TRY(fkt_release_gaussians(&again, 0, &raw, &measured));
     FKT_TRY(fkt_heads_fit(&out->heads, &measured, &again));
 out:
     fkt_gaussians_clear(&measured);
@@ -101,8 +101,8 @@ static fkt_status release_arm(struct fkt_sweep *s, size_t i, size_t draws, struc
     const double start = fkt_now();
     fkt_status st;
     FKT_TRY(release(s, a, s->insecure_seed + i, ledger, &a->release, &a->round));
-    FKT_TRY(fkt_release_gaussians(&a->release, &images, &a->images));
-    FKT_TRY(fkt_release_gaussians(&a->release, &raw, &a->measured));
+    FKT_TRY(fkt_release_gaussians(&a->release, 0, &images, &a->images));
+    FKT_TRY(fkt_release_gaussians(&a->release, 0, &raw, &a->measured));
     a->view.seconds_release = fkt_now() - start - a->round.seconds;
     s->sim.seconds_aggregate += a->round.seconds;
     FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, &a->release));

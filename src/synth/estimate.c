@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* estimate.c - noised integer moments -> one Gaussian per class, in units of w. docs/method.md 1.5; derivations in
- * estimate.md.
+/* estimate.c - noised integer moments -> one Gaussian per class and part, in units of w. docs/method.md 1.5;
+ * derivations in estimate.md.
  *
- *   (n, S, M) + noise -> mean = a S, raw = a M - b (S S^T - s_m^2 I) -> pool -> eigenvalues -> estimator -> cov, factor
- *                        a estimates 1/n, b estimates 1/n^2 (inverse.c)
+ *   (n, S, M) + noise -> mean, raw covariance (raw.c) -> pool -> eigenvalues -> estimator -> cov, factor
  *
- * Where all records have one length, the trace of M is a second count; n^ combines the two (count_of, estimate.md 5).
- * mean and raw are unbiased: M, S and n carry independent noise, s_m^2 I is what the noise of S adds to S S^T, and the
- * covariance of the combined count with the diagonal of M is known. The paper divides by the true n and subtracts the
- * noisy S S^T uncorrected; we have no true n, and the difference is visible at epsilon = 1. All inputs come from the
- * release, so this costs no privacy.
+ * The paper divides by the true n and subtracts the noisy S S^T uncorrected; we have no true n, and the difference is
+ * visible at epsilon = 1. All inputs come from the release, so this costs no privacy.
  * Cost: one eigen-decomposition per class (two when pooling). */
 #include "fedkt/advanced/synth.h"
 
 #include "base/alloc.h"
 #include "base/wipe.h"
 #include "synth/estimator.h"
-#include "synth/inverse.h"
+#include "synth/raw.h"
 #include "tensor/linalg.h"
 
 #include <math.h>
@@ -34,22 +30,36 @@ struct scratch {
     double *noise;                            /* (K) standard deviation of the noise on a diagonal entry of raw_k */
 };
 
-static fkt_status check_arguments(uint32_t classes, uint32_t length, const struct fkt_noise_scale *s,
-                                  const struct fkt_estimate_options *o)
+static fkt_status check_noise(const struct fkt_layout_noise *l, uint32_t classes)
 {
-    const double sigma[3] = {s->sigma_count, s->sigma_sum, s->sigma_moment};
-    if (classes < 1 || length < 1 || length > LENGTH_MAX)
-        return fkt_fail(FKT_E_ARG,
-                        "cannot estimate %u classes of length %u: need at least 1 of each and length at most %u",
-                        classes, length, LENGTH_MAX);
-    for (int i = 0; i < 3; i++)
-        if (!(sigma[i] >= 0) || !isfinite(sigma[i]))
-            return fkt_fail(FKT_E_ARG, "noise scale %g is not a number >= 0", sigma[i]);
-    if (!(s->unit > 0) || !isfinite(s->unit)) return fkt_fail(FKT_E_ARG, "unit %g is not a number > 0", s->unit);
-    if (s->direction > length || (s->direction && !(s->direction_square > 0 && s->direction_slack >= 0 &&
-                                                    isfinite(s->direction_square + s->direction_slack))))
-        return fkt_fail(FKT_E_ARG, "a direction of %u numbers, square length %g and slack %g does not fit length %u",
-                        s->direction, s->direction_square, s->direction_slack, length);
+    double sigma = l->sigma_count;
+    for (uint32_t p = 0; p < l->parts; p++) {
+        const struct fkt_part_noise *x = &l->part[p];
+        if (classes < 1 || x->length < 1 || x->length > LENGTH_MAX)
+            return fkt_fail(FKT_E_ARG,
+                            "cannot estimate %u classes of length %u: need at least 1 of each and length at most %u",
+                            classes, x->length, LENGTH_MAX);
+        for (int i = 0; i < 3; i++) {
+            sigma = (const double[]){l->sigma_count, x->sigma_sum, x->sigma_moment}[i];
+            if (!(sigma >= 0) || !isfinite(sigma))
+                return fkt_fail(FKT_E_ARG, "noise scale %g is not a number >= 0", sigma);
+        }
+        if (!(x->unit > 0) || !isfinite(x->unit)) return fkt_fail(FKT_E_ARG, "unit %g is not a number > 0", x->unit);
+    }
+    for (uint32_t j = 0; j < l->n_known; j++) {
+        const struct fkt_known_length *x = &l->known[j];
+        const uint32_t length = x->part < l->parts ? l->part[x->part].length : 0;
+        if (x->count < 1 || x->first >= length || x->count > length - x->first ||
+            !(x->square > 0 && x->slack >= 0 && isfinite(x->square + x->slack)))
+            return fkt_fail(FKT_E_ARG,
+                            "a direction of %u numbers, square length %g and slack %g does not fit length %u", x->count,
+                            x->square, x->slack, length);
+    }
+    return FKT_OK;
+}
+
+static fkt_status check_options(const struct fkt_estimate_options *o)
+{
     if (o->estimator != FKT_ESTIMATOR_CLAMP && o->estimator != FKT_ESTIMATOR_RIE && o->estimator != FKT_ESTIMATOR_RAW)
         return fkt_fail(FKT_E_ARG, "unknown estimator %d", (int)o->estimator);
     if (!(o->tau >= 0 && o->tau <= 1)) return fkt_fail(FKT_E_ARG, "eigenvalue floor tau %g is not in 0..1", o->tau);
@@ -93,59 +103,6 @@ static void scratch_clear(struct scratch *s)
     fkt_free_secret(s->pooled);
     fkt_free(s->share);
     fkt_free(s->noise);
-}
-
-/* The count of a class from both sources, and its effect on the second moment (estimate.md 5). */
-struct count {
-    double value, noise; /* n^ and the standard deviation of its error */
-    double shift;        /* to add to the first `direction` diagonal entries of M */
-    double tied;         /* covariance of such an entry and n^ */
-};
-
-static struct count count_of(const int64_t *block, size_t m, const struct fkt_noise_scale *s)
-{
-    const double plain = (double)block[0], square = s->direction_square, own = s->sigma_count * s->sigma_count;
-    const int64_t *diagonal = block + 1 + m;
-    double trace = 0, noise, slack, all, h, g;
-    if (s->direction == 0) return (struct count){.value = fmax(plain, 1), .noise = s->sigma_count};
-    for (size_t i = 0; i < s->direction; diagonal += m - i++) trace += (double)*diagonal;
-    noise = s->sigma_moment / square;
-    noise *= noise * s->direction;
-    slack = s->direction_slack / square * fmax(plain, 1);
-    slack *= slack;
-    all = own + noise + slack;
-    h = all > 0 ? own / all : 0;
-    g = all > 0 ? noise / all : 0;
-    return (struct count){.value = fmax(plain + h * (trace / square - plain), 1),
-                          .noise = s->sigma_count * sqrt(1 - h),
-                          .shift = g * (plain * square - trace) / s->direction,
-                          .tied = h * (noise + g * slack) * square / s->direction};
-}
-
-/* One packed block (n, S, upper triangle of M) -> count, mean, raw covariance, noise in both (estimate.md 2, 5). */
-static void raw_moments(struct fkt_gaussians *g, struct scratch *s, size_t k, const int64_t *block,
-                        const struct fkt_noise_scale *scale)
-{
-    size_t m = g->length;
-    const int64_t *sum = block + 1, *moment = sum + m;
-    double *mean = g->mean + k * m, *cov = g->cov + k * m * m, u = scale->unit;
-    struct count count = count_of(block, m, scale);
-    struct fkt_inverse inv = fkt_inverse_count(count.value, count.noise);
-    double noise2 = scale->sigma_sum * scale->sigma_sum;
-
-    g->count[k] = count.value;
-    g->count_noise[k] = count.noise;
-    g->mean_noise[k] = scale->sigma_sum * u * inv.one;
-    s->noise[k] = scale->sigma_moment * u * u * inv.one;
-    for (size_t i = 0; i < m; i++) {
-        mean[i] = (double)sum[i] * inv.one * u;
-        for (size_t j = i; j < m; j++, moment++) {
-            int known = i == j && i < scale->direction;
-            double outer = (double)sum[i] * (double)sum[j] - (i == j ? noise2 : 0) - (known ? count.tied : 0);
-            double second = (double)*moment + (known ? count.shift : 0);
-            cov[i * m + j] = cov[j * m + i] = (second * inv.one - outer * inv.two) * u * u;
-        }
-    }
 }
 
 /* cov_k = (1 - p) raw_k + p sum_j share_j raw_j; the noise of the mixture is that of its independent parts. */
@@ -204,32 +161,50 @@ static void shrink_class(struct fkt_gaussians *g, struct scratch *s, size_t k, c
         for (size_t j = 0; j < i; j++) cov[i * m + j] = cov[j * m + i];
 }
 
-fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *noised, uint32_t classes, uint32_t length,
-                                  const struct fkt_noise_scale *noise, const struct fkt_estimate_options *options)
+fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t *noised, uint32_t classes,
+                                       const struct fkt_layout_noise *noise, uint32_t part,
+                                       const struct fkt_estimate_options *options)
 {
-    size_t block = ((size_t)length + 1) * ((size_t)length + 2) / 2;
+    const double pool = noise->pooled ? 0 : options->pool; /* what is pooled already has one covariance */
     struct scratch s;
     fkt_status st;
 
     memset(out, 0, sizeof *out);
-    st = check_arguments(classes, length, noise, options);
+    if (part >= noise->parts) return fkt_fail(FKT_E_ARG, "part %u is out of range: there are %u", part, noise->parts);
+    st = check_noise(noise, classes);
+    if (st == FKT_OK) st = check_options(options);
     if (st != FKT_OK) return st;
-    FKT_TRY(allocate(out, &s, classes, length));
-    for (size_t k = 0; k < classes; k++) raw_moments(out, &s, k, noised + k * block, noise);
-    for (size_t k = 0; k < classes && options->pool > 0; k++) {
+    FKT_TRY(allocate(out, &s, classes, noise->part[part].length));
+    out->part = part;
+    FKT_TRY(fkt_raw_moments(out, s.noise, noised, noise));
+    for (size_t k = 0; k < classes && pool > 0; k++) {
         FKT_TRY(decompose(out, &s, k));
         set_signal(out, &s, k);
     }
-    if (options->pool > 0) pool_classes(out, &s, options->pool);
+    if (pool > 0) pool_classes(out, &s, pool);
     for (size_t k = 0; k < classes; k++) {
         FKT_TRY(decompose(out, &s, k));
-        if (!(options->pool > 0)) set_signal(out, &s, k);
-        shrink_class(out, &s, k, options, noise->unit * noise->unit);
+        if (!(pool > 0)) set_signal(out, &s, k);
+        shrink_class(out, &s, k, options, noise->part[part].unit * noise->part[part].unit);
     }
 out:
     scratch_clear(&s);
     if (st != FKT_OK) fkt_gaussians_clear(out);
     return st;
+}
+
+fkt_status fkt_gaussians_estimate(struct fkt_gaussians *out, const int64_t *noised, uint32_t classes, uint32_t length,
+                                  const struct fkt_noise_scale *noise, const struct fkt_estimate_options *options)
+{
+    const struct fkt_part_noise part = {length, noise->sigma_sum, noise->sigma_moment, noise->unit};
+    const struct fkt_known_length known = {
+        .count = noise->direction, .square = noise->direction_square, .slack = noise->direction_slack};
+    const struct fkt_layout_noise l = {.sigma_count = noise->sigma_count,
+                                       .part = &part,
+                                       .parts = 1,
+                                       .known = &known,
+                                       .n_known = noise->direction ? 1 : 0};
+    return fkt_gaussians_estimate_part(out, noised, classes, &l, 0, options);
 }
 
 /* The largest eigenvalue of GOE noise is edge (1 + X m^(-2/3)/2), X ~ Tracy-Widom; X < 4 except with probability of

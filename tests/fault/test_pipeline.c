@@ -96,7 +96,7 @@ static fkt_status use_pipeline(void)
     struct fkt_heads h = {0};
     fkt_status st;
     FKT_TRY(fkt_release_load_into(&r, scratch_path(&scratch, "release")));
-    FKT_TRY(fkt_release_gaussians(&r, &rie, &g));
+    FKT_TRY(fkt_release_gaussians(&r, 0, &rie, &g));
     FKT_TRY(fkt_heads_fit(&h, &g, &r));
     FKT_TRY(fkt_generate(&r, scratch_path(&scratch, "images"), &o));
 out:

@@ -53,7 +53,7 @@ static void add_samples(struct fkt_digest *d, const struct fkt_release *r, enum 
     const struct fkt_estimate_options o = {.estimator = estimator, .pool = 0.25};
     struct fkt_gaussians g;
     double *w = NULL;
-    CHECK_OK(fkt_release_gaussians(r, &o, &g));
+    CHECK_OK(fkt_release_gaussians(r, 0, &o, &g));
     CHECK_OK(fkt_alloc(&w, SAMPLES * (size_t)g.length));
     for (uint32_t k = 0; k < g.classes; k++) {
         CHECK_OK(fkt_gaussians_sample(&g, k, 7, 0, SAMPLES, w));
@@ -68,7 +68,7 @@ static void add_heads(struct fkt_digest *d, const struct fkt_release *r, const c
     const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
     struct fkt_gaussians g;
     struct fkt_heads heads;
-    CHECK_OK(fkt_release_gaussians(r, &raw, &g));
+    CHECK_OK(fkt_release_gaussians(r, 0, &raw, &g));
     CHECK_OK(fkt_heads_fit(&heads, &g, r));
     for (int i = 0; i < FKT_HEAD_KINDS; i++) {
         CHECK_OK(fkt_head_save(heads.head[i], path, 1));

@@ -27,7 +27,7 @@ static fkt_status print_below_noise(const struct fkt_release *r, const struct fk
 {
     struct fkt_gaussians g = {0};
     uint32_t n = 0;
-    fkt_status st = fkt_release_gaussians(r, e, &g);
+    fkt_status st = fkt_release_gaussians(r, 0, e, &g);
     if (st != FKT_OK) return st;
     for (uint32_t k = 0; k < g.classes; k++)
         if (fkt_gaussians_below_noise(&g, k))
@@ -223,7 +223,7 @@ static fkt_status run_heads(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->test.path));
     FKT_TRY(fkt_release_load_into(&r, a->release));
-    FKT_TRY(fkt_release_gaussians(&r, &e, &g));
+    FKT_TRY(fkt_release_gaussians(&r, 0, &e, &g));
     FKT_TRY(fkt_heads_fit(&h, &g, &r));
     if (a->test.path) {
         cli_codec_settings(&a->settings, &settings);

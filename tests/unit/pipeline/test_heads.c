@@ -11,7 +11,7 @@ static const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
 static void fit(struct fkt_heads *h, const struct fkt_release *r)
 {
     struct fkt_gaussians g;
-    CHECK_OK(fkt_release_gaussians(r, &raw, &g));
+    CHECK_OK(fkt_release_gaussians(r, 0, &raw, &g));
     CHECK_OK(fkt_heads_fit(h, &g, r));
     fkt_gaussians_clear(&g);
 }
@@ -86,7 +86,7 @@ static void another_task_is_refused(void **state)
     CHECK(strstr(fkt_error_text(), "the head comes from task "));
     CHECK_OK(evaluate(pipeline, demo, back));
     fkt_heads_clear(&h);
-    CHECK_OK(fkt_release_gaussians(&r, &raw, &g));
+    CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
     CHECK_OK(fkt_heads_fit(&h, &g, NULL)); /* of no release: the numbers are compared, and no more */
     assert_string_equal(fkt_head_task(h.head[0]), "");
     CHECK_OK(evaluate(other, ds, h.head[0]));

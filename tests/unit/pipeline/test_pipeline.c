@@ -170,7 +170,7 @@ static void an_open_pipeline_generates_the_same(void **state)
         read_images(&r, name, threads == 1 ? a : b, N);
         if (threads > 1) assert_memory_equal(a, b, (size_t)N * PX);
     }
-    CHECK_OK(fkt_release_gaussians(&r, &o.estimate, &g));
+    CHECK_OK(fkt_release_gaussians(&r, 0, &o.estimate, &g));
     CHECK_OK(fkt_generate_tiles(pipeline, &g, o.seed, K, COLS, 2, tiles));
     for (size_t k = 0; k < K; k++) assert_memory_equal(tiles + k * COLS * PX, a + k * EACH * PX, COLS * PX);
     other = *pipeline; /* a walk of another task must be refused */
@@ -195,7 +195,7 @@ static void a_release_is_read_with_both_its_counts(void **state)
     (void)state;
     make_release(&r);
     block = fkt_moments_block(r.task.coordinates.length);
-    CHECK_OK(fkt_release_gaussians(&r, &raw, &g));
+    CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
     CHECK(r.sigma[0] > 0);
     for (size_t k = 0; k < g.classes; k++) {
         CHECK(g.count_noise[k] > 0 && g.count_noise[k] < 0.9 * r.sigma[0]);

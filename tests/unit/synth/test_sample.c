@@ -40,6 +40,26 @@ static void classes_have_streams_of_their_own(void **state)
     for (int i = 0; i < 50; i++) CHECK(a[i] != b[i]);
 }
 
+/* Part 0 has the numbers that a vector of one part always had; another part of the same Gaussian is independent. */
+static void parts_have_streams_of_their_own(void **state)
+{
+    double mean[1] = {0}, factor[1] = {1}, a[400], b[400], c[400], ab = 0, bc = 0;
+    struct fkt_gaussians g = {.classes = 1, .length = 1, .mean = mean, .factor = factor};
+    (void)state;
+    CHECK_OK(fkt_gaussians_sample(&g, 0, 7, 0, 400, a));
+    CHECK_NEAR(a[0], 0.14367720476140525, 1e-12);
+    g.part = 1;
+    CHECK_OK(fkt_gaussians_sample(&g, 0, 7, 0, 400, b));
+    g.part = 2;
+    CHECK_OK(fkt_gaussians_sample(&g, 0, 7, 0, 400, c));
+    for (int i = 0; i < 400; i++) {
+        CHECK(a[i] != b[i] && b[i] != c[i]);
+        ab += a[i] * b[i];
+        bc += b[i] * c[i];
+    }
+    CHECK(fabs(ab) < 6 * sqrt(400) && fabs(bc) < 6 * sqrt(400)); /* 6 standard errors */
+}
+
 /* Mean and covariance of 100,000 samples against those asked for: 18 numbers, each within 6 standard errors; a right
  * sampler fails for one seed in 28 million. */
 static void samples_have_the_mean_and_covariance(void **state)
@@ -78,6 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_do_not_depend_on_chunks),
         cmocka_unit_test(classes_have_streams_of_their_own),
+        cmocka_unit_test(parts_have_streams_of_their_own),
         cmocka_unit_test(samples_have_the_mean_and_covariance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
