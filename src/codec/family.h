@@ -86,6 +86,9 @@ struct fkt_family_draft {
  * to build are noted and the networks stay empty; FKT_E_NOMEM otherwise. */
 FKT_MUST_USE fkt_status fkt_taesd_build(struct fkt_family_draft *d);
 FKT_MUST_USE fkt_status fkt_dcae_build(struct fkt_family_draft *d);
+/* TAESD's decoder alone, under torch.nn.Sequential's names, with as many input channels as its first tensor has.
+ * FKT_E_MISMATCH where the tensors name none. Clear the network also on failure, if it was zero before. */
+FKT_MUST_USE fkt_status fkt_taesd_decoder(struct fkt_net *net, const struct fkt_safetensors *file);
 
 /* Odd one out: the value that most of the votes were for, whatever one wrong tensor says (Boyer and Moore 1981). */
 struct fkt_vote {

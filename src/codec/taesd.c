@@ -132,6 +132,18 @@ static void check_config(const struct fkt_family_draft *d, const struct builder 
     }
 }
 
+fkt_status fkt_taesd_decoder(struct fkt_net *net, const struct fkt_safetensors *file)
+{
+    struct builder b = {net, 0, FKT_CODEC_SIDE_DECODER, 0};
+    const uint64_t channels = find_latent(file, &b), width = find_width(file, &b);
+    if (!channels || !width || channels > FKT_FAMILY_CHANNELS_MAX || width > FKT_FAMILY_CHANNELS_MAX)
+        return fkt_fail(FKT_E_MISMATCH, "the tensors are not those of a decoder");
+    b.width = (uint32_t)width;
+    fkt_net_init(net, (uint32_t)channels);
+    build_decoder(&b, (uint32_t)channels);
+    return fkt_net_status(net);
+}
+
 fkt_status fkt_taesd_build(struct fkt_family_draft *d)
 {
     static const char *const sides[2] = {"encoder", "decoder"};
