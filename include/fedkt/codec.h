@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec.h - the frozen, public autoencoder: images -> latents, latents -> images; and its public calibration.
+/* codec.h - the frozen, public networks: images -> latents, and for a codec latents -> images; their calibrations.
  *
  * Letters: S side in pixels, D length of the codec's raw latent z, d <= D length of the calibrated vector u.
  *   encode       uint8 RGB (S,S,3) -> z in R^D
@@ -37,9 +37,12 @@ struct fkt_codec_settings {
 };
 
 struct fkt_codec_spec {
-    const char *name; /* "dct", "taesd", "dc-ae-f32c32-in", ... */
-    uint32_t size;    /* S */
-    uint32_t dim;     /* D for codecs with a free length (dct: coefficients kept); 0: the codec's own default */
+    /* "dct", "taesd", "dc-ae-f32c32-in", ...; a guide: "fedkt-guide", "resnet18", "efficientnet-lite0", where
+     * "resnet18@128" asks for another side of the network's input than the published one. A file's path (it has a '/',
+     * or ends in ".safetensors") stands for its family, and for settings.weights. */
+    const char *name;
+    uint32_t size; /* S */
+    uint32_t dim;  /* D for codecs with a free length (dct: coefficients kept); 0: the codec's own default */
     struct fkt_codec_settings settings;
 };
 
@@ -61,9 +64,11 @@ FKT_API const char *fkt_codec_identity(const struct fkt_codec *c);
 
 /* For people and benchmarks. [0] is the encoder, [1] the decoder; zero, "" and NULL where there is nothing to say. */
 struct fkt_codec_facts {
-    char kind[16];   /* "dct", "taesd", "dc-ae" */
-    char layout[32]; /* of the weights: "taesd", "diffusers", "efficientvit" */
-    uint32_t latent_channels, reduction;
+    char kind[24];                       /* "dct", "taesd", "dc-ae", "resnet", "efficientnet-lite0" */
+    char layout[32];                     /* of the weights: "taesd", "diffusers", "efficientvit", "torchvision", ... */
+    char variant[48];                    /* of a guide: "basic 2+2+2+2, 7x7 stem" */
+    uint32_t input;                      /* of a guide: side that images are resampled to */
+    uint32_t latent_channels, reduction; /* of a guide its features, and 0 */
     double latent_scale, latent_shift;
     uint64_t parameters[2];
     uint64_t flops[2];           /* of one image, counted as direct convolutions */

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c - where the weights of a codec are on this machine.
  *
- *   --weights PATH                          a file, or a folder with the published files
+ *   settings.weights                        a file, or a folder with the published files
+ *   else  $FEDKT_MODELS/<codec>/            weights in place of those that come with the program (models.c)
  *   else  $FEDKT_CACHE/codecs/<codec>/      our own variable, absolute or not, as it is
  *   else  $XDG_CACHE_HOME/fedkt/codecs/...  XDG Base Directory Specification 0.8: a relative path is to be ignored
  *   else  $HOME/.cache/fedkt/codecs/...     the default of that specification
+ *   else  share/fedkt/models/<codec>/       what was installed with the program (models.c)
  *
  * Weights are a cache in the specification's sense: they can be fetched again. This file only chooses the path and
  * says what to do when nothing is there; the codec reads the files. */
 #include "codec/cache.h"
 
+#include "codec/family.h"
 #include "codec/manifest.h"
+#include "codec/models.h"
 
 #include "base/alloc.h"
 
@@ -107,8 +111,16 @@ static fkt_status check_given(const char *weights)
 
 static fkt_status absent(const char *codec, const char *folder)
 {
+    const struct fkt_member *m = fkt_member_find(codec, strlen(codec));
     char put[320];
     fkt_status st;
+    if (m && m->shipped)
+        return fkt_fail_hint(FKT_E_IO,
+                             "install it whole, or set FEDKT_MODELS to the folder 'models' of the source tree",
+                             "the weights of '%s', which come with the program, are not beside it", codec);
+    if (!strcmp(codec, "efficientnet-lite0"))
+        return fkt_fail_hint(FKT_E_IO, "they come in a Python package and are converted once: docs/codecs.md, 'Guides'",
+                             "the weights of guide '%s' are not on this machine", codec);
     if (!fkt_published_find(codec))
         return fkt_hint_code(fkt_fail(FKT_E_IO, "there are no weights for codec '%s'", codec), FKT_HINT_WEIGHTS_PATH,
                              "say where they are: the name stands for any weights of its family");
@@ -126,13 +138,17 @@ fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *wei
         st = check_given(weights);
         return st == FKT_OK ? fkt_strdup(out, weights) : st;
     }
+    FKT_TRY(check_name(codec));
+    FKT_TRY(fkt_models_named(out, codec));
+    if (*out) goto out;
     FKT_TRY(fkt_codec_cache(&folder, codec));
-    if (!fkt_codec_has_weights(folder)) {
-        st = absent(codec, folder);
+    if (fkt_codec_has_weights(folder)) {
+        *out = folder;
+        folder = NULL;
         goto out;
     }
-    *out = folder;
-    folder = NULL;
+    FKT_TRY(fkt_models_installed(out, codec));
+    if (!*out) st = absent(codec, folder);
 out:
     fkt_free(folder);
     return st;

@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /* The file or folder to read weights from; gives *out. `weights` (a file, or a folder with the published files) wins;
- * NULL: the codec's folder in the cache. FKT_E_IO with a hint that says what to put where when there is none;
- * FKT_E_ARG when it is neither file nor folder, or `codec` is not a valid folder name. */
+ * NULL: the codec's folder in $FEDKT_MODELS, else in the cache, else beside the program (models.h).
+ * FKT_E_IO with a hint that says what to put where when there is none; FKT_E_ARG when it is neither file nor folder, or
+ * `codec` is not a valid folder name. */
 FKT_MUST_USE fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights);
 
 /* The codec's folder in the cache, whether or not it is there: $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else

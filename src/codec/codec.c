@@ -22,31 +22,89 @@
 /* "dct, taesd, ..." */
 static fkt_status no_such_codec(const char *name)
 {
-    char hint[384];
+    char hint[512];
     size_t at = (size_t)snprintf(hint, sizeof hint, "known codecs: dct");
-    for (size_t i = 0; fkt_member_at(i) && at < sizeof hint; i++)
-        at += (size_t)snprintf(hint + at, sizeof hint - at, ", %s", fkt_member_at(i)->name);
-    return fkt_fail_hint(FKT_E_ARG, hint, "there is no codec '%s'", name);
+    for (int guide = 0; guide < 2; guide++) {
+        if (guide && at < sizeof hint) at += (size_t)snprintf(hint + at, sizeof hint - at, "; known guides");
+        for (size_t i = 0, n = 0; fkt_member_at(i) && at < sizeof hint; i++)
+            if (fkt_member_at(i)->guide == guide)
+                at += (size_t)snprintf(hint + at, sizeof hint - at, "%s %s", guide && !n++ ? ":" : ",",
+                                       fkt_member_at(i)->name);
+    }
+    return fkt_fail_hint(FKT_E_ARG, hint, "there is no codec or guide '%s'", name);
+}
+
+/* A path has a '/' or the ending of the files that we read. */
+static int is_path(const char *name, size_t n)
+{
+    static const char ending[] = ".safetensors";
+    size_t m = sizeof ending - 1;
+    return memchr(name, '/', n) || (n > m && !memcmp(name + n - m, ending, m));
+}
+
+fkt_status fkt_codec_title(struct fkt_codec_title *out, const char *name)
+{
+    const char *at = strrchr(name, '@');
+    size_t n = at ? (size_t)(at - name) : strlen(name);
+    uint64_t input = 0;
+    fkt_status st = FKT_OK;
+    *out = (struct fkt_codec_title){.input = 0};
+    if (at && fkt_parse_u64(&input, at + 1, FKT_GUIDE_INPUT_MAX) == FKT_OK && input) out->input = (uint32_t)input;
+    else if (at && !is_path(name, strlen(name)))
+        return fkt_fail_hint(FKT_E_ARG, "behind the '@' stands the side of a guide's input, as in resnet18@128",
+                             "'%s' is not the name of a codec or guide", name);
+    else n = strlen(name);
+    if (is_path(name, n)) {
+        FKT_TRY(fkt_alloc(&out->file, n + 1));
+        memcpy(out->file, name, n);
+    } else if (n >= sizeof out->base) {
+        st = no_such_codec(name);
+    } else {
+        memcpy(out->base, name, n);
+    }
+out:
+    return st;
 }
 
 fkt_status fkt_codec_open(struct fkt_codec **out, const struct fkt_codec_spec *spec)
 {
     const char *name = spec->name ? spec->name : "";
-    const struct fkt_member *member = fkt_member_find(name, strlen(name));
+    const struct fkt_member *member;
+    struct fkt_codec_title title;
     struct fkt_codec *c = NULL;
     fkt_status st;
     *out = NULL;
-    if (!member && strcmp(name, fkt_codec_dct.name) != 0) return no_such_codec(name);
+    FKT_TRY(fkt_codec_title(&title, name));
+    member = fkt_member_find(title.base, strlen(title.base));
+    if (!member && !title.file && strcmp(name, fkt_codec_dct.name) != 0) {
+        st = no_such_codec(name);
+        goto out;
+    }
+    if (member && !member->guide && title.input) {
+        st = fkt_fail(FKT_E_ARG, "codec '%s' takes images as they are: a side behind '@' is for guides", member->name);
+        goto out;
+    }
     FKT_TRY(fkt_alloc(&c, 1));
-    c->ops = member ? &fkt_codec_network : &fkt_codec_dct;
-    c->name = member ? member->name : fkt_codec_dct.name;
+    c->ops = member || title.file ? &fkt_codec_network : &fkt_codec_dct;
+    if (!title.file) snprintf(c->name, sizeof c->name, "%s", name);
     c->low_memory = spec->settings.low_memory;
     FKT_TRY(c->ops->open(c, spec));
     *out = c;
     c = NULL;
 out:
+    fkt_free(title.file);
     fkt_free(c);
     return st;
+}
+
+fkt_status fkt_codec_want(const struct fkt_codec *c, int guide)
+{
+    if (guide == !fkt_codec_decodes(c)) return FKT_OK;
+    if (guide)
+        return fkt_fail_hint(FKT_E_ARG, "give a guide, for example fedkt-guide", "'%s' is a codec, not a guide",
+                             c->name);
+    return fkt_fail_hint(FKT_E_ARG, "give a codec, for example fedkt-ae, and this one as the guide",
+                         "'%s' is a guide, not a codec: it has no decoder", c->name);
 }
 
 void fkt_codec_free(struct fkt_codec *c)
@@ -66,7 +124,13 @@ const char *fkt_codec_identity(const struct fkt_codec *c) { return c->identity; 
 int fkt_codec_decodes(const struct fkt_codec *c) { return c->ops->decode != NULL; }
 int fkt_codec_dtype_measured(const struct fkt_codec *c) { return c->dtype_measured; }
 
-int fkt_codec_has_calibration(const char *name) { return !strcmp(name, fkt_codec_dct.name); }
+int fkt_codec_is_network(const char *name) { return strcmp(name, fkt_codec_dct.name) != 0; }
+
+int fkt_codec_has_calibration(const char *name)
+{
+    const struct fkt_member *m = fkt_member_find(name, strcspn(name, "@"));
+    return !strcmp(name, fkt_codec_dct.name) || (m && m->shipped);
+}
 
 /* "size=32 ..." -> "size 32"; a hash is cut to the twelve digits that people compare. */
 static void show_word(char out[FKT_DIFFERENCE_MAX], const char *word)
@@ -93,7 +157,7 @@ fkt_status fkt_codec_facts(const struct fkt_codec *c, struct fkt_codec_facts *ou
 {
     memset(out, 0, sizeof *out);
     out->latent_scale = 1;
-    snprintf(out->kind, sizeof out->kind, "%s", c->name);
+    snprintf(out->kind, sizeof out->kind, "%.23s", c->name);
     return c->ops->facts ? c->ops->facts(c->self, out) : FKT_OK;
 }
 
@@ -132,17 +196,40 @@ fkt_status fkt_codec_net(const struct fkt_codec *c, int side, struct fkt_codec_n
     return c->ops->net(c->self, side, out);
 }
 
+static fkt_status no_calibration(const struct fkt_codec *c)
+{
+    char size[16];
+    fkt_status st;
+    snprintf(size, sizeof size, "%u", c->size);
+    st = fkt_hint_code(fkt_fail(FKT_E_STATE, "%s '%s' has no built-in calibration%s%s",
+                                c->ops->decode ? "codec" : "guide", c->name,
+                                fkt_codec_has_calibration(c->name) ? " for this size: " : "",
+                                fkt_codec_has_calibration(c->name) ? size : ""),
+                       FKT_HINT_CALIBRATE, "make one from a public image set");
+    return fkt_hint_values(st, FKT_HINT_CALIBRATE, c->name, size);
+}
+
+/* A shipped one lies beside the weights: a file like any other, with the list of its public images. */
+static fkt_status shipped_calibration(struct fkt_calibration *out, const struct fkt_codec *c)
+{
+    char *path = NULL;
+    fkt_status st = FKT_OK;
+    if (c->ops->calibration_file && fkt_codec_has_calibration(c->name))
+        FKT_TRY(c->ops->calibration_file(c->self, &path));
+    if (!path) return no_calibration(c);
+    FKT_TRY(fkt_calibration_load(out, path));
+    FKT_TRY(fkt_calibration_check(out, c));
+out:
+    if (st != FKT_OK) fkt_calibration_clear(out);
+    fkt_free(path);
+    return st;
+}
+
 fkt_status fkt_calibration_embedded(struct fkt_calibration *out, const struct fkt_codec *c)
 {
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (!c->ops->calibrate) {
-        char size[16];
-        snprintf(size, sizeof size, "%u", c->size);
-        st = fkt_hint_code(fkt_fail(FKT_E_STATE, "codec '%s' has no built-in calibration", c->name), FKT_HINT_CALIBRATE,
-                           "make one from a public image set");
-        return fkt_hint_values(st, FKT_HINT_CALIBRATE, c->name, size);
-    }
+    if (!c->ops->calibrate) return shipped_calibration(out, c);
     st = fkt_calibration_init(out, c->dim, c->dim);
     if (st != FKT_OK) return st;
     c->ops->calibrate(c->self, out);

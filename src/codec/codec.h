@@ -8,6 +8,7 @@
 #include "nn/net.h"
 #include "nn/weights.h"
 
+enum { FKT_CODEC_NAME_MAX = 64, FKT_GUIDE_INPUT_MAX = 512 };
 #define FKT_IDENTITY_MAX 256 /* with the NUL; the length of fkt_calibration.codec */
 
 /* A codec as its implementation sees it. `open` fills self, size, dim, dtype, batch and identity from the spec; on
@@ -23,6 +24,8 @@ struct fkt_codec_ops {
     void (*calibrate)(const void *self, struct fkt_calibration *cal);
     /* Adds to *out, zeroed, what is not the same for all codecs; NULL: nothing to add. */
     fkt_status (*facts)(const void *self, struct fkt_codec_facts *out);
+    /* The file that holds the calibration of this size, or NULL: none; gives *out. NULL: no files. */
+    fkt_status (*calibration_file)(const void *self, char **out);
     /* Behind fkt_codec_net; NULL: no network. */
     fkt_status (*net)(const void *self, int side, struct fkt_codec_net *out);
     void (*free)(void *self);
@@ -30,8 +33,9 @@ struct fkt_codec_ops {
 
 struct fkt_codec {
     const struct fkt_codec_ops *ops;
-    const char *name; /* static; several names may share one implementation */
-    void *self;       /* owned, released by ops->free */
+    char name
+        [FKT_CODEC_NAME_MAX]; /* as asked for; of a file the name of its family. Names may share an implementation */
+    void *self;               /* owned, released by ops->free */
     uint32_t size, dim;
     enum fkt_codec_dtype dtype; /* what it runs in: F32 or BF16 */
     int dtype_measured;         /* AUTO: it was found out now, not remembered */
@@ -43,6 +47,19 @@ struct fkt_codec {
 
 extern const struct fkt_codec_ops fkt_codec_dct;
 extern const struct fkt_codec_ops fkt_codec_network; /* every name of members.c */
+extern const struct fkt_codec_ops fkt_codec_guide;   /* a network without decoder */
+
+/* The parts of a name. "resnet18@128": base "resnet18", input 128; no '@': input 0. FKT_E_ARG when it is not a name. */
+struct fkt_codec_title {
+    char base[FKT_CODEC_NAME_MAX]; /* "" for a file */
+    uint32_t input;
+    char *file; /* owned; NULL: a name */
+};
+FKT_MUST_USE fkt_status fkt_codec_title(struct fkt_codec_title *out, const char *name);
+/* 1 when a codec of this name is made of networks: all but dct. */
+int fkt_codec_is_network(const char *name);
+/* FKT_E_ARG unless the codec decodes (guide = 0) or is a guide (guide = 1). */
+FKT_MUST_USE fkt_status fkt_codec_want(const struct fkt_codec *c, int guide);
 
 /* One network of a codec, for whoever runs it in a way of its own (guided images, export). Borrowed from the codec.
  *   encoder   (input.c,h,w) = pixel/255 * pixel_scale[c] + pixel_shift[c];   z = (output - latent_shift) * latent_scale
@@ -60,7 +77,8 @@ struct fkt_codec_net {
 enum { FKT_CODEC_SIDE_ENCODER = 0, FKT_CODEC_SIDE_DECODER = 1 };
 FKT_MUST_USE fkt_status fkt_codec_net(const struct fkt_codec *c, int side, struct fkt_codec_net *out);
 
-/* 1 when the codec of this name carries a calibration of its own; weights are not looked at. */
+/* 1 when the codec of this name carries calibrations of its own (the shipped networks: of some sizes); weights are not
+ * looked at. */
 int fkt_codec_has_calibration(const char *name);
 /* FKT_E_FORMAT unless cal is, bit for bit, the calibration that is built in for its codec. */
 FKT_MUST_USE fkt_status fkt_calibration_built_in(const struct fkt_calibration *cal);

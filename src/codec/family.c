@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* family.c - recognises a pair of networks from its tensors, and binds their weights.
+/* family.c - recognises a pair of networks, or the one of a guide, from its tensors, and binds their weights.
  *
- *   files -> which layout do most names speak? -> builder (taesd.c, dcae.c) derives both networks from shapes
+ *   files -> which layout do most names speak? -> builder (taesd.c, dcae.c, resnet.c, ...) derives networks from shapes
  *         -> config.json is held against them -> every slot finds its tensor, every tensor its slot
  *
  * Nothing is computed and no weight is read: opening costs two headers. All misfits are gathered before anything is
@@ -18,14 +18,18 @@
 
 static const struct {
     const char *kind, *layout, *class_name;
-    double pixel_scale, pixel_shift;
+    double pixel_scale, pixel_shift; /* 0 for a guide: its builder sets them */
     fkt_status (*build)(struct fkt_family_draft *d);
 } layouts[FKT_LAYOUTS] = {
     [FKT_LAYOUT_TAESD] = {"taesd", "taesd", "AutoencoderTiny", 1, 0, fkt_taesd_build},
     [FKT_LAYOUT_TINY] = {"taesd", "diffusers", "AutoencoderTiny", 1, 0, fkt_taesd_build},
     [FKT_LAYOUT_DC] = {"dc-ae", "diffusers", "AutoencoderDC", 2, -1, fkt_dcae_build},
     [FKT_LAYOUT_EFFICIENTVIT] = {"dc-ae", "efficientvit", "AutoencoderDC", 2, -1, fkt_dcae_build},
+    [FKT_LAYOUT_RESNET] = {"resnet", "torchvision", NULL, 0, 0, fkt_resnet_guide_build},
+    [FKT_LAYOUT_EFFICIENTNET] = {"efficientnet-lite0", "efficientnet-lite-pytorch", NULL, 0, 0, fkt_efficientnet_build},
 };
+
+static int is_guide(enum fkt_family_layout l) { return l == FKT_LAYOUT_RESNET || l == FKT_LAYOUT_EFFICIENTNET; }
 
 /* The rest of `s` behind `prefix` and a number, or NULL. */
 static const char *after(const char *s, const char *prefix)
@@ -43,6 +47,8 @@ static enum fkt_family_layout layout_of(const char *name, int *side)
     static const char *const stages[2] = {"down_blocks.", "up_blocks."};
     *side = FKT_CODEC_SIDE_ENCODER;
     if (after(name, "")) return FKT_LAYOUT_TAESD;
+    if (after(name, "layer") || !strncmp(name, "conv1.", 6) || !strncmp(name, "bn1.", 4)) return FKT_LAYOUT_RESNET;
+    if (after(name, "_blocks.") || !strncmp(name, "_conv_", 6)) return FKT_LAYOUT_EFFICIENTNET;
     for (*side = 0; *side < 2; ++*side) {
         const char *rest;
         if (strncmp(name, sides[*side], 8) != 0) continue;
@@ -82,8 +88,8 @@ static fkt_status choose_layout(enum fkt_family_layout *out, struct census *c, c
     if (c->votes[*out]) return FKT_OK;
     if (!fkt_safetensors_count(s->file[0])) return fkt_fail(FKT_E_MISMATCH, "'%s' holds no tensors", s->name);
     return fkt_fail_hint(FKT_E_MISMATCH,
-                         "known are TAESD's own files, AutoencoderTiny and AutoencoderDC of diffusers, and DC-AE of "
-                         "efficientvit",
+                         "known are TAESD's own files, AutoencoderTiny and AutoencoderDC of diffusers, DC-AE of "
+                         "efficientvit; and as guides torchvision's ResNet and EfficientNet-Lite0",
                          "'%s' is of no family that is known here: its first tensor is '%s'", s->name,
                          fkt_st_shown(shown, fkt_safetensors_at(s->file[0], 0)->name));
 }
@@ -116,6 +122,10 @@ static fkt_status check_sides(struct fkt_family_draft *d, const struct census *c
     }
     if (s->file[1])
         return fkt_fail(FKT_E_MISMATCH, "'%s': a pair of files, but the tensors are named as in a single one", s->name);
+    if (is_guide(d->layout)) {
+        d->file[0] = s->file[0];
+        return FKT_OK;
+    }
     for (int i = 0; i < 2; i++)
         if (!c->side[i]) return fkt_fail(FKT_E_MISMATCH, "'%s': the %s is absent", s->name, sides[i]);
     d->file[0] = d->file[1] = s->file[0];
@@ -126,8 +136,9 @@ static void check_config(const struct fkt_family_draft *d)
 {
     const struct fkt_family_config *c = d->config;
     const char *want = layouts[d->layout].class_name;
-    if (c->class_name[0] && strcmp(c->class_name, want) != 0)
-        fkt_text_addf(d->misfits, "config.json: _class_name is '%s', the tensors are of '%s'\n", c->class_name, want);
+    if (c->class_name[0] && (!want || strcmp(c->class_name, want) != 0))
+        fkt_text_addf(d->misfits, "config.json: _class_name is '%s', the tensors are of '%s'\n", c->class_name,
+                      want ? want : layouts[d->layout].kind);
     if (c->latent_channels && d->family->latent_channels && c->latent_channels != d->family->latent_channels)
         fkt_text_addf(d->misfits, "config.json: latent_channels is %u, the tensors have %u\n", c->latent_channels,
                       d->family->latent_channels);
@@ -141,8 +152,15 @@ static void check_member(const struct fkt_family_draft *d, const char *codec)
     const struct fkt_family *f = d->family;
     if (!m) return;
     if (strcmp(m->kind, f->kind) != 0)
-        fkt_text_addf(d->misfits, "codec '%s' is of family '%s', the tensors are of '%s'\n", codec, m->kind, f->kind);
-    else if (m->latent_channels && f->latent_channels &&
+        fkt_text_addf(d->misfits, "%s '%s' is of family '%s', the tensors are of '%s'\n", m->guide ? "guide" : "codec",
+                      codec, m->kind, f->kind);
+    else if (m->guide && ((m->variant && f->variant[0] && strcmp(m->variant, f->variant) != 0) ||
+                          (m->latent_channels && f->latent_channels && m->latent_channels != f->latent_channels)))
+        fkt_text_addf(d->misfits, "guide '%s' has %u features%s%s%s, the tensors have %u%s%s%s\n", codec,
+                      m->latent_channels ? m->latent_channels : f->latent_channels, m->variant ? " (" : "",
+                      m->variant ? m->variant : "", m->variant ? ")" : "", f->latent_channels, m->variant ? " (" : "",
+                      m->variant ? f->variant : "", m->variant ? ")" : "");
+    else if (!m->guide && m->latent_channels && f->latent_channels &&
              (m->latent_channels != f->latent_channels || m->reduction != f->reduction))
         fkt_text_addf(d->misfits,
                       "codec '%s' has %u latent channels and reduction %u, the tensors have %u and reduction %u\n",
@@ -158,8 +176,10 @@ static void set_scales(const struct fkt_family_draft *d, const char *codec)
     if (!m && codec) m = fkt_member_find(codec, strlen(codec));
     d->family->latent_scale = !isnan(c->scaling) ? c->scaling : m ? m->latent_scale : 1;
     d->family->latent_shift = !isnan(c->shift) ? c->shift : 0;
-    d->family->pixel_scale = layouts[d->layout].pixel_scale;
-    d->family->pixel_shift = layouts[d->layout].pixel_shift;
+    for (int k = 0; k < 3 && !d->family->guide; k++) {
+        d->family->pixel_scale[k] = layouts[d->layout].pixel_scale;
+        d->family->pixel_shift[k] = layouts[d->layout].pixel_shift;
+    }
 }
 
 /* In one file that holds both networks each looks at its own tensors; what is of neither is the encoder's misfit. */
@@ -170,12 +190,17 @@ static int counted(const char *name)
 }
 static int not_for_encoder(const char *name) { return counted(name) || !strncmp(name, "decoder.", 8); }
 static int not_for_decoder(const char *name) { return counted(name) || strncmp(name, "decoder.", 8) != 0; }
+/* The layer of a published classifier that a guide leaves out. */
+static int not_for_guide(const char *name)
+{
+    return counted(name) || !strncmp(name, "fc.", 3) || !strncmp(name, "_fc.", 4);
+}
 
 static fkt_status bind(struct fkt_family_draft *d)
 {
-    int (*const ignore[2])(const char *) = {not_for_encoder, not_for_decoder};
-    int single = d->file[0] == d->file[1];
-    for (int i = 0; i < 2; i++) {
+    int (*const ignore[2])(const char *) = {d->family->guide ? not_for_guide : not_for_encoder, not_for_decoder};
+    int single = d->family->guide || d->file[0] == d->file[1];
+    for (int i = 0; i < (d->family->guide ? 1 : 2); i++) {
         char *lines = NULL;
         fkt_status st = fkt_weights_bind(&d->family->weights[i], &d->family->net[i], &d->file[i], 1,
                                          single ? ignore[i] : NULL, &lines);
@@ -213,11 +238,11 @@ static fkt_status verdict(const struct fkt_family_draft *d, const char *name)
 /* A net that was derived from a hostile file must be able to run at all before anyone plans it. */
 static fkt_status check_shapes(const struct fkt_family_draft *d)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (d->family->guide ? 1 : 2); i++) {
         const struct fkt_net *n = &d->family->net[i];
         struct fkt_shape *shapes = NULL, want, got;
-        uint32_t r = d->family->reduction, in = i == FKT_CODEC_SIDE_ENCODER ? r : 1,
-                 out = i == FKT_CODEC_SIDE_ENCODER ? 1 : r;
+        uint32_t r = d->family->guide ? d->family->input : d->family->reduction,
+                 in = i == FKT_CODEC_SIDE_ENCODER ? r : 1, out = i == FKT_CODEC_SIDE_ENCODER ? 1 : r;
         fkt_status st = fkt_alloc(&shapes, n->n_ops + 1);
         if (st == FKT_OK) st = fkt_net_shapes(n, in, in, shapes);
         want = (struct fkt_shape){i == FKT_CODEC_SIDE_ENCODER ? d->family->latent_channels : 3, out, out};
@@ -249,11 +274,12 @@ fkt_status fkt_family_recognise(struct fkt_family *out, const struct fkt_family_
     if (source->config) FKT_TRY(fkt_family_config_parse(&config, source->config, source->config_len, "config.json"));
     snprintf(out->kind, sizeof out->kind, "%s", layouts[d.layout].kind);
     snprintf(out->layout, sizeof out->layout, "%s", layouts[d.layout].layout);
+    out->guide = is_guide(d.layout);
     FKT_TRY(layouts[d.layout].build(&d));
     check_config(&d);
     check_member(&d, source->codec);
     set_scales(&d, source->codec);
-    if (out->net[0].n_ops && out->net[1].n_ops) FKT_TRY(bind(&d));
+    if (out->net[0].n_ops && (out->guide || out->net[1].n_ops)) FKT_TRY(bind(&d));
     FKT_TRY(verdict(&d, source->name));
     FKT_TRY(check_shapes(&d));
 out:

@@ -2,7 +2,8 @@
 /* family_files.c - which files a path to weights means.
  *
  *   folder/diffusion_pytorch_model.safetensors (+ config.json)      diffusers
- *   folder/model.safetensors (+ config.json)                        efficientvit
+ *   folder/model.safetensors (+ config.json)                        efficientvit; a guide
+ *   folder/encoder.safetensors and decoder.safetensors              our own codec, in TAESD's layout
  *   folder/NAME_encoder.safetensors and NAME_decoder.safetensors    TAESD's own; several pairs: the codec's name picks
  *   any one of these files: its config.json, or the other half of the pair, is looked for beside it
  *
@@ -186,11 +187,30 @@ out:
     return st;
 }
 
+/* The pair without a name; path[0] stays NULL where neither half is there. */
+static fkt_status find_bare_pair(struct fkt_family_files *f, const char *folder)
+{
+    char *half[2] = {NULL, NULL};
+    fkt_status st;
+    FKT_TRY(probe(&half[0], folder, encoder_end + 1));
+    FKT_TRY(probe(&half[1], folder, decoder_end + 1));
+    if (!half[0] && !half[1]) goto out;
+    for (int i = 0; i < 2; i++) FKT_TRY(fkt_path_join(&f->path[i], folder, (i ? decoder_end : encoder_end) + 1));
+out:
+    fkt_free(half[0]);
+    fkt_free(half[1]);
+    return st;
+}
+
 static fkt_status find_in_folder(struct fkt_family_files *f, const char *folder, const char *codec)
 {
     static const char *const singles[] = {"diffusion_pytorch_model.safetensors", "model.safetensors"};
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < 2 && !f->path[0] && st == FKT_OK; i++) st = probe(&f->path[0], folder, singles[i]);
+    if (st == FKT_OK && !f->path[0]) {
+        st = find_bare_pair(f, folder);
+        if (st != FKT_OK || f->path[0]) return st;
+    }
     if (st != FKT_OK) return st;
     return f->path[0] ? read_config(f, folder) : find_pair(f, folder, codec);
 }
@@ -200,6 +220,12 @@ static fkt_status find_by_file(struct fkt_family_files *f, const char *path, con
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = NULL;
     fkt_status st;
+    if (!strcmp(name, encoder_end + 1) || !strcmp(name, decoder_end + 1)) {
+        FKT_TRY(fkt_strdup(&folder, slash ? path : "."));
+        if (slash) folder[slash == path ? 1 : slash - path] = '\0';
+        FKT_TRY(find_bare_pair(f, folder));
+        goto out;
+    }
     if (ends_with(name, encoder_end) || ends_with(name, decoder_end)) {
         const struct fkt_member *m = fkt_member_find(name, strlen(name) - strlen(encoder_end));
         if (m && !takes_any(codec) && strcmp(m->name, codec) != 0) return others(path, m->name, codec);

@@ -139,7 +139,7 @@ void golden_measure(struct golden_error *out, const struct golden *g, const stru
         golden_image(rgb, side, k);
         for (size_t i = 0; i < 3 * plane; i++)
             x[3 * plane * k + i % 3 * plane + i / 3] =
-                (float)(rgb[i] / 255.0 * g->family.pixel_scale + g->family.pixel_shift);
+                (float)(rgb[i] / 255.0 * g->family.pixel_scale[i % 3] + g->family.pixel_shift[i % 3]);
     }
     compare(out, g, run, FKT_CODEC_SIDE_ENCODER, x, side);
     compare(out, g, run, FKT_CODEC_SIDE_DECODER, wanted(g, "encode", side, &latent), side / g->family.reduction);

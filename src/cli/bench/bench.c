@@ -29,7 +29,7 @@ static const struct {
 static int has_network(const char *suite, const char *codec)
 {
     if (suite && !strcmp(suite, "train")) return 1;
-    return (!suite || !strcmp(suite, "codec") || !strcmp(suite, "cost")) && !fkt_codec_has_calibration(codec);
+    return (!suite || !strcmp(suite, "codec") || !strcmp(suite, "cost")) && fkt_codec_is_network(codec);
 }
 
 /* 1: a rate, of which more is better; 0: a time, or memory. */

@@ -140,9 +140,17 @@ out:
 static void print_facts(const struct fkt_codec_facts *f)
 {
     for (int i = 0; i < 2 && f->file[i]; i++) printf("%-12s %s\n", i ? "" : "weights", f->file[i]);
-    if (f->layout[0])
+    if (f->input)
+        printf("layout       %s, %s%s%s; %u features, input %u x %u px\n", f->kind, f->layout,
+               f->variant[0] ? "; " : "", f->variant, f->latent_channels, f->input, f->input);
+    else if (f->layout[0])
         printf("layout       %s, %s; %u channels, %u x down, latents times %g\n", f->kind, f->layout,
                f->latent_channels, f->reduction, f->latent_scale);
+    if (f->input) {
+        printf("parameters   %llu\nwork         %.4g GFLOP an image\n", (unsigned long long)f->parameters[0],
+               1e-9 * (double)f->flops[0]);
+        return;
+    }
     if (f->parameters[0])
         printf("parameters   %llu encoder, %llu decoder\n", (unsigned long long)f->parameters[0],
                (unsigned long long)f->parameters[1]);
@@ -156,8 +164,8 @@ static fkt_status print_info(const struct codec_asked *a, const struct fkt_codec
 {
     uint32_t S = fkt_codec_size(codec);
     char command[256];
-    printf("codec        %s\nlatent       %u numbers per %u x %u image\n", fkt_codec_identity(codec),
-           fkt_codec_dim(codec), S, S);
+    printf("%-12s %s\nlatent       %u numbers per %u x %u image\n", fkt_codec_decodes(codec) ? "codec" : "guide",
+           fkt_codec_identity(codec), fkt_codec_dim(codec), S, S);
     print_facts(facts);
     if (facts->flops[0]) printf("numbers      %s\n", cli_dtype_words(&a->codec.settings, codec));
     cli_calibrate_command(command, sizeof command, &a->codec, codec);
@@ -177,19 +185,24 @@ static json_t *pair(const uint64_t of[2])
 static fkt_status print_json(const struct fkt_codec *codec, const struct fkt_calibration *cal,
                              const struct fkt_codec_facts *f)
 {
-    json_t *known = NULL, *files = json_array();
+    json_t *known = NULL, *files = json_array(), *j;
     for (int i = 0; files && i < 2 && f->file[i]; i++)
         if (json_array_append_new(files, json_string(f->file[i])) != 0) break;
     if (cal)
         known =
             json_pack("{s:s s:I s:i s:f s:f s:f}", "source", cal->source, "images", (json_int_t)cal->images, "dim",
                       (int)cal->dim, "log_mean", cal->log_mean, "log_spread", cal->log_spread, "radius", cal->radius);
-    return cli_print_json(json_pack(
-        "{s:s s:s s:s s:s s:i s:i s:s s:o s:o s:o s:o s:i s:f s:o?}", "name", fkt_codec_name(codec), "identity",
-        fkt_codec_identity(codec), "family", f->kind, "layout", f->layout, "size", (int)fkt_codec_size(codec), "dim",
-        (int)fkt_codec_dim(codec), "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "device",
-        cli_codec_device_json(codec), "weights", files, "parameters", pair(f->parameters), "flops", pair(f->flops),
-        "down", (int)f->reduction, "latent_scale", f->latent_scale, "calibration", known));
+    j = json_pack("{s:s s:s s:s s:s s:i s:i s:s s:o s:o s:o s:o s:i s:f s:o?}", "name", fkt_codec_name(codec),
+                  "identity", fkt_codec_identity(codec), "family", f->kind, "layout", f->layout, "size",
+                  (int)fkt_codec_size(codec), "dim", (int)fkt_codec_dim(codec), "codec_dtype",
+                  fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "device", cli_codec_device_json(codec), "weights",
+                  files, "parameters", pair(f->parameters), "flops", pair(f->flops), "down", (int)f->reduction,
+                  "latent_scale", f->latent_scale, "calibration", known);
+    if (f->input && j)
+        json_object_set_new(j, "guide",
+                            json_pack("{s:i s:i s:s}", "features", (int)f->latent_channels, "input", (int)f->input,
+                                      "variant", f->variant));
+    return cli_print_json(j);
 }
 
 fkt_status cli_codec_info(const struct codec_asked *a)

@@ -50,7 +50,7 @@ void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, con
     if (m->dtype == FKT_CODEC_DTYPE_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
         fprintf(stderr, "fedkt: --dtype auto: codec '%s' is measured to be faster in %s on this machine\n",
                 fkt_codec_name(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
-    if (!fkt_codec_has_calibration(fkt_codec_name(c))) /* a network */
+    if (fkt_codec_is_network(fkt_codec_name(c)))
         cli_print_device(m->device, fkt_codec_device_used(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)), r->quiet);
 }
 

@@ -192,7 +192,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     struct fkt_report_mark marks[2];
     char recipe[96];
     const struct fkt_codec *codec = fkt_pipeline_codec(fkt_sweep_pipeline(w));
-    const int network = !fkt_codec_has_calibration(t->codec);
+    const int network = fkt_codec_is_network(t->codec);
     const struct fkt_report_pair facts[] = {
         {"task", t->sha256},
         {"codec", t->codec_sha256},

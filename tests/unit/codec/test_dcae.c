@@ -52,7 +52,7 @@ static void check_layouts(const struct member_dcae *c, uint32_t reduction)
         assert_string_equal(f.kind, "dc-ae");
         assert_string_equal(f.layout, e ? "efficientvit" : "diffusers");
         CHECK(f.latent_channels == c->latent && f.reduction == reduction);
-        CHECK(f.pixel_scale == 2 && f.pixel_shift == -1 && f.latent_scale == 1 && f.latent_shift == 0);
+        CHECK(f.pixel_scale[2] == 2 && f.pixel_shift[2] == -1 && f.latent_scale == 1 && f.latent_shift == 0);
         run(&f, 0, 8, pixels, z[e]);
         run(&f, 1, 8 / reduction, z[e], x[e]);
         CHECK_OK(fkt_family_sha256(&f, hash[e]));

@@ -251,8 +251,8 @@ static void impossible_wishes_are_refused(void **state)
     spec.name = "dc-ae-f32c32-in";
     refused(&spec, FKT_E_MISMATCH, "is of family 'dc-ae', the tensors are of 'taesd'");
     spec.name = "vae";
-    refused(&spec, FKT_E_ARG, "there is no codec 'vae'");
-    assert_non_null(strstr(fkt_error_hint(), "dct, taesd, taesdxl, taesd3, taef1"));
+    refused(&spec, FKT_E_ARG, "there is no codec or guide 'vae'");
+    assert_non_null(strstr(fkt_error_hint(), "dct, fedkt-ae, taesd, taesdxl, taesd3, taef1"));
     assert_non_null(strstr(fkt_error_hint(), "dc-ae-f128c512-mix"));
     spec.name = "taesd";
     spec.settings.weights = scratch_path(&dir, "nowhere");

@@ -60,7 +60,7 @@ static void same_numbers_in_both_layouts(void **state)
     assert_string_equal(a.layout, "taesd");
     assert_string_equal(b.layout, "diffusers");
     CHECK(a.latent_channels == 4 && a.reduction == 8 && b.latent_channels == 4 && b.reduction == 8);
-    CHECK(a.pixel_scale == 1 && a.pixel_shift == 0 && a.latent_scale == 1 && a.latent_shift == 0);
+    CHECK(a.pixel_scale[2] == 1 && a.pixel_shift[2] == 0 && a.latent_scale == 1 && a.latent_shift == 0);
     run(&a, 0, 16, pixels, za);
     run(&b, 0, 16, pixels, zb);
     run(&a, 1, 2, za, xa);
