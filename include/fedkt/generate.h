@@ -17,6 +17,32 @@
 extern "C" {
 #endif
 
+/* How the images of a release with codec and guide are made. AUTO: by the fast twin where there is one for this codec,
+ * guide and calibration, else NONE. ON: by the twin, or by gradient where there is none; it needs a guide. */
+enum fkt_guided_kind {
+    FKT_GUIDED_AUTO = 0,
+    FKT_GUIDED_NONE, /* the codec's vector is decoded; the guide's is left aside */
+    FKT_GUIDED_ON,
+    FKT_GUIDED_GRADIENT, /* the definition: the image's own guide features are brought to the drawn ones */
+    FKT_GUIDED_TWIN      /* as an answer: a decoder that takes both vectors, in one pass */
+};
+#define FKT_GUIDED_STEPS 25
+#define FKT_GUIDED_RHO 0.02
+#define FKT_GUIDED_RATE 0.1
+struct fkt_guided_options {
+    enum fkt_guided_kind kind; /* all but TWIN */
+    uint32_t steps;            /* 0: FKT_GUIDED_STEPS; at most 10000 */
+    double rho, rate;          /* 0: FKT_GUIDED_RHO, FKT_GUIDED_RATE */
+};
+/* How they were made. */
+struct fkt_guided_facts {
+    enum fkt_guided_kind kind; /* NONE, GRADIENT or TWIN */
+    uint32_t steps;            /* GRADIENT, and the next two */
+    double rho, rate;
+    char twin_sha256[FKT_SHA256_HEX]; /* TWIN: of its file */
+    char why[256];                    /* AUTO that became NONE though there is a guide: a sentence */
+};
+
 struct fkt_generate_options {
     size_t per_class;
     uint64_t seed;
@@ -29,6 +55,7 @@ struct fkt_generate_options {
     struct fkt_codec_settings settings;
     const struct fkt_pipeline
         *pipeline; /* of the same codec, calibration and coordinates; NULL: opened from the release */
+    struct fkt_guided_options guided; /* zeros: AUTO */
 };
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
