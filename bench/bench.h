@@ -38,6 +38,9 @@ FKT_MUST_USE fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_be
 /* Many images from pixels to synthetic pixels: runs on request only. */
 FKT_MUST_USE fkt_status fkt_bench_cost(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 
+/* Guided images, by the twin and by gradient: runs on request only. */
+FKT_MUST_USE fkt_status fkt_bench_guided(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
+
 FKT_MUST_USE fkt_status fkt_bench_secagg(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);
 /* Takes memory and half a minute: runs on request only. */
 FKT_MUST_USE fkt_status fkt_bench_train(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n);

@@ -92,7 +92,7 @@ fkt_status fkt_guided_twin_open(struct fkt_guided_twin **out, const char *path, 
     FKT_TRY(fkt_alloc(&t, 1));
     t->spec = *spec;
     FKT_TRY(fkt_safetensors_open(&t->file, path));
-    FKT_TRY(check_pair(t->file, &spec->pair));
+    if (spec->pair.codec) FKT_TRY(check_pair(t->file, &spec->pair));
     FKT_TRY(fkt_taesd_decoder(&t->net, t->file));
     FKT_TRY(fkt_weights_bind(&t->weights, &t->net, (const struct fkt_safetensors *const[]){t->file}, 1, NULL, NULL));
     FKT_TRY(fkt_hash_file_hex(t->sha256, path));

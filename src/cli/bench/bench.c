@@ -23,12 +23,13 @@ static const struct {
 } benches[] = {{"codec", 0, fkt_bench_codec}, /* first: it measures the peak memory of the process */
                {"moments", 0, fkt_bench_moments}, {"secagg", 0, fkt_bench_secagg},
                {"privacy", 0, fkt_bench_privacy}, {"cost", 1, fkt_bench_cost},
-               {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation}};
+               {"train", 1, fkt_bench_train},     {"federation", 1, fkt_bench_federation},
+               {"guided", 1, fkt_bench_guided}};
 
 /* 0: what is measured runs on the processor alone, and no card is opened for it. */
 static int has_network(const char *suite, const char *codec)
 {
-    if (suite && !strcmp(suite, "train")) return 1;
+    if (suite && (!strcmp(suite, "train") || !strcmp(suite, "guided"))) return 1;
     return (!suite || !strcmp(suite, "codec") || !strcmp(suite, "cost")) && fkt_codec_is_network(codec);
 }
 
@@ -100,7 +101,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_bench o = {.codec = {.name = "taesd", .size = 32}, .dropout = 0.1};
     const struct cli_option table[] = {
-        CLI_OPT_HEAD("codec; cost: encode, statistics and sampling, decode"),
+        CLI_OPT_HEAD("codec; cost: encode, statistics and sampling, decode; guided: images by twin and gradient"),
         CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0,

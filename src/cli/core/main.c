@@ -146,10 +146,12 @@ static const struct cli_command commands[] = {
      "afterwards is detected too.\n"
      "Example: fedkt verify --folder public/ --task task.json --receipt receipt.json",
      cli_verify},
-    {"bench", "speed compared with a stated bound", "[codec | moments | secagg | privacy | cost | train | federation]",
+    {"bench", "speed compared with a stated bound",
+     "[codec | moments | secagg | privacy | cost | train | federation | guided]",
      "Checks the result first, then measures: best of ten or more runs. secagg runs whole rounds, a process for each\n"
      "core, and takes half a minute for a thousand sites. On request only: cost, images through codec, statistics and\n"
-     "back; train, steps of SGD; federation, a real server and its sites over TLS.\n"
+     "back; train, steps of SGD; federation, a real server and its sites over TLS; guided, guided images by the fast\n"
+     "twin and by gradient.\n"
      "Example: fedkt bench moments --json\n"
      "Example: fedkt bench cost --codec dct --images 1000 --classes 10\n"
      "Example: fedkt bench train --network resnet18 --sizes 32",
