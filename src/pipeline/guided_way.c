@@ -159,15 +159,19 @@ fkt_status fkt_guided_way_open(struct fkt_guided_way **out, const struct fkt_gui
     fkt_status st;
     *out = NULL;
     FKT_TRY(settle(o, f));
-    if (f->kind == FKT_GUIDED_NONE || (f->kind == FKT_GUIDED_AUTO && !s->guide)) {
+    if (f->kind == FKT_GUIDED_NONE || (f->kind == FKT_GUIDED_AUTO && !s->guide_calibration)) {
         plain(f, "");
         return FKT_OK;
     }
-    if (!s->guide)
+    if (!s->guide_calibration)
         return fkt_hint_code(fkt_fail(FKT_E_STATE, "images cannot be guided: the release has no guide"),
                              FKT_HINT_GUIDED_PLAIN, "decode images without a guide");
     FKT_TRY(fkt_alloc(&w, 1));
     if (f->kind != FKT_GUIDED_GRADIENT) FKT_TRY(try_twin(w, s, f));
+    if (f->kind == FKT_GUIDED_GRADIENT && !s->guide) {
+        st = fkt_fail(FKT_E_STATE, "images cannot be guided by gradient: the guide's network is not open");
+        goto out;
+    }
     if (f->kind == FKT_GUIDED_GRADIENT) FKT_TRY(open_gradient(w, s, f, threads ? threads : fkt_cpu_count()));
     if (f->kind != FKT_GUIDED_NONE) {
         *out = w;

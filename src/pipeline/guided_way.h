@@ -10,8 +10,8 @@
 
 /* Borrowed until the way is freed. */
 struct fkt_guided_source {
-    const struct fkt_codec *codec, *guide; /* guide NULL: none */
-    const struct fkt_calibration *codec_calibration, *guide_calibration;
+    const struct fkt_codec *codec, *guide; /* guide NULL: it is not open, which is enough for the twin */
+    const struct fkt_calibration *codec_calibration, *guide_calibration; /* the latter NULL: there is no guide */
     struct fkt_guided_pair pair;
 };
 

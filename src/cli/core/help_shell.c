@@ -13,7 +13,7 @@ enum value { VALUE_NONE, VALUE_TEXT, VALUE_CHOICE, VALUE_FILE, VALUE_FOLDER };
 static enum value value_of(const struct cli_option *o)
 {
     static const char *const files[] = {"FILE", "PATH", "PEM", "KEY", "F,F,..."};
-    if (o->kind == CLI_FLAG) return VALUE_NONE;
+    if (o->kind == CLI_FLAG || o->kind == CLI_MAYBE) return VALUE_NONE; /* the next word may be an option */
     if (o->kind == CLI_CHOICE) return VALUE_CHOICE;
     if (o->kind != CLI_TEXT) return VALUE_TEXT;
     if (!strcmp(o->metavar, "DIR")) return VALUE_FOLDER;

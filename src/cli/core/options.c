@@ -30,7 +30,8 @@ static fkt_status assign(const struct cli_option *o, const char *value)
     case CLI_HEADING:
     case CLI_WORDS: break;
     case CLI_FLAG: *(int *)o->value = 1; break;
-    case CLI_TEXT: *(const char **)o->value = value; break;
+    case CLI_TEXT:
+    case CLI_MAYBE: *(const char **)o->value = value; break;
     case CLI_REAL: st = fkt_fail_in(fkt_parse_double(o->value, value), "--%s", o->name); break;
     case CLI_WHOLE: st = fkt_fail_in(fkt_parse_u64(o->value, value, UINT64_MAX), "--%s", o->name); break;
     case CLI_POSITIVE:
@@ -100,7 +101,9 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
         o = find(table, n, arg + 2, eq ? (size_t)(eq - arg - 2) : strlen(arg + 2));
         if (!o) return unknown(table, n, arg);
         if (o->kind == CLI_FLAG && eq) return fkt_fail(FKT_E_ARG, "--%s takes no value", o->name);
-        if (o->kind != CLI_FLAG) {
+        if (o->kind == CLI_MAYBE) {
+            value = eq ? eq + 1 : i + 1 < argc && argv[i + 1][0] != '-' ? argv[++i] : "";
+        } else if (o->kind != CLI_FLAG) {
             value = eq ? eq + 1 : i + 1 < argc ? argv[++i] : NULL;
             if (!value) return fkt_fail(FKT_E_ARG, "--%s needs a value", o->name);
         }

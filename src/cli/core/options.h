@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REAL, CLI_WHOLE, CLI_POSITIVE, CLI_CHOICE, CLI_HEADING, CLI_WORDS };
+/* CLI_MAYBE: a text that may be left out; it is "" then. The next word is its value unless that begins with a dash. */
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_MAYBE, CLI_REAL, CLI_WHOLE, CLI_POSITIVE, CLI_CHOICE, CLI_HEADING, CLI_WORDS };
 
 /* Words on the command line without dashes, for verbs that have a CLI_OPT_WORDS row. */
 struct cli_words {
@@ -40,6 +41,10 @@ struct cli_option {
 #define CLI_OPT_TEXT(name, var, meta, req, help)                                                                       \
     {                                                                                                                  \
         CLI_TEXT, name, var, meta, help, req, NULL, NULL, NULL                                                         \
+    }
+#define CLI_OPT_MAYBE(name, var, meta, help)                                                                           \
+    {                                                                                                                  \
+        CLI_MAYBE, name, var, meta, help, 0, NULL, NULL, NULL                                                          \
     }
 #define CLI_OPT_REAL(name, var, meta, req, help)                                                                       \
     {                                                                                                                  \
