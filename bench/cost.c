@@ -88,7 +88,7 @@ static fkt_status statistics_open(struct statistics *s, const struct fkt_bench_c
 {
     const uint32_t D = fkt_codec_dim(j->codec);
     const struct fkt_privacy_spec privacy = {
-        .epsilon = 10, .delta = 1e-5, .split = {1, 24, 75}, .radius = FKT_RQ_DEFAULT};
+        .epsilon = 10, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{FKT_RQ_DEFAULT, 24, 75}}};
     fkt_status st;
     s->n = j->n;
     s->classes = classes;
@@ -151,10 +151,11 @@ out:
 
 static fkt_status add_noise(struct statistics *s, const int64_t *exact)
 {
+    const struct fkt_moments_layout layout = fkt_layout_one(s->coordinates.length, FKT_RQ_DEFAULT);
     struct fkt_ledger ledger;
     fkt_status st;
     FKT_TRY(fkt_ledger_init(&ledger, 2 * s->plan.mu * s->plan.mu, 0));
-    FKT_TRY(fkt_privacy_release(s->noised, exact, s->classes, s->coordinates.length, &s->plan, &ledger, NULL));
+    FKT_TRY(fkt_privacy_release(s->noised, exact, s->classes, &layout, &s->plan, &ledger, NULL));
 out:
     return st;
 }
@@ -163,8 +164,8 @@ static fkt_status estimate(struct statistics *s)
 {
     const struct fkt_direction d = fkt_coordinates_direction(&s->coordinates);
     const struct fkt_noise_scale noise = {.sigma_count = s->plan.sigma_count,
-                                          .sigma_sum = s->plan.sigma_sum,
-                                          .sigma_moment = s->plan.sigma_moment,
+                                          .sigma_sum = s->plan.sigma[0].sum,
+                                          .sigma_moment = s->plan.sigma[0].moment,
                                           .unit = s->coordinates.radius / s->coordinates.rq,
                                           .direction = d.length,
                                           .direction_square = d.square,
@@ -176,6 +177,7 @@ static fkt_status estimate(struct statistics *s)
 /* All of it once; part[] gets the seconds of each part. */
 static fkt_status pass(struct statistics *s, double part[PARTS])
 {
+    const struct fkt_moments_layout layout = fkt_layout_one(s->coordinates.length, FKT_RQ_DEFAULT);
     const int64_t *exact = NULL;
     double then = fkt_now(), now;
     fkt_status st;
@@ -183,7 +185,7 @@ static fkt_status pass(struct statistics *s, double part[PARTS])
     part[VECTORS] = (now = fkt_now()) - then, then = now;
     fkt_moments_free(s->moments);
     s->moments = NULL;
-    FKT_TRY(fkt_moments_new(&s->moments, s->classes, s->coordinates.length, FKT_RQ_DEFAULT, 0));
+    FKT_TRY(fkt_moments_new(&s->moments, s->classes, &layout, 0));
     FKT_TRY(fkt_moments_add(s->moments, s->labels, s->q, s->n));
     FKT_TRY(fkt_moments_packed(s->moments, &exact));
     part[MOMENTS] = (now = fkt_now()) - then, then = now;

@@ -99,8 +99,9 @@ static void bare_dsyrk(struct records *r)
 /* The moments of the first n records; sets *m. */
 static fkt_status site(struct fkt_moments **m, const struct records *r, size_t n, const int64_t **packed)
 {
+    const struct fkt_moments_layout layout = fkt_layout_one((uint32_t)r->m, RQ);
     fkt_status st;
-    FKT_TRY(fkt_moments_new(m, CLASSES, (uint32_t)r->m, RQ, 0));
+    FKT_TRY(fkt_moments_new(m, CLASSES, &layout, 0));
     FKT_TRY(fkt_moments_add(*m, r->labels, r->q, n));
     FKT_TRY(fkt_moments_packed(*m, packed));
 out:

@@ -51,6 +51,7 @@ static void print_class(const struct fkt_gaussians *g, uint32_t k, const char *n
 
 int main(void)
 {
+    const struct fkt_moments_layout layout = fkt_layout_one(DIM, FKT_RQ_DEFAULT);
     struct fkt_coordinates c;
     struct fkt_moments *m = NULL;
     const int64_t *exact = NULL;
@@ -61,7 +62,7 @@ int main(void)
     fkt_status st;
 
     st = fkt_coordinates_clip(&c, DIM, FKT_RQ_DEFAULT, 2.0);
-    if (st == FKT_OK) st = fkt_moments_new(&m, CLASSES, DIM, c.rq, 0);
+    if (st == FKT_OK) st = fkt_moments_new(&m, CLASSES, &layout, 0);
     if (st == FKT_OK) st = gather(m, &c);
     if (st == FKT_OK) st = fkt_moments_packed(m, &exact);
 
@@ -69,15 +70,16 @@ int main(void)
                                     .delta = 1e-5,
                                     .adjacency = FKT_ADJACENCY_ADD_REMOVE,
                                     .mechanism = FKT_MECHANISM_JOINT,
-                                    .split = {1, 24, 75},
-                                    .radius = c.rq};
+                                    .split_count = 1,
+                                    .parts = 1,
+                                    .part = {{FKT_RQ_DEFAULT, 24, 75}}};
     if (st == FKT_OK) st = fkt_privacy_plan(&plan, &spec);
     if (st == FKT_OK) st = fkt_ledger_init(&ledger, plan.mu * plan.mu, 0.0); /* enough for one release, not for two */
-    if (st == FKT_OK) st = fkt_privacy_release(noised, exact, CLASSES, DIM, &plan, &ledger, NULL);
+    if (st == FKT_OK) st = fkt_privacy_release(noised, exact, CLASSES, &layout, &plan, &ledger, NULL);
 
     struct fkt_noise_scale scale = {.sigma_count = plan.sigma_count,
-                                    .sigma_sum = plan.sigma_sum,
-                                    .sigma_moment = plan.sigma_moment,
+                                    .sigma_sum = plan.sigma[0].sum,
+                                    .sigma_moment = plan.sigma[0].moment,
                                     .unit = c.radius / c.rq};
     struct fkt_estimate_options options = {.estimator = FKT_ESTIMATOR_CLAMP};
     if (st == FKT_OK) st = fkt_gaussians_estimate(&g, noised, CLASSES, DIM, &scale, &options);
@@ -85,7 +87,7 @@ int main(void)
         printf("epsilon %.3g, delta %.3g, add-remove: mu %.4f\n", spec.epsilon, spec.delta, plan.mu);
         print_class(&g, 0, "left");
         print_class(&g, 1, "right");
-        if (fkt_privacy_release(noised, exact, CLASSES, DIM, &plan, &ledger, NULL) != FKT_E_BUDGET) {
+        if (fkt_privacy_release(noised, exact, CLASSES, &layout, &plan, &ledger, NULL) != FKT_E_BUDGET) {
             fprintf(stderr, "mean_release: the ledger paid twice\n");
             st = FKT_E_STATE;
         } else {

@@ -3,12 +3,13 @@
  * made of is in advanced/moments.h.
  *
  * Letters: d length of u, m length of the record vector w (d for clip, d+1 for gain-shape), K classes, R radius of
- * the ball, Rq its integer radius. From q on, everything is exact: the same integers for any split, order or number
- * of threads.
+ * the ball, Rq its integer radius; with several parts each has its own. From q on, everything is exact: the same
+ * integers for any split, order or number of threads.
  */
 #ifndef FEDKT_MOMENTS_H
 #define FEDKT_MOMENTS_H
 
+#include "fedkt/layout.h"
 #include "fedkt/status.h"
 
 #include <stddef.h>
@@ -36,22 +37,24 @@ struct fkt_coordinates {
     double log_spread; /* s, gain-shape only */
 };
 
-/* Per class the packed block (n, S, M): 1 count, m sums, then the upper triangle of sum q q^T row by row. */
+/* One part, not pooled: per class the block (n, S, M): 1 count, m sums, then the upper triangle of sum q q^T row by
+ * row. Every layout: fedkt/layout.h. */
 FKT_API size_t fkt_moments_block(size_t length); /* (m+1)(m+2)/2; 0 when it would overflow */
 
 struct fkt_moments;
 /* gives *out, all zero. n_max (0: the largest safe value) bounds the records per class so that n_max*Rq^2 stays
- * below 2^61. */
-FKT_API FKT_MUST_USE fkt_status fkt_moments_new(struct fkt_moments **out, uint32_t classes, uint32_t length,
-                                                uint32_t rq, uint64_t n_max);
+ * below 2^61 for every part; with pooled moments all records together have that bound as well. */
+FKT_API FKT_MUST_USE fkt_status fkt_moments_new(struct fkt_moments **out, uint32_t classes,
+                                                const struct fkt_moments_layout *layout, uint64_t n_max);
 FKT_API void fkt_moments_free(struct fkt_moments *m);
 FKT_API FKT_MUST_USE fkt_status fkt_moments_merge(
     struct fkt_moments *into, const struct fkt_moments *from); /* checked; on failure `into` is unchanged */
 FKT_API uint32_t fkt_moments_classes(const struct fkt_moments *m);
-FKT_API uint32_t fkt_moments_length(const struct fkt_moments *m);
-FKT_API uint32_t fkt_moments_rq(const struct fkt_moments *m);
+FKT_API const struct fkt_moments_layout *fkt_moments_layout(const struct fkt_moments *m);
+FKT_API size_t fkt_moments_length(const struct fkt_moments *m);  /* numbers of q of one record, over all parts */
+FKT_API size_t fkt_moments_numbers(const struct fkt_moments *m); /* fkt_layout_numbers */
 
-/* The packed integers (K, block), flushed; borrowed until the next call that changes m. */
+/* The packed integers in the order of the layout, flushed; borrowed until the next call that changes m. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_packed(struct fkt_moments *m, const int64_t **packed);
 /* Names, as in a task and on the command line; -1 when unknown. */
 FKT_API const char *fkt_coordinate_name(enum fkt_coordinate_kind k);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* privacy.h - what a release costs, and the one joint Gaussian mechanism that makes it.
  *
- * Noise N(0, s_n^2) on counts, N(0, s_m^2) on sums, and on second moments variance s_M^2 on the diagonal, s_M^2/2
- * off it. Callers give (epsilon, delta, adjacency); sigma is derived here and never taken from outside. A ledger is
+ * Noise N(0, s_n^2) on counts and, in each part of the record vector, N(0, s_m^2) on sums, and on second moments
+ * variance s_M^2 on the diagonal, s_M^2/2 off it. Callers give (epsilon, delta, adjacency); sigma is derived here and never taken from outside. A ledger is
  * debited before noise is drawn. The mechanism itself is in advanced/privacy.h: fkt_release_make (release.h) runs it.
  */
 #ifndef FEDKT_PRIVACY_H
 #define FEDKT_PRIVACY_H
 
+#include "fedkt/layout.h"
 #include "fedkt/status.h"
 
 #include <stddef.h>
@@ -22,23 +23,45 @@ enum fkt_adjacency { FKT_ADJACENCY_ADD_REMOVE = 0, FKT_ADJACENCY_REPLACE = 1, FK
 #define FKT_BUDGET_SPLIT_COUNT 1
 #define FKT_BUDGET_SPLIT_SUM 24
 #define FKT_BUDGET_SPLIT_MOMENT 75
-enum fkt_mechanism { FKT_MECHANISM_JOINT = 0, FKT_MECHANISM_PAPER = 1 }; /* paper: needs FKT_ADJACENCY_REPLACE */
+/* With a codec and a guide: the count as above, and for each of the two parts its sum and its second moment. */
+#define FKT_BUDGET_SPLIT_CODEC_SUM 8
+#define FKT_BUDGET_SPLIT_CODEC_MOMENT 25
+#define FKT_BUDGET_SPLIT_GUIDE_SUM 16
+#define FKT_BUDGET_SPLIT_GUIDE_MOMENT 50
+/* paper: needs FKT_ADJACENCY_REPLACE and one part that is not pooled */
+enum fkt_mechanism { FKT_MECHANISM_JOINT = 0, FKT_MECHANISM_PAPER = 1 };
 
+struct fkt_privacy_part {
+    double radius;                  /* of the part's ball: Rq for a release, R for a look at the cost */
+    double split_sum, split_moment; /* budget split: shares of mu^2; any scale, the same for all parts */
+};
 struct fkt_privacy_spec {
     double epsilon, delta; /* 0 < epsilon <= 1000, 0 < delta < 1: no defaults */
     enum fkt_adjacency adjacency;
     enum fkt_mechanism mechanism;
-    double split[3]; /* budget split: parts of mu^2 for count (may be 0 for replace), sum, moment; any scale */
-    double radius;   /* of the ball: Rq for a release, R for a look at the cost */
+    double split_count; /* the budget split's share for counts; may be 0 for replace */
+    uint32_t parts;
+    struct fkt_privacy_part part[FKT_PARTS_MAX]; /* (parts) */
+    int pooled; /* one second moment per part for all classes together; the bounds are the same: sensitivity.md */
+};
+
+/* The noise of one part. */
+struct fkt_part_sigma {
+    double sum;    /* s_m */
+    double moment; /* s_M: standard deviation on the diagonal */
+    double cross;  /* s_M / sqrt 2, rounded up: off the diagonal */
+};
+/* The noise of a whole vector, in the units of the moments. */
+struct fkt_sigmas {
+    double count;
+    struct fkt_part_sigma part[FKT_PARTS_MAX];
 };
 
 struct fkt_privacy_plan {
     struct fkt_privacy_spec spec;
-    double mu;            /* GDP parameter that the sigmas below really give, rounded up */
-    double sigma_count;   /* s_n; 0: counts are public (replace) */
-    double sigma_sum;     /* s_m */
-    double sigma_moment;  /* s_M: standard deviation on the diagonal */
-    double sigma_cross;   /* s_M / sqrt 2, rounded up: off the diagonal */
+    double mu;                                  /* GDP parameter that the sigmas below really give, rounded up */
+    double sigma_count;                         /* s_n; 0: counts are public (replace) */
+    struct fkt_part_sigma sigma[FKT_PARTS_MAX]; /* (spec.parts) */
     double epsilon_spent; /* epsilon at spec.delta that mu gives (<= spec.epsilon; far below it for `paper`) */
 };
 

@@ -64,8 +64,8 @@ FKT_API const int64_t *fkt_release_moments(const struct fkt_release *r, size_t *
 FKT_API const struct fkt_privacy_plan *fkt_release_plan(const struct fkt_release *r); /* what is promised */
 /* The plan of one site's noise share; NULL: the noise was added in one place. */
 FKT_API const struct fkt_share_plan *fkt_release_shares(const struct fkt_release *r);
-/* (3) standard deviations of the noise that is really in count, sum and moment, surplus noise shares included. */
-FKT_API const double *fkt_release_sigma(const struct fkt_release *r);
+/* The noise that is really in the moments, surplus noise shares included. */
+FKT_API const struct fkt_sigmas *fkt_release_sigma(const struct fkt_release *r);
 FKT_API const struct fkt_round_facts *fkt_release_facts(const struct fkt_release *r);
 FKT_API int fkt_release_insecure_seed(const struct fkt_release *r);  /* 1: noise from a known seed, so NOT private */
 FKT_API const char *fkt_release_sha256(const struct fkt_release *r); /* of the bytes that its file has or would have */

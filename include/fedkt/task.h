@@ -36,7 +36,7 @@ struct fkt_task_choices {
     double gamma;                                    /* 0: default */
     double clip;                                     /* 0: the calibration's radius */
     uint32_t rq;                                     /* 0: default */
-    struct fkt_privacy_spec privacy;                 /* radius ignored; split all 0: the default 1/24/75 */
+    struct fkt_privacy_spec privacy;                 /* parts and radius ignored; split all 0: 1/24/75 */
     const struct fkt_federation_choices *federation; /* NULL: none */
     const struct fkt_service_choices *service;       /* NULL: none */
     int accept_weak;                                 /* 1: a weak promise is made, and the task says so; 0: FKT_E_ARG */

@@ -80,7 +80,8 @@ static double widest_swap(const struct fkt_audit_world *w)
 {
     const struct fkt_privacy_spec *p = &w->task.privacy;
     const struct fkt_coordinates *c = &w->task.coordinates;
-    const double cosine = fmax(-1, -p->split[1] / (2 * p->split[2])); /* a^2 : b^2 is the split of the budget */
+    const double cosine =
+        fmax(-1, -p->part[0].split_sum / (2 * p->part[0].split_moment)); /* a^2 : b^2 is the split of the budget */
     const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;
     return acos(fmin(1, fmax(-1, cosine * r2 + g2))); /* of the two gains, which are opposite */
 }
@@ -115,11 +116,12 @@ out:
 static fkt_status add_records(struct fkt_audit_world *w, enum fkt_audit_canary canary)
 {
     const struct fkt_coordinates *c = &w->task.coordinates;
+    const struct fkt_moments_layout layout = fkt_layout_one(c->length, c->rq);
     const int64_t *packed;
     struct fkt_rng r;
     fkt_status st = FKT_OK;
     fkt_rng_init(&r, 1, 0); /* public: these records are not secret */
-    for (int set = 0; set < 2; set++) FKT_TRY(fkt_moments_new(&w->sets[set], FKT_AUDIT_CLASSES, c->length, c->rq, 0));
+    for (int set = 0; set < 2; set++) FKT_TRY(fkt_moments_new(&w->sets[set], FKT_AUDIT_CLASSES, &layout, 0));
     for (uint32_t i = 0; i < RECORDS; i++) {
         const double u[2] = {fkt_rng_normal(&r), fkt_rng_normal(&r)};
         double v[FKT_AUDIT_LENGTH];
@@ -152,19 +154,22 @@ static fkt_status claim_noise(struct fkt_audit_world *w)
 {
     struct fkt_privacy_plan plan = w->shares.plan;
     const int shared = w->shares.counted > 0;
-    double total[4];
+    struct fkt_sigmas total = {0};
     fkt_status st = FKT_OK;
     if (!shared) FKT_TRY(fkt_privacy_plan(&plan, &w->task.privacy));
-    else FKT_TRY(fkt_privacy_gather((int64_t[3]){0}, (int64_t[3]){0}, 1, 1, &w->shares, STAY, total));
-    total[3] = total[2] * sqrt(0.5);
+    else FKT_TRY(fkt_privacy_total_sigmas(&total, &w->shares, STAY));
     for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
         const int k = kind_of(i);
-        const double sigma[4] = {plan.sigma_count, plan.sigma_sum, plan.sigma_moment, plan.sigma_cross};
+        const struct fkt_part_sigma *s = plan.sigma, *t = total.part;
+        const double sigma[4] = {plan.sigma_count, s->sum, s->moment, s->cross};
+        const double all[4] = {total.count, t->sum, t->moment, t->moment * sqrt(0.5)};
+        const struct fkt_dyadic *one[4] = {&w->shares.variance_count, &w->shares.variance[0].sum,
+                                           &w->shares.variance[0].moment, &w->shares.variance[0].cross};
         w->seen_shift[i] = (double)(w->exact[1][i] - w->exact[0][i]) * (k == 0 ? w->shares.count_scale : 1);
         if (shared) {
-            w->share_sigma[i] = deviation(w->shares.variance[k]);
+            w->share_sigma[i] = deviation(*one[k]);
             w->seen_sigma[i] = w->share_sigma[i] * sqrt(HONEST);
-            w->sigma[i] = total[k];
+            w->sigma[i] = all[k];
         } else {
             w->seen_sigma[i] = sigma[k];
             w->sigma[i] = sigma[k] > 0 ? sqrt(sigma[k] * sigma[k] + 1.0 / 12) : 0; /* rounded to integers */

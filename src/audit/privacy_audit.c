@@ -140,7 +140,9 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
     double sigma[2 * FKT_AUDIT_NUMBERS];
     fkt_status st;
     p.adjacency = c->adjacency;
-    memcpy(p.split, c->split, sizeof p.split);
+    p.split_count = c->split[0];
+    p.part[0].split_sum = c->split[1];
+    p.part[0].split_moment = c->split[2];
     FKT_TRY(fkt_alloc(&a, 1));
     a->progress = o->progress;
     a->of = 2 * o->trials;
@@ -258,6 +260,8 @@ static fkt_status check_options(const struct fkt_audit_options *o)
 static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_options *o)
 {
     const int paper = o->privacy.mechanism == FKT_MECHANISM_PAPER;
+    const struct fkt_privacy_part *part = &o->privacy.part[0];
+    const double asked[3] = {o->privacy.split_count, part->split_sum, part->split_moment};
     for (int place = 0; place < 2; place++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             struct fkt_audit_case *c = &out->cases[out->n];
@@ -266,24 +270,28 @@ static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_opt
             if (paper && (rows[i].adjacency != FKT_ADJACENCY_REPLACE || place != FKT_NOISE_PLACE_CENTRAL)) continue;
             *c = (struct fkt_audit_case){
                 .adjacency = rows[i].adjacency, .place = (enum fkt_noise_place)place, .canary = rows[i].canary};
-            memcpy(c->split, rows[i].on_counts ? on_counts : o->privacy.split, sizeof c->split);
+            memcpy(c->split, rows[i].on_counts ? on_counts : asked, sizeof c->split);
             out->n++;
         }
 }
 
 fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const struct fkt_audit_options *o)
 {
+    const struct fkt_privacy_part *part = &o->privacy.part[0];
     double alpha;
     fkt_status st;
     memset(out, 0, sizeof *out);
     FKT_TRY(check_options(o));
-    FKT_TRY(fkt_privacy_plan(&(struct fkt_privacy_plan){0},
-                             &(struct fkt_privacy_spec){o->privacy.epsilon,
-                                                        o->privacy.delta,
-                                                        FKT_ADJACENCY_REPLACE,
-                                                        o->privacy.mechanism,
-                                                        {o->privacy.split[0], o->privacy.split[1], o->privacy.split[2]},
-                                                        1})); /* an impossible request is the caller's error */
+    FKT_TRY(fkt_privacy_plan(
+        &(struct fkt_privacy_plan){0},
+        &(struct fkt_privacy_spec){
+            .epsilon = o->privacy.epsilon,
+            .delta = o->privacy.delta,
+            .adjacency = FKT_ADJACENCY_REPLACE,
+            .mechanism = o->privacy.mechanism,
+            .split_count = o->privacy.split_count,
+            .parts = 1,
+            .part = {{1, part->split_sum, part->split_moment}}})); /* an impossible request is the caller's error */
     FKT_TRY(broken_by(out->quantiser, check_quantiser(out), "the quantiser"));
     for (int place = 0; o->elsewhere && place < 2; place++)
         if (!out->processes[0])

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* moments.h - the internals of struct fkt_moments.
  *
- *   packed (K, block)   per class: n | S (m) | upper triangle of M, row by row (m(m+1)/2)
- *   rows (K, cap, m)    the last fill[c] records of class c, integers held in doubles
+ *   packed                 in the order of the layout (fedkt/layout.h)
+ *   rows (groups, cap*L)   the last fill[g] records of group g, integers held in doubles; within a group part after
+ *                          part, part p as (cap, m_p). L is the sum of all m_p
  *
- * n and S are always complete; M lacks the records still in rows.
+ * A group is what one second moment sums over: a class, or with pooled moments all records (groups = 1). Counts and
+ * sums are always complete; M lacks the records still in rows.
  *
- * Invariants: packed n <= n_max; n_max*rq^2 < 2^61; cap*rq^2 < 2^53; fill[c] <= cap. */
+ * Invariants: a class's n <= n_max; pooled: all n together <= all_max; n_max*Rq^2 and all_max*Rq^2 < 2^61 and cap*Rq^2
+ * < 2^53 for the largest Rq; fill[g] <= cap. */
 #ifndef FKT_MOMENTS_MOMENTS_H
 #define FKT_MOMENTS_MOMENTS_H
 
 #include "fedkt/moments.h"
 
 struct fkt_moments {
-    uint32_t classes, length, rq; /* K, m, Rq */
-    uint64_t n_max;
-    size_t block;       /* (m+1)(m+2)/2 */
-    size_t cap;         /* rows per class before a flush */
-    int64_t *packed;    /* (K, block) */
-    double *rows;       /* (K, cap, m) */
-    double *product;    /* (m, m) scratch of a flush */
-    size_t *fill;       /* (K) */
-    size_t *peak;       /* (K) the largest fill so far: how many rows must be wiped */
-    uint64_t *incoming; /* (K) records per class of the current call */
+    uint32_t classes, groups; /* K; K or 1 */
+    struct fkt_moments_layout layout;
+    uint64_t n_max, all_max; /* all_max: UINT64_MAX unless pooled */
+    size_t length;           /* L */
+    size_t numbers;          /* of packed */
+    size_t cap;              /* rows per group before a flush */
+    int64_t *packed;         /* (numbers) */
+    double *rows;            /* (groups, cap*L) */
+    double *product;         /* (m, m) scratch of a flush, m the largest length */
+    size_t *fill;            /* (groups) */
+    size_t *peak;            /* (groups) the largest fill so far: how many rows must be wiped */
+    uint64_t *incoming;      /* (K) records per class of the current call */
 };
 
-/* FKT_E_NUMERIC when `more` records of class c would exceed n_max. */
-fkt_status fkt_moments_check_room(const struct fkt_moments *m, uint32_t c, uint64_t more);
+uint64_t fkt_moments_held(const struct fkt_moments *m, uint32_t c); /* the count of class c */
+/* FKT_E_NUMERIC when more[c] further records of each class c would exceed n_max or all_max. */
+FKT_MUST_USE fkt_status fkt_moments_check_room(const struct fkt_moments *m, const uint64_t *more);
 
 #endif

@@ -3,8 +3,8 @@
  *
  *   block of a class:  n | S_0 .. S_{m-1} | M_00 M_01 .. M_0,m-1 | M_11 .. M_1,m-1 | ... | M_m-1,m-1
  *
- * This is the upper triangle, row by row, of sum (1,q)(1,q)^T. Any sum of n vectors in the ball passes the checks, so
- * an honest site is never refused, and no entry can leave the range that n_max guarantees; a malicious site can still
+ * With one part this is the upper triangle, row by row, of sum (1,q)(1,q)^T; several parts and pooled second moments:
+ * fedkt/layout.h. Each part is checked by itself. Any sum of n vectors in the ball passes the checks, so an honest site is never refused, and no entry can leave the range that n_max guarantees; a malicious site can still
  * send any vector that passes (docs: poisoning is out of scope). All classes are checked before the first is added.
  * Cost: two passes. */
 #include "fedkt/advanced/moments.h"
@@ -32,34 +32,66 @@ static fkt_status impossible(uint32_t c, const char *what)
     return fkt_fail(FKT_E_NUMERIC, "moments of class %u are impossible: %s", c, what);
 }
 
-/* post: n <= n_max held, so every bound below is < 2^61 and the running trace < 2^62 */
-static fkt_status check_block(const struct fkt_moments *m, uint32_t c, const int64_t *block)
+/* pre: n*rq^2 < 2^61 */
+static fkt_status check_sums(uint32_t c, const int64_t *sum, size_t length, int64_t n, int64_t rq)
 {
-    const int64_t n = block[0], *entry = block + 1 + m->length;
-    int64_t sum_bound, moment_bound, trace = 0;
+    for (size_t i = 0; i < length; i++)
+        if (!within(sum[i], -n * rq, n * rq)) return impossible(c, "a sum is larger than count * radius");
+    return FKT_OK;
+}
 
-    if (n < 0 || (uint64_t)n > m->n_max) return impossible(c, "the count is negative or above its bound");
-    sum_bound = n * m->rq;
-    moment_bound = sum_bound * m->rq;
-    for (size_t i = 0; i < m->length; i++)
-        if (!within(block[1 + i], -sum_bound, sum_bound)) return impossible(c, "a sum is larger than count * radius");
-    for (size_t i = 0; i < m->length; i++) {
-        if (!within(*entry, 0, moment_bound)) return impossible(c, "a diagonal moment is not in 0 .. count * radius^2");
+/* pre: n*rq^2 < 2^61, so that the running trace is < 2^62 */
+static const char *wrong_moment(const int64_t *entry, size_t length, int64_t n, int64_t rq)
+{
+    const int64_t bound = n * rq * rq;
+    int64_t trace = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (!within(*entry, 0, bound)) return "a diagonal moment is not in 0 .. count * radius^2";
         trace += *entry++;
-        if (trace > moment_bound) return impossible(c, "the trace is larger than count * radius^2");
-        for (size_t j = i + 1; j < m->length; j++, entry++)
-            if (!within(*entry, -moment_bound, moment_bound))
-                return impossible(c, "a moment is larger than count * radius^2");
+        if (trace > bound) return "the trace is larger than count * radius^2";
+        for (size_t j = i + 1; j < length; j++, entry++)
+            if (!within(*entry, -bound, bound)) return "a moment is larger than count * radius^2";
     }
-    return fkt_moments_check_room(m, c, (uint64_t)n);
+    return NULL;
+}
+
+static fkt_status check_class(struct fkt_moments *m, uint32_t c, const int64_t *packed)
+{
+    const struct fkt_moments_layout *l = &m->layout;
+    const int64_t n = packed[fkt_layout_count(l, m->classes, c)];
+    if (n < 0 || (uint64_t)n > m->n_max) return impossible(c, "the count is negative or above its bound");
+    for (uint32_t p = 0; p < l->parts; p++) {
+        const char *wrong = NULL;
+        fkt_status st = check_sums(c, packed + fkt_layout_sum(l, m->classes, c, p), l->length[p], n, l->rq[p]);
+        if (st != FKT_OK) return st;
+        if (!l->pooled)
+            wrong = wrong_moment(packed + fkt_layout_moment(l, m->classes, c, p), l->length[p], n, l->rq[p]);
+        if (wrong) return impossible(c, wrong);
+    }
+    m->incoming[c] = (uint64_t)n;
+    return FKT_OK;
+}
+
+/* pre: fkt_moments_check_room accepted the counts, so their sum is at most all_max */
+static fkt_status check_pooled(const struct fkt_moments *m, const int64_t *packed)
+{
+    const struct fkt_moments_layout *l = &m->layout;
+    int64_t n = 0;
+    for (uint32_t c = 0; c < m->classes; c++) n += (int64_t)m->incoming[c];
+    for (uint32_t p = 0; p < l->parts; p++) {
+        const char *wrong = wrong_moment(packed + fkt_layout_moment(l, m->classes, 0, p), l->length[p], n, l->rq[p]);
+        if (wrong) return fkt_fail(FKT_E_NUMERIC, "pooled moments are impossible: %s", wrong);
+    }
+    return FKT_OK;
 }
 
 fkt_status fkt_moments_add_packed(struct fkt_moments *m, const int64_t *packed)
 {
-    for (uint32_t c = 0; c < m->classes; c++) {
-        fkt_status st = check_block(m, c, packed + c * m->block);
-        if (st != FKT_OK) return st;
-    }
-    for (size_t i = 0; i < m->classes * m->block; i++) m->packed[i] += packed[i];
+    fkt_status st = FKT_OK;
+    for (uint32_t c = 0; c < m->classes && st == FKT_OK; c++) st = check_class(m, c, packed);
+    if (st == FKT_OK) st = fkt_moments_check_room(m, m->incoming);
+    if (st == FKT_OK && m->layout.pooled) st = check_pooled(m, packed);
+    if (st != FKT_OK) return st;
+    for (size_t i = 0; i < m->numbers; i++) m->packed[i] += packed[i];
     return FKT_OK;
 }

@@ -125,16 +125,16 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
                : "central: rounded Gaussian on integer sums, sampled exactly",
         "entropy", r->insecure_seed ? "INSECURE SEED" : SYSTEM, "adjacency", fkt_adjacency_name(p->adjacency), "unit",
         "record", "epsilon", p->epsilon, "delta", p->delta, "mu", q->mu, "epsilon_spent", q->epsilon_spent,
-        "sigma_count", q->sigma_count, "sigma_sum", q->sigma_sum, "sigma_moment", q->sigma_moment, "budget_split",
-        p->split[0], p->split[1], p->split[2], "radius", c->radius, "rq", (int)c->rq, "coordinates",
-        fkt_coordinate_name(c->kind), "classes", (int)r->task.n_classes, "dim", (int)c->dim, "length", (int)c->length,
-        "codec", "name", r->task.codec, "identity", r->task.codec_identity, "sha256", r->task.codec_sha256,
-        "calibration", "source", r->calibration.source, "images", (json_int_t)r->calibration.images, "sha256",
-        r->task.calibration_sha256, "task_sha256", r->task.sha256, "noised_moments_sha256", hash, "sites",
-        (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed,
-        "version", fkt_version(), "warnings", warnings(r), "accounting", "gdp", "rho",
-        shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against", holds_against(r),
-        "promise", fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
+        "sigma_count", q->sigma_count, "sigma_sum", q->sigma[0].sum, "sigma_moment", q->sigma[0].moment, "budget_split",
+        p->split_count, p->part[0].split_sum, p->part[0].split_moment, "radius", c->radius, "rq", (int)c->rq,
+        "coordinates", fkt_coordinate_name(c->kind), "classes", (int)r->task.n_classes, "dim", (int)c->dim, "length",
+        (int)c->length, "codec", "name", r->task.codec, "identity", r->task.codec_identity, "sha256",
+        r->task.codec_sha256, "calibration", "source", r->calibration.source, "images",
+        (json_int_t)r->calibration.images, "sha256", r->task.calibration_sha256, "task_sha256", r->task.sha256,
+        "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger",
+        ledger_of(r), "composed_epsilon", composed, "version", fkt_version(), "warnings", warnings(r), "accounting",
+        "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against",
+        holds_against(r), "promise", fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
 }
 
 fkt_status fkt_release_certificate(const struct fkt_release *r, char **json)

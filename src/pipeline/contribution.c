@@ -29,10 +29,11 @@ fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact
 fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                  const struct fkt_share_plan *shares, struct fkt_entropy *noise)
 {
-    const size_t numbers = t->n_classes * fkt_moments_block(t->coordinates.length);
+    const struct fkt_moments_layout layout = fkt_layout_one(t->coordinates.length, t->coordinates.rq);
+    const size_t numbers = fkt_layout_numbers(&layout, t->n_classes);
     fkt_status st;
     FKT_TRY(fkt_contribution_check(t, exact));
-    if (shares->counted) FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, t->coordinates.length, shares, noise));
+    if (shares->counted) FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, &layout, shares, noise));
     else memcpy(x, exact, numbers * sizeof *x);
 out:
     return st;

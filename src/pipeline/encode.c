@@ -20,7 +20,8 @@
 
 fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out)
 {
-    return fkt_moments_new(out, w->task.n_classes, w->task.coordinates.length, w->task.coordinates.rq, 0);
+    const struct fkt_moments_layout layout = fkt_layout_one(w->task.coordinates.length, w->task.coordinates.rq);
+    return fkt_moments_new(out, w->task.n_classes, &layout, 0);
 }
 
 struct adder {

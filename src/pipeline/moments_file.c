@@ -23,7 +23,7 @@ fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX])
 {
     const int64_t *packed;
     struct fkt_hash h;
-    size_t n = fkt_moments_classes(m) * fkt_moments_block(fkt_moments_length(m));
+    size_t n = fkt_moments_numbers(m);
     fkt_status st = fkt_moments_packed(m, &packed);
     if (st != FKT_OK) return st;
     fkt_hash_init(&h);

@@ -127,11 +127,9 @@ out:
 /* The noise in the numbers: that of the plan, or of as many noise shares as survived. */
 static fkt_status weigh_noise(struct fkt_release *r)
 {
-    int64_t none[3] = {0}; /* the smallest block: privacy/ computes what so many shares give */
-    if (r->shares.counted) return fkt_privacy_gather(none, none, 1, 1, &r->shares, r->facts.survivors, r->sigma);
-    r->sigma[0] = r->plan.sigma_count;
-    r->sigma[1] = r->plan.sigma_sum;
-    r->sigma[2] = r->plan.sigma_moment;
+    if (r->shares.counted) return fkt_privacy_total_sigmas(&r->sigma, &r->shares, r->facts.survivors);
+    r->sigma.count = r->plan.sigma_count;
+    memcpy(r->sigma.part, r->plan.sigma, sizeof r->sigma.part);
     return FKT_OK;
 }
 
@@ -157,11 +155,12 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy entropy;
     const int64_t *exact;
-    uint32_t K = task->n_classes, length = task->coordinates.length;
+    const struct fkt_moments_layout layout = fkt_layout_one(task->coordinates.length, task->coordinates.rq);
+    uint32_t K = task->n_classes;
     fkt_status st;
     memset(out, 0, sizeof *out);
     memset(&seeded, 0, sizeof seeded);
-    if (fkt_moments_classes(m) != K || fkt_moments_length(m) != length || fkt_moments_rq(m) != task->coordinates.rq)
+    if (fkt_moments_classes(m) != K || !fkt_layout_equal(fkt_moments_layout(m), &layout))
         return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
     if (fkt_task_has_shares(task))
         return fkt_hint_code(
@@ -179,7 +178,7 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     out->insecure_seed = !entropy.secure;
     out->paid_by_file = ledger->task_sha256[0] != '\0';
     FKT_TRY(fkt_moments_packed(m, &exact));
-    FKT_TRY(fkt_privacy_release(out->moments, exact, K, length, &out->plan, ledger, &entropy));
+    FKT_TRY(fkt_privacy_release(out->moments, exact, K, &layout, &out->plan, ledger, &entropy));
     FKT_TRY(weigh_noise(out));
     FKT_TRY(seal(out));
 out:
@@ -192,14 +191,15 @@ fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_tas
                                    const struct fkt_calibration *calibration, const int64_t *total,
                                    const struct fkt_round_facts *facts, int insecure_seed)
 {
+    const struct fkt_moments_layout layout = fkt_layout_one(task->coordinates.length, task->coordinates.rq);
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (!fkt_task_has_shares(task))
         return fkt_fail(FKT_E_MISMATCH, "task '%s' has no distributed noise, so its total has none", task->name);
     FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = insecure_seed;
-    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, task->coordinates.length, &out->shares,
-                               facts->survivors, out->sigma));
+    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, &layout, &out->shares, facts->survivors));
+    FKT_TRY(weigh_noise(out));
     FKT_TRY(seal(out));
 out:
     if (st != FKT_OK) fkt_release_clear(out);
@@ -348,10 +348,13 @@ fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part, con
 {
     const struct fkt_coordinates *c = &r->task.coordinates;
     struct fkt_direction direction = fkt_coordinates_direction(c);
-    const struct fkt_part_noise noise = {c->length, r->sigma[1], r->sigma[2], c->radius / c->rq};
+    const struct fkt_part_noise noise = {c->length, r->sigma.part[0].sum, r->sigma.part[0].moment, c->radius / c->rq};
     const struct fkt_known_length known = {
         .count = direction.length, .square = direction.square, .slack = direction.slack};
-    const struct fkt_layout_noise l = {
-        .sigma_count = r->sigma[0], .part = &noise, .parts = 1, .known = &known, .n_known = direction.length ? 1 : 0};
+    const struct fkt_layout_noise l = {.sigma_count = r->sigma.count,
+                                       .part = &noise,
+                                       .parts = 1,
+                                       .known = &known,
+                                       .n_known = direction.length ? 1 : 0};
     return fkt_gaussians_estimate_part(out, r->moments, r->task.n_classes, &l, part, options);
 }

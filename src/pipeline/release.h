@@ -16,7 +16,7 @@ struct fkt_release {
     struct fkt_calibration calibration;
     struct fkt_privacy_plan plan; /* what is promised */
     struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
-    double sigma[3];              /* noise that is really in the moments (count, sum, moment), surplus shares and all */
+    struct fkt_sigmas sigma;      /* noise that is really in the moments, surplus shares and all */
     int64_t *moments;             /* (K, block) noised */
     struct fkt_round_facts facts;
     int paid_by_file;            /* 1: a ledger file has paid (fkt_ledger_file_pay), 0: one in memory or the sites' */

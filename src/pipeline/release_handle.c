@@ -70,7 +70,7 @@ const struct fkt_share_plan *fkt_release_shares(const struct fkt_release *r)
     return r->shares.counted ? &r->shares : NULL;
 }
 
-const double *fkt_release_sigma(const struct fkt_release *r) { return r->sigma; }
+const struct fkt_sigmas *fkt_release_sigma(const struct fkt_release *r) { return &r->sigma; }
 const struct fkt_round_facts *fkt_release_facts(const struct fkt_release *r) { return &r->facts; }
 int fkt_release_insecure_seed(const struct fkt_release *r) { return r->insecure_seed; }
 const char *fkt_release_sha256(const struct fkt_release *r) { return r->sha256; }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* release.c - the only place where exact moments become public: debit the ledger, then add noise.
  *
- *   plan checked against itself -> numbers checked against the plan's radius -> ledger debited
- *   -> class by class: n, S, M upper triangle row by row
+ *   plan checked against itself -> numbers checked against the plan's radii -> ledger debited
+ *   -> every number in the order of the layout, with the noise of its kind and part
  *
  * Source: the Gaussian mechanism with the noise of privacy.h; why rounding to integers costs nothing: release.md, step
  * 2. The plan's claim is not trusted: mu^2 is computed again from its sigmas, and a plan that claims less is refused.
@@ -14,79 +14,76 @@
 #include "base/status.h"
 #include "crypto/entropy.h"
 #include "privacy/block.h"
+#include "privacy/plan.h"
 #include "privacy/rounded_gaussian.h"
 
-#include <math.h>
 #include <string.h>
 
-struct scales {
-    struct fkt_gaussian_scale count, sum, moment, cross;
+struct noising {
+    struct fkt_gaussian_scale count;
+    struct {
+        struct fkt_gaussian_scale sum, moment, cross;
+    } part[FKT_PARTS_MAX];
     int counts_public;
+    struct fkt_rounded_gaussian *g;
+    const int64_t *exact;
+    int64_t *out;
 };
 
 /* release.md, step 1: the claim mu is checked against the noise that will be drawn. */
 static fkt_status check_plan(const struct fkt_privacy_plan *p)
 {
-    const double r = p->spec.radius, c = p->sigma_count > 0 ? 1 / p->sigma_count : 0;
-    const double mu2 = fkt_privacy_mu_squared(p->spec.adjacency, r / p->sigma_sum, r * r / p->sigma_moment, c);
     const int counts_public = p->sigma_count == 0 && fkt_adjacency_counts_public(p->spec.adjacency);
+    int holds = fkt_plan_mu_squared(p) <= p->mu * p->mu * (1 + 1e-12); /* NaN for a bad number of parts */
     if (!counts_public && !(p->sigma_count > 0))
         return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan()",
                              "the plan has no noise for counts, but its adjacency does not make them public");
-    if (!(mu2 <= p->mu * p->mu * (1 + 1e-12)) ||
-        !(p->sigma_cross * p->sigma_cross * 2 >= p->sigma_moment * p->sigma_moment))
+    for (uint32_t i = 0; holds && i < p->spec.parts; i++)
+        holds = p->sigma[i].cross * p->sigma[i].cross * 2 >= p->sigma[i].moment * p->sigma[i].moment;
+    if (!holds)
         return fkt_fail_hint(FKT_E_ARG, "make the plan with fkt_privacy_plan()",
                              "the plan's noise does not give the mu %g that it claims", p->mu);
     return FKT_OK;
 }
 
-static fkt_status make_scales(struct scales *s, const struct fkt_privacy_plan *p)
+static fkt_status make_scales(struct noising *s, const struct fkt_privacy_plan *p)
 {
     fkt_status st = FKT_OK;
     s->counts_public = p->sigma_count == 0;
     if (!s->counts_public) FKT_TRY(fkt_gaussian_scale_init(&s->count, p->sigma_count));
-    FKT_TRY(fkt_gaussian_scale_init(&s->sum, p->sigma_sum));
-    FKT_TRY(fkt_gaussian_scale_init(&s->moment, p->sigma_moment));
-    FKT_TRY(fkt_gaussian_scale_init(&s->cross, p->sigma_cross));
+    for (uint32_t i = 0; i < p->spec.parts; i++) {
+        FKT_TRY(fkt_gaussian_scale_init(&s->part[i].sum, p->sigma[i].sum));
+        FKT_TRY(fkt_gaussian_scale_init(&s->part[i].moment, p->sigma[i].moment));
+        FKT_TRY(fkt_gaussian_scale_init(&s->part[i].cross, p->sigma[i].cross));
+    }
 out:
     return st;
 }
 
-static fkt_status add_noise(int64_t *out, int64_t exact, struct fkt_rounded_gaussian *g,
-                            const struct fkt_gaussian_scale *s)
+static fkt_status add_noise(void *data, size_t at, enum fkt_number_kind kind, uint32_t part)
 {
+    struct noising *s = data;
+    const struct fkt_gaussian_scale *scale = kind == FKT_NUMBER_COUNT    ? &s->count
+                                             : kind == FKT_NUMBER_SUM    ? &s->part[part].sum
+                                             : kind == FKT_NUMBER_MOMENT ? &s->part[part].moment
+                                                                         : &s->part[part].cross;
     int64_t noise = 0;
-    fkt_status st = fkt_rounded_gaussian_draw(g, s, &noise);
+    fkt_status st = FKT_OK;
+    if (kind != FKT_NUMBER_COUNT || !s->counts_public) st = fkt_rounded_gaussian_draw(s->g, scale, &noise);
     if (st != FKT_OK) return st;
     /* |exact| <= 2^61 and |noise| <= 256 * 2^52 + 1: no sum reaches 2^62 */
-    if (!fkt_add_i64(exact, noise, out)) return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit into 64 bits");
+    if (!fkt_add_i64(s->exact[at], noise, &s->out[at]))
+        return fkt_fail(FKT_E_NUMERIC, "a noised moment does not fit into 64 bits");
     return FKT_OK;
 }
 
-/* One class: (n, S, M) of a record length m. */
-static fkt_status noise_block(int64_t *out, const int64_t *exact, uint32_t length, struct fkt_rounded_gaussian *g,
-                              const struct scales *s)
-{
-    fkt_status st = FKT_OK;
-    size_t at = 0;
-    if (s->counts_public) out[at] = exact[at];
-    else FKT_TRY(add_noise(&out[at], exact[at], g, &s->count));
-    at++;
-    for (uint32_t i = 0; i < length; i++, at++) FKT_TRY(add_noise(&out[at], exact[at], g, &s->sum));
-    for (uint32_t i = 0; i < length; i++)
-        for (uint32_t j = i; j < length; j++, at++)
-            FKT_TRY(add_noise(&out[at], exact[at], g, i == j ? &s->moment : &s->cross));
-out:
-    return st;
-}
-
-fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t classes, uint32_t length,
-                               const struct fkt_privacy_plan *plan, struct fkt_ledger *ledger,
-                               struct fkt_entropy *entropy)
+fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t classes,
+                               const struct fkt_moments_layout *layout, const struct fkt_privacy_plan *plan,
+                               struct fkt_ledger *ledger, struct fkt_entropy *entropy)
 {
     struct fkt_rounded_gaussian g;
-    struct scales s;
-    size_t block, n;
+    struct noising s = {.g = &g, .exact = exact, .out = noised};
+    size_t n;
     fkt_status st = FKT_OK;
 
     fkt_rounded_gaussian_init(&g, entropy);
@@ -94,13 +91,12 @@ fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t c
         st = fkt_fail(FKT_E_ARG, "a release needs a ledger");
         goto out;
     }
-    FKT_TRY(fkt_block_sizes(classes, length, &block, &n));
+    FKT_TRY(fkt_block_sizes(classes, layout, &n));
     FKT_TRY(check_plan(plan));
     FKT_TRY(make_scales(&s, plan));
-    for (uint32_t c = 0; c < classes; c++) FKT_TRY(fkt_block_check(exact + c * block, length, plan->spec.radius));
+    FKT_TRY(fkt_block_check(exact, classes, layout, &plan->spec));
     FKT_TRY(fkt_ledger_debit(ledger, plan->mu * plan->mu));
-    for (uint32_t c = 0; c < classes && st == FKT_OK; c++)
-        st = noise_block(noised + c * block, exact + c * block, length, &g, &s);
+    st = fkt_block_each(classes, layout, add_noise, &s);
     if (st != FKT_OK) memset(noised, 0, n * sizeof *noised);
 out:
     fkt_rounded_gaussian_clear(&g);

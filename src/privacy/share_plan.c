@@ -8,7 +8,7 @@
  * Source of noise shares: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, who account
  * in zCDP (proposition 14; rho is still stated). We differ: a total is shown to be a continuous Gaussian mechanism with
  * 3 less variance, post-processed, up to a factor e^(+-1e-6) (share_gdp.md), so that mu and epsilon are those of gdp.c;
- * coordinates have four different sigmas; the dimension is a fixed bound of 2^32 and not the task's; and counts are
+ * coordinates have their own sigmas (count; sum, diagonal and cross of each part); the dimension is a fixed bound of 2^32 and not the task's; and counts are
  * multiplied by a power of two, since only their noise is so small that the lattice matters. The plan's claims are
  * computed from its rounded variances. Cost: about a millisecond. */
 #include "privacy/share_plan.h"
@@ -54,26 +54,39 @@ static double log_ratio(double variance, uint32_t n)
 
 static double least_variance(const struct fkt_share_plan *p)
 {
-    double least = INFINITY;
-    for (int i = p->variance[0].num == 0; i < 4; i++) least = fmin(least, value(&p->variance[i]));
+    double least = p->variance_count.num == 0 ? INFINITY : value(&p->variance_count);
+    for (uint32_t i = 0; i < p->plan.spec.parts; i++) {
+        const struct fkt_part_variance *v = &p->variance[i];
+        least = fmin(least, fmin(value(&v->sum), fmin(value(&v->moment), value(&v->cross))));
+    }
     return least * DOWN;
 }
 
-void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3])
+void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, struct fkt_sigmas *sigma)
 {
-    for (int i = 0; i < 3; i++) sigma[i] = sqrt(shares * value(&p->variance[i])) * DOWN;
-    sigma[0] /= p->count_scale;
+    *sigma = (struct fkt_sigmas){.count = sqrt(shares * value(&p->variance_count)) * DOWN / p->count_scale};
+    for (uint32_t i = 0; i < p->plan.spec.parts; i++) {
+        const struct fkt_part_variance *v = &p->variance[i];
+        sigma->part[i].sum = sqrt(shares * value(&v->sum)) * DOWN;
+        sigma->part[i].moment = sqrt(shares * value(&v->moment)) * DOWN;
+        sigma->part[i].cross = sqrt(shares * value(&v->cross)) * UP; /* at least moment / sqrt 2 */
+    }
+}
+
+static void set_sigmas(struct fkt_privacy_plan *p, const struct fkt_sigmas *sigma)
+{
+    p->sigma_count = sigma->count;
+    for (uint32_t i = 0; i < p->spec.parts; i++) p->sigma[i] = sigma->part[i];
 }
 
 double fkt_share_rho(const struct fkt_share_plan *p)
 {
     const double root_entries = sqrt((double)FKT_SHARE_ENTRIES);
     struct fkt_privacy_plan q = p->plan;
-    double sigma[3], mu;
-    fkt_share_sigmas(p, p->counted, sigma);
-    q.sigma_count = sigma[0];
-    q.sigma_sum = sigma[1];
-    q.sigma_moment = sigma[2];
+    struct fkt_sigmas sigma;
+    double mu;
+    fkt_share_sigmas(p, p->counted, &sigma);
+    set_sigmas(&q, &sigma);
     mu = fkt_plan_distance(&q) + 10 * lattice(least_variance(p), p->counted) * root_entries;
     return mu * mu / 2 * UP;
 }
@@ -82,12 +95,14 @@ double fkt_share_mu(const struct fkt_share_plan *p)
 {
     const double n = p->counted, least = least_variance(p);
     struct fkt_privacy_plan q = p->plan;
-    double left[4];
     if (!(least >= 1 && n * least >= 4 * DOWN)) return INFINITY; /* the bounds below need wider noise */
-    for (int i = 0; i < 4; i++) left[i] = n * value(&p->variance[i]) - KERNEL;
-    q.sigma_count = p->variance[0].num ? sqrt(left[0]) * DOWN / p->count_scale : 0;
-    q.sigma_sum = sqrt(left[1]) * DOWN;
-    q.sigma_moment = sqrt(fmin(left[2], 2 * left[3])) * DOWN;
+    q.sigma_count = p->variance_count.num ? sqrt(n * value(&p->variance_count) - KERNEL) * DOWN / p->count_scale : 0;
+    for (uint32_t i = 0; i < q.spec.parts; i++) {
+        const struct fkt_part_variance *v = &p->variance[i];
+        const double moment = n * value(&v->moment) - KERNEL, cross = n * value(&v->cross) - KERNEL;
+        q.sigma[i].sum = sqrt(n * value(&v->sum) - KERNEL) * DOWN;
+        q.sigma[i].moment = sqrt(fmin(moment, 2 * cross)) * DOWN;
+    }
     return (fkt_plan_distance(&q) + RATIO_MU * log_ratio(least, p->counted)) * UP;
 }
 
@@ -110,30 +125,40 @@ static double target_mu(const struct fkt_privacy_spec *spec, uint32_t counted)
 {
     const double mu = fkt_privacy_mu(spec->epsilon, spec->delta) * DOWN;
     struct fkt_privacy_plan p = {.spec = *spec};
-    double least;
+    double least = INFINITY;
     fkt_plan_joint(&p, mu);
-    least = fmin(p.sigma_sum * p.sigma_sum, p.sigma_moment * p.sigma_moment / 2) / counted;
-    least = fmax(fmin(least, COUNT_COMFORT), VARIANCE_MIN);
+    for (uint32_t i = 0; i < spec->parts; i++) {
+        const struct fkt_part_sigma *s = &p.sigma[i];
+        least = fmin(least, fmin(s->sum * s->sum, s->moment * s->moment / 2));
+    }
+    least = fmax(fmin(least / counted, COUNT_COMFORT), VARIANCE_MIN);
     return mu - RATIO_MU * log_ratio(least * DOWN, counted);
 }
 
 /* share_plan.md, step 5. */
-static fkt_status divide(struct fkt_share_plan *s, const struct fkt_privacy_plan *p)
+static fkt_status divide_part(struct fkt_part_variance *out, const struct fkt_part_sigma *s, uint32_t counted)
 {
     double v;
+    fkt_status st;
+    v = (s->sum * s->sum + KERNEL) / counted;
+    FKT_TRY(dyadic_up(&out->sum, fmax(v, VARIANCE_MIN)));
+    v = (s->moment * s->moment + 2 * KERNEL) / counted; /* twice: cross terms have half of it */
+    FKT_TRY(dyadic_up(&out->moment, fmax(v, VARIANCE_MIN)));
+    FKT_TRY(dyadic_up(&out->cross, fmax(value(&out->moment) / 2, VARIANCE_MIN)));
+out:
+    return st;
+}
+
+static fkt_status divide(struct fkt_share_plan *s, const struct fkt_privacy_plan *p)
+{
     fkt_status st = FKT_OK;
     s->count_scale = 1;
     if (p->sigma_count > 0) {
-        v = p->sigma_count * p->sigma_count / s->counted;
+        double v = p->sigma_count * p->sigma_count / s->counted;
         for (; v < COUNT_COMFORT && s->count_scale < SCALE_MAX; s->count_scale *= 2) v *= 4;
-        FKT_TRY(dyadic_up(&s->variance[0], fmax(v + KERNEL / s->counted, VARIANCE_MIN)));
+        FKT_TRY(dyadic_up(&s->variance_count, fmax(v + KERNEL / s->counted, VARIANCE_MIN)));
     }
-    v = (p->sigma_sum * p->sigma_sum + KERNEL) / s->counted;
-    FKT_TRY(dyadic_up(&s->variance[1], fmax(v, VARIANCE_MIN)));
-    v = (p->sigma_moment * p->sigma_moment + 2 * KERNEL) / s->counted; /* twice: cross terms have half of it */
-    v = fmax(v, VARIANCE_MIN);
-    FKT_TRY(dyadic_up(&s->variance[2], v));
-    FKT_TRY(dyadic_up(&s->variance[3], fmax(value(&s->variance[2]) / 2, VARIANCE_MIN)));
+    for (uint32_t i = 0; i < p->spec.parts; i++) FKT_TRY(divide_part(&s->variance[i], &p->sigma[i], s->counted));
 out:
     return st;
 }
@@ -141,8 +166,11 @@ out:
 /* share_plan.md, step 7. */
 static fkt_status set_tail(struct fkt_share_plan *s)
 {
-    double most = 0, tail;
-    for (int i = 0; i < 4; i++) most = fmax(most, value(&s->variance[i]));
+    double most = value(&s->variance_count), tail;
+    for (uint32_t i = 0; i < s->plan.spec.parts; i++) {
+        const struct fkt_part_variance *v = &s->variance[i];
+        most = fmax(most, fmax(value(&v->sum), fmax(value(&v->moment), value(&v->cross))));
+    }
     tail = ceil(sqrt(2 * 113 * LN2 * most * s->sites) * (1 + 1e-9)) + 1;
     if (!(tail < 0x1p61))
         return fkt_fail_hint(FKT_E_ARG, "ask for a larger epsilon, or quantise the records more coarsely",
@@ -165,24 +193,21 @@ fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_
                                    uint32_t sites)
 {
     struct fkt_share_plan s = {.counted = counted, .sites = sites};
-    double target, sigma[3];
+    struct fkt_sigmas sigma;
+    double target;
     fkt_status st = FKT_OK;
     FKT_TRY(check_request(spec, counted, sites));
     s.plan.spec = *spec;
     target = target_mu(spec, counted);
     fkt_plan_joint(&s.plan, target);
-    if (!(target > 0 && s.plan.sigma_sum < INFINITY && s.plan.sigma_moment < INFINITY)) {
-        st = fkt_fail(FKT_E_NUMERIC, "no noise can be computed for epsilon %g, delta %g, radius %g", spec->epsilon,
-                      spec->delta, spec->radius);
+    if (!(target > 0 && fkt_plan_finite(&s.plan))) {
+        st = fkt_plan_impossible(spec);
         goto out;
     }
     FKT_TRY(divide(&s, &s.plan));
     FKT_TRY(set_tail(&s));
-    fkt_share_sigmas(&s, counted, sigma);
-    s.plan.sigma_count = sigma[0];
-    s.plan.sigma_sum = sigma[1];
-    s.plan.sigma_moment = sigma[2];
-    s.plan.sigma_cross = sqrt(counted * value(&s.variance[3])) * UP; /* at least sigma_moment / sqrt 2 */
+    fkt_share_sigmas(&s, counted, &sigma);
+    set_sigmas(&s.plan, &sigma);
     s.rho = fkt_share_rho(&s);
     s.plan.mu = fkt_share_mu(&s);
     /* step 6: spec->epsilon is a proven bound as well */

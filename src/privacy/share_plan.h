@@ -7,8 +7,8 @@
 
 #define FKT_SHARE_ENTRIES ((uint64_t)1 << 32) /* most numbers in one total; tail and tau assume it */
 
-/* Standard deviations of `shares` shares together in the units of the moments, rounded down: count, sum, moment. */
-void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, double sigma[3]);
+/* Standard deviations of `shares` shares together in the units of the moments, rounded down; cross rounded up. */
+void fkt_share_sigmas(const struct fkt_share_plan *p, uint32_t shares, struct fkt_sigmas *sigma);
 /* GDP of `counted` shares: share_gdp.md; rounded up. Infinite where a share has a variance below 1, or all of them
  * together below 4; NaN when the plan has NaN. */
 double fkt_share_mu(const struct fkt_share_plan *p);

@@ -29,9 +29,9 @@ static fkt_status count_cost(const struct fkt_joining *j, struct fkt_join_previe
     if (contents.n && contents.accounts[0].total.mu2 > 0)
         p->epsilon_before = fkt_ledger_epsilon(delta, &contents.accounts[0].total);
     if (j->shares.counted) {
-        p->sigma[0] = deviation(j->shares.variance[0]) / j->shares.count_scale;
-        p->sigma[1] = deviation(j->shares.variance[1]);
-        p->sigma[2] = deviation(j->shares.variance[2]);
+        p->sigma[0] = deviation(j->shares.variance_count) / j->shares.count_scale;
+        p->sigma[1] = deviation(j->shares.variance[0].sum);
+        p->sigma[2] = deviation(j->shares.variance[0].moment);
     }
 out:
     fkt_ledger_contents_clear(&contents);

@@ -154,7 +154,8 @@ fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec, st
     choices.n_classes = (uint32_t)classes;
     choices.federation = s->federation.sites ? &s->federation : NULL;
     choices.service = NULL;
-    choices.privacy.radius = 1;
+    choices.privacy.parts = 1;
+    choices.privacy.part[0].radius = 1;
     for (size_t i = 0; i + 1 < s->n_arms; i++) FKT_TRY(make_task(s, i, &choices, codec, calibration));
     snprintf(s->arm[s->n_arms - 1].name, sizeof s->arm->name, "no privacy");
     st = fkt_pipeline_assemble(&s->pipeline, &s->arm[0].task, codec, calibration); /* takes both */

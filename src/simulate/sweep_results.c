@@ -55,11 +55,11 @@ static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
     j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
                   "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
-                  p->sigma_count, "sigma_sum", p->sigma_sum, "sigma_moment", p->sigma_moment, "release_sha256",
+                  p->sigma_count, "sigma_sum", p->sigma[0].sum, "sigma_moment", p->sigma[0].moment, "release_sha256",
                   a->release.sha256, "private", !fkt_release_not_private(&a->release), "classes", classes, "accounting",
                   "gdp", "rho", a->release.shares.counted ? a->release.shares.rho : p->mu * p->mu / 2,
-                  "sigma_count_in_total", a->release.sigma[0], "sigma_sum_in_total", a->release.sigma[1],
-                  "sigma_moment_in_total", a->release.sigma[2]);
+                  "sigma_count_in_total", a->release.sigma.count, "sigma_sum_in_total", a->release.sigma.part[0].sum,
+                  "sigma_moment_in_total", a->release.sigma.part[0].moment);
     if (j && fkt_release_promise(&a->release, NULL) == FKT_PROMISE_WEAK)
         json_object_set_new(j, "promise", json_string("weak"));
     if (s->test_data) json_object_set_new(j, "accuracy", accuracies(s, a));

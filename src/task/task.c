@@ -28,8 +28,6 @@
 
 #define WEAK "weak"
 
-static const double default_split[3] = {FKT_BUDGET_SPLIT_COUNT, FKT_BUDGET_SPLIT_SUM, FKT_BUDGET_SPLIT_MOMENT};
-
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {
     const struct fkt_federation *f = &t->federation;
@@ -65,9 +63,9 @@ json_t *fkt_task_json(const struct fkt_task *t)
         "coordinates", "kind", fkt_coordinate_name(c->kind), "dim", (int)c->dim, "length", (int)c->length, "rq",
         (int)c->rq, "radius", c->radius, "gamma", c->gamma, "log_mean", c->log_mean, "log_spread", c->log_spread,
         "privacy", "epsilon", p->epsilon, "delta", p->delta, "adjacency", fkt_adjacency_name(p->adjacency), "mechanism",
-        fkt_mechanism_name(p->mechanism), "budget_split", p->split[0], p->split[1], p->split[2], "unit", "record",
-        "promise", fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation", federation, "service",
-        service);
+        fkt_mechanism_name(p->mechanism), "budget_split", p->split_count, p->part[0].split_sum, p->part[0].split_moment,
+        "unit", "record", "promise", fkt_task_promise(t, NULL) == FKT_PROMISE_WEAK ? WEAK : NULL, "federation",
+        federation, "service", service);
 }
 
 json_t *fkt_task_document(const struct fkt_task *t)
@@ -178,6 +176,7 @@ fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choice
                               const struct fkt_calibration *cal)
 {
     struct fkt_task *t = out;
+    struct fkt_privacy_part *part = &t->privacy.part[0];
     uint32_t rq = c->rq ? c->rq : FKT_RQ_DEFAULT;
     char why[FKT_PROMISE_WORDS];
     fkt_status st;
@@ -208,9 +207,14 @@ fkt_status fkt_task_make_into(struct fkt_task *out, const struct fkt_task_choice
         FKT_TRY(fkt_coordinates_gain_shape(&t->coordinates, cal->dim, rq, c->gamma > 0 ? c->gamma : FKT_GAMMA_DEFAULT,
                                            cal->log_mean, cal->log_spread));
     t->privacy = c->privacy;
-    t->privacy.radius = rq;
-    if (c->privacy.split[0] == 0 && c->privacy.split[1] == 0 && c->privacy.split[2] == 0)
-        memcpy(t->privacy.split, default_split, sizeof default_split);
+    t->privacy.parts = 1;
+    t->privacy.pooled = 0;
+    if (c->privacy.split_count == 0 && part->split_sum == 0 && part->split_moment == 0) {
+        t->privacy.split_count = FKT_BUDGET_SPLIT_COUNT;
+        part->split_sum = FKT_BUDGET_SPLIT_SUM;
+        part->split_moment = FKT_BUDGET_SPLIT_MOMENT;
+    }
+    part->radius = rq;
     FKT_TRY(check_privacy(t));
     if (c->federation) FKT_TRY(fkt_federation_make(t, c->federation));
     if (c->service) FKT_TRY(fkt_service_make(t, c->service));
@@ -326,7 +330,8 @@ static fkt_status take_privacy(struct fkt_task *t, const json_t *j)
     fkt_status st;
     if (json_unpack_ex((json_t *)(uintptr_t)j, &e, JSON_STRICT, "{s:F s:F s:o s:o s:[FFF!] s:o s?o}", "epsilon",
                        &p->epsilon, "delta", &p->delta, "adjacency", &adjacency, "mechanism", &mechanism,
-                       "budget_split", &p->split[0], &p->split[1], &p->split[2], "unit", &unit, "promise", &mark) != 0)
+                       "budget_split", &p->split_count, &p->part[0].split_sum, &p->part[0].split_moment, "unit", &unit,
+                       "promise", &mark) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: privacy: %s", e.text);
     FKT_TRY(take_choice(&a, fkt_adjacency_parse, adjacency, "adjacency"));
     FKT_TRY(take_choice(&m, fkt_mechanism_parse, mechanism, "mechanism"));
@@ -334,7 +339,8 @@ static fkt_status take_privacy(struct fkt_task *t, const json_t *j)
         return fkt_fail(FKT_E_FORMAT, "task: the unit of privacy must be 'record'");
     p->adjacency = (enum fkt_adjacency)a;
     p->mechanism = (enum fkt_mechanism)m;
-    p->radius = t->coordinates.rq;
+    p->parts = 1;
+    p->part[0].radius = t->coordinates.rq;
     FKT_TRY(check_privacy(t));
 out:
     return st;

@@ -26,7 +26,7 @@ struct fkt_task {
     uint64_t calibration_images;
     char calibration_sha256[FKT_SHA256_HEX];
     struct fkt_coordinates coordinates;
-    struct fkt_privacy_spec privacy;  /* radius = Rq */
+    struct fkt_privacy_spec privacy;  /* the radius of a part is its Rq */
     struct fkt_federation federation; /* sites 0: none */
     struct fkt_service service;       /* address "": none; only with a federation */
     struct fkt_signature signature;   /* not part of the canonical JSON */

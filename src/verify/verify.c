@@ -331,7 +331,8 @@ static fkt_status check_range(const struct fkt_log_reading *log, const struct fk
 {
     const uint64_t most = log->params.bound * log->round.count; /* below 2^61: fkt_sa_params_check */
     const size_t n = r->task.n_classes * fkt_moments_block(r->task.coordinates.length);
-    const double noise = r->shares.counted ? 0 : 40 * fmax(r->sigma[0], fmax(r->sigma[1], r->sigma[2]));
+    const double noise =
+        r->shares.counted ? 0 : 40 * fmax(r->sigma.count, fmax(r->sigma.part[0].sum, r->sigma.part[0].moment));
     for (size_t i = 0; i < n; i++) {
         const uint64_t size = r->moments[i] < 0 ? 0 - (uint64_t)r->moments[i] : (uint64_t)r->moments[i];
         if (size > most && !((double)(size - most) <= noise))

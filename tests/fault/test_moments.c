@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/layouts.h"
 #include "tests/support/slow_moments.h"
 
 /* Two sites and their sum; every allocation of it in turn is refused. */
@@ -7,8 +8,8 @@ static fkt_status whole_story(const uint32_t *labels, const int32_t *q, size_t n
     struct fkt_moments *a = NULL, *b = NULL;
     const int64_t *packed;
     fkt_status st;
-    FKT_TRY(fkt_moments_new(&a, 3, 5, 256, 0));
-    FKT_TRY(fkt_moments_new(&b, 3, 5, 256, 0));
+    FKT_TRY(fkt_moments_new(&a, 3, ONE_PART(5, 256), 0));
+    FKT_TRY(fkt_moments_new(&b, 3, ONE_PART(5, 256), 0));
     FKT_TRY(fkt_moments_add(a, labels, q, n));
     FKT_TRY(fkt_moments_merge(b, a));
     FKT_TRY(fkt_moments_packed(a, &packed));

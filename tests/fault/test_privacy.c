@@ -2,6 +2,7 @@
 /* Each allocation of the module fails in turn; nothing leaks. The release itself allocates nothing at all. */
 #include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 static fkt_status toy_release(void *self, int dataset, int64_t *out)
@@ -36,7 +37,8 @@ static void an_audit_without_memory(void **state)
 
 static void a_release_needs_no_memory(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{64, 24, 75}}};
     struct fkt_privacy_plan p;
     struct fkt_ledger l;
     int64_t x[6] = {10, 0, 0, 0, 0, 0};
@@ -44,21 +46,21 @@ static void a_release_needs_no_memory(void **state)
     fkt_alloc_fault_at(1, 1);
     CHECK_OK(fkt_privacy_plan(&p, &s));
     CHECK_OK(fkt_ledger_init(&l, p.mu * p.mu, 0));
-    CHECK_OK(fkt_privacy_release(x, x, 1, 2, &p, &l, NULL));
+    CHECK_OK(fkt_privacy_release(x, x, 1, ONE_PART(2, 64), &p, &l, NULL));
     fkt_alloc_fault_at(0, 0);
 }
 
 static void nor_does_a_share(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{64, 24, 75}}};
     struct fkt_share_plan p;
     int64_t x[6] = {10, 0, 0, 0, 0, 0};
-    double sigma[3];
     (void)state;
     fkt_alloc_fault_at(1, 1);
     CHECK_OK(fkt_privacy_plan_shares(&p, &s, 3, 4));
-    CHECK_OK(fkt_privacy_share(x, x, 1, 2, &p, NULL));
-    CHECK_OK(fkt_privacy_gather(x, x, 1, 2, &p, 3, sigma));
+    CHECK_OK(fkt_privacy_share(x, x, 1, ONE_PART(2, 64), &p, NULL));
+    CHECK_OK(fkt_privacy_gather(x, x, 1, ONE_PART(2, 64), &p, 3));
     fkt_alloc_fault_at(0, 0);
 }
 

@@ -25,8 +25,10 @@ int main(int argc, char **argv)
     printf("{\"sha256\":\"%s\",\"length\":%" PRIu32 ",\"vector\":%" PRIu32 ",\"count_scale\":%" PRIu32
            ",\"counted\":%" PRIu32 ",\"variance\":[",
            task.sha256, task.coordinates.length, p.length, s.count_scale, s.counted);
+    const struct fkt_dyadic variance[4] = {s.variance_count, s.variance[0].sum, s.variance[0].moment,
+                                           s.variance[0].cross};
     for (int i = 0; i < 4; i++)
-        printf("%s[%" PRIu64 ",%u]", i ? "," : "", (uint64_t)s.variance[i].num, (unsigned)s.variance[i].shift);
+        printf("%s[%" PRIu64 ",%u]", i ? "," : "", (uint64_t)variance[i].num, (unsigned)variance[i].shift);
     printf("]}\n");
     fkt_task_clear(&task);
     return 0;

@@ -2,6 +2,7 @@
 /* The packed integers are the same bytes for any number of sites, any partition, any order, any number of threads, and
  * whether sites are joined by merge or by packed sums. The reference is one site that adds its records one by one. */
 #include "base/threads.h"
+#include "tests/support/layouts.h"
 #include "tests/support/slow_moments.h"
 
 #include <pthread.h>
@@ -39,7 +40,7 @@ static fkt_status site_moments(const struct data *d, size_t site, struct fkt_mom
         labels[k] = d->labels[from];
         memcpy(q + k * d->m, d->q + from * d->m, d->m * sizeof *q);
     }
-    FKT_TRY(fkt_moments_new(out, d->classes, d->m, d->rq, 0));
+    FKT_TRY(fkt_moments_new(out, d->classes, ONE_PART(d->m, d->rq), 0));
     for (size_t k = 0; k < n; k += step) {
         step = 1 + (k * 7 + site) % (size_t)d->batch;
         if (step > n - k) step = n - k;
@@ -73,7 +74,7 @@ static void check_join(const struct data *d, size_t sites, unsigned threads, enu
 {
     struct job j = {.d = d, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
     const int64_t *got;
-    CHECK_OK(fkt_moments_new(&j.total, d->classes, d->m, d->rq, 0));
+    CHECK_OK(fkt_moments_new(&j.total, d->classes, ONE_PART(d->m, d->rq), 0));
     CHECK_OK(fkt_parallel(threads, sites, one_site, &j, NULL, "sites"));
     CHECK_OK(fkt_moments_packed(j.total, &got));
     if (memcmp(got, want, d->classes * d->block * sizeof *got))
@@ -123,7 +124,7 @@ static void any_split_gives_the_same_integers(void **state)
         CHECK_OK(fkt_alloc(&d.order, d.n));
         CHECK_OK(fkt_alloc(&d.cut, 1001));
         random_records(d.labels, d.q, d.n, shapes[s].used, d.m, d.rq, 100 + s);
-        CHECK_OK(fkt_moments_new(&one, d.classes, d.m, d.rq, 0));
+        CHECK_OK(fkt_moments_new(&one, d.classes, ONE_PART(d.m, d.rq), 0));
         for (size_t i = 0; i < d.n; i++) CHECK_OK(fkt_moments_add(one, d.labels + i, d.q + i * d.m, 1));
         CHECK_OK(fkt_moments_packed(one, &want));
         for (size_t i = 0; i < 4; i++)
@@ -151,11 +152,11 @@ static void waiting_rows_survive_a_chain_of_merges(void **state)
     (void)state;
     random_records(labels, q, N, K, M, 256, 5);
     slow_moments(want, K, M, labels, q, N);
-    CHECK_OK(fkt_moments_new(&total, K, M, 256, N));
+    CHECK_OK(fkt_moments_new(&total, K, ONE_PART(M, 256), N));
     for (size_t k = 0, step; k < N; k += step) {
         struct fkt_moments *site;
         step = 1 + k % 97 < N - k ? 1 + k % 97 : N - k;
-        CHECK_OK(fkt_moments_new(&site, K, M, 256, 0));
+        CHECK_OK(fkt_moments_new(&site, K, ONE_PART(M, 256), 0));
         CHECK_OK(fkt_moments_add(site, labels + k, q + k * M, step));
         CHECK_OK(fkt_moments_merge(total, site));
         fkt_moments_free(site);

@@ -5,6 +5,7 @@
 #include "crypto/entropy.h"
 #include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 enum {
@@ -27,7 +28,8 @@ struct victim {
 
 static void victim_init(struct victim *v, double epsilon, double delta, enum bug bug, uint64_t seed)
 {
-    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .split = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {
+        .epsilon = epsilon, .delta = delta, .split_count = 1, .parts = 1, .part = {{RQ, 24, 75}}};
     const int64_t side = bug == NO_CLIP ? 2 * SIDE : SIDE;
     const int64_t record[N] = {1, side, side, side * side, side * side, side * side};
     memset(v, 0, sizeof *v);
@@ -35,8 +37,8 @@ static void victim_init(struct victim *v, double epsilon, double delta, enum bug
     CHECK_OK(fkt_privacy_plan(&v->plan, &s));
     fkt_entropy_seeded_init(&v->seeded, seed, 0);
     fkt_entropy_seeded(&v->entropy, &v->seeded);
-    const double sigma[N] = {v->plan.sigma_count,  v->plan.sigma_sum,   v->plan.sigma_sum,
-                             v->plan.sigma_moment, v->plan.sigma_cross, v->plan.sigma_moment};
+    const double sigma[N] = {v->plan.sigma_count,     v->plan.sigma[0].sum,   v->plan.sigma[0].sum,
+                             v->plan.sigma[0].moment, v->plan.sigma[0].cross, v->plan.sigma[0].moment};
     for (int i = 0; i < N; i++) {
         v->exact[0][i] = i == 0 ? BASE : 0;
         v->exact[1][i] = v->exact[0][i] + record[i];
@@ -53,7 +55,7 @@ static fkt_status victim_release(void *self, int dataset, int64_t *out)
     fkt_status st;
     if (v->bug == FIXED_SEED) fkt_entropy_seeded_init(&v->seeded, 1, 0);
     FKT_TRY(fkt_ledger_init(&ledger, v->plan.mu * v->plan.mu, 0));
-    FKT_TRY(fkt_privacy_release(out, exact, 1, M, &v->plan, &ledger, &v->entropy));
+    FKT_TRY(fkt_privacy_release(out, exact, 1, ONE_PART(M, RQ), &v->plan, &ledger, &v->entropy));
     if (v->bug == HALF_NOISE)
         for (int i = 0; i < N; i++) out[i] = exact[i] + (out[i] - exact[i]) / 2;
     if (v->bug == QUIET_CROSS) out[4] = exact[4] + llround((double)(out[4] - exact[4]) / sqrt(2));

@@ -8,6 +8,7 @@
 #include "crypto/entropy.h"
 #include "fedkt/advanced/privacy.h"
 #include "privacy/audit.h"
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 enum { M = 2, N = 6, RQ = 64, SIDE = 45, BASE = 10 }; /* as in test_audit.c */
@@ -27,7 +28,8 @@ static double variance_of(const int64_t *x, int at, int step, double mean)
 
 static void totals_have_the_variance_planned(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 4, .delta = 1e-5, .split = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 4, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{RQ, 24, 75}}};
     const double tolerance = 6 * sqrt(2.0 / K);
     struct fkt_share_plan p;
     struct fkt_entropy_seeded seeded;
@@ -39,18 +41,20 @@ static void totals_have_the_variance_planned(void **state)
     fkt_entropy_seeded(&e, &seeded);
     for (int c = 0; c < K; c++) exact[c * N] = BASE;
     for (uint32_t site = 0; site < SITES; site++) {
-        CHECK_OK(fkt_privacy_share(share, exact, K, M, &p, &e));
+        CHECK_OK(fkt_privacy_share(share, exact, K, ONE_PART(M, RQ), &p, &e));
         for (int i = 0; i < K * N; i++) total[i] += share[i];
         if (site + 1 != COUNTED && site + 1 != SITES) continue;
         const uint32_t shares = site + 1;
-        double sigma[3];
-        CHECK_OK(fkt_privacy_gather(noised, total, K, M, &p, shares, sigma));
-        const double want[N] = {sigma[0] * sigma[0], sigma[1] * sigma[1],     sigma[1] * sigma[1],
-                                sigma[2] * sigma[2], sigma[2] * sigma[2] / 2, sigma[2] * sigma[2]};
+        struct fkt_sigmas sigmas;
+        CHECK_OK(fkt_privacy_gather(noised, total, K, ONE_PART(M, RQ), &p, shares));
+        CHECK_OK(fkt_privacy_total_sigmas(&sigmas, &p, shares));
+        const double n2 = sigmas.count * sigmas.count, s2 = sigmas.part[0].sum * sigmas.part[0].sum;
+        const double m2 = sigmas.part[0].moment * sigmas.part[0].moment;
+        const double want[N] = {n2, s2, s2, m2, m2 / 2, m2};
         for (int i = 0; i < N; i++)
             CHECK_REL(variance_of(noised, i, N, i == 0 ? BASE * (double)shares : 0), want[i], tolerance);
         const double surplus = (double)shares / COUNTED; /* 1, and then 20/16 */
-        CHECK_REL(want[1], surplus * p.plan.sigma_sum * p.plan.sigma_sum, 1e-9);
+        CHECK_REL(want[1], surplus * p.plan.sigma[0].sum * p.plan.sigma[0].sum, 1e-9);
         const double k2 = (double)p.count_scale * p.count_scale; /* halves away from zero */
         CHECK_REL(want[0], surplus * p.plan.sigma_count * p.plan.sigma_count + (k2 + 2) / (12 * k2), 1e-9);
         for (int i = 0; i < K * N; i++) {
@@ -76,7 +80,8 @@ struct victim {
 
 static void victim_init(struct victim *v, double epsilon, double delta, enum bug bug, uint64_t seed)
 {
-    const struct fkt_privacy_spec s = {.epsilon = epsilon, .delta = delta, .split = {1, 24, 75}, .radius = RQ};
+    const struct fkt_privacy_spec s = {
+        .epsilon = epsilon, .delta = delta, .split_count = 1, .parts = 1, .part = {{RQ, 24, 75}}};
     const int64_t record[N] = {1, SIDE, SIDE, SIDE * SIDE, SIDE * SIDE, SIDE * SIDE};
     memset(v, 0, sizeof *v);
     v->bug = bug;
@@ -84,8 +89,8 @@ static void victim_init(struct victim *v, double epsilon, double delta, enum bug
     fkt_entropy_seeded_init(&v->seeded, seed, 0);
     fkt_entropy_seeded(&v->entropy, &v->seeded);
     const struct fkt_privacy_plan *p = &v->plan.plan;
-    const double sigma[N] = {p->sigma_count,  p->sigma_sum,   p->sigma_sum,
-                             p->sigma_moment, p->sigma_cross, p->sigma_moment};
+    const double sigma[N] = {p->sigma_count,     p->sigma[0].sum,   p->sigma[0].sum,
+                             p->sigma[0].moment, p->sigma[0].cross, p->sigma[0].moment};
     for (int i = 0; i < N; i++) {
         const double unit = i == 0 ? v->plan.count_scale : 1; /* the attacker sees the total as the server does */
         v->exact[0][i] = i == 0 ? BASE : 0;
@@ -104,7 +109,7 @@ static fkt_status victim_release(void *self, int dataset, int64_t *out)
     if (v->bug == FIXED_SEED) fkt_entropy_seeded_init(&v->seeded, 1, 0);
     for (int site = 0; site < HONEST; site++) {
         const int64_t *own = v->exact[site == 0 ? dataset : 0];
-        FKT_TRY(fkt_privacy_share(x, own, 1, M, &v->plan, &v->entropy));
+        FKT_TRY(fkt_privacy_share(x, own, 1, ONE_PART(M, RQ), &v->plan, &v->entropy));
         if (v->bug == ONE_SHARE_ONLY && site > 0) {
             memcpy(x, own, sizeof x);
             x[0] *= v->plan.count_scale;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/layouts.h"
 #include "tests/support/server_world.h"
 
 #include "fedkt/verify.h"
@@ -155,7 +156,8 @@ static fkt_status vector(void *self, int64_t *x, uint32_t length)
     if (length != SERVER_LENGTH) return fkt_fail(FKT_E_ARG, "%u numbers", length);
     FKT_TRY(small_moments(NULL, s->index, exact));
     FKT_TRY(fkt_federation_open(&s->world->task, &params, &shares));
-    if (shares.counted) FKT_TRY(fkt_privacy_share(x, exact, FED_CLASSES, FED_LENGTH, &shares, &s->noise_door));
+    if (shares.counted)
+        FKT_TRY(fkt_privacy_share(x, exact, FED_CLASSES, ONE_PART(FED_LENGTH, 256), &shares, &s->noise_door));
     else memcpy(x, exact, sizeof exact);
     memcpy(s->x, x, sizeof s->x);
 out:

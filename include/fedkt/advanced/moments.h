@@ -41,12 +41,13 @@ struct fkt_direction {
 };
 FKT_API struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c);
 
-/* One record, or n of them (q is (n, m), labels (n)). FKT_E_ARG on a label >= K, FKT_E_NUMERIC when |q|^2 > Rq^2 or
- * n_max is passed; a failing call adds nothing. */
+/* One record, or n of them (q is (n, sum of the lengths), parts side by side; labels (n)). FKT_E_ARG on a label >= K,
+ * FKT_E_NUMERIC when |q|^2 > Rq^2 in a part or n_max is passed; a failing call adds nothing. */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_add(struct fkt_moments *m, const uint32_t *labels, const int32_t *q,
                                                 size_t n);
-/* Adds packed integers of another site after checking what must hold of any honest sum: 0 <= n <= n_max, |S_i| <=
- * n*Rq, 0 <= M_ii <= n*Rq^2, |M_ij| <= n*Rq^2, trace <= n*Rq^2. (Not a defence against poisoning.) */
+/* Adds packed integers of another site after checking what must hold of any honest sum: 0 <= n <= n_max, and of every
+ * part |S_i| <= n*Rq, 0 <= M_ii <= n*Rq^2, |M_ij| <= n*Rq^2, trace <= n*Rq^2 (pooled: n of all classes together). (Not
+ * a defence against poisoning.) */
 FKT_API FKT_MUST_USE fkt_status fkt_moments_add_packed(struct fkt_moments *m, const int64_t *packed);
 
 #ifdef __cplusplus

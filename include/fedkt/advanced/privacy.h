@@ -14,18 +14,20 @@
 extern "C" {
 #endif
 
-/* The largest mu^2 that two neighbours can be apart under `adjacency`, a = radius/s_m, b = radius^2/s_M, c = 1/s_n
- * (0 where counts are public). */
-FKT_API double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double a, double b, double c);
+/* The largest mu^2 that two neighbours can be apart under `adjacency`: for each part a = radius/s_m, b = radius^2/s_M,
+ * and c = 1/s_n (0 where counts are public). NaN on bad input. */
+FKT_API double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double c, uint32_t parts, const double *a,
+                                      const double *b);
 
 struct fkt_entropy; /* not public: pass NULL, which means the operating system; others are for this library's tests */
-/* noised (K, block) = exact (K, block) + integer noise, drawn in a fixed order. Debits plan->mu^2 first. noised may
- * be exact. Rounded Gaussians, exactly sampled: since the query is an integer, this is post-processing of the
- * continuous mechanism. FKT_E_MISMATCH, before the debit, when `exact` cannot be a sum of records inside
- * plan->spec.radius. After the debit a failure leaves `noised` all zero, in place too. */
+/* noised = exact + integer noise, both in the order of the layout, in which the noise is drawn. Debits plan->mu^2
+ * first. noised may be exact. Rounded Gaussians, exactly sampled: since the query is an integer, this is post-processing of the
+ * continuous mechanism. FKT_E_MISMATCH, before the debit, when the plan is for another layout, or when `exact` cannot
+ * be a sum of records inside the plan's radii. After the debit a failure leaves `noised` all zero, in place too. */
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t classes,
-                                                    uint32_t length, const struct fkt_privacy_plan *plan,
-                                                    struct fkt_ledger *ledger, struct fkt_entropy *entropy);
+                                                    const struct fkt_moments_layout *layout,
+                                                    const struct fkt_privacy_plan *plan, struct fkt_ledger *ledger,
+                                                    struct fkt_entropy *entropy);
 
 /* ---- noise in shares: each site adds its own before masking, and nobody ever sees a total without noise ----
  *
@@ -38,29 +40,38 @@ struct fkt_dyadic { /* num / 2^shift */
     uint64_t num;
     uint32_t shift;
 };
+struct fkt_part_variance { /* of one share, in one part */
+    struct fkt_dyadic sum, moment, cross;
+};
 struct fkt_share_plan {
-    struct fkt_privacy_plan plan;  /* of `counted` shares together, in the units of the moments */
-    uint32_t counted;              /* shares that the promise rests on */
-    uint32_t sites;                /* most shares that one total can hold */
-    uint32_t count_scale;          /* a power of two */
-    struct fkt_dyadic variance[4]; /* of one share: scaled count (num 0: counts are public), sum, diagonal, cross */
-    double rho;                    /* zCDP of one release, for whoever accounts in it; at most mu^2/2 */
-    int64_t tail;                  /* |noise of a total| exceeds it in any of 2^32 entries with probability < 2^-80 */
+    struct fkt_privacy_plan plan;                     /* of `counted` shares together, in the units of the moments */
+    uint32_t counted;                                 /* shares that the promise rests on */
+    uint32_t sites;                                   /* most shares that one total can hold */
+    uint32_t count_scale;                             /* a power of two */
+    struct fkt_dyadic variance_count;                 /* of one share, of a scaled count; num 0: counts are public */
+    struct fkt_part_variance variance[FKT_PARTS_MAX]; /* (plan.spec.parts) */
+    double rho;                                       /* zCDP of one release; at most mu^2/2 */
+    int64_t tail; /* |noise of a total| exceeds it in any of 2^32 entries with probability < 2^-80 */
 };
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_plan_shares(struct fkt_share_plan *out, const struct fkt_privacy_spec *spec,
                                                         uint32_t counted, uint32_t sites);
 FKT_API double fkt_privacy_rho(double epsilon, double delta);      /* largest safe rho, rounded down; NaN */
 FKT_API double fkt_privacy_epsilon_zcdp(double delta, double rho); /* smallest epsilon, rounded up */
-/* x (K, block) = exact with counts scaled + one share of noise, drawn in a fixed order. PRIVATE: it may leave only
+/* x = exact with counts scaled + one share of noise, in the order of the layout. PRIVATE: it may leave only
  * under masks (advanced/secagg.h), since one share protects nobody. FKT_E_MISMATCH as above. On
  * failure x is all zero. The caller's ledger must have been asked first. */
-FKT_API FKT_MUST_USE fkt_status fkt_privacy_share(int64_t *x, const int64_t *exact, uint32_t classes, uint32_t length,
+FKT_API FKT_MUST_USE fkt_status fkt_privacy_share(int64_t *x, const int64_t *exact, uint32_t classes,
+                                                  const struct fkt_moments_layout *layout,
                                                   const struct fkt_share_plan *plan, struct fkt_entropy *entropy);
 /* A total of shares back to the units of the moments: counts divided by count_scale and rounded (post-processing).
- * noised may be total. *sigma gets the standard deviations that `shares` shares really give (count, sum, moment). */
+ * noised may be total. */
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_gather(int64_t *noised, const int64_t *total, uint32_t classes,
-                                                   uint32_t length, const struct fkt_share_plan *plan, uint32_t shares,
-                                                   double sigma[3]);
+                                                   const struct fkt_moments_layout *layout,
+                                                   const struct fkt_share_plan *plan, uint32_t shares);
+/* The standard deviations that `shares` shares really give in what fkt_privacy_gather makes. Both refuse a number of
+ * shares outside counted..sites. */
+FKT_API FKT_MUST_USE fkt_status fkt_privacy_total_sigmas(struct fkt_sigmas *out, const struct fkt_share_plan *plan,
+                                                         uint32_t shares);
 
 #ifdef __cplusplus
 }

@@ -167,18 +167,22 @@ const char *cli_adjacencies(void)
 
 fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out)
 {
+    double split[3];
     size_t n;
     *out = (struct fkt_privacy_spec){.epsilon = epsilon,
                                      .delta = p->delta,
                                      .adjacency = (enum fkt_adjacency)p->adjacency,
                                      .mechanism = (enum fkt_mechanism)p->mechanism,
-                                     .split = {FKT_BUDGET_SPLIT_COUNT, FKT_BUDGET_SPLIT_SUM, FKT_BUDGET_SPLIT_MOMENT},
-                                     .radius = 1};
+                                     .split_count = FKT_BUDGET_SPLIT_COUNT,
+                                     .parts = 1,
+                                     .part = {{1, FKT_BUDGET_SPLIT_SUM, FKT_BUDGET_SPLIT_MOMENT}}};
     if (!p->split) return FKT_OK;
-    if (cli_reals("budget-split", p->split, out->split, 3, &n) != FKT_OK || n != 3)
+    if (cli_reals("budget-split", p->split, split, 3, &n) != FKT_OK || n != 3)
         return fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not three numbers like " CLI_BUDGET_SPLIT, p->split);
-    if (!(out->split[1] > 0 && out->split[2] > 0))
-        return fkt_fail(FKT_E_ARG, "--budget-split: sum and moment must be above 0");
+    if (!(split[1] > 0 && split[2] > 0)) return fkt_fail(FKT_E_ARG, "--budget-split: sum and moment must be above 0");
+    out->split_count = split[0];
+    out->part[0].split_sum = split[1];
+    out->part[0].split_moment = split[2];
     return FKT_OK;
 }
 

@@ -46,13 +46,13 @@ static fkt_status plan_shares(const struct asked *a, const struct fkt_privacy_sp
     FKT_TRY(cli_dropped_of(a->dropped, c->sites, c->corrupt, &c->dropped));
     FKT_TRY(fkt_federation_check_crew(c->sites, c->dropped, c->corrupt, FKT_NOISE_PLACE_DISTRIBUTED));
     c->counted = c->sites - c->dropped - c->corrupt;
-    integers.radius = FKT_RQ_DEFAULT;
+    integers.part[0].radius = FKT_RQ_DEFAULT;
     FKT_TRY(fkt_privacy_plan_shares(&shares, &integers, c->counted, c->sites));
     c->rho = shares.rho;
     c->surplus = (double)c->sites / c->counted - 1;
     *plan = shares.plan;
-    plan->sigma_sum *= unit;
-    plan->sigma_moment *= unit * unit;
+    plan->sigma[0].sum *= unit;
+    plan->sigma[0].moment *= unit * unit;
 out:
     return st;
 }
@@ -73,9 +73,9 @@ static void print(const struct fkt_privacy_plan *p, const struct crew *c, const 
     printf("  mu (GDP)       %.6g\n", p->mu);
     if (p->sigma_count > 0) printf("  sigma count    %.6g records\n", p->sigma_count);
     else printf("  sigma count    0 (counts are public under this adjacency)\n");
-    printf("  sigma sum      %.6g   (%.4g R)\n", p->sigma_sum, p->sigma_sum / R);
-    printf("  sigma moment   %.6g   (%.4g R^2 on the diagonal, /sqrt 2 off it)\n", p->sigma_moment,
-           p->sigma_moment / (R * R));
+    printf("  sigma sum      %.6g   (%.4g R)\n", p->sigma[0].sum, p->sigma[0].sum / R);
+    printf("  sigma moment   %.6g   (%.4g R^2 on the diagonal, /sqrt 2 off it)\n", p->sigma[0].moment,
+           p->sigma[0].moment / (R * R));
     if (c->sites) {
         printf("  when no site is lost, the total has %.3g %% more variance than this\n", 100 * c->surplus);
         printf("  epsilon spent  %.6g\n", p->epsilon_spent);
@@ -84,10 +84,10 @@ static void print(const struct fkt_privacy_plan *p, const struct crew *c, const 
     if (a->records) {
         double n = (double)a->records;
         printf("\nwith %llu records in a class:\n", (unsigned long long)a->records);
-        printf("  noise in each coordinate of the mean       %.3g R\n", p->sigma_sum / n / R);
+        printf("  noise in each coordinate of the mean       %.3g R\n", p->sigma[0].sum / n / R);
         printf("  spectral edge of the noise in a covariance %.3g R^2   (directions with less variance are below the "
                "noise)\n",
-               sqrt(2 * d) * p->sigma_moment / n / (R * R));
+               sqrt(2 * d) * p->sigma[0].moment / n / (R * R));
     }
 }
 
@@ -103,7 +103,7 @@ static fkt_status run(const struct asked *a)
     FKT_TRY(cli_privacy_spec(&a->privacy, eps, &spec));
     if (a->dim < 1 || a->dim > 65535) return fkt_fail(FKT_E_ARG, "--dim must be between 1 and 65535");
     FKT_TRY(cli_accept_promise("promise", spec.epsilon, spec.delta, a->privacy.accept_weak));
-    spec.radius = a->clip;
+    spec.part[0].radius = a->clip;
     if (a->noise) FKT_TRY(plan_shares(a, &spec, &plan, &crew));
     else if (a->sites || a->dropped || a->corrupt)
         return fkt_fail(FKT_E_ARG, "--sites, --dropped and --corrupt are for noise shares: give --noise distributed");
@@ -111,16 +111,17 @@ static fkt_status run(const struct asked *a)
     if (a->run.json) {
         json_t *j =
             json_pack("{s:f s:f s:f s:f s:f s:f s:f s:s s:s s:s s:i s:f s:[fff] s:s}", "mu", plan.mu, "sigma_count",
-                      plan.sigma_count, "sigma_sum", plan.sigma_sum, "sigma_moment", plan.sigma_moment, "epsilon",
+                      plan.sigma_count, "sigma_sum", plan.sigma[0].sum, "sigma_moment", plan.sigma[0].moment, "epsilon",
                       spec.epsilon, "delta", spec.delta, "epsilon_spent", plan.epsilon_spent, "adjacency",
                       fkt_adjacency_name(spec.adjacency), "mechanism", fkt_mechanism_name(spec.mechanism), "protects",
                       fkt_adjacency_protects(spec.adjacency), "dim", (int)a->dim, "clip", a->clip, "budget_split",
-                      spec.split[0], spec.split[1], spec.split[2], "noise", crew.sites ? "distributed" : "central");
+                      spec.split_count, spec.part[0].split_sum, spec.part[0].split_moment, "noise",
+                      crew.sites ? "distributed" : "central");
         if (j && a->records)
             json_object_set_new(j, "with_records",
                                 json_pack("{s:I s:f s:f}", "records", (json_int_t)a->records, "mean_noise",
-                                          plan.sigma_sum / (double)a->records, "covariance_edge",
-                                          sqrt(2 * (double)a->dim) * plan.sigma_moment / (double)a->records));
+                                          plan.sigma[0].sum / (double)a->records, "covariance_edge",
+                                          sqrt(2 * (double)a->dim) * plan.sigma[0].moment / (double)a->records));
         if (j && fkt_privacy_promise(spec.epsilon, spec.delta, 0, NULL) == FKT_PROMISE_WEAK)
             json_object_set_new(j, "promise", json_string("weak"));
         if (j && crew.sites)

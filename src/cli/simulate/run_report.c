@@ -115,8 +115,8 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
     r->delta = plan->spec.delta;
     r->mu = plan->mu;
     r->sigma_count = plan->sigma_count;
-    r->sigma_sum = plan->sigma_sum / rq;
-    r->sigma_moment = plan->sigma_moment / (rq * rq);
+    r->sigma_sum = plan->sigma[0].sum / rq;
+    r->sigma_moment = plan->sigma[0].moment / (rq * rq);
     r->adjacency = fkt_adjacency_name(plan->spec.adjacency);
     r->protects = fkt_adjacency_protects(plan->spec.adjacency);
     r->question = fkt_adjacency_info((int)plan->spec.adjacency)->question;

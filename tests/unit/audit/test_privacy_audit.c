@@ -7,7 +7,9 @@
 static struct fkt_audit_options options(uint64_t trials)
 {
     return (struct fkt_audit_options){
-        .privacy = {.epsilon = 5, .delta = 1e-5, .split = {1, 24, 75}}, .trials = trials, .confidence = 1 - 1e-6};
+        .privacy = {.epsilon = 5, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{1, 24, 75}}},
+        .trials = trials,
+        .confidence = 1 - 1e-6};
 }
 
 /* Distance of the two datasets in units of the noise, from the integers themselves. */
@@ -41,7 +43,9 @@ static void canaries_are_worst_cases(void **state)
         for (int place = 0; place < 2; place++) {
             struct fkt_privacy_spec p = {.epsilon = 5, .delta = 1e-5, .adjacency = rows[i].adjacency};
             const double promise = fkt_privacy_mu(5, 1e-5);
-            memcpy(p.split, rows[i].split, sizeof p.split);
+            p.split_count = rows[i].split[0];
+            p.parts = 1;
+            p.part[0] = (struct fkt_privacy_part){1, rows[i].split[1], rows[i].split[2]};
             const double mu = distance(&p, (enum fkt_noise_place)place, rows[i].canary);
             if (!(mu <= promise && mu >= rows[i].least * promise))
                 fail_msg("row %zu, %s: %.5f of %.5f", i, fkt_noise_name((enum fkt_noise_place)place), mu, promise);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/layouts.h"
 #include "tests/support/slow_moments.h"
 
 static void *room_for(size_t n, size_t size)
@@ -11,7 +12,7 @@ static void *room_for(size_t n, size_t size)
 static struct fkt_moments *fresh(uint32_t classes, uint32_t m, uint32_t rq, uint64_t n_max)
 {
     struct fkt_moments *out;
-    CHECK_OK(fkt_moments_new(&out, classes, m, rq, n_max));
+    CHECK_OK(fkt_moments_new(&out, classes, ONE_PART(m, rq), n_max));
     return out;
 }
 
@@ -77,15 +78,15 @@ static void shapes_are_checked(void **state)
 {
     struct fkt_moments *m = (void *)&m;
     (void)state;
-    CHECK_STATUS(fkt_moments_new(&m, 0, 4, 256, 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, 0, ONE_PART(4, 256), 0), FKT_E_ARG);
     CHECK(m == NULL);
-    CHECK_STATUS(fkt_moments_new(&m, 4, 0, 256, 0), FKT_E_ARG);
-    CHECK_STATUS(fkt_moments_new(&m, 4, 4, 63, 0), FKT_E_ARG);
-    CHECK_STATUS(fkt_moments_new(&m, 4, 4, 4097, 0), FKT_E_ARG);
-    CHECK_STATUS(fkt_moments_new(&m, UINT32_MAX, UINT32_MAX, 256, 0), FKT_E_ARG);
-    CHECK_STATUS(fkt_moments_new(&m, UINT32_MAX, 1U << 20, 256, 0), FKT_E_ARG);
-    CHECK_STATUS(fkt_moments_new(&m, 1, 1, 256, (uint64_t)1 << 45), FKT_E_ARG); /* 2^45 * 2^16 = 2^61 */
-    CHECK_OK(fkt_moments_new(&m, 1, 1, 256, ((uint64_t)1 << 45) - 1));
+    CHECK_STATUS(fkt_moments_new(&m, 4, ONE_PART(0, 256), 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, 4, ONE_PART(4, 63), 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, 4, ONE_PART(4, 4097), 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, UINT32_MAX, ONE_PART(UINT32_MAX, 256), 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, UINT32_MAX, ONE_PART(1U << 20, 256), 0), FKT_E_ARG);
+    CHECK_STATUS(fkt_moments_new(&m, 1, ONE_PART(1, 256), (uint64_t)1 << 45), FKT_E_ARG); /* 2^45 * 2^16 = 2^61 */
+    CHECK_OK(fkt_moments_new(&m, 1, ONE_PART(1, 256), ((uint64_t)1 << 45) - 1));
     fkt_moments_free(m);
     fkt_moments_free(NULL);
 }

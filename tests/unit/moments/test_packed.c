@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/layouts.h"
 #include "tests/support/slow_moments.h"
 
 /* Two classes of length 2 at Rq = 64; per class: n S0 S1 M00 M01 M11. */
@@ -9,7 +10,7 @@ enum { N0, S0, S1, M00, M01, M11, BLOCK };
 static struct fkt_moments *fresh(uint64_t n_max)
 {
     struct fkt_moments *out;
-    CHECK_OK(fkt_moments_new(&out, 2, 2, RQ, n_max));
+    CHECK_OK(fkt_moments_new(&out, 2, ONE_PART(2, RQ), n_max));
     return out;
 }
 
@@ -108,7 +109,7 @@ static void sums_near_2_to_the_61_do_not_wrap(void **state)
         const int32_t q = (int32_t)rq;
         const int64_t *got;
         struct fkt_moments *m;
-        CHECK_OK(fkt_moments_new(&m, 1, 1, rq, 0));
+        CHECK_OK(fkt_moments_new(&m, 1, ONE_PART(1, rq), 0));
         CHECK_OK(fkt_moments_add_packed(m, a));
         CHECK_OK(fkt_moments_add_packed(m, b));
         CHECK_OK(fkt_moments_packed(m, &got));

@@ -196,9 +196,9 @@ static void a_release_is_read_with_both_its_counts(void **state)
     make_release(&r);
     block = fkt_moments_block(r.task.coordinates.length);
     CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
-    CHECK(r.sigma[0] > 0);
+    CHECK(r.sigma.count > 0);
     for (size_t k = 0; k < g.classes; k++) {
-        CHECK(g.count_noise[k] > 0 && g.count_noise[k] < 0.9 * r.sigma[0]);
+        CHECK(g.count_noise[k] > 0 && g.count_noise[k] < 0.9 * r.sigma.count);
         CHECK(fabs(g.count[k] - (double)r.moments[k * block]) > 1e-6);
     }
     fkt_gaussians_clear(&g);

@@ -4,6 +4,7 @@
 #include "fedkt/advanced/federation.h"
 
 #include "tests/support/check.h"
+#include "tests/support/layouts.h"
 #include "tests/support/scratch.h"
 
 #include "pipeline/provenance.h"
@@ -150,7 +151,7 @@ static void everything_says_weak(void **state)
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&cal, codec));
     CHECK_OK(make(&t, 50, 1e-5, NULL, 1));
-    CHECK_OK(fkt_moments_new(&m, 2, t.coordinates.length, t.coordinates.rq, 0));
+    CHECK_OK(fkt_moments_new(&m, 2, ONE_PART(t.coordinates.length, t.coordinates.rq), 0));
     CHECK_OK(fkt_ledger_init(&ledger, 1e6, 0));
     CHECK_OK(fkt_release_make_into(&r, &t, &cal, m, &facts, &ledger, NULL));
     assert_string_equal(fkt_release_not_private(&r), "the promise is weak");

@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_federation.h"
+#include "tests/support/layouts.h"
 #include "tests/support/small_task.h"
 
 static const struct fkt_round_facts facts = {3, 2, 0, 0};
@@ -271,14 +272,14 @@ static void promise_and_noise_are_kept_apart(void **state)
     (void)state;
     shared_init(&s);
     CHECK(s.release.shares.counted == 5);
-    CHECK_REL(s.release.sigma[1], s.release.plan.sigma_sum * sqrt(7.0 / 5), 1e-9);
-    CHECK_REL(s.release.sigma[2], s.release.plan.sigma_moment * sqrt(7.0 / 5), 1e-9);
-    CHECK_REL(s.release.sigma[0], s.release.plan.sigma_count * sqrt(7.0 / 5), 1e-2); /* and the rounding */
+    CHECK_REL(s.release.sigma.part[0].sum, s.release.plan.sigma[0].sum * sqrt(7.0 / 5), 1e-9);
+    CHECK_REL(s.release.sigma.part[0].moment, s.release.plan.sigma[0].moment * sqrt(7.0 / 5), 1e-9);
+    CHECK_REL(s.release.sigma.count, s.release.plan.sigma_count * sqrt(7.0 / 5), 1e-2); /* and the rounding */
     CHECK_NEAR(s.release.plan.epsilon_spent, 2, 1e-3);
     CHECK(s.release.plan.epsilon_spent <= 2);
     CHECK_OK(fkt_release_save(&s.release, scratch_path(&s.scratch, "r"), 0));
     CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
-    CHECK_REL(back.sigma[1], s.release.sigma[1], 1e-12);
+    CHECK_REL(back.sigma.part[0].sum, s.release.sigma.part[0].sum, 1e-12);
     CHECK(back.shares.counted == 5 && back.facts.survivors == 7 && back.plan.mu == s.release.plan.mu);
     CHECK_OK(fkt_release_certificate(&back, &json));
     CHECK(strstr(json, "\"noise\": \"distributed: ") && strstr(json, "\"accounting\": \"gdp\""));
@@ -361,7 +362,7 @@ static void each_task_has_one_way(void **state)
     shared_init(&s);
     scene_init(&plain, 5);
     CHECK_OK(fkt_ledger_init(&ledger, 1e9, 0));
-    CHECK_OK(fkt_moments_new(&m, FED_CLASSES, FED_LENGTH, 256, 0));
+    CHECK_OK(fkt_moments_new(&m, FED_CLASSES, ONE_PART(FED_LENGTH, 256), 0));
     CHECK_STATUS(fkt_release_make_into(&r, &s.f.task, &s.f.calibration, m, &seven_of_eight, &ledger, NULL),
                  FKT_E_MISMATCH);
     CHECK(ledger.spent_mu2 == 0);

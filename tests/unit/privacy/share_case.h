@@ -4,7 +4,17 @@
 #define FKT_TEST_PRIVACY_SHARE_CASE_H
 
 #include "fedkt/advanced/privacy.h"
+#include "tests/support/layouts.h"
 #include "tests/support/vectors.h"
+
+/* 0: of a scaled count, 1: a sum, 2: the diagonal, 3: off it; of the first part. */
+static inline const struct fkt_dyadic *share_case_variance(const struct fkt_share_plan *p, int kind)
+{
+    return kind == 0   ? &p->variance_count
+           : kind == 1 ? &p->variance[0].sum
+           : kind == 2 ? &p->variance[0].moment
+                       : &p->variance[0].cross;
+}
 
 static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
 {
@@ -23,13 +33,16 @@ static inline void share_case_plan(struct fkt_share_plan *p, const json_t *c)
                                   .adjacency = !strcmp(adjacency, "replace")       ? FKT_ADJACENCY_REPLACE
                                                : !strcmp(adjacency, "replace-any") ? FKT_ADJACENCY_REPLACE_ANY
                                                                                    : FKT_ADJACENCY_ADD_REMOVE,
-                                  .radius = vectors_number(j, "radius")};
+                                  .split_count = json_number_value(json_array_get(split, 0)),
+                                  .parts = 1,
+                                  .part = {{vectors_number(j, "radius"), json_number_value(json_array_get(split, 1)),
+                                            json_number_value(json_array_get(split, 2))}}};
     CHECK(json_array_size(variance) == 4 && json_array_size(split) == 3);
-    for (size_t i = 0; i < 3; i++) p->plan.spec.split[i] = json_number_value(json_array_get(split, i));
     for (size_t i = 0; i < 4; i++) {
         const json_t *v = json_array_get(variance, i);
-        p->variance[i].num = (uint64_t)json_integer_value(json_array_get(v, 0));
-        p->variance[i].shift = (uint32_t)json_integer_value(json_array_get(v, 1));
+        struct fkt_dyadic *to = (struct fkt_dyadic *)(uintptr_t)share_case_variance(p, (int)i);
+        to->num = (uint64_t)json_integer_value(json_array_get(v, 0));
+        to->shift = (uint32_t)json_integer_value(json_array_get(v, 1));
     }
 }
 

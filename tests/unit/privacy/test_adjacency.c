@@ -6,6 +6,12 @@
 #include <math.h>
 #include <string.h>
 
+/* mu^2 of one part. */
+static double mu_squared(enum fkt_adjacency adjacency, double a, double b, double c)
+{
+    return fkt_privacy_mu_squared(adjacency, c, 1, &a, &b);
+}
+
 static void each_row_is_whole(void **state)
 {
     int n = 0;
@@ -16,10 +22,10 @@ static void each_row_is_whole(void **state)
         CHECK(fkt_adjacency_parse(i->name) == n && !strcmp(fkt_adjacency_name(a), i->name));
         CHECK(!strcmp(fkt_adjacency_protects(a), i->protects));
         CHECK(fkt_adjacency_counts_public(a) == i->counts_public);
-        const double mu2 = fkt_privacy_mu_squared(a, 1, 1, 1);
+        const double mu2 = mu_squared(a, 1, 1, 1);
         CHECK(mu2 >= 2 && mu2 < INFINITY);
         /* what is public needs no noise, and its distance is not counted */
-        CHECK((fkt_privacy_mu_squared(a, 1, 1, 5) == mu2) == i->counts_public);
+        CHECK((mu_squared(a, 1, 1, 5) == mu2) == i->counts_public);
     }
     CHECK(n == FKT_ADJACENCY_REPLACE_ANY + 1);
 }
@@ -30,7 +36,7 @@ static void there_are_no_others(void **state)
     CHECK(!fkt_adjacency_info(-1) && fkt_adjacency_parse("add_remove") < 0 && fkt_adjacency_parse(NULL) < 0);
     CHECK(!strcmp(fkt_adjacency_name((enum fkt_adjacency)9), "?") &&
           !fkt_adjacency_counts_public((enum fkt_adjacency)9));
-    CHECK(isnan(fkt_privacy_mu_squared((enum fkt_adjacency)9, 1, 1, 1)));
+    CHECK(isnan(mu_squared((enum fkt_adjacency)9, 1, 1, 1)));
 }
 
 int main(void)

@@ -32,15 +32,17 @@ static void sigmas_are_optimal_and_never_below(void **state)
             .delta = strtod(c.field[1], NULL),
             .adjacency = adjacency_of(c.field[2]),
             .mechanism = strcmp(c.field[3], "paper") ? FKT_MECHANISM_JOINT : FKT_MECHANISM_PAPER,
-            .split = {strtod(c.field[4], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)},
-            .radius = strtod(c.field[7], NULL)};
+            .split_count = strtod(c.field[4], NULL),
+            .parts = 1,
+            .part = {{strtod(c.field[7], NULL), strtod(c.field[5], NULL), strtod(c.field[6], NULL)}}};
         CHECK_OK(fkt_privacy_plan(&p, &s));
         check_sigma(p.sigma_count, c.field[8], s.epsilon, s.delta);
-        check_sigma(p.sigma_sum, c.field[9], s.epsilon, s.delta);
-        check_sigma(p.sigma_moment, c.field[10], s.epsilon, s.delta);
+        check_sigma(p.sigma[0].sum, c.field[9], s.epsilon, s.delta);
+        check_sigma(p.sigma[0].moment, c.field[10], s.epsilon, s.delta);
         CHECK((p.sigma_count == 0) == (s.adjacency == FKT_ADJACENCY_REPLACE));
-        CHECK(2 * (long double)p.sigma_cross * p.sigma_cross >= (long double)p.sigma_moment * p.sigma_moment);
-        CHECK(p.sigma_cross <= p.sigma_moment * 0.7072);
+        CHECK(2 * (long double)p.sigma[0].cross * p.sigma[0].cross >=
+              (long double)p.sigma[0].moment * p.sigma[0].moment);
+        CHECK(p.sigma[0].cross <= p.sigma[0].moment * 0.7072);
         CHECK(p.epsilon_spent <= s.epsilon && p.epsilon_spent >= 0);
         CHECK(fkt_privacy_delta(s.epsilon, p.mu) <= s.delta);
         if (s.mechanism == FKT_MECHANISM_JOINT) CHECK(p.epsilon_spent >= s.epsilon * (1 - 1e-5));
@@ -74,12 +76,13 @@ static void published_values(void **state)
                                      .delta = 1e-5,
                                      .adjacency = k->adjacency,
                                      .mechanism = k->mechanism,
-                                     .split = {k->split[0], k->split[1], k->split[2]},
-                                     .radius = 1};
+                                     .split_count = k->split[0],
+                                     .parts = 1,
+                                     .part = {{1, k->split[1], k->split[2]}}};
         CHECK_OK(fkt_privacy_plan(&p, &s));
         CHECK_NEAR(p.sigma_count, k->want[0], k->tol);
-        CHECK_NEAR(p.sigma_sum, k->want[1], k->tol);
-        CHECK_NEAR(p.sigma_moment, k->want[2], k->tol);
+        CHECK_NEAR(p.sigma[0].sum, k->want[1], k->tol);
+        CHECK_NEAR(p.sigma[0].moment, k->want[2], k->tol);
     }
 }
 
@@ -90,31 +93,38 @@ static void the_paper_spends_about_half(void **state)
                                  .delta = 1e-5,
                                  .adjacency = FKT_ADJACENCY_REPLACE,
                                  .mechanism = FKT_MECHANISM_PAPER,
-                                 .radius = 3};
+                                 .parts = 1,
+                                 .part = {{3, 0, 0}}};
     (void)state;
     CHECK_OK(fkt_privacy_plan(&p, &s));
     CHECK_NEAR(p.epsilon_spent, 5.17, 0.01);
-    CHECK_REL(p.mu, 3 * sqrt(2 / (p.sigma_sum * p.sigma_sum) + 2.5 * 9 / (p.sigma_moment * p.sigma_moment)), 1e-9);
+    CHECK_REL(p.mu, 3 * sqrt(2 / (p.sigma[0].sum * p.sigma[0].sum) + 2.5 * 9 / (p.sigma[0].moment * p.sigma[0].moment)),
+              1e-9);
 }
 
 static void radius_scales_the_noise(void **state)
 {
     struct fkt_privacy_plan one, big;
-    struct fkt_privacy_spec s = {
-        .epsilon = 2, .delta = 1e-6, .adjacency = FKT_ADJACENCY_REPLACE_ANY, .split = {1, 24, 75}, .radius = 1};
+    struct fkt_privacy_spec s = {.epsilon = 2,
+                                 .delta = 1e-6,
+                                 .adjacency = FKT_ADJACENCY_REPLACE_ANY,
+                                 .split_count = 1,
+                                 .parts = 1,
+                                 .part = {{1, 24, 75}}};
     (void)state;
     CHECK_OK(fkt_privacy_plan(&one, &s));
-    s.radius = 256;
+    s.part[0].radius = 256;
     CHECK_OK(fkt_privacy_plan(&big, &s));
     CHECK_REL(big.sigma_count, one.sigma_count, 1e-15);
-    CHECK_REL(big.sigma_sum, 256 * one.sigma_sum, 1e-15);
-    CHECK_REL(big.sigma_moment, 65536 * one.sigma_moment, 1e-15);
+    CHECK_REL(big.sigma[0].sum, 256 * one.sigma[0].sum, 1e-15);
+    CHECK_REL(big.sigma[0].moment, 65536 * one.sigma[0].moment, 1e-15);
     CHECK_REL(big.mu, one.mu, 1e-14);
 }
 
 static void bad_specs_are_refused_with_a_sentence(void **state)
 {
-    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec good = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{256, 24, 75}}};
     const double bad[] = {NAN, INFINITY, -INFINITY, -1, 0};
     struct fkt_privacy_plan p, untouched;
     struct fkt_privacy_spec s;
@@ -124,7 +134,8 @@ static void bad_specs_are_refused_with_a_sentence(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         for (int which = 0; which < 6; which++) {
             s = good;
-            double *const field[6] = {&s.epsilon, &s.delta, &s.radius, &s.split[0], &s.split[1], &s.split[2]};
+            double *const field[6] = {
+                &s.epsilon, &s.delta, &s.part[0].radius, &s.split_count, &s.part[0].split_sum, &s.part[0].split_moment};
             *field[which] = bad[i];
             CHECK_STATUS(fkt_privacy_plan(&p, &s), FKT_E_ARG);
             CHECK(strlen(fkt_error_text()) > 20);

@@ -2,6 +2,7 @@
 #include "crypto/entropy.h"
 #include "fedkt/advanced/privacy.h"
 #include "privacy/rounded_gaussian.h"
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 enum { K = 3, M = 4, BLOCK = (M + 1) * (M + 2) / 2 };
@@ -9,7 +10,7 @@ enum { K = 3, M = 4, BLOCK = (M + 1) * (M + 2) / 2 };
 static void make_plan(struct fkt_privacy_plan *p, enum fkt_adjacency adjacency)
 {
     const struct fkt_privacy_spec s = {
-        .epsilon = 1, .delta = 1e-5, .adjacency = adjacency, .split = {1, 24, 75}, .radius = 64};
+        .epsilon = 1, .delta = 1e-5, .adjacency = adjacency, .split_count = 1, .parts = 1, .part = {{64, 24, 75}}};
     CHECK_OK(fkt_privacy_plan(p, &s));
 }
 
@@ -39,15 +40,15 @@ static void noise_comes_in_the_promised_order(void **state)
         fkt_entropy_seeded(&ea, &a);
         fkt_entropy_seeded_init(&b, 5, 0);
         fkt_entropy_seeded(&eb, &b);
-        CHECK_OK(fkt_privacy_release(noised, exact, K, M, &p, &l, &ea));
+        CHECK_OK(fkt_privacy_release(noised, exact, K, ONE_PART(M, 64), &p, &l, &ea));
         fkt_rounded_gaussian_init(&g, &eb);
         for (int c = 0, at = 0; c < K; c++)
             for (int i = -2; i < M; i++)
                 for (int j = i < 0 ? 0 : i; j < (i == -2 ? 1 : M); j++, at++) {
                     const double sigma = i == -2   ? p.sigma_count
-                                         : i == -1 ? p.sigma_sum
-                                         : i == j  ? p.sigma_moment
-                                                   : p.sigma_cross;
+                                         : i == -1 ? p.sigma[0].sum
+                                         : i == j  ? p.sigma[0].moment
+                                                   : p.sigma[0].cross;
                     struct fkt_gaussian_scale s;
                     int64_t noise = 0;
                     if (sigma > 0) {
@@ -73,11 +74,11 @@ static void in_place_and_from_the_os(void **state)
     memcpy(x, exact, sizeof x);
     make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_OK(fkt_ledger_init(&l, 2 * p.mu * p.mu, 0));
-    CHECK_OK(fkt_privacy_release(x, x, K, M, &p, &l, NULL));
-    CHECK_OK(fkt_privacy_release(y, exact, K, M, &p, &l, NULL));
+    CHECK_OK(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, NULL));
+    CHECK_OK(fkt_privacy_release(y, exact, K, ONE_PART(M, 64), &p, &l, NULL));
     CHECK(memcmp(x, y, sizeof x) && memcmp(x, exact, sizeof x));
     memcpy(y, x, sizeof y);
-    CHECK_STATUS(fkt_privacy_release(x, exact, K, M, &p, &l, NULL), FKT_E_BUDGET);
+    CHECK_STATUS(fkt_privacy_release(x, exact, K, ONE_PART(M, 64), &p, &l, NULL), FKT_E_BUDGET);
     CHECK(*fkt_error_hint() && l.entries == 2);
     assert_memory_equal(x, y, sizeof x); /* a refused release writes nothing */
 }
@@ -102,7 +103,7 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
     make_exact(x);
     make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
     CHECK_OK(fkt_ledger_init(&l, 1e9, 0));
-    CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, &e), FKT_E_ENTROPY);
+    CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, &e), FKT_E_ENTROPY);
     assert_memory_equal(x, zero, sizeof x);
     CHECK(l.entries == 1); /* the draws may have been seen: the debit stands */
 }
@@ -121,20 +122,20 @@ static void false_plans_are_refused(void **state)
         switch (which) {
         case 0: p.sigma_count = 0; break;
         case 1: p.sigma_count *= 0.9; break;
-        case 2: p.sigma_sum *= 0.9; break;
-        case 3: p.sigma_moment *= 0.9; break;
-        case 4: p.sigma_cross *= 0.999; break;
+        case 2: p.sigma[0].sum *= 0.9; break;
+        case 3: p.sigma[0].moment *= 0.9; break;
+        case 4: p.sigma[0].cross *= 0.999; break;
         case 5: p.mu *= 0.99; break;
         case 6: p.mu = NAN; break;
-        case 7: p.sigma_sum = INFINITY; break;
+        case 7: p.sigma[0].sum = INFINITY; break;
         }
-        CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, NULL), FKT_E_ARG);
+        CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, NULL), FKT_E_ARG);
     }
     make_plan(&p, FKT_ADJACENCY_ADD_REMOVE);
-    CHECK_STATUS(fkt_privacy_release(x, x, 0, M, &p, &l, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_release(x, x, K, 0, &p, &l, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_release(x, x, UINT32_MAX, UINT32_MAX, &p, &l, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, NULL, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_release(x, x, 0, ONE_PART(M, 64), &p, &l, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(0, 64), &p, &l, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_release(x, x, UINT32_MAX, ONE_PART(UINT32_MAX, 64), &p, &l, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, NULL, NULL), FKT_E_ARG);
     assert_memory_equal(x, before, sizeof x);
     CHECK(l.entries == 0 && l.spent_mu2 == 0);
 }
@@ -158,7 +159,7 @@ static void sums_outside_the_ball_are_refused(void **state)
         make_exact(x);
         x[0] = 1000;
         x[bad[i].at] = bad[i].value;
-        CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, NULL), FKT_E_MISMATCH);
+        CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, NULL), FKT_E_MISMATCH);
     }
     CHECK(l.entries == 0);
     make_exact(x);
@@ -166,13 +167,13 @@ static void sums_outside_the_ball_are_refused(void **state)
     x[1] = 64000;
     for (int i = 1 + M; i < BLOCK; i++) x[i] = 0;
     x[1 + M] = 4096000;
-    CHECK_OK(fkt_privacy_release(x, x, K, M, &p, &l, NULL));
+    CHECK_OK(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, NULL));
     make_exact(x); /* every entry in its range, but the trace is that of longer records */
     x[0] = 1000;
     for (int i = 1 + M; i < BLOCK; i++) x[i] = 0;
     x[1 + M] = 4000000;
     x[1 + M + M] = 4000000;
-    CHECK_STATUS(fkt_privacy_release(x, x, K, M, &p, &l, NULL), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_privacy_release(x, x, K, ONE_PART(M, 64), &p, &l, NULL), FKT_E_MISMATCH);
 }
 
 int main(void)

@@ -28,6 +28,12 @@ static double distance2(const int *x, const int *y, int m, double rq, const stru
     return s->a * s->a * sum / (rq * rq) + s->b * s->b * moment / (rq * rq * rq * rq);
 }
 
+/* mu^2 of one part. */
+static double mu_squared(enum fkt_adjacency adjacency, double a, double b, double c)
+{
+    return fkt_privacy_mu_squared(adjacency, c, 1, &a, &b);
+}
+
 struct found {
     double add_remove[SETTINGS], same_label[SETTINGS], other_label[SETTINGS];
 };
@@ -51,7 +57,7 @@ static void evaluate(const struct found *f, int need_close)
         const struct setting *s = &settings[k];
         const double got[3] = {f->add_remove[k], f->same_label[k], fmax(f->same_label[k], f->other_label[k])};
         for (int adjacency = 0; adjacency < 3; adjacency++) {
-            const double bound = fkt_privacy_mu_squared((enum fkt_adjacency)adjacency, s->a, s->b, s->c);
+            const double bound = mu_squared((enum fkt_adjacency)adjacency, s->a, s->b, s->c);
             if (!(got[adjacency] <= bound) || (need_close && !(got[adjacency] >= 0.99 * bound)))
                 fail_msg("setting %d, adjacency %d: largest found %.12g, formula %.12g", k, adjacency, got[adjacency],
                          bound);
@@ -130,18 +136,17 @@ static void random_pairs(void **state)
 static void edges_of_the_formula(void **state)
 {
     (void)state;
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 1, 1, 7), 4.5, 1e-14); /* c does not count */
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 1, 0, 0), 4, 1e-14);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 0, 1, 0), 2, 1e-14);
-    CHECK(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, 0, 0, 0) == 0);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, sqrt(2), 1, 0), 8, 1e-13); /* both branches meet */
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 3, 4, 12), 169, 1e-12);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 0), 4.5, 1e-14);
-    CHECK_NEAR(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 1), 6, 1e-13);
-    CHECK(isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_REPLACE, NAN, 1, 0)) &&
-          isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, -1, 0)));
-    CHECK(isnan(fkt_privacy_mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, 1, INFINITY)) &&
-          isnan(fkt_privacy_mu_squared((enum fkt_adjacency)9, 1, 1, 1)));
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE, 1, 1, 7), 4.5, 1e-14); /* c does not count */
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE, 1, 0, 0), 4, 1e-14);
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE, 0, 1, 0), 2, 1e-14);
+    CHECK(mu_squared(FKT_ADJACENCY_REPLACE, 0, 0, 0) == 0);
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE, sqrt(2), 1, 0), 8, 1e-13); /* both branches meet */
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_ADD_REMOVE, 3, 4, 12), 169, 1e-12);
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 0), 4.5, 1e-14);
+    CHECK_NEAR(mu_squared(FKT_ADJACENCY_REPLACE_ANY, 1, 1, 1), 6, 1e-13);
+    CHECK(isnan(mu_squared(FKT_ADJACENCY_REPLACE, NAN, 1, 0)) && isnan(mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, -1, 0)));
+    CHECK(isnan(mu_squared(FKT_ADJACENCY_ADD_REMOVE, 1, 1, INFINITY)) &&
+          isnan(mu_squared((enum fkt_adjacency)9, 1, 1, 1)));
 }
 
 int main(void)

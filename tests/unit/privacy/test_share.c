@@ -12,16 +12,26 @@ static fkt_status status_of(const char *name)
     return !strcmp(name, "FKT_E_ARG") ? FKT_E_ARG : !strcmp(name, "FKT_E_MISMATCH") ? FKT_E_MISMATCH : FKT_OK;
 }
 
+/* Two coordinates inside the plan's radius. */
+static const struct fkt_moments_layout *of_plan(const struct fkt_share_plan *p)
+{
+    static struct fkt_moments_layout l;
+    l = fkt_layout_one(2, (uint32_t)p->plan.spec.part[0].radius);
+    return &l;
+}
+
 static void check_gather(const json_t *c, const struct fkt_share_plan *p)
 {
     int64_t total[N], want[N], got[N];
-    double sigma[3];
+    struct fkt_sigmas sigmas;
     CHECK(vectors_ints(c, "total", total, N) == N && vectors_ints(c, "noised", want, N) == N);
-    CHECK_OK(fkt_privacy_gather(got, total, 2, 2, p, (uint32_t)vectors_int(c, "gathered"), sigma));
+    CHECK_OK(fkt_privacy_gather(got, total, 2, of_plan(p), p, (uint32_t)vectors_int(c, "gathered")));
+    CHECK_OK(fkt_privacy_total_sigmas(&sigmas, p, (uint32_t)vectors_int(c, "gathered")));
     assert_memory_equal(got, want, sizeof want);
+    const double sigma[3] = {sigmas.count, sigmas.part[0].sum, sigmas.part[0].moment};
     for (size_t i = 0; i < 3; i++)
         CHECK_REL(sigma[i], json_number_value(json_array_get(json_object_get(c, "sigma"), i)), 1e-12);
-    CHECK_OK(fkt_privacy_gather(total, total, 2, 2, p, p->counted, sigma)); /* in place */
+    CHECK_OK(fkt_privacy_gather(total, total, 2, of_plan(p), p, p->counted)); /* in place */
     assert_memory_equal(total, want, sizeof want);
 }
 
@@ -32,7 +42,6 @@ static void one_case(const json_t *c)
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy e;
     int64_t exact[N], want[N], x[N], kept[N];
-    double sigma[3];
     const fkt_status verdict = status_of(vectors_text(c, "verdict"));
     share_case_plan(&p, c);
     CHECK(vectors_int(c, "classes") == 2 && vectors_int(c, "length") == 2);
@@ -40,7 +49,7 @@ static void one_case(const json_t *c)
     fkt_entropy_seeded_init(&seeded, (uint64_t)vectors_int(c, "seed"), 3);
     fkt_entropy_seeded(&e, &seeded);
     memset(x, 0x55, sizeof x);
-    const fkt_status got = fkt_privacy_share(x, exact, 2, 2, &p, &e);
+    const fkt_status got = fkt_privacy_share(x, exact, 2, of_plan(&p), &p, &e);
     if (got != verdict)
         fail_msg("%s: got %s (%s), want %s", vectors_text(c, "name"), fkt_status_name(got), fkt_error_text(),
                  vectors_text(c, "verdict"));
@@ -49,7 +58,7 @@ static void one_case(const json_t *c)
         memset(x, 0x55, sizeof x);
         memcpy(kept, x, sizeof x);
         if (verdict == FKT_E_ARG) {
-            CHECK_STATUS(fkt_privacy_gather(x, exact, 2, 2, &p, p.sites, sigma), FKT_E_ARG);
+            CHECK_STATUS(fkt_privacy_gather(x, exact, 2, of_plan(&p), &p, p.sites), FKT_E_ARG);
             assert_memory_equal(x, kept, sizeof x);
         }
         return;
@@ -57,7 +66,7 @@ static void one_case(const json_t *c)
     CHECK(vectors_ints(c, "x", want, N) == N);
     assert_memory_equal(x, want, sizeof want);
     fkt_entropy_seeded_init(&seeded, (uint64_t)vectors_int(c, "seed"), 3);
-    CHECK_OK(fkt_privacy_share(exact, exact, 2, 2, &p, &e)); /* in place */
+    CHECK_OK(fkt_privacy_share(exact, exact, 2, of_plan(&p), &p, &e)); /* in place */
     assert_memory_equal(exact, want, sizeof want);
     check_gather(c, &p);
 }
@@ -73,7 +82,8 @@ static void shares_are_the_oracles(void **state)
 
 static void make_plan(struct fkt_share_plan *p)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 64};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{64, 24, 75}}};
     CHECK_OK(fkt_privacy_plan_shares(p, &s, 180, 240));
 }
 
@@ -81,40 +91,44 @@ static void sizes_and_shares_are_checked(void **state)
 {
     struct fkt_share_plan p;
     int64_t x[N] = {10, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0};
-    double sigma[3];
+    struct fkt_sigmas sigma;
     (void)state;
     make_plan(&p);
-    CHECK_STATUS(fkt_privacy_share(x, x, 0, 2, &p, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_share(x, x, 2, 0, &p, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, UINT32_MAX, &p, NULL), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, 2, &p, NULL), FKT_E_ARG); /* 2^34 numbers fit memory */
+    CHECK_STATUS(fkt_privacy_share(x, x, 0, ONE_PART(2, 64), &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, 2, ONE_PART(0, 64), &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, ONE_PART(UINT32_MAX, 64), &p, NULL), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_share(x, x, UINT32_MAX, ONE_PART(2, 64), &p, NULL),
+                 FKT_E_ARG); /* 2^34 numbers fit memory */
     CHECK(x[0] == 10);
-    CHECK_STATUS(fkt_privacy_gather(x, x, 2, 2, &p, 179, sigma), FKT_E_ARG);
-    CHECK_STATUS(fkt_privacy_gather(x, x, 2, 2, &p, 241, sigma), FKT_E_ARG);
-    CHECK_OK(fkt_privacy_gather(x, x, 2, 2, &p, 180, sigma));
-    CHECK_REL(sigma[1], p.plan.sigma_sum, 1e-12);
-    CHECK_REL(sigma[2], p.plan.sigma_moment, 1e-12);
+    CHECK_STATUS(fkt_privacy_gather(x, x, 2, ONE_PART(2, 64), &p, 179), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_gather(x, x, 2, ONE_PART(2, 64), &p, 241), FKT_E_ARG);
+    CHECK_OK(fkt_privacy_gather(x, x, 2, ONE_PART(2, 64), &p, 180));
+    CHECK_STATUS(fkt_privacy_total_sigmas(&sigma, &p, 179), FKT_E_ARG);
+    CHECK_STATUS(fkt_privacy_total_sigmas(&sigma, &p, 241), FKT_E_ARG);
+    CHECK_OK(fkt_privacy_total_sigmas(&sigma, &p, 180));
+    CHECK_REL(sigma.part[0].sum, p.plan.sigma[0].sum, 1e-12);
+    CHECK_REL(sigma.part[0].moment, p.plan.sigma[0].moment, 1e-12);
     const double k2 = (double)p.count_scale * p.count_scale;
-    CHECK_REL(sigma[0], sqrt(p.plan.sigma_count * p.plan.sigma_count + (k2 + 2) / (12 * k2)), 1e-12);
-    CHECK_OK(fkt_privacy_gather(x, x, 2, 2, &p, 240, sigma)); /* surplus noise: 240/180 of the variance */
-    CHECK_REL(sigma[1] * sigma[1], p.plan.sigma_sum * p.plan.sigma_sum * 240 / 180, 1e-12);
+    CHECK_REL(sigma.count, sqrt(p.plan.sigma_count * p.plan.sigma_count + (k2 + 2) / (12 * k2)), 1e-12);
+    CHECK_OK(fkt_privacy_gather(x, x, 2, ONE_PART(2, 64), &p, 240));
+    CHECK_OK(fkt_privacy_total_sigmas(&sigma, &p, 240)); /* surplus noise: 240/180 of the variance */
+    CHECK_REL(sigma.part[0].sum * sigma.part[0].sum, p.plan.sigma[0].sum * p.plan.sigma[0].sum * 240 / 180, 1e-12);
 }
 
 static void extreme_totals_are_rounded_too(void **state)
 {
     struct fkt_share_plan p;
     int64_t x[6] = {INT64_MIN, 0, 0, 0, 0, 0}, y[6];
-    double sigma[3];
     (void)state;
     make_plan(&p);
     CHECK(p.count_scale == 2);
-    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK_OK(fkt_privacy_gather(y, x, 1, ONE_PART(2, 64), &p, 180));
     CHECK(y[0] == INT64_MIN / 2);
     x[0] = INT64_MAX;
-    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK_OK(fkt_privacy_gather(y, x, 1, ONE_PART(2, 64), &p, 180));
     CHECK(y[0] == (int64_t)1 << 62);
     x[0] = -3;
-    CHECK_OK(fkt_privacy_gather(y, x, 1, 2, &p, 180, sigma));
+    CHECK_OK(fkt_privacy_gather(y, x, 1, ONE_PART(2, 64), &p, 180));
     CHECK(y[0] == -2);
 }
 
@@ -133,7 +147,7 @@ static void noise_does_not_depend_on_the_records(void **state)
         for (int i = 0; i < 3 * 6; i++) exact[i] = empty >> (i / 6) & 1 ? 0 : full[i];
         fkt_entropy_seeded_init(&seeded, 8, 0);
         fkt_entropy_seeded(&e, &seeded);
-        CHECK_OK(fkt_privacy_share(x, exact, 3, 2, &p, &e));
+        CHECK_OK(fkt_privacy_share(x, exact, 3, ONE_PART(2, 64), &p, &e));
         for (int i = 0; i < 3 * 6; i++) {
             x[i] -= exact[i] * (i % 6 == 0 ? p.count_scale : 1);
             if (empty == 0) first[i] = x[i];
@@ -162,7 +176,7 @@ static void a_failure_on_the_way_leaves_nothing(void **state)
     (void)state;
     make_plan(&p);
     for (int i = 0; i < K * 6; i++) x[i] = i % 6 == 0 ? 1000 : 3;
-    CHECK_STATUS(fkt_privacy_share(x, x, K, 2, &p, &e), FKT_E_ENTROPY);
+    CHECK_STATUS(fkt_privacy_share(x, x, K, ONE_PART(2, 64), &p, &e), FKT_E_ENTROPY);
     assert_memory_equal(x, zero, sizeof x);
 }
 

@@ -58,14 +58,14 @@ static double exact_delta(const struct number n[3], double epsilon, int swap)
 /* The largest exact delta over what the claim says of it, over some epsilons. */
 static double worst(const struct fkt_privacy_spec *spec, uint32_t shares, const double *epsilon, int n)
 {
-    const int side = (int)spec->radius; /* the longest record: q = Rq */
+    const int side = (int)spec->part[0].radius; /* the longest record: q = Rq */
     struct number number[3];
     struct fkt_share_plan p;
     double most = 0;
     CHECK_OK(fkt_privacy_plan_shares(&p, spec, shares, shares));
-    total_of_shares(&number[0], &p.variance[0], shares, (int)p.count_scale);
-    total_of_shares(&number[1], &p.variance[1], shares, side);
-    total_of_shares(&number[2], &p.variance[2], shares, side * side);
+    total_of_shares(&number[0], &p.variance_count, shares, (int)p.count_scale);
+    total_of_shares(&number[1], &p.variance[0].sum, shares, side);
+    total_of_shares(&number[2], &p.variance[0].moment, shares, side * side);
     for (int e = 0; e < n; e++)
         for (int swap = 0; swap < 2; swap++)
             most = fmax(most, exact_delta(number, epsilon[e], swap) / fkt_privacy_delta(epsilon[e], p.plan.mu));
@@ -75,7 +75,8 @@ static double worst(const struct fkt_privacy_spec *spec, uint32_t shares, const 
 /* Shares at the least variance there may be: the lattice matters, and the kernel's cost is needed. */
 static void narrow_shares_keep_the_promise(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 2};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 100, .delta = 1e-2, .split_count = 1, .parts = 1, .part = {{2, 24, 75}}};
     const double epsilon[] = {0, 0.3, 0.7, 1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6};
     (void)state;
     for (uint32_t shares = 1; shares <= 3; shares++) CHECK(worst(&s, shares, epsilon, 12) <= 1);
@@ -84,7 +85,8 @@ static void narrow_shares_keep_the_promise(void **state)
 /* Wider ones satisfy it too, with little slack. */
 static void wider_shares_are_nearly_gaussian(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 2, .delta = 1e-3, .split = {1, 24, 75}, .radius = 3};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 2, .delta = 1e-3, .split_count = 1, .parts = 1, .part = {{3, 24, 75}}};
     const double epsilon[] = {0, 1, 2, 3};
     (void)state;
     for (uint32_t shares = 1; shares <= 4; shares += 3) {

@@ -17,7 +17,8 @@ static void plans_are_the_oracles(void **state)
         CHECK_OK(fkt_privacy_plan_shares(&p, &want.plan.spec, want.counted, want.sites));
         CHECK(p.counted == want.counted && p.sites == want.sites && p.count_scale == want.count_scale);
         for (int v = 0; v < 4; v++) {
-            const double got = share_case_value(&p.variance[v]), least = share_case_value(&want.variance[v]);
+            const double got = share_case_value(share_case_variance(&p, v)),
+                         least = share_case_value(share_case_variance(&want, v));
             CHECK_REL(got, least, 1e-8);
             CHECK(got >= least * (1 - 1e-11)); /* the oracle's own rounding up to 40 bits */
         }
@@ -44,40 +45,47 @@ static void the_promise_is_kept_and_not_by_far(void **state)
                     const struct fkt_privacy_spec s = {.epsilon = epsilons[e],
                                                        .delta = deltas[d],
                                                        .adjacency = (enum fkt_adjacency)a,
-                                                       .split = {1, 24, 75},
-                                                       .radius = 256};
+                                                       .split_count = 1,
+                                                       .parts = 1,
+                                                       .part = {{256, 24, 75}}};
                     struct fkt_share_plan p;
                     CHECK_OK(fkt_privacy_plan_shares(&p, &s, counted[n], counted[n] + counted[n] / 4));
                     CHECK(p.plan.epsilon_spent <= s.epsilon);
                     CHECK(fkt_privacy_epsilon(s.delta, p.plan.mu) <= s.epsilon * (1 + 1e-9));
                     /* where no variance was raised, there is no slack */
-                    if (share_case_value(&p.variance[1]) > 4.001) CHECK(p.plan.epsilon_spent >= s.epsilon * (1 - 1e-5));
-                    for (int v = a == FKT_ADJACENCY_REPLACE; v < 4; v++) CHECK(share_case_value(&p.variance[v]) >= 4);
+                    if (share_case_value(share_case_variance(&p, 1)) > 4.001)
+                        CHECK(p.plan.epsilon_spent >= s.epsilon * (1 - 1e-5));
+                    for (int v = a == FKT_ADJACENCY_REPLACE; v < 4; v++)
+                        CHECK(share_case_value(share_case_variance(&p, v)) >= 4);
                     if (a != FKT_ADJACENCY_REPLACE)
-                        CHECK(share_case_value(&p.variance[0]) >= 16 || p.count_scale == 1U << 20);
-                    CHECK((p.variance[0].num == 0) == (a == FKT_ADJACENCY_REPLACE));
-                    CHECK(2 * p.plan.sigma_cross * p.plan.sigma_cross >= p.plan.sigma_moment * p.plan.sigma_moment);
-                    CHECK_REL(p.plan.sigma_sum, sqrt(counted[n] * share_case_value(&p.variance[1])), 1e-12);
-                    CHECK((double)p.tail > 12.5 * p.plan.sigma_moment); /* sqrt(2 * 113 ln 2) = 12.52 */
+                        CHECK(share_case_value(share_case_variance(&p, 0)) >= 16 || p.count_scale == 1U << 20);
+                    CHECK((p.variance_count.num == 0) == (a == FKT_ADJACENCY_REPLACE));
+                    CHECK(2 * p.plan.sigma[0].cross * p.plan.sigma[0].cross >=
+                          p.plan.sigma[0].moment * p.plan.sigma[0].moment);
+                    CHECK_REL(p.plan.sigma[0].sum, sqrt(counted[n] * share_case_value(share_case_variance(&p, 1))),
+                              1e-12);
+                    CHECK((double)p.tail > 12.5 * p.plan.sigma[0].moment); /* sqrt(2 * 113 ln 2) = 12.52 */
                 }
 }
 
 /* A tiny ball under a weak promise over many sites: here the floor on a share's variance applies. */
 static void small_variances_are_raised(void **state)
 {
-    const struct fkt_privacy_spec s = {.epsilon = 100, .delta = 1e-2, .split = {1, 24, 75}, .radius = 1};
+    const struct fkt_privacy_spec s = {
+        .epsilon = 100, .delta = 1e-2, .split_count = 1, .parts = 1, .part = {{1, 24, 75}}};
     struct fkt_share_plan p;
     (void)state;
     CHECK_OK(fkt_privacy_plan_shares(&p, &s, 1000000, 1000000));
-    for (int v = 1; v < 4; v++) CHECK_NEAR(share_case_value(&p.variance[v]), 4, 1e-9);
+    for (int v = 1; v < 4; v++) CHECK_NEAR(share_case_value(share_case_variance(&p, v)), 4, 1e-9);
     CHECK(p.plan.epsilon_spent < 50 && p.rho > 0);
     CHECK_OK(fkt_privacy_plan_shares(&p, &s, UINT32_MAX, UINT32_MAX));
-    CHECK(p.count_scale <= 1U << 20 && share_case_value(&p.variance[0]) >= 4);
+    CHECK(p.count_scale <= 1U << 20 && share_case_value(share_case_variance(&p, 0)) >= 4);
 }
 
 static void nonsense_is_refused(void **state)
 {
-    const struct fkt_privacy_spec good = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec good = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{256, 24, 75}}};
     struct fkt_share_plan p = {.counted = 77};
     struct fkt_privacy_spec s = good;
     (void)state;
@@ -89,10 +97,10 @@ static void nonsense_is_refused(void **state)
     s.delta = 1;
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     s = good;
-    s.split[0] = 0;
+    s.split_count = 0;
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     s = good;
-    s.radius = 1e12; /* sigma 1e24 */
+    s.part[0].radius = 1e12; /* sigma 1e24 */
     CHECK_STATUS(fkt_privacy_plan_shares(&p, &s, 5, 10), FKT_E_ARG);
     CHECK(*fkt_error_hint());
     s = good;

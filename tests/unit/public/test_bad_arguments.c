@@ -9,6 +9,7 @@
 #include "fedkt/advanced/synth.h"
 #include "fedkt/fedkt.h"
 
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ QUANTISE_WITH(quantise_gamma_nan, gain_shape, c.gamma = NAN)
 static fkt_status moments_of(uint32_t classes, uint32_t length, uint32_t rq, uint64_t n_max)
 {
     struct fkt_moments *m = NULL;
-    fkt_status st = fkt_moments_new(&m, classes, length, rq, n_max);
+    fkt_status st = fkt_moments_new(&m, classes, ONE_PART(length, rq), n_max);
     fkt_moments_free(m);
     return st;
 }
@@ -81,7 +82,7 @@ static fkt_status moments_label(void)
     struct fkt_moments *m = NULL;
     const uint32_t label = 3;
     fkt_status st;
-    CHECK_OK(fkt_moments_new(&m, 3, 2, 256, 0));
+    CHECK_OK(fkt_moments_new(&m, 3, ONE_PART(2, 256), 0));
     st = fkt_moments_add(m, &label, integers, 1);
     fkt_moments_free(m);
     return st;
@@ -98,14 +99,19 @@ static fkt_status plan_zeroed(void)
 static fkt_status plan_nan(void)
 {
     struct fkt_privacy_plan p;
-    const struct fkt_privacy_spec spec = {.epsilon = NAN, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec spec = {
+        .epsilon = NAN, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{256, 24, 75}}};
     return fkt_privacy_plan(&p, &spec);
 }
 static fkt_status plan_adjacency(void)
 {
     struct fkt_privacy_plan p;
-    const struct fkt_privacy_spec spec = {
-        .epsilon = 1, .delta = 1e-5, .adjacency = (enum fkt_adjacency)9, .split = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec spec = {.epsilon = 1,
+                                          .delta = 1e-5,
+                                          .adjacency = (enum fkt_adjacency)9,
+                                          .split_count = 1,
+                                          .parts = 1,
+                                          .part = {{256, 24, 75}}};
     return fkt_privacy_plan(&p, &spec);
 }
 static fkt_status release_zeroed(void)
@@ -113,11 +119,12 @@ static fkt_status release_zeroed(void)
     const struct fkt_privacy_plan p = {0};
     struct fkt_ledger l;
     CHECK_OK(fkt_ledger_init(&l, 10, 0));
-    return fkt_privacy_release(block_out, block, 1, 2, &p, &l, NULL);
+    return fkt_privacy_release(block_out, block, 1, ONE_PART(2, 256), &p, &l, NULL);
 }
 static struct fkt_share_plan shares(void)
 {
-    const struct fkt_privacy_spec spec = {.epsilon = 1, .delta = 1e-5, .split = {1, 24, 75}, .radius = 256};
+    const struct fkt_privacy_spec spec = {
+        .epsilon = 1, .delta = 1e-5, .split_count = 1, .parts = 1, .part = {{256, 24, 75}}};
     struct fkt_share_plan p;
     CHECK_OK(fkt_privacy_plan_shares(&p, &spec, 2, 3));
     return p;
@@ -125,24 +132,23 @@ static struct fkt_share_plan shares(void)
 static fkt_status share_zeroed(void)
 {
     const struct fkt_share_plan p = {0};
-    return fkt_privacy_share(block_out, block, 1, 2, &p, NULL);
+    return fkt_privacy_share(block_out, block, 1, ONE_PART(2, 256), &p, NULL);
 }
 #define SHARE_WITH(name, change)                                                                                       \
     static fkt_status name(void)                                                                                       \
     {                                                                                                                  \
         struct fkt_share_plan p = shares();                                                                            \
         change;                                                                                                        \
-        return fkt_privacy_share(block_out, block, 1, 2, &p, NULL);                                                    \
+        return fkt_privacy_share(block_out, block, 1, ONE_PART(2, 256), &p, NULL);                                     \
     }
-SHARE_WITH(share_shift, p.variance[2].shift = 200)
-SHARE_WITH(share_wide, p.variance[1].num = UINT64_MAX)
+SHARE_WITH(share_shift, p.variance[0].moment.shift = 200)
+SHARE_WITH(share_wide, p.variance[0].sum.num = UINT64_MAX)
 SHARE_WITH(share_mu_nan, p.plan.mu = NAN)
 SHARE_WITH(share_scale, p.count_scale = 3)
 static fkt_status gather_zeroed(void)
 {
     const struct fkt_share_plan p = {0};
-    double sigma[3];
-    return fkt_privacy_gather(block_out, block, 1, 2, &p, 1, sigma);
+    return fkt_privacy_gather(block_out, block, 1, ONE_PART(2, 256), &p, 1);
 }
 static fkt_status share_plan_zeroed(void)
 {

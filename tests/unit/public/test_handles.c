@@ -5,6 +5,7 @@
 
 #include "base/alloc.h" /* blocks that are left */
 #include "tests/support/check.h"
+#include "tests/support/layouts.h"
 #include "tests/support/scratch.h"
 
 #include <string.h>
@@ -117,13 +118,13 @@ static void a_release_answers_what_is_in_it(void **state)
     size_t n = 0, again = 0;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(fkt_moments_new(&m, 2, fkt_task_coordinates(t)->length, fkt_task_coordinates(t)->rq, 0));
+    CHECK_OK(fkt_moments_new(&m, 2, ONE_PART(fkt_task_coordinates(t)->length, fkt_task_coordinates(t)->rq), 0));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
     CHECK_OK(fkt_release_make(&r, t, &calibration, m, &facts, &ledger, &seed));
     assert_string_equal(fkt_task_sha256(fkt_release_task(r)), fkt_task_sha256(t));
     CHECK(fkt_release_calibration(r)->dim == calibration.dim);
     CHECK(fkt_release_plan(r)->mu > 0 && !fkt_release_shares(r));
-    CHECK(fkt_release_sigma(r)[0] == fkt_release_plan(r)->sigma_count && fkt_release_sigma(r)[2] > 0);
+    CHECK(fkt_release_sigma(r)->count == fkt_release_plan(r)->sigma_count && fkt_release_sigma(r)->part[0].moment > 0);
     CHECK(fkt_release_facts(r)->sites == 2 && fkt_release_insecure_seed(r) == 1);
     CHECK(fkt_release_moments(r, &n) && n == 2 * fkt_moments_block(9));
     CHECK_OK(fkt_release_save(r, scratch_path(&s, "r.safetensors"), 0));

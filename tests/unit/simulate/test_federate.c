@@ -114,7 +114,12 @@ static void run_seeded(struct fkt_federate_result *r, const struct small_federat
 
 static double variance_of(const struct fkt_share_plan *p, int kind)
 {
-    return ldexp((double)p->variance[kind].num, -(int)p->variance[kind].shift);
+    const struct fkt_part_variance *part = &p->variance[0];
+    const struct fkt_dyadic *v = kind == 0   ? &p->variance_count
+                                 : kind == 1 ? &part->sum
+                                 : kind == 2 ? &part->moment
+                                             : &part->cross;
+    return ldexp((double)v->num, -(int)v->shift);
 }
 
 /* Sums and second moments of the difference, squared, in units of the variance that `shares` shares have. */

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/synth.h"
+#include "tests/support/layouts.h"
 #include "tests/support/check.h"
 
 enum { RECORDS = 300, DIM_MAX = 16, BLOCK_MAX = (DIM_MAX + 2) * (DIM_MAX + 3) / 2 };
@@ -27,7 +28,7 @@ static void set_scene(struct scene *s, size_t d, size_t n, const double sigma[3]
     s->block = fkt_moments_block(s->m);
     fkt_rng_init(&s->rng, seed, 0);
     CHECK_OK(fkt_coordinates_gain_shape(&c, (uint32_t)d, 256, 0.35, 1.0, 1.0));
-    CHECK_OK(fkt_moments_new(&moments, 1, (uint32_t)s->m, c.rq, 0));
+    CHECK_OK(fkt_moments_new(&moments, 1, ONE_PART((uint32_t)s->m, c.rq), 0));
     for (size_t r = 0; r < n; r++) {
         double u[DIM_MAX], w[DIM_MAX + 1];
         const uint32_t label = 0;
