@@ -11,7 +11,7 @@
  * mirroring in one of two cases, from the stream of (seed, class, sample number, step). The image itself is decoded
  * without a view. The networks run in float32 on every device.
  *
- * docs/method.md 1.8; docs/decisions/0024-guided-images.md. */
+ * docs/method.md 1.6; docs/decisions/0024-guided-images.md. */
 #ifndef FKT_PIPELINE_GUIDED_H
 #define FKT_PIPELINE_GUIDED_H
 
