@@ -197,6 +197,8 @@ static void facts(struct fkt_text *t, const struct fkt_card *c)
     }
     row(t, "codec", c->codec);
     row(t, "calibration (public images)", c->calibration);
+    row(t, "guide", c->guide);
+    row(t, "images were guided", c->guided);
     for (size_t i = 0; i < c->n_hashes; i++) {
         fkt_text_add(t, "| SHA-256 of ");
         escaped(t, c->hashes[i].name);

@@ -29,6 +29,7 @@ struct fkt_card {
     const char *mechanism;           /* "joint", "paper" */
     const char *unit;                /* "one image"; NULL: that */
     const char *codec, *calibration; /* identity of the codec; name of the public set behind its calibration */
+    const char *guide, *guided;      /* identity of the guide; how images were made from it, "by ..."; NULL: left out */
     uint32_t sites;                  /* 0: left out */
     const char *holds_against;       /* the certificate's words: whom the promise holds against */
     uint32_t counted, in_total;      /* noise shares that the promise counts, and that are in the sum; 0: left out */

@@ -173,7 +173,7 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     FKT_TRY(fkt_text_status(&text));
     FKT_TRY(write_text(folder, "README.md", text.s));
     FKT_TRY(write_text(folder, "certificate.json", certificate));
-    FKT_TRY(fkt_origin_note(folder, r, certificate, o->per_class * t->n_classes, fingerprint));
+    FKT_TRY(fkt_origin_note(folder, r, certificate, o->per_class * t->n_classes, fingerprint, NULL));
 out:
     fkt_free(counts);
     fkt_free(below);
@@ -197,9 +197,9 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     else FKT_TRY(fkt_release_pipeline(r, &o->settings, &own));
     if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, 0, &o->estimate, &g));
-    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
+    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint, NULL));
     FKT_TRY(write_grid(w, &g, f.tmp, o));
-    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint));
+    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint, NULL));
     FKT_TRY(fkt_folder_commit(&f));
 out:
     fkt_folder_fail(&f, st);

@@ -21,6 +21,8 @@
  * cannot be mistaken for one release later. Paths are cut to their last name, because model files are shared. */
 #include "pipeline/provenance.h"
 
+#include "fedkt/generate.h"
+
 #include "pipeline/fingerprint.h"
 #include "pipeline/release.h"
 #include "task/task.h"
@@ -43,8 +45,16 @@ enum { FILE_MAX = 1 << 20, NAME_ROOM = 80, WORDS_ROOM = 240 };
 #define WEAK "NOT private: the promises add up to a weak one: "
 #define SIMULATED "; made by a simulation, which keeps no ledger: other releases of the same records are not counted"
 
+static json_t *guided_json(const struct fkt_guided_facts *f)
+{
+    if (!f || f->kind == FKT_GUIDED_NONE) return NULL;
+    return f->kind == FKT_GUIDED_TWIN ? json_pack("{s:s s:s}", "way", "twin", "twin_sha256", f->twin_sha256)
+                                      : json_pack("{s:s s:i s:f s:f}", "way", "gradient", "steps", (int)f->steps, "rho",
+                                                  f->rho, "rate", f->rate);
+}
+
 fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, const char *certificate, uint64_t images,
-                           const char *fingerprint)
+                           const char *fingerprint, const struct fkt_guided_facts *guided)
 {
     char hash[FKT_SHA256_HEX], *path = NULL;
     json_t *classes = json_array(); /* a failure shows in its length, or makes json_pack fail */
@@ -59,9 +69,9 @@ fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, cons
     st = fkt_path_join(&path, folder, "images.json");
     if (st != FKT_OK) json_decref(classes);
     else
-        st = fkt_json_save(json_pack("{s:s s:s s:s s:I s:s s:o}", "schema", SCHEMA, "release_sha256", r->sha256,
+        st = fkt_json_save(json_pack("{s:s s:s s:s s:I s:s s:o s:o*}", "schema", SCHEMA, "release_sha256", r->sha256,
                                      "certificate_sha256", hash, "images", (json_int_t)images, "images_sha256",
-                                     fingerprint, "classes", classes),
+                                     fingerprint, "classes", classes, "guided", guided_json(guided)),
                            path, 0);
     fkt_free(path);
     return st;

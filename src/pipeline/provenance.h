@@ -7,9 +7,12 @@
 
 #include "base/status.h"
 
-/* images.json of a folder that fkt_generate makes: which images its certificate was written for. */
+/* images.json of a folder that fkt_generate makes: which images its certificate was written for, and how they were
+ * guided (NULL, or NONE: they were not). */
+struct fkt_guided_facts;
 FKT_MUST_USE fkt_status fkt_origin_note(const char *folder, const struct fkt_release *r, const char *certificate,
-                                        uint64_t images, const char *fingerprint);
+                                        uint64_t images, const char *fingerprint,
+                                        const struct fkt_guided_facts *guided);
 
 /* Of `per_class` images drawn for each class from r. */
 void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_release *r, size_t per_class);

@@ -57,11 +57,16 @@ static void legend(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n");
 }
 
-int fkt_chart_evaluated(const struct fkt_report *r) { return r->network ? FKT_REPORT_EVALUATED : FKT_REPORT_HEADS; }
+int fkt_chart_evaluated(const struct fkt_report *r)
+{
+    return !r->network ? FKT_REPORT_HEADS : r->unguided_network ? FKT_REPORT_EVALUATED : FKT_REPORT_UNGUIDED;
+}
 
 const char *fkt_chart_evaluated_name(const struct fkt_report *r, int column)
 {
-    return column < FKT_REPORT_HEADS ? fkt_head_title((enum fkt_head_kind)column) : r->network;
+    return column < FKT_REPORT_HEADS       ? fkt_head_title((enum fkt_head_kind)column)
+           : column == FKT_REPORT_UNGUIDED ? r->unguided_network
+                                           : r->network;
 }
 
 void fkt_chart_accuracy(struct fkt_text *t, const struct fkt_report *r)

@@ -63,16 +63,25 @@ static void images(struct fkt_text *t, const struct fkt_report *r)
                       "<p>A row is a class: the first %zu of %zu classes are shown. <code>fedkt generate</code> writes "
                       "images of every class.</p>\n",
                       r->shown, r->n_classes);
+    if (r->guided) {
+        fkt_text_add(t, "<p>Guided images were made ");
+        fkt_html_text(t, r->guided);
+        fkt_text_add(t, ", so that a public network sees in them the features that the release has of their class; "
+                        "the others are the same samples without.</p>\n");
+    }
     fkt_text_add(t, "<div class=\"shots\">\n");
     figure(t, "Real images", r->real_png, r->real_len, 1);
-    for (size_t a = 0; a < r->n_arms; a++) {
-        fkt_text_init(&caption);
-        fkt_text_addf(&caption, "Synthetic: %s", r->arms[a].name);
-        if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
-        figure(t, caption.s, r->arms[a].grid_png, r->arms[a].grid_len,
-               !fkt_report_arm_is_private(&r->arms[a]) || r->insecure_seed || r->arms[a].weak[0]);
-        fkt_text_clear(&caption);
-    }
+    for (size_t a = 0; a < r->n_arms; a++)
+        for (int unguided = 0; unguided < 2; unguided++) {
+            const struct fkt_report_arm *arm = &r->arms[a];
+            fkt_text_init(&caption);
+            fkt_text_addf(&caption, "%s: %s", unguided ? "Not guided" : r->guided ? "Guided" : "Synthetic", arm->name);
+            if (fkt_text_status(&caption) != FKT_OK) t->st = fkt_text_status(&caption);
+            figure(t, caption.s, unguided ? arm->unguided_png : arm->grid_png,
+                   unguided ? arm->unguided_len : arm->grid_len,
+                   !fkt_report_arm_is_private(arm) || r->insecure_seed || arm->weak[0]);
+            fkt_text_clear(&caption);
+        }
     fkt_text_add(t, "</div>\n</section>\n");
 }
 
@@ -107,6 +116,7 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_add(t, ", a network trained on images drawn from each release (");
         fkt_html_text(t, r->network_recipe);
         fkt_text_add(t, "; the last epoch's accuracy)");
+        if (r->unguided_network) fkt_text_add(t, ", on guided and on unguided ones");
     }
     fkt_text_add(t, ". The release does not cover the test images, so the results are marked.</p>\n");
     fkt_chart_accuracy(t, r);

@@ -17,6 +17,7 @@
 enum {
     FKT_REPORT_HEADS = FKT_HEAD_KINDS,
     FKT_REPORT_NETWORK = FKT_REPORT_HEADS, /* if one was trained */
+    FKT_REPORT_UNGUIDED,                   /* if another one was trained on unguided images */
     FKT_REPORT_EVALUATED
 };
 
@@ -36,6 +37,8 @@ struct fkt_report_arm {
     const uint8_t *below;                  /* (K) 1: the class is below the noise; NULL: where signal < reach */
     const uint8_t *grid_png;               /* synthetic samples */
     size_t grid_len;
+    const uint8_t *unguided_png; /* the same samples decoded without the guide; NULL: there is none */
+    size_t unguided_len;
 };
 
 struct fkt_report_mark {
@@ -95,6 +98,8 @@ struct fkt_report {
     uint64_t bytes_per_site;
     struct fkt_report_aggregation aggregation;
     const char *network, *network_recipe; /* "resnet8"; "20 epochs on ...": a phrase; NULL: none was trained */
+    const char *guided;                   /* how images were guided, "by ...": a phrase; NULL: they were not */
+    const char *unguided_network;         /* "resnet8, unguided": column FKT_REPORT_UNGUIDED; NULL: none was trained */
     double composed_epsilon;              /* of all private arms combined, at their delta; 0: not known */
     const struct fkt_report_pair *facts;  /* hashes, versions, machine: name and value */
     size_t n_facts;

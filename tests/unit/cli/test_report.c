@@ -428,6 +428,38 @@ static void a_network_stands_beside_the_heads(void **state)
     unmake(&s);
 }
 
+static void guided_images_stand_beside_unguided_ones(void **state)
+{
+    struct sample s;
+    char *page;
+    const char *guided, *not_guided;
+    (void)state;
+    make(&s);
+    page = render(&s.report, "plain.html");
+    CHECK(!strstr(page, "uided"));
+    fkt_free(page);
+    s.report.guided = "by <magic>";
+    s.report.network = "resnet8, guided";
+    s.report.unguided_network = "resnet8, unguided";
+    s.report.network_recipe = "a recipe";
+    for (int a = 0; a < 3; a++) {
+        s.arms[a].unguided_png = s.arms[a].grid_png;
+        s.arms[a].unguided_len = s.arms[a].grid_len;
+        s.arms[a].accuracy[FKT_REPORT_NETWORK] = 0.9312;
+        s.arms[a].accuracy[FKT_REPORT_UNGUIDED] = 0.5577;
+    }
+    page = render(&s.report, "guided.html");
+    guided = strstr(section(page, "images"), "<figcaption>Guided: ");
+    not_guided = strstr(section(page, "images"), "<figcaption>Not guided: ");
+    CHECK(guided && not_guided && guided < not_guided);
+    CHECK(strstr(section(page, "images"), "were made by &lt;magic&gt;,"));
+    CHECK(strstr(section(page, "accuracy"), "<th>resnet8, guided</th><th>resnet8, unguided</th>"));
+    CHECK(strstr(section(page, "accuracy"), "<td class=\"best\">93.1</td><td>55.8</td>"));
+    CHECK(strstr(section(page, "accuracy"), "on guided and on unguided ones"));
+    fkt_free(page);
+    unmake(&s);
+}
+
 static void without_test_images_nothing_is_evaluated(void **state)
 {
     struct sample s;
@@ -454,6 +486,7 @@ int main(void)
         cmocka_unit_test(below_noise_is_explained),
         cmocka_unit_test(missing_numbers_become_dashes),
         cmocka_unit_test(a_network_stands_beside_the_heads),
+        cmocka_unit_test(guided_images_stand_beside_unguided_ones),
         cmocka_unit_test(without_test_images_nothing_is_evaluated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

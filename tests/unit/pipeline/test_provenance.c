@@ -299,7 +299,7 @@ static void papers_of_another_kind(void **state)
         fkt_dataset_free(ds);
         snprintf(path, sizeof path, "%s/images.json", folder);
         unlink(path);
-        CHECK_OK(fkt_origin_note(folder, &r, (const char *)text, 30, images));
+        CHECK_OK(fkt_origin_note(folder, &r, (const char *)text, 30, images, NULL));
         fkt_free(text);
         origin_of(&o, folder, folder, 0);
         assert_int_equal(o.is_private, i == 0);
