@@ -197,9 +197,9 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     else FKT_TRY(fkt_release_pipeline(r, &o->settings, &own));
     if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, 0, &o->estimate, &g));
-    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint, NULL));
+    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
     FKT_TRY(write_grid(w, &g, f.tmp, o));
-    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint, NULL));
+    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint));
     FKT_TRY(fkt_folder_commit(&f));
 out:
     fkt_folder_fail(&f, st);
