@@ -101,7 +101,7 @@ def read(path):
 
 def windows(x, a, fill):
     """(N, C, H', W', k, k) views of x padded with `fill`."""
-    assert set(a) <= {"kernel_shape", "strides", "pads"}
+    assert set(a) <= {"kernel_shape", "strides", "pads", "group"}
     top, left, bottom, right = a["pads"]
     x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
     view = np.lib.stride_tricks.sliding_window_view(x, a["kernel_shape"], (2, 3))
@@ -110,7 +110,10 @@ def windows(x, a, fill):
 
 def compute(kind, x, a):
     if kind == "Conv":
-        return np.tensordot(windows(x[0], a, 0), x[1], ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
+        groups = a.get("group", 1)
+        pieces = zip(np.split(windows(x[0], a, 0), groups, 1), np.split(x[1], groups))
+        made = [np.tensordot(v, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2) for v, w in pieces]
+        return np.concatenate(made, 1) + (x[2][:, None, None] if len(x) > 2 else 0)
     if kind == "BatchNormalization":
         weight, bias, mean, var = (v[:, None, None] for v in x[1:])
         return (x[0] - mean) / np.sqrt(var + a["epsilon"]) * weight + bias
@@ -125,8 +128,36 @@ def compute(kind, x, a):
     if kind == "Flatten":
         assert a["axis"] == 1
         return x[0].reshape(len(x[0]), -1)
-    assert kind == "Gemm" and a == {"transB": 1}, (kind, a)
-    return x[0] @ x[1].T + x[2]
+    if kind == "Gemm":
+        assert a == {"transB": 1}, a
+        return x[0] @ x[1].T + x[2]
+    return compute_plain(kind, x, a)
+
+
+def compute_plain(kind, x, a):
+    """Arithmetic around a network: pixels, coordinates, quadratic heads."""
+    if kind == "ReduceSum":
+        return x[0].sum(tuple(x[1].astype(int)), keepdims=bool(a["keepdims"]))
+    if kind == "Clip":
+        return np.clip(x[0], x[1], x[2] if len(x) > 2 else None)
+    if kind == "Concat":
+        return np.concatenate(x, a["axis"])
+    if kind == "Slice":
+        assert x[3].astype(int).tolist() == [1]
+        return x[0][:, int(x[1][0]) : int(x[2][0])]
+    if kind == "Reshape":
+        return x[0].reshape(x[1].astype(int))
+    assert a == ({"to": 1} if kind == "Cast" else {}), (kind, a)
+    plain = {
+        "Cast": lambda v: v,
+        "Sqrt": np.sqrt,
+        "Log": np.log,
+        "Mul": np.multiply,
+        "Div": np.divide,
+        "Min": np.minimum,
+        "MatMul": np.matmul,
+    }
+    return plain[kind](*x)
 
 
 def run(graph, images):

@@ -189,15 +189,14 @@ static fkt_status read_parts(struct fkt_head_part *part, uint32_t *parts, const 
     return fkt_fail(FKT_E_FORMAT, "'%s' does not name parts of length %llu together", path, (unsigned long long)length);
 }
 
-fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
+/* ---- writing ---- */
+
+fkt_status fkt_head_write(const struct fkt_head *h, struct fkt_st_writer *w, const char *prefix)
 {
     struct named tensor[TENSORS_MAX];
     size_t n = tensors_of(tensor, h);
-    struct fkt_st_writer *w = NULL;
-    char mark[sizeof NOT_PRIVATE + sizeof h->not_private];
+    char mark[sizeof NOT_PRIVATE + sizeof h->not_private], name[32];
     fkt_status st;
-    FKT_TRY(fkt_st_writer_new(&w));
-    FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
     FKT_TRY(fkt_st_writer_meta(w, "kind", fkt_head_name(h->kind)));
     FKT_TRY(write_parts(w, h));
     if (h->names) FKT_TRY(write_classes(w, h));
@@ -207,20 +206,32 @@ fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
         snprintf(mark, sizeof mark, "%s%s", h->not_private[0] ? NOT_PRIVATE : "true", h->not_private);
         FKT_TRY(fkt_st_writer_meta(w, "private", mark));
     }
-    for (size_t i = 0; i < n; i++)
-        FKT_TRY(fkt_st_writer_add(w, tensor[i].name, FKT_F64, tensor[i].rank, tensor[i].shape, tensor[i].data));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, tensor[i].name);
+        FKT_TRY(fkt_st_writer_add(w, name, FKT_F64, tensor[i].rank, tensor[i].shape, tensor[i].data));
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_head_save(const struct fkt_head *h, const char *path, int force)
+{
+    struct fkt_st_writer *w = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_st_writer_new(&w));
+    FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
+    FKT_TRY(fkt_head_write(h, w, ""));
     FKT_TRY(fkt_st_writer_write(w, path, force ? FKT_FILE_REPLACE : 0));
 out:
     fkt_st_writer_free(w);
     return st;
 }
 
+/* ---- reading ---- */
+
 static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetensors *s, const char *path)
 {
-    const char *format = fkt_safetensors_meta(s, "format"), *name = fkt_safetensors_meta(s, "kind");
-    if (!format || strcmp(format, FORMAT) != 0)
-        return fkt_fail_hint(FKT_E_FORMAT, "give a file that was saved as a head",
-                             "'%s' is not a head of format " FORMAT, path);
+    const char *name = fkt_safetensors_meta(s, "kind");
     for (int k = 0; k < FKT_HEAD_KINDS; k++)
         if (name && !strcmp(name, fkt_head_name((enum fkt_head_kind)k))) {
             *kind = (enum fkt_head_kind)k;
@@ -231,10 +242,12 @@ static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetenso
 
 /* K and m from the second tensor; all others are checked against them. */
 static fkt_status read_sizes(uint64_t shape[2], enum fkt_head_kind kind, const struct fkt_safetensors *s,
-                             const char *path)
+                             const char *path, const char *prefix)
 {
-    const char *name = kind == FKT_HEAD_QDA ? "mean" : "weight";
-    const struct fkt_tensor *t = fkt_safetensors_find(s, name);
+    const struct fkt_tensor *t;
+    char name[32];
+    snprintf(name, sizeof name, "%s%s", prefix, kind == FKT_HEAD_QDA ? "mean" : "weight");
+    t = fkt_safetensors_find(s, name);
     if (!t || t->rank != 2) return fkt_fail(FKT_E_FORMAT, "'%s' has no tensor '%s' of two dimensions", path, name);
     if (t->shape[0] < 1 || t->shape[0] > CLASSES_MAX || t->shape[1] < 1 || t->shape[1] > FKT_HEAD_LENGTH_MAX)
         return fkt_fail(FKT_E_FORMAT, "'%s' claims %llu classes of length %llu: at most %u and %u", path,
@@ -245,36 +258,40 @@ static fkt_status read_sizes(uint64_t shape[2], enum fkt_head_kind kind, const s
     return FKT_OK;
 }
 
-static fkt_status read_tensor(const struct named *p, const struct fkt_safetensors *s, const char *path)
+static fkt_status read_tensor(const struct named *p, const struct fkt_safetensors *s, const char *path,
+                              const char *prefix)
 {
     const struct fkt_tensor *t = NULL;
-    fkt_status st = fkt_safetensors_want(s, &t, p->name, FKT_F64, p->rank, p->shape);
+    char name[32];
+    fkt_status st;
+    snprintf(name, sizeof name, "%s%s", prefix, p->name);
+    st = fkt_safetensors_want(s, &t, name, FKT_F64, p->rank, p->shape);
     if (st != FKT_OK) return st;
     memcpy(p->data, t->data, (size_t)t->count * sizeof *p->data);
     for (size_t i = 0; i < t->count; i++)
         if (!isfinite(p->data[i]))
-            return fkt_fail(FKT_E_NUMERIC, "tensor '%s' of '%s' is not finite at element %zu", p->name, path, i);
+            return fkt_fail(FKT_E_NUMERIC, "tensor '%s' of '%s' is not finite at element %zu", name, path, i);
     return FKT_OK;
 }
 
 /* Before memory is allocated for them. */
 static fkt_status check_maps(const struct fkt_safetensors *s, uint64_t classes, const struct fkt_head_part *part,
-                             uint32_t parts)
+                             uint32_t parts, const char *prefix)
 {
     const struct fkt_tensor *t = NULL;
     fkt_status st = FKT_OK;
     for (uint32_t p = 0; st == FKT_OK && p < parts; p++) {
         const uint64_t shape[3] = {classes, part[p].length, part[p].length};
-        char name[16];
-        map_name(name, parts, p);
+        char own[16], name[32];
+        map_name(own, parts, p);
+        snprintf(name, sizeof name, "%s%s", prefix, own);
         st = fkt_safetensors_want(s, &t, name, FKT_F64, 3, shape);
     }
     return st;
 }
 
-fkt_status fkt_head_load(struct fkt_head **out, const char *path)
+fkt_status fkt_head_read(struct fkt_head **out, const struct fkt_safetensors *s, const char *path, const char *prefix)
 {
-    struct fkt_safetensors *s = NULL;
     struct fkt_head *h = NULL;
     struct named tensor[TENSORS_MAX];
     struct fkt_head_part part[FKT_HEAD_PARTS_MAX];
@@ -284,20 +301,35 @@ fkt_status fkt_head_load(struct fkt_head **out, const char *path)
     size_t n;
     fkt_status st;
     *out = NULL;
-    FKT_TRY(fkt_safetensors_open(&s, path));
     FKT_TRY(read_kind(&kind, s, path));
-    FKT_TRY(read_sizes(shape, kind, s, path));
+    FKT_TRY(read_sizes(shape, kind, s, path, prefix));
     FKT_TRY(read_parts(part, &parts, s, shape[1], path));
-    if (kind == FKT_HEAD_QDA) FKT_TRY(check_maps(s, shape[0], part, parts));
+    if (kind == FKT_HEAD_QDA) FKT_TRY(check_maps(s, shape[0], part, parts, prefix));
     FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], part, parts));
     FKT_TRY(read_origin(h, s, path));
     FKT_TRY(read_classes(h, s, path));
     n = tensors_of(tensor, h);
-    for (size_t i = 0; i < n; i++) FKT_TRY(read_tensor(&tensor[i], s, path));
+    for (size_t i = 0; i < n; i++) FKT_TRY(read_tensor(&tensor[i], s, path, prefix));
     *out = h;
     h = NULL;
 out:
     fkt_head_free(h);
+    return st;
+}
+
+fkt_status fkt_head_load(struct fkt_head **out, const char *path)
+{
+    struct fkt_safetensors *s = NULL;
+    const char *format;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_safetensors_open(&s, path));
+    format = fkt_safetensors_meta(s, "format");
+    if (!format || strcmp(format, FORMAT) != 0)
+        st = fkt_fail_hint(FKT_E_FORMAT, "give a file that was saved as a head", "'%s' is not a head of format " FORMAT,
+                           path);
+    else st = fkt_head_read(out, s, path, "");
+out:
     fkt_safetensors_free(s);
     return st;
 }

@@ -38,4 +38,12 @@ FKT_MUST_USE fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind k
 /* Scores (K) of one w (m), the highest is the prediction; work (m) is scratch. w is not checked. */
 void fkt_head_scores(const struct fkt_head *h, const double *w, double *scores, double *work);
 
+/* head_file.c: a head inside another file, its tensors named after `prefix` (at most 8 characters); format is the
+ * caller's. */
+struct fkt_st_writer;
+struct fkt_safetensors;
+FKT_MUST_USE fkt_status fkt_head_write(const struct fkt_head *h, struct fkt_st_writer *w, const char *prefix);
+FKT_MUST_USE fkt_status fkt_head_read(struct fkt_head **out, const struct fkt_safetensors *s, const char *path,
+                                      const char *prefix);
+
 #endif

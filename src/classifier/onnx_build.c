@@ -34,13 +34,14 @@ struct row {
 struct tensor {
     Onnx__TensorProto tensor;
     int64_t dims[FKT_SLOT_RANK], whole[4];
+    float *copy; /* NULL: the numbers are borrowed */
     char name[FKT_ONNX_NAME_MAX];
 };
 
 struct fkt_onnx_build {
     fkt_status failed;
-    Onnx__NodeProto **nodes; /* each the first member of its row */
-    Onnx__TensorProto **tensors;
+    Onnx__NodeProto **nodes;     /* each the first member of its row */
+    Onnx__TensorProto **tensors; /* likewise */
     Onnx__StringStringEntryProto **words;
     size_t n_nodes, n_tensors, n_words;
 };
@@ -51,7 +52,10 @@ void fkt_onnx_build_free(struct fkt_onnx_build *b)
 {
     if (!b) return;
     for (size_t i = 0; i < b->n_nodes; i++) fkt_free(b->nodes[i]);
-    for (size_t i = 0; i < b->n_tensors; i++) fkt_free(b->tensors[i]);
+    for (size_t i = 0; i < b->n_tensors; i++) {
+        fkt_free(((struct tensor *)(void *)b->tensors[i])->copy);
+        fkt_free(b->tensors[i]);
+    }
     for (size_t i = 0; i < b->n_words; i++) {
         fkt_free(b->words[i]->key);
         fkt_free(b->words[i]->value);
@@ -200,6 +204,28 @@ const char *fkt_onnx_floats(struct fkt_onnx_build *b, const char *name, const fl
     t->tensor.n_dims = rank;
     t->tensor.raw_data = (ProtobufCBinaryData){count * sizeof *data, (uint8_t *)(uintptr_t)data};
     return t->name;
+}
+
+const char *fkt_onnx_floats_copied(struct fkt_onnx_build *b, const char *name, const float *data, const uint32_t *shape,
+                                   uint32_t rank)
+{
+    const char *made = fkt_onnx_floats(b, name, data, shape, rank);
+    struct tensor *t;
+    fkt_status st;
+    if (b->failed != FKT_OK) return "";
+    t = (struct tensor *)(void *)b->tensors[b->n_tensors - 1];
+    FKT_TRY(fkt_alloc(&t->copy, t->tensor.raw_data.len / sizeof *t->copy));
+    memcpy(t->copy, data, t->tensor.raw_data.len);
+    t->tensor.raw_data.data = (uint8_t *)t->copy;
+    return made;
+out:
+    fkt_onnx_build_fail(b, st);
+    return "";
+}
+
+const char *fkt_onnx_number(struct fkt_onnx_build *b, const char *name, double x)
+{
+    return fkt_onnx_floats_copied(b, name, &(float){(float)x}, NULL, 0);
 }
 
 const char *fkt_onnx_whole_numbers(struct fkt_onnx_build *b, const char *name, const int64_t *data, size_t n)

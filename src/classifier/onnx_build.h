@@ -23,9 +23,13 @@ void fkt_onnx_int(struct fkt_onnx_build *b, const char *name, int64_t i);
 void fkt_onnx_float(struct fkt_onnx_build *b, const char *name, float f);
 void fkt_onnx_int_list(struct fkt_onnx_build *b, const char *name, const int64_t *list, size_t n /* 1 to 4 */);
 
-/* Initialisers. Floats are borrowed until the file is written; whole numbers (1 to 4, one dimension) are copied. */
+/* Initialisers. Floats are borrowed until the file is written, those of _copied are copied; whole numbers (1 to 4, one
+ * dimension) are copied. rank 0: a single number. */
 const char *fkt_onnx_floats(struct fkt_onnx_build *b, const char *name, const float *data, const uint32_t *shape,
                             uint32_t rank);
+const char *fkt_onnx_floats_copied(struct fkt_onnx_build *b, const char *name, const float *data, const uint32_t *shape,
+                                   uint32_t rank);
+const char *fkt_onnx_number(struct fkt_onnx_build *b, const char *name, double x); /* a single float */
 const char *fkt_onnx_whole_numbers(struct fkt_onnx_build *b, const char *name, const int64_t *data, size_t n);
 
 /* An entry of metadata_props; a fkt_model_put. */

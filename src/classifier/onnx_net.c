@@ -2,10 +2,12 @@
 /* onnx_net.c - the operations of a network (nn/net.h) as ONNX nodes, in their order; a Flatten before each LINEAR.
  *
  * Each slot is an initialiser under its own name, with its numbers unchanged. Batch norms are not folded into
- * convolutions: runtimes do that themselves, and further training needs them. */
+ * convolutions: runtimes do that themselves, and further training needs them. Resizing is two products with the
+ * matrices of nn/resize.h: ONNX's Resize has antialiasing from opset 18 on alone, and runtimes differ in it. */
 #include "classifier/onnx_build.h"
 
 #include "base/alloc.h"
+#include "nn/resize.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +24,7 @@ typedef char name_text[FKT_ONNX_NAME_MAX];
 static void add_window(struct fkt_onnx_build *b, const struct fkt_op *op)
 {
     const int64_t kernel[2] = {op->kernel, op->kernel}, stride[2] = {op->stride, op->stride};
-    const int64_t pads[4] = {op->pad, op->pad, op->pad, op->pad};
+    const int64_t behind = (int64_t)op->pad + op->pad_after, pads[4] = {op->pad, op->pad, behind, behind};
     fkt_onnx_int_list(b, "kernel_shape", kernel, 2);
     fkt_onnx_int_list(b, "strides", stride, 2);
     fkt_onnx_int_list(b, "pads", pads, 4);
@@ -55,6 +57,8 @@ static const char *type_of(enum fkt_op_kind kind)
     case FKT_OP_CONV: return "Conv";
     case FKT_OP_BATCH_NORM: return "BatchNormalization";
     case FKT_OP_RELU: return "Relu";
+    case FKT_OP_RELU6: return "Clip";
+    case FKT_OP_RESIZE: return "MatMul";
     case FKT_OP_ADD: return "Add";
     case FKT_OP_MAX_POOL: return "MaxPool";
     case FKT_OP_MEAN: return "GlobalAveragePool";
@@ -76,6 +80,63 @@ static const char *add_flatten(struct writing *w, const char *x)
     return value;
 }
 
+/* The matrix (m, n), or transposed, that takes n numbers to m. */
+static fkt_status resize_matrix(float **out, uint32_t n, uint32_t m, int transposed)
+{
+    fkt_status st = fkt_alloc(out, (size_t)n * m);
+    if (st != FKT_OK) return st;
+    for (uint32_t i = 0; i < m; i++) {
+        const struct fkt_resize_span s = fkt_resize_reads(n, m, i);
+        const double total = fkt_resize_total(n, m, i);
+        for (uint32_t j = s.first; j < s.end; j++)
+            (*out)[transposed ? (size_t)j * m + i : (size_t)i * n + j] = (float)(fkt_resize_t(n, m, i, j) / total);
+    }
+    return FKT_OK;
+}
+
+/* One of the two products: matrix times rows, or columns times matrix. */
+static const char *add_product(struct writing *w, const char *name, const char *x, uint32_t n, uint32_t m, int columns,
+                               const char *last)
+{
+    const uint32_t shape[2] = {columns ? n : m, columns ? m : n};
+    name_text tensor, node, result;
+    const char *matrix, *value;
+    float *data = NULL;
+    fkt_onnx_build_fail(w->b, resize_matrix(&data, n, m, columns));
+    if (fkt_onnx_build_status(w->b) != FKT_OK) return "";
+    snprintf(node, sizeof node, "%.60s_%s", name, columns ? "columns" : "rows");
+    snprintf(tensor, sizeof tensor, "%.80s_matrix", node);
+    snprintf(result, sizeof result, "%.80s_out", node);
+    matrix = fkt_onnx_floats_copied(w->b, tensor, data, shape, 2);
+    fkt_free(data);
+    value = fkt_onnx_node(w->b, "MatMul", node, last ? last : result);
+    fkt_onnx_input(w->b, columns ? x : matrix);
+    fkt_onnx_input(w->b, columns ? matrix : x);
+    return value;
+}
+
+static void add_resize(struct writing *w, size_t i, const char *last)
+{
+    const struct fkt_op *op = &w->net->op[i];
+    const struct fkt_shape from = w->shapes[op->in[0]];
+    const char *x = w->value[op->in[0]];
+    name_text name;
+    snprintf(name, sizeof name, "%.32sresize_%zu", w->prefix, i);
+    x = add_product(w, name, x, from.h, op->factor, 0, NULL);
+    w->value[i + 1] = add_product(w, name, x, from.w, op->factor, 1, last);
+}
+
+/* The bounds of a Clip. */
+static void add_bounds(struct writing *w, size_t i, double low, double high)
+{
+    const double bound[2] = {low, high};
+    for (int k = 0; k < 2; k++) {
+        name_text name;
+        snprintf(name, sizeof name, "%.60sclip_%zu_%s", w->prefix, i, k ? "high" : "low");
+        fkt_onnx_input(w->b, fkt_onnx_number(w->b, name, bound[k]));
+    }
+}
+
 static void add_op(struct writing *w, size_t i, const char *last)
 {
     const struct fkt_op *op = &w->net->op[i];
@@ -86,6 +147,10 @@ static void add_op(struct writing *w, size_t i, const char *last)
             w->b, fkt_fail(FKT_E_STATE, "a %s of this network cannot be written as ONNX", fkt_op_name(op->kind)));
         return;
     }
+    if (op->kind == FKT_OP_RESIZE) {
+        add_resize(w, i, last);
+        return;
+    }
     if (op->kind == FKT_OP_LINEAR) x = add_flatten(w, x);
     name_op(w, op, type, i, name);
     snprintf(result, sizeof result, "%.*s_out", (int)(sizeof result - 5), name);
@@ -93,6 +158,7 @@ static void add_op(struct writing *w, size_t i, const char *last)
     fkt_onnx_input(w->b, x);
     if (fkt_op_reads_two(op)) fkt_onnx_input(w->b, w->value[op->in[1]]);
     if (op->kind == FKT_OP_CONV || op->kind == FKT_OP_MAX_POOL) add_window(w->b, op);
+    if (op->kind == FKT_OP_RELU6) add_bounds(w, i, 0, 6);
     if (op->kind == FKT_OP_BATCH_NORM) fkt_onnx_float(w->b, "epsilon", op->value[0]);
     if (op->kind == FKT_OP_LINEAR) fkt_onnx_int(w->b, "transB", 1);
     add_weight(w, op->weight);
