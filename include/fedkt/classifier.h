@@ -17,6 +17,7 @@ enum fkt_head_kind { FKT_HEAD_NEAREST_MEAN = 0, FKT_HEAD_LDA = 1, FKT_HEAD_QDA =
 #define FKT_HEAD_KINDS 3
 FKT_API int fkt_head_kinds(void);                            /* 0 to this less one */
 FKT_API const char *fkt_head_name(enum fkt_head_kind kind);  /* in files: "nearest_mean", "lda", "qda" */
+FKT_API int fkt_head_parse(const char *s);                   /* such a name; -1: unknown */
 FKT_API const char *fkt_head_title(enum fkt_head_kind kind); /* for people: "nearest mean", "LDA", "QDA" */
 
 /* Class statistics as plain arrays (synth makes them; round carries them over). */
@@ -59,6 +60,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_head_set_origin(struct fkt_head *h, const ch
 FKT_API FKT_MUST_USE fkt_status fkt_head_set_classes(struct fkt_head *h, const char *const *names);
 FKT_API const char *fkt_head_class(const struct fkt_head *h, uint32_t k); /* borrowed; "" when not said */
 FKT_API const char *fkt_head_task(const struct fkt_head *h);
+FKT_API enum fkt_head_kind fkt_head_kind_of(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_classes(const struct fkt_head *h);
 FKT_API uint32_t fkt_head_length(const struct fkt_head *h); /* m: coordinates of all its parts */
 /* The parts of the record vector that it takes, at most FKT_HEAD_PARTS_MAX. */

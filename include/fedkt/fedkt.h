@@ -24,6 +24,7 @@
  *   learn.h            ResNets that learn from images in memory; their files, their evaluation
  *   train.h            training sets, from images or a release; the personalised protocol
  *   training_source.h  the images of each epoch of a training run
+ *   whole.h            a head with its encoders as one model, pixels in and classes out
  *   model_data.h       a model and its images: classes by name, evaluation, training further
  *   server.h           the server's side of a task over all its rounds
  *   client.h           a site's side of a task over all its rounds
@@ -91,5 +92,6 @@
 #include "fedkt/training_source.h"
 #include "fedkt/verify.h"
 #include "fedkt/version.h"
+#include "fedkt/whole.h"
 
 #endif

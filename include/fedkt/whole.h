@@ -30,6 +30,9 @@ FKT_API FKT_MUST_USE fkt_status fkt_whole_make(struct fkt_whole **out, const str
 FKT_API void fkt_whole_free(struct fkt_whole *m);
 
 FKT_API uint32_t fkt_whole_size(const struct fkt_whole *m); /* S */
+/* How images are scaled to S, and made square: as those of the release were. */
+FKT_API enum fkt_filter fkt_whole_filter(const struct fkt_whole *m);
+FKT_API enum fkt_fit fkt_whole_fit(const struct fkt_whole *m);
 FKT_API uint32_t fkt_whole_classes(const struct fkt_whole *m);
 FKT_API const char *fkt_whole_class(const struct fkt_whole *m, uint32_t k); /* borrowed */
 FKT_API const struct fkt_head *fkt_whole_head(const struct fkt_whole *m);   /* borrowed */
@@ -48,9 +51,13 @@ FKT_API FKT_MUST_USE fkt_status fkt_whole_export_onnx(const struct fkt_whole *m,
  * image does not depend on n, its neighbours or threads. */
 FKT_API FKT_MUST_USE fkt_status fkt_whole_predict(const struct fkt_whole *m, const uint8_t *rgb, size_t n,
                                                   float *scores, const struct fkt_predict_options *options);
+/* Opens a dataset with the model's classes, in its order, and its way to make images square; options->classes and fit
+ * are ignored. */
+FKT_API FKT_MUST_USE fkt_status fkt_whole_open_dataset(struct fkt_dataset **out, const struct fkt_whole *m,
+                                                       const char *path, const struct fkt_dataset_options *options);
 /* All images of ds, in pieces; j is initialised by the caller and added to. The classes of ds are those of m. */
 FKT_API FKT_MUST_USE fkt_status fkt_whole_evaluate(struct fkt_evaluation *j, const struct fkt_whole *m,
-                                                   const struct fkt_dataset *ds, enum fkt_filter filter,
+                                                   const struct fkt_dataset *ds,
                                                    const struct fkt_training_set_options *options);
 
 #ifdef __cplusplus

@@ -232,11 +232,11 @@ out:
 static fkt_status read_kind(enum fkt_head_kind *kind, const struct fkt_safetensors *s, const char *path)
 {
     const char *name = fkt_safetensors_meta(s, "kind");
-    for (int k = 0; k < FKT_HEAD_KINDS; k++)
-        if (name && !strcmp(name, fkt_head_name((enum fkt_head_kind)k))) {
-            *kind = (enum fkt_head_kind)k;
-            return FKT_OK;
-        }
+    const int found = name ? fkt_head_parse(name) : -1;
+    if (found >= 0) {
+        *kind = (enum fkt_head_kind)found;
+        return FKT_OK;
+    }
     return fkt_fail(FKT_E_FORMAT, "'%s' holds a head of unknown kind '%.32s'", path, name ? name : "");
 }
 

@@ -26,6 +26,7 @@
 #include <math.h>
 #include <string.h>
 
+enum fkt_head_kind fkt_head_kind_of(const struct fkt_head *h) { return h->kind; }
 uint32_t fkt_head_classes(const struct fkt_head *h) { return h->classes; }
 uint32_t fkt_head_length(const struct fkt_head *h) { return h->length; }
 
@@ -136,6 +137,12 @@ static int known(enum fkt_head_kind kind) { return (int)kind >= 0 && (size_t)kin
 
 int fkt_head_kinds(void) { return FKT_HEAD_KINDS; }
 const char *fkt_head_name(enum fkt_head_kind kind) { return known(kind) ? table[kind].name : "unknown head"; }
+int fkt_head_parse(const char *s)
+{
+    for (int k = 0; k < FKT_HEAD_KINDS; k++)
+        if (!strcmp(s, table[k].name)) return k;
+    return -1;
+}
 const char *fkt_head_title(enum fkt_head_kind kind) { return known(kind) ? table[kind].title : "unknown head"; }
 
 static fkt_status check_pooled(enum fkt_head_kind kind, const struct fkt_class_statistics *s)

@@ -3,7 +3,8 @@
  *
  * Source: ONNX's operators at opset 13, IR version 7 (onnx 1.8, 2020), which runtimes of the last five years support.
  * protobuf-c packs directly into the file, so that the weights are never copied. Cost: one pass over them, and some
- * hundred bytes for each operation. Each node and tensor is a block of its own: names are borrowed, and must not move. */
+ * hundred bytes for each operation. Each node and tensor is a block of its own: names are borrowed, and must not
+ * move. */
 #include "classifier/onnx_build.h"
 
 #include "base/alloc.h"

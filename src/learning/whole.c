@@ -40,6 +40,8 @@ void fkt_whole_free(struct fkt_whole *m)
 }
 
 uint32_t fkt_whole_size(const struct fkt_whole *m) { return m->size; }
+enum fkt_filter fkt_whole_filter(const struct fkt_whole *m) { return m->filter; }
+enum fkt_fit fkt_whole_fit(const struct fkt_whole *m) { return m->fit; }
 uint32_t fkt_whole_classes(const struct fkt_whole *m) { return fkt_head_classes(m->head); }
 const char *fkt_whole_class(const struct fkt_whole *m, uint32_t k) { return fkt_head_class(m->head, k); }
 const struct fkt_head *fkt_whole_head(const struct fkt_whole *m) { return m->head; }
@@ -236,6 +238,8 @@ fkt_status fkt_whole_make(struct fkt_whole **out, const struct fkt_pipeline *pip
     FKT_TRY(fkt_head_check_task(head, &pipeline->task));
     FKT_TRY(fkt_alloc(&m, 1));
     m->size = pipeline->task.size;
+    m->filter = pipeline->task.filter;
+    m->fit = pipeline->task.fit;
     FKT_TRY(take_head(m, head));
     take_origin(m, release);
     n = sources(s, pipeline);

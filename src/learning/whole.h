@@ -33,6 +33,8 @@ struct fkt_whole_engines;
 
 struct fkt_whole {
     uint32_t size, parts;
+    enum fkt_filter filter;
+    enum fkt_fit fit;
     struct fkt_whole_part part[FKT_HEAD_PARTS_MAX]; /* by the parts of the head */
     struct fkt_head *head;
     struct fkt_model_origin origin;

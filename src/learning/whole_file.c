@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* whole_file.c - a whole model on disk: safetensors, format "fedkt.whole/1". docs/formats.md specifies it.
  *
- *   metadata   format, size, networks (JSON list), data, epsilon, delta, adjacency; and what a head's file has: kind,
- *              parts, classes, task_sha256, release_sha256, private
+ *   metadata   format, size, filter, fit, networks (JSON list), data, epsilon, delta, adjacency; and what a head's file
+ *              has: kind, parts, classes, task_sha256, release_sha256, private
  *   tensors    net.P.NAME (F16 where that holds every number exactly, else F32), calibration.P.centre (D) and
  *              calibration.P.map (d, D) F32; head.* F64
  *
@@ -128,6 +128,8 @@ static fkt_status put_words(struct fkt_st_writer *w, const struct fkt_whole *m)
     snprintf(size, sizeof size, "%u", m->size);
     FKT_TRY(fkt_st_writer_meta(w, "format", FKT_WHOLE_FORMAT));
     FKT_TRY(fkt_st_writer_meta(w, "size", size));
+    FKT_TRY(fkt_st_writer_meta(w, "filter", fkt_filter_name(m->filter)));
+    FKT_TRY(fkt_st_writer_meta(w, "fit", fkt_fit_name(m->fit)));
     FKT_TRY(fkt_st_writer_meta(w, "data", o->data));
     if (o->is_private) {
         FKT_TRY(put_number(w, "epsilon", o->epsilon));
@@ -330,13 +332,27 @@ static fkt_status read_origin(struct fkt_whole *m, const struct reading *r)
     return FKT_OK;
 }
 
+static fkt_status read_images(struct fkt_whole *m, const struct reading *r)
+{
+    const char *filter = fkt_safetensors_meta(r->file, "filter"), *fit = fkt_safetensors_meta(r->file, "fit");
+    const int found[2] = {filter ? fkt_filter_parse(filter) : -1, fit ? fkt_fit_parse(fit) : -1};
+    double size;
+    if (!number_of(&size, r, "size") || !(size >= 1 && size <= SIZE_MAX_PX) || size != floor(size))
+        return refuse(r, "size");
+    if (found[0] < 0) return refuse(r, "filter");
+    if (found[1] < 0) return refuse(r, "fit");
+    m->size = (uint32_t)size;
+    m->filter = (enum fkt_filter)found[0];
+    m->fit = (enum fkt_fit)found[1];
+    return FKT_OK;
+}
+
 fkt_status fkt_whole_load(struct fkt_whole **out, const char *path)
 {
     struct fkt_safetensors *s = NULL;
     struct fkt_whole *m = NULL;
     struct reading r = {NULL, path};
     const char *format;
-    double size;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_safetensors_open(&s, path));
@@ -346,9 +362,7 @@ fkt_status fkt_whole_load(struct fkt_whole **out, const char *path)
         FKT_TRY(fkt_fail_hint(FKT_E_FORMAT, "give a file that was saved as a whole model",
                               "'%s' is not a whole model of format " FKT_WHOLE_FORMAT, path));
     FKT_TRY(fkt_alloc(&m, 1));
-    if (!number_of(&size, &r, "size") || !(size >= 1 && size <= SIZE_MAX_PX) || size != floor(size))
-        FKT_TRY(refuse(&r, "size"));
-    m->size = (uint32_t)size;
+    FKT_TRY(read_images(m, &r));
     FKT_TRY(fkt_head_read(&m->head, s, path, "head."));
     if (!fkt_head_class(m->head, 0)[0]) FKT_TRY(refuse(&r, "classes"));
     FKT_TRY(read_origin(m, &r));

@@ -10,7 +10,8 @@
  *   quadratic    one Gemm gives (w - mean_k) map_k of all classes of a part; squares are summed by class
  *
  * Everything is float, where the program computes whitening, coordinates and head in double: scores differ in the sixth
- * digit. |u|^2 is kept above 1e-30, so that u = 0 gives what coordinates.c gives: no direction and the smallest gain. */
+ * digit. |u|^2 is kept above 1e-30, so that u = 0 gives what coordinates.c gives: no direction and the smallest
+ * gain. */
 #include "learning/whole.h"
 
 #include "base/alloc.h"
@@ -283,6 +284,8 @@ static fkt_status put_words(struct fkt_onnx_build *b, const struct fkt_whole *m)
     fkt_status st;
     FKT_TRY(fkt_onnx_word(b, "format", FKT_WHOLE_FORMAT));
     FKT_TRY(put_number(b, "size", m->size));
+    FKT_TRY(fkt_onnx_word(b, "filter", fkt_filter_name(m->filter)));
+    FKT_TRY(fkt_onnx_word(b, "fit", fkt_fit_name(m->fit)));
     FKT_TRY(fkt_onnx_word(b, "kind", fkt_head_name(m->head->kind)));
     FKT_TRY(put_classes(b, m->head));
     FKT_TRY(fkt_onnx_word(b, "task_sha256", m->head->task));

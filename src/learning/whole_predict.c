@@ -210,8 +210,26 @@ out:
     return st;
 }
 
+fkt_status fkt_whole_open_dataset(struct fkt_dataset **out, const struct fkt_whole *m, const char *path,
+                                  const struct fkt_dataset_options *options)
+{
+    struct fkt_dataset_options o = *options;
+    const char **names = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_alloc(&names, fkt_whole_classes(m)));
+    for (uint32_t k = 0; k < fkt_whole_classes(m); k++) names[k] = fkt_whole_class(m, k);
+    o.classes = names;
+    o.n_classes = fkt_whole_classes(m);
+    o.fit = m->fit;
+    FKT_TRY(fkt_dataset_open(out, path, &o));
+out:
+    fkt_free(names);
+    return st;
+}
+
 fkt_status fkt_whole_evaluate(struct fkt_evaluation *j, const struct fkt_whole *m, const struct fkt_dataset *ds,
-                              enum fkt_filter filter, const struct fkt_training_set_options *options)
+                              const struct fkt_training_set_options *options)
 {
     const struct fkt_predict_options predict = {
         .threads = options->threads, .progress = options->progress, .device = options->device};
@@ -225,7 +243,7 @@ fkt_status fkt_whole_evaluate(struct fkt_evaluation *j, const struct fkt_whole *
     for (size_t first = 0; first < all; first += n) {
         n = all - first < most ? all - first : most;
         for (size_t i = 0; i < n; i++) idx[i] = first + i;
-        FKT_TRY(fkt_training_set_read(&part, ds, idx, n, m->size, filter, NULL, options));
+        FKT_TRY(fkt_training_set_read(&part, ds, idx, n, m->size, m->filter, NULL, options));
         FKT_TRY(fkt_whole_predict(m, part.rgb, part.n, scores, &predict));
         FKT_TRY(fkt_evaluation_add(j, scores, part.label, part.n));
         fkt_training_set_clear(&part);

@@ -156,7 +156,7 @@ def own_files(root, fedkt):
     shutil.copy(root / "ledger.db", root / "ledger-two.db")
     words = "release --task task.json --moments moments-more.safetensors --ledger ledger-two.db --dataset second"
     run(*words.split(), "--out", "release-more.safetensors")
-    run("heads", "--release", "release.safetensors", "--out", "heads")
+    run("heads", "--release", "release.safetensors", "--out", "heads", "--export", "whole.safetensors")
     run(*task[:-1], "100", "--epsilon", "1", "--out", "task-wide.json")  # its release is longer than a ledger
     run("moments", "--task", "task-wide.json", "--data", "good", "--out", "moments-wide.safetensors")
 

@@ -77,10 +77,12 @@ static const struct cli_command commands[] = {
      "Any number of images, at any time, from the release alone, without further privacy cost.\n"
      "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
      cli_generate},
-    {"heads", "closed-form classifiers directly from a release", "--release FILE [--out DIR]",
+    {"heads", "closed-form classifiers directly from a release", "--release FILE [--out DIR] [--export FILE]",
      "Nearest mean, LDA and QDA, corrected for the noise; names the classes that are below the noise. With --test\n"
-     "they are scored on real images.\n"
-     "Example: fedkt heads --release release.safetensors --test photos/ --test-split test",
+     "they are scored on real images. With --export one of them becomes a whole model, pixels in and classes out,\n"
+     "with the encoders that it needs: as ONNX for other programs, or as safetensors for 'fedkt evaluate'.\n"
+     "Example: fedkt heads --release release.safetensors --test photos/ --test-split test\n"
+     "Example: fedkt heads --release release.safetensors --export model.onnx",
      cli_heads},
     {"train", "a ResNet on synthetic images from a folder, or directly from a release",
      "(--data PATH | --release FILE) --out model.safetensors [...]",
@@ -93,9 +95,9 @@ static const struct cli_command commands[] = {
      cli_train},
     {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
      "Accuracy, per class and in all, the confusion matrix, and the calibration of its confidence. A head of 'fedkt\n"
-     "heads' needs the release that it was made from; a model of 'fedkt train', or a torchvision resnet18 as\n"
-     "safetensors or ONNX, needs nothing else. With --through-codec images are also encoded and decoded first, and\n"
-     "both results are printed.\n"
+     "heads' needs the release that it was made from; a whole model of 'fedkt heads --export' (safetensors), a model\n"
+     "of 'fedkt train', or a torchvision resnet18 as safetensors or ONNX, needs nothing else. With --through-codec\n"
+     "images are also encoded and decoded first, and both results are printed.\n"
      "Example: fedkt evaluate --model model.safetensors --data photos/ --split test\n"
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate.c - `fedkt evaluate`: a head or a classifier on real images. A head's metadata names its format; every
- * other file is read as a classifier. */
+/* evaluate.c - `fedkt evaluate`: a head, a whole model or a classifier on real images. The metadata of the first two
+ * name their format; every other file is read as a classifier. */
 #include "cli/learning/evaluation.h"
 #include "cli/core/verbs.h"
 
@@ -18,16 +18,19 @@ struct asked {
     int through_codec, filter;
 };
 
-static fkt_status is_head(const char *path, int *head)
+enum model_file { A_NETWORK = 0, A_HEAD, A_WHOLE };
+
+static fkt_status which(const char *path, enum model_file *file)
 {
     struct fkt_safetensors *s = NULL;
     const char *format;
     fkt_status st = fkt_safetensors_open(&s, path);
-    *head = 0;
+    *file = A_NETWORK;
     if (st == FKT_E_FORMAT) return FKT_OK; /* may be ONNX */
     if (st != FKT_OK) return st;
     format = fkt_safetensors_meta(s, "format");
-    *head = format && !strncmp(format, "fedkt.head/", 11);
+    if (format && !strncmp(format, "fedkt.head/", 11)) *file = A_HEAD;
+    if (format && !strncmp(format, "fedkt.whole/", 12)) *file = A_WHOLE;
     fkt_safetensors_free(s);
     return FKT_OK;
 }
@@ -179,16 +182,26 @@ out:
     return st;
 }
 
+/* ---- a whole model ---- */
+
+static fkt_status run_whole(const struct asked *a, struct cli_progress *progress, unsigned threads)
+{
+    if (a->release || a->codec || a->dim || a->through_codec || a->encodings || a->size)
+        return fkt_fail(FKT_E_ARG, "a whole model is evaluated with --data alone: it has its encoders and its size");
+    return cli_evaluate_whole(a->model, &a->data, a->settings.device, threads, &a->run, progress);
+}
+
 static fkt_status run_evaluate(const struct asked *a)
 {
     struct cli_progress progress;
     unsigned threads;
-    int head;
+    enum model_file file;
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &threads));
-    FKT_TRY(is_head(a->model, &head));
-    FKT_TRY(head ? run_head(a, &progress, threads) : run_model(a, &progress, threads));
+    FKT_TRY(which(a->model, &file));
+    if (file == A_WHOLE) FKT_TRY(run_whole(a, &progress, threads));
+    else FKT_TRY(file == A_HEAD ? run_head(a, &progress, threads) : run_model(a, &progress, threads));
 out:
     cli_progress_end(&progress);
     return st;
@@ -200,7 +213,7 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("model", &a.model, "FILE", 1,
                      "a model of 'fedkt train', a torchvision resnet18 as safetensors or "
-                     "ONNX, or a head of 'fedkt heads'"),
+                     "ONNX, a whole model of 'fedkt heads --export', or a head of 'fedkt heads'"),
         CLI_OPT_TEXT(
             "release", &a.release, "FILE", 0,
             "for a head: the release that it was made from; for --through-codec: the release whose codec is used"),

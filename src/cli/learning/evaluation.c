@@ -25,6 +25,7 @@ fkt_status cli_model_load(struct fkt_model **out, const char *path, uint32_t siz
         {"fedkt.checkpoint/", "the checkpoint of a run, not a model",
          "run the command that wrote it with --resume to make the model"},
         {"fedkt.head/", "a head of 'fedkt heads', not a network", "make a network with 'fedkt train'"},
+        {"fedkt.whole/", "a whole model of 'fedkt heads', not a network", "make a network with 'fedkt train'"},
         {"fedkt.release/", "a release, not a model", "make a model from it with 'fedkt train --release'"},
     };
     struct fkt_safetensors *s = NULL;

@@ -27,6 +27,9 @@ FKT_MUST_USE fkt_status cli_evaluate_model(struct cli_evaluation *out, const str
                                            const struct fkt_dataset *ds, enum fkt_filter filter,
                                            const struct fkt_codec *codec, unsigned threads, struct fkt_device device,
                                            const struct fkt_progress *progress, struct fkt_skipped *skipped);
+/* A whole model of 'fedkt heads --export': reads it, evaluates, prints. device: of CLI_DEVICE_ROW. */
+FKT_MUST_USE fkt_status cli_evaluate_whole(const char *path, const struct cli_data *data, int device, unsigned threads,
+                                           const struct cli_run *run, struct cli_progress *progress);
 
 /* accuracy, per_class, n, loss, calibration_error, confusion and, after a codec, through_codec with the same. */
 json_t *cli_evaluation_json(const struct cli_evaluation *j, const struct fkt_model *m);

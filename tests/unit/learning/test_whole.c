@@ -53,7 +53,7 @@ static void scores_are_those_of_the_pipeline(void **state)
                 CHECK_NEAR(got[i * classes + c], scores[c], 2e-4 * (1 + fabs(scores[c])));
         }
         CHECK_OK(fkt_evaluation_init(&j, classes));
-        CHECK_OK(fkt_whole_evaluate(&j, m, demo, FKT_FILTER_BILINEAR, &two));
+        CHECK_OK(fkt_whole_evaluate(&j, m, demo, &two));
         CHECK_NEAR(fkt_evaluation_accuracy(&j), (double)hits / (double)set.n, 1e-12);
         fkt_evaluation_clear(&j);
         fkt_whole_free(m);
@@ -166,6 +166,8 @@ static void false_files_are_refused(void **state)
         {"\"size\":\"20\"", "\"size\":\"00\""},
         {"\"size\":\"20\"", "\"size\":\"2x\""},
         {"\"size\":\"20\"", "\"size\":\"08\""}, /* the latent has another size then */
+        {"\"filter\":\"bilinear\"", "\"filter\":\"biLinear\""},
+        {"\"fit\":\"crop\"", "\"fit\":\"cr0p\""},
         {"\"kind\":\"qda\"", "\"kind\":\"qdb\""},
         {"\"private\":\"true\"", "\"privatE\":\"true\""},
         {"\"epsilon\":\"1\"", "\"epsilon\":\"0\""},
