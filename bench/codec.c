@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec.c - speed of a codec in both directions, compared with the processor's best matrix products.
+/* codec.c - speed of a codec in both directions (of a guide in its one), compared with the processor's best matrix
+ * products.
  *
  * Best of FKT_BENCH_PASSES over all images (codec_run.c). A wrong result is not timed: single images must give the same
  * bits as whole batches, in both directions; a NaN fails inside the codec. The peer of a network is the rate at which
@@ -40,6 +41,9 @@ static void row(struct fkt_bench_row *r, const struct fkt_bench_codec_run *j, co
     snprintf(r->bound_name, sizeof r->bound_name, "%s", bound_name);
 }
 
+/* Directions: 2, or 1 for a guide. */
+static int sides(const struct fkt_bench_codec_run *j) { return fkt_codec_decodes(j->codec) ? 2 : 1; }
+
 static fkt_status speed_rows(struct fkt_bench_row *rows, struct fkt_bench_codec_run *j)
 {
     static const char *const side[2] = {"encode", "decode"};
@@ -50,7 +54,7 @@ static fkt_status speed_rows(struct fkt_bench_row *rows, struct fkt_bench_codec_
     if (j->facts.flops[0])
         FKT_TRY(
             fkt_bench_peak(fkt_codec_device_used(j->codec), fkt_codec_dtype_used(j->codec), j->threads, &peak, &whose));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < sides(j); i++) {
         double rate = (double)j->n / j->seconds[i], flops = (double)j->facts.flops[i];
         if (peak > 0) snprintf(bound_name, sizeof bound_name, "direct convolutions at %.0f GFLOP/s, %s", peak, whose);
         else snprintf(bound_name, sizeof bound_name, "copying the pixels, one thread");
@@ -67,7 +71,7 @@ out:
 static void memory_rows(struct fkt_bench_row *rows, const struct fkt_bench_codec_run *j)
 {
     size_t each = fkt_codec_dtype_used(j->codec) == FKT_CODEC_DTYPE_BF16 ? 2 : 4;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < sides(j); i++) {
         uint64_t numbers = j->facts.parameters[0] + (i ? j->facts.parameters[1] : 0);
         row(&rows[i], j, i ? "memory both ways" : "memory encode", j->peak_mb[i], "MB", (double)(numbers * each) * 1e-6,
             "the weights, in the number format in use");
@@ -81,23 +85,25 @@ static void memory_rows(struct fkt_bench_row *rows, const struct fkt_bench_codec
 fkt_status fkt_bench_codec(const struct cli_bench *o, struct fkt_bench_row *rows, size_t cap, size_t *n)
 {
     struct fkt_bench_codec_run j = {0};
+    int both;
     fkt_status st;
     *n = 0;
     if (cap < 5) return FKT_OK;
     cli_progress_init(&j.progress, o->run.quiet);
     FKT_TRY(fkt_bench_codec_open(&j, o));
     FKT_TRY(fkt_bench_codec_time(&j, 0));
-    FKT_TRY(fkt_bench_codec_time(&j, 1));
+    if (fkt_codec_decodes(j.codec)) FKT_TRY(fkt_bench_codec_time(&j, 1));
     FKT_TRY(fkt_bench_codec_check(&j));
     FKT_TRY(fkt_codec_facts(j.codec, &j.facts)); /* by now both networks are packed */
     FKT_TRY(speed_rows(rows, &j));
-    row(&rows[2], &j, "first latent", j.first, "s",
+    both = sides(&j);
+    row(&rows[both], &j, "first latent", j.first, "s",
         j.seconds[0] * (double)(fkt_codec_batch(j.codec) * j.threads) / (double)j.n, "a batch of a running pipeline");
-    snprintf(rows[2].note, sizeof rows[2].note, "opening, hashing and packing the weights, planning, one batch");
-    *n = 3;
+    snprintf(rows[both].note, sizeof rows[both].note, "opening, hashing and packing the weights, planning, one batch");
+    *n = (size_t)both + 1;
     if (j.facts.parameters[0]) {
-        memory_rows(rows + 3, &j);
-        *n = 5;
+        memory_rows(rows + *n, &j);
+        *n += (size_t)both;
     }
 out:
     cli_progress_end(&j.progress);

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/threads.h"
+#include "codec/codec.h"
 #include "fedkt/advanced/calibration.h"
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/privacy.h"
@@ -350,6 +351,7 @@ fkt_status fkt_bench_cost(const struct cli_bench *o, struct fkt_bench_row *rows,
         return fkt_fail(FKT_E_ARG, "--classes must be at most 1000, and --images at least twice as many");
     cli_progress_init(&j.progress, o->run.quiet);
     FKT_TRY(fkt_bench_codec_open(&j, &usual));
+    FKT_TRY(fkt_codec_want(j.codec, 0));
     FKT_TRY(fkt_bench_codec_time(&j, 0));
     FKT_TRY(statistics_open(&s, &j, (uint32_t)usual.classes));
     FKT_TRY(time_statistics(&s));

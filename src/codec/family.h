@@ -80,6 +80,7 @@ struct fkt_member {
     double latent_scale;                 /* where no config.json says it */
     const char *variant;                 /* of a guide; NULL: whatever the weights say */
     int guide, shipped;                  /* shipped: weights and calibrations come with the program (models.h) */
+    const char *summary;                 /* one line; NULL: any network of the family, or the manifest has it */
 };
 const struct fkt_member *fkt_member_find(const char *name, size_t length); /* NULL when unknown */
 const struct fkt_member *fkt_member_at(size_t i);                          /* NULL at the end */

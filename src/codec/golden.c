@@ -66,9 +66,11 @@ fkt_status fkt_golden_run(struct fkt_golden *out, const struct fkt_codec *codec,
     FKT_TRY(fkt_alloc(&z, fkt_codec_dim(codec)));
     fkt_golden_image(rgb, (uint32_t)S);
     FKT_TRY(fkt_codec_encode(codec, rgb, 1, z));
-    FKT_TRY(fkt_codec_decode(codec, z, 1, back));
-    for (size_t p = 0; p < pixels; p++) err += (uint64_t)((rgb[p] - back[p]) * (rgb[p] - back[p]));
-    out->psnr = err ? 10 * log10(255.0 * 255.0 * (double)pixels / (double)err) : 100;
+    if (fkt_codec_decodes(codec)) {
+        FKT_TRY(fkt_codec_decode(codec, z, 1, back));
+        for (size_t p = 0; p < pixels; p++) err += (uint64_t)((rgb[p] - back[p]) * (rgb[p] - back[p]));
+        out->psnr = err ? 10 * log10(255.0 * 255.0 * (double)pixels / (double)err) : 100;
+    }
     compare(out, codec, encoder_sha256, z);
 out:
     fkt_free(rgb);

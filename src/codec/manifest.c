@@ -4,6 +4,8 @@
  * TAESD and its sisters: one small network, trained to imitate the autoencoders of larger models (madebyollin/taesd).
  * DC-AE: Chen et al., "Deep Compression Autoencoder for Efficient High-Resolution Diffusion Models", 2024; `in` was
  * trained on ImageNet, `mix` on a mixture, `sana` belongs to the text-to-image model of that name.
+ * ResNet: torchvision's first ImageNet weights (IMAGENET1K_V1), which timm publishes as safetensors under the same tensor
+ * names; guides.
  *
  * Nothing here is a guess: a hash, size or licence that was not checked is NULL or 0, and `pull` then takes the
  * hub's own word for the hash and writes down that it did. */
@@ -23,6 +25,14 @@
     {                                                                                                                  \
         "dc-ae-" name, "dc-ae", of, "mit-han-lab/dc-ae-" name "-1.0-diffusers", "main", NULL, down, DIFFUSERS          \
     }
+#define RESNET(depth)                                                                                                  \
+    {                                                                                                                  \
+        "resnet" #depth, "resnet", "guide: ResNet-" #depth ", ImageNet, input 224 px",                                 \
+            "timm/resnet" #depth ".tv_in1k", "main", NULL, 1,                                                          \
+        {                                                                                                              \
+            {"config.json", NULL, 0}, { "model.safetensors", NULL, 0 }                                                 \
+        }                                                                                                              \
+    }
 
 const struct fkt_published fkt_published[] = {
     TAESD("taesd", "tiny autoencoder, 8x down, 4 channels"),
@@ -36,6 +46,9 @@ const struct fkt_published fkt_published[] = {
     DC_AE("f128c512-in", 128, "deep compression, 128x down, 512 channels, ImageNet"),
     DC_AE("f128c512-mix", 128, "deep compression, 128x down, 512 channels, mixed data"),
     DC_AE("f32c32-sana", 32, "deep compression, 32x down, 32 channels, with 5x5 aggregation"),
+    RESNET(18),
+    RESNET(34),
+    RESNET(50),
 };
 const size_t fkt_published_count = sizeof fkt_published / sizeof *fkt_published;
 

@@ -17,12 +17,12 @@ struct fkt_published_file {
 /* One codec whose weights somebody publishes. */
 struct fkt_published {
     const char *name;     /* "taesd"; fkt_codec_spec.name */
-    const char *family;   /* "taesd" or "dc-ae" */
+    const char *family;   /* "taesd", "dc-ae", "resnet" */
     const char *summary;  /* one line */
     const char *repo;     /* "owner/name" on the model hub */
     const char *revision; /* branch, tag or commit */
     const char *licence;  /* of the weights; NULL: not known, see the repository */
-    uint32_t down;        /* pixels of a side that become one: sizes are multiples of it */
+    uint32_t down;        /* pixels of a side that become one: sizes are multiples of it; 1 for a guide */
     struct fkt_published_file file[FKT_PUBLISHED_FILES]; /* the first two are always there */
 };
 

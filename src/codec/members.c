@@ -11,15 +11,15 @@
 
 #define CODEC(name, kind, channels, reduction, scale)                                                                  \
     {                                                                                                                  \
-        name, kind, channels, reduction, scale, NULL, 0, 0                                                             \
+        name, kind, channels, reduction, scale, NULL, 0, 0, NULL                                                       \
     }
-#define GUIDE(name, kind, features, variant)                                                                           \
+#define GUIDE(name, kind, features, variant, summary)                                                                  \
     {                                                                                                                  \
-        name, kind, features, 0, 1, variant, 1, 0                                                                      \
+        name, kind, features, 0, 1, variant, 1, 0, summary                                                             \
     }
 
 static const struct fkt_member members[] = {
-    {"fedkt-ae", "taesd", 4, 8, 1, NULL, 0, 1},
+    {"fedkt-ae", "taesd", 4, 8, 1, NULL, 0, 1, "our own autoencoder, 8x down, 4 channels"},
     CODEC("taesd", "taesd", 4, 8, 1),
     CODEC("taesdxl", "taesd", 4, 8, 1),
     CODEC("taesd3", "taesd", 16, 8, 1),
@@ -33,12 +33,12 @@ static const struct fkt_member members[] = {
     CODEC("dc-ae-f128c512-in", "dc-ae", 512, 128, 0.4883),
     CODEC("dc-ae-f128c512-mix", "dc-ae", 512, 128, 0.3620),
     CODEC("dc-ae", "dc-ae", 0, 0, 1),
-    {"fedkt-guide", "resnet", 0, 0, 1, "basic 2+2+2+2, 3x3 stem", 1, 1},
-    GUIDE("resnet18", "resnet", 512, "basic 2+2+2+2, 7x7 stem"),
-    GUIDE("resnet34", "resnet", 512, "basic 3+4+6+3, 7x7 stem"),
-    GUIDE("resnet50", "resnet", 2048, "bottleneck 3+4+6+3, 7x7 stem"),
-    GUIDE("resnet", "resnet", 0, NULL),
-    GUIDE("efficientnet-lite0", "efficientnet-lite0", 1280, NULL),
+    {"fedkt-guide", "resnet", 0, 0, 1, "basic 2+2+2+2, 3x3 stem", 1, 1, "guide: our own residual network, input 32 px"},
+    GUIDE("resnet18", "resnet", 512, "basic 2+2+2+2, 7x7 stem", NULL),
+    GUIDE("resnet34", "resnet", 512, "basic 3+4+6+3, 7x7 stem", NULL),
+    GUIDE("resnet50", "resnet", 2048, "bottleneck 3+4+6+3, 7x7 stem", NULL),
+    GUIDE("resnet", "resnet", 0, NULL, NULL),
+    GUIDE("efficientnet-lite0", "efficientnet-lite0", 1280, NULL, "guide: EfficientNet-Lite0, ImageNet, input 224 px"),
 };
 
 const struct fkt_member *fkt_member_at(size_t i) { return i < sizeof members / sizeof *members ? &members[i] : NULL; }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c - `fedkt codec list` and `info`: all codecs and whether they are on this machine; details of one codec. */
+/* list.c - `fedkt codec list` and `info`: all codecs and guides and whether they are on this machine; details of one.
+ */
 #include "cli/codec/codec.h"
 
 #include "base/alloc.h"
@@ -52,26 +53,34 @@ static fkt_status look_into(enum state *out, const char *folder, const char *cod
     return st == FKT_E_NOMEM ? st : FKT_OK;
 }
 
-static fkt_status list_one(const struct fkt_published *p, json_t *into)
+/* A row of the list. `p` is NULL for what no hub publishes. */
+static fkt_status list_one(const struct fkt_member *m, const struct fkt_published *p, json_t *into)
 {
+    const char *summary = p ? p->summary : m->summary;
     char *folder = NULL, where[32];
     unsigned long long bytes = 0;
-    enum state state;
+    enum state state = ABSENT;
     fkt_status st;
-    FKT_TRY(fkt_codec_cache(&folder, p->name));
-    FKT_TRY(look_into(&state, folder, p->name));
+    if (m->shipped) { /* in the cache or beside the program */
+        st = fkt_codec_weights_path(&folder, m->name, NULL);
+        if (st != FKT_OK && st != FKT_E_IO) return st;
+    } else {
+        FKT_TRY(fkt_codec_cache(&folder, m->name));
+    }
+    if (folder) FKT_TRY(look_into(&state, folder, m->name));
     if (state != ABSENT) bytes = folder_bytes(folder);
     if (into) {
-        json_t *j =
-            json_pack("{s:s s:s s:s s:b s:b s:b s:s s:i s:s s:s s:s? s:s? s:I}", "name", p->name, "family", p->family,
-                      "summary", p->summary, "weights", 1, "calibration_built_in", 0, "here", state == HERE, "state",
-                      state_name[state], "down", (int)p->down, "repo", p->repo, "revision", p->revision, "licence",
-                      p->licence, "folder", state != ABSENT ? folder : NULL, "bytes", (json_int_t)bytes);
+        json_t *j = json_pack("{s:s s:s s:s s:b s:b s:b s:b s:b s:s s:i s:s? s:s? s:s? s:s? s:I}", "name", m->name,
+                              "family", m->kind, "summary", summary, "guide", m->guide, "shipped", m->shipped,
+                              "weights", 1, "calibration_built_in", m->shipped, "here", state == HERE, "state",
+                              state_name[state], "down", p ? (int)p->down : (int)m->reduction, "repo",
+                              p ? p->repo : NULL, "revision", p ? p->revision : NULL, "licence", p ? p->licence : NULL,
+                              "folder", state != ABSENT ? folder : NULL, "bytes", (json_int_t)bytes);
         if (json_array_append_new(into, j) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
     } else {
         if (state == HERE) snprintf(where, sizeof where, "here, %.1f MB", (double)bytes / 1e6);
         else snprintf(where, sizeof where, "%s", state_name[state]);
-        printf("%-18s %-16s %s\n", p->name, where, p->summary);
+        printf("%-18s %-16s %s\n", m->name, where, summary);
     }
 out:
     fkt_free(folder);
@@ -79,23 +88,31 @@ out:
 }
 
 /* Names of families, whose networks the weights define. */
-static fkt_status list_open_names(json_t *into)
+static fkt_status list_open_name(const struct fkt_member *m, json_t *into)
+{
+    char what[96];
+    json_t *j;
+    if (m->guide) snprintf(what, sizeof what, "guide: any %s network with torchvision's names", m->kind);
+    else snprintf(what, sizeof what, "any %s network: its weights define channels and reduction", m->kind);
+    if (!into) {
+        printf("%-18s %-16s %s\n", m->name, "with --weights", what);
+        return FKT_OK;
+    }
+    j = json_pack("{s:s s:s s:s s:b s:b s:b s:b s:b}", "name", m->name, "family", m->kind, "summary", what, "guide",
+                  m->guide, "shipped", 0, "weights", 1, "calibration_built_in", 0, "here", 0);
+    return json_array_append_new(into, j) == 0 ? FKT_OK : fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
+}
+
+static fkt_status list_members(int guide, json_t *into)
 {
     const struct fkt_member *m;
-    for (size_t i = 0; (m = fkt_member_at(i)); i++) {
-        char what[80];
-        json_t *j;
-        if (fkt_published_find(m->name)) continue;
-        snprintf(what, sizeof what, "any %s network: its weights define channels and reduction", m->kind);
-        if (!into) {
-            printf("%-18s %-16s %s\n", m->name, "with --weights", what);
-            continue;
-        }
-        j = json_pack("{s:s s:s s:s s:b s:b s:b}", "name", m->name, "family", m->kind, "summary", what, "weights", 1,
-                      "calibration_built_in", 0, "here", 0);
-        if (json_array_append_new(into, j) != 0) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; (m = fkt_member_at(i)) && st == FKT_OK; i++) {
+        const struct fkt_published *p = fkt_published_find(m->name);
+        if (m->guide != guide) continue;
+        st = p || m->summary ? list_one(m, p, into) : list_open_name(m, into);
     }
-    return FKT_OK;
+    return st;
 }
 
 fkt_status cli_codec_list(const struct codec_asked *a)
@@ -104,14 +121,14 @@ fkt_status cli_codec_list(const struct codec_asked *a)
     json_t *all = NULL;
     fkt_status st = FKT_OK;
     if (a->run.json) {
-        all = json_pack("[{s:s s:s s:s s:b s:b s:b}]", "name", "dct", "family", "dct", "summary", dct, "weights", 0,
-                        "calibration_built_in", 1, "here", 1);
+        all = json_pack("[{s:s s:s s:s s:b s:b s:b s:b s:b}]", "name", "dct", "family", "dct", "summary", dct, "guide",
+                        0, "shipped", 1, "weights", 0, "calibration_built_in", 1, "here", 1);
         if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while writing JSON");
     } else {
         printf("%-18s %-16s %s\n", "dct", "built in", dct);
     }
-    for (size_t i = 0; i < fkt_published_count; i++) FKT_TRY(list_one(&fkt_published[i], all));
-    FKT_TRY(list_open_names(all));
+    FKT_TRY(list_members(0, all));
+    FKT_TRY(list_members(1, all));
     if (a->run.json) {
         st = cli_print_json(all);
         all = NULL;

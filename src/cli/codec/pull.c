@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "codec/family.h"
 #include "codec/family_config.h"
 #include "codec/manifest.h"
 #include "codec/cache.h"
@@ -163,11 +164,19 @@ out:
 fkt_status cli_codec_pull(const struct codec_asked *a)
 {
     const struct fkt_published *known = fkt_published_find(a->codec.name);
+    const struct fkt_member *member = fkt_member_find(a->codec.name, strlen(a->codec.name));
     const char *authority = a->authority ? a->authority : getenv("FEDKT_CACERT");
     struct fkt_pull_spec spec = {.force = a->run.force};
     char *endpoint = NULL, *folder = NULL;
     fkt_status st;
     if (!a->codec_given) return fkt_fail_hint(FKT_E_ARG, "see 'fedkt codec list'", "pull needs the name of a codec");
+    if (!known && member && member->shipped)
+        return fkt_fail_hint(FKT_E_ARG, "use it by its name; 'fedkt codec info' says where its files are",
+                             "'%s' comes with the program: there is nothing to pull", a->codec.name);
+    if (!known && member && member->summary)
+        return fkt_fail_hint(FKT_E_ARG,
+                             "they come in a Python package and are converted once: docs/codecs.md, 'Guides'",
+                             "no hub publishes the weights of guide '%s'", a->codec.name);
     if (!known)
         return fkt_fail_hint(FKT_E_ARG, "see 'fedkt codec list'", "no weights are published for a codec '%s'",
                              a->codec.name);

@@ -18,6 +18,7 @@
 #include "base/output.h"
 #include "base/meter.h"
 #include "base/threads.h"
+#include "codec/codec.h"
 #include "pipeline/pipeline.h"
 
 #include <math.h>
@@ -226,6 +227,7 @@ fkt_status cli_codec_roundtrip(const struct codec_asked *a)
     if (a->image) FKT_TRY(fkt_output_file(a->image, a->run.force));
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     FKT_TRY(fkt_codec_open(&codec, &spec));
+    FKT_TRY(fkt_codec_want(codec, 0));
     cli_print_dtype(&a->codec.settings, codec, &a->run);
     if (a->codec.calibration) FKT_TRY(cli_codec_calibration(a, codec, &cal, &there));
     data = a->data;

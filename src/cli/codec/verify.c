@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "codec/family.h"
 #include "codec/golden.h"
 #include "codec/manifest.h"
 #include "codec/cache.h"
@@ -51,7 +52,8 @@ static fkt_status check_known(struct checked *c, size_t i, const char *codec, co
     const char *hash = c->file[i].sha256;
     const struct fkt_known_file *same = fkt_known_file_find(hash),
                                 *named = fkt_known_file_named(codec, c->file[i].name);
-    int any = !fkt_published_find(codec); /* a name of a family accepts any of its weights */
+    const struct fkt_member *m = fkt_member_find(codec, strcspn(codec, "@"));
+    int any = !fkt_published_find(codec) && !(m && m->shipped); /* a name of a family accepts any of its weights */
     if (same && !any && strcmp(same->codec, codec) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH, "give the weights of that codec",
                              "'%s' is '%s' of codec '%s', not of '%s'", path, same->name, same->codec, codec);
@@ -161,7 +163,7 @@ static fkt_status evaluate(const struct codec_asked *a, const struct fkt_codec *
         return fkt_fail(FKT_E_NUMERIC,
                         "codec '%s' computes wrong latents here: they are off by %.3g, and at most %.3g is allowed",
                         a->codec.name, g->max_error, tolerance(codec));
-    if (!(g->psnr >= PSNR_FLOOR))
+    if (fkt_codec_decodes(codec) && !(g->psnr >= PSNR_FLOOR))
         return fkt_fail_hint(FKT_E_NUMERIC, "these may be weights of another codec",
                              "codec '%s' does not reconstruct an image: PSNR %.2f dB", a->codec.name, g->psnr);
     return FKT_OK;
@@ -200,8 +202,9 @@ static fkt_status print_json(const struct codec_asked *a, const struct checked *
     }
     if (u.latents) json_array_append_new(not_checked, json_string("latents"));
     if (u.files) json_array_append_new(not_checked, json_string("files"));
-    golden = json_pack("{s:i s:f s:b s:o?}", "size", (int)fkt_codec_size(codec), "psnr", g->psnr, "latents_compared",
-                       !isnan(g->max_error), "max_error", isnan(g->max_error) ? NULL : json_real(g->max_error));
+    golden = json_pack("{s:i s:o? s:b s:o?}", "size", (int)fkt_codec_size(codec), "psnr",
+                       isnan(g->psnr) ? NULL : json_real(g->psnr), "latents_compared", !isnan(g->max_error),
+                       "max_error", isnan(g->max_error) ? NULL : json_real(g->max_error));
     return cli_print_json(json_pack(
         "{s:s s:s s:s s:o s:s? s:o s:o s:s s:o}", "codec", a->codec.name, "identity", fkt_codec_identity(codec),
         "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(codec)), "device", cli_codec_device_json(codec),
@@ -215,8 +218,10 @@ static fkt_status print(const struct codec_asked *a, const struct checked *c, co
     printf("%s\n", fkt_codec_identity(codec));
     for (size_t i = 0; i < c->n; i++)
         printf("  %-38s SHA-256 %s, %s\n", c->file[i].name, c->file[i].sha256, against_words[c->file[i].against]);
-    printf("  an image of %u px is reconstructed with PSNR %.2f dB, in %s", fkt_codec_size(codec), g->psnr,
-           cli_dtype_words(&a->codec.settings, codec));
+    printf("  an image of %u px is ", fkt_codec_size(codec));
+    if (fkt_codec_decodes(codec)) printf("reconstructed with PSNR %.2f dB", g->psnr);
+    else printf("encoded");
+    printf(", in %s", cli_dtype_words(&a->codec.settings, codec));
     if (!isnan(g->max_error)) printf("; its latents are within %.2g of PyTorch's", g->max_error);
     printf("\n%s", verdict(&u));
     if (u.latents || u.files) printf("; not checked: %s", u.latents ? u.latents : "");
@@ -228,6 +233,7 @@ static fkt_status print(const struct codec_asked *a, const struct checked *c, co
 fkt_status cli_codec_verify(const struct codec_asked *a)
 {
     const struct fkt_published *p = fkt_published_find(a->codec.name);
+    const struct fkt_member *m = fkt_member_find(a->codec.name, strcspn(a->codec.name, "@"));
     struct fkt_codec_spec spec;
     struct fkt_codec *codec = NULL;
     struct checked *c = NULL;
@@ -238,10 +244,9 @@ fkt_status cli_codec_verify(const struct codec_asked *a)
     FKT_TRY(fkt_alloc(&c, 1));
     FKT_TRY(cli_codec_spec(&a->codec, &spec));
     if (p && !a->size_given) spec.size = p->down <= 8 ? FKT_GOLDEN_SIZE : p->down >= 64 ? 128 : 64;
-    if (p) {
-        FKT_TRY(fkt_codec_weights_path(&place, a->codec.name, a->codec.settings.weights));
-        FKT_TRY(check_record(c, a->codec.name, place));
-    }
+    if (!p && m && m->shipped && !a->size_given) spec.size = FKT_GOLDEN_SIZE;
+    if (p || (m && m->shipped)) FKT_TRY(fkt_codec_weights_path(&place, m->name, a->codec.settings.weights));
+    if (p) FKT_TRY(check_record(c, a->codec.name, place));
     FKT_TRY(fkt_codec_open(&codec, &spec));
     cli_print_dtype(&a->codec.settings, codec, &a->run);
     FKT_TRY(check_used(c, a->codec.name, codec));
