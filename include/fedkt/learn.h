@@ -28,7 +28,6 @@ FKT_API const char *fkt_architecture_name(enum fkt_architecture a); /* "resnet18
 FKT_API int fkt_architecture_parse(const char *s);                  /* -1: unknown */
 FKT_API const char *fkt_stem_name(enum fkt_stem s);                 /* "cifar", "imagenet" */
 FKT_API int fkt_stem_parse(const char *s);
-
 /* What a reader must know of a model's data. Saved with it; text is "" where there is nothing to say. */
 struct fkt_model_origin {
     int is_private;          /* 1: everything it was trained on came out of releases with the promise below */
@@ -38,6 +37,7 @@ struct fkt_model_origin {
     char data[512];          /* "release 3f2a..., 1200 drawn per class", "folder 'x', 50000 images", ... one line */
     char fit[16];            /* how its images became square: "pad", "stretch"; "": "crop" */
     char recipe[512];        /* one line that repeats the run: options as they would be typed */
+    char public_images[256]; /* "20000 images of 'x', sha256 ...": also seen, and outside the promise; "": none */
 };
 
 struct fkt_model_spec {

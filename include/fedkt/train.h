@@ -20,6 +20,7 @@ extern "C" {
 struct fkt_training_set {
     uint8_t *rgb;    /* (n, S, S, 3) owned */
     uint32_t *label; /* (n) owned */
+    float *teacher;  /* (n, n_classes) owned: a teacher's logits; NULL: none */
     size_t n;
     uint32_t size;  /* S */
     char **classes; /* (n_classes) owned */
@@ -58,7 +59,8 @@ struct fkt_draw_options {
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_release *r,
                                                       const struct fkt_draw_options *draw,
                                                       const struct fkt_training_set_options *options);
-/* Pictures of `more` after those of p; sizes and class names must agree. The result is private only if both are. */
+/* Pictures of `more` after those of p; sizes and class names must agree, and both have a teacher's logits or neither.
+ * The result is private only if both are. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_append(struct fkt_training_set *p,
                                                         const struct fkt_training_set *more);
 /* Every image encoded and decoded: closer to what a network saw that was trained on decoded images. */

@@ -4,11 +4,13 @@
  *   fkt_training_source_new        images of a release (the same in all epochs, or others in each) or of a dataset
  *   fkt_training_source_hold_out   a part of them on which no epoch trains
  *   fkt_training_source_mix        real images beside them, in every epoch: the model is then NOT private
+ *   fkt_training_source_public     unlabelled public images beside them, which the teacher labels
  *   fkt_training_source_images     what a trainer takes (learn.h)
  */
 #ifndef FEDKT_TRAINING_SOURCE_H
 #define FEDKT_TRAINING_SOURCE_H
 
+#include "fedkt/teacher.h"
 #include "fedkt/train.h"
 
 #ifdef __cplusplus
@@ -18,7 +20,8 @@ extern "C" {
 /* Either a release or a dataset. */
 struct fkt_training_source_spec {
     const struct fkt_release *release; /* borrowed until the source is freed; NULL: a dataset */
-    struct fkt_draw_options draw;      /* of the release; `first` is ignored, the pipeline borrowed until it is freed */
+    struct fkt_draw_options draw;      /* of the release; `first` is ignored, the pipeline borrowed until it is freed.
+                                          per_class 0: none is drawn, and public images must follow */
     int fresh;                         /* 1: epoch e trains on samples e*N .. (e+1)*N - 1 of each class, with N =
                                           per_class, so that a resumed run draws the same; 0: on 0 .. N - 1 always */
     const struct fkt_dataset *data;    /* borrowed */
@@ -27,6 +30,9 @@ struct fkt_training_source_spec {
     enum fkt_filter filter;            /* of the dataset and of what is mixed in */
     const struct fkt_model *order;     /* borrowed; may be NULL: if this model has named classes and the images have
                                           the same names, labels follow the model's order */
+    const struct fkt_teacher
+        *teacher; /* borrowed until the source is freed; may be NULL: its logits come with the images
+                                          of each epoch. Needs a release */
     struct fkt_training_set_options options; /* what it points to is borrowed until the source is freed */
 };
 struct fkt_training_source;
@@ -43,6 +49,21 @@ FKT_API FKT_MUST_USE fkt_status fkt_training_source_hold_out(struct fkt_training
  * afterwards, whatever ds holds. skipped NULL: an unreadable image stops. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct fkt_dataset *ds,
                                                         struct fkt_skipped *skipped);
+
+/* Once, with a teacher, after hold_out and mix: `each` (0: as many as there are others, or all if they are fewer) of
+ * the records of ds (borrowed) in each epoch; over the epochs all of them are seen. Labels of ds are ignored: the label
+ * is the teacher's most probable class. name: where ds comes from; its last component stands in the origin. What the
+ * source may claim does not change: whoever calls this says that ds is public. skipped as in mix. */
+FKT_API FKT_MUST_USE fkt_status fkt_training_source_public(struct fkt_training_source *s, const struct fkt_dataset *ds,
+                                                           const char *name, size_t each, struct fkt_skipped *skipped);
+struct fkt_public_facts {
+    const char *name, *sha256; /* borrowed from the source; the digest covers the images alone, in any order */
+    size_t images, each;       /* of the set, and of an epoch; 0: there is none */
+};
+FKT_API struct fkt_public_facts fkt_training_source_public_facts(const struct fkt_training_source *s);
+/* FKT_E_MISMATCH when a record of ds, a test set, is among the public images; names the first. */
+FKT_API FKT_MUST_USE fkt_status fkt_training_source_check_test(const struct fkt_training_source *s,
+                                                               const struct fkt_dataset *ds);
 
 /* The images of the epoch asked for last: their classes, size, number and origin are those of all epochs. */
 FKT_API const struct fkt_training_set *fkt_training_source_set(const struct fkt_training_source *s);

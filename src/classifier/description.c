@@ -2,7 +2,8 @@
 /* description.c - the metadata of a model file: the same keys in the metadata of safetensors and in ONNX's
  * metadata_props. docs/formats.md specifies them.
  *
- *   format architecture stem size classes mean std fit | private epsilon delta adjacency release_sha256 data recipe
+ *   format architecture stem size classes mean std fit | private epsilon delta adjacency release_sha256 data
+ *   public_images recipe
  *
  * Lists are JSON. The metadata is checked against the tensors' shapes, since either may be wrong. A file of our format
  * must have all required keys, above all whether it is private, because a reader could read a missing key either way. A
@@ -115,6 +116,7 @@ fkt_status fkt_model_describe(const struct fkt_model *m, fkt_model_put *put, voi
     if (*o->release_sha256) put_text(&w, "release_sha256", o->release_sha256);
     if (*o->fit) put_text(&w, "fit", o->fit);
     if (*o->data) put_text(&w, "data", o->data);
+    if (*o->public_images) put_text(&w, "public_images", o->public_images);
     if (*o->recipe) put_text(&w, "recipe", o->recipe);
     return w.st;
 }
@@ -212,6 +214,7 @@ static fkt_status read_origin(const struct reading *r, struct fkt_model_origin *
     FKT_TRY(read_line(r, "fit", o->fit, sizeof o->fit));
     if (!is_fit(o->fit)) FKT_TRY(refuse(r, "fit", "'pad' or 'stretch'"));
     FKT_TRY(read_line(r, "data", o->data, sizeof o->data));
+    FKT_TRY(read_line(r, "public_images", o->public_images, sizeof o->public_images));
     FKT_TRY(read_line(r, "recipe", o->recipe, sizeof o->recipe));
 out:
     return st;

@@ -260,6 +260,7 @@ void fkt_model_set_origin(struct fkt_model *m, const struct fkt_model_origin *or
     one_line(m->origin.release_sha256, sizeof m->origin.release_sha256, o.release_sha256);
     one_line(m->origin.fit, sizeof m->origin.fit, o.fit);
     one_line(m->origin.data, sizeof m->origin.data, o.data);
+    one_line(m->origin.public_images, sizeof m->origin.public_images, o.public_images);
     one_line(m->origin.recipe, sizeof m->origin.recipe, o.recipe);
 }
 

@@ -31,6 +31,7 @@ void fkt_training_set_clear(struct fkt_training_set *p)
     fkt_free(p->classes);
     fkt_free(p->rgb);
     fkt_free(p->label);
+    fkt_free(p->teacher);
     memset(p, 0, sizeof *p);
 }
 
@@ -106,6 +107,8 @@ static void close_up(struct fkt_training_set *p, const uint8_t *gone)
     for (size_t i = 0; i < p->n; i++) {
         if (gone[i]) continue;
         if (kept != i) memcpy(p->rgb + kept * pixels, p->rgb + i * pixels, pixels);
+        if (p->teacher && kept != i)
+            memcpy(p->teacher + kept * p->n_classes, p->teacher + i * p->n_classes, p->n_classes * sizeof *p->teacher);
         p->label[kept++] = p->label[i];
     }
     p->n = kept;
@@ -186,6 +189,7 @@ static fkt_status check_alike(const struct fkt_training_set *a, const struct fkt
 {
     if (a->size != b->size)
         return fkt_fail(FKT_E_MISMATCH, "images of %u px cannot be added to images of %u px", b->size, a->size);
+    if (!a->teacher != !b->teacher) return fkt_fail(FKT_E_MISMATCH, "only one of two sets has a teacher's logits");
     if (a->n_classes != b->n_classes)
         return fkt_fail(FKT_E_MISMATCH, "a set of %u classes cannot be added to one of %u", b->n_classes, a->n_classes);
     for (uint32_t k = 0; k < a->n_classes; k++)
@@ -202,6 +206,10 @@ fkt_status fkt_training_set_append(struct fkt_training_set *p, const struct fkt_
     FKT_TRY(check_alike(p, more));
     FKT_TRY(fkt_realloc(&p->rgb, n * pixels));
     FKT_TRY(fkt_realloc(&p->label, n));
+    if (p->teacher) {
+        FKT_TRY(fkt_realloc(&p->teacher, n * p->n_classes));
+        memcpy(p->teacher + p->n * p->n_classes, more->teacher, more->n * p->n_classes * sizeof *p->teacher);
+    }
     memcpy(p->rgb + p->n * pixels, more->rgb, more->n * pixels);
     memcpy(p->label + p->n, more->label, more->n * sizeof *p->label);
     p->n = n;

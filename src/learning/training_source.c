@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* training_source.c - the images of each epoch: of a release or of a dataset, real ones mixed in, some held out.
+/* training_source.c - the images of each epoch: of a release or of a dataset, real ones mixed in, public ones beside
+ * them, some held out; a teacher's logits for each.
  *
  * The source keeps one epoch in memory. Fresh images are numbered through all epochs, so that any epoch can be drawn
  * without those before it, and the held-out ones have numbers that no epoch reaches. */
@@ -7,8 +8,12 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "learning/public_set.h"
+#include "pipeline/provenance.h"
+#include "pipeline/release.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct fkt_training_source {
@@ -16,6 +21,7 @@ struct fkt_training_source {
     struct fkt_training_set set;          /* the images of `epoch` */
     struct fkt_training_set mix;          /* kept when each epoch is drawn again; n 0: none */
     struct fkt_training_set held;
+    struct fkt_public_set shared;  /* public images; set.n 0: none */
     struct fkt_images held_images; /* of held; n 0: none */
     uint32_t *order;               /* (K) where label k goes; NULL: labels stay */
     uint32_t epoch;
@@ -28,6 +34,7 @@ void fkt_training_source_free(struct fkt_training_source *s)
     fkt_training_set_clear(&s->set);
     fkt_training_set_clear(&s->mix);
     fkt_training_set_clear(&s->held);
+    fkt_public_set_clear(&s->shared);
     fkt_free(s->order);
     fkt_free(s);
 }
@@ -75,7 +82,64 @@ out:
     return st;
 }
 
+/* ---- the teacher ---- */
+
+/* Logits of p's images, in the order of the source's classes. */
+static fkt_status teach(const struct fkt_training_source *s, struct fkt_training_set *p)
+{
+    const struct fkt_pipeline_options options = {.threads = s->spec.options.threads,
+                                                 .progress = s->spec.options.progress};
+    const uint32_t classes = p->n_classes;
+    float *row = NULL;
+    fkt_status st;
+    if (!s->spec.teacher || !p->n) return FKT_OK;
+    FKT_TRY(fkt_alloc(&p->teacher, p->n * classes));
+    FKT_TRY(fkt_teacher_logits(s->spec.teacher, p->rgb, p->n, p->teacher, &options));
+    if (!s->order) goto out;
+    FKT_TRY(fkt_alloc(&row, classes));
+    for (size_t i = 0; i < p->n; i++) {
+        for (uint32_t k = 0; k < classes; k++) row[s->order[k]] = p->teacher[i * classes + k];
+        memcpy(p->teacher + i * classes, row, classes * sizeof *row);
+    }
+out:
+    fkt_free(row);
+    return st;
+}
+
+/* The head is of the same release, so the promise stays as it is. */
+static void say_teacher(struct fkt_training_source *s)
+{
+    struct fkt_model_origin by = s->set.origin;
+    snprintf(by.data, sizeof by.data, "its %s head", fkt_head_title(fkt_teacher_kind(s->spec.teacher)));
+    fkt_model_origin_add(&s->set.origin, "taught by ", &by);
+}
+
+static void label_by_teacher(struct fkt_training_set *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const float *logit = p->teacher + i * p->n_classes;
+        p->label[i] = 0;
+        for (uint32_t k = 1; k < p->n_classes; k++)
+            if (logit[k] > logit[p->label[i]]) p->label[i] = k;
+    }
+}
+
 /* ---- the images of an epoch ---- */
+
+/* An empty set of the release's classes and size. */
+static fkt_status nothing_drawn(struct fkt_training_set *out, const struct fkt_release *r)
+{
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    out->size = r->task.size;
+    FKT_TRY(fkt_alloc(&out->classes, r->task.n_classes));
+    out->n_classes = r->task.n_classes;
+    for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], r->task.classes[k]));
+    fkt_origin_of_release(&out->origin, r, 0);
+out:
+    if (st != FKT_OK) fkt_training_set_clear(out);
+    return st;
+}
 
 static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_set *out, uint64_t first,
                        size_t per_class)
@@ -83,6 +147,7 @@ static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_
     struct fkt_draw_options d = s->spec.draw;
     d.first = first;
     d.per_class = per_class;
+    if (!per_class) return nothing_drawn(out, s->spec.release);
     return fkt_training_set_draw(out, s->spec.release, &d, &s->spec.options);
 }
 
@@ -93,7 +158,10 @@ static fkt_status draw_epoch(struct fkt_training_source *s, uint32_t epoch)
     fkt_status st;
     FKT_TRY(draw(s, &next, (uint64_t)epoch * each, each));
     FKT_TRY(put_in_order(s, &next));
+    FKT_TRY(teach(s, &next));
     if (s->mixed) FKT_TRY(fkt_training_set_append(&next, &s->mix));
+    if (s->shared.set.n) FKT_TRY(fkt_public_set_append(&s->shared, epoch, &next));
+    next.origin = s->set.origin;
     fkt_training_set_clear(&s->set);
     s->set = next;
     s->epoch = epoch;
@@ -103,19 +171,34 @@ out:
     return st;
 }
 
+/* The same images with other public ones at their end. */
+static fkt_status exchange_public(struct fkt_training_source *s, uint32_t epoch)
+{
+    fkt_status st;
+    s->set.n -= s->shared.each;
+    st = fkt_public_set_append(&s->shared, epoch, &s->set);
+    if (st != FKT_OK) s->set.n += s->shared.each; /* those of the epoch before, or a mixture */
+    s->epoch = st == FKT_OK ? epoch : UINT32_MAX;
+    return st;
+}
+
+static int changes(const struct fkt_training_source *s) { return s->spec.fresh || s->shared.each < s->shared.set.n; }
+
 static fkt_status images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *out)
 {
     struct fkt_training_source *s = ctx;
     fkt_status st = FKT_OK;
-    if (s->spec.fresh && (epoch != s->epoch || !s->set.n)) FKT_TRY(draw_epoch(s, epoch));
-    *out = (struct fkt_images){.rgb = s->set.rgb, .label = s->set.label, .n = s->set.n, .size = s->set.size};
+    if (changes(s) && (epoch != s->epoch || !s->set.n))
+        FKT_TRY(s->spec.fresh ? draw_epoch(s, epoch) : exchange_public(s, epoch));
+    *out = (struct fkt_images){
+        .rgb = s->set.rgb, .label = s->set.label, .n = s->set.n, .size = s->set.size, .teacher = s->set.teacher};
 out:
     return st;
 }
 
 void fkt_training_source_images(struct fkt_training_source *s, struct fkt_image_source *out)
 {
-    *out = (struct fkt_image_source){images_of_epoch, s, s->spec.fresh};
+    *out = (struct fkt_image_source){images_of_epoch, s, changes(s)};
 }
 
 const struct fkt_training_set *fkt_training_source_set(const struct fkt_training_source *s) { return &s->set; }
@@ -134,6 +217,7 @@ fkt_status fkt_training_source_new(struct fkt_training_source **out, const struc
     *out = NULL;
     if (!spec->release == !spec->data)
         return fkt_fail(FKT_E_ARG, "training images come from either a release or a dataset");
+    if (spec->teacher && !spec->release) return fkt_fail(FKT_E_ARG, "a head is the teacher of its release's images");
     if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives new images in each epoch");
     FKT_TRY(fkt_alloc(&s, 1));
     s->spec = *spec;
@@ -143,6 +227,8 @@ fkt_status fkt_training_source_new(struct fkt_training_source **out, const struc
                                       &spec->options));
     FKT_TRY(find_order(s, spec->order));
     FKT_TRY(put_in_order(s, &s->set));
+    FKT_TRY(teach(s, &s->set));
+    if (spec->teacher) say_teacher(s);
     *out = s;
     s = NULL;
 out:
@@ -155,7 +241,9 @@ fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double sh
     const size_t each = s->spec.draw.per_class;
     uint64_t samples;
     fkt_status st;
-    if (s->mixed || s->held.n) return fkt_fail(FKT_E_STATE, "images are held out once, before others are mixed in");
+    if (!s->set.n) return fkt_fail(FKT_E_STATE, "there are no images of the release to hold out");
+    if (s->mixed || s->held.n || s->shared.set.n)
+        return fkt_fail(FKT_E_STATE, "images are held out once, before others are mixed in");
     if (s->spec.fresh) {
         if (!(share > 0 && share < 1))
             return fkt_fail(FKT_E_ARG, "a held-out fraction of %g is not between 0 and 1", share);
@@ -176,14 +264,67 @@ fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct f
 {
     struct fkt_training_set_options read = s->spec.options;
     fkt_status st;
-    if (s->mixed) return fkt_fail(FKT_E_STATE, "images are mixed in once");
+    if (s->mixed || s->shared.set.n) return fkt_fail(FKT_E_STATE, "images are mixed in once, before public ones");
+    if (!s->set.n) return fkt_fail(FKT_E_STATE, "there are no images of the release to mix others with");
     read.skipped = skipped;
     /* no folder: a certificate next to real images must not make them private */
     FKT_TRY(fkt_training_set_read(&s->mix, ds, NULL, 0, s->set.size, s->spec.filter, NULL, &read));
+    FKT_TRY(teach(s, &s->mix));
     FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
     s->mixed = 1;
     if (!s->spec.fresh) fkt_training_set_clear(&s->mix);
 out:
     if (st != FKT_OK) fkt_training_set_clear(&s->mix);
     return st;
+}
+
+/* ---- public images ---- */
+
+/* The classes of ds mean nothing here. */
+static fkt_status take_classes(struct fkt_training_set *p, const struct fkt_training_set *of)
+{
+    fkt_status st;
+    for (uint32_t k = 0; k < p->n_classes; k++) fkt_free(p->classes[k]);
+    fkt_free(p->classes);
+    p->classes = NULL;
+    p->n_classes = 0;
+    FKT_TRY(fkt_alloc(&p->classes, of->n_classes));
+    p->n_classes = of->n_classes;
+    for (uint32_t k = 0; k < p->n_classes; k++) FKT_TRY(fkt_strdup(&p->classes[k], of->classes[k]));
+out:
+    return st;
+}
+
+fkt_status fkt_training_source_public(struct fkt_training_source *s, const struct fkt_dataset *ds, const char *name,
+                                      size_t each, struct fkt_skipped *skipped)
+{
+    struct fkt_training_set_options read = s->spec.options;
+    struct fkt_public_set *p = &s->shared;
+    fkt_status st;
+    if (!s->spec.teacher) return fkt_fail(FKT_E_STATE, "public images have no labels: they need a teacher");
+    if (p->set.n) return fkt_fail(FKT_E_STATE, "public images are added once");
+    read.skipped = skipped;
+    FKT_TRY(fkt_public_set_read(p, ds, name, s->set.size, s->spec.filter, &read));
+    FKT_TRY(take_classes(&p->set, &s->set));
+    FKT_TRY(teach(s, &p->set));
+    label_by_teacher(&p->set);
+    p->each = each ? each : s->set.n ? s->set.n : p->set.n;
+    if (p->each > p->set.n) p->each = p->set.n;
+    p->seed = s->spec.draw.seed;
+    FKT_TRY(fkt_public_set_append(p, s->epoch, &s->set));
+    fkt_origin_add_public(&s->set.origin, p->name, p->set.n, p->sha256);
+out:
+    if (st != FKT_OK) fkt_public_set_clear(p);
+    return st;
+}
+
+struct fkt_public_facts fkt_training_source_public_facts(const struct fkt_training_source *s)
+{
+    const struct fkt_public_set *p = &s->shared;
+    return (struct fkt_public_facts){.name = p->name, .sha256 = p->sha256, .images = p->set.n, .each = p->each};
+}
+
+fkt_status fkt_training_source_check_test(const struct fkt_training_source *s, const struct fkt_dataset *ds)
+{
+    return s->shared.set.n ? fkt_public_set_refuse(&s->shared, ds, &s->spec.options) : FKT_OK;
 }

@@ -26,6 +26,7 @@
 
 #define OF_CLASS "fedkt pictures of a class v1" /* with its NUL, like the other */
 #define OF_CLASSES "fedkt labelled pictures v1"
+#define OF_IMAGES "fedkt unlabelled images v1"
 
 void fkt_fingerprint_pixels(struct fkt_digest *out, const uint8_t *rgb, uint32_t width, uint32_t height)
 {
@@ -51,6 +52,17 @@ static int compare_labelled(const void *a, const void *b)
     const struct fkt_labelled *x = a, *y = b;
     if (x->label != y->label) return x->label < y->label ? -1 : 1;
     return compare(&x->image, &y->image);
+}
+
+void fkt_unlabelled_end(struct fkt_digest *list, size_t n, char out[FKT_SHA256_HEX])
+{
+    struct fkt_hash h;
+    qsort(list, n, sizeof *list, compare);
+    fkt_hash_init(&h);
+    fkt_hash_add(&h, OF_IMAGES, sizeof OF_IMAGES);
+    fkt_hash_add_u64(&h, n);
+    fkt_hash_add(&h, list, n * sizeof *list);
+    fkt_hash_hex(&h, out);
 }
 
 static void add_all(struct fkt_hash *h, const struct fkt_labelled *list, size_t n)

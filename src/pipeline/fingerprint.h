@@ -24,6 +24,8 @@ void fkt_fingerprint_image(struct fkt_digest *out, const uint8_t *rgb, uint32_t 
 FKT_MUST_USE fkt_status fkt_records_digests(const struct fkt_dataset *ds, const size_t *idx, size_t n,
                                             const struct fkt_pipeline_options *options, struct fkt_digest **digests,
                                             uint8_t **bad);
+/* Of images without labels; sorts the list. */
+void fkt_unlabelled_end(struct fkt_digest *list, size_t n, char out[FKT_SHA256_HEX]);
 /* names[label]; overwrites the list. */
 void fkt_labelled_end(struct fkt_labelled *list, size_t n, const char *const *names, char out[FKT_SHA256_HEX]);
 /* Of records idx[0..n-1] (NULL: all) of ds, whose classes are called `names`. */

@@ -121,12 +121,30 @@ static void join_names(struct fkt_model_origin *o, const struct fkt_model_origin
         o->release_sha256[0] = '\0';
 }
 
+/* Public images that both have seen stand there once. */
+static void join_public(struct fkt_model_origin *o, const char *more)
+{
+    char before[sizeof o->public_images], both[2 * sizeof o->public_images];
+    if (!*more || strstr(o->public_images, more)) return;
+    memcpy(before, o->public_images, sizeof before);
+    snprintf(both, sizeof both, "%s%s%s", before, before[0] ? "; " : "", more);
+    fkt_text_cut(o->public_images, sizeof o->public_images, both);
+}
+
+void fkt_origin_add_public(struct fkt_model_origin *o, const char *name, size_t n, const char *sha256)
+{
+    struct fkt_model_origin plain = {0}; /* its `data` is only a line without control characters */
+    say(&plain, "%zu images of '%s', sha256 %s", n, name, sha256);
+    join_public(o, plain.data);
+}
+
 void fkt_model_origin_add(struct fkt_model_origin *o, const char *how, const struct fkt_model_origin *more)
 {
     const int both = o->is_private && more->is_private, alike = !strcmp(o->adjacency, more->adjacency);
     const int one = one_release(o, more);
     const int weak = fkt_privacy_promise(o->epsilon + more->epsilon, o->delta + more->delta, 0, NULL);
     char before[sizeof o->data];
+    join_public(o, more->public_images);
     snprintf(before, sizeof before, "%s", o->data);
     say(o, "%s%s%s%s%s",
         both && !alike         ? UNLIKE
@@ -202,7 +220,8 @@ void fkt_origin_of_release(struct fkt_model_origin *out, const struct fkt_releas
     take(out, &p);
     words_of_promise(words, sizeof words, &p, "");
     memcpy(out->release_sha256, r->sha256, sizeof out->release_sha256);
-    say(out, "%zu images drawn per class from release %.12s: %s", per_class, r->sha256, words);
+    if (per_class) say(out, "%zu images drawn per class from release %.12s: %s", per_class, r->sha256, words);
+    else say(out, "no images of release %.12s: %s", r->sha256, words);
 }
 
 /* ---- a folder ---- */

@@ -157,5 +157,6 @@ void cli_origin_json(json_t *j, const struct fkt_model_origin *o)
     json_object_set_new(j, "adjacency", o->adjacency[0] ? json_string(o->adjacency) : json_null());
     json_object_set_new(j, "release_sha256", o->release_sha256[0] ? json_string(o->release_sha256) : json_null());
     json_object_set_new(j, "data", json_string(o->data));
+    json_object_set_new(j, "public_images", o->public_images[0] ? json_string(o->public_images) : json_null());
     json_object_set_new(j, "recipe", json_string(o->recipe));
 }

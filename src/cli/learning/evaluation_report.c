@@ -119,6 +119,11 @@ void cli_origin_print(const struct fkt_model_origin *o, int claimed)
         cli_show(o->data, strlen(o->data));
         putchar('\n');
     }
+    if (o->public_images[0]) {
+        printf("%sand from public images, which no promise covers: ", claimed ? "its file says: " : "");
+        cli_show(o->public_images, strlen(o->public_images));
+        putchar('\n');
+    }
     if (!o->is_private) {
         printf("NOT PRIVATE: its training images are not, or cannot be shown to be, from a private release only\n");
         return;

@@ -10,6 +10,12 @@ static int parse_optimizer(const char *s)
 {
     return !strcmp(s, "sgd") ? FKT_LEARN_SGD : !strcmp(s, "adam") ? FKT_LEARN_ADAM : -1;
 }
+static int parse_head(const char *s)
+{
+    for (int k = 0; k < fkt_head_kinds(); k++)
+        if (!strcmp(s, fkt_head_name((enum fkt_head_kind)k))) return k;
+    return -1;
+}
 static int parse_dtype(const char *s) { return !strcmp(s, "f32") ? 0 : !strcmp(s, "bf16") ? 1 : -1; }
 
 void cli_train_defaults(struct cli_train *a)
@@ -21,6 +27,7 @@ void cli_train_defaults(struct cli_train *a)
     a->pad = a->recipe.pad;
     a->schedule = (int)a->recipe.schedule;
     a->share = -1;
+    a->head_kind = FKT_TEACHER_HEAD_DEFAULT;
     a->per_class = 500;
 }
 
@@ -51,6 +58,12 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("mix", &(a).mix.path, "PATH", 0, "add real local images: the model is then NOT private"),         \
         CLI_OPT_TEXT("mix-split", &(a).mix.split, "NAME", 0, "split of --mix"),                                        \
         CLI_OPT_WHOLE("mix-limit", &(a).mix.limit, "N", 0, "use N images of --mix"),                                   \
+        CLI_OPT_TEXT("public", &(a).shared.path, "PATH", 0,                                                            \
+                     "add unlabelled public images, which --teacher head labels; the promise does not cover them"),    \
+        CLI_OPT_TEXT("public-split", &(a).shared.split, "NAME", 0, "split of --public"),                               \
+        CLI_OPT_WHOLE("public-limit", &(a).shared.limit, "N", 0, "use N images of --public"),                          \
+        CLI_OPT_WHOLE("public-per-epoch", &(a).shared_each, "N", 0,                                                    \
+                      "of them in each epoch, others in the next (default: as many as the other images)"),             \
         CLI_OPT_REAL("holdout", &(a).holdout, "F", 0,                                                                  \
                      "evaluate epochs on this fraction of --data or --release, never of --mix (default: 0)"),          \
         CLI_OPT_CHOICE_GIVEN("filter", &(a).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",             \
@@ -65,10 +78,20 @@ void cli_train_defaults(struct cli_train *a)
                              "first layers: for small images, or for large ones", &(a).stem_given),                    \
         CLI_OPT_WHOLE("size", &(a).size, "PX", 0, "side of the images (default: the release's, --from's, or 32)"),     \
         CLI_OPT_TEXT("from", &(a).from, "FILE", 0, "start from these weights (safetensors or ONNX)"),                  \
-        CLI_OPT_TEXT("teacher", &(a).teacher, "FILE", 0, "a teacher model, for distillation"),                         \
-        {CLI_REAL, "temperature", &(a).recipe.temperature, "T", "softmax temperature of the teacher (default: 4)", 0,  \
-         NULL,     NULL,          &(a).temperature_given},                                                             \
-        CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "weight of the teacher's loss (default: 0.5)")
+        CLI_OPT_TEXT("teacher", &(a).teacher, "head|FILE", 0,                                                          \
+                     "distillation: from the release's own head, or from a model"),                                    \
+        CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, parse_head, "lda, qda or nearest_mean",                   \
+                             "which head of the release teaches", &(a).head_kind_given),                               \
+        {CLI_REAL,                                                                                                     \
+         "temperature",                                                                                                \
+         &(a).recipe.temperature,                                                                                      \
+         "T",                                                                                                          \
+         "softmax temperature of the teacher (default: 4; a head: 2)",                                                 \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         NULL,                                                                                                         \
+         &(a).temperature_given},                                                                                      \
+        CLI_OPT_REAL("teacher-share", &(a).share, "F", 0, "weight of the teacher's loss (default: 0.5; a head: 1)")
 
 #define RECIPE_ROWS(a)                                                                                                 \
     CLI_OPT_HEAD("recipe"), CLI_OPT_WHOLE("epochs", &(a).epochs, "N", 0, "passes over the images (default: 20)"),      \

@@ -8,8 +8,10 @@
 #include "fedkt/training_source.h"
 
 struct cli_train {
-    struct cli_data data, mix, test;
-    const char *release, *from, *teacher;
+    struct cli_data data, mix, test, shared; /* shared: --public */
+    const char *release, *from, *teacher;    /* teacher: a model's file; after the check NULL for a head */
+    int head_teaches, head_kind, head_kind_given;
+    uint64_t shared_each; /* --public-per-epoch; 0: as many as the others */
     uint64_t per_class, draw_seed;
     int fresh, filter;
     int per_class_given, draw_seed_given, filter_given;
@@ -36,6 +38,7 @@ struct cli_train {
 struct cli_images {
     struct fkt_release release;    /* task.n_classes 0: none */
     struct fkt_pipeline *pipeline; /* of the release */
+    struct fkt_teacher *teacher;   /* its head; NULL: none, or a model */
     struct fkt_training_source *source;
     struct fkt_skipped skipped;
 };

@@ -22,9 +22,25 @@ static fkt_status needs(int given, const char *option, int there, const char *wa
     return given && !there ? fkt_fail(FKT_E_ARG, "%s needs %s", option, wanted) : FKT_OK;
 }
 
+static fkt_status check_teacher(const struct cli_train *a)
+{
+    const int taught = a->teacher || a->head_teaches, shared = a->shared.path != NULL;
+    fkt_status st;
+    FKT_TRY(needs(a->head_teaches, "--teacher head", a->release != NULL, "--release, whose head it is"));
+    FKT_TRY(needs(a->head_kind_given, "--teacher-head", a->head_teaches, "--teacher head"));
+    FKT_TRY(needs(a->share >= 0, "--teacher-share", taught, "--teacher"));
+    FKT_TRY(needs(a->temperature_given, "--temperature", taught, "--teacher"));
+    FKT_TRY(needs(shared, "--public", a->head_teaches, "--teacher head, which labels the images"));
+    FKT_TRY(needs(a->shared.split != NULL, "--public-split", shared, "--public"));
+    FKT_TRY(needs(a->shared.limit != 0, "--public-limit", shared, "--public"));
+    FKT_TRY(needs(a->shared_each != 0, "--public-per-epoch", shared, "--public"));
+out:
+    return st;
+}
+
 static fkt_status check_images(const struct cli_train *a)
 {
-    const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path;
+    const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path || a->shared.path;
     fkt_status st;
     if (!a->data.path && !release)
         return fkt_fail_hint(FKT_E_ARG, "give a set of images with --data, or draw them from a release with --release",
@@ -41,15 +57,15 @@ static fkt_status check_images(const struct cli_train *a)
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", a->estimate.estimator == FKT_ESTIMATOR_CLAMP, "--estimator clamp"));
     FKT_TRY(needs(a->filter_given, "--filter", reads, "a set to read: a release is of one size"));
     FKT_TRY(needs(a->data.fit_given, "--fit", !release, "--data: a release has one already"));
-    FKT_TRY(needs(a->data.bits != 0, "--bits", reads, "a set to read: --data, --mix or --test"));
-    FKT_TRY(needs(a->data.skip_bad, "--skip-bad", reads, "a set to read: --data, --mix or --test"));
+    FKT_TRY(needs(a->data.bits != 0, "--bits", reads, "a set to read: --data, --mix, --public or --test"));
+    FKT_TRY(needs(a->data.skip_bad, "--skip-bad", reads, "a set to read: --data, --mix, --public or --test"));
     FKT_TRY(needs(a->data.split != NULL, "--split", !release, "--data"));
     FKT_TRY(needs(a->data.limit != 0, "--limit", !release, "--data"));
     FKT_TRY(needs(a->mix.split != NULL, "--mix-split", a->mix.path != NULL, "--mix"));
     FKT_TRY(needs(a->mix.limit != 0, "--mix-limit", a->mix.path != NULL, "--mix"));
     FKT_TRY(needs(a->test.split != NULL, "--test-split", a->test.path != NULL, "--test"));
     FKT_TRY(needs(a->test.limit != 0, "--test-limit", a->test.path != NULL, "--test"));
-    if (a->per_class < 1 || a->per_class > PER_CLASS_MAX)
+    if ((a->per_class < 1 && !a->shared.path) || a->per_class > PER_CLASS_MAX)
         return fkt_fail(FKT_E_ARG, "--per-class must be between 1 and %d", PER_CLASS_MAX);
     if (!(a->holdout >= 0 && a->holdout < 1)) return fkt_fail(FKT_E_ARG, "--holdout must be at least 0 and below 1");
     if (a->size && (a->size < SIZE_MIN || a->size > SIZE_MAX_PX))
@@ -80,8 +96,6 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->ema_out != NULL, "--ema-out", a->recipe.ema != 0, "--ema"));
     FKT_TRY(needs(a->step_every_given, "--step-every", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
     FKT_TRY(needs(a->step_by_given, "--step-by", a->recipe.schedule == FKT_SCHEDULE_STEP, "--schedule step"));
-    FKT_TRY(needs(a->share >= 0, "--teacher-share", a->teacher != NULL, "--teacher"));
-    FKT_TRY(needs(a->temperature_given, "--temperature", a->teacher != NULL, "--teacher"));
     FKT_TRY(needs(a->through_codec, "--through-codec", a->test.path != NULL, "--test"));
     FKT_TRY(
         needs(a->through_codec, "--through-codec", a->release || a->codec, "--codec, or a --release, which names one"));
@@ -129,9 +143,13 @@ fkt_status cli_train_check(struct cli_train *a)
     r->nesterov = !a->no_nesterov && r->momentum != 0;
     r->schedule = (enum fkt_schedule)a->schedule;
     r->dtype = (enum fkt_learn_dtype)a->dtype;
-    r->share = !a->teacher ? 0 : a->share >= 0 ? a->share : 0.5;
+    a->head_teaches = a->teacher && !strcmp(a->teacher, "head");
+    if (a->head_teaches) a->teacher = NULL;
+    r->share = !a->teacher && !a->head_teaches ? 0 : a->share >= 0 ? a->share : a->head_teaches ? 1 : 0.5;
+    if (a->head_teaches && !a->temperature_given) r->temperature = FKT_TEACHER_TEMPERATURE;
     a->estimate.estimator = (enum fkt_estimator)a->estimator;
     FKT_TRY(check_images(a));
+    FKT_TRY(check_teacher(a));
     FKT_TRY(check_use(a));
     FKT_TRY(check_optimizer(a));
     FKT_TRY(cli_threads(a->run.threads, &r->threads));
@@ -180,8 +198,8 @@ fkt_status cli_train_outputs(const struct cli_train *a)
         {"--out", a->out},       {"--ema-out", a->ema_out},       {"--onnx", a->onnx},
         {"--curves", a->curves}, {"--checkpoint", a->checkpoint}, {"--tensorboard", a->tensorboard}};
     enum { FREE = 4, FILES = 5 }; /* of these: outputs that must not exist, and files */
-    const char *const ins[] = {a->data.path, a->mix.path, a->test.path,       a->release,
-                               a->from,      a->teacher,  a->settings.weights};
+    const char *const ins[] = {a->data.path, a->mix.path, a->shared.path, a->test.path,
+                               a->release,   a->from,     a->teacher,     a->settings.weights};
     fkt_status st;
     FKT_TRY(check_names(outs, CLI_COUNT(outs)));
     for (size_t i = 0; i < FILES; i++)

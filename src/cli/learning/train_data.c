@@ -4,6 +4,7 @@
  *   --data PATH     read once
  *   --release FILE  drawn once; with --fresh anew for each epoch
  *   --mix PATH      real ones beside them
+ *   --public PATH   unlabelled public ones, labelled by the release's head
  *   --holdout F     of the first two, never of --mix */
 #include "cli/learning/train.h"
 
@@ -14,6 +15,7 @@ enum { USUAL_SIZE = 32 };
 void cli_images_clear(struct cli_images *p)
 {
     fkt_training_source_free(p->source);
+    fkt_teacher_free(p->teacher);
     fkt_skipped_clear(&p->skipped);
     fkt_pipeline_free(p->pipeline);
     fkt_release_clear(&p->release);
@@ -34,6 +36,9 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     }
     FKT_TRY(fkt_release_pipeline(&p->release, &settings, &p->pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
+    if (a->head_teaches)
+        FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, (enum fkt_head_kind)a->head_kind));
+    spec->teacher = p->teacher;
     spec->release = &p->release;
     spec->fresh = a->fresh;
     spec->draw = (struct fkt_draw_options){
@@ -80,6 +85,25 @@ out:
     return st;
 }
 
+/* Their labels and classes are ignored. */
+static fkt_status open_public(struct cli_images *p, const struct cli_train *a)
+{
+    struct cli_data shared = a->shared;
+    struct fkt_dataset_options o;
+    struct fkt_dataset *ds = NULL;
+    fkt_status st;
+    shared.bits = a->data.bits;
+    shared.fit = (int)p->release.task.fit;
+    o = cli_data_options(&shared);
+    FKT_TRY(fkt_dataset_open(&ds, shared.path, &o));
+    FKT_TRY(cli_print_dataset(ds, shared.path, &a->run));
+    FKT_TRY(fkt_training_source_public(p->source, ds, shared.path, (size_t)a->shared_each,
+                                       a->data.skip_bad ? &p->skipped : NULL));
+out:
+    fkt_dataset_free(ds);
+    return st;
+}
+
 fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a, const struct fkt_progress *progress,
                            const struct fkt_model *like)
 {
@@ -96,6 +120,7 @@ fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a, cons
         FKT_TRY(fkt_fail_in(fkt_training_source_hold_out(p->source, a->holdout, a->recipe.seed, a->recipe.epochs),
                             "--holdout"));
     if (a->mix.path) FKT_TRY(fkt_fail_in(open_mix(p, a), "--mix"));
+    if (a->shared.path) FKT_TRY(fkt_fail_in(open_public(p, a), "--public"));
 out:
     return st;
 }

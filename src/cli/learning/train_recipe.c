@@ -33,6 +33,8 @@ static void add_images(struct fkt_text *t, const struct cli_train *a)
     if (a->estimate.pool != 0) add_number(t, "--pool", a->estimate.pool);
     add_data(t, "", &a->data);
     add_data(t, "mix-", &a->mix);
+    add_data(t, "public-", &a->shared);
+    if (a->shared_each) fkt_text_addf(t, " --public-per-epoch %llu", (unsigned long long)a->shared_each);
     if (a->data.bits) fkt_text_addf(t, " --bits %llu", (unsigned long long)a->data.bits);
     if (a->data.fit) fkt_text_addf(t, " --fit %s", fkt_fit_name((enum fkt_fit)a->data.fit));
     if (a->filter) fkt_text_addf(t, " --filter %s", fkt_filter_name((enum fkt_filter)a->filter));
@@ -73,6 +75,8 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     add_images(&t, a);
     fkt_text_addf(&t, " --network %s --stem %s --size %u", fkt_architecture_name(fkt_model_architecture(m)),
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
+    if (a->head_teaches)
+        fkt_text_addf(&t, " --teacher head --teacher-head %s", fkt_head_name((enum fkt_head_kind)a->head_kind));
     add_steps(&t, r);
     if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",

@@ -30,6 +30,21 @@ static json_t *epoch_json(const struct fkt_epoch *e)
                      "images_per_second", real(e->images_per_second));
 }
 
+static json_t *teacher_json(const struct cli_train *a)
+{
+    if (a->head_teaches)
+        return json_pack("{s:s s:s}", "kind", "head", "head", fkt_head_name((enum fkt_head_kind)a->head_kind));
+    return a->teacher ? json_pack("{s:s s:n}", "kind", "model", "head") : json_null();
+}
+
+static json_t *public_json(const struct fkt_training_source *s)
+{
+    const struct fkt_public_facts f = fkt_training_source_public_facts(s);
+    if (!f.images) return json_null();
+    return json_pack("{s:s s:I s:I s:s}", "name", f.name, "images", (json_int_t)f.images, "per_epoch",
+                     (json_int_t)f.each, "sha256", f.sha256);
+}
+
 static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, size_t n)
 {
     const struct cli_train *a = t->asked;
@@ -41,12 +56,14 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
         if (t->averaged)
             json_object_set_new(test, "averaged", cli_evaluation_json(&t->evaluated_averaged, t->averaged));
     }
-    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b s:o}", "out", cli_path_json(a->out), "ema_out",
-                  cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves", cli_path_json(a->curves),
-                  "tensorboard", cli_path_json(a->tensorboard), "checkpoint", cli_path_json(a->checkpoint), "images",
-                  (json_int_t)fkt_training_source_set(t->images.source)->n, "held_out",
-                  (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs, "test", test,
-                  "seconds", t->seconds, "resumed", t->resumed, "device", cli_device_json(a->recipe.device));
+    j = json_pack("{s:o s:o s:o s:o s:o s:o s:I s:I s:o s:o s:o s:f s:b s:o s:o s:o}", "out", cli_path_json(a->out),
+                  "ema_out", cli_path_json(a->ema_out), "onnx", cli_path_json(a->onnx), "curves",
+                  cli_path_json(a->curves), "tensorboard", cli_path_json(a->tensorboard), "checkpoint",
+                  cli_path_json(a->checkpoint), "images", (json_int_t)fkt_training_source_set(t->images.source)->n,
+                  "held_out", (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs,
+                  "test", test, "seconds", t->seconds, "resumed", t->resumed, "device",
+                  cli_device_json(a->recipe.device), "teacher", teacher_json(a), "public",
+                  public_json(t->images.source));
     if (j) cli_origin_json(j, fkt_model_origin(t->model));
     return j;
 }

@@ -178,6 +178,9 @@ fkt_status cli_train_prepare(struct cli_training *t)
     cli_print_device(a->settings.device, a->recipe.device, a->recipe.dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",
                      a->run.quiet);
     if (a->mix.path) remark(t, "fedkt: --mix: the model is trained on real images too and will NOT be private");
+    if (a->shared.path)
+        remark(t,
+               "fedkt: --public: the model's promise does not cover these images; private ones must not be among them");
     FKT_TRY(load_models(t));
     FKT_TRY(cli_images_open(&t->images, a, &t->progress.hook, t->from ? t->from : t->teacher));
     cli_progress_end(&t->progress);
@@ -193,6 +196,7 @@ fkt_status cli_train_prepare(struct cli_training *t)
     FKT_TRY(make_start(t));
     FKT_TRY(check_teacher(t));
     if (a->test.path) FKT_TRY(fkt_fail_in(open_test(t), "--test"));
+    if (a->test.path) FKT_TRY(fkt_fail_in(fkt_training_source_check_test(t->images.source, t->test), "--public"));
     FKT_TRY(open_codec(t));
 out:
     cli_progress_end(&t->progress);

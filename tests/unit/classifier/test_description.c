@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 /* Metadata as in a file. */
-enum { WORDS = 15 };
+enum { WORDS = 16 };
 struct words {
     const char *key[WORDS];
     char *value[WORDS];
@@ -13,8 +13,8 @@ struct words {
 static fkt_status put(void *ctx, const char *key, const char *value)
 {
     static const char *const known[WORDS] = {
-        "format",  "architecture", "stem",      "size",           "classes", "mean", "std",   "private",
-        "epsilon", "delta",        "adjacency", "release_sha256", "data",    "fit",  "recipe"};
+        "format",  "architecture", "stem",      "size",           "classes", "mean", "std",    "private",
+        "epsilon", "delta",        "adjacency", "release_sha256", "data",    "fit",  "recipe", "public_images"};
     struct words *w = ctx;
     for (int i = 0; i < WORDS; i++)
         if (!strcmp(key, known[i])) w->key[w->n] = known[i];
@@ -53,7 +53,14 @@ static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899
 static void say_all(struct words *w)
 {
     const struct fkt_model_spec spec = {FKT_ARCHITECTURE_RESNET8, FKT_STEM_CIFAR, 48, names, 3, NULL, NULL, 1};
-    struct fkt_model_origin origin = {1, 3, 1e-6, "replace", "", "a release", "pad", "--epochs 2"};
+    struct fkt_model_origin origin = {.is_private = 1,
+                                      .epsilon = 3,
+                                      .delta = 1e-6,
+                                      .adjacency = "replace",
+                                      .data = "a release",
+                                      .fit = "pad",
+                                      .recipe = "--epochs 2",
+                                      .public_images = "7 images of 'x'"};
     struct fkt_model *m = NULL;
     memcpy(origin.release_sha256, hash, sizeof hash);
     *w = (struct words){0};
@@ -96,6 +103,7 @@ static void metadata_rebuilds_the_model(void **state)
     CHECK(fkt_model_named(m));
     assert_string_equal(fkt_model_origin(m)->recipe, "--epochs 2");
     assert_string_equal(fkt_model_origin(m)->fit, "pad");
+    assert_string_equal(fkt_model_origin(m)->public_images, "7 images of 'x'");
     fkt_model_free(m);
     change(&w, "mean", "[0.115887016,0.5,0.5]"); /* a float that needs all nine digits */
     CHECK_OK(fkt_model_from_words(&m, &kind, get, &w, 0, "file"));
@@ -162,6 +170,7 @@ static void words_that_lie_are_refused(void **state)
         {"release_sha256", "00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF", FKT_E_FORMAT},
         {"data", "two\nlines", FKT_E_FORMAT},
         {"recipe", "\xff", FKT_E_FORMAT},
+        {"public_images", "a\nb", FKT_E_FORMAT},
         {"fit", "squash", FKT_E_FORMAT},
     };
     (void)state;

@@ -120,7 +120,8 @@ static void weights_do_not_depend_on_their_place(void **state)
 
 static void copies_and_new_heads_stand_alone(void **state)
 {
-    const struct fkt_model_origin origin = {1, 2.5, 1e-5, "add-remove", "", "a release", "pad", "train --epochs 3"};
+    const struct fkt_model_origin origin = {
+        1, 2.5, 1e-5, "add-remove", "", "a release", "pad", "train --epochs 3", "3 images"};
     const float mean[3] = {0.5F, 0.25F, 0.125F}, std[3] = {1, 2, 4};
     struct fkt_model_spec spec = small;
     struct fkt_model *a = NULL, *b = NULL, *c = NULL;

@@ -31,7 +31,8 @@ static void a_model_survives_the_disk_to_the_bit(void **state)
 {
     const float mean[3] = {0.1F, 1e-7F, 0.333333343F}, std[3] = {0.2F, 1, 3};
     struct fkt_model_origin origin = {
-        1, 9.999999999999998, 1e-5, "add-remove", "", "release 3f2a, 1200 drawn per class", "stretch", "--epochs 3"};
+        1,         9.999999999999998, 1e-5,      "add-remove", "", "release 3f2a, 1200 drawn per class",
+        "stretch", "--epochs 3",      "3 images"};
     struct fkt_model_spec spec = small;
     struct fkt_model *a = NULL, *b = NULL;
     uint8_t *first = NULL, *second = NULL;

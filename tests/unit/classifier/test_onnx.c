@@ -19,7 +19,8 @@ static const float mean[] = {0.4F, 0.5F, 0.6F}, spread[] = {0.25F, 0.125F, 0.3F}
 static struct fkt_model *made(enum fkt_architecture a, enum fkt_stem s)
 {
     const struct fkt_model_spec spec = {a, s, SIDE, names, CLASSES, mean, spread, 11};
-    const struct fkt_model_origin origin = {1, 2.5, 1e-6, "replace-any", "", "release, drawn", "", "--epochs 3"};
+    const struct fkt_model_origin origin = {1,  2.5,          1e-6,      "replace-any", "", "release, drawn",
+                                            "", "--epochs 3", "3 images"};
     struct fkt_model *m = NULL;
     struct fkt_rng rng;
     CHECK_OK(fkt_model_new(&m, &spec));

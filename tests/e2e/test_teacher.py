@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_teacher.py - a release's head as teacher, and public images that it labels, from end to end: what a model says
+of them, the same bits after kill -9, and what is refused before the first epoch.
+
+Usage: test_teacher.py FEDKT [test...]
+"""
+
+import random
+import shutil
+import signal
+import sys
+import time
+
+import binary
+
+KILLS = 6
+SMALL = "--network resnet8 --epochs 3 --batch 8 --threads 1"
+TAUGHT = "train --release release --per-class 4 --teacher head"
+
+
+class Teacher(binary.Case):
+    def setUp(self):
+        super().setUp()
+        task = "task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --codec dct --dim 16"
+        self.fedkt(f"{task} --out task.json")
+        self.fedkt("moments --task task.json --data demo:train --limit 200 --out moments")
+        self.fedkt("release --task task.json --moments moments --ledger l.db --out release")
+
+    def refused(self, line, *words):
+        process = self.start(line)
+        said = process.communicate()[1]
+        self.assertNotEqual(process.returncode, 0, line)
+        for word in words:
+            self.assertIn(word, said)
+        self.assertFalse((self.folder / "m").exists(), line)
+
+    def test_a_taught_model_is_as_private_as_its_release(self):
+        said = self.fedkt(f"{TAUGHT} {SMALL} --quiet --json --out m")
+        self.fits("train", said)
+        self.assertEqual((said["private"], said["epsilon"], said["delta"]), (True, 10, 1e-5))
+        self.assertEqual((said["teacher"], said["public"]), ({"kind": "head", "head": "lda"}, None))
+        self.assertTrue(said["data"].endswith("; taught by its LDA head"), said["data"])
+        self.assertIn("--teacher head --teacher-head lda ", said["recipe"])
+        self.assertIn("--temperature 2 --teacher-share 1 ", said["recipe"])
+        plain = self.fedkt(f"train --release release --per-class 4 {SMALL} --quiet --json --out plain")
+        self.assertEqual((plain["teacher"], plain["release_sha256"]), (None, said["release_sha256"]))
+        models = {self.bytes(name) for name in ("m", "plain")}
+        for words in ("--temperature 4", "--teacher-share 0.5", "--teacher-head qda"):
+            self.fedkt(f"{TAUGHT} {words} {SMALL} --quiet --out n --force")
+            models.add(self.bytes("n"))
+        self.assertEqual(len(models), 5)  # every option counts
+
+    def test_a_model_names_the_public_images(self):
+        line = f"{TAUGHT} --public demo:test --public-limit 50 {SMALL} --quiet --json"
+        said = self.fedkt(f"{line} --out m --onnx m.onnx")
+        self.fits("train", said)
+        self.assertEqual((said["private"], said["epsilon"], said["images"]), (True, 10, 80))
+        public = said["public"]
+        self.assertEqual((public["name"], public["images"], public["per_epoch"]), ("demo:test", 50, 40))
+        self.assertEqual(said["public_images"], f"50 images of 'demo:test', sha256 {public['sha256']}")
+        for model in ("m", "m.onnx"):
+            told = self.fedkt(f"evaluate --model {model} --data demo:test --limit 20 --threads 1 --quiet --json")
+            self.assertEqual(told["public_images"], said["public_images"])
+        more = self.fedkt(f"train --release release --per-class 4 --from m {SMALL} --quiet --json --out later")
+        self.assertEqual((more["public"], more["public_images"]), (None, said["public_images"]))
+        alone = self.fedkt(f"{line} --public-per-epoch 20 --out n")
+        self.assertEqual((alone["images"], alone["public"]["sha256"]), (60, public["sha256"]))
+        alone = self.fedkt(line.replace("--per-class 4", "--per-class 0") + " --out o")
+        self.assertEqual((alone["images"], alone["private"]), (50, True))
+
+    def test_labels_of_public_images_are_ignored(self):
+        self.fedkt("generate --release release --per-class 3 --seed 9 --out made")
+        together = self.folder / "together/all"
+        together.mkdir(parents=True)
+        for i, path in enumerate(sorted((self.folder / "made/train").rglob("*.png"))):
+            shutil.copy(path, together / f"{i:04}.png")
+        a, b = (
+            self.fedkt(f"{TAUGHT} --public {where} {SMALL} --quiet --json --out {where}.m")
+            for where in ("made", "together")
+        )
+        self.assertEqual(a["public"]["sha256"], b["public"]["sha256"])
+        self.assertEqual(b["public"]["images"], 30)
+
+    def test_killed_and_resumed(self):
+        line = f"{TAUGHT} --fresh --public demo:train --public-limit 30 --public-per-epoch 8 {SMALL} --quiet"
+        line += " --checkpoint ck --checkpoint-steps 2 --out m"
+        began = time.monotonic()
+        self.fedkt(line)
+        seconds, wanted = time.monotonic() - began, self.bytes("m")
+        chance, killed = random.Random(7), 0
+        for name in ("m", "ck"):
+            (self.folder / name).unlink()
+        for _ in range(20 * KILLS):
+            process = self.start(f"{line} --resume")
+            time.sleep(seconds * chance.uniform(0.1, 0.9))
+            process.kill()
+            process.communicate()
+            killed += process.returncode == -signal.SIGKILL
+            if process.returncode == 0:
+                break
+        if process.returncode:
+            self.fedkt(f"{line} --resume --force")
+        self.assertEqual(self.bytes("m"), wanted)
+        self.assertGreater(killed, 0, "no run was caught alive")
+        (self.folder / "m").unlink()
+        for words in ("--teacher-head qda", "--temperature 3", "--public-limit 29", "--teacher-share 0.5"):
+            again = line.replace("--public-limit 30", words if "limit" in words else f"--public-limit 30 {words}")
+            self.refused(f"{again} --resume --force", "belongs to another run")
+
+    def test_bad_input(self):
+        self.refused("train --data demo:train --limit 20 --teacher head --out m", "--teacher head needs --release")
+        line = "train --release release --per-class 2 --out m"
+        self.refused(f"{line} --public demo:test", "--public needs --teacher head")
+        self.refused(f"{line} --teacher-head qda", "--teacher-head needs --teacher head")
+        self.refused(f"{line} --teacher head --teacher-head tree", "--teacher-head")
+        self.refused(f"{line} --teacher head --public-limit 3", "--public-limit needs --public")
+        self.refused(f"{line} --teacher head --public nowhere", "--public: ", "nowhere")
+        self.refused(f"{line} --teacher head --teacher-share 0", "share")
+        self.refused(f"{line} --teacher head --per-class 0".replace("--per-class 2 ", ""), "--per-class")
+        self.refused(f"{line} --teacher head --public release", "--public")
+        tested = f"{TAUGHT} --public demo:test --public-limit 60 --test demo:test --test-limit 60 {SMALL} --out m"
+        self.refused(tested, "60 of the 60 test images are among the public images, the first is ")
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    binary.main()
