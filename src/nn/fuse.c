@@ -4,9 +4,10 @@
  *   convolution or linear  [batch norm]  [add]  [activation]      RMS norm  [activation]  [add]
  *   depthwise convolution  [gated unit]                           group norm  [activation]
  *
- * (activation: ReLU, ReLU6 or SiLU) in this order, each optional, if the value between two members has exactly one reader. A group runs in the place of
- * its last member, so that everything an addition needs exists by then; what the head reads is kept until there. When
- * two convolutions are added, the first is fused with the addition, and the second runs before it by itself. */
+ * (activation: ReLU, ReLU6 or SiLU) in this order, each optional, if the value between two members has exactly one
+ * reader. A group runs in the place of its last member, so that everything an addition needs exists by then; what the
+ * head reads is kept until there. When two convolutions are added, the first is fused with the addition, and the second
+ * runs before it by itself. */
 #include "nn/fuse.h"
 
 static int reads(const struct fkt_op *op, uint32_t value)

@@ -18,8 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers a side, so that t and its sums fit in 32 bits; and how many times longer one side may be than the other, which
- * bounds the numbers that a result reads, and the results that read a number, by 2 FKT_RESIZE_TIMES + 1. */
+#ifdef __CUDACC__ /* kernels compute the same weights */
+#define FKT_RESIZE_FN static inline __host__ __device__
+#else
+#define FKT_RESIZE_FN static inline
+#endif
+
+/* Numbers a side, so that t and its sums fit in 32 bits; and how many times longer one side may be than the other,
+ * which bounds the numbers that a result reads, and the results that read a number, by 2 FKT_RESIZE_TIMES + 1. */
 enum { FKT_RESIZE_MAX = 1 << 14, FKT_RESIZE_TIMES = 64 };
 
 struct fkt_resize_span {
@@ -27,7 +33,7 @@ struct fkt_resize_span {
 };
 
 /* t(i, j) from n numbers to m. */
-static inline uint32_t fkt_resize_t(uint32_t n, uint32_t m, uint32_t i, uint32_t j)
+FKT_RESIZE_FN uint32_t fkt_resize_t(uint32_t n, uint32_t m, uint32_t i, uint32_t j)
 {
     const int32_t d = (int32_t)((2 * j + 1) * m) - (int32_t)((2 * i + 1) * n), away = d < 0 ? -d : d;
     const int32_t half = (int32_t)(2 * (n > m ? n : m));
@@ -35,7 +41,7 @@ static inline uint32_t fkt_resize_t(uint32_t n, uint32_t m, uint32_t i, uint32_t
 }
 
 /* The numbers j with t(i, j) > 0; at least one. */
-static inline struct fkt_resize_span fkt_resize_reads(uint32_t n, uint32_t m, uint32_t i)
+FKT_RESIZE_FN struct fkt_resize_span fkt_resize_reads(uint32_t n, uint32_t m, uint32_t i)
 {
     const int32_t middle = (int32_t)((2 * i + 1) * n), half = (int32_t)(2 * (n > m ? n : m));
     const int32_t low = middle - half - (int32_t)m, high = middle + half - (int32_t)m; /* low < 2 j m < high */
@@ -47,7 +53,7 @@ static inline struct fkt_resize_span fkt_resize_reads(uint32_t n, uint32_t m, ui
 }
 
 /* The sum of t(i, j) over j. */
-static inline uint32_t fkt_resize_total(uint32_t n, uint32_t m, uint32_t i)
+FKT_RESIZE_FN uint32_t fkt_resize_total(uint32_t n, uint32_t m, uint32_t i)
 {
     const struct fkt_resize_span s = fkt_resize_reads(n, m, i);
     uint32_t sum = 0;
@@ -56,7 +62,7 @@ static inline uint32_t fkt_resize_total(uint32_t n, uint32_t m, uint32_t i)
 }
 
 /* The results i that read number j: t is symmetric in (m, i) and (n, j). At least one. */
-static inline struct fkt_resize_span fkt_resize_readers(uint32_t n, uint32_t m, uint32_t j)
+FKT_RESIZE_FN struct fkt_resize_span fkt_resize_readers(uint32_t n, uint32_t m, uint32_t j)
 {
     return fkt_resize_reads(m, n, j);
 }

@@ -33,6 +33,7 @@ static inline float *fkt_loop_floats(const void *x, size_t n, enum fkt_precision
 static inline double fkt_loop_act(double x, enum fkt_cuda_act act)
 {
     if (act == FKT_CUDA_ACT_RELU) return x < 0 ? 0 : x;
+    if (act == FKT_CUDA_ACT_RELU6) return x < 0 ? 0 : x > 6 ? 6 : x;
     return act == FKT_CUDA_ACT_SILU ? x / (1 + exp(-x)) : x;
 }
 

@@ -119,6 +119,16 @@ static inline void cuda_fill(float *x, size_t n, uint64_t seed, enum fkt_precisi
     }
 }
 
+static inline double cuda_acted(double x, enum fkt_cuda_act act)
+{
+    switch (act) {
+    case FKT_CUDA_ACT_RELU: return fmax(x, 0);
+    case FKT_CUDA_ACT_RELU6: return fmin(fmax(x, 0), 6);
+    case FKT_CUDA_ACT_SILU: return x / (1 + exp(-x));
+    default: return x;
+    }
+}
+
 /* Within `units` roundings of the largest number; bfloat16 also within one of its own (2^-8). NaN fails. */
 static inline void cuda_same(const char *what, const float *got, const float *want, size_t n, double units,
                              enum fkt_precision p)

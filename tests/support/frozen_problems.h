@@ -74,7 +74,47 @@ static inline void frozen_shared(struct fkt_net *n)
     op.in[0] = net_relu(n, x);
     fkt_net_add(n, &op);
 }
-/* convolutions in groups and attention: the reference alone has them on processors */
+/* EfficientNet-Lite in small: resizing, "same" padding, ReLU6, depthwise windows of 3 and 5 with strides 1 and 2 */
+static inline uint32_t frozen_bottleneck(struct fkt_net *n, uint32_t x, uint32_t from, uint32_t to, uint32_t kernel,
+                                         uint32_t stride, uint32_t side)
+{
+    const uint32_t wide = 2 * from;
+    uint32_t y = net_one(n, FKT_OP_RELU6, net_bn(n, CONV(x, from, wide, 1, 1, 0, 1, 0), wide));
+    y = net_same(n, y, wide, wide, (struct net_window){kernel, stride, 0, wide, 0}, side);
+    y = net_one(n, FKT_OP_RELU6, net_bn(n, y, wide));
+    y = net_bn(n, CONV(y, wide, to, 1, 1, 0, 1, 0), to);
+    return stride == 1 && from == to ? net_sum(n, y, x) : y;
+}
+static inline void frozen_lite(struct fkt_net *n)
+{
+    uint32_t x;
+    fkt_net_init(n, 3);
+    x = net_affine(n, fkt_net_move(n, FKT_OP_RESIZE, 0, 12), 4, 1); /* some numbers are above 6 */
+    x = net_same(n, x, 3, 20, (struct net_window){3, 2, 0, 1, 1}, 12);
+    x = frozen_bottleneck(n, net_one(n, FKT_OP_RELU6, x), 20, 20, 3, 1, 6);
+    x = frozen_bottleneck(n, x, 20, 12, 3, 2, 6);
+    x = frozen_bottleneck(n, fkt_net_move(n, FKT_OP_RESIZE, x, 8), 12, 12, 5, 1, 8);
+    x = frozen_bottleneck(n, x, 12, 9, 5, 2, 8);
+    x = net_one(n, FKT_OP_RELU6, net_sum(n, net_one(n, FKT_OP_RELU6, x), x));
+    net_linear(n, net_one(n, FKT_OP_MEAN, x), 9, 10);
+}
+/* groups that are no single channels, of widths that fit no block; more than one result for each channel; zeros behind
+ * the map alone; what is read twice */
+static inline void frozen_grouped(struct fkt_net *n)
+{
+    uint32_t x, y;
+    fkt_net_init(n, 6);
+    x = CONV(0, 6, 18, 3, 1, 1, 3, 1);
+    y = net_same(n, x, 18, 12, (struct net_window){5, 2, 0, 2, 1}, 8);
+    y = net_relu(n, net_same(n, y, 12, 24, (struct net_window){3, 1, 0, 12, 0}, 4));
+    y = net_same(n, y, 24, 32, (struct net_window){2, 1, 0, 1, 1}, 4);
+    y = net_one(n, FKT_OP_RELU6, fkt_net_move(n, FKT_OP_GROUP_MEAN, y, 8));
+    y = fkt_net_move(n, FKT_OP_REPEAT, y, 24);
+    y = net_sum(n, CONV(y, 24, 24, 1, 1, 0, 6, 1), CONV(y, 24, 24, 3, 1, 1, 24, 1));
+    y = net_sum(n, y, net_conv(n, x, 18, 24, (struct net_window){2, 2, 0, 1, 0}));
+    net_sum(n, net_one(n, FKT_OP_RELU6, net_affine(n, y, 3, 3)), fkt_net_move(n, FKT_OP_RESIZE, y, 4));
+}
+/* attention: the reference alone has it */
 static inline void frozen_groups(struct fkt_net *n)
 {
     uint32_t x;
@@ -86,7 +126,8 @@ static inline void frozen_groups(struct fkt_net *n)
 
 static const struct problem frozen_problems[] = {
     {"decoder", frozen_decoder, 5, 3}, {"classifier", frozen_classifier, 9, 7}, {"moves", frozen_moves, 4, 6},
-    {"wide", frozen_wide, 11, 10},     {"shared", frozen_shared, 6, 6},
+    {"wide", frozen_wide, 11, 10},     {"shared", frozen_shared, 6, 6},         {"lite", frozen_lite, 10, 7},
+    {"grouped", frozen_grouped, 8, 8},
 };
 enum { FROZEN_PROBLEMS = sizeof frozen_problems / sizeof *frozen_problems };
 

@@ -228,6 +228,61 @@ static void gates(struct fkt_net *n) /* gated units after depthwise windows of 3
     x = net_sum(n, y, CONV(net_one(n, FKT_OP_GLU, y), 4, 8, 1, 1, 0, 1, 0));
     net_one(n, FKT_OP_RELU, net_sum(n, CONV(x, 8, 8, 3, 1, 1, 8, 1), x));
 }
+/* One block of an EfficientNet-Lite: wider, depthwise, narrower, each with its norm; the first two with a ReLU6. */
+static uint32_t bottleneck(struct fkt_net *n, uint32_t x, uint32_t from, uint32_t to, struct net_window w,
+                           uint32_t side)
+{
+    uint32_t wide = 3 * from, y;
+    w.groups = wide;
+    y = net_one(n, FKT_OP_RELU6, net_norm(n, CONV(x, from, wide, 1, 1, 0, 1, 0), FKT_OP_BATCH_NORM, wide, 1));
+    y = net_same(n, y, wide, wide, w, side);
+    y = net_one(n, FKT_OP_RELU6, net_norm(n, y, FKT_OP_BATCH_NORM, wide, 1));
+    y = net_norm(n, CONV(y, wide, to, 1, 1, 0, 1, 0), FKT_OP_BATCH_NORM, to, 1);
+    return w.stride == 1 && from == to ? net_sum(n, y, x) : y;
+}
+static void lite_like(struct fkt_net *n) /* an EfficientNet-Lite in small: strides 2 of 3 and 5 on even and odd sides */
+{
+    uint32_t x;
+    fkt_net_init(n, 3);
+    x = fkt_net_move(n, FKT_OP_RESIZE, 0, 20);
+    x = net_same(n, x, 3, 32, (struct net_window){3, 2, 0, 1, 0}, 20);
+    x = net_one(n, FKT_OP_RELU6, net_norm(n, x, FKT_OP_BATCH_NORM, 32, 1));
+    x = bottleneck(n, x, 32, 24, (struct net_window){3, 2, 0, 1, 0}, 10);
+    x = bottleneck(n, x, 24, 24, (struct net_window){3, 1, 0, 1, 0}, 5);
+    x = bottleneck(n, x, 24, 40, (struct net_window){5, 1, 0, 1, 0}, 5);
+    x = fkt_net_move(n, FKT_OP_RESIZE, x, 8);
+    x = bottleneck(n, x, 40, 40, (struct net_window){5, 2, 0, 1, 0}, 8);
+    x = bottleneck(n, x, 40, 20, (struct net_window){5, 2, 0, 1, 0}, 4);
+    net_linear(n, net_one(n, FKT_OP_MEAN, net_one(n, FKT_OP_RELU6, x)), 20, 10);
+}
+static void
+uneven(struct fkt_net *n) /* one more row of zeros behind: dense, of stride 1, in groups; a ReLU6 after all */
+{
+    struct fkt_op large = net_op(FKT_OP_AFFINE, 0); /* so that some numbers are above 6 */
+    uint32_t x, y;
+    large.value[0] = 8;
+    fkt_net_init(n, 40);
+    x = CONV(fkt_net_add(n, &large), 40, 48, 3, 1, 1, 1, 1);
+    n->op[x - 1].pad_after = 1;
+    y = net_one(n, FKT_OP_RELU6, net_sum(n, net_conv3(n, x, 48, 48), x));
+    x = net_one(n, FKT_OP_RELU6, net_conv3(n, y, 48, 48));
+    x = net_same(n, net_sum(n, x, y), 48, 32, (struct net_window){2, 1, 0, 1, 1}, 9);
+    x = net_one(n, FKT_OP_RELU6, net_norm(n, x, FKT_OP_RMS_NORM, 32, 1));
+    x = net_one(n, FKT_OP_RELU6, net_norm(n, x, FKT_OP_GROUP_NORM, 32, 4));
+    x = net_same(n, x, 32, 32, (struct net_window){4, 2, 0, 2, 0}, 9);
+    x = CONV(x, 32, 32, 3, 2, 0, 32, 1);
+    n->op[x - 1].pad_after = 2;
+    net_one(n, FKT_OP_RELU6, fkt_net_move(n, FKT_OP_RESIZE, x, 11));
+}
+static void resized(struct fkt_net *n) /* up, down, and to the same side; from the input and from blocks */
+{
+    uint32_t x;
+    fkt_net_init(n, 3);
+    x = fkt_net_move(n, FKT_OP_RESIZE, 0, 17);
+    x = fkt_net_move(n, FKT_OP_RESIZE, net_conv3(n, x, 3, 20), 6);
+    x = fkt_net_move(n, FKT_OP_RESIZE, x, 6);
+    fkt_net_move(n, FKT_OP_RESIZE, fkt_net_move(n, FKT_OP_RESIZE, x, 130), 3);
+}
 static void pools(struct fkt_net *n)
 {
     struct fkt_op op = net_op(FKT_OP_MAX_POOL, 0);
@@ -262,6 +317,9 @@ const struct net_problem net_problems[] = {
     {"a clamped input", clamped, 4, 5},
     {"gates", gates, 6, 5},
     {"pools", pools, 9, 12},
+    {"EfficientNet-Lite in small", lite_like, 12, 9},
+    {"uneven padding", uneven, 8, 8},
+    {"resizing", resized, 5, 9},
     {"a small autoencoder", taesd_like, 16, 16},
 };
 const int net_problems_count = sizeof net_problems / sizeof *net_problems;

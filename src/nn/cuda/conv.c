@@ -4,7 +4,8 @@
  * A forward convolution runs as one graph with everything fused where cuDNN has a fast engine for that, else as a bare
  * convolution and one kernel for bias, addition and activation. What is fast was measured on an H200 (cuDNN 9.19): in
  * f32 an engine for anything but bias and ReLU reaches 1 TFLOP/s of 35; in bf16 an engine for an image's channels takes
- * 292 us where the bare one takes 155 and the kernel 62 (1024 images of 32 px, 64 channels out). Gradients of weights
+ * 292 us where the bare one takes 155 and the kernel 62 (1024 images of 32 px, 64 channels out). ReLU6 is always in the
+ * kernel: whether an engine takes it is not measured. Gradients of weights
  * are float. From bf16 cuDNN may give them only in bf16; then they are made in the workspace, rounded once, and
  * widened.
  *
@@ -57,6 +58,7 @@ static int fusion_wanted(void)
 /* See the top of the file. */
 static int fusion_pays(const struct fkt_cuda_conv_spec *s)
 {
+    if (s->act == FKT_CUDA_ACT_RELU6) return 0;
     if (s->precision == FKT_PRECISION_F32) return s->bias && !s->add && s->act != FKT_CUDA_ACT_SILU;
     return s->c > 8;
 }

@@ -59,7 +59,11 @@ static inline size_t fkt_cuda_bytes_of(const struct fkt_cuda_tensor *t)
 }
 
 /* What conv.h and gemm.h share. */
-enum fkt_cuda_act { FKT_CUDA_ACT_NONE = 0, FKT_CUDA_ACT_RELU, FKT_CUDA_ACT_SILU };
+enum fkt_cuda_act { FKT_CUDA_ACT_NONE = 0, FKT_CUDA_ACT_RELU, FKT_CUDA_ACT_RELU6, FKT_CUDA_ACT_SILU };
+static inline enum fkt_cuda_act fkt_cuda_act_of(enum fkt_op_kind kind) /* RELU, RELU6, SILU */
+{
+    return kind == FKT_OP_RELU ? FKT_CUDA_ACT_RELU : kind == FKT_OP_RELU6 ? FKT_CUDA_ACT_RELU6 : FKT_CUDA_ACT_SILU;
+}
 enum fkt_cuda_way { FKT_CUDA_FORWARD = 0, FKT_CUDA_BACK_DATA, FKT_CUDA_BACK_WEIGHTS };
 
 #ifdef __cplusplus

@@ -38,6 +38,7 @@ static inline __host__ __device__ uint32_t fkt_least(uint32_t a, uint32_t b) { r
 
 /* ---- functions ---- */
 FKT_DEVICE float fkt_relu(float x) { return x < 0 ? 0 : x; } /* NaN stays NaN */
+FKT_DEVICE float fkt_relu6(float x) { return x < 0 ? 0 : x > 6 ? 6 : x; }
 FKT_DEVICE float fkt_sigmoid(float x) { return 1 / (1 + expf(-x)); }
 FKT_DEVICE float fkt_silu(float x) { return x / (1 + expf(-x)); }
 
@@ -57,6 +58,17 @@ FKT_DEVICE double fkt_sum(double a, double b)
 #else
     return __dadd_rn(a, b);
 #endif
+}
+
+/* V numbers that go to `to`, or are added to what is there. */
+template <int V, class T> FKT_DEVICE void fkt_give(T *to, fkt_floats<V> v, int more)
+{
+    if (more) {
+        fkt_floats<V> old = fkt_load<V>(to);
+#pragma unroll
+        for (int j = 0; j < V; j++) v.v[j] += old.v[j];
+    }
+    fkt_store<V>(to, v);
 }
 
 /* ---- sums in a fixed order. Every thread of the warp or block calls them and gets the sum. ---- */

@@ -88,6 +88,7 @@ struct each_channel {
 FKT_DEVICE float fkt_act_of(float x, int act)
 {
     if (act == FKT_CUDA_ACT_RELU) return fkt_relu(x);
+    if (act == FKT_CUDA_ACT_RELU6) return fkt_relu6(x);
     return act == FKT_CUDA_ACT_SILU ? fkt_silu(x) : x;
 }
 

@@ -8,9 +8,9 @@
  *   data          x (in, rows)  = w (in, out)       y (out, rows)      m = in,  n = rows, l = out
  *   weights       w (in, out)   = x (in, rows)      y^T (out, rows)^T  m = in,  n = out,  l = rows
  *
- * Bias (in f32, or where bf16 takes a float bias), addition (as C) and ReLU run inside the product; SiLU, and a bias
- * that does not, in one kernel after it. The first algorithm of the heuristic is taken; reductions over parts run in
- * a fixed order, in float. Arithmetic is COMPUTE_32F: no TF32.
+ * Bias (in f32, or where bf16 takes a float bias), addition (as C) and ReLU run inside the product; other activations,
+ * and a bias that does not, in one kernel after it. The first algorithm of the heuristic is taken; reductions over
+ * parts run in a fixed order, in float. Arithmetic is COMPUTE_32F: no TF32.
  * Source: NVIDIA cuBLAS, "Using the cuBLASLt API". */
 #include "nn/cuda/gemm.h"
 #include "nn/cuda/api.h"

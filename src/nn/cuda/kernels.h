@@ -35,7 +35,7 @@ FKT_MUST_USE fkt_status fkt_cuda_cast(const struct fkt_cuda_tensor *y, const str
                                       cudaStream_t stream);
 
 /* ---- element by element (kernels_element.cu) ---- */
-/* RELU, SILU, SOFT_CLAMP, AFFINE; in place. */
+/* RELU, RELU6, SILU, SOFT_CLAMP, AFFINE; in place. */
 FKT_MUST_USE fkt_status fkt_cuda_unary(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x,
                                        const struct fkt_op *op, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_add(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *a,
@@ -85,6 +85,9 @@ FKT_MUST_USE fkt_status fkt_cuda_max_pool(const struct fkt_cuda_tensor *y, const
                                           const struct fkt_op *op, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_mean(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x,
                                       cudaStream_t stream);
+/* The weights of nn/resize.h; y.c = x.c (kernels_resize.cu). */
+FKT_MUST_USE fkt_status fkt_cuda_resize(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x,
+                                        cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_attention(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x, int length,
                                            float eps, cudaStream_t stream);
 
@@ -99,7 +102,7 @@ FKT_MUST_USE fkt_status fkt_cuda_depthwise(const struct fkt_cuda_tensor *y, cons
 FKT_MUST_USE fkt_status fkt_cuda_grouped(const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *x,
                                          const float *weight, const float *bias, int groups, cudaStream_t stream);
 
-/* ---- backward by the input (kernels_back.cu, kernels_back_norm.cu): dx = the gradient, or dx += it (`more`) ---- */
+/* ---- backward by the input (kernels_back*.cu, kernels_resize.cu): dx = the gradient, or dx += it (`more`) ---- */
 FKT_MUST_USE fkt_status fkt_cuda_unary_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
                                             const struct fkt_cuda_tensor *x, const struct fkt_op *op, int more,
                                             cudaStream_t stream); /* as fkt_cuda_unary; dx may be dy */
@@ -119,6 +122,16 @@ FKT_MUST_USE fkt_status fkt_cuda_unshuffle_back(const struct fkt_cuda_tensor *dx
 /* Channels first to first + dx->c - 1 of dy: CONCAT passes each of its inputs its part. */
 FKT_MUST_USE fkt_status fkt_cuda_concat_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
                                              int first, int more, cudaStream_t stream);
+FKT_MUST_USE fkt_status fkt_cuda_resize_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
+                                             int more, cudaStream_t stream);
+/* One group per channel; weight as in fkt_cuda_depthwise. */
+FKT_MUST_USE fkt_status fkt_cuda_depthwise_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
+                                                const float *weight, const struct fkt_op *op, int more,
+                                                cudaStream_t stream);
+FKT_MUST_USE fkt_status fkt_cuda_group_mean_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
+                                                 int more, cudaStream_t stream);
+FKT_MUST_USE fkt_status fkt_cuda_repeat_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
+                                             int more, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_mean_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy, int more,
                                            cudaStream_t stream);
 /* Of several largest numbers of a window the first gets the gradient, as in nn/ref. */

@@ -24,6 +24,7 @@ template <int KIND> struct unary_back_function : each_flat {
         for (int j = 0; j < V; j++) {
             float x = b.v[j], t = KIND == FKT_OP_SOFT_CLAMP ? tanhf(x / p) : 0;
             float d = KIND == FKT_OP_RELU         ? (x > 0 ? a.v[j] : 0)
+                      : KIND == FKT_OP_RELU6      ? (x > 0 && x < 6 ? a.v[j] : 0)
                       : KIND == FKT_OP_SILU       ? a.v[j] * silu_slope(x)
                       : KIND == FKT_OP_SOFT_CLAMP ? a.v[j] * (1 - t * t)
                                                   : a.v[j] * p;
@@ -48,6 +49,7 @@ fkt_status fkt_cuda_unary_back(const struct fkt_cuda_tensor *dx, const struct fk
     FKT_BY_PRECISION(
         dx->precision, T, switch (op->kind) {
             case FKT_OP_RELU: return unary_back<T, FKT_OP_RELU>(dx, dy, x->data, op, more, stream);
+            case FKT_OP_RELU6: return unary_back<T, FKT_OP_RELU6>(dx, dy, x->data, op, more, stream);
             case FKT_OP_SILU: return unary_back<T, FKT_OP_SILU>(dx, dy, x->data, op, more, stream);
             case FKT_OP_SOFT_CLAMP: return unary_back<T, FKT_OP_SOFT_CLAMP>(dx, dy, x->data, op, more, stream);
             default: return unary_back<T, FKT_OP_AFFINE>(dx, dy, NULL, op, more, stream);
@@ -89,17 +91,6 @@ fkt_status fkt_cuda_pass_back(const struct fkt_cuda_tensor *dx, const struct fkt
                                         fkt_cuda_count_of(dx), 0, f, stream)));
 }
 
-/* V numbers that go to `to`, or are added to what is there. */
-template <int V, class T> FKT_DEVICE void give(T *to, fkt_floats<V> v, int more)
-{
-    if (more) {
-        fkt_floats<V> old = fkt_load<V>(to);
-#pragma unroll
-        for (int j = 0; j < V; j++) v.v[j] += old.v[j];
-    }
-    fkt_store<V>(to, v);
-}
-
 /* ---- GLU: 2.5 B ---- */
 template <class T, int V>
 __global__ void __launch_bounds__(FKT_BLOCK)
@@ -116,8 +107,8 @@ __global__ void __launch_bounds__(FKT_BLOCK)
         b.v[j] = d.v[j] * a.v[j] * silu_slope(b.v[j]);
         a.v[j] = first;
     }
-    give<V>(dx + at, a, more);
-    give<V>(dx + at + half, b, more);
+    fkt_give<V>(dx + at, a, more);
+    fkt_give<V>(dx + at + half, b, more);
 }
 
 fkt_status fkt_cuda_glu_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,
@@ -150,7 +141,7 @@ __global__ void __launch_bounds__(FKT_BLOCK)
 #pragma unroll
             for (int j = 0; j < V; j++) sum.v[j] += v.v[j];
         }
-    give<V>(dx + (size_t)i * V, sum, more);
+    fkt_give<V>(dx + (size_t)i * V, sum, more);
 }
 
 fkt_status fkt_cuda_upsample_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy, int factor,
@@ -187,7 +178,7 @@ __global__ void __launch_bounds__(FKT_BLOCK)
     uint32_t i = blockIdx.x * FKT_BLOCK + threadIdx.x, pixel;
     if (i >= n) return;
     uint32_t c = fkt_split(i, vectors, &pixel) * V;
-    give<V>(dx + (size_t)i * V, fkt_load<V>(dy + (size_t)pixel * all + first + c), more);
+    fkt_give<V>(dx + (size_t)i * V, fkt_load<V>(dy + (size_t)pixel * all + first + c), more);
 }
 
 fkt_status fkt_cuda_concat_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy, int first, int more,
@@ -214,7 +205,7 @@ __global__ void __launch_bounds__(FKT_BLOCK) mean_back_kernel(T *dx, const T *dy
     fkt_floats<V> v = fkt_load<V>(dy + (size_t)fkt_quotient(i, image) * c + channel);
 #pragma unroll
     for (int j = 0; j < V; j++) v.v[j] /= plane;
-    give<V>(dx + (size_t)i * V, v, more);
+    fkt_give<V>(dx + (size_t)i * V, v, more);
 }
 
 fkt_status fkt_cuda_mean_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy, int more,
@@ -281,7 +272,7 @@ __global__ void __launch_bounds__(FKT_BLOCK)
             for (int j = 0; j < V; j++)
                 if (at[j] == iy * s.w + ix) sum.v[j] += d.v[j];
         }
-    give<V>(dx + (size_t)i * V, sum, more);
+    fkt_give<V>(dx + (size_t)i * V, sum, more);
 }
 
 fkt_status fkt_cuda_max_pool_back(const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy,

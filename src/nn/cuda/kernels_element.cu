@@ -15,6 +15,7 @@ template <int KIND> struct unary_function : each_flat {
         for (int j = 0; j < V; j++) {
             float x = a.v[j];
             a.v[j] = KIND == FKT_OP_RELU         ? fkt_relu(x)
+                     : KIND == FKT_OP_RELU6      ? fkt_relu6(x)
                      : KIND == FKT_OP_SILU       ? fkt_silu(x)
                      : KIND == FKT_OP_SOFT_CLAMP ? p * tanhf(x / p)
                                                  : p * x + q;
@@ -38,6 +39,7 @@ fkt_status fkt_cuda_unary(const struct fkt_cuda_tensor *y, const struct fkt_cuda
     FKT_BY_PRECISION(
         x->precision, T, switch (op->kind) {
             case FKT_OP_RELU: return unary<T, FKT_OP_RELU>(y, x, op, stream);
+            case FKT_OP_RELU6: return unary<T, FKT_OP_RELU6>(y, x, op, stream);
             case FKT_OP_SILU: return unary<T, FKT_OP_SILU>(y, x, op, stream);
             case FKT_OP_SOFT_CLAMP: return unary<T, FKT_OP_SOFT_CLAMP>(y, x, op, stream);
             default: return unary<T, FKT_OP_AFFINE>(y, x, op, stream);
@@ -98,6 +100,7 @@ static fkt_status affine_any(const struct fkt_cuda_tensor *y, const void *x, con
     FKT_BY_PRECISION(
         y->precision, T, switch (act) {
             case FKT_CUDA_ACT_RELU: return affine<T, FKT_CUDA_ACT_RELU>(y, x, add, scale, shift, stream);
+            case FKT_CUDA_ACT_RELU6: return affine<T, FKT_CUDA_ACT_RELU6>(y, x, add, scale, shift, stream);
             case FKT_CUDA_ACT_SILU: return affine<T, FKT_CUDA_ACT_SILU>(y, x, add, scale, shift, stream);
             default: return affine<T, FKT_CUDA_ACT_NONE>(y, x, add, scale, shift, stream);
         });

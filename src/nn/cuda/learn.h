@@ -48,6 +48,7 @@ struct fkt_cuda_step {
     uint32_t x, z, y, g, h, e, d; /* buffers, FKT_NONE: no such operand; letters as in fkt_cuda_norm_maps */
     uint32_t keep, scratch;       /* buffers: places of a pooling; partial sums and other scratch */
     int relu, side, more;
+    enum fkt_cuda_act act; /* FROZEN: of the result; FROZEN_BACK by the result: whose mask */
     enum fkt_cuda_way way;
     struct fkt_cuda_product product; /* owned */
     uint32_t norm;
@@ -60,7 +61,10 @@ struct fkt_cuda_step {
 struct fkt_cuda_array {
     size_t offset, count; /* count: padding included; 0: no operation reads it */
     uint32_t out, in, window, padded_out, padded_in;
-    int statistic; /* mean or var of a batch norm */
+    uint32_t groups;     /* > 1: frozen: the others of a result's inputs have weight 0 */
+    uint32_t side, lead; /* of a kernel: its side in files; here it has `lead` more rows and columns in front, zeros */
+    int depthwise;       /* frozen: (window, out) here */
+    int statistic;       /* mean or var of a batch norm */
 };
 
 struct fkt_cuda_learn {
@@ -127,6 +131,7 @@ uint32_t fkt_cuda_draft_addend(const struct fkt_cuda_draft *s, uint32_t head); /
 /* learn_back.c, learn_frozen.c */
 FKT_MUST_USE fkt_status fkt_cuda_draft_back(struct fkt_cuda_draft *s);
 FKT_MUST_USE fkt_status fkt_cuda_draft_frozen(struct fkt_cuda_draft *s); /* all steps of a frozen network */
+int fkt_cuda_is_depthwise(const struct fkt_cuda_learn *l, const struct fkt_op *op);
 uint32_t fkt_cuda_frozen_align(const struct fkt_net *net, const struct fkt_shape *shape);
 FKT_MUST_USE fkt_status fkt_cuda_frozen_run(struct fkt_cuda_learn *l, const struct fkt_cuda_step *k);
 FKT_MUST_USE fkt_status fkt_cuda_frozen_fold(struct fkt_cuda_learn *l); /* stored statistics to factors */

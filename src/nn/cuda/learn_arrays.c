@@ -18,14 +18,20 @@ static struct fkt_cuda_array array_for(const struct fkt_cuda_learn *l, const str
                                        uint32_t slot)
 {
     const struct fkt_slot *s = &l->net->slot[slot];
-    struct fkt_cuda_array a = {.out = s->shape[0], .in = 1, .window = 1, .padded_in = 1};
+    struct fkt_cuda_array a = {.out = s->shape[0], .in = 1, .window = 1, .padded_in = 1, .groups = 1, .side = 1};
     if (slot == op->weight && op->kind == FKT_OP_CONV) {
         a.in = s->shape[1];
-        a.window = s->shape[2] * s->shape[3];
-        a.padded_in = fkt_cuda_padded(l, a.in);
+        a.side = s->shape[2];
+        a.depthwise = fkt_cuda_is_depthwise(l, op);
+        if (!a.depthwise) {
+            a.groups = op->groups;
+            a.lead = op->pad_after;
+            a.padded_in = fkt_cuda_padded(l, x.c);
+        }
+        a.window = (a.side + a.lead) * (a.side + a.lead);
     } else if (slot == op->weight && op->kind == FKT_OP_LINEAR) {
         a.in = x.c;
-        a.window = x.h * x.w;
+        a.window = a.side = x.h * x.w; /* in one row */
         a.padded_in = fkt_cuda_padded(l, a.in);
     }
     a.padded_out = fkt_cuda_padded(l, a.out);
@@ -43,7 +49,8 @@ static fkt_status claim(struct fkt_cuda_learn *l, size_t i)
         if (slot[k] == FKT_NO_SLOT) continue;
         have = &l->array[slot[k]];
         a = array_for(l, op, l->shape[op->in[0]], slot[k]);
-        if (have->count && (have->window != a.window || have->padded_in != a.padded_in))
+        if (have->count && (have->window != a.window || have->padded_in != a.padded_in || have->groups != a.groups ||
+                            have->lead != a.lead || have->depthwise != a.depthwise))
             return fkt_fail(FKT_E_ARG, "operation %zu of the network (%s) shares weight '%s' in another order", i,
                             fkt_op_name(op->kind), l->net->slot[slot[k]].name[0]);
         *have = a;
@@ -64,7 +71,7 @@ fkt_status fkt_cuda_arrays_lay_out(struct fkt_cuda_learn *l)
     for (size_t i = 0; i < l->net->n_ops; i++) FKT_TRY(claim(l, i));
     for (size_t i = 0; i < l->net->n_slots; i++)
         if (!l->array[i].count) { /* no operation reads it: kept as it is */
-            l->array[i] = (struct fkt_cuda_array){.in = 1, .window = 1, .padded_in = 1};
+            l->array[i] = (struct fkt_cuda_array){.in = 1, .window = 1, .padded_in = 1, .groups = 1, .side = 1};
             l->array[i].out = (uint32_t)fkt_slot_count(&l->net->slot[i]);
             l->array[i].padded_out = fkt_cuda_padded(l, l->array[i].out);
             l->array[i].count = l->array[i].padded_out;
@@ -155,14 +162,23 @@ fkt_status fkt_cuda_arrays_have(struct fkt_cuda_learn *l, enum fkt_learned what)
     return block(l, what, what == FKT_SECOND ? "an optimiser's second moments" : "averaged weights");
 }
 
+/* Where number (o, c, p) of the file is here; c is counted from the first input of o's group. */
+static size_t place_of(const struct fkt_cuda_array *a, size_t o, size_t c, size_t p)
+{
+    const size_t first = o / (a->out / a->groups) * a->in;
+    const size_t at = a->lead ? (p / a->side + a->lead) * (a->side + a->lead) + p % a->side + a->lead : p;
+    return a->depthwise ? at * a->padded_out + o : (o * a->window + at) * a->padded_in + first + c;
+}
+
 /* (out, in, window) of the file, and (padded out, window, padded in); `back`: from the latter. */
 static void reorder(float *here, float *file, const struct fkt_cuda_array *a, int back)
 {
+    const size_t window = a->lead ? (size_t)a->side * a->side : a->window;
     for (size_t o = 0; o < a->out; o++)
         for (size_t c = 0; c < a->in; c++)
-            for (size_t p = 0; p < a->window; p++) {
-                float *x = file + (o * a->in + c) * a->window + p;
-                float *y = here + (o * a->window + p) * a->padded_in + c;
+            for (size_t p = 0; p < window; p++) {
+                float *x = file + (o * a->in + c) * window + p;
+                float *y = here + place_of(a, o, c, p);
                 *(back ? x : y) = *(back ? y : x);
             }
 }

@@ -22,10 +22,12 @@ static int keeps_channels_apart(enum fkt_op_kind kind)
     case FKT_OP_CONV:
     case FKT_OP_LINEAR:
     case FKT_OP_RELU:
+    case FKT_OP_RELU6:
     case FKT_OP_SILU:
     case FKT_OP_SOFT_CLAMP:
     case FKT_OP_AFFINE:
     case FKT_OP_UPSAMPLE:
+    case FKT_OP_RESIZE:
     case FKT_OP_ADD:
     case FKT_OP_MAX_POOL:
     case FKT_OP_MEAN:
@@ -45,13 +47,20 @@ uint32_t fkt_cuda_frozen_align(const struct fkt_net *net, const struct fkt_shape
     return FKT_CUDA_LANES;
 }
 
+int fkt_cuda_is_depthwise(const struct fkt_cuda_learn *l, const struct fkt_op *op)
+{
+    return op->kind == FKT_OP_CONV && op->groups > 1 && op->groups == op->channels &&
+           op->groups == l->shape[op->in[0]].c;
+}
+
 static int can_differentiate(const struct fkt_op *op)
 {
     switch (op->kind) {
-    case FKT_OP_CONV: return op->groups == 1;
     case FKT_OP_GLU:
     case FKT_OP_SHUFFLE:
     case FKT_OP_UNSHUFFLE:
+    case FKT_OP_GROUP_MEAN:
+    case FKT_OP_REPEAT:
     case FKT_OP_RMS_NORM:
     case FKT_OP_GROUP_NORM:
     case FKT_OP_CONCAT: return 1;
@@ -71,6 +80,11 @@ static fkt_status scratch_of(struct fkt_cuda_draft *s, struct fkt_cuda_step *k, 
                                                        : fkt_cuda_group_norm_scratch(&x, groups)));
 }
 
+static int is_product(const struct fkt_cuda_learn *l, const struct fkt_op *op)
+{
+    return (op->kind == FKT_OP_CONV && !fkt_cuda_is_depthwise(l, op)) || op->kind == FKT_OP_LINEAR;
+}
+
 static fkt_status emit(struct fkt_cuda_draft *s, uint32_t i)
 {
     struct fkt_cuda_learn *l = s->l;
@@ -78,7 +92,7 @@ static fkt_status emit(struct fkt_cuda_draft *s, uint32_t i)
     const uint32_t end = s->group[i].end;
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN, op, end + 1);
     fkt_status st;
-    k.relu = s->group[i].relu != FKT_NONE;
+    if (s->group[i].relu != FKT_NONE) k.act = fkt_cuda_act_of(l->net->op[s->group[i].relu].kind);
     k.x = s->buffer[op->in[0]];
     if (fkt_op_reads_two(op)) k.z = s->buffer[op->in[1]];
     if (op->kind == FKT_OP_BATCH_NORM) {
@@ -89,9 +103,8 @@ static fkt_status emit(struct fkt_cuda_draft *s, uint32_t i)
     FKT_TRY(scratch_of(s, &k, 0));
     FKT_TRY(fkt_cuda_draft_map(s, &k.y, end + 1));
     s->buffer[end + 1] = k.y;
-    if (op->kind == FKT_OP_CONV || op->kind == FKT_OP_LINEAR) {
-        FKT_TRY(
-            fkt_cuda_product_new(&k.product, l, i, FKT_CUDA_FORWARD, k.relu ? FKT_CUDA_ACT_RELU : FKT_CUDA_ACT_NONE));
+    if (is_product(l, op)) {
+        FKT_TRY(fkt_cuda_product_new(&k.product, l, i, FKT_CUDA_FORWARD, k.act));
         if (k.product.conv) s->facts->convolutions++;
     }
     return fkt_cuda_learn_add_step(s, &k);
@@ -117,7 +130,7 @@ static fkt_status emit_side(struct fkt_cuda_draft *s, uint32_t i, uint32_t g, in
     if (!k.more) FKT_TRY(fkt_cuda_draft_map(s, d, value));
     k.d = *d;
     FKT_TRY(scratch_of(s, &k, 1));
-    if (op->kind == FKT_OP_CONV || op->kind == FKT_OP_LINEAR) {
+    if (is_product(l, op)) {
         if (k.more) FKT_TRY(fkt_cuda_draft_map(s, &k.scratch, value));
         k.way = FKT_CUDA_BACK_DATA;
         FKT_TRY(fkt_cuda_product_new(&k.product, l, i, FKT_CUDA_BACK_DATA, FKT_CUDA_ACT_NONE));
@@ -130,7 +143,8 @@ out:
 
 static int is_unary(enum fkt_op_kind kind)
 {
-    return kind == FKT_OP_RELU || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_AFFINE;
+    return kind == FKT_OP_RELU || kind == FKT_OP_RELU6 || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP ||
+           kind == FKT_OP_AFFINE;
 }
 
 static fkt_status emit_back(struct fkt_cuda_draft *s, uint32_t i)
@@ -143,6 +157,7 @@ static fkt_status emit_back(struct fkt_cuda_draft *s, uint32_t i)
     if (s->group[i].relu != FKT_NONE) {
         struct fkt_cuda_step mask = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN_BACK, op, value);
         mask.side = BY_RESULT;
+        mask.act = fkt_cuda_act_of(s->l->net->op[s->group[i].relu].kind);
         mask.y = s->buffer[value];
         mask.g = mask.d = g;
         FKT_TRY(fkt_cuda_learn_add_step(s, &mask));
@@ -170,8 +185,8 @@ fkt_status fkt_cuda_draft_frozen(struct fkt_cuda_draft *s)
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < last; i++)
         if (!can_differentiate(&l->net->op[i]))
-            return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s%s) has no backward on a card", i,
-                            fkt_op_name(l->net->op[i].kind), l->net->op[i].kind == FKT_OP_CONV ? " in groups" : "");
+            return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s) has no backward on a card", i,
+                            fkt_op_name(l->net->op[i].kind));
     for (uint32_t i = 0; i < last; i++)
         if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
     l->n_ahead = l->n_steps;
@@ -202,17 +217,22 @@ static fkt_status forward(struct fkt_cuda_learn *l, const struct fkt_cuda_step *
     const struct fkt_cuda_tensor x = fkt_cuda_learn_tensor(l, op->in[0], k->x);
     const struct fkt_cuda_tensor y = fkt_cuda_learn_tensor(l, k->value, k->y);
     const struct fkt_cuda_tensor z = fkt_cuda_learn_tensor(l, fkt_op_reads_two(op) ? op->in[1] : op->in[0], k->z);
-    const enum fkt_cuda_act act = k->relu ? FKT_CUDA_ACT_RELU : FKT_CUDA_ACT_NONE;
+    const enum fkt_cuda_act act = k->act;
     const float *weight = fkt_cuda_array_at(l, FKT_WEIGHT, op->weight);
     const float *bias = fkt_cuda_array_at(l, FKT_WEIGHT, op->bias);
     const int factor = (int)op->factor;
     switch (op->kind) {
     case FKT_OP_CONV:
+        if (fkt_cuda_is_depthwise(l, op)) return fkt_cuda_depthwise(&y, &x, weight, bias, op, 0, act, l->stream);
+        return fkt_cuda_product_run(l, k);
     case FKT_OP_LINEAR: return fkt_cuda_product_run(l, k);
     case FKT_OP_GLU: return fkt_cuda_glu(&y, &x, l->stream);
     case FKT_OP_UPSAMPLE: return fkt_cuda_upsample(&y, &x, factor, l->stream);
     case FKT_OP_SHUFFLE: return fkt_cuda_shuffle(&y, &x, factor, l->stream);
     case FKT_OP_UNSHUFFLE: return fkt_cuda_unshuffle(&y, &x, factor, l->stream);
+    case FKT_OP_GROUP_MEAN: return fkt_cuda_group_mean(&y, &x, l->stream);
+    case FKT_OP_REPEAT: return fkt_cuda_repeat(&y, &x, l->stream);
+    case FKT_OP_RESIZE: return fkt_cuda_resize(&y, &x, l->stream);
     case FKT_OP_RMS_NORM: return fkt_cuda_rms_norm(&y, &x, weight, bias, op->value[0], NULL, act, l->stream);
     case FKT_OP_GROUP_NORM:
         return fkt_cuda_group_norm(&y, &x, weight, bias, op->value[0], (int)op->groups, act,
@@ -250,16 +270,21 @@ static fkt_status backward(struct fkt_cuda_learn *l, const struct fkt_cuda_step 
     const int factor = (int)op->factor, first = k->side == BY_SECOND ? x.c : 0;
     if (k->side == BY_RESULT) {
         const struct fkt_cuda_tensor y = fkt_cuda_learn_tensor(l, k->value, k->y);
-        const struct fkt_op relu = {.kind = FKT_OP_RELU};
+        const struct fkt_op relu = {.kind = k->act == FKT_CUDA_ACT_RELU6 ? FKT_OP_RELU6 : FKT_OP_RELU};
         return fkt_cuda_unary_back(&d, &g, &y, &relu, 0, l->stream);
     }
     switch (op->kind) {
     case FKT_OP_CONV:
+        if (fkt_cuda_is_depthwise(l, op)) return fkt_cuda_depthwise_back(&d, &g, weight, op, k->more, l->stream);
+        return product_back(l, k);
     case FKT_OP_LINEAR: return product_back(l, k);
     case FKT_OP_GLU: return fkt_cuda_glu_back(&d, &g, &x, k->more, l->stream);
     case FKT_OP_UPSAMPLE: return fkt_cuda_upsample_back(&d, &g, factor, k->more, l->stream);
     case FKT_OP_SHUFFLE: return fkt_cuda_shuffle_back(&d, &g, factor, k->more, l->stream);
     case FKT_OP_UNSHUFFLE: return fkt_cuda_unshuffle_back(&d, &g, factor, k->more, l->stream);
+    case FKT_OP_GROUP_MEAN: return fkt_cuda_group_mean_back(&d, &g, k->more, l->stream);
+    case FKT_OP_REPEAT: return fkt_cuda_repeat_back(&d, &g, k->more, l->stream);
+    case FKT_OP_RESIZE: return fkt_cuda_resize_back(&d, &g, k->more, l->stream);
     case FKT_OP_RMS_NORM: return fkt_cuda_rms_norm_back(&d, &g, &x, weight, op->value[0], k->more, l->stream);
     case FKT_OP_GROUP_NORM:
         return fkt_cuda_group_norm_back(&d, &g, &x, weight, op->value[0], (int)op->groups, k->more,

@@ -117,6 +117,11 @@ static int takes_relu(const struct fkt_cuda_draft *s, enum fkt_op_kind kind)
     return kind == FKT_OP_BATCH_NORM || kind == FKT_OP_ADD;
 }
 
+static int is_relu(const struct fkt_cuda_draft *s, enum fkt_op_kind kind)
+{
+    return kind == FKT_OP_RELU || (s->l->spec.frozen && kind == FKT_OP_RELU6);
+}
+
 static void group(struct fkt_cuda_draft *s)
 {
     const struct fkt_net *net = s->l->net;
@@ -132,7 +137,7 @@ static void group(struct fkt_cuda_draft *s)
     }
     for (uint32_t i = 0; i < net->n_ops; i++) {
         uint32_t next = only_reader(s, i + 1), head = s->group[i].head;
-        if (head == FKT_NONE || next == FKT_NONE || net->op[next].kind != FKT_OP_RELU) continue;
+        if (head == FKT_NONE || next == FKT_NONE || !is_relu(s, net->op[next].kind)) continue;
         if (takes_relu(s, net->op[i].kind)) join(s, head, next);
     }
 }

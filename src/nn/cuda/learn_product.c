@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_product.c - convolutions and linear maps of a learner, in three directions: which library call, and its
  * operands. A linear map reads a value as one row per image: its weights lie in the order of the value (pixels, then
- * channels), padding included. */
+ * channels), padding included. In a frozen network a convolution in groups is one without, whose further weights are
+ * zeros, and pad_after is as in plan_conv.c; depthwise convolutions are not here (learn_frozen.c). */
 #include "nn/cuda/learn.h"
 
 void fkt_cuda_product_free(struct fkt_cuda_product *p)
@@ -25,9 +26,9 @@ static fkt_status make(struct fkt_cuda_product *out, struct fkt_cuda_learn *l, u
                                              .w = (int)x.w,
                                              .c = c,
                                              .k = k,
-                                             .kernel = (int)op->kernel,
+                                             .kernel = (int)(op->kernel + op->pad_after),
                                              .stride = (int)op->stride,
-                                             .pad = (int)op->pad,
+                                             .pad = (int)(op->pad + op->pad_after),
                                              .groups = 1,
                                              .precision = l->spec.precision,
                                              .way = way,

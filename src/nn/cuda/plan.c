@@ -64,15 +64,15 @@ static int dead(const struct fkt_cuda_draft *d, uint32_t value, uint32_t end)
 
 static int may_be_in_place(enum fkt_op_kind kind)
 {
-    return kind == FKT_OP_RELU || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_AFFINE ||
-           kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
+    return kind == FKT_OP_RELU || kind == FKT_OP_RELU6 || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP ||
+           kind == FKT_OP_AFFINE || kind == FKT_OP_ADD || kind == FKT_OP_RMS_NORM || kind == FKT_OP_BATCH_NORM;
 }
 
 static enum fkt_cuda_act act_of(const struct fkt_cuda_draft *d, uint32_t head)
 {
     uint32_t after = d->group[head].after;
     if (after == FKT_NONE) return FKT_CUDA_ACT_NONE;
-    return d->plan->net->op[after].kind == FKT_OP_RELU ? FKT_CUDA_ACT_RELU : FKT_CUDA_ACT_SILU;
+    return fkt_cuda_act_of(d->plan->net->op[after].kind);
 }
 
 static fkt_status parameters(struct fkt_cuda_draft *d, const struct fkt_op *op, struct fkt_cuda_step *s)
@@ -242,9 +242,6 @@ fkt_status fkt_cuda_plan_build(struct fkt_cuda_plan *p, const struct fkt_shape *
     size_t n = p->net->n_ops;
     struct fkt_cuda_draft d = {.plan = p, .shape = shapes};
     fkt_status st;
-    for (size_t i = 0; i < n; i++)
-        if (p->net->op[i].kind == FKT_OP_RELU6 || p->net->op[i].kind == FKT_OP_RESIZE || p->net->op[i].pad_after)
-            return fkt_fail(FKT_E_ARG, "operation %zu of the network has no fast way yet", i);
     FKT_TRY(check_sizes(p, shapes));
     FKT_TRY(fkt_alloc(&d.place, n + 1));
     FKT_TRY(fkt_alloc(&d.group, n));

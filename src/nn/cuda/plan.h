@@ -62,6 +62,7 @@ struct fkt_cuda_packing {
     size_t step;      /* whose they are */
     uint32_t out, in; /* channels as stored */
     uint32_t h, w;    /* of the window, or of the map */
+    uint32_t lead;    /* KRSC: the window's first rows and columns that are zero; h and w count them */
     float *numbers;   /* owned; a factor for each output channel, or a vector's numbers; may be NULL */
 };
 

@@ -9,7 +9,10 @@
  *   all else                      cuDNN, with channels that are a multiple of what its units read: the input of the
  *                                 network is stored so, other values are copied; few output channels (an image's 3)
  *                                 are computed as more, with weights 0, and cropped unless they are the network's
- *                                 output */
+ *                                 output
+ *
+ * Padding behind the map alone (pad_after): the library gets a window that is larger by pad_after, with zeros in its
+ * first rows and columns, and pad_after more padding on all sides; the results are the same. */
 #include "nn/cuda/plan.h"
 
 #include <string.h>
@@ -34,13 +37,16 @@ static struct work look(const struct fkt_cuda_draft *d, uint32_t head)
     k.out = d->shape[head + 1];
     k.add.buffer = FKT_NONE;
     if (k.g->add != FKT_NONE) k.add = d->place[fkt_group_addend(d->group, net, head)];
-    if (k.g->after != FKT_NONE) k.act = net->op[k.g->after].kind == FKT_OP_RELU ? FKT_CUDA_ACT_RELU : FKT_CUDA_ACT_SILU;
+    if (k.g->after != FKT_NONE) k.act = fkt_cuda_act_of(net->op[k.g->after].kind);
     return k;
 }
 
 static int has_bias(const struct work *k) { return k->norm || k->op->bias != FKT_NO_SLOT; }
 
-static int is_point(const struct fkt_op *op) { return op->kernel == 1 && op->stride == 1 && op->pad == 0; }
+static int is_point(const struct fkt_op *op)
+{
+    return op->kernel == 1 && op->stride == 1 && op->pad == 0 && op->pad_after == 0;
+}
 
 static int is_depthwise(const struct work *k)
 {
@@ -51,7 +57,8 @@ static int by_product(const struct fkt_cuda_draft *d, const struct work *k)
 {
     if (k->op->kind == FKT_OP_LINEAR) return 1;
     if (k->op->groups != 1 || !is_point(k->op)) return 0;
-    return d->plan->spec.precision == FKT_PRECISION_F32 || (!has_bias(k) && k->act != FKT_CUDA_ACT_SILU);
+    return d->plan->spec.precision == FKT_PRECISION_F32 ||
+           (!has_bias(k) && k->act != FKT_CUDA_ACT_SILU && k->act != FKT_CUDA_ACT_RELU6);
 }
 
 static fkt_status product(struct fkt_cuda_draft *d, const struct work *k, struct fkt_cuda_value *dst)
@@ -151,9 +158,9 @@ static fkt_status convolve(struct fkt_cuda_draft *d, const struct work *k, uint3
                                             .w = k->x.t.w,
                                             .c = k->x.t.c,
                                             .k = (int)c,
-                                            .kernel = (int)k->op->kernel,
+                                            .kernel = (int)(k->op->kernel + k->op->pad_after),
                                             .stride = (int)k->op->stride,
-                                            .pad = (int)k->op->pad,
+                                            .pad = (int)(k->op->pad + k->op->pad_after),
                                             .groups = (int)k->op->groups,
                                             .precision = d->plan->spec.precision,
                                             .bias = has_bias(k),
@@ -162,8 +169,9 @@ static fkt_status convolve(struct fkt_cuda_draft *d, const struct work *k, uint3
     const struct fkt_cuda_packing how = {.order = FKT_CUDA_KRSC,
                                          .out = c,
                                          .in = (uint32_t)k->x.t.c / k->op->groups,
-                                         .h = k->op->kernel,
-                                         .w = k->op->kernel};
+                                         .h = k->op->kernel + k->op->pad_after,
+                                         .w = k->op->kernel + k->op->pad_after,
+                                         .lead = k->op->pad_after};
     struct fkt_cuda_step s = fkt_cuda_draft_empty(FKT_CUDA_STEP_CONV, k->op);
     fkt_status st;
     s.src[0] = k->x;

@@ -65,7 +65,8 @@ void fkt_cuda_draft_shortcuts(struct fkt_cuda_draft *d)
 
 static int keeps_zero(enum fkt_op_kind kind)
 {
-    return kind == FKT_OP_RELU || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP;
+    return kind == FKT_OP_RELU || kind == FKT_OP_RELU6 || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP ||
+           kind == FKT_OP_RESIZE;
 }
 
 /* Values from last to first, so that what a value's readers make is known. The output is no such value. */

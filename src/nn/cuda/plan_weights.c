@@ -143,15 +143,16 @@ static size_t place_of(const struct fkt_cuda_packing *k, size_t o, size_t c, siz
 /* Into `to`, zeros before. The slot has rows x channels x window numbers; the block has room for more. */
 static void arrange(const struct fkt_cuda_plan *p, const struct fkt_cuda_packing *k, const float *from, void *to)
 {
-    const size_t rows = p->net->slot[k->slot].shape[0], map = (size_t)k->h * k->w;
+    const size_t rows = p->net->slot[k->slot].shape[0], width = k->w - k->lead, map = (k->h - k->lead) * width;
     const size_t channels = length(p, k->slot) / rows / map;
     const int bf16 = p->spec.precision == FKT_PRECISION_BF16 && k->order != FKT_CUDA_RSC && k->order != FKT_CUDA_FLOATS;
     for (size_t o = 0; o < rows; o++)
         for (size_t pixel = 0; pixel < map; pixel++)
             for (size_t c = 0; c < channels; c++) {
                 const float x = from[(o * channels + c) * map + pixel];
-                if (bf16) ((uint16_t *)to)[place_of(k, o, c, pixel)] = fkt_bf16_narrow(x);
-                else ((float *)to)[place_of(k, o, c, pixel)] = x;
+                const size_t at = place_of(k, o, c, (pixel / width + k->lead) * k->w + pixel % width + k->lead);
+                if (bf16) ((uint16_t *)to)[at] = fkt_bf16_narrow(x);
+                else ((float *)to)[at] = x;
             }
 }
 

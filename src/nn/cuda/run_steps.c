@@ -40,6 +40,7 @@ static fkt_status kernel(const struct fkt_cuda_plan *p, const struct fkt_cuda_st
     const int groups = (int)op->groups, factor = (int)op->factor;
     switch (op->kind) {
     case FKT_OP_RELU:
+    case FKT_OP_RELU6:
     case FKT_OP_SILU:
     case FKT_OP_SOFT_CLAMP:
     case FKT_OP_AFFINE: return fkt_cuda_unary(&y, &a, op, stream);
@@ -58,12 +59,11 @@ static fkt_status kernel(const struct fkt_cuda_plan *p, const struct fkt_cuda_st
     case FKT_OP_CONCAT: return fkt_cuda_concat(&y, &a, &b, stream);
     case FKT_OP_MAX_POOL: return fkt_cuda_max_pool(&y, &a, op, stream);
     case FKT_OP_MEAN: return fkt_cuda_mean(&y, &a, stream);
+    case FKT_OP_RESIZE: return fkt_cuda_resize(&y, &a, stream);
     case FKT_OP_CONV:
         if (groups != a.c || op->channels != op->groups) return fkt_cuda_grouped(&y, &a, w, bias, groups, stream);
         return fkt_cuda_depthwise(&y, &a, w, bias, op, s->glu, s->act, stream);
     case FKT_OP_LINEAR:
-    case FKT_OP_RELU6:
-    case FKT_OP_RESIZE:
     case FKT_OP_KINDS: break;
     }
     return fkt_fail(FKT_E_STATE, "a step has no kernel: %s", fkt_op_name(op->kind));

@@ -19,7 +19,8 @@ struct fkt_dnn_task {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
     struct fkt_dnn_desc desc[FKT_SIDES]; /* empty: no such side */
-    dnnl_dims_t weights;                 /* (out, in, height, width) of a convolution */
+    dnnl_dims_t weights;                 /* (out, in, height, width) of a convolution; in groups (groups, out, ...) */
+    int rank;                            /* of weights: 4, or 5 in groups */
     int arg[FKT_SIDES];                  /* the library's name of a side */
     dnnl_memory_t memory[FKT_SIDES];
     char kernel[64];
@@ -71,10 +72,12 @@ out:
 static dnnl_status_t conv_sides(struct fkt_dnn_task *t, const struct fkt_dnn_conv *k)
 {
     const dnnl_dims_t in = {k->batch, k->in_c, k->in_h, k->in_w}, to = {k->batch, k->out_c, k->out_h, k->out_w};
-    const dnnl_dims_t weights = {k->out_c, k->in_c, k->kernel_h, k->kernel_w}, vector = {k->out_c};
+    const dnnl_dims_t plain = {k->out_c, k->in_c, k->kernel_h, k->kernel_w}, vector = {k->out_c};
+    const dnnl_dims_t grouped = {k->groups, k->out_c / k->groups, k->in_c / k->groups, k->kernel_h, k->kernel_w};
     const dnnl_data_type_t type = fkt_dnn_type(k->precision);
     dnnl_status_t s = fkt_dnn_desc_init(&t->desc[FKT_AT_SRC], 4, in, type, fkt_dnn_tag(k->in_layout));
-    memcpy(t->weights, weights, sizeof t->weights);
+    t->rank = k->groups > 1 ? 5 : 4;
+    memcpy(t->weights, k->groups > 1 ? grouped : plain, sizeof t->weights);
     if (s == dnnl_success) s = fkt_dnn_desc_init(&t->desc[FKT_AT_DST], 4, to, type, fkt_dnn_tag(k->out_layout));
     if (s == dnnl_success && k->bias) s = fkt_dnn_desc_init(&t->desc[FKT_AT_BIAS], 1, vector, dnnl_f32, dnnl_x);
     return s;
@@ -94,8 +97,8 @@ static dnnl_status_t conv_describe(const struct fkt_dnn_task *t, const struct fk
                                .strides = {k->stride, k->stride},
                                .pads = {k->pad, k->pad},
                                .ends = {k->pad + k->pad_after, k->pad + k->pad_after}};
-    dnnl_status_t s = fkt_dnn_desc_init(&weights, 4, t->weights, fkt_dnn_type(k->precision), dnnl_format_tag_any);
-    if (s == dnnl_success) s = fkt_dnn_desc_init(&gradients, 4, t->weights, dnnl_f32, dnnl_format_tag_any);
+    dnnl_status_t s = fkt_dnn_desc_init(&weights, t->rank, t->weights, fkt_dnn_type(k->precision), dnnl_format_tag_any);
+    if (s == dnnl_success) s = fkt_dnn_desc_init(&gradients, t->rank, t->weights, dnnl_f32, dnnl_format_tag_any);
     if (s == dnnl_success) s = fkt_dnn_conv_forward(ahead, dnnl_forward_training, &w, attr);
     if (s == dnnl_success && way == FKT_WAY_DATA) s = fkt_dnn_conv_data(back, &w, *ahead, attr);
     if (s == dnnl_success && way == FKT_WAY_WEIGHTS) {
@@ -217,7 +220,8 @@ fkt_status fkt_dnn_task_pack(const struct fkt_dnn_task *t, float *weights, float
     uint8_t *scratch = NULL;
     void *at[FKT_SIDES] = {back ? weights : plain, back ? plain : weights};
     fkt_status st;
-    DNN_TRY(fkt_dnn_desc_init(&file, 4, t->weights, dnnl_f32, dnnl_oihw), "describe weights");
+    DNN_TRY(fkt_dnn_desc_init(&file, t->rank, t->weights, dnnl_f32, t->rank == 5 ? dnnl_goihw : dnnl_oihw),
+            "describe weights");
     FKT_TRY(reorder(&copy, back ? packed : &file, back ? &file : packed));
     FKT_TRY(fkt_alloc(&scratch, fkt_dnn_task_bytes(copy, FKT_AT_SCRATCH)));
     at[FKT_AT_SCRATCH] = scratch;

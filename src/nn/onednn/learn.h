@@ -93,6 +93,7 @@ struct fkt_array {
     struct fkt_dnn_task
         *home; /* owned: weights of a convolution: the task that writes their gradient; NULL: a vector */
     uint32_t shape[FKT_SLOT_RANK]; /* of home: padded */
+    uint32_t groups;               /* > 1: other inputs of a result have weight 0 in home */
     int statistic;                 /* mean or var of a batch norm */
 };
 

@@ -2,7 +2,7 @@
 /* learn_act.c - the operations of nn/act.h in a frozen network: forward, and backward by the input.
  *
  * They work on one image at a time on the calling thread; here each thread of the team has its part of the batch, so
- * bits do not depend on the number of threads. Not here: attention, and convolutions in groups. */
+ * bits do not depend on the number of threads. Not here: attention. */
 #include "nn/act.h"
 #include "nn/onednn/learn.h"
 #include "nn/onednn/omp_team.h"
@@ -10,9 +10,11 @@
 int fkt_learn_is_act(enum fkt_op_kind kind)
 {
     switch (kind) {
+    case FKT_OP_RELU6:
     case FKT_OP_SILU:
     case FKT_OP_SOFT_CLAMP:
     case FKT_OP_GLU:
+    case FKT_OP_RESIZE:
     case FKT_OP_UPSAMPLE:
     case FKT_OP_SHUFFLE:
     case FKT_OP_UNSHUFFLE:
@@ -28,8 +30,8 @@ int fkt_learn_is_act(enum fkt_op_kind kind)
 
 int fkt_learn_act_reads_source(enum fkt_op_kind kind)
 {
-    return kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_GLU || kind == FKT_OP_RMS_NORM ||
-           kind == FKT_OP_GROUP_NORM;
+    return kind == FKT_OP_RELU6 || kind == FKT_OP_SILU || kind == FKT_OP_SOFT_CLAMP || kind == FKT_OP_GLU ||
+           kind == FKT_OP_RMS_NORM || kind == FKT_OP_GROUP_NORM;
 }
 
 fkt_status fkt_learn_draft_act(struct fkt_learn_draft *s, uint32_t i)
@@ -90,6 +92,7 @@ static void ahead(const struct job *j)
     case FKT_OP_REPEAT: fkt_act_repeat(&j->y, &j->x); break;
     case FKT_OP_RMS_NORM: fkt_act_rms_norm(&j->y, &j->x, j->weight, j->bias, op->value[0], NULL); break;
     case FKT_OP_GROUP_NORM: fkt_act_group_norm(&j->y, &j->x, j->weight, j->bias, op->value[0], op->groups); break;
+    case FKT_OP_RESIZE: fkt_act_resize(&j->y, &j->x); break;
     case FKT_OP_CONCAT: fkt_act_concat(&j->y, &j->x, &j->z); break;
     default: fkt_act_unary(&j->y, &j->x, op); break;
     }
@@ -120,6 +123,7 @@ static void back(const struct job *j)
         break;
     case FKT_OP_RMS_NORM: fkt_act_rms_norm_back(&j->d, &j->g, &j->x, j->weight, op->value[0]); break;
     case FKT_OP_GROUP_NORM: fkt_act_group_norm_back(&j->d, &j->g, &j->x, j->weight, op->value[0], op->groups); break;
+    case FKT_OP_RESIZE: fkt_act_resize_back(&j->d, &j->g); break;
     case FKT_OP_CONCAT: fkt_act_split(&j->d, &j->g, j->first); break;
     default: fkt_act_unary_back(&j->d, &j->g, j->x.data ? &j->x : NULL, op); break;
     }

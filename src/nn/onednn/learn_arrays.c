@@ -90,15 +90,18 @@ fkt_status fkt_arrays_have(struct fkt_learn *l, enum fkt_learned what)
     return block_of(l, what, what == FKT_AVERAGE ? l->floats : l->parameters);
 }
 
-/* (out, in, window) of the file, and the same padded; `back`: from the padded one. */
+/* (out, in, window) of the file, and the same padded; `back`: from the padded one. In groups `in` is counted from the
+ * first input of the result's group. */
 static void pad(float *padded, float *plain, const struct fkt_array *a, const struct fkt_slot *s, int back)
 {
     size_t window = (size_t)a->shape[2] * a->shape[3], in = fkt_slot_count(s) / s->shape[0] / window;
-    for (size_t o = 0; o < s->shape[0]; o++)
+    for (size_t o = 0; o < s->shape[0]; o++) {
+        const size_t first = a->groups > 1 ? o / (s->shape[0] / a->groups) * in : 0;
         for (size_t c = 0; c < in; c++) {
-            float *x = plain + (o * in + c) * window, *y = padded + (o * a->shape[1] + c) * window;
+            float *x = plain + (o * in + c) * window, *y = padded + (o * a->shape[1] + first + c) * window;
             memcpy(back ? x : y, back ? y : x, window * sizeof *x);
         }
+    }
 }
 
 static fkt_status move(const struct fkt_learn *l, enum fkt_learned what, uint32_t slot, float *x, int back)

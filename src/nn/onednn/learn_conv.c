@@ -2,7 +2,9 @@
 /* learn_conv.c - a convolution or linear map that learns: chooses a kernel for each of the three directions.
  *
  * Nothing is timed when a network is planned, so that it gets the same kernels, and so the same bits, on every run.
- * A linear map is a convolution whose window is as large as the map, as in conv.c. Where the library has no vector
+ * A linear map is a convolution whose window is as large as the map, as in conv.c. In a frozen network a depthwise
+ * convolution has one group for each padded channel; one in other groups, which padding does not fit, is computed as
+ * one without groups whose further weights are zeros. Where the library has no vector
  * kernel (a backward below AVX2) its reference loops are used: slow, but right. */
 #include "nn/onednn/learn.h"
 
@@ -32,9 +34,15 @@ static int winograd_pays(const struct fkt_dnn_conv *k)
     uint64_t map = (uint64_t)k->out_h * k->out_w, tiles = ((k->out_h + 3) / 4) * (uint64_t)((k->out_w + 3) / 4);
     uint32_t channels = k->in_c < k->out_c ? k->in_c : k->out_c;
     if (k->precision != FKT_PRECISION_F32 || k->in_layout != FKT_BLOCK16) return 0;
-    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1) return 0;
+    if (k->kernel_h != 3 || k->kernel_w != 3 || k->stride != 1 || k->pad != 1 || k->pad_after || k->groups != 1)
+        return 0;
     if (channels < 32 || map * 2 < tiles * 16) return 0;
     return map * k->batch / 16 >= (channels < 48 ? 256 : 64);
+}
+
+static int is_depthwise(const struct fkt_op *op, struct fkt_shape x)
+{
+    return op->kind == FKT_OP_CONV && op->groups > 1 && op->groups == x.c && op->groups == op->channels;
 }
 
 static void describe(const struct fkt_learn_draft *s, uint32_t i, struct fkt_dnn_conv *k)
@@ -54,7 +62,8 @@ static void describe(const struct fkt_learn_draft *s, uint32_t i, struct fkt_dnn
     k->kernel_w = linear ? x.w : op->kernel;
     k->stride = linear ? 1 : op->stride;
     k->pad = linear ? 0 : op->pad;
-    k->groups = 1;
+    k->pad_after = linear ? 0 : op->pad_after;
+    k->groups = is_depthwise(op, x) ? k->out_c : 1;
     k->in_layout = fkt_learn_draft_layout(s, op->in[0]);
     k->out_layout = fkt_learn_draft_layout(s, i + 1);
     k->precision = s->l->spec.precision;
@@ -110,17 +119,22 @@ static fkt_status make_home(struct fkt_learn_draft *s, uint32_t i)
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_array *a = &s->l->array[op->weight];
     struct fkt_dnn_conv k;
+    uint32_t in, groups;
     describe(s, i, &k);
+    in = k.in_c / k.groups;
+    groups = op->kind == FKT_OP_CONV && k.groups == 1 ? op->groups : 1;
     if (a->home) {
-        if (a->shape[0] == k.out_c && a->shape[1] == k.in_c && a->shape[2] == k.kernel_h && a->shape[3] == k.kernel_w)
+        if (a->shape[0] == k.out_c && a->shape[1] == in && a->shape[2] == k.kernel_h && a->shape[3] == k.kernel_w &&
+            a->groups == groups)
             return FKT_OK;
         return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network shares '%s' with one of another shape", i,
                         s->l->net->slot[op->weight].name[0]);
     }
     a->shape[0] = k.out_c;
-    a->shape[1] = k.in_c;
+    a->shape[1] = in;
     a->shape[2] = k.kernel_h;
     a->shape[3] = k.kernel_w;
+    a->groups = groups;
     return s->l->spec.frozen ? fkt_dnn_task_conv(&a->home, &k, FKT_WAY_WEIGHTS)
                              : kernel(s, i, FKT_WAY_WEIGHTS, &a->home);
 }

@@ -316,9 +316,9 @@ out:
 static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
 {
     const struct fkt_op *op = &s->l->net->op[head];
-    const int frozen = s->l->spec.frozen, groups = op->kind == FKT_OP_CONV && op->groups != 1;
+    const int frozen = s->l->spec.frozen;
     if (frozen && fkt_learn_is_act(op->kind)) return fkt_learn_draft_act(s, head);
-    switch (groups ? FKT_OP_KINDS : op->kind) {
+    switch (op->kind) {
     case FKT_OP_CONV:
     case FKT_OP_LINEAR: return fkt_learn_draft_conv(s, head);
     case FKT_OP_BATCH_NORM: return norm(s, head);
@@ -327,8 +327,8 @@ static fkt_status emit(struct fkt_learn_draft *s, uint32_t head)
     case FKT_OP_MAX_POOL: return max_pool(s, head);
     case FKT_OP_MEAN: return mean(s, head);
     default:
-        return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s%s) cannot %s", head, fkt_op_name(op->kind),
-                        groups ? " in groups" : "", frozen ? "be differentiated by this backend" : "learn");
+        return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s) cannot %s", head, fkt_op_name(op->kind),
+                        frozen ? "be differentiated by this backend" : "learn");
     }
 }
 

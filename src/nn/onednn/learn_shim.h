@@ -17,7 +17,7 @@ enum fkt_dnn_side { FKT_AT_SRC = 0, FKT_AT_DST, FKT_AT_WEIGHTS, FKT_AT_BIAS, FKT
 
 struct fkt_dnn_task;
 
-/* Of `want`: neither plain, sum nor after; one group. Gradients of weights are float, whatever the precision. *out =
+/* Of `want`: neither plain, sum nor after. Gradients of weights are float, whatever the precision. *out =
  * NULL with FKT_OK: there is no Winograd kernel for this (a direct one always exists, if only reference loops). */
 FKT_MUST_USE fkt_status fkt_dnn_task_conv(struct fkt_dnn_task **out, const struct fkt_dnn_conv *want,
                                           enum fkt_dnn_way way);
@@ -33,7 +33,7 @@ FKT_MUST_USE fkt_status fkt_dnn_task_max_pool(struct fkt_dnn_task **out, const s
 /* From the weights of one task (SRC) to those of another (DST). */
 FKT_MUST_USE fkt_status fkt_dnn_task_repack(struct fkt_dnn_task **out, const struct fkt_dnn_task *from,
                                             const struct fkt_dnn_task *to);
-/* `plain` (floats; out, in, height, width) to the weights of a task, or back. */
+/* `plain` (floats; out, in of a group, height, width) to the weights of a task, or back. */
 FKT_MUST_USE fkt_status fkt_dnn_task_pack(const struct fkt_dnn_task *t, float *weights, float *plain, int back);
 
 int fkt_dnn_same_weights(const struct fkt_dnn_task *a, const struct fkt_dnn_task *b);

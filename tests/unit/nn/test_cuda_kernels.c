@@ -85,12 +85,13 @@ static fkt_status run_unary(const struct trial *t, const struct fkt_cuda_tensor 
 static void test_unary(void **state)
 {
     static const struct fkt_op ops[] = {{.kind = FKT_OP_RELU},
+                                        {.kind = FKT_OP_RELU6},
                                         {.kind = FKT_OP_SILU},
                                         {.kind = FKT_OP_SOFT_CLAMP, .value = {3}},
                                         {.kind = FKT_OP_AFFINE, .value = {1.5F, -0.25F}}};
     (void)state;
     for (size_t i = 0; i < SHAPES; i++)
-        for (size_t o = 0; o < 4; o++) try(&ops[o], shapes[i], shapes[i], shapes[i], o ? 4 : 0, run_unary);
+        for (size_t o = 0; o < 5; o++) try(&ops[o], shapes[i], shapes[i], shapes[i], o > 1 ? 4 : 0, run_unary);
 }
 
 static fkt_status run_add(const struct trial *t, const struct fkt_cuda_tensor *y, const struct fkt_cuda_tensor *a,
@@ -222,25 +223,23 @@ static void test_shortcuts(void **state)
 static void test_affine_and_epilogue(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < SHAPES * 6 * CUDA_ORDERS; i++) {
+    for (size_t i = 0; i < SHAPES * 8 * CUDA_ORDERS; i++) {
         struct fkt_shape s = shapes[i % SHAPES];
         enum fkt_precision p = i / SHAPES % 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
-        enum fkt_cuda_act act = (enum fkt_cuda_act)(i / SHAPES / 2 % 3);
+        enum fkt_cuda_act act = (enum fkt_cuda_act)(i / SHAPES / 2 % 4);
         const float *scale = parameter(0, s.c, -2, 2), *shift = parameter(1, s.c, -1, 1);
         float *ds = cuda_copy(scale, s.c * sizeof *scale), *db = cuda_copy(shift, s.c * sizeof *shift);
         size_t all = cuda_numbers(2, s), plane = (size_t)s.h * s.w;
         struct fkt_cuda_tensor x, add, y;
         static float other[ROOM];
-        cuda_order((int)(i / SHAPES / 6));
+        cuda_order((int)(i / SHAPES / 8));
         cuda_fill(input[0], all, i, p);
         cuda_fill(input[1], all, i + 1, p);
         for (size_t j = 0; j < all; j++) {
             size_t c = j / plane % s.c;
             double a = (double)input[0][j] * scale[c] + shift[c], b = (double)input[0][j] + shift[c] + input[1][j];
-            want[j] = (float)(act == FKT_CUDA_ACT_RELU ? fmax(a, 0) : act == FKT_CUDA_ACT_SILU ? a / (1 + exp(-a)) : a);
-            other[j] = (float)(act == FKT_CUDA_ACT_RELU   ? fmax(b, 0)
-                               : act == FKT_CUDA_ACT_SILU ? b / (1 + exp(-b))
-                                                          : b);
+            want[j] = (float)cuda_acted(a, act);
+            other[j] = (float)cuda_acted(b, act);
         }
         x = cuda_put(input[0], 2, s, p);
         add = cuda_put(input[1], 2, s, p);

@@ -27,6 +27,11 @@ static void fill(float *x, size_t n, uint64_t seed, float low, float high)
     for (size_t i = 0; i < n; i++) x[i] = low + (high - low) * (float)fkt_rng_unit(&r);
 }
 
+static size_t weights_of(const struct trial *t)
+{
+    return t->op.kind == FKT_OP_CONV ? (size_t)t->x.c * t->op.kernel * t->op.kernel : t->x.c;
+}
+
 /* What nn/ref says, in want: of both inputs, added to `old`, or to 0. Numbers are multiples of 1/2 where `coarse` says
  * so: then windows have equal largest numbers, and ReLU gets zeros. */
 static void reference(const struct trial *t, int coarse)
@@ -51,11 +56,27 @@ static void reference(const struct trial *t, int coarse)
     cuda_fill(dout, y, t->x.c + 2, t->precision);
     cuda_fill(old, x > z ? x : z, t->x.c + 3, t->precision);
     for (size_t i = 0; coarse && i < x; i++) input[0][i] = rintf(input[0][i] * 2) / 2;
-    for (size_t i = 0; i < 4; i++) fill(slot[i], t->x.c, 40 + i, i == 3 ? 0.5F : -2, 2);
+    for (size_t i = 0; i < 4; i++) fill(slot[i], weights_of(t), 40 + i, i == 3 ? 0.5F : -2, 2);
     for (size_t i = 0; i < x; i++) want[0][i] = t->more ? old[i] : 0;
     for (size_t i = 0; i < z; i++) want[1][i] = t->more ? old[i] : 0;
     fkt_ref_run(&k);
     fkt_ref_backward(&b);
+}
+
+/* The kernel reads weights as (window, channels). */
+static fkt_status depthwise(const struct trial *t, const struct fkt_cuda_tensor *dx, const struct fkt_cuda_tensor *dy)
+{
+    static float moved[VECTOR];
+    const size_t window = (size_t)t->op.kernel * t->op.kernel;
+    float *w;
+    fkt_status st;
+    for (size_t c = 0; c < t->x.c; c++)
+        for (size_t p = 0; p < window; p++) moved[p * t->x.c + c] = slot[0][c * window + p];
+    w = cuda_copy(moved, weights_of(t) * sizeof *w);
+    st = fkt_cuda_depthwise_back(dx, dy, w, &t->op, t->more, NULL);
+    cuda_ok(cudaDeviceSynchronize());
+    cudaFree(w);
+    return st;
 }
 
 static fkt_status run(const struct trial *t, int which, const struct fkt_cuda_tensor *dx,
@@ -74,6 +95,10 @@ static fkt_status run(const struct trial *t, int which, const struct fkt_cuda_te
     case FKT_OP_SHUFFLE: st = fkt_cuda_shuffle_back(dx, dy, f, t->more, NULL); break;
     case FKT_OP_UNSHUFFLE: st = fkt_cuda_unshuffle_back(dx, dy, f, t->more, NULL); break;
     case FKT_OP_CONCAT: st = fkt_cuda_concat_back(dx, dy, which ? (int)t->x.c : 0, t->more, NULL); break;
+    case FKT_OP_GROUP_MEAN: st = fkt_cuda_group_mean_back(dx, dy, t->more, NULL); break;
+    case FKT_OP_REPEAT: st = fkt_cuda_repeat_back(dx, dy, t->more, NULL); break;
+    case FKT_OP_RESIZE: st = fkt_cuda_resize_back(dx, dy, t->more, NULL); break;
+    case FKT_OP_CONV: st = depthwise(t, dx, dy); break;
     case FKT_OP_MEAN: st = fkt_cuda_mean_back(dx, dy, t->more, NULL); break;
     case FKT_OP_MAX_POOL: st = fkt_cuda_max_pool_back(dx, dy, x, op, t->more, NULL); break;
     case FKT_OP_RMS_NORM: st = fkt_cuda_rms_norm_back(dx, dy, x, w, op->value[0], t->more, NULL); break;
@@ -117,6 +142,7 @@ static void test_elements(void **state)
         struct fkt_shape s = shapes[i], twice = {2 * s.c, s.h, s.w}, both = {2 * s.c + 8, s.h, s.w},
                          more = {s.c + 8, s.h, s.w}, one = {s.c, 1, 1};
         try((struct fkt_op){.kind = FKT_OP_RELU}, s, s, s, 1, 1);
+        try((struct fkt_op){.kind = FKT_OP_RELU6}, s, s, s, 1, 1);
         try((struct fkt_op){.kind = FKT_OP_SILU}, s, s, s, 8, 0);
         try((struct fkt_op){.kind = FKT_OP_SOFT_CLAMP, .value = {3}}, s, s, s, 8, 0);
         try((struct fkt_op){.kind = FKT_OP_AFFINE, .value = {1.5F, -0.25F}}, s, s, s, 4, 0);
@@ -138,6 +164,37 @@ static void test_moves(void **state)
             try((struct fkt_op){.kind = FKT_OP_UPSAMPLE, .factor = f}, s, s, big, 8, 0);
             try((struct fkt_op){.kind = FKT_OP_SHUFFLE, .factor = f}, deep, s, big, 1, 0);
             try((struct fkt_op){.kind = FKT_OP_UNSHUFFLE, .factor = f}, big, s, deep, 1, 0);
+            try((struct fkt_op){.kind = FKT_OP_GROUP_MEAN, .channels = s.c}, deep, s, s, 4, 0);
+            try((struct fkt_op){.kind = FKT_OP_REPEAT, .channels = deep.c}, s, s, deep, 16, 0);
+        }
+}
+
+static void test_resizing(void **state)
+{
+    static const uint32_t sides[] = {1, 4, 7, 13};
+    (void)state;
+    for (size_t i = 0; i < SHAPES; i++)
+        for (size_t k = 0; k < sizeof sides / sizeof *sides; k++) {
+            struct fkt_shape s = shapes[i], y = {s.c, sides[k], sides[k]};
+            try((struct fkt_op){.kind = FKT_OP_RESIZE, .factor = sides[k]}, s, s, y, 64, 0);
+        }
+}
+
+static void test_depthwise(void **state)
+{
+    static const uint32_t windows[][4] = {{3, 1, 1, 0}, {3, 2, 0, 1}, {5, 2, 1, 1}, {5, 1, 2, 0},
+                                          {3, 2, 1, 0}, {2, 3, 0, 2}, {1, 2, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < SHAPES; i++)
+        for (size_t k = 0; k < sizeof windows / sizeof *windows; k++) {
+            const uint32_t *w = windows[k], zeros = 2 * w[2] + w[3];
+            struct fkt_shape s = shapes[i];
+            struct fkt_op op = {.kind = FKT_OP_CONV, .channels = s.c, .kernel = w[0], .stride = w[1], .pad = w[2]};
+            if (s.h + zeros < w[0] || s.w + zeros < w[0] || s.c * w[0] * w[0] > VECTOR) continue;
+            op.groups = s.c;
+            op.pad_after = w[3];
+            try(op, s, s, (struct fkt_shape){s.c, (s.h + zeros - w[0]) / w[1] + 1, (s.w + zeros - w[0]) / w[1] + 1}, 64,
+                0);
         }
 }
 
@@ -166,9 +223,8 @@ static void test_pools_and_norms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_pools_and_norms),
+        cmocka_unit_test(test_elements),  cmocka_unit_test(test_moves),           cmocka_unit_test(test_resizing),
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_pools_and_norms),
     };
     if (!cuda_here()) return 77;
     return cuda_nothing_left(cmocka_run_group_tests(tests, NULL, NULL));

@@ -29,11 +29,6 @@ static void reference(const struct fkt_op *op, int n, struct fkt_shape x, struct
     fkt_ref_run(&k);
 }
 
-static double acted(double x, enum fkt_cuda_act act)
-{
-    return act == FKT_CUDA_ACT_RELU ? fmax(x, 0) : act == FKT_CUDA_ACT_SILU ? x / (1 + exp(-x)) : x;
-}
-
 static enum fkt_precision precision_of(size_t i) { return i % 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32; }
 
 static void test_rms_norm(void **state)
@@ -43,7 +38,7 @@ static void test_rms_norm(void **state)
         struct fkt_shape s = shapes[i / 2 % SHAPES];
         struct fkt_op op = {.kind = FKT_OP_RMS_NORM, .value = {1e-5F}};
         enum fkt_precision p = precision_of(i);
-        enum fkt_cuda_act act = (enum fkt_cuda_act)(i / 2 % 3);
+        enum fkt_cuda_act act = (enum fkt_cuda_act)(i / 2 % 4);
         struct fkt_cuda_tensor x, y, add;
         size_t all = cuda_numbers(2, s);
         float *w, *b;
@@ -58,7 +53,7 @@ static void test_rms_norm(void **state)
         CHECK_OK(fkt_cuda_rms_norm(&y, &x, w, b, 1e-5F, NULL, FKT_CUDA_ACT_NONE, NULL));
         cuda_take(got, &y);
         cuda_same("rms norm", got, want, all, 16, p);
-        for (size_t j = 0; j < all; j++) want[j] = (float)(acted((double)want[j], act) + more[j]);
+        for (size_t j = 0; j < all; j++) want[j] = (float)(cuda_acted((double)want[j], act) + more[j]);
         CHECK_OK(fkt_cuda_rms_norm(&add, &x, w, b, 1e-5F, add.data, act, NULL)); /* in place on add */
         cuda_take(got, &add);
         cuda_same("rms norm and add", got, want, all, 16, p);
@@ -114,6 +109,21 @@ static void pool(struct fkt_shape s, struct fkt_op op, enum fkt_precision p)
     cudaFree(x.data);
 }
 
+static void resize(struct fkt_shape s, uint32_t side, enum fkt_precision p)
+{
+    struct fkt_op op = {.kind = FKT_OP_RESIZE, .factor = side};
+    struct fkt_shape out = {s.c, side, side};
+    struct fkt_cuda_tensor x, y;
+    if (cuda_numbers(2, out) > ROOM) return;
+    cuda_fill(input, cuda_numbers(2, s), s.c, p);
+    reference(&op, 2, s, out);
+    x = cuda_put(input, 2, s, p), y = cuda_put(NULL, 2, out, p);
+    CHECK_OK(fkt_cuda_resize(&y, &x, NULL));
+    cuda_take(got, &y);
+    cuda_same("resizing", got, want, cuda_numbers(2, out), 16, p);
+    cudaFree(x.data);
+}
+
 static void test_pools(void **state)
 {
     (void)state;
@@ -130,6 +140,7 @@ static void test_pools(void **state)
         cuda_take(got, &y);
         cuda_same("mean", got, want, cuda_numbers(2, one), 16, p);
         cudaFree(x.data);
+        for (uint32_t side = 1; side < 20; side += 6) resize(s, side, p);
         pool(s, (struct fkt_op){.kind = FKT_OP_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1}, p);
         pool(s, (struct fkt_op){.kind = FKT_OP_MAX_POOL, .kernel = 2, .stride = 2, .pad = 0}, p);
         pool(s, (struct fkt_op){.kind = FKT_OP_MAX_POOL, .kernel = 3, .stride = 1, .pad = 1}, p);
@@ -200,7 +211,7 @@ static void depthwise(struct fkt_shape s, uint32_t kernel, uint32_t stride, enum
         cuda_take(got, &y);
         cuda_same("depthwise and glu", got, more, cuda_numbers(2, half), 32, p);
     }
-    for (size_t i = 0; i < cuda_numbers(2, out); i++) want[i] = (float)acted((double)want[i], FKT_CUDA_ACT_SILU);
+    for (size_t i = 0; i < cuda_numbers(2, out); i++) want[i] = (float)cuda_acted((double)want[i], FKT_CUDA_ACT_SILU);
     y = cuda_put(NULL, 2, out, p);
     CHECK_OK(fkt_cuda_depthwise(&y, &x, w, with_bias ? b : NULL, &op, 0, FKT_CUDA_ACT_SILU, NULL));
     cuda_take(got, &y);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frozen networks of nn/cuda: result and gradient by the input, against the plain loops of nn/ref. */
 #include "tests/support/cuda_case.h"
+#include "tests/support/frozen_problems.h"
 #include "tests/support/learner_compare.h"
 
 static uint32_t one(struct fkt_net *n, enum fkt_op_kind kind, uint32_t x, float a, float b)
@@ -80,6 +81,9 @@ static const struct problem nets[] = {
     {"many readers", many_readers, 5, 4},
     {"a ReLU", relu_alone, 6, 5},
     {"an addition", one_add, 3, 3},
+    {"moves", frozen_moves, 4, 6},
+    {"EfficientNet-Lite in small", frozen_lite, 10, 7},
+    {"groups", frozen_grouped, 8, 8},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -217,11 +221,6 @@ static void others_are_refused(void **state)
     net_attention(&net, 0, 4);
     CHECK_STATUS(fkt_learner_new(&l, &fkt_learner_cuda, &net, &spec), FKT_E_ARG);
     CHECK(!l && strstr(fkt_error_text(), "operation 0 of the network (attention) has no backward on a card"));
-    fkt_net_clear(&net);
-    fkt_net_init(&net, 8);
-    net_conv(&net, 0, 8, 8, (struct net_window){3, 1, 1, 8, 0});
-    CHECK_STATUS(fkt_learner_new(&l, &fkt_learner_cuda, &net, &spec), FKT_E_ARG);
-    CHECK(!l && strstr(fkt_error_text(), "convolution in groups"));
     fkt_net_clear(&net);
 }
 
