@@ -277,6 +277,50 @@ def small_network(folder, stem, seed, latent=4, width=8):
         tensors.save(folder / f"{stem}_{side}.safetensors", {"meta": {}, "tensors": found})
 
 
+def small_guide(folder, seed, widths=(4, 6, 8, 10)):
+    """A residual network of four basic blocks and a 3x3 stem under torchvision's names, narrow and untaught."""
+    folder.mkdir(exist_ok=True)
+    numbers = numpy.random.default_rng(seed)
+    found = {}
+
+    def conv(name, out, inside, side=3):
+        weight = numbers.standard_normal((out, inside, side, side)) * (2 / (inside * side * side)) ** 0.5
+        found[name + ".weight"] = ("F32", [out, inside, side, side], weight.astype("<f4").tobytes())
+
+    def norm(name, width):
+        for last, value in (("weight", 1), ("bias", 0), ("running_mean", 0), ("running_var", 1)):
+            found[f"{name}.{last}"] = ("F32", [width], numpy.full(width, value, "<f4").tobytes())
+
+    conv("conv1", widths[0], 3)
+    norm("bn1", widths[0])
+    inside = widths[0]
+    for stage, width in enumerate(widths):
+        block = f"layer{stage + 1}.0"
+        for number, into in ((1, inside), (2, width)):
+            conv(f"{block}.conv{number}", width, into)
+            norm(f"{block}.bn{number}", width)
+        if stage:
+            conv(f"{block}.downsample.0", width, inside, 1)
+            norm(f"{block}.downsample.1", width)
+        inside = width
+    found["fc.weight"] = ("F32", [2, inside], numpy.zeros((2, inside), "<f4").tobytes())
+    tensors.save(folder / "model.safetensors", {"meta": {}, "tensors": found})
+
+
+def guides(root, fedkt):
+    """A guide, another in its place, damaged ones, and calibrations."""
+    small_guide(root / "guide", 1)
+    small_guide(root / "guide-other", 2)
+    good = (root / "guide" / "model.safetensors").read_bytes()
+    for name, text in (("guide-short", good[:-100]), ("guide-nan", good[:-200] + b"\xff" * 4 + good[-196:])):
+        (root / name).mkdir()
+        (root / name / "model.safetensors").write_bytes(text)
+    for size in (16, 32):
+        words = ["codec", "calibrate", "resnet", "--weights", "guide", "--size", size, "--top", "6", "--public", "public"]
+        out = ["--out", f"cal-guide{size}.safetensors"]
+        subprocess.run([fedkt, *map(str, words + out)], cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+
 def pytorch_files(root):
     """What torch.save writes: a zip whose first member is NAME/data.pkl; before 1.6 a pickle with its magic number."""
     legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03." + bytes(40)
@@ -473,6 +517,7 @@ def make(root, fedkt):
     federations(root, str(fedkt))
     identities(root, str(fedkt))
     networks(root, str(fedkt))
+    guides(root, str(fedkt))
     bent_tensors(root)
     tampered(root)
     folders(root, str(fedkt))
