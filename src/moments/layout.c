@@ -5,8 +5,6 @@
 
 #include "base/checked.h"
 
-#include <string.h>
-
 struct fkt_moments_layout fkt_layout_one(uint32_t length, uint32_t rq)
 {
     return (struct fkt_moments_layout){.parts = 1, .length = {length}, .rq = {rq}};

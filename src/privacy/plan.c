@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - from (epsilon, delta, adjacency) to the noise of one release; callers never supply a sigma.
  *
- *   joint   mu from gdp.c; the budget split fixes the ratio of the terms of mu^2 (count; sum and second moment of each part),
- *           one common scale makes their sum (or supremum) equal mu^2 exactly
+ *   joint   mu from gdp.c; the budget split fixes the ratio of the terms of mu^2 (count; sum and second moment of
+ *           each part), one common scale makes their sum (or supremum) equal mu^2 exactly
  *   paper   the recipe of FedKT-CSD, kept for comparison: epsilon/2 and delta/2 each for the mean and the second
  *           moment, sensitivities 2R and 2R^2, the analytic Gaussian mechanism for each, counts in the clear
  *

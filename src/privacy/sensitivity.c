@@ -3,8 +3,9 @@
  *
  * A record adds to its class 1 and, for each part q in the ball of its radius Rq, q and q q^T. With the noise of
  * privacy.h the squared distance of two neighbours is a quadratic form in those, and its largest value is mu^2. The
- * three closed forms and their proofs, for several parts and for pooled second moments: sensitivity.md. We differ from the paper, which charges mean and second moment separately and takes 2 R^2 for
- * the second, where sqrt(2) R^2 is exact. */
+ * three closed forms and their proofs, for several parts and for pooled second moments: sensitivity.md. We differ from
+ * the paper, which charges mean and second moment separately and takes 2 R^2 for the second, where sqrt(2) R^2 is
+ * exact. */
 #include "fedkt/advanced/privacy.h"
 #include "privacy/adjacency.h"
 

@@ -2,7 +2,7 @@
 /* share.c - a site's numbers plus its noise share, and a total of them converted to the units of the moments.
  *
  *   plan checked against itself -> numbers checked against the plan's radii
- *   -> every number in the order of the layout, counts times count_scale, plus one discrete Gaussian of its kind and part
+ *   -> every number in the order of the layout, counts times count_scale, plus a discrete Gaussian of its kind and part
  *
  * Source: Kairouz, Liu, Steinke 2021; the proofs are share_plan.md and share_gdp.md. As in release.c the plan's claim
  * is not trusted: mu and rho are computed again from its variances. A failure leaves x all zero, so that no partly

@@ -8,9 +8,9 @@
  * Source of noise shares: Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism", ICML 2021, who account
  * in zCDP (proposition 14; rho is still stated). We differ: a total is shown to be a continuous Gaussian mechanism with
  * 3 less variance, post-processed, up to a factor e^(+-1e-6) (share_gdp.md), so that mu and epsilon are those of gdp.c;
- * coordinates have their own sigmas (count; sum, diagonal and cross of each part); the dimension is a fixed bound of 2^32 and not the task's; and counts are
- * multiplied by a power of two, since only their noise is so small that the lattice matters. The plan's claims are
- * computed from its rounded variances. Cost: about a millisecond. */
+ * coordinates have their own sigmas (count; sum, diagonal and cross of each part); the dimension is a fixed bound of
+ * 2^32 and not the task's; and counts are multiplied by a power of two, since only their noise is so small that the
+ * lattice matters. The plan's claims are computed from its rounded variances. Cost: about a millisecond. */
 #include "privacy/share_plan.h"
 
 #include "fedkt/advanced/privacy.h"

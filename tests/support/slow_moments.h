@@ -23,6 +23,26 @@ static inline void slow_moments(int64_t *packed, size_t classes, size_t m, const
     }
 }
 
+/* The same for any layout, number by number: packed gets n_k, sum of q_i and sum of q_i q_j of the records that count. */
+static inline void slow_parts(int64_t *packed, uint32_t classes, const struct fkt_moments_layout *l,
+                              const uint32_t *labels, const int32_t *q, size_t n)
+{
+    const size_t length = fkt_layout_length(l);
+    memset(packed, 0, fkt_layout_numbers(l, classes) * sizeof *packed);
+    for (size_t r = 0; r < n; r++) {
+        const int32_t *part = q + r * length;
+        packed[fkt_layout_count(l, classes, labels[r])]++;
+        for (uint32_t p = 0; p < l->parts; part += l->length[p++]) {
+            int64_t *sum = packed + fkt_layout_sum(l, classes, labels[r], p);
+            int64_t *moment = packed + fkt_layout_moment(l, classes, labels[r], p);
+            for (size_t i = 0; i < l->length[p]; i++) {
+                sum[i] += part[i];
+                for (size_t j = i; j < l->length[p]; j++) *moment++ += (int64_t)part[i] * part[j];
+            }
+        }
+    }
+}
+
 /* n records: uniform labels below `used` (classes from `used` on stay empty), q near the sphere or at a pole */
 static inline void random_records(uint32_t *labels, int32_t *q, size_t n, uint32_t used, uint32_t m, uint32_t rq,
                                   uint64_t seed)

@@ -32,6 +32,12 @@ FKT_API FKT_MUST_USE fkt_status fkt_coordinates_inverse(const struct fkt_coordin
 FKT_API FKT_MUST_USE fkt_status fkt_quantise(const struct fkt_coordinates *c, const double *w /* (m) */,
                                              int32_t *q /* (m) */);
 
+/* Several parts as one vector (a task with `joined`): w holds the parts side by side, and lies in the ball of radius
+ * sqrt(sum of R_p^2), which has one Rq for all of them; the Rq of the parts' coordinates is not used. */
+FKT_API double fkt_joined_radius(const struct fkt_coordinates *part, uint32_t parts);
+FKT_API FKT_MUST_USE fkt_status fkt_quantise_joined(const struct fkt_coordinates *part, uint32_t parts, uint32_t rq,
+                                                    const double *w, int32_t *q);
+
 /* Leading coordinates of q that have the same length in every record, up to rounding: the direction in gain-shape,
  * none in clip. The sum of their second moments over `square` is then a count. */
 struct fkt_direction {
@@ -40,6 +46,9 @@ struct fkt_direction {
     double slack;    /* how far the average of a class may be from that */
 };
 FKT_API struct fkt_direction fkt_coordinates_direction(const struct fkt_coordinates *c);
+/* The same of part p of joined parts; its coordinates begin where part p begins. */
+FKT_API struct fkt_direction fkt_joined_direction(const struct fkt_coordinates *part, uint32_t parts, uint32_t p,
+                                                  uint32_t rq);
 
 /* One record, or n of them (q is (n, sum of the lengths), parts side by side; labels (n)). FKT_E_ARG on a label >= K,
  * FKT_E_NUMERIC when |q|^2 > Rq^2 in a part or n_max is passed; a failing call adds nothing. */

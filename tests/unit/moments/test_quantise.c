@@ -184,6 +184,51 @@ static void directions_keep_their_length(void **state)
     CHECK(fkt_coordinates_direction(&c).length == 0);
 }
 
+/* Joined parts: |q|^2 <= Rq^2 in integers for the vector as a whole, as in the test above for one part, at the sphere of
+ * every part at once, where |w| reaches the joined radius; and one part is fkt_quantise. */
+static void joined_parts_share_one_ball(void **state)
+{
+    struct fkt_coordinates c[3];
+    struct fkt_rng r;
+    (void)state;
+    fkt_rng_init(&r, 5, 0);
+    CHECK_OK(fkt_coordinates_gain_shape(&c[0], 6, 64, 0.35, 0.1, 0.4));
+    CHECK_OK(fkt_coordinates_clip(&c[1], 9, 4096, 3.7));
+    CHECK_OK(fkt_coordinates_gain_shape(&c[2], 2, 77, 0.2, 0, 1));
+    for (int trial = 0; trial < 3000; trial++) {
+        const uint32_t rq = trial % 3 == 0 ? FKT_RQ_MIN : trial % 3 == 1 ? 256 : FKT_RQ_MAX, parts = 1 + trial % 2 * 2;
+        const double radius = fkt_joined_radius(c, parts);
+        struct fkt_coordinates whole;
+        double u[9], size = 0;
+        size_t at = 0;
+        for (uint32_t p = 0; p < parts; at += c[p++].length) {
+            for (uint32_t i = 0; i < c[p].dim; i++) u[i] = 50 * fkt_rng_normal(&r);
+            CHECK_OK(fkt_coordinates_forward(&c[p], u, w + at));
+        }
+        for (size_t i = 0; i < at; i++) size += w[i] * w[i];
+        CHECK(size <= radius * radius * (1 + 1e-12) && size > 0.98 * radius * radius);
+        CHECK_OK(fkt_quantise_joined(c, parts, rq, w, q));
+        CHECK(norm_of(at) <= (int64_t)rq * rq);
+        for (size_t i = 0; i < at; i++) CHECK(fabs(q[i] - w[i] / radius * rq) < 1);
+        memcpy(u, w, sizeof u);
+        int32_t joined[17];
+        memcpy(joined, q, at * sizeof *q);
+        CHECK_OK(fkt_coordinates_clip(&whole, (uint32_t)at, rq, radius));
+        CHECK_OK(fkt_quantise(&whole, w, q)); /* the same rule */
+        CHECK(!memcmp(joined, q, at * sizeof *q));
+    }
+    CHECK_REL(fkt_joined_direction(c, 3, 0, 256).square,
+              65536 / (fkt_joined_radius(c, 3) * fkt_joined_radius(c, 3)) + 0.5, 1e-12);
+    CHECK(fkt_joined_direction(c, 3, 1, 256).length == 0 && fkt_joined_direction(c, 3, 2, 256).length == 2);
+    CHECK_STATUS(fkt_quantise_joined(c, 0, 256, w, q), FKT_E_ARG);
+    CHECK_STATUS(fkt_quantise_joined(c, 5, 256, w, q), FKT_E_ARG);
+    CHECK_STATUS(fkt_quantise_joined(c, 3, 63, w, q), FKT_E_ARG);
+    w[0] = 1e3;
+    CHECK_STATUS(fkt_quantise_joined(c, 3, 256, w, q), FKT_E_NUMERIC);
+    w[0] = NAN;
+    CHECK_STATUS(fkt_quantise_joined(c, 3, 256, w, q), FKT_E_NUMERIC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +239,7 @@ int main(void)
         cmocka_unit_test(outside_the_ball_is_refused_beyond_rounding),
         cmocka_unit_test(gain_shape_records_fit),
         cmocka_unit_test(directions_keep_their_length),
+        cmocka_unit_test(joined_parts_share_one_ball),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
