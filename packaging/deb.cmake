@@ -2,6 +2,7 @@
 # The Debian packages, by CPack, from the components of install.cmake:
 #     libfedkt0      lib: the name follows the soname
 #     libfedkt-dev   dev
+#     fedkt-models   models
 #     fedkt          cli: it holds the library inside, so it does not depend on libfedkt0
 # packaging/build_deb.sh makes them; docs/packaging.md says what is in them and why.
 if(NOT FEDKT_DEB)
@@ -33,7 +34,7 @@ add_custom_command(OUTPUT ${deb_build}/symbols ${deb_build}/shlibs ${deb_build}/
 configure_file(packaging/deb/cpack_project.cmake.in ${deb_build}/cpack_project.cmake @ONLY)
 set(CPACK_PROJECT_CONFIG_FILE ${deb_build}/cpack_project.cmake)
 add_custom_target(fedkt_deb ALL DEPENDS ${deb_build}/changelog.Debian.gz ${deb_build}/symbols)
-foreach(pair lib:${deb_lib} dev:libfedkt-dev cli:fedkt)
+foreach(pair lib:${deb_lib} dev:libfedkt-dev models:fedkt-models cli:fedkt)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 component)
   list(GET pair 1 package)
@@ -47,7 +48,7 @@ foreach(pair lib:${deb_lib} dev:libfedkt-dev cli:fedkt)
 endforeach()
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_COMPONENTS_ALL lib dev cli)
+set(CPACK_COMPONENTS_ALL lib dev models cli)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_SET_DESTDIR ON) # units are written for the prefix, not for the folder that the package is gathered in
 set(CPACK_STRIP_FILES ON)
@@ -73,6 +74,7 @@ ${about}
 
 This package has the shared library.")
 set(CPACK_DEBIAN_LIB_PACKAGE_SHLIBDEPS OFF) # see cpack_project.cmake.in
+set(CPACK_DEBIAN_LIB_PACKAGE_RECOMMENDS "fedkt-models (= ${deb_version})")
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA "${deb_folder}/triggers;${deb_build}/symbols;${deb_build}/shlibs")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
@@ -88,6 +90,15 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "fedkt, libsodium-dev, libssl-dev, libprot
 libjansson-dev, libpng-dev, libjpeg-dev, libwebp-dev, libtiff-dev, libarchive-dev, zlib1g-dev, libopenblas-dev, \
 liblapacke-dev, libdnnl-dev, libcurl4-openssl-dev, libmicrohttpd-dev")
 
+set(CPACK_DEBIAN_MODELS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MODELS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_MODELS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_MODELS_DESCRIPTION "private synthetic image data from many sites - networks
+${about}
+
+This package has the networks that turn images into numbers and back, with
+their public calibrations.")
+
 set(CPACK_DEBIAN_CLI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_CLI_DESCRIPTION "private synthetic image data from many sites
 ${about}
@@ -95,7 +106,7 @@ ${about}
 This package has the program, systemd units for a server and for a site,
 and the documents.")
 set(CPACK_DEBIAN_CLI_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "systemd-standalone-sysusers | systemd-sysusers | systemd")
+set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "fedkt-models (= ${deb_version}), systemd-standalone-sysusers | systemd-sysusers | systemd")
 set(CPACK_DEBIAN_CLI_PACKAGE_RECOMMENDS ca-certificates)
 set(CPACK_DEBIAN_CLI_PACKAGE_CONTROL_EXTRA "${deb_folder}/postinst")
 include(CPack)

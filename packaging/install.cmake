@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` lays out, in three components, which are the three Debian packages of deb.cmake:
-#     lib   the shared library
-#     dev   headers, static library, pkg-config file, CMake package
-#     cli   the program, its man pages and completions, systemd units, documents
+# What `cmake --install` lays out, in four components, which are the four Debian packages of deb.cmake:
+#     lib      the shared library
+#     dev      headers, static library, pkg-config file, CMake package
+#     models   the networks that come with the program; src/codec/models.c finds them from where it was loaded
+#     cli      the program, its man pages and completions, systemd units, documents
 # Nothing here may depend on the prefix of the configuration: `cmake --install --prefix P` decides it.
 include(CMakePackageConfigHelpers)
 
@@ -12,6 +13,9 @@ if(BUILD_SHARED_LIBS)
 endif()
 install(TARGETS fedkt_static ARCHIVE COMPONENT dev)
 install(DIRECTORY include/fedkt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+
+# --- models ---
+install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/fedkt COMPONENT models)
 
 # DEPS_LDFLAGS: the direct dependencies, as flags and not as Requires.private, for which pkg-config would want all of
 # their files even from a program that uses the shared library.

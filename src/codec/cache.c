@@ -132,7 +132,7 @@ static fkt_status absent(const char *codec, const char *folder)
 fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights)
 {
     char *folder = NULL;
-    fkt_status st;
+    fkt_status st, no_cache;
     *out = NULL;
     if (weights) {
         st = check_given(weights);
@@ -141,14 +141,14 @@ fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *wei
     FKT_TRY(check_name(codec));
     FKT_TRY(fkt_models_named(out, codec));
     if (*out) goto out;
-    FKT_TRY(fkt_codec_cache(&folder, codec));
-    if (fkt_codec_has_weights(folder)) {
+    no_cache = fkt_codec_cache(&folder, codec); /* a service without HOME still has what was installed */
+    if (no_cache == FKT_OK && fkt_codec_has_weights(folder)) {
         *out = folder;
         folder = NULL;
         goto out;
     }
     FKT_TRY(fkt_models_installed(out, codec));
-    if (!*out) st = absent(codec, folder);
+    if (!*out) st = no_cache == FKT_OK ? absent(codec, folder) : fkt_codec_cache(&folder, codec);
 out:
     fkt_free(folder);
     return st;

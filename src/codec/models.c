@@ -37,18 +37,16 @@ fkt_status fkt_models_named(char **out, const char *name)
     return models && *models ? in_folder(out, models, name) : FKT_OK;
 }
 
-/* `file` is in FOLDER; looks below FOLDER/../share and FOLDER/../../share. */
+/* `file` is in FOLDER; looks below share of the folder above FOLDER, and of the one above that. */
 static fkt_status beside(char **out, const char *file, const char *name)
 {
-    static const char *const up[] = {"../share/fedkt/models", "../../share/fedkt/models"};
     char real[PATH_MAX], *slash, *models = NULL;
     fkt_status st = FKT_OK;
     if (!realpath(file, real)) return FKT_OK; /* a program that was removed while it runs */
-    slash = strrchr(real, '/');
-    if (!slash) return FKT_OK;
-    *slash = '\0';
-    for (size_t i = 0; i < sizeof up / sizeof *up && st == FKT_OK && !*out; i++) {
-        st = fkt_path_join(&models, real, up[i]);
+    for (int up = 0; up < 3 && st == FKT_OK && !*out && (slash = strrchr(real, '/')); up++) {
+        *slash = '\0';
+        if (!up) continue; /* the file's own folder */
+        st = fkt_path_join(&models, real, "share/fedkt/models");
         if (st == FKT_OK) st = in_folder(out, models, name);
         fkt_free(models);
         models = NULL;

@@ -316,9 +316,9 @@ def guides(root, fedkt):
         (root / name).mkdir()
         (root / name / "model.safetensors").write_bytes(text)
     for size in (16, 32):
-        words = ["codec", "calibrate", "resnet", "--weights", "guide", "--size", size, "--top", "6", "--public", "public"]
-        out = ["--out", f"cal-guide{size}.safetensors"]
-        subprocess.run([fedkt, *map(str, words + out)], cwd=root, check=True, stdout=subprocess.DEVNULL)
+        words = ["codec", "calibrate", "resnet", "--weights", "guide", "--size", str(size), "--top", "6"]
+        words += ["--public", "public", "--out", f"cal-guide{size}.safetensors"]
+        subprocess.run([fedkt, *words], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
 def pytorch_files(root):

@@ -29,6 +29,7 @@ FILES = {
         "usr/lib/*/libfedkt.so",
         "usr/lib/*/pkgconfig/fedkt.pc",
     ],
+    "fedkt-models": ["usr/share/fedkt/models/README.md", "usr/share/fedkt/models/*"],
     "fedkt": [
         "usr/bin/fedkt",
         "usr/lib/systemd/system/fedkt-join@.service",
@@ -45,6 +46,7 @@ FILES = {
 CONTROL = {
     "libfedkt0": {"control", "md5sums", "shlibs", "symbols", "triggers"},
     "libfedkt-dev": {"control", "md5sums"},
+    "fedkt-models": {"control", "md5sums"},
     "fedkt": {"control", "md5sums", "postinst"},
 }
 wrong = []
@@ -93,7 +95,9 @@ def check_control(name, package, control):
     version = re.search(r"^Version: (.+)$", fields, re.MULTILINE)[1]
     if name == "libfedkt-dev" and f"Depends: libfedkt0 (= {version})\n" not in fields:
         wrong.append(f"{name}: it does not depend on libfedkt0 of its own version")
-    if name != "libfedkt-dev" and "libc6" not in fields:
+    if name == "fedkt" and f"fedkt-models (= {version})" not in fields:
+        wrong.append(f"{name}: it does not depend on fedkt-models of its own version")
+    if name in ("libfedkt0", "fedkt") and "libc6" not in fields:
         wrong.append(f"{name}: dependencies on libraries are missing")
     if name == "libfedkt0":
         symbols = (control / "symbols").read_text()

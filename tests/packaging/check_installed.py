@@ -38,6 +38,7 @@ PRESENT = (
     "share/bash-completion/completions/fedkt",
     "share/doc/fedkt/README.md",
     "share/doc/fedkt/LICENSE",
+    "share/fedkt/models/README.md",
     "share/man/man1/fedkt.1",
     "share/man/man1/fedkt-join.1",
     "share/zsh/site-functions/_fedkt",
