@@ -89,8 +89,8 @@ static uint64_t mix(uint32_t i, uint32_t j)
 static int64_t bring(void *self, uint32_t site, uint32_t j)
 {
     const struct world *w = self;
-    const uint32_t m = w->task.coordinates.length, block = (m + 1) * (m + 2) / 2;
-    const int64_t spread = (int64_t)(mix(site, j) % 2001) - 1000, rq = (int64_t)w->task.coordinates.rq;
+    const uint32_t m = w->task.part[0].coordinates.length, block = (m + 1) * (m + 2) / 2;
+    const int64_t spread = (int64_t)(mix(site, j) % 2001) - 1000, rq = (int64_t)w->task.part[0].coordinates.rq;
     uint32_t at = j % block;
     if (at == 0) return (int64_t)RECORDS * w->shares.count_scale + spread % 8;
     if (at <= m) return spread / 8;
@@ -147,7 +147,7 @@ static fkt_status make_task(struct world *w, uint32_t classes, uint32_t dim, uin
     c.classes = names;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make_into(&w->task, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(&w->task, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
     FKT_TRY(fkt_sa_identity((uint8_t *)operator_key, secret, NULL));
     FKT_TRY(fkt_task_sign(&w->task, secret));
     FKT_TRY(fkt_task_save(&w->task, w->task_path, 0));
@@ -361,7 +361,7 @@ out:
 static fkt_status check(const struct world *w, const struct cli_bench_log *log)
 {
     struct fkt_release r = {0};
-    const uint32_t m = w->task.coordinates.length, block = (m + 1) * (m + 2) / 2;
+    const uint32_t m = w->task.part[0].coordinates.length, block = (m + 1) * (m + 2) / 2;
     char path[400];
     fkt_status st;
     snprintf(path, sizeof path, "%s/public/release.safetensors", w->state);

@@ -47,7 +47,7 @@ static void make_task(struct fkt_task **task, struct site *sites)
     TRY(fkt_sa_identity(key, secret, NULL)); /* the operator's */
     TRY(fkt_codec_open(&codec, &(struct fkt_codec_spec){.name = "dct", .size = 16, .dim = 8}));
     TRY(fkt_calibration_embedded(&calibration, codec));
-    TRY(fkt_task_make(task, &choices, codec, &calibration));
+    TRY(fkt_task_make(task, &choices, &(struct fkt_part_choice){.codec = codec, .calibration = &calibration}, 1));
     TRY(fkt_task_sign(*task, secret));
     fkt_calibration_clear(&calibration);
     fkt_codec_free(codec);
@@ -57,7 +57,7 @@ static void make_task(struct fkt_task **task, struct site *sites)
  * it. */
 static void open_site(struct site *s, const struct fkt_task *task, int i)
 {
-    int64_t *moments = calloc(CLASSES * fkt_moments_block(fkt_task_coordinates(task)->length), sizeof *moments);
+    int64_t *moments = calloc(fkt_layout_numbers(fkt_task_layout(task), CLASSES), sizeof *moments);
     struct fkt_records *records = NULL;
     char state[64], ledger[64];
     snprintf(state, sizeof state, "federation/site%d.db", i);

@@ -36,7 +36,7 @@ static void make_release(struct fkt_release **out)
         classes[choices.n_classes++] = fkt_dataset_class(records, k);
     TRY(fkt_codec_open(&codec, &(struct fkt_codec_spec){.name = "dct", .size = SIZE, .dim = 32}));
     TRY(fkt_calibration_embedded(&calibration, codec));
-    TRY(fkt_task_make(&task, &choices, codec, &calibration));
+    TRY(fkt_task_make(&task, &choices, &(struct fkt_part_choice){.codec = codec, .calibration = &calibration}, 1));
     TRY(fkt_pipeline_open(&pipeline, task, NULL, NULL));
     TRY(fkt_pipeline_moments_new(pipeline, &moments));
     TRY(fkt_pipeline_moments(pipeline, records, NULL, 0, moments, &(struct fkt_pipeline_options){0}));

@@ -433,6 +433,37 @@ def tasks():
     variant("bad-class-twice", ["classes"], ["cat", "cat"])
     variant("bad-class-type", ["classes"], ["cat", 7])
     variant("bad-missing", ["calibration"], None)
+    good = copy.deepcopy(good)
+    good["guide"] = {
+        **good["codec"],
+        "name": "fedkt-guide",
+        "identity": "resnet/1 size=32",
+        "calibration": dict(good["calibration"]),
+        "coordinates": dict(good["coordinates"]),
+    }
+    good["privacy"]["budget_split"] = [1, 8, 25, 16, 50]
+    files["guide"] = copy.deepcopy(good)
+    variant("guide-pooled", ["moments"], {"joined": False, "pooled": True})
+    variant("bad-guide-type", ["guide"], [])
+    variant("bad-guide-calibration", ["guide", "calibration"], None)
+    variant("bad-guide-coordinates", ["guide", "coordinates", "length"], 64)
+    variant("bad-guide-dim", ["guide", "dim"], 1 << 40)
+    variant("bad-guide-split", ["privacy", "budget_split"], [1, 24, 75])
+    variant("bad-guide-negative", ["privacy", "budget_split"], [1, 8, 25, -16, 50])
+    variant("bad-guide-paper", ["privacy"], {**good["privacy"], "adjacency": "replace", "mechanism": "paper"})
+    variant("bad-moments", ["moments"], {"joined": False, "pooled": False})
+    variant("bad-part", ["listener"], good["guide"])
+    good["privacy"]["budget_split"] = [1, 24, 75]
+    variant("guide-joined", ["moments"], {"joined": True, "pooled": False})
+    variant("guide-joined-pooled", ["moments"], {"joined": True, "pooled": True})
+    good["moments"] = {"joined": True, "pooled": False}
+    variant("bad-joined-rq", ["guide", "coordinates", "rq"], 64)
+    good.pop("moments")
+    for key in ("codec", "calibration", "coordinates"):
+        good.pop(key)
+    files["guide-alone"] = copy.deepcopy(good)
+    variant("bad-joined-alone", ["moments"], {"joined": True, "pooled": False})
+    variant("bad-no-part", ["guide"], None)
     good = json.loads((EXAMPLES / "task.federation.json").read_text())
     files["federation"] = good
     variant("bad-federation-sites", ["federation", "sites"], 4)

@@ -32,7 +32,7 @@ struct fkt_release; /* a handle; only read, it may be shared by threads */
  * Plans, debits the ledger, draws; not for a task whose noise is in shares. The certificate says what paid: a ledger
  * file, where `ledger` is of fkt_ledger_file_pay (FKT_E_MISMATCH when that was for another task), else memory.
  * insecure_seed NULL: noise from the operating system, which is the caller's to say: a task that is seeded (service.h)
- * does not by itself. Copies task and calibration. */
+ * does not by itself. Copies task and calibrations, of which there is one for each part of the task. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_make(struct fkt_release **out, const struct fkt_task *task,
                                                  const struct fkt_calibration *calibration, struct fkt_moments *m,
                                                  const struct fkt_round_facts *facts, struct fkt_ledger *ledger,
@@ -59,8 +59,10 @@ FKT_API void fkt_release_file_free(struct fkt_release_file *f);
 
 /* What is in it. Pointers are borrowed from the release. */
 FKT_API const struct fkt_task *fkt_release_task(const struct fkt_release *r);
-FKT_API const struct fkt_calibration *fkt_release_calibration(const struct fkt_release *r);
-FKT_API const int64_t *fkt_release_moments(const struct fkt_release *r, size_t *n);   /* (K, block) noised; n numbers */
+FKT_API const struct fkt_calibration *fkt_release_calibration(const struct fkt_release *r,
+                                                              uint32_t part); /* of a part of its task */
+FKT_API const int64_t *fkt_release_moments(const struct fkt_release *r,
+                                           size_t *n); /* noised; n numbers, in the order of fkt_task_layout */
 FKT_API const struct fkt_privacy_plan *fkt_release_plan(const struct fkt_release *r); /* what is promised */
 /* The plan of one site's noise share; NULL: the noise was added in one place. */
 FKT_API const struct fkt_share_plan *fkt_release_shares(const struct fkt_release *r);

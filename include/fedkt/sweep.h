@@ -37,7 +37,9 @@ struct fkt_sweep_spec {
     double holdout;          /* 0: none; else the share of data that is tested on, fkt_split_holdout with seed 0 */
     struct fkt_codec *codec; /* taken, also when fkt_sweep_new fails */
     struct fkt_calibration *calibration; /* of the codec; its content is taken, also when fkt_sweep_new fails */
-    struct fkt_task_choices task;        /* of each arm; classes, epsilon, radius, federation and service are ignored */
+    struct fkt_task_choices task;        /* of each arm; classes, epsilon, federation and service are ignored */
+    struct fkt_part_choice part;         /* its codec and calibration are ignored, like its budget split: the task's
+                                            privacy.part[0] has that */
     const double *epsilon;               /* (n_epsilon) different from each other; copied */
     size_t n_epsilon;                    /* 1 to FKT_SWEEP_EPSILONS_MAX */
     size_t draws; /* of each release, 0: 1; those after the first are only evaluated, so without test

@@ -57,7 +57,8 @@ static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_
     FKT_TRY(fkt_federation_keys(roster, secrets, FKT_AUDIT_SITES, NULL));
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&w->calibration, codec));
-    FKT_TRY(fkt_task_make_into(&w->task, &choices, codec, &w->calibration));
+    FKT_TRY(fkt_task_make_into(&w->task, &choices,
+                               &(struct fkt_part_choice){.codec = codec, .calibration = &w->calibration}, 1));
     FKT_TRY(fkt_federation_shares(&w->task, &w->shares));
 out:
     fkt_wipe(secrets, sizeof secrets);
@@ -79,7 +80,7 @@ static fkt_status on_the_sphere(const struct fkt_coordinates *c, double angle, i
 static double widest_swap(const struct fkt_audit_world *w)
 {
     const struct fkt_privacy_spec *p = &w->task.privacy;
-    const struct fkt_coordinates *c = &w->task.coordinates;
+    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
     const double cosine =
         fmax(-1, -p->part[0].split_sum / (2 * p->part[0].split_moment)); /* a^2 : b^2 is the split of the budget */
     const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;
@@ -99,7 +100,7 @@ static fkt_status add(struct fkt_audit_world *w, int dataset, uint32_t site, uin
 /* The canary is a record of site 0, which is honest; the corrupt sites are the last that stay, and hold nothing. */
 static fkt_status add_canary(struct fkt_audit_world *w, enum fkt_audit_canary canary)
 {
-    const struct fkt_coordinates *c = &w->task.coordinates;
+    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
     int32_t one[FKT_AUDIT_LENGTH], other[FKT_AUDIT_LENGTH];
     fkt_status st;
     FKT_TRY(on_the_sphere(c, turn, 1, one));
@@ -115,7 +116,7 @@ out:
 
 static fkt_status add_records(struct fkt_audit_world *w, enum fkt_audit_canary canary)
 {
-    const struct fkt_coordinates *c = &w->task.coordinates;
+    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
     const struct fkt_moments_layout layout = fkt_layout_one(c->length, c->rq);
     const int64_t *packed;
     struct fkt_rng r;

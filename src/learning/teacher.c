@@ -49,7 +49,7 @@ fkt_status fkt_teacher_of_head(struct fkt_teacher **out, const struct fkt_head *
     FKT_TRY(fkt_alloc(&t, 1));
     t->head = head;
     t->pipeline = pipeline;
-    t->length = task->coordinates.length;
+    t->length = task->part[0].coordinates.length;
     *out = t;
 out:
     return st;

@@ -100,7 +100,7 @@ struct source {
 
 static uint32_t sources(struct source s[FKT_HEAD_PARTS_MAX], const struct fkt_pipeline *w)
 {
-    s[0] = (struct source){w->codec, &w->calibration, &w->task.coordinates, w->task.calibration_sha256};
+    s[0] = (struct source){w->codec, &w->calibration, &w->task.part[0].coordinates, w->task.part[0].calibration_sha256};
     return 1;
 }
 

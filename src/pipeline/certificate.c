@@ -10,7 +10,7 @@
  * file that is consistent passes. */
 #include "pipeline/release.h"
 
-#include "task/task.h"
+#include "task/part.h"
 
 #include "base/alloc.h"
 #include "crypto/hash.h"
@@ -71,7 +71,11 @@ static json_t *warnings(const struct fkt_release *r)
                                                 "composed_epsilon"));
     json_array_append_new(list,
                           json_string("one record is protected, not one person: several records of one person add up"));
-    json_array_append_new(list, json_string("what the public codec was trained on is not covered"));
+    for (uint32_t p = 0; p < r->task.parts; p++) {
+        snprintf(words, sizeof words, "what the public %s was trained on is not covered",
+                 fkt_part_name(r->task.part[p].kind));
+        json_array_append_new(list, json_string(words));
+    }
     return list;
 }
 
@@ -106,18 +110,49 @@ static json_t *holds_against(const struct fkt_release *r)
     return json_string(words);
 }
 
+/* What is claimed of part p, into `to`: the certificate itself for a codec, an object of its own for a guide. Joined
+ * parts have one noise, which is stated once, with the first of them. */
+static int part_json(json_t *to, const struct fkt_release *r, uint32_t p)
+{
+    const struct fkt_task_part *part = &r->task.part[p];
+    const struct fkt_coordinates *c = &part->coordinates;
+    json_t *facts = json_pack("{s:s s:i s:i s:f s:i s:{s:s s:I s:s}}", "coordinates", fkt_coordinate_name(c->kind),
+                              "dim", (int)c->dim, "length", (int)c->length, "radius", c->radius, "rq", (int)c->rq,
+                              "calibration", "source", r->calibration[p].source, "images",
+                              (json_int_t)r->calibration[p].images, "sha256", part->calibration_sha256);
+    int bad = json_object_update(to, facts);
+    json_decref(facts);
+    if (p && r->task.joined) return bad;
+    bad |= json_object_set_new(to, "sigma_sum", json_real(r->plan.sigma[p].sum));
+    bad |= json_object_set_new(to, "sigma_moment", json_real(r->plan.sigma[p].moment));
+    return bad;
+}
+
+static int parts_json(json_t *certificate, const struct fkt_release *r)
+{
+    int bad = 0;
+    for (uint32_t p = 0; p < r->task.parts; p++) {
+        const struct fkt_task_part *part = &r->task.part[p];
+        json_t *network =
+            json_pack("{s:s s:s s:s}", "name", part->name, "identity", part->identity, "sha256", part->sha256);
+        bad |= json_object_set_new(certificate, fkt_part_name(part->kind), network);
+        bad |= part_json(part->kind == FKT_PART_GUIDE ? network : certificate, r, p);
+    }
+    return bad | fkt_parts_moments_json(certificate, &r->task);
+}
+
 json_t *fkt_certificate_json(const struct fkt_release *r)
 {
     const struct fkt_privacy_spec *p = &r->task.privacy;
     const struct fkt_privacy_plan *q = &r->plan;
-    const struct fkt_coordinates *c = &r->task.coordinates;
     double composed = fmax(r->facts.composed_epsilon, p->epsilon);
     int shared = r->shares.counted > 0;
     char hash[FKT_SHA256_HEX];
-    fkt_hash_bytes_hex(hash, r->moments, r->task.n_classes * fkt_moments_block(c->length) * sizeof *r->moments);
-    return json_pack(
-        "{s:s s:b s:s s:s s:s s:s s:s s:f s:f s:f s:f s:f s:f s:f s:[fff] s:f s:i s:s s:i s:i s:i s:{s:s "
-        "s:s s:s} s:{s:s s:I s:s} s:s s:s s:i s:i s:s s:f s:s s:o s:s s:f s:o s:o s:s*}",
+    json_t *j;
+    fkt_hash_bytes_hex(hash, r->moments, fkt_task_numbers(&r->task) * sizeof *r->moments);
+    j = json_pack(
+        "{s:s s:b s:s s:s s:s s:s s:s s:f s:f s:f s:f s:f s:o s:i s:s s:s s:i s:i s:s s:f s:s s:o s:s s:f s:o s:o "
+        "s:s*}",
         "schema", SCHEMA, "private", !fkt_release_not_private(r), "mechanism", fkt_mechanism_name(p->mechanism),
         "noise",
         shared ? "distributed: discrete Gaussian shares on integer sums, sampled exactly, added by each site before "
@@ -125,16 +160,15 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
                : "central: rounded Gaussian on integer sums, sampled exactly",
         "entropy", r->insecure_seed ? "INSECURE SEED" : SYSTEM, "adjacency", fkt_adjacency_name(p->adjacency), "unit",
         "record", "epsilon", p->epsilon, "delta", p->delta, "mu", q->mu, "epsilon_spent", q->epsilon_spent,
-        "sigma_count", q->sigma_count, "sigma_sum", q->sigma[0].sum, "sigma_moment", q->sigma[0].moment, "budget_split",
-        p->split_count, p->part[0].split_sum, p->part[0].split_moment, "radius", c->radius, "rq", (int)c->rq,
-        "coordinates", fkt_coordinate_name(c->kind), "classes", (int)r->task.n_classes, "dim", (int)c->dim, "length",
-        (int)c->length, "codec", "name", r->task.codec, "identity", r->task.codec_identity, "sha256",
-        r->task.codec_sha256, "calibration", "source", r->calibration.source, "images",
-        (json_int_t)r->calibration.images, "sha256", r->task.calibration_sha256, "task_sha256", r->task.sha256,
-        "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors", (int)r->facts.survivors, "ledger",
-        ledger_of(r), "composed_epsilon", composed, "version", fkt_version(), "warnings", warnings(r), "accounting",
-        "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares", noise_shares(r), "holds_against",
-        holds_against(r), "promise", fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
+        "sigma_count", q->sigma_count, "budget_split", fkt_split_json(p), "classes", (int)r->task.n_classes,
+        "task_sha256", r->task.sha256, "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors",
+        (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed, "version", fkt_version(),
+        "warnings", warnings(r), "accounting", "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares",
+        noise_shares(r), "holds_against", holds_against(r), "promise",
+        fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
+    if (j && parts_json(j, r) == 0) return j;
+    json_decref(j);
+    return NULL;
 }
 
 fkt_status fkt_release_certificate(const struct fkt_release *r, char **json)
@@ -148,6 +182,13 @@ static int agrees(const json_t *a, const json_t *b)
     if (json_is_real(a) && json_is_number(b)) {
         double x = json_real_value(a), y = json_number_value(b);
         return fabs(x - y) <= 1e-9 * fabs(x);
+    }
+    if (json_is_object(a) && json_is_object(b) && json_object_size(a) == json_object_size(b)) {
+        const char *key;
+        const json_t *value;
+        json_object_foreach ((json_t *)(uintptr_t)a, key, value)
+            if (!agrees(value, json_object_get(b, key))) return 0;
+        return 1;
     }
     if (json_is_array(a) && json_is_array(b) && json_array_size(a) == json_array_size(b)) {
         for (size_t i = 0; i < json_array_size(a); i++)

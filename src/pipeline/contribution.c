@@ -16,25 +16,23 @@ enum { KEYS = 0, NOISE = 1 }; /* streams of a round's seed */
 /* With a message for the site's owner; the aggregation checks every number again. */
 fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact)
 {
-    size_t block = fkt_moments_block(t->coordinates.length);
-    for (uint32_t k = 0; k < t->n_classes; k++)
-        if (exact[k * block] < 0 || (uint64_t)exact[k * block] > t->federation.records)
+    for (uint32_t k = 0; k < t->n_classes; k++) {
+        const int64_t n = exact[fkt_layout_count(&t->layout, t->n_classes, k)];
+        if (n < 0 || (uint64_t)n > t->federation.records)
             return fkt_hint_code(fkt_fail(FKT_E_MISMATCH, "%lld records of class '%s', but the task allows a site %llu",
-                                          (long long)exact[k * block], t->classes[k],
-                                          (unsigned long long)t->federation.records),
+                                          (long long)n, t->classes[k], (unsigned long long)t->federation.records),
                                  FKT_HINT_TASK_RECORDS, "make the task with a larger bound on records");
+    }
     return FKT_OK;
 }
 
 fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                  const struct fkt_share_plan *shares, struct fkt_entropy *noise)
 {
-    const struct fkt_moments_layout layout = fkt_layout_one(t->coordinates.length, t->coordinates.rq);
-    const size_t numbers = fkt_layout_numbers(&layout, t->n_classes);
     fkt_status st;
     FKT_TRY(fkt_contribution_check(t, exact));
-    if (shares->counted) FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, &layout, shares, noise));
-    else memcpy(x, exact, numbers * sizeof *x);
+    if (shares->counted) FKT_TRY(fkt_privacy_share(x, exact, t->n_classes, &t->layout, shares, noise));
+    else memcpy(x, exact, fkt_task_numbers(t) * sizeof *x);
 out:
     return st;
 }

@@ -69,11 +69,12 @@ fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gau
 
 fkt_status fkt_draw_check_pipeline(const struct fkt_pipeline *w, const struct fkt_task *t)
 {
-    const struct fkt_coordinates *a = &w->task.coordinates, *b = &t->coordinates;
+    const struct fkt_coordinates *a = &w->task.part[0].coordinates, *b = &t->part[0].coordinates;
     if (!w->codec) return fkt_pipeline_no_codec(w);
-    if (!strcmp(w->task.codec_sha256, t->codec_sha256) && !strcmp(w->task.calibration_sha256, t->calibration_sha256) &&
-        w->task.size == t->size && a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq &&
-        a->radius == b->radius && a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)
+    if (!strcmp(w->task.part[0].sha256, t->part[0].sha256) &&
+        !strcmp(w->task.part[0].calibration_sha256, t->part[0].calibration_sha256) && w->task.size == t->size &&
+        a->kind == b->kind && a->dim == b->dim && a->length == b->length && a->rq == b->rq && a->radius == b->radius &&
+        a->gamma == b->gamma && a->log_mean == b->log_mean && a->log_spread == b->log_spread)
         return FKT_OK;
     return fkt_fail(FKT_E_MISMATCH,
                     "the opened pipeline has another codec, calibration or coordinates than the release");

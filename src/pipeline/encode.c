@@ -20,8 +20,7 @@
 
 fkt_status fkt_pipeline_moments_new(const struct fkt_pipeline *w, struct fkt_moments **out)
 {
-    const struct fkt_moments_layout layout = fkt_layout_one(w->task.coordinates.length, w->task.coordinates.rq);
-    return fkt_moments_new(out, w->task.n_classes, &layout, 0);
+    return fkt_moments_new(out, w->task.n_classes, &w->task.layout, 0);
 }
 
 struct adder {
@@ -73,7 +72,7 @@ fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline *w, const str
                                          size_t n, struct fkt_moments *m, const struct fkt_pipeline_options *options)
 {
     unsigned threads = options->threads ? options->threads : fkt_cpu_count();
-    struct adder a = {.records = options->records, .length = w->task.coordinates.length};
+    struct adder a = {.records = options->records, .length = w->task.part[0].coordinates.length};
     struct fkt_visitor v = {.visit = add_batch, .ctx = &a, .digests = options->records != NULL};
     struct fkt_meter meter;
     fkt_status st;
@@ -119,7 +118,7 @@ fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_da
     struct latent_sink s = {0};
     struct fkt_visitor v = {.visit = write_batch, .ctx = &s, .digests = 1, .in_order = 1};
     struct fkt_meter meter;
-    uint64_t tail = w->task.codec_dim, digest = FKT_HASH_BYTES;
+    uint64_t tail = w->task.part[0].dim, digest = FKT_HASH_BYTES;
     fkt_status st;
     if (!w->codec) return fkt_pipeline_no_codec(w);
     if (!idx) n = fkt_dataset_size(ds);
@@ -129,7 +128,7 @@ fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_da
     FKT_TRY(fkt_st_stream_new(&s.file, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE));
     FKT_TRY(fkt_st_stream_meta(s.file, "format", LATENTS_FORMAT));
     FKT_TRY(fkt_st_stream_meta(s.file, "secret", "yes: un-noised latents of single records; must not leave the site"));
-    FKT_TRY(fkt_st_stream_meta(s.file, "codec_sha256", w->task.codec_sha256));
+    FKT_TRY(fkt_st_stream_meta(s.file, "codec_sha256", w->task.part[0].sha256));
     FKT_TRY(fkt_st_stream_meta(s.file, "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(w->codec))));
     FKT_TRY(fkt_st_stream_meta(s.file, "task_sha256", w->task.sha256));
     FKT_TRY(fkt_st_stream_tensor(s.file, "latents", FKT_F32, 1, &tail, &s.latents));
@@ -150,7 +149,7 @@ fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path, 
     struct fkt_safetensors *file = NULL;
     const struct fkt_tensor *z, *labels, *digests;
     const char *codec;
-    size_t D = w->task.codec_dim;
+    size_t D = w->task.part[0].dim;
     float *row = NULL;
     double *u = NULL, *wv = NULL;
     int32_t *q = NULL;
@@ -163,7 +162,7 @@ fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path, 
         st = fkt_fail(FKT_E_FORMAT, "'%s' is not a latents file", path);
         goto out;
     }
-    if (strcmp(codec, w->task.codec_sha256) != 0) {
+    if (strcmp(codec, w->task.part[0].sha256) != 0) {
         st = fkt_fail_hint(FKT_E_MISMATCH, "encode the images again with this task",
                            "latents '%s' come from another codec than the task's", path);
         goto out;
@@ -174,9 +173,9 @@ fkt_status fkt_pipeline_latents(const struct fkt_pipeline *w, const char *path, 
     FKT_TRY(fkt_safetensors_want(file, &digests, "image_sha256", FKT_U8, 2, (uint64_t[]){n, FKT_HASH_BYTES}));
     FKT_TRY(fkt_fail_in(fkt_public_images_refuse_rows(w, digests->data, n), "'%s'", path));
     FKT_TRY(fkt_alloc(&row, D));
-    FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
-    FKT_TRY(fkt_alloc(&wv, w->task.coordinates.length));
-    FKT_TRY(fkt_alloc(&q, w->task.coordinates.length));
+    FKT_TRY(fkt_alloc(&u, w->task.part[0].coordinates.dim));
+    FKT_TRY(fkt_alloc(&wv, w->task.part[0].coordinates.length));
+    FKT_TRY(fkt_alloc(&q, w->task.part[0].coordinates.length));
     for (uint64_t i = 0; i < n; i++) {
         int64_t label;
         uint32_t k;
@@ -210,15 +209,15 @@ out:
 
 fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n, uint8_t *rgb)
 {
-    size_t D = w->task.codec_dim, m = w->task.coordinates.length;
+    size_t D = w->task.part[0].dim, m = w->task.part[0].coordinates.length;
     float *z = NULL;
     double *u = NULL;
     fkt_status st;
     if (!w->codec) return fkt_pipeline_no_codec(w);
     FKT_TRY(fkt_alloc(&z, n * D));
-    FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
+    FKT_TRY(fkt_alloc(&u, w->task.part[0].coordinates.dim));
     for (size_t i = 0; i < n; i++) {
-        FKT_TRY(fkt_coordinates_inverse(&w->task.coordinates, vectors + i * m, u));
+        FKT_TRY(fkt_coordinates_inverse(&w->task.part[0].coordinates, vectors + i * m, u));
         fkt_calibration_backward(&w->calibration, u, z + i * D);
     }
     FKT_TRY(fkt_codec_decode(w->codec, z, n, rgb));

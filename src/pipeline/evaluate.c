@@ -29,9 +29,9 @@ fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g, c
                                      .mean_noise = g->mean_noise};
     fkt_status st;
     memset(out, 0, sizeof *out);
-    if (release && (g->classes != release->task.n_classes || g->length != release->task.coordinates.length))
+    if (release && (g->classes != release->task.n_classes || g->length != release->task.part[0].coordinates.length))
         return fkt_fail(FKT_E_MISMATCH, "%u Gaussians of length %u are not of this release: it has %u of length %u",
-                        g->classes, g->length, release->task.n_classes, release->task.coordinates.length);
+                        g->classes, g->length, release->task.n_classes, release->task.part[0].coordinates.length);
     FKT_TRY(fkt_alloc(&out->head, FKT_HEAD_KINDS));
     out->n = FKT_HEAD_KINDS;
     for (int k = 0; k < FKT_HEAD_KINDS; k++) {
@@ -78,7 +78,7 @@ out:
 
 static fkt_status check_numbers(const struct fkt_head *h, const struct fkt_task *task)
 {
-    if (fkt_head_length(h) == task->coordinates.length && fkt_head_classes(h) == task->n_classes) return FKT_OK;
+    if (fkt_head_length(h) == task->part[0].coordinates.length && fkt_head_classes(h) == task->n_classes) return FKT_OK;
     return fkt_fail(FKT_E_MISMATCH, "a head of %u classes and length %u does not fit the task", fkt_head_classes(h),
                     fkt_head_length(h));
 }

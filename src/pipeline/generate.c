@@ -119,8 +119,8 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     const struct fkt_task *t = &r->task;
     struct fkt_card_hash hashes[] = {{"release", r->sha256},
                                      {"task", t->sha256},
-                                     {"codec", t->codec_sha256},
-                                     {"calibration", t->calibration_sha256}};
+                                     {"codec", t->part[0].sha256},
+                                     {"calibration", t->part[0].calibration_sha256}};
     struct fkt_text text;
     uint64_t *counts = NULL;
     uint8_t *below = NULL;
@@ -159,8 +159,8 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
                                              .adjacency = fkt_adjacency_name(t->privacy.adjacency),
                                              .hides = fkt_adjacency_info((int)t->privacy.adjacency)->hides,
                                              .mechanism = fkt_mechanism_name(t->privacy.mechanism),
-                                             .codec = t->codec_identity,
-                                             .calibration = t->calibration_source,
+                                             .codec = t->part[0].identity,
+                                             .calibration = t->part[0].calibration_source,
                                              .sites = r->facts.sites,
                                              .holds_against = json_string_value(json_object_get(said, "holds_against")),
                                              .counted = r->shares.counted,

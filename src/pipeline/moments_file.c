@@ -32,6 +32,13 @@ fkt_status fkt_moments_sha256(struct fkt_moments *m, char out[FKT_SHA256_HEX])
     return FKT_OK;
 }
 
+static fkt_status check_layout(const struct fkt_moments *m, const struct fkt_task *task)
+{
+    if (fkt_moments_classes(m) == task->n_classes && fkt_layout_equal(fkt_moments_layout(m), &task->layout))
+        return FKT_OK;
+    return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
+}
+
 fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task, struct fkt_records *records,
                             const char *path, int force)
 {
@@ -39,15 +46,17 @@ fkt_status fkt_moments_save(struct fkt_moments *m, const struct fkt_task *task, 
     const struct fkt_record_digest *digests;
     size_t n;
     const int64_t *packed;
-    uint64_t shape[2] = {fkt_moments_classes(m), fkt_moments_block(fkt_moments_length(m))};
-    fkt_status st;
+    uint64_t shape[2];
+    const unsigned rank = fkt_task_moments_shape(task, shape);
+    fkt_status st = check_layout(m, task);
+    if (st != FKT_OK) return st;
     FKT_TRY(fkt_moments_packed(m, &packed));
     FKT_TRY(fkt_records_list(records, &digests, &n));
     FKT_TRY(fkt_st_writer_new(&w));
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
     FKT_TRY(fkt_st_writer_meta(w, "secret", "yes: exact sums without noise; must not leave the site unprotected"));
     FKT_TRY(fkt_st_writer_meta(w, "task_sha256", task->sha256));
-    FKT_TRY(fkt_st_writer_add(w, "moments", FKT_I64, 2, shape, packed));
+    FKT_TRY(fkt_st_writer_add(w, "moments", FKT_I64, rank, shape, packed));
     FKT_TRY(fkt_st_writer_add(w, "records", FKT_U8, 2, (uint64_t[]){n, FKT_RECORD_DIGEST}, digests));
     FKT_TRY(fkt_st_writer_write(w, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE));
 out:
@@ -57,13 +66,14 @@ out:
 
 /* Unsorted digests could hide a duplicate; an empty list could hide records. */
 static fkt_status load_records(struct fkt_records *out, const struct fkt_safetensors *file, const int64_t *packed,
-                               const uint64_t shape[2], const char *path)
+                               const struct fkt_task *task, const char *path)
 {
     const struct fkt_tensor *t = fkt_safetensors_find(file, "records");
     uint64_t n = t && t->rank == 2 ? t->shape[0] : 0, counted = 0;
     fkt_status st;
     FKT_TRY(fkt_safetensors_want(file, &t, "records", FKT_U8, 2, (uint64_t[]){n, FKT_RECORD_DIGEST}));
-    for (uint64_t k = 0; k < shape[0]; k++) counted += (uint64_t)packed[k * shape[1]];
+    for (uint32_t k = 0; k < task->n_classes; k++)
+        counted += (uint64_t)packed[fkt_layout_count(&task->layout, task->n_classes, k)];
     if (n > counted || !n != !counted)
         st = fkt_fail(FKT_E_FORMAT, "moments '%s': digests of %llu images, though %llu records were counted", path,
                       (unsigned long long)n, (unsigned long long)counted);
@@ -99,15 +109,17 @@ fkt_status fkt_moments_load(struct fkt_moments *into, const struct fkt_task *tas
     struct fkt_safetensors *file = NULL;
     const struct fkt_tensor *t;
     int64_t *packed = NULL;
-    uint64_t shape[2] = {fkt_moments_classes(into), fkt_moments_block(fkt_moments_length(into))};
+    uint64_t shape[2];
+    const unsigned rank = fkt_task_moments_shape(task, shape);
     fkt_status st;
+    FKT_TRY(check_layout(into, task));
     FKT_TRY(fkt_safetensors_open(&file, path));
     FKT_TRY(check_file(file, task, path));
-    FKT_TRY(fkt_safetensors_want(file, &t, "moments", FKT_I64, 2, shape));
+    FKT_TRY(fkt_safetensors_want(file, &t, "moments", FKT_I64, rank, shape));
     FKT_TRY(fkt_alloc(&packed, (size_t)t->count));
     memcpy(packed, t->data, (size_t)t->count * sizeof *packed);
     FKT_TRY(fkt_fail_in(fkt_moments_add_packed(into, packed), "'%s'", path));
-    FKT_TRY(load_records(records, file, packed, shape, path));
+    FKT_TRY(load_records(records, file, packed, task, path));
 out:
     fkt_free_secret(packed);
     fkt_safetensors_free(file);

@@ -58,24 +58,24 @@ static fkt_status check_codec(const struct fkt_task *task, const struct fkt_code
     char hash[FKT_SHA256_HEX], wanted[FKT_DIFFERENCE_MAX], ours[FKT_DIFFERENCE_MAX];
     int length = weights_at(codec, &path);
     fkt_hash_bytes_hex(hash, identity, strlen(identity));
-    if (!strcmp(hash, task->codec_sha256)) return FKT_OK;
-    fkt_identity_difference(task->codec_identity, identity, wanted, ours);
+    if (!strcmp(hash, task->part[0].sha256)) return FKT_OK;
+    fkt_identity_difference(task->part[0].identity, identity, wanted, ours);
     if (!length || strncmp(wanted, "weights ", 8) != 0 || strncmp(ours, "weights ", 8) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH,
                              "all sites of a task must use the same codec: the same name, size, dim and weights",
-                             "the task wants codec '%s' with %s, this one has %s", task->codec, wanted, ours);
+                             "the task wants codec '%s' with %s, this one has %s", task->part[0].name, wanted, ours);
     fkt_fail(FKT_E_MISMATCH, "the weights in '%.*s' are not those of the task: they are %s, not %s", length, path,
              ours + 8, wanted + 8);
     fkt_hint_code(FKT_E_MISMATCH, FKT_HINT_WEIGHTS_VERIFY, "fetch them again, or verify them");
-    return fkt_hint_values(FKT_E_MISMATCH, FKT_HINT_WEIGHTS_VERIFY, task->codec, NULL);
+    return fkt_hint_values(FKT_E_MISMATCH, FKT_HINT_WEIGHTS_VERIFY, task->part[0].name, NULL);
 }
 
 static fkt_status no_calibration(const struct fkt_task *task)
 {
-    return fkt_hint_code(fkt_fail(FKT_E_STATE,
-                                  "the task wants calibration %.12s from '%s', and codec '%s' has none built in",
-                                  task->calibration_sha256, task->calibration_source, task->codec),
-                         FKT_HINT_TASK_CALIBRATION, "ask the task's author for the calibration file");
+    return fkt_hint_code(
+        fkt_fail(FKT_E_STATE, "the task wants calibration %.12s from '%s', and codec '%s' has none built in",
+                 task->part[0].calibration_sha256, task->part[0].calibration_source, task->part[0].name),
+        FKT_HINT_TASK_CALIBRATION, "ask the task's author for the calibration file");
 }
 
 fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task, struct fkt_codec *codec,
@@ -84,14 +84,18 @@ fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_tas
     struct fkt_pipeline *w = NULL;
     fkt_status st;
     *out = NULL;
+    if (task->parts != 1) {
+        st = fkt_fail(FKT_E_STATE, "task '%s' has %u parts, and one of them is open", task->name, task->parts);
+        goto out;
+    }
     if (codec) FKT_TRY(check_codec(task, codec));
-    FKT_TRY(fkt_coordinates_check(&task->coordinates));
-    FKT_TRY(fkt_task_check_calibration(task, cal));
+    FKT_TRY(fkt_coordinates_check(&task->part[0].coordinates));
+    FKT_TRY(fkt_task_check_calibration(task, 0, cal));
     if (codec) FKT_TRY(fkt_calibration_check(cal, codec));
-    if (task->coordinates.dim != cal->dim || task->codec_dim != cal->raw_dim) {
+    if (task->part[0].coordinates.dim != cal->dim || task->part[0].dim != cal->raw_dim) {
         st = fkt_fail(FKT_E_MISMATCH,
                       "the task has latents of length %u and coordinates of %u, the calibration %u and %u",
-                      task->codec_dim, task->coordinates.dim, cal->raw_dim, cal->dim);
+                      task->part[0].dim, task->part[0].coordinates.dim, cal->raw_dim, cal->dim);
         goto out;
     }
     FKT_TRY(fkt_alloc(&w, 1));
@@ -112,7 +116,7 @@ out:
 fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task, const char *calibration_path,
                              const struct fkt_codec_settings *settings)
 {
-    struct fkt_codec_spec spec = {.name = task->codec, .size = task->size, .dim = task->codec_dim};
+    struct fkt_codec_spec spec = {.name = task->part[0].name, .size = task->size, .dim = task->part[0].dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
@@ -120,7 +124,7 @@ fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *t
     if (settings) spec.settings = *settings;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(check_codec(task, codec)); /* before the calibration: it cannot fit wrong weights */
-    if (!calibration_path && !fkt_codec_has_calibration(task->codec)) {
+    if (!calibration_path && !fkt_codec_has_calibration(task->part[0].name)) {
         st = no_calibration(task);
         goto out;
     }
@@ -141,7 +145,7 @@ fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt
     fkt_status st;
     *out = NULL;
     if (!calibration_path) {
-        if (fkt_member_find(task->codec, strlen(task->codec))) return no_calibration(task);
+        if (fkt_member_find(task->part[0].name, strlen(task->part[0].name))) return no_calibration(task);
         st = fkt_pipeline_open(out, task, NULL, NULL);
         if (st == FKT_OK || st == FKT_E_NOMEM) return st;
         fkt_failure_save(&why, st);
@@ -156,7 +160,7 @@ out:
 
 fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w)
 {
-    return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this pipeline begins at latents", w->task.codec);
+    return fkt_fail(FKT_E_STATE, "codec '%s' is not open: this pipeline begins at latents", w->task.part[0].name);
 }
 
 void fkt_pipeline_free(struct fkt_pipeline *w)
@@ -176,8 +180,8 @@ fkt_status fkt_pipeline_record(const struct fkt_pipeline *w, const float *z, dou
 {
     fkt_status st;
     fkt_calibration_forward(&w->calibration, z, u);
-    FKT_TRY(fkt_coordinates_forward(&w->task.coordinates, u, wv));
-    FKT_TRY(fkt_quantise(&w->task.coordinates, wv, q));
+    FKT_TRY(fkt_coordinates_forward(&w->task.part[0].coordinates, u, wv));
+    FKT_TRY(fkt_quantise(&w->task.part[0].coordinates, wv, q));
 out:
     return st;
 }
@@ -227,12 +231,12 @@ static void workspace_release(struct workspace *d)
 
 static fkt_status workspace_init(struct workspace *d, const struct fkt_pipeline *w, size_t batch)
 {
-    size_t S = w->task.size, m = w->task.coordinates.length;
+    size_t S = w->task.size, m = w->task.part[0].coordinates.length;
     fkt_status st;
     FKT_TRY(fkt_alloc(&d->rgb, batch * S * S * 3));
-    FKT_TRY(fkt_alloc(&d->z, batch * (size_t)w->task.codec_dim));
-    FKT_TRY(fkt_alloc(&d->fresh, batch * (size_t)w->task.codec_dim));
-    FKT_TRY(fkt_alloc(&d->u, w->task.coordinates.dim));
+    FKT_TRY(fkt_alloc(&d->z, batch * (size_t)w->task.part[0].dim));
+    FKT_TRY(fkt_alloc(&d->fresh, batch * (size_t)w->task.part[0].dim));
+    FKT_TRY(fkt_alloc(&d->u, w->task.part[0].coordinates.dim));
     FKT_TRY(fkt_alloc(&d->w, batch * m));
     FKT_TRY(fkt_alloc(&d->q, batch * m));
 out:
@@ -242,7 +246,7 @@ out:
 static void note_norm(struct job *j, const double *u)
 {
     double sq = 0, x;
-    for (uint32_t i = 0; i < j->pipeline->task.coordinates.dim; i++) sq += u[i] * u[i];
+    for (uint32_t i = 0; i < j->pipeline->task.part[0].coordinates.dim; i++) sq += u[i] * u[i];
     x = (0.5 * log(sq) - j->norms->lo) / (j->norms->hi - j->norms->lo) * FKT_NORM_BINS;
     atomic_fetch_add(&j->bins[!(x > 0) ? 0 : x >= FKT_NORM_BINS ? FKT_NORM_BINS - 1 : (int)x], 1);
 }
@@ -274,7 +278,7 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
     *got = d->n_fresh = 0;
     for (size_t i = 0; i < n; i++) {
         size_t id = j->idx ? j->idx[first + i] : first + i;
-        struct arrival a = {j->kept, &d->digests[*got], &d->keys[*got], d->z + *got * j->pipeline->task.codec_dim, 0};
+        struct arrival a = {j->kept, &d->digests[*got], &d->keys[*got], d->z + *got * j->pipeline->task.part[0].dim, 0};
         fkt_status st = fkt_dataset_read_seen(j->ds, id, j->pipeline->task.size, j->pipeline->task.filter,
                                               d->rgb + d->n_fresh * pixels, NULL,
                                               j->visitor->digests || j->kept ? arrive : NULL, &a);
@@ -299,7 +303,7 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
 /* Latents of the images that were not kept, to their places. */
 static fkt_status encode_fresh(struct job *j, struct workspace *d)
 {
-    size_t D = j->pipeline->task.codec_dim;
+    size_t D = j->pipeline->task.part[0].dim;
     fkt_status st = d->n_fresh ? fkt_codec_encode(j->pipeline->codec, d->rgb, d->n_fresh, d->fresh) : FKT_OK;
     if (st != FKT_OK) return st;
     for (size_t i = 0; i < d->n_fresh; i++) {
@@ -312,14 +316,15 @@ static fkt_status encode_fresh(struct job *j, struct workspace *d)
 /* Batch number `item` from pixels to integers, in workspace d. */
 static fkt_status fill_workspace(struct job *j, struct workspace *d, size_t item)
 {
-    size_t m = j->pipeline->task.coordinates.length, first = item * j->batch,
+    size_t m = j->pipeline->task.part[0].coordinates.length, first = item * j->batch,
            n = j->n - first < j->batch ? j->n - first : j->batch;
     fkt_status st;
     d->asked = n;
     FKT_TRY(read_batch(j, d, first, n, &d->got));
     FKT_TRY(encode_fresh(j, d));
     for (size_t i = 0; i < d->got; i++) {
-        st = fkt_pipeline_record(j->pipeline, d->z + i * j->pipeline->task.codec_dim, d->u, d->w + i * m, d->q + i * m);
+        st = fkt_pipeline_record(j->pipeline, d->z + i * j->pipeline->task.part[0].dim, d->u, d->w + i * m,
+                                 d->q + i * m);
         FKT_TRY(fkt_fail_in(st, "'%s'", fkt_dataset_name(j->ds, d->ids[i])));
         if (j->norms) note_norm(j, d->u);
     }

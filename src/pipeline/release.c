@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* release.c - from exact moments to the noised release, and its file (written by release_file.c).
  *
- *   release.safetensors:  moments I64 (K, block) noised | centre, map, unmap F32 (public calibration)
+ *   release.safetensors:  moments I64 noised | centre, map, unmap F32 (public calibration of each part,
+ *                                              release_parts.c)
  *                         metadata: format, task (canonical JSON), certificate (JSON), calibration (JSON)
  *
  * The file is all that is needed to sample images at any later time (docs/method.md 1.6), and holds nothing that was
@@ -31,38 +32,6 @@
 
 #define FORMAT "fedkt.release/1"
 
-static fkt_status copy_floats(float **out, const float *in, size_t n)
-{
-    fkt_status st = fkt_alloc(out, n);
-    if (st == FKT_OK) memcpy(*out, in, n * sizeof *in);
-    return st;
-}
-
-fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_calibration *cal)
-{
-    size_t D = cal->raw_dim, d = cal->dim;
-    fkt_status st;
-    *out = *cal;
-    out->centre = out->map = out->unmap = NULL;
-    out->digests = NULL;
-    out->file = NULL;
-    out->n_digests = 0;
-    FKT_TRY(copy_floats(&out->centre, cal->centre, D));
-    FKT_TRY(copy_floats(&out->map, cal->map, d * D));
-    FKT_TRY(copy_floats(&out->unmap, cal->unmap, d * D));
-out:
-    if (st != FKT_OK) fkt_calibration_clear(out);
-    return st;
-}
-
-static json_t *calibration_json(const struct fkt_calibration *c)
-{
-    return json_pack("{s:i s:i s:f s:f s:f s:I s:s s:s s:s*}", "raw_dim", (int)c->raw_dim, "dim", (int)c->dim,
-                     "log_mean", c->log_mean, "log_spread", c->log_spread, "radius", c->radius, "images",
-                     (json_int_t)c->images, "source", c->source, "codec", c->codec, "image_digests_sha256",
-                     *c->digests_sha256 ? c->digests_sha256 : NULL);
-}
-
 static fkt_status add_meta_json(struct fkt_st_writer *w, const char *key, json_t *j)
 {
     char *text = NULL;
@@ -75,18 +44,15 @@ static fkt_status add_meta_json(struct fkt_st_writer *w, const char *key, json_t
 /* The file in the making; tensors are borrowed from the release. Gives *w. */
 static fkt_status lay_out(struct fkt_st_writer **w, const struct fkt_release *r)
 {
-    const struct fkt_calibration *c = &r->calibration;
-    uint64_t block = fkt_moments_block(r->task.coordinates.length), D = c->raw_dim, d = c->dim;
+    uint64_t shape[2];
+    const unsigned rank = fkt_task_moments_shape(&r->task, shape);
     fkt_status st;
     FKT_TRY(fkt_st_writer_new(w));
     FKT_TRY(fkt_st_writer_meta(*w, "format", FORMAT));
     FKT_TRY(add_meta_json(*w, "task", fkt_task_json(&r->task)));
     FKT_TRY(add_meta_json(*w, "certificate", fkt_certificate_json(r)));
-    FKT_TRY(add_meta_json(*w, "calibration", calibration_json(c)));
-    FKT_TRY(fkt_st_writer_add(*w, "moments", FKT_I64, 2, (uint64_t[]){r->task.n_classes, block}, r->moments));
-    FKT_TRY(fkt_st_writer_add(*w, "centre", FKT_F32, 1, &D, c->centre));
-    FKT_TRY(fkt_st_writer_add(*w, "map", FKT_F32, 2, (uint64_t[]){d, D}, c->map));
-    FKT_TRY(fkt_st_writer_add(*w, "unmap", FKT_F32, 2, (uint64_t[]){D, d}, c->unmap));
+    FKT_TRY(fkt_st_writer_add(*w, "moments", FKT_I64, rank, shape, r->moments));
+    FKT_TRY(fkt_release_add_calibrations(*w, r));
 out:
     return st;
 }
@@ -139,8 +105,8 @@ fkt_status fkt_release_begin(struct fkt_release *out, const struct fkt_task *tas
     fkt_status st;
     out->facts = *facts;
     FKT_TRY(fkt_task_copy(&out->task, task));
-    FKT_TRY(fkt_calibration_copy(&out->calibration, calibration));
-    FKT_TRY(fkt_alloc(&out->moments, task->n_classes * fkt_moments_block(task->coordinates.length)));
+    for (uint32_t p = 0; p < task->parts; p++) FKT_TRY(fkt_calibration_copy(&out->calibration[p], &calibration[p]));
+    FKT_TRY(fkt_alloc(&out->moments, fkt_task_numbers(task)));
     FKT_TRY(fkt_facts_check(task, facts));
     FKT_TRY(plan_noise(out));
 out:
@@ -155,12 +121,11 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     struct fkt_entropy_seeded seeded;
     struct fkt_entropy entropy;
     const int64_t *exact;
-    const struct fkt_moments_layout layout = fkt_layout_one(task->coordinates.length, task->coordinates.rq);
     uint32_t K = task->n_classes;
     fkt_status st;
     memset(out, 0, sizeof *out);
     memset(&seeded, 0, sizeof seeded);
-    if (fkt_moments_classes(m) != K || !fkt_layout_equal(fkt_moments_layout(m), &layout))
+    if (fkt_moments_classes(m) != K || !fkt_layout_equal(fkt_moments_layout(m), &task->layout))
         return fkt_fail(FKT_E_MISMATCH, "the moments do not fit the task");
     if (fkt_task_has_shares(task))
         return fkt_hint_code(
@@ -178,7 +143,7 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     out->insecure_seed = !entropy.secure;
     out->paid_by_file = ledger->task_sha256[0] != '\0';
     FKT_TRY(fkt_moments_packed(m, &exact));
-    FKT_TRY(fkt_privacy_release(out->moments, exact, K, &layout, &out->plan, ledger, &entropy));
+    FKT_TRY(fkt_privacy_release(out->moments, exact, K, &task->layout, &out->plan, ledger, &entropy));
     FKT_TRY(weigh_noise(out));
     FKT_TRY(seal(out));
 out:
@@ -191,14 +156,13 @@ fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_tas
                                    const struct fkt_calibration *calibration, const int64_t *total,
                                    const struct fkt_round_facts *facts, int insecure_seed)
 {
-    const struct fkt_moments_layout layout = fkt_layout_one(task->coordinates.length, task->coordinates.rq);
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (!fkt_task_has_shares(task))
         return fkt_fail(FKT_E_MISMATCH, "task '%s' has no distributed noise, so its total has none", task->name);
     FKT_TRY(fkt_release_begin(out, task, calibration, facts));
     out->insecure_seed = insecure_seed;
-    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, &layout, &out->shares, facts->survivors));
+    FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, &task->layout, &out->shares, facts->survivors));
     FKT_TRY(weigh_noise(out));
     FKT_TRY(seal(out));
 out:
@@ -209,7 +173,7 @@ out:
 void fkt_release_clear(struct fkt_release *r)
 {
     fkt_task_clear(&r->task);
-    fkt_calibration_clear(&r->calibration);
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&r->calibration[p]);
     fkt_free(r->moments);
     memset(r, 0, sizeof *r);
 }
@@ -231,51 +195,13 @@ const char *fkt_release_not_private(const struct fkt_release *r)
     return fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "the promise is weak" : NULL;
 }
 
-static fkt_status load_calibration(struct fkt_calibration *c, const struct fkt_safetensors *file, const char *text)
-{
-    json_error_t e;
-    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &e);
-    const char *source, *codec, *digests = "";
-    const struct fkt_tensor *t;
-    json_int_t D, d, images;
-    fkt_status st = FKT_OK;
-    if (!j || json_unpack_ex(j, &e, JSON_STRICT, "{s:I s:I s:F s:F s:F s:I s:s s:s s?s}", "raw_dim", &D, "dim", &d,
-                             "log_mean", &c->log_mean, "log_spread", &c->log_spread, "radius", &c->radius, "images",
-                             &images, "source", &source, "codec", &codec, "image_digests_sha256", &digests) != 0) {
-        st = fkt_fail(FKT_E_FORMAT, "calibration: %s", e.text);
-        goto out;
-    }
-    if (D < 1 || D > 1 << 24 || d < 1 || d > D || images < 0 || strlen(source) >= sizeof c->source ||
-        strlen(codec) >= sizeof c->codec || strlen(digests) >= sizeof c->digests_sha256) {
-        st = fkt_fail(FKT_E_FORMAT, "calibration: a number or text is out of range");
-        goto out;
-    }
-    c->raw_dim = (uint32_t)D;
-    c->dim = (uint32_t)d;
-    c->images = (uint64_t)images;
-    snprintf(c->source, sizeof c->source, "%s", source);
-    snprintf(c->codec, sizeof c->codec, "%s", codec);
-    snprintf(c->digests_sha256, sizeof c->digests_sha256, "%s", digests);
-    FKT_TRY(fkt_safetensors_want(file, &t, "centre", FKT_F32, 1, (uint64_t[]){(uint64_t)D}));
-    FKT_TRY(fkt_alloc(&c->centre, (size_t)D));
-    FKT_TRY(fkt_tensor_copy_f32(c->centre, t));
-    FKT_TRY(fkt_safetensors_want(file, &t, "map", FKT_F32, 2, (uint64_t[]){(uint64_t)d, (uint64_t)D}));
-    FKT_TRY(fkt_alloc(&c->map, (size_t)(d * D)));
-    FKT_TRY(fkt_tensor_copy_f32(c->map, t));
-    FKT_TRY(fkt_safetensors_want(file, &t, "unmap", FKT_F32, 2, (uint64_t[]){(uint64_t)D, (uint64_t)d}));
-    FKT_TRY(fkt_alloc(&c->unmap, (size_t)(d * D)));
-    FKT_TRY(fkt_tensor_copy_f32(c->unmap, t));
-out:
-    json_decref(j);
-    return st;
-}
-
 static fkt_status load_moments(struct fkt_release *r, const struct fkt_safetensors *file)
 {
-    uint64_t block = fkt_moments_block(r->task.coordinates.length);
+    uint64_t shape[2];
+    const unsigned rank = fkt_task_moments_shape(&r->task, shape);
     const struct fkt_tensor *t;
     fkt_status st;
-    FKT_TRY(fkt_safetensors_want(file, &t, "moments", FKT_I64, 2, (uint64_t[]){r->task.n_classes, block}));
+    FKT_TRY(fkt_safetensors_want(file, &t, "moments", FKT_I64, rank, shape));
     FKT_TRY(fkt_alloc(&r->moments, (size_t)t->count));
     memcpy(r->moments, t->data, (size_t)t->count * sizeof *r->moments);
     for (uint64_t i = 0; i < t->count; i++)
@@ -290,25 +216,20 @@ out:
 fkt_status fkt_release_load_into(struct fkt_release *out, const char *path)
 {
     struct fkt_safetensors *file = NULL;
-    const char *format, *task, *certificate, *calibration;
+    const char *format, *task, *certificate;
     fkt_status st;
     memset(out, 0, sizeof *out);
     FKT_TRY(fkt_safetensors_open(&file, path));
     format = fkt_safetensors_meta(file, "format");
     task = fkt_safetensors_meta(file, "task");
     certificate = fkt_safetensors_meta(file, "certificate");
-    calibration = fkt_safetensors_meta(file, "calibration");
-    if (!format || strcmp(format, FORMAT) != 0 || !task || !certificate || !calibration) {
+    if (!format || strcmp(format, FORMAT) != 0 || !task || !certificate) {
         st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' is not a release file", path), FKT_HINT_RELEASE_FILE,
                            "give a release file");
         goto out;
     }
     FKT_TRY(fkt_task_parse_into(&out->task, task, strlen(task)));
-    FKT_TRY(load_calibration(&out->calibration, file, calibration));
-    if (fkt_task_check_calibration(&out->task, &out->calibration) != FKT_OK) {
-        st = fkt_fail(FKT_E_MISMATCH, "the calibration inside is not the one that its task names");
-        goto out;
-    }
+    FKT_TRY(fkt_release_load_calibrations(out, file));
     FKT_TRY(load_moments(out, file));
     FKT_TRY(plan_noise(out));
     FKT_TRY(fkt_certificate_check(out, certificate));
@@ -329,14 +250,14 @@ out:
 fkt_status fkt_release_pipeline(const struct fkt_release *r, const struct fkt_codec_settings *settings,
                                 struct fkt_pipeline **out)
 {
-    struct fkt_codec_spec spec = {.name = r->task.codec, .size = r->task.size, .dim = r->task.codec_dim};
+    struct fkt_codec_spec spec = {.name = r->task.part[0].name, .size = r->task.size, .dim = r->task.part[0].dim};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     *out = NULL;
     if (settings) spec.settings = *settings;
     FKT_TRY(fkt_codec_open(&codec, &spec));
-    FKT_TRY(fkt_calibration_copy(&cal, &r->calibration));
+    FKT_TRY(fkt_calibration_copy(&cal, &r->calibration[0]));
     return fkt_pipeline_assemble(out, &r->task, codec, &cal);
 out:
     fkt_codec_free(codec);
@@ -346,7 +267,7 @@ out:
 fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part, const struct fkt_estimate_options *options,
                                  struct fkt_gaussians *out)
 {
-    const struct fkt_coordinates *c = &r->task.coordinates;
+    const struct fkt_coordinates *c = &r->task.part[0].coordinates;
     struct fkt_direction direction = fkt_coordinates_direction(c);
     const struct fkt_part_noise noise = {c->length, r->sigma.part[0].sum, r->sigma.part[0].moment, c->radius / c->rq};
     const struct fkt_known_length known = {

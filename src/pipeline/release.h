@@ -13,11 +13,11 @@
 
 struct fkt_release {
     struct fkt_task task;
-    struct fkt_calibration calibration;
-    struct fkt_privacy_plan plan; /* what is promised */
+    struct fkt_calibration calibration[FKT_PARTS_MAX]; /* (parts of the task) */
+    struct fkt_privacy_plan plan;                      /* what is promised */
     struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
     struct fkt_sigmas sigma;      /* noise that is really in the moments, surplus shares and all */
-    int64_t *moments;             /* (K, block) noised */
+    int64_t *moments;             /* in the order of the task's layout, noised */
     struct fkt_round_facts facts;
     int paid_by_file;            /* 1: a ledger file has paid (fkt_ledger_file_pay), 0: one in memory or the sites' */
     int insecure_seed;           /* 1: the noise came from a known seed, so this is NOT private */
@@ -47,6 +47,12 @@ json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or 
 FKT_MUST_USE fkt_status fkt_certificate_check(struct fkt_release *r, const char *json);
 /* Sites and survivors must be possible: those of the task's federation where it has one. FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_facts *facts);
+/* release_parts.c: the calibrations of all parts, to a file and from one, where each must be the one that the task names
+ * for its part. */
+struct fkt_st_writer;
+struct fkt_safetensors;
+FKT_MUST_USE fkt_status fkt_release_add_calibrations(struct fkt_st_writer *w, const struct fkt_release *r);
+FKT_MUST_USE fkt_status fkt_release_load_calibrations(struct fkt_release *r, const struct fkt_safetensors *file);
 FKT_MUST_USE fkt_status fkt_calibration_copy(struct fkt_calibration *out, const struct fkt_calibration *cal);
 
 #endif

@@ -55,11 +55,15 @@ fkt_status fkt_release_load(struct fkt_release **out, const char *path)
 }
 
 const struct fkt_task *fkt_release_task(const struct fkt_release *r) { return &r->task; }
-const struct fkt_calibration *fkt_release_calibration(const struct fkt_release *r) { return &r->calibration; }
+
+const struct fkt_calibration *fkt_release_calibration(const struct fkt_release *r, uint32_t part)
+{
+    return part < r->task.parts ? &r->calibration[part] : NULL;
+}
 
 const int64_t *fkt_release_moments(const struct fkt_release *r, size_t *n)
 {
-    *n = r->task.n_classes * fkt_moments_block(r->task.coordinates.length);
+    *n = fkt_task_numbers(&r->task);
     return r->moments;
 }
 

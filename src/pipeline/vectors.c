@@ -17,7 +17,8 @@
 fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *w, const uint8_t *rgb, size_t n, double *vectors,
                                 int32_t *integers)
 {
-    const size_t image = (size_t)w->task.size * w->task.size * 3, D = w->task.codec_dim, m = w->task.coordinates.length;
+    const size_t image = (size_t)w->task.size * w->task.size * 3, D = w->task.part[0].dim,
+                 m = w->task.part[0].coordinates.length;
     double *u = NULL;
     float *z = NULL;
     size_t batch;
@@ -25,7 +26,7 @@ fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *w, const uint8_t *rgb
     FKT_TRY(w->codec ? FKT_OK : fkt_pipeline_no_codec(w));
     batch = fkt_pipeline_batch(w->codec);
     FKT_TRY(fkt_alloc(&z, batch * D));
-    FKT_TRY(fkt_alloc(&u, w->task.coordinates.dim));
+    FKT_TRY(fkt_alloc(&u, w->task.part[0].coordinates.dim));
     for (size_t first = 0; first < n; first += batch) {
         const size_t here = n - first < batch ? n - first : batch;
         FKT_TRY(fkt_codec_encode(w->codec, rgb + first * image, here, z));

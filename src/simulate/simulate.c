@@ -293,16 +293,14 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     fkt_meter_init(&p.meter, spec->progress, "encoding", spec->n_train);
     out->norms.lo = cal->log_mean - 1.5 * cal->log_spread;
     out->norms.hi = cal->log_mean + 1.5 * cal->log_spread;
-    out->bytes_per_site = (uint64_t)task->n_classes * fkt_moments_block(task->coordinates.length) * sizeof(int64_t);
+    out->bytes_per_site = (uint64_t)fkt_task_numbers(task) * sizeof(int64_t);
     FKT_TRY(fkt_alloc(&out->owner, spec->n_train));
     FKT_TRY(fkt_alloc(&out->survived, out->sites));
     FKT_TRY(fkt_alloc(&out->counts, (size_t)out->sites * task->n_classes));
     FKT_TRY(partition(out, spec));
     FKT_TRY(choose_survivors(out, spec));
     if (spec->keep)
-        FKT_TRY(fkt_site_moments_new(&out->site_moments, out->parts,
-                                     task->n_classes * fkt_moments_block(task->coordinates.length),
-                                     SITE_MOMENTS_MEMORY));
+        FKT_TRY(fkt_site_moments_new(&out->site_moments, out->parts, fkt_task_numbers(task), SITE_MOMENTS_MEMORY));
     FKT_TRY(sort_by_owner(&p));
     FKT_TRY(sort_by_size(&p, threads));
     FKT_TRY(fkt_alloc(&p.lanes, lanes));

@@ -131,6 +131,7 @@ static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choic
                             const struct fkt_codec *codec, const struct fkt_calibration *calibration)
 {
     struct sweep_arm *a = &s->arm[i];
+    struct fkt_part_choice part = s->spec.part;
     const double epsilon = s->spec.epsilon[i];
     for (size_t j = 0; j < i; j++)
         if (s->spec.epsilon[j] == epsilon) return fkt_fail(FKT_E_ARG, "epsilon %g is given twice", epsilon);
@@ -139,7 +140,11 @@ static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choic
     a->view.task = &a->task;
     a->view.release = &a->release;
     a->view.round = &a->round;
-    return fkt_task_make_into(&a->task, choices, codec, calibration);
+    part.codec = codec;
+    part.calibration = calibration;
+    part.split_sum = choices->privacy.part[0].split_sum;
+    part.split_moment = choices->privacy.part[0].split_moment;
+    return fkt_task_make_into(&a->task, choices, &part, 1);
 }
 
 fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec, struct fkt_calibration *calibration)

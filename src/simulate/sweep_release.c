@@ -118,7 +118,7 @@ out:
 static fkt_status estimate_reference(struct fkt_sweep *s)
 {
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
-    const struct fkt_coordinates *c = &t->coordinates;
+    const struct fkt_coordinates *c = &t->part[0].coordinates;
     const struct fkt_estimate_options images = {s->spec.estimator, 0, 0}, raw = {FKT_ESTIMATOR_RAW, 0, 0};
     const struct fkt_noise_scale none = {.unit = c->radius / c->rq};
     struct sweep_arm *a = &s->arm[s->n_arms - 1];

@@ -6,7 +6,8 @@
  *   derived   degree, threshold <- fkt_sa_find, for security + ceil(log2(attempts)) bits: a round goes wrong with
  *                                  2^-security over all throws of its coin (src/secagg/coin.md)
  *             noise shares      <- privacy of the task, sites - dropped - corrupt
- *             bound  = records * max(Rq^2, count scale) + the widest draw of one noise share
+ *             bound  = records * max(Rq^2 of each part, count scale) + the widest draw of one noise share;
+ *                      pooled second moments add up over all classes: records * classes * Rq^2
  *             bits   <- fkt_sa_bits(sites, bound)
  *
  * Messages carry no parameters (docs/protocol.md 1): all of them are in the task, under its hash. Derived numbers are
@@ -108,15 +109,26 @@ static fkt_status find_graph(struct fkt_federation *f, const struct fkt_task *t)
     return st;
 }
 
+/* The most that `records` records of one class can add to a number, by that many. */
+static uint64_t largest_per_record(const struct fkt_task *t, const struct fkt_share_plan *s)
+{
+    uint64_t most = s->count_scale;
+    for (uint32_t p = 0; p < t->layout.parts; p++) {
+        const uint64_t rq = t->layout.rq[p], sum = rq * rq * (t->layout.pooled ? t->n_classes : 1);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
 /* Fills the derived parameters from the choices in f. */
 static fkt_status derive(struct fkt_federation *f, const struct fkt_task *t, struct fkt_share_plan *s)
 {
-    uint64_t rq = t->coordinates.rq, most;
+    uint64_t most;
     fkt_status st = FKT_OK;
     FKT_TRY(check_choices(f));
     FKT_TRY(find_graph(f, t));
     FKT_TRY(fkt_federation_shares(t, s));
-    most = rq * rq > s->count_scale ? rq * rq : s->count_scale;
+    most = largest_per_record(t, s);
     f->bits = 0;
     if (fkt_mul_u64(f->records, most, &f->bound) &&
         fkt_add_u64(f->bound, s->tail ? (uint64_t)ceil((double)s->tail / sqrt(f->sites)) + 1 : 0, &f->bound))
@@ -129,15 +141,10 @@ out:
     return st;
 }
 
-static uint64_t vector_length(const struct fkt_task *t)
-{
-    return (uint64_t)t->n_classes * fkt_moments_block(t->coordinates.length);
-}
-
 /* The rules of docs/protocol.md 1, including those for every key of the roster. */
 static fkt_status to_params(struct fkt_sa_params *out, const struct fkt_federation *f, const struct fkt_task *t)
 {
-    const uint64_t length = vector_length(t);
+    const uint64_t length = fkt_task_numbers(t);
     if (length > UINT32_MAX)
         return fkt_fail(FKT_E_ARG, "a vector of %llu numbers is too long to be aggregated", (unsigned long long)length);
     *out = (struct fkt_sa_params){.sites = f->sites,
@@ -157,15 +164,17 @@ static fkt_status to_params(struct fkt_sa_params *out, const struct fkt_federati
 fkt_status fkt_federation_fits(const struct fkt_task *t)
 {
     const struct fkt_federation *f = &t->federation;
-    const uint64_t raw = t->codec_dim, dim = t->coordinates.dim, length = vector_length(t);
-    const uint64_t release = 8 * length + 4 * (raw + 2 * raw * dim); /* moments; centre, map and unmap */
+    const uint64_t length = fkt_task_numbers(t);
+    uint64_t release = 8 * length; /* and centre, map and unmap of each part */
     const struct fkt_sa_params p = {
         .sites = f->sites, .degree = f->degree, .attempts = f->attempts, .bits = f->bits, .length = (uint32_t)length};
+    for (uint32_t i = 0; i < t->parts; i++)
+        release += 4 * t->part[i].dim * (1 + 2 * (uint64_t)t->part[i].coordinates.dim);
     if (release > KEPT_RELEASE)
         return fkt_fail_hint(FKT_E_ARG, "use fewer classes, or a codec or calibration with fewer numbers",
-                             "a release of %u classes with %u numbers a record has %llu MiB, and a server keeps at "
+                             "a release of %u classes with %zu numbers a record has %llu MiB, and a server keeps at "
                              "most %llu",
-                             t->n_classes, t->coordinates.length, (unsigned long long)(release >> 20),
+                             t->n_classes, fkt_layout_length(&t->layout), (unsigned long long)(release >> 20),
                              (unsigned long long)(KEPT_RELEASE >> 20));
     if (fkt_sa_to_server_max(&p) > KEPT_MESSAGE)
         return fkt_fail_hint(

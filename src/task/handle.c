@@ -21,14 +21,14 @@ static fkt_status give(struct fkt_task **out, struct fkt_task *t, fkt_status st)
     return st;
 }
 
-fkt_status fkt_task_make(struct fkt_task **out, const struct fkt_task_choices *choices, const struct fkt_codec *codec,
-                         const struct fkt_calibration *calibration)
+fkt_status fkt_task_make(struct fkt_task **out, const struct fkt_task_choices *choices,
+                         const struct fkt_part_choice *parts, uint32_t n)
 {
     struct fkt_task *t = NULL;
     fkt_status st;
     *out = NULL;
     st = fkt_alloc(&t, 1);
-    if (st == FKT_OK) st = fkt_task_make_into(t, choices, codec, calibration);
+    if (st == FKT_OK) st = fkt_task_make_into(t, choices, parts, n);
     return give(out, t, st);
 }
 
@@ -59,12 +59,22 @@ const char *fkt_task_class(const struct fkt_task *t, uint32_t k) { return k < t-
 uint32_t fkt_task_size(const struct fkt_task *t) { return t->size; }
 enum fkt_filter fkt_task_filter(const struct fkt_task *t) { return t->filter; }
 enum fkt_fit fkt_task_fit(const struct fkt_task *t) { return t->fit; }
-const char *fkt_task_codec(const struct fkt_task *t) { return t->codec; }
-uint32_t fkt_task_codec_dim(const struct fkt_task *t) { return t->codec_dim; }
-const char *fkt_task_codec_identity(const struct fkt_task *t) { return t->codec_identity; }
-const char *fkt_task_calibration_source(const struct fkt_task *t) { return t->calibration_source; }
-const char *fkt_task_calibration_sha256(const struct fkt_task *t) { return t->calibration_sha256; }
-const struct fkt_coordinates *fkt_task_coordinates(const struct fkt_task *t) { return &t->coordinates; }
+uint32_t fkt_task_parts(const struct fkt_task *t) { return t->parts; }
+int fkt_task_joined(const struct fkt_task *t) { return t->joined; }
+const struct fkt_moments_layout *fkt_task_layout(const struct fkt_task *t) { return &t->layout; }
+
+const struct fkt_task_part *fkt_task_part(const struct fkt_task *t, uint32_t p)
+{
+    return p < t->parts ? &t->part[p] : NULL;
+}
+
+const struct fkt_task_part *fkt_task_part_of(const struct fkt_task *t, enum fkt_part_kind kind)
+{
+    for (uint32_t p = 0; p < t->parts; p++)
+        if (t->part[p].kind == kind) return &t->part[p];
+    return NULL;
+}
+
 const struct fkt_privacy_spec *fkt_task_privacy(const struct fkt_task *t) { return &t->privacy; }
 
 const struct fkt_federation *fkt_task_federation(const struct fkt_task *t)

@@ -7,11 +7,13 @@
 #include "fedkt/moments.h"
 #include "fedkt/privacy.h"
 #include "fedkt/synth.h"
+#include "fedkt/task.h"
 
 #include <string.h>
 
 static const char *const mechanisms[] = {"joint", "paper"};
 static const char *const coordinates[] = {"gain-shape", "clip"};
+static const char *const parts[] = {"codec", "guide"};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box"};
 static const char *const fits[] = {"crop", "pad", "stretch"};
 static const char *const estimators[] = {"clamp", "rie"};
@@ -42,6 +44,7 @@ const char *fkt_mechanism_name(enum fkt_mechanism m) { return name_of(mechanisms
 int fkt_mechanism_parse(const char *s) { return look_up(mechanisms, COUNT(mechanisms), s); }
 const char *fkt_coordinate_name(enum fkt_coordinate_kind k) { return name_of(coordinates, COUNT(coordinates), (int)k); }
 int fkt_coordinate_parse(const char *s) { return look_up(coordinates, COUNT(coordinates), s); }
+const char *fkt_part_name(enum fkt_part_kind k) { return name_of(parts, COUNT(parts), (int)k); }
 const char *fkt_filter_name(enum fkt_filter f) { return name_of(filters, COUNT(filters), (int)f); }
 int fkt_filter_parse(const char *s) { return look_up(filters, COUNT(filters), s); }
 const char *fkt_fit_name(enum fkt_fit f) { return name_of(fits, COUNT(fits), (int)f); }

@@ -330,7 +330,7 @@ out:
 static fkt_status check_range(const struct fkt_log_reading *log, const struct fkt_release *r)
 {
     const uint64_t most = log->params.bound * log->round.count; /* below 2^61: fkt_sa_params_check */
-    const size_t n = r->task.n_classes * fkt_moments_block(r->task.coordinates.length);
+    const size_t n = fkt_task_numbers(&r->task);
     const double noise =
         r->shares.counted ? 0 : 40 * fmax(r->sigma.count, fmax(r->sigma.part[0].sum, r->sigma.part[0].moment));
     for (size_t i = 0; i < n; i++) {

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     }
     printf("{\"sha256\":\"%s\",\"length\":%" PRIu32 ",\"vector\":%" PRIu32 ",\"count_scale\":%" PRIu32
            ",\"counted\":%" PRIu32 ",\"variance\":[",
-           task.sha256, task.coordinates.length, p.length, s.count_scale, s.counted);
+           task.sha256, task.part[0].coordinates.length, p.length, s.count_scale, s.counted);
     const struct fkt_dyadic variance[4] = {s.variance_count, s.variance[0].sum, s.variance[0].moment,
                                            s.variance[0].cross};
     for (int i = 0; i < 4; i++)

@@ -41,7 +41,7 @@ static void open_pipeline(struct fkt_pipeline **pipeline, struct fkt_dataset **d
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(*ds, k);
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&cal, codec));
-    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
     CHECK_OK(fkt_pipeline_open(pipeline, &task, NULL, NULL));
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);

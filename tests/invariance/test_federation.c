@@ -25,13 +25,16 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
     struct fkt_task_choices choices = {.name = "small",
                                        .classes = (const char *const *)t->classes,
                                        .n_classes = t->n_classes,
-                                       .coordinates = t->coordinates.kind,
                                        .privacy = {.epsilon = 10, .delta = 1e-6},
                                        .federation = &c};
     CHECK_OK(fkt_alloc(&roster, (size_t)sites * FKT_SA_KEY));
     CHECK_OK(fkt_federation_keys(roster, secrets, sites, &seed));
     c.roster = roster;
-    CHECK_OK(fkt_task_make_into(out, &choices, fkt_pipeline_codec(w->pipeline), fkt_pipeline_calibration(w->pipeline)));
+    CHECK_OK(fkt_task_make_into(out, &choices,
+                                &(struct fkt_part_choice){.codec = fkt_pipeline_codec(w->pipeline),
+                                                          .calibration = fkt_pipeline_calibration(w->pipeline),
+                                                          .coordinates = t->part[0].coordinates.kind},
+                                1));
     fkt_free(roster);
 }
 
@@ -52,7 +55,7 @@ static void check_rounds(const struct world *w, struct fkt_simulation_spec spec)
     CHECK_OK(fkt_simulation_size(&spec, &parts, &lost));
     CHECK_OK(fkt_alloc(&secrets, (size_t)parts * FKT_SA_SECRET));
     federate_task(&task, w, parts, lost, secrets);
-    length = task.n_classes * fkt_moments_block(task.coordinates.length);
+    length = task.n_classes * fkt_moments_block(task.part[0].coordinates.length);
     CHECK_OK(fkt_simulate(&sim, &spec));
     CHECK(sim.parts == parts && sim.n_lost == lost);
     CHECK_OK(fkt_moments_packed(sim.total, &plain));

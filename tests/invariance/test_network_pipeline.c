@@ -56,7 +56,7 @@ static void make_task(void)
     CHECK_OK(fkt_calibration_save(&cal, calibration_file, 0));
     c.n_classes = (uint32_t)fkt_dataset_classes(ds);
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(ds, k);
-    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
     CHECK_OK(fkt_task_save(&task, task_file, 0));
     fkt_task_clear(&task);
     fkt_calibration_clear(&cal);

@@ -38,7 +38,8 @@ void aw_init(struct aw *w, struct scratch *s, enum fkt_noise_place noise, const 
     c.roster = w->f.roster;
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&w->f.calibration, codec));
-    CHECK_OK(fkt_task_make_into(&w->f.task, &t, codec, &w->f.calibration));
+    CHECK_OK(fkt_task_make_into(&w->f.task, &t,
+                                &(struct fkt_part_choice){.codec = codec, .calibration = &w->f.calibration}, 1));
     fkt_codec_free(codec);
     CHECK_OK(fkt_federation_open(&w->f.task, &w->params, &w->shares));
     CHECK_OK(small_moments(NULL, AW_ME, w->moments));

@@ -133,7 +133,8 @@ fkt_status log_maker_init(struct log_maker *m, uint32_t sites, uint32_t dropped,
     c.roster = m->f.roster;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&m->f.calibration, codec));
-    FKT_TRY(fkt_task_make_into(&m->f.task, &t, codec, &m->f.calibration));
+    FKT_TRY(fkt_task_make_into(&m->f.task, &t,
+                               &(struct fkt_part_choice){.codec = codec, .calibration = &m->f.calibration}, 1));
     FKT_TRY(fkt_task_sign(&m->f.task, m->f.secrets + (size_t)OPERATOR * FKT_SA_SECRET));
     add(m, json_pack("{s:s s:s s:s}", "event", "open", "schema", "fedkt.transparency/1", "version", "0"));
     m->receipt = json_pack("{s:s s:s s:i s:[] s:[]}", "schema", "fedkt.receipt/1", "task_sha256", m->f.task.sha256,

@@ -45,7 +45,8 @@ static void make_task(struct server_world *w)
     CHECK_OK(fkt_federation_keys(w->roster, w->secrets, p->sites + 1, &keys)); /* the last is the operator's */
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&w->calibration, codec));
-    CHECK_OK(fkt_task_make_into(&w->task, &t, codec, &w->calibration));
+    CHECK_OK(
+        fkt_task_make_into(&w->task, &t, &(struct fkt_part_choice){.codec = codec, .calibration = &w->calibration}, 1));
     CHECK_OK(fkt_task_sign(&w->task, w->secrets + (size_t)p->sites * FKT_SA_SECRET));
     fkt_codec_free(codec);
 }

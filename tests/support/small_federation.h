@@ -37,7 +37,8 @@ static inline fkt_status small_federation_init(struct small_federation *f, struc
     if (!c.records) c.records = 16;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&f->calibration, codec));
-    FKT_TRY(fkt_task_make_into(&f->task, &choices, codec, &f->calibration));
+    FKT_TRY(fkt_task_make_into(&f->task, &choices,
+                               &(struct fkt_part_choice){.codec = codec, .calibration = &f->calibration}, 1));
 out:
     fkt_codec_free(codec);
     if (st != FKT_OK) fkt_calibration_clear(&f->calibration);

@@ -30,7 +30,8 @@ static inline fkt_status small_service_init(struct small_federation *f, const st
     c.roster = f->roster;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&f->calibration, codec));
-    FKT_TRY(fkt_task_make_into(&f->task, &t, codec, &f->calibration));
+    FKT_TRY(
+        fkt_task_make_into(&f->task, &t, &(struct fkt_part_choice){.codec = codec, .calibration = &f->calibration}, 1));
 out:
     fkt_codec_free(codec);
     if (st != FKT_OK) fkt_calibration_clear(&f->calibration);

@@ -22,8 +22,7 @@ static inline fkt_status small_pipeline(struct fkt_pipeline **pipeline, struct f
     struct fkt_calibration cal = {0};
     struct fkt_task task = {0};
     const char *classes[64];
-    struct fkt_task_choices c = {
-        .name = "small", .classes = classes, .coordinates = kind, .privacy = {.epsilon = epsilon, .delta = 1e-5}};
+    struct fkt_task_choices c = {.name = "small", .classes = classes, .privacy = {.epsilon = epsilon, .delta = 1e-5}};
     fkt_status st;
     *pipeline = NULL;
     *ds = NULL;
@@ -32,7 +31,8 @@ static inline fkt_status small_pipeline(struct fkt_pipeline **pipeline, struct f
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(*ds, k);
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make_into(&task, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(&task, &c,
+                               &(struct fkt_part_choice){.codec = codec, .calibration = &cal, .coordinates = kind}, 1));
     FKT_TRY(fkt_pipeline_open(pipeline, &task, NULL, NULL));
 out:
     fkt_task_clear(&task);

@@ -239,15 +239,15 @@ void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_
 
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r) { mark_weak(j, fkt_release_promise(r, NULL)); }
 
-fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out)
+fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out, struct fkt_part_choice *part)
 {
     *out = (struct fkt_task_choices){.filter = (enum fkt_filter)c->filter,
                                      .fit = (enum fkt_fit)c->fit,
-                                     .coordinates = (enum fkt_coordinate_kind)c->coordinates,
+                                     .accept_weak = 1}; /* cli_check_promise names the option */
+    *part = (struct fkt_part_choice){.coordinates = (enum fkt_coordinate_kind)c->coordinates,
                                      .gamma = c->gamma,
                                      .clip = c->clip,
-                                     .rq = (uint32_t)c->rq,
-                                     .accept_weak = 1}; /* cli_check_promise names the option */
+                                     .rq = (uint32_t)c->rq};
     if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
         return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
     if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
@@ -268,17 +268,22 @@ fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *con
                          const struct fkt_service_choices *service, int accept_weak)
 {
     struct fkt_task_choices t;
+    struct fkt_part_choice part;
     fkt_status st;
     memset(out, 0, sizeof *out);
     if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "too many classes");
-    FKT_TRY(cli_task_choices(c, &t));
+    FKT_TRY(cli_task_choices(c, &t, &part));
     t.name = name;
     t.classes = classes;
     t.n_classes = (uint32_t)n_classes;
     t.privacy = *privacy;
     t.federation = federation;
     t.service = service;
-    FKT_TRY(fkt_task_make_into(out, &t, codec, cal));
+    part.codec = codec;
+    part.calibration = cal;
+    part.split_sum = privacy->part[0].split_sum;
+    part.split_moment = privacy->part[0].split_moment;
+    FKT_TRY(fkt_task_make_into(out, &t, &part, 1));
     FKT_TRY(cli_check_promise(out, accept_weak));
 out:
     if (st != FKT_OK) fkt_task_clear(out);

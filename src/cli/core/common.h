@@ -180,7 +180,8 @@ void cli_mark_weak_release(json_t *j, const struct fkt_release *r);
 /* "10,1" -> out (at most cap); errors name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
 /* Sets the codec and coordinates of a task from options. It accepts any promise: call cli_check_promise afterwards. */
-FKT_MUST_USE fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out);
+FKT_MUST_USE fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out,
+                                         struct fkt_part_choice *part);
 FKT_MUST_USE fkt_status cli_check_promise(const struct fkt_task *t, int accept_weak); /* FKT_E_ARG with a hint */
 /* Task from options and a class list. Borrows everything. */
 FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes,

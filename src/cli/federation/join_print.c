@@ -46,7 +46,7 @@ static void print_cost(const struct fkt_join_preview *p)
         printf(
             "noise that this site adds to each number: standard deviation %.4g on a class's count of images, %.4g on a "
             "sum over its images, %.4g on a sum of squares and products (an image is a vector of length %u at most)\n",
-            p->sigma[0], p->sigma[1], p->sigma[2], p->task->coordinates.rq);
+            p->sigma[0], p->sigma[1], p->sigma[2], p->task->part[0].coordinates.rq);
     else printf("noise of this site: none; the server adds it after unmasking\n");
     fputs("dataset ", stdout);
     cli_show(p->dataset, strlen(p->dataset));

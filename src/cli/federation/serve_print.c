@@ -161,7 +161,7 @@ static void print_device(const struct cli_serve *s, const struct fkt_task *task)
 {
     const struct cli_weights *m = &s->a->settings;
     struct fkt_device d;
-    if (!fkt_codec_is_network(fkt_task_codec(task)) || cli_device_settle(m->device, &d) != FKT_OK) return;
+    if (!fkt_codec_is_network(fkt_task_part(task, 0)->name) || cli_device_settle(m->device, &d) != FKT_OK) return;
     cli_print_device(m->device, d,
                      m->dtype == FKT_CODEC_DTYPE_AUTO ? "bf16" : fkt_codec_dtype_name((enum fkt_codec_dtype)m->dtype),
                      s->a->run.quiet || cli_log_jsonl());

@@ -145,8 +145,8 @@ static fkt_status run_moments(const struct asked *a)
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
             "{s:s s:s s:I s:i s:i s:I s:I s:s* s:o* s:b}", "moments", a->out, "moments_sha256", hash, "records",
-            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->coordinates.length, "skipped",
-            (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
+            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->part[0].coordinates.length,
+            "skipped", (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
             a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
             a->latents ? NULL : cli_codec_device_json(fkt_pipeline_codec(pipeline)), "secret", 1)));
     else

@@ -91,7 +91,7 @@ static fkt_status open_sweep(const struct cli_sim *s, struct cli_outcome *o, str
     fkt_status st;
     FKT_TRY(read_epsilons(s, epsilon, &spec->n_epsilon));
     spec->epsilon = epsilon;
-    FKT_TRY(cli_task_choices(&s->codec, &spec->task));
+    FKT_TRY(cli_task_choices(&s->codec, &spec->task, &spec->part));
     FKT_TRY(cli_privacy_spec(&s->privacy, epsilon[0], &spec->task.privacy));
     spec->task.name = s->title;
     FKT_TRY(cli_open_codec(&s->codec, &spec->codec, &cal));

@@ -98,7 +98,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
                      uint8_t *below /* (K) */)
 {
     const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
-    const double rq = fkt_pipeline_task(fkt_sweep_pipeline(w))->coordinates.rq;
+    const double rq = fkt_pipeline_task(fkt_sweep_pipeline(w))->part[0].coordinates.rq;
     const struct fkt_privacy_plan *plan;
     *r = (struct fkt_report_arm){.name = a->name, .grid_png = p->bytes, .grid_len = p->len};
     for (int k = 0; k < FKT_HEAD_KINDS; k++)
@@ -126,7 +126,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
 
 static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], const struct fkt_sweep *w)
 {
-    const struct fkt_coordinates *c = &fkt_pipeline_task(fkt_sweep_pipeline(w))->coordinates;
+    const struct fkt_coordinates *c = &fkt_pipeline_task(fkt_sweep_pipeline(w))->part[0].coordinates;
     const struct fkt_norms *n = &fkt_sweep_simulation(w)->norms;
     r->norms = (struct fkt_report_histogram){"log |u|", n->bins, FKT_NORM_BINS, n->lo, n->hi, marks, 2};
     if (c->kind == FKT_COORDINATE_CLIP) {
@@ -192,25 +192,25 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     struct fkt_report_mark marks[2];
     char recipe[96];
     const struct fkt_codec *codec = fkt_pipeline_codec(fkt_sweep_pipeline(w));
-    const int network = fkt_codec_is_network(t->codec);
+    const int network = fkt_codec_is_network(t->part[0].name);
     const struct fkt_report_pair facts[] = {
         {"task", t->sha256},
-        {"codec", t->codec_sha256},
-        {"calibration", t->calibration_sha256},
+        {"codec", t->part[0].sha256},
+        {"calibration", t->part[0].calibration_sha256},
         {"release", first->release->sha256},
         {"numbers of the network", network ? cli_dtype_words(&s->codec.settings, codec) : NULL}};
     struct fkt_report r = {.title = s->title,
                            .command = s->command,
                            .dataset = s->data.path,
                            .format = fkt_dataset_format(o->data),
-                           .codec = t->codec_identity,
-                           .calibration = t->calibration_source,
-                           .coordinates = fkt_coordinate_name(t->coordinates.kind),
+                           .codec = t->part[0].identity,
+                           .calibration = t->part[0].calibration_source,
+                           .coordinates = fkt_coordinate_name(t->part[0].coordinates.kind),
                            .partition = s->partition,
                            .size = t->size,
-                           .dim = t->coordinates.dim,
-                           .length = t->coordinates.length,
-                           .rq = t->coordinates.rq,
+                           .dim = t->part[0].coordinates.dim,
+                           .length = t->part[0].coordinates.length,
+                           .rq = t->part[0].coordinates.rq,
                            .classes = (const char *const *)t->classes,
                            .n_classes = t->n_classes,
                            .sites = sim->sites,
@@ -220,7 +220,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .real_png = real->bytes,
                            .real_len = real->len,
                            .shown = shown_rows(t),
-                           .reach = fkt_gaussians_reach(t->coordinates.length),
+                           .reach = fkt_gaussians_reach(t->part[0].coordinates.length),
                            .arms = arms,
                            .n_arms = fkt_sweep_arms(w),
                            .phases = phases,

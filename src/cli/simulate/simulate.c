@@ -71,7 +71,7 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
     const struct fkt_federate_result *r = fkt_sweep_arm(w, 0)->round;
     printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
            sim->survivors, sim->sites, (unsigned long long)sim->records, t->n_classes,
-           fkt_coordinate_name(t->coordinates.kind), t->coordinates.length,
+           fkt_coordinate_name(t->part[0].coordinates.kind), t->part[0].coordinates.length,
            (double)(r->survivors ? r->up : sim->bytes_per_site) / 1000);
     cli_round_print(w);
     putchar('\n');

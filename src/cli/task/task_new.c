@@ -89,7 +89,8 @@ static void print(const struct asked *a, const struct fkt_task *t)
 {
     const struct fkt_service *s = &t->service;
     printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, t->sha256, t->n_classes,
-           t->size, t->codec_identity, t->privacy.epsilon, t->privacy.delta, fkt_adjacency_name(t->privacy.adjacency));
+           t->size, t->part[0].identity, t->privacy.epsilon, t->privacy.delta,
+           fkt_adjacency_name(t->privacy.adjacency));
     if (t->federation.sites)
         printf("federation of %u sites: %u may be lost in a round, %u may collude with the server; %s\n",
                t->federation.sites, t->federation.dropped, t->federation.corrupt,
@@ -117,8 +118,8 @@ static fkt_status run(const struct asked *a)
     if (task.federation.sites) cli_print_no_loss(task.federation.dropped, &a->run);
     if (a->run.json) {
         json_t *j = json_pack("{s:s s:s s:i s:i s:o s:s? s:s? s:b s:b}", "task", a->out, "sha256", task.sha256,
-                              "classes", (int)task.n_classes, "length", (int)task.coordinates.length, "federation",
-                              federation_json(&task.federation), "server",
+                              "classes", (int)task.n_classes, "length", (int)task.part[0].coordinates.length,
+                              "federation", federation_json(&task.federation), "server",
                               task.service.address[0] ? task.service.address : NULL, "pin",
                               task.service.pin[0] ? task.service.pin : NULL, "signed", task.signature.there, "private",
                               cli_task_is_private(&task));

@@ -139,8 +139,8 @@ static fkt_status show(const struct fkt_task *t, uint64_t now)
     FKT_TRY(show_classes(t));
     ROW("images", "%u x %u pixels, scaled by %s%s%s", t->size, t->size, fkt_filter_name(t->filter),
         t->fit == FKT_FIT_CROP ? "" : ", made square by ", t->fit == FKT_FIT_CROP ? "" : fkt_fit_name(t->fit));
-    ROW("codec", "%s, %u numbers an image; calibrated on %s", t->codec_identity, t->coordinates.length,
-        t->calibration_source);
+    ROW("codec", "%s, %u numbers an image; calibrated on %s", t->part[0].identity, t->part[0].coordinates.length,
+        t->part[0].calibration_source);
     FKT_TRY(show_privacy(t));
     if (t->federation.sites) show_sites(t);
     if (t->service.address[0]) show_server(&t->service, now);

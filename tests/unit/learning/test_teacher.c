@@ -25,7 +25,7 @@ static struct fkt_training_source_spec spec_of(int fresh, const struct fkt_model
 static void posterior_is_the_softmax_of_the_logits(void **state)
 {
     const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
-    const uint32_t m = fkt_pipeline_task(pipeline)->coordinates.length;
+    const uint32_t m = fkt_pipeline_task(pipeline)->part[0].coordinates.length;
     const struct fkt_pipeline_options one = {.threads = 1}, three = {.threads = 3};
     static float logits[DRAWN * CLASSES], again[DRAWN * CLASSES];
     static double p[DRAWN * CLASSES];

@@ -68,7 +68,7 @@ static void another_pipeline_is_refused(void **state)
     const uint64_t seed = 1;
     const struct fkt_draw_options d = {.per_class = 1, .seed = 5, .pipeline = pipeline};
     struct fkt_release r = {0};
-    struct fkt_coordinates *c = &r.task.coordinates, good;
+    struct fkt_coordinates *c = &r.task.part[0].coordinates, good;
     struct fkt_training_set p;
     (void)state;
     make_release(&r, &seed, 0);
@@ -80,8 +80,8 @@ static void another_pipeline_is_refused(void **state)
         CHECK(strstr(fkt_error_text(), "the opened pipeline has another codec"));                                      \
         back;                                                                                                          \
     } while (0)
-    OTHER(r.task.codec_sha256[3] ^= 1, r.task.codec_sha256[3] ^= 1);
-    OTHER(r.task.calibration_sha256[3] ^= 1, r.task.calibration_sha256[3] ^= 1);
+    OTHER(r.task.part[0].sha256[3] ^= 1, r.task.part[0].sha256[3] ^= 1);
+    OTHER(r.task.part[0].calibration_sha256[3] ^= 1, r.task.part[0].calibration_sha256[3] ^= 1);
     OTHER(r.task.size++, r.task.size--);
     OTHER(c->kind = FKT_COORDINATE_CLIP, *c = good);
     OTHER(c->dim++, *c = good);

@@ -17,7 +17,7 @@ static const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
 static void scores_are_those_of_the_pipeline(void **state)
 {
     const uint32_t classes = fkt_pipeline_task(pipeline)->n_classes,
-                   length = fkt_pipeline_task(pipeline)->coordinates.length;
+                   length = fkt_pipeline_task(pipeline)->part[0].coordinates.length;
     struct fkt_training_set set = {0};
     struct fkt_gaussians g;
     struct fkt_release r;

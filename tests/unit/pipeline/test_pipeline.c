@@ -92,13 +92,13 @@ static void a_bare_pipeline_checks_its_calibration(void **state)
     assert_null(bare);
     fkt_free(other.digests);
     CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&scratch, "cal"), 0));
-    task.codec_dim++; /* a task that lies about the length of its latents must not lead past the end of them */
+    task.part[0].dim++; /* a task that lies about the length of its latents must not lead past the end of them */
     CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, scratch_path(&scratch, "cal")), FKT_E_MISMATCH);
-    task.codec_dim--;
+    task.part[0].dim--;
     CHECK_OK(fkt_pipeline_open_latents(&bare, &task, NULL));
     CHECK(fkt_pipeline_codec(bare) != NULL);
     fkt_pipeline_free(bare);
-    snprintf(task.codec, sizeof task.codec, "nothing");
+    snprintf(task.part[0].name, sizeof task.part[0].name, "nothing");
     CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, NULL), FKT_E_ARG);
     CHECK(fkt_error_hint_code() == FKT_HINT_CALIBRATION_ALONE);
 }
@@ -174,11 +174,11 @@ static void an_open_pipeline_generates_the_same(void **state)
     CHECK_OK(fkt_generate_tiles(pipeline, &g, o.seed, K, COLS, 2, tiles));
     for (size_t k = 0; k < K; k++) assert_memory_equal(tiles + k * COLS * PX, a + k * EACH * PX, COLS * PX);
     other = *pipeline; /* a walk of another task must be refused */
-    other.task.coordinates.gamma *= 1.5;
+    other.task.part[0].coordinates.gamma *= 1.5;
     o.pipeline = &other;
     CHECK_STATUS(fkt_generate(&r, scratch_path(&scratch, "no"), &o), FKT_E_MISMATCH);
     other = *pipeline;
-    other.task.codec_sha256[3] ^= 1;
+    other.task.part[0].sha256[3] ^= 1;
     CHECK_STATUS(fkt_generate(&r, scratch_path(&scratch, "no"), &o), FKT_E_MISMATCH);
     fkt_gaussians_clear(&g);
     fkt_release_clear(&r);
@@ -194,7 +194,7 @@ static void a_release_is_read_with_both_its_counts(void **state)
     size_t block;
     (void)state;
     make_release(&r);
-    block = fkt_moments_block(r.task.coordinates.length);
+    block = fkt_moments_block(r.task.part[0].coordinates.length);
     CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
     CHECK(r.sigma.count > 0);
     for (size_t k = 0; k < g.classes; k++) {

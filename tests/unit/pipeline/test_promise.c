@@ -36,7 +36,7 @@ static fkt_status make(struct fkt_task *t, double epsilon, double delta, const s
     fkt_status st;
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make_into(t, &c, codec, &cal));
+    FKT_TRY(fkt_task_make_into(t, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
 out:
     fkt_calibration_clear(&cal);
     fkt_codec_free(codec);
@@ -151,7 +151,7 @@ static void everything_says_weak(void **state)
     CHECK_OK(fkt_codec_open(&codec, &spec));
     CHECK_OK(fkt_calibration_embedded(&cal, codec));
     CHECK_OK(make(&t, 50, 1e-5, NULL, 1));
-    CHECK_OK(fkt_moments_new(&m, 2, ONE_PART(t.coordinates.length, t.coordinates.rq), 0));
+    CHECK_OK(fkt_moments_new(&m, 2, fkt_task_layout(&t), 0));
     CHECK_OK(fkt_ledger_init(&ledger, 1e6, 0));
     CHECK_OK(fkt_release_make_into(&r, &t, &cal, m, &facts, &ledger, NULL));
     assert_string_equal(fkt_release_not_private(&r), "the promise is weak");

@@ -51,7 +51,7 @@ static int setup(void **state)
     CHECK_OK(fkt_calibrate(&cal, codec, set, FKT_FILTER_BILINEAR, 0, "some of demo:test", &o));
     CHECK_OK(fkt_calibration_save(&cal, scratch_path(&scratch, "cal"), 0));
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(train, k);
-    CHECK_OK(fkt_task_make_into(&task, &c, codec, &cal));
+    CHECK_OK(fkt_task_make_into(&task, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
     CHECK_OK(fkt_pipeline_open(&pipeline, &task, scratch_path(&scratch, "cal"), NULL));
     sort_out(set);
     fkt_codec_free(codec);
@@ -152,8 +152,8 @@ static void a_release_has_no_list(void **state)
     CHECK_OK(fkt_release_make_into(&r, &task, fkt_pipeline_calibration(pipeline), m, &facts, &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 1));
     CHECK_OK(fkt_release_load_into(&back, scratch_path(&scratch, "release")));
-    CHECK(!back.calibration.digests && back.calibration.images == PUBLIC);
-    assert_string_equal(back.calibration.digests_sha256, cal.digests_sha256);
+    CHECK(!back.calibration[0].digests && back.calibration[0].images == PUBLIC);
+    assert_string_equal(back.calibration[0].digests_sha256, cal.digests_sha256);
     CHECK_OK(fkt_release_pipeline(&back, NULL, &from));
     CHECK_STATUS(sum(from, train, NULL, 0), FKT_E_STATE);
     says("without the digests of its images");
@@ -168,12 +168,12 @@ static void a_list_cannot_be_stripped_or_changed(void **state)
 {
     struct fkt_calibration bare = cal;
     (void)state;
-    CHECK_OK(fkt_task_check_calibration(&task, &bare));
+    CHECK_OK(fkt_task_check_calibration(&task, 0, &bare));
     bare.digests_sha256[0] = '\0';
     bare.digests = NULL;
-    CHECK_STATUS(fkt_task_check_calibration(&task, &bare), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_task_check_calibration(&task, 0, &bare), FKT_E_MISMATCH);
     bare.digests_sha256[0] = cal.digests_sha256[0] == '0' ? '1' : '0';
-    CHECK_STATUS(fkt_task_check_calibration(&task, &bare), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_task_check_calibration(&task, 0, &bare), FKT_E_MISMATCH);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void a_release_survives_its_file(void **state)
     scene_init(&s, 5);
     CHECK_OK(fkt_release_save(&s.release, scratch_path(&s.scratch, "r"), 0));
     CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
-    n = back.task.n_classes * fkt_moments_block(back.task.coordinates.length);
+    n = back.task.n_classes * fkt_moments_block(back.task.part[0].coordinates.length);
     assert_memory_equal(back.moments, s.release.moments, n * sizeof *back.moments);
     assert_string_equal(back.sha256, s.release.sha256);
     CHECK(back.insecure_seed && back.facts.sites == 3 && back.facts.survivors == 2);

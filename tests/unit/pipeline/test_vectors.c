@@ -21,7 +21,7 @@ static int open_all(void **state)
 {
     (void)state;
     CHECK_OK(small_pipeline(&pipeline, &ds, N, 5, FKT_COORDINATE_GAIN_SHAPE));
-    CHECK(fkt_pipeline_task(pipeline)->coordinates.length == M && fkt_dataset_size(ds) == N);
+    CHECK(fkt_pipeline_task(pipeline)->part[0].coordinates.length == M && fkt_dataset_size(ds) == N);
     CHECK_OK(fkt_alloc(&rgb, (size_t)N * BYTES));
     for (size_t i = 0; i < N; i++) {
         labels[i] = fkt_dataset_label(ds, i);
@@ -42,7 +42,7 @@ static int close_all(void **state)
 static void added_up_they_are_the_moments(void **state)
 {
     const struct fkt_pipeline_options two = {.threads = 2};
-    const struct fkt_coordinates *c = &fkt_pipeline_task(pipeline)->coordinates;
+    const struct fkt_coordinates *c = &fkt_pipeline_task(pipeline)->part[0].coordinates;
     struct fkt_moments *want = NULL, *got = NULL;
     const int64_t *a, *b;
     int32_t again[M];

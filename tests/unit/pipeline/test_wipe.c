@@ -68,11 +68,14 @@ static void make_task(struct fkt_task *out, const struct fkt_pipeline *pipeline,
     struct fkt_task_choices choices = {.name = "small",
                                        .classes = (const char *const *)t->classes,
                                        .n_classes = t->n_classes,
-                                       .coordinates = t->coordinates.kind,
                                        .privacy = {.epsilon = 10, .delta = 1e-6},
                                        .federation = &c};
     CHECK_OK(fkt_federation_keys(roster, secrets, SITES, NULL));
-    CHECK_OK(fkt_task_make_into(out, &choices, fkt_pipeline_codec(pipeline), fkt_pipeline_calibration(pipeline)));
+    CHECK_OK(fkt_task_make_into(out, &choices,
+                                &(struct fkt_part_choice){.codec = fkt_pipeline_codec(pipeline),
+                                                          .calibration = fkt_pipeline_calibration(pipeline),
+                                                          .coordinates = t->part[0].coordinates.kind},
+                                1));
 }
 
 /* Exact moments through a file, and heads of them as a simulation's reference has. */
@@ -80,7 +83,7 @@ static void use_total(const struct fkt_pipeline *pipeline, const struct fkt_data
                       int first)
 {
     const struct fkt_task *t = fkt_pipeline_task(pipeline);
-    const struct fkt_noise_scale silence = {.unit = t->coordinates.radius / t->coordinates.rq};
+    const struct fkt_noise_scale silence = {.unit = t->part[0].coordinates.radius / t->part[0].coordinates.rq};
     const struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
     const char *path = scratch_path(&dir, "moments.safetensors");
     struct fkt_records *records = NULL, *more = NULL;

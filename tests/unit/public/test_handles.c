@@ -40,7 +40,7 @@ static struct fkt_task *plain_task(void)
                                              .fit = FKT_FIT_PAD,
                                              .privacy = {.epsilon = 3, .delta = 1e-6}};
     struct fkt_task *t = NULL;
-    CHECK_OK(fkt_task_make(&t, &choices, codec, &calibration));
+    CHECK_OK(fkt_task_make(&t, &choices, &(struct fkt_part_choice){.codec = codec, .calibration = &calibration}, 1));
     return t;
 }
 
@@ -49,15 +49,15 @@ static void a_task_answers_what_was_chosen(void **state)
     struct fkt_task *t = plain_task();
     (void)state;
     assert_string_equal(fkt_task_name(t), "pets");
-    CHECK(strlen(fkt_task_sha256(t)) == 64 && strlen(fkt_task_calibration_sha256(t)) == 64);
-    assert_string_equal(fkt_task_calibration_source(t), calibration.source);
-    CHECK(fkt_task_classes(t) == 2 && fkt_task_size(t) == 16 && fkt_task_codec_dim(t) == 8);
+    CHECK(strlen(fkt_task_sha256(t)) == 64 && strlen(fkt_task_part(t, 0)->calibration_sha256) == 64);
+    assert_string_equal(fkt_task_part(t, 0)->calibration_source, calibration.source);
+    CHECK(fkt_task_classes(t) == 2 && fkt_task_size(t) == 16 && fkt_task_part(t, 0)->dim == 8);
     assert_string_equal(fkt_task_class(t, 1), "dog");
     assert_string_equal(fkt_task_class(t, 2), "");
     CHECK(fkt_task_filter(t) == FKT_FILTER_BOX && fkt_task_fit(t) == FKT_FIT_PAD);
-    assert_string_equal(fkt_task_codec(t), "dct");
-    assert_string_equal(fkt_task_codec_identity(t), fkt_codec_identity(codec));
-    CHECK(fkt_task_coordinates(t)->length == 9 && fkt_task_coordinates(t)->rq == FKT_RQ_DEFAULT);
+    assert_string_equal(fkt_task_part(t, 0)->name, "dct");
+    assert_string_equal(fkt_task_part(t, 0)->identity, fkt_codec_identity(codec));
+    CHECK(fkt_task_part(t, 0)->coordinates.length == 9 && fkt_task_part(t, 0)->coordinates.rq == FKT_RQ_DEFAULT);
     CHECK(fkt_task_privacy(t)->epsilon == 3 && fkt_task_privacy(t)->delta == 1e-6);
     CHECK(!fkt_task_federation(t) && !fkt_task_service(t) && !fkt_task_signature(t));
     fkt_task_free(t);
@@ -80,7 +80,7 @@ static void a_federation_a_service_and_a_signature_are_there(void **state)
     scratch_init(&s);
     for (int i = 0; i < 3; i++) CHECK_OK(fkt_sa_identity(roster[i], secret, NULL));
     CHECK_OK(fkt_sa_identity(key, secret, NULL));
-    CHECK_OK(fkt_task_make(&t, &choices, codec, &calibration));
+    CHECK_OK(fkt_task_make(&t, &choices, &(struct fkt_part_choice){.codec = codec, .calibration = &calibration}, 1));
     CHECK(fkt_task_federation(t)->sites == 3 && memcmp(fkt_task_federation(t)->roster, roster, sizeof roster) == 0);
     CHECK(fkt_task_service(t)->rounds == 5 && !fkt_task_signature(t));
     CHECK_OK(fkt_task_sign(t, secret));
@@ -98,7 +98,8 @@ static void a_task_that_cannot_be_made_is_null(void **state)
 {
     struct fkt_task *t = (struct fkt_task *)(void *)&calibration; /* not NULL, so that it is seen to be set */
     (void)state;
-    CHECK(fkt_task_make(&t, &(struct fkt_task_choices){.privacy = {.epsilon = -1}}, codec, &calibration) == FKT_E_ARG);
+    CHECK(fkt_task_make(&t, &(struct fkt_task_choices){.privacy = {.epsilon = -1}},
+                        &(struct fkt_part_choice){.codec = codec, .calibration = &calibration}, 1) == FKT_E_ARG);
     CHECK(!t);
     t = (struct fkt_task *)(void *)&calibration;
     CHECK(fkt_task_parse(&t, "{}", 2) == FKT_E_FORMAT && !t);
@@ -118,11 +119,12 @@ static void a_release_answers_what_is_in_it(void **state)
     size_t n = 0, again = 0;
     (void)state;
     scratch_init(&s);
-    CHECK_OK(fkt_moments_new(&m, 2, ONE_PART(fkt_task_coordinates(t)->length, fkt_task_coordinates(t)->rq), 0));
+    CHECK_OK(fkt_moments_new(
+        &m, 2, ONE_PART(fkt_task_part(t, 0)->coordinates.length, fkt_task_part(t, 0)->coordinates.rq), 0));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
     CHECK_OK(fkt_release_make(&r, t, &calibration, m, &facts, &ledger, &seed));
     assert_string_equal(fkt_task_sha256(fkt_release_task(r)), fkt_task_sha256(t));
-    CHECK(fkt_release_calibration(r)->dim == calibration.dim);
+    CHECK(fkt_release_calibration(r, 0)->dim == calibration.dim);
     CHECK(fkt_release_plan(r)->mu > 0 && !fkt_release_shares(r));
     CHECK(fkt_release_sigma(r)->count == fkt_release_plan(r)->sigma_count && fkt_release_sigma(r)->part[0].moment > 0);
     CHECK(fkt_release_facts(r)->sites == 2 && fkt_release_insecure_seed(r) == 1);

@@ -326,7 +326,7 @@ static fkt_status make_large(struct fkt_task *out, const struct small_federation
     }
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&cal, codec));
-    FKT_TRY(fkt_task_make_into(out, &t, codec, &cal));
+    FKT_TRY(fkt_task_make_into(out, &t, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
 out:
     fkt_codec_free(codec);
     fkt_calibration_clear(&cal);

@@ -16,7 +16,8 @@ static void a_task_survives_its_file(void **state)
     CHECK_OK(fkt_task_save(fkt_pipeline_task(w), scratch_path(&s, "task.json"), 0));
     CHECK_OK(fkt_task_load_into(&back, scratch_path(&s, "task.json")));
     assert_string_equal(back.sha256, fkt_pipeline_task(w)->sha256);
-    CHECK(back.n_classes == 10 && back.coordinates.length == 9 && back.privacy.part[0].radius == FKT_RQ_DEFAULT);
+    CHECK(back.n_classes == 10 && back.part[0].coordinates.length == 9 &&
+          back.privacy.part[0].radius == FKT_RQ_DEFAULT);
     fkt_task_clear(&back);
     fkt_pipeline_free(w);
     fkt_dataset_free(ds);
