@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimal noise for many privacy specifications, the slow way: the textbook formula at 60 digits.
 
-Writes calibration.csv (specification -> sigmas, 25 digits) and privacy_gdp.csv (epsilon, mu -> delta) into the folder
-given. Independent of src/privacy: delta is the plain difference of two normal tails, mu comes from root finding on its
-logarithm, and the supremum for `replace` from a search over the angle between two records, not from the closed form.
+Writes calibration.csv (specification -> sigmas, 25 digits), calibration_parts.csv (the same for records of several
+parts, and for pooled second moments) and privacy_gdp.csv (epsilon, mu -> delta) into the folder given. Independent of
+src/privacy: delta is the plain difference of two normal tails, mu comes from root finding on its logarithm, and the
+supremum for `replace` from a search over the angle between two records in each part, not from the closed form.
 """
 
 import csv
@@ -20,6 +21,8 @@ from mpmath import mpf
 mp.mp.dps = 60
 DIGITS = 25
 ADJACENCIES = ("add-remove", "replace", "replace-any")
+PARTS_HEADER = "epsilon delta adjacency pooled share_count radii share_sums share_moments sigma_count".split()
+PARTS_HEADER += ["sigma_sums", "sigma_moments"]
 
 
 def delta_of(eps, mu):
@@ -75,6 +78,52 @@ def sigmas(eps, delta, adjacency, mechanism, shares, radius):
     k = mu**2 / sup(adjacency, w[1], w[2], w[0])
     s_n = mpf(0) if adjacency == "replace" else 1 / mp.sqrt(k * w[0])
     return s_n, radius / mp.sqrt(k * w[1]), radius**2 / mp.sqrt(k * w[2])
+
+
+def largest(g):
+    """The largest g(rho), rho in -1..1, of a concave g."""
+    lo, hi = mpf(-1), mpf(1)
+    for _ in range(200):
+        m1, m2 = lo + (hi - lo) / 3, hi - (hi - lo) / 3
+        if g(m1) < g(m2):
+            lo = m1
+        else:
+            hi = m2
+    return max(g((lo + hi) / 2), g(mpf(-1)))
+
+
+def sup_parts(adjacency, pooled, c2, parts):
+    """parts: (a2, b2) of each; unit records whose angle in each part is free. What changes, written out:
+
+    one record more      1 count, and in each part a sum and a second moment
+    one of the class     in each part the difference of two sums and of two second moments
+    of another class     2 counts, 2 sums; second moments in two places, or (pooled) their difference in one
+    """
+    one = c2 + sum(a2 + b2 for a2, b2 in parts)
+    same = sum(largest(lambda r: a2 * (2 - 2 * r) + b2 * (2 - 2 * r * r)) for a2, b2 in parts)
+    there = lambda b2: largest(lambda r: b2 * (2 - 2 * r * r)) if pooled else 2 * b2
+    other = 2 * c2 + sum(2 * a2 + there(b2) for a2, b2 in parts)
+    return {"add-remove": one, "replace": same, "replace-any": max(same, other)}[adjacency]
+
+
+def parts_rows(rng):
+    menu = [(24, 75), (1, 1), (8, 25), (16, 50), (0.5, 300), (90, 5)]
+    for i in range(360):
+        eps = float("%.6g" % 10 ** rng.uniform(-2, 2))
+        delta = float("%.6g" % 10 ** rng.uniform(-12, -1))
+        adjacency, pooled, n = ADJACENCIES[i % 3], i // 3 % 2, 1 + i // 6 % 4
+        count = (1, 5, 0.25)[rng.randrange(3)]
+        parts = [menu[rng.randrange(len(menu))] for _ in range(n)]
+        radii = [(1.0, 256.0, 64.0, 4096.0, 3.5)[rng.randrange(5)] for _ in range(n)]
+        k = mu_of(mpf(eps), mpf(delta)) ** 2 / sup_parts(adjacency, pooled, mpf(count), [(mpf(a), mpf(b)) for a, b in parts])
+        s_n = mpf(0) if adjacency == "replace" else 1 / mp.sqrt(k * count)
+        sums = [mpf(r) / mp.sqrt(k * a) for r, (a, _) in zip(radii, parts)]
+        moments = [mpf(r) ** 2 / mp.sqrt(k * b) for r, (_, b) in zip(radii, parts)]
+        listed = lambda values: " ".join(map(repr, map(float, values)))
+        spec = [repr(eps), repr(delta), adjacency, pooled, repr(float(count)), listed(radii)]
+        yield [*spec, listed(a for a, _ in parts), listed(b for _, b in parts), text(s_n)] + [
+            " ".join(map(text, x)) for x in (sums, moments)
+        ]
 
 
 def text(x):
@@ -142,6 +191,7 @@ def main():
         "sigma_moment",
     ]
     write(out + "/calibration.csv", header, calibration_rows(random.Random(1)))
+    write(out + "/calibration_parts.csv", PARTS_HEADER, parts_rows(random.Random(3)))
     write(out + "/privacy_gdp.csv", ["epsilon", "mu", "delta"], gdp_rows(random.Random(2)))
 
 

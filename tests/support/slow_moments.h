@@ -23,7 +23,7 @@ static inline void slow_moments(int64_t *packed, size_t classes, size_t m, const
     }
 }
 
-/* The same for any layout, number by number: packed gets n_k, sum of q_i and sum of q_i q_j of the records that count. */
+/* The same for any layout, number by number: n_k, sums of q_i and sums of q_i q_j of the records that count. */
 static inline void slow_parts(int64_t *packed, uint32_t classes, const struct fkt_moments_layout *l,
                               const uint32_t *labels, const int32_t *q, size_t n)
 {

@@ -184,8 +184,8 @@ static void directions_keep_their_length(void **state)
     CHECK(fkt_coordinates_direction(&c).length == 0);
 }
 
-/* Joined parts: |q|^2 <= Rq^2 in integers for the vector as a whole, as in the test above for one part, at the sphere of
- * every part at once, where |w| reaches the joined radius; and one part is fkt_quantise. */
+/* Joined parts: |q|^2 <= Rq^2 in integers for the vector as a whole, also where every part is on its sphere and |w|
+ * reaches the joined radius; the rule is that of one part. */
 static void joined_parts_share_one_ball(void **state)
 {
     struct fkt_coordinates c[3];
@@ -210,8 +210,7 @@ static void joined_parts_share_one_ball(void **state)
         CHECK_OK(fkt_quantise_joined(c, parts, rq, w, q));
         CHECK(norm_of(at) <= (int64_t)rq * rq);
         for (size_t i = 0; i < at; i++) CHECK(fabs(q[i] - w[i] / radius * rq) < 1);
-        memcpy(u, w, sizeof u);
-        int32_t joined[17];
+        int32_t joined[18];
         memcpy(joined, q, at * sizeof *q);
         CHECK_OK(fkt_coordinates_clip(&whole, (uint32_t)at, rq, radius));
         CHECK_OK(fkt_quantise(&whole, w, q)); /* the same rule */
