@@ -18,7 +18,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/threads.h"
-#include "codec/codec.h"
 #include "fedkt/advanced/calibration.h"
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/privacy.h"
@@ -351,7 +350,12 @@ fkt_status fkt_bench_cost(const struct cli_bench *o, struct fkt_bench_row *rows,
         return fkt_fail(FKT_E_ARG, "--classes must be at most 1000, and --images at least twice as many");
     cli_progress_init(&j.progress, o->run.quiet);
     FKT_TRY(fkt_bench_codec_open(&j, &usual));
-    FKT_TRY(fkt_codec_want(j.codec, 0));
+    if (!fkt_codec_decodes(j.codec)) {
+        st = fkt_fail_hint(FKT_E_ARG, "time a guide with 'fedkt bench codec'",
+                           "the cost is that of encoding and decoding: guide '%s' has no decoder",
+                           fkt_codec_name(j.codec));
+        goto out;
+    }
     FKT_TRY(fkt_bench_codec_time(&j, 0));
     FKT_TRY(statistics_open(&s, &j, (uint32_t)usual.classes));
     FKT_TRY(time_statistics(&s));

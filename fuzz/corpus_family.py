@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""corpus_family.py - seeds for fuzz_family: the smallest members of both codec families, and some that lie.
+"""corpus_family.py - seeds for fuzz_family: the smallest members of the codec and guide families, and some
+that lie.
 
 An input is one byte of choices, then the files; see fuzz_family.c. Values are small and fixed by their place.
 """
@@ -91,6 +92,45 @@ def dcae(side, efficientvit, attention, batch):
     return shapes
 
 
+def normed(shapes, conv, norm, *shape):
+    shapes[conv + ".weight"] = shape
+    for last in ("weight", "bias", "running_mean", "running_var"):
+        shapes[f"{norm}.{last}"] = shape[:1]
+
+
+def resnet(kernel, bottleneck, depths=(1, 1, 1, 1)):
+    """Width 1, or 1 and 2 in bottlenecks, which then have a projection."""
+    shapes = {}
+    normed(shapes, "conv1", "bn1", 1, 3, kernel, kernel)
+    into, out = 1, 1 + bottleneck
+    for stage, depth in enumerate(depths):
+        for i in range(depth):
+            here = f"layer{stage + 1}.{i}."
+            windows = (1, 3, 1) if bottleneck else (3, 3)
+            for k, side in enumerate(windows):
+                last = k + 1 == len(windows)
+                inside = into if k == 0 else 1
+                normed(shapes, f"{here}conv{k + 1}", f"{here}bn{k + 1}", out if last else 1, inside, side, side)
+            if i == 0 and (stage or into != out):
+                normed(shapes, here + "downsample.0", here + "downsample.1", out, into, 1, 1)
+            into = out
+    shapes["fc.weight"], shapes["fc.bias"] = (2, into), (2,)
+    return shapes
+
+
+def lite0():
+    shapes, kernels = {}, (3, 3, 3, 5, 5, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 3)
+    normed(shapes, "_conv_stem", "_bn0", 1, 3, 3, 3)
+    for i, k in enumerate(kernels):
+        here = f"_blocks.{i}._"
+        if i:
+            normed(shapes, here + "expand_conv", here + "bn0", 1, 1, 1, 1)
+        normed(shapes, here + "depthwise_conv", here + "bn1", 1, 1, k, k)
+        normed(shapes, here + "project_conv", here + "bn2", 1, 1, 1, 1)
+    normed(shapes, "_conv_head", "_bn1", 1, 1, 1, 1)
+    return shapes
+
+
 def both(efficientvit, attention=False):
     return {**dcae(0, efficientvit, attention, False), **dcae(1, efficientvit, attention, not attention)}
 
@@ -108,7 +148,8 @@ def files():
         "encoder_out_shortcut": True,
         "downsample_block_type": "pixel_unshuffle",
     }
-    small, any_tiny, any_dcae, nobody = both(0), 4 << 2, 12 << 2, 63 << 2
+    small, any_tiny, any_dcae, nobody = both(0), 5 << 2, 13 << 2, 63 << 2  # places in src/codec/members.c
+    resnet18, any_resnet, lite = 15 << 2, 18 << 2, 19 << 2
     wide = dict(small, **{"encoder.down_blocks.0.0.norm.weight": (0, 4000000000)})
     far = dict(small, **{"encoder.down_blocks.15.63.conv1.weight": (2, 2, 3, 3)})
     return {
@@ -125,5 +166,12 @@ def files():
         "bad-wide": joined(nobody, safetensors(wide)),
         "bad-far": joined(nobody, safetensors(far)),
         "bad-stranger": joined(nobody, safetensors({"encoder.down_blocks.0.resnets.0.conv1.weight": (1,)})),
+        "resnet": joined(any_resnet, safetensors(resnet(3, 0))),
+        "resnet-bottleneck": joined(nobody, safetensors(resnet(7, 1, (1, 2, 1, 1)))),
+        "lite0": joined(nobody, safetensors(lite0())),
+        "bad-resnet-member": joined(resnet18, safetensors(resnet(7, 0, (2, 2, 2, 2)))),
+        "bad-resnet-stem": joined(any_resnet, safetensors(dict(resnet(3, 0), **{"conv1.weight": (1, 3, 5, 5)}))),
+        "bad-resnet-wide": joined(nobody, safetensors(dict(resnet(3, 0), **{"bn1.weight": (0, 4000000000)}))),
+        "bad-lite0": joined(lite, safetensors(lite0())),
         "empty": b"",
     }

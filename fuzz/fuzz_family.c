@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_family.c - opening a network: weights and a config.json, recognised and bound.
+/* fuzz_family.c - opening a codec or a guide: weights and a config.json, recognised and bound.
  *
  * Input: one byte (bit 0: a second file for the decoder; bit 1: a config.json; the rest picks a member's name), then a
  * part for each file that is present, two bytes of length before it; the last part has no length. A recognised input
@@ -32,8 +32,11 @@ static struct parts take(struct parts *in, int last)
 static void use(const struct fkt_family *f)
 {
     char hash[FKT_HASH_HEX];
-    FUZZ_CHECK(f->latent_channels >= 1 && f->reduction >= 1 && f->latent_scale - f->latent_scale == 0);
-    for (int i = 0; i < 2; i++) FUZZ_CHECK(f->net[i].n_ops && f->weights[i] && fkt_net_status(&f->net[i]) == FKT_OK);
+    FUZZ_CHECK(f->latent_channels >= 1 && f->latent_scale - f->latent_scale == 0);
+    if (f->guide) FUZZ_CHECK(f->input && f->step && f->input % f->step == 0 && f->scaling && !f->net[1].n_ops);
+    else FUZZ_CHECK(f->reduction >= 1);
+    for (int i = 0; i < (f->guide ? 1 : 2); i++)
+        FUZZ_CHECK(f->net[i].n_ops && f->weights[i] && fkt_net_status(&f->net[i]) == FKT_OK);
     if (fkt_family_sha256(f, hash) != FKT_OK) FUZZ_CHECK(fkt_error_text()[0] != '\0');
 }
 

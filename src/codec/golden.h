@@ -14,8 +14,8 @@ struct fkt_golden {
     double max_error; /* of the first latents against the recorded ones; NAN: there are none to compare with */
     int recorded;     /* 1: some are recorded for these weights, if perhaps not for this size */
 };
-/* Encodes the image, and decodes it where the codec can. `encoder_sha256` (may be NULL) names the encoder's file; recorded latents are for
- * FKT_GOLDEN_SIZE alone. FKT_E_NUMERIC when something is not finite. */
+/* Encodes the image, and decodes it where the codec can. `encoder_sha256` (may be NULL) names the encoder's file;
+ * recorded latents are for FKT_GOLDEN_SIZE alone. FKT_E_NUMERIC when something is not finite. */
 FKT_MUST_USE fkt_status fkt_golden_run(struct fkt_golden *out, const struct fkt_codec *codec,
                                        const char *encoder_sha256);
 

@@ -4,8 +4,8 @@
  * TAESD and its sisters: one small network, trained to imitate the autoencoders of larger models (madebyollin/taesd).
  * DC-AE: Chen et al., "Deep Compression Autoencoder for Efficient High-Resolution Diffusion Models", 2024; `in` was
  * trained on ImageNet, `mix` on a mixture, `sana` belongs to the text-to-image model of that name.
- * ResNet: torchvision's first ImageNet weights (IMAGENET1K_V1), which timm publishes as safetensors under the same tensor
- * names; guides.
+ * ResNet: torchvision's first ImageNet weights (IMAGENET1K_V1), which timm publishes as safetensors under the same
+ * tensor names; guides.
  *
  * Nothing here is a guess: a hash, size or licence that was not checked is NULL or 0, and `pull` then takes the
  * hub's own word for the hash and writes down that it did. */
