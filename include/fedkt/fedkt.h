@@ -88,6 +88,7 @@
 #include "fedkt/sweep.h"
 #include "fedkt/synth.h"
 #include "fedkt/task.h"
+#include "fedkt/teacher.h"
 #include "fedkt/train.h"
 #include "fedkt/training_source.h"
 #include "fedkt/verify.h"

@@ -74,15 +74,20 @@ FKT_API void fkt_sweep_free(struct fkt_sweep *s);
 
 struct fkt_sweep_network {
     enum fkt_architecture architecture;
-    struct fkt_recipe recipe;            /* its seed is also that of the first weights */
-    size_t per_class;                    /* images drawn for each class, with the sweep's seed */
-    int skip_bad;                        /* as in fkt_sweep_spec */
-    const struct fkt_progress *progress; /* borrowed; may be NULL */
+    struct fkt_recipe recipe; /* its seed is also that of the first weights */
+    size_t per_class;         /* images drawn for each class, with the sweep's seed */
+    int skip_bad;             /* as in fkt_sweep_spec */
+    int head_teaches; /* 1: the arm's head is the teacher (teacher.h), with the recipe's temperature and share */
+    enum fkt_head_kind head;
+    const struct fkt_dataset *shared; /* public images, as in fkt_training_source_public; borrowed; NULL: none */
+    const char *shared_name;
+    size_t shared_each;
+    const struct fkt_progress *progress;                                     /* borrowed; may be NULL */
     fkt_status (*trained)(void *ctx, const struct fkt_sweep *s, size_t arm); /* after each arm; may be NULL */
     void *ctx;
 };
 /* After the run: trains from scratch on images of each arm's first draw and evaluates once, after the last epoch, on
- * the test images. FKT_E_STATE without test data. */
+ * the test images. FKT_E_STATE without test data; FKT_E_MISMATCH when a public image is a record or a test image. */
 FKT_API FKT_MUST_USE fkt_status fkt_sweep_train(struct fkt_sweep *s, const struct fkt_sweep_network *network);
 /* The same for a network that was trained elsewhere: name (copied) and accuracy of arm i stand in the results. seconds
  * are added up. */
@@ -116,6 +121,7 @@ FKT_API const char *fkt_sweep_network_name(const struct fkt_sweep *s); /* NULL: 
 FKT_API const struct fkt_pipeline *fkt_sweep_pipeline(const struct fkt_sweep *s); /* its task is arm 0's */
 FKT_API const struct fkt_simulation *fkt_sweep_simulation(const struct fkt_sweep *s);
 FKT_API const size_t *fkt_sweep_train_records(const struct fkt_sweep *s, size_t *n); /* of data */
+FKT_API const struct fkt_dataset *fkt_sweep_data(const struct fkt_sweep *s);         /* all records of the sites */
 FKT_API const struct fkt_dataset *fkt_sweep_test_data(const struct fkt_sweep *s);    /* data or test; NULL: none */
 FKT_API const size_t *fkt_sweep_test_records(const struct fkt_sweep *s, size_t *n);  /* of it */
 FKT_API struct fkt_records *fkt_sweep_records(const struct fkt_sweep *s);            /* in the total */

@@ -56,13 +56,30 @@ out:
     return st;
 }
 
-fkt_status fkt_public_set_read(struct fkt_public_set *p, const struct fkt_dataset *ds, const char *name, uint32_t size,
-                               enum fkt_filter filter, const struct fkt_training_set_options *options)
+/* The classes of ds mean nothing here. */
+static fkt_status take_classes(struct fkt_training_set *p, const struct fkt_training_set *of)
+{
+    fkt_status st;
+    for (uint32_t k = 0; k < p->n_classes; k++) fkt_free(p->classes[k]);
+    fkt_free(p->classes);
+    p->classes = NULL;
+    p->n_classes = 0;
+    FKT_TRY(fkt_alloc(&p->classes, of->n_classes));
+    p->n_classes = of->n_classes;
+    for (uint32_t k = 0; k < p->n_classes; k++) FKT_TRY(fkt_strdup(&p->classes[k], of->classes[k]));
+out:
+    return st;
+}
+
+fkt_status fkt_public_set_read(struct fkt_public_set *p, const struct fkt_dataset *ds, const char *name,
+                               const struct fkt_training_set *like, enum fkt_filter filter,
+                               const struct fkt_training_set_options *options)
 {
     fkt_status st;
     memset(p, 0, sizeof *p);
     last_name(p->name, sizeof p->name, name);
-    FKT_TRY(fkt_training_set_read(&p->set, ds, NULL, 0, size, filter, NULL, options));
+    FKT_TRY(fkt_training_set_read(&p->set, ds, NULL, 0, like->size, filter, NULL, options));
+    FKT_TRY(take_classes(&p->set, like));
     FKT_TRY(identify(p, ds, options));
 out:
     if (st != FKT_OK) fkt_public_set_clear(p);
@@ -105,24 +122,34 @@ out:
     return st;
 }
 
-fkt_status fkt_public_set_refuse(const struct fkt_public_set *p, const struct fkt_dataset *ds,
-                                 const struct fkt_training_set_options *o)
+void fkt_public_set_label(struct fkt_public_set *p)
+{
+    for (size_t i = 0; i < p->set.n; i++) {
+        const float *logit = p->set.teacher + i * p->set.n_classes;
+        p->set.label[i] = 0;
+        for (uint32_t k = 1; k < p->set.n_classes; k++)
+            if (logit[k] > logit[p->set.label[i]]) p->set.label[i] = k;
+    }
+}
+
+fkt_status fkt_public_set_refuse(const struct fkt_public_set *p, const struct fkt_dataset *ds, const size_t *idx,
+                                 size_t n, const char *what, const struct fkt_training_set_options *o)
 {
     const struct fkt_pipeline_options options = {.threads = o->threads, .progress = o->progress};
-    const size_t all = fkt_dataset_size(ds);
     struct fkt_digest *digests = NULL;
     uint8_t *bad = NULL;
     size_t shared = 0, first = 0;
     fkt_status st;
-    FKT_TRY(fkt_records_digests(ds, NULL, all, &options, &digests, &bad));
-    for (size_t i = all; i-- > 0;) {
+    if (!idx) n = fkt_dataset_size(ds);
+    FKT_TRY(fkt_records_digests(ds, idx, n, &options, &digests, &bad));
+    for (size_t i = n; i-- > 0;) {
         if (bad[i] || !bsearch(&digests[i], p->digests, p->n_digests, sizeof *digests, compare)) continue;
         shared++;
-        first = i;
+        first = idx ? idx[i] : i;
     }
     if (shared)
-        st = fkt_fail_hint(FKT_E_MISMATCH, "an accuracy on images that were trained on means nothing: leave them out",
-                           "%zu of the %zu test images are among the public images, the first is '%s'", shared, all,
+        st = fkt_fail_hint(FKT_E_MISMATCH, "leave them out of the public images",
+                           "%zu of the %zu %s are among the public images, the first is '%s'", shared, n, what,
                            fkt_dataset_name(ds, first));
 out:
     fkt_free(digests);

@@ -18,16 +18,20 @@ struct fkt_public_set {
     uint64_t pass;
 };
 void fkt_public_set_clear(struct fkt_public_set *p);
-/* Reads all records of ds, scaled to `size`. Labels of ds are ignored; the caller fills in those of p->set, and logits.
+/* Reads all records of ds, with the size and classes of `like`. Labels of ds are ignored; the caller fills in logits.
  * name: its path, of which the last component is kept. */
 FKT_MUST_USE fkt_status fkt_public_set_read(struct fkt_public_set *p, const struct fkt_dataset *ds, const char *name,
-                                            uint32_t size, enum fkt_filter filter,
+                                            const struct fkt_training_set *like, enum fkt_filter filter,
                                             const struct fkt_training_set_options *options);
 /* The images of an epoch after those of `to`, whose logits (n, K) grow with them: with e = each, images e*epoch ..
  * e*(epoch+1) - 1 of a sequence of passes, each a permutation of all of them. */
 FKT_MUST_USE fkt_status fkt_public_set_append(struct fkt_public_set *p, uint32_t epoch, struct fkt_training_set *to);
-/* FKT_E_MISMATCH when a record of ds is among the public images; states how many, and names the first. */
+/* Labels from logits: the most probable class. */
+void fkt_public_set_label(struct fkt_public_set *p);
+/* FKT_E_MISMATCH when one of records idx[0..n-1] (NULL: all) of ds is among the public images; states how many of
+ * `what`, and names the first. */
 FKT_MUST_USE fkt_status fkt_public_set_refuse(const struct fkt_public_set *p, const struct fkt_dataset *ds,
+                                              const size_t *idx, size_t n, const char *what,
                                               const struct fkt_training_set_options *options);
 
 #endif

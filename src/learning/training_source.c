@@ -114,16 +114,6 @@ static void say_teacher(struct fkt_training_source *s)
     fkt_model_origin_add(&s->set.origin, "taught by ", &by);
 }
 
-static void label_by_teacher(struct fkt_training_set *p)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        const float *logit = p->teacher + i * p->n_classes;
-        p->label[i] = 0;
-        for (uint32_t k = 1; k < p->n_classes; k++)
-            if (logit[k] > logit[p->label[i]]) p->label[i] = k;
-    }
-}
-
 /* ---- the images of an epoch ---- */
 
 /* An empty set of the release's classes and size. */
@@ -280,21 +270,6 @@ out:
 
 /* ---- public images ---- */
 
-/* The classes of ds mean nothing here. */
-static fkt_status take_classes(struct fkt_training_set *p, const struct fkt_training_set *of)
-{
-    fkt_status st;
-    for (uint32_t k = 0; k < p->n_classes; k++) fkt_free(p->classes[k]);
-    fkt_free(p->classes);
-    p->classes = NULL;
-    p->n_classes = 0;
-    FKT_TRY(fkt_alloc(&p->classes, of->n_classes));
-    p->n_classes = of->n_classes;
-    for (uint32_t k = 0; k < p->n_classes; k++) FKT_TRY(fkt_strdup(&p->classes[k], of->classes[k]));
-out:
-    return st;
-}
-
 fkt_status fkt_training_source_public(struct fkt_training_source *s, const struct fkt_dataset *ds, const char *name,
                                       size_t each, struct fkt_skipped *skipped)
 {
@@ -304,10 +279,9 @@ fkt_status fkt_training_source_public(struct fkt_training_source *s, const struc
     if (!s->spec.teacher) return fkt_fail(FKT_E_STATE, "public images have no labels: they need a teacher");
     if (p->set.n) return fkt_fail(FKT_E_STATE, "public images are added once");
     read.skipped = skipped;
-    FKT_TRY(fkt_public_set_read(p, ds, name, s->set.size, s->spec.filter, &read));
-    FKT_TRY(take_classes(&p->set, &s->set));
+    FKT_TRY(fkt_public_set_read(p, ds, name, &s->set, s->spec.filter, &read));
     FKT_TRY(teach(s, &p->set));
-    label_by_teacher(&p->set);
+    fkt_public_set_label(p);
     p->each = each ? each : s->set.n ? s->set.n : p->set.n;
     if (p->each > p->set.n) p->each = p->set.n;
     p->seed = s->spec.draw.seed;
@@ -326,5 +300,6 @@ struct fkt_public_facts fkt_training_source_public_facts(const struct fkt_traini
 
 fkt_status fkt_training_source_check_test(const struct fkt_training_source *s, const struct fkt_dataset *ds)
 {
-    return s->shared.set.n ? fkt_public_set_refuse(&s->shared, ds, &s->spec.options) : FKT_OK;
+    if (!s->shared.set.n) return FKT_OK;
+    return fkt_public_set_refuse(&s->shared, ds, NULL, 0, "test images", &s->spec.options);
 }

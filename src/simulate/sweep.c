@@ -204,6 +204,7 @@ void fkt_sweep_accuracy(const struct fkt_sweep *s, size_t i, enum fkt_head_kind 
 const char *fkt_sweep_network_name(const struct fkt_sweep *s) { return s->network[0] ? s->network : NULL; }
 const struct fkt_pipeline *fkt_sweep_pipeline(const struct fkt_sweep *s) { return s->pipeline; }
 const struct fkt_simulation *fkt_sweep_simulation(const struct fkt_sweep *s) { return &s->sim; }
+const struct fkt_dataset *fkt_sweep_data(const struct fkt_sweep *s) { return s->spec.data; }
 const struct fkt_dataset *fkt_sweep_test_data(const struct fkt_sweep *s) { return s->test_data; }
 struct fkt_records *fkt_sweep_records(const struct fkt_sweep *s) { return s->records; }
 const struct fkt_skipped *fkt_sweep_skipped(const struct fkt_sweep *s) { return &s->skipped; }

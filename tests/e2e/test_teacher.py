@@ -108,6 +108,26 @@ class Teacher(binary.Case):
             again = line.replace("--public-limit 30", words if "limit" in words else f"--public-limit 30 {words}")
             self.refused(f"{again} --resume --force", "belongs to another run")
 
+    def test_a_simulated_network_is_that_of_train(self):
+        """The same teacher and the same public images: the same accuracy, arm by arm."""
+        tested = "--test demo:test --test-limit 80 --epochs 2 --seed 3 --threads 1 --quiet --json"
+        self.fedkt("generate --release release --per-class 3 --seed 9 --out made")
+        taught = "--teacher head --teacher-share 0.9 --public made --public-per-epoch 11"
+        line = "simulate --data demo:train --limit 300 --size 16 --codec dct --dim 8 --epsilon 20,1 --delta 1e-5"
+        line += f" --insecure-seed 5 --train resnet8 --train-per-class 6 {taught}"
+        arms = self.fedkt(f"{line} {tested} --out run")["arms"]
+        for arm, folder in zip(arms, ("eps-20", "eps-1"), strict=True):
+            line = f"train --release run/{folder}/release.safetensors --per-class 6 --draw-seed 3 --network resnet8"
+            said = self.fedkt(f"{line} {taught} {tested} --out m --force")
+            self.assertEqual(said["test"]["accuracy"], arm["accuracy"]["resnet8"])
+        (self.folder / "m").unlink()
+        line = "simulate --data demo:train --limit 100 --holdout 0.3 --size 16 --codec dct --dim 8 --epsilon 20"
+        line += " --delta 1e-5 --insecure-seed 5 --train resnet8 --epochs 1 --threads 1"
+        self.refused(f"{line} --teacher head --public demo:train", " test images are among the public images")
+        self.refused(f"{line} --teacher other", "--teacher: 'other' is not 'head'")
+        self.refused(f"{line} --public demo:test", "--public needs --teacher head")
+        self.refused(line.replace("--train resnet8 --epochs 1", "--teacher head"), "--teacher needs --train")
+
     def test_bad_input(self):
         self.refused("train --data demo:train --limit 20 --teacher head --out m", "--teacher head needs --release")
         line = "train --release release --per-class 2 --out m"

@@ -10,12 +10,6 @@ static int parse_optimizer(const char *s)
 {
     return !strcmp(s, "sgd") ? FKT_LEARN_SGD : !strcmp(s, "adam") ? FKT_LEARN_ADAM : -1;
 }
-static int parse_head(const char *s)
-{
-    for (int k = 0; k < fkt_head_kinds(); k++)
-        if (!strcmp(s, fkt_head_name((enum fkt_head_kind)k))) return k;
-    return -1;
-}
 static int parse_dtype(const char *s) { return !strcmp(s, "f32") ? 0 : !strcmp(s, "bf16") ? 1 : -1; }
 
 void cli_train_defaults(struct cli_train *a)
@@ -80,7 +74,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("from", &(a).from, "FILE", 0, "start from these weights (safetensors or ONNX)"),                  \
         CLI_OPT_TEXT("teacher", &(a).teacher, "head|FILE", 0,                                                          \
                      "distillation: from the release's own head, or from a model"),                                    \
-        CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, parse_head, "lda, qda or nearest_mean",                   \
+        CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
                              "which head of the release teaches", &(a).head_kind_given),                               \
         {CLI_REAL,                                                                                                     \
          "temperature",                                                                                                \

@@ -54,18 +54,64 @@ static void recipe_of(const struct cli_sim *s, struct fkt_recipe *r)
     fkt_recipe_default(r);
     r->epochs = s->epochs > UINT32_MAX ? UINT32_MAX : (uint32_t)s->epochs;
     r->seed = s->seed;
+    if (s->teacher) {
+        r->temperature = s->temperature_given ? s->temperature : FKT_TEACHER_TEMPERATURE;
+        r->share = s->share >= 0 ? s->share : 1;
+    }
     r->device = cli_device_of(s->codec.settings.device);
+}
+
+/* An option that was given without the option that it needs. */
+static fkt_status needs(int given, const char *option, int there, const char *wanted)
+{
+    return given && !there ? fkt_fail(FKT_E_ARG, "%s needs %s", option, wanted) : FKT_OK;
+}
+
+static fkt_status check_teacher(const struct cli_sim *s)
+{
+    const int taught = s->teacher != NULL, shared = s->shared.path != NULL;
+    fkt_status st;
+    FKT_TRY(needs(taught, "--teacher", s->train != 0, "--train"));
+    if (taught && strcmp(s->teacher, "head") != 0)
+        return fkt_fail_hint(FKT_E_ARG, "a model as teacher: 'fedkt train --teacher FILE' on the run's release",
+                             "--teacher: '%s' is not 'head'", s->teacher);
+    FKT_TRY(needs(s->head_kind_given, "--teacher-head", taught, "--teacher head"));
+    FKT_TRY(needs(s->temperature_given, "--temperature", taught, "--teacher head"));
+    FKT_TRY(needs(s->share >= 0, "--teacher-share", taught, "--teacher head"));
+    FKT_TRY(needs(shared, "--public", taught, "--teacher head, which labels the images"));
+    FKT_TRY(needs(s->shared.split != NULL, "--public-split", shared, "--public"));
+    FKT_TRY(needs(s->shared.limit != 0, "--public-limit", shared, "--public"));
+    FKT_TRY(needs(s->shared_each != 0, "--public-per-epoch", shared, "--public"));
+out:
+    return st;
+}
+
+/* Opened before the releases too. */
+static fkt_status open_public(const struct cli_sim *s, struct cli_outcome *o)
+{
+    struct cli_data shared = s->shared;
+    struct fkt_dataset_options options;
+    fkt_status st;
+    if (!shared.path) return FKT_OK;
+    shared.bits = s->data.bits;
+    shared.fit = s->data.fit;
+    options = cli_data_options(&shared);
+    st = fkt_dataset_open(&o->shared, shared.path, &options);
+    if (st == FKT_OK) st = cli_print_dataset(o->shared, shared.path, &s->run);
+    return fkt_fail_in(st, "--public");
 }
 
 /* Checked before the releases: a network that cannot be trained must be reported first. */
 static fkt_status check_training(const struct cli_sim *s, int tested)
 {
-    static const struct cli_recipe_option option[] = {CLI_RECIPE("--epochs", epochs)};
+    static const struct cli_recipe_option option[] = {
+        CLI_RECIPE("--epochs", epochs), CLI_RECIPE("--temperature", temperature), CLI_RECIPE("--teacher-share", share)};
     struct fkt_recipe r;
     fkt_status st;
     if (!s->train && (s->epochs_given || s->train_per_class_given))
         return fkt_fail(FKT_E_ARG, "%s needs --train", s->epochs_given ? "--epochs" : "--train-per-class");
-    if (!s->train) return FKT_OK;
+    st = check_teacher(s);
+    if (st != FKT_OK || !s->train) return st;
     if (!tested) return fkt_fail(FKT_E_ARG, "--train needs a test set: --holdout, or --test or --test-split");
     recipe_of(s, &r);
     st = fkt_device_resolve(&r.device, NULL, 0);
@@ -125,12 +171,18 @@ static fkt_status print_network(void *ctx, const struct fkt_sweep *w, size_t arm
     return FKT_OK;
 }
 
-static fkt_status train(const struct cli_sim *s, struct fkt_sweep *w, unsigned threads, struct cli_progress *progress)
+static fkt_status train(const struct cli_sim *s, const struct cli_outcome *o, unsigned threads,
+                        struct cli_progress *progress)
 {
     struct trained t = {s, progress};
     struct fkt_sweep_network network = {.architecture = (enum fkt_architecture)(s->train - 1),
                                         .per_class = (size_t)s->train_per_class,
                                         .skip_bad = s->data.skip_bad,
+                                        .head_teaches = s->teacher != NULL,
+                                        .head = (enum fkt_head_kind)s->head_kind,
+                                        .shared = o->shared,
+                                        .shared_name = s->shared.path,
+                                        .shared_each = (size_t)s->shared_each,
                                         .progress = &progress->hook,
                                         .trained = print_network,
                                         .ctx = &t};
@@ -138,7 +190,7 @@ static fkt_status train(const struct cli_sim *s, struct fkt_sweep *w, unsigned t
     recipe_of(s, &network.recipe);
     network.recipe.threads = threads;
     progress->unit = "img";
-    st = fkt_sweep_train(w, &network);
+    st = fkt_sweep_train(o->sweep, &network);
     progress->unit = NULL;
     return st;
 }
@@ -178,11 +230,12 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.data = o->data;
     spec.test = o->test;
     FKT_TRY(check_training(s, s->holdout != 0 || o->test != NULL));
+    FKT_TRY(open_public(s, o));
     FKT_TRY(cli_sim_federation(s, &spec));
     FKT_TRY(cli_open_encodings(&spec.encodings, s->encodings));
     FKT_TRY(open_sweep(s, o, &spec));
     FKT_TRY(too_few(fkt_sweep_run(o->sweep)));
-    if (s->train) FKT_TRY(train(s, o->sweep, spec.threads, progress));
+    if (s->train) FKT_TRY(train(s, o, spec.threads, progress));
 out:
     cli_progress_end(progress);
     return cli_close_encodings(spec.encodings, s->encodings, &s->run, st);
@@ -193,5 +246,6 @@ void cli_outcome_clear(struct cli_outcome *o)
     fkt_sweep_free(o->sweep);
     fkt_dataset_free(o->data);
     fkt_dataset_free(o->test);
+    fkt_dataset_free(o->shared);
     memset(o, 0, sizeof *o);
 }

@@ -7,6 +7,7 @@
 #include "cli/core/common.h"
 
 #include "fedkt/sweep.h"
+#include "fedkt/teacher.h"
 
 struct cli_sim {
     const char *title;
@@ -26,10 +27,15 @@ struct cli_sim {
     int train; /* 1 + enum fkt_architecture of --train; 0: no network is trained */
     uint64_t epochs, train_per_class;
     int epochs_given, train_per_class_given;
+    const char *teacher; /* of the network: NULL, or "head" */
+    int head_kind, head_kind_given, temperature_given;
+    double temperature, share; /* share negative: not given */
+    struct cli_data shared;    /* --public */
+    uint64_t shared_each;
 };
 
 struct cli_outcome {
-    struct fkt_dataset *data, *test;
+    struct fkt_dataset *data, *test, *shared;
     struct fkt_sweep *sweep;
 };
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);

@@ -137,6 +137,42 @@ static int parse_network(const char *word)
     return !strcmp(word, "none") ? 0 : a < 0 ? a : a + 1;
 }
 
+/* Options of --train. */
+#define NETWORK_ROWS(s)                                                                                                \
+    CLI_OPT_HEAD("a network trained on the images"),                                                                   \
+        {CLI_CHOICE,                                                                                                   \
+         "train",                                                                                                      \
+         &(s).train,                                                                                                   \
+         NULL,                                                                                                         \
+         "train one for every epsilon, and one without privacy",                                                       \
+         0,                                                                                                            \
+         parse_network,                                                                                                \
+         "none, resnet18 or resnet8",                                                                                  \
+         NULL},                                                                                                        \
+        {CLI_WHOLE, "epochs", &(s).epochs,      "N", "passes over its images (default: 20)", 0,                        \
+         NULL,      NULL,     &(s).epochs_given},                                                                      \
+        {CLI_POSITIVE,                                                                                                 \
+         "train-per-class",                                                                                            \
+         &(s).train_per_class,                                                                                         \
+         "N",                                                                                                          \
+         "images drawn for each class, in memory (default: 500)",                                                      \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         NULL,                                                                                                         \
+         &(s).train_per_class_given},                                                                                  \
+        CLI_OPT_TEXT("teacher", &(s).teacher, "head", 0, "soft labels from the head of the same release"),             \
+        CLI_OPT_CHOICE_GIVEN("teacher-head", &(s).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
+                             "which head of the release teaches", &(s).head_kind_given),                               \
+        {CLI_REAL, "temperature", &(s).temperature,      "T", "softmax temperature of the teacher (default: 2)", 0,    \
+         NULL,     NULL,          &(s).temperature_given},                                                             \
+        CLI_OPT_REAL("teacher-share", &(s).share, "F", 0, "weight of the teacher's loss (default: 1)"),                \
+        CLI_OPT_TEXT("public", &(s).shared.path, "PATH", 0,                                                            \
+                     "add unlabelled public images, which --teacher head labels; no promise covers them"),             \
+        CLI_OPT_TEXT("public-split", &(s).shared.split, "NAME", 0, "split of --public"),                               \
+        CLI_OPT_WHOLE("public-limit", &(s).shared.limit, "N", 0, "use N images of --public"),                          \
+        CLI_OPT_WHOLE("public-per-epoch", &(s).shared_each, "N", 0,                                                    \
+                      "of them in each epoch, others in the next (default: as many as the drawn images)")
+
 int cli_simulate(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
@@ -145,6 +181,8 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                         .sites = 20,
                         .epochs = 20,
                         .train_per_class = 500,
+                        .head_kind = FKT_TEACHER_HEAD_DEFAULT,
+                        .share = -1,
                         .title = "fedkt simulation"};
     struct fkt_text typed;
     const struct cli_option table[] = {
@@ -195,12 +233,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
         CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
                        "how covariances are repaired for sampling"),
-        CLI_OPT_HEAD("a network trained on the images"),
-        {CLI_CHOICE, "train", &s.train, NULL, "train one for every epsilon, and one without privacy", 0, parse_network,
-         "none, resnet18 or resnet8", NULL},
-        {CLI_WHOLE, "epochs", &s.epochs, "N", "passes over its images (default: 20)", 0, NULL, NULL, &s.epochs_given},
-        {CLI_POSITIVE, "train-per-class", &s.train_per_class, "N",
-         "images drawn for each class, in memory (default: 500)", 0, NULL, NULL, &s.train_per_class_given},
+        NETWORK_ROWS(s),
         CLI_CODEC_ROWS(s.codec),
         CLI_DEVICE_ROW(s.codec.settings.device),
         CLI_PRIVACY_ROWS(s.privacy, 1),
@@ -224,6 +257,7 @@ int cli_demo(const struct cli_command *self, int argc, char **argv)
                         .participation = 1,
                         .sites = 20,
                         .title = "fedkt demo",
+                        .share = -1,
                         .data = {.path = "demo:train"},
                         .test = {.path = "demo:test"},
                         .privacy = {.epsilon = "10,1", .delta = 1e-5},
