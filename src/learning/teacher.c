@@ -58,21 +58,20 @@ out:
 fkt_status fkt_teacher_of_release(struct fkt_teacher **out, const struct fkt_release *r,
                                   const struct fkt_pipeline *pipeline, enum fkt_head_kind kind)
 {
-    const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
-    struct fkt_gaussians g = {0};
     struct fkt_heads heads = {0};
     fkt_status st;
     *out = NULL;
     if ((int)kind < 0 || (int)kind >= fkt_head_kinds())
         return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
-    FKT_TRY(fkt_release_gaussians(r, 0, &raw, &g));
-    FKT_TRY(fkt_heads_fit(&heads, &g, r));
+    FKT_TRY(fkt_heads_of_release(&heads, r, FKT_HEADS_DEFAULT));
+    if (!heads.head[kind])
+        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
+                              "the release's moments are pooled: it has no %s head", fkt_head_title(kind)));
     FKT_TRY(fkt_teacher_of_head(out, heads.head[kind], pipeline));
     (*out)->own = heads;
     heads = (struct fkt_heads){0};
 out:
     fkt_heads_clear(&heads);
-    fkt_gaussians_clear(&g);
     return st;
 }
 

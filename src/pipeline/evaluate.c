@@ -1,71 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate.c - closed-form heads from class Gaussians, scored on real images in one pass. */
+/* evaluate.c - heads scored on real images in one pass. A head takes some parts of the record vectors. */
 #include "fedkt/heads.h"
 
 #include "pipeline/pipeline.h"
-#include "pipeline/release.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
+#include "base/wipe.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* The origin of a head is derived here, so that no program can forget or change it. */
-static fkt_status set_origin(struct fkt_head *h, const struct fkt_release *r)
-{
-    fkt_status st = fkt_head_set_origin(h, r->task.sha256, r->sha256, fkt_release_not_private(r));
-    return st == FKT_OK ? fkt_head_set_classes(h, (const char *const *)r->task.classes) : st;
-}
-
-fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g, const struct fkt_release *release)
-{
-    struct fkt_class_statistics s = {.classes = g->classes,
-                                     .length = g->length,
-                                     .count = g->count,
-                                     .mean = g->mean,
-                                     .cov = g->cov,
-                                     .noise_edge = g->noise_edge,
-                                     .mean_noise = g->mean_noise};
-    fkt_status st;
-    memset(out, 0, sizeof *out);
-    if (release && (g->classes != release->task.n_classes || g->length != release->task.part[0].coordinates.length))
-        return fkt_fail(FKT_E_MISMATCH, "%u Gaussians of length %u are not of this release: it has %u of length %u",
-                        g->classes, g->length, release->task.n_classes, release->task.part[0].coordinates.length);
-    FKT_TRY(fkt_alloc(&out->head, FKT_HEAD_KINDS));
-    out->n = FKT_HEAD_KINDS;
-    for (int k = 0; k < FKT_HEAD_KINDS; k++) {
-        FKT_TRY(fkt_head_fit(&out->head[k], (enum fkt_head_kind)k, &s));
-        if (release) FKT_TRY(set_origin(out->head[k], release));
-    }
-out:
-    if (st != FKT_OK) fkt_heads_clear(out);
-    return st;
-}
-
-void fkt_heads_clear(struct fkt_heads *h)
-{
-    for (size_t k = 0; k < h->n; k++) fkt_head_free(h->head[k]);
-    fkt_free(h->head);
-    memset(h, 0, sizeof *h);
-}
-
 struct evaluate {
     const struct fkt_head *const *heads;
     size_t n_heads;
+    size_t length; /* of record vectors */
     struct fkt_score *scores;
     pthread_mutex_t lock; /* guards scores */
 };
+
+/* Coordinates of h (n, m) out of record vectors w (n, length). */
+static void gather(const struct fkt_head *h, const double *w, size_t n, size_t length, double *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t p = 0; p < fkt_head_parts(h); p++) {
+            const size_t m = fkt_head_part_length(h, p);
+            memcpy(out, w + i * length + fkt_head_part_offset(h, p), m * sizeof *out);
+            out += m;
+        }
+}
 
 static fkt_status evaluate_batch(void *ctx, unsigned worker, const struct fkt_batch *b)
 {
     struct evaluate *j = ctx;
     uint32_t *guess = NULL;
+    double *own = NULL;
     fkt_status st;
     (void)worker;
     FKT_TRY(fkt_alloc(&guess, b->n));
+    FKT_TRY(fkt_alloc(&own, b->n * j->length));
     for (size_t h = 0; h < j->n_heads; h++) {
-        FKT_TRY(fkt_head_predict(j->heads[h], b->w, b->n, guess));
+        if (!j->heads[h]) continue;
+        gather(j->heads[h], b->w, b->n, j->length, own);
+        FKT_TRY(fkt_head_predict(j->heads[h], own, b->n, guess));
         pthread_mutex_lock(&j->lock);
         st = fkt_score_add(&j->scores[h], b->labels, guess, b->n);
         pthread_mutex_unlock(&j->lock);
@@ -73,12 +50,25 @@ static fkt_status evaluate_batch(void *ctx, unsigned worker, const struct fkt_ba
     }
 out:
     fkt_free(guess);
+    fkt_free_secret(own);
     return st;
+}
+
+static size_t vector_length(const struct fkt_task *task)
+{
+    size_t length = 0;
+    for (uint32_t p = 0; p < task->parts; p++) length += task->part[p].coordinates.length;
+    return length;
 }
 
 static fkt_status check_numbers(const struct fkt_head *h, const struct fkt_task *task)
 {
-    if (fkt_head_length(h) == task->part[0].coordinates.length && fkt_head_classes(h) == task->n_classes) return FKT_OK;
+    size_t end = 0;
+    for (uint32_t p = 0; p < fkt_head_parts(h); p++)
+        end = (size_t)fkt_head_part_offset(h, p) + fkt_head_part_length(h, p); /* in order */
+    if (end <= vector_length(task) && fkt_head_classes(h) == task->n_classes &&
+        (task->parts > 1 || fkt_head_length(h) == vector_length(task)))
+        return FKT_OK;
     return fkt_fail(FKT_E_MISMATCH, "a head of %u classes and length %u does not fit the task", fkt_head_classes(h),
                     fkt_head_length(h));
 }
@@ -95,12 +85,12 @@ fkt_status fkt_heads_score(const struct fkt_pipeline *w, const struct fkt_datase
                            const struct fkt_head *const *heads, size_t n_heads, struct fkt_score *scores,
                            const struct fkt_pipeline_options *options)
 {
-    struct evaluate j = {.heads = heads, .n_heads = n_heads, .scores = scores};
+    struct evaluate j = {.heads = heads, .n_heads = n_heads, .length = vector_length(&w->task), .scores = scores};
     struct fkt_visitor v = {.visit = evaluate_batch, .ctx = &j};
     struct fkt_meter meter;
     fkt_status st;
     for (size_t h = 0; h < n_heads; h++) {
-        st = check_numbers(heads[h], &w->task);
+        st = heads[h] ? check_numbers(heads[h], &w->task) : FKT_OK;
         if (st != FKT_OK) return st;
     }
     if (!idx) n = fkt_dataset_size(ds);
@@ -117,7 +107,7 @@ fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dat
                               const struct fkt_pipeline_options *options)
 {
     for (size_t h = 0; h < n_heads; h++) {
-        fkt_status st = fkt_head_check_task(heads[h], &w->task);
+        fkt_status st = heads[h] ? fkt_head_check_task(heads[h], &w->task) : FKT_OK;
         if (st != FKT_OK) return st;
     }
     return fkt_heads_score(w, ds, idx, n, heads, n_heads, scores, options);

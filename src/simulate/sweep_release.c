@@ -86,7 +86,7 @@ static fkt_status draw_again(const struct fkt_sweep *s, const struct sweep_arm *
     FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
     FKT_TRY(release(s, a, seed, &ledger, &again, &round));
     FKT_TRY(fkt_release_gaussians(&again, 0, &raw, &measured));
-    FKT_TRY(fkt_heads_fit(&out->heads, &measured, &again));
+    FKT_TRY(fkt_heads_fit(&out->heads, &measured, &again.task, FKT_HEADS_DEFAULT, &again));
 out:
     fkt_gaussians_clear(&measured);
     fkt_federate_clear(&round);
@@ -105,7 +105,7 @@ static fkt_status release_arm(struct fkt_sweep *s, size_t i, size_t draws, struc
     FKT_TRY(fkt_release_gaussians(&a->release, 0, &raw, &a->measured));
     a->view.seconds_release = fkt_now() - start - a->round.seconds;
     s->sim.seconds_aggregate += a->round.seconds;
-    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, &a->release));
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, &a->release.task, FKT_HEADS_DEFAULT, &a->release));
     a->view.draws = 1;
     for (size_t d = 1; d < draws; d++, a->view.draws++)
         FKT_TRY(draw_again(s, a, s->insecure_seed + FKT_SWEEP_EPSILONS_MAX * d + i, &a->draw[d]));
@@ -127,7 +127,7 @@ static fkt_status estimate_reference(struct fkt_sweep *s)
     FKT_TRY(fkt_moments_packed(s->sim.total, &exact));
     FKT_TRY(fkt_gaussians_estimate(&a->images, exact, t->n_classes, c->length, &none, &images));
     FKT_TRY(fkt_gaussians_estimate(&a->measured, exact, t->n_classes, c->length, &none, &raw));
-    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, NULL));
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, t, FKT_HEADS_DEFAULT, NULL));
     a->view.draws = 1;
 out:
     return st;

@@ -97,7 +97,7 @@ static fkt_status use_pipeline(void)
     fkt_status st;
     FKT_TRY(fkt_release_load_into(&r, scratch_path(&scratch, "release")));
     FKT_TRY(fkt_release_gaussians(&r, 0, &rie, &g));
-    FKT_TRY(fkt_heads_fit(&h, &g, &r));
+    FKT_TRY(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r));
     FKT_TRY(fkt_generate(&r, scratch_path(&scratch, "images"), &o));
 out:
     fkt_heads_clear(&h);

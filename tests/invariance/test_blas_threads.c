@@ -69,7 +69,7 @@ static void add_heads(struct fkt_digest *d, const struct fkt_release *r, const c
     struct fkt_gaussians g;
     struct fkt_heads heads;
     CHECK_OK(fkt_release_gaussians(r, 0, &raw, &g));
-    CHECK_OK(fkt_heads_fit(&heads, &g, r));
+    CHECK_OK(fkt_heads_fit(&heads, &g, &r->task, FKT_HEADS_DEFAULT, r));
     for (int i = 0; i < FKT_HEAD_KINDS; i++) {
         CHECK_OK(fkt_head_save(heads.head[i], path, 1));
         add_file(d, path);

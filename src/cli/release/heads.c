@@ -164,7 +164,7 @@ static fkt_status run_heads(const struct asked *a)
     FKT_TRY(check_export(a));
     FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_release_gaussians(&r, 0, &e, &g));
-    FKT_TRY(fkt_heads_fit(&h, &g, &r));
+    FKT_TRY(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r));
     if (a->test.path || a->export) {
         cli_codec_settings(&a->settings, &settings);
         FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));

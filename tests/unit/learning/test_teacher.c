@@ -42,7 +42,7 @@ static void posterior_is_the_softmax_of_the_logits(void **state)
     for (int kind = 0; kind < fkt_head_kinds(); kind++) {
         struct fkt_teacher *t = NULL, *borrowed = NULL;
         struct fkt_heads heads;
-        CHECK_OK(fkt_heads_fit(&heads, &g, &release));
+        CHECK_OK(fkt_heads_fit(&heads, &g, &release.task, FKT_HEADS_DEFAULT, &release));
         CHECK_OK(fkt_head_posterior(heads.head[kind], w, DRAWN, 1, p));
         CHECK_OK(fkt_teacher_of_release(&t, &release, pipeline, (enum fkt_head_kind)kind));
         CHECK(fkt_teacher_classes(t) == CLASSES && (int)fkt_teacher_kind(t) == kind);

@@ -28,7 +28,7 @@ static void scores_are_those_of_the_pipeline(void **state)
     (void)state;
     make_release(&r, NULL, 0);
     CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
-    CHECK_OK(fkt_heads_fit(&h, &g, &r));
+    CHECK_OK(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r));
     CHECK_OK(fkt_training_set_read(&set, demo, NULL, 0, 16, FKT_FILTER_BILINEAR, NULL, &two));
     CHECK_OK(fkt_alloc(&w, set.n * length));
     CHECK_OK(fkt_alloc(&q, set.n * length));
@@ -80,7 +80,7 @@ static void what_is_not_private_says_so(void **state)
     (void)state;
     make_release(&r, &seed, 0);
     CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
-    CHECK_OK(fkt_heads_fit(&h, &g, &r));
+    CHECK_OK(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r));
     CHECK_OK(fkt_whole_make(&m, pipeline, h.head[FKT_HEAD_LDA], &r));
     CHECK_OK(fkt_whole_save(m, path, 0));
     CHECK_STATUS(fkt_whole_save(m, path, 0), FKT_E_EXISTS);

@@ -12,7 +12,7 @@ static void fit(struct fkt_heads *h, const struct fkt_release *r)
 {
     struct fkt_gaussians g;
     CHECK_OK(fkt_release_gaussians(r, 0, &raw, &g));
-    CHECK_OK(fkt_heads_fit(h, &g, r));
+    CHECK_OK(fkt_heads_fit(h, &g, &r->task, FKT_HEADS_DEFAULT, r));
     fkt_gaussians_clear(&g);
 }
 
@@ -87,12 +87,13 @@ static void another_task_is_refused(void **state)
     CHECK_OK(evaluate(pipeline, demo, back));
     fkt_heads_clear(&h);
     CHECK_OK(fkt_release_gaussians(&r, 0, &raw, &g));
-    CHECK_OK(fkt_heads_fit(&h, &g, NULL)); /* of no release: the numbers are compared, and no more */
+    CHECK_OK(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT,
+                           NULL)); /* of no release: the numbers are compared, and no more */
     assert_string_equal(fkt_head_task(h.head[0]), "");
     CHECK_OK(evaluate(other, ds, h.head[0]));
     fkt_heads_clear(&h);
     g.classes--;
-    CHECK_STATUS(fkt_heads_fit(&h, &g, &r), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r), FKT_E_MISMATCH);
     g.classes++;
     fkt_gaussians_clear(&g);
     fkt_head_free(back);

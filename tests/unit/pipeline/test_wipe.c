@@ -101,7 +101,7 @@ static void use_total(const struct fkt_pipeline *pipeline, const struct fkt_data
     if (first) learn(OF_ALL, exact, 10 * sizeof *exact);
     CHECK_OK(fkt_gaussians_estimate(&g, exact, t->n_classes, LENGTH, &silence, &raw));
     if (first) learn(MEAN, g.mean, LENGTH * sizeof *g.mean);
-    CHECK_OK(fkt_heads_fit(&heads, &g, NULL));
+    CHECK_OK(fkt_heads_fit(&heads, &g, t, FKT_HEADS_DEFAULT, NULL));
     fkt_heads_clear(&heads);
     fkt_gaussians_clear(&g);
     fkt_moments_free(again);
