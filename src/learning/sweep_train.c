@@ -56,7 +56,7 @@ static fkt_status teach(struct training *t, size_t arm)
     struct fkt_heads heads = {0};
     struct fkt_teacher *teacher = NULL;
     fkt_status st;
-    FKT_TRY(fkt_heads_fit(&heads, g, NULL));
+    FKT_TRY(fkt_heads_fit(&heads, g, fkt_pipeline_task(fkt_sweep_pipeline(t->sweep)), FKT_HEADS_DEFAULT, NULL));
     FKT_TRY(fkt_teacher_of_head(&teacher, heads.head[t->network->head], fkt_sweep_pipeline(t->sweep)));
     t->set.n = t->drawn;
     FKT_TRY(logits_of(t, teacher, &t->set));
