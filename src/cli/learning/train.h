@@ -40,6 +40,7 @@ struct cli_images {
     struct fkt_pipeline *pipeline; /* of the release */
     struct fkt_teacher *teacher;   /* its head; NULL: none, or a model */
     struct fkt_training_source *source;
+    struct fkt_dataset *shared; /* --public, until its images are read */
     struct fkt_skipped skipped;
 };
 

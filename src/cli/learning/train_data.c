@@ -16,10 +16,38 @@ void cli_images_clear(struct cli_images *p)
 {
     fkt_training_source_free(p->source);
     fkt_teacher_free(p->teacher);
+    fkt_dataset_free(p->shared);
     fkt_skipped_clear(&p->skipped);
     fkt_pipeline_free(p->pipeline);
     fkt_release_clear(&p->release);
     memset(p, 0, sizeof *p);
+}
+
+/* Opened before images are drawn: a wrong path costs no time. Labels and classes are ignored. */
+static fkt_status open_public(struct cli_images *p, const struct cli_train *a)
+{
+    struct cli_data shared = a->shared;
+    struct fkt_dataset_options o;
+    fkt_status st;
+    if (!shared.path) return FKT_OK;
+    shared.bits = a->data.bits;
+    shared.fit = (int)p->release.task.fit;
+    o = cli_data_options(&shared);
+    FKT_TRY(fkt_dataset_open(&p->shared, shared.path, &o));
+    FKT_TRY(cli_print_dataset(p->shared, shared.path, &a->run));
+out:
+    return fkt_fail_in(st, "--public");
+}
+
+static fkt_status add_public(struct cli_images *p, const struct cli_train *a)
+{
+    fkt_status st;
+    if (!p->shared) return FKT_OK;
+    st = fkt_training_source_public(p->source, p->shared, a->shared.path, (size_t)a->shared_each,
+                                    a->data.skip_bad ? &p->skipped : NULL);
+    fkt_dataset_free(p->shared);
+    p->shared = NULL;
+    return fkt_fail_in(st, "--public");
 }
 
 static fkt_status open_release(struct cli_images *p, const struct cli_train *a, struct fkt_training_source_spec *spec)
@@ -34,6 +62,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
                            p->release.task.size);
         goto out;
     }
+    FKT_TRY(open_public(p, a));
     FKT_TRY(fkt_release_pipeline(&p->release, &settings, &p->pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
     if (a->head_teaches)
@@ -85,25 +114,6 @@ out:
     return st;
 }
 
-/* Their labels and classes are ignored. */
-static fkt_status open_public(struct cli_images *p, const struct cli_train *a)
-{
-    struct cli_data shared = a->shared;
-    struct fkt_dataset_options o;
-    struct fkt_dataset *ds = NULL;
-    fkt_status st;
-    shared.bits = a->data.bits;
-    shared.fit = (int)p->release.task.fit;
-    o = cli_data_options(&shared);
-    FKT_TRY(fkt_dataset_open(&ds, shared.path, &o));
-    FKT_TRY(cli_print_dataset(ds, shared.path, &a->run));
-    FKT_TRY(fkt_training_source_public(p->source, ds, shared.path, (size_t)a->shared_each,
-                                       a->data.skip_bad ? &p->skipped : NULL));
-out:
-    fkt_dataset_free(ds);
-    return st;
-}
-
 fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a, const struct fkt_progress *progress,
                            const struct fkt_model *like)
 {
@@ -120,7 +130,7 @@ fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a, cons
         FKT_TRY(fkt_fail_in(fkt_training_source_hold_out(p->source, a->holdout, a->recipe.seed, a->recipe.epochs),
                             "--holdout"));
     if (a->mix.path) FKT_TRY(fkt_fail_in(open_mix(p, a), "--mix"));
-    if (a->shared.path) FKT_TRY(fkt_fail_in(open_public(p, a), "--public"));
+    FKT_TRY(add_public(p, a));
 out:
     return st;
 }

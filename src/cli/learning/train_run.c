@@ -230,6 +230,23 @@ static fkt_status stopped(const struct cli_training *t, fkt_status st)
                          "stopped while training; checkpoint '%s' holds the state", path);
 }
 
+/* The library's hints name no options. */
+static fkt_status name_options(fkt_status st)
+{
+    static const struct {
+        const char *hint, *with_options;
+    } words[] = {{"use a smaller batch", "use a smaller --batch"},
+                 {"use a smaller rate; an older", "use a smaller --rate; an older checkpoint is unchanged"},
+                 {"use a smaller rate", "use a smaller --rate, or a --warmup"}};
+    char why[768];
+    if (st != FKT_E_NUMERIC && st != FKT_E_NOMEM) return st;
+    snprintf(why, sizeof why, "%s", fkt_error_text());
+    for (size_t i = 0; i < CLI_COUNT(words); i++)
+        if (!strncmp(fkt_error_hint(), words[i].hint, strlen(words[i].hint)))
+            return fkt_fail_hint(st, words[i].with_options, "%s", why);
+    return st;
+}
+
 static fkt_status learn(struct cli_training *t)
 {
     const struct cli_train *a = t->asked;
@@ -244,7 +261,7 @@ static fkt_status learn(struct cli_training *t)
                                             .progress = &t->progress.hook};
     fkt_status st;
     fkt_training_source_images(t->images.source, &spec.source);
-    FKT_TRY(fkt_trainer_new(&t->trainer, &spec));
+    FKT_TRY(name_options(fkt_trainer_new(&t->trainer, &spec)));
     FKT_TRY(resume(t));
     t->progress.unit = "img";
     t->began = fkt_now();
@@ -252,7 +269,7 @@ static fkt_status learn(struct cli_training *t)
     cli_progress_end(&t->progress);
     t->progress.unit = NULL;
     t->seconds = fkt_now() - t->began;
-    FKT_TRY(stopped(t, st));
+    FKT_TRY(stopped(t, name_options(st)));
 out:
     return st;
 }
