@@ -79,6 +79,7 @@ struct fkt_sweep_network {
     int skip_bad;             /* as in fkt_sweep_spec */
     int head_teaches; /* 1: the arm's head is the teacher (teacher.h), with the recipe's temperature and share */
     enum fkt_head_kind head;
+    enum fkt_heads_on head_on;
     const struct fkt_dataset *shared; /* public images, as in fkt_training_source_public; borrowed; NULL: none */
     const char *shared_name;
     size_t shared_each;

@@ -21,10 +21,11 @@ extern "C" {
 #define FKT_TEACHER_TEMPERATURE 2.0 /* of a head, where nothing else is asked for */
 
 struct fkt_teacher; /* immutable, shared by threads */
-/* The head of that kind, fitted to r. The pipeline is r's, opened with its codec, and borrowed until the teacher is
- * freed. */
+/* The head of that kind on those parts, fitted to r. The pipeline is r's, opened with all its networks, and borrowed
+ * until the teacher is freed. */
 FKT_API FKT_MUST_USE fkt_status fkt_teacher_of_release(struct fkt_teacher **out, const struct fkt_release *r,
-                                                       const struct fkt_pipeline *pipeline, enum fkt_head_kind kind);
+                                                       const struct fkt_pipeline *pipeline, enum fkt_head_kind kind,
+                                                       enum fkt_heads_on on);
 /* The same with a head that was fitted elsewhere, for the pipeline's task; both are borrowed. */
 FKT_API FKT_MUST_USE fkt_status fkt_teacher_of_head(struct fkt_teacher **out, const struct fkt_head *head,
                                                     const struct fkt_pipeline *pipeline);

@@ -4,7 +4,6 @@
  * way, on Gaussians without noise. A teacher is the arm's own head. This module uses a sweep only through its public
  * header. */
 #include "fedkt/sweep.h"
-#include "fedkt/teacher.h"
 #include "fedkt/train.h"
 
 #include "base/alloc.h"
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "learning/public_set.h"
+#include "learning/teacher.h"
 #include "pipeline/release.h"
 
 struct training {
@@ -56,7 +56,8 @@ static fkt_status teach(struct training *t, size_t arm)
     struct fkt_heads heads = {0};
     struct fkt_teacher *teacher = NULL;
     fkt_status st;
-    FKT_TRY(fkt_heads_fit(&heads, g, fkt_pipeline_task(fkt_sweep_pipeline(t->sweep)), FKT_HEADS_DEFAULT, NULL));
+    FKT_TRY(fkt_heads_fit(&heads, g, t->task, t->network->head_on, NULL));
+    if (!heads.head[t->network->head]) FKT_TRY(fkt_teacher_none(t->network->head));
     FKT_TRY(fkt_teacher_of_head(&teacher, heads.head[t->network->head], fkt_sweep_pipeline(t->sweep)));
     t->set.n = t->drawn;
     FKT_TRY(logits_of(t, teacher, &t->set));

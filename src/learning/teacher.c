@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "base/wipe.h"
 #include "classifier/heads.h"
+#include "learning/teacher.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/release.h"
 
@@ -55,18 +56,22 @@ out:
     return st;
 }
 
+fkt_status fkt_teacher_none(enum fkt_head_kind kind)
+{
+    return fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
+                         "the release's moments are pooled: it has no %s head", fkt_head_title(kind));
+}
+
 fkt_status fkt_teacher_of_release(struct fkt_teacher **out, const struct fkt_release *r,
-                                  const struct fkt_pipeline *pipeline, enum fkt_head_kind kind)
+                                  const struct fkt_pipeline *pipeline, enum fkt_head_kind kind, enum fkt_heads_on on)
 {
     struct fkt_heads heads = {0};
     fkt_status st;
     *out = NULL;
     if ((int)kind < 0 || (int)kind >= fkt_head_kinds())
         return fkt_fail(FKT_E_ARG, "unknown kind of head %d", (int)kind);
-    FKT_TRY(fkt_heads_of_release(&heads, r, FKT_HEADS_DEFAULT));
-    if (!heads.head[kind])
-        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
-                              "the release's moments are pooled: it has no %s head", fkt_head_title(kind)));
+    FKT_TRY(fkt_heads_of_release(&heads, r, on));
+    if (!heads.head[kind]) FKT_TRY(fkt_teacher_none(kind));
     FKT_TRY(fkt_teacher_of_head(out, heads.head[kind], pipeline));
     (*out)->own = heads;
     heads = (struct fkt_heads){0};

@@ -10,7 +10,7 @@
 struct cli_train {
     struct cli_data data, mix, test, shared; /* shared: --public */
     const char *release, *from, *teacher;    /* teacher: a model's file; after the check NULL for a head */
-    int head_teaches, head_kind, head_kind_given;
+    int head_teaches, head_kind, head_kind_given, head_on, head_on_given;
     uint64_t shared_each; /* --public-per-epoch; 0: as many as the others */
     uint64_t per_class, draw_seed;
     int fresh, filter;

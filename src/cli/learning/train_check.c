@@ -28,6 +28,7 @@ static fkt_status check_teacher(const struct cli_train *a)
     fkt_status st;
     FKT_TRY(needs(a->head_teaches, "--teacher head", a->release != NULL, "--release, whose head it is"));
     FKT_TRY(needs(a->head_kind_given, "--teacher-head", a->head_teaches, "--teacher head"));
+    FKT_TRY(needs(a->head_on_given, "--teacher-parts", a->head_teaches, "--teacher head"));
     FKT_TRY(needs(a->share >= 0, "--teacher-share", taught, "--teacher"));
     FKT_TRY(needs(a->temperature_given, "--temperature", taught, "--teacher"));
     FKT_TRY(needs(shared, "--public", a->head_teaches, "--teacher head, which labels the images"));

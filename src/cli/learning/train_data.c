@@ -66,7 +66,8 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     FKT_TRY(fkt_release_pipeline(&p->release, &settings, &p->pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
     if (a->head_teaches)
-        FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, (enum fkt_head_kind)a->head_kind));
+        FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, (enum fkt_head_kind)a->head_kind,
+                                       (enum fkt_heads_on)a->head_on));
     spec->teacher = p->teacher;
     spec->release = &p->release;
     spec->fresh = a->fresh;

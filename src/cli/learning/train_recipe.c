@@ -77,6 +77,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
     if (a->head_teaches)
         fkt_text_addf(&t, " --teacher head --teacher-head %s", fkt_head_name((enum fkt_head_kind)a->head_kind));
+    if (a->head_on) fkt_text_addf(&t, " --teacher-parts %s", fkt_heads_on_name((enum fkt_heads_on)a->head_on));
     add_steps(&t, r);
     if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",

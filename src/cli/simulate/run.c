@@ -76,6 +76,7 @@ static fkt_status check_teacher(const struct cli_sim *s)
         return fkt_fail_hint(FKT_E_ARG, "a model as teacher: 'fedkt train --teacher FILE' on the run's release",
                              "--teacher: '%s' is not 'head'", s->teacher);
     FKT_TRY(needs(s->head_kind_given, "--teacher-head", taught, "--teacher head"));
+    FKT_TRY(needs(s->head_on_given, "--teacher-parts", taught, "--teacher head"));
     FKT_TRY(needs(s->temperature_given, "--temperature", taught, "--teacher head"));
     FKT_TRY(needs(s->share >= 0, "--teacher-share", taught, "--teacher head"));
     FKT_TRY(needs(shared, "--public", taught, "--teacher head, which labels the images"));
@@ -180,6 +181,7 @@ static fkt_status train(const struct cli_sim *s, const struct cli_outcome *o, un
                                         .skip_bad = s->data.skip_bad,
                                         .head_teaches = s->teacher != NULL,
                                         .head = (enum fkt_head_kind)s->head_kind,
+                                        .head_on = (enum fkt_heads_on)s->head_on,
                                         .shared = o->shared,
                                         .shared_name = s->shared.path,
                                         .shared_each = (size_t)s->shared_each,

@@ -28,7 +28,7 @@ struct cli_sim {
     uint64_t epochs, train_per_class;
     int epochs_given, train_per_class_given;
     const char *teacher; /* of the network: NULL, or "head" */
-    int head_kind, head_kind_given, temperature_given;
+    int head_kind, head_kind_given, head_on, head_on_given, temperature_given;
     double temperature, share; /* share negative: not given */
     struct cli_data shared;    /* --public */
     uint64_t shared_each;

@@ -44,7 +44,7 @@ static void posterior_is_the_softmax_of_the_logits(void **state)
         struct fkt_heads heads;
         CHECK_OK(fkt_heads_fit(&heads, &g, &release.task, FKT_HEADS_DEFAULT, &release));
         CHECK_OK(fkt_head_posterior(heads.head[kind], w, DRAWN, 1, p));
-        CHECK_OK(fkt_teacher_of_release(&t, &release, pipeline, (enum fkt_head_kind)kind));
+        CHECK_OK(fkt_teacher_of_release(&t, &release, pipeline, (enum fkt_head_kind)kind, FKT_HEADS_DEFAULT));
         CHECK(fkt_teacher_classes(t) == CLASSES && (int)fkt_teacher_kind(t) == kind);
         CHECK_OK(fkt_teacher_logits(t, set.rgb, DRAWN, logits, &three));
         for (size_t i = 0; i < DRAWN * CLASSES; i++) CHECK_NEAR(exp((double)logits[i]), p[i], 1e-5);
@@ -224,7 +224,7 @@ static void what_is_refused(void **state)
     struct fkt_dataset *test = NULL;
     struct fkt_teacher *t = NULL;
     (void)state;
-    CHECK_STATUS(fkt_teacher_of_release(&t, &release, pipeline, (enum fkt_head_kind)77), FKT_E_ARG);
+    CHECK_STATUS(fkt_teacher_of_release(&t, &release, pipeline, (enum fkt_head_kind)77, FKT_HEADS_DEFAULT), FKT_E_ARG);
     CHECK(!t);
     spec.teacher = NULL;
     CHECK_OK(fkt_training_source_new(&s, &spec));
@@ -277,7 +277,7 @@ static int begin(void **state)
 {
     if (open_all(state)) return -1;
     make_release(&release, NULL, 0);
-    return fkt_teacher_of_release(&teacher, &release, pipeline, FKT_HEAD_LDA) != FKT_OK;
+    return fkt_teacher_of_release(&teacher, &release, pipeline, FKT_HEAD_LDA, FKT_HEADS_DEFAULT) != FKT_OK;
 }
 
 static int end(void **state)
