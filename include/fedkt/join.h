@@ -126,7 +126,9 @@ struct fkt_join_preview {
     char *ledger;                                        /* its path; owned */
     struct fkt_join_message messages[FKT_JOIN_MESSAGES]; /* of one round */
     size_t n_messages;
-    double sigma[3]; /* noise that this site adds to a count, a sum, a second moment; zeros: it adds none */
+    double sigma_count; /* noise that this site adds to a count; then, for each part of the task's layout, to a sum and
+                           a second moment; zeros: it adds none */
+    struct fkt_part_sigma sigma[FKT_PARTS_MAX];
     double epsilon_before, epsilon_after; /* of the account, at the task's delta */
     char *privacy;                        /* the promise in sentences; owned */
     int over;                             /* also after a failure: as in fkt_join_result */

@@ -52,13 +52,16 @@ static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_
                                              .federation = place == FKT_NOISE_PLACE_DISTRIBUTED ? &federation : NULL,
                                              .accept_weak = 1}; /* nothing was released yet */
     const struct fkt_codec_spec spec = {.name = "dct", .size = 8, .dim = FKT_AUDIT_LENGTH - 1};
+    struct fkt_part_choice part = {.calibration = &w->calibration,
+                                   .split_sum = privacy->part[0].split_sum,
+                                   .split_moment = privacy->part[0].split_moment};
     struct fkt_codec *codec = NULL;
     fkt_status st;
     FKT_TRY(fkt_federation_keys(roster, secrets, FKT_AUDIT_SITES, NULL));
     FKT_TRY(fkt_codec_open(&codec, &spec));
     FKT_TRY(fkt_calibration_embedded(&w->calibration, codec));
-    FKT_TRY(fkt_task_make_into(&w->task, &choices,
-                               &(struct fkt_part_choice){.codec = codec, .calibration = &w->calibration}, 1));
+    part.codec = codec;
+    FKT_TRY(fkt_task_make_into(&w->task, &choices, &part, 1));
     FKT_TRY(fkt_federation_shares(&w->task, &w->shares));
 out:
     fkt_wipe(secrets, sizeof secrets);

@@ -45,6 +45,14 @@ static int is_path(const char *name, size_t n)
     return memchr(name, '/', n) != NULL;
 }
 
+int fkt_codec_is_path(const char *name) { return is_path(name, strlen(name)); }
+
+int fkt_codec_known(const char *name, int guide)
+{
+    const struct fkt_member *m = fkt_member_find(name, strcspn(name, "@"));
+    return m ? m->guide == guide : !guide && !strcmp(name, fkt_codec_dct.name);
+}
+
 fkt_status fkt_codec_title(struct fkt_codec_title *out, const char *name)
 {
     const char *at = strrchr(name, '@');

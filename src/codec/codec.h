@@ -56,6 +56,9 @@ struct fkt_codec_title {
     char *file; /* owned; NULL: a name */
 };
 FKT_MUST_USE fkt_status fkt_codec_title(struct fkt_codec_title *out, const char *name);
+int fkt_codec_is_path(const char *name);
+/* 1 when this version has a codec (guide = 0) or a guide (1) of this name; weights are not looked at. */
+int fkt_codec_known(const char *name, int guide);
 /* 1 when a codec of this name is made of networks: all but dct. */
 int fkt_codec_is_network(const char *name);
 /* FKT_E_ARG unless the codec decodes (guide = 0) or is a guide (guide = 1). */

@@ -19,10 +19,9 @@
 #define FKT_STREAM_KEYS(site) (2 + 2 * (uint64_t)(site))
 #define FKT_STREAM_NOISE(site) (3 + 2 * (uint64_t)(site))
 
-/* FKT_E_MISMATCH when a class has more records than the task allows a site. exact is in the order of the task's layout. */
+/* FKT_E_MISMATCH when a class has more records than the task allows a site. exact: in the order of its layout. */
 FKT_MUST_USE fkt_status fkt_contribution_check(const struct fkt_task *t, const int64_t *exact);
-/* x: exact moments, plus this site's noise share if the task has distributed noise. PRIVATE. Checks
- * first. */
+/* x: exact moments, plus this site's noise share if the task has distributed noise. PRIVATE. Checks first. */
 FKT_MUST_USE fkt_status fkt_contribution_make(int64_t *x, const int64_t *exact, const struct fkt_task *t,
                                               const struct fkt_share_plan *shares, struct fkt_entropy *noise);
 /* Where a site's keys and noise of one round come from: two streams of `seed`, 256 bits that the operating system gave

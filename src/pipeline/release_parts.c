@@ -4,8 +4,8 @@
  *   codec   tensors centre (D), map (d, D), unmap (D, d), and metadata "calibration"
  *   guide   the same with ".guide" after each name
  *
- * The names follow from the kind, so that two parts cannot be exchanged unseen: the hash of each calibration is compared
- * with the one that the task names for that part. A file is hostile. */
+ * The names follow from the kind, so that two parts cannot be exchanged unseen: the hash of each calibration is
+ * compared with the one that the task names for that part. A file is hostile. */
 #include "pipeline/release.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join_prepare.c - everything that a site does before it connects to the server, cheap checks first:
  *
- *   task, its signature -> key on the roster -> names of files -> its last day -> images opened, counted -> digests
- *   -> ledger asked -> moments, unless the state file has them
+ *   task, its signature -> its parts are known -> key on the roster -> names of files -> its last day -> images opened,
+ *   counted -> digests -> ledger asked -> moments, unless the state file has them
  *
  * A site that is slow to encode does not delay the others: it has not joined yet. */
 #include "fedkt/advanced/federation.h"
@@ -90,6 +90,7 @@ static fkt_status open_task(struct fkt_joining *j)
     FKT_TRY(st);
     FKT_TRY(fkt_task_verify(j->task, s->operator_key));
     j->verified = 1;
+    FKT_TRY(fkt_task_check_known(j->task));
     fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_SIGNED, .key = j->task->signature.key});
     FKT_TRY(fkt_federation_open(j->task, &j->params, &j->shares));
     memcpy(j->hash, j->params.task, sizeof j->hash);

@@ -29,9 +29,11 @@ static fkt_status count_cost(const struct fkt_joining *j, struct fkt_join_previe
     if (contents.n && contents.accounts[0].total.mu2 > 0)
         p->epsilon_before = fkt_ledger_epsilon(delta, &contents.accounts[0].total);
     if (j->shares.counted) {
-        p->sigma[0] = deviation(j->shares.variance_count) / j->shares.count_scale;
-        p->sigma[1] = deviation(j->shares.variance[0].sum);
-        p->sigma[2] = deviation(j->shares.variance[0].moment);
+        p->sigma_count = deviation(j->shares.variance_count) / j->shares.count_scale;
+        for (uint32_t i = 0; i < j->task->layout.parts; i++)
+            p->sigma[i] = (struct fkt_part_sigma){.sum = deviation(j->shares.variance[i].sum),
+                                                  .moment = deviation(j->shares.variance[i].moment),
+                                                  .cross = deviation(j->shares.variance[i].cross)};
     }
 out:
     fkt_ledger_contents_clear(&contents);

@@ -230,6 +230,8 @@ static fkt_status take_network(struct fkt_task_part *p, const json_t *network, c
     FKT_TRY(fkt_take_text(p->calibration_source, sizeof p->calibration_source, source, NAMED("calibration source")));
     FKT_TRY(fkt_take_hash(p->calibration_sha256, cal_hash, NAMED("calibration sha256")));
 #undef NAMED
+    if (fkt_codec_is_path(p->name)) /* opening it would read a file that the task's author chose */
+        st = fkt_fail(FKT_E_FORMAT, "task: %s name is a path", kind);
 out:
     return st;
 }
@@ -267,6 +269,16 @@ fkt_status fkt_parts_take(struct fkt_task *t, const struct fkt_parts_read *from)
     FKT_TRY(lay_out(t, pooled));
 out:
     return st;
+}
+
+fkt_status fkt_task_check_known(const struct fkt_task *t)
+{
+    for (uint32_t p = 0; p < t->parts; p++)
+        if (!fkt_codec_known(t->part[p].name, t->part[p].kind == FKT_PART_GUIDE))
+            return fkt_fail_hint(FKT_E_MISMATCH, "use the version of fedkt that the task was made with, or a later one",
+                                 "the task wants %s '%s', which this version does not have",
+                                 fkt_part_name(t->part[p].kind), t->part[p].name);
+    return FKT_OK;
 }
 
 fkt_status fkt_split_take(struct fkt_privacy_spec *p, const json_t *list)

@@ -43,6 +43,8 @@ FKT_MUST_USE fkt_status fkt_task_seal(struct fkt_task *t); /* the hash of the pr
 /* FKT_E_ARG when one is listed twice: "class 'cat' is listed twice". */
 FKT_MUST_USE fkt_status fkt_all_different(const char *const *names, uint32_t n, const char *what);
 FKT_MUST_USE fkt_status fkt_task_copy(struct fkt_task *out, const struct fkt_task *t);
+/* FKT_E_MISMATCH where this version has no network of a part's name and kind; no weights are read. */
+FKT_MUST_USE fkt_status fkt_task_check_known(const struct fkt_task *t);
 static inline size_t fkt_task_numbers(const struct fkt_task *t) { return fkt_layout_numbers(&t->layout, t->n_classes); }
 /* Of the tensor "moments" in files: (classes, numbers of a class), or (numbers) where moments are pooled. Gives the
  * rank. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_read.c - a task from JSON, which is hostile: unknown keys, missing keys, wrong types and numbers that the modules
- * coordinates or privacy reject are errors that name the field. What is derived (layout, radii, parameters of the
+/* task_read.c - a task from JSON, which is hostile: unknown keys, missing keys, wrong types and numbers that moments/
+ * or privacy/ reject are errors that name the field. What is derived (layout, radii, parameters of the
  * federation, the mark of a weak promise) is derived again and compared. */
 #include "task/part.h"
 

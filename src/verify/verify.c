@@ -331,8 +331,10 @@ static fkt_status check_range(const struct fkt_log_reading *log, const struct fk
 {
     const uint64_t most = log->params.bound * log->round.count; /* below 2^61: fkt_sa_params_check */
     const size_t n = fkt_task_numbers(&r->task);
-    const double noise =
-        r->shares.counted ? 0 : 40 * fmax(r->sigma.count, fmax(r->sigma.part[0].sum, r->sigma.part[0].moment));
+    double sigma = r->shares.counted ? 0 : r->sigma.count, noise;
+    for (uint32_t p = 0; p < r->task.layout.parts && !r->shares.counted; p++)
+        sigma = fmax(sigma, fmax(r->sigma.part[p].sum, r->sigma.part[p].moment));
+    noise = 40 * sigma;
     for (size_t i = 0; i < n; i++) {
         const uint64_t size = r->moments[i] < 0 ? 0 - (uint64_t)r->moments[i] : (uint64_t)r->moments[i];
         if (size > most && !((double)(size - most) <= noise))

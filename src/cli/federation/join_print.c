@@ -42,12 +42,17 @@ static void print_classes(const struct fkt_join_preview *p)
 
 static void print_cost(const struct fkt_join_preview *p)
 {
+    const struct fkt_moments_layout *l = &p->task->layout;
     if (p->task->federation.noise == FKT_NOISE_PLACE_DISTRIBUTED)
         printf(
             "noise that this site adds to each number: standard deviation %.4g on a class's count of images, %.4g on a "
             "sum over its images, %.4g on a sum of squares and products (an image is a vector of length %u at most)\n",
-            p->sigma[0], p->sigma[1], p->sigma[2], p->task->part[0].coordinates.rq);
+            p->sigma_count, p->sigma[0].sum, p->sigma[0].moment, l->rq[0]);
     else printf("noise of this site: none; the server adds it after unmasking\n");
+    for (uint32_t i = 1; i < l->parts && p->sigma[i].sum > 0; i++)
+        printf("in the part of the %s: %.4g on a sum, %.4g on a sum of squares and products (a vector of length %u at "
+               "most)\n",
+               fkt_part_name(p->task->part[i].kind), p->sigma[i].sum, p->sigma[i].moment, l->rq[i]);
     fputs("dataset ", stdout);
     cli_show(p->dataset, strlen(p->dataset));
     printf(": epsilon %.4g at delta %.3g so far, %.4g after this task (ledger '%s')\n", p->epsilon_before,
@@ -82,9 +87,12 @@ static fkt_status print_json(const struct cli_join *j, const struct fkt_join_pre
                      (json_int_t)t->federation.sites, "records", (json_int_t)p->records, "classes", classes, "skipped",
                      (json_int_t)p->skipped.count, "dataset", p->dataset, "server", t->service.address, "messages",
                      messages, "bytes", (json_int_t)sum_messages(p), "noise", fkt_noise_name(t->federation.noise),
-                     "sigma", "count", p->sigma[0], "sum", p->sigma[1], "moment", p->sigma[2], "delta",
+                     "sigma", "count", p->sigma_count, "sum", p->sigma[0].sum, "moment", p->sigma[0].moment, "delta",
                      t->privacy.delta, "epsilon_before", p->epsilon_before, "epsilon_after", p->epsilon_after, "ledger",
                      p->ledger, "device", device_json(j), "private", cli_task_is_private(t));
+    for (uint32_t i = 1; i < t->layout.parts; i++)
+        json_object_set_new(json_object_get(told, "sigma"), fkt_part_name(t->part[i].kind),
+                            json_pack("{s:f s:f}", "sum", p->sigma[i].sum, "moment", p->sigma[i].moment));
     cli_mark_weak(told, t);
     return cli_print_json(told);
 }

@@ -131,6 +131,16 @@ static void show_signature(const struct fkt_task *t)
         fkt_task_verify(t, NULL) == FKT_OK ? "right" : "INVALID: the task was changed after it was signed");
 }
 
+static void show_parts(const struct fkt_task *t)
+{
+    for (uint32_t p = 0; p < t->parts; p++)
+        ROW(fkt_part_name(t->part[p].kind), "%s, %u numbers an image; calibrated on %s", t->part[p].identity,
+            t->part[p].coordinates.length, t->part[p].calibration_source);
+    if (t->joined) row("moments", "joined: codec and guide count as one vector, with the products across them");
+    if (t->layout.pooled)
+        row("moments", "pooled: one second moment for all classes together, for heads and not for images");
+}
+
 static fkt_status show(const struct fkt_task *t, uint64_t now)
 {
     fkt_status st;
@@ -139,8 +149,7 @@ static fkt_status show(const struct fkt_task *t, uint64_t now)
     FKT_TRY(show_classes(t));
     ROW("images", "%u x %u pixels, scaled by %s%s%s", t->size, t->size, fkt_filter_name(t->filter),
         t->fit == FKT_FIT_CROP ? "" : ", made square by ", t->fit == FKT_FIT_CROP ? "" : fkt_fit_name(t->fit));
-    ROW("codec", "%s, %u numbers an image; calibrated on %s", t->part[0].identity, t->part[0].coordinates.length,
-        t->part[0].calibration_source);
+    show_parts(t);
     FKT_TRY(show_privacy(t));
     if (t->federation.sites) show_sites(t);
     if (t->service.address[0]) show_server(&t->service, now);

@@ -64,7 +64,7 @@ static void a_preview_says_what_it_costs(void **state)
     CHECK(!strcmp(fkt_task_name(p.task), "served") && !strcmp(p.dataset, "served") && !strcmp(p.ledger, w.spec.ledger));
     CHECK(p.n_messages == 5 && !strcmp(p.messages[0].kind, "advertise")); /* three sites throw no coin */
     CHECK(p.epsilon_before == 0 && p.epsilon_after > 0 && p.epsilon_after < 10.1);
-    for (int i = 0; i < 3; i++) CHECK(p.sigma[i] > 0);
+    CHECK(p.sigma_count > 0 && p.sigma[0].sum > 0 && p.sigma[0].moment > 0 && p.sigma[1].sum == 0);
     CHECK(strstr(p.privacy, "Protected") != NULL && !p.over);
     CHECK(h.images == 4);
     CHECK(h.seen == (1u << FKT_JOIN_EVENT_SIGNED | 1u << FKT_JOIN_EVENT_DATASET | 1u << FKT_JOIN_EVENT_CODEC |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a site uploads for a record vector of two parts: a codec and a guide of 64 numbers each, ten classes. The bound
- * is the paper's upload for one part, 327.5 KiB. One width for all numbers keeps it: 44,210 numbers of up to 60 bits. */
+ * is the paper's upload for one part, 327.5 KiB. One width for all numbers keeps it: 44,210 of up to 60 bits. */
 #include "fedkt/advanced/federation.h"
 
 #include "pipeline/contribution.h"

@@ -135,69 +135,73 @@ static char *changed(const char *text, const struct change *c)
     return other;
 }
 
+static const struct change hostile[] = {
+    {NULL, "codec", NULL},
+    {NULL, "calibration", NULL},
+    {NULL, "coordinates", NULL},
+    {NULL, "guide", "null"},
+    {NULL, "guide", "7"},
+    {NULL, "guide", "{}"},
+    {NULL, "guide", NULL}, /* then the split is too long */
+    {"guide", "name", NULL},
+    {"guide", "name", "\"a\\u001bb\""},
+    {"guide", "name", "\"../secret\""},
+    {"guide", "name", "\"model.safetensors\""},
+    {"codec", "name", "\"/etc/passwd\""},
+    {"guide", "dim", "0"},
+    {"guide", "dim", "1e3"},
+    {"guide", "dim", "16777217"},
+    {"guide", "identity", "7"},
+    {"guide", "sha256", "\"abc\""},
+    {"guide", "extra", "1"},
+    {"guide", "calibration", NULL},
+    {"guide", "coordinates", NULL},
+    {"guide", "coordinates", "[]"},
+    {"guide.calibration", "images", "-1"},
+    {"guide.calibration", "sha256", NULL},
+    {"guide.calibration", "extra", "1"},
+    {"guide.coordinates", "kind", "\"polar\""},
+    {"guide.coordinates", "rq", "63"},
+    {"guide.coordinates", "length", "8"},
+    {"guide.coordinates", "radius", "2"},
+    {"guide.coordinates", "gamma", "-1"},
+    {"guide.coordinates", "log_spread", "0"},
+    {"guide.coordinates", "extra", "1"},
+    {"privacy", "budget_split", "[1, 24, 75]"},
+    {"privacy", "budget_split", "[1, 8, 25, 16]"},
+    {"privacy", "budget_split", "[1, 8, 25, 16, 50, 1, 1]"},
+    {"privacy", "budget_split", "[1, -8, 25, 16, 50]"},
+    {"privacy", "budget_split", "[1, 8, 25, 16, \"50\"]"},
+    {"privacy", "budget_split", "[0, 0, 0, 0, 0]"},
+    {"privacy", "budget_split", "[1, 0, 25, 16, 50]"},
+    {"privacy", "budget_split", "7"},
+    {"privacy", "mechanism", "\"paper\""},
+    {NULL, "moments", "{}"},
+    {NULL, "moments", "{\"joined\": false, \"pooled\": false}"},
+    {NULL, "moments", "{\"joined\": 1, \"pooled\": false}"},
+    {NULL, "moments", "{\"joined\": true}"},
+    {NULL, "moments", "{\"joined\": true, \"pooled\": false, \"more\": true}"},
+    {NULL, "moments", "{\"joined\": true, \"pooled\": false}"}, /* then the split is too long */
+};
+static const struct change alone[] = {
+    {NULL, "guide", NULL},
+    {NULL, "codec", "{}"},
+    {NULL, "moments", "{\"joined\": true, \"pooled\": false}"},
+};
+
 static void hostile_parts_are_refused(void **state)
 {
-    static const struct change change[] = {
-        {NULL, "codec", NULL},
-        {NULL, "calibration", NULL},
-        {NULL, "coordinates", NULL},
-        {NULL, "guide", "null"},
-        {NULL, "guide", "7"},
-        {NULL, "guide", "{}"},
-        {NULL, "guide", NULL}, /* then the split is too long */
-        {"guide", "name", NULL},
-        {"guide", "name", "\"a\\u001bb\""},
-        {"guide", "dim", "0"},
-        {"guide", "dim", "1e3"},
-        {"guide", "dim", "16777217"},
-        {"guide", "identity", "7"},
-        {"guide", "sha256", "\"abc\""},
-        {"guide", "extra", "1"},
-        {"guide", "calibration", NULL},
-        {"guide", "coordinates", NULL},
-        {"guide", "coordinates", "[]"},
-        {"guide.calibration", "images", "-1"},
-        {"guide.calibration", "sha256", NULL},
-        {"guide.calibration", "extra", "1"},
-        {"guide.coordinates", "kind", "\"polar\""},
-        {"guide.coordinates", "rq", "63"},
-        {"guide.coordinates", "length", "8"},
-        {"guide.coordinates", "radius", "2"},
-        {"guide.coordinates", "gamma", "-1"},
-        {"guide.coordinates", "log_spread", "0"},
-        {"guide.coordinates", "extra", "1"},
-        {"privacy", "budget_split", "[1, 24, 75]"},
-        {"privacy", "budget_split", "[1, 8, 25, 16]"},
-        {"privacy", "budget_split", "[1, 8, 25, 16, 50, 1, 1]"},
-        {"privacy", "budget_split", "[1, -8, 25, 16, 50]"},
-        {"privacy", "budget_split", "[1, 8, 25, 16, \"50\"]"},
-        {"privacy", "budget_split", "[0, 0, 0, 0, 0]"},
-        {"privacy", "budget_split", "[1, 0, 25, 16, 50]"},
-        {"privacy", "budget_split", "7"},
-        {"privacy", "mechanism", "\"paper\""},
-        {NULL, "moments", "{}"},
-        {NULL, "moments", "{\"joined\": false, \"pooled\": false}"},
-        {NULL, "moments", "{\"joined\": 1, \"pooled\": false}"},
-        {NULL, "moments", "{\"joined\": true}"},
-        {NULL, "moments", "{\"joined\": true, \"pooled\": false, \"more\": true}"},
-        {NULL, "moments", "{\"joined\": true, \"pooled\": false}"}, /* then the split is too long */
-    };
-    static const struct change alone[] = {
-        {NULL, "guide", NULL},
-        {NULL, "codec", "{}"},
-        {NULL, "moments", "{\"joined\": true, \"pooled\": false}"},
-    };
     struct guided_task g;
     struct fkt_task t;
     char *text, *other;
     (void)state;
     CHECK_OK(guided_task(&g, 1, 8, (struct fkt_task_choices){0}));
     text = text_of(&g.task);
-    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
-        other = changed(text, &change[i]);
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        other = changed(text, &hostile[i]);
         if (fkt_task_parse_into(&t, other, strlen(other)) != FKT_E_FORMAT)
-            fail_msg("%s = %s was taken", change[i].key, change[i].value ? change[i].value : "(absent)");
-        if (strncmp(fkt_error_text(), "task: ", 6) != 0) fail_msg("%s: %s", change[i].key, fkt_error_text());
+            fail_msg("%s = %s was taken", hostile[i].key, hostile[i].value ? hostile[i].value : "(absent)");
+        if (strncmp(fkt_error_text(), "task: ", 6) != 0) fail_msg("%s: %s", hostile[i].key, fkt_error_text());
         fkt_free(other);
     }
     fkt_free(text);
@@ -229,6 +233,28 @@ static void an_unknown_part_is_named(void **state)
     assert_non_null(strstr(fkt_error_hint(), "version"));
     fkt_free(other);
     fkt_free(text);
+    guided_parts_clear(&g);
+    CHECK(fkt_alloc_live() == 0);
+}
+
+/* Names that this version has no network for, and a guide in the place of a codec: said before weights are looked
+ * for. */
+static void unknown_networks_are_named(void **state)
+{
+    struct guided_task g;
+    (void)state;
+    CHECK_OK(guided_task(&g, 1, 8, (struct fkt_task_choices){0}));
+    CHECK_STATUS(fkt_task_check_known(&g.task), FKT_E_MISMATCH);
+    assert_string_equal(fkt_error_text(), "the task wants guide 'fake-guide', which this version does not have");
+    snprintf(g.task.part[1].name, sizeof g.task.part[1].name, "fedkt-guide");
+    CHECK_OK(fkt_task_check_known(&g.task));
+    snprintf(g.task.part[1].name, sizeof g.task.part[1].name, "resnet18@128");
+    CHECK_OK(fkt_task_check_known(&g.task));
+    snprintf(g.task.part[1].name, sizeof g.task.part[1].name, "taesd"); /* a codec */
+    CHECK_STATUS(fkt_task_check_known(&g.task), FKT_E_MISMATCH);
+    snprintf(g.task.part[1].name, sizeof g.task.part[1].name, "fedkt-guide");
+    snprintf(g.task.part[0].name, sizeof g.task.part[0].name, "resnet18"); /* a guide */
+    CHECK_STATUS(fkt_task_check_known(&g.task), FKT_E_MISMATCH);
     guided_parts_clear(&g);
     CHECK(fkt_alloc_live() == 0);
 }
@@ -271,6 +297,7 @@ int main(void)
         cmocka_unit_test(codec_and_guide_are_two_parts), cmocka_unit_test(such_tasks_survive_their_json),
         cmocka_unit_test(impossible_parts_are_refused),  cmocka_unit_test(hostile_parts_are_refused),
         cmocka_unit_test(an_unknown_part_is_named),      cmocka_unit_test(the_guide_is_in_the_hash),
+        cmocka_unit_test(unknown_networks_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
