@@ -27,11 +27,12 @@ import corpus_http_client
 import corpus_family
 import corpus_http
 import corpus_model
+import corpus_whole
 import corpus_onnx
 import corpus_sa
 
 LIMIT = 4096
-LIMITS = {"family": 32768, "model": 8192, "onnx": 8192, "transparency": 8192}  # many tensors, many lines
+LIMITS = {"family": 32768, "model": 8192, "onnx": 8192, "transparency": 8192, "whole": 8192}  # many tensors, many lines
 
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors" / "image_files"
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema" / "examples"
@@ -574,6 +575,7 @@ def main():
         "family": corpus_family.files,
         "http": corpus_http.files,
         "model": corpus_model.files,
+        "whole": corpus_whole.files,
         "onnx": corpus_onnx.files,
         "http_client": corpus_http_client.files,
         "sa_to_server": corpus_sa.to_server,

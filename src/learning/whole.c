@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NUMBERS_MAX (1U << 24) /* in one map of a network: 64 channels of 512 px */
+
 static void part_clear(struct fkt_whole_part *p)
 {
     fkt_weights_free(p->weights);
@@ -62,6 +64,10 @@ static fkt_status settle_part(struct fkt_whole_part *p, uint32_t size)
     FKT_TRY(fkt_whole_net_check(&p->net));
     FKT_TRY(fkt_alloc(&p->shapes, p->net.n_ops + 1));
     FKT_TRY(fkt_net_shapes(&p->net, size, size, p->shapes));
+    for (size_t i = 0; i <= p->net.n_ops; i++)
+        if ((uint64_t)p->shapes[i].c * p->shapes[i].h * p->shapes[i].w > NUMBERS_MAX)
+            return fkt_fail(FKT_E_MISMATCH, "operation %zu of '%s' makes more than %u numbers of an image", i, p->name,
+                            NUMBERS_MAX);
     end = &p->shapes[p->net.n_ops];
     if ((uint64_t)end->c * end->h * end->w != p->calibration.raw_dim || p->coordinates.dim != p->calibration.dim)
         return fkt_fail(FKT_E_MISMATCH, "network, calibration and coordinates of '%s' do not have the same length",

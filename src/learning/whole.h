@@ -45,6 +45,8 @@ struct fkt_whole {
 /* whole.c: weights, shapes and engines, once nets, arrays and sizes are there; checks that everything fits together. */
 FKT_MUST_USE fkt_status fkt_whole_settle(struct fkt_whole *m);
 int fkt_whole_file_flags(const struct fkt_whole *m, int force); /* of base/file.h */
+/* whole_file.c: as fkt_whole_load, from an open file; `path` is for errors. */
+FKT_MUST_USE fkt_status fkt_whole_read(struct fkt_whole **out, const struct fkt_safetensors *file, const char *path);
 
 /* whole_net.c: the network as JSON. Reading: hostile input; slots are named after `prefix`. */
 json_t *fkt_whole_net_json(const struct fkt_net *net); /* NULL: out of memory */

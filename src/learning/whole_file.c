@@ -347,23 +347,19 @@ static fkt_status read_images(struct fkt_whole *m, const struct reading *r)
     return FKT_OK;
 }
 
-fkt_status fkt_whole_load(struct fkt_whole **out, const char *path)
+fkt_status fkt_whole_read(struct fkt_whole **out, const struct fkt_safetensors *file, const char *path)
 {
-    struct fkt_safetensors *s = NULL;
+    const struct reading r = {file, path};
+    const char *format = fkt_safetensors_meta(file, "format");
     struct fkt_whole *m = NULL;
-    struct reading r = {NULL, path};
-    const char *format;
     fkt_status st;
     *out = NULL;
-    FKT_TRY(fkt_safetensors_open(&s, path));
-    r.file = s;
-    format = fkt_safetensors_meta(s, "format");
     if (!format || strcmp(format, FKT_WHOLE_FORMAT) != 0)
-        FKT_TRY(fkt_fail_hint(FKT_E_FORMAT, "give a file that was saved as a whole model",
-                              "'%s' is not a whole model of format " FKT_WHOLE_FORMAT, path));
+        return fkt_fail_hint(FKT_E_FORMAT, "give a file that was saved as a whole model",
+                             "'%s' is not a whole model of format " FKT_WHOLE_FORMAT, path);
     FKT_TRY(fkt_alloc(&m, 1));
     FKT_TRY(read_images(m, &r));
-    FKT_TRY(fkt_head_read(&m->head, s, path, "head."));
+    FKT_TRY(fkt_head_read(&m->head, file, path, "head."));
     if (!fkt_head_class(m->head, 0)[0]) FKT_TRY(refuse(&r, "classes"));
     FKT_TRY(read_origin(m, &r));
     FKT_TRY(read_networks(m, &r));
@@ -372,6 +368,17 @@ fkt_status fkt_whole_load(struct fkt_whole **out, const char *path)
     m = NULL;
 out:
     fkt_whole_free(m);
+    return st;
+}
+
+fkt_status fkt_whole_load(struct fkt_whole **out, const char *path)
+{
+    struct fkt_safetensors *s = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_safetensors_open(&s, path));
+    FKT_TRY(fkt_whole_read(out, s, path));
+out:
     fkt_safetensors_free(s);
     return st;
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/output.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ struct asked {
     struct cli_weights settings;
     struct cli_run run;
     const char *release, *out, *encodings, *export;
-    int head, head_given;
+    int head, head_given, parts;
     double pool;
 };
 
@@ -39,6 +40,7 @@ static fkt_status save_heads(const struct fkt_heads *h, const char *folder, int 
     FKT_TRY(fkt_folder_begin(&f, folder, force));
     for (int k = 0; k < FKT_HEAD_KINDS; k++) {
         char name[64];
+        if (!h->head[k]) continue;
         snprintf(name, sizeof name, "%s.safetensors", fkt_head_name((enum fkt_head_kind)k));
         fkt_free(path);
         path = NULL;
@@ -94,7 +96,8 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
         if (a->test.path) {
             json_t *acc = json_object();
             for (int k = 0; k < FKT_HEAD_KINDS; k++)
-                json_object_set_new(acc, fkt_head_name((enum fkt_head_kind)k), json_real(accuracy[k]));
+                if (!isnan(accuracy[k]))
+                    json_object_set_new(acc, fkt_head_name((enum fkt_head_kind)k), json_real(accuracy[k]));
             json_object_set_new(j, "accuracy", acc);
             json_object_set_new(j, "device", cli_codec_device_json(fkt_pipeline_codec(pipeline)));
         }
@@ -111,7 +114,7 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
            "noise\n",
            reach);
     for (int k = 0; a->test.path && k < FKT_HEAD_KINDS; k++)
-        printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);
+        if (!isnan(accuracy[k])) printf("%-24s %11.2f %%\n", fkt_head_name((enum fkt_head_kind)k), 100 * accuracy[k]);
     if (a->out) printf("heads saved in %s\n", a->out);
     if (a->export)
         printf("whole model with head %s saved as %s\n", fkt_head_name((enum fkt_head_kind)a->head), a->export);
@@ -139,6 +142,10 @@ static fkt_status export_whole(const struct asked *a, const struct fkt_release *
 {
     struct fkt_whole *m = NULL;
     fkt_status st;
+    if (!h->head[a->head])
+        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
+                              "--head %s: the moments of this release are pooled over the classes",
+                              fkt_head_name((enum fkt_head_kind)a->head)));
     FKT_TRY(fkt_whole_make(&m, pipeline, h->head[a->head], r));
     FKT_TRY(ends_in(a->export, ".onnx") ? fkt_whole_export_onnx(m, a->export, a->run.force)
                                         : fkt_whole_save(m, a->export, a->run.force));
@@ -151,7 +158,7 @@ static fkt_status run_heads(const struct asked *a)
 {
     struct fkt_release r = {0};
     struct fkt_pipeline *pipeline = NULL;
-    struct fkt_gaussians g = {0};
+    struct fkt_gaussians g[FKT_PARTS_MAX] = {{0}};
     struct fkt_heads h = {0};
     struct fkt_estimate_options e = {FKT_ESTIMATOR_RAW, 0, a->pool};
     struct fkt_codec_settings settings;
@@ -163,8 +170,8 @@ static fkt_status run_heads(const struct asked *a)
     FKT_TRY(cli_output_not_an_input("--export", a->export, a->test.path));
     FKT_TRY(check_export(a));
     FKT_TRY(fkt_release_load_into(&r, a->release));
-    FKT_TRY(fkt_release_gaussians(&r, 0, &e, &g));
-    FKT_TRY(fkt_heads_fit(&h, &g, &r.task, FKT_HEADS_DEFAULT, &r));
+    for (uint32_t p = 0; p < r.task.layout.parts; p++) FKT_TRY(fkt_release_gaussians(&r, p, &e, &g[p]));
+    FKT_TRY(fkt_heads_fit(&h, g, &r.task, (enum fkt_heads_on)a->parts, &r));
     if (a->test.path || a->export) {
         cli_codec_settings(&a->settings, &settings);
         FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
@@ -175,10 +182,10 @@ static fkt_status run_heads(const struct asked *a)
     }
     if (a->out) FKT_TRY(save_heads(&h, a->out, a->run.force));
     if (a->export) FKT_TRY(export_whole(a, &r, pipeline, &h));
-    FKT_TRY(print_heads(a, &r, &g, pipeline, accuracy));
+    FKT_TRY(print_heads(a, &r, &g[r.task.layout.parts - 1], pipeline, accuracy)); /* the guide is the last part */
 out:
     fkt_heads_clear(&h);
-    fkt_gaussians_clear(&g);
+    for (int p = 0; p < FKT_PARTS_MAX; p++) fkt_gaussians_clear(&g[p]);
     fkt_pipeline_free(pipeline);
     fkt_release_clear(&r);
     return st;
@@ -193,6 +200,8 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
                      "a whole model, pixels in and classes out: ONNX where FILE ends in .onnx, else .safetensors"),
         CLI_OPT_CHOICE_GIVEN("head", &a.head, fkt_head_parse, "lda, nearest_mean or qda", "the head of --export",
                              &a.head_given),
+        CLI_OPT_CHOICE("parts", &a.parts, fkt_heads_on_parse, "default, all or guide",
+                       "the parts of the record vector that heads take: all of them, or the guide alone"),
         CLI_OPT_TEXT("out", &a.out, "DIR", 0, "folder for the heads (safetensors), which must not exist"),
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0, "real images to score the heads on"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
