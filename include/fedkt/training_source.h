@@ -24,11 +24,13 @@ struct fkt_training_source_spec {
                                           per_class 0: none is drawn, and public images must follow */
     int fresh;                         /* 1: epoch e trains on samples e*N .. (e+1)*N - 1 of each class, with N =
                                           per_class, so that a resumed run draws the same; 0: on 0 .. N - 1 always */
-    const struct fkt_dataset *data;    /* borrowed */
-    const char *folder;                /* of the dataset: as in fkt_training_set_read; may be NULL */
-    uint32_t size;                     /* of the dataset's images; a release has a size */
-    enum fkt_filter filter;            /* of the dataset and of what is mixed in */
-    const struct fkt_model *order;     /* borrowed; may be NULL: if this model has named classes and the images have
+    uint32_t ahead; /* fresh: epochs of the run; while one is trained on, the next one's images are made in a thread.
+                       0: when they are asked for. The same images */
+    const struct fkt_dataset *data; /* borrowed */
+    const char *folder;             /* of the dataset: as in fkt_training_set_read; may be NULL */
+    uint32_t size;                  /* of the dataset's images; a release has a size */
+    enum fkt_filter filter;         /* of the dataset and of what is mixed in */
+    const struct fkt_model *order;  /* borrowed; may be NULL: if this model has named classes and the images have
                                           the same names, labels follow the model's order */
     const struct fkt_teacher
         *teacher; /* borrowed until the source is freed; may be NULL: its logits come with the images

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "learning/draw_ahead.h"
 #include "learning/public_set.h"
 #include "pipeline/provenance.h"
 #include "pipeline/release.h"
@@ -26,11 +27,13 @@ struct fkt_training_source {
     uint32_t *order;               /* (K) where label k goes; NULL: labels stay */
     uint32_t epoch;
     int mixed;
+    struct fkt_ahead ahead;
 };
 
 void fkt_training_source_free(struct fkt_training_source *s)
 {
     if (!s) return;
+    fkt_ahead_end(&s->ahead);
     fkt_training_set_clear(&s->set);
     fkt_training_set_clear(&s->mix);
     fkt_training_set_clear(&s->held);
@@ -85,10 +88,10 @@ out:
 /* ---- the teacher ---- */
 
 /* Logits of p's images, in the order of the source's classes. */
-static fkt_status teach(const struct fkt_training_source *s, struct fkt_training_set *p)
+static fkt_status teach(const struct fkt_training_source *s, struct fkt_training_set *p,
+                        const struct fkt_progress *progress)
 {
-    const struct fkt_pipeline_options options = {.threads = s->spec.options.threads,
-                                                 .progress = s->spec.options.progress};
+    const struct fkt_pipeline_options options = {.threads = s->spec.options.threads, .progress = progress};
     const uint32_t classes = p->n_classes;
     float *row = NULL;
     fkt_status st;
@@ -132,32 +135,44 @@ out:
 }
 
 static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_set *out, uint64_t first,
-                       size_t per_class)
+                       size_t per_class, const struct fkt_progress *progress)
 {
+    struct fkt_training_set_options options = s->spec.options;
     struct fkt_draw_options d = s->spec.draw;
+    options.progress = progress;
     d.first = first;
     d.per_class = per_class;
     if (!per_class) return nothing_drawn(out, s->spec.release);
-    return fkt_training_set_draw(out, s->spec.release, &d, &s->spec.options);
+    return fkt_training_set_draw(out, s->spec.release, &d, &options);
 }
 
+static fkt_status make_epoch(void *ctx, uint32_t epoch, const struct fkt_progress *progress,
+                             struct fkt_training_set *out)
+{
+    struct fkt_training_source *s = ctx;
+    const size_t each = s->spec.draw.per_class;
+    fkt_status st;
+    FKT_TRY(draw(s, out, (uint64_t)epoch * each, each, progress));
+    FKT_TRY(put_in_order(s, out));
+    FKT_TRY(teach(s, out, progress));
+    if (s->mixed) FKT_TRY(fkt_training_set_append(out, &s->mix));
+    if (s->shared.set.n) FKT_TRY(fkt_public_set_append(&s->shared, epoch, out));
+    out->origin = s->set.origin;
+out:
+    if (st != FKT_OK) fkt_training_set_clear(out);
+    return st;
+}
+
+/* s->set stays as it was until all of the next is there: its origin must be right. */
 static fkt_status draw_epoch(struct fkt_training_source *s, uint32_t epoch)
 {
-    const size_t each = s->spec.draw.per_class;
-    struct fkt_training_set next = {0}; /* s->set stays as it was until all of it is there: its origin must be right */
-    fkt_status st;
-    FKT_TRY(draw(s, &next, (uint64_t)epoch * each, each));
-    FKT_TRY(put_in_order(s, &next));
-    FKT_TRY(teach(s, &next));
-    if (s->mixed) FKT_TRY(fkt_training_set_append(&next, &s->mix));
-    if (s->shared.set.n) FKT_TRY(fkt_public_set_append(&s->shared, epoch, &next));
-    next.origin = s->set.origin;
+    struct fkt_training_set next = {0};
+    fkt_status st = FKT_OK;
+    if (!fkt_ahead_take(&s->ahead, epoch, &next)) FKT_TRY(make_epoch(s, epoch, s->spec.options.progress, &next));
     fkt_training_set_clear(&s->set);
     s->set = next;
     s->epoch = epoch;
-    return FKT_OK;
 out:
-    fkt_training_set_clear(&next);
     return st;
 }
 
@@ -180,6 +195,8 @@ static fkt_status images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *
     fkt_status st = FKT_OK;
     if (changes(s) && (epoch != s->epoch || !s->set.n))
         FKT_TRY(s->spec.fresh ? draw_epoch(s, epoch) : exchange_public(s, epoch));
+    if (s->spec.fresh && epoch + 1 < s->spec.ahead && !s->ahead.running)
+        fkt_ahead_start(&s->ahead, make_epoch, s, epoch + 1);
     *out = (struct fkt_images){
         .rgb = s->set.rgb, .label = s->set.label, .n = s->set.n, .size = s->set.size, .teacher = s->set.teacher};
 out:
@@ -211,13 +228,13 @@ fkt_status fkt_training_source_new(struct fkt_training_source **out, const struc
     if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives new images in each epoch");
     FKT_TRY(fkt_alloc(&s, 1));
     s->spec = *spec;
-    if (spec->release) FKT_TRY(draw(s, &s->set, 0, spec->draw.per_class));
+    if (spec->release) FKT_TRY(draw(s, &s->set, 0, spec->draw.per_class, spec->options.progress));
     else
         FKT_TRY(fkt_training_set_read(&s->set, spec->data, NULL, 0, spec->size, spec->filter, spec->folder,
                                       &spec->options));
     FKT_TRY(find_order(s, spec->order));
     FKT_TRY(put_in_order(s, &s->set));
-    FKT_TRY(teach(s, &s->set));
+    FKT_TRY(teach(s, &s->set, spec->options.progress));
     if (spec->teacher) say_teacher(s);
     *out = s;
     s = NULL;
@@ -238,7 +255,7 @@ fkt_status fkt_training_source_hold_out(struct fkt_training_source *s, double sh
         if (!(share > 0 && share < 1))
             return fkt_fail(FKT_E_ARG, "a held-out fraction of %g is not between 0 and 1", share);
         samples = (uint64_t)llround(share * (double)each);
-        FKT_TRY(draw(s, &s->held, (uint64_t)epochs * each, samples ? (size_t)samples : 1));
+        FKT_TRY(draw(s, &s->held, (uint64_t)epochs * each, samples ? (size_t)samples : 1, s->spec.options.progress));
         FKT_TRY(put_in_order(s, &s->held));
     } else {
         FKT_TRY(fkt_training_set_hold_out(&s->set, &s->held, share, seed));
@@ -256,10 +273,11 @@ fkt_status fkt_training_source_mix(struct fkt_training_source *s, const struct f
     fkt_status st;
     if (s->mixed || s->shared.set.n) return fkt_fail(FKT_E_STATE, "images are mixed in once, before public ones");
     if (!s->set.n) return fkt_fail(FKT_E_STATE, "there are no images of the release to mix others with");
+    fkt_ahead_end(&s->ahead);
     read.skipped = skipped;
     /* no folder: a certificate next to real images must not make them private */
     FKT_TRY(fkt_training_set_read(&s->mix, ds, NULL, 0, s->set.size, s->spec.filter, NULL, &read));
-    FKT_TRY(teach(s, &s->mix));
+    FKT_TRY(teach(s, &s->mix, s->spec.options.progress));
     FKT_TRY(fkt_training_set_append(&s->set, &s->mix));
     s->mixed = 1;
     if (!s->spec.fresh) fkt_training_set_clear(&s->mix);
@@ -278,9 +296,10 @@ fkt_status fkt_training_source_public(struct fkt_training_source *s, const struc
     fkt_status st;
     if (!s->spec.teacher) return fkt_fail(FKT_E_STATE, "public images have no labels: they need a teacher");
     if (p->set.n) return fkt_fail(FKT_E_STATE, "public images are added once");
+    fkt_ahead_end(&s->ahead);
     read.skipped = skipped;
     FKT_TRY(fkt_public_set_read(p, ds, name, &s->set, s->spec.filter, &read));
-    FKT_TRY(teach(s, &p->set));
+    FKT_TRY(teach(s, &p->set, s->spec.options.progress));
     fkt_public_set_label(p);
     p->each = each ? each : s->set.n ? s->set.n : p->set.n;
     if (p->each > p->set.n) p->each = p->set.n;

@@ -71,6 +71,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     spec->teacher = p->teacher;
     spec->release = &p->release;
     spec->fresh = a->fresh;
+    if (a->recipe.device.kind == FKT_DEVICE_CUDA) spec->ahead = a->recipe.epochs; /* its processors are idle */
     spec->draw = (struct fkt_draw_options){
         .per_class = (size_t)a->per_class, .seed = a->draw_seed, .estimate = a->estimate, .pipeline = p->pipeline};
     FKT_TRY(fkt_training_source_new(&p->source, spec));

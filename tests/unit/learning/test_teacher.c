@@ -247,6 +247,37 @@ static void what_is_refused(void **state)
     fkt_training_source_free(s);
 }
 
+/* Images that are made while others are trained on: the same, in any order of asking. */
+static void images_made_ahead_are_the_same(void **state)
+{
+    static const uint32_t asked[] = {0, 1, 2, 5, 3, 3, 4, 5, 0};
+    struct fkt_training_source_spec spec = spec_of(1, NULL);
+    struct fkt_training_source *s = NULL, *plain = NULL;
+    struct fkt_image_source ahead, when_asked;
+    (void)state;
+    CHECK_OK(fkt_training_source_new(&plain, &spec));
+    spec.ahead = 6;
+    CHECK_OK(fkt_training_source_new(&s, &spec));
+    add_public(s, ALL, 15);
+    add_public(plain, ALL, 15);
+    fkt_training_source_images(s, &ahead);
+    fkt_training_source_images(plain, &when_asked);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct fkt_images got, want;
+        CHECK_OK(ahead.images(ahead.ctx, asked[i], &got));
+        CHECK_OK(when_asked.images(when_asked.ctx, asked[i], &want));
+        CHECK(got.n == want.n);
+        assert_memory_equal(got.rgb, want.rgb, got.n * PIXELS);
+        assert_memory_equal(got.label, want.label, got.n * sizeof *got.label);
+        assert_memory_equal(got.teacher, want.teacher, got.n * CLASSES * sizeof *got.teacher);
+        assert_string_equal(fkt_training_source_set(s)->origin.data, fkt_training_source_set(plain)->origin.data);
+        assert_string_equal(fkt_training_source_set(s)->origin.public_images,
+                            fkt_training_source_set(plain)->origin.public_images);
+    }
+    fkt_training_source_free(s); /* with an epoch under way */
+    fkt_training_source_free(plain);
+}
+
 /* Whatever fails, the images and logits of an epoch belong together. */
 static void an_epoch_that_fails_is_made_again(void **state)
 {
@@ -295,6 +326,7 @@ int main(void)
         cmocka_unit_test(public_images_take_turns),
         cmocka_unit_test(what_a_source_says_of_public_images),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(images_made_ahead_are_the_same),
         cmocka_unit_test(an_epoch_that_fails_is_made_again),
     };
     return check_nothing_left(cmocka_run_group_tests(tests, begin, end));
