@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""golden_image.py - the latents that src/codec/golden.c expects: TAESD's own network in PyTorch on its test picture.
+"""golden_image.py - the latents that src/codec/golden.c expects: TAESD's own network, or a ResNet, in PyTorch on its test
+picture.
 
-Usage: golden_image.py ENCODER.safetensors      prints SHA-256 of the file and the first 16 latents at 32 px
+Usage: golden_image.py FILE.safetensors      prints SHA-256 of the file and the first 16 latents at 32 px
 
-Needs PyTorch and safetensors from PyPI. Weights in TAESD's own layout (names are indices of a Sequential), any float
-type, widened to f32 first. Figures in the source were made with torch 2.15 on an x86-64 CPU.
+Needs PyTorch and safetensors from PyPI. Weights of an encoder in TAESD's own layout (names are indices of a Sequential),
+or of a guide with torchvision's names, two basic blocks a stage and a 3x3 stem; any float type, widened to f32 first. Figures in the source were made with torch 2.15 on an x86-64 CPU.
 """
 
 import hashlib
 import pathlib
 import sys
 
+import guides
 import torch
 from safetensors.torch import load_file
 
@@ -41,18 +43,31 @@ class Block(torch.nn.Module):
         return torch.relu(self.conv(x) + x)
 
 
-def encoder(channels):
-    layers = [torch.nn.Conv2d(3, 64, 3, padding=1), Block(64)]
+def encoder(channels, width):
+    layers = [torch.nn.Conv2d(3, width, 3, padding=1), Block(width)]
     for _ in range(3):
-        layers += [torch.nn.Conv2d(64, 64, 3, padding=1, stride=2, bias=False), Block(64), Block(64), Block(64)]
-    return torch.nn.Sequential(*layers, torch.nn.Conv2d(64, channels, 3, padding=1))
+        layers += [torch.nn.Conv2d(width, width, 3, padding=1, stride=2, bias=False)]
+        layers += [Block(width) for _ in range(3)]
+    return torch.nn.Sequential(*layers, torch.nn.Conv2d(width, channels, 3, padding=1))
+
+
+def guide(weights):
+    """Pixels to features; oracle/guides.py has the network."""
+    widths = [weights[f"layer{s}.0.conv1.weight"].shape[0] for s in range(1, 5)]
+    network = guides.ResNet(guides.Basic, (2, 2, 2, 2), widths, 3, weights["fc.weight"].shape[0]).eval()
+    network.load_state_dict(weights, strict=False)
+    mean, deviation = (torch.tensor(t).view(1, 3, 1, 1) for t in (network.mean, network.deviation))
+    return lambda x: network((x - mean) / deviation)
 
 
 def main():
     path = pathlib.Path(sys.argv[1])
     weights = {name: tensor.float() for name, tensor in load_file(path).items()}
-    network = encoder(weights["14.weight"].shape[0])
-    network.load_state_dict(weights)
+    if "conv1.weight" in weights:
+        network = guide(weights)
+    else:
+        network = encoder(weights["14.weight"].shape[0], weights["14.weight"].shape[1])
+        network.load_state_dict(weights)
     with torch.no_grad():
         z = network(picture(SIZE)[None] / 255)[0].flatten()
     print(hashlib.sha256(path.read_bytes()).hexdigest())

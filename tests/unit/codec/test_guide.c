@@ -3,6 +3,7 @@
  * weights are made here; names, shapes and results are those of oracle/guides.py. */
 #include "codec/codec.h"
 #include "codec/family.h"
+#include "nn/cpu.h"
 #include "nn/engine.h"
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
@@ -120,6 +121,29 @@ static void features_agree_with_pytorch(void **state)
         images(rgb, cases[k].size);
         CHECK_OK(fkt_codec_encode(c, rgb, IMAGES, z));
         compare(k, c, z, 2e-5, "codec");
+        fkt_codec_free(c);
+    }
+}
+
+/* Eight bits of mantissa between layers. */
+static void half_the_bits_agree_with_pytorch(void **state)
+{
+    static uint8_t rgb[IMAGES * SIDE_MAX * SIDE_MAX * 3];
+    static float z[IMAGES * DIM_MAX];
+    int possible = 0;
+    (void)state;
+    CHECK_OK(fkt_cpu_bf16(&possible));
+    if (!possible) skip();
+    for (size_t k = 0; k < CASES; k++) {
+        struct fkt_codec_spec spec = {.name = cases[k].name, .size = cases[k].size};
+        struct fkt_codec *c = NULL;
+        if (!cases[k].name) continue;
+        spec.settings.weights = weights_of(cases[k].list);
+        spec.settings.dtype = FKT_CODEC_DTYPE_BF16;
+        CHECK_OK(fkt_codec_open(&c, &spec));
+        images(rgb, cases[k].size);
+        CHECK_OK(fkt_codec_encode(c, rgb, IMAGES, z));
+        compare(k, c, z, 5e-2, "bf16");
         fkt_codec_free(c);
     }
 }
@@ -269,9 +293,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_agree_with_pytorch), cmocka_unit_test(plain_loops_agree_with_pytorch),
-        cmocka_unit_test(names_and_identities),        cmocka_unit_test(a_codec_is_no_guide),
-        cmocka_unit_test(other_weights_are_refused),   cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+        cmocka_unit_test(features_agree_with_pytorch),
+        cmocka_unit_test(half_the_bits_agree_with_pytorch),
+        cmocka_unit_test(plain_loops_agree_with_pytorch),
+        cmocka_unit_test(names_and_identities),
+        cmocka_unit_test(a_codec_is_no_guide),
+        cmocka_unit_test(other_weights_are_refused),
+        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
         cmocka_unit_test(damaged_files_are_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
