@@ -13,14 +13,14 @@ import re
 REMOVE = object()
 OPEN = {"evaluate", "train"}  # schemas of printed results that may gain keys: an unknown one is accepted
 OPTIONAL = {  # paths whose key may be absent
-    "certificate": r"accounting|holds_against|noise_shares|rho",
+    "certificate": r"accounting|holds_against|moments|noise_shares|rho",
     "evaluate": r"model|through_codec|(through_codec\.)?per_class\..*",
     "personalize": r"(mean|pooled|spread|sites\.\d+\.accuracy)\..*",
     "privacy": r"promise",
     "results": r"(arms\.\d+\.)?accuracy(\..*)?|accuracy_without_privacy(\..*)?|codec(_dtype)?"
     r"|composed_epsilon|coordinates|arms\.\d+\.(accounting|classes|epsilon_spent|rho|sigma_(count|moment|sum)_in_total)"
     r"|not_private|partition|seconds\..*|skipped|test_images",
-    "task": r"federation|service|service\.(names|pin)|signature",
+    "task": r"federation|moments|service|service\.(names|pin)|signature",
     "train": r"test\.through_codec|test\.(through_codec\.)?per_class\..*",
 }
 
@@ -37,7 +37,11 @@ ROWS = [
         "readers of the release and the server with up to 1 colluding site",
         "was expected",
     ),
+    ("certificate.guide", "guide.sigma_sum", REMOVE, "is a required property"),
+    ("certificate.guide", "sigma_moment", REMOVE, "is a dependency of"),
+    ("certificate.guide-alone", "guide", REMOVE, "is not valid under"),
     ("certificate.insecure-seed", "private", True, "was expected"),
+    ("certificate.joined", "codec", REMOVE, "is a required property"),
     ("certificate.weak", "private", True, "was expected"),
     ("evaluate.head", "accuracy", 75, "greater than"),
     ("evaluate.head", "device.index", -1, "less than"),
@@ -93,6 +97,14 @@ ROWS = [
     ("task.gain-shape", "privacy.promise", "sound", "was expected"),
     ("task.gain-shape", "extra", 1, "was unexpected"),
     ("task.gain-shape", "privacy.epsilon", 50.0, "is a required property"),
+    ("task.guide", "privacy.budget_split", [1, 24, 75], "is too short"),
+    ("task.guide", "privacy.mechanism", "paper", "was expected"),
+    ("task.guide", "calibration", REMOVE, "is a dependency of"),
+    ("task.guide", "guide.coordinates.rq", 63, "less than"),
+    ("task.guide", "moments", {"joined": False, "pooled": False}, "is not valid under"),
+    ("task.guide-alone", "guide", REMOVE, "is not valid under"),
+    ("task.guide-alone", "moments.joined", True, "is a required property"),
+    ("task.joined", "privacy.budget_split", [1, 8, 25, 16, 50], "is too long"),
     ("task.service", "service.address", "https://me@fedkt.example.org/x", "does not match"),
     ("task.service", "federation", REMOVE, "is a dependency of"),
     ("task.service", "service.names", ["one", "one", "two", "three", "four"], "non-unique"),

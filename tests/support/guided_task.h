@@ -8,6 +8,9 @@
 #include "codec/codec.h"
 #include "task/task.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Mean of all pixels of a channel, repeated: enough for a network that nobody trains. */
 static inline fkt_status fake_guide_encode(const void *self, const uint8_t *rgb, size_t n, float *z)
 {

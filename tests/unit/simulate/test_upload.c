@@ -44,6 +44,7 @@ static void a_round_sends_no_more_than_the_paper(void **state)
     CHECK(fkt_task_numbers(&g.task) == NUMBERS);
     CHECK_OK(fkt_federate(&r, &spec));
     CHECK(r.survivors == 20 && r.packed == ((uint64_t)NUMBERS * g.task.federation.bits + 7) / 8);
+    print_message("a site sends %llu bytes: %u bits a number\n", (unsigned long long)r.up, g.task.federation.bits);
     if (r.up > PAPER) fail_msg("a site sends %llu bytes", (unsigned long long)r.up);
     CHECK(r.up > r.packed && r.up < r.packed + 8192); /* and little beside its numbers */
     fkt_federate_clear(&r);
