@@ -131,8 +131,8 @@ def release(w, label, classes, epsilon, parts, rng, pooled=False):
     total = SHARES["count"] + sum(a + b for a, b in chosen)
     mu = mu_of(epsilon)
     sigma = lambda size, share: size / (mu * np.sqrt(share / total))
-    count = np.array([(label == k).sum() for k in range(classes)]) + sigma(1, SHARES["count"]) * rng.normal(size=classes)
-    count = np.maximum(count, 1)
+    count = np.array([(label == k).sum() for k in range(classes)])
+    count = np.maximum(count + sigma(1, SHARES["count"]) * rng.normal(size=classes), 1)
     out = []
     for x, (a, b) in zip(w, chosen):
         m = x.shape[1]
@@ -356,14 +356,16 @@ def main():
                 at = [names.index(n) for n in released]
                 for seed in range(args.seeds):
                     rng = np.random.default_rng(1000 + seed)
-                    made = release([w["train"][i] for i in at], data["train_label"], classes, epsilon, released, rng, pooled)
+                    mine = [w["train"][i] for i in at]
+                    made = release(mine, data["train_label"], classes, epsilon, released, rng, pooled)
                     chosen, test = [made[i] for i in used], np.hstack([w["test"][at[i]] for i in used])
                     for name, fit in HEADS.items():
                         scores = fit(chosen, pooled)
                         if scores is not None:
                             hits[name].append(100 * np.mean(scores(test).argmax(1) == data["test_label"]))
                 row = [f"{np.mean(h):.1f} +- {np.std(h):.1f}" if h else "-" for h in hits.values()]
-                print(f"| {epsilon:g} | {'pooled' if pooled else 'class'} | {label} | " + " | ".join(row) + " |", flush=True)
+                row = [f"{epsilon:g}", "pooled" if pooled else "class", label] + row
+                print("| " + " | ".join(row) + " |", flush=True)
 
 
 if __name__ == "__main__":

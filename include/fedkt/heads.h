@@ -40,8 +40,8 @@ FKT_API void fkt_heads_clear(struct fkt_heads *h);
 /* FKT_E_MISMATCH when the head comes from another task, or has another number of classes or another length. One without
  * an origin is compared by the numbers alone. */
 FKT_API FKT_MUST_USE fkt_status fkt_head_check_task(const struct fkt_head *h, const struct fkt_task *task);
-/* Scores n_heads heads (NULL: left out) over the records of ds in one pass. Each must pass fkt_head_check_task for the pipeline's task.
- * `scores` (n_heads) are initialised by the caller and added to. */
+/* Scores n_heads heads (NULL: left out) over the records of ds in one pass. Each must pass fkt_head_check_task for the
+ * pipeline's task. `scores` (n_heads) are initialised by the caller and added to. */
 FKT_API FKT_MUST_USE fkt_status fkt_heads_evaluate(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                    const size_t *idx, size_t n, const struct fkt_head *const *heads,
                                                    size_t n_heads, struct fkt_score *scores,
