@@ -186,7 +186,7 @@ struct fkt_trainer;
 FKT_API FKT_MUST_USE fkt_status fkt_trainer_new(struct fkt_trainer **out, const struct fkt_trainer_spec *spec);
 FKT_API void fkt_trainer_free(struct fkt_trainer *t);
 FKT_API struct fkt_device fkt_trainer_device(const struct fkt_trainer *t); /* what it runs on: never AUTO */
-
+FKT_API int fkt_trainer_moved(const struct fkt_trainer *t); /* 1: resumed, and earlier steps ran on the other kind */
 struct fkt_trainer_hooks {
     fkt_status (*epoch)(void *ctx, const struct fkt_epoch *e); /* after each; may be NULL */
     void *ctx;

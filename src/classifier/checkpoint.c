@@ -185,6 +185,19 @@ out:
     return st;
 }
 
+/* The kinds of device that the steps so far ran on. Not compared: a run may go on on another one, but no single run has
+ * its bits then, and the recipe of its model must say so. Files of older builds do not have it. */
+static const char *devices_of(const struct fkt_trainer *t)
+{
+    return t->elsewhere ? "cpu and cuda" : t->recipe.device.kind == FKT_DEVICE_CUDA ? "cuda" : "cpu";
+}
+
+static int ran_elsewhere(const struct fkt_safetensors *f, const struct fkt_trainer *t, uint64_t step)
+{
+    const char *found = fkt_safetensors_meta(f, "devices");
+    return found && step > 0 && strcmp(found, devices_of(t)) != 0;
+}
+
 fkt_status fkt_trainer_save(const struct fkt_trainer *t, const char *path)
 {
     struct word words[WORDS];
@@ -205,6 +218,7 @@ fkt_status fkt_trainer_save(const struct fkt_trainer *t, const char *path)
     words_of(words, t);
     FKT_TRY(fkt_st_writer_meta(w, "format", FORMAT));
     for (size_t i = 0; i < WORDS; i++) FKT_TRY(fkt_st_writer_meta(w, words[i].key, words[i].value));
+    FKT_TRY(fkt_st_writer_meta(w, "devices", devices_of(t)));
     snprintf(text, sizeof text, "%016" PRIx64, fkt_checksum_value(&sum));
     FKT_TRY(fkt_st_writer_meta(w, "checksum", text));
     FKT_TRY(fkt_st_writer_write(w, path, FKT_FILE_REPLACE | FKT_FILE_PRIVATE));
@@ -347,6 +361,7 @@ fkt_status fkt_trainer_resume(struct fkt_trainer *t, const char *checkpoint)
     FKT_TRY(take_arrays(f, t, x.state[0], scratch));
     t->done = (struct fkt_progressed){x.state[0], (uint32_t)epochs, x.running[0], x.running[1], x.state[1]};
     for (uint32_t i = 0; i < t->done.epochs; i++) t->history[i] = epoch_of(x.history + (size_t)i * COLUMNS, i + 1);
+    t->elsewhere = ran_elsewhere(f, t, x.state[0]);
     t->failed_midway = 0;
 out:
     fkt_safetensors_free(f);

@@ -249,6 +249,7 @@ fkt_status fkt_trainer_read(const struct fkt_trainer *t, enum fkt_learned what, 
     return st;
 }
 
+int fkt_trainer_moved(const struct fkt_trainer *t) { return t->elsewhere; }
 struct fkt_device fkt_trainer_device(const struct fkt_trainer *t) { return t->recipe.device; }
 
 const struct fkt_epoch *fkt_trainer_history(const struct fkt_trainer *t, size_t *n)

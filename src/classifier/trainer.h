@@ -38,6 +38,7 @@ struct fkt_trainer {
     uint64_t images_sum, held_sum, teacher_sum; /* checksums; 0: none */
     uint64_t start_sum;                         /* of the weights that the first step begins with */
     int failed_midway;                          /* a step or a resume failed half-way */
+    int elsewhere;                              /* some steps before a resume ran on another kind of device */
     /* planned.c */
     int resident, too_large;       /* the learner holds images of the source; or they do not fit */
     uint32_t resident_epoch;       /* whose they are */

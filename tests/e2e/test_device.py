@@ -115,6 +115,17 @@ class Learning(Device):
         self.assertEqual(one["accuracy"], other["accuracy"])
         self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4)
 
+    def test_a_head_as_teacher_agrees(self):
+        """Its logits lie on the card beside the images, and fresh images are drawn while an epoch is trained on."""
+        line = "simulate --data demo:train --limit 100 --size 16 --codec dct --dim 8 --epsilon 10 --delta 1e-5"
+        self.fedkt(f"{line} --out run")
+        line = "train --release run/release.safetensors --per-class 4 --fresh --teacher head --public demo:test"
+        line += " --public-limit 30 --public-per-epoch 8 --network resnet8 --epochs 2 --batch 8 --threads 1"
+        cpu, cuda = self.both(line, "taught")
+        for one, other in zip(cpu["epochs"], cuda["epochs"]):
+            self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-2)
+        self.assertTrue(cuda["private"])
+
     def test_a_checkpoint_goes_on_elsewhere(self):
         for here, there in (("cuda", "cpu"), ("cpu", "cuda")):
             line = f"{LEARN} --checkpoint {here}.ck --epochs 2"
@@ -122,6 +133,7 @@ class Learning(Device):
             self.stop_after_one_epoch(f"{line} --device {here} --force --out {here}-half", here)
             found = self.fedkt(f"{line} --resume --device {there} --json --out {here}-{there}")
             self.assertTrue(found["resumed"])
+            self.assertTrue(found["recipe"].endswith("(earlier steps on another device: no single run repeats it)"))
             self.assertEqual(len(found["epochs"]), 2)
             whole, joined = self.arrays(f"{here}-whole"), self.arrays(f"{here}-{there}")
             for name in whole:

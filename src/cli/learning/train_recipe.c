@@ -67,7 +67,7 @@ static void add_steps(struct fkt_text *t, const struct fkt_recipe *r)
     }
 }
 
-void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m)
+void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m, int moved)
 {
     const struct fkt_recipe *r = &a->recipe;
     struct fkt_text t;
@@ -83,6 +83,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     fkt_text_addf(&t, " --dtype %s --seed %llu --threads %u", r->dtype == FKT_LEARN_DTYPE_BF16 ? "bf16" : "f32",
                   (unsigned long long)r->seed, r->threads ? r->threads : fkt_cpu_count());
     if (r->device.kind == FKT_DEVICE_CUDA) fkt_text_add(&t, " --device cuda"); /* the processor's bits are others */
+    if (moved) fkt_text_add(&t, " (earlier steps on another device: no single run repeats it)");
     snprintf(out, cap, "%s", t.s && t.s[0] ? t.s + 1 : "");
     fkt_text_clear(&t);
 }
