@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""golden_image.py - the latents that src/codec/golden.c expects: TAESD's own network, or a ResNet, in PyTorch on its test
-picture.
+"""golden_image.py - the latents that src/codec/golden.c expects, by PyTorch: TAESD's network or a ResNet on an image.
 
 Usage: golden_image.py FILE.safetensors      prints SHA-256 of the file and the first 16 latents at 32 px
 
-Needs PyTorch and safetensors from PyPI. Weights of an encoder in TAESD's own layout (names are indices of a Sequential),
-or of a guide with torchvision's names, two basic blocks a stage and a 3x3 stem; any float type, widened to f32 first. Figures in the source were made with torch 2.15 on an x86-64 CPU.
+Needs PyTorch and safetensors from PyPI. The file is an encoder in TAESD's own layout (names are indices of a
+Sequential), or a guide with torchvision's names, two basic blocks a stage and a 3x3 stem; any float type, widened to
+f32 first. Figures in the source were made with torch 2.15 on an x86-64 CPU.
 """
 
 import hashlib

@@ -193,7 +193,8 @@ static void main_page(struct pages *p)
                  "another start cannot change that\n.TP\n.B 129, 130, 143\nstopped by SIGHUP, by Ctrl\\-C "
                  "(SIGINT), by SIGTERM; serve ends with 0 on SIGTERM\n"
                  ".SH ENVIRONMENT\n.TP\n.B FEDKT_CACHE\nfolder of the codecs' weights (default: $XDG_CACHE_HOME/fedkt, "
-                 "else ~/.cache/fedkt)\n.TP\n.B HF_ENDPOINT\naddress of the model hub\n.TP\n.B FEDKT_CACERT\n"
+                 "else ~/.cache/fedkt)\n.TP\n.B FEDKT_MODELS\nfolder of networks in place of those that come with the "
+                 "program\n.TP\n.B HF_ENDPOINT\naddress of the model hub\n.TP\n.B FEDKT_CACERT\n"
                  "certificate authority of a hub of your own\n.TP\n.B https_proxy\nproxy of join\n");
     save(p, "", &t);
 }

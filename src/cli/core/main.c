@@ -22,15 +22,17 @@ static const struct cli_command commands[] = {
      "Noise for one release of n, sum and second moment of vectors in a ball of radius R, in units of R and R^2.\n"
      "Example: fedkt privacy --epsilon 10 --delta 1e-5 --dim 128 --clip 1 --records 5000",
      cli_privacy},
-    {"codec", "frozen public autoencoders: list, info, pull, verify, calibrate, roundtrip",
+    {"codec", "frozen public codecs and guides: list, info, pull, verify, calibrate, roundtrip",
      "list | info [NAME] | pull NAME | verify NAME | calibrate [NAME] | roundtrip [NAME] [...]",
-     "list shows all codecs and what is on this machine; info one codec and its calibration; pull fetches published\n"
-     "weights into the cache; verify checks their hashes and an image; calibrate fits a public calibration on a "
-     "PUBLIC\n"
-     "image set; roundtrip encodes and decodes images, prints the PSNR and writes a before/after image.\n"
+     "list shows all codecs and guides and what is on this machine; info one of them and its calibration; pull "
+     "fetches\n"
+     "published weights into the cache; verify checks their hashes and an image; calibrate fits a public calibration\n"
+     "on a PUBLIC image set; roundtrip encodes and decodes images, prints the PSNR and writes a before/after image.\n"
      "Weights are in $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else ~/.cache/fedkt; without a network, put them "
      "there.\n"
+     "fedkt-ae and fedkt-guide come with the program; $FEDKT_MODELS names another folder for them.\n"
      "Example: fedkt codec pull taesd\n"
+     "Example: fedkt codec info efficientnet-lite0@128\n"
      "Example: fedkt codec calibrate taesd --public tiny-imagenet.tar --size 32 --out taesd-32.safetensors",
      cli_codec},
     {"keygen", "make the key that identifies a site or an operator", "--out site.key [--name NAME]",
