@@ -102,7 +102,7 @@ static const char *add_product(struct writing *w, const char *name, const char *
     name_text tensor, node, result;
     const char *matrix, *value;
     float *data = NULL;
-    fkt_onnx_build_fail(w->b, resize_matrix(&data, n, m, columns));
+    if (fkt_onnx_build_status(w->b) == FKT_OK) fkt_onnx_build_fail(w->b, resize_matrix(&data, n, m, columns));
     if (fkt_onnx_build_status(w->b) != FKT_OK) return "";
     snprintf(node, sizeof node, "%.60s_%s", name, columns ? "columns" : "rows");
     snprintf(tensor, sizeof tensor, "%.80s_matrix", node);
