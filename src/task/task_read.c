@@ -163,8 +163,8 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(fkt_parts_take(t, &(struct fkt_parts_read){codec, calibration, coordinates, guide, moments}));
     FKT_TRY(take_privacy(t, privacy));
     if (federation) FKT_TRY(fkt_fail_in(fkt_federation_take(t, federation), "task"));
-    FKT_TRY(check_mark(t, privacy));
     if (service) FKT_TRY(fkt_fail_in(fkt_service_take(t, service), "task"));
+    FKT_TRY(check_mark(t, privacy)); /* with a service every bound on records counts */
     if (signature) FKT_TRY(fkt_fail_in(fkt_signature_take(&t->signature, signature), "task"));
     FKT_TRY(fkt_task_seal(t));
 out:

@@ -29,16 +29,18 @@ class Plan:
     def __init__(self, tool, task):
         said = subprocess.run([tool, task], capture_output=True, text=True, check=True, timeout=60)
         told = json.loads(said.stdout)
-        self.length, self.numbers = told["length"], told["vector"]
-        self.block = (self.length + 1) * (self.length + 2) // 2
-        self.classes, self.count_scale = self.numbers // self.block, told["count_scale"]
+        self.lengths, self.pooled, self.numbers = told["lengths"], told["pooled"], told["vector"]
+        self.classes, self.count_scale = told["classes"], told["count_scale"]
         self.variance = tuple(Fraction(num, 1 << shift) for num, shift in told["variance"])
 
     def kinds(self):
-        """For every number of a vector, which variance its noise has."""
-        one = [0] + [1] * self.length
-        one += [2 if i == j else 3 for i in range(self.length) for j in range(i, self.length)]
-        return one * self.classes
+        """For every number of a vector, which variance its noise has: 0 is that of counts, part p has 1 + 3p to 3 + 3p."""
+        one, moments = [0], []
+        for p, m in enumerate(self.lengths):
+            triangle = [2 + 3 * p + (i != j) for i in range(m) for j in range(i, m)]
+            one += [1 + 3 * p] * m + ([] if self.pooled else triangle)
+            moments += triangle if self.pooled else []
+        return one * self.classes + moments
 
 
 @functools.cache
@@ -62,7 +64,7 @@ def share(plan, seed, site, moments):
 def release(plan, shares):
     """What the survivors' shares become: their sum, counts in units again, halves away from zero."""
     total = [sum(column) for column in zip(*shares)]
-    for at in range(0, plan.numbers, plan.block):
+    for at in (at for at, kind in enumerate(plan.kinds()) if kind == 0):
         size = (2 * abs(total[at]) + plan.count_scale) // (2 * plan.count_scale)
         total[at] = size if total[at] >= 0 else -size
     return total

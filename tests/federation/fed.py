@@ -107,12 +107,13 @@ class Federation:
     """Keys, roster, task, data and processes of one task, in one folder."""
 
     def __init__(self, folder, sites=5, seed=7, classes=("a", "b", "c"), dim=5, phase=30, gather=60, rounds=4,
-                 dropped=1, host="127.0.0.1", extra=()):  # fmt: skip
+                 dropped=1, host="127.0.0.1", extra=(), records=64):  # fmt: skip
         self.folder, self.sites, self.seed, self.classes = pathlib.Path(folder), sites, seed, classes
         self.address = f"{host}:{free_port()}"
         self.processes, self.server, self.site = [], None, {}
         self.all = []  # of every run
         self.lives, self.monitor, self.within = 0, {}, lambda look: look()
+        self.records = records
         self.folder.mkdir(parents=True, exist_ok=True)
         self.keys()
         self.tls()
@@ -153,7 +154,7 @@ class Federation:
         chosen += [] if dropped is None else ["--dropped", dropped]
         self.run(
             "task", "new", "--out", name, "--classes", ",".join(self.classes), "--size", 16, "--dim", dim,
-            "--epsilon", epsilon, "--delta", "1e-5", "--records", 64, "--roster", "roster.txt",
+            "--epsilon", epsilon, "--delta", "1e-5", "--records", self.records, "--roster", "roster.txt",
             "--server", f"https://{self.address}", "--certificate", "state/tls.pem", "--key", "operator.key",
             "--phase-seconds", phase, "--gather-seconds", gather, *chosen, *seed, *extra
         )  # fmt: skip

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static void print_variance(struct fkt_dyadic v) { printf("[%" PRIu64 ",%u]", (uint64_t)v.num, (unsigned)v.shift); }
+
 int main(int argc, char **argv)
 {
     struct fkt_task task = {0};
@@ -22,13 +24,19 @@ int main(int argc, char **argv)
         fkt_task_clear(&task);
         return 1;
     }
-    printf("{\"sha256\":\"%s\",\"length\":%" PRIu32 ",\"vector\":%" PRIu32 ",\"count_scale\":%" PRIu32
-           ",\"counted\":%" PRIu32 ",\"variance\":[",
-           task.sha256, task.part[0].coordinates.length, p.length, s.count_scale, s.counted);
-    const struct fkt_dyadic variance[4] = {s.variance_count, s.variance[0].sum, s.variance[0].moment,
-                                           s.variance[0].cross};
-    for (int i = 0; i < 4; i++)
-        printf("%s[%" PRIu64 ",%u]", i ? "," : "", (uint64_t)variance[i].num, (unsigned)variance[i].shift);
+    printf("{\"sha256\":\"%s\",\"classes\":%" PRIu32 ",\"pooled\":%s,\"vector\":%" PRIu32 ",\"count_scale\":%" PRIu32
+           ",\"counted\":%" PRIu32 ",\"lengths\":[",
+           task.sha256, task.n_classes, task.layout.pooled ? "true" : "false", p.length, s.count_scale, s.counted);
+    for (uint32_t i = 0; i < task.layout.parts; i++) printf("%s%" PRIu32, i ? "," : "", task.layout.length[i]);
+    printf("],\"variance\":[");
+    print_variance(s.variance_count);
+    for (uint32_t i = 0; i < task.layout.parts; i++) {
+        const struct fkt_dyadic of[3] = {s.variance[i].sum, s.variance[i].moment, s.variance[i].cross};
+        for (int j = 0; j < 3; j++) {
+            putchar(',');
+            print_variance(of[j]);
+        }
+    }
     printf("]}\n");
     fkt_task_clear(&task);
     return 0;

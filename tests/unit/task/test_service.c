@@ -316,7 +316,8 @@ static fkt_status make_large(struct fkt_task *out, const struct small_federation
                                  .n_classes = n,
                                  .privacy = {.epsilon = 10, .delta = 1e-5},
                                  .federation = &c,
-                                 .service = service};
+                                 .service = service,
+                                 .accept_weak = records == FKT_RECORDS_UNKNOWN};
     struct fkt_calibration cal = {0};
     struct fkt_codec *codec = NULL;
     fkt_status st;
@@ -369,6 +370,27 @@ static void a_server_holds_what_it_is_sent(void **state)
     small_federation_release(&f);
 }
 
+/* With a server every bound on records counts, the one for "unknown" too: a task that is weak because of it is read. */
+static void the_bound_on_records_counts_when_read(void **state)
+{
+    static const struct fkt_service_choices s = {.address = "https://a:1"};
+    struct small_federation f;
+    struct fkt_task t, read;
+    char *text;
+    (void)state;
+    CHECK_OK(small_service_init(&f, NULL));
+    CHECK_OK(make_large(&t, &f, 2, FKT_RECORDS_UNKNOWN, &s));
+    CHECK(fkt_task_promise(&t, NULL) == FKT_PROMISE_WEAK);
+    CHECK_OK(fkt_json_text(&text, fkt_task_json(&t), 0));
+    CHECK_OK(fkt_task_parse_into(&read, text, strlen(text)));
+    assert_string_equal(read.sha256, t.sha256);
+    fkt_free(text);
+    fkt_task_clear(&read);
+    fkt_task_clear(&t);
+    small_federation_release(&f);
+    CHECK(fkt_alloc_live() == 0);
+}
+
 static void a_pin_makes_another_task(void **state)
 {
     struct small_federation f;
@@ -415,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_service_needs_a_federation),
         cmocka_unit_test(a_server_holds_what_it_is_sent),
         cmocka_unit_test(choices_that_cannot_be_are_refused),
+        cmocka_unit_test(the_bound_on_records_counts_when_read),
         cmocka_unit_test(a_pin_makes_another_task),
         cmocka_unit_test(a_key_has_its_place_on_the_roster),
     };
