@@ -78,15 +78,15 @@ FKT_DEVICE float fkt_warp_sum(float x)
     for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
     return x;
 }
-/* blockDim.x a multiple of 32, one-dimensional; `room` is __shared__, 32 numbers, free for reuse after the call. */
-FKT_DEVICE float fkt_block_sum(float x, float *room)
+/* blockDim.x a multiple of 32, one-dimensional; `sums` is __shared__, 32 numbers, free for reuse after the call. */
+FKT_DEVICE float fkt_block_sum(float x, float *sums)
 {
     uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     x = fkt_warp_sum(x);
     if (warps == 1) return x;
-    if (lane == 0) room[warp] = x;
+    if (lane == 0) sums[warp] = x;
     __syncthreads();
-    x = fkt_warp_sum(lane < warps ? room[lane] : 0);
+    x = fkt_warp_sum(lane < warps ? sums[lane] : 0);
     __syncthreads();
     return x;
 }

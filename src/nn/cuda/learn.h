@@ -11,12 +11,12 @@
 #define FKT_NN_CUDA_LEARN_H
 
 #include "nn/arena.h"
+#include "nn/backprop.h"
 #include "nn/cuda/conv.h"
 #include "nn/cuda/cuda.h"
 #include "nn/cuda/gemm.h"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/kernels_learn.h"
-#include "nn/fuse.h" /* FKT_NONE */
 #include "nn/learner.h"
 
 /* A convolution or a linear map in one direction. */
@@ -98,25 +98,14 @@ struct fkt_cuda_learn {
     struct fkt_cuda_resident *resident;                      /* learn_epoch.c; NULL until images are held */
 };
 
-/* Which operations become one step: a norm, an addition, a ReLU. Entry i of a table over the operations. */
-struct fkt_cuda_class {
-    uint32_t head;      /* the first operation of the group that ends with i; FKT_NONE: i is inside a group */
-    uint32_t add, relu; /* at the head: the members, FKT_NONE where there is none */
-    uint32_t end;       /* at the head: the last member; the group runs in its place */
-};
-
-/* While planning. A value's gradient may be in two buffers, which the step that needs it adds up. */
+/* While planning. */
 struct fkt_cuda_draft {
     struct fkt_cuda_learn *l;
     struct fkt_learner_facts *facts;
-    uint32_t *buffer;             /* (n_ops + 1) of a value */
-    uint32_t *readers;            /* (n_ops + 1) how many operations read it, and the caller */
-    uint32_t *uses;               /* (n_ops + 1) how many backward steps will still read it */
-    uint8_t *needs;               /* (n_ops + 1) it depends on something that learns, or on the input where frozen */
-    struct fkt_cuda_class *group; /* (n_ops) */
-    uint32_t *norm, *keep;        /* (n_ops) number of a norm; what a pooling left for its backward */
-    uint32_t (*gradient)[2];      /* (n_ops + 1) buffers, FKT_NONE: none */
-    uint32_t *pending;            /* (buffer_room) in how many places of `gradient` a buffer appears */
+    uint32_t *buffer;      /* (n_ops + 1) of a value */
+    uint32_t *uses;        /* (n_ops + 1) how many backward steps will still read it */
+    uint32_t *norm, *keep; /* (n_ops) number of a norm; what a pooling left for its backward */
+    struct fkt_backprop b;
 };
 
 /* learn_plan.c */
@@ -126,8 +115,6 @@ FKT_MUST_USE fkt_status fkt_cuda_draft_map(struct fkt_cuda_draft *s, uint32_t *o
 struct fkt_cuda_step fkt_cuda_step_of(enum fkt_cuda_step_kind kind, const struct fkt_op *op, uint32_t value);
 /* Takes ownership of the step's product, also when it fails. */
 FKT_MUST_USE fkt_status fkt_cuda_learn_add_step(struct fkt_cuda_draft *s, const struct fkt_cuda_step *step);
-int fkt_cuda_draft_heads(const struct fkt_cuda_draft *s, uint32_t i); /* 1: operation i is the first of its group */
-uint32_t fkt_cuda_draft_addend(const struct fkt_cuda_draft *s, uint32_t head); /* what is added to a norm's result */
 /* learn_back.c, learn_frozen.c */
 FKT_MUST_USE fkt_status fkt_cuda_draft_back(struct fkt_cuda_draft *s);
 FKT_MUST_USE fkt_status fkt_cuda_draft_frozen(struct fkt_cuda_draft *s); /* all steps of a frozen network */

@@ -1,76 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_back.c - the steps of a backward: the groups of learn_plan.c in reverse.
  *
- * As in nn/onednn/learn_back.c, a value with two readers has its gradient in up to two buffers, which a norm or a sum
- * adds up in the pass that it makes anyway; an addition passes one buffer to both of its sources, so only the last user
- * of a buffer may overwrite it (`pending`). A norm writes its source's gradient over its source, which is no longer
- * needed. Values that do not depend on a parameter get no gradient: the first convolution has no backward-data.
+ * nn/backprop.c says which buffers hold gradients. A norm writes its source's gradient over its source, which is no
+ * longer needed. Values that do not depend on a parameter get no gradient: the first convolution has
+ * no backward-data.
  *
  * A product's gradient of weights comes before that of its source: the latter is then the last thing written, and the
  * norm that reads it next finds it in the cache. */
 #include "nn/cuda/learn.h"
 
-static fkt_status add_up(struct fkt_cuda_draft *s, uint32_t value);
-
-static fkt_status give(struct fkt_cuda_draft *s, uint32_t value, uint32_t buffer)
-{
-    uint32_t *slot = s->gradient[value];
-    fkt_status st = FKT_OK;
-    if (!s->needs[value]) return FKT_OK;
-    if (slot[0] != FKT_NONE && slot[1] != FKT_NONE) FKT_TRY(add_up(s, value));
-    slot[slot[0] != FKT_NONE] = buffer;
-    s->pending[buffer]++;
-out:
-    return st;
-}
-
-/* Removes and returns the gradient: g, and h (may be FKT_NONE). */
-static void take(struct fkt_cuda_draft *s, uint32_t value, uint32_t *g, uint32_t *h)
-{
-    uint32_t *slot = s->gradient[value];
-    *g = slot[0];
-    *h = slot[1];
-    for (int k = 0; k < 2; k++)
-        if (slot[k] != FKT_NONE) s->pending[slot[k]]--;
-    slot[0] = slot[1] = FKT_NONE;
-}
-
-/* A buffer of the value's shape to write to: g or h if nothing else reads them. */
-static fkt_status writable(struct fkt_cuda_draft *s, uint32_t value, uint32_t g, uint32_t h, uint32_t *out)
-{
-    if (!s->pending[g]) *out = g;
-    else if (h != FKT_NONE && !s->pending[h]) *out = h;
-    else return fkt_cuda_draft_map(s, out, value);
-    return FKT_OK;
-}
-
-static fkt_status add_up(struct fkt_cuda_draft *s, uint32_t value)
-{
-    struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_MASK, NULL, value);
-    fkt_status st = FKT_OK;
-    if (s->gradient[value][1] == FKT_NONE) return FKT_OK;
-    take(s, value, &k.g, &k.h);
-    FKT_TRY(writable(s, value, k.g, k.h, &k.d));
-    FKT_TRY(fkt_cuda_learn_add_step(s, &k));
-    FKT_TRY(give(s, value, k.d));
-out:
-    return st;
-}
-
-static fkt_status take_one(struct fkt_cuda_draft *s, uint32_t value, uint32_t *g)
-{
-    uint32_t none;
-    fkt_status st;
-    FKT_TRY(add_up(s, value));
-    take(s, value, g, &none);
-out:
-    return st;
-}
-
 static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    const struct fkt_cuda_class *c = &s->group[i];
+    const struct fkt_class *c = &s->b.group[i];
     const struct fkt_cuda_norm *n = &s->l->norm[s->norm[i]];
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_NORM_BACK, op, i + 1);
     int added = c->add != FKT_NONE;
@@ -78,18 +20,18 @@ static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
     k.norm = s->norm[i];
     k.relu = c->relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
-    take(s, c->end + 1, &k.g, &k.h);
+    fkt_backprop_take(&s->b, c->end + 1, &k.g, &k.h);
     if (added && k.relu) {
         k.y = s->buffer[c->end + 1];
         s->uses[c->end + 1]--;
     }
-    if (added && (k.relu || k.h != FKT_NONE)) FKT_TRY(writable(s, c->end + 1, k.g, k.h, &k.e));
-    if (added) FKT_TRY(give(s, fkt_cuda_draft_addend(s, i), k.e != FKT_NONE ? k.e : k.g));
+    if (added && (k.relu || k.h != FKT_NONE)) FKT_TRY(fkt_backprop_writable(&s->b, c->end + 1, k.g, k.h, &k.e));
+    if (added) FKT_TRY(fkt_backprop_give(&s->b, fkt_backprop_addend(&s->b, i), k.e != FKT_NONE ? k.e : k.g));
     if (!--s->uses[op->in[0]] && op->in[0]) k.d = k.x;
-    else if (s->needs[op->in[0]]) FKT_TRY(fkt_cuda_draft_map(s, &k.d, op->in[0]));
+    else if (s->b.needs[op->in[0]]) FKT_TRY(fkt_cuda_draft_map(s, &k.d, op->in[0]));
     FKT_TRY(fkt_cuda_draft_buffer(s, &k.scratch, sizeof(float) * 2 * (size_t)n->map.channels * (size_t)n->parts));
     FKT_TRY(fkt_cuda_learn_add_step(s, &k));
-    if (s->needs[op->in[0]]) FKT_TRY(give(s, op->in[0], k.d));
+    if (s->b.needs[op->in[0]]) FKT_TRY(fkt_backprop_give(&s->b, op->in[0], k.d));
 out:
     return st;
 }
@@ -97,23 +39,23 @@ out:
 static fkt_status sum(struct fkt_cuda_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    uint32_t end = s->group[i].end, d;
+    uint32_t end = s->b.group[i].end, d;
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_MASK, op, end + 1);
     fkt_status st = FKT_OK;
-    k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
-    take(s, end + 1, &k.g, &k.h);
+    k.relu = op->kind == FKT_OP_RELU || s->b.group[i].relu != FKT_NONE;
+    fkt_backprop_take(&s->b, end + 1, &k.g, &k.h);
     d = k.g;
     if (k.relu) {
         k.y = s->buffer[end + 1];
         s->uses[end + 1]--;
     }
     if (k.relu || k.h != FKT_NONE) {
-        FKT_TRY(writable(s, end + 1, k.g, k.h, &k.d));
+        FKT_TRY(fkt_backprop_writable(&s->b, end + 1, k.g, k.h, &k.d));
         FKT_TRY(fkt_cuda_learn_add_step(s, &k));
         d = k.d;
     }
-    FKT_TRY(give(s, op->in[0], d));
-    if (op->kind == FKT_OP_ADD) FKT_TRY(give(s, op->in[1], d));
+    FKT_TRY(fkt_backprop_give(&s->b, op->in[0], d));
+    if (op->kind == FKT_OP_ADD) FKT_TRY(fkt_backprop_give(&s->b, op->in[1], d));
 out:
     return st;
 }
@@ -123,12 +65,12 @@ static fkt_status pooled(struct fkt_cuda_draft *s, uint32_t i, enum fkt_cuda_ste
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_cuda_step k = fkt_cuda_step_of(kind, op, op->in[0]);
     fkt_status st;
-    FKT_TRY(take_one(s, i + 1, &k.g));
-    if (!s->needs[op->in[0]]) return FKT_OK;
+    FKT_TRY(fkt_backprop_take_one(&s->b, i + 1, &k.g));
+    if (!s->b.needs[op->in[0]]) return FKT_OK;
     FKT_TRY(fkt_cuda_draft_map(s, &k.d, op->in[0]));
     k.keep = s->keep[i];
     FKT_TRY(fkt_cuda_learn_add_step(s, &k));
-    FKT_TRY(give(s, op->in[0], k.d));
+    FKT_TRY(fkt_backprop_give(&s->b, op->in[0], k.d));
 out:
     return st;
 }
@@ -163,16 +105,16 @@ static fkt_status product(struct fkt_cuda_draft *s, uint32_t i)
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_cuda_step weights = fkt_cuda_step_of(FKT_CUDA_STEP_PRODUCT, op, i + 1), data = weights;
     fkt_status st;
-    FKT_TRY(take_one(s, i + 1, &weights.g));
+    FKT_TRY(fkt_backprop_take_one(&s->b, i + 1, &weights.g));
     data.g = weights.g;
     weights.x = s->buffer[op->in[0]];
     s->uses[op->in[0]]--;
     if (op->bias != FKT_NO_SLOT) FKT_TRY(bias(s, i, weights.g));
     FKT_TRY(direction(s, i, &weights, FKT_CUDA_BACK_WEIGHTS));
-    if (!s->needs[op->in[0]]) return FKT_OK;
+    if (!s->b.needs[op->in[0]]) return FKT_OK;
     FKT_TRY(fkt_cuda_draft_map(s, &data.d, op->in[0]));
     FKT_TRY(direction(s, i, &data, FKT_CUDA_BACK_DATA));
-    FKT_TRY(give(s, op->in[0], data.d));
+    FKT_TRY(fkt_backprop_give(&s->b, op->in[0], data.d));
 out:
     return st;
 }
@@ -187,9 +129,9 @@ static fkt_status idle(struct fkt_cuda_draft *s, uint32_t i)
 
 static fkt_status emit(struct fkt_cuda_draft *s, uint32_t head)
 {
-    uint32_t value = s->group[head].end + 1;
-    if (!s->needs[value]) return FKT_OK;
-    if (s->gradient[value][0] == FKT_NONE) return idle(s, head);
+    uint32_t value = s->b.group[head].end + 1;
+    if (!s->b.needs[value]) return FKT_OK;
+    if (s->b.gradient[value][0] == FKT_NONE) return idle(s, head);
     switch (s->l->net->op[head].kind) {
     case FKT_OP_BATCH_NORM: return norm(s, head);
     case FKT_OP_RELU:
@@ -205,12 +147,12 @@ fkt_status fkt_cuda_draft_back(struct fkt_cuda_draft *s)
     struct fkt_cuda_learn *l = s->l;
     uint32_t last = (uint32_t)l->net->n_ops;
     fkt_status st = FKT_OK;
-    if (!s->needs[last]) return FKT_OK;
+    if (!s->b.needs[last]) return FKT_OK;
     FKT_TRY(fkt_cuda_draft_map(s, &l->dout_buffer, last));
     l->buffer[l->dout_buffer].first = (uint32_t)l->n_ahead;
-    FKT_TRY(give(s, last, l->dout_buffer));
+    FKT_TRY(fkt_backprop_give(&s->b, last, l->dout_buffer));
     for (uint32_t i = last; i-- > 0;)
-        if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
+        if (s->b.group[i].head != FKT_NONE) FKT_TRY(emit(s, s->b.group[i].head));
 out:
     return st;
 }

@@ -89,10 +89,10 @@ static fkt_status emit(struct fkt_cuda_draft *s, uint32_t i)
 {
     struct fkt_cuda_learn *l = s->l;
     const struct fkt_op *op = &l->net->op[i];
-    const uint32_t end = s->group[i].end;
+    const uint32_t end = s->b.group[i].end;
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN, op, end + 1);
     fkt_status st;
-    if (s->group[i].relu != FKT_NONE) k.act = fkt_cuda_act_of(l->net->op[s->group[i].relu].kind);
+    if (s->b.group[i].relu != FKT_NONE) k.act = fkt_cuda_act_of(l->net->op[s->b.group[i].relu].kind);
     k.x = s->buffer[op->in[0]];
     if (fkt_op_reads_two(op)) k.z = s->buffer[op->in[1]];
     if (op->kind == FKT_OP_BATCH_NORM) {
@@ -119,9 +119,9 @@ static fkt_status emit_side(struct fkt_cuda_draft *s, uint32_t i, uint32_t g, in
     const struct fkt_op *op = &l->net->op[i];
     const uint32_t value = op->in[side];
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN_BACK, op, value);
-    uint32_t *d = &s->gradient[value][0];
+    uint32_t *d = &s->b.gradient[value][0];
     fkt_status st;
-    if (!s->needs[value]) return FKT_OK;
+    if (!s->b.needs[value]) return FKT_OK;
     k.side = side;
     k.g = g;
     k.x = s->buffer[op->in[0]];
@@ -150,24 +150,24 @@ static int is_unary(enum fkt_op_kind kind)
 static fkt_status emit_back(struct fkt_cuda_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    const uint32_t value = s->group[i].end + 1, g = s->gradient[value][0];
-    uint32_t *first = &s->gradient[op->in[0]][0];
+    const uint32_t value = s->b.group[i].end + 1, g = s->b.gradient[value][0];
+    uint32_t *first = &s->b.gradient[op->in[0]][0];
     fkt_status st = FKT_OK;
-    if (!s->needs[value] || g == FKT_NONE) return FKT_OK;
-    if (s->group[i].relu != FKT_NONE) {
+    if (!s->b.needs[value] || g == FKT_NONE) return FKT_OK;
+    if (s->b.group[i].relu != FKT_NONE) {
         struct fkt_cuda_step mask = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN_BACK, op, value);
         mask.side = BY_RESULT;
-        mask.act = fkt_cuda_act_of(s->l->net->op[s->group[i].relu].kind);
+        mask.act = fkt_cuda_act_of(s->l->net->op[s->b.group[i].relu].kind);
         mask.y = s->buffer[value];
         mask.g = mask.d = g;
         FKT_TRY(fkt_cuda_learn_add_step(s, &mask));
     }
     if (fkt_op_reads_two(op)) FKT_TRY(emit_side(s, i, g, BY_SECOND));
-    if (op->kind == FKT_OP_ADD && *first == FKT_NONE && s->needs[op->in[0]]) {
+    if (op->kind == FKT_OP_ADD && *first == FKT_NONE && s->b.needs[op->in[0]]) {
         *first = g; /* the same numbers, which nothing else reads from here on */
         return FKT_OK;
     }
-    if (is_unary(op->kind) && *first == FKT_NONE && s->needs[op->in[0]]) {
+    if (is_unary(op->kind) && *first == FKT_NONE && s->b.needs[op->in[0]]) {
         struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_FROZEN_BACK, op, op->in[0]);
         k.x = s->buffer[op->in[0]];
         k.g = k.d = *first = g;
@@ -188,15 +188,15 @@ fkt_status fkt_cuda_draft_frozen(struct fkt_cuda_draft *s)
             return fkt_fail(FKT_E_ARG, "operation %" PRIu32 " of the network (%s) has no backward on a card", i,
                             fkt_op_name(l->net->op[i].kind));
     for (uint32_t i = 0; i < last; i++)
-        if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
+        if (s->b.group[i].head != FKT_NONE) FKT_TRY(emit(s, s->b.group[i].head));
     l->n_ahead = l->n_steps;
-    if (!s->needs[last]) return FKT_OK;
+    if (!s->b.needs[last]) return FKT_OK;
     FKT_TRY(fkt_cuda_draft_map(s, &l->dout_buffer, last));
     l->buffer[l->dout_buffer].first = l->buffer[l->dout_buffer].last = (uint32_t)l->n_ahead;
-    s->gradient[last][0] = l->dout_buffer;
+    s->b.gradient[last][0] = l->dout_buffer;
     for (uint32_t i = last; i-- > 0;)
-        if (s->group[i].head != FKT_NONE) FKT_TRY(emit_back(s, s->group[i].head));
-    l->din_buffer = s->gradient[0][0];
+        if (s->b.group[i].head != FKT_NONE) FKT_TRY(emit_back(s, s->b.group[i].head));
+    l->din_buffer = s->b.gradient[0][0];
     if (l->din_buffer != FKT_NONE) l->buffer[l->din_buffer].last = (uint32_t)l->n_steps;
 out:
     return st;

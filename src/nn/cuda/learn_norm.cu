@@ -36,8 +36,8 @@ FKT_DEVICE void add_moments(eight &s, eight &q, const eight &x, const eight &cen
 template <class T>
 __global__ void moments(const T *x, size_t rows, unsigned channels, unsigned lanes, int centred, float *part)
 {
-    __shared__ float room[2 * V * THREADS];
-    const seat at = seat_of(lanes, channels);
+    __shared__ float sums[2 * V * THREADS];
+    const block_place at = place_of(lanes, channels);
     const size_t share = (rows + gridDim.x - 1) / gridDim.x, first = share * blockIdx.x;
     const size_t end = first + share < rows ? first + share : rows;
     eight s = zeros(), q = zeros(), centre = zeros();
@@ -54,7 +54,7 @@ __global__ void moments(const T *x, size_t rows, unsigned channels, unsigned lan
         }
         for (; row < end; row += at.rows) add_moments(s, q, fkt_load<V>(from + row * channels), centre);
     }
-    write_parts(at, s, q, room, part, channels);
+    write_parts(at, s, q, sums, part, channels);
 }
 
 template <class T> __global__ void finish_ahead(fkt_cuda_norm n, const T *x)
@@ -90,7 +90,7 @@ template <class T, int ADD, int RELU>
 __global__ void apply(const T *x, const T *z, T *y, const float *scale, const float *shift, size_t rows,
                       unsigned channels, unsigned lanes, unsigned most)
 {
-    const seat at = seat_of(lanes, channels);
+    const block_place at = place_of(lanes, channels);
     const size_t share = (size_t)at.rows * most, first = share * (gridDim.x - 1 - blockIdx.x);
     const size_t end = first + share < rows ? first + share : rows;
     eight a, b;

@@ -50,7 +50,7 @@ FKT_DEVICE eight unpack(const packed<fkt_bf16_bits> &p)
 }
 
 /* A thread's place in its block: a vector of channels, and the first of its rows. */
-struct seat {
+struct block_place {
     unsigned lanes, rows, lane, row;
     size_t channel;
     bool used;
@@ -67,9 +67,9 @@ static inline unsigned columns_of(int channels)
     return (vectors + lanes - 1) / lanes;
 }
 
-FKT_DEVICE seat seat_of(unsigned lanes, unsigned channels)
+FKT_DEVICE block_place place_of(unsigned lanes, unsigned channels)
 {
-    seat s;
+    block_place s;
     s.lanes = lanes;
     s.rows = THREADS / lanes;
     s.lane = threadIdx.x % lanes;
@@ -80,20 +80,21 @@ FKT_DEVICE seat seat_of(unsigned lanes, unsigned channels)
 }
 
 /* The block's sums of its threads, in the order of the rows: part[(k, channel, block)]. Every thread calls it. */
-FKT_DEVICE void write_parts(const seat &at, const eight &s, const eight &q, float *room, float *part, unsigned channels)
+FKT_DEVICE void write_parts(const block_place &at, const eight &s, const eight &q, float *sums, float *part,
+                            unsigned channels)
 {
     const unsigned t = threadIdx.x;
 #pragma unroll
     for (int j = 0; j < V; j++) {
-        room[j * THREADS + t] = s.v[j];
-        room[(V + j) * THREADS + t] = q.v[j];
+        sums[j * THREADS + t] = s.v[j];
+        sums[(V + j) * THREADS + t] = q.v[j];
     }
     __syncthreads();
     for (unsigned i = t; i < 2 * V * at.lanes; i += THREADS) {
         unsigned k = i / at.lanes, lane = i % at.lanes, channel = (blockIdx.y * at.lanes + lane) * V + k % V;
         float sum = 0;
         if (channel >= channels) continue;
-        for (unsigned r = 0; r < at.rows; r++) sum += room[k * THREADS + r * at.lanes + lane];
+        for (unsigned r = 0; r < at.rows; r++) sum += sums[k * THREADS + r * at.lanes + lane];
         part[((size_t)(k / V) * channels + channel) * gridDim.x + blockIdx.x] = sum;
     }
 }

@@ -62,10 +62,10 @@ FKT_DEVICE eight slopes(const back_row<T> &r, const eight &x, const eight &a, co
 /* A kept dz is summed as it is stored, so that the second pass sees the same numbers. */
 template <class T, int HOW> __global__ void back_sums(fkt_cuda_norm n, back_maps<T> m, unsigned lanes)
 {
-    __shared__ float room[2 * V * THREADS];
+    __shared__ float sums[2 * V * THREADS];
     const unsigned channels = (unsigned)n.map.channels;
     const size_t rows = n.map.rows;
-    const seat at = seat_of(lanes, channels);
+    const block_place at = place_of(lanes, channels);
     const size_t share = (rows + gridDim.x - 1) / gridDim.x, first = share * blockIdx.x;
     const size_t end = first + share < rows ? first + share : rows;
     eight s = zeros(), q = zeros();
@@ -94,13 +94,13 @@ template <class T, int HOW> __global__ void back_sums(fkt_cuda_norm n, back_maps
             }
         }
     }
-    write_parts(at, s, q, room, n.part, channels);
+    write_parts(at, s, q, sums, n.part, channels);
 }
 
 template <class T, int HOW> __global__ void back_apply(fkt_cuda_norm n, back_maps<T> m, unsigned lanes, unsigned most)
 {
     const unsigned channels = (unsigned)n.map.channels;
-    const seat at = seat_of(lanes, channels);
+    const block_place at = place_of(lanes, channels);
     const size_t share = (size_t)at.rows * most, first = share * (gridDim.x - 1 - blockIdx.x);
     const size_t end = first + share < n.map.rows ? first + share : n.map.rows;
     eight a, b, p, r;

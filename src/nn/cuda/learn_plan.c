@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_plan.c - from a list of operations to the steps of a forward; learn_back.c adds those of the backward.
  *
- * The groups and the sharing of buffers are those of nn/onednn/learn_plan.c: a batch norm is fused with the addition
- * and the ReLU after it, an addition with its ReLU; when two norms are added, the later one is fused with the addition.
+ * Groups (a batch norm with the addition and the ReLU after it, an addition with its ReLU) and the buffers of gradients
+ * are those of nn/backprop.c.
  *
  * What a step must cost, in bytes and multiply-adds, and what was predicted: docs/decisions/0019. */
 #include "nn/cuda/learn.h"
@@ -19,11 +19,11 @@ fkt_status fkt_cuda_draft_buffer(struct fkt_cuda_draft *s, uint32_t *out, size_t
     if (!bytes) return FKT_OK;
     if (l->n_buffers == l->buffer_room) {
         FKT_TRY(fkt_realloc(&l->buffer, l->buffer_room + 256));
-        FKT_TRY(fkt_realloc(&s->pending, l->buffer_room + 256));
+        FKT_TRY(fkt_backprop_room(&s->b, l->buffer_room + 256));
         l->buffer_room += 256;
     }
     *out = (uint32_t)l->n_buffers;
-    s->pending[l->n_buffers] = 0;
+    s->b.pending[l->n_buffers] = 0;
     l->buffer[l->n_buffers++] = (struct fkt_buffer){.bytes = bytes, .first = FKT_NONE};
 out:
     return st;
@@ -75,75 +75,6 @@ fkt_status fkt_cuda_learn_add_step(struct fkt_cuda_draft *s, const struct fkt_cu
     return FKT_OK;
 }
 
-/* The one operation that reads the value; FKT_NONE where there is not exactly one reader. */
-static uint32_t only_reader(const struct fkt_cuda_draft *s, uint32_t value)
-{
-    const struct fkt_net *net = s->l->net;
-    if (s->readers[value] != 1) return FKT_NONE;
-    for (uint32_t i = value; i < net->n_ops; i++)
-        if (net->op[i].in[0] == value || (fkt_op_reads_two(&net->op[i]) && net->op[i].in[1] == value)) return i;
-    return FKT_NONE;
-}
-
-static void count_readers(struct fkt_cuda_draft *s)
-{
-    const struct fkt_net *net = s->l->net;
-    s->needs[0] = s->l->spec.frozen != 0;
-    for (uint32_t i = 0; i < net->n_ops; i++) {
-        const struct fkt_op *op = &net->op[i];
-        int two = fkt_op_reads_two(op), learns = op->weight != FKT_NO_SLOT || op->bias != FKT_NO_SLOT;
-        s->readers[op->in[0]]++;
-        if (two) s->readers[op->in[1]]++;
-        s->needs[i + 1] = (learns && !s->l->spec.frozen) || s->needs[op->in[0]] || (two && s->needs[op->in[1]]);
-    }
-    s->readers[net->n_ops]++; /* the caller reads the output */
-}
-
-static void join(struct fkt_cuda_draft *s, uint32_t head, uint32_t member)
-{
-    struct fkt_cuda_class *g = &s->group[head];
-    if (s->l->net->op[member].kind == FKT_OP_ADD) g->add = member;
-    else g->relu = member;
-    s->group[g->end].head = FKT_NONE;
-    s->group[member].head = head;
-    g->end = member;
-    s->facts->fused++;
-}
-
-/* Can the ReLU after it be part of its step? In a frozen network a convolution's and a norm's can. */
-static int takes_relu(const struct fkt_cuda_draft *s, enum fkt_op_kind kind)
-{
-    if (s->l->spec.frozen) return kind == FKT_OP_CONV || kind == FKT_OP_BATCH_NORM;
-    return kind == FKT_OP_BATCH_NORM || kind == FKT_OP_ADD;
-}
-
-static int is_relu(const struct fkt_cuda_draft *s, enum fkt_op_kind kind)
-{
-    return kind == FKT_OP_RELU || (s->l->spec.frozen && kind == FKT_OP_RELU6);
-}
-
-static void group(struct fkt_cuda_draft *s)
-{
-    const struct fkt_net *net = s->l->net;
-    for (uint32_t i = 0; i < net->n_ops; i++)
-        s->group[i] = (struct fkt_cuda_class){.head = i, .add = FKT_NONE, .relu = FKT_NONE, .end = i};
-    for (uint32_t i = 0; i < net->n_ops && !s->l->spec.frozen; i++) {
-        uint32_t a = net->op[i].in[0], b = net->op[i].in[1];
-        if (net->op[i].kind != FKT_OP_ADD) continue;
-        for (int k = 0; k < 2 && s->group[i].head == i; k++) {
-            uint32_t value = (a > b) == !k ? a : b;
-            if (value && net->op[value - 1].kind == FKT_OP_BATCH_NORM && s->readers[value] == 1) join(s, value - 1, i);
-        }
-    }
-    for (uint32_t i = 0; i < net->n_ops; i++) {
-        uint32_t next = only_reader(s, i + 1), head = s->group[i].head;
-        if (head == FKT_NONE || next == FKT_NONE || !is_relu(s, net->op[next].kind)) continue;
-        if (takes_relu(s, net->op[i].kind)) join(s, head, next);
-    }
-}
-
-int fkt_cuda_draft_heads(const struct fkt_cuda_draft *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
-
 /* Counts what backward steps read of the forward's maps: a product's and a norm's source, and results of a ReLU, unless
  * a norm can compute the mask from its source. */
 static void count_uses(struct fkt_cuda_draft *s)
@@ -151,25 +82,19 @@ static void count_uses(struct fkt_cuda_draft *s)
     const struct fkt_net *net = s->l->net;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         enum fkt_op_kind kind = net->op[i].kind;
-        const struct fkt_cuda_class *g = &s->group[i];
-        if (!fkt_cuda_draft_heads(s, i)) continue;
+        const struct fkt_class *g = &s->b.group[i];
+        if (!fkt_backprop_heads(&s->b, i)) continue;
         if (kind == FKT_OP_CONV || kind == FKT_OP_LINEAR || kind == FKT_OP_BATCH_NORM) s->uses[net->op[i].in[0]]++;
         if (kind == FKT_OP_RELU || (g->relu != FKT_NONE && (kind == FKT_OP_ADD || g->add != FKT_NONE)))
             s->uses[g->end + 1]++;
     }
 }
 
-uint32_t fkt_cuda_draft_addend(const struct fkt_cuda_draft *s, uint32_t head)
-{
-    const struct fkt_op *add = &s->l->net->op[s->group[head].add];
-    return add->in[0] == head + 1 ? add->in[1] : add->in[0];
-}
-
 static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
 {
     struct fkt_cuda_learn *l = s->l;
     const struct fkt_op *op = &l->net->op[i];
-    const struct fkt_cuda_class *g = &s->group[i];
+    const struct fkt_class *g = &s->b.group[i];
     struct fkt_cuda_norm *n = &l->norm[l->n_norms];
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_NORM, op, g->end + 1);
     fkt_status st;
@@ -179,7 +104,7 @@ static fkt_status norm(struct fkt_cuda_draft *s, uint32_t i)
     n->parts = fkt_cuda_learn_parts(&n->map);
     k.relu = g->relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
-    if (g->add != FKT_NONE) k.z = s->buffer[fkt_cuda_draft_addend(s, i)];
+    if (g->add != FKT_NONE) k.z = s->buffer[fkt_backprop_addend(&s->b, i)];
     FKT_TRY(fkt_cuda_draft_map(s, &k.y, g->end + 1));
     FKT_TRY(fkt_cuda_draft_buffer(s, &k.scratch, sizeof(float) * 2 * (size_t)n->map.channels * (size_t)n->parts));
     s->buffer[g->end + 1] = k.y;
@@ -191,17 +116,17 @@ out:
 /* 1 when a sum may overwrite this value. */
 static int free_to_write(const struct fkt_cuda_draft *s, uint32_t value)
 {
-    return value && s->readers[value] == 1 && !s->uses[value];
+    return value && s->b.readers[value] == 1 && !s->uses[value];
 }
 
 /* An addition or a ReLU that is not fused with a norm. */
 static fkt_status sum(struct fkt_cuda_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
-    uint32_t end = s->group[i].end;
+    uint32_t end = s->b.group[i].end;
     struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_SUM, op, end + 1);
     fkt_status st = FKT_OK;
-    k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
+    k.relu = op->kind == FKT_OP_RELU || s->b.group[i].relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
     if (op->kind == FKT_OP_ADD) k.z = s->buffer[op->in[1]];
     if (free_to_write(s, op->in[0])) k.y = k.x;
@@ -263,8 +188,9 @@ static fkt_status emit_all(struct fkt_cuda_draft *s)
 {
     struct fkt_cuda_learn *l = s->l;
     fkt_status st;
-    count_readers(s);
-    group(s);
+    fkt_backprop_count(&s->b, l->spec.frozen);
+    s->facts->fused += fkt_backprop_group(&s->b, l->spec.frozen ? FKT_JOIN_AFTER_CONV | FKT_JOIN_RELU6
+                                                                : FKT_JOIN_ADDITIONS | FKT_JOIN_AFTER_SUM);
     FKT_TRY(fkt_cuda_draft_map(s, &s->buffer[0], 0));
     l->buffer[s->buffer[0]].first = 0;
     l->dout_buffer = l->din_buffer = FKT_NONE;
@@ -273,7 +199,7 @@ static fkt_status emit_all(struct fkt_cuda_draft *s)
     } else {
         count_uses(s);
         for (uint32_t i = 0; i < l->net->n_ops; i++)
-            if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
+            if (s->b.group[i].head != FKT_NONE) FKT_TRY(emit(s, s->b.group[i].head));
         l->n_ahead = l->n_steps;
         FKT_TRY(fkt_cuda_draft_back(s));
     }
@@ -286,30 +212,34 @@ out:
     return st;
 }
 
+static fkt_status new_map(void *draft, uint32_t *out, uint32_t value) { return fkt_cuda_draft_map(draft, out, value); }
+
+static fkt_status add_gradients(void *draft, uint32_t value, uint32_t g, uint32_t h, uint32_t d)
+{
+    struct fkt_cuda_step k = fkt_cuda_step_of(FKT_CUDA_STEP_MASK, NULL, value);
+    k.g = g;
+    k.h = h;
+    k.d = d;
+    return fkt_cuda_learn_add_step(draft, &k);
+}
+
 fkt_status fkt_cuda_learn_plan(struct fkt_cuda_learn *l, struct fkt_learner_facts *facts)
 {
-    struct fkt_cuda_draft s = {.l = l, .facts = facts};
+    struct fkt_cuda_draft s = {.l = l, .facts = facts, .b = {.map = new_map, .add = add_gradients}};
     size_t n = l->net->n_ops;
     fkt_status st;
+    s.b.backend = &s;
     FKT_TRY(fkt_alloc(&l->norm, n));
     FKT_TRY(fkt_alloc(&s.buffer, n + 1));
-    FKT_TRY(fkt_alloc(&s.readers, n + 1));
+    FKT_TRY(fkt_backprop_init(&s.b, l->net));
     FKT_TRY(fkt_alloc(&s.uses, n + 1));
-    FKT_TRY(fkt_alloc(&s.needs, n + 1));
-    FKT_TRY(fkt_alloc(&s.group, n));
-    FKT_TRY(fkt_alloc(&s.gradient, n + 1));
     FKT_TRY(fkt_alloc(&s.norm, n));
     FKT_TRY(fkt_alloc(&s.keep, n));
-    for (size_t i = 0; i <= n; i++) s.gradient[i][0] = s.gradient[i][1] = FKT_NONE;
     FKT_TRY(emit_all(&s));
 out:
     fkt_free(s.buffer);
-    fkt_free(s.readers);
+    fkt_backprop_clear(&s.b);
     fkt_free(s.uses);
-    fkt_free(s.needs);
-    fkt_free(s.group);
-    fkt_free(s.gradient);
-    fkt_free(s.pending);
     fkt_free(s.norm);
     fkt_free(s.keep);
     return st;

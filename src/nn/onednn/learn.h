@@ -7,6 +7,7 @@
 #ifndef FKT_NN_ONEDNN_LEARN_H
 #define FKT_NN_ONEDNN_LEARN_H
 
+#include "nn/backprop.h"
 #include "nn/learner.h"
 #include "nn/onednn/learn_shim.h"
 #include "nn/onednn/plan.h"
@@ -131,27 +132,16 @@ struct fkt_learn {
     int stale;                                   /* masters have changed since the copies were made */
 };
 
-/* Which operations become one step: a norm, an addition, a ReLU. Entry i of a table over the operations. */
-struct fkt_class {
-    uint32_t head;      /* the first operation of the group that ends with i; FKT_NONE: i is inside a group */
-    uint32_t add, relu; /* at the head: the members, FKT_NONE where there is none */
-    uint32_t end;       /* at the head: the last member; the group runs in its place */
-};
-
-/* While planning. A value's gradient may be in two buffers, which the step that needs it adds up. */
+/* While planning. */
 struct fkt_learn_draft {
     struct fkt_learn *l;
     const struct fkt_shape *shape; /* (n_ops + 1) */
     struct fkt_learner_facts *facts;
-    int plain_input;         /* value 0 is NCHW */
-    uint32_t *buffer;        /* (n_ops + 1) of a value */
-    uint32_t *readers;       /* (n_ops + 1) how many operations read it, and the caller */
-    uint32_t *uses;          /* (n_ops + 1) how many backward steps will still read it */
-    uint8_t *needs;          /* (n_ops + 1) it depends on something that learns */
-    struct fkt_class *group; /* (n_ops) */
-    uint32_t *norm, *keep;   /* (n_ops) number of a norm; what a pooling left for its backward */
-    uint32_t (*gradient)[2]; /* (n_ops + 1) buffers, FKT_NONE: none */
-    uint32_t *pending;       /* (buffer_room) in how many places of `gradient` a buffer appears */
+    int plain_input;       /* value 0 is NCHW */
+    uint32_t *buffer;      /* (n_ops + 1) of a value */
+    uint32_t *uses;        /* (n_ops + 1) how many backward steps will still read it */
+    uint32_t *norm, *keep; /* (n_ops) number of a norm; what a pooling left for its backward */
+    struct fkt_backprop b;
 };
 
 FKT_MUST_USE fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes,
@@ -170,9 +160,6 @@ uint32_t fkt_learn_draft_channels(const struct fkt_learn_draft *s, uint32_t valu
 enum fkt_dnn_layout fkt_learn_draft_layout(const struct fkt_learn_draft *s, uint32_t value);
 /* 1 when the backward of this kind reads the operation's source. */
 int fkt_learn_draft_keeps(const struct fkt_learn_draft *s, enum fkt_op_kind kind);
-int fkt_learn_draft_heads(const struct fkt_learn_draft *s,
-                          uint32_t i); /* 1 when operation i is the first of its group */
-uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head); /* what is added to a norm's result */
 FKT_MUST_USE fkt_status fkt_learn_draft_pool_task(const struct fkt_learn_draft *s, uint32_t i, enum fkt_dnn_way way,
                                                   struct fkt_dnn_task **out);
 

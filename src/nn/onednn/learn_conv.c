@@ -179,7 +179,7 @@ fkt_status fkt_learn_draft_conv_back(struct fkt_learn_draft *s, uint32_t i, uint
     fkt_status st = FKT_OK;
     *d = FKT_NONE;
     if (!s->l->spec.frozen) FKT_TRY(weights_back(s, op, g));
-    if (!s->needs[op->in[0]]) goto out;
+    if (!s->b.needs[op->in[0]]) goto out;
     FKT_TRY(kernel(s, i, FKT_WAY_DATA, &data.task));
     FKT_TRY(weights_for(s, op->weight, data.task, &data.copy));
     FKT_TRY(fkt_learn_draft_buffer(s, &data.scratch, fkt_dnn_task_bytes(data.task, FKT_AT_SCRATCH)));

@@ -5,8 +5,8 @@
  * of 16 channels on AVX-512 and 8 below it; NHWC in bf16 on AMX, as in plan.c. Only the input stays NCHW where
  * convolutions of f32 are its only readers: for few channels that is faster.
  *
- * A batch norm is fused with the addition and the ReLU after it, and an addition with its ReLU (learn_norm.c says why).
- * When two norms are added, the later one is fused with the addition: the other's result must exist by then.
+ * A batch norm is fused with the addition and the ReLU after it, and an addition with its ReLU (nn/backprop.c;
+ * learn_norm.c says why).
  *
  * A frozen network has the same steps without gradients of weights, and those of learn_act.c. */
 #include "nn/onednn/learn.h"
@@ -23,11 +23,11 @@ fkt_status fkt_learn_draft_buffer(struct fkt_learn_draft *s, uint32_t *out, size
     if (!bytes) return FKT_OK;
     if (l->n_buffers == l->buffer_room) {
         FKT_TRY(fkt_realloc(&l->buffer, l->buffer_room + 256));
-        FKT_TRY(fkt_realloc(&s->pending, l->buffer_room + 256));
+        FKT_TRY(fkt_backprop_room(&s->b, l->buffer_room + 256));
         l->buffer_room += 256;
     }
     *out = (uint32_t)l->n_buffers;
-    s->pending[l->n_buffers] = 0;
+    s->b.pending[l->n_buffers] = 0;
     l->buffer[l->n_buffers++] = (struct fkt_buffer){.bytes = bytes, .first = FKT_NONE};
 out:
     return st;
@@ -112,65 +112,6 @@ fkt_status fkt_learn_draft_map(struct fkt_learn_draft *s, uint32_t *out, uint32_
     return fkt_learn_draft_buffer(s, out, fkt_act_bytes(&a));
 }
 
-/* The one operation that reads the value; FKT_NONE where there is not exactly one reader. */
-static uint32_t only_reader(const struct fkt_learn_draft *s, uint32_t value)
-{
-    const struct fkt_net *net = s->l->net;
-    if (s->readers[value] != 1) return FKT_NONE;
-    for (uint32_t i = value; i < net->n_ops; i++)
-        if (net->op[i].in[0] == value || (fkt_op_reads_two(&net->op[i]) && net->op[i].in[1] == value)) return i;
-    return FKT_NONE;
-}
-
-static void count_readers(struct fkt_learn_draft *s)
-{
-    const struct fkt_net *net = s->l->net;
-    s->needs[0] = s->l->spec.frozen != 0;
-    for (uint32_t i = 0; i < net->n_ops; i++) {
-        const struct fkt_op *op = &net->op[i];
-        int two = fkt_op_reads_two(op);
-        s->readers[op->in[0]]++;
-        if (two) s->readers[op->in[1]]++;
-        s->needs[i + 1] =
-            op->weight != FKT_NO_SLOT || op->bias != FKT_NO_SLOT || s->needs[op->in[0]] || (two && s->needs[op->in[1]]);
-    }
-    s->readers[net->n_ops]++; /* the caller reads the output */
-}
-
-static void join(struct fkt_learn_draft *s, uint32_t head, uint32_t member)
-{
-    struct fkt_class *g = &s->group[head];
-    if (s->l->net->op[member].kind == FKT_OP_ADD) g->add = member;
-    else g->relu = member;
-    s->group[g->end].head = FKT_NONE;
-    s->group[member].head = head;
-    g->end = member;
-    s->facts->fused++;
-}
-
-static void group(struct fkt_learn_draft *s)
-{
-    const struct fkt_net *net = s->l->net;
-    for (uint32_t i = 0; i < net->n_ops; i++)
-        s->group[i] = (struct fkt_class){.head = i, .add = FKT_NONE, .relu = FKT_NONE, .end = i};
-    for (uint32_t i = 0; i < net->n_ops; i++) {
-        uint32_t a = net->op[i].in[0], b = net->op[i].in[1];
-        if (net->op[i].kind != FKT_OP_ADD) continue;
-        for (int k = 0; k < 2 && s->group[i].head == i; k++) {
-            uint32_t value = (a > b) == !k ? a : b;
-            if (value && net->op[value - 1].kind == FKT_OP_BATCH_NORM && s->readers[value] == 1) join(s, value - 1, i);
-        }
-    }
-    for (uint32_t i = 0; i < net->n_ops; i++) {
-        uint32_t next = only_reader(s, i + 1), head = s->group[i].head;
-        enum fkt_op_kind kind = net->op[i].kind;
-        if (head == FKT_NONE || next == FKT_NONE || net->op[next].kind != FKT_OP_RELU) continue;
-        if (kind == FKT_OP_BATCH_NORM || kind == FKT_OP_ADD) join(s, head, next);
-    }
-}
-
-int fkt_learn_draft_heads(const struct fkt_learn_draft *s, uint32_t i) { return s->group[s->group[i].end].head == i; }
-
 int fkt_learn_draft_keeps(const struct fkt_learn_draft *s, enum fkt_op_kind kind)
 {
     if (kind == FKT_OP_CONV || kind == FKT_OP_LINEAR) return !s->l->spec.frozen;
@@ -184,25 +125,19 @@ static void count_uses(struct fkt_learn_draft *s)
     const struct fkt_net *net = s->l->net;
     for (uint32_t i = 0; i < net->n_ops; i++) {
         enum fkt_op_kind kind = net->op[i].kind;
-        const struct fkt_class *g = &s->group[i];
-        if (!fkt_learn_draft_heads(s, i)) continue;
+        const struct fkt_class *g = &s->b.group[i];
+        if (!fkt_backprop_heads(&s->b, i)) continue;
         if (fkt_learn_draft_keeps(s, kind)) s->uses[net->op[i].in[0]]++;
         if (kind == FKT_OP_RELU || (g->relu != FKT_NONE && (kind == FKT_OP_ADD || g->add != FKT_NONE)))
             s->uses[g->end + 1]++;
     }
 }
 
-uint32_t fkt_learn_draft_addend(const struct fkt_learn_draft *s, uint32_t head)
-{
-    const struct fkt_op *add = &s->l->net->op[s->group[head].add];
-    return add->in[0] == head + 1 ? add->in[1] : add->in[0];
-}
-
 static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
 {
     struct fkt_learn *l = s->l;
     const struct fkt_op *op = &l->net->op[i];
-    const struct fkt_class *g = &s->group[i];
+    const struct fkt_class *g = &s->b.group[i];
     struct fkt_norm *n = &l->norm[l->n_norms];
     struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_NORM, op);
     size_t c = fkt_learn_draft_channels(s, i + 1);
@@ -222,7 +157,7 @@ static fkt_status norm(struct fkt_learn_draft *s, uint32_t i)
     l->array[op->mean].statistic = l->array[op->var].statistic = 1;
     k.relu = g->relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
-    if (g->add != FKT_NONE) k.z = s->buffer[fkt_learn_draft_addend(s, i)];
+    if (g->add != FKT_NONE) k.z = s->buffer[fkt_backprop_addend(&s->b, i)];
     FKT_TRY(fkt_learn_draft_map(s, &k.y, g->end + 1));
     s->buffer[g->end + 1] = k.y;
     FKT_TRY(fkt_learn_draft_step(s, &k));
@@ -233,7 +168,7 @@ out:
 /* 1 when a sum may overwrite this value. */
 static int free_to_write(const struct fkt_learn_draft *s, uint32_t value)
 {
-    return value && s->readers[value] == 1 && !s->uses[value];
+    return value && s->b.readers[value] == 1 && !s->uses[value];
 }
 
 /* An addition or a ReLU that is not fused with a norm. */
@@ -241,9 +176,9 @@ static fkt_status sum(struct fkt_learn_draft *s, uint32_t i)
 {
     const struct fkt_op *op = &s->l->net->op[i];
     struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_SUM, op);
-    uint32_t end = s->group[i].end;
+    uint32_t end = s->b.group[i].end;
     fkt_status st = FKT_OK;
-    k.relu = op->kind == FKT_OP_RELU || s->group[i].relu != FKT_NONE;
+    k.relu = op->kind == FKT_OP_RELU || s->b.group[i].relu != FKT_NONE;
     k.x = s->buffer[op->in[0]];
     k.field = fkt_learn_draft_field(s, i + 1);
     if (op->kind == FKT_OP_ADD) k.z = s->buffer[op->in[1]];
@@ -347,14 +282,14 @@ static fkt_status emit_all(struct fkt_learn_draft *s)
 {
     struct fkt_learn *l = s->l;
     fkt_status st;
-    count_readers(s);
-    group(s);
+    fkt_backprop_count(&s->b, l->spec.frozen);
+    s->facts->fused += fkt_backprop_group(&s->b, FKT_JOIN_ADDITIONS | FKT_JOIN_AFTER_SUM);
     count_uses(s);
     s->plain_input = input_stays_plain(s);
     FKT_TRY(fkt_learn_draft_map(s, &s->buffer[0], 0));
     l->buffer[s->buffer[0]].first = 0;
     for (uint32_t i = 0; i < l->net->n_ops; i++)
-        if (s->group[i].head != FKT_NONE) FKT_TRY(emit(s, s->group[i].head));
+        if (s->b.group[i].head != FKT_NONE) FKT_TRY(emit(s, s->b.group[i].head));
     l->n_ahead = l->n_steps;
     l->in_buffer = s->buffer[0];
     l->out_buffer = s->buffer[l->net->n_ops];
@@ -391,20 +326,31 @@ static fkt_status check_memory(const struct fkt_learn *l)
                          l->spec.batch, l->spec.width, l->spec.height, (double)wanted / gib, (double)memory / gib);
 }
 
+static fkt_status new_map(void *draft, uint32_t *out, uint32_t value) { return fkt_learn_draft_map(draft, out, value); }
+
+static fkt_status add_gradients(void *draft, uint32_t value, uint32_t g, uint32_t h, uint32_t d)
+{
+    struct fkt_learn_draft *s = draft;
+    struct fkt_learn_step k = fkt_learn_step_of(FKT_LEARN_STEP_MASK, NULL);
+    k.g = g;
+    k.h = h;
+    k.d = d;
+    k.field = fkt_learn_draft_field(s, value);
+    return fkt_learn_draft_step(s, &k);
+}
+
 fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes, struct fkt_learner_facts *facts)
 {
-    struct fkt_learn_draft s = {.l = l, .shape = shapes, .facts = facts};
+    struct fkt_learn_draft s = {.l = l, .shape = shapes, .facts = facts, .b = {.map = new_map, .add = add_gradients}};
     size_t n = l->net->n_ops;
     fkt_status st;
+    s.b.backend = &s;
     FKT_TRY(choose_layout(l));
     FKT_TRY(fkt_alloc(&l->array, l->net->n_slots));
     FKT_TRY(fkt_alloc(&l->norm, n));
     FKT_TRY(fkt_alloc(&s.buffer, n + 1));
-    FKT_TRY(fkt_alloc(&s.readers, n + 1));
+    FKT_TRY(fkt_backprop_init(&s.b, l->net));
     FKT_TRY(fkt_alloc(&s.uses, n + 1));
-    FKT_TRY(fkt_alloc(&s.needs, n + 1));
-    FKT_TRY(fkt_alloc(&s.group, n));
-    FKT_TRY(fkt_alloc(&s.gradient, n + 1));
     FKT_TRY(fkt_alloc(&s.norm, n));
     FKT_TRY(fkt_alloc(&s.keep, n));
     FKT_TRY(emit_all(&s));
@@ -413,12 +359,8 @@ fkt_status fkt_learn_plan(struct fkt_learn *l, const struct fkt_shape *shapes, s
     facts->weight_bytes = fkt_arrays_bytes(l);
 out:
     fkt_free(s.buffer);
-    fkt_free(s.readers);
+    fkt_backprop_clear(&s.b);
     fkt_free(s.uses);
-    fkt_free(s.needs);
-    fkt_free(s.group);
-    fkt_free(s.gradient);
-    fkt_free(s.pending);
     fkt_free(s.norm);
     fkt_free(s.keep);
     return st;
