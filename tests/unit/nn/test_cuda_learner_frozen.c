@@ -87,53 +87,22 @@ static const struct problem nets[] = {
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
+/* A learner that ran forward and backward once. */
 struct frozen {
-    struct fkt_net net;
-    struct fkt_learner *l;
-    float *in, *out, *dout, *din;
-    size_t n_in, n_out;
+    struct learner_case c;
+    float *din;
 };
 
 static void frozen_init(struct frozen *f, const struct problem *k, const struct fkt_learner_backend *backend,
                         uint32_t batch, enum fkt_precision precision)
 {
-    const struct fkt_learner_spec spec = {
-        .batch = batch, .height = k->height, .width = k->width, .precision = precision, .threads = 1, .frozen = 1};
-    struct fkt_shape *shapes = NULL, last;
-    memset(f, 0, sizeof *f);
-    k->build(&f->net);
-    CHECK_OK(fkt_net_status(&f->net));
-    CHECK_OK(fkt_alloc(&shapes, f->net.n_ops + 1));
-    CHECK_OK(fkt_net_shapes(&f->net, k->height, k->width, shapes));
-    last = shapes[f->net.n_ops];
-    fkt_free(shapes);
-    CHECK_OK(fkt_learner_new(&f->l, backend, &f->net, &spec));
-    for (uint32_t s = 0; s < f->net.n_slots; s++) {
-        const struct fkt_slot *slot = &f->net.slot[s];
-        size_t count = fkt_slot_count(slot);
-        float *x = random_numbers(count, 100 + s, slot->rank > 1 ? sqrt(3.0 * slot->shape[0] / (double)count) : 0.3);
-        for (size_t i = 0; i < count && slot->rank == 1; i++)
-            if (strstr(slot->name[0], "weight") || strstr(slot->name[0], "var")) x[i] += 1;
-        CHECK_OK(fkt_learner_write(f->l, FKT_WEIGHT, s, x));
-        fkt_free(x);
-    }
-    f->n_in = (size_t)batch * f->net.channels * k->height * k->width;
-    f->n_out = (size_t)batch * last.c * last.h * last.w;
-    f->in = random_numbers(f->n_in, 5, 2);
-    f->dout = random_numbers(f->n_out, 6, 1);
-    CHECK_OK(fkt_alloc(&f->out, f->n_out));
-    CHECK_OK(fkt_alloc(&f->din, f->n_in));
-    CHECK_OK(fkt_learner_forward(f->l, f->in, f->out));
-    CHECK_OK(fkt_learner_backward_input(f->l, f->dout, f->din));
+    frozen_case_init(&f->c, k, backend, batch, precision, 1);
+    f->din = frozen_case_run(&f->c);
 }
 
 static void frozen_release(struct frozen *f)
 {
-    fkt_learner_free(f->l);
-    fkt_net_clear(&f->net);
-    fkt_free(f->in);
-    fkt_free(f->out);
-    fkt_free(f->dout);
+    learner_case_release(&f->c);
     fkt_free(f->din);
 }
 
@@ -147,8 +116,8 @@ static void f32_agrees(void **state)
         cuda_order(t / NETS);
         frozen_init(&a, k, &fkt_learner_cuda, 3, FKT_PRECISION_F32);
         frozen_init(&b, k, &fkt_learner_ref, 3, FKT_PRECISION_F32);
-        of_out = distance(a.out, b.out, a.n_out);
-        of_din = distance(a.din, b.din, a.n_in);
+        of_out = distance(a.c.out, b.c.out, a.c.n_out);
+        of_din = distance(a.din, b.din, a.c.n_in);
         if (!(of_out <= 2e-6 && of_din <= 1e-5)) fail_msg("%s: %.3g, by the input %.3g", k->name, of_out, of_din);
         frozen_release(&a);
         frozen_release(&b);
@@ -166,10 +135,10 @@ static void bf16_agrees(void **state)
         frozen_init(&a, &nets[t], &fkt_learner_cuda, 2, FKT_PRECISION_BF16);
         frozen_init(&b, &nets[t], &fkt_learner_ref, 2, FKT_PRECISION_BF16);
         frozen_init(&exact, &nets[t], &fkt_learner_ref, 2, FKT_PRECISION_F32);
-        got = distance(a.din, exact.din, a.n_in);
-        want = distance(b.din, exact.din, a.n_in);
+        got = distance(a.din, exact.din, a.c.n_in);
+        want = distance(b.din, exact.din, a.c.n_in);
         if (!(got <= 2e-2 + 3 * want)) fail_msg("%s: %.3g, plain loops %.3g", nets[t].name, got, want);
-        CHECK(distance(a.out, exact.out, a.n_out) <= 2e-2 + 3 * distance(b.out, exact.out, a.n_out));
+        CHECK(distance(a.c.out, exact.c.out, a.c.n_out) <= 2e-2 + 3 * distance(b.c.out, exact.c.out, a.c.n_out));
         frozen_release(&a);
         frozen_release(&b);
         frozen_release(&exact);
@@ -185,28 +154,28 @@ static void passes_repeat(void **state)
     (void)state;
     frozen_init(&a, &nets[0], &fkt_learner_cuda, 2, FKT_PRECISION_BF16);
     frozen_init(&b, &nets[0], &fkt_learner_cuda, 2, FKT_PRECISION_BF16);
-    CHECK_OK(fkt_learner_forward(a.l, a.in, a.out));
-    CHECK_OK(fkt_learner_backward_input(a.l, a.dout, a.din));
-    CHECK(!memcmp(a.din, b.din, a.n_in * sizeof *a.din));
-    for (uint32_t s = 0; s < a.net.n_slots; s++) {
-        size_t count = fkt_slot_count(&a.net.slot[s]);
+    CHECK_OK(fkt_learner_forward(a.c.l, a.c.in, a.c.out));
+    CHECK_OK(fkt_learner_backward_input(a.c.l, a.c.dout, a.din));
+    CHECK(!memcmp(a.din, b.din, a.c.n_in * sizeof *a.din));
+    for (uint32_t s = 0; s < a.c.net.n_slots; s++) {
+        size_t count = fkt_slot_count(&a.c.net.slot[s]);
         float *zero = NULL;
-        if (a.net.slot[s].rank > 1) weights++;
-        else if (strstr(a.net.slot[s].name[0], "var")) statistics++;
+        if (a.c.net.slot[s].rank > 1) weights++;
+        else if (strstr(a.c.net.slot[s].name[0], "var")) statistics++;
         else continue;
         CHECK_OK(fkt_alloc(&old, count));
         CHECK_OK(fkt_alloc(&zero, count));
-        CHECK_OK(fkt_learner_read(a.l, FKT_WEIGHT, s, old));
-        CHECK_OK(fkt_learner_write(a.l, FKT_WEIGHT, s, zero));
-        CHECK_OK(fkt_learner_forward(a.l, a.in, a.out));
-        CHECK(memcmp(a.out, b.out, a.n_out * sizeof *a.out) != 0);
-        CHECK_OK(fkt_learner_write(a.l, FKT_WEIGHT, s, old));
+        CHECK_OK(fkt_learner_read(a.c.l, FKT_WEIGHT, s, old));
+        CHECK_OK(fkt_learner_write(a.c.l, FKT_WEIGHT, s, zero));
+        CHECK_OK(fkt_learner_forward(a.c.l, a.c.in, a.c.out));
+        CHECK(memcmp(a.c.out, b.c.out, a.c.n_out * sizeof *a.c.out) != 0);
+        CHECK_OK(fkt_learner_write(a.c.l, FKT_WEIGHT, s, old));
         fkt_free(old);
         fkt_free(zero);
     }
     CHECK(weights > 10 && statistics > 4);
-    CHECK_OK(fkt_learner_forward(a.l, a.in, a.out));
-    CHECK(!memcmp(a.out, b.out, a.n_out * sizeof *a.out));
+    CHECK_OK(fkt_learner_forward(a.c.l, a.c.in, a.c.out));
+    CHECK(!memcmp(a.c.out, b.c.out, a.c.n_out * sizeof *a.c.out));
     frozen_release(&a);
     frozen_release(&b);
 }
