@@ -3,8 +3,7 @@
  * (tests/vectors/nn/frozen.md), and against central differences of the loops' own forward. */
 #include "nn/ref/learn.h"
 
-#include "tensor/safetensors.h"
-#include "tests/support/check.h"
+#include "tests/support/op_vectors.h"
 
 #define VECTORS FKT_TEST_VECTORS "/nn/frozen.safetensors"
 
@@ -19,67 +18,23 @@ struct example {
 
 static size_t numbers(struct fkt_shape s, uint32_t n) { return (size_t)n * s.c * s.h * s.w; }
 
-static const struct fkt_tensor *part(const struct fkt_safetensors *f, const char *name, const char *role)
-{
-    char full[128];
-    snprintf(full, sizeof full, "%s/%s", name, role);
-    return fkt_safetensors_find(f, full);
-}
-
-static float *copy(const struct fkt_safetensors *f, const char *name, const char *role)
-{
-    const struct fkt_tensor *t = part(f, name, role);
-    float *x = NULL;
-    if (!t) return NULL;
-    CHECK_OK(fkt_alloc(&x, t->count));
-    CHECK_OK(fkt_tensor_copy_f32(x, t));
-    return x;
-}
-
-static struct fkt_shape shape(const struct fkt_tensor *t)
-{
-    CHECK(t && t->rank == 4);
-    return (struct fkt_shape){(uint32_t)t->shape[1], (uint32_t)t->shape[2], (uint32_t)t->shape[3]};
-}
-
-static enum fkt_op_kind kind_of(const char *name)
-{
-    for (int k = 0; k < FKT_OP_KINDS; k++) {
-        const char *have = fkt_op_name((enum fkt_op_kind)k);
-        if (!strncmp(have, name, strlen(have)) && name[strlen(have)] == '/') return (enum fkt_op_kind)k;
-    }
-    fail_msg("'%s' is no operation", name);
-    return FKT_OP_KINDS;
-}
-
 static void load(struct example *e, const struct fkt_safetensors *f, const char *name)
 {
     struct fkt_ref_call *k = &e->call;
-    int64_t n[8] = {0};
     *e = (struct example){0};
     snprintf(e->name, sizeof e->name, "%s", name);
-    memcpy(n, part(f, name, "op")->data, part(f, name, "op")->count * sizeof *n);
-    e->op = (struct fkt_op){.kind = kind_of(name),
-                            .channels = (uint32_t)n[0],
-                            .kernel = (uint32_t)n[1],
-                            .stride = (uint32_t)n[2],
-                            .pad = (uint32_t)n[3],
-                            .groups = (uint32_t)n[4],
-                            .pad_after = (uint32_t)n[7],
-                            .factor = (uint32_t)n[5]};
-    memcpy(e->op.value, part(f, name, "value")->data, sizeof e->op.value);
+    e->op = op_read(f, name, &k->n);
     k->op = &e->op;
-    k->n = (uint32_t)n[6];
-    k->x = shape(part(f, name, "x"));
-    k->y = shape(part(f, name, "y"));
-    k->a = e->x = copy(f, name, "x");
-    k->b = e->z = copy(f, name, "z");
-    k->z = e->z ? shape(part(f, name, "z")) : k->x;
-    k->weight = e->weight = copy(f, name, "weight");
-    k->bias = e->bias = copy(f, name, "bias");
-    k->mean = e->mean = copy(f, name, "mean");
-    k->var = e->var = copy(f, name, "var");
-    e->dy = copy(f, name, "dy");
+    k->x = op_shape(op_part(f, name, "x"));
+    k->y = op_shape(op_part(f, name, "y"));
+    k->a = e->x = op_copy(f, name, "x");
+    k->b = e->z = op_copy(f, name, "z");
+    k->z = e->z ? op_shape(op_part(f, name, "z")) : k->x;
+    k->weight = e->weight = op_copy(f, name, "weight");
+    k->bias = e->bias = op_copy(f, name, "bias");
+    k->mean = e->mean = op_copy(f, name, "mean");
+    k->var = e->var = op_copy(f, name, "var");
+    e->dy = op_copy(f, name, "dy");
     CHECK_OK(fkt_alloc(&e->y, numbers(k->y, k->n)));
     CHECK_OK(fkt_alloc(&e->dx, numbers(k->x, k->n)));
     CHECK_OK(fkt_alloc(&e->dz, numbers(k->z, k->n)));
@@ -101,31 +56,18 @@ static void backward(struct example *e)
     fkt_ref_backward(&k);
 }
 
-static void compare(const struct example *e, const struct fkt_safetensors *f, const char *role, const float *got)
-{
-    const struct fkt_tensor *t = part(f, e->name, role);
-    float *want = copy(f, e->name, role);
-    double largest = 1e-30;
-    if (!want) fail_msg("no '%s/%s'", e->name, role);
-    for (size_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)want[i]));
-    for (size_t i = 0; i < t->count; i++)
-        if (!(fabs((double)got[i] - (double)want[i]) <= 1e-6 * largest))
-            fail_msg("%s, %s %zu: got %.9g, want %.9g", e->name, role, i, (double)got[i], (double)want[i]);
-    fkt_free(want);
-}
-
 static void check_vectors(struct example *e, const struct fkt_safetensors *f)
 {
     fkt_ref_run(&e->call);
-    compare(e, f, "y", e->y);
+    op_compare(f, e->name, "y", e->y);
     backward(e);
-    compare(e, f, "dx", e->dx);
-    if (e->z) compare(e, f, "dz", e->dz);
+    op_compare(f, e->name, "dx", e->dx);
+    if (e->z) op_compare(f, e->name, "dz", e->dz);
     backward(e); /* a second reader: gradients add up */
     for (size_t i = 0; i < numbers(e->call.x, e->call.n); i++) e->dx[i] /= 2;
     for (size_t i = 0; e->z && i < numbers(e->call.z, e->call.n); i++) e->dz[i] /= 2;
-    compare(e, f, "dx", e->dx);
-    if (e->z) compare(e, f, "dz", e->dz);
+    op_compare(f, e->name, "dx", e->dx);
+    if (e->z) op_compare(f, e->name, "dz", e->dz);
 }
 
 typedef void (*checker)(struct example *e, const struct fkt_safetensors *f);

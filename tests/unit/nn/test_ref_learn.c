@@ -4,8 +4,7 @@
 #include "nn/ref/learn.h"
 
 #include "base/rng.h"
-#include "tensor/safetensors.h"
-#include "tests/support/check.h"
+#include "tests/support/op_vectors.h"
 
 #define VECTORS FKT_TEST_VECTORS "/nn/gradients.safetensors"
 
@@ -74,102 +73,45 @@ static void release(struct example *e)
 
 /* --- PyTorch ------------------------------------------------------------------------------------------------------ */
 
-static const struct fkt_tensor *part(const struct fkt_safetensors *f, const char *name, const char *role)
-{
-    char full[128];
-    snprintf(full, sizeof full, "%s/%s", name, role);
-    return fkt_safetensors_find(f, full);
-}
-
-static float *copy(const struct fkt_safetensors *f, const char *name, const char *role)
-{
-    const struct fkt_tensor *t = part(f, name, role);
-    float *x = NULL;
-    if (!t) return NULL;
-    CHECK_OK(fkt_alloc(&x, t->count));
-    CHECK_OK(fkt_tensor_copy_f32(x, t));
-    return x;
-}
-
-static struct fkt_shape shape(const struct fkt_tensor *t)
-{
-    CHECK(t && t->rank == 4);
-    return (struct fkt_shape){(uint32_t)t->shape[1], (uint32_t)t->shape[2], (uint32_t)t->shape[3]};
-}
-
-static enum fkt_op_kind kind_of(const char *name)
-{
-    for (int k = 0; k < FKT_OP_KINDS; k++) {
-        const char *have = fkt_op_name((enum fkt_op_kind)k);
-        if (!strncmp(have, name, strlen(have)) && name[strlen(have)] == '/') return (enum fkt_op_kind)k;
-    }
-    fail_msg("'%s' is no operation", name);
-    return FKT_OP_KINDS;
-}
-
 static void load(struct example *e, const struct fkt_safetensors *f, const char *name)
 {
-    int64_t n[7];
     *e = (struct example){0};
     snprintf(e->name, sizeof e->name, "%s", name);
-    memcpy(n, part(f, name, "op")->data, sizeof n);
-    e->op = (struct fkt_op){.kind = kind_of(name),
-                            .channels = (uint32_t)n[0],
-                            .kernel = (uint32_t)n[1],
-                            .stride = (uint32_t)n[2],
-                            .pad = (uint32_t)n[3],
-                            .groups = (uint32_t)n[4]};
-    memcpy(e->op.value, part(f, name, "value")->data, sizeof e->op.value);
-    e->call.n = (uint32_t)n[6];
-    e->call.x = shape(part(f, name, "x"));
-    e->call.y = shape(part(f, name, "y"));
-    e->x = copy(f, name, "x");
-    e->z = copy(f, name, "z");
-    e->call.z = e->z ? shape(part(f, name, "z")) : e->call.x;
-    e->weight = copy(f, name, "weight");
-    e->bias = copy(f, name, "bias");
-    e->mean = copy(f, name, "mean");
-    e->var = copy(f, name, "var");
-    e->dy = copy(f, name, "dy");
+    e->op = op_read(f, name, &e->call.n);
+    e->call.x = op_shape(op_part(f, name, "x"));
+    e->call.y = op_shape(op_part(f, name, "y"));
+    e->x = op_copy(f, name, "x");
+    e->z = op_copy(f, name, "z");
+    e->call.z = e->z ? op_shape(op_part(f, name, "z")) : e->call.x;
+    e->weight = op_copy(f, name, "weight");
+    e->bias = op_copy(f, name, "bias");
+    e->mean = op_copy(f, name, "mean");
+    e->var = op_copy(f, name, "var");
+    e->dy = op_copy(f, name, "dy");
     prepare(e);
-}
-
-/* Relative to the largest number. Sums of floats in double, rounded once: 1e-6. x - mean of a batch norm whose numbers
- * lie around 100 has lost nothing either, since x itself is what PyTorch saw. */
-static void compare(const struct example *e, const struct fkt_safetensors *f, const char *role, const float *got)
-{
-    const struct fkt_tensor *t = part(f, e->name, role);
-    float *want = copy(f, e->name, role);
-    double largest = 1e-30;
-    if (!want) fail_msg("no '%s/%s'", e->name, role);
-    for (size_t i = 0; i < t->count; i++) largest = fmax(largest, fabs((double)want[i]));
-    for (size_t i = 0; i < t->count; i++)
-        if (!(fabs((double)got[i] - (double)want[i]) <= 1e-6 * largest))
-            fail_msg("%s, %s %zu: got %.9g, want %.9g", e->name, role, i, (double)got[i], (double)want[i]);
-    fkt_free(want);
 }
 
 static void check_vectors(struct example *e, const struct fkt_safetensors *f)
 {
     forward(e);
-    compare(e, f, "y", e->y);
+    op_compare(f, e->name, "y", e->y);
     backward(e);
-    compare(e, f, "dx", e->dx);
-    if (e->z) compare(e, f, "dz", e->dz);
-    if (e->weight) compare(e, f, "dweight", e->dweight);
-    if (e->bias) compare(e, f, "dbias", e->dbias);
+    op_compare(f, e->name, "dx", e->dx);
+    if (e->z) op_compare(f, e->name, "dz", e->dz);
+    if (e->weight) op_compare(f, e->name, "dweight", e->dweight);
+    if (e->bias) op_compare(f, e->name, "dbias", e->dbias);
     backward(e); /* a second reader: inputs add up, weights do not */
     for (size_t i = 0; i < numbers(e->call.x, e->call.n); i++) e->dx[i] /= 2;
     for (size_t i = 0; e->z && i < numbers(e->call.z, e->call.n); i++) e->dz[i] /= 2;
-    compare(e, f, "dx", e->dx);
-    if (e->z) compare(e, f, "dz", e->dz);
-    if (e->weight) compare(e, f, "dweight", e->dweight);
-    if (e->bias) compare(e, f, "dbias", e->dbias);
+    op_compare(f, e->name, "dx", e->dx);
+    if (e->z) op_compare(f, e->name, "dz", e->dz);
+    if (e->weight) op_compare(f, e->name, "dweight", e->dweight);
+    if (e->bias) op_compare(f, e->name, "dbias", e->dbias);
     if (!e->mean) return;
     fkt_ref_move_statistics(e->mean, e->var, e->moments, e->call.x.c, (size_t)e->call.n * e->call.x.h * e->call.x.w,
                             (double)e->op.value[1]);
-    compare(e, f, "new mean", e->mean);
-    compare(e, f, "new var", e->var);
+    op_compare(f, e->name, "new mean", e->mean);
+    op_compare(f, e->name, "new var", e->var);
 }
 
 static void every_gradient_is_pytorchs(void **state)
