@@ -42,7 +42,7 @@ static fkt_status pay_central(struct fkt_audit_outcome *o, const struct fkt_priv
     struct fkt_privacy_plan plan;
     fkt_status st;
     FKT_TRY(fkt_alloc(&w, 1));
-    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_CENTRAL, FKT_CANARY_ADD));
+    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_CENTRAL, FKT_CANARY_ADD, FKT_AUDIT_ONE));
     FKT_TRY(fkt_privacy_plan(&plan, &w->task.privacy));
     const struct fkt_ledger_charge charge = {.dataset = dataset,
                                              .records = records,
@@ -79,7 +79,7 @@ static fkt_status pay_share(struct fkt_audit_outcome *o, const struct fkt_privac
     struct fkt_ledger_charge charge;
     fkt_status st;
     FKT_TRY(fkt_alloc(&w, 1));
-    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_DISTRIBUTED, FKT_CANARY_ADD));
+    FKT_TRY(fkt_audit_world_init(w, p, FKT_NOISE_PLACE_DISTRIBUTED, FKT_CANARY_ADD, FKT_AUDIT_ONE));
     FKT_TRY(fkt_contribution_charge(&charge, &w->task, &w->shares, dataset));
     charge.records = records;
     charge.n_records = sizeof records / sizeof *records;

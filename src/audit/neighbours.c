@@ -5,19 +5,17 @@
  *                                                   \-> distributed  a noise share of every site that stays, from
  *                                                                    its own key; their sum; fkt_release_gather_into
  *
- * Worst cases (src/privacy/sensitivity.md): a record on the sphere; for a swap within a class two of them at the
- * angle with cosine -a^2/(2 b^2), where the sum and the second moment together differ most. With noise shares the
+ * Worst cases (src/privacy/sensitivity.md): a record on the sphere in every part; for a swap within a class two of them
+ * at the angle with cosine -a^2/(2 b^2) in each part, where the sum and the second moment together differ most. With noise shares the
  * attacker is the server with the corrupt sites: it subtracts their noise shares, which they know, and the largest
  * tolerated number of sites is lost, so that only the noise of the remaining honest sites protects. This file does
  * not use the plan's number of noise shares. */
-#include "fedkt/advanced/federation.h"
 #include "fedkt/advanced/moments.h"
 
 #include "audit/privacy_audit.h"
 
 #include "pipeline/contribution.h"
 #include "pipeline/release.h"
-#include "task/federation.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -26,88 +24,78 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    RECORDS = 5, /* of the first and of the third class together */
-    BLOCK = FKT_AUDIT_NUMBERS / FKT_AUDIT_CLASSES,
-    HONEST = FKT_AUDIT_SITES - FKT_AUDIT_LOST - FKT_AUDIT_CORRUPT,
-    STAY = FKT_AUDIT_SITES - FKT_AUDIT_LOST
-};
-static const uint32_t class_of[RECORDS] = {0, 0, 0, 2, 2};
+enum { HONEST = FKT_AUDIT_SITES - FKT_AUDIT_LOST - FKT_AUDIT_CORRUPT, STAY = FKT_AUDIT_SITES - FKT_AUDIT_LOST };
+static const uint32_t class_of[FKT_AUDIT_RECORDS] = {0, 0, 0, 2, 2};
 static const double turn = 0.7; /* of the first canary, so that no product of two coordinates is 0 */
 
-static fkt_status make_task(struct fkt_audit_world *w, const struct fkt_privacy_spec *privacy,
-                            enum fkt_noise_place place)
+/* The integers of a record whose parts point into the directions angle[p], as a site makes them. Very long or very
+ * short vectors u, so that gains are clamped and each part of w is on its sphere (size 0), or of the given size. */
+static fkt_status record(const struct fkt_audit_world *w, const double angle[2], int out, double size,
+                         int32_t q[FKT_AUDIT_Q])
 {
-    static const char *const names[FKT_AUDIT_CLASSES] = {"full", "empty", "half full", "hidden"};
-    uint8_t roster[FKT_AUDIT_SITES * FKT_SA_KEY], secrets[FKT_AUDIT_SITES * FKT_SA_SECRET];
-    const struct fkt_federation_choices federation = {.sites = FKT_AUDIT_SITES,
-                                                      .dropped = FKT_AUDIT_LOST,
-                                                      .corrupt = FKT_AUDIT_CORRUPT,
-                                                      .records = 2 * RECORDS,
-                                                      .roster = roster};
-    const struct fkt_task_choices choices = {.name = "audit",
-                                             .classes = names,
-                                             .n_classes = FKT_AUDIT_CLASSES,
-                                             .privacy = *privacy,
-                                             .federation = place == FKT_NOISE_PLACE_DISTRIBUTED ? &federation : NULL,
-                                             .accept_weak = 1}; /* nothing was released yet */
-    const struct fkt_codec_spec spec = {.name = "dct", .size = 8, .dim = FKT_AUDIT_LENGTH - 1};
-    struct fkt_part_choice part = {.calibration = &w->calibration,
-                                   .split_sum = privacy->part[0].split_sum,
-                                   .split_moment = privacy->part[0].split_moment};
-    struct fkt_codec *codec = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_federation_keys(roster, secrets, FKT_AUDIT_SITES, NULL));
-    FKT_TRY(fkt_codec_open(&codec, &spec));
-    FKT_TRY(fkt_calibration_embedded(&w->calibration, codec));
-    part.codec = codec;
-    FKT_TRY(fkt_task_make_into(&w->task, &choices, &part, 1));
-    FKT_TRY(fkt_federation_shares(&w->task, &w->shares));
+    const struct fkt_task *t = &w->task;
+    struct fkt_coordinates c[2];
+    double v[FKT_AUDIT_Q];
+    size_t at = 0;
+    fkt_status st = FKT_OK;
+    for (uint32_t p = 0; p < t->parts; at += c[p++].length) {
+        c[p] = t->part[p].coordinates;
+        const int clip = c[p].kind == FKT_COORDINATE_CLIP;
+        const double far = clip ? 10 : exp(c[p].log_mean + (out ? 2 : -2) * c[p].log_spread);
+        const double r = size > 0 ? size : far, u[2] = {r * cos(angle[p]), r * sin(angle[p])};
+        FKT_TRY(fkt_coordinates_forward(&c[p], u, v + at));
+        if (!t->joined) FKT_TRY(fkt_quantise(&c[p], v + at, q + at));
+    }
+    if (t->joined) FKT_TRY(fkt_quantise_joined(c, t->parts, t->layout.rq[0], v, q));
 out:
-    fkt_wipe(secrets, sizeof secrets);
-    fkt_codec_free(codec);
     return st;
 }
 
-/* u of direction `angle`, very long or very short, so that its gain is clamped and w is on the sphere. */
-static fkt_status on_the_sphere(const struct fkt_coordinates *c, double angle, int out, int32_t q[FKT_AUDIT_LENGTH])
+/* The angle in part p between two records on the sphere whose vectors w_p have this cosine; their gains are opposite. */
+static double angle_of(const struct fkt_coordinates *c, double cosine)
 {
-    const double size = exp(c->log_mean + (out ? 2 : -2) * c->log_spread);
-    const double u[FKT_AUDIT_LENGTH - 1] = {size * cos(angle), size * sin(angle)};
-    double v[FKT_AUDIT_LENGTH];
-    fkt_status st = fkt_coordinates_forward(c, u, v);
-    return st == FKT_OK ? fkt_quantise(c, v, q) : st;
+    const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;
+    if (c->kind == FKT_COORDINATE_CLIP) return acos(cosine);
+    return acos(fmin(1, fmax(-1, cosine * r2 + g2)));
 }
 
-/* The angle between two records at which a swap within a class is easiest to detect. */
-static double widest_swap(const struct fkt_audit_world *w)
+/* The cosine at which a swap within a class is easiest to detect; a move is where second moments of the two cannot
+ * cancel, which matters when they are pooled. */
+static double widest(const struct fkt_audit_world *w, uint32_t p, enum fkt_audit_canary canary)
 {
-    const struct fkt_privacy_spec *p = &w->task.privacy;
-    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
-    const double cosine =
-        fmax(-1, -p->part[0].split_sum / (2 * p->part[0].split_moment)); /* a^2 : b^2 is the split of the budget */
-    const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;
-    return acos(fmin(1, fmax(-1, cosine * r2 + g2))); /* of the two gains, which are opposite */
+    const struct fkt_privacy_part *part = &w->task.privacy.part[w->task.joined ? 0 : p];
+    if (canary != FKT_CANARY_SWAP) return 0;
+    return fmax(-1, -part->split_sum / (2 * part->split_moment)); /* a^2 : b^2 is the split of the budget */
 }
 
 static fkt_status add(struct fkt_audit_world *w, int dataset, uint32_t site, uint32_t label, const int32_t *q)
 {
-    int64_t *b = w->sites[dataset][site] + (size_t)label * BLOCK, *m = b + 1 + FKT_AUDIT_LENGTH;
-    b[0]++;
-    for (int i = 0; i < FKT_AUDIT_LENGTH; i++) b[1 + i] += q[i];
-    for (int i = 0; i < FKT_AUDIT_LENGTH; i++)
-        for (int j = i; j < FKT_AUDIT_LENGTH; j++) *m++ += (int64_t)q[i] * q[j];
+    const struct fkt_moments_layout *l = &w->task.layout;
+    int64_t *x = w->sites[dataset][site];
+    const int32_t *from = q;
+    x[fkt_layout_count(l, FKT_AUDIT_CLASSES, label)]++;
+    for (uint32_t p = 0; p < l->parts; from += l->length[p++]) {
+        int64_t *s = x + fkt_layout_sum(l, FKT_AUDIT_CLASSES, label, p);
+        int64_t *m = x + fkt_layout_moment(l, FKT_AUDIT_CLASSES, label, p);
+        for (uint32_t i = 0; i < l->length[p]; i++) {
+            s[i] += from[i];
+            for (uint32_t j = i; j < l->length[p]; j++) *m++ += (int64_t)from[i] * from[j];
+        }
+    }
     return fkt_moments_add(w->sets[dataset], &label, q, 1);
 }
 
 /* The canary is a record of site 0, which is honest; the corrupt sites are the last that stay, and hold nothing. */
 static fkt_status add_canary(struct fkt_audit_world *w, enum fkt_audit_canary canary)
 {
-    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
-    int32_t one[FKT_AUDIT_LENGTH], other[FKT_AUDIT_LENGTH];
+    const double here[2] = {turn, turn};
+    double there[2] = {0};
+    int32_t one[FKT_AUDIT_Q], other[FKT_AUDIT_Q];
     fkt_status st;
-    FKT_TRY(on_the_sphere(c, turn, 1, one));
-    FKT_TRY(on_the_sphere(c, turn + (canary == FKT_CANARY_SWAP ? widest_swap(w) : 2), 0, other));
+    for (uint32_t p = 0; p < w->task.parts; p++)
+        there[p] = turn + angle_of(&w->task.part[p].coordinates, widest(w, p, canary));
+    FKT_TRY(record(w, here, 1, 0, one));
+    FKT_TRY(record(w, there, 0, 0, other));
     if (canary == FKT_CANARY_ADD) FKT_TRY(add(w, 1, 0, 3, one));
     if (canary == FKT_CANARY_SWAP) FKT_TRY(add(w, 0, 0, 0, one));
     if (canary == FKT_CANARY_SWAP) FKT_TRY(add(w, 1, 0, 0, other));
@@ -119,37 +107,51 @@ out:
 
 static fkt_status add_records(struct fkt_audit_world *w, enum fkt_audit_canary canary)
 {
-    const struct fkt_coordinates *c = &w->task.part[0].coordinates;
-    const struct fkt_moments_layout layout = fkt_layout_one(c->length, c->rq);
     const int64_t *packed;
     struct fkt_rng r;
     fkt_status st = FKT_OK;
     fkt_rng_init(&r, 1, 0); /* public: these records are not secret */
-    for (int set = 0; set < 2; set++) FKT_TRY(fkt_moments_new(&w->sets[set], FKT_AUDIT_CLASSES, &layout, 0));
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        const double u[2] = {fkt_rng_normal(&r), fkt_rng_normal(&r)};
-        double v[FKT_AUDIT_LENGTH];
-        int32_t q[FKT_AUDIT_LENGTH];
-        FKT_TRY(fkt_coordinates_forward(c, u, v));
-        FKT_TRY(fkt_quantise(c, v, q));
+    for (int set = 0; set < 2; set++) FKT_TRY(fkt_moments_new(&w->sets[set], FKT_AUDIT_CLASSES, &w->task.layout, 0));
+    for (uint32_t i = 0; i < FKT_AUDIT_RECORDS; i++) {
+        const double angle[2] = {3 * fkt_rng_normal(&r), 3 * fkt_rng_normal(&r)};
+        int32_t q[FKT_AUDIT_Q];
+        FKT_TRY(record(w, angle, 0, 0.2 + fkt_rng_unit(&r), q));
         for (int set = 0; set < 2; set++) FKT_TRY(add(w, set, i % HONEST, class_of[i], q));
     }
     FKT_TRY(add_canary(w, canary));
     for (int set = 0; set < 2; set++) {
         FKT_TRY(fkt_moments_packed(w->sets[set], &packed));
-        memcpy(w->exact[set], packed, sizeof w->exact[set]);
+        memcpy(w->exact[set], packed, (size_t)w->numbers * sizeof *packed);
     }
 out:
     return st;
 }
 
-/* What number i is: 0 count, 1 sum, 2 diagonal, 3 off it. */
-static int kind_of(int i)
+static void name_matrix(struct fkt_audit_world *w, uint32_t part)
 {
-    int at = i % BLOCK - 1 - FKT_AUDIT_LENGTH;
-    if (at < 0) return i % BLOCK > 0;
-    for (int row = FKT_AUDIT_LENGTH; at >= row; row--) at -= row;
-    return at == 0 ? 2 : 3;
+    const uint32_t length = w->task.layout.length[part];
+    for (uint32_t i = 0; i < length; i++)
+        for (uint32_t j = i; j < length; j++, w->numbers++) {
+            w->kind[w->numbers] = i == j ? 2 : 3;
+            w->part[w->numbers] = (uint8_t)part;
+        }
+}
+
+/* What every number of the vector is, in the order that fedkt/layout.h states. */
+static void name_numbers(struct fkt_audit_world *w)
+{
+    const struct fkt_moments_layout *l = &w->task.layout;
+    for (uint32_t k = 0; k < FKT_AUDIT_CLASSES; k++) {
+        w->numbers++; /* the count: kind 0 */
+        for (uint32_t p = 0; p < l->parts; p++) {
+            for (uint32_t i = 0; i < l->length[p]; i++, w->numbers++) {
+                w->kind[w->numbers] = 1;
+                w->part[w->numbers] = (uint8_t)p;
+            }
+            if (!l->pooled) name_matrix(w, p);
+        }
+    }
+    for (uint32_t p = 0; l->pooled && p < l->parts; p++) name_matrix(w, p);
 }
 
 static double deviation(struct fkt_dyadic v) { return sqrt(ldexp((double)v.num, -(int)v.shift)); }
@@ -162,13 +164,13 @@ static fkt_status claim_noise(struct fkt_audit_world *w)
     fkt_status st = FKT_OK;
     if (!shared) FKT_TRY(fkt_privacy_plan(&plan, &w->task.privacy));
     else FKT_TRY(fkt_privacy_total_sigmas(&total, &w->shares, STAY));
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
-        const int k = kind_of(i);
-        const struct fkt_part_sigma *s = plan.sigma, *t = total.part;
+    for (int i = 0; i < w->numbers; i++) {
+        const int k = w->kind[i];
+        const struct fkt_part_sigma *s = &plan.sigma[w->part[i]], *t = &total.part[w->part[i]];
+        const struct fkt_part_variance *v = &w->shares.variance[w->part[i]];
         const double sigma[4] = {plan.sigma_count, s->sum, s->moment, s->cross};
         const double all[4] = {total.count, t->sum, t->moment, t->moment * sqrt(0.5)};
-        const struct fkt_dyadic *one[4] = {&w->shares.variance_count, &w->shares.variance[0].sum,
-                                           &w->shares.variance[0].moment, &w->shares.variance[0].cross};
+        const struct fkt_dyadic *one[4] = {&w->shares.variance_count, &v->sum, &v->moment, &v->cross};
         w->seen_shift[i] = (double)(w->exact[1][i] - w->exact[0][i]) * (k == 0 ? w->shares.count_scale : 1);
         if (shared) {
             w->share_sigma[i] = deviation(*one[k]);
@@ -184,11 +186,12 @@ out:
 }
 
 fkt_status fkt_audit_world_init(struct fkt_audit_world *w, const struct fkt_privacy_spec *privacy,
-                                enum fkt_noise_place place, enum fkt_audit_canary canary)
+                                enum fkt_noise_place place, enum fkt_audit_canary canary, enum fkt_audit_layout layout)
 {
     fkt_status st;
     memset(w, 0, sizeof *w);
-    FKT_TRY(make_task(w, privacy, place));
+    FKT_TRY(fkt_audit_task(w, privacy, place, layout));
+    name_numbers(w);
     FKT_TRY(add_records(w, canary));
     FKT_TRY(claim_noise(w));
     FKT_TRY(fkt_ledger_init(&w->once, 1e300, 0));
@@ -202,7 +205,7 @@ void fkt_audit_world_clear(struct fkt_audit_world *w)
     fkt_moments_free(w->sets[0]);
     fkt_moments_free(w->sets[1]);
     fkt_task_clear(&w->task);
-    fkt_calibration_clear(&w->calibration);
+    for (int p = 0; p < 2; p++) fkt_calibration_clear(&w->calibration[p]);
     memset(w, 0, sizeof *w);
 }
 
@@ -210,9 +213,9 @@ static fkt_status draw_central(struct fkt_audit_world *w, int dataset, struct fk
 {
     const struct fkt_round_facts facts = {1, 1, 1, 0};
     struct fkt_release r;
-    fkt_status st = fkt_release_make_into(&r, &w->task, &w->calibration, w->sets[dataset], &facts, &w->once, NULL);
+    fkt_status st = fkt_release_make_into(&r, &w->task, w->calibration, w->sets[dataset], &facts, &w->once, NULL);
     if (st != FKT_OK) return st;
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
+    for (int i = 0; i < w->numbers; i++) {
         out->seen[i] = r.moments[i];
         out->noise[i] = r.moments[i] - w->exact[dataset][i];
     }
@@ -246,15 +249,15 @@ static fkt_status draw_distributed(struct fkt_audit_world *w, int dataset, struc
     memset(out->seen, 0, sizeof out->seen);
     for (uint32_t s = 0; s < STAY; s++) {
         FKT_TRY(draw_share(w, dataset, s, x));
-        for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
-            const int64_t scale = kind_of(i) == 0 ? w->shares.count_scale : 1;
+        for (int i = 0; i < w->numbers; i++) {
+            const int64_t scale = w->kind[i] == 0 ? w->shares.count_scale : 1;
             total[i] += x[i];
             if (s < HONEST) out->seen[i] += x[i];
-            if (s < 2) out->shares[s * FKT_AUDIT_NUMBERS + (uint32_t)i] = x[i] - scale * w->sites[dataset][s][i];
+            if (s < 2) out->shares[s * (uint32_t)w->numbers + (uint32_t)i] = x[i] - scale * w->sites[dataset][s][i];
         }
     }
-    FKT_TRY(fkt_release_gather_into(&r, &w->task, &w->calibration, total, &facts, 0));
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) out->noise[i] = r.moments[i] - w->exact[dataset][i];
+    FKT_TRY(fkt_release_gather_into(&r, &w->task, w->calibration, total, &facts, 0));
+    for (int i = 0; i < w->numbers; i++) out->noise[i] = r.moments[i] - w->exact[dataset][i];
     fkt_release_clear(&r);
 out:
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* privacy_audit.c - the cases of `fedkt audit` one after the other, then quantiser, ledger file and processes.
  *
- *   for every adjacency and place of noise: a pair of worst-case neighbours (neighbours.c)
+ *   for every adjacency and place of noise, and for one part, two, pooled and joined ones: a pair of worst-case neighbours (neighbours.c)
  *     attack     lower bounds without assumptions (privacy/audit.c), and the distance mu of the two along the best
  *                linear test of Gaussian noise, sum of shift*x/sigma^2, with an interval: difference over deviation
  *     noise      variance, mean, independence and repeats of every released number (privacy/noise_watch.c), also of
@@ -31,11 +31,20 @@ static const struct row {
     enum fkt_adjacency adjacency;
     enum fkt_audit_canary canary;
     int on_counts; /* 1: most of the budget is on counts */
-} rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0},
-            {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, 0},
-            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, 0},
-            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 0},
-            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 1}};
+    enum fkt_audit_layout layout;
+} rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0, FKT_AUDIT_ONE},
+            {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, 0, FKT_AUDIT_ONE},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, 0, FKT_AUDIT_ONE},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 0, FKT_AUDIT_ONE},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 1, FKT_AUDIT_ONE},
+            {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0, FKT_AUDIT_PARTS},
+            {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, 0, FKT_AUDIT_PARTS},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 1, FKT_AUDIT_PARTS},
+            {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0, FKT_AUDIT_POOLED},
+            {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, 1, FKT_AUDIT_POOLED},
+            {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, 0, FKT_AUDIT_JOINED},
+            {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, 0, FKT_AUDIT_JOINED}};
+_Static_assert(2 * sizeof rows / sizeof *rows <= FKT_AUDIT_CASES, "every row in both places");
 static const double on_counts[3] = {40, 20, 40};
 
 const char *fkt_audit_canary_name(enum fkt_audit_canary c)
@@ -70,12 +79,12 @@ static fkt_status release_once(void *self, int dataset, int64_t *out)
     if (st != FKT_OK) return st;
     fkt_noise_watch_add(a->noise, a->draw.noise);
     if (a->sites) fkt_noise_watch_add(a->sites, a->draw.shares);
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) score += a->weight[i] * (double)a->draw.seen[i];
+    for (int i = 0; i < a->world.numbers; i++) score += a->weight[i] * (double)a->draw.seen[i];
     off = score - a->mean[dataset];
     a->n[dataset]++;
     a->mean[dataset] += off / a->n[dataset];
     a->square[dataset] += off * (score - a->mean[dataset]);
-    memcpy(out, a->draw.seen, sizeof a->draw.seen);
+    memcpy(out, a->draw.seen, (size_t)a->world.numbers * sizeof *out);
     a->done++;
     if (a->done % 1024 == 0 && a->progress && a->progress->step(a->progress->self, "attack", a->done, a->of))
         return fkt_fail(FKT_E_STOPPED, "stopped");
@@ -104,33 +113,45 @@ static void estimate_mu(const struct attack *a, double alpha, struct fkt_audit_c
     c->mu_to = c->mu + width;
 }
 
-static void noise_words(struct fkt_audit_case *c, const struct fkt_noise_check *checks, const char *whose)
+/* "add-remove, central"; where there is more than one part, "add-remove, central, pooled". */
+static const char *case_words(char words[96], const struct fkt_audit_case *c)
 {
-    const size_t block = FKT_AUDIT_NUMBERS / FKT_AUDIT_CLASSES;
-    for (int k = 0; k < FKT_NOISE_CHECKS && !c->broken[0]; k++)
-        if (!fkt_noise_holds(&checks[k]))
-            snprintf(c->broken, sizeof c->broken,
-                     "%s: the noise is not what is claimed: %s %.4g, at most %.4g by chance (number %zu of class %zu, "
-                     "%s, %s)",
-                     whose, fkt_noise_check_name((enum fkt_noise_kind)k), checks[k].value, checks[k].limit,
-                     checks[k].at % block, checks[k].at / block % FKT_AUDIT_CLASSES, fkt_adjacency_name(c->adjacency),
-                     fkt_noise_name(c->place));
+    snprintf(words, 96, "%s, %s%s%s", fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place), c->layout ? ", " : "",
+             c->layout ? fkt_audit_layout_name(c->layout) : "");
+    return words;
 }
 
-static void evaluate(struct fkt_audit_case *c, const struct fkt_privacy_spec *p)
+static void noise_words(struct fkt_audit_case *c, const struct fkt_noise_check *checks, const char *whose,
+                        size_t numbers)
+{
+    const size_t block = numbers / FKT_AUDIT_CLASSES;
+    char words[96], where[48];
+    for (int k = 0; k < FKT_NOISE_CHECKS && !c->broken[0]; k++) {
+        const size_t at = checks[k].at % numbers;
+        if (fkt_noise_holds(&checks[k])) continue;
+        if (c->layout == FKT_AUDIT_POOLED) snprintf(where, sizeof where, "number %zu", at);
+        else snprintf(where, sizeof where, "number %zu of class %zu", at % block, at / block);
+        snprintf(c->broken, sizeof c->broken,
+                 "%s: the noise is not what is claimed: %s %.4g, at most %.4g by chance (%s, %s)", whose,
+                 fkt_noise_check_name((enum fkt_noise_kind)k), checks[k].value, checks[k].limit, where,
+                 case_words(words, c));
+    }
+}
+
+static void evaluate(struct fkt_audit_case *c, const struct fkt_privacy_spec *p, size_t numbers)
 {
     const double low = fmax(c->bound.epsilon_low, c->bound.epsilon_gdp_low);
+    char words[96];
     if (!(c->bound.epsilon_low <= p->epsilon && c->bound.epsilon_gdp_low <= p->epsilon))
-        snprintf(c->broken, sizeof c->broken, "the attack beats the claim: lower bound %.4g for epsilon %g (%s, %s)",
-                 low, p->epsilon, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
+        snprintf(c->broken, sizeof c->broken, "the attack beats the claim: lower bound %.4g for epsilon %g (%s)", low,
+                 p->epsilon, case_words(words, c));
     else if (!(c->mu_from <= c->mu_claimed))
         snprintf(c->broken, sizeof c->broken,
                  "neighbours are easier to distinguish than the claim allows: mu %.4g or more, at most %.4g is "
-                 "promised (%s, "
-                 "%s)",
-                 c->mu_from, c->mu_claimed, fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place));
-    noise_words(c, c->noise, "released numbers");
-    noise_words(c, c->sites, "shares of sites");
+                 "promised (%s)",
+                 c->mu_from, c->mu_claimed, case_words(words, c));
+    noise_words(c, c->noise, "released numbers", numbers);
+    noise_words(c, c->sites, "shares of sites", numbers);
 }
 
 static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_options *o, double alpha)
@@ -138,6 +159,7 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
     struct fkt_privacy_spec p = o->privacy;
     struct attack *a = NULL;
     double sigma[2 * FKT_AUDIT_NUMBERS];
+    size_t numbers;
     fkt_status st;
     p.adjacency = c->adjacency;
     p.split_count = c->split[0];
@@ -146,23 +168,24 @@ static fkt_status run_case(struct fkt_audit_case *c, const struct fkt_audit_opti
     FKT_TRY(fkt_alloc(&a, 1));
     a->progress = o->progress;
     a->of = 2 * o->trials;
-    FKT_TRY(fkt_audit_world_init(&a->world, &p, c->place, c->canary));
-    FKT_TRY(fkt_noise_watch_new(&a->noise, a->world.sigma, FKT_AUDIT_NUMBERS));
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++) {
+    FKT_TRY(fkt_audit_world_init(&a->world, &p, c->place, c->canary, c->layout));
+    numbers = (size_t)a->world.numbers;
+    FKT_TRY(fkt_noise_watch_new(&a->noise, a->world.sigma, numbers));
+    for (size_t i = 0; i < numbers; i++) {
         const double s = a->world.seen_sigma[i];
         a->weight[i] = s > 0 ? a->world.seen_shift[i] / (s * s) : 0;
-        sigma[i] = sigma[FKT_AUDIT_NUMBERS + i] = a->world.share_sigma[i];
+        sigma[i] = sigma[numbers + i] = a->world.share_sigma[i];
     }
-    if (c->place == FKT_NOISE_PLACE_DISTRIBUTED) FKT_TRY(fkt_noise_watch_new(&a->sites, sigma, 2 * FKT_AUDIT_NUMBERS));
-    FKT_TRY(fkt_privacy_audit(&c->bound,
-                              &(struct fkt_audit_spec){FKT_AUDIT_NUMBERS, a->world.seen_shift, a->world.seen_sigma,
-                                                       o->trials, p.delta, 1 - alpha / 2},
-                              release_once, a));
+    if (c->place == FKT_NOISE_PLACE_DISTRIBUTED) FKT_TRY(fkt_noise_watch_new(&a->sites, sigma, 2 * numbers));
+    FKT_TRY(fkt_privacy_audit(
+        &c->bound,
+        &(struct fkt_audit_spec){numbers, a->world.seen_shift, a->world.seen_sigma, o->trials, p.delta, 1 - alpha / 2},
+        release_once, a));
     c->mu_claimed = fkt_privacy_mu(p.epsilon, p.delta);
     estimate_mu(a, alpha, c);
     fkt_noise_watch_verdict(a->noise, alpha, c->noise);
     if (a->sites) fkt_noise_watch_verdict(a->sites, alpha, c->sites);
-    evaluate(c, &p);
+    evaluate(c, &p, numbers);
 out:
     if (a) {
         fkt_noise_watch_free(a->noise);
@@ -213,12 +236,41 @@ out:
     return st;
 }
 
+/* Two parts on their spheres, as one vector. */
+static fkt_status check_joined(uint32_t length, uint32_t rq, uint64_t *done)
+{
+    struct fkt_coordinates c[2];
+    double w[2 * 65];
+    int32_t q[2 * 65];
+    struct fkt_rng r;
+    fkt_status st;
+    FKT_TRY(fkt_coordinates_clip(&c[0], length, rq, 1));
+    FKT_TRY(fkt_coordinates_clip(&c[1], length, rq, 2.5));
+    fkt_rng_init(&r, rq, 1000 + length);
+    for (int i = 0; i < SPHERE; i++, (*done)++) {
+        int64_t norm = 0;
+        for (uint32_t k = 0; k < 2 * length; k++) w[k] = 100 * fkt_rng_normal(&r);
+        FKT_TRY(fkt_coordinates_forward(&c[0], w, w));
+        FKT_TRY(fkt_coordinates_forward(&c[1], w + length, w + length));
+        FKT_TRY(fkt_quantise_joined(c, 2, rq, w, q));
+        for (uint32_t k = 0; k < 2 * length; k++) norm += (int64_t)q[k] * q[k];
+        if (norm > (int64_t)rq * rq) {
+            st = fkt_fail(FKT_E_NUMERIC, "joined parts of length %u have |q|^2 = %lld, above Rq^2 = %u^2", length,
+                          (long long)norm, rq);
+            goto out;
+        }
+    }
+out:
+    return st;
+}
+
 static fkt_status check_quantiser(struct fkt_audit_outcome *o)
 {
     static const uint32_t lengths[] = {2, 3, 9, 65}, radii[] = {FKT_RQ_MIN, FKT_RQ_DEFAULT};
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 2; k++) {
             fkt_status st = check_sphere(lengths[i], radii[k], &o->quantised);
+            if (st == FKT_OK) st = check_joined(lengths[i], radii[k], &o->quantised);
             if (st != FKT_OK) return st;
         }
     return FKT_OK;
@@ -233,7 +285,7 @@ static fkt_status check_processes(const struct fkt_audit_options *o, enum fkt_no
     p.adjacency = FKT_ADJACENCY_ADD_REMOVE;
     p.mechanism = FKT_MECHANISM_JOINT;
     FKT_TRY(fkt_alloc(&w, 1));
-    FKT_TRY(fkt_audit_world_init(w, &p, place, FKT_CANARY_ADD));
+    FKT_TRY(fkt_audit_world_init(w, &p, place, FKT_CANARY_ADD, FKT_AUDIT_ONE));
     FKT_TRY(o->elsewhere(w, &one));
     FKT_TRY(o->elsewhere(w, &other));
     if (!memcmp(one.noise, other.noise, sizeof one.noise))
@@ -250,6 +302,8 @@ static fkt_status check_options(const struct fkt_audit_options *o)
 {
     if (o->trials < 1000 || o->trials > (uint64_t)1 << 32 || !(o->confidence > 0.5 && o->confidence < 1))
         return fkt_fail(FKT_E_ARG, "an audit needs 1000 trials or more and a confidence between 0.5 and 1");
+    if (o->privacy.mechanism == FKT_MECHANISM_PAPER && o->one_layout && o->layout != FKT_AUDIT_ONE)
+        return fkt_fail(FKT_E_ARG, "the paper's recipe is for one part");
     if (o->privacy.mechanism == FKT_MECHANISM_PAPER &&
         ((o->one_adjacency && o->privacy.adjacency != FKT_ADJACENCY_REPLACE) ||
          (o->one_place && o->place != FKT_NOISE_PLACE_CENTRAL)))
@@ -267,9 +321,13 @@ static void plan_cases(struct fkt_audit_outcome *out, const struct fkt_audit_opt
             struct fkt_audit_case *c = &out->cases[out->n];
             if (o->one_place && o->place != (enum fkt_noise_place)place) continue;
             if (o->one_adjacency && o->privacy.adjacency != rows[i].adjacency) continue;
+            if (o->one_layout && o->layout != rows[i].layout) continue;
+            if (paper && rows[i].layout != FKT_AUDIT_ONE) continue;
             if (paper && (rows[i].adjacency != FKT_ADJACENCY_REPLACE || place != FKT_NOISE_PLACE_CENTRAL)) continue;
-            *c = (struct fkt_audit_case){
-                .adjacency = rows[i].adjacency, .place = (enum fkt_noise_place)place, .canary = rows[i].canary};
+            *c = (struct fkt_audit_case){.adjacency = rows[i].adjacency,
+                                         .place = (enum fkt_noise_place)place,
+                                         .canary = rows[i].canary,
+                                         .layout = rows[i].layout};
             memcpy(c->split, rows[i].on_counts ? on_counts : asked, sizeof c->split);
             out->n++;
         }

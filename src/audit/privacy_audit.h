@@ -15,11 +15,19 @@
 #include "privacy/noise_watch.h"
 #include "task/task.h"
 
-#define FKT_AUDIT_CASES 10
+#define FKT_AUDIT_CASES 24
 #define FKT_AUDIT_WORDS 240
 
 struct fkt_audit_world;
 struct fkt_audit_draw;
+
+/* What the record vectors and their moments are (fedkt/layout.h). */
+enum fkt_audit_layout {
+    FKT_AUDIT_ONE = 0, /* one part */
+    FKT_AUDIT_PARTS,   /* two parts, second moments in each class */
+    FKT_AUDIT_POOLED,  /* two parts, second moments over all classes */
+    FKT_AUDIT_JOINED   /* two parts as one vector */
+};
 
 /* How the two datasets differ. */
 enum fkt_audit_canary {
@@ -29,10 +37,12 @@ enum fkt_audit_canary {
 };
 
 struct fkt_audit_options {
-    struct fkt_privacy_spec privacy; /* radius ignored; adjacency only with one_adjacency */
+    struct fkt_privacy_spec privacy; /* split of one part; radius ignored; adjacency only with one_adjacency */
     int one_adjacency;               /* 1: that of `privacy` alone */
     int one_place;                   /* 1: `place` alone */
     enum fkt_noise_place place;
+    int one_layout; /* 1: `layout` alone */
+    enum fkt_audit_layout layout;
     uint64_t trials;   /* releases of each dataset of each case; 1000..2^32 */
     double confidence; /* probability that a correct program passes everything, for example 0.999 */
     const struct fkt_progress *progress;
@@ -44,7 +54,8 @@ struct fkt_audit_case {
     enum fkt_adjacency adjacency;
     enum fkt_noise_place place;
     enum fkt_audit_canary canary;
-    double split[3];                                /* budget split */
+    enum fkt_audit_layout layout;
+    double split[3];                                /* budget split; sum and moment of all parts together */
     double mu_claimed;                              /* the largest Gaussian mu that (epsilon, delta) allows */
     double mu, mu_from, mu_to;                      /* estimate along the best linear test, with its interval */
     struct fkt_audit_result bound;                  /* without assumptions */
@@ -66,6 +77,8 @@ FKT_MUST_USE fkt_status fkt_mechanism_audit(struct fkt_audit_outcome *out, const
 /* The first thing that is wrong; NULL: nothing was found. */
 const char *fkt_audit_broken(const struct fkt_audit_outcome *o);
 const char *fkt_audit_canary_name(enum fkt_audit_canary c); /* "add", "swap", "move" */
+const char *fkt_audit_layout_name(enum fkt_audit_layout l); /* "one", "parts", "pooled", "joined" */
+int fkt_audit_layout_parse(const char *s);                  /* -1: none of them */
 const char *fkt_noise_check_name(enum fkt_noise_kind k);    /* "variance", ... */
 
 /* ledger_check.c: a failure says what is wrong. */
@@ -76,8 +89,11 @@ FKT_MUST_USE fkt_status fkt_audit_ledger(struct fkt_audit_outcome *o, const stru
 
 enum {
     FKT_AUDIT_CLASSES = 4, /* records in the first and third; the second is always empty, the fourth but for a canary */
-    FKT_AUDIT_LENGTH = 3,
-    FKT_AUDIT_NUMBERS = FKT_AUDIT_CLASSES * (FKT_AUDIT_LENGTH + 1) * (FKT_AUDIT_LENGTH + 2) / 2,
+    FKT_AUDIT_RECORDS = 5, /* of the first and of the third class together */
+    FKT_AUDIT_LENGTH = 3,  /* of the first part */
+    FKT_AUDIT_Q = 5,       /* of all parts together */
+    FKT_AUDIT_NUMBERS =
+        FKT_AUDIT_CLASSES * (FKT_AUDIT_Q + 1) * (FKT_AUDIT_Q + 2) / 2, /* at most: those of joined parts */
     FKT_AUDIT_SITES = 6,
     FKT_AUDIT_LOST = 1,
     FKT_AUDIT_CORRUPT = 2
@@ -85,7 +101,9 @@ enum {
 
 struct fkt_audit_world {
     struct fkt_task task;
-    struct fkt_calibration calibration;
+    struct fkt_calibration calibration[2];
+    int numbers;                                                         /* of a moments vector; the rest is 0 */
+    uint8_t kind[FKT_AUDIT_NUMBERS], part[FKT_AUDIT_NUMBERS];            /* 0 count, 1 sum, 2 diagonal, 3 off it */
     struct fkt_share_plan shares;                                        /* of the task; counted 0: central noise */
     struct fkt_moments *sets[2];                                         /* all records of a dataset */
     int64_t exact[2][FKT_AUDIT_NUMBERS];                                 /* the same, packed */
@@ -102,8 +120,12 @@ struct fkt_audit_draw {
     int64_t shares[2 * FKT_AUDIT_NUMBERS]; /* of two honest sites */
 };
 FKT_MUST_USE fkt_status fkt_audit_world_init(struct fkt_audit_world *w, const struct fkt_privacy_spec *privacy,
-                                             enum fkt_noise_place place, enum fkt_audit_canary canary);
+                                             enum fkt_noise_place place, enum fkt_audit_canary canary,
+                                             enum fkt_audit_layout layout);
 void fkt_audit_world_clear(struct fkt_audit_world *w);
+/* audit_task.c: fills task, calibration and shares. */
+FKT_MUST_USE fkt_status fkt_audit_task(struct fkt_audit_world *w, const struct fkt_privacy_spec *privacy,
+                                       enum fkt_noise_place place, enum fkt_audit_layout layout);
 FKT_MUST_USE fkt_status fkt_audit_world_draw(struct fkt_audit_world *w, int dataset, struct fkt_audit_draw *out);
 
 #endif

@@ -18,7 +18,7 @@ struct asked {
     struct cli_run run;
     uint64_t trials;
     double confidence;
-    int adjacency_given, noise, noise_given;
+    int adjacency_given, noise, noise_given, layout, layout_given;
 };
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -34,12 +34,13 @@ static json_t *checks_json(const struct fkt_noise_check *c)
 
 static json_t *case_json(const struct fkt_audit_case *c)
 {
-    json_t *j = json_pack(
-        "{s:s s:s s:s s:[fff] s:f s:o s:o s:o s:f s:f s:f s:s?}", "adjacency", fkt_adjacency_name(c->adjacency),
-        "noise", fkt_noise_name(c->place), "canary", fkt_audit_canary_name(c->canary), "budget_split", c->split[0],
-        c->split[1], c->split[2], "mu_claimed", c->mu_claimed, "mu", number(c->mu), "mu_from", number(c->mu_from),
-        "mu_to", number(c->mu_to), "epsilon_low", c->bound.epsilon_low, "epsilon_gdp_low", c->bound.epsilon_gdp_low,
-        "mu_low", c->bound.mu_low, "broken", c->broken[0] ? c->broken : NULL);
+    json_t *j =
+        json_pack("{s:s s:s s:s s:s s:[fff] s:f s:o s:o s:o s:f s:f s:f s:s?}", "adjacency",
+                  fkt_adjacency_name(c->adjacency), "noise", fkt_noise_name(c->place), "canary",
+                  fkt_audit_canary_name(c->canary), "layout", fkt_audit_layout_name(c->layout), "budget_split",
+                  c->split[0], c->split[1], c->split[2], "mu_claimed", c->mu_claimed, "mu", number(c->mu), "mu_from",
+                  number(c->mu_from), "mu_to", number(c->mu_to), "epsilon_low", c->bound.epsilon_low, "epsilon_gdp_low",
+                  c->bound.epsilon_gdp_low, "mu_low", c->bound.mu_low, "broken", c->broken[0] ? c->broken : NULL);
     json_object_set_new(j, "released", checks_json(c->noise));
     if (c->place == FKT_NOISE_PLACE_DISTRIBUTED) json_object_set_new(j, "sites", checks_json(c->sites));
     return j;
@@ -78,11 +79,13 @@ static void print(const struct asked *a, const struct fkt_privacy_spec *p, const
     const struct fkt_audit_result r = strongest(o);
     printf("claimed epsilon %g at delta %g: mu %.4g at most\n\n", p->epsilon, p->delta,
            fkt_privacy_mu(p->epsilon, p->delta));
-    printf("%-12s %-12s %-6s %16s   %s\n", "adjacency", "noise", "canary", "mu measured", "noise of every number");
+    printf("%-12s %-12s %-6s %-7s %16s   %s\n", "adjacency", "noise", "canary", "layout", "mu measured",
+           "noise of every number");
     for (size_t i = 0; i < o->n; i++) {
         const struct fkt_audit_case *c = &o->cases[i];
-        printf("%-12s %-12s %-6s %7.4f .. %.4f   %s\n", fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place),
-               fkt_audit_canary_name(c->canary), c->mu_from, c->mu_to, c->broken[0] ? c->broken : "as claimed");
+        printf("%-12s %-12s %-6s %-7s %7.4f .. %.4f   %s\n", fkt_adjacency_name(c->adjacency), fkt_noise_name(c->place),
+               fkt_audit_canary_name(c->canary), fkt_audit_layout_name(c->layout), c->mu_from, c->mu_to,
+               c->broken[0] ? c->broken : "as claimed");
     }
     putchar('\n');
     line("quantiser", o->quantiser);
@@ -127,6 +130,8 @@ static fkt_status run(const struct asked *a)
     struct fkt_audit_options options = {.one_adjacency = a->adjacency_given,
                                         .one_place = a->noise_given,
                                         .place = (enum fkt_noise_place)a->noise,
+                                        .one_layout = a->layout_given,
+                                        .layout = (enum fkt_audit_layout)a->layout,
                                         .trials = a->trials,
                                         .confidence = a->confidence,
                                         .progress = &progress.hook,
@@ -169,9 +174,13 @@ int cli_audit(const struct cli_command *self, int argc, char **argv)
                      "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT ")"),
         CLI_OPT_CHOICE_GIVEN("noise", &a.noise, fkt_noise_parse, "distributed or central",
                              "attack only this one (default: both)", &a.noise_given),
+        CLI_OPT_CHOICE_GIVEN("layout", &a.layout, fkt_audit_layout_parse, "one, parts, pooled or joined",
+                             "attack only records of one part, of two, with pooled second moments, or joined (default: "
+                             "all)",
+                             &a.layout_given),
         CLI_OPT_HEAD("attack"),
         CLI_OPT_WHOLE("trials", &a.trials, "N", 0,
-                      "releases of each of two datasets, for each of ten cases (default: 5000)"),
+                      "releases of each of two datasets, for each of 24 cases (default: 5000)"),
         CLI_OPT_REAL("confidence", &a.confidence, "C", 0,
                      "probability that a correct program passes all checks (default: 0.999)"),
         CLI_TALK_ROWS(a.run),

@@ -13,13 +13,14 @@ static struct fkt_audit_options options(uint64_t trials)
 }
 
 /* Distance of the two datasets in units of the noise, from the integers themselves. */
-static double distance(const struct fkt_privacy_spec *p, enum fkt_noise_place place, enum fkt_audit_canary canary)
+static double distance(const struct fkt_privacy_spec *p, enum fkt_noise_place place, enum fkt_audit_canary canary,
+                       enum fkt_audit_layout layout)
 {
     struct fkt_audit_world *w = NULL;
     double mu2 = 0;
     CHECK_OK(fkt_alloc(&w, 1));
-    CHECK_OK(fkt_audit_world_init(w, p, place, canary));
-    for (int i = 0; i < FKT_AUDIT_NUMBERS; i++)
+    CHECK_OK(fkt_audit_world_init(w, p, place, canary, layout));
+    for (int i = 0; i < w->numbers; i++)
         if (w->seen_sigma[i] > 0) mu2 += pow(w->seen_shift[i] / w->seen_sigma[i], 2);
         else CHECK(w->seen_shift[i] == 0);
     fkt_audit_world_clear(w);
@@ -33,11 +34,19 @@ static void canaries_are_worst_cases(void **state)
         enum fkt_adjacency adjacency;
         enum fkt_audit_canary canary;
         double split[3], least; /* of the promise */
-    } rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985},
-                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
-                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {0, 80, 20}, 0.985}, /* opposite records */
-                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, {1, 24, 75}, 0.985},
-                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985}};
+        enum fkt_audit_layout layout;
+    } rows[] = {{FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985, FKT_AUDIT_ONE},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985, FKT_AUDIT_ONE},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {0, 80, 20}, 0.985, FKT_AUDIT_ONE}, /* opposite records */
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_SWAP, {1, 24, 75}, 0.985, FKT_AUDIT_ONE},
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985, FKT_AUDIT_ONE},
+                {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985, FKT_AUDIT_PARTS},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985, FKT_AUDIT_PARTS},
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985, FKT_AUDIT_PARTS},
+                {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985, FKT_AUDIT_POOLED},
+                {FKT_ADJACENCY_REPLACE_ANY, FKT_CANARY_MOVE, {40, 20, 40}, 0.985, FKT_AUDIT_POOLED},
+                {FKT_ADJACENCY_ADD_REMOVE, FKT_CANARY_ADD, {1, 24, 75}, 0.985, FKT_AUDIT_JOINED},
+                {FKT_ADJACENCY_REPLACE, FKT_CANARY_SWAP, {1, 24, 75}, 0.985, FKT_AUDIT_JOINED}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int place = 0; place < 2; place++) {
@@ -46,7 +55,7 @@ static void canaries_are_worst_cases(void **state)
             p.split_count = rows[i].split[0];
             p.parts = 1;
             p.part[0] = (struct fkt_privacy_part){1, rows[i].split[1], rows[i].split[2]};
-            const double mu = distance(&p, (enum fkt_noise_place)place, rows[i].canary);
+            const double mu = distance(&p, (enum fkt_noise_place)place, rows[i].canary, rows[i].layout);
             if (!(mu <= promise && mu >= rows[i].least * promise))
                 fail_msg("row %zu, %s: %.5f of %.5f", i, fkt_noise_name((enum fkt_noise_place)place), mu, promise);
         }
@@ -60,7 +69,7 @@ static void what_is_right_passes(void **state)
     a.one_adjacency = 1;
     CHECK_OK(fkt_mechanism_audit(&o, &a));
     if (fkt_audit_broken(&o)) fail_msg("%s", fkt_audit_broken(&o));
-    CHECK(o.n == 2 && o.quantised == 8 * 2000);
+    CHECK(o.n == 8 && o.quantised == 16 * 2000);
     CHECK_REL(o.ledger_found, o.ledger_claimed, 1e-9);
     for (size_t i = 0; i < o.n; i++) {
         CHECK(o.cases[i].mu_from < o.cases[i].mu_claimed && o.cases[i].mu_to > 0.8 * o.cases[i].mu_claimed);
