@@ -48,7 +48,7 @@ static void sigmas_are_the_oracles(void **state)
         struct fkt_privacy_spec s = {.epsilon = strtod(c.field[0], NULL),
                                      .delta = strtod(c.field[1], NULL),
                                      .adjacency = (enum fkt_adjacency)fkt_adjacency_parse(c.field[2]),
-                                     .pooled = atoi(c.field[3]),
+                                     .pooled = c.field[3][0] == '1',
                                      .split_count = strtod(c.field[4], NULL),
                                      .parts = 1};
         double radius[4], sum[4], moment[4];

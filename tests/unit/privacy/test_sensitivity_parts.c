@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bound of every adjacency for records of several parts, per class and pooled, against brute force: the whole moments
- * vectors of two neighbouring datasets, their distance in units of the noise of each number. */
+/* The bound of every adjacency for records of several parts, per class and pooled, against brute force: the whole
+ * moments vectors of two neighbouring datasets, their distance in units of the noise of each number. */
 #include "fedkt/advanced/privacy.h"
 #include "tests/support/layouts.h"
 #include "tests/support/slow_moments.h"
