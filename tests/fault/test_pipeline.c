@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "fedkt/advanced/simulate.h"
 #include "task/task.h"
+#include "tests/support/guided_task.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_service.h"
 #include "tests/support/small_task.h"
@@ -163,6 +164,30 @@ out:
     return st;
 }
 
+/* task with a codec and a guide -> release -> file -> release */
+static fkt_status guided_release(void)
+{
+    const uint64_t seed = 1;
+    struct guided_task *g = calloc(1, sizeof *g);
+    struct fkt_moments *m = NULL;
+    struct fkt_release r = {0}, back = {0};
+    struct fkt_ledger ledger;
+    fkt_status st;
+    FKT_TRY(guided_task(g, 1, 8, (struct fkt_task_choices){.joined = 1, .pooled = 1}));
+    FKT_TRY(fkt_moments_new(&m, fkt_task_classes(&g->task), fkt_task_layout(&g->task), 0));
+    FKT_TRY(fkt_ledger_init(&ledger, 1e6, 0));
+    FKT_TRY(fkt_release_make_into(&r, &g->task, g->calibration, m, &facts, &ledger, &seed));
+    FKT_TRY(fkt_release_save(&r, scratch_path(&scratch, "guided"), 1));
+    FKT_TRY(fkt_release_load_into(&back, scratch_path(&scratch, "guided")));
+out:
+    fkt_release_clear(&back);
+    fkt_release_clear(&r);
+    fkt_moments_free(m);
+    guided_parts_clear(g);
+    free(g);
+    return st;
+}
+
 /* task with a server -> signed -> file -> task -> copy -> another pin */
 static fkt_status served_task(void)
 {
@@ -264,6 +289,7 @@ static void a_round_in_memory(void **state)
 static void a_task_with_a_server(void **state)
 {
     (void)state;
+    CHECK(sweep_allocations(guided_release, NULL) > 20);
     CHECK(sweep_allocations(served_task, NULL) > 20);
 }
 

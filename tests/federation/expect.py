@@ -34,7 +34,7 @@ class Plan:
         self.variance = tuple(Fraction(num, 1 << shift) for num, shift in told["variance"])
 
     def kinds(self):
-        """For every number of a vector, which variance its noise has: 0 is that of counts, part p has 1 + 3p to 3 + 3p."""
+        """For every number of a vector, which variance its noise has: counts 0, part p 1 + 3p to 3 + 3p."""
         one, moments = [0], []
         for p, m in enumerate(self.lengths):
             triangle = [2 + 3 * p + (i != j) for i in range(m) for j in range(i, m)]

@@ -81,6 +81,7 @@ static inline void guided_parts_clear(struct guided_task *g)
     fkt_task_clear(&g->task);
     for (uint32_t p = 0; p < 2; p++) fkt_calibration_clear(&g->calibration[p]);
     fkt_codec_free(g->codec);
+    g->codec = NULL;
 }
 
 /* A task of ten classes without a federation; `more` may say joined, pooled, privacy, federation. */

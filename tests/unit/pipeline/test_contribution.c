@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_contribution.c - where a site's keys and noise come from: from its seed alone, and from every bit of it. */
+/* test_contribution.c - where a site's keys and noise come from: from its seed alone, and from every bit of it. And what
+ * a site brings and pays where its record vectors have parts. */
+#include "fedkt/advanced/federation.h"
+
 #include "pipeline/contribution.h"
 #include "tests/support/check.h"
+#include "tests/support/guided_task.h"
 
 enum { BYTES = 64 };
 
@@ -33,8 +37,49 @@ static void streams_follow_from_the_seed(void **state)
     }
 }
 
+/* The largest numbers that a site may hold fit the bound of the masks, wherever they stand; a dataset pays the mu of
+ * all parts together, once. */
+static void parts_fit_the_masks_and_are_paid_once(void **state)
+{
+    static const struct fkt_task_choices made[] = {{0}, {.joined = 1}, {.pooled = 1}};
+    enum { RECORDS = 7, CLASSES = 10 };
+    const uint64_t seed = 3;
+    uint8_t roster[5 * FKT_SA_KEY], secrets[5 * FKT_SA_SECRET];
+    const struct fkt_federation_choices c = {
+        .sites = 5, .dropped = 1, .corrupt = 1, .records = RECORDS, .roster = roster};
+    (void)state;
+    CHECK_OK(fkt_federation_keys(roster, secrets, 5, &seed));
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        struct fkt_task_choices choices = made[i];
+        struct fkt_ledger_charge charge;
+        struct fkt_share_plan shares;
+        struct fkt_sa_params params;
+        struct guided_task g;
+        int64_t *exact = NULL;
+        size_t n;
+        uint64_t largest = RECORDS * 256 * 256 * (choices.pooled ? CLASSES : 1);
+        choices.federation = &c;
+        CHECK_OK(guided_task(&g, 1, 8, choices));
+        CHECK_OK(fkt_federation_open(&g.task, &params, &shares));
+        n = fkt_task_numbers(&g.task);
+        CHECK(params.length == n && params.bound > largest && params.bound - largest < (uint64_t)shares.tail);
+        CHECK_OK(fkt_contribution_charge(&charge, &g.task, &shares, "d"));
+        CHECK(charge.mu == shares.plan.mu && charge.mu > 0 && charge.mu <= fkt_privacy_mu(1, 1e-5));
+        CHECK_OK(fkt_alloc(&exact, n));
+        exact[fkt_layout_count(&g.task.layout, CLASSES, 9)] = RECORDS;
+        CHECK_OK(fkt_contribution_check(&g.task, exact));
+        exact[fkt_layout_count(&g.task.layout, CLASSES, 9)] = RECORDS + 1;
+        CHECK_STATUS(fkt_contribution_check(&g.task, exact), FKT_E_MISMATCH);
+        assert_non_null(strstr(fkt_error_text(), "class 'j'"));
+        fkt_free(exact);
+        guided_parts_clear(&g);
+    }
+    CHECK(fkt_alloc_live() == 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(streams_follow_from_the_seed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(streams_follow_from_the_seed),
+                                       cmocka_unit_test(parts_fit_the_masks_and_are_paid_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
