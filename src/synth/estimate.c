@@ -6,10 +6,12 @@
  *
  * The paper divides by the true n and subtracts the noisy S S^T uncorrected; we have no true n, and the difference is
  * visible at epsilon = 1. All inputs come from the release, so this costs no privacy.
- * Cost: one eigen-decomposition per class (two when pooling). */
+ * Cost: one eigen-decomposition per class (two when pooling). Classes are decomposed side by side; no number of one
+ * enters another's, so the bits do not depend on the number of threads. */
 #include "fedkt/advanced/synth.h"
 
 #include "base/alloc.h"
+#include "base/threads.h"
 #include "base/wipe.h"
 #include "synth/estimator.h"
 #include "synth/raw.h"
@@ -21,13 +23,20 @@
 #define LENGTH_MAX 16384U
 #define TAU_DEFAULT 1e-6
 #define SIGNAL_MAX 1e9
+enum { THREADS_MAX = 16, THREADS_FROM = 48 }; /* below this length a class takes less than starting a thread */
 
-/* Work arrays of one class, owned by the call below. */
-struct scratch {
+/* Work arrays of one class: each thread has its own. */
+struct class_scratch {
     double *values, *vectors, *shrunk, *work; /* (m), (m,m), (m), (m) */
-    double *pooled;                           /* (m,m) */
-    double *share;                            /* (K) n^_k / sum of n^ */
-    double *noise;                            /* (K) standard deviation of the noise on a diagonal entry of raw_k */
+};
+
+/* Owned by the call below. */
+struct scratch {
+    struct class_scratch each[THREADS_MAX]; /* (threads) */
+    unsigned threads;
+    double *pooled; /* (m,m) */
+    double *share;  /* (K) n^_k / sum of n^ */
+    double *noise;  /* (K) standard deviation of the noise on a diagonal entry of raw_k */
 };
 
 static fkt_status check_noise(const struct fkt_layout_noise *l, uint32_t classes)
@@ -73,6 +82,9 @@ static fkt_status allocate(struct fkt_gaussians *g, struct scratch *s, uint32_t 
     fkt_status st;
     memset(g, 0, sizeof *g);
     memset(s, 0, sizeof *s);
+    s->threads = length < THREADS_FROM ? 1 : fkt_cpu_count();
+    if (s->threads > THREADS_MAX) s->threads = THREADS_MAX;
+    if (s->threads > classes) s->threads = classes;
     g->classes = classes;
     g->length = length;
     FKT_TRY(fkt_alloc(&g->count, k));
@@ -83,10 +95,12 @@ static fkt_status allocate(struct fkt_gaussians *g, struct scratch *s, uint32_t 
     FKT_TRY(fkt_alloc(&g->noise_edge, k));
     FKT_TRY(fkt_alloc(&g->mean_noise, k));
     FKT_TRY(fkt_alloc(&g->signal, k));
-    FKT_TRY(fkt_alloc(&s->values, m));
-    FKT_TRY(fkt_alloc(&s->vectors, m * m));
-    FKT_TRY(fkt_alloc(&s->shrunk, m));
-    FKT_TRY(fkt_alloc(&s->work, m));
+    for (unsigned i = 0; i < s->threads; i++) {
+        FKT_TRY(fkt_alloc(&s->each[i].values, m));
+        FKT_TRY(fkt_alloc(&s->each[i].vectors, m * m));
+        FKT_TRY(fkt_alloc(&s->each[i].shrunk, m));
+        FKT_TRY(fkt_alloc(&s->each[i].work, m));
+    }
     FKT_TRY(fkt_alloc(&s->pooled, m * m));
     FKT_TRY(fkt_alloc(&s->share, k));
     FKT_TRY(fkt_alloc(&s->noise, k));
@@ -96,10 +110,12 @@ out:
 
 static void scratch_clear(struct scratch *s)
 {
-    fkt_free_secret(s->values);
-    fkt_free_secret(s->vectors);
-    fkt_free_secret(s->shrunk);
-    fkt_free_secret(s->work);
+    for (unsigned i = 0; i < s->threads; i++) {
+        fkt_free_secret(s->each[i].values);
+        fkt_free_secret(s->each[i].vectors);
+        fkt_free_secret(s->each[i].shrunk);
+        fkt_free_secret(s->each[i].work);
+    }
     fkt_free_secret(s->pooled);
     fkt_free(s->share);
     fkt_free(s->noise);
@@ -127,38 +143,65 @@ static void pool_classes(struct fkt_gaussians *g, struct scratch *s, double p)
 
 static double edge_of(double noise, size_t m) { return sqrt(2 * (double)m) * noise; }
 
-static fkt_status decompose(const struct fkt_gaussians *g, struct scratch *s, size_t k)
+static fkt_status decompose(const struct fkt_gaussians *g, const struct class_scratch *d, size_t k)
 {
     size_t m = g->length;
-    return fkt_fail_in(fkt_eigen(s->values, s->vectors, g->cov + k * m * m, m), "covariance of class %zu", k);
+    return fkt_fail_in(fkt_eigen(d->values, d->vectors, g->cov + k * m * m, m), "covariance of class %zu", k);
 }
 
 /* After decompose of the unpooled class: how far its own covariance exceeds its own noise. */
-static void set_signal(struct fkt_gaussians *g, const struct scratch *s, size_t k)
+static void set_signal(struct fkt_gaussians *g, const struct class_scratch *d, double noise, size_t k)
 {
-    double edge = edge_of(s->noise[k], g->length), top = fmax(s->values[g->length - 1], 0);
+    double edge = edge_of(noise, g->length), top = fmax(d->values[g->length - 1], 0);
     g->signal[k] = top < SIGNAL_MAX * edge ? top / edge : SIGNAL_MAX;
 }
 
 /* After decompose: applies the estimator to the eigenvalues, makes factor_k and, unless cov_k is to stay raw, rebuilds
  * cov_k. unit2 keeps the floor above 0. */
-static void shrink_class(struct fkt_gaussians *g, struct scratch *s, size_t k, const struct fkt_estimate_options *o,
-                         double unit2)
+static void shrink_class(struct fkt_gaussians *g, const struct class_scratch *s, double noise, size_t k,
+                         const struct fkt_estimate_options *o, double unit2)
 {
     size_t m = g->length;
     double *cov = g->cov + k * m * m, *factor = g->factor + k * m * m;
     double floor = (o->tau > 0 ? o->tau : TAU_DEFAULT) * fmax(s->values[m - 1], unit2);
 
-    if (o->estimator == FKT_ESTIMATOR_RIE) fkt_spectrum_rie(s->shrunk, s->values, m, s->noise[k], s->work);
+    if (o->estimator == FKT_ESTIMATOR_RIE) fkt_spectrum_rie(s->shrunk, s->values, m, noise, s->work);
     else memcpy(s->shrunk, s->values, m * sizeof *s->values);
     fkt_spectrum_clamp(s->shrunk, m, floor);
     for (size_t j = 0; j < m; j++)
         for (size_t i = 0; i < m; i++) factor[i * m + j] = s->vectors[j * m + i] * sqrt(s->shrunk[j]);
-    g->noise_edge[k] = edge_of(s->noise[k], m);
+    g->noise_edge[k] = edge_of(noise, m);
     if (o->estimator == FKT_ESTIMATOR_RAW) return;
     fkt_gemm_nt(cov, factor, factor, m, m, m);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < i; j++) cov[i * m + j] = cov[j * m + i];
+}
+
+struct job {
+    struct fkt_gaussians *g;
+    const struct scratch *s;
+    const struct fkt_estimate_options *options;
+    double pool, unit2;
+};
+
+static fkt_status measure_class(void *job, size_t k, unsigned worker)
+{
+    const struct job *j = job;
+    const struct class_scratch *d = &j->s->each[worker];
+    fkt_status st = decompose(j->g, d, k);
+    if (st == FKT_OK) set_signal(j->g, d, j->s->noise[k], k);
+    return st;
+}
+
+static fkt_status estimate_class(void *job, size_t k, unsigned worker)
+{
+    const struct job *j = job;
+    const struct class_scratch *d = &j->s->each[worker];
+    fkt_status st = decompose(j->g, d, k);
+    if (st != FKT_OK) return st;
+    if (!(j->pool > 0)) set_signal(j->g, d, j->s->noise[k], k);
+    shrink_class(j->g, d, j->s->noise[k], k, j->options, j->unit2);
+    return FKT_OK;
 }
 
 fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t *noised, uint32_t classes,
@@ -167,6 +210,7 @@ fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t 
 {
     const double pool = noise->pooled ? 0 : options->pool; /* what is pooled already has one covariance */
     struct scratch s;
+    struct job job = {.g = out, .s = &s, .options = options, .pool = pool};
     fkt_status st;
 
     memset(out, 0, sizeof *out);
@@ -177,16 +221,12 @@ fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t 
     FKT_TRY(allocate(out, &s, classes, noise->part[part].length));
     out->part = part;
     FKT_TRY(fkt_raw_moments(out, s.noise, noised, noise));
-    for (size_t k = 0; k < classes && pool > 0; k++) {
-        FKT_TRY(decompose(out, &s, k));
-        set_signal(out, &s, k);
+    job.unit2 = noise->part[part].unit * noise->part[part].unit;
+    if (pool > 0) {
+        FKT_TRY(fkt_parallel(s.threads, classes, measure_class, &job, NULL, NULL));
+        pool_classes(out, &s, pool);
     }
-    if (pool > 0) pool_classes(out, &s, pool);
-    for (size_t k = 0; k < classes; k++) {
-        FKT_TRY(decompose(out, &s, k));
-        if (!(pool > 0)) set_signal(out, &s, k);
-        shrink_class(out, &s, k, options, noise->part[part].unit * noise->part[part].unit);
-    }
+    FKT_TRY(fkt_parallel(s.threads, classes, estimate_class, &job, NULL, NULL));
 out:
     scratch_clear(&s);
     if (st != FKT_OK) fkt_gaussians_clear(out);

@@ -4,6 +4,8 @@
 #include "fedkt/advanced/synth.h"
 #include "tests/support/check.h"
 
+#include <sched.h>
+
 #define CLAMPED                                                                                                        \
     {                                                                                                                  \
         .estimator = FKT_ESTIMATOR_CLAMP                                                                               \
@@ -250,6 +252,36 @@ static void bad_arguments_are_named(void **state)
     CHECK(g.cov == NULL && fkt_alloc_live() == 0);
 }
 
+/* One thread where the process may run on one processor alone, and several. */
+static void threads_do_not_matter(void **state)
+{
+    enum { CLASSES = 5, LENGTH = 52, BLOCK = 1 + LENGTH + LENGTH * (LENGTH + 1) / 2 };
+    const struct fkt_estimate_options options = {.estimator = FKT_ESTIMATOR_RIE, .pool = 0.25};
+    const struct fkt_noise_scale noise = {.sigma_count = 3, .sigma_sum = 40, .sigma_moment = 60, .unit = 1.0 / 64};
+    static int64_t noised[CLASSES * BLOCK];
+    struct fkt_gaussians g[2];
+    struct fkt_rng r;
+    cpu_set_t all, one;
+    (void)state;
+    fkt_rng_init(&r, 4, 1);
+    for (size_t i = 0; i < CLASSES * BLOCK; i++)
+        noised[i] = i % BLOCK ? (int64_t)(20000 * fkt_rng_unit(&r)) - 10000 : 500;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    CHECK_OK(fkt_gaussians_estimate(&g[0], noised, CLASSES, LENGTH, &noise, &options));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK_OK(fkt_gaussians_estimate(&g[1], noised, CLASSES, LENGTH, &noise, &options));
+    CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+    assert_memory_equal(g[0].cov, g[1].cov, sizeof(double) * CLASSES * LENGTH * LENGTH);
+    assert_memory_equal(g[0].factor, g[1].factor, sizeof(double) * CLASSES * LENGTH * LENGTH);
+    assert_memory_equal(g[0].signal, g[1].signal, sizeof(double) * CLASSES);
+    CHECK(g[0].signal[CLASSES - 1] > 0 && g[0].noise_edge[CLASSES - 1] > 0);
+    fkt_gaussians_clear(&g[0]);
+    fkt_gaussians_clear(&g[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +292,7 @@ int main(void)
         cmocka_unit_test(one_dimension),
         cmocka_unit_test(raw_is_left_alone),
         cmocka_unit_test(bad_arguments_are_named),
+        cmocka_unit_test(threads_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
