@@ -40,7 +40,6 @@ static void hash_ops(struct fkt_hash *h, const struct fkt_net *n)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fkt_hash_add_u64(h, numbers[k]);
         fkt_hash_add(h, op->value, sizeof op->value);
         if (op->pad_after) fkt_hash_add_u64(h, op->pad_after); /* came later: hashes without it stay as they were */
-        if (op->pad_after) fkt_hash_add_u64(h, op->pad_after); /* absent where it is 0: identities from before it */
     }
 }
 

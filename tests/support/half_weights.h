@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half_weights.h - a file as our networks are shipped, convolutions in f16 and norms in f32, against one in f32 with the
- * same numbers: the same bits from every backend. */
+/* half_weights.h - a file as our networks are shipped, convolutions in f16 and norms in f32, against one in f32 with
+ * the same numbers: the same bits from every backend. */
 #ifndef FKT_TEST_HALF_WEIGHTS_H
 #define FKT_TEST_HALF_WEIGHTS_H
 
