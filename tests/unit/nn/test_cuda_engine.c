@@ -5,10 +5,8 @@
  * f32: the largest difference is below 1e-5 of the largest number. bf16: below 3e-2 of it, since the plain loops round
  * to 8 bits between operations that are one step here. */
 #include "nn/cuda/cuda.h"
-#include "nn/engine.h"
 #include "tests/support/build_net.h"
-#include "tests/support/net_problems.h"
-#include "tests/support/random_weights.h"
+#include "tests/support/engine_case.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,16 +16,6 @@
 #endif
 
 static float pixels[3][256]; /* what a byte is for a network that takes bytes */
-
-static float *random_numbers(size_t n, uint64_t seed)
-{
-    struct fkt_rng r;
-    float *x = NULL;
-    CHECK_OK(fkt_alloc(&x, n));
-    fkt_rng_init(&r, seed, 1);
-    for (size_t i = 0; i < n; i++) x[i] = (float)(2 * fkt_rng_unit(&r) - 1);
-    return x;
-}
 
 static uint8_t *random_bytes(size_t n, uint64_t seed)
 {
@@ -39,77 +27,13 @@ static uint8_t *random_bytes(size_t n, uint64_t seed)
     return x;
 }
 
-/* A network with its weights and an engine of one backend. */
-struct bench {
-    struct fkt_net net;
-    struct random_weights w;
-    struct fkt_engine *e;
-    size_t each_in, each_out;
-};
-
-static void bench_init(struct bench *b, const struct fkt_backend *backend, const char *problem,
-                       struct fkt_engine_spec spec)
-{
-    const struct net_problem *p = net_problem(problem);
-    struct fkt_shape s;
-    memset(b, 0, sizeof *b);
-    p->build(&b->net);
-    CHECK_OK(fkt_net_status(&b->net));
-    random_weights_init(&b->w, &b->net, 7);
-    spec.height = p->height;
-    spec.width = p->width;
-    CHECK_OK(fkt_engine_new(&b->e, backend, &b->net, b->w.bound, &spec));
-    s = fkt_engine_output(b->e);
-    b->each_in = (size_t)b->net.channels * p->height * p->width;
-    b->each_out = (size_t)s.c * s.h * s.w;
-}
-
-static void bench_clear(struct bench *b)
-{
-    fkt_engine_free(b->e);
-    random_weights_release(&b->w);
-    fkt_net_clear(&b->net);
-}
-
-/* The largest difference over the largest number; NaN stays. */
-static double relative(const float *got, const float *want, size_t n)
-{
-    double worst = 0, largest = 0;
-    for (size_t i = 0; i < n; i++) {
-        double d = fabs((double)got[i] - (double)want[i]);
-        if (!(d <= worst)) worst = d;
-        if (fabsf(want[i]) > largest) largest = fabsf(want[i]);
-    }
-    CHECK(largest > 1e-3);
-    return worst / largest;
-}
-
-static double difference(const char *problem, uint32_t batch, size_t n, enum fkt_precision precision)
-{
-    struct bench fast, plain;
-    float *in, *got = NULL, *want = NULL;
-    double d;
-    bench_init(&fast, &fkt_backend_cuda, problem, (struct fkt_engine_spec){.batch = batch, .precision = precision});
-    bench_init(&plain, &fkt_backend_ref, problem, (struct fkt_engine_spec){.batch = 1, .precision = precision});
-    in = random_numbers(n * fast.each_in, 11);
-    CHECK_OK(fkt_alloc(&got, n * fast.each_out));
-    CHECK_OK(fkt_alloc(&want, n * fast.each_out));
-    CHECK_OK(fkt_engine_run(fast.e, in, n, got));
-    CHECK_OK(fkt_engine_run(plain.e, in, n, want));
-    d = relative(got, want, n * fast.each_out);
-    bench_clear(&fast);
-    bench_clear(&plain);
-    fkt_free(in);
-    fkt_free(got);
-    fkt_free(want);
-    return d;
-}
-
 static void compare_all(enum fkt_precision precision, double tolerance)
 {
     for (int i = 0; i < net_problems_count; i++)
         for (uint32_t batch = 1; batch <= 3; batch += 2) {
-            double d = difference(net_problems[i].name, batch, batch == 3 ? 2 : 1, precision);
+            double d =
+                engine_difference(&fkt_backend_cuda, &net_problems[i],
+                                  (struct fkt_engine_spec){.batch = batch, .precision = precision}, batch == 3 ? 2 : 1);
             if (!(d <= tolerance))
                 fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", net_problems[i].name, batch, d, tolerance);
         }
@@ -135,11 +59,12 @@ static void place_does_not_matter(void **state)
     (void)state;
     for (int t = 0; t < 4; t++)
         for (int p = 0; p < 2; p++) {
-            struct bench b;
+            struct engine_case b;
             float *in, *out = NULL, *alone = NULL;
-            bench_init(&b, &fkt_backend_cuda, names[t],
-                       (struct fkt_engine_spec){.batch = 3, .precision = p ? FKT_PRECISION_BF16 : FKT_PRECISION_F32});
-            in = random_numbers(7 * b.each_in, 5);
+            engine_case_init(
+                &b, &fkt_backend_cuda, net_problem(names[t]),
+                (struct fkt_engine_spec){.batch = 3, .precision = p ? FKT_PRECISION_BF16 : FKT_PRECISION_F32});
+            in = engine_numbers(7 * b.each_in, 5);
             CHECK_OK(fkt_alloc(&out, 7 * b.each_out));
             CHECK_OK(fkt_alloc(&alone, b.each_out));
             for (int round = 0; round < 2; round++) {
@@ -151,7 +76,7 @@ static void place_does_not_matter(void **state)
                         fail_msg("%s, precision %d: another result in place %zu", names[t], p, i);
                 }
             }
-            bench_clear(&b);
+            engine_case_clear(&b);
             fkt_free(in);
             fkt_free(out);
             fkt_free(alone);
@@ -159,7 +84,7 @@ static void place_does_not_matter(void **state)
 }
 
 struct caller {
-    struct bench *b;
+    struct engine_case *b;
     const float *in;
     float *out;
     fkt_status st;
@@ -174,13 +99,14 @@ static void *call(void *p)
 
 static void threads_do_not_matter(void **state)
 {
-    struct bench b;
+    struct engine_case b;
     struct caller c[4];
     pthread_t thread[4];
     float *in, *want = NULL;
     (void)state;
-    bench_init(&b, &fkt_backend_cuda, "DC-AE's decoder in small", (struct fkt_engine_spec){.batch = 2});
-    in = random_numbers(5 * b.each_in, 9);
+    engine_case_init(&b, &fkt_backend_cuda, net_problem("DC-AE's decoder in small"),
+                     (struct fkt_engine_spec){.batch = 2});
+    in = engine_numbers(5 * b.each_in, 9);
     CHECK_OK(fkt_alloc(&want, 5 * b.each_out));
     CHECK_OK(fkt_engine_run(b.e, in, 5, want));
     for (int i = 0; i < 4; i++) {
@@ -194,7 +120,7 @@ static void threads_do_not_matter(void **state)
         CHECK(memcmp(c[i].out, want, 5 * b.each_out * sizeof *want) == 0);
         fkt_free(c[i].out);
     }
-    bench_clear(&b);
+    engine_case_clear(&b);
     fkt_free(in);
     fkt_free(want);
 }
@@ -210,24 +136,24 @@ static void bytes_agree(void **state)
         const enum fkt_precision precision = p ? FKT_PRECISION_BF16 : FKT_PRECISION_F32;
         struct fkt_engine_spec in_spec = {.batch = 2, .precision = precision, .pixels_in = (const float(*)[256])pixels};
         struct fkt_engine_spec out_spec = {.batch = 2, .precision = precision, .bytes_out = 1, .out_scale = 2};
-        struct bench fast, plain;
+        struct engine_case fast, plain;
         uint8_t *rgb, *got_bytes = NULL, *want_bytes = NULL;
         float *in, *got = NULL, *want = NULL;
         size_t n = 5;
         out_spec.out_shift = -1;
-        bench_init(&fast, &fkt_backend_cuda, "a small autoencoder", in_spec);
-        bench_init(&plain, &fkt_backend_ref, "a small autoencoder", in_spec);
+        engine_case_init(&fast, &fkt_backend_cuda, net_problem("a small autoencoder"), in_spec);
+        engine_case_init(&plain, &fkt_backend_ref, net_problem("a small autoencoder"), in_spec);
         rgb = random_bytes(n * fast.each_in, 3);
         CHECK_OK(fkt_alloc(&got, n * fast.each_out));
         CHECK_OK(fkt_alloc(&want, n * fast.each_out));
         CHECK_OK(fkt_engine_run_bytes(fast.e, rgb, n, got));
         CHECK_OK(fkt_engine_run_bytes(plain.e, rgb, n, want));
-        CHECK(relative(got, want, n * fast.each_out) <= (p ? 3e-2 : 1e-5));
-        bench_clear(&fast);
-        bench_clear(&plain);
-        bench_init(&fast, &fkt_backend_cuda, "DC-AE's decoder in small", out_spec);
-        bench_init(&plain, &fkt_backend_ref, "DC-AE's decoder in small", out_spec);
-        in = random_numbers(n * fast.each_in, 4);
+        CHECK(engine_relative(got, want, n * fast.each_out) <= (p ? 3e-2 : 1e-5));
+        engine_case_clear(&fast);
+        engine_case_clear(&plain);
+        engine_case_init(&fast, &fkt_backend_cuda, net_problem("DC-AE's decoder in small"), out_spec);
+        engine_case_init(&plain, &fkt_backend_ref, net_problem("DC-AE's decoder in small"), out_spec);
+        in = engine_numbers(n * fast.each_in, 4);
         CHECK_OK(fkt_alloc(&got_bytes, n * fast.each_out));
         CHECK_OK(fkt_alloc(&want_bytes, n * fast.each_out));
         CHECK_OK(fkt_engine_run_to_bytes(fast.e, in, n, got_bytes));
@@ -235,8 +161,8 @@ static void bytes_agree(void **state)
         for (size_t i = 0; i < n * fast.each_out; i++)
             if (abs(got_bytes[i] - want_bytes[i]) > (p ? 24 : 1))
                 fail_msg("byte %zu is %d, want %d", i, got_bytes[i], want_bytes[i]);
-        bench_clear(&fast);
-        bench_clear(&plain);
+        engine_case_clear(&fast);
+        engine_case_clear(&plain);
         fkt_free(rgb);
         fkt_free(in);
         fkt_free(got);
@@ -250,12 +176,12 @@ static void bytes_agree(void **state)
 static void not_a_number(void **state)
 {
     struct fkt_engine_spec spec = {.batch = 2, .bytes_out = 1, .out_scale = 1};
-    struct bench b;
+    struct engine_case b;
     float *in;
     uint8_t *out = NULL;
     (void)state;
-    bench_init(&b, &fkt_backend_cuda, "DC-AE's decoder in small", spec);
-    in = random_numbers(2 * b.each_in, 4);
+    engine_case_init(&b, &fkt_backend_cuda, net_problem("DC-AE's decoder in small"), spec);
+    in = engine_numbers(2 * b.each_in, 4);
     CHECK_OK(fkt_alloc(&out, 2 * b.each_out));
     in[b.each_in + 3] = NAN;
     CHECK_STATUS(fkt_engine_run_to_bytes(b.e, in, 2, out), FKT_E_NUMERIC);
@@ -267,7 +193,7 @@ static void not_a_number(void **state)
     CHECK_STATUS(fkt_engine_run_to_bytes(b.e, in, 2, out), FKT_E_NUMERIC);
     CHECK(strstr(fkt_error_text(), "gave NaN") != NULL);
     CHECK_OK(fkt_engine_run_to_bytes(b.e, in, 1, out));
-    bench_clear(&b);
+    engine_case_clear(&b);
     fkt_free(in);
     fkt_free(out);
 }
@@ -325,15 +251,16 @@ static void too_many_numbers_are_refused(void **state)
 
 static void facts_are_reported(void **state)
 {
-    struct bench b;
+    struct engine_case b;
     const struct fkt_engine_facts *f;
     (void)state;
-    bench_init(&b, &fkt_backend_cuda, "DC-AE's encoder in small", (struct fkt_engine_spec){.batch = 2});
+    engine_case_init(&b, &fkt_backend_cuda, net_problem("DC-AE's encoder in small"),
+                     (struct fkt_engine_spec){.batch = 2});
     f = fkt_engine_facts(b.e);
     CHECK(f->max_workspaces == 2 && f->packed_bytes > 0 && f->workspace_bytes > 0);
     CHECK(f->convolutions == 8);
     CHECK(f->fused == 2 * 2 + 3 + 2 + 1); /* two SiLUs and additions; a shortcut with a mean, one without; the last */
-    bench_clear(&b);
+    engine_case_clear(&b);
 }
 
 #ifdef FKT_CUDA_HOST
@@ -387,11 +314,11 @@ static void too_little_memory(void **state)
 
 static void a_lost_card(void **state)
 {
-    struct bench b;
+    struct engine_case b;
     float *in, *out = NULL;
     (void)state;
-    bench_init(&b, &fkt_backend_cuda, "first convolution", (struct fkt_engine_spec){.batch = 1});
-    in = random_numbers(4 * b.each_in, 5);
+    engine_case_init(&b, &fkt_backend_cuda, net_problem("first convolution"), (struct fkt_engine_spec){.batch = 1});
+    in = engine_numbers(4 * b.each_in, 5);
     CHECK_OK(fkt_alloc(&out, 4 * b.each_out));
     CHECK_OK(fkt_engine_run(b.e, in, 4, out));
     fkt_host_machine.lost = cudaErrorIllegalAddress;
@@ -399,7 +326,7 @@ static void a_lost_card(void **state)
     CHECK(strstr(fkt_error_text(), "lost") && fkt_error_hint()[0]);
     fkt_host_machine.lost = cudaSuccess;
     CHECK_OK(fkt_engine_run(b.e, in, 4, out));
-    bench_clear(&b);
+    engine_case_clear(&b);
     fkt_free(in);
     fkt_free(out);
 }

@@ -6,10 +6,8 @@
  * f32: the largest difference is below 1e-5 of the largest number (Winograd's own error is 3e-6). bf16: below 3e-2 of
  * it, since the plain loops round to 8 bits between operations that are one step here. */
 #include "nn/cpu.h"
-#include "nn/engine.h"
 #include "tests/support/build_net.h"
-#include "tests/support/net_problems.h"
-#include "tests/support/random_weights.h"
+#include "tests/support/engine_case.h"
 #include "tests/support/winograd.h"
 
 #include <pthread.h>
@@ -19,59 +17,9 @@
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
 
-static float *random_numbers(size_t n, uint64_t seed)
-{
-    struct fkt_rng r;
-    float *x = NULL;
-    CHECK_OK(fkt_alloc(&x, n));
-    fkt_rng_init(&r, seed, 1);
-    for (size_t i = 0; i < n; i++) x[i] = (float)(2 * fkt_rng_unit(&r) - 1);
-    return x;
-}
-
 static struct fkt_engine_spec spec_of(uint32_t batch, uint32_t h, uint32_t w, enum fkt_precision precision, int low)
 {
     return (struct fkt_engine_spec){.batch = batch, .height = h, .width = w, .precision = precision, .low_memory = low};
-}
-
-/* Both backends on n images; the largest difference over the largest number. */
-static double difference(const struct net_problem *p, const struct fkt_engine_spec *spec, size_t n)
-{
-    struct fkt_engine_spec alone = *spec; /* the plain loops take images one by one anyway */
-    struct fkt_net net;
-    struct random_weights w;
-    struct fkt_engine *fast = NULL, *plain = NULL;
-    float *in, *got = NULL, *want = NULL;
-    double worst = 0, largest = 0;
-    struct fkt_shape s;
-    size_t count;
-    alone.batch = 1;
-    p->build(&net);
-    CHECK_OK(fkt_net_status(&net));
-    random_weights_init(&w, &net, 7);
-    CHECK_OK(fkt_engine_new(&fast, &fkt_backend_onednn, &net, w.bound, spec));
-    CHECK_OK(fkt_engine_new(&plain, &fkt_backend_ref, &net, w.bound, &alone));
-    s = fkt_engine_output(fast);
-    count = n * s.c * s.h * s.w;
-    in = random_numbers(n * net.channels * spec->height * spec->width, 11);
-    CHECK_OK(fkt_alloc(&got, count));
-    CHECK_OK(fkt_alloc(&want, count));
-    CHECK_OK(fkt_engine_run(fast, in, n, got));
-    CHECK_OK(fkt_engine_run(plain, in, n, want));
-    for (size_t i = 0; i < count; i++) {
-        double d = fabs((double)got[i] - (double)want[i]);
-        if (!(d <= worst)) worst = d; /* a NaN stays */
-        if (fabsf(want[i]) > largest) largest = fabsf(want[i]);
-    }
-    fkt_engine_free(fast);
-    fkt_engine_free(plain);
-    random_weights_release(&w);
-    fkt_net_clear(&net);
-    fkt_free(in);
-    fkt_free(got);
-    fkt_free(want);
-    CHECK(largest > 1e-3);
-    return worst / largest;
 }
 
 static void compare_all(enum fkt_precision precision, int low_memory, double tolerance)
@@ -81,7 +29,7 @@ static void compare_all(enum fkt_precision precision, int low_memory, double tol
         for (int b = 0; b < 3; b++) {
             struct fkt_engine_spec s =
                 spec_of(batches[b], net_problems[i].height, net_problems[i].width, precision, low_memory);
-            double d = difference(&net_problems[i], &s, batches[b] == 3 ? 2 : 1);
+            double d = engine_difference(&fkt_backend_onednn, &net_problems[i], s, batches[b] == 3 ? 2 : 1);
             if (!(d <= tolerance))
                 fail_msg("%s, batch %u: differs by %.3g, allowed %.3g", net_problems[i].name, batches[b], d, tolerance);
         }
@@ -141,7 +89,7 @@ static void bench_init(struct bench *b, const struct net_problem *p, uint32_t ba
     b->n = batch;
     b->each_in = (size_t)b->net.channels * p->height * p->width;
     b->each_out = (size_t)s.c * s.h * s.w;
-    b->in = random_numbers(batch * b->each_in, 5);
+    b->in = engine_numbers(batch * b->each_in, 5);
     CHECK_OK(fkt_alloc(&b->out, batch * b->each_out));
     CHECK_OK(fkt_engine_run(b->e, b->in, batch, b->out));
 }
@@ -168,7 +116,7 @@ static void place_does_not_matter(void **state)
             bench_init(&b, &net_problems[t], 7, mode == 2 ? FKT_PRECISION_BF16 : FKT_PRECISION_F32, mode == 1);
             CHECK_OK(fkt_alloc(&out, b.n * b.each_out));
             for (size_t place = 0; place < b.n; place++) {
-                in = random_numbers(b.n * b.each_in, 100 + place);
+                in = engine_numbers(b.n * b.each_in, 100 + place);
                 memcpy(in + place * b.each_in, b.in, b.each_in * sizeof *in);
                 CHECK_OK(fkt_engine_run(b.e, in, b.n, out));
                 if (memcmp(out + place * b.each_out, b.out, b.each_out * sizeof *out))
