@@ -2,9 +2,9 @@
 /* privacy.h - what a release costs, and the one joint Gaussian mechanism that makes it.
  *
  * Noise N(0, s_n^2) on counts and, in each part of the record vector, N(0, s_m^2) on sums, and on second moments
- * variance s_M^2 on the diagonal, s_M^2/2 off it. Callers give (epsilon, delta, adjacency); sigma is derived here and never taken from outside. A ledger is
- * debited before noise is drawn. The mechanism itself is in advanced/privacy.h: fkt_release_make (release.h) runs it.
- */
+ * variance s_M^2 on the diagonal, s_M^2/2 off it. Callers give (epsilon, delta, adjacency); sigma is derived here and
+ * never taken from outside. A ledger is debited before noise is drawn. The mechanism itself is in advanced/privacy.h:
+ * fkt_release_make (release.h) runs it. */
 #ifndef FEDKT_PRIVACY_H
 #define FEDKT_PRIVACY_H
 

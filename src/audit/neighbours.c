@@ -6,10 +6,10 @@
  *                                                                    its own key; their sum; fkt_release_gather_into
  *
  * Worst cases (src/privacy/sensitivity.md): a record on the sphere in every part; for a swap within a class two of them
- * at the angle with cosine -a^2/(2 b^2) in each part, where the sum and the second moment together differ most. With noise shares the
- * attacker is the server with the corrupt sites: it subtracts their noise shares, which they know, and the largest
- * tolerated number of sites is lost, so that only the noise of the remaining honest sites protects. This file does
- * not use the plan's number of noise shares. */
+ * at the angle with cosine -a^2/(2 b^2) in each part, where the sum and the second moment together differ most. With
+ * noise shares the attacker is the server with the corrupt sites: it subtracts their noise shares, which they know, and
+ * the largest tolerated number of sites is lost, so that only the noise of the remaining honest sites protects. This
+ * file does not use the plan's number of noise shares. */
 #include "fedkt/advanced/moments.h"
 
 #include "audit/privacy_audit.h"
@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-/* The angle in part p between two records on the sphere whose vectors w_p have this cosine; their gains are opposite. */
+/* The angle between two records on the sphere of a part whose vectors w have this cosine; their gains are opposite. */
 static double angle_of(const struct fkt_coordinates *c, double cosine)
 {
     const double r2 = c->radius * c->radius, g2 = c->gamma * c->gamma;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* privacy_audit.c - the cases of `fedkt audit` one after the other, then quantiser, ledger file and processes.
  *
- *   for every adjacency and place of noise, and for one part, two, pooled and joined ones: a pair of worst-case neighbours (neighbours.c)
+ *   for every adjacency and place of noise, for one part and for two (alone, pooled, joined): a pair of worst-case
+ *   neighbours (neighbours.c)
  *     attack     lower bounds without assumptions (privacy/audit.c), and the distance mu of the two along the best
  *                linear test of Gaussian noise, sum of shift*x/sigma^2, with an interval: difference over deviation
  *     noise      variance, mean, independence and repeats of every released number (privacy/noise_watch.c), also of

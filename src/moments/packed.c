@@ -4,8 +4,9 @@
  *   block of a class:  n | S_0 .. S_{m-1} | M_00 M_01 .. M_0,m-1 | M_11 .. M_1,m-1 | ... | M_m-1,m-1
  *
  * With one part this is the upper triangle, row by row, of sum (1,q)(1,q)^T; several parts and pooled second moments:
- * fedkt/layout.h. Each part is checked by itself. Any sum of n vectors in the ball passes the checks, so an honest site is never refused, and no entry can leave the range that n_max guarantees; a malicious site can still
- * send any vector that passes (docs: poisoning is out of scope). All classes are checked before the first is added.
+ * fedkt/layout.h. Each part is checked by itself. Any sum of n vectors in the ball passes the checks, so an honest site
+ * is never refused, and no entry can leave the range that n_max guarantees; a malicious site can still send any vector
+ * that passes (docs: poisoning is out of scope). All classes are checked before the first is added.
  * Cost: two passes. */
 #include "fedkt/advanced/moments.h"
 

@@ -8,7 +8,8 @@
  * The sensitivity of every later sum follows from |q|^2 <= Rq^2, so that is enforced in integer arithmetic and does not
  * depend on a floating-point comparison. Proof that the loop ends, that it reduces each coordinate at most once, and
  * that |q_i - x_i| < 1: quantise.md, whose steps are cited below. round() and comparisons do not depend on the rounding
- * mode; x does, by one unit in the last place. Joined parts are one vector in one ball, R^2 = sum of R_p^2. Cost: m numbers, plus m for each step back (usually a handful). */
+ * mode; x does, by one unit in the last place. Joined parts are one vector in one ball, R^2 = sum of R_p^2. Cost: m
+ * numbers, plus m for each step back (usually a handful). */
 #include "fedkt/advanced/moments.h"
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.h - the moments of all classes as one run of integers (fedkt/layout.h): size, range, and what each number is. */
+/* block.h - the moments of all classes as one run of integers (fedkt/layout.h): size, range, what each number is. */
 #ifndef FKT_PRIVACY_BLOCK_H
 #define FKT_PRIVACY_BLOCK_H
 
