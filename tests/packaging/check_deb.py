@@ -117,8 +117,8 @@ def main():
         print("skipped: dpkg-deb or readelf is not installed")
         return 77
     names = [package.name.split("_")[0] for package in packages]
-    if names != sorted(FILES):
-        wrong.append(f"packages {names}, expected {sorted(FILES)}")
+    if sorted(names) != sorted(FILES):
+        wrong.append(f"packages {sorted(names)}, expected {sorted(FILES)}")
     for name, package in zip(names, packages):
         with tempfile.TemporaryDirectory(prefix="fedkt-deb-") as folder:
             tree, control = pathlib.Path(folder, "tree"), pathlib.Path(folder, "control")
