@@ -6,7 +6,7 @@ usage: bench/heads_proxy.py --data DIR --classes FILE --guide FILE --encoder FIL
 
 DIR holds train/CLASS/*.JPEG and val/CLASS/*.JPEG (Tiny ImageNet); FILE lists the classes of the proxy. Their training
 images are the private records, the validation images the test. The calibrations come from 5,000 training images of the
-other classes. Moments get the noise of one joint Gaussian mechanism (add-remove, delta 1e-5) with the shares below;
+other classes (--public). Moments get the noise of one joint Gaussian mechanism (add-remove, delta 1e-5) with the shares below;
 heads are those of oracle/heads.py, and a linear head trained on samples of the noise-aware class Gaussians:
 
   softmax     cross-entropy by Boehning's bound of the Hessian with Nesterov's acceleration, from zero
@@ -125,20 +125,21 @@ def mu_of(epsilon):
     return brentq(lambda mu: delta(mu) - DELTA, 1e-3, 50)
 
 
-def release(w, label, classes, epsilon, parts, rng, pooled=False):
-    """Noised moments of each part -> what a head takes: count, and per part mean, cov, edge, noise of the mean."""
+def release(w, label, classes, epsilon, parts, rng, pooled=False, times=1.0):
+    """Noised moments of each part -> what a head takes: count, and per part mean, cov, edge, noise of the mean. Exact
+    moments are multiplied by `times` first, as if there were that many records for each."""
     chosen = [SHARES[name] for name in parts]
     total = SHARES["count"] + sum(a + b for a, b in chosen)
     mu = mu_of(epsilon)
     sigma = lambda size, share: size / (mu * np.sqrt(share / total))
-    count = np.array([(label == k).sum() for k in range(classes)])
+    count = times * np.array([(label == k).sum() for k in range(classes)])
     count = np.maximum(count + sigma(1, SHARES["count"]) * rng.normal(size=classes), 1)
     out = []
     for x, (a, b) in zip(w, chosen):
         m = x.shape[1]
         s_m, s_M = sigma(np.sqrt(RADIUS2), a), sigma(RADIUS2, b)
-        first = np.stack([x[label == k].sum(0) for k in range(classes)]) + s_m * rng.normal(size=(classes, m))
-        second = [x[label == k].T @ x[label == k] for k in range(classes)]
+        first = times * np.stack([x[label == k].sum(0) for k in range(classes)]) + s_m * rng.normal(size=(classes, m))
+        second = [times * x[label == k].T @ x[label == k] for k in range(classes)]
         second = [np.sum(second, 0)] if pooled else second
         noisy = []
         for part in second:
@@ -167,7 +168,7 @@ def shrunk(part, pooled):
     b = (p @ np.sum((mean - grand) ** 2, 1) / m - (p * (1 - p)) @ noise**2) / (1 - p @ p)
     b = max(b, 0.01 * (p @ noise**2))
     f = b / (b + noise**2)
-    low = edge[0] if pooled else np.linalg.norm(p * edge)
+    low = 4 * edge[0] if pooled else np.linalg.norm(p * edge)
     values, vectors = np.linalg.eigh(np.einsum("k,kij->ij", p, cov))
     return grand + f[:, None] * (mean - grand), f * noise**2, np.maximum(values, low), vectors
 
@@ -310,7 +311,7 @@ def load(args):
     proxy = pathlib.Path(args.classes).read_text(encoding="ascii").split()
     others = sorted(p.name for p in (data / "train").iterdir() if p.name not in proxy)
     sets = {
-        "public": pictures(data / "train", others, max(1, 5000 // len(others))),
+        "public": pictures(data / "train", others, max(1, args.public // len(others))),
         "train": pictures(data / "train", proxy, args.each),
         "test": pictures(data / "val", proxy),
     }
@@ -331,6 +332,8 @@ def main():
     p.add_argument("--encoder")
     p.add_argument("--cache", help="features are kept here, and read from here")
     p.add_argument("--each", type=int, help="training images of a class (default: all)")
+    p.add_argument("--times", type=float, default=1, help="as if each record were so many")
+    p.add_argument("--public", type=int, default=5000, help="images of the calibrations")
     p.add_argument("--dim", type=int, default=64)
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--threads", type=int, default=1)
@@ -357,7 +360,7 @@ def main():
                 for seed in range(args.seeds):
                     rng = np.random.default_rng(1000 + seed)
                     mine = [w["train"][i] for i in at]
-                    made = release(mine, data["train_label"], classes, epsilon, released, rng, pooled)
+                    made = release(mine, data["train_label"], classes, epsilon, released, rng, pooled, args.times)
                     chosen, test = [made[i] for i in used], np.hstack([w["test"][at[i]] for i in used])
                     for name, fit in HEADS.items():
                         scores = fit(chosen, pooled)

@@ -14,7 +14,9 @@
  *
  * Covariance. sum p_k cov_k, whose noise edge is sqrt(sum p_k^2 edge_k^2); eigenvalues below it are raised to it.
  * The cov_k are not shrunk: their noise averages out here, while the bias of shrinking would not. Pooled moments give
- * that covariance directly, and its noise edge.
+ * that covariance directly, with sqrt(K) less noise. The errors of the class sums, which come in through S S^T and which
+ * no edge counts, then reach beyond the edge: eigenvalues are raised to POOLED_FLOOR times it
+ * (docs/decisions/0025-heads-on-parts.md has the figures).
  * Cost: one eigen-decomposition. */
 #include "classifier/statistics.h"
 
@@ -28,6 +30,7 @@
 
 #define SPREAD_MIN 0.01 /* of the noise */
 #define TINY 1e-9       /* of the average eigenvalue */
+#define POOLED_FLOOR 4  /* noise edges */
 
 static fkt_status check_finite(const double *x, size_t n, size_t each, const char *what)
 {
@@ -109,7 +112,7 @@ static fkt_status pool_covariances(struct fkt_ready *r, const struct fkt_class_s
     fkt_status st;
     FKT_TRY(fkt_alloc(&pooled, m * m));
     if (s->pooled) {
-        edge2 = s->noise_edge[0] * s->noise_edge[0];
+        edge2 = POOLED_FLOOR * s->noise_edge[0] * POOLED_FLOOR * s->noise_edge[0];
         memcpy(pooled, s->cov, m * m * sizeof *pooled);
     }
     for (size_t k = 0; !s->pooled && k < s->classes; k++) {

@@ -9,7 +9,7 @@ struct fkt_ready {
     double *mean;   /* (K, m) shrunk towards the grand mean */
     double *doubt;  /* (K) remaining variance in each coordinate of mean */
     double *plain;  /* (m) eigenvalues of the covariance within classes, weighted by counts; ascending, maybe below 0 */
-    double *values; /* (m) the same, none below the noise edge of that covariance, nor below tiny */
+    double *values; /* (m) the same, none below the floor of that covariance's noise, nor below tiny */
     double *vectors; /* (m, m) rows are its eigenvectors */
     double tiny;     /* > 0: lower bound of all eigenvalues */
 };

@@ -31,7 +31,7 @@ int fkt_heads_on_parse(const char *s)
     return -1;
 }
 
-#define DEFAULT_ON FKT_HEADS_ALL /* chosen on public classes: docs/decisions/0025-heads-on-parts.md */
+#define DEFAULT_ON FKT_HEADS_GUIDE /* chosen on public classes: docs/decisions/0025-heads-on-parts.md */
 
 /* 1 when heads take part p of the task. */
 static int taken(const struct fkt_task *t, uint32_t p, enum fkt_heads_on on)

@@ -153,7 +153,7 @@ static void pooled_moments_give_nearest_mean_and_lda(void **state)
     each.noise_edge = edge;
     edge[0] = 2.0 / sqrt(p2);
     pooled.pooled = 1;
-    pooled.noise_edge = &(double){2.0};
+    pooled.noise_edge = &(double){2.0 / 4}; /* its floor is four edges */
     for (int kind = 0; kind < 2; kind++) {
         CHECK_OK(fkt_head_fit(&a, (enum fkt_head_kind)kind, &each));
         CHECK_OK(fkt_head_fit(&b, (enum fkt_head_kind)kind, &pooled));
