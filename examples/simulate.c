@@ -41,9 +41,10 @@ static void open_sweep(struct fkt_sweep **sweep, const struct fkt_dataset *recor
     spec.partition = (struct fkt_partition_spec){.rule = FKT_PARTITION_DIRICHLET, .sites = 20, .alpha = 0.3};
     spec.dropout[FKT_SA_STATE_MASK] = 0.1; /* two sites are lost in the middle of each round */
     spec.released = print_release;
-    TRY(fkt_codec_open(&spec.codec, &codec));
-    TRY(fkt_calibration_embedded(&calibration, spec.codec));
-    spec.calibration = &calibration;
+    spec.parts = 1; /* record vectors of a codec alone; a guide would be the second part */
+    TRY(fkt_codec_open(&spec.codec[0], &codec));
+    TRY(fkt_calibration_embedded(&calibration, spec.codec[0]));
+    spec.calibration[0] = &calibration;
     TRY(fkt_sweep_new(sweep, &spec)); /* takes codec and calibration */
 }
 

@@ -34,6 +34,9 @@ struct fkt_codec_settings {
     enum fkt_codec_dtype dtype;
     int low_memory;           /* weights are used where the file is mapped, as far as possible; slower */
     struct fkt_device device; /* zeros: the processor */
+    /* As `weights`, for the guide where a task's codec and guide are opened together (pipeline.h); fkt_codec_open takes
+     * no notice. */
+    const char *guide_weights;
 };
 
 struct fkt_codec_spec {

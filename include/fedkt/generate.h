@@ -60,7 +60,8 @@ struct fkt_generate_options {
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
                                              const struct fkt_generate_options *options);
-/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. threads 0: all. */
+/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. g: of the first part of the
+ * task's layout. threads 0: all. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gaussians *g,
                                                    uint64_t seed, uint32_t rows, size_t cols, unsigned threads,
                                                    uint8_t *rgb);

@@ -69,6 +69,7 @@ struct fkt_join_spec {
     const char *data;                        /* the image set, as for fkt_dataset_open; needed */
     struct fkt_dataset_options data_options; /* split, limit, skip_bad and bits count; the rest is the task's */
     const char *calibration;                 /* NULL: the codec's own */
+    const char *guide_calibration;           /* of the task's guide; NULL: its own */
     struct fkt_codec_settings settings;
     const char *encodings;               /* a folder that keeps encoded images (pipeline.h); NULL: none is kept */
     const char *ledger;                  /* NULL: ledger.db under $XDG_DATA_HOME/fedkt or ~/.local/share/fedkt */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.h - images to moments under a task: codec, calibration, coordinates, quantisation, one record at a time.
+/* pipeline.h - images to moments under a task: the networks of its parts, calibration, coordinates, quantisation, one
+ * record at a time. Record vectors w and q hold the parts of the task side by side.
  *
  *   task + images --fkt_pipeline_moments--> moments --fkt_release_make--> release --fkt_generate--> labelled images
  *                                                                      \------fkt_heads_fit--> closed-form heads
@@ -22,21 +23,29 @@
 extern "C" {
 #endif
 
-struct fkt_pipeline; /* an opened task: codec + calibration + coordinates; immutable, shared by threads */
-/* calibration_path NULL: the codec's embedded one; settings NULL: all defaults. FKT_E_MISMATCH when hashes differ
- * from the task's. Copies the task. */
+struct
+    fkt_pipeline; /* an opened task: network + calibration + coordinates of each part; immutable, shared by threads */
+/* Calibration files by the kind of the part; NULL: the network's own. */
+struct fkt_part_files {
+    const char *calibration, *guide_calibration;
+};
+/* files NULL: no file; settings NULL: all defaults. FKT_E_MISMATCH when hashes differ from the task's. Copies the
+ * task. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open(struct fkt_pipeline **out, const struct fkt_task *task,
-                                                  const char *calibration_path,
+                                                  const struct fkt_part_files *files,
                                                   const struct fkt_codec_settings *settings);
-/* A pipeline that begins at latents: with a calibration file the codec is not opened, so that its weights need not be
- * there (fkt_pipeline_codec gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Codec and
- * calibration are compared with the task by their names and hashes alone. */
+/* A pipeline that begins at latents: with calibration files no network is opened, so that weights need not be there
+ * (fkt_pipeline_encoder gives NULL, and images can be neither encoded nor decoded: FKT_E_STATE). Networks and
+ * calibrations are compared with the task by their names and hashes alone. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_open_latents(struct fkt_pipeline **out, const struct fkt_task *task,
-                                                          const char *calibration_path);
+                                                          const struct fkt_part_files *files);
 FKT_API void fkt_pipeline_free(struct fkt_pipeline *w);
 FKT_API const struct fkt_task *fkt_pipeline_task(const struct fkt_pipeline *w);
-FKT_API const struct fkt_codec *fkt_pipeline_codec(const struct fkt_pipeline *w);
-FKT_API const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w);
+FKT_API const struct fkt_codec *fkt_pipeline_codec(const struct fkt_pipeline *w); /* that decodes; NULL: none is open */
+/* Of a part of the task; NULL where it is not open, or there is no such part. */
+FKT_API const struct fkt_codec *fkt_pipeline_encoder(const struct fkt_pipeline *w, uint32_t part);
+FKT_API const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w, uint32_t part);
+FKT_API size_t fkt_pipeline_length(const struct fkt_pipeline *w); /* m: numbers of w, all parts */
 
 /* Names and number of the images left out because they could not be read (only when the caller asks for it). */
 struct fkt_skipped {
@@ -75,7 +84,8 @@ struct fkt_pipeline_options {
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                      const size_t *idx, size_t n, struct fkt_moments *m,
                                                      const struct fkt_pipeline_options *options);
-/* Latents to a safetensors file: "latents" F32 (n, D), "labels" I64 (n), "image_sha256" U8 (n, 32). PRIVATE. */
+/* Latents to a safetensors file: "latents" F32 (n, D) of the codec, "latents.guide" of the guide, "labels" I64 (n),
+ * "image_sha256" U8 (n, 32). PRIVATE. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_dataset *ds,
                                                     const size_t *idx, size_t n, const char *path, int force,
                                                     const struct fkt_pipeline_options *options);
@@ -88,7 +98,7 @@ FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments_new(const struct fkt_pipeli
  * are zero. It runs on the calling thread; several may call at once. Images of other sizes: fkt_dataset_from_arrays. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *pipeline, const uint8_t *rgb, size_t n,
                                                      double *w, int32_t *q);
-/* w (n, m) -> pixels (n, S, S, 3) */
+/* w (n, m) -> pixels (n, S, S, 3), by the codec's part of w. FKT_E_STATE for a task that gives no images. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_decode(const struct fkt_pipeline *w, const double *vectors, size_t n,
                                                     uint8_t *rgb);
 

@@ -77,13 +77,18 @@ FKT_API enum fkt_promise fkt_release_promise(const struct fkt_release *r,
                                              char why[FKT_PROMISE_WORDS] /* may be NULL */);
 /* Why it is not called private: "the promise is weak", say; NULL: it is. */
 FKT_API const char *fkt_release_not_private(const struct fkt_release *r);
-/* An opened task from the release alone (and the codec's weights, where it has any). settings NULL: all defaults. */
+/* An opened task from the release alone (and the weights of its networks). settings NULL: all defaults. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_pipeline(const struct fkt_release *r,
                                                      const struct fkt_codec_settings *settings,
                                                      struct fkt_pipeline **out);
+/* The same for images that are only decoded: the guide's weights are not needed. FKT_E_STATE where the release gives no
+ * images: it has no codec, or pooled moments. */
+FKT_API FKT_MUST_USE fkt_status fkt_release_pipeline_codec(const struct fkt_release *r,
+                                                           const struct fkt_codec_settings *settings,
+                                                           struct fkt_pipeline **out);
 FKT_API FKT_MUST_USE fkt_status fkt_release_certificate(const struct fkt_release *r,
                                                         char **json); /* gives *json, freed with fkt_string_free */
-/* Class Gaussians of one part of the record vector: the counts are the same in all of them. */
+/* Class Gaussians of one part of the layout (fkt_task_layout); the counts are the same in all of them. */
 FKT_API FKT_MUST_USE fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part,
                                                       const struct fkt_estimate_options *options,
                                                       struct fkt_gaussians *out);

@@ -62,6 +62,7 @@ struct fkt_serve_spec {
     const char *certificate, *private_key; /* PEM, both or neither; NULL: the state's own, made at the first start */
     const char *out;                       /* the public folder; NULL: "public" in the state */
     const char *calibration;               /* NULL: the codec's own */
+    const char *guide_calibration;         /* of the task's guide; NULL: its own */
     struct fkt_codec_settings settings;
     size_t per_class; /* synthetic images per class; 0: as at the first start, and then 100 */
     enum fkt_export_format format;

@@ -26,6 +26,7 @@ struct fkt_server_spec {
     const char *folder;                 /* state: 0700, made when it is not there; one process at a time holds it */
     const char *out;                    /* the public folder, of this state alone; NULL: "public" in `folder` */
     const char *calibration;            /* as for fkt_pipeline_open */
+    const char *guide_calibration;      /* of the task's guide; NULL: its own */
     struct fkt_codec_settings settings; /* where the codec's weights are; borrowed */
     size_t per_class;                   /* synthetic images per class; 0: as at the first opening, and then 100 */
     enum fkt_export_format format;

@@ -34,15 +34,15 @@ struct fkt_simulation;      /* advanced/simulate.h */
 struct fkt_sweep_spec {
     const struct fkt_dataset *data; /* records of all sites; borrowed until the sweep is freed */
     const struct fkt_dataset *test; /* borrowed as long, with the classes of data; NULL: none, or a hold-out */
-    double holdout;          /* 0: none; else the share of data that is tested on, fkt_split_holdout with seed 0 */
-    struct fkt_codec *codec; /* taken, also when fkt_sweep_new fails */
-    struct fkt_calibration *calibration; /* of the codec; its content is taken, also when fkt_sweep_new fails */
-    struct fkt_task_choices task;        /* of each arm; classes, epsilon, federation and service are ignored */
-    struct fkt_part_choice part;         /* its codec and calibration are ignored, like its budget split: the task's
-                                            privacy.part[0] has that */
-    const double *epsilon;               /* (n_epsilon) different from each other; copied */
-    size_t n_epsilon;                    /* 1 to FKT_SWEEP_EPSILONS_MAX */
-    size_t draws; /* of each release, 0: 1; those after the first are only evaluated, so without test
+    double holdout; /* 0: none; else the share of data that is tested on, fkt_split_holdout with seed 0 */
+    uint32_t parts; /* of the record vector: the codec, then the guide, or one of them */
+    struct fkt_codec *codec[FKT_PARTS_MAX];             /* (parts) taken, also when fkt_sweep_new fails */
+    struct fkt_calibration *calibration[FKT_PARTS_MAX]; /* their content is taken, also when fkt_sweep_new fails */
+    struct fkt_part_choice part[FKT_PARTS_MAX];         /* codec and calibration in them are ignored */
+    struct fkt_task_choices task; /* of each arm; classes, epsilon, federation and service are ignored */
+    const double *epsilon;        /* (n_epsilon) different from each other; copied */
+    size_t n_epsilon;             /* 1 to FKT_SWEEP_EPSILONS_MAX */
+    size_t draws;                 /* of each release, 0: 1; those after the first are only evaluated, so without test
                                      data there is one */
 
     struct fkt_partition_spec partition;
@@ -104,7 +104,8 @@ struct fkt_sweep_arm {
     const struct fkt_task *task;             /* NULL: the reference, like the next two */
     struct fkt_release *release;             /* the first draw */
     const struct fkt_federate_result *round; /* its round; survivors 0: fewer than three sites, so no protocol */
-    const struct fkt_gaussians *images;      /* by the estimator of images */
+    uint32_t parts;                          /* of the layout: of the next two */
+    const struct fkt_gaussians *images;      /* by the estimator of images; NULL: the task gives none */
     const struct fkt_gaussians *measured;    /* raw: what heads are made of */
     size_t draws;
     double network; /* accuracy; NaN: none was trained */

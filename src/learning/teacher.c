@@ -46,11 +46,11 @@ fkt_status fkt_teacher_of_head(struct fkt_teacher **out, const struct fkt_head *
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_head_check_task(head, task));
-    if (!fkt_pipeline_codec(pipeline)) FKT_TRY(fkt_pipeline_no_codec(pipeline));
+    FKT_TRY(fkt_pipeline_can_encode(pipeline));
     FKT_TRY(fkt_alloc(&t, 1));
     t->head = head;
     t->pipeline = pipeline;
-    t->length = task->part[0].coordinates.length;
+    t->length = (uint32_t)fkt_pipeline_length(pipeline);
     *out = t;
 out:
     return st;
@@ -151,7 +151,7 @@ fkt_status fkt_teacher_logits(const struct fkt_teacher *t, const uint8_t *rgb, s
                          .rgb = rgb,
                          .logits = logits,
                          .n = n,
-                         .batch = fkt_pipeline_batch(fkt_pipeline_codec(t->pipeline)),
+                         .batch = fkt_pipeline_batch_all(t->pipeline),
                          .image = (size_t)3 * size * size,
                          .meter = &meter};
     fkt_status st;

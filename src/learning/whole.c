@@ -106,8 +106,10 @@ struct source {
 
 static uint32_t sources(struct source s[FKT_HEAD_PARTS_MAX], const struct fkt_pipeline *w)
 {
-    s[0] = (struct source){w->codec, &w->calibration, &w->task.part[0].coordinates, w->task.part[0].calibration_sha256};
-    return 1;
+    for (uint32_t p = 0; p < w->task.parts; p++)
+        s[p] = (struct source){w->codec[p], &w->calibration[p], &w->task.part[p].coordinates,
+                               w->task.part[p].calibration_sha256};
+    return w->task.parts;
 }
 
 static fkt_status take_calibration(struct fkt_calibration *out, const struct fkt_calibration *cal)

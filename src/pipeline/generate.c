@@ -192,9 +192,10 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     char fingerprint[FKT_SHA256_HEX];
     fkt_status st;
     if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
+    FKT_TRY(fkt_task_has_images(&r->task));
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
     if (w) FKT_TRY(fkt_draw_check_pipeline(w, &r->task));
-    else FKT_TRY(fkt_release_pipeline(r, &o->settings, &own));
+    else FKT_TRY(fkt_release_pipeline_codec(r, &o->settings, &own));
     if (!w) w = own;
     FKT_TRY(fkt_release_gaussians(r, 0, &o->estimate, &g));
     FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));

@@ -9,22 +9,35 @@
 #include "pipeline/fingerprint.h"
 #include "task/task.h"
 
+/* Arrays go by part of the task. Vectors w and q hold the parts side by side. */
 struct fkt_pipeline {
     struct fkt_task task;
-    struct fkt_codec *codec; /* NULL: the pipeline begins at latents */
-    struct fkt_calibration calibration;
+    struct fkt_codec *codec[FKT_PARTS_MAX]; /* NULL: this part begins at latents */
+    struct fkt_calibration calibration[FKT_PARTS_MAX];
+    size_t at[FKT_PARTS_MAX];                          /* where the part begins in w */
+    size_t length;                                     /* numbers of w */
+    struct fkt_coordinates coordinates[FKT_PARTS_MAX]; /* the task's */
 };
 
-fkt_status fkt_pipeline_no_codec(
-    const struct fkt_pipeline *w); /* the failure of a pipeline that begins at latents and is given images */
+/* The failure of a pipeline that begins at latents and is given images. */
+fkt_status fkt_pipeline_no_codec(const struct fkt_pipeline *w, uint32_t part);
+FKT_MUST_USE fkt_status fkt_pipeline_can_encode(const struct fkt_pipeline *w); /* it has the network of every part */
+int fkt_task_gives_images(const struct fkt_task *t); /* 0: a guide alone, or pooled moments; then FKT_E_STATE: */
+FKT_MUST_USE fkt_status fkt_task_has_images(const struct fkt_task *t);
+FKT_MUST_USE fkt_status fkt_pipeline_can_decode(const struct fkt_pipeline *w); /* the same, and the codec is open */
 
 enum { FKT_PIPELINE_BATCH = 256 }; /* the largest batch */
 /* Images per batch: one batch of a network, else as many pixels as fit a core's cache. */
 size_t fkt_pipeline_batch(const struct fkt_codec *c);
+size_t fkt_pipeline_batch_all(const struct fkt_pipeline *w); /* the largest of its networks */
 
-/* Takes codec and calibration (also on failure), copies the task, checks that they belong together. */
+/* Takes codecs and calibrations of all parts (also on failure), copies the task, checks that they belong together. A
+ * codec that is NULL is not open. */
 FKT_MUST_USE fkt_status fkt_pipeline_assemble(struct fkt_pipeline **out, const struct fkt_task *task,
-                                              struct fkt_codec *codec, struct fkt_calibration *cal);
+                                              struct fkt_codec *codec[], struct fkt_calibration cal[]);
+/* The network of part p, checked against the task. */
+FKT_MUST_USE fkt_status fkt_pipeline_network(struct fkt_codec **out, const struct fkt_task *task, uint32_t p,
+                                             const struct fkt_codec_settings *settings);
 
 /* evaluate.c: fkt_heads_evaluate for heads of any task with the codec, calibration and coordinates of w's, which
  * differs in its privacy parameters alone: the caller ensures that. */
@@ -40,8 +53,8 @@ struct fkt_batch {
     size_t n;                         /* records in this batch, those left out not counted */
     const uint32_t *labels;           /* (n) */
     const struct fkt_digest *digests; /* (n) of the original pixels */
-    const float *z;                   /* (n, D) */
-    const double *w;                  /* (n, m) */
+    const float *z[FKT_PARTS_MAX];    /* by part of the task: (n, D) */
+    const double *w;                  /* (n, m) parts side by side */
     const int32_t *q;                 /* (n, m) */
 };
 /* visit() is called from `threads` workers (0..threads-1), batches in no order, each record once. */
@@ -62,8 +75,10 @@ FKT_MUST_USE fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline 
 
 FKT_MUST_USE fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why); /* one line, which names the image */
 
-/* One latent: z (D) -> u (d), w (m), q (m). */
-FKT_MUST_USE fkt_status fkt_pipeline_record(const struct fkt_pipeline *w, const float *z, double *u, double *wv,
+/* One record: its latents z[p] (D) -> w (m), q (m). u is room for the longest u of a part, and has that of part 0
+ * afterwards. */
+FKT_MUST_USE fkt_status fkt_pipeline_record(const struct fkt_pipeline *w, const float *const z[], double *u, double *wv,
                                             int32_t *q);
+size_t fkt_pipeline_room(const struct fkt_pipeline *w); /* numbers of that u */
 
 #endif

@@ -6,7 +6,8 @@
  * searches its own images in the calibration's list before it encodes any; the comparison and its result stay at the
  * site. All of them are compared before the message, so that it states their number.
  *
- * Cost: every image is decoded once more, if the calibration was made of images. */
+ * Every part has a calibration, and all are searched. Cost: every image is decoded once more, if a calibration was made
+ * of images. */
 #include "pipeline/public_images.h"
 
 #include "fedkt/advanced/calibration.h"
@@ -14,24 +15,47 @@
 #include "base/alloc.h"
 #include "codec/codec.h"
 
-fkt_status fkt_public_images_comparable(const struct fkt_pipeline *w)
+static int made_of_images(const struct fkt_pipeline *w)
 {
-    const struct fkt_calibration *cal = &w->calibration;
-    if (cal->images == 0 || cal->digests) return FKT_OK;
-    return fkt_fail_hint(FKT_E_STATE, "open the task with the file of its calibration",
-                         "the calibration from '%s' is here without the digests of its images, so that private images "
-                         "cannot be compared with them",
-                         cal->source);
+    for (uint32_t p = 0; p < w->task.parts; p++)
+        if (w->calibration[p].images) return 1;
+    return 0;
 }
 
-static fkt_status refuse(const struct fkt_pipeline *w, size_t found, size_t n, const char *first)
+fkt_status fkt_public_images_comparable(const struct fkt_pipeline *w)
+{
+    for (uint32_t p = 0; p < w->task.parts; p++) {
+        const struct fkt_calibration *cal = &w->calibration[p];
+        if (cal->images && !cal->digests)
+            return fkt_fail_hint(FKT_E_STATE, "open the task with the file of its calibration",
+                                 "the calibration from '%s' is here without the digests of its images, so that private "
+                                 "images cannot be compared with them",
+                                 cal->source);
+    }
+    return FKT_OK;
+}
+
+static fkt_status refuse(const struct fkt_calibration *cal, size_t found, size_t n, const char *first)
 {
     char called[FKT_CALIBRATION_CALLED];
     return fkt_fail_hint(FKT_E_MISMATCH,
                          "a calibration is published: remove these images from the private set, or calibrate "
                          "on other, public images and make a new task",
                          "%zu of %zu private images %s among those that %s was made of; the first is '%s'", found, n,
-                         found == 1 ? "is" : "are", fkt_calibration_called(&w->calibration, called), first);
+                         found == 1 ? "is" : "are", fkt_calibration_called(cal, called), first);
+}
+
+/* How many of n digests a calibration holds, and the first of them. Those that are bad are not compared. */
+static size_t search(const struct fkt_calibration *cal, const uint8_t *digests, const uint8_t *bad, size_t n,
+                     size_t *first)
+{
+    size_t found = 0;
+    for (size_t i = n; i-- > 0;)
+        if (!(bad && bad[i]) && cal->images && fkt_calibration_holds(cal, digests + i * FKT_HASH_BYTES)) {
+            found++;
+            *first = i;
+        }
+    return found;
 }
 
 fkt_status fkt_public_images_refuse(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
@@ -39,17 +63,14 @@ fkt_status fkt_public_images_refuse(const struct fkt_pipeline *w, const struct f
 {
     struct fkt_digest *digests = NULL;
     uint8_t *bad = NULL;
-    size_t found = 0, first = 0;
     fkt_status st;
-    if (w->calibration.images == 0) return FKT_OK;
+    if (!made_of_images(w)) return FKT_OK;
     FKT_TRY(fkt_public_images_comparable(w));
     FKT_TRY(fkt_records_digests(ds, idx, n, options, &digests, &bad));
-    for (size_t i = n; i-- > 0;)
-        if (!bad[i] && fkt_calibration_holds(&w->calibration, digests[i].bytes)) {
-            found++;
-            first = idx ? idx[i] : i;
-        }
-    if (found) st = refuse(w, found, n, fkt_dataset_name(ds, first));
+    for (uint32_t p = 0; p < w->task.parts; p++) {
+        size_t first = 0, found = search(&w->calibration[p], (const uint8_t *)digests, bad, n, &first);
+        if (found) FKT_TRY(refuse(&w->calibration[p], found, n, fkt_dataset_name(ds, idx ? idx[first] : first)));
+    }
 out:
     fkt_free(digests);
     fkt_free(bad);
@@ -58,18 +79,15 @@ out:
 
 fkt_status fkt_public_images_refuse_rows(const struct fkt_pipeline *w, const uint8_t *sha256, size_t n)
 {
-    size_t found = 0, first = 0;
     char name[40];
     fkt_status st;
-    if (w->calibration.images == 0) return FKT_OK;
+    if (!made_of_images(w)) return FKT_OK;
     FKT_TRY(fkt_public_images_comparable(w));
-    for (size_t i = n; i-- > 0;)
-        if (fkt_calibration_holds(&w->calibration, sha256 + i * FKT_HASH_BYTES)) {
-            found++;
-            first = i;
-        }
-    snprintf(name, sizeof name, "latent %zu", first);
-    if (found) st = refuse(w, found, n, name);
+    for (uint32_t p = 0; p < w->task.parts; p++) {
+        size_t first = 0, found = search(&w->calibration[p], sha256, NULL, n, &first);
+        snprintf(name, sizeof name, "latent %zu", first);
+        if (found) FKT_TRY(refuse(&w->calibration[p], found, n, name));
+    }
 out:
     return st;
 }

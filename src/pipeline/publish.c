@@ -80,7 +80,7 @@ static fkt_status add_noise(struct fkt_release *r, const struct fkt_publication 
     FKT_TRY(fkt_ledger_init(&ledger, plan.mu * plan.mu, 0));
     FKT_TRY(fkt_pipeline_moments_new(f->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make_into(r, t, fkt_pipeline_calibration(f->pipeline), m, facts, &ledger, seed));
+    FKT_TRY(fkt_release_make_into(r, t, fkt_pipeline_calibration(f->pipeline, 0), m, facts, &ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
@@ -100,7 +100,7 @@ fkt_status fkt_publish_release(struct fkt_publication *f, struct fkt_sa_server *
     for (uint32_t i = 0; i < facts.sites; i++) facts.survivors += survivors[i];
     if (fkt_task_has_shares(t))
         FKT_TRY(
-            fkt_release_gather_into(&r, t, fkt_pipeline_calibration(f->pipeline), total, &facts, t->service.seeded));
+            fkt_release_gather_into(&r, t, fkt_pipeline_calibration(f->pipeline, 0), total, &facts, t->service.seeded));
     else FKT_TRY(add_noise(&r, f, total, &facts));
     FKT_TRY(fkt_release_bytes(&r, &f->bytes, &f->len));
     FKT_TRY(fkt_release_certificate(&r, &f->certificate));

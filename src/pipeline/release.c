@@ -247,35 +247,37 @@ out:
     return st;
 }
 
-fkt_status fkt_release_pipeline(const struct fkt_release *r, const struct fkt_codec_settings *settings,
-                                struct fkt_pipeline **out)
+static fkt_status open_parts(const struct fkt_release *r, const struct fkt_codec_settings *settings, int codec_alone,
+                             struct fkt_pipeline **out)
 {
-    struct fkt_codec_spec spec = {.name = r->task.part[0].name, .size = r->task.size, .dim = r->task.part[0].dim};
-    struct fkt_calibration cal = {0};
-    struct fkt_codec *codec = NULL;
-    fkt_status st;
+    struct fkt_calibration cal[FKT_PARTS_MAX] = {{0}};
+    struct fkt_codec *codec[FKT_PARTS_MAX] = {NULL};
+    fkt_status st = FKT_OK;
     *out = NULL;
-    if (settings) spec.settings = *settings;
-    FKT_TRY(fkt_codec_open(&codec, &spec));
-    FKT_TRY(fkt_calibration_copy(&cal, &r->calibration[0]));
-    return fkt_pipeline_assemble(out, &r->task, codec, &cal);
+    for (uint32_t p = 0; p < r->task.parts; p++) {
+        if (!codec_alone || r->task.part[p].kind == FKT_PART_CODEC)
+            FKT_TRY(fkt_pipeline_network(&codec[p], &r->task, p, settings));
+        FKT_TRY(fkt_calibration_copy(&cal[p], &r->calibration[p]));
+    }
+    return fkt_pipeline_assemble(out, &r->task, codec, cal);
 out:
-    fkt_codec_free(codec);
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) {
+        fkt_codec_free(codec[p]);
+        fkt_calibration_clear(&cal[p]);
+    }
     return st;
 }
 
-fkt_status fkt_release_gaussians(const struct fkt_release *r, uint32_t part, const struct fkt_estimate_options *options,
-                                 struct fkt_gaussians *out)
+fkt_status fkt_release_pipeline(const struct fkt_release *r, const struct fkt_codec_settings *settings,
+                                struct fkt_pipeline **out)
 {
-    const struct fkt_coordinates *c = &r->task.part[0].coordinates;
-    struct fkt_direction direction = fkt_coordinates_direction(c);
-    const struct fkt_part_noise noise = {c->length, r->sigma.part[0].sum, r->sigma.part[0].moment, c->radius / c->rq};
-    const struct fkt_known_length known = {
-        .count = direction.length, .square = direction.square, .slack = direction.slack};
-    const struct fkt_layout_noise l = {.sigma_count = r->sigma.count,
-                                       .part = &noise,
-                                       .parts = 1,
-                                       .known = &known,
-                                       .n_known = direction.length ? 1 : 0};
-    return fkt_gaussians_estimate_part(out, r->moments, r->task.n_classes, &l, part, options);
+    return open_parts(r, settings, 0, out);
+}
+
+fkt_status fkt_release_pipeline_codec(const struct fkt_release *r, const struct fkt_codec_settings *settings,
+                                      struct fkt_pipeline **out)
+{
+    fkt_status st = fkt_task_has_images(&r->task);
+    *out = NULL;
+    return st == FKT_OK ? open_parts(r, settings, 1, out) : st;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vectors.c - from pixels to record vectors, for a program that adds them up, stores or inspects them itself.
  *
- *   rgb (n,S,S,3) -> codec: z -> calibration: u -> coordinates: w -> quantiser: q
+ *   rgb (n,S,S,3) -> network: z -> calibration: u -> coordinates: w -> quantiser: q      for each part, side by side
  *
- * The same calls, record by record, as in pipeline.c: an image's numbers do not depend on n or on its neighbours, so
- * adding q up gives what fkt_pipeline_moments gives. Cost: the codec; memory for the latents of one of its batches. */
+ * The same calls, record by record, as in walk.c: an image's numbers do not depend on n or on its neighbours, so
+ * adding q up gives what fkt_pipeline_moments gives. Cost: the networks; memory for the latents of one batch. */
 #include "fedkt/pipeline.h"
 
 #include "pipeline/pipeline.h"
@@ -17,22 +17,24 @@
 fkt_status fkt_pipeline_vectors(const struct fkt_pipeline *w, const uint8_t *rgb, size_t n, double *vectors,
                                 int32_t *integers)
 {
-    const size_t image = (size_t)w->task.size * w->task.size * 3, D = w->task.part[0].dim,
-                 m = w->task.part[0].coordinates.length;
+    const size_t image = (size_t)w->task.size * w->task.size * 3, m = w->length;
     double *u = NULL;
-    float *z = NULL;
+    float *z[FKT_PARTS_MAX] = {NULL};
+    const float *row[FKT_PARTS_MAX];
     size_t batch;
     fkt_status st;
-    FKT_TRY(w->codec ? FKT_OK : fkt_pipeline_no_codec(w));
-    batch = fkt_pipeline_batch(w->codec);
-    FKT_TRY(fkt_alloc(&z, batch * D));
-    FKT_TRY(fkt_alloc(&u, w->task.part[0].coordinates.dim));
+    FKT_TRY(fkt_pipeline_can_encode(w));
+    batch = fkt_pipeline_batch_all(w);
+    for (uint32_t p = 0; p < w->task.parts; p++) FKT_TRY(fkt_alloc(&z[p], batch * w->task.part[p].dim));
+    FKT_TRY(fkt_alloc(&u, fkt_pipeline_room(w)));
     for (size_t first = 0; first < n; first += batch) {
         const size_t here = n - first < batch ? n - first : batch;
-        FKT_TRY(fkt_codec_encode(w->codec, rgb + first * image, here, z));
+        for (uint32_t p = 0; p < w->task.parts; p++)
+            FKT_TRY(fkt_codec_encode(w->codec[p], rgb + first * image, here, z[p]));
         for (size_t i = 0; i < here; i++) {
             const size_t at = (first + i) * m;
-            st = fkt_pipeline_record(w, z + i * D, u, vectors + at, integers + at);
+            for (uint32_t p = 0; p < w->task.parts; p++) row[p] = z[p] + i * w->task.part[p].dim;
+            st = fkt_pipeline_record(w, row, u, vectors + at, integers + at);
             FKT_TRY(fkt_fail_in(st, "image %zu", first + i));
         }
     }
@@ -42,6 +44,6 @@ out:
         memset(integers, 0, n * m * sizeof *integers);
     }
     fkt_free_secret(u);
-    fkt_free_secret(z);
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_free_secret(z[p]);
     return st;
 }

@@ -224,8 +224,11 @@ static fkt_status encode(struct fkt_joining *j, const struct fkt_dataset *ds, st
     FKT_TRY(fkt_records_new(&j->of, j->task->privacy.adjacency));
     o->records = j->of;
     if (j->spec->encodings) FKT_TRY(fkt_encodings_open(&o->encodings, j->spec->encodings));
-    FKT_TRY(fkt_pipeline_open(&pipeline, j->task, j->spec->calibration, &j->spec->settings));
-    fkt_joining_report(j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_CODEC, .codec = fkt_pipeline_codec(pipeline)});
+    FKT_TRY(fkt_pipeline_open(&pipeline, j->task,
+                              &(struct fkt_part_files){j->spec->calibration, j->spec->guide_calibration},
+                              &j->spec->settings));
+    fkt_joining_report(
+        j, (struct fkt_join_event){.kind = FKT_JOIN_EVENT_CODEC, .codec = fkt_pipeline_encoder(pipeline, 0)});
     FKT_TRY(fkt_pipeline_moments_new(pipeline, &j->moments));
     FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, j->moments, o));
     FKT_TRY(fkt_moments_packed(j->moments, &j->exact));

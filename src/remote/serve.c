@@ -57,6 +57,7 @@ static fkt_status open_server(struct run *s)
                                          .folder = a->state,
                                          .out = a->out,
                                          .calibration = a->calibration,
+                                         .guide_calibration = a->guide_calibration,
                                          .settings = a->settings,
                                          .per_class = a->per_class,
                                          .format = a->format,

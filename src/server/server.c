@@ -132,7 +132,8 @@ static fkt_status open_all(struct fkt_server *h, const struct fkt_server_spec *s
     char *path = NULL;
     fkt_status st;
     FKT_TRY(check_task(spec->task));
-    FKT_TRY(fkt_pipeline_open(&h->pipeline, spec->task, spec->calibration, &spec->settings));
+    FKT_TRY(fkt_pipeline_open(&h->pipeline, spec->task,
+                              &(struct fkt_part_files){spec->calibration, spec->guide_calibration}, &spec->settings));
     h->task = fkt_pipeline_task(h->pipeline);
     FKT_TRY(fkt_federation_open(h->task, &h->params, &shares));
     FKT_TRY(make_room(h));

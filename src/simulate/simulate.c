@@ -178,7 +178,7 @@ out:
 /* A large site has two batches for each thread. With fewer sites than threads all are large. */
 static fkt_status sort_by_size(struct pool *p, unsigned threads)
 {
-    size_t large = 2 * threads * fkt_pipeline_batch(fkt_pipeline_codec(p->spec->pipeline));
+    size_t large = 2 * threads * fkt_pipeline_batch_all(p->spec->pipeline);
     uint32_t sites = p->sim->sites, n = 0;
     fkt_status st = fkt_alloc(&p->site, sites);
     for (int small = 0; small < 2 && st == FKT_OK; small++) {
@@ -264,18 +264,18 @@ out:
 
 static fkt_status count_records(struct fkt_simulation *sim)
 {
-    const size_t block = fkt_moments_block(fkt_moments_length(sim->total));
+    const uint32_t classes = fkt_moments_classes(sim->total);
     const int64_t *packed;
     fkt_status st = fkt_moments_packed(sim->total, &packed);
-    for (uint32_t k = 0; st == FKT_OK && k < fkt_moments_classes(sim->total); k++)
-        sim->records += (uint64_t)packed[k * block];
+    for (uint32_t k = 0; st == FKT_OK && k < classes; k++)
+        sim->records += (uint64_t)packed[fkt_layout_count(fkt_moments_layout(sim->total), classes, k)];
     return st;
 }
 
 fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec)
 {
     const struct fkt_task *task = fkt_pipeline_task(spec->pipeline);
-    const struct fkt_calibration *cal = fkt_pipeline_calibration(spec->pipeline);
+    const struct fkt_calibration *cal = fkt_pipeline_calibration(spec->pipeline, 0);
     unsigned threads = spec->threads ? spec->threads : fkt_cpu_count(), lanes;
     struct pool p = {.spec = spec, .sim = out};
     double start;
@@ -285,7 +285,8 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     out->sites = spec->partition.sites;
     if (out->sites < 1 || spec->n_train < 1)
         return fkt_fail(FKT_E_ARG, "a simulation needs at least one site and one record");
-    if (!fkt_pipeline_codec(spec->pipeline)) return fkt_pipeline_no_codec(spec->pipeline);
+    st = fkt_pipeline_can_encode(spec->pipeline);
+    if (st != FKT_OK) return st;
     st = fkt_public_images_refuse(spec->pipeline, spec->data, spec->train, spec->n_train,
                                   &(struct fkt_pipeline_options){.threads = threads, .progress = spec->progress});
     if (st != FKT_OK) return st;

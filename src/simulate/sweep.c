@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/wipe.h"
+#include "pipeline/gaussians.h"
 #include "pipeline/pipeline.h"
 
 #include <math.h>
@@ -23,8 +24,11 @@ void fkt_sweep_default(struct fkt_sweep_spec *spec)
 
 static fkt_status check(const struct fkt_sweep_spec *spec)
 {
-    if (!spec->data || !spec->codec || !spec->calibration)
+    if (!spec->data || spec->parts < 1 || spec->parts > FKT_PARTS_MAX)
         return fkt_fail(FKT_E_ARG, "a sweep needs a dataset, a codec and a calibration");
+    for (uint32_t p = 0; p < spec->parts; p++)
+        if (!spec->codec[p] || !spec->calibration[p])
+            return fkt_fail(FKT_E_ARG, "a sweep needs a dataset, a codec and a calibration");
     if (spec->test && spec->holdout != 0)
         return fkt_fail(FKT_E_ARG, "test images come from a dataset or from a hold-out, not from both");
     if (spec->n_epsilon < 1 || spec->n_epsilon > FKT_SWEEP_EPSILONS_MAX)
@@ -36,8 +40,8 @@ static fkt_status check(const struct fkt_sweep_spec *spec)
 
 fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *spec)
 {
-    struct fkt_codec *codec = spec->codec;
     struct fkt_sweep *s = NULL;
+    int taken = 0;
     fkt_status st;
     *out = NULL;
     FKT_TRY(check(spec));
@@ -49,24 +53,24 @@ fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *sp
     FKT_TRY(fkt_alloc(&s->arm, s->n_arms));
     for (size_t i = 0; i < s->n_arms; i++) {
         struct sweep_arm *a = &s->arm[i];
-        a->view =
-            (struct fkt_sweep_arm){.name = a->name, .images = &a->images, .measured = &a->measured, .network = NAN};
+        a->view = (struct fkt_sweep_arm){.name = a->name, .images = a->images, .measured = a->measured, .network = NAN};
     }
     FKT_TRY(fkt_sweep_choose_records(s));
     FKT_TRY(fkt_sweep_plan_federation(s));
-    st = fkt_sweep_make_tasks(s, codec, spec->calibration);
-    codec = NULL;
-    if (st != FKT_OK) goto out;
+    taken = 1;
+    FKT_TRY(fkt_sweep_make_tasks(s, spec));
     FKT_TRY(fkt_records_new(&s->records, s->arm[0].task.privacy.adjacency));
-    s->spec.codec = NULL;
-    s->spec.calibration = NULL;
+    memset(s->spec.codec, 0, sizeof s->spec.codec);
+    memset(s->spec.calibration, 0, sizeof s->spec.calibration);
     s->spec.epsilon = NULL;
     s->spec.insecure_seed = NULL;
     *out = s;
     s = NULL;
 out:
-    fkt_codec_free(codec);
-    if (spec->calibration) fkt_calibration_clear(spec->calibration); /* empty when the pipeline owns it */
+    for (uint32_t p = 0; !taken && p < FKT_PARTS_MAX; p++) {
+        fkt_codec_free(spec->codec[p]);
+        if (spec->calibration[p]) fkt_calibration_clear(spec->calibration[p]);
+    }
     fkt_sweep_free(s);
     return st;
 }
@@ -79,8 +83,8 @@ void fkt_sweep_free(struct fkt_sweep *s)
         fkt_task_clear(&a->task);
         fkt_release_clear(&a->release);
         fkt_federate_clear(&a->round);
-        fkt_gaussians_clear(&a->images);
-        fkt_gaussians_clear(&a->measured);
+        fkt_gaussians_clear_all(a->images);
+        fkt_gaussians_clear_all(a->measured);
         for (size_t d = 0; d < FKT_SWEEP_DRAWS_MAX; d++) {
             fkt_heads_clear(&a->draw[d].heads);
             for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_score_clear(&a->draw[d].score[k]);
@@ -246,8 +250,9 @@ void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out)
 
 fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols, uint8_t *rgb)
 {
-    if (i >= s->n_arms || !s->arm[i].view.draws) return fkt_fail(FKT_E_STATE, "arm %zu has no images", i);
-    return fkt_generate_tiles(s->pipeline, &s->arm[i].images, s->spec.seed, rows, cols, s->spec.threads, rgb);
+    if (i >= s->n_arms || !s->arm[i].view.draws || !s->arm[i].view.images)
+        return fkt_fail(FKT_E_STATE, "arm %zu has no images", i);
+    return fkt_generate_tiles(s->pipeline, s->arm[i].images, s->spec.seed, rows, cols, s->spec.threads, rgb);
 }
 
 fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder, size_t per_class,

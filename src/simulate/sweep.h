@@ -22,12 +22,12 @@ struct sweep_arm {
     struct fkt_task task;
     struct fkt_release release;
     struct fkt_federate_result round;
-    struct fkt_gaussians images, measured;
+    struct fkt_gaussians images[FKT_PARTS_MAX], measured[FKT_PARTS_MAX]; /* by part of the layout */
     struct sweep_draw draw[FKT_SWEEP_DRAWS_MAX]; /* view.draws of them; the first is of the release */
 };
 
 struct fkt_sweep {
-    struct fkt_sweep_spec spec; /* codec, calibration, epsilon and insecure_seed are not used after fkt_sweep_new */
+    struct fkt_sweep_spec spec; /* parts, epsilon and insecure_seed are not used after fkt_sweep_new */
     uint64_t insecure_seed;     /* where `seeded` */
     int seeded;
     size_t *train, *test; /* records of data, and of test_data */
@@ -54,8 +54,7 @@ struct fkt_sweep {
 /* sweep_plan.c: the test records, the federation, the tasks. */
 FKT_MUST_USE fkt_status fkt_sweep_choose_records(struct fkt_sweep *s);
 FKT_MUST_USE fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s);
-FKT_MUST_USE fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec,
-                                             struct fkt_calibration *calibration /* both taken */);
+FKT_MUST_USE fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, const struct fkt_sweep_spec *spec); /* takes parts */
 void fkt_sweep_simulation_spec(const struct fkt_sweep *s, struct fkt_simulation_spec *out);
 
 /* sweep_release.c: the releases of all arms with their heads; needs s->sim. */

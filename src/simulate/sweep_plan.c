@@ -128,11 +128,11 @@ out:
 }
 
 static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choices *choices,
-                            const struct fkt_codec *codec, const struct fkt_calibration *calibration)
+                            const struct fkt_part_choice *parts)
 {
     struct sweep_arm *a = &s->arm[i];
-    struct fkt_part_choice part = s->spec.part;
     const double epsilon = s->spec.epsilon[i];
+    fkt_status st;
     for (size_t j = 0; j < i; j++)
         if (s->spec.epsilon[j] == epsilon) return fkt_fail(FKT_E_ARG, "epsilon %g is given twice", epsilon);
     snprintf(a->name, sizeof a->name, "epsilon %g", epsilon);
@@ -140,34 +140,45 @@ static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choic
     a->view.task = &a->task;
     a->view.release = &a->release;
     a->view.round = &a->round;
-    part.codec = codec;
-    part.calibration = calibration;
-    part.split_sum = choices->privacy.part[0].split_sum;
-    part.split_moment = choices->privacy.part[0].split_moment;
-    return fkt_task_make_into(&a->task, choices, &part, 1);
+    st = fkt_task_make_into(&a->task, choices, parts, s->spec.parts);
+    a->view.parts = a->task.layout.parts;
+    return st;
 }
 
-fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, struct fkt_codec *codec, struct fkt_calibration *calibration)
+fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, const struct fkt_sweep_spec *spec)
 {
-    const size_t classes = fkt_dataset_classes(s->spec.data);
-    struct fkt_task_choices choices = s->spec.task;
+    const size_t classes = fkt_dataset_classes(spec->data);
+    struct fkt_task_choices choices = spec->task;
+    struct fkt_part_choice parts[FKT_PARTS_MAX];
+    struct fkt_calibration cal[FKT_PARTS_MAX] = {{0}};
+    struct fkt_codec *codec[FKT_PARTS_MAX] = {NULL};
     const char **names = NULL;
+    struct sweep_arm *reference = &s->arm[s->n_arms - 1];
     fkt_status st;
+    for (uint32_t p = 0; p < spec->parts; p++) {
+        parts[p] = spec->part[p];
+        parts[p].codec = codec[p] = spec->codec[p];
+        cal[p] = *spec->calibration[p];
+        memset(spec->calibration[p], 0, sizeof *spec->calibration[p]);
+        parts[p].calibration = &cal[p];
+    }
     FKT_TRY(fkt_alloc(&names, classes));
-    for (size_t k = 0; k < classes; k++) names[k] = fkt_dataset_class(s->spec.data, k);
+    for (size_t k = 0; k < classes; k++) names[k] = fkt_dataset_class(spec->data, k);
     choices.classes = names;
     choices.n_classes = (uint32_t)classes;
     choices.federation = s->federation.sites ? &s->federation : NULL;
     choices.service = NULL;
-    choices.privacy.parts = 1;
-    choices.privacy.part[0].radius = 1;
-    for (size_t i = 0; i + 1 < s->n_arms; i++) FKT_TRY(make_task(s, i, &choices, codec, calibration));
-    snprintf(s->arm[s->n_arms - 1].name, sizeof s->arm->name, "no privacy");
-    st = fkt_pipeline_assemble(&s->pipeline, &s->arm[0].task, codec, calibration); /* takes both */
-    codec = NULL;
+    for (size_t i = 0; i + 1 < s->n_arms; i++) FKT_TRY(make_task(s, i, &choices, parts));
+    snprintf(reference->name, sizeof reference->name, "no privacy");
+    reference->view.parts = s->arm[0].view.parts;
+    for (size_t i = 0; i < s->n_arms; i++)
+        if (!fkt_task_gives_images(&s->arm[0].task)) s->arm[i].view.images = NULL;
+    FKT_TRY(fkt_pipeline_assemble(&s->pipeline, &s->arm[0].task, codec, cal)); /* takes both */
 out:
     fkt_free(names);
-    fkt_codec_free(codec);
-    fkt_calibration_clear(calibration);
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) {
+        fkt_codec_free(codec[p]);
+        fkt_calibration_clear(&cal[p]);
+    }
     return st;
 }

@@ -9,13 +9,13 @@
  * between draws, and images are encoded once. Each further draw is charged in full to its own ledger, evaluated, and
  * not kept. */
 #include "fedkt/advanced/moments.h"
-#include "fedkt/advanced/synth.h"
 
 #include "simulate/sweep.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/wipe.h"
+#include "pipeline/gaussians.h"
 #include "task/federation.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static fkt_status release_total(const struct fkt_sweep *s, const struct sweep_ar
     fkt_status st;
     FKT_TRY(fkt_pipeline_moments_new(s->pipeline, &m));
     FKT_TRY(fkt_moments_add_packed(m, total));
-    FKT_TRY(fkt_release_make_into(out, &a->task, fkt_pipeline_calibration(s->pipeline), m, facts, ledger, seed));
+    FKT_TRY(fkt_release_make_into(out, &a->task, fkt_pipeline_calibration(s->pipeline, 0), m, facts, ledger, seed));
 out:
     fkt_moments_free(m);
     return st;
@@ -53,7 +53,7 @@ out:
 static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
                           struct fkt_ledger *ledger, struct fkt_release *out, struct fkt_federate_result *round)
 {
-    const struct fkt_calibration *cal = fkt_pipeline_calibration(s->pipeline);
+    const struct fkt_calibration *cal = fkt_pipeline_calibration(s->pipeline, 0);
     const uint64_t *seeded = s->seeded ? &seed : NULL;
     struct fkt_round_facts facts = {s->sim.sites, s->sim.survivors, 1, s->composed_epsilon};
     const struct fkt_simulation_round how = {&a->task, s->secrets, seeded, s->spec.threads, s->spec.progress};
@@ -79,16 +79,16 @@ static fkt_status draw_again(const struct fkt_sweep *s, const struct sweep_arm *
 {
     const struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
     struct fkt_federate_result round = {0};
-    struct fkt_gaussians measured = {0};
+    struct fkt_gaussians measured[FKT_PARTS_MAX] = {{0}};
     struct fkt_release again = {0};
     struct fkt_ledger ledger;
     fkt_status st;
     FKT_TRY(fkt_ledger_init(&ledger, a->release.plan.mu * a->release.plan.mu, 0));
     FKT_TRY(release(s, a, seed, &ledger, &again, &round));
-    FKT_TRY(fkt_release_gaussians(&again, 0, &raw, &measured));
-    FKT_TRY(fkt_heads_fit(&out->heads, &measured, &again.task, FKT_HEADS_DEFAULT, &again));
+    FKT_TRY(fkt_release_gaussians_all(&again, &raw, measured));
+    FKT_TRY(fkt_heads_fit(&out->heads, measured, &again.task, FKT_HEADS_DEFAULT, &again));
 out:
-    fkt_gaussians_clear(&measured);
+    fkt_gaussians_clear_all(measured);
     fkt_federate_clear(&round);
     fkt_release_clear(&again);
     return st;
@@ -101,11 +101,11 @@ static fkt_status release_arm(struct fkt_sweep *s, size_t i, size_t draws, struc
     const double start = fkt_now();
     fkt_status st;
     FKT_TRY(release(s, a, s->insecure_seed + i, ledger, &a->release, &a->round));
-    FKT_TRY(fkt_release_gaussians(&a->release, 0, &images, &a->images));
-    FKT_TRY(fkt_release_gaussians(&a->release, 0, &raw, &a->measured));
+    if (a->view.images) FKT_TRY(fkt_release_gaussians_all(&a->release, &images, a->images));
+    FKT_TRY(fkt_release_gaussians_all(&a->release, &raw, a->measured));
     a->view.seconds_release = fkt_now() - start - a->round.seconds;
     s->sim.seconds_aggregate += a->round.seconds;
-    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, &a->release.task, FKT_HEADS_DEFAULT, &a->release));
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, a->measured, &a->release.task, FKT_HEADS_DEFAULT, &a->release));
     a->view.draws = 1;
     for (size_t d = 1; d < draws; d++, a->view.draws++)
         FKT_TRY(draw_again(s, a, s->insecure_seed + FKT_SWEEP_EPSILONS_MAX * d + i, &a->draw[d]));
@@ -118,16 +118,14 @@ out:
 static fkt_status estimate_reference(struct fkt_sweep *s)
 {
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
-    const struct fkt_coordinates *c = &t->part[0].coordinates;
     const struct fkt_estimate_options images = {s->spec.estimator, 0, 0}, raw = {FKT_ESTIMATOR_RAW, 0, 0};
-    const struct fkt_noise_scale none = {.unit = c->radius / c->rq};
     struct sweep_arm *a = &s->arm[s->n_arms - 1];
     const int64_t *exact;
     fkt_status st;
     FKT_TRY(fkt_moments_packed(s->sim.total, &exact));
-    FKT_TRY(fkt_gaussians_estimate(&a->images, exact, t->n_classes, c->length, &none, &images));
-    FKT_TRY(fkt_gaussians_estimate(&a->measured, exact, t->n_classes, c->length, &none, &raw));
-    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, &a->measured, t, FKT_HEADS_DEFAULT, NULL));
+    if (a->view.images) FKT_TRY(fkt_task_gaussians_all(a->images, t, exact, NULL, &images));
+    FKT_TRY(fkt_task_gaussians_all(a->measured, t, exact, NULL, &raw));
+    FKT_TRY(fkt_heads_fit(&a->draw[0].heads, a->measured, t, FKT_HEADS_DEFAULT, NULL));
     a->view.draws = 1;
 out:
     return st;

@@ -25,8 +25,9 @@ static json_t *accuracies(const struct fkt_sweep *s, const struct sweep_arm *a)
 {
     json_t *j = json_object();
     for (int k = 0; k < FKT_HEAD_KINDS; k++)
-        json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k),
-                            json_real(fkt_score_accuracy(&a->draw[0].score[k])));
+        if (a->draw[0].heads.head[k]) /* pooled moments have no QDA */
+            json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k),
+                                json_real(fkt_score_accuracy(&a->draw[0].score[k])));
     if (s->network[0]) json_object_set_new(j, s->network, json_real(a->view.network));
     return j;
 }
@@ -35,7 +36,9 @@ static json_t *draws_json(const struct sweep_arm *a)
 {
     json_t *j = json_object();
     for (int k = 0; k < FKT_HEAD_KINDS; k++) {
-        json_t *runs = json_array();
+        json_t *runs;
+        if (!a->draw[0].heads.head[k]) continue;
+        runs = json_array();
         for (size_t d = 0; d < a->view.draws; d++)
             json_array_append_new(runs, json_real(fkt_score_accuracy(&a->draw[d].score[k])));
         json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k), runs);
@@ -43,15 +46,38 @@ static json_t *draws_json(const struct sweep_arm *a)
     return j;
 }
 
+/* signal: of the first part; signals: of each, where there are several. A class is below the noise if it is in any. */
+static json_t *class_json(const struct sweep_arm *a, uint32_t k)
+{
+    const uint32_t parts = a->view.parts;
+    json_t *signals = parts > 1 ? json_array() : NULL;
+    int below = 0;
+    for (uint32_t p = 0; p < parts; p++) {
+        if (signals) json_array_append_new(signals, json_real(a->measured[p].signal[k]));
+        below |= fkt_gaussians_below_noise(&a->measured[p], k);
+    }
+    return json_pack("{s:s s:f s:f s:f s:b s:o*}", "class", a->task.classes[k], "noisy_count", a->measured[0].count[k],
+                     "count_noise", a->measured[0].count_noise[k], "signal", a->measured[0].signal[k], "below_noise",
+                     below, "signals", signals);
+}
+
+/* Noise by part of the layout, where there are several. */
+static json_t *noise_json(const struct sweep_arm *a)
+{
+    const struct fkt_part_sigma *promised = a->release.plan.sigma, *there = a->release.sigma.part;
+    json_t *j = json_array();
+    for (uint32_t p = 0; p < a->view.parts; p++)
+        json_array_append_new(j, json_pack("{s:f s:f s:f s:f}", "sigma_sum", promised[p].sum, "sigma_moment",
+                                           promised[p].moment, "sigma_sum_in_total", there[p].sum,
+                                           "sigma_moment_in_total", there[p].moment));
+    return j;
+}
+
 static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
 {
     const struct fkt_privacy_plan *p = &a->release.plan;
     json_t *classes = json_array(), *j;
-    for (uint32_t k = 0; k < a->measured.classes; k++)
-        json_array_append_new(classes, json_pack("{s:s s:f s:f s:f s:b}", "class", a->task.classes[k], "noisy_count",
-                                                 a->measured.count[k], "count_noise", a->measured.count_noise[k],
-                                                 "signal", a->measured.signal[k], "below_noise",
-                                                 fkt_gaussians_below_noise(&a->measured, k)));
+    for (uint32_t k = 0; k < a->measured[0].classes; k++) json_array_append_new(classes, class_json(a, k));
     j = json_pack("{s:f s:f s:s s:s s:f s:f s:f s:f s:f s:s s:b s:o s:s s:f s:f s:f s:f}", "epsilon", p->spec.epsilon,
                   "delta", p->spec.delta, "adjacency", fkt_adjacency_name(p->spec.adjacency), "mechanism",
                   fkt_mechanism_name(p->spec.mechanism), "mu", p->mu, "epsilon_spent", p->epsilon_spent, "sigma_count",
@@ -62,6 +88,7 @@ static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
                   "sigma_moment_in_total", a->release.sigma.part[0].moment);
     if (j && fkt_release_promise(&a->release, NULL) == FKT_PROMISE_WEAK)
         json_object_set_new(j, "promise", json_string("weak"));
+    if (a->view.parts > 1) json_object_set_new(j, "parts", noise_json(a));
     if (s->test_data) json_object_set_new(j, "accuracy", accuracies(s, a));
     if (a->view.draws > 1) json_object_set_new(j, "accuracy_runs", draws_json(a));
     return j;
@@ -88,7 +115,7 @@ static json_t *round_json(const struct fkt_sweep *s)
 
 static json_t *device_json(const struct fkt_sweep *s)
 {
-    const struct fkt_device codec = fkt_codec_device_used(fkt_pipeline_codec(s->pipeline));
+    const struct fkt_device codec = fkt_codec_device_used(fkt_pipeline_encoder(s->pipeline, 0));
     const struct fkt_device d = s->device.kind == FKT_DEVICE_CUDA ? s->device : codec;
     struct fkt_device_facts f;
     if (fkt_device_describe(d, &f) != FKT_OK) f.name[0] = '\0';
@@ -96,23 +123,52 @@ static json_t *device_json(const struct fkt_sweep *s)
                      f.name);
 }
 
+/* The parts of the record vector, where there is a guide. */
+static json_t *parts_json(const struct fkt_sweep *s)
+{
+    const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
+    json_t *j = json_array();
+    for (uint32_t p = 0; p < t->parts; p++) {
+        const struct fkt_task_part *part = &t->part[p];
+        json_array_append_new(
+            j, json_pack("{s:s s:s s:s s:s s:i s:i s:s}", "kind", fkt_part_name(part->kind), "name", part->name,
+                         "identity", part->identity, "dtype",
+                         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_encoder(s->pipeline, p))), "dim",
+                         (int)part->coordinates.dim, "length", (int)part->coordinates.length, "coordinates",
+                         fkt_coordinate_name(part->coordinates.kind)));
+    }
+    return j;
+}
+
+static void set_parts(json_t *j, const struct fkt_sweep *s)
+{
+    const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
+    if (t->parts == 1 && t->part[0].kind == FKT_PART_CODEC && !t->layout.pooled) return;
+    json_object_set_new(j, "parts", parts_json(s));
+    json_object_set_new(j, "joined", json_boolean(t->joined));
+    json_object_set_new(j, "moments", json_string(t->layout.pooled ? "pooled" : "class"));
+}
+
 static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
 {
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
     const struct sweep_arm *first = &s->arm[0];
+    const struct fkt_task_part *codec = fkt_task_part_of(t, FKT_PART_CODEC);
     struct fkt_sweep_seconds seconds;
     char partition[FKT_PARTITION_TEXT];
+    uint32_t dim = 0;
+    for (uint32_t p = 0; p < t->parts; p++) dim += t->part[p].coordinates.dim;
     fkt_sweep_seconds(s, &seconds);
     fkt_partition_text(&s->spec.partition, partition);
     return json_pack(
-        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s s:s s:o s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
+        "{s:s s:s s:i s:i s:I s:i s:i s:i s:s? s:s s:o s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
         "s:f s:f} s:[s s s s s s s]}",
         "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)s->sim.sites, "survivors",
-        (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim",
-        (int)t->part[0].coordinates.dim, "length", (int)t->part[0].coordinates.length, "codec", t->part[0].identity,
-        "codec_dtype", fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(s->pipeline))), "device",
-        device_json(s), "coordinates", fkt_coordinate_name(t->part[0].coordinates.kind), "partition", partition,
-        "bytes_per_site", (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
+        (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim", (int)dim,
+        "length", (int)fkt_layout_length(&t->layout), "codec", codec ? codec->identity : NULL, "codec_dtype",
+        fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_encoder(s->pipeline, 0))), "device", device_json(s),
+        "coordinates", fkt_coordinate_name(t->part[0].coordinates.kind), "partition", partition, "bytes_per_site",
+        (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
         first->release.plan.spec.epsilon, "delta", first->release.plan.spec.delta, "composed_epsilon",
         s->composed_epsilon, "moments_sha256", s->moments_sha256, "release_sha256", first->release.sha256, "skipped",
         (json_int_t)s->skipped.count, "test_images", (json_int_t)s->n_test, "arms", arms, "seconds", "encode",
@@ -130,6 +186,7 @@ fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json)
     arms = json_array();
     for (size_t i = 0; i + 1 < s->n_arms; i++) json_array_append_new(arms, arm_json(s, &s->arm[i]));
     j = base_json(s, arms);
+    if (j) set_parts(j, s);
     if (j && s->test_data) {
         json_object_set_new(j, "accuracy", accuracies(s, first));
         json_object_set_new(j, "accuracy_without_privacy", accuracies(s, &s->arm[s->n_arms - 1]));

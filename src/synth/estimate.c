@@ -220,6 +220,8 @@ fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t 
     if (st != FKT_OK) return st;
     FKT_TRY(allocate(out, &s, classes, noise->part[part].length));
     out->part = part;
+    out->pooled = noise->pooled != 0;
+    for (uint32_t p = 0; p < part; p++) out->offset += noise->part[p].length;
     FKT_TRY(fkt_raw_moments(out, s.noise, noised, noise));
     job.unit2 = noise->part[part].unit * noise->part[part].unit;
     if (pool > 0) {

@@ -8,9 +8,9 @@
  *   pooled:       raw = a M - a sum_k a_k (S_k S_k^T - s_m^2 I)       a of all records, a_k of class k
  *
  * Where the records of a part have one length, the trace of its M is a further count; n^ combines all of them
- * (count.c), so the count of a class is the same, to the bit, in every part. M, S and n carry independent noise, s_m^2 I
- * is what the noise of S adds to S S^T, and the covariance of the combined count with the diagonal of M is known.
- * Derivations: estimate.md 2, 5, 6 and 7. */
+ * (count.c), so the count of a class is the same, to the bit, in every part. M, S and n carry independent noise,
+ * s_m^2 I is what the noise of S adds to S S^T, and the covariance of the combined count with the diagonal of M is
+ * known. Derivations: estimate.md 2, 5, 6 and 7. */
 #include "synth/raw.h"
 
 #include "base/alloc.h"

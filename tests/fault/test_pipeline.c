@@ -43,8 +43,8 @@ static fkt_status release_pipeline(void)
     FKT_TRY(fkt_records_merge(records, read, &shared));
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
     FKT_TRY(
-        fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), &facts, path, 1));
-    FKT_TRY(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), again, &facts,
+        fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), &facts, path, 1));
+    FKT_TRY(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), again, &facts,
                                   &ledger, &seed));
     FKT_TRY(fkt_release_write(file, &r));
     FKT_TRY(fkt_release_load_into(&back, path));

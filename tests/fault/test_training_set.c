@@ -26,7 +26,7 @@ static int prepare(void **state)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &w));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
-    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), m, &facts,
                                    &ledger, NULL));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 0));
     CHECK_OK(fkt_generate(&r, scratch_path(&scratch, "images"), &g));

@@ -96,7 +96,7 @@ static void run(uint8_t hash[HASH])
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &threads));
     CHECK_OK(fkt_ledger_init(&ledger, 1e6, 0));
-    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+    CHECK_OK(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), m, &facts,
                                    &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "r"), 0));
     fkt_digest_init(&d, "test", NULL);

@@ -32,7 +32,7 @@ static void federate_task(struct fkt_task *out, const struct world *w, uint32_t 
     c.roster = roster;
     CHECK_OK(fkt_task_make_into(out, &choices,
                                 &(struct fkt_part_choice){.codec = fkt_pipeline_codec(w->pipeline),
-                                                          .calibration = fkt_pipeline_calibration(w->pipeline),
+                                                          .calibration = fkt_pipeline_calibration(w->pipeline, 0),
                                                           .coordinates = t->part[0].coordinates.kind},
                                 1));
     fkt_free(roster);

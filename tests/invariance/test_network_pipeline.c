@@ -69,7 +69,8 @@ static fkt_status open_pipeline(struct fkt_pipeline **out, enum fkt_codec_dtype 
     struct fkt_codec_settings settings = {.weights = weights, .dtype = dtype, .low_memory = low_memory};
     struct fkt_task task = {0};
     fkt_status st = fkt_task_load_into(&task, task_file);
-    if (st == FKT_OK) st = fkt_pipeline_open(out, &task, calibration_file, &settings);
+    if (st == FKT_OK)
+        st = fkt_pipeline_open(out, &task, &(struct fkt_part_files){.calibration = calibration_file}, &settings);
     fkt_task_clear(&task);
     return st;
 }

@@ -26,7 +26,7 @@ static inline void make_release(struct fkt_release *r, const uint64_t *seed, int
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, demo, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 1e-3));
-    CHECK_OK(fkt_release_make_into(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+    CHECK_OK(fkt_release_make_into(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), m, &facts,
                                    &ledger, seed));
     fkt_moments_free(m);
 }

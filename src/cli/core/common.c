@@ -40,6 +40,7 @@ fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out)
 void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *out)
 {
     *out = (struct fkt_codec_settings){.weights = m->weights,
+                                       .guide_weights = m->guide_weights,
                                        .dtype = (enum fkt_codec_dtype)m->dtype,
                                        .low_memory = m->low_memory,
                                        .device = cli_device_of(m->device)};
@@ -47,6 +48,7 @@ void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *
 
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r)
 {
+    if (!c) return;
     if (m->dtype == FKT_CODEC_DTYPE_AUTO && fkt_codec_dtype_measured(c) && !r->quiet)
         fprintf(stderr, "fedkt: --dtype auto: codec '%s' is measured to be faster in %s on this machine\n",
                 fkt_codec_name(c), fkt_codec_dtype_name(fkt_codec_dtype_used(c)));
@@ -67,35 +69,6 @@ void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, con
     const char *weights = c->settings.weights;
     snprintf(out, cap, "fedkt codec calibrate %s%s%s --size %u --public SET --out FILE", fkt_codec_name(codec),
              weights ? " --weights " : "", weights ? weights : "", fkt_codec_size(codec));
-}
-
-fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec, struct fkt_calibration *cal)
-{
-    struct fkt_codec_spec spec;
-    fkt_status st;
-    *codec = NULL;
-    memset(cal, 0, sizeof *cal);
-    FKT_TRY(cli_codec_spec(c, &spec));
-    FKT_TRY(fkt_codec_open(codec, &spec));
-    if (c->calibration) {
-        FKT_TRY(fkt_calibration_load(cal, c->calibration));
-        FKT_TRY(fkt_calibration_check(cal, *codec));
-    } else {
-        char command[256], hint[384];
-        cli_calibrate_command(command, sizeof command, c, *codec);
-        snprintf(hint, sizeof hint, "make one from a public image set and give it with --calibration: %s", command);
-        st = fkt_calibration_embedded(cal, *codec);
-        if (st == FKT_E_STATE)
-            st = fkt_fail_hint(st, hint, "codec '%s' has no built-in calibration", fkt_codec_name(*codec));
-        if (st != FKT_OK) goto out;
-    }
-out:
-    if (st != FKT_OK) {
-        fkt_codec_free(*codec);
-        *codec = NULL;
-        fkt_calibration_clear(cal);
-    }
-    return st;
 }
 
 fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n)
@@ -137,7 +110,7 @@ out:
     return st;
 }
 
-fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path, const char *calibration,
+fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path, const struct fkt_part_files *files,
                              const struct cli_weights *settings)
 {
     struct fkt_codec_settings m;
@@ -145,8 +118,7 @@ fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_pa
     fkt_status st = fkt_task_load_into(&task, task_path);
     if (st != FKT_OK) return st;
     if (settings) cli_codec_settings(settings, &m);
-    st = settings ? fkt_pipeline_open(pipeline, &task, calibration, &m)
-                  : fkt_pipeline_open_latents(pipeline, &task, calibration);
+    st = settings ? fkt_pipeline_open(pipeline, &task, files, &m) : fkt_pipeline_open_latents(pipeline, &task, files);
     fkt_task_clear(&task);
     return st;
 }
@@ -239,55 +211,11 @@ void cli_mark_weak(json_t *j, const struct fkt_task *t) { mark_weak(j, fkt_task_
 
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r) { mark_weak(j, fkt_release_promise(r, NULL)); }
 
-fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out, struct fkt_part_choice *part)
-{
-    *out = (struct fkt_task_choices){.filter = (enum fkt_filter)c->filter,
-                                     .fit = (enum fkt_fit)c->fit,
-                                     .accept_weak = 1}; /* cli_check_promise names the option */
-    *part = (struct fkt_part_choice){.coordinates = (enum fkt_coordinate_kind)c->coordinates,
-                                     .gamma = c->gamma,
-                                     .clip = c->clip,
-                                     .rq = (uint32_t)c->rq};
-    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
-        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
-    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
-    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
-    return FKT_OK;
-}
-
 fkt_status cli_check_promise(const struct fkt_task *t, int accept_weak)
 {
     char why[FKT_PROMISE_WORDS];
     if (accept_weak || fkt_task_promise(t, why) == FKT_PROMISE_SOUND) return FKT_OK;
     return too_weak("promise", why);
-}
-
-fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes, size_t n_classes,
-                         const struct cli_codec *c, const struct fkt_codec *codec, const struct fkt_calibration *cal,
-                         const struct fkt_privacy_spec *privacy, const struct fkt_federation_choices *federation,
-                         const struct fkt_service_choices *service, int accept_weak)
-{
-    struct fkt_task_choices t;
-    struct fkt_part_choice part;
-    fkt_status st;
-    memset(out, 0, sizeof *out);
-    if (n_classes > UINT32_MAX) return fkt_fail(FKT_E_ARG, "too many classes");
-    FKT_TRY(cli_task_choices(c, &t, &part));
-    t.name = name;
-    t.classes = classes;
-    t.n_classes = (uint32_t)n_classes;
-    t.privacy = *privacy;
-    t.federation = federation;
-    t.service = service;
-    part.codec = codec;
-    part.calibration = cal;
-    part.split_sum = privacy->part[0].split_sum;
-    part.split_moment = privacy->part[0].split_moment;
-    FKT_TRY(fkt_task_make_into(out, &t, &part, 1));
-    FKT_TRY(cli_check_promise(out, accept_weak));
-out:
-    if (st != FKT_OK) fkt_task_clear(out);
-    return st;
 }
 
 fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out)

@@ -5,6 +5,7 @@
 
 #include "fedkt/fedkt.h"
 
+#include "cli/core/codec_options.h"
 #include "cli/core/device.h"
 #include "cli/core/log.h"
 #include "cli/core/options.h"
@@ -45,54 +46,6 @@ struct cli_data {
                  "keep encodings in this folder: no image is encoded twice, even after a stop or for another "         \
                  "task; as PRIVATE as the images (default: nothing is kept)")
 
-/* This machine's settings for a codec with weights. */
-struct cli_weights {
-    const char *weights;
-    int dtype, low_memory, device; /* the last of CLI_DEVICE_ROW */
-};
-#define CLI_WEIGHTS_LINES(m)                                                                                           \
-    CLI_OPT_TEXT("weights", &(m).weights, "PATH", 0,                                                                   \
-                 "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
-                 "codec pull' fills)"),                                                                                \
-        CLI_OPT_CHOICE(                                                                                                \
-            "dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                           \
-            "number format between a network's layers; auto: the faster one on this machine, bf16 on a card; "         \
-            "f32 is IEEE f32, also on a card"),                                                                        \
-        CLI_OPT_FLAG("low-memory", &(m).low_memory,                                                                    \
-                     "use a network's weights in the mapped file as far as possible: less memory, slower")
-#define CLI_WEIGHTS_ROWS(m) CLI_OPT_HEAD("the codec on this machine"), CLI_WEIGHTS_LINES(m), CLI_DEVICE_ROW((m).device)
-
-/* Codec and coordinates. */
-struct cli_codec {
-    const char *name, *calibration;
-    struct cli_weights settings;
-    uint64_t size, dim, rq;
-    int filter, fit, coordinates;
-    double gamma, clip;
-};
-#define CLI_CODEC_DEFAULTS                                                                                             \
-    {                                                                                                                  \
-        .name = "dct", .size = 32                                                                                      \
-    }
-#define CLI_CODEC_ROWS(c)                                                                                              \
-    CLI_OPT_HEAD("codec and coordinates"),                                                                             \
-        CLI_OPT_TEXT("codec", &(c).name, "NAME", 0, "frozen public autoencoder (default: dct)"),                       \
-        CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
-        CLI_OPT_WHOLE("dim", &(c).dim, "D", 0,                                                                         \
-                      "length of the latent, for codecs that let you choose (default: 64 for dct)"),                   \
-        CLI_WEIGHTS_LINES((c).settings),                                                                               \
-        CLI_OPT_TEXT("calibration", &(c).calibration, "FILE", 0,                                                       \
-                     "public calibration made by 'fedkt codec calibrate' (default: built in)"),                        \
-        CLI_OPT_CHOICE("filter", &(c).filter, fkt_filter_parse, "bilinear, bicubic, lanczos or box",                   \
-                       "how images are scaled"),                                                                       \
-        CLI_OPT_CHOICE("fit", &(c).fit, fkt_fit_parse, "crop, pad or stretch", CLI_FIT_HELP),                          \
-        CLI_OPT_CHOICE("coordinates", &(c).coordinates, fkt_coordinate_parse, "gain-shape or clip",                    \
-                       "record coordinates"),                                                                          \
-        CLI_OPT_REAL("gamma", &(c).gamma, "G", 0,                                                                      \
-                     "gain-shape: weight of the length relative to the direction (default: 0.35)"),                    \
-        CLI_OPT_REAL("clip", &(c).clip, "R", 0, "clip: radius (default: the calibration's)"),                          \
-        CLI_OPT_WHOLE("rq", &(c).rq, "N", 0, "integer radius, 64 to 4096 (default: 256)")
-
 struct cli_privacy {
     const char *epsilon, *split; /* epsilon may be a list for verbs that take one */
     double delta;
@@ -101,6 +54,10 @@ struct cli_privacy {
 };
 #define CLI_BUDGET_SPLIT                                                                                               \
     CLI_NUMBER(FKT_BUDGET_SPLIT_COUNT) "," CLI_NUMBER(FKT_BUDGET_SPLIT_SUM) "," CLI_NUMBER(FKT_BUDGET_SPLIT_MOMENT)
+#define CLI_BUDGET_SPLIT_GUIDE                                                                                         \
+    CLI_NUMBER(FKT_BUDGET_SPLIT_COUNT)                                                                                 \
+    "," CLI_NUMBER(FKT_BUDGET_SPLIT_CODEC_SUM) "," CLI_NUMBER(FKT_BUDGET_SPLIT_CODEC_MOMENT) "," CLI_NUMBER(           \
+        FKT_BUDGET_SPLIT_GUIDE_SUM) "," CLI_NUMBER(FKT_BUDGET_SPLIT_GUIDE_MOMENT)
 const char *cli_adjacencies(void); /* "add-remove, replace or ..." */
 #define CLI_PRIVACY_ROWS(p, req)                                                                                       \
     CLI_OPT_HEAD("privacy"),                                                                                           \
@@ -111,8 +68,9 @@ const char *cli_adjacencies(void); /* "add-remove, replace or ..." */
         CLI_OPT_CHOICE("adjacency", &(p).adjacency, fkt_adjacency_parse, cli_adjacencies(),                            \
                        "what counts as a change of one record"),                                                       \
         CLI_OPT_CHOICE("mechanism", &(p).mechanism, fkt_mechanism_parse, "joint or paper", "how noise is calibrated"), \
-        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M", 0,                                                           \
-                     "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT ")")
+        CLI_OPT_TEXT("budget-split", &(p).split, "N,S,M[,S,M]", 0,                                                     \
+                     "budget of count, sum, second moment (default: " CLI_BUDGET_SPLIT                                 \
+                     "); with codec and guide sum and second moment of each (default: " CLI_BUDGET_SPLIT_GUIDE ")")
 
 /* For every verb that makes a privacy promise or contributes to one (privacy/promise.c defines weak promises). */
 #define CLI_WEAK_ROW(to)                                                                                               \
@@ -146,8 +104,6 @@ FKT_MUST_USE fkt_status cli_open_data(struct fkt_dataset **out, const struct cli
  * too deep. cli_open_data calls it; a caller of fkt_dataset_open calls it afterwards. */
 FKT_MUST_USE fkt_status cli_print_dataset(const struct fkt_dataset *ds, const char *path, const struct cli_run *r);
 FKT_MUST_USE fkt_status cli_codec_spec(const struct cli_codec *c, struct fkt_codec_spec *out); /* borrows c->name */
-FKT_MUST_USE fkt_status cli_open_codec(const struct cli_codec *c, struct fkt_codec **codec,
-                                       struct fkt_calibration *cal);
 /* folder NULL: *out is NULL. */
 FKT_MUST_USE fkt_status cli_open_encodings(struct fkt_encodings **out, const char *folder);
 /* Prints how many were found, or, when st is a stop, what is kept; returns st. */
@@ -159,11 +115,12 @@ void cli_codec_settings(const struct cli_weights *m, struct fkt_codec_settings *
 void cli_calibrate_command(char *out, size_t cap, const struct cli_codec *c, const struct fkt_codec *codec);
 /* "f32", "bf16", "bf16 (chosen by --dtype auto)" */
 const char *cli_dtype_words(const struct cli_weights *m, const struct fkt_codec *c);
-/* On stderr: with --dtype auto the faster type when it was measured in this run; the card, where it runs on one. */
+/* On stderr: with --dtype auto the faster type when it was measured in this run; the card, where it runs on one. NULL:
+ * nothing. */
 void cli_print_dtype(const struct cli_weights *m, const struct fkt_codec *c, const struct cli_run *r);
 /* settings NULL: the verb starts from latents or moments, and opens the codec only for its built-in calibration. */
 FKT_MUST_USE fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path,
-                                          const char *calibration, const struct cli_weights *settings);
+                                          const struct fkt_part_files *files, const struct cli_weights *settings);
 FKT_MUST_USE fkt_status cli_privacy_spec(const struct cli_privacy *p, double epsilon, struct fkt_privacy_spec *out);
 /* FKT_E_ARG with a hint when the promise is weak for every number of records and was not accepted; `what` names its
  * source: "promise", "total budget". */
@@ -179,16 +136,7 @@ void cli_print_weak_release(const struct fkt_release *r);
 void cli_mark_weak_release(json_t *j, const struct fkt_release *r);
 /* "10,1" -> out (at most cap); errors name the option. */
 FKT_MUST_USE fkt_status cli_reals(const char *option, const char *list, double *out, size_t cap, size_t *n);
-/* Sets the codec and coordinates of a task from options. It accepts any promise: call cli_check_promise afterwards. */
-FKT_MUST_USE fkt_status cli_task_choices(const struct cli_codec *c, struct fkt_task_choices *out,
-                                         struct fkt_part_choice *part);
 FKT_MUST_USE fkt_status cli_check_promise(const struct fkt_task *t, int accept_weak); /* FKT_E_ARG with a hint */
-/* Task from options and a class list. Borrows everything. */
-FKT_MUST_USE fkt_status cli_make_task(struct fkt_task *out, const char *name, const char *const *classes,
-                                      size_t n_classes, const struct cli_codec *c, const struct fkt_codec *codec,
-                                      const struct fkt_calibration *cal, const struct fkt_privacy_spec *privacy,
-                                      const struct fkt_federation_choices *federation /* may be NULL */,
-                                      const struct fkt_service_choices *service /* may be NULL */, int accept_weak);
 /* "0.1" or "3" -> how many of `sites`: a fraction below 1 (rounded up), or a number. Errors name the option. */
 FKT_MUST_USE fkt_status cli_share_of(const char *option, const char *text, uint32_t sites, uint32_t *out);
 /* --dropped; NULL: fkt_federation_usual_dropped. */

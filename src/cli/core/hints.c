@@ -34,6 +34,8 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_TASK_FILE:
         return "give the file made by 'fedkt task new', unchanged: all sites must hold the same one";
     case FKT_HINT_TASK_CALIBRATION: return "{hint} and give it with --calibration";
+    case FKT_HINT_GUIDE_CALIBRATION:
+        return "ask for the guide's calibration file, and give it with --guide-calibration";
     case FKT_HINT_CALIBRATION_ALONE:
         return "give the task's calibration file with --calibration: then nothing else is needed";
     case FKT_HINT_CALIBRATION_BUILT_IN: return "leave --calibration out: the task was made with the codec's own";
@@ -66,9 +68,7 @@ const char *cli_hint_phrase(enum fkt_hint code)
                "--out";
     case FKT_HINT_OTHER_TASK:
         return "first check that the task file and the folder are the right ones ('fedkt task show' prints the hash); "
-               "if "
-               "both are of the "
-               "same study, do not use the release";
+               "if both are of the same study, do not use the release";
     case FKT_HINT_KEY_FILE: return "give a file made by 'fedkt keygen'";
     case FKT_HINT_SITE_KEY_FILE: return "give the file that ends in .pub, made by 'fedkt keygen'";
     case FKT_HINT_ROSTER_FILE: return "the public part of a site's key is put on a roster with 'fedkt enroll'";

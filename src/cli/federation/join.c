@@ -32,6 +32,7 @@ static fkt_status fill_spec(struct fkt_join_spec *s, const struct cli_join_asked
                                 .data = a->data.path,
                                 .data_options = cli_data_options(&a->data),
                                 .calibration = a->calibration,
+                                .guide_calibration = a->guide_calibration,
                                 .encodings = a->encodings,
                                 .ledger = a->ledger,
                                 .dataset = a->dataset,
@@ -115,6 +116,8 @@ int cli_join(const struct cli_command *self, int argc, char **argv)
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_WEIGHTS_ROWS(a.settings),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
+        CLI_OPT_TEXT("guide-calibration", &a.guide_calibration, "FILE", 0,
+                     "the calibration of the task's guide (default: its own)"),
         CLI_OPT_HEAD("what it costs"),
         CLI_OPT_TEXT("ledger", &a.ledger, "FILE", 0,
                      "records what each dataset has spent, and which images it has; made when absent "

@@ -9,7 +9,8 @@
 #include "cli/core/common.h"
 
 struct cli_join_asked {
-    const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration, *encodings;
+    const char *task, *key, *operator_key, *ledger, *dataset, *state, *out, *calibration, *guide_calibration,
+        *encodings;
     struct cli_data data;
     struct cli_weights settings;
     struct cli_run run;

@@ -9,7 +9,7 @@
 #include "cli/core/common.h"
 
 struct cli_serve_asked {
-    const char *task, *state, *listen, *key, *certificate, *private_key, *out, *calibration;
+    const char *task, *state, *listen, *key, *certificate, *private_key, *out, *calibration, *guide_calibration;
     struct cli_weights settings;
     uint64_t per_class, linger;
     int format, stay, accept_weak;

@@ -23,14 +23,38 @@ static fkt_status check_out(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->latents));
     FKT_TRY(cli_not_an_input(a->out, a->codec.calibration));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.guide_calibration));
     FKT_TRY(cli_not_an_input(a->out, a->codec.settings.weights));
+    FKT_TRY(cli_not_an_input(a->out, a->codec.settings.guide_weights));
     FKT_TRY(fkt_output_file(a->out, a->run.force));
 out:
     return st;
 }
 
+static void print_networks(const struct asked *a, const struct fkt_pipeline *w)
+{
+    for (uint32_t p = 0; p < fkt_pipeline_task(w)->parts; p++)
+        cli_print_dtype(&a->codec.settings, fkt_pipeline_encoder(w, p), &a->run);
+}
+
+/* The networks of a task with a guide; NULL, an absent key, for a codec alone. */
+static json_t *parts_json(const struct fkt_pipeline *w)
+{
+    const struct fkt_task *t = fkt_pipeline_task(w);
+    json_t *j = t->parts > 1 || t->part[0].kind == FKT_PART_GUIDE ? json_array() : NULL;
+    for (uint32_t p = 0; j && p < t->parts; p++) {
+        const struct fkt_codec *c = fkt_pipeline_encoder(w, p);
+        json_array_append_new(j, json_pack("{s:s s:s s:i s:i s:s*}", "kind", fkt_part_name(t->part[p].kind), "name",
+                                           t->part[p].name, "dim", (int)t->part[p].dim, "length",
+                                           (int)t->part[p].coordinates.length, "dtype",
+                                           c ? fkt_codec_dtype_name(fkt_codec_dtype_used(c)) : NULL));
+    }
+    return j;
+}
+
 static fkt_status run_encode(const struct asked *a)
 {
+    const struct fkt_part_files files = {a->codec.calibration, a->codec.guide_calibration};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_skipped skipped = {0};
@@ -41,19 +65,19 @@ static fkt_status run_encode(const struct asked *a)
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
-    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->codec.calibration, &a->codec.settings));
-    cli_print_dtype(&a->codec.settings, fkt_pipeline_codec(pipeline), &a->run);
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, &files, &a->codec.settings));
+    print_networks(a, pipeline);
     FKT_TRY(cli_open_data(&ds, &a->data, fkt_pipeline_task(pipeline), &a->run));
     FKT_TRY(fkt_pipeline_encode(pipeline, ds, NULL, 0, a->out, a->run.force, &o));
     cli_progress_end(&progress);
     cli_print_skipped(&skipped);
     if (a->run.json)
-        FKT_TRY(cli_print_json(json_pack("{s:s s:I s:I s:i s:s s:o s:b}", "latents", a->out, "records",
-                                         (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped",
-                                         (json_int_t)skipped.count, "dim",
-                                         (int)fkt_codec_dim(fkt_pipeline_codec(pipeline)), "codec_dtype",
-                                         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))),
-                                         "device", cli_codec_device_json(fkt_pipeline_codec(pipeline)), "secret", 1)));
+        FKT_TRY(cli_print_json(json_pack(
+            "{s:s s:I s:I s:i s:s s:o s:o* s:b}", "latents", a->out, "records",
+            (json_int_t)(fkt_dataset_size(ds) - skipped.count), "skipped", (json_int_t)skipped.count, "dim",
+            (int)fkt_codec_dim(fkt_pipeline_encoder(pipeline, 0)), "codec_dtype",
+            fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_encoder(pipeline, 0))), "device",
+            cli_codec_device_json(fkt_pipeline_encoder(pipeline, 0)), "parts", parts_json(pipeline), "secret", 1)));
     else
         printf("%zu latents in %s (private: must not leave this site)\n", fkt_dataset_size(ds) - skipped.count, a->out);
 out:
@@ -73,6 +97,8 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the latents (safetensors)"),
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
+        CLI_OPT_TEXT("guide-calibration", &a.codec.guide_calibration, "FILE", 0,
+                     "the calibration of the task's guide (default: its own)"),
         CLI_DATA_ROWS(a.data, 1),
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_WEIGHTS_ROWS(a.codec.settings),
@@ -85,20 +111,22 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
 /* Counts records and classes, so that a site can check that all its folders were read. */
 static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_t *held)
 {
-    size_t block = fkt_moments_block(fkt_moments_length(m));
+    const struct fkt_moments_layout *layout = fkt_moments_layout(m);
     const int64_t *packed;
     fkt_status st = fkt_moments_packed(m, &packed);
     *records = 0;
     *held = 0;
     for (uint32_t k = 0; st == FKT_OK && k < fkt_moments_classes(m); k++) {
-        *records += packed[k * block];
-        *held += packed[k * block] > 0;
+        const int64_t n = packed[fkt_layout_count(layout, fkt_moments_classes(m), k)];
+        *records += n;
+        *held += n > 0;
     }
     return st;
 }
 
 static fkt_status run_moments(const struct asked *a)
 {
+    const struct fkt_part_files files = {a->codec.calibration, a->codec.guide_calibration};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_moments *m = NULL;
@@ -123,7 +151,7 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
     FKT_TRY(check_out(a));
     FKT_TRY(cli_open_encodings(&o.encodings, a->encodings));
-    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->codec.calibration, a->latents ? NULL : &a->codec.settings));
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, &files, a->latents ? NULL : &a->codec.settings));
     task = fkt_pipeline_task(pipeline);
     FKT_TRY(fkt_pipeline_moments_new(pipeline, &m));
     FKT_TRY(fkt_records_new(&records, task->privacy.adjacency));
@@ -131,7 +159,7 @@ static fkt_status run_moments(const struct asked *a)
     if (a->latents) {
         FKT_TRY(fkt_pipeline_latents(pipeline, a->latents, m, records));
     } else {
-        cli_print_dtype(&a->codec.settings, fkt_pipeline_codec(pipeline), &a->run);
+        print_networks(a, pipeline);
         FKT_TRY(cli_open_data(&ds, &a->data, task, &a->run));
         FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     }
@@ -144,11 +172,12 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(count_records(m, &counted, &held));
     if (a->run.json)
         FKT_TRY(cli_print_json(json_pack(
-            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:o* s:b}", "moments", a->out, "moments_sha256", hash, "records",
-            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)task->part[0].coordinates.length,
+            "{s:s s:s s:I s:i s:i s:I s:I s:s* s:o* s:o* s:b}", "moments", a->out, "moments_sha256", hash, "records",
+            (json_int_t)counted, "classes", (int)task->n_classes, "length", (int)fkt_pipeline_length(pipeline),
             "skipped", (json_int_t)skipped.count, "copies", (json_int_t)fkt_records_copies(records), "codec_dtype",
-            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
-            a->latents ? NULL : cli_codec_device_json(fkt_pipeline_codec(pipeline)), "secret", 1)));
+            a->latents ? NULL : fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_encoder(pipeline, 0))), "device",
+            a->latents ? NULL : cli_codec_device_json(fkt_pipeline_encoder(pipeline, 0)), "parts", parts_json(pipeline),
+            "secret", 1)));
     else
         printf("moments of %lld records in %u of %u classes in %s (private: no noise yet)\nhash %s\n",
                (long long)counted, held, task->n_classes, a->out, hash);
@@ -172,6 +201,8 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("latents", &a.latents, "FILE", 0, "latents made by 'fedkt encode', instead of --data"),
         CLI_OPT_TEXT("calibration", &a.codec.calibration, "FILE", 0,
                      "the task's calibration (default: the codec's own)"),
+        CLI_OPT_TEXT("guide-calibration", &a.codec.guide_calibration, "FILE", 0,
+                     "the calibration of the task's guide (default: its own)"),
         CLI_DATA_ROWS(a.data, 0),
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_WEIGHTS_ROWS(a.codec.settings),

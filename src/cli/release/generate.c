@@ -2,6 +2,7 @@
 /* generate.c - `fedkt generate`: images from a release. */
 #include "cli/core/common.h"
 #include "cli/core/verbs.h"
+#include "pipeline/pipeline.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -62,6 +63,7 @@ static fkt_status run_generate(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
     FKT_TRY(fkt_output_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load_into(&r, a->release));
+    FKT_TRY(fkt_task_has_images(&r.task)); /* before a network is opened */
     FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
     o.pipeline = pipeline;

@@ -99,7 +99,7 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
                 if (!isnan(accuracy[k]))
                     json_object_set_new(acc, fkt_head_name((enum fkt_head_kind)k), json_real(accuracy[k]));
             json_object_set_new(j, "accuracy", acc);
-            json_object_set_new(j, "device", cli_codec_device_json(fkt_pipeline_codec(pipeline)));
+            json_object_set_new(j, "device", cli_codec_device_json(fkt_pipeline_encoder(pipeline, 0)));
         }
         return cli_print_json(j);
     }
@@ -177,7 +177,7 @@ static fkt_status run_heads(const struct asked *a)
         FKT_TRY(fkt_release_pipeline(&r, &settings, &pipeline));
     }
     if (a->test.path) {
-        cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
+        cli_print_dtype(&a->settings, fkt_pipeline_encoder(pipeline, 0), &a->run);
         FKT_TRY(score_heads(a, pipeline, &h, accuracy));
     }
     if (a->out) FKT_TRY(save_heads(&h, a->out, a->run.force));

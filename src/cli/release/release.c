@@ -13,7 +13,7 @@
 
 struct asked {
     struct cli_run run;
-    const char *task, *out, *calibration, *moments, *ledger, *dataset;
+    const char *task, *out, *calibration, *guide_calibration, *moments, *ledger, *dataset;
     uint64_t seed;
     int seeded, accept_weak;
     double budget_epsilon, budget_delta;
@@ -163,7 +163,7 @@ static fkt_status pay_and_draw(const struct asked *a, const struct fkt_pipeline 
                                struct fkt_release *r)
 {
     const struct fkt_task *task = fkt_pipeline_task(pipeline);
-    const struct fkt_calibration *calibration = fkt_pipeline_calibration(pipeline);
+    const struct fkt_calibration *calibration = fkt_pipeline_calibration(pipeline, 0);
     struct fkt_release_file *file = NULL;
     struct fkt_privacy_plan plan;
     struct fkt_round_facts facts = {(uint32_t)p->sites, (uint32_t)p->sites, 0, 0};
@@ -189,6 +189,7 @@ out:
 
 static fkt_status run_release(const struct asked *a)
 {
+    const struct fkt_part_files files = {a->calibration, a->guide_calibration};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_release r = {0};
     struct cli_progress progress;
@@ -199,8 +200,9 @@ static fkt_status run_release(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->ledger));
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->calibration));
+    FKT_TRY(cli_not_an_input(a->out, a->guide_calibration));
     FKT_TRY(fkt_output_file(a->out, a->run.force)); /* before the ledger is debited for a file that cannot be written */
-    FKT_TRY(cli_open_pipeline(&pipeline, a->task, a->calibration, NULL));
+    FKT_TRY(cli_open_pipeline(&pipeline, a->task, &files, NULL));
     FKT_TRY(check_task(fkt_pipeline_task(pipeline)));
     FKT_TRY(cli_accept_task(fkt_pipeline_task(pipeline), a->accept_weak));
     FKT_TRY(add_up(a, pipeline, &p));
@@ -227,6 +229,8 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
                      "image that the ledger knows under another name is refused (default: the task's name)"),
         CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the release (safetensors)"),
         CLI_OPT_TEXT("calibration", &a.calibration, "FILE", 0, "the task's calibration (default: the codec's own)"),
+        CLI_OPT_TEXT("guide-calibration", &a.guide_calibration, "FILE", 0,
+                     "the calibration of the task's guide (default: its own)"),
         {CLI_REAL, "budget-epsilon", &a.budget_epsilon, "E",
          "total budget of the dataset over all releases (default: what its first release costs)", 0, NULL, NULL,
          &a.budget_epsilon_given},

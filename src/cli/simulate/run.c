@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `fedkt simulate`: from its options to a finished sweep. */
+#include "cli/core/parts.h"
 #include "cli/learning/recipe.h"
 #include "cli/simulate/run.h"
 
@@ -15,7 +16,9 @@ static fkt_status check_outputs(const struct cli_sim *s)
     FKT_TRY(cli_not_an_input(s->out, s->data.path));
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
+    FKT_TRY(cli_not_an_input(s->out, s->codec.guide_calibration));
     FKT_TRY(cli_not_an_input(s->out, s->codec.settings.weights));
+    FKT_TRY(cli_not_an_input(s->out, s->codec.settings.guide_weights));
     if (s->out) FKT_TRY(fkt_output_folder(s->out, s->run.force));
 out:
     return st;
@@ -113,6 +116,8 @@ static fkt_status check_training(const struct cli_sim *s, int tested)
         return fkt_fail(FKT_E_ARG, "%s needs --train", s->epochs_given ? "--epochs" : "--train-per-class");
     st = check_teacher(s);
     if (st != FKT_OK || !s->train) return st;
+    st = cli_parts_want_images(&s->codec, "--train");
+    if (st != FKT_OK) return st;
     if (!tested) return fkt_fail(FKT_E_ARG, "--train needs a test set: --holdout, or --test or --test-split");
     recipe_of(s, &r);
     st = fkt_device_resolve(&r.device, NULL, 0);
@@ -134,21 +139,25 @@ static fkt_status read_epsilons(const struct cli_sim *s, double *epsilon, size_t
 static fkt_status open_sweep(const struct cli_sim *s, struct cli_outcome *o, struct fkt_sweep_spec *spec)
 {
     double epsilon[FKT_SWEEP_EPSILONS_MAX];
-    struct fkt_calibration cal = {0};
+    struct cli_parts parts = {0};
     fkt_status st;
     FKT_TRY(read_epsilons(s, epsilon, &spec->n_epsilon));
     spec->epsilon = epsilon;
-    FKT_TRY(cli_task_choices(&s->codec, &spec->task, &spec->part));
-    FKT_TRY(cli_privacy_spec(&s->privacy, epsilon[0], &spec->task.privacy));
+    FKT_TRY(cli_open_parts(&parts, &spec->task, &s->codec, &s->privacy, epsilon[0]));
     spec->task.name = s->title;
-    FKT_TRY(cli_open_codec(&s->codec, &spec->codec, &cal));
-    cli_print_dtype(&s->codec.settings, spec->codec, &s->run);
-    spec->calibration = &cal;
+    spec->parts = parts.n;
+    for (uint32_t p = 0; p < parts.n; p++) {
+        cli_print_dtype(&s->codec.settings, parts.codec[p], &s->run);
+        spec->codec[p] = parts.codec[p];
+        parts.codec[p] = NULL; /* the sweep takes it */
+        spec->calibration[p] = &parts.calibration[p];
+        spec->part[p] = parts.choice[p];
+    }
     FKT_TRY(fkt_sweep_new(&o->sweep, spec));
     for (size_t i = 0; i < spec->n_epsilon; i++)
         FKT_TRY(cli_check_promise(fkt_sweep_arm(o->sweep, i)->task, s->privacy.accept_weak));
 out:
-    fkt_calibration_clear(&cal);
+    cli_parts_clear(&parts);
     return st;
 }
 
@@ -224,6 +233,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.progress = &progress->hook;
     spec.released = after_release;
     if (s->runs > FKT_SWEEP_DRAWS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", FKT_SWEEP_DRAWS_MAX);
+    if (s->per_class) FKT_TRY(cli_parts_want_images(&s->codec, "--per-class"));
     if (s->sites < 1 || s->sites > 1000000) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and 1000000");
     FKT_TRY(check_outputs(s));
     FKT_TRY(fkt_fail_in(fkt_partition_parse(&spec.partition, s->partition), "--partition"));

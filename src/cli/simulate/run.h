@@ -40,6 +40,8 @@ struct cli_outcome {
 };
 FKT_MUST_USE fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cli_progress *progress);
 void cli_outcome_clear(struct cli_outcome *o);
+/* run_report.c: class k of an arm cannot be told from no records, in the codec's part or in the guide's. */
+int cli_below_noise(const struct fkt_sweep_arm *a, uint32_t k);
 
 /* run_federation.c: puts the options about lost and colluding sites into spec, whose partition and participation
  * must be set. */

@@ -94,6 +94,13 @@ static fkt_status write_png(const char *folder, const char *name, const struct p
     return st;
 }
 
+int cli_below_noise(const struct fkt_sweep_arm *a, uint32_t k)
+{
+    for (uint32_t p = 0; p < a->parts; p++)
+        if (fkt_gaussians_below_noise(&a->measured[p], k)) return 1;
+    return 0;
+}
+
 static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t i, const struct png *p,
                      uint8_t *below /* (K) */)
 {
@@ -108,7 +115,7 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
     if (!a->release) return;
     r->noisy_count = a->measured->count;
     r->signal = a->measured->signal;
-    for (uint32_t k = 0; k < a->measured->classes; k++) below[k] = (uint8_t)fkt_gaussians_below_noise(a->measured, k);
+    for (uint32_t k = 0; k < a->measured->classes; k++) below[k] = (uint8_t)cli_below_noise(a, k);
     r->below = below;
     plan = &a->release->plan;
     r->epsilon = plan->spec.epsilon;
@@ -191,7 +198,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     struct fkt_report_arm arms[FKT_SWEEP_EPSILONS_MAX + 1];
     struct fkt_report_mark marks[2];
     char recipe[96];
-    const struct fkt_codec *codec = fkt_pipeline_codec(fkt_sweep_pipeline(w));
+    const struct fkt_codec *codec = fkt_pipeline_encoder(fkt_sweep_pipeline(w), 0);
     const int network = fkt_codec_is_network(t->part[0].name);
     const struct fkt_report_pair facts[] = {
         {"task", t->sha256},
@@ -263,11 +270,13 @@ out:
 fkt_status cli_run_images(const struct cli_sim *s, const struct cli_outcome *o, const char *folder)
 {
     struct png real = {0}, wide = {0}, made[FKT_SWEEP_EPSILONS_MAX + 1] = {{0}};
-    fkt_status st;
-    FKT_TRY(synthetic_sheet(&wide, o->sweep, 0, GRID_COLUMNS));
-    FKT_TRY(write_png(folder, "grid.png", &wide));
+    const int images = fkt_sweep_arm(o->sweep, 0)->images != NULL;
+    fkt_status st = FKT_OK;
+    if (images) FKT_TRY(synthetic_sheet(&wide, o->sweep, 0, GRID_COLUMNS));
+    if (images) FKT_TRY(write_png(folder, "grid.png", &wide));
     FKT_TRY(real_sheet(&real, o));
-    for (size_t i = 0; i < fkt_sweep_arms(o->sweep); i++) FKT_TRY(synthetic_sheet(&made[i], o->sweep, i, PAGE_COLUMNS));
+    for (size_t i = 0; images && i < fkt_sweep_arms(o->sweep); i++)
+        FKT_TRY(synthetic_sheet(&made[i], o->sweep, i, PAGE_COLUMNS));
     FKT_TRY(write_page(s, o, folder, &real, made));
 out:
     fkt_image_free(wide.bytes);

@@ -38,8 +38,7 @@ static void print_arm(const struct fkt_sweep *w, size_t i)
     double mean[FKT_HEAD_KINDS], deviation[FKT_HEAD_KINDS];
     uint32_t below_noise = 0;
     for (int k = 0; k < FKT_HEAD_KINDS; k++) fkt_sweep_accuracy(w, i, (enum fkt_head_kind)k, &mean[k], &deviation[k]);
-    for (uint32_t k = 0; k < a->measured->classes; k++)
-        below_noise += (uint32_t)fkt_gaussians_below_noise(a->measured, k);
+    for (uint32_t k = 0; k < a->measured->classes; k++) below_noise += (uint32_t)cli_below_noise(a, k);
     printf("%-16s", a->name);
     for (int k = 0; k < FKT_HEAD_KINDS; k++) printf(" %*.2f %%", width_of(k) - 2, 100 * mean[k]);
     if (below_noise) printf("   %u class%s below the noise", below_noise, below_noise == 1 ? "" : "es");
@@ -69,9 +68,11 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
     const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
     const struct fkt_simulation *sim = fkt_sweep_simulation(w);
     const struct fkt_federate_result *r = fkt_sweep_arm(w, 0)->round;
-    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u, %.0f KB per site, once\n",
-           sim->survivors, sim->sites, (unsigned long long)sim->records, t->n_classes,
-           fkt_coordinate_name(t->part[0].coordinates.kind), t->part[0].coordinates.length,
+    printf("%u of %u sites, %llu records, %u classes, %s coordinates of length %u", sim->survivors, sim->sites,
+           (unsigned long long)sim->records, t->n_classes, fkt_coordinate_name(t->part[0].coordinates.kind),
+           t->part[0].coordinates.length);
+    for (uint32_t p = 1; p < t->parts; p++) printf(" + %u", t->part[p].coordinates.length);
+    printf("%s%s, %.0f KB per site, once\n", t->joined ? " joined" : "", t->layout.pooled ? ", pooled moments" : "",
            (double)(r->survivors ? r->up : sim->bytes_per_site) / 1000);
     cli_round_print(w);
     putchar('\n');
@@ -237,6 +238,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                        "how covariances are repaired for sampling"),
         NETWORK_ROWS(s),
         CLI_CODEC_ROWS(s.codec),
+        CLI_GUIDE_ROWS(s.codec),
         CLI_DEVICE_ROW(s.codec.settings.device),
         CLI_PRIVACY_ROWS(s.privacy, 1),
         CLI_WEAK_ROW(s.privacy.accept_weak),

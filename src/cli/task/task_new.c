@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* task_new.c - `fedkt task new`: a task from options. */
+#include "cli/core/parts.h"
 #include "cli/task/federation.h"
 #include "cli/task/service.h"
 #include "cli/task/task.h"
@@ -39,9 +40,8 @@ out:
 static fkt_status task_from(const struct asked *a, struct fkt_task *task)
 {
     struct fkt_dataset *ds = NULL;
-    struct fkt_codec *codec = NULL;
-    struct fkt_calibration cal = {0};
-    struct fkt_privacy_spec privacy;
+    struct cli_parts parts = {0};
+    struct fkt_task_choices choices;
     struct fkt_federation_choices federation;
     struct cli_service service;
     struct fkt_roster roster = {0};
@@ -51,26 +51,30 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
     size_t n;
     fkt_status st;
     FKT_TRY(cli_reals("epsilon", a->privacy.epsilon, &eps, 1, &n));
-    FKT_TRY(cli_privacy_spec(&a->privacy, eps, &privacy));
     FKT_TRY(cli_federation_choices(&a->federation, &federation, &roster));
     FKT_TRY(cli_service_choices(&a->service, &roster, (uint64_t)time(NULL), &service));
     if (federation.sites && !service.choices.address && federation.records == FKT_RECORDS_UNKNOWN)
         st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or give --server",
                            "--records 1048576 means 'no bound is known' in a task without --server");
     FKT_TRY(st);
-    FKT_TRY(cli_open_codec(&a->codec, &codec, &cal));
+    FKT_TRY(cli_open_parts(&parts, &choices, &a->codec, &a->privacy, eps));
     FKT_TRY(class_list(a, &ds, &text, &names, &n));
-    FKT_TRY(cli_make_task(task, a->name, names, n, &a->codec, codec, &cal, &privacy,
-                          federation.sites ? &federation : NULL, service.choices.address ? &service.choices : NULL,
-                          a->privacy.accept_weak));
+    FKT_TRY(n > UINT32_MAX ? fkt_fail(FKT_E_ARG, "too many classes") : FKT_OK);
+    choices.name = a->name;
+    choices.classes = names;
+    choices.n_classes = (uint32_t)n;
+    choices.federation = federation.sites ? &federation : NULL;
+    choices.service = service.choices.address ? &service.choices : NULL;
+    FKT_TRY(fkt_task_make_into(task, &choices, parts.choice, parts.n));
+    FKT_TRY(cli_check_promise(task, a->privacy.accept_weak));
     if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
 out:
     fkt_roster_clear(&roster);
     fkt_free(text);
     fkt_free(names);
     fkt_dataset_free(ds);
-    fkt_codec_free(codec);
-    fkt_calibration_clear(&cal);
+    cli_parts_clear(&parts);
+    if (st != FKT_OK) fkt_task_clear(task);
     return st;
 }
 
@@ -88,9 +92,10 @@ static json_t *federation_json(const struct fkt_federation *f)
 static void print(const struct asked *a, const struct fkt_task *t)
 {
     const struct fkt_service *s = &t->service;
-    printf("task %s\nhash %s\n%u classes, %u px, codec %s, epsilon %g, delta %g, %s\n", a->out, t->sha256, t->n_classes,
-           t->size, t->part[0].identity, t->privacy.epsilon, t->privacy.delta,
-           fkt_adjacency_name(t->privacy.adjacency));
+    printf("task %s\nhash %s\n%u classes, %u px, ", a->out, t->sha256, t->n_classes, t->size);
+    for (uint32_t p = 0; p < t->parts; p++) printf("%s %s, ", fkt_part_name(t->part[p].kind), t->part[p].identity);
+    printf("%s%sepsilon %g, delta %g, %s\n", t->joined ? "joined, " : "", t->layout.pooled ? "pooled moments, " : "",
+           t->privacy.epsilon, t->privacy.delta, fkt_adjacency_name(t->privacy.adjacency));
     if (t->federation.sites)
         printf("federation of %u sites: %u may be lost in a round, %u may collude with the server; %s\n",
                t->federation.sites, t->federation.dropped, t->federation.corrupt,
@@ -103,7 +108,12 @@ static void print(const struct asked *a, const struct fkt_task *t)
     if (s->address[0] && !s->pin[0])
         printf("next: 'fedkt serve --key' adds the pin and signs it; send it to the sites after that\n");
     cli_print_weak(t);
-    if (a->codec.calibration) printf("every site needs the task and the calibration file %s\n", a->codec.calibration);
+    if (a->codec.calibration || a->codec.guide_calibration)
+        printf("every site needs the task and the calibration file%s %s%s%s\n",
+               a->codec.calibration && a->codec.guide_calibration ? "s" : "",
+               a->codec.calibration ? a->codec.calibration : a->codec.guide_calibration,
+               a->codec.calibration && a->codec.guide_calibration ? " and " : "",
+               a->codec.calibration && a->codec.guide_calibration ? a->codec.guide_calibration : "");
     if (s->seeded) printf("NOT PRIVATE: all randomness comes from --insecure-seed, which is in the task\n");
 }
 
@@ -118,7 +128,7 @@ static fkt_status run(const struct asked *a)
     if (task.federation.sites) cli_print_no_loss(task.federation.dropped, &a->run);
     if (a->run.json) {
         json_t *j = json_pack("{s:s s:s s:i s:i s:o s:s? s:s? s:b s:b}", "task", a->out, "sha256", task.sha256,
-                              "classes", (int)task.n_classes, "length", (int)task.part[0].coordinates.length,
+                              "classes", (int)task.n_classes, "length", (int)fkt_layout_length(&task.layout),
                               "federation", federation_json(&task.federation), "server",
                               task.service.address[0] ? task.service.address : NULL, "pin",
                               task.service.pin[0] ? task.service.pin : NULL, "signed", task.signature.there, "private",
@@ -141,6 +151,7 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("key", &a.key, "FILE", 0, "sign it at once with this key, made by 'fedkt keygen'"),
         CLI_DATA_ROWS(a.data, 0),
         CLI_CODEC_ROWS(a.codec),
+        CLI_GUIDE_ROWS(a.codec),
         CLI_PRIVACY_ROWS(a.privacy, 1),
         CLI_WEAK_ROW(a.privacy.accept_weak),
         CLI_FEDERATION_ROWS(a.federation),

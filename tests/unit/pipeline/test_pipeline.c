@@ -58,9 +58,10 @@ static void latents_need_no_codec(void **state)
     double vector[64] = {1};
     uint8_t rgb[16 * 16 * 3];
     (void)state;
-    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&scratch, "cal"), 0));
+    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline, 0), scratch_path(&scratch, "cal"), 0));
     CHECK_OK(fkt_pipeline_encode(pipeline, ds, NULL, 0, scratch_path(&scratch, "z"), 0, &o));
-    CHECK_OK(fkt_pipeline_open_latents(&bare, task, scratch_path(&scratch, "cal")));
+    CHECK_OK(
+        fkt_pipeline_open_latents(&bare, task, &(struct fkt_part_files){.calibration = scratch_path(&scratch, "cal")}));
     assert_null(fkt_pipeline_codec(bare));
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &a));
     CHECK_OK(fkt_pipeline_moments_new(bare, &b));
@@ -81,19 +82,23 @@ static void latents_need_no_codec(void **state)
 static void a_bare_pipeline_checks_its_calibration(void **state)
 {
     struct fkt_task task = *fkt_pipeline_task(pipeline);
-    struct fkt_calibration other = *fkt_pipeline_calibration(pipeline);
+    struct fkt_calibration other = *fkt_pipeline_calibration(pipeline, 0);
     struct fkt_pipeline *bare = NULL;
     (void)state;
     snprintf(other.codec, sizeof other.codec, "another codec");
     other.images = 1; /* one of no images must be built in */
     CHECK_OK(fkt_calibration_set_images(&other, (const uint8_t[1][32]){{1}}, 1));
     CHECK_OK(fkt_calibration_save(&other, scratch_path(&scratch, "other"), 0));
-    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, scratch_path(&scratch, "other")), FKT_E_MISMATCH);
+    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task,
+                                           &(struct fkt_part_files){.calibration = scratch_path(&scratch, "other")}),
+                 FKT_E_MISMATCH);
     assert_null(bare);
     fkt_free(other.digests);
-    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&scratch, "cal"), 0));
+    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline, 0), scratch_path(&scratch, "cal"), 0));
     task.part[0].dim++; /* a task that lies about the length of its latents must not lead past the end of them */
-    CHECK_STATUS(fkt_pipeline_open_latents(&bare, &task, scratch_path(&scratch, "cal")), FKT_E_MISMATCH);
+    CHECK_STATUS(
+        fkt_pipeline_open_latents(&bare, &task, &(struct fkt_part_files){.calibration = scratch_path(&scratch, "cal")}),
+        FKT_E_MISMATCH);
     task.part[0].dim--;
     CHECK_OK(fkt_pipeline_open_latents(&bare, &task, NULL));
     CHECK(fkt_pipeline_codec(bare) != NULL);
@@ -113,7 +118,7 @@ static void make_release(struct fkt_release *r)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make_into(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline), m, &facts,
+    CHECK_OK(fkt_release_make_into(r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), m, &facts,
                                    &ledger, &seed));
     fkt_moments_free(m);
 }

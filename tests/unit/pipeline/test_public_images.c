@@ -52,7 +52,8 @@ static int setup(void **state)
     CHECK_OK(fkt_calibration_save(&cal, scratch_path(&scratch, "cal"), 0));
     for (uint32_t k = 0; k < c.n_classes; k++) classes[k] = fkt_dataset_class(train, k);
     CHECK_OK(fkt_task_make_into(&task, &c, &(struct fkt_part_choice){.codec = codec, .calibration = &cal}, 1));
-    CHECK_OK(fkt_pipeline_open(&pipeline, &task, scratch_path(&scratch, "cal"), NULL));
+    CHECK_OK(fkt_pipeline_open(&pipeline, &task, &(struct fkt_part_files){.calibration = scratch_path(&scratch, "cal")},
+                               NULL));
     sort_out(set);
     fkt_codec_free(codec);
     fkt_dataset_free(set);
@@ -149,7 +150,7 @@ static void a_release_has_no_list(void **state)
     CHECK_OK(fkt_pipeline_moments_new(pipeline, &m));
     CHECK_OK(fkt_pipeline_moments(pipeline, train, NULL, 0, m, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 100, 0));
-    CHECK_OK(fkt_release_make_into(&r, &task, fkt_pipeline_calibration(pipeline), m, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make_into(&r, &task, fkt_pipeline_calibration(pipeline, 0), m, &facts, &ledger, &seed));
     CHECK_OK(fkt_release_save(&r, scratch_path(&scratch, "release"), 1));
     CHECK_OK(fkt_release_load_into(&back, scratch_path(&scratch, "release")));
     CHECK(!back.calibration[0].digests && back.calibration[0].images == PUBLIC);

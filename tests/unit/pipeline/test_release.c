@@ -27,8 +27,8 @@ static void scene_init(struct scene *s, uint64_t seed)
     CHECK_OK(fkt_pipeline_moments_new(s->pipeline, &s->moments));
     CHECK_OK(fkt_pipeline_moments(s->pipeline, s->ds, NULL, 0, s->moments, &o));
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make_into(&s->release, fkt_pipeline_task(s->pipeline), fkt_pipeline_calibration(s->pipeline),
-                                   s->moments, &facts, &ledger, &seed));
+    CHECK_OK(fkt_release_make_into(&s->release, fkt_pipeline_task(s->pipeline),
+                                   fkt_pipeline_calibration(s->pipeline, 0), s->moments, &facts, &ledger, &seed));
     CHECK_NEAR(ledger.spent_mu2, s->release.plan.mu * s->release.plan.mu, 1e-12);
 }
 
@@ -79,7 +79,7 @@ static void the_seed_is_marked(void **state)
     CHECK(strstr(json, "INSECURE") && strstr(json, "\"private\": false"));
     fkt_string_free(json);
     CHECK_OK(fkt_ledger_init(&ledger, 10, 0));
-    CHECK_OK(fkt_release_make_into(&fresh, fkt_pipeline_task(a.pipeline), fkt_pipeline_calibration(a.pipeline),
+    CHECK_OK(fkt_release_make_into(&fresh, fkt_pipeline_task(a.pipeline), fkt_pipeline_calibration(a.pipeline, 0),
                                    a.moments, &facts, &ledger, NULL));
     CHECK_OK(fkt_release_certificate(&fresh, &json));
     CHECK(!strstr(json, "INSECURE") && strstr(json, "\"private\": true"));
@@ -127,23 +127,26 @@ static void the_certificate_says_which_ledger_paid(void **state)
                                              .delta = task->privacy.delta};
     CHECK_OK(fkt_ledger_file_pay(&once, scratch_path(&s.scratch, "l.db"), &charge, &spent));
     CHECK(spent.mu2 > 0 && once.spent_mu2 == 0);
-    CHECK_OK(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL));
+    CHECK_OK(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline, 0), s.moments, &facts, &once, NULL));
     check_ledger_word(&r, "file", 0);
     CHECK_OK(fkt_release_save(&r, scratch_path(&s.scratch, "r"), 0));
     CHECK_OK(fkt_release_load_into(&back, scratch_path(&s.scratch, "r")));
     check_ledger_word(&back, "file", 0);
     fkt_release_clear(&back);
     fkt_release_clear(&r);
-    CHECK_STATUS(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
-                 FKT_E_BUDGET); /* it was for one release */
+    CHECK_STATUS(
+        fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline, 0), s.moments, &facts, &once, NULL),
+        FKT_E_BUDGET); /* it was for one release */
     CHECK_OK(fkt_ledger_init(&once, 10, 0));
     simulated.simulated = 1;
-    CHECK_OK(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &simulated, &once, NULL));
+    CHECK_OK(
+        fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline, 0), s.moments, &simulated, &once, NULL));
     check_ledger_word(&r, "none (simulation)", 0);
     fkt_release_clear(&r);
     memset(once.task_sha256, 'a', sizeof once.task_sha256 - 1); /* paid for another task */
-    CHECK_STATUS(fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline), s.moments, &facts, &once, NULL),
-                 FKT_E_MISMATCH);
+    CHECK_STATUS(
+        fkt_release_make_into(&r, task, fkt_pipeline_calibration(s.pipeline, 0), s.moments, &facts, &once, NULL),
+        FKT_E_MISMATCH);
     scene_release(&s);
 }
 
@@ -155,7 +158,7 @@ static void an_empty_ledger_draws_nothing(void **state)
     (void)state;
     scene_init(&s, 5);
     CHECK_OK(fkt_ledger_init(&ledger, 1e-6, 0));
-    CHECK_STATUS(fkt_release_make_into(&r, fkt_pipeline_task(s.pipeline), fkt_pipeline_calibration(s.pipeline),
+    CHECK_STATUS(fkt_release_make_into(&r, fkt_pipeline_task(s.pipeline), fkt_pipeline_calibration(s.pipeline, 0),
                                        s.moments, &facts, &ledger, NULL),
                  FKT_E_BUDGET);
     CHECK(r.moments == NULL && ledger.spent_mu2 == 0);
@@ -367,7 +370,7 @@ static void each_task_has_one_way(void **state)
                  FKT_E_MISMATCH);
     CHECK(ledger.spent_mu2 == 0);
     CHECK_STATUS(fkt_release_gather_into(&r, fkt_pipeline_task(plain.pipeline),
-                                         fkt_pipeline_calibration(plain.pipeline), plain.release.moments, &facts, 0),
+                                         fkt_pipeline_calibration(plain.pipeline, 0), plain.release.moments, &facts, 0),
                  FKT_E_MISMATCH);
     CHECK_STATUS(fkt_release_gather_into(&r, &s.f.task, &s.f.calibration, s.round.total,
                                          &(struct fkt_round_facts){8, 5, 1, 0}, 0), /* fewer than may stay */

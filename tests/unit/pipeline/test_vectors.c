@@ -104,8 +104,9 @@ static void without_a_codec_it_is_refused(void **state)
     struct scratch dir;
     (void)state;
     scratch_init(&dir);
-    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline), scratch_path(&dir, "c"), 0));
-    CHECK_OK(fkt_pipeline_open_latents(&latents, fkt_pipeline_task(pipeline), scratch_path(&dir, "c")));
+    CHECK_OK(fkt_calibration_save(fkt_pipeline_calibration(pipeline, 0), scratch_path(&dir, "c"), 0));
+    CHECK_OK(fkt_pipeline_open_latents(&latents, fkt_pipeline_task(pipeline),
+                                       &(struct fkt_part_files){.calibration = scratch_path(&dir, "c")}));
     memset(q, 0xab, sizeof q);
     CHECK_STATUS(fkt_pipeline_vectors(latents, rgb, N, w, q), FKT_E_STATE);
     look(FKT_E_STATE);

@@ -51,7 +51,7 @@ static void learn_record(const struct fkt_pipeline *pipeline, const struct fkt_d
     int32_t q[LENGTH];
     CHECK_OK(fkt_dataset_read(ds, 0, 16, FKT_FILTER_BILINEAR, rgb, NULL));
     CHECK_OK(fkt_codec_encode(fkt_pipeline_codec(pipeline), rgb, 1, z));
-    CHECK_OK(fkt_pipeline_record(pipeline, z, u, w, q));
+    CHECK_OK(fkt_pipeline_record(pipeline, (const float *const[]){z}, u, w, q));
     for (int i = 0; i < LENGTH; i++) row[i] = q[i];
     learn(LATENT, z, sizeof z);
     learn(VECTOR, w, sizeof w);
@@ -73,7 +73,7 @@ static void make_task(struct fkt_task *out, const struct fkt_pipeline *pipeline,
     CHECK_OK(fkt_federation_keys(roster, secrets, SITES, NULL));
     CHECK_OK(fkt_task_make_into(out, &choices,
                                 &(struct fkt_part_choice){.codec = fkt_pipeline_codec(pipeline),
-                                                          .calibration = fkt_pipeline_calibration(pipeline),
+                                                          .calibration = fkt_pipeline_calibration(pipeline, 0),
                                                           .coordinates = t->part[0].coordinates.kind},
                                 1));
 }

@@ -30,9 +30,10 @@ static void small_spec(struct fkt_sweep_spec *spec, struct fkt_calibration *cal)
     spec->partition.sites = 5;
     spec->insecure_seed = &seed;
     spec->threads = 2;
-    CHECK_OK(fkt_codec_open(&spec->codec, &codec));
-    CHECK_OK(fkt_calibration_embedded(cal, spec->codec));
-    spec->calibration = cal;
+    CHECK_OK(fkt_codec_open(&spec->codec[0], &codec));
+    CHECK_OK(fkt_calibration_embedded(cal, spec->codec[0]));
+    spec->calibration[0] = cal;
+    spec->parts = 1;
 }
 
 static struct fkt_sweep *run(struct fkt_sweep_spec *spec)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.c - codec and guide of a task from options, each with its calibration and its share of the budget. */
+#include "cli/core/parts.h"
+
+#include "codec/codec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int cli_moments_parse(const char *word) { return !strcmp(word, "class") ? 0 : !strcmp(word, "pooled") ? 1 : -1; }
+
+static int is_none(const char *name) { return !name || !strcmp(name, "none"); }
+
+fkt_status cli_parts_want_images(const struct cli_codec *c, const char *option)
+{
+    if (is_none(c->name))
+        return fkt_fail_hint(FKT_E_ARG, "name a codec with --codec",
+                             "%s: without a codec there are heads, and no images", option);
+    if (c->pooled)
+        return fkt_fail_hint(FKT_E_ARG, "leave --moments out, or give --moments class",
+                             "%s: pooled moments give heads, and no images", option);
+    return FKT_OK;
+}
+
+static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
+{
+    struct cli_codec shown = *c;
+    char command[256], hint[384];
+    if (guide) shown.settings.weights = c->settings.guide_weights;
+    cli_calibrate_command(command, sizeof command, &shown, codec);
+    snprintf(hint, sizeof hint, "make one from a public image set and give it with --%scalibration: %s",
+             guide ? "guide-" : "", command);
+    return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration", guide ? "guide" : "codec",
+                         fkt_codec_name(codec));
+}
+
+/* The network and its calibration, into the next place of *out. */
+static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, int guide)
+{
+    const char *file = guide ? c->guide_calibration : c->calibration;
+    struct fkt_codec **codec = &out->codec[out->n];
+    struct fkt_calibration *cal = &out->calibration[out->n];
+    struct fkt_codec_spec spec;
+    fkt_status st;
+    FKT_TRY(cli_codec_spec(c, &spec));
+    if (guide) {
+        spec.name = c->guide;
+        spec.dim = 0;
+        spec.settings.weights = c->settings.guide_weights;
+    }
+    out->n++;
+    FKT_TRY(fkt_codec_open(codec, &spec));
+    FKT_TRY(fkt_codec_want(*codec, guide));
+    if (file) {
+        FKT_TRY(fkt_calibration_load(cal, file));
+        FKT_TRY(fkt_calibration_check(cal, *codec));
+    } else {
+        st = fkt_calibration_embedded(cal, *codec);
+        if (st == FKT_E_STATE && !fkt_codec_has_calibration(fkt_codec_name(*codec)))
+            st = no_calibration(c, *codec, guide);
+        FKT_TRY(st);
+    }
+out:
+    return st;
+}
+
+static fkt_status check_numbers(const struct cli_codec *c)
+{
+    if (c->rq && (c->rq < FKT_RQ_MIN || c->rq > FKT_RQ_MAX))
+        return fkt_fail(FKT_E_ARG, "--rq must be between %u and %u", FKT_RQ_MIN, FKT_RQ_MAX);
+    if (c->gamma < 0) return fkt_fail(FKT_E_ARG, "--gamma must be positive");
+    if (c->clip < 0) return fkt_fail(FKT_E_ARG, "--clip must be positive");
+    return FKT_OK;
+}
+
+/* What cannot be meant, before a network is opened. */
+static fkt_status check_parts(const struct cli_codec *c)
+{
+    if (is_none(c->name) && is_none(c->guide))
+        return fkt_fail_hint(FKT_E_ARG, "name one with --codec or --guide", "a task needs a codec, a guide, or both");
+    if (is_none(c->name) && (c->calibration || c->settings.weights || c->dim))
+        return fkt_fail(FKT_E_ARG, "%s needs a codec, and --codec is none",
+                        c->calibration        ? "--calibration"
+                        : c->settings.weights ? "--weights"
+                                              : "--dim");
+    if (is_none(c->guide) && (c->guide_calibration || c->settings.guide_weights))
+        return fkt_fail(FKT_E_ARG, "%s needs --guide",
+                        c->guide_calibration ? "--guide-calibration" : "--guide-weights");
+    if (c->joined && (is_none(c->name) || is_none(c->guide)))
+        return fkt_fail(FKT_E_ARG, "--joined needs a codec and a guide");
+    return check_numbers(c);
+}
+
+/* --budget-split: the count, then sum and second moment of each part of the layout. */
+static fkt_status split_budget(struct cli_parts *parts, struct fkt_task_choices *task, const char *text)
+{
+    const uint32_t n = task->joined ? 1 : parts->n;
+    double split[1 + 2 * FKT_PARTS_MAX];
+    size_t got;
+    if (!text) return FKT_OK;
+    if (cli_reals("budget-split", text, split, CLI_COUNT(split), &got) != FKT_OK || got != 1 + 2 * (size_t)n)
+        return n == 1
+                   ? fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not three numbers like " CLI_BUDGET_SPLIT, text)
+                   : fkt_fail(FKT_E_ARG, "--budget-split: '%s' is not five numbers like " CLI_BUDGET_SPLIT_GUIDE, text);
+    task->privacy.split_count = split[0];
+    for (uint32_t p = 0; p < n; p++) {
+        parts->choice[p].split_sum = split[1 + 2 * p];
+        parts->choice[p].split_moment = split[2 + 2 * p];
+        if (!(split[1 + 2 * p] > 0 && split[2 + 2 * p] > 0))
+            return fkt_fail(FKT_E_ARG, "--budget-split: sum and moment must be above 0");
+    }
+    return FKT_OK;
+}
+
+fkt_status cli_open_parts(struct cli_parts *out, struct fkt_task_choices *task, const struct cli_codec *c,
+                          const struct cli_privacy *p, double epsilon)
+{
+    fkt_status st;
+    memset(out, 0, sizeof *out);
+    *task = (struct fkt_task_choices){.filter = (enum fkt_filter)c->filter,
+                                      .fit = (enum fkt_fit)c->fit,
+                                      .joined = c->joined,
+                                      .pooled = c->pooled,
+                                      .privacy = {.epsilon = epsilon,
+                                                  .delta = p->delta,
+                                                  .adjacency = (enum fkt_adjacency)p->adjacency,
+                                                  .mechanism = (enum fkt_mechanism)p->mechanism},
+                                      .accept_weak = 1}; /* cli_check_promise names the option */
+    FKT_TRY(check_parts(c));
+    if (!is_none(c->name)) FKT_TRY(open_part(out, c, 0));
+    if (!is_none(c->guide)) FKT_TRY(open_part(out, c, 1));
+    for (uint32_t i = 0; i < out->n; i++)
+        out->choice[i] = (struct fkt_part_choice){.codec = out->codec[i],
+                                                  .calibration = &out->calibration[i],
+                                                  .coordinates = (enum fkt_coordinate_kind)c->coordinates,
+                                                  .gamma = c->gamma,
+                                                  .clip = fkt_codec_decodes(out->codec[i]) ? c->clip : 0,
+                                                  .rq = (uint32_t)c->rq};
+    FKT_TRY(split_budget(out, task, p->split));
+out:
+    if (st != FKT_OK) cli_parts_clear(out);
+    return st;
+}
+
+void cli_parts_clear(struct cli_parts *parts)
+{
+    for (uint32_t i = 0; i < FKT_PARTS_MAX; i++) {
+        fkt_codec_free(parts->codec[i]);
+        fkt_calibration_clear(&parts->calibration[i]);
+    }
+    memset(parts, 0, sizeof *parts);
+}
