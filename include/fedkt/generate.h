@@ -56,15 +56,16 @@ struct fkt_generate_options {
     const struct fkt_pipeline
         *pipeline; /* of the same codec, calibration and coordinates; NULL: opened from the release */
     struct fkt_guided_options guided; /* zeros: AUTO */
+    struct fkt_guided_facts *made;    /* filled with how they are made, before the first one; may be NULL */
 };
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
                                              const struct fkt_generate_options *options);
-/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. g: of the first part of the
- * task's layout. threads 0: all. */
+/* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. g: of the parts of the task's
+ * layout; the first is enough where images are not guided (guided NULL: NONE). threads 0: all. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gaussians *g,
-                                                   uint64_t seed, uint32_t rows, size_t cols, unsigned threads,
-                                                   uint8_t *rgb);
+                                                   const struct fkt_guided_options *guided, uint64_t seed,
+                                                   uint32_t rows, size_t cols, unsigned threads, uint8_t *rgb);
 
 #ifdef __cplusplus
 }

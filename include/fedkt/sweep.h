@@ -55,6 +55,7 @@ struct fkt_sweep_spec {
     enum fkt_sa_keystream keystream;
 
     enum fkt_estimator estimator;        /* of images */
+    struct fkt_guided_options guided;    /* the same; zeros: AUTO */
     uint64_t seed;                       /* drop-out, samples; public. The partition has its own */
     const uint64_t *insecure_seed;       /* copied; NULL: noise and keys from the operating system */
     struct fkt_encodings *encodings;     /* borrowed; NULL: none are kept */
@@ -83,7 +84,9 @@ struct fkt_sweep_network {
     const struct fkt_dataset *shared; /* public images, as in fkt_training_source_public; borrowed; NULL: none */
     const char *shared_name;
     size_t shared_each;
-    const struct fkt_progress *progress;                                     /* borrowed; may be NULL */
+    int unguided;                        /* 1: where images are guided, another one learns from unguided images */
+    size_t only;                         /* 1 + the number of the only arm that is trained; 0: all */
+    const struct fkt_progress *progress; /* borrowed; may be NULL */
     fkt_status (*trained)(void *ctx, const struct fkt_sweep *s, size_t arm); /* after each arm; may be NULL */
     void *ctx;
 };
@@ -94,6 +97,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_sweep_train(struct fkt_sweep *s, const struc
  * are added up. */
 FKT_API FKT_MUST_USE fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name, double accuracy,
                                                       double seconds);
+/* The accuracy of a network of the same name that learnt from images which were not guided. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_set_unguided(struct fkt_sweep *s, size_t i, double accuracy, double seconds);
 /* Where networks ran, for the results: before, it is the codec's device. fkt_sweep_train sets it. */
 FKT_API void fkt_sweep_set_device(struct fkt_sweep *s, struct fkt_device used);
 
@@ -108,7 +113,8 @@ struct fkt_sweep_arm {
     const struct fkt_gaussians *images;      /* by the estimator of images; NULL: the task gives none */
     const struct fkt_gaussians *measured;    /* raw: what heads are made of */
     size_t draws;
-    double network; /* accuracy; NaN: none was trained */
+    double network;  /* accuracy; NaN: none was trained */
+    double unguided; /* the same of a network that learnt from unguided images */
     double seconds_release, seconds_generate;
 };
 FKT_API size_t fkt_sweep_arms(const struct fkt_sweep *s); /* with the reference */
@@ -137,9 +143,11 @@ struct fkt_sweep_seconds {
 };
 FKT_API void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out);
 
-/* Samples of an arm, for a sheet: fkt_generate_tiles with the sweep's seed. */
-FKT_API FKT_MUST_USE fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols,
-                                                uint8_t *rgb /* (rows, cols, S, S, 3) */);
+/* How images are made: kind NONE where they are not guided. */
+FKT_API const struct fkt_guided_facts *fkt_sweep_guided(const struct fkt_sweep *s);
+/* Samples of an arm, for a sheet: fkt_generate_tiles with the sweep's seed. guided 0: decoded without the guide. */
+FKT_API FKT_MUST_USE fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, int guided, uint32_t rows,
+                                                size_t cols, uint8_t *rgb /* (rows, cols, S, S, 3) */);
 /* A dataset from the release of an arm, as fkt_generate writes it. */
 FKT_API FKT_MUST_USE fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder, size_t per_class,
                                                    enum fkt_export_format format, int force);

@@ -9,6 +9,7 @@
 #ifndef FEDKT_TRAIN_H
 #define FEDKT_TRAIN_H
 
+#include "fedkt/generate.h"
 #include "fedkt/learn.h"
 #include "fedkt/pipeline.h"
 #include "fedkt/release.h"
@@ -54,6 +55,8 @@ struct fkt_draw_options {
     uint64_t first; /* number of the first sample of each class: another epoch, other images */
     struct fkt_estimate_options estimate;
     const struct fkt_pipeline *pipeline; /* of the release; borrowed */
+    struct fkt_guided_options guided;    /* zeros: AUTO, as in fkt_generate_options */
+    struct fkt_guided_facts *made;       /* filled with how they are made; may be NULL */
 };
 /* Samples and decodes: the same images as fkt_generate with the same seed. */
 FKT_API FKT_MUST_USE fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_release *r,

@@ -139,21 +139,33 @@ out:
     return st;
 }
 
-static fkt_status train_arm(struct training *t, size_t i)
+static fkt_status train_once(struct training *t, size_t i, int guided, double *accuracy)
 {
     struct fkt_model *model = NULL;
-    const double start = fkt_now();
-    double accuracy;
     fkt_status st;
-    FKT_TRY(fkt_sweep_tiles(t->sweep, i, t->task->n_classes, t->network->per_class, t->set.rgb));
+    FKT_TRY(fkt_sweep_tiles(t->sweep, i, guided, t->task->n_classes, t->network->per_class, t->set.rgb));
     if (t->network->head_teaches) FKT_TRY(teach(t, i));
     FKT_TRY(learn(t, &model));
-    FKT_TRY(evaluate(t, model, &accuracy));
-    FKT_TRY(fkt_sweep_set_network(t->sweep, i, fkt_architecture_name(t->network->architecture), accuracy,
-                                  fkt_now() - start));
-    if (t->network->trained) FKT_TRY(t->network->trained(t->network->ctx, t->sweep, i));
+    FKT_TRY(evaluate(t, model, accuracy));
 out:
     fkt_model_free(model);
+    return st;
+}
+
+static fkt_status train_arm(struct training *t, size_t i)
+{
+    double start = fkt_now(), accuracy;
+    fkt_status st;
+    FKT_TRY(train_once(t, i, 1, &accuracy));
+    FKT_TRY(fkt_sweep_set_network(t->sweep, i, fkt_architecture_name(t->network->architecture), accuracy,
+                                  fkt_now() - start));
+    if (t->network->unguided && fkt_sweep_guided(t->sweep)->kind != FKT_GUIDED_NONE) {
+        start = fkt_now();
+        FKT_TRY(train_once(t, i, 0, &accuracy));
+        FKT_TRY(fkt_sweep_set_unguided(t->sweep, i, accuracy, fkt_now() - start));
+    }
+    if (t->network->trained) FKT_TRY(t->network->trained(t->network->ctx, t->sweep, i));
+out:
     return st;
 }
 
@@ -209,7 +221,8 @@ fkt_status fkt_sweep_train(struct fkt_sweep *s, const struct fkt_sweep_network *
     FKT_TRY(make_room(&t));
     FKT_TRY(read_public(&t));
     FKT_TRY(read_test(&t));
-    for (size_t i = 0; i < arms; i++) FKT_TRY(train_arm(&t, i));
+    for (size_t i = 0; i < arms; i++)
+        if (!network->only || network->only == i + 1) FKT_TRY(train_arm(&t, i));
 out:
     fkt_training_set_clear(&t.set);
     fkt_public_set_clear(&t.shared);

@@ -10,6 +10,8 @@
 #include "fedkt/train.h"
 
 #include "pipeline/draw.h"
+#include "pipeline/gaussians.h"
+#include "pipeline/guided_draw.h"
 #include "pipeline/provenance.h"
 #include "pipeline/release.h"
 
@@ -153,10 +155,11 @@ fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_
                                  const struct fkt_draw_options *draw, const struct fkt_training_set_options *options)
 {
     const struct fkt_task *t = &r->task;
-    struct fkt_gaussians g = {0};
+    struct fkt_gaussians g[FKT_PARTS_MAX] = {{0}};
+    struct fkt_guided_draw guided = {0};
     struct fkt_meter meter;
     struct fkt_drawing d = {.pipeline = draw->pipeline,
-                            .g = &g,
+                            .g = g,
                             .seed = draw->seed,
                             .first = draw->first,
                             .each = draw->per_class,
@@ -168,17 +171,21 @@ fkt_status fkt_training_set_draw(struct fkt_training_set *out, const struct fkt_
     if (!fkt_mul_size(draw->per_class, t->n_classes, &n)) n = SIZE_MAX;
     fkt_meter_init(&meter, options->progress, "drawing", n);
     FKT_TRY(fkt_draw_check_pipeline(draw->pipeline, t));
+    FKT_TRY(fkt_guided_draw_open(&guided, draw->pipeline, &draw->guided, options->threads));
+    if (draw->made) *draw->made = guided.facts;
+    fkt_guided_draw_attach(&guided, &d);
     FKT_TRY(make_room(out, n, t->size, t->n_classes));
     for (uint32_t k = 0; k < out->n_classes; k++) FKT_TRY(fkt_strdup(&out->classes[k], t->classes[k]));
     for (size_t i = 0; i < n; i++) out->label[i] = (uint32_t)(i / draw->per_class);
-    FKT_TRY(fkt_release_gaussians(r, 0, &draw->estimate, &g));
+    FKT_TRY(fkt_release_gaussians_all(r, &draw->estimate, g));
     d.n = n;
     d.rgb = out->rgb;
     FKT_TRY(fkt_draw_chunk(&d, options->threads));
     fkt_origin_of_release(&out->origin, r, draw->per_class);
 out:
     if (st != FKT_OK) fkt_training_set_clear(out);
-    fkt_gaussians_clear(&g);
+    fkt_guided_draw_clear(&guided);
+    fkt_gaussians_clear_all(g);
     fkt_meter_clear(&meter);
     return st;
 }

@@ -7,7 +7,7 @@
 #include "pipeline/draw.h"
 
 #include "fedkt/advanced/moments.h"
-#include "fedkt/generate.h"
+#include "fedkt/synth.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
@@ -122,13 +122,6 @@ size_t fkt_draw_chunk_size(const struct fkt_pipeline *w, unsigned threads)
     if (n > CHUNK_USUAL) n = CHUNK_USUAL;
     if (n < batch * threads) n = batch * threads;
     return n - n % batch;
-}
-
-fkt_status fkt_generate_tiles(const struct fkt_pipeline *w, const struct fkt_gaussians *g, uint64_t seed, uint32_t rows,
-                              size_t cols, unsigned threads, uint8_t *rgb)
-{
-    struct fkt_drawing d = {.pipeline = w, .g = g, .seed = seed, .each = cols, .n = rows * cols, .rgb = rgb};
-    return fkt_draw_chunk(&d, threads);
 }
 
 static int same_coordinates(const struct fkt_coordinates *a, const struct fkt_coordinates *b)

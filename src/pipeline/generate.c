@@ -4,14 +4,12 @@
  *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
  *            grid.png  README.md  certificate.json  images.json
  *
- * Image number i of class k depends on (release, seed, k, i) alone. Chunks are sampled, decoded and turned into files
- * in parallel and written in order, so the folder's bytes do not depend on threads, and memory grows with the number of
- * images by the 36 bytes of hash and label alone: images.json identifies the images that the certificate was written
- * for. */
+ * Image number i of class k depends on (release, seed, k, i) alone; generate_images.c makes them. images.json identifies
+ * the images that the certificate was written for. */
 #include "fedkt/generate.h"
 
-#include "pipeline/draw.h"
-#include "pipeline/fingerprint.h"
+#include "pipeline/gaussians.h"
+#include "pipeline/generate_images.h"
 #include "pipeline/provenance.h"
 #include "pipeline/release.h"
 
@@ -27,79 +25,36 @@
 
 enum { GRID_COLUMNS = 12 };
 
-struct marking {
-    const uint8_t *rgb; /* of a chunk */
-    struct fkt_labelled *made;
-    uint32_t size;
-};
-
-static fkt_status mark_one(void *ctx, size_t item, unsigned worker)
+/* The tiles of grid.png are images of the folder where it has enough of each class; guided images are not made twice. */
+static fkt_status grid_tiles(struct fkt_making *m)
 {
-    const struct marking *m = ctx;
-    (void)worker;
-    fkt_fingerprint_pixels(&m->made[item].image, m->rgb + item * m->size * m->size * 3, m->size, m->size);
-    return FKT_OK;
-}
-
-static fkt_status write_images(const struct fkt_pipeline *w, const struct fkt_gaussians *g, const char *folder,
-                               const struct fkt_generate_options *o, char fingerprint[FKT_SHA256_HEX])
-{
-    const struct fkt_task *t = &w->task;
-    unsigned threads = o->threads ? o->threads : fkt_cpu_count();
-    size_t pixels = (size_t)t->size * t->size * 3, room;
-    uint64_t all = (uint64_t)o->per_class * t->n_classes;
-    struct fkt_export *e = NULL;
-    struct fkt_labelled *made = NULL;
-    struct marking marking = {.size = t->size};
-    uint32_t *label = NULL;
-    struct fkt_meter meter;
-    struct fkt_drawing c = {.pipeline = w, .g = g, .seed = o->seed, .each = o->per_class, .meter = &meter};
+    const struct fkt_generate_options *o = m->options;
+    const struct fkt_task *t = &m->release->task;
     fkt_status st;
-    room = fkt_draw_chunk_size(w, threads);
-    fkt_meter_init(&meter, o->progress, "generating", all);
-    FKT_TRY(fkt_alloc(&c.rgb, room * pixels));
-    FKT_TRY(fkt_alloc(&label, room));
-    FKT_TRY(fkt_alloc(&made, (size_t)all));
-    marking.rgb = c.rgb;
-    FKT_TRY(fkt_export_open(&e, folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
-                            o->per_class * t->n_classes));
-    for (c.at = 0; c.at < all; c.at += c.n) {
-        c.n = all - c.at < room ? (size_t)(all - c.at) : room;
-        FKT_TRY(fkt_draw_chunk(&c, threads));
-        for (size_t i = 0; i < c.n; i++) made[c.at + i].label = label[i] = (uint32_t)((c.at + i) / c.each);
-        marking.made = made + c.at;
-        FKT_TRY(fkt_parallel(threads, c.n, mark_one, &marking, NULL, NULL));
-        FKT_TRY(fkt_export_add_some(e, label, c.rgb, c.n, threads));
-    }
-    FKT_TRY(fkt_export_close(&e));
-    fkt_labelled_end(made, (size_t)all, (const char *const *)t->classes, fingerprint);
+    m->rows = t->n_classes < FKT_GRID_CLASSES ? t->n_classes : FKT_GRID_CLASSES;
+    m->columns = o->grid_columns ? o->grid_columns : GRID_COLUMNS;
+    if (m->guided->way && m->columns > o->per_class) m->columns = o->per_class;
+    FKT_TRY(fkt_alloc(&m->tiles, m->rows * m->columns * t->size * t->size * 3));
+    if (m->columns > o->per_class)
+        FKT_TRY(fkt_draw_tiles(m->pipeline, m->g, m->guided, o->seed, m->rows, m->columns, o->threads, m->tiles));
 out:
-    fkt_export_free(e);
-    fkt_free(made);
-    fkt_free(label);
-    fkt_free(c.rgb);
-    fkt_meter_clear(&meter);
     return st;
 }
 
-static fkt_status write_grid(const struct fkt_pipeline *w, const struct fkt_gaussians *g, const char *folder,
-                             const struct fkt_generate_options *o)
+static fkt_status write_grid(const struct fkt_making *m)
 {
-    size_t cols = o->grid_columns ? o->grid_columns : GRID_COLUMNS, pixels = (size_t)w->task.size * w->task.size * 3;
-    uint32_t rows = g->classes < FKT_GRID_CLASSES ? g->classes : FKT_GRID_CLASSES, width, height;
-    uint8_t *tiles = NULL, *sheet = NULL;
+    const struct fkt_task *t = &m->release->task;
+    uint32_t width, height;
+    uint8_t *sheet = NULL;
     char *path = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&tiles, (size_t)rows * cols * pixels));
-    FKT_TRY(fkt_generate_tiles(w, g, o->seed, rows, cols, o->threads, tiles));
-    FKT_TRY(fkt_grid_of(&sheet, &width, &height, tiles, rows, cols, w->task.size, (const char *const *)w->task.classes,
-                        g->classes));
-    FKT_TRY(fkt_path_join(&path, folder, "grid.png"));
+    FKT_TRY(fkt_grid_of(&sheet, &width, &height, m->tiles, m->rows, m->columns, t->size,
+                        (const char *const *)t->classes, t->n_classes));
+    FKT_TRY(fkt_path_join(&path, m->folder, "grid.png"));
     FKT_TRY(fkt_png_write(path, sheet, width, height, 0));
 out:
     fkt_free(path);
     fkt_image_free(sheet);
-    fkt_free(tiles);
     return st;
 }
 
@@ -112,15 +67,19 @@ static fkt_status write_text(const char *folder, const char *name, const char *t
     return st;
 }
 
-static fkt_status write_card(const struct fkt_release *r, const struct fkt_gaussians *g, const char *folder,
-                             const struct fkt_generate_options *o, const char *fingerprint)
+static fkt_status write_card(const struct fkt_making *m, const char *fingerprint)
 {
+    const struct fkt_release *r = m->release;
+    const struct fkt_generate_options *o = m->options;
     static const char *const formats[] = {"ImageFolder", "npz", "WebDataset"};
     const struct fkt_task *t = &r->task;
-    struct fkt_card_hash hashes[] = {{"release", r->sha256},
-                                     {"task", t->sha256},
-                                     {"codec", t->part[0].sha256},
-                                     {"calibration", t->part[0].calibration_sha256}};
+    const struct fkt_task_part *guide = fkt_task_part_of(t, FKT_PART_GUIDE);
+    struct fkt_card_hash hashes[6] = {{"release", r->sha256},
+                                      {"task", t->sha256},
+                                      {"codec", t->part[0].sha256},
+                                      {"calibration", t->part[0].calibration_sha256}};
+    size_t n_hashes = 4;
+    char guided[FKT_GUIDED_WORDS];
     struct fkt_text text;
     uint64_t *counts = NULL;
     uint8_t *below = NULL;
@@ -130,11 +89,15 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
     const int weak = fkt_release_promise(r, why) == FKT_PROMISE_WEAK;
     fkt_status st;
     fkt_text_init(&text);
+    if (guide) {
+        hashes[n_hashes++] = (struct fkt_card_hash){"guide", guide->sha256};
+        hashes[n_hashes++] = (struct fkt_card_hash){"calibration of the guide", guide->calibration_sha256};
+    }
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
     FKT_TRY(fkt_alloc(&below, t->n_classes));
     for (uint32_t k = 0; k < t->n_classes; k++) {
         counts[k] = o->per_class;
-        below[k] = (uint8_t)fkt_gaussians_below_noise(g, k);
+        below[k] = (uint8_t)fkt_gaussians_below_noise(m->g, k);
     }
     FKT_TRY(fkt_release_certificate(r, &certificate));
     said = json_loads(certificate, 0, NULL);
@@ -166,14 +129,16 @@ static fkt_status write_card(const struct fkt_release *r, const struct fkt_gauss
                                              .counted = r->shares.counted,
                                              .in_total = r->facts.survivors,
                                              .hashes = hashes,
-                                             .n_hashes = sizeof hashes / sizeof *hashes,
+                                             .n_hashes = n_hashes,
+                                             .guide = guide ? guide->identity : NULL,
+                                             .guided = fkt_guided_words(&m->guided->facts, guided),
                                              .insecure_seed = r->insecure_seed,
                                              .weak = weak ? why : NULL,
                                              .version = fkt_version()}));
     FKT_TRY(fkt_text_status(&text));
-    FKT_TRY(write_text(folder, "README.md", text.s));
-    FKT_TRY(write_text(folder, "certificate.json", certificate));
-    FKT_TRY(fkt_origin_note(folder, r, certificate, o->per_class * t->n_classes, fingerprint, NULL));
+    FKT_TRY(write_text(m->folder, "README.md", text.s));
+    FKT_TRY(write_text(m->folder, "certificate.json", certificate));
+    FKT_TRY(fkt_origin_note(m->folder, r, certificate, o->per_class * t->n_classes, fingerprint, &m->guided->facts));
 out:
     fkt_free(counts);
     fkt_free(below);
@@ -183,28 +148,54 @@ out:
     return st;
 }
 
+/* Everything that can be refused is, before the first file. */
+static fkt_status prepare(struct fkt_making *m, struct fkt_pipeline **own, struct fkt_gaussians *g)
+{
+    const struct fkt_generate_options *o = m->options;
+    const struct fkt_release *r = m->release;
+    fkt_status st;
+    if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
+    FKT_TRY(fkt_task_has_images(&r->task));
+    m->pipeline = o->pipeline;
+    if (m->pipeline) FKT_TRY(fkt_draw_check_pipeline(m->pipeline, &r->task));
+    else if (fkt_guided_needs_network(&o->guided)) FKT_TRY(fkt_release_pipeline(r, &o->settings, own));
+    else FKT_TRY(fkt_release_pipeline_codec(r, &o->settings, own));
+    if (!m->pipeline) m->pipeline = *own;
+    FKT_TRY(fkt_guided_draw_open(m->guided, m->pipeline, &o->guided, o->threads));
+    if (o->made) *o->made = m->guided->facts;
+    FKT_TRY(fkt_release_gaussians_all(r, &o->estimate, g));
+    m->g = g;
+out:
+    return st;
+}
+
 fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const struct fkt_generate_options *o)
 {
     struct fkt_folder f = {0};
     struct fkt_pipeline *own = NULL;
-    const struct fkt_pipeline *w = o->pipeline;
-    struct fkt_gaussians g = {0};
+    struct fkt_gaussians g[FKT_PARTS_MAX] = {{0}};
+    struct fkt_guided_draw guided = {0};
+    struct fkt_partial *partial = NULL;
+    struct fkt_making m = {.release = r, .options = o, .guided = &guided};
     char fingerprint[FKT_SHA256_HEX];
     fkt_status st;
-    if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
-    FKT_TRY(fkt_task_has_images(&r->task));
+    FKT_TRY(fkt_folder_check(folder, o->force));
+    FKT_TRY(prepare(&m, &own, g));
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
-    if (w) FKT_TRY(fkt_draw_check_pipeline(w, &r->task));
-    else FKT_TRY(fkt_release_pipeline_codec(r, &o->settings, &own));
-    if (!w) w = own;
-    FKT_TRY(fkt_release_gaussians(r, 0, &o->estimate, &g));
-    FKT_TRY(write_images(w, &g, f.tmp, o, fingerprint));
-    FKT_TRY(write_grid(w, &g, f.tmp, o));
-    FKT_TRY(write_card(r, &g, f.tmp, o, fingerprint));
+    m.folder = f.tmp;
+    if (guided.way) FKT_TRY(fkt_making_partial(&partial, &m, folder));
+    FKT_TRY(grid_tiles(&m));
+    FKT_TRY(fkt_making_images(&m, partial, fingerprint));
+    FKT_TRY(write_grid(&m));
+    FKT_TRY(write_card(&m, fingerprint));
     FKT_TRY(fkt_folder_commit(&f));
+    fkt_partial_remove(partial);
 out:
     fkt_folder_fail(&f, st);
-    fkt_gaussians_clear(&g);
+    fkt_partial_free(partial);
+    fkt_free(m.tiles);
+    fkt_guided_draw_clear(&guided);
+    fkt_gaussians_clear_all(g);
     fkt_pipeline_free(own);
     fkt_folder_clear(&f);
     return st;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/wipe.h"
 #include "pipeline/gaussians.h"
+#include "pipeline/guided_draw.h"
 #include "pipeline/pipeline.h"
 
 #include <math.h>
@@ -38,6 +39,19 @@ static fkt_status check(const struct fkt_sweep_spec *spec)
     return FKT_OK;
 }
 
+/* Which way images are guided, and whether it can be, before an image is encoded. */
+static fkt_status settle_guided(struct fkt_sweep *s)
+{
+    struct fkt_guided_draw way = {0};
+    fkt_status st;
+    s->guided.kind = FKT_GUIDED_NONE;
+    if (fkt_task_has_images(&s->arm[0].task) != FKT_OK) return FKT_OK;
+    st = fkt_guided_draw_open(&way, s->pipeline, &s->spec.guided, s->spec.threads);
+    s->guided = way.facts;
+    fkt_guided_draw_clear(&way);
+    return st;
+}
+
 fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *spec)
 {
     struct fkt_sweep *s = NULL;
@@ -53,12 +67,14 @@ fkt_status fkt_sweep_new(struct fkt_sweep **out, const struct fkt_sweep_spec *sp
     FKT_TRY(fkt_alloc(&s->arm, s->n_arms));
     for (size_t i = 0; i < s->n_arms; i++) {
         struct sweep_arm *a = &s->arm[i];
-        a->view = (struct fkt_sweep_arm){.name = a->name, .images = a->images, .measured = a->measured, .network = NAN};
+        a->view = (struct fkt_sweep_arm){
+            .name = a->name, .images = a->images, .measured = a->measured, .network = NAN, .unguided = NAN};
     }
     FKT_TRY(fkt_sweep_choose_records(s));
     FKT_TRY(fkt_sweep_plan_federation(s));
     taken = 1;
     FKT_TRY(fkt_sweep_make_tasks(s, spec));
+    FKT_TRY(settle_guided(s));
     FKT_TRY(fkt_records_new(&s->records, s->arm[0].task.privacy.adjacency));
     memset(s->spec.codec, 0, sizeof s->spec.codec);
     memset(s->spec.calibration, 0, sizeof s->spec.calibration);
@@ -165,6 +181,14 @@ out:
     return st;
 }
 
+fkt_status fkt_sweep_set_unguided(struct fkt_sweep *s, size_t i, double accuracy, double seconds)
+{
+    if (i >= s->n_arms) return fkt_fail(FKT_E_ARG, "there is no arm %zu", i);
+    s->arm[i].view.unguided = accuracy;
+    s->seconds_train += seconds;
+    return FKT_OK;
+}
+
 fkt_status fkt_sweep_set_network(struct fkt_sweep *s, size_t i, const char *name, double accuracy, double seconds)
 {
     if (i >= s->n_arms) return fkt_fail(FKT_E_ARG, "a sweep of %zu arms has no arm %zu", s->n_arms, i);
@@ -248,11 +272,14 @@ void fkt_sweep_seconds(const struct fkt_sweep *s, struct fkt_sweep_seconds *out)
     }
 }
 
-fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, uint32_t rows, size_t cols, uint8_t *rgb)
+const struct fkt_guided_facts *fkt_sweep_guided(const struct fkt_sweep *s) { return &s->guided; }
+
+fkt_status fkt_sweep_tiles(const struct fkt_sweep *s, size_t i, int guided, uint32_t rows, size_t cols, uint8_t *rgb)
 {
     if (i >= s->n_arms || !s->arm[i].view.draws || !s->arm[i].view.images)
         return fkt_fail(FKT_E_STATE, "arm %zu has no images", i);
-    return fkt_generate_tiles(s->pipeline, s->arm[i].images, s->spec.seed, rows, cols, s->spec.threads, rgb);
+    return fkt_generate_tiles(s->pipeline, s->arm[i].images, guided ? &s->spec.guided : NULL, s->spec.seed, rows, cols,
+                              s->spec.threads, rgb);
 }
 
 fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder, size_t per_class,
@@ -265,7 +292,8 @@ fkt_status fkt_sweep_generate(struct fkt_sweep *s, size_t i, const char *folder,
                                                  .force = force,
                                                  .threads = s->spec.threads,
                                                  .progress = s->spec.progress,
-                                                 .pipeline = s->pipeline};
+                                                 .pipeline = s->pipeline,
+                                                 .guided = s->spec.guided};
     const double start = fkt_now();
     fkt_status st;
     if (i >= s->n_arms - 1 || !s->arm[i].view.draws) return fkt_fail(FKT_E_STATE, "arm %zu has no release", i);

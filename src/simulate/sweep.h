@@ -46,6 +46,7 @@ struct fkt_sweep {
     double composed_epsilon;
     double seconds_evaluate, seconds_train;
     char network[32];         /* "": none */
+    struct fkt_guided_facts guided;
     struct fkt_device device; /* that it was trained on; zeros: the codec's */
     int ran;
     int done; /* it ran to its end: all scores are complete */

@@ -28,7 +28,12 @@ static json_t *accuracies(const struct fkt_sweep *s, const struct sweep_arm *a)
         if (a->draw[0].heads.head[k]) /* pooled moments have no QDA */
             json_object_set_new(j, fkt_head_name((enum fkt_head_kind)k),
                                 json_real(fkt_score_accuracy(&a->draw[0].score[k])));
-    if (s->network[0]) json_object_set_new(j, s->network, json_real(a->view.network));
+    if (s->network[0] && a->view.network >= 0) json_object_set_new(j, s->network, json_real(a->view.network));
+    if (s->network[0] && a->view.unguided >= 0) {
+        char name[sizeof s->network + sizeof "_unguided"];
+        snprintf(name, sizeof name, "%s_unguided", s->network);
+        json_object_set_new(j, name, json_real(a->view.unguided));
+    }
     return j;
 }
 
@@ -140,11 +145,19 @@ static json_t *parts_json(const struct fkt_sweep *s)
     return j;
 }
 
+static json_t *guided_json(const struct fkt_guided_facts *f)
+{
+    if (f->kind == FKT_GUIDED_TWIN) return json_pack("{s:s s:s}", "way", "twin", "twin_sha256", f->twin_sha256);
+    if (f->kind == FKT_GUIDED_NONE) return json_pack("{s:s}", "way", "none");
+    return json_pack("{s:s s:i s:f s:f}", "way", "gradient", "steps", (int)f->steps, "rho", f->rho, "rate", f->rate);
+}
+
 static void set_parts(json_t *j, const struct fkt_sweep *s)
 {
     const struct fkt_task *t = fkt_pipeline_task(s->pipeline);
     if (t->parts == 1 && t->part[0].kind == FKT_PART_CODEC && !t->layout.pooled) return;
     json_object_set_new(j, "parts", parts_json(s));
+    json_object_set_new(j, "guided", guided_json(&s->guided));
     json_object_set_new(j, "joined", json_boolean(t->joined));
     json_object_set_new(j, "moments", json_string(t->layout.pooled ? "pooled" : "class"));
 }

@@ -2,6 +2,7 @@
 /* train.c - `fedkt train`: the table of its options. The work is in train_check.c, train_data.c, train_run.c,
  * train_report.c. */
 #include "cli/learning/train.h"
+#include "cli/core/guided.h"
 #include "cli/core/verbs.h"
 
 #include <string.h>
@@ -44,6 +45,7 @@ void cli_train_defaults(struct cli_train *a)
          NULL,                                                                                                         \
          NULL,                                                                                                         \
          &(a).draw_seed_given},                                                                                        \
+        CLI_GUIDED_ROW((a).guided),                                                                                    \
         CLI_OPT_CHOICE("estimator", &(a).estimator, fkt_estimator_parse, "clamp or rie",                               \
                        "how covariances are repaired"),                                                                \
         CLI_OPT_REAL("tau", &(a).estimate.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),                     \

@@ -13,6 +13,7 @@ struct cli_train {
     int head_teaches, head_kind, head_kind_given, head_on, head_on_given;
     uint64_t shared_each; /* --public-per-epoch; 0: as many as the others */
     uint64_t per_class, draw_seed;
+    const char *guided; /* as typed; NULL: not given */
     int fresh, filter;
     int per_class_given, draw_seed_given, filter_given;
     struct fkt_estimate_options estimate;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_check.c - checks the options of `fedkt train` before any work: combinations, ranges, outputs that exist
  * already. */
+#include "cli/core/guided.h"
 #include "cli/learning/recipe.h"
 #include "cli/learning/train.h"
 
@@ -42,6 +43,7 @@ out:
 static fkt_status check_images(const struct cli_train *a)
 {
     const int release = a->release != NULL, reads = !release || a->mix.path || a->test.path || a->shared.path;
+    struct fkt_guided_options guided;
     fkt_status st;
     if (!a->data.path && !release)
         return fkt_fail_hint(FKT_E_ARG, "give a set of images with --data, or draw them from a release with --release",
@@ -52,6 +54,8 @@ static fkt_status check_images(const struct cli_train *a)
     FKT_TRY(needs(a->fresh, "--fresh", release, "--release"));
     FKT_TRY(needs(a->per_class_given, "--per-class", release, "--release"));
     FKT_TRY(needs(a->draw_seed_given, "--draw-seed", release, "--release"));
+    FKT_TRY(needs(a->guided != NULL, "--guided", release, "--release"));
+    FKT_TRY(cli_guided(a->guided, &guided));
     FKT_TRY(needs(a->estimator != 0, "--estimator", release, "--release"));
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", release, "--release"));
     FKT_TRY(needs(a->estimate.pool != 0, "--pool", release, "--release"));

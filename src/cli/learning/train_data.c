@@ -6,6 +6,7 @@
  *   --mix PATH      real ones beside them
  *   --public PATH   unlabelled public ones, labelled by the release's head
  *   --holdout F     of the first two, never of --mix */
+#include "cli/core/guided.h"
 #include "cli/learning/train.h"
 
 #include <string.h>
@@ -74,6 +75,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     if (a->recipe.device.kind == FKT_DEVICE_CUDA) spec->ahead = a->recipe.epochs; /* its processors are idle */
     spec->draw = (struct fkt_draw_options){
         .per_class = (size_t)a->per_class, .seed = a->draw_seed, .estimate = a->estimate, .pipeline = p->pipeline};
+    FKT_TRY(cli_guided(a->guided, &spec->draw.guided));
     FKT_TRY(fkt_training_source_new(&p->source, spec));
 out:
     return st;

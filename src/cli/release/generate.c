@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate.c - `fedkt generate`: images from a release. */
 #include "cli/core/common.h"
+#include "cli/core/guided.h"
 #include "cli/core/verbs.h"
 #include "pipeline/pipeline.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "pipeline/guided_draw.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +17,7 @@ struct asked {
     struct cli_data test;
     struct cli_weights settings;
     struct cli_run run;
+    const char *guided;
     const char *release, *out, *encodings;
     uint64_t per_class, seed;
     int format, estimator;
@@ -45,7 +48,9 @@ static fkt_status run_generate(const struct asked *a)
     struct fkt_release r = {0};
     struct fkt_pipeline *pipeline = NULL;
     struct cli_progress progress;
-    struct fkt_generate_options o = {.per_class = (size_t)a->per_class,
+    struct fkt_guided_facts made = {.kind = FKT_GUIDED_NONE};
+    struct fkt_generate_options o = {.made = &made,
+                                     .per_class = (size_t)a->per_class,
                                      .seed = a->seed,
                                      .format = (enum fkt_export_format)a->format,
                                      .estimate = {(enum fkt_estimator)a->estimator, a->tau, a->pool},
@@ -59,12 +64,14 @@ static fkt_status run_generate(const struct asked *a)
     }
     cli_codec_settings(&a->settings, &o.settings);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
+    FKT_TRY(cli_guided(a->guided, &o.guided));
     FKT_TRY(cli_not_an_input(a->out, a->release));
     FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
     FKT_TRY(fkt_output_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load_into(&r, a->release));
     FKT_TRY(fkt_task_has_images(&r.task)); /* before a network is opened */
-    FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
+    if (fkt_guided_needs_network(&o.guided)) FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
+    else FKT_TRY(fkt_release_pipeline_codec(&r, &o.settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);
     o.pipeline = pipeline;
     FKT_TRY(fkt_generate(&r, a->out, &o));
@@ -77,6 +84,7 @@ static fkt_status run_generate(const struct asked *a)
                       "release_sha256", r.sha256, "codec_dtype",
                       fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
                       cli_codec_device_json(fkt_pipeline_codec(pipeline)), "private", !fkt_release_not_private(&r));
+        if (fkt_task_part_of(&r.task, FKT_PART_GUIDE)) json_object_set_new(j, "guided", cli_guided_json(&made));
         cli_mark_weak_release(j, &r);
         FKT_TRY(cli_print_json(j));
     } else {
@@ -86,6 +94,7 @@ static fkt_status run_generate(const struct asked *a)
         printf("%llu images of %u classes in %s\nsee %s/grid.png%s; %s/README.md states the privacy promise\n%s",
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
+        cli_print_guided(&made);
         cli_print_weak_release(&r);
     }
     if (!a->run.quiet) FKT_TRY(print_below_noise(&r, &o.estimate));
@@ -105,6 +114,7 @@ int cli_generate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "images per class (default: 100)"),
         CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "seed of the sample (default: 0); public, without privacy cost"),
         CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
+        CLI_GUIDED_ROW(a.guided),
         CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
         CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),
         CLI_OPT_REAL("pool", &a.pool, "P", 0, "weight of the covariance pooled over classes, 0 to 1 (default: 0)"),

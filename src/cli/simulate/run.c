@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `fedkt simulate`: from its options to a finished sweep. */
 #include "cli/core/parts.h"
+#include "cli/core/guided.h"
 #include "cli/learning/recipe.h"
 #include "cli/simulate/run.h"
 
@@ -177,7 +178,11 @@ static fkt_status print_network(void *ctx, const struct fkt_sweep *w, size_t arm
     const struct trained *t = ctx;
     const struct fkt_sweep_arm *a = fkt_sweep_arm(w, arm);
     cli_progress_end(t->progress);
-    if (!t->asked->run.quiet) fprintf(stderr, "%s: %s %.2f %%\n", a->name, fkt_sweep_network_name(w), 100 * a->network);
+    if (!t->asked->run.quiet) {
+        fprintf(stderr, "%s: %s %.2f %%", a->name, fkt_sweep_network_name(w), 100 * a->network);
+        if (a->unguided >= 0) fprintf(stderr, " on guided images, %.2f %% on unguided ones", 100 * a->unguided);
+        fputc('\n', stderr);
+    }
     return FKT_OK;
 }
 
@@ -194,6 +199,8 @@ static fkt_status train(const struct cli_sim *s, const struct cli_outcome *o, un
                                         .shared = o->shared,
                                         .shared_name = s->shared.path,
                                         .shared_each = (size_t)s->shared_each,
+                                        .unguided = s->train_unguided,
+                                        .only = s->train_only,
                                         .progress = &progress->hook,
                                         .trained = print_network,
                                         .ctx = &t};
@@ -235,6 +242,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     if (s->runs > FKT_SWEEP_DRAWS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", FKT_SWEEP_DRAWS_MAX);
     if (s->per_class) FKT_TRY(cli_parts_want_images(&s->codec, "--per-class"));
     if (s->sites < 1 || s->sites > 1000000) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and 1000000");
+    FKT_TRY(cli_guided(s->guided, &spec.guided));
     FKT_TRY(check_outputs(s));
     FKT_TRY(fkt_fail_in(fkt_partition_parse(&spec.partition, s->partition), "--partition"));
     FKT_TRY(cli_threads(s->run.threads, &spec.threads));

@@ -24,7 +24,10 @@ struct cli_sim {
     int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;
-    int train; /* 1 + enum fkt_architecture of --train; 0: no network is trained */
+    const char *guided; /* as typed; NULL: not given */
+    int train_unguided; /* 1: another one on unguided images, where they are guided */
+    size_t train_only;  /* 1 + the only arm that a network is trained for; 0: all */
+    int train;          /* 1 + enum fkt_architecture of --train; 0: no network is trained */
     uint64_t epochs, train_per_class;
     int epochs_given, train_per_class_given;
     const char *teacher; /* of the network: NULL, or "head" */

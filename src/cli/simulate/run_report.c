@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "codec/codec.h"
 #include "cli/simulate/report.h"
+#include "pipeline/guided_draw.h"
 #include "fedkt/advanced/federation.h"
 #include "fedkt/advanced/simulate.h"
 #include "fedkt/learn.h"
@@ -43,14 +44,14 @@ out:
     return st;
 }
 
-static fkt_status synthetic_sheet(struct png *out, const struct fkt_sweep *w, size_t arm, size_t cols)
+static fkt_status synthetic_sheet(struct png *out, const struct fkt_sweep *w, size_t arm, int guided, size_t cols)
 {
     const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
     uint32_t rows = shown_rows(t);
     uint8_t *tiles = NULL;
     fkt_status st;
     FKT_TRY(fkt_alloc(&tiles, rows * cols * t->size * t->size * 3));
-    FKT_TRY(fkt_sweep_tiles(w, arm, rows, cols, tiles));
+    FKT_TRY(fkt_sweep_tiles(w, arm, guided, rows, cols, tiles));
     FKT_TRY(sheet(out, t, tiles, cols));
 out:
     fkt_free(tiles);
@@ -101,17 +102,22 @@ int cli_below_noise(const struct fkt_sweep_arm *a, uint32_t k)
     return 0;
 }
 
-static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t i, const struct png *p,
+static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t i, const struct png p[2],
                      uint8_t *below /* (K) */)
 {
     const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
     const double rq = fkt_pipeline_task(fkt_sweep_pipeline(w))->part[0].coordinates.rq;
     const struct fkt_privacy_plan *plan;
-    *r = (struct fkt_report_arm){.name = a->name, .grid_png = p->bytes, .grid_len = p->len};
+    *r = (struct fkt_report_arm){.name = a->name,
+                                 .grid_png = p[0].bytes,
+                                 .grid_len = p[0].len,
+                                 .unguided_png = p[1].bytes,
+                                 .unguided_len = p[1].len};
     for (int k = 0; k < FKT_HEAD_KINDS; k++)
         r->accuracy[k] =
             fkt_sweep_test_data(w) ? fkt_score_accuracy(fkt_sweep_score(w, i, (enum fkt_head_kind)k, 0)) : NAN;
     r->accuracy[FKT_REPORT_NETWORK] = a->network;
+    r->accuracy[FKT_REPORT_UNGUIDED] = a->unguided;
     if (!a->release) return;
     r->noisy_count = a->measured->count;
     r->signal = a->measured->signal;
@@ -187,8 +193,20 @@ static size_t fill_phases(struct fkt_report_phase out[PHASES], const struct fkt_
     return n;
 }
 
+/* Where images are guided, the network's column is called so, and one of unguided images stands beside it. */
+static void name_networks(struct fkt_report *r, const struct fkt_sweep *w, char names[2][48])
+{
+    int unguided = 0;
+    for (size_t i = 0; i < fkt_sweep_arms(w); i++) unguided |= fkt_sweep_arm(w, i)->unguided >= 0;
+    if (!r->network || !unguided) return;
+    snprintf(names[0], sizeof names[0], "%s, guided", r->network);
+    snprintf(names[1], sizeof names[1], "%s, unguided", r->network);
+    r->network = names[0];
+    r->unguided_network = names[1];
+}
+
 static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *o, const char *folder,
-                             const struct png *real, const struct png *made)
+                             const struct png *real, struct png (*made)[2])
 {
     const struct fkt_sweep *w = o->sweep;
     const struct fkt_task *t = fkt_pipeline_task(fkt_sweep_pipeline(w));
@@ -197,7 +215,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     struct fkt_report_phase phases[PHASES];
     struct fkt_report_arm arms[FKT_SWEEP_EPSILONS_MAX + 1];
     struct fkt_report_mark marks[2];
-    char recipe[96];
+    char recipe[96], names[2][48], words[FKT_GUIDED_WORDS];
     const struct fkt_codec *codec = fkt_pipeline_encoder(fkt_sweep_pipeline(w), 0);
     const int network = fkt_codec_is_network(t->part[0].name);
     const struct fkt_report_pair facts[] = {
@@ -248,6 +266,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     (void)fkt_sweep_test_records(w, &n_test);
     r.test_records = n_test;
     r.n_phases = fill_phases(phases, w);
+    r.guided = fkt_guided_words(fkt_sweep_guided(w), words);
+    name_networks(&r, w, names);
     snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu images per class", (unsigned long long)s->epochs,
              s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
@@ -256,7 +276,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
         for (uint32_t k = 0; k < t->n_classes; k++)
             if (sim->survived[i]) counts[k] += sim->counts[(size_t)i * t->n_classes + k];
     r.counts = counts;
-    for (size_t i = 0; i < fkt_sweep_arms(w); i++) fill_arm(&arms[i], w, i, &made[i], below + i * t->n_classes);
+    for (size_t i = 0; i < fkt_sweep_arms(w); i++) fill_arm(&arms[i], w, i, made[i], below + i * t->n_classes);
     fill_marks(&r, marks, w);
     FKT_TRY(fkt_path_join(&path, folder, "report.html"));
     FKT_TRY(fkt_report_write(&r, path, FKT_FILE_PRIVATE));
@@ -269,18 +289,21 @@ out:
 
 fkt_status cli_run_images(const struct cli_sim *s, const struct cli_outcome *o, const char *folder)
 {
-    struct png real = {0}, wide = {0}, made[FKT_SWEEP_EPSILONS_MAX + 1] = {{0}};
+    struct png real = {0}, wide = {0}, made[FKT_SWEEP_EPSILONS_MAX + 1][2] = {{{0}}}; /* guided if they are; not */
+    const int guided = fkt_sweep_guided(o->sweep)->kind != FKT_GUIDED_NONE;
     const int images = fkt_sweep_arm(o->sweep, 0)->images != NULL;
     fkt_status st = FKT_OK;
-    if (images) FKT_TRY(synthetic_sheet(&wide, o->sweep, 0, GRID_COLUMNS));
+    if (images) FKT_TRY(synthetic_sheet(&wide, o->sweep, 0, 1, GRID_COLUMNS));
     if (images) FKT_TRY(write_png(folder, "grid.png", &wide));
     FKT_TRY(real_sheet(&real, o));
-    for (size_t i = 0; images && i < fkt_sweep_arms(o->sweep); i++)
-        FKT_TRY(synthetic_sheet(&made[i], o->sweep, i, PAGE_COLUMNS));
+    for (size_t i = 0; images && i < fkt_sweep_arms(o->sweep); i++) {
+        FKT_TRY(synthetic_sheet(&made[i][0], o->sweep, i, 1, PAGE_COLUMNS));
+        if (guided) FKT_TRY(synthetic_sheet(&made[i][1], o->sweep, i, 0, PAGE_COLUMNS));
+    }
     FKT_TRY(write_page(s, o, folder, &real, made));
 out:
     fkt_image_free(wide.bytes);
     fkt_image_free(real.bytes);
-    for (size_t i = 0; i < CLI_COUNT(made); i++) fkt_image_free(made[i].bytes);
+    for (size_t i = 0; i < 2 * CLI_COUNT(made); i++) fkt_image_free(made[i / 2][i % 2].bytes);
     return st;
 }

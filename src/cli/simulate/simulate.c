@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simulate.c - `fedkt simulate`, and `fedkt demo`, which is a simulation with fixed options. */
 #include "cli/core/common.h"
+#include "cli/core/guided.h"
 #include "cli/simulate/run.h"
 #include "cli/core/verbs.h"
 
@@ -49,6 +50,20 @@ static void print_arm(const struct fkt_sweep *w, size_t i)
     printf("   standard deviation over %zu draws of the noise\n", a->draws);
 }
 
+static void print_network(const struct cli_sim *s, const struct fkt_sweep *w, size_t i)
+{
+    const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
+    const double found[2] = {a->network, a->unguided};
+    for (int unguided = 0; unguided < 2; unguided++)
+        if (found[unguided] >= 0)
+            printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu %simages per class, the last epoch's\n", a->name,
+                   100 * found[unguided], fkt_sweep_network_name(w), (unsigned long long)s->epochs,
+                   s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class,
+                   unguided           ? "unguided "
+                   : a->unguided >= 0 ? "guided "
+                                      : "");
+}
+
 static void print_accuracies(const struct cli_sim *s, const struct fkt_sweep *w)
 {
     printf("%-16s", "");
@@ -56,10 +71,7 @@ static void print_accuracies(const struct cli_sim *s, const struct fkt_sweep *w)
     printf("   accuracy on %llu real test images\n",
            (unsigned long long)fkt_score_total(fkt_sweep_score(w, 0, (enum fkt_head_kind)0, 0)));
     for (size_t i = 0; i < fkt_sweep_arms(w); i++) print_arm(w, i);
-    for (size_t i = 0; fkt_sweep_network_name(w) && i < fkt_sweep_arms(w); i++)
-        printf("%-16s %12.2f %%   %s, %llu epoch%s on %llu images per class, the last epoch's\n",
-               fkt_sweep_arm(w, i)->name, 100 * fkt_sweep_arm(w, i)->network, fkt_sweep_network_name(w),
-               (unsigned long long)s->epochs, s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
+    for (size_t i = 0; fkt_sweep_network_name(w) && i < fkt_sweep_arms(w); i++) print_network(s, w, i);
     putchar('\n');
 }
 
@@ -236,6 +248,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
         CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
                        "how covariances are repaired for sampling"),
+        CLI_GUIDED_ROW(s.guided),
         NETWORK_ROWS(s),
         CLI_CODEC_ROWS(s.codec),
         CLI_GUIDE_ROWS(s.codec),

@@ -176,7 +176,7 @@ static void an_open_pipeline_generates_the_same(void **state)
         if (threads > 1) assert_memory_equal(a, b, (size_t)N * PX);
     }
     CHECK_OK(fkt_release_gaussians(&r, 0, &o.estimate, &g));
-    CHECK_OK(fkt_generate_tiles(pipeline, &g, o.seed, K, COLS, 2, tiles));
+    CHECK_OK(fkt_generate_tiles(pipeline, &g, NULL, o.seed, K, COLS, 2, tiles));
     for (size_t k = 0; k < K; k++) assert_memory_equal(tiles + k * COLS * PX, a + k * EACH * PX, COLS * PX);
     other = *pipeline; /* a walk of another task must be refused */
     other.task.part[0].coordinates.gamma *= 1.5;
