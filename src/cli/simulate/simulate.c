@@ -277,7 +277,12 @@ int cli_demo(const struct cli_command *self, int argc, char **argv)
                         .share = -1,
                         .data = {.path = "demo:train"},
                         .test = {.path = "demo:test"},
-                        .privacy = {.epsilon = "10,1", .delta = 1e-5},
+                        .privacy = {.epsilon = "1,10", .delta = 1e-5},
+                        .train = 1 + FKT_ARCHITECTURE_RESNET8, /* on images of the first epsilon, guided and not */
+                        .train_only = 1,
+                        .train_unguided = 1,
+                        .epochs = 6,
+                        .train_per_class = 100,
                         .per_class = 100,
                         .out = "fedkt-demo"};
     struct fkt_text typed;
