@@ -4,8 +4,8 @@
  *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
  *            grid.png  README.md  certificate.json  images.json
  *
- * Image number i of class k depends on (release, seed, k, i) alone; generate_images.c makes them. images.json identifies
- * the images that the certificate was written for. */
+ * Image number i of class k depends on (release, seed, k, i) alone; generate_images.c makes them. images.json
+ * identifies the images that the certificate was written for. */
 #include "fedkt/generate.h"
 
 #include "pipeline/gaussians.h"
@@ -25,7 +25,7 @@
 
 enum { GRID_COLUMNS = 12 };
 
-/* The tiles of grid.png are images of the folder where it has enough of each class; guided images are not made twice. */
+/* The tiles of grid.png are images of the folder where it has enough of each class: guided ones are not made twice. */
 static fkt_status grid_tiles(struct fkt_making *m)
 {
     const struct fkt_generate_options *o = m->options;

@@ -9,8 +9,8 @@
 #include "crypto/hash.h"
 #include "nn/engine.h"
 
-/* Hashes (hex) that a task knows: of the codec's identity, the guide's identity and the guide's calibration. codec NULL:
- * nothing is compared, for benchmarks, which have no task. */
+/* Hashes (hex) that a task knows: of the codec's identity, the guide's identity and the guide's calibration. codec
+ * NULL: nothing is compared, for benchmarks, which have no task. */
 struct fkt_guided_pair {
     const char *codec, *guide, *guide_calibration;
 };

@@ -16,9 +16,9 @@ struct fkt_guided_source {
 };
 
 struct fkt_guided_way;
-/* *out is NULL where images are decoded without the guide; *facts tells. FKT_E_ARG for numbers out of range; FKT_E_STATE
- * where it was asked for and there is no guide, or a codec without a network; FKT_E_MISMATCH for a twin of another pair.
- * All of it before the first image. */
+/* *out is NULL where images are decoded without the guide; *facts tells. FKT_E_ARG for numbers out of range;
+ * FKT_E_STATE where it was asked for and there is no guide, or a codec without a network; FKT_E_MISMATCH for a twin of
+ * another pair. All of it before the first image. */
 FKT_MUST_USE fkt_status fkt_guided_way_open(struct fkt_guided_way **out, const struct fkt_guided_source *source,
                                             const struct fkt_guided_options *options, unsigned threads /* 0: all */,
                                             struct fkt_guided_facts *facts);

@@ -45,7 +45,7 @@ struct fkt_sweep {
     char moments_sha256[FKT_SHA256_HEX];
     double composed_epsilon;
     double seconds_evaluate, seconds_train;
-    char network[32];         /* "": none */
+    char network[32]; /* "": none */
     struct fkt_guided_facts guided;
     struct fkt_device device; /* that it was trained on; zeros: the codec's */
     int ran;

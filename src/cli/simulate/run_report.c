@@ -194,9 +194,11 @@ static size_t fill_phases(struct fkt_report_phase out[PHASES], const struct fkt_
 }
 
 /* Where images are guided, the network's column is called so, and one of unguided images stands beside it. */
-static void name_networks(struct fkt_report *r, const struct fkt_sweep *w, char names[2][48])
+static void name_networks(struct fkt_report *r, const struct fkt_sweep *w, char names[2][48],
+                          char words[FKT_GUIDED_WORDS])
 {
     int unguided = 0;
+    r->guided = fkt_guided_words(fkt_sweep_guided(w), words);
     for (size_t i = 0; i < fkt_sweep_arms(w); i++) unguided |= fkt_sweep_arm(w, i)->unguided >= 0;
     if (!r->network || !unguided) return;
     snprintf(names[0], sizeof names[0], "%s, guided", r->network);
@@ -266,8 +268,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     (void)fkt_sweep_test_records(w, &n_test);
     r.test_records = n_test;
     r.n_phases = fill_phases(phases, w);
-    r.guided = fkt_guided_words(fkt_sweep_guided(w), words);
-    name_networks(&r, w, names);
+    name_networks(&r, w, names, words);
     snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu images per class", (unsigned long long)s->epochs,
              s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
