@@ -115,7 +115,8 @@ def parts_rows(rng):
         count = (1, 5, 0.25)[rng.randrange(3)]
         parts = [menu[rng.randrange(len(menu))] for _ in range(n)]
         radii = [(1.0, 256.0, 64.0, 4096.0, 3.5)[rng.randrange(5)] for _ in range(n)]
-        k = mu_of(mpf(eps), mpf(delta)) ** 2 / sup_parts(adjacency, pooled, mpf(count), [(mpf(a), mpf(b)) for a, b in parts])
+        squares = [(mpf(a), mpf(b)) for a, b in parts]
+        k = mu_of(mpf(eps), mpf(delta)) ** 2 / sup_parts(adjacency, pooled, mpf(count), squares)
         s_n = mpf(0) if adjacency == "replace" else 1 / mp.sqrt(k * count)
         sums = [mpf(r) / mp.sqrt(k * a) for r, (a, _) in zip(radii, parts)]
         moments = [mpf(r) ** 2 / mp.sqrt(k * b) for r, (_, b) in zip(radii, parts)]

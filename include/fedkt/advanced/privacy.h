@@ -21,9 +21,10 @@ FKT_API double fkt_privacy_mu_squared(enum fkt_adjacency adjacency, double c, ui
 
 struct fkt_entropy; /* not public: pass NULL, which means the operating system; others are for this library's tests */
 /* noised = exact + integer noise, both in the order of the layout, in which the noise is drawn. Debits plan->mu^2
- * first. noised may be exact. Rounded Gaussians, exactly sampled: since the query is an integer, this is post-processing
- * of the continuous mechanism. FKT_E_MISMATCH, before the debit, when the plan is for another layout, or when `exact`
- * cannot be a sum of records inside the plan's radii. After the debit a failure leaves `noised` all zero, in place too. */
+ * first. noised may be exact. Rounded Gaussians, exactly sampled: since the query is an integer, this is
+ * post-processing of the continuous mechanism. FKT_E_MISMATCH, before the debit, when the plan is for another layout,
+ * or when `exact` cannot be a sum of records inside the plan's radii. After the debit a failure leaves `noised` all
+ * zero, in place too. */
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_release(int64_t *noised, const int64_t *exact, uint32_t classes,
                                                     const struct fkt_moments_layout *layout,
                                                     const struct fkt_privacy_plan *plan, struct fkt_ledger *ledger,
