@@ -64,6 +64,7 @@ static fkt_status list_one(const struct fkt_member *m, const struct fkt_publishe
     if (m->shipped) { /* in the cache or beside the program */
         st = fkt_codec_weights_path(&folder, m->name, NULL);
         if (st != FKT_OK && st != FKT_E_IO) return st;
+        st = FKT_OK; /* not here */
     } else {
         FKT_TRY(fkt_codec_cache(&folder, m->name));
     }
