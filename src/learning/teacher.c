@@ -5,7 +5,12 @@
  * double before it becomes a float, so that float holds the differences. It is finite where the scores are: a posterior
  * itself would underflow to 0 for the unlikely classes.
  *
+ * Only the networks of the parts that the head takes are run: a head on the guide alone needs no codec. Record vectors
+ * are those of pipeline/vectors.c, without their integers.
+ *
  * Cost: encoding; the head's K m or K m^2 multiplications are small beside it. */
+#include "fedkt/advanced/calibration.h"
+#include "fedkt/advanced/moments.h"
 #include "fedkt/teacher.h"
 
 #include "base/alloc.h"
@@ -38,6 +43,17 @@ void fkt_teacher_free(struct fkt_teacher *t)
 uint32_t fkt_teacher_classes(const struct fkt_teacher *t) { return fkt_head_classes(t->head); }
 enum fkt_head_kind fkt_teacher_kind(const struct fkt_teacher *t) { return t->head->kind; }
 
+/* 1: the head reads coordinates of this part of the task. */
+static int takes(const struct fkt_head *h, const struct fkt_pipeline *w, uint32_t part)
+{
+    const size_t from = w->at[part], to = from + w->task.part[part].coordinates.length;
+    for (uint32_t k = 0; k < fkt_head_parts(h); k++) {
+        const size_t first = fkt_head_part_offset(h, k);
+        if (first < to && first + fkt_head_part_length(h, k) > from) return 1;
+    }
+    return 0;
+}
+
 fkt_status fkt_teacher_of_head(struct fkt_teacher **out, const struct fkt_head *head,
                                const struct fkt_pipeline *pipeline)
 {
@@ -46,7 +62,8 @@ fkt_status fkt_teacher_of_head(struct fkt_teacher **out, const struct fkt_head *
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_head_check_task(head, task));
-    FKT_TRY(fkt_pipeline_can_encode(pipeline));
+    for (uint32_t p = 0; p < task->parts; p++)
+        if (takes(head, pipeline, p) && !pipeline->codec[p]) FKT_TRY(fkt_pipeline_no_codec(pipeline, p));
     FKT_TRY(fkt_alloc(&t, 1));
     t->head = head;
     t->pipeline = pipeline;
@@ -107,21 +124,46 @@ static void teach_one(const struct fkt_head *h, const double *w, double *own, do
     for (uint32_t k = 0; k < h->classes; k++) logits[k] = (float)(scores[k] - most - log(sum));
 }
 
+/* rgb (n, S, S, 3) -> w (n, m), of the parts that the head takes. */
+static fkt_status encode(const struct fkt_teacher *t, const uint8_t *rgb, size_t n, double *w)
+{
+    const struct fkt_pipeline *line = t->pipeline;
+    double *u = NULL;
+    float *z = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&u, fkt_pipeline_room(line)));
+    for (uint32_t p = 0; p < line->task.parts; p++) {
+        const size_t dim = line->task.part[p].dim;
+        if (!takes(t->head, line, p)) continue;
+        FKT_TRY(fkt_alloc(&z, n * dim));
+        FKT_TRY(fkt_codec_encode(line->codec[p], rgb, n, z));
+        for (size_t i = 0; i < n; i++) {
+            fkt_calibration_forward(&line->calibration[p], z + i * dim, u);
+            st = fkt_coordinates_forward(&line->coordinates[p], u, w + i * t->length + line->at[p]);
+            FKT_TRY(fkt_fail_in(st, "image %zu", i));
+        }
+        fkt_free_secret(z); /* of public images here, but a caller may give others */
+        z = NULL;
+    }
+out:
+    fkt_free_secret(z);
+    fkt_free_secret(u);
+    return st;
+}
+
 static fkt_status teach_some(void *ctx, size_t item, unsigned worker)
 {
     const struct teaching *j = ctx;
     const struct fkt_head *h = j->t->head;
     const size_t from = item * j->batch, n = j->n - from < j->batch ? j->n - from : j->batch, m = j->t->length;
     double *w = NULL, *own = NULL, *work = NULL, *scores = NULL;
-    int32_t *q = NULL;
     fkt_status st;
     (void)worker;
     FKT_TRY(fkt_alloc(&w, n * m));
-    FKT_TRY(fkt_alloc(&q, n * m));
     FKT_TRY(fkt_alloc(&own, m));
     FKT_TRY(fkt_alloc(&work, m));
     FKT_TRY(fkt_alloc(&scores, h->classes));
-    FKT_TRY(fkt_pipeline_vectors(j->t->pipeline, j->rgb + from * j->image, n, w, q));
+    FKT_TRY(encode(j->t, j->rgb + from * j->image, n, w));
     for (size_t i = 0; i < n; i++) {
         float *out = j->logits + (from + i) * h->classes;
         teach_one(h, w + i * m, own, scores, work, out);
@@ -134,8 +176,7 @@ static fkt_status teach_some(void *ctx, size_t item, unsigned worker)
     }
     FKT_TRY(fkt_meter_add(j->meter, n));
 out:
-    fkt_free_secret(w); /* of public images here, but a caller may give others */
-    fkt_free_secret(q);
+    fkt_free_secret(w);
     fkt_free_secret(own);
     fkt_free_secret(work);
     fkt_free(scores);

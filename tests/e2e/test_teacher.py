@@ -14,6 +14,9 @@ import time
 
 import binary
 
+import fixtures  # from tests/cli, which binary.py puts on the path
+import tensors
+
 KILLS = 6
 SMALL = "--network resnet8 --epochs 3 --batch 8 --threads 1"
 TAUGHT = "train --release release --per-class 4 --teacher head"
@@ -127,6 +130,37 @@ class Teacher(binary.Case):
         self.refused(f"{line} --teacher other", "--teacher: 'other' is not 'head'")
         self.refused(f"{line} --public demo:test", "--public needs --teacher head")
         self.refused(line.replace("--train resnet8 --epochs 1", "--teacher head"), "--teacher needs --train")
+
+    def test_a_release_with_a_guide(self):
+        """The head looks at the guide's features of an image; a release of heads alone trains on public images."""
+        fixtures.small_guide(self.folder / "guide", 1)
+        line = "codec calibrate resnet --weights guide --size 16 --top 6 --public demo:test --limit 60"
+        self.fedkt(f"{line} --out gcal")
+        guide = "--guide-calibration gcal"
+        for name, words in (("both", "--codec dct --dim 8"), ("heads", "--codec none"), ("pooled", "--moments pooled")):
+            task = f"task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --guide resnet {words}"
+            self.fedkt(f"{task} --guide-weights guide {guide} --out {name}.json")
+            line = f"moments --task {name}.json --guide-weights guide {guide} --data demo:train --limit 100"
+            self.fedkt(f"{line} --out {name}.moments")
+            self.fedkt(f"release --task {name}.json --moments {name}.moments {guide} --ledger {name}.db --out {name}")
+        line = f"{SMALL} --quiet --json --guide-weights guide --teacher head"
+        models = set()
+        for words in ("", "--teacher-parts guide", "--teacher-parts all"):
+            said = self.fedkt(f"train --release both --per-class 3 {line} {words} --out n --force")
+            self.assertTrue(said["private"])
+            models.add(str(tensors.load(self.folder / "n")["tensors"]["fc.bias"]))
+        self.assertEqual(len(models), 2)  # the default is one of the two
+        self.fedkt(f"train --release both --per-class 3 {SMALL} --quiet --out plain")  # without the guide's weights
+        public = "--public demo:test --public-limit 30"
+        for name in ("heads", "pooled"):
+            said = self.fedkt(f"train --release {name} --per-class 0 {line} {public} --out {name}.m")
+            self.assertEqual((said["images"], said["private"]), (30, True))
+            self.refused(
+                f"train --release {name} --per-class 3 {line} --out m",
+                "it gives heads, and no images",
+                "hint: its head can label public images: --teacher head --public PATH --per-class 0 trains on them",
+            )
+        self.refused(f"train --release pooled --per-class 0 {line} {public} --teacher-head qda --out m", "no QDA head")
 
     def test_bad_input(self):
         self.refused("train --data demo:train --limit 20 --teacher head --out m", "--teacher head needs --release")

@@ -145,6 +145,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("codec", &(a).codec, "NAME", 0, "codec of --through-codec (default: the release's)"),             \
         CLI_OPT_WHOLE("dim", &(a).codec_dim, "D", 0, "its latent's length, for codecs that let you choose"),           \
         CLI_OPT_TEXT("weights", &(a).settings.weights, "PATH", 0, "its weights (default: the cache)"),                 \
+        CLI_OPT_TEXT("guide-weights", &(a).settings.guide_weights, "PATH", 0, "the same for the release's guide"),     \
         CLI_OPT_CHOICE("codec-dtype", &(a).settings.dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                 \
                        "number format between the codec's layers"),                                                    \
         CLI_OPT_FLAG("low-memory", &(a).settings.low_memory,                                                           \

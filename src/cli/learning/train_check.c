@@ -107,6 +107,8 @@ static fkt_status check_use(const struct cli_train *a)
     FKT_TRY(needs(a->codec != NULL, "--codec", a->through_codec, "--through-codec"));
     FKT_TRY(needs(a->codec_dim != 0, "--dim", a->codec != NULL, "--codec"));
     FKT_TRY(needs(a->settings.weights != NULL, "--weights", a->release || a->codec, "--release or --through-codec"));
+    FKT_TRY(needs(a->settings.guide_weights != NULL, "--guide-weights", a->head_teaches || a->guided,
+                  "--teacher head or --guided"));
     FKT_TRY(needs(a->settings.dtype != 0, "--codec-dtype", a->release || a->codec, "--release or --through-codec"));
     FKT_TRY(needs(a->settings.low_memory, "--low-memory", a->release || a->codec, "--release or --through-codec"));
     if (a->codec && a->release) return fkt_fail(FKT_E_ARG, "--codec: the release already names its codec");

@@ -9,6 +9,10 @@
 #include "cli/core/guided.h"
 #include "cli/learning/train.h"
 
+#include "pipeline/guided_draw.h"
+#include "pipeline/pipeline.h"
+
+#include <stdio.h>
 #include <string.h>
 
 enum { USUAL_SIZE = 32 };
@@ -51,9 +55,21 @@ static fkt_status add_public(struct cli_images *p, const struct cli_train *a)
     return fkt_fail_in(st, "--public");
 }
 
+/* A release of heads alone trains a network too, on public images. */
+static fkt_status has_images(const struct fkt_release *r)
+{
+    char why[768];
+    if (fkt_task_has_images(&r->task) == FKT_OK) return FKT_OK;
+    snprintf(why, sizeof why, "%s", fkt_error_text());
+    return fkt_fail_hint(FKT_E_STATE,
+                         "its head can label public images: --teacher head --public PATH --per-class 0 trains on them",
+                         "%s", why);
+}
+
 static fkt_status open_release(struct cli_images *p, const struct cli_train *a, struct fkt_training_source_spec *spec)
 {
     struct fkt_codec_settings settings;
+    struct fkt_guided_options guided;
     fkt_status st;
     cli_codec_settings(&a->settings, &settings);
     FKT_TRY(fkt_release_load_into(&p->release, a->release));
@@ -63,9 +79,13 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
                            p->release.task.size);
         goto out;
     }
+    if (a->per_class) FKT_TRY(has_images(&p->release));
     FKT_TRY(open_public(p, a));
-    FKT_TRY(fkt_release_pipeline(&p->release, &settings, &p->pipeline));
-    cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
+    FKT_TRY(cli_guided(a->guided, &guided));
+    if (a->head_teaches || fkt_guided_needs_network(&guided))
+        FKT_TRY(fkt_release_pipeline(&p->release, &settings, &p->pipeline));
+    else FKT_TRY(fkt_release_pipeline_codec(&p->release, &settings, &p->pipeline)); /* no weights of a guide */
+    if (fkt_pipeline_codec(p->pipeline)) cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
     if (a->head_teaches)
         FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, (enum fkt_head_kind)a->head_kind,
                                        (enum fkt_heads_on)a->head_on));
@@ -75,7 +95,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     if (a->recipe.device.kind == FKT_DEVICE_CUDA) spec->ahead = a->recipe.epochs; /* its processors are idle */
     spec->draw = (struct fkt_draw_options){
         .per_class = (size_t)a->per_class, .seed = a->draw_seed, .estimate = a->estimate, .pipeline = p->pipeline};
-    FKT_TRY(cli_guided(a->guided, &spec->draw.guided));
+    spec->draw.guided = guided;
     FKT_TRY(fkt_training_source_new(&p->source, spec));
 out:
     return st;
