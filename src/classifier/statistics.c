@@ -14,8 +14,8 @@
  *
  * Covariance. sum p_k cov_k, whose noise edge is sqrt(sum p_k^2 edge_k^2); eigenvalues below it are raised to it.
  * The cov_k are not shrunk: their noise averages out here, while the bias of shrinking would not. Pooled moments give
- * that covariance directly, with sqrt(K) less noise. The errors of the class sums, which come in through S S^T and which
- * no edge counts, then reach beyond the edge: eigenvalues are raised to POOLED_FLOOR times it
+ * that covariance directly, with sqrt(K) less noise. The errors of the class sums, which come in through S S^T and
+ * which no edge counts, then reach beyond the edge: eigenvalues are raised to POOLED_FLOOR times it
  * (docs/decisions/0025-heads-on-parts.md has the figures).
  * Cost: one eigen-decomposition. */
 #include "classifier/statistics.h"
