@@ -401,7 +401,7 @@ def weak(task):
     """The promise is too weak to be called private: docs/privacy.md."""
     federation, privacy = task["federation"], task["privacy"]
     bound = federation["records"] * federation["sites"] * len(task["classes"])
-    if federation["records"] == 2**20:  # nobody knows a bound
+    if federation["records"] == 2**20 and not task.get("service"):  # nobody knows a bound
         bound = 0
     return privacy["epsilon"] > 20 or privacy["delta"] > min(1e-3, 1 / max(bound, 1)) * (1 + 1e-12)
 

@@ -18,6 +18,7 @@
 #include "fedkt/advanced/secagg.h"
 
 #include "task/federation.h"
+#include "pipeline/pipeline.h"
 #include "pipeline/release.h"
 
 #include "base/alloc.h"
@@ -262,7 +263,7 @@ fkt_status fkt_publish_files(struct fkt_publication *f)
     FKT_TRY(fkt_path_join(&dataset, f->out, fkt_publication_names[FKT_PUBLISH_DATASET]));
     FKT_TRY(fkt_path_join(&grid, f->out, fkt_publication_names[FKT_PUBLISH_GRID]));
     FKT_TRY(as_logged(f, dataset, grid, &there));
-    if (f->bare) fkt_publish_no_files(f);
+    if (f->bare || !fkt_task_gives_images(fkt_pipeline_task(f->pipeline))) fkt_publish_no_files(f);
     else if (!there) FKT_TRY(make_files(f, release, dataset));
     FKT_TRY(sync_all(f->out));
 out:

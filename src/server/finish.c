@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "pipeline/pipeline.h"
 #include "secagg/params.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ static fkt_status end_log(struct fkt_server *h)
     if (h->log.ended) goto out; /* the files were made once before */
     FKT_TRY(fkt_refusals_flush(h));
     if (h->finish.bare) {
-        fkt_text_cut(why, sizeof why, h->worked.text);
+        fkt_text_cut(why, sizeof why, fkt_task_has_images(h->task) == FKT_OK ? h->worked.text : fkt_error_text());
         FKT_TRY(fkt_server_note(h, "no-dataset", json_pack("{s:s}", "reason", why)));
     }
     for (size_t i = 0; i < FKT_PUBLISH_FILES && !h->finish.bare; i++)

@@ -10,7 +10,13 @@ import subprocess
 import sys
 import tempfile
 
-from check_schemas import complaints
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+for place in ("oracle", "tests/cli"):
+    sys.path.insert(0, str(ROOT / place))
+
+import fixtures  # noqa: E402
+import tensors  # noqa: E402
+from check_schemas import complaints  # noqa: E402
 
 PRIVACY = ["--epsilon", "1", "--delta", "1e-5"]
 NAMES = ["task", "moments", "ledger", "release", "made"]
@@ -65,6 +71,27 @@ def one_walk(walk, number, extra):
     walk.check("certificate", walk.file(f"{made}/certificate.json"), f"certificate {extra}")
 
 
+def tasks_with_a_guide(walk):
+    """Codec and guide side by side, joined, pooled, and a guide alone."""
+    folder = pathlib.Path(walk.folder)
+    fixtures.small_guide(folder / "guide", 1)
+    fixtures.image_folder(folder / "public", ["a", "b"], 40, first_seed=20)
+    words = ["--weights", "guide", "--size", "32", "--top", "6", "--public", "public", "--out", "guide.cal"]
+    walk.run("codec", "calibrate", "resnet", *words)
+    networks = ["--guide-weights", "guide", "--guide-calibration", "guide.cal"]
+    alone = ["--codec", "none"]
+    for extra in (["--dim", "8"], ["--dim", "8", "--joined"], [*alone], [*alone, "--moments", "pooled"]):
+        made = ["--data", "demo:train", "--guide", "resnet", *networks, *PRIVACY, *extra]
+        walk.run("task", "new", *made, "--out", "guided", "--force")
+        walk.check("task", walk.file("guided"), f"task {extra}")
+        words = ["--task", "guided", "--data", "demo:train", "--limit", "50", *networks]
+        walk.run("moments", *words, "--out", "sums", "--force")
+        words = ["--task", "guided", "--moments", "sums", "--guide-calibration", "guide.cal", "--dataset", str(extra)]
+        walk.run("release", *words, "--ledger", f"ledger{extra}", "--out", "numbers", "--force")
+        told = tensors.load(folder / "numbers")["meta"]["certificate"]
+        walk.check("certificate", json.loads(told), f"certificate {extra}")
+
+
 def a_federation_with_a_server(walk):
     for name in ("one", "two", "three"):
         walk.run("keygen", "--out", name, "--name", f"site {name}")
@@ -97,6 +124,7 @@ def main():
         walk = Walk(pathlib.Path(sys.argv[1]).resolve(), folder)
         for number, extra in enumerate(KINDS):
             one_walk(walk, number, extra)
+        tasks_with_a_guide(walk)
         shares = ["--noise", "distributed", "--sites", "20"]
         walk.check("privacy", walk.run("privacy", *PRIVACY, *shares, "--dim", "8", "--clip", "1"), "privacy, shares")
         printed = walk.run(

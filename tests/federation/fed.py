@@ -148,12 +148,13 @@ class Federation:
         (state / "tls.key").chmod(0o600)
 
     def task(self, name, dim, phase, gather, rounds, dropped, extra=(), epsilon="10"):
-        """`rounds`, `dropped` None: what the program chooses."""
+        """`rounds`, `dropped` None: what the program chooses; `dim` None: there is no codec."""
         seed = [] if self.seed is None else ["--insecure-seed", self.seed]
-        chosen = [] if rounds is None else ["--rounds", rounds]
+        chosen = ["--codec", "none"] if dim is None else ["--dim", dim]
+        chosen += [] if rounds is None else ["--rounds", rounds]
         chosen += [] if dropped is None else ["--dropped", dropped]
         self.run(
-            "task", "new", "--out", name, "--classes", ",".join(self.classes), "--size", 16, "--dim", dim,
+            "task", "new", "--out", name, "--classes", ",".join(self.classes), "--size", 16,
             "--epsilon", epsilon, "--delta", "1e-5", "--records", self.records, "--roster", "roster.txt",
             "--server", f"https://{self.address}", "--certificate", "state/tls.pem", "--key", "operator.key",
             "--phase-seconds", phase, "--gather-seconds", gather, *chosen, *seed, *extra
