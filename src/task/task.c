@@ -119,6 +119,8 @@ fkt_status fkt_task_check_calibration(const struct fkt_task *t, uint32_t p, cons
     if (part->calibration_images == 0 && fkt_codec_has_calibration(part->name))
         return fkt_hint_code(st, FKT_HINT_CALIBRATION_BUILT_IN,
                              "give no calibration: the task was made with the codec's own");
+    if (part->kind == FKT_PART_GUIDE)
+        return fkt_hint_code(st, FKT_HINT_GUIDE_CALIBRATION, "ask the task's author for the guide's calibration file");
     return fkt_hint_code(st, FKT_HINT_TASK_CALIBRATION, "ask the task's author for the calibration file");
 }
 

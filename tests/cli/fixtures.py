@@ -125,7 +125,7 @@ def own_files(root, fedkt):
     def run(*words):
         subprocess.run([fedkt, *map(str, words)], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
-    task = ["task", "new", "--classes", "a,b", "--delta", "1e-5", "--dim", "16"]
+    task = ["task", "new", "--classes", "a,b", "--delta", "1e-5", "--codec", "dct", "--guide", "none", "--dim", "16"]
     run(*task, "--epsilon", "1", "--out", "task.json")
     run(*task, "--epsilon", "2", "--out", "task-eps2.json")
     run(*task, "--epsilon", "25", "--accept-weak-promise", "--out", "task-eps25.json")
@@ -192,7 +192,7 @@ def federations(root, fedkt):
         "roster-crowd": [keys[0]] * 65537,
     }.items():
         (root / f"{name}.txt").write_text("\n".join(lines) + "\n", newline="")
-    words = "task new --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100"
+    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100"
     words += " --out task-fed.json"
     subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
     text = (root / "task-fed.json").read_text()
@@ -231,7 +231,7 @@ def identities(root, fedkt):
     (root / "open.key").chmod(0o640)
     (root / "cut.key").write_text(json.dumps(key)[:100])
     (root / "cut.key").chmod(0o600)
-    words = "task new --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster named.txt --records 100 --server".split()
+    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster named.txt --records 100 --server".split()
     run(*words, "https://fedkt.example.org:8443", "--out", "task-unsigned.json")
     run(*words, "https://fedkt.example.org:8443", "--key", "operator.key", "--out", "task-signed.json")
     text = (root / "task-signed.json").read_text()
@@ -319,6 +319,13 @@ def guides(root, fedkt):
         words = ["codec", "calibrate", "resnet", "--weights", "guide", "--size", str(size), "--top", "6"]
         words += ["--public", "public", "--out", f"cal-guide{size}.safetensors"]
         subprocess.run([fedkt, *words], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    task = "task new --classes a,b --epsilon 1 --delta 1e-5 --size 16 --guide resnet --guide-weights guide"
+    task += " --guide-calibration cal-guide16.safetensors"
+    for name, more in (("task-guide", "--codec dct --dim 16"), ("task-guide-alone", "--codec none")):
+        words = f"{task} {more} --out {name}.json".split()
+        subprocess.run([fedkt, *words], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    text = (root / "task-guide.json").read_text().replace('"guide": {', '"whole": {', 1)
+    (root / "task-other-part.json").write_text(text)
 
 
 def pytorch_files(root):

@@ -49,7 +49,10 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
         spec.settings.weights = c->settings.guide_weights;
     }
     out->n++;
-    FKT_TRY(fkt_codec_open(codec, &spec));
+    st = fkt_codec_open(codec, &spec);
+    if (guide && st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
+        st = fkt_hint(st, "give --guide-weights PATH: the name stands for any weights of its family");
+    FKT_TRY(st);
     FKT_TRY(fkt_codec_want(*codec, guide));
     if (file) {
         FKT_TRY(fkt_calibration_load(cal, file));

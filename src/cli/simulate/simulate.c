@@ -96,8 +96,10 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
     print_weak(w);
     if (s->seeded) printf("NOT PRIVATE: the noise came from --insecure-seed\n");
     if (s->out)
-        printf("see %s/report.html and %s/grid.png; report, results, partition and moments are private\n", s->out,
-               s->out);
+        printf(fkt_sweep_arm(w, 0)->images
+                   ? "see %s/report.html and %s/grid.png; report, results, partition and moments are private\n"
+                   : "see %s/report.html; report, results, partition and moments are private\n",
+               s->out, s->out);
     else printf("nothing was kept: give --out to keep the release, images and a report\n");
     printf("a simulation does not use a ledger: every run on the same records is a further release\n");
 }
