@@ -51,7 +51,8 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
     out->n++;
     st = fkt_codec_open(codec, &spec);
     if (guide && st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
-        st = fkt_hint(st, "give --guide-weights PATH: the name stands for any weights of its family");
+        st = fkt_fail_hint(st, "give --guide-weights PATH: the name stands for any weights of its family",
+                           "there are no weights for guide '%s'", c->guide);
     FKT_TRY(st);
     FKT_TRY(fkt_codec_want(*codec, guide));
     if (file) {
