@@ -132,7 +132,7 @@ static void a_guide_alone_has_heads_and_no_images(void **state)
     json_t *j;
     (void)state;
     assert_null(fkt_sweep_arm(s, 0)->images);
-    CHECK_STATUS(fkt_sweep_tiles(s, 0, 1, 1, rgb), FKT_E_STATE);
+    CHECK_STATUS(fkt_sweep_tiles(s, 0, 0, 1, 1, rgb), FKT_E_STATE);
     fkt_sweep_accuracy(s, 0, FKT_HEAD_LDA, &mean, NULL);
     CHECK(mean > 0);
     CHECK_OK(fkt_sweep_results_json(s, &text));
