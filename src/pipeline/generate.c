@@ -155,7 +155,7 @@ static fkt_status prepare(struct fkt_making *m, struct fkt_pipeline **own, struc
     const struct fkt_release *r = m->release;
     fkt_status st;
     if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
-    FKT_TRY(fkt_task_has_images(&r->task));
+    FKT_TRY(fkt_release_has_images(r));
     m->pipeline = o->pipeline;
     if (m->pipeline) FKT_TRY(fkt_draw_check_pipeline(m->pipeline, &r->task));
     else if (fkt_guided_needs_network(&o->guided)) FKT_TRY(fkt_release_pipeline(r, &o->settings, own));

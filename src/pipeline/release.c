@@ -274,10 +274,15 @@ fkt_status fkt_release_pipeline(const struct fkt_release *r, const struct fkt_co
     return open_parts(r, settings, 0, out);
 }
 
+fkt_status fkt_release_has_images(const struct fkt_release *r)
+{
+    return fkt_hint_code(fkt_task_has_images(&r->task), FKT_HINT_HEADS, "use its heads");
+}
+
 fkt_status fkt_release_pipeline_codec(const struct fkt_release *r, const struct fkt_codec_settings *settings,
                                       struct fkt_pipeline **out)
 {
-    fkt_status st = fkt_task_has_images(&r->task);
+    fkt_status st = fkt_release_has_images(r);
     *out = NULL;
     return st == FKT_OK ? open_parts(r, settings, 1, out) : st;
 }

@@ -47,6 +47,7 @@ json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or 
 FKT_MUST_USE fkt_status fkt_certificate_check(struct fkt_release *r, const char *json);
 /* Sites and survivors must be possible: those of the task's federation where it has one. FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_facts *facts);
+FKT_MUST_USE fkt_status fkt_release_has_images(const struct fkt_release *r); /* FKT_E_STATE: it has heads alone */
 /* release_parts.c: the calibrations of all parts, to a file and from one, where each must be the one that the task
  * names for its part. */
 struct fkt_st_writer;

@@ -14,7 +14,6 @@
 
 #include "fedkt/advanced/federation.h"
 
-#include "pipeline/pipeline.h"
 #include "task/federation.h"
 #include "task/task.h"
 
@@ -133,7 +132,6 @@ static fkt_status open_all(struct fkt_server *h, const struct fkt_server_spec *s
     char *path = NULL;
     fkt_status st;
     FKT_TRY(check_task(spec->task));
-    FKT_TRY(fkt_task_has_images(spec->task)); /* a server publishes images */
     FKT_TRY(fkt_pipeline_open(&h->pipeline, spec->task,
                               &(struct fkt_part_files){spec->calibration, spec->guide_calibration}, &spec->settings));
     h->task = fkt_pipeline_task(h->pipeline);

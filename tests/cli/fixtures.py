@@ -192,7 +192,8 @@ def federations(root, fedkt):
         "roster-crowd": [keys[0]] * 65537,
     }.items():
         (root / f"{name}.txt").write_text("\n".join(lines) + "\n", newline="")
-    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster roster.txt --records 100"
+    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1"
+    words += " --roster roster.txt --records 100"
     words += " --out task-fed.json"
     subprocess.run([fedkt, *words.split()], cwd=root, check=True, stdout=subprocess.DEVNULL)
     text = (root / "task-fed.json").read_text()
@@ -231,7 +232,8 @@ def identities(root, fedkt):
     (root / "open.key").chmod(0o640)
     (root / "cut.key").write_text(json.dumps(key)[:100])
     (root / "cut.key").chmod(0o600)
-    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1 --roster named.txt --records 100 --server".split()
+    words = "task new --codec dct --guide none --classes a,b --delta 1e-5 --dim 16 --epsilon 1"
+    words = f"{words} --roster named.txt --records 100 --server".split()
     run(*words, "https://fedkt.example.org:8443", "--out", "task-unsigned.json")
     run(*words, "https://fedkt.example.org:8443", "--key", "operator.key", "--out", "task-signed.json")
     text = (root / "task-signed.json").read_text()

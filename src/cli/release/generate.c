@@ -69,7 +69,7 @@ static fkt_status run_generate(const struct asked *a)
     FKT_TRY(cli_not_an_input(a->out, a->settings.weights));
     FKT_TRY(fkt_output_folder(a->out, a->run.force));
     FKT_TRY(fkt_release_load_into(&r, a->release));
-    FKT_TRY(fkt_task_has_images(&r.task)); /* before a network is opened */
+    FKT_TRY(fkt_release_has_images(&r)); /* before a network is opened */
     if (fkt_guided_needs_network(&o.guided)) FKT_TRY(fkt_release_pipeline(&r, &o.settings, &pipeline));
     else FKT_TRY(fkt_release_pipeline_codec(&r, &o.settings, &pipeline));
     cli_print_dtype(&a->settings, fkt_pipeline_codec(pipeline), &a->run);

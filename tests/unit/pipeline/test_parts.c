@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pipeline whose task has a codec and a guide: vectors side by side, the same moments by every way, encodings kept for
- * each network, images from the codec's part alone, and the same release for any number of sites and threads. */
+/* A pipeline whose task has a codec and a guide: vectors side by side, the same moments by every way, encodings kept
+ * for each network, and what a renderer of images is given. */
 #include "base/file.h"
 #include "fedkt/advanced/moments.h"
 #include "fedkt/synth.h"

@@ -81,8 +81,8 @@ static void hash_of(const struct fkt_sweep *s, const char *key, char out[FKT_SHA
     fkt_string_free(text);
 }
 
-/* The round's total is the sum of the survivors, which the release carries with its noise: its counts are within what the
- * noise allows, and the exact sums do not depend on sites or threads. */
+/* The round's total is the sum of the survivors, which the release carries with its noise: its counts are within what
+ * the noise allows, and the exact sums do not depend on sites or threads. */
 static void sums_and_releases_do_not_depend_on_threads_or_sites(void **state)
 {
     (void)state;
