@@ -42,8 +42,8 @@ static fkt_status release_pipeline(void)
     FKT_TRY(fkt_moments_load(again, fkt_pipeline_task(pipeline), saved, read));
     FKT_TRY(fkt_records_merge(records, read, &shared));
     FKT_TRY(fkt_ledger_init(&ledger, 100, 0));
-    FKT_TRY(
-        fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), &facts, path, 1));
+    FKT_TRY(fkt_release_reserve(&file, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), &facts, path,
+                                1));
     FKT_TRY(fkt_release_make_into(&r, fkt_pipeline_task(pipeline), fkt_pipeline_calibration(pipeline, 0), again, &facts,
                                   &ledger, &seed));
     FKT_TRY(fkt_release_write(file, &r));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_contribution.c - where a site's keys and noise come from: from its seed alone, and from every bit of it. And what
- * a site brings and pays where its record vectors have parts. */
+/* test_contribution.c - where a site's keys and noise come from: from its seed alone, and from every bit of it. And
+ * what a site brings and pays where its record vectors have parts. */
 #include "fedkt/advanced/federation.h"
 
 #include "pipeline/contribution.h"
