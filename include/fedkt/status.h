@@ -89,6 +89,7 @@ enum fkt_hint {
     FKT_HINT_BUDGET = 63,       /* epsilon, delta: the least budget that would do */
     FKT_HINT_GUIDED_STEPS = 64, /* guide images by gradient */
     FKT_HINT_GUIDED_PLAIN = 65, /* decode images without a guide */
+    FKT_HINT_HEADS = 66,        /* a release without images: use its heads */
     FKT_HINT_PARTIAL = 67,      /* repeat the run that began it with its options, or allow it to be replaced */
 
     FKT_HINT_SERVER_CHOICES = 70,    /* start the server with the choices of its first start */

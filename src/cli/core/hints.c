@@ -54,6 +54,7 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_BUDGET: return "{hint}: --budget-epsilon {1} or above, with --budget-delta {2}";
     case FKT_HINT_GUIDED_STEPS: return "{hint}: --guided 25, or leave the guide aside with --guided none";
     case FKT_HINT_GUIDED_PLAIN: return "leave the guide aside with --guided none";
+    case FKT_HINT_HEADS: return "this release has heads alone: fedkt heads --release FILE";
     case FKT_HINT_PARTIAL: return "repeat that run with its options, or give --force to begin again";
     case FKT_HINT_SERVER_CHOICES:
         return "start it with the same --per-class and --format as the first time, or without --per-class";
