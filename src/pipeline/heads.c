@@ -2,9 +2,9 @@
 /* heads.c - heads from the class Gaussians of a task's parts.
  *
  * Parts whose moments are released separately are independent to a head: their log-likelihoods add
- * (classifier/heads.c). Joined parts are one vector. A head on the guide alone takes its coordinates; of a joined vector
- * these are the marginal of the Gaussian: its block of the covariance, whose noise has the same standard deviation and
- * so an edge smaller by sqrt(own length / whole length). */
+ * (classifier/heads.c). Joined parts are one vector. A head on the guide alone takes its coordinates; of a joined
+ * vector these are the marginal of the Gaussian: its block of the covariance, whose noise has the same standard
+ * deviation and so an edge smaller by sqrt(own length / whole length). */
 #include "fedkt/heads.h"
 
 #include "pipeline/release.h"
