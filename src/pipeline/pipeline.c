@@ -85,11 +85,23 @@ static fkt_status no_calibration(const struct fkt_task_part *part)
                                "ask the task's author for the guide's calibration file");
 }
 
+/* A guide that a task calls its codec could not be decoded after the release was paid for. Without the network its
+ * name tells. */
+static fkt_status check_kind(const struct fkt_task_part *part, const struct fkt_codec *codec)
+{
+    const int guide = part->kind == FKT_PART_GUIDE;
+    if (codec ? guide == !fkt_codec_decodes(codec) : !fkt_codec_known(part->name, !guide)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask the task's author for a task that names its networks by what they are",
+                         "the task has '%s' as its %s, and it is a %s", part->name, fkt_part_name(part->kind),
+                         fkt_part_name(guide ? FKT_PART_CODEC : FKT_PART_GUIDE));
+}
+
 static fkt_status check_part(const struct fkt_task *task, uint32_t p, const struct fkt_codec *codec,
                              const struct fkt_calibration *cal)
 {
     const struct fkt_task_part *part = &task->part[p];
     fkt_status st;
+    FKT_TRY(check_kind(part, codec));
     if (codec) FKT_TRY(check_codec(part, codec));
     FKT_TRY(fkt_coordinates_check(&part->coordinates));
     FKT_TRY(fkt_task_check_calibration(task, p, cal));

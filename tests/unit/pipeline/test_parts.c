@@ -172,6 +172,35 @@ static void a_guide_alone_and_pooled_moments_give_no_images(void **state)
     }
 }
 
+/* A task of a guide alone, whose JSON says that it is a codec; with the network, and by its name alone. */
+static void a_network_of_the_other_kind_is_refused(void **state)
+{
+    (void)state;
+    for (int open = 0; open < 2; open++)
+        for (int codec = 0; codec < 2; codec++) {
+            struct fkt_codec *codecs[FKT_PARTS_MAX] = {NULL};
+            struct fkt_calibration cal[FKT_PARTS_MAX] = {{0}};
+            struct fkt_pipeline *w = NULL;
+            struct fkt_task *t;
+            struct guided_task g;
+            CHECK_OK(guided_task(&g, codec, DIM, (struct fkt_task_choices){.pooled = 0}));
+            t = &g.task;
+            t->parts = 1; /* part 0: the codec, or the guide */
+            t->layout.parts = t->privacy.parts = 1;
+            t->part[0].kind = codec ? FKT_PART_GUIDE : FKT_PART_CODEC;
+            if (!codec && !open) snprintf(t->part[0].name, sizeof t->part[0].name, "fedkt-guide");
+            cal[0] = g.calibration[0];
+            memset(&g.calibration[0], 0, sizeof cal[0]);
+            if (open && codec) {
+                codecs[0] = g.codec;
+                g.codec = NULL;
+            } else if (open) codecs[0] = own_guide(&g.guide);
+            CHECK_STATUS(fkt_pipeline_assemble(&w, t, codecs, cal), FKT_E_MISMATCH);
+            CHECK(!w && strstr(fkt_error_text(), codec ? "as its guide, and it is a codec" : "and it is a guide"));
+            guided_parts_clear(&g);
+        }
+}
+
 struct seen {
     double u[2][4][DIM];
     uint32_t label[4];
@@ -234,6 +263,7 @@ int main(void)
         cmocka_unit_test(every_way_gives_the_same_moments),
         cmocka_unit_test(parts_stand_side_by_side),
         cmocka_unit_test(a_guide_alone_and_pooled_moments_give_no_images),
+        cmocka_unit_test(a_network_of_the_other_kind_is_refused),
         cmocka_unit_test(a_renderer_gets_every_part),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
