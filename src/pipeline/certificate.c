@@ -135,8 +135,8 @@ static int parts_json(json_t *certificate, const struct fkt_release *r)
         const struct fkt_task_part *part = &r->task.part[p];
         json_t *network =
             json_pack("{s:s s:s s:s}", "name", part->name, "identity", part->identity, "sha256", part->sha256);
-        bad |= json_object_set_new(certificate, fkt_part_name(part->kind), network);
         bad |= part_json(part->kind == FKT_PART_GUIDE ? network : certificate, r, p);
+        bad |= json_object_set_new(certificate, fkt_part_name(part->kind), network); /* last: it may free `network` */
     }
     return bad | fkt_parts_moments_json(certificate, &r->task);
 }

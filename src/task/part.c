@@ -146,9 +146,9 @@ int fkt_parts_json(json_t *task, const struct fkt_task *t)
     for (uint32_t p = 0; p < t->parts; p++) {
         const struct fkt_task_part *part = &t->part[p];
         json_t *network = network_json(part), *to = part->kind == FKT_PART_GUIDE ? network : task;
-        bad |= json_object_set_new(task, fkt_part_name(part->kind), network);
         bad |= json_object_set_new(to, "calibration", calibration_json(part));
         bad |= json_object_set_new(to, "coordinates", coordinates_json(&part->coordinates));
+        bad |= json_object_set_new(task, fkt_part_name(part->kind), network); /* last: it may free `network` */
     }
     return bad || fkt_parts_moments_json(task, t) ? -1 : 0;
 }

@@ -3,6 +3,8 @@
 #include "tests/support/check.h"
 #include "tests/support/guided_task.h"
 
+#include <stdlib.h>
+
 static char *text_of(const struct fkt_task *t)
 {
     char *text;
@@ -291,13 +293,72 @@ static void the_guide_is_in_the_hash(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* Memory of JSON: allocation `fails_at` fails, and what is given back is kept as it was, so that a later write shows. */
+enum { GIVEN_MAX = 4096 };
+static size_t allocations, fails_at, n_given;
+static struct {
+    size_t *block, *copy; /* the first word is the number of bytes after it */
+} given[GIVEN_MAX];
+
+static void *failing_malloc(size_t n)
+{
+    size_t *block;
+    if (++allocations == fails_at) return NULL;
+    block = malloc(sizeof *block + n);
+    if (!block) return NULL;
+    *block = n;
+    return block + 1;
+}
+
+static void keeping_free(void *p)
+{
+    size_t *block = (size_t *)p - 1, all;
+    if (!p) return;
+    CHECK(n_given < GIVEN_MAX);
+    for (size_t i = 0; i < n_given; i++) CHECK(given[i].block != block); /* given back twice */
+    all = sizeof *block + *block;
+    given[n_given].block = block;
+    given[n_given].copy = malloc(all);
+    CHECK(given[n_given].copy != NULL);
+    memcpy(given[n_given++].copy, block, all);
+}
+
+static void nothing_was_written_after_free(void)
+{
+    for (size_t i = 0; i < n_given; i++) {
+        CHECK(!memcmp(given[i].block, given[i].copy, sizeof(size_t) + *given[i].copy));
+        free(given[i].block);
+        free(given[i].copy);
+    }
+    n_given = 0;
+}
+
+/* Wherever memory ends while a task is written, the answer is "none", and nothing that was freed is touched. */
+static void a_guide_without_memory(void **state)
+{
+    struct guided_task g;
+    json_t *j = NULL;
+    (void)state;
+    CHECK_OK(guided_task(&g, 1, 8, (struct fkt_task_choices){.joined = 1}));
+    json_set_alloc_funcs(failing_malloc, keeping_free);
+    for (fails_at = 1; !j && fails_at < 10000; fails_at++) {
+        allocations = 0;
+        j = fkt_task_json(&g.task);
+        if (j) json_decref(j);
+        nothing_was_written_after_free();
+    }
+    json_set_alloc_funcs(malloc, free);
+    CHECK(j && fails_at > 50);
+    guided_parts_clear(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codec_and_guide_are_two_parts), cmocka_unit_test(such_tasks_survive_their_json),
         cmocka_unit_test(impossible_parts_are_refused),  cmocka_unit_test(hostile_parts_are_refused),
         cmocka_unit_test(an_unknown_part_is_named),      cmocka_unit_test(the_guide_is_in_the_hash),
-        cmocka_unit_test(unknown_networks_are_named),
+        cmocka_unit_test(unknown_networks_are_named),    cmocka_unit_test(a_guide_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
