@@ -82,18 +82,16 @@ static fkt_status read_parts(const struct asked *a, struct fkt_privacy_spec *spe
         st = read_part(s, strcspn(s, ","), spec, l);
         if (st != FKT_OK) return st;
     }
-    if (a->classes && fkt_layout_numbers(l, (uint32_t)a->classes) == 0)
-        return fkt_fail(FKT_E_ARG, "--classes: moments of %llu classes do not fit into memory",
-                        (unsigned long long)a->classes);
+    if (a->classes > FKT_TASK_CLASSES_MAX)
+        return fkt_fail(FKT_E_ARG, "--classes must be between 1 and %u", FKT_TASK_CLASSES_MAX);
     return FKT_OK;
 }
 
 /* Bits of a masked number, as a task has them for sites of so many records in a class. */
 static uint32_t bits_of(const struct asked *a, const struct fkt_share_plan *s, uint32_t sites)
 {
-    const double rq2 = (double)FKT_RQ_DEFAULT * FKT_RQ_DEFAULT, most = rq2 > s->count_scale ? rq2 : s->count_scale;
-    const double n = (double)a->records * (a->pooled ? (double)a->classes : 1);
-    const double bound = n * most + ceil((double)s->tail / sqrt(sites)) + 1;
+    const double moment = (double)FKT_RQ_DEFAULT * FKT_RQ_DEFAULT * (a->pooled ? (double)a->classes : 1);
+    const double bound = (double)a->records * fmax(moment, s->count_scale) + ceil((double)s->tail / sqrt(sites)) + 1;
     return a->records && a->classes && bound < 0x1p62 ? fkt_sa_bits(sites, (uint64_t)bound) : 0;
 }
 
