@@ -293,7 +293,7 @@ static void the_guide_is_in_the_hash(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
-/* Memory of JSON: allocation `fails_at` fails, and what is given back is kept as it was, so that a later write shows. */
+/* Memory of JSON: allocation `fails_at` fails, and what is given back is kept as it was, so that a write shows. */
 enum { GIVEN_MAX = 4096 };
 static size_t allocations, fails_at, n_given;
 static struct {
