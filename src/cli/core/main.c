@@ -97,9 +97,9 @@ static const struct cli_command commands[] = {
      cli_train},
     {"evaluate", "a saved model or head on real images", "--model FILE --data PATH [--release FILE] [--through-codec]",
      "Accuracy, per class and in all, the confusion matrix, and the calibration of its confidence. A head of 'fedkt\n"
-     "heads' needs the release that it was made from; a whole model of 'fedkt heads --export' (safetensors), a model\n"
-     "of 'fedkt train', or a torchvision resnet18 as safetensors or ONNX, needs nothing else. With --through-codec\n"
-     "images are also encoded and decoded first, and both results are printed.\n"
+     "heads' needs the release that it was made from; a whole model that 'fedkt heads' exported (safetensors), a\n"
+     "model of 'fedkt train', or a torchvision resnet18 as safetensors or ONNX, needs nothing else. With\n"
+     "--through-codec images are also encoded and decoded first, and both results are printed.\n"
      "Example: fedkt evaluate --model model.safetensors --data photos/ --split test\n"
      "Example: fedkt evaluate --release release.safetensors --model heads/lda.safetensors --data photos/ --split test",
      cli_evaluate},
