@@ -34,6 +34,8 @@ struct fkt_dataset_options {
     int skip_bad;        /* images that cannot be read are left out and counted, instead of stopping */
     enum fkt_fit fit;    /* must be the task's if there is a task */
     uint32_t bits;       /* depth of the samples in 16-bit files, 9 to 16; 0: 16, and darker images are refused */
+    int unlabelled;      /* images of a folder or tar may lie outside of class folders: all are then of one class,
+                            "unlabelled". For public images, whose labels mean nothing */
 };
 
 /* Opens a folder (ImageFolder, with or without split folders), a tar (plain, gz, xz, zst, bz2) of one, a WebDataset

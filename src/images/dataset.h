@@ -64,7 +64,8 @@ struct fkt_dataset_builder {
     int loose;        /* an image lay beside the class folders */
     char **folders, **folder_classes; /* (n_folders) what the folders of an export stand for, by name; NULL: nothing */
     size_t n_folders;
-    unsigned bits; /* of fkt_dataset_options; for the backend's decode */
+    unsigned bits;  /* of fkt_dataset_options; for the backend's decode */
+    int unlabelled; /* of fkt_dataset_options */
 };
 
 /* fkt_dataset_read that shows the original pixels (h, w, 3) first; when `seen` answers 1, that is all, and neither rgb

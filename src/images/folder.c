@@ -161,12 +161,12 @@ static int is_nameless_dicom(DIR *d, const char *name)
 
 static fkt_status visit(struct walk *w, DIR *d, const struct dirent *e, int depth)
 {
+    const int inside = depth > 0 || (w->b->unlabelled && !fkt_is_our_name(e->d_name));
     enum what what = look(d, e);
     if (what == A_FOLDER || (what == A_LINKED_FOLDER && depth < LINK_DEPTH)) return enter(w, e->d_name, depth);
     /* a pipe, socket or device called like an image is an image that cannot be read, as a link to nowhere is */
-    if (what != A_LINKED_FOLDER && depth > 0 && fkt_is_image_name(e->d_name))
-        return remember(w, &w->f->images, e->d_name);
-    if (what == A_FILE && depth > 0 && is_nameless_dicom(d, e->d_name)) return remember(w, &w->f->images, e->d_name);
+    if (what != A_LINKED_FOLDER && inside && fkt_is_image_name(e->d_name)) return remember(w, &w->f->images, e->d_name);
+    if (what == A_FILE && inside && is_nameless_dicom(d, e->d_name)) return remember(w, &w->f->images, e->d_name);
     if (depth <= 1 && what == A_FILE && fkt_is_our_name(e->d_name)) return FKT_OK;
     if (what == A_FILE && fkt_is_image_name(e->d_name)) w->b->loose = 1;
     return fkt_builder_skip(w->b, "%s/%s%s", w->f->root, w->path.s, e->d_name);

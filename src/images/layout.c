@@ -12,7 +12,9 @@
  * The extension decides what counts as an image. The kinds that we do not read (gif, bmp, dcm ...) count too:
  * they become records whose reading fails with a clear sentence, because silently losing an image is worse.
  * All other files are passed over, counted, and the first few named. Images in a folder inside a class folder are
- * counted too: people open the folder above the one that they mean. */
+ * counted too: people open the folder above the one that they mean.
+ *
+ * Where labels are not needed (fkt_dataset_options.unlabelled) and an image lies in no folder, all are of one class. */
 #include "images/layout.h"
 
 #include "base/alloc.h"
@@ -166,6 +168,24 @@ static void note_nested(struct fkt_dataset *ds)
     if (!ds->nested++ || strcmp(ds->names.text + name, ds->names.text + ds->nested_name) < 0) ds->nested_name = name;
 }
 
+/* 1: an image lies in no folder at all. */
+static int any_loose(const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(paths[i], '/')) return 1;
+    return 0;
+}
+
+static fkt_status add_unlabelled(struct fkt_dataset_builder *b, const char *prefix, const char *const *paths, size_t n)
+{
+    uint32_t k;
+    fkt_status st;
+    FKT_TRY(fkt_builder_class(b, "unlabelled", &k));
+    for (size_t i = 0; i < n; i++) FKT_TRY(fkt_builder_add(b, k, NULL, "%s%s", prefix, paths[i]));
+out:
+    return st;
+}
+
 fkt_status fkt_layout_add(struct fkt_dataset_builder *b, const char *prefix, const char *const *paths, size_t n,
                           int strip, const char *const *folders, size_t n_folders)
 {
@@ -174,6 +194,7 @@ fkt_status fkt_layout_add(struct fkt_dataset_builder *b, const char *prefix, con
     char class_name[256], split_name[256];
     uint32_t k;
     fkt_status st = FKT_OK;
+    if (b->unlabelled && any_loose(paths, n)) return add_unlabelled(b, prefix, paths, n);
     if (strip) FKT_TRY(leading_folders(&lead, paths, n));
     FKT_TRY(find_splits(&split, prefix, paths, n, lead));
     for (size_t i = 0; i < n; i++) {

@@ -32,6 +32,7 @@ fkt_status fkt_dataset_open(struct fkt_dataset **out, const char *path, const st
     FKT_TRY(fkt_alloc(&b.ds, 1));
     b.path = path;
     b.bits = options ? options->bits : 0;
+    b.unlabelled = options && options->unlabelled;
     b.ds->fit = options ? options->fit : FKT_FIT_CROP;
     FKT_TRY(!strncmp(path, "demo:", 5) ? fkt_procedural_open(&b, path + 5) : fkt_recognise(&b, path));
     FKT_TRY(fkt_builder_finish(&b, options));

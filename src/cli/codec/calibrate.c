@@ -25,6 +25,7 @@ fkt_status cli_codec_calibrate(const struct codec_asked *a)
     }
     set.path = a->public_set;
     set.fit = a->codec.fit;
+    set.unlabelled = 1;
     if (!set.path || !a->out) {
         st = fkt_fail(FKT_E_ARG, "calibrate needs --public (a PUBLIC image set) and --out");
         goto out;

@@ -19,6 +19,7 @@ struct cli_data {
     const char *path, *split;
     uint64_t limit, bits;
     int skip_bad;
+    int unlabelled;      /* set by the verb: images need no class folders */
     int limit_by_number; /* set by the verb: for a sum under `replace` without a task */
     int fit, fit_given;  /* from CLI_FIT_ROW, or set by the verb; a task's setting takes precedence */
 };

@@ -18,6 +18,7 @@ struct fkt_dataset_options cli_data_options(const struct cli_data *d)
                                         .limit = (size_t)d->limit,
                                         .limit_by_number = d->limit_by_number,
                                         .skip_bad = d->skip_bad,
+                                        .unlabelled = d->unlabelled,
                                         .fit = (enum fkt_fit)d->fit,
                                         .bits = d->bits > UINT32_MAX ? UINT32_MAX : (uint32_t)d->bits};
 }

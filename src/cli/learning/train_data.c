@@ -36,6 +36,7 @@ static fkt_status open_public(struct cli_images *p, const struct cli_train *a)
     fkt_status st;
     if (!shared.path) return FKT_OK;
     shared.bits = a->data.bits;
+    shared.unlabelled = 1;
     shared.fit = (int)p->release.task.fit;
     o = cli_data_options(&shared);
     FKT_TRY(fkt_dataset_open(&p->shared, shared.path, &o));

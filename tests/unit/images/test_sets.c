@@ -62,6 +62,30 @@ static void a_folder_is_sorted(void **state)
     CHECK(fkt_dataset_nested(ds, &inside) == 1 && strstr(inside, "set/cat/x/deep.png"));
 }
 
+/* Public images: a folder of files is a set. */
+static void images_without_labels_need_no_class_folders(void **state)
+{
+    (void)state;
+    put_image("set/b.png", 2);
+    put_image("set/a.png", 1);
+    put_image("set/more/c.png", 3);
+    put_image("set/grid.png", 9);
+    scratch_write(&dir, "set/notes.txt", "x", 1);
+    opt.unlabelled = 1;
+    CHECK_OK(reopen("set"));
+    assert_string_equal(listing(), "0:1 0:2 0:3");
+    assert_string_equal(fkt_dataset_class(ds, 0), "unlabelled");
+    CHECK(fkt_dataset_classes(ds) == 1 && fkt_dataset_skipped(ds) == 1);
+    put_image("classes/cat/1.png", 1); /* where there are class folders, and no image beside them, nothing changes */
+    put_image("classes/dog/1.png", 2);
+    put_image("classes/grid.png", 9);
+    CHECK_OK(reopen("classes"));
+    assert_string_equal(listing(), "0:1 1:2");
+    opt.unlabelled = 0;
+    put_image("flat/a.png", 1);
+    CHECK_STATUS(reopen("flat"), FKT_E_FORMAT);
+}
+
 static void splits_are_found(void **state)
 {
     (void)state;
@@ -434,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_folder_is_sorted),
+        T(images_without_labels_need_no_class_folders),
         T(splits_are_found),
         T(a_class_list_is_obeyed),
         T(limit_is_spread_evenly),
