@@ -41,6 +41,7 @@ struct fkt_guided_facts {
     double rho, rate;
     char twin_sha256[FKT_SHA256_HEX]; /* TWIN: of its file */
     char why[256];                    /* AUTO that became NONE though there is a guide: a sentence */
+    int gradient_possible;            /* with why: GRADIENT would work */
 };
 
 struct fkt_generate_options {

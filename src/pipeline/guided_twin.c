@@ -42,7 +42,8 @@ static int difference(const json_t *j, const struct fkt_guided_pair *p)
 
 static fkt_status check_pair(const struct fkt_safetensors *file, const struct fkt_guided_pair *p)
 {
-    static const char *const what[] = {"", "another codec", "another guide", "another calibration of the guide"};
+    static const char *const what[] = {"", "another codec or image size", "another guide",
+                                       "another calibration of the guide"};
     const char *text = fkt_safetensors_meta(file, "fedkt.guided");
     json_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
     int far = 0;

@@ -123,7 +123,7 @@ static fkt_status settle(const struct fkt_guided_options *o, struct fkt_guided_f
 
 static void plain(struct fkt_guided_facts *f, const char *why)
 {
-    *f = (struct fkt_guided_facts){.kind = FKT_GUIDED_NONE};
+    *f = (struct fkt_guided_facts){.kind = FKT_GUIDED_NONE, .gradient_possible = *why != '\0'};
     snprintf(f->why, sizeof f->why, "%s", why);
 }
 
@@ -152,6 +152,19 @@ out:
     return st;
 }
 
+/* A codec without a network is decoded alone; asked for by name, it cannot be guided. */
+static fkt_status no_network(const struct fkt_codec *c, struct fkt_guided_facts *f)
+{
+    char why[128];
+    snprintf(why, sizeof why, "codec '%s' has no network, and images are guided through one", fkt_codec_name(c));
+    if (f->kind != FKT_GUIDED_AUTO)
+        return fkt_hint_code(fkt_fail(FKT_E_STATE, "%s", why), FKT_HINT_GUIDED_PLAIN,
+                             "decode images without the guide");
+    plain(f, why);
+    f->gradient_possible = 0;
+    return FKT_OK;
+}
+
 fkt_status fkt_guided_way_open(struct fkt_guided_way **out, const struct fkt_guided_source *s,
                                const struct fkt_guided_options *o, unsigned threads, struct fkt_guided_facts *f)
 {
@@ -166,6 +179,7 @@ fkt_status fkt_guided_way_open(struct fkt_guided_way **out, const struct fkt_gui
     if (!s->guide_calibration)
         return fkt_hint_code(fkt_fail(FKT_E_STATE, "images cannot be guided: the release has no guide"),
                              FKT_HINT_GUIDED_PLAIN, "decode images without a guide");
+    if (!fkt_codec_is_network(fkt_codec_name(s->codec))) return no_network(s->codec, f);
     FKT_TRY(fkt_alloc(&w, 1));
     if (f->kind != FKT_GUIDED_GRADIENT) FKT_TRY(try_twin(w, s, f));
     if (f->kind == FKT_GUIDED_GRADIENT && !s->guide) {

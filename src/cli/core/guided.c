@@ -36,7 +36,8 @@ void cli_print_guided(const struct fkt_guided_facts *f)
     if (f->kind == FKT_GUIDED_NONE && f->why[0]) {
         printf("not guided: ");
         cli_show(f->why, strlen(f->why));
-        printf("; --guided %d guides them by gradient\n", FKT_GUIDED_STEPS);
+        if (f->gradient_possible) printf("; --guided %d guides them by gradient", FKT_GUIDED_STEPS);
+        printf("\n");
     }
 }
 
