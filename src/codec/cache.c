@@ -132,6 +132,7 @@ static fkt_status absent(const char *codec, const char *folder)
 fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights)
 {
     char *folder = NULL;
+    int shipped;
     fkt_status st, no_cache;
     *out = NULL;
     if (weights) {
@@ -148,7 +149,9 @@ fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *wei
         goto out;
     }
     FKT_TRY(fkt_models_installed(out, codec));
-    if (!*out) st = no_cache == FKT_OK ? absent(codec, folder) : fkt_codec_cache(&folder, codec);
+    if (*out) goto out;
+    shipped = fkt_member_find(codec, strlen(codec)) && fkt_member_find(codec, strlen(codec))->shipped;
+    st = no_cache == FKT_OK || shipped ? absent(codec, folder) : fkt_codec_cache(&folder, codec);
 out:
     fkt_free(folder);
     return st;

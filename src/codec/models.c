@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* models.c - where the networks that come with the program are.
  *
- *   $FEDKT_MODELS/<name>/                    before the cache: whoever sets it wants other weights
+ *   $FEDKT_MODELS/<name>/                    before the cache: whoever sets it wants other weights; a folder that
+ *                                            cannot be read is an error, for the same reason
  *   BESIDE/../share/fedkt/models/<name>/     behind the cache; BESIDE is the folder of the shared library, then that of
  *                                            the running program
  *
@@ -16,6 +17,7 @@
 #include "base/file.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,11 @@ fkt_status fkt_models_named(char **out, const char *name)
 {
     const char *models = getenv("FEDKT_MODELS");
     *out = NULL;
-    return models && *models ? in_folder(out, models, name) : FKT_OK;
+    if (!models || !*models) return FKT_OK;
+    if (access(models, R_OK | X_OK) != 0)
+        return fkt_fail_hint(FKT_E_IO, "correct it, or unset it to use what comes with the program",
+                             "cannot read folder '%s', which FEDKT_MODELS names: %s", models, strerror(errno));
+    return in_folder(out, models, name);
 }
 
 /* `file` is in FOLDER; looks below share of the folder above FOLDER, and of the one above that. */

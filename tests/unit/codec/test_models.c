@@ -73,6 +73,21 @@ static void folders_are_searched_in_order(void **state)
     found_in("cache/codecs/fedkt-guide");
 }
 
+/* Whoever sets the variable wants these weights, and not those that come with the program. */
+static void a_named_folder_that_is_not_there_is_an_error(void **state)
+{
+    char *got = NULL;
+    (void)state;
+    folder("cache/codecs/fedkt-guide");
+    put("cache/codecs/fedkt-guide/model.safetensors");
+    CHECK(setenv("FEDKT_CACHE", scratch_path(&dir, "cache"), 1) == 0);
+    CHECK(setenv("FEDKT_MODELS", scratch_path(&dir, "nowhere"), 1) == 0);
+    CHECK_STATUS(fkt_codec_weights_path(&got, "fedkt-guide", NULL), FKT_E_IO);
+    CHECK(strstr(fkt_error_text(), "which FEDKT_MODELS names"));
+    CHECK(!got && unsetenv("FEDKT_MODELS") == 0);
+    found_in("cache/codecs/fedkt-guide");
+}
+
 static void an_installation_is_found_from_its_place(void **state)
 {
     char got[512];
@@ -166,6 +181,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_searched_in_order),
+        cmocka_unit_test(a_named_folder_that_is_not_there_is_an_error),
         cmocka_unit_test(an_installation_is_found_from_its_place),
         cmocka_unit_test(calibrations_lie_beside_the_weights),
     };
