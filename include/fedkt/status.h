@@ -81,6 +81,7 @@ enum fkt_hint {
     FKT_HINT_TASK_FEDERATION = 48,      /* make a task with a roster and a server */
     FKT_HINT_TASK_SIGN = 49,            /* the operator signs the task */
     FKT_HINT_GUIDE_CALIBRATION = 51,    /* give the calibration of the task's guide */
+    FKT_HINT_GUIDE_WEIGHTS = 52,        /* say where the weights of the task's guide are */
     FKT_HINT_TASK_EARLY = 50,           /* the operator's server pins and signs the task first */
 
     FKT_HINT_LATENTS_FILE = 60, /* give a latents file, or make it again */

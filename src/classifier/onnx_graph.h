@@ -7,8 +7,8 @@
 
 #include <onnx.pb-c.h>
 
-enum { FKT_ONNX_FLOAT = 1, FKT_ONNX_INT64 = 7 }; /* data_type of a tensor */
-enum { FKT_ONNX_LIST_MAX = 1024 };               /* nodes, and initialisers: a resnet18 has 69 and 102 */
+enum { FKT_ONNX_FLOAT = 1, FKT_ONNX_UINT8 = 2, FKT_ONNX_INT64 = 7 }; /* data_type of a tensor */
+enum { FKT_ONNX_LIST_MAX = 1024 }; /* nodes, and initialisers: a resnet18 has 69 and 102 */
 
 /* All is borrowed from the model, whose memory protobuf-c owns. Names are unique in their table. */
 struct fkt_onnx_graph {

@@ -101,6 +101,9 @@ static fkt_status read_side(const struct fkt_onnx_graph *g, uint32_t *side)
     int64_t dim[4] = {0};
     *side = 0;
     if (!s) return FKT_OK;
+    if (s->n_dim == 4 && t->elem_type == FKT_ONNX_UINT8)
+        return fkt_fail_hint(FKT_E_MISMATCH, "a whole model is read here as safetensors; ONNX is for other programs",
+                             "'%s' takes bytes, as a whole model does: a classifier here takes float32", g->path);
     if (s->n_dim != 4 || t->elem_type != FKT_ONNX_FLOAT)
         return fkt_fail(FKT_E_MISMATCH,
                         "'%s' takes %zu dimensions of ONNX's type %" PRId32

@@ -153,7 +153,11 @@ fkt_status fkt_pipeline_network(struct fkt_codec **out, const struct fkt_task *t
     *out = NULL;
     if (settings) spec.settings = *settings;
     if (part->kind == FKT_PART_GUIDE) spec.settings.weights = settings ? settings->guide_weights : NULL;
-    FKT_TRY(fkt_codec_open(out, &spec));
+    st = fkt_codec_open(out, &spec);
+    if (st != FKT_OK && part->kind == FKT_PART_GUIDE && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
+        st = fkt_hint_code(fkt_fail(st, "there are no weights for guide '%s'", part->name), FKT_HINT_GUIDE_WEIGHTS,
+                           "say where they are: the name stands for any weights of its family");
+    FKT_TRY(st);
     FKT_TRY(check_codec(part, *out));
 out:
     if (st != FKT_OK) {

@@ -110,6 +110,22 @@ out:
     return st;
 }
 
+/* An option for a part that the task does not have would be ignored in silence. */
+static fkt_status check_part_options(const struct fkt_task *t, const struct fkt_part_files *files,
+                                     const struct cli_weights *w)
+{
+    const int codec = fkt_task_part_of(t, FKT_PART_CODEC) != NULL, guide = fkt_task_part_of(t, FKT_PART_GUIDE) != NULL;
+    const char *option = !codec && files && files->calibration         ? "--calibration"
+                         : !codec && w && w->weights                   ? "--weights"
+                         : !guide && files && files->guide_calibration ? "--guide-calibration"
+                         : !guide && w && w->guide_weights             ? "--guide-weights"
+                                                                       : NULL;
+    if (!option) return FKT_OK;
+    return codec ? fkt_fail(FKT_E_ARG, "%s: task '%s' has no guide", option, t->name)
+                 : fkt_fail_hint(FKT_E_ARG, "for its guide give --guide-calibration or --guide-weights",
+                                 "%s: task '%s' has a guide and no codec", option, t->name);
+}
+
 fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_path, const struct fkt_part_files *files,
                              const struct cli_weights *settings)
 {
@@ -118,7 +134,10 @@ fkt_status cli_open_pipeline(struct fkt_pipeline **pipeline, const char *task_pa
     fkt_status st = fkt_task_load_into(&task, task_path);
     if (st != FKT_OK) return st;
     if (settings) cli_codec_settings(settings, &m);
+    st = check_part_options(&task, files, settings);
+    if (st != FKT_OK) goto out;
     st = settings ? fkt_pipeline_open(pipeline, &task, files, &m) : fkt_pipeline_open_latents(pipeline, &task, files);
+out:
     fkt_task_clear(&task);
     return st;
 }

@@ -27,6 +27,7 @@ static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_cod
     struct cli_codec shown = *c;
     char command[256], hint[384];
     if (guide) shown.settings.weights = c->settings.guide_weights;
+    if (fkt_codec_is_path(guide ? c->guide : c->name)) shown.settings.weights = guide ? c->guide : c->name;
     cli_calibrate_command(command, sizeof command, &shown, codec);
     snprintf(hint, sizeof hint, "make one from a public image set and give it with --%scalibration: %s",
              guide ? "guide-" : "", command);
@@ -48,6 +49,12 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
         spec.dim = 0;
         spec.settings.weights = c->settings.guide_weights;
     }
+    if (guide && fkt_codec_known(spec.name, 0)) /* before anyone fetches its weights */
+        return fkt_fail_hint(FKT_E_ARG, "give a guide, for example fedkt-guide", "'%s' is a codec, not a guide",
+                             spec.name);
+    if (!guide && fkt_codec_known(spec.name, 1))
+        return fkt_fail_hint(FKT_E_ARG, "give a codec, for example fedkt-ae, and this one as the guide",
+                             "'%s' is a guide, not a codec: it has no decoder", spec.name);
     out->n++;
     st = fkt_codec_open(codec, &spec);
     if (guide && st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
