@@ -213,7 +213,7 @@ int cli_evaluate(const struct cli_command *self, int argc, char **argv)
     const struct cli_option table[] = {
         CLI_OPT_TEXT("model", &a.model, "FILE", 1,
                      "a model of 'fedkt train', a torchvision resnet18 as safetensors or "
-                     "ONNX, a whole model of 'fedkt heads --export', or a head of 'fedkt heads'"),
+                     "ONNX, a whole model that 'fedkt heads' exported, or a head of 'fedkt heads'"),
         CLI_OPT_TEXT(
             "release", &a.release, "FILE", 0,
             "for a head: the release that it was made from; for --through-codec: the release whose codec is used"),
