@@ -59,7 +59,7 @@ const struct fkt_published *fkt_published_find(const char *name)
     return NULL;
 }
 
-/* BF16 copies in TAESD's own layout (tensor names are indices of a Sequential). */
+/* BF16 copies in TAESD's own layout (tensor names are indices of a Sequential), and what lies in models/. */
 static const struct fkt_known_file known[] = {
     {"taesd", "taesd_encoder.safetensors", "a6b8c0fda4aad50784e543389e0239c72c5e31e9775c9e612ea8333bf3a77dcb", 2450568},
     {"taesd", "taesd_decoder.safetensors", "d903e7cc3ae58f21d985a3498a841fa8b230edccff7ac5d27607b0c557945c6f", 2450590},
@@ -67,6 +67,9 @@ static const struct fkt_known_file known[] = {
      2464424},
     {"taesd3", "taesd3_decoder.safetensors", "e940e227e2a41919f0735ec423129724666f8b949c8bbce7a04b78ecfb4667de",
      2464414},
+    {"fedkt-ae", "encoder.safetensors", "0b131295129e9869d2b50de040072a08ae9ed1d247945d3fcf8520b3b7a09453", 1383032},
+    {"fedkt-ae", "decoder.safetensors", "6f74a65aeb92885629eae7f7798ccd3a3d4fb38109c2e6d86985b2ef05ba6231", 5497878},
+    {"fedkt-guide", "model.safetensors", "8f3b2f527e8dedcdbf05c8abced350720bcd0bee550d04120970ffee01f74bc2", 7788128},
 };
 
 const struct fkt_known_file *fkt_known_file_find(const char *sha256)

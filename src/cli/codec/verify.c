@@ -50,11 +50,11 @@ static fkt_status differs(const char *path, const char *got, const char *want, c
 static fkt_status check_known(struct checked *c, size_t i, const char *codec, const char *path)
 {
     const char *hash = c->file[i].sha256;
-    const struct fkt_known_file *same = fkt_known_file_find(hash),
-                                *named = fkt_known_file_named(codec, c->file[i].name);
     const struct fkt_member *m = fkt_member_find(codec, strcspn(codec, "@"));
+    const char *base = m ? m->name : codec; /* a guide's name without the side of its input */
+    const struct fkt_known_file *same = fkt_known_file_find(hash), *named = fkt_known_file_named(base, c->file[i].name);
     int any = !fkt_published_find(codec) && !(m && m->shipped); /* a name of a family accepts any of its weights */
-    if (same && !any && strcmp(same->codec, codec) != 0)
+    if (same && !any && strcmp(same->codec, base) != 0)
         return fkt_fail_hint(FKT_E_MISMATCH, "give the weights of that codec",
                              "'%s' is '%s' of codec '%s', not of '%s'", path, same->name, same->codec, codec);
     if (same) {

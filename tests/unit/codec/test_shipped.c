@@ -4,6 +4,8 @@
  * ($FEDKT_MODELS may name another one). */
 #include "codec/cache.h"
 #include "codec/golden.h"
+#include "codec/manifest.h"
+#include "crypto/hash.h"
 #include "fedkt/advanced/calibration.h"
 #include "fedkt/codec.h"
 #include "tests/support/check.h"
@@ -64,6 +66,28 @@ static void files_are_small_and_have_a_card(void **state)
     }
 }
 
+/* So that `codec verify` can tell a damaged installation from a whole one. */
+static void hashes_are_those_of_the_manifest(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct fkt_codec *c = open_one(k, 32);
+        struct fkt_codec_facts f;
+        CHECK_OK(fkt_codec_facts(c, &f));
+        for (int i = 0; i < 2 && f.file[i]; i++) {
+            const char *name = strrchr(f.file[i], '/') + 1;
+            const struct fkt_known_file *known = fkt_known_file_named(names[k], name);
+            char sha256[FKT_HASH_HEX];
+            struct stat sb;
+            CHECK_OK(fkt_hash_file_hex(sha256, f.file[i]));
+            if (!known || strcmp(known->sha256, sha256) != 0)
+                fail_msg("'%s' is %s: put that into src/codec/manifest.c", f.file[i], sha256);
+            CHECK(stat(f.file[i], &sb) == 0 && known->size == (uint64_t)sb.st_size);
+        }
+        fkt_codec_free(c);
+    }
+}
+
 static void calibrations_fit(void **state)
 {
     static const uint32_t sizes[] = {32, 64};
@@ -113,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_work_is_at_most_twice_that_of_taesd),
         cmocka_unit_test(files_are_small_and_have_a_card),
+        cmocka_unit_test(hashes_are_those_of_the_manifest),
         cmocka_unit_test(calibrations_fit),
         cmocka_unit_test(an_image_comes_back),
     };
