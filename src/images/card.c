@@ -174,7 +174,8 @@ static void privacy(struct fkt_text *t, const struct fkt_card *c)
     fkt_text_add(t, "- **Not protected:** what is true of a whole class; several images of one person taken together "
                     "(the promise weakens\n"
                     "  with their number); further releases of the same records, which add up;\n"
-                    "  the public images that the codec was built from.\n\n");
+                    "  the public images that ");
+    fkt_text_add(t, c->guide ? "codec and guide were built from.\n\n" : "the codec was built from.\n\n");
 }
 
 static void number(struct fkt_text *t, const char *name, double x)

@@ -31,6 +31,9 @@ static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_cod
     cli_calibrate_command(command, sizeof command, &shown, codec);
     snprintf(hint, sizeof hint, "make one from a public image set and give it with --%scalibration: %s",
              guide ? "guide-" : "", command);
+    if (fkt_codec_has_calibration(fkt_codec_name(codec))) /* it has some, for other sizes */
+        return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration for images of %u px",
+                             guide ? "guide" : "codec", fkt_codec_name(codec), fkt_codec_size(codec));
     return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration", guide ? "guide" : "codec",
                          fkt_codec_name(codec));
 }
@@ -67,8 +70,7 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
         FKT_TRY(fkt_calibration_check(cal, *codec));
     } else {
         st = fkt_calibration_embedded(cal, *codec);
-        if (st == FKT_E_STATE && !fkt_codec_has_calibration(fkt_codec_name(*codec)))
-            st = no_calibration(c, *codec, guide);
+        if (st == FKT_E_STATE) st = no_calibration(c, *codec, guide);
         FKT_TRY(st);
     }
 out:

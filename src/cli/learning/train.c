@@ -79,7 +79,8 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
                              "which head of the release teaches", &(a).head_kind_given),                               \
         CLI_OPT_CHOICE_GIVEN("teacher-parts", &(a).head_on, fkt_heads_on_parse, "default, all or guide",               \
-                             "which parts of an image's record vector it looks at", &(a).head_on_given),               \
+                             "which parts of an image's record vector it looks at; default: the guide alone, if any",  \
+                             &(a).head_on_given),                                                                      \
         {CLI_REAL,                                                                                                     \
          "temperature",                                                                                                \
          &(a).recipe.temperature,                                                                                      \

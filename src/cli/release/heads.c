@@ -201,7 +201,8 @@ int cli_heads(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE_GIVEN("head", &a.head, fkt_head_parse, "lda, nearest_mean or qda", "the head of --export",
                              &a.head_given),
         CLI_OPT_CHOICE("parts", &a.parts, fkt_heads_on_parse, "default, all or guide",
-                       "the parts of the record vector that heads take: all of them, or the guide alone"),
+                       "the parts of the record vector that heads take: all of them, or the guide alone, which is the "
+                       "default where there is a guide"),
         CLI_OPT_TEXT("out", &a.out, "DIR", 0, "folder for the heads (safetensors), which must not exist"),
         CLI_OPT_TEXT("test", &a.test.path, "PATH", 0, "real images to score the heads on"),
         CLI_OPT_TEXT("test-split", &a.test.split, "NAME", 0, "split of --test"),
