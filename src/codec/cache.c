@@ -143,6 +143,10 @@ fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *wei
     FKT_TRY(fkt_models_named(out, codec));
     if (*out) goto out;
     no_cache = fkt_codec_cache(&folder, codec); /* a service without HOME still has what was installed */
+    if (no_cache == FKT_E_NOMEM) {
+        st = no_cache;
+        goto out;
+    }
     if (no_cache == FKT_OK && fkt_codec_has_weights(folder)) {
         *out = folder;
         folder = NULL;
