@@ -175,7 +175,7 @@ static fkt_status dump_batch(void *ctx, unsigned worker, const struct fkt_batch 
     size_t m = D + 1;
     (void)worker;
     for (size_t i = 0; i < b->n; i++)
-        if (fwrite(b->z + i * D, sizeof *b->z, D, d->to) != D || fwrite(b->q + i * m, sizeof *b->q, m, d->to) != m)
+        if (fwrite(b->z[0] + i * D, sizeof(float), D, d->to) != D || fwrite(b->q + i * m, sizeof *b->q, m, d->to) != m)
             return fkt_fail(FKT_E_IO, "cannot write");
     return FKT_OK;
 }
