@@ -4,6 +4,9 @@
 
 usage: bench/heads_proxy.py --data DIR --classes FILE --guide FILE --encoder FILE [--seeds N] [--cache FILE]
 
+--times 8 multiplies the exact moments of 500 records by 8 before noise is added: the ratio of noise to records is then
+that of 4,000 records of a class at the same epsilon. --split and --floor are for choosing those numbers.
+
 --guide: a ResNet as safetensors, or EfficientNet-Lite0 as .pth. DIR holds train/CLASS/*.JPEG and val/CLASS/*.JPEG (Tiny
 ImageNet); FILE lists the classes of the proxy. Their training images are the private records, the validation images the
 test. The calibrations come from training images of the other classes (--public). Moments get the noise of one joint
@@ -32,6 +35,7 @@ import heads as oracle  # noqa: E402
 SIDE, GAMMA, DELTA = 64, 0.35, 1e-5  # SIDE: of Tiny ImageNet
 SHARES = {"count": 1, "codec": (8, 25), "guide": (16, 50)}  # of the budget: count; sum and moment of each part
 RADIUS2 = 1 + GAMMA**2
+FLOOR = {"class": 1, "pooled": 4}  # least eigenvalue of the pooled covariance, in noise edges
 
 
 # ---- features, by PyTorch ----
@@ -188,7 +192,7 @@ def shrunk(part, pooled):
     b = (p @ np.sum((mean - grand) ** 2, 1) / m - (p * (1 - p)) @ noise**2) / (1 - p @ p)
     b = max(b, 0.01 * (p @ noise**2))
     f = b / (b + noise**2)
-    low = 4 * edge[0] if pooled else np.linalg.norm(p * edge)
+    low = FLOOR["pooled"] * edge[0] if pooled else FLOOR["class"] * np.linalg.norm(p * edge)
     values, vectors = np.linalg.eigh(np.einsum("k,kij->ij", p, cov))
     return grand + f[:, None] * (mean - grand), f * noise**2, np.maximum(values, low), vectors
 
@@ -356,34 +360,44 @@ def main():
     p.add_argument("--times", type=float, default=1, help="as if each record were so many")
     p.add_argument("--public", type=int, default=5000, help="images of the calibrations")
     p.add_argument("--dim", type=int, default=64)
+    p.add_argument("--guide-dim", type=int, default=96)
+    p.add_argument("--split", default="1,8,25,16,50", help="budget: count; sum, moment of codec; sum, moment of guide")
+    p.add_argument("--floor", type=float, nargs=2, default=[1, 4], help="in noise edges: class moments, pooled ones")
+    p.add_argument("--heads", default=",".join(HEADS), help="which, with commas")
+    p.add_argument("--moments", nargs="+", default=["class", "pooled"])
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--epsilon", type=float, nargs="+", default=[10, 1, 0.3])
     args = p.parse_args()
+    count, *split = (float(x) for x in args.split.split(","))
+    SHARES.update(count=count, codec=tuple(split[:2]), guide=tuple(split[2:]))
+    FLOOR.update({"class": args.floor[0], "pooled": args.floor[1]})
+    heads = {name: HEADS[name] for name in args.heads.split(",")}
     data = load(args)
     names, classes = ("codec", "guide"), int(data["train_label"].max()) + 1
     w = {"train": [], "test": []}
     for part in names:
-        calibration = Calibration(data[f"public_{part}"], min(args.dim, data[f"public_{part}"].shape[1]))
+        dim = args.guide_dim if part == "guide" else args.dim
+        calibration = Calibration(data[f"public_{part}"], min(dim, data[f"public_{part}"].shape[1]))
         for which in w:
             w[which].append(calibration(data[f"{which}_{part}"]))
     print(f"{classes} classes, {len(data['train_label'])} records, {len(data['test_label'])} test images")
-    print("| epsilon | moments | parts | " + " | ".join(HEADS) + " |\n|---|---|---|" + "---|" * len(HEADS))
+    print("| epsilon | moments | parts | " + " | ".join(heads) + " |\n|---|---|---|" + "---|" * len(heads))
     for epsilon in args.epsilon:
-        for pooled in (False, True):
+        for pooled in [m == "pooled" for m in args.moments]:
             for label, released, used in (
                 ("both released, both used", names, [0, 1]),
                 ("both released, guide used", names, [1]),
                 ("guide released alone", ("guide",), [0]),
             ):
-                hits = {h: [] for h in HEADS}
+                hits = {h: [] for h in heads}
                 at = [names.index(n) for n in released]
                 for seed in range(args.seeds):
                     rng = np.random.default_rng(1000 + seed)
                     mine = [w["train"][i] for i in at]
                     made = release(mine, data["train_label"], classes, epsilon, released, rng, pooled, args.times)
                     chosen, test = [made[i] for i in used], np.hstack([w["test"][at[i]] for i in used])
-                    for name, fit in HEADS.items():
+                    for name, fit in heads.items():
                         scores = fit(chosen, pooled)
                         if scores is not None:
                             hits[name].append(100 * np.mean(scores(test).argmax(1) == data["test_label"]))
