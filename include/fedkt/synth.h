@@ -31,7 +31,7 @@ struct fkt_gaussians {
     uint32_t classes, length;
     uint32_t part;      /* of the record vector's layout; each has Gaussians of its own, with the same counts */
     uint32_t offset;    /* where the part begins in the record vector */
-    int pooled;         /* 1: all classes have one covariance, from pooled moments */
+    int pooled;         /* 1: all classes have one covariance, from pooled moments: cov and factor are (1, m, m) */
     double *count;      /* (K) n^ >= 1: the noisy n, combined with the counts in second moments where there are any */
     double *mean;       /* (K, m) */
     double *cov;        /* (K, m, m) symmetric, positive semidefinite except after FKT_ESTIMATOR_RAW */

@@ -62,14 +62,14 @@ static struct fkt_class_statistics whole(const struct fkt_gaussians *g, uint32_t
 /* Coordinates offset .. offset + length of one vector. */
 static fkt_status cut(struct view *v, const struct fkt_gaussians *g, uint32_t offset, uint32_t length, int pooled)
 {
-    const size_t k = g->classes, m = g->length, own = length;
+    const size_t k = g->classes, m = g->length, own = length, covariances = pooled ? 1 : k;
     fkt_status st;
     FKT_TRY(fkt_alloc(&v->mean, k * own));
-    FKT_TRY(fkt_alloc(&v->cov, k * own * own));
+    FKT_TRY(fkt_alloc(&v->cov, covariances * own * own));
     FKT_TRY(fkt_alloc(&v->edge, k));
     for (size_t c = 0; c < k; c++) {
         memcpy(v->mean + c * own, g->mean + c * m + offset, own * sizeof *v->mean);
-        for (size_t i = 0; i < own; i++)
+        for (size_t i = 0; i < own && c < covariances; i++)
             memcpy(v->cov + (c * own + i) * own, g->cov + (c * m + offset + i) * m + offset, own * sizeof *v->cov);
         v->edge[c] = g->noise_edge[c] * sqrt((double)own / (double)m);
     }

@@ -7,7 +7,8 @@
  * The paper divides by the true n and subtracts the noisy S S^T uncorrected; we have no true n, and the difference is
  * visible at epsilon = 1. All inputs come from the release, so this costs no privacy.
  * Cost: one eigen-decomposition per class (two when pooling). Classes are decomposed side by side; no number of one
- * enters another's, so the bits do not depend on the number of threads. */
+ * enters another's, so the bits do not depend on the number of threads. Pooled moments have one covariance and one
+ * decomposition for all classes: a small file must not need memory for K of them. */
 #include "fedkt/advanced/synth.h"
 
 #include "base/alloc.h"
@@ -76,22 +77,23 @@ static fkt_status check_options(const struct fkt_estimate_options *o)
     return FKT_OK;
 }
 
-static fkt_status allocate(struct fkt_gaussians *g, struct scratch *s, uint32_t classes, uint32_t length)
+static fkt_status allocate(struct fkt_gaussians *g, struct scratch *s, uint32_t classes, uint32_t length, int pooled)
 {
-    size_t k = classes, m = length;
+    size_t k = classes, m = length, covariances = pooled ? 1 : k;
     fkt_status st;
     memset(g, 0, sizeof *g);
     memset(s, 0, sizeof *s);
     s->threads = length < THREADS_FROM ? 1 : fkt_cpu_count();
     if (s->threads > THREADS_MAX) s->threads = THREADS_MAX;
-    if (s->threads > classes) s->threads = classes;
+    if (s->threads > covariances) s->threads = (unsigned)covariances;
     g->classes = classes;
     g->length = length;
+    g->pooled = pooled;
     FKT_TRY(fkt_alloc(&g->count, k));
     FKT_TRY(fkt_alloc(&g->count_noise, k));
     FKT_TRY(fkt_alloc(&g->mean, k * m));
-    FKT_TRY(fkt_alloc(&g->cov, k * m * m)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
-    FKT_TRY(fkt_alloc(&g->factor, k * m * m));
+    FKT_TRY(fkt_alloc(&g->cov, covariances * m * m)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
+    FKT_TRY(fkt_alloc(&g->factor, covariances * m * m));
     FKT_TRY(fkt_alloc(&g->noise_edge, k));
     FKT_TRY(fkt_alloc(&g->mean_noise, k));
     FKT_TRY(fkt_alloc(&g->signal, k));
@@ -218,9 +220,8 @@ fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t 
     st = check_noise(noise, classes);
     if (st == FKT_OK) st = check_options(options);
     if (st != FKT_OK) return st;
-    FKT_TRY(allocate(out, &s, classes, noise->part[part].length));
+    FKT_TRY(allocate(out, &s, classes, noise->part[part].length, noise->pooled != 0));
     out->part = part;
-    out->pooled = noise->pooled != 0;
     for (uint32_t p = 0; p < part; p++) out->offset += noise->part[p].length;
     FKT_TRY(fkt_raw_moments(out, s.noise, noised, noise));
     job.unit2 = noise->part[part].unit * noise->part[part].unit;
@@ -228,7 +229,11 @@ fkt_status fkt_gaussians_estimate_part(struct fkt_gaussians *out, const int64_t 
         FKT_TRY(fkt_parallel(s.threads, classes, measure_class, &job, NULL, NULL));
         pool_classes(out, &s, pool);
     }
-    FKT_TRY(fkt_parallel(s.threads, classes, estimate_class, &job, NULL, NULL));
+    FKT_TRY(fkt_parallel(s.threads, out->pooled ? 1 : classes, estimate_class, &job, NULL, NULL));
+    for (size_t k = 1; out->pooled && k < classes; k++) {
+        out->noise_edge[k] = out->noise_edge[0];
+        out->signal[k] = out->signal[0];
+    }
 out:
     scratch_clear(&s);
     if (st != FKT_OK) fkt_gaussians_clear(out);

@@ -106,7 +106,7 @@ static void class_moments(struct fkt_gaussians *g, double *noise, size_t k, cons
     }
 }
 
-/* Means of all classes, then the one covariance, of class 0, copied to the others. */
+/* Means of all classes, and the one covariance. */
 static void pooled_moments(struct fkt_gaussians *g, double *noise, const int64_t *noised,
                            const struct fkt_layout_noise *l, struct fkt_trace *t, struct fkt_trace_correction *fix)
 {
@@ -144,7 +144,6 @@ static void pooled_moments(struct fkt_gaussians *g, double *noise, const int64_t
     }
     for (size_t i = 0; i < m; i++)
         for (size_t j = i; j < m; j++) g->cov[i * m + j] = g->cov[j * m + i] = g->cov[i * m + j] * u * u;
-    for (size_t k = 1; k < K; k++) memcpy(g->cov + k * m * m, g->cov, m * m * sizeof *g->cov);
 }
 
 fkt_status fkt_raw_moments(struct fkt_gaussians *g, double *noise, const int64_t *noised,

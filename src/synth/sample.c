@@ -37,7 +37,7 @@ fkt_status fkt_gaussians_sample(const struct fkt_gaussians *g, uint32_t k, uint6
 
     if (k >= g->classes) return fkt_fail(FKT_E_ARG, "class %u is out of range: there are %u", k, g->classes);
     mean = g->mean + k * m;
-    factor = g->factor + k * m * m;
+    factor = g->factor + (g->pooled ? 0 : k * m * m);
     FKT_TRY(fkt_alloc(&x, m));
     for (size_t i = 0; i < n; i++, w += m) {
         struct fkt_rng rng;

@@ -6,6 +6,8 @@
 #include "fedkt/advanced/synth.h"
 #include "tests/support/check.h"
 
+#include <sys/resource.h>
+
 static const struct fkt_estimate_options raw = {.estimator = FKT_ESTIMATOR_RAW};
 
 static void near_all(const double *got, const double **want, size_t n, double rel, const char *what)
@@ -28,7 +30,7 @@ static void compare(const double **want, const int64_t *noised, size_t k, const 
     near_all(g.count, want, k, 1e-10, "count");
     near_all(g.count_noise, want, k, 1e-10, "count_noise");
     near_all(g.mean, want, k * m, 1e-10, "mean");
-    near_all(g.cov, want, k * m * m, 1e-9, "cov");
+    for (size_t c = 0; c < k; c++) near_all(g.cov + (g.pooled ? 0 : c * m * m), want, m * m, 1e-9, "cov");
     near_all(g.noise_edge, want, k, 1e-10, "noise_edge");
     near_all(g.mean_noise, want, k, 1e-10, "mean_noise");
     near_all(g.signal, want, k, 1e-9, "signal");
@@ -167,7 +169,7 @@ static void unbiased(int pooled, uint64_t seed)
             for (uint32_t p = 0; p < 2; p++)
                 for (size_t i = 0, m = g[p].length; i < m; i++) {
                     add(&mean[p][k][i], g[p].mean[k * m + i]);
-                    for (size_t j = i; j < m; j++) add(&cov[p][k][i][j], g[p].cov[(k * m + i) * m + j]);
+                    for (size_t j = i; j < m; j++) add(&cov[p][k][i][j], g[p].cov[((pooled ? 0 : k) * m + i) * m + j]);
                 }
         }
         for (uint32_t p = 0; p < 2; p++) fkt_gaussians_clear(&g[p]);
@@ -200,6 +202,34 @@ static void pooled_moments_are_unbiased(void **state)
 {
     (void)state;
     unbiased(1, 22);
+}
+
+/* A file of pooled moments is small for many classes; what is made of it must not be K times as large. One covariance
+ * for all: 2000 of length 150 would be 720 MB, and its factor of every class. */
+static void pooled_moments_need_one_covariance(void **state)
+{
+    enum { K = 2000, M = 150, NUMBERS = K * (1 + M) + M * (M + 1) / 2 };
+    const struct fkt_part_noise part = {M, 100, 1000, 0.01};
+    const struct fkt_layout_noise noise = {2, 1, &part, 1, NULL, 0};
+    struct rusage before, after;
+    struct fkt_gaussians g;
+    double one[M], other[M];
+    int64_t *numbers = NULL;
+    (void)state;
+    CHECK_OK(fkt_alloc(&numbers, NUMBERS));
+    for (size_t k = 0; k < K; k++) numbers[k * (1 + M)] = 100;
+    for (size_t i = 0, at = K * (1 + M); i < M; at += M - i++) numbers[at] = 100 * K * 400;
+    getrusage(RUSAGE_SELF, &before);
+    CHECK_OK(fkt_gaussians_estimate_part(&g, numbers, K, &noise, 0, &raw));
+    getrusage(RUSAGE_SELF, &after);
+    CHECK(g.pooled && after.ru_maxrss - before.ru_maxrss < 200 * 1024); /* KiB */
+    for (size_t k = 1; k < K; k++) CHECK(g.noise_edge[k] == g.noise_edge[0] && g.signal[k] == g.signal[0]);
+    CHECK_OK(fkt_gaussians_sample(&g, K - 1, 1, 0, 1, one));
+    CHECK_OK(fkt_gaussians_sample(&g, 0, 1, 0, 1, other));
+    for (size_t i = 0; i < M; i++) CHECK(isfinite(one[i]) && one[i] != other[i]);
+    fkt_gaussians_clear(&g);
+    fkt_free(numbers);
+    CHECK(fkt_alloc_live() == 0);
 }
 
 /* Where no length is known, a part is estimated as if it were alone, to the bit. */
@@ -251,6 +281,7 @@ int main(void)
         cmocka_unit_test(golden_vectors),
         cmocka_unit_test(several_parts_are_unbiased),
         cmocka_unit_test(pooled_moments_are_unbiased),
+        cmocka_unit_test(pooled_moments_need_one_covariance),
         cmocka_unit_test(a_part_is_what_it_is_alone),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
