@@ -96,6 +96,17 @@ static fkt_status check_kind(const struct fkt_task_part *part, const struct fkt_
                          fkt_part_name(guide ? FKT_PART_CODEC : FKT_PART_GUIDE));
 }
 
+/* Networks are compared by the hash, and certificates show the identity. */
+static fkt_status check_identity(const struct fkt_task_part *part)
+{
+    char hash[FKT_SHA256_HEX];
+    fkt_hash_bytes_hex(hash, part->identity, strlen(part->identity));
+    if (!strcmp(hash, part->sha256)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "ask the task's author for the task as it was made",
+                         "the task contradicts itself: the hash of %s '%s' is not that of its identity '%s'",
+                         fkt_part_name(part->kind), part->name, part->identity);
+}
+
 static fkt_status check_part(const struct fkt_task *task, uint32_t p, const struct fkt_codec *codec,
                              const struct fkt_calibration *cal)
 {
@@ -103,6 +114,7 @@ static fkt_status check_part(const struct fkt_task *task, uint32_t p, const stru
     fkt_status st;
     FKT_TRY(check_kind(part, codec));
     if (codec) FKT_TRY(check_codec(part, codec));
+    FKT_TRY(check_identity(part));
     FKT_TRY(fkt_coordinates_check(&part->coordinates));
     FKT_TRY(fkt_task_check_calibration(task, p, cal));
     if (codec) FKT_TRY(fkt_calibration_check(cal, codec));

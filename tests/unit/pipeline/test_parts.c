@@ -201,6 +201,26 @@ static void a_network_of_the_other_kind_is_refused(void **state)
         }
 }
 
+/* What a certificate would say of a network is what was compared with it. */
+static void an_identity_without_its_hash_is_refused(void **state)
+{
+    (void)state;
+    for (int open = 0; open < 2; open++) {
+        struct fkt_codec *codecs[FKT_PARTS_MAX] = {NULL};
+        struct fkt_calibration cal[FKT_PARTS_MAX] = {{0}};
+        struct fkt_pipeline *w = NULL;
+        struct guided_task g;
+        CHECK_OK(guided_task(&g, 0, DIM, (struct fkt_task_choices){.pooled = 0}));
+        snprintf(g.task.part[0].identity, sizeof g.task.part[0].identity, "resnet/1 of somebody else");
+        cal[0] = g.calibration[0];
+        memset(&g.calibration[0], 0, sizeof cal[0]);
+        if (open) codecs[0] = own_guide(&g.guide);
+        CHECK_STATUS(fkt_pipeline_assemble(&w, &g.task, codecs, cal), FKT_E_MISMATCH);
+        CHECK(!w && strstr(fkt_error_text(), "contradicts itself"));
+        guided_parts_clear(&g);
+    }
+}
+
 struct seen {
     double u[2][4][DIM];
     uint32_t label[4];
@@ -264,6 +284,7 @@ int main(void)
         cmocka_unit_test(parts_stand_side_by_side),
         cmocka_unit_test(a_guide_alone_and_pooled_moments_give_no_images),
         cmocka_unit_test(a_network_of_the_other_kind_is_refused),
+        cmocka_unit_test(an_identity_without_its_hash_is_refused),
         cmocka_unit_test(a_renderer_gets_every_part),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
