@@ -59,7 +59,8 @@ static fkt_status check_known(struct checked *c, size_t i, const char *codec, co
                              "'%s' is '%s' of codec '%s', not of '%s'", path, same->name, same->codec, codec);
     if (same) {
         c->file[i].against = KNOWN;
-        if (strstr(same->name, "encoder") || (m && m->guide)) c->encoder = hash;
+        /* latents are recorded for a guide's own input: those of NAME@SIDE are others */
+        if (strstr(same->name, "encoder") || (m && m->guide && !strchr(codec, '@'))) c->encoder = hash;
     } else if (named && named->size == c->file[i].size && c->file[i].against == NOTHING) {
         return fkt_fail_hint(FKT_E_MISMATCH, "fetch it again, or find out who changed it",
                              "'%s' is not the known file of this name: its SHA-256 is %s, not %s", path, hash,

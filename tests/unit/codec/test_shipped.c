@@ -79,10 +79,15 @@ static void hashes_are_those_of_the_manifest(void **state)
             const struct fkt_known_file *known = fkt_known_file_named(names[k], name);
             char sha256[FKT_HASH_HEX];
             struct stat sb;
+            struct fkt_golden g;
             CHECK_OK(fkt_hash_file_hex(sha256, f.file[i]));
             if (!known || strcmp(known->sha256, sha256) != 0)
                 fail_msg("'%s' is %s: put that into src/codec/manifest.c", f.file[i], sha256);
             CHECK(stat(f.file[i], &sb) == 0 && known->size == (uint64_t)sb.st_size);
+            if (i) continue;
+            CHECK_OK(fkt_golden_run(&g, c, sha256)); /* latents by PyTorch: oracle/golden_image.py */
+            print_message("%s: latents within %.2g of PyTorch's\n", names[k], g.max_error);
+            CHECK(g.recorded && g.max_error < 1e-4);
         }
         fkt_codec_free(c);
     }
