@@ -24,7 +24,7 @@ static const struct word *find(const char *name)
 
 int cli_codec(const struct cli_command *self, int argc, char **argv)
 {
-    struct codec_asked a = {.codec = CLI_CODEC_DEFAULTS};
+    struct codec_asked a = {.codec = {.name = FKT_PLAIN_CODEC, .size = 32}};
     struct cli_option table[] = {
         CLI_OPT_HEAD("pull"),
         CLI_OPT_TEXT("hub", &a.hub, "URL", 0, "address of the model hub (default: $HF_ENDPOINT, else the public hub)"),
@@ -41,7 +41,7 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("roundtrip"),
         CLI_OPT_TEXT("image", &a.image, "FILE", 0, "before/after sheet as PNG"),
         CLI_DATA_ROWS(a.data, 0),
-        CLI_CODEC_ROWS(a.codec),
+        CLI_CODEC_ROWS(a.codec, " (default: " FKT_PLAIN_CODEC ")"),
         CLI_DEVICE_ROW(a.codec.settings.device),
         CLI_RUN_ROWS(a.run),
     };

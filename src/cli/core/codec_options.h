@@ -29,14 +29,17 @@ struct cli_weights {
     CLI_OPT_HEAD("the networks on this machine"), CLI_WEIGHTS_LINES(m), CLI_GUIDE_WEIGHTS_LINE(m),                     \
         CLI_DEVICE_ROW((m).device)
 
-/* What a task has when nothing is said: the networks of `demo`, `simulate` and `task new`. "none": no such part. */
-#define FKT_DEFAULT_CODEC "dct"
-#define FKT_DEFAULT_GUIDE "none"
+/* What a task has when nothing is said: the networks of `demo`, `simulate` and `task new`. The guide belongs to this
+ * codec (cli_guide_name): a command that names another codec, and no guide, gives the task that it gave before there
+ * were guides, at any size. */
+#define FKT_DEFAULT_CODEC "fedkt-ae"
+#define FKT_DEFAULT_GUIDE "fedkt-guide"
+#define FKT_PLAIN_CODEC "dct" /* without weights: of `codec info`, `calibrate` and `roundtrip` */
 
 /* Codec, guide and coordinates. */
 struct cli_codec {
     const char *name, *calibration;
-    const char *guide, *guide_calibration; /* NULL: none */
+    const char *guide, *guide_calibration; /* guide NULL: not given */
     int joined, pooled;
     struct cli_weights settings;
     uint64_t size, dim, rq;
@@ -45,12 +48,11 @@ struct cli_codec {
 };
 #define CLI_CODEC_DEFAULTS                                                                                             \
     {                                                                                                                  \
-        .name = FKT_DEFAULT_CODEC, .guide = FKT_DEFAULT_GUIDE, .size = 32                                              \
+        .name = FKT_DEFAULT_CODEC, .size = 32                                                                          \
     }
-#define CLI_CODEC_ROWS(c)                                                                                              \
+#define CLI_CODEC_ROWS(c, what)                                                                                        \
     CLI_OPT_HEAD("codec and coordinates"),                                                                             \
-        CLI_OPT_TEXT("codec", &(c).name, "NAME", 0,                                                                    \
-                     "frozen public autoencoder, or none (default: " FKT_DEFAULT_CODEC ")"),                           \
+        CLI_OPT_TEXT("codec", &(c).name, "NAME", 0, "frozen public autoencoder" what),                                 \
         CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
         CLI_OPT_WHOLE("dim", &(c).dim, "D", 0,                                                                         \
                       "length of the latent, for codecs that let you choose (default: 64 for dct)"),                   \
@@ -68,12 +70,16 @@ struct cli_codec {
         CLI_OPT_WHOLE("rq", &(c).rq, "N", 0, "integer radius, 64 to 4096 (default: 256)")
 
 /* Beside CLI_CODEC_ROWS, for verbs that make a task. */
+#define CLI_TASK_CODEC ", or none (default: " FKT_DEFAULT_CODEC ", with " FKT_DEFAULT_GUIDE " as the guide)"
 int cli_moments_parse(const char *word); /* "class": 0, "pooled": 1 */
+/* The guide that was given; else the default one, where the codec is the default one or none. NULL: no guide. */
+const char *cli_guide_name(const struct cli_codec *c);
 #define CLI_GUIDE_ROWS(c)                                                                                              \
     CLI_OPT_HEAD("guide"),                                                                                             \
         CLI_OPT_TEXT("guide", &(c).guide, "NAME", 0,                                                                   \
                      "frozen public encoder whose features are released beside the codec's: a name of 'fedkt codec "   \
-                     "list', a file, or none (default: " FKT_DEFAULT_GUIDE ")"),                                       \
+                     "list', a file, or none (default: " FKT_DEFAULT_GUIDE                                             \
+                     "; none where --codec names another than " FKT_DEFAULT_CODEC ")"),                                \
         CLI_GUIDE_WEIGHTS_LINE((c).settings),                                                                          \
         CLI_OPT_TEXT("guide-calibration", &(c).guide_calibration, "FILE", 0,                                           \
                      "public calibration of the guide (default: its own)"),                                            \

@@ -11,6 +11,12 @@ int cli_moments_parse(const char *word) { return !strcmp(word, "class") ? 0 : !s
 
 static int is_none(const char *name) { return !name || !strcmp(name, "none"); }
 
+const char *cli_guide_name(const struct cli_codec *c)
+{
+    if (c->guide) return is_none(c->guide) ? NULL : c->guide;
+    return is_none(c->name) || !strcmp(c->name, FKT_DEFAULT_CODEC) ? FKT_DEFAULT_GUIDE : NULL;
+}
+
 fkt_status cli_parts_want_images(const struct cli_codec *c, const char *option)
 {
     if (is_none(c->name))
@@ -38,6 +44,17 @@ static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_cod
                          fkt_codec_name(codec));
 }
 
+/* A shipped network at another size than those of its calibrations. */
+static fkt_status no_calibration_for_size(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
+{
+    char command[256], hint[384];
+    cli_calibrate_command(command, sizeof command, c, codec);
+    snprintf(hint, sizeof hint, "give --size 32 or 64, or --%s, or a calibration of your own with --%scalibration: %s",
+             guide ? "guide none" : "codec " FKT_PLAIN_CODEC, guide ? "guide-" : "", command);
+    return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration for this size: %u",
+                         guide ? "guide" : "codec", fkt_codec_name(codec), fkt_codec_size(codec));
+}
+
 /* The network and its calibration, into the next place of *out. */
 static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, int guide)
 {
@@ -48,7 +65,7 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
     fkt_status st;
     FKT_TRY(cli_codec_spec(c, &spec));
     if (guide) {
-        spec.name = c->guide;
+        spec.name = cli_guide_name(c);
         spec.dim = 0;
         spec.settings.weights = c->settings.guide_weights;
     }
@@ -62,7 +79,7 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
     st = fkt_codec_open(codec, &spec);
     if (guide && st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
         st = fkt_fail_hint(st, "give --guide-weights PATH: the name stands for any weights of its family",
-                           "there are no weights for guide '%s'", c->guide);
+                           "there are no weights for guide '%s'", spec.name);
     FKT_TRY(st);
     FKT_TRY(fkt_codec_want(*codec, guide));
     if (file) {
@@ -70,7 +87,10 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
         FKT_TRY(fkt_calibration_check(cal, *codec));
     } else {
         st = fkt_calibration_embedded(cal, *codec);
-        if (st == FKT_E_STATE) st = no_calibration(c, *codec, guide);
+        if (st == FKT_E_STATE && fkt_codec_has_calibration(fkt_codec_name(*codec)) &&
+            fkt_codec_is_network(fkt_codec_name(*codec)))
+            st = no_calibration_for_size(c, *codec, guide);
+        else if (st == FKT_E_STATE) st = no_calibration(c, *codec, guide);
         FKT_TRY(st);
     }
 out:
@@ -89,18 +109,18 @@ static fkt_status check_numbers(const struct cli_codec *c)
 /* What cannot be meant, before a network is opened. */
 static fkt_status check_parts(const struct cli_codec *c)
 {
-    if (is_none(c->name) && is_none(c->guide))
+    const int no_guide = !cli_guide_name(c);
+    if (is_none(c->name) && no_guide)
         return fkt_fail_hint(FKT_E_ARG, "name one with --codec or --guide", "a task needs a codec, a guide, or both");
     if (is_none(c->name) && (c->calibration || c->settings.weights || c->dim))
         return fkt_fail(FKT_E_ARG, "%s needs a codec, and --codec is none",
                         c->calibration        ? "--calibration"
                         : c->settings.weights ? "--weights"
                                               : "--dim");
-    if (is_none(c->guide) && (c->guide_calibration || c->settings.guide_weights))
+    if (no_guide && (c->guide_calibration || c->settings.guide_weights))
         return fkt_fail(FKT_E_ARG, "%s needs --guide",
                         c->guide_calibration ? "--guide-calibration" : "--guide-weights");
-    if (c->joined && (is_none(c->name) || is_none(c->guide)))
-        return fkt_fail(FKT_E_ARG, "--joined needs a codec and a guide");
+    if (c->joined && (is_none(c->name) || no_guide)) return fkt_fail(FKT_E_ARG, "--joined needs a codec and a guide");
     return check_numbers(c);
 }
 
@@ -141,7 +161,7 @@ fkt_status cli_open_parts(struct cli_parts *out, struct fkt_task_choices *task, 
                                       .accept_weak = 1}; /* cli_check_promise names the option */
     FKT_TRY(check_parts(c));
     if (!is_none(c->name)) FKT_TRY(open_part(out, c, 0));
-    if (!is_none(c->guide)) FKT_TRY(open_part(out, c, 1));
+    if (cli_guide_name(c)) FKT_TRY(open_part(out, c, 1));
     for (uint32_t i = 0; i < out->n; i++)
         out->choice[i] = (struct fkt_part_choice){.codec = out->codec[i],
                                                   .calibration = &out->calibration[i],

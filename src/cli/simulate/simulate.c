@@ -252,7 +252,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                        "how covariances are repaired for sampling"),
         CLI_GUIDED_ROW(s.guided),
         NETWORK_ROWS(s),
-        CLI_CODEC_ROWS(s.codec),
+        CLI_CODEC_ROWS(s.codec, CLI_TASK_CODEC),
         CLI_GUIDE_ROWS(s.codec),
         CLI_DEVICE_ROW(s.codec.settings.device),
         CLI_PRIVACY_ROWS(s.privacy, 1),
@@ -285,7 +285,9 @@ int cli_demo(const struct cli_command *self, int argc, char **argv)
                         .train_unguided = 1,
                         .epochs = 6,
                         .train_per_class = 100,
-                        .per_class = 100,
+                        .per_class = 50,
+                        /* 600 records of a class: at epsilon 1 most directions are noise, which clamp would draw */
+                        .estimator = FKT_ESTIMATOR_RIE,
                         .out = "fedkt-demo"};
     struct fkt_text typed;
     const struct cli_option table[] = {

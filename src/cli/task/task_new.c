@@ -150,7 +150,7 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("classes", &a.classes, "A,B,...", 0, "the class list, instead of the classes found in --data"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0, "sign it at once with this key, made by 'fedkt keygen'"),
         CLI_DATA_ROWS(a.data, 0),
-        CLI_CODEC_ROWS(a.codec),
+        CLI_CODEC_ROWS(a.codec, CLI_TASK_CODEC),
         CLI_GUIDE_ROWS(a.codec),
         CLI_PRIVACY_ROWS(a.privacy, 1),
         CLI_WEAK_ROW(a.privacy.accept_weak),
