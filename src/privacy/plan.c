@@ -69,7 +69,7 @@ fkt_status fkt_plan_check_spec(const struct fkt_privacy_spec *s)
         return fkt_fail_hint(FKT_E_ARG, "choose the adjacency 'replace', or the mechanism 'joint'",
                              "mechanism 'paper' protects under the adjacency 'replace' only");
     if (s->mechanism == FKT_MECHANISM_PAPER && (s->parts > 1 || s->pooled))
-        return fkt_fail_hint(FKT_E_ARG, "choose the mechanism 'joint'",
+        return fkt_fail_hint(FKT_E_ARG, "choose the mechanism 'joint', or leave the guide and pooled moments out",
                              "mechanism 'paper' is for one part with its moments in each class");
     return s->mechanism == FKT_MECHANISM_PAPER ? FKT_OK : check_shares(s);
 }

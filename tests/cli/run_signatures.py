@@ -114,7 +114,8 @@ def check_sites(trial):
 
 def check_task(trial, *extra):
     """A signed task with these options."""
-    words = ["--classes", 'a/b,c"d,é', "--epsilon", "1", "--delta", "1e-5", "--dim", "8", "--key", "operator.key"]
+    words = ["--classes", 'a/b,c"d,é', "--epsilon", "1", "--delta", "1e-5", "--codec", "dct", "--dim", "8"]
+    words += ["--key", "operator.key"]
     trial.must("task", "new", *words, *extra, "--out", "task.json", "--force")
     task = trial.json("task.json")
     signature = task.pop("signature")

@@ -46,7 +46,7 @@ def check_show(trial):
     for name in ("operator", "north", "south", "east"):
         trial.must("keygen", "--out", f"{name}.key", "--name", name)
     trial.must("enroll", "--roster", "roster", "north.key.pub", "south.key.pub", "east.key.pub")
-    words = "task new --classes a,b --epsilon 1 --delta 1e-5 --dim 8 --roster roster --records 100".split()
+    words = "task new --codec dct --classes a,b --epsilon 1 --delta 1e-5 --dim 8 --roster roster --records 100".split()
     trial.must(*words, "--server", ADDRESS, "--key", "operator.key", "--out", "task.json")
     said = trial.must("task", "show", "--task", "task.json")
     trial.want("?" not in said, f"a '?' in what task show prints:\n{said}")

@@ -18,6 +18,7 @@ import fixtures  # noqa: E402
 import tensors  # noqa: E402
 from check_schemas import complaints  # noqa: E402
 
+SMALL = ["--codec", "dct", "--dim", "8"]
 PRIVACY = ["--epsilon", "1", "--delta", "1e-5"]
 NAMES = ["task", "moments", "ledger", "release", "made"]
 KINDS = [
@@ -62,7 +63,7 @@ def one_walk(walk, number, extra):
     if not extra:
         words = ["--adjacency", "add-remove", "--trials", "1000"]
         walk.check("privacy-audit", walk.run("audit", *PRIVACY, *words), "privacy audit")
-    walk.run("task", "new", "--data", "demo:train", "--dim", "8", *PRIVACY, *extra, "--out", task)
+    walk.run("task", "new", "--data", "demo:train", *SMALL, *PRIVACY, *extra, "--out", task)
     walk.check("task", walk.file(task), task)
     walk.run("moments", "--task", task, "--data", "demo:train", "--limit", "100", "--out", moments)
     walk.run("release", "--task", task, "--moments", moments, "--ledger", ledger, "--out", release)
@@ -80,7 +81,7 @@ def tasks_with_a_guide(walk):
     walk.run("codec", "calibrate", "resnet", *words)
     networks = ["--guide-weights", "guide", "--guide-calibration", "guide.cal"]
     alone = ["--codec", "none"]
-    for extra in (["--dim", "8"], ["--dim", "8", "--joined"], [*alone], [*alone, "--moments", "pooled"]):
+    for extra in (SMALL, [*SMALL, "--joined"], [*alone], [*alone, "--moments", "pooled"]):
         made = ["--data", "demo:train", "--guide", "resnet", *networks, *PRIVACY, *extra]
         walk.run("task", "new", *made, "--out", "guided", "--force")
         walk.check("task", walk.file("guided"), f"task {extra}")
@@ -135,8 +136,7 @@ def main():
             "200",
             "--holdout",
             "0.2",
-            "--dim",
-            "8",
+            *SMALL,
             "--sites",
             "3",
             "--epsilon",

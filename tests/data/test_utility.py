@@ -42,6 +42,8 @@ def main():
             r = run(
                 fedkt,
                 "simulate",
+                "--codec",
+                "dct",
                 "--data",
                 private,
                 "--holdout",

@@ -39,7 +39,7 @@ class Accounts(binary.Case):
         fixtures.image_folder(self.folder / "photos", ["a", "b"], 8)
 
     def task(self, name, words="--classes a,b --dim 16", title="wards"):
-        self.fedkt(f"task new --name {title} --epsilon 1 --delta 1e-5 {words} --out {name}.json")
+        self.fedkt(f"task new --codec dct --name {title} --epsilon 1 --delta 1e-5 {words} --out {name}.json")
 
     def moments(self, name, task="task", data="photos"):
         self.fedkt(f"moments --task {task}.json --data {data} --out {name}.safetensors")
@@ -208,7 +208,8 @@ class Once(Accounts):
             self.assertIn(f"3 records have the pixels and the label of another one: {said}", done.stderr)
 
     def test_a_simulation_counts_copies_once_over_all_sites(self):
-        words = "simulate --data photos --epsilon 5 --delta 1e-5 --dim 8 --insecure-seed 3 --noise central --json"
+        words = "simulate --codec dct --data photos --epsilon 5 --delta 1e-5 --dim 8"
+        words += " --insecure-seed 3 --noise central --json"
         plain = self.fedkt(f"{words} --sites 1 --partition iid")
         for path in list((self.folder / "photos").rglob("*.png")):
             shutil.copy(path, path.with_name(f"copy-{path.name}"))

@@ -69,8 +69,8 @@ class Difference(binary.Case):
             moments_diff.compare(path, path)
 
     def test_a_class_for_each_record(self):
-        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
-        self.fedkt("task new --classes a,b,c,d --epsilon 10 --delta 1e-5 --out records.json")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
+        self.fedkt("task new --codec dct --classes a,b,c,d --epsilon 10 --delta 1e-5 --out records.json")
         self.fedkt("encode --task task.json --data demo:train --limit 4 --out z")
         moments_diff.records(str(self.folder / "z"), str(self.folder / "r"))
         self.fedkt("moments --task task.json --latents z --out all")

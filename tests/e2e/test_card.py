@@ -45,7 +45,10 @@ class Made(binary.Case):
         labels = numpy.arange(len(images), dtype=numpy.uint8)[:, None] % len(CLASSES)
         numpy.savez(self.folder / "real.npz", train_images=images, train_labels=labels)
         words = ",".join(CLASSES).replace('"', '\\"')
-        self.fedkt(f'task new --classes "{words}" --epsilon 10 --delta 1e-5 --size 16 --dim 8 --out task.json')
+        self.fedkt(
+            f'task new --codec dct --classes "{words}" --epsilon 10 --delta 1e-5 '
+            '--size 16 --dim 8 --out task.json'
+        )
         self.fedkt("moments --task task.json --data real.npz --out moments --quiet")
         self.fedkt("release --task task.json --moments moments --ledger l.db --out release --quiet")
         self.fedkt(f"generate --release release --per-class {EACH} --out set --quiet")

@@ -51,7 +51,7 @@ class Choice(binary.Case):
 
     def moments(self, rule, seed, more=""):
         self.fedkt(
-            f"simulate --data set {CHOICES} --partition {rule} --seed {seed} {more}"
+            f"simulate --codec dct --data set {CHOICES} --partition {rule} --seed {seed} {more}"
             " --epsilon 10 --delta 1e-5 --out run --force --quiet"
         )
         return blocks(self.folder / "run" / "moments.safetensors")
@@ -120,9 +120,9 @@ class Choice(binary.Case):
         self.fill(random.Random(3), self.folder / "set")
         budget = "--epsilon 10 --delta 1e-5"
         for adjacency, weaker in (("add-remove", True), ("replace-any", True), ("replace", False)):
-            self.fedkt(f"task new --data set {budget} --adjacency {adjacency} --out t.json --force")
+            self.fedkt(f"task new --codec dct --data set {budget} --adjacency {adjacency} --out t.json --force")
             for line in (
-                f"simulate --data set --sites 5 {budget} --adjacency {adjacency}",
+                f"simulate --codec dct --data set --sites 5 {budget} --adjacency {adjacency}",
                 "moments --task t.json --data set --out m.safetensors --force",
             ):
                 for more in ("", " --limit 20", " --limit 20 --json"):
@@ -137,7 +137,8 @@ class Choice(binary.Case):
         published = []
         for limit in (40, 400):
             self.fedkt(
-                f"simulate --data demo:train --limit {limit} --sites 5 --epsilon 10 --delta 1e-5 --insecure-seed 3"
+                f"simulate --codec dct --data demo:train --limit {limit} --sites 5 --epsilon 10 "
+                "--delta 1e-5 --insecure-seed 3"
                 f" --per-class 1 --out run-{limit} --quiet"
             )
             run = self.folder / f"run-{limit}"

@@ -17,7 +17,7 @@ import binary
 
 DIM, RECORDS, HEAD = 600, 240, 48
 ROW = 32 + 4 * DIM + 8
-TASK = f"task new --data demo:train --epsilon 1 --delta 1e-5 --size 160 --dim {DIM} --out task.json"
+TASK = f"task new --codec dct --data demo:train --epsilon 1 --delta 1e-5 --size 160 --dim {DIM} --out task.json"
 ENCODE = f"encode --task task.json --data demo:train --limit {RECORDS} --threads 1"
 
 
@@ -66,7 +66,8 @@ class Encodings(binary.Case):
         self.assertIn("to continue", str(self.goes_on(signal.SIGINT)))
 
     def test_another_epsilon_encodes_nothing(self):
-        line = "simulate --data demo:train --limit 300 --holdout 0.2 --sites 3 --delta 1e-5 --insecure-seed 4 --json"
+        line = "simulate --codec dct --data demo:train --limit 300 --holdout 0.2 --sites 3"
+        line += " --delta 1e-5 --insecure-seed 4 --json"
 
         def results(more):
             return json.dumps(timeless(self.fedkt(f"{line} {more}")), sort_keys=True)
@@ -82,7 +83,7 @@ class Encodings(binary.Case):
 
     def test_stages_share_them(self):
         """encode fills, moments, heads and evaluate find."""
-        self.fedkt("task new --data demo:train --epsilon 8 --delta 1e-5 --dim 32 --out task.json")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 8 --delta 1e-5 --dim 32 --out task.json")
         data = "--data demo:train --limit 200 --encodings kept"
         self.fedkt(f"encode --task task.json {data} --out z.safetensors")
         (file,) = (self.folder / "kept").glob("*.encodings")

@@ -39,7 +39,10 @@ class Images(binary.Case):
         return tensors.load(self.folder / f"{data}.latents")["tensors"]
 
     def task(self, name="task.json", more=""):
-        self.fedkt(f"task new --classes a,b --epsilon 1 --delta 1e-5 --size 16 --dim 12 --out {name} {more}")
+        self.fedkt(
+            "task new --codec dct --classes a,b --epsilon 1 --delta 1e-5 --size 16 "
+            f"--dim 12 --out {name} {more}"
+        )
 
     def same(self, one, other):
         for key in ("latents", "labels"):

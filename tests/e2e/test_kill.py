@@ -50,7 +50,8 @@ class Killed(binary.Case):
 
     def release(self, records=200):
         self.fedkt(
-            f"simulate --data demo:train --limit {records} --epsilon 10 --delta 1e-5 --insecure-seed 1 " "--out run"
+            f"simulate --codec dct --data demo:train --limit {records} --epsilon 10 "
+            "--delta 1e-5 --insecure-seed 1 --out run"
         )
 
     def whole_or_absent(self, line, out, kills=KILLS):
@@ -75,7 +76,7 @@ class Killed(binary.Case):
 
     def test_simulate(self):
         self.whole_or_absent(
-            "simulate --data demo:train --limit 500 --epsilon 10 --delta 1e-5 --insecure-seed 4 "
+            "simulate --codec dct --data demo:train --limit 500 --epsilon 10 --delta 1e-5 --insecure-seed 4 "
             "--per-class 10 --format npz",
             "made",
         )
@@ -99,7 +100,7 @@ class Killed(binary.Case):
 
     def test_files(self):
         """Latents and moments: one file instead of a folder."""
-        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
         for verb in ("encode", "moments"):
             line = f"{verb} --task task.json --data demo:train --limit 300 --out x --force"
             seconds = self.time(line)
@@ -112,7 +113,7 @@ class Killed(binary.Case):
             self.assertEqual(self.bytes("x"), wanted)
 
     def test_release_and_its_ledger(self):
-        self.fedkt("task new --data demo:train --epsilon 1 --delta 1e-5 --dim 100 --out task.json")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 1 --delta 1e-5 --dim 100 --out task.json")
         self.fedkt("moments --task task.json --data demo:train --limit 100 --out m.safetensors")
         line = (
             "release --task task.json --moments m.safetensors --ledger l.db --budget-epsilon 500 --budget-delta 1e-5 "
@@ -161,15 +162,15 @@ class Interrupted(binary.Case):
             time.sleep(0.01)
 
     def test_ctrl_c(self):
-        self.fedkt("simulate --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")
-        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
+        self.fedkt("simulate --codec dct --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --out task.json")
         many = "generate --release run/release.safetensors --per-class 100000 --out made"
         for line in (
             many,
             f"{many} --format npz",
             f"{many} --format webdataset",
-            "simulate --data demo:train --epsilon 10 --delta 1e-5 --out two --threads 1",
-            "simulate --data demo:train --epsilon 10 --delta 1e-5 --out two --sites 1",
+            "simulate --codec dct --data demo:train --epsilon 10 --delta 1e-5 --out two --threads 1",
+            "simulate --codec dct --data demo:train --epsilon 10 --delta 1e-5 --out two --sites 1",
             "encode --task task.json --data demo:train --out z",
         ):
             with self.subTest(line):
@@ -206,7 +207,7 @@ class Interrupted(binary.Case):
         self.assertEqual(json.loads(process.communicate()[1])["text"], "--delta: 'none' is not a number")
 
     def test_a_leftover_does_not_trouble_the_next(self):
-        self.fedkt("simulate --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")
+        self.fedkt("simulate --codec dct --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")
         for number in range(3):
             (self.folder / f"made.tmp-1-{number}").mkdir()
             pathlib.Path(self.folder / f"made.tmp-1-{number}" / "half").write_text("x")

@@ -58,7 +58,7 @@ class Shown(binary.Case):
         self.assertLessEqual(abs(got - wanted), 2e-5 * wanted, (got, wanted))
 
     def test_releases(self):
-        self.fedkt("task new --name twice --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt("task new --codec dct --name twice --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
         self.fedkt("moments --task task.json --data photos --out m.safetensors")
         words = "release --task task.json --ledger l.db --moments m.safetensors"
         self.fedkt(f"{words} --out r.safetensors")
@@ -90,7 +90,7 @@ class Shown(binary.Case):
 
     def test_images_of_a_dataset(self):
         """The ledger keeps a digest of each image, by which --data finds the dataset."""
-        self.fedkt("task new --name first --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt("task new --codec dct --name first --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
         self.fedkt("moments --task task.json --data photos --out m.safetensors")
         self.fedkt("release --task task.json --ledger l.db --moments m.safetensors --out r.safetensors")
         fixtures.image_folder(self.folder / "others", ["a", "b"], 3, first_seed=50)
@@ -117,7 +117,7 @@ class Shown(binary.Case):
 
     def test_a_ledger_of_an_older_form(self):
         """It is not read, it is left as it is, and the hint says how to go on."""
-        self.fedkt("task new --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt("task new --codec dct --classes a,b --epsilon 2 --delta 1e-5 --dim 12 --out task.json")
         self.fedkt("moments --task task.json --data photos --out m.safetensors")
         self.fedkt("release --task task.json --ledger l.db --moments m.safetensors --out r.safetensors")
         with contextlib.closing(sqlite3.connect(self.folder / "l.db")) as ledger:

@@ -38,7 +38,10 @@ def epsilon_gdp(mu2, delta):
 
 class Stages(binary.Case):
     def test_stage_by_stage(self):
-        made = self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --name walk --out task.json --json")
+        made = self.fedkt(
+            "task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 "
+            "--name walk --out task.json --json"
+        )
         task = json.loads(self.bytes("task.json"))
         self.fits("task", task)
         self.assertEqual(made["classes"], len(task["classes"]))
@@ -160,7 +163,10 @@ class Sites(binary.Case):
                 target.mkdir(parents=True, exist_ok=True)
                 for path in (self.folder / site / name).iterdir():
                     (target / f"{site}-{path.name}").write_bytes(path.read_bytes())
-        self.fedkt(f"task new --classes {','.join(CLASSES)} --epsilon 5 --delta 1e-5 --dim 12 --out task.json")
+        self.fedkt(
+            f"task new --codec dct --classes {','.join(CLASSES)} --epsilon 5 "
+            "--delta 1e-5 --dim 12 --out task.json"
+        )
         for site in ("one", "two", "both"):
             self.fedkt(f"moments --task task.json --data {site} --out {site}.safetensors")
 
@@ -216,7 +222,7 @@ class Sites(binary.Case):
 
 
 class Invariance(binary.Case):
-    SIMULATE = "simulate --data demo:train --limit 1000 --epsilon 10 --delta 1e-5 --insecure-seed 7 --json"
+    SIMULATE = "simulate --codec dct --data demo:train --limit 1000 --epsilon 10 --delta 1e-5 --insecure-seed 7 --json"
     RULES = {
         1: ["iid", "dirichlet:0.1", "pfllib:0.1", "pathological:10"],
         2: ["iid", "dirichlet:0.1", "pfllib:0.1", "pathological:5"],
@@ -317,7 +323,8 @@ class Invariance(binary.Case):
 class Phases(binary.Case):
     """Sites are lost in each phase of the protocol; what they contributed before stays."""
 
-    SIMULATE = "simulate --data demo:train --limit 300 --dim 6 --epsilon 10 --delta 1e-5 --insecure-seed 7 --json"
+    SIMULATE = "simulate --codec dct --data demo:train --limit 300 --dim 6 --epsilon 10"
+    SIMULATE += " --delta 1e-5 --insecure-seed 7 --json"
     PHASES = ["advertise", "coin", "share", "mask", "confirm", "reveal"]
 
     def test_sites_are_lost_in_each_phase(self):
@@ -373,11 +380,12 @@ class Phases(binary.Case):
         self.assertEqual((federation["dropped"], federation["keystream"]), (3, "chacha20"))
         (self.folder / "roster").write_text("\n".join(federation["roster"]))
         words = "--classes a,b --epsilon 1 --delta 1e-5 --roster roster --records 9 --out t.json --json"
-        made = self.fedkt(f"task new {words}")
+        made = self.fedkt(f"task new --codec dct {words}")
         self.assertEqual((made["federation"]["dropped"], made["federation"]["sites"]), (3, 21))
 
     def test_the_card_says_whom_the_promise_holds_against(self):
-        words = "simulate --data demo:train --limit 100 --dim 4 --sites 5 --epsilon 10 --delta 1e-5 --per-class 1"
+        words = "simulate --codec dct --data demo:train --limit 100 --dim 4 --sites 5"
+        words += " --epsilon 10 --delta 1e-5 --per-class 1"
         self.fedkt(f"{words} --out run")
         against = json.loads(self.bytes("run/certificate.json"))["holds_against"]
         self.assertIn(f"**Holds against:** {against}.", self.bytes("run/synthetic/README.md").decode())
@@ -413,7 +421,7 @@ class Reports(binary.Case):
     def test_a_calibration_of_ones_own(self):
         self.fedkt("codec calibrate --public demo:test --limit 500 --dim 24 --top 10 --source demo --out c.safetensors")
         self.fedkt(
-            "task new --data demo:train --epsilon 10 --delta 1e-5 --dim 24 --calibration c.safetensors "
+            "task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --dim 24 --calibration c.safetensors "
             "--coordinates clip --out task.json"
         )
         self.fits("task", json.loads(self.bytes("task.json")))

@@ -35,7 +35,10 @@ SMALL = "--network resnet8 --size 16 --epochs 4 --batch 8 --threads 1"
 class Train(binary.Case):
     def private_release(self, dim=16):
         """A release whose noise nobody knows, as sites make one stage by stage."""
-        self.fedkt(f"task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim {dim} --out task.json")
+        self.fedkt(
+            "task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --size 16 "
+            f"--dim {dim} --out task.json"
+        )
         self.fedkt("moments --task task.json --data demo:train --limit 200 --out moments")
         self.fedkt("release --task task.json --moments moments --ledger l.db --out release")
 
@@ -184,7 +187,7 @@ class Origin(Train):
         self.assertIn("NOT private: these are not all and only the images", more["data"])
 
     def test_known_noise_is_not_private(self):
-        self.fedkt("task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim 8 --out task.json")
+        self.fedkt("task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim 8 --out task.json")
         self.fedkt("moments --task task.json --data demo:train --limit 100 --out moments")
         self.fedkt("release --task task.json --moments moments --ledger l.db --insecure-seed 1 --out release")
         self.fedkt("generate --release release --per-class 2 --out made")
@@ -192,7 +195,10 @@ class Origin(Train):
             said = self.train(words)
             self.assertFalse(said["private"])
             self.assertIn("known seed", said["data"])
-        self.fedkt("simulate --data demo:train --limit 100 --size 16 --dim 8 --epsilon 10 --delta 1e-5 --out run")
+        self.fedkt(
+            "simulate --codec dct --data demo:train --limit 100 --size 16 --dim 8 "
+            "--epsilon 10 --delta 1e-5 --out run"
+        )
         words = "made by a simulation, which keeps no ledger: other releases of the same records are not counted"
         self.fedkt("generate --release run/release.safetensors --per-class 2 --out simulated")
         for where in ("--release run/release.safetensors --per-class 2", "--data simulated --size 16"):
@@ -216,7 +222,7 @@ class Origin(Train):
     def test_two_kinds_of_neighbours(self):
         self.private_release()
         self.train("--release release --per-class 2", "pure")
-        task = "task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim 16"
+        task = "task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --size 16 --dim 16"
         self.fedkt(f"{task} --adjacency replace --out other.json")
         self.fedkt("moments --task other.json --data demo:train --limit 200 --out others")
         self.fedkt("release --task other.json --moments others --ledger l2.db --out replace")
@@ -454,7 +460,7 @@ class Use(Train):
 
     def test_a_simulated_network_is_that_of_train(self):
         judged = "--test demo:test --test-limit 100 --epochs 3 --seed 3 --threads 1 --quiet --json"
-        line = "simulate --data demo:train --limit 400 --size 16 --dim 8 --epsilon 20,0.01 --delta 1e-5"
+        line = "simulate --codec dct --data demo:train --limit 400 --size 16 --dim 8 --epsilon 20,0.01 --delta 1e-5"
         arms = self.fedkt(f"{line} --insecure-seed 5 --train resnet8 --train-per-class 12 {judged} --out run")["arms"]
         for arm, folder in zip(arms, ("eps-20", "eps-0.01"), strict=True):
             line = f"train --release run/{folder}/release.safetensors --per-class 12 --draw-seed 3 --network resnet8"

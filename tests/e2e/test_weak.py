@@ -20,7 +20,8 @@ class Weak(binary.Case):
 
     def test_every_stage_says_so(self):
         told, words = self.both(
-            f"task new --data demo:train --epsilon 50 --delta 1e-5 {SMALL} --out t.json --accept-weak-promise"
+            f"task new --codec dct --data demo:train --epsilon 50 --delta 1e-5 {SMALL} "
+            "--out t.json --accept-weak-promise"
         )
         self.assertEqual((told["private"], told["promise"]), (False, "weak"))
         self.assertIn("WEAK PROMISE: epsilon 50 is above 20", words)
@@ -64,7 +65,8 @@ class Weak(binary.Case):
             self.assertIn("the promise is weak", json.dumps(meta))
 
     def test_simulation(self):
-        line = f"simulate --data demo:train --limit 100 {SMALL} --epsilon 50,2 --delta 1e-5 --accept-weak-promise"
+        line = f"simulate --codec dct --data demo:train --limit 100 {SMALL} --epsilon 50,2"
+        line += " --delta 1e-5 --accept-weak-promise"
         results = self.fedkt(f"{line} --per-class 1 --out run --json")
         self.fits("results", results)
         arms = [(arm["private"], arm.get("promise")) for arm in results["arms"]]
@@ -87,7 +89,7 @@ class Weak(binary.Case):
 
     def test_arms_add_up(self):
         """Each arm by itself is sound: a simulation goes on, and says what they are together."""
-        line = f"simulate --data demo:train --limit 100 {SMALL} --delta 1e-5"
+        line = f"simulate --codec dct --data demo:train --limit 100 {SMALL} --delta 1e-5"
         sound = self.fedkt(f"{line} --epsilon 10,3,1,0.3 --per-class 1 --out sound --json")
         self.assertLess(sound["composed_epsilon"], 20)
         self.assertTrue(all(arm["private"] and "promise" not in arm for arm in sound["arms"]))
@@ -112,7 +114,7 @@ class Weak(binary.Case):
 
     def test_releases_add_up(self):
         """A total budget or a composed epsilon above the floor stops a release before the ledger pays."""
-        self.fedkt(f"task new --data demo:train --epsilon 15 --delta 1e-5 {SMALL} --out t.json")
+        self.fedkt(f"task new --codec dct --data demo:train --epsilon 15 --delta 1e-5 {SMALL} --out t.json")
         self.fedkt("moments --task t.json --data demo:train --limit 100 --out m.safetensors")
         line = "release --task t.json --moments m.safetensors --ledger l.db"
         self.fedkt(f"{line} --budget-epsilon 1000 --budget-delta 0.5 --out a", code=2)

@@ -150,7 +150,7 @@ class Federation:
     def task(self, name, dim, phase, gather, rounds, dropped, extra=(), epsilon="10"):
         """`rounds`, `dropped` None: what the program chooses; `dim` None: there is no codec."""
         seed = [] if self.seed is None else ["--insecure-seed", self.seed]
-        chosen = ["--codec", "none"] if dim is None else ["--dim", dim]
+        chosen = ["--codec", "none"] if dim is None else ["--codec", "dct", "--dim", dim]
         chosen += [] if rounds is None else ["--rounds", rounds]
         chosen += [] if dropped is None else ["--dropped", dropped]
         self.run(

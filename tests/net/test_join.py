@@ -64,7 +64,8 @@ class Join(binary.Case):
 
     def task(self, address, pinned="server", extra="", epsilon=1):
         self.fedkt(
-            f"task new --classes cat,dog --size 16 --dim 8 --epsilon {epsilon} --delta 1e-5 --roster roster.txt"
+            f"task new --codec dct --classes cat,dog --size 16 --dim 8 --epsilon {epsilon} "
+            "--delta 1e-5 --roster roster.txt"
             " --records 10"
             f" --dropped 0 --server {address} --certificate {self.pki}/{pinned}.pem --key operator.key --out task.json"
             f" --force {extra}"

@@ -39,7 +39,8 @@ class Serve(unittest.TestCase):
             self.run_fedkt("keygen", "--out", f"{name}.key", "--name", name)
         self.run_fedkt("enroll", "--roster", "roster.txt", "a.key.pub", "b.key.pub", "c.key.pub")
         self.run_fedkt(
-            *"task new --out task.json --classes x,y --dim 5 --size 16 --epsilon 10 --delta 1e-5 --records 64".split(),
+            *"task new --codec dct --out task.json --classes x,y --dim 5 --size 16 "
+            "--epsilon 10 --delta 1e-5 --records 64".split(),
             *"--dropped 0 --roster roster.txt --server https://127.0.0.1:8443".split(),
         )
 
@@ -129,7 +130,8 @@ class Serve(unittest.TestCase):
     def test_a_forwarder_on_this_machine(self):
         """It listens on loopback, but sites come by another name: the page is not for whoever is carried here."""
         self.run_fedkt(
-            *"task new --out far.json --classes x,y --dim 5 --size 16 --epsilon 10 --delta 1e-5 --records 64".split(),
+            *"task new --codec dct --out far.json --classes x,y --dim 5 --size 16 "
+            "--epsilon 10 --delta 1e-5 --records 64".split(),
             *"--dropped 0 --roster roster.txt --server https://fedkt.example.org:8443".split(),
         )
         words = ["--listen", "127.0.0.1:0", "--key", "operator.key"]
@@ -181,7 +183,7 @@ class Serve(unittest.TestCase):
 
     def test_an_address_without_a_port(self):
         self.run_fedkt(
-            *"task new --force --out task.json --classes a,b --epsilon 4 --delta 1e-5 --records 64".split(),
+            *"task new --codec dct --force --out task.json --classes a,b --epsilon 4 --delta 1e-5 --records 64".split(),
             *"--roster roster.txt --server https://[::1]".split(),
         )
         server, _ = self.serve("--listen", "127.0.0.1:0", "--key", "operator.key")
@@ -193,7 +195,8 @@ class Serve(unittest.TestCase):
     def test_an_expired_task_is_not_begun(self):
         """A clock that is wrong for one start must not be the end of the task."""
         self.run_fedkt(
-            *"task new --out task.json --force --classes x,y --dim 5 --size 16 --epsilon 10 --delta 1e-5".split(),
+            *"task new --codec dct --out task.json --force --classes x,y --dim 5 "
+            "--size 16 --epsilon 10 --delta 1e-5".split(),
             *"--records 64 --dropped 0 --roster roster.txt --server https://127.0.0.1:8443 --expires 1d".split(),
         )
         task = json.loads((self.folder / "task.json").read_text())
@@ -324,7 +327,8 @@ class Serve(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.run_fedkt(
-            *"task new --out task.json --force --classes x,y --dim 5 --size 16 --epsilon 10 --delta 1e-5".split(),
+            *"task new --codec dct --out task.json --force --classes x,y --dim 5 "
+            "--size 16 --epsilon 10 --delta 1e-5".split(),
             *f"--records 64 --dropped 0 --roster roster.txt --server https://127.0.0.1:{port}".split(),
         )
         server, said = self.serve("--listen", f"127.0.0.1:{port}", "--key", "operator.key")

@@ -42,8 +42,9 @@ class Clinics(fed.Federation):
     def task(self, name, dim, phase, gather, rounds, dropped, extra=(), epsilon="5"):
         self.run(
             "task", "new", "--out", name, "--name", "Eight clinics, one set", "--classes", ",".join(CLASSES),
-            "--dim", dim, "--epsilon", epsilon, "--delta", "1e-5", "--records", 256, "--dropped", dropped,
-            "--roster", "roster.txt", "--server", f"https://{self.address}", "--certificate", "state/tls.pem",
+            "--codec", "dct", "--dim", dim, "--epsilon", epsilon, "--delta", "1e-5", "--records", 256,
+            "--dropped", dropped, "--roster", "roster.txt", "--server", f"https://{self.address}",
+            "--certificate", "state/tls.pem",
             "--key", "operator.key", "--phase-seconds", phase, "--gather-seconds", gather, "--rounds", rounds, *extra
         )  # fmt: skip
 

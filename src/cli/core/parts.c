@@ -50,7 +50,10 @@ static fkt_status no_calibration_for_size(const struct cli_codec *c, const struc
     char command[256], hint[384];
     cli_calibrate_command(command, sizeof command, c, codec);
     snprintf(hint, sizeof hint, "give --size 32 or 64, or --%s, or a calibration of your own with --%scalibration: %s",
-             guide ? "guide none" : "codec " FKT_PLAIN_CODEC, guide ? "guide-" : "", command);
+             !guide             ? "codec " FKT_PLAIN_CODEC
+             : is_none(c->name) ? "codec " FKT_PLAIN_CODEC " --guide none"
+                                : "guide none",
+             guide ? "guide-" : "", command);
     return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration for this size: %u",
                          guide ? "guide" : "codec", fkt_codec_name(codec), fkt_codec_size(codec));
 }
