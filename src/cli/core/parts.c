@@ -30,10 +30,11 @@ fkt_status cli_parts_want_images(const struct cli_codec *c, const char *option)
 
 static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
 {
+    const char *name = guide ? cli_guide_name(c) : c->name;
     struct cli_codec shown = *c;
     char command[256], hint[384];
     if (guide) shown.settings.weights = c->settings.guide_weights;
-    if (fkt_codec_is_path(guide ? c->guide : c->name)) shown.settings.weights = guide ? c->guide : c->name;
+    if (fkt_codec_is_path(name)) shown.settings.weights = name;
     cli_calibrate_command(command, sizeof command, &shown, codec);
     snprintf(hint, sizeof hint, "make one from a public image set and give it with --%scalibration: %s",
              guide ? "guide-" : "", command);
