@@ -353,7 +353,7 @@ static const struct lie {
     {grey_input, FKT_E_MISMATCH, "in 1 colours"},
     {oblong_input, FKT_E_MISMATCH, "31 x 32 px"},
     {another_side, FKT_E_MISMATCH, "32 px, not 64"},
-    {byte_input, FKT_E_MISMATCH, "type 2"},
+    {byte_input, FKT_E_MISMATCH, "takes bytes"},
     {first_conv, FKT_E_MISMATCH, "first convolution are 32x3x3x3, those of its last layer 5x64"},
     {silent_words, FKT_E_FORMAT, "is a model without 'private'"},
     {other_words, FKT_E_MISMATCH, "claims to be resnet18"},

@@ -210,7 +210,7 @@ static void joined_parts_share_one_ball(void **state)
         CHECK_OK(fkt_quantise_joined(c, parts, rq, w, q));
         CHECK(norm_of(at) <= (int64_t)rq * rq);
         for (size_t i = 0; i < at; i++) CHECK(fabs(q[i] - w[i] / radius * rq) < 1);
-        int32_t joined[18];
+        int32_t joined[19];
         memcpy(joined, q, at * sizeof *q);
         CHECK_OK(fkt_coordinates_clip(&whole, (uint32_t)at, rq, radius));
         CHECK_OK(fkt_quantise(&whole, w, q)); /* the same rule */
