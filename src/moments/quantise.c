@@ -87,7 +87,7 @@ double fkt_joined_radius(const struct fkt_coordinates *part, uint32_t parts)
 fkt_status fkt_quantise_joined(const struct fkt_coordinates *part, uint32_t parts, uint32_t rq, const double *w,
                                int32_t *q)
 {
-    struct ball b = {0, fkt_joined_radius(part, parts), rq};
+    struct ball b = {0, 0, rq};
     if (parts < 1 || parts > FKT_PARTS_MAX)
         return fkt_fail(FKT_E_ARG, "a record vector has 1 to %d parts, not %u", FKT_PARTS_MAX, parts);
     if (rq < FKT_RQ_MIN || rq > FKT_RQ_MAX)
@@ -97,6 +97,7 @@ fkt_status fkt_quantise_joined(const struct fkt_coordinates *part, uint32_t part
         if (st != FKT_OK) return st;
         b.length += part[p].length;
     }
+    b.radius = fkt_joined_radius(part, parts);
     if (b.length > LENGTH_MAX)
         return fkt_fail(FKT_E_ARG, "a joined record vector of %zu numbers is longer than %d", b.length, LENGTH_MAX);
     return quantise(&b, w, q);
