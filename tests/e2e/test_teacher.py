@@ -137,8 +137,9 @@ class Teacher(binary.Case):
         line = "codec calibrate resnet --weights guide --size 16 --top 6 --public demo:test --limit 60"
         self.fedkt(f"{line} --out gcal")
         guide = "--guide-calibration gcal"
-        for name, words in (("both", "--codec dct --dim 8"), ("heads", "--codec none"), ("pooled", "--moments pooled")):
-            task = f"task new --codec dct --data demo:train --epsilon 10 --delta 1e-5 --size 16 --guide resnet {words}"
+        pooled = "--codec dct --moments pooled"
+        for name, words in (("both", "--codec dct --dim 8"), ("heads", "--codec none"), ("pooled", pooled)):
+            task = f"task new --data demo:train --epsilon 10 --delta 1e-5 --size 16 --guide resnet {words}"
             self.fedkt(f"{task} --guide-weights guide {guide} --out {name}.json")
             line = f"moments --task {name}.json --guide-weights guide {guide} --data demo:train --limit 100"
             self.fedkt(f"{line} --out {name}.moments")
