@@ -5,28 +5,12 @@
  * JSON of the header; the target puts its length before it and as many small numbers after it as the header requires,
  * up to what the models of the corpus need. An accepted input must be a model that keeps every promise of learn.h, and
  * must be the same after it was written and read again. */
-#include "fuzz_support.h"
+#include "fuzz_header.h"
 
 #include "classifier/model.h"
 #include "tensor/safetensors.h"
 
 enum { DATA_MAX = 1 << 19 };
-
-/* The largest number in the header that stands after a ',' inside "data_offsets":[a,b]. */
-static size_t data_length(const uint8_t *head, size_t size)
-{
-    static const char key[] = "\"data_offsets\":[";
-    size_t most = 0;
-    for (size_t i = 0; i + sizeof key < size; i++) {
-        size_t end = 0, at = i + sizeof key - 1;
-        if (memcmp(head + i, key, sizeof key - 1) != 0) continue;
-        while (at < size && head[at] != ',' && head[at] != ']') at++;
-        for (at++; at < size && head[at] >= '0' && head[at] <= '9' && end < DATA_MAX; at++)
-            end = end * 10 + (size_t)(head[at] - '0');
-        if (end > most) most = end;
-    }
-    return most < DATA_MAX ? most : DATA_MAX;
-}
 
 static void use(const struct fkt_model *m)
 {
@@ -51,13 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fkt_safetensors *file = NULL;
     struct fkt_model *m = NULL;
-    size_t more = data_length(data, size);
-    uint8_t *bytes = malloc(8 + size + more);
-    FUZZ_CHECK(bytes != NULL);
-    for (size_t i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)size >> 8 * i);
-    if (size) memcpy(bytes + 8, data, size);
-    for (size_t i = 0; i < more; i++) bytes[8 + size + i] = i % 2 ? 0x3D : (uint8_t)(i / 2); /* positive, small */
-    if (fkt_safetensors_parse(&file, bytes, 8 + size + more, "input") == FKT_OK) {
+    size_t len;
+    uint8_t *bytes = fuzz_behind_header(data, size, DATA_MAX, &len);
+    if (fkt_safetensors_parse(&file, bytes, len, "input") == FKT_OK) {
         if (fkt_model_read(&m, file, "input", 0) == FKT_OK) use(m);
         else FUZZ_CHECK(m == NULL && fkt_error_text()[0] != '\0');
     }

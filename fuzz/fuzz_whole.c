@@ -4,7 +4,7 @@
  * As in fuzz_model.c an input is only the JSON of the header; the target puts its length before it and as many small
  * numbers after it as the header requires. An accepted whole model keeps the promises of whole.h, is the same after it
  * was written and read again, and predicts. */
-#include "fuzz_support.h"
+#include "fuzz_header.h"
 
 #include "classifier/heads.h"
 #include "learning/whole.h"
@@ -13,22 +13,6 @@
 #include <math.h>
 
 enum { DATA_MAX = 1 << 16 };
-
-/* The largest number in the header that stands after a ',' inside "data_offsets":[a,b]. */
-static size_t data_length(const uint8_t *head, size_t size)
-{
-    static const char key[] = "\"data_offsets\":[";
-    size_t most = 0;
-    for (size_t i = 0; i + sizeof key < size; i++) {
-        size_t end = 0, at = i + sizeof key - 1;
-        if (memcmp(head + i, key, sizeof key - 1) != 0) continue;
-        while (at < size && head[at] != ',' && head[at] != ']') at++;
-        for (at++; at < size && head[at] >= '0' && head[at] <= '9' && end < DATA_MAX; at++)
-            end = end * 10 + (size_t)(head[at] - '0');
-        if (end > most) most = end;
-    }
-    return most < DATA_MAX ? most : DATA_MAX;
-}
 
 static int small(const struct fkt_whole *m)
 {
@@ -75,13 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fkt_safetensors *file = NULL;
     struct fkt_whole *m = NULL;
     struct fkt_head *h = NULL;
-    size_t more = data_length(data, size);
-    uint8_t *bytes = malloc(8 + size + more);
-    FUZZ_CHECK(bytes != NULL);
-    for (size_t i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)size >> 8 * i);
-    if (size) memcpy(bytes + 8, data, size);
-    for (size_t i = 0; i < more; i++) bytes[8 + size + i] = i % 2 ? 0x3D : (uint8_t)(i / 2); /* positive, small */
-    if (fkt_safetensors_parse(&file, bytes, 8 + size + more, "input") == FKT_OK) {
+    size_t len;
+    uint8_t *bytes = fuzz_behind_header(data, size, DATA_MAX, &len);
+    if (fkt_safetensors_parse(&file, bytes, len, "input") == FKT_OK) {
         if (fkt_whole_read(&m, file, "input") == FKT_OK) use(m);
         else FUZZ_CHECK(m == NULL && fkt_error_text()[0] != '\0');
         if (fkt_head_read(&h, file, "input", "") == FKT_OK) FUZZ_CHECK(fkt_head_classes(h) && fkt_head_length(h));

@@ -132,7 +132,7 @@ static const char *add_coordinates(const struct place *p, const struct fkt_coord
 {
     const char *square = add_square(p, u), *norm = node(p, "Sqrt", "norm", square, NULL), *g, *v;
     if (c->kind == FKT_COORDINATE_CLIP) {
-        g = node(p, "Div", "room", number(p, "radius", c->radius), norm);
+        g = node(p, "Div", "ratio", number(p, "radius", c->radius), norm);
         g = node(p, "Min", "shrink", g, number(p, "one", 1));
         return node(p, "Mul", "w", u, g);
     }

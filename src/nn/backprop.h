@@ -27,7 +27,7 @@ struct fkt_backprop {
     uint8_t *needs;            /* (n_ops + 1) it depends on something that learns, or on the input where frozen */
     struct fkt_class *group;   /* (n_ops) */
     uint32_t (*gradient)[2];   /* (n_ops + 1) buffers, FKT_NONE: none */
-    uint32_t *pending;         /* (room of the backend's buffers) in how many places of `gradient` a buffer appears */
+    uint32_t *pending;         /* (buffers of the backend) in how many places of `gradient` a buffer appears */
     void *backend;
     fkt_status (*map)(void *backend, uint32_t *buffer, uint32_t value); /* a new buffer, as large as the value */
     /* A step d = g + h, all as large as the value; d may be g or h. */

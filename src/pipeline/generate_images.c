@@ -101,19 +101,19 @@ fkt_status fkt_making_images(const struct fkt_making *m, struct fkt_partial *par
     uint32_t *label = NULL;
     struct fkt_meter meter;
     struct fkt_drawing c = {.pipeline = m->pipeline, .g = m->g, .seed = o->seed, .each = o->per_class, .meter = &meter};
-    size_t room;
+    size_t most;
     fkt_status st;
     fkt_guided_draw_attach(m->guided, &c);
-    room = chunk_size(m, &c, threads);
+    most = chunk_size(m, &c, threads);
     fkt_meter_init(&meter, o->progress, "generating", all);
-    FKT_TRY(fkt_alloc(&c.rgb, room * t->size * t->size * 3));
-    FKT_TRY(fkt_alloc(&label, room));
+    FKT_TRY(fkt_alloc(&c.rgb, most * t->size * t->size * 3));
+    FKT_TRY(fkt_alloc(&label, most));
     FKT_TRY(fkt_alloc(&made, (size_t)all));
     marking.rgb = c.rgb;
     FKT_TRY(fkt_export_open(&e, m->folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
                             o->per_class * t->n_classes));
     for (c.at = 0; c.at < all; c.at += c.n) {
-        c.n = all - c.at < room ? (size_t)(all - c.at) : room;
+        c.n = all - c.at < most ? (size_t)(all - c.at) : most;
         FKT_TRY(next_chunk(&c, partial, threads));
         keep_tiles(m, &c);
         for (size_t i = 0; i < c.n; i++) made[c.at + i].label = label[i] = (uint32_t)((c.at + i) / c.each);
