@@ -2,10 +2,10 @@
 /* guided.c - guided images per second: in one pass by the fast twin, and by gradient, the definition.
  *
  * Codec and guide are the program's own pair unless the options name another codec. Vectors are standard normal, in
- * whitened units; calibrations are made up (identity maps), which costs what real ones cost. The best of PASSES is
- * reported; the bound of both is direct convolutions at the processor's best matrix product (peak.c), forward and
- * backward counted once each, which Winograd's may pass. A wrong result is not timed: an image alone must have the bits
- * that it has among others. */
+ * whitened units. Calibrations are those that come with the networks, which the twin was made for; of a codec without
+ * one, a made-up one (an identity map), which costs what a real one costs. The best of PASSES is reported; the bound of
+ * both is direct convolutions at the processor's best matrix product (peak.c), forward and backward counted once each,
+ * which Winograd's may pass. A wrong result is not timed: an image alone must have the bits that it has in a batch. */
 #include "bench/bench.h"
 
 #include "pipeline/guided_way.h"
@@ -46,6 +46,12 @@ static fkt_status made_up(struct fkt_calibration *c, uint32_t raw)
     for (size_t i = 0; i < dim; i++) c->map[i * raw + i] = c->unmap[i * dim + i] = 1;
 out:
     return st;
+}
+
+static fkt_status calibration_of(struct fkt_calibration *c, const struct fkt_codec *codec)
+{
+    const fkt_status st = fkt_calibration_embedded(c, codec);
+    return st == FKT_E_STATE ? made_up(c, fkt_codec_dim(codec)) : st; /* it has none */
 }
 
 static fkt_status draw(struct run *r, size_t n)
@@ -129,8 +135,8 @@ static fkt_status open_pair(struct run *r, const struct cli_bench *o)
     guide.settings.weights = NULL;
     FKT_TRY(fkt_codec_open(&r->codec, &codec));
     FKT_TRY(fkt_codec_open(&r->guide, &guide));
-    FKT_TRY(made_up(&r->calibration[0], fkt_codec_dim(r->codec)));
-    FKT_TRY(made_up(&r->calibration[1], fkt_codec_dim(r->guide)));
+    FKT_TRY(calibration_of(&r->calibration[0], r->codec));
+    FKT_TRY(calibration_of(&r->calibration[1], r->guide));
     r->source = (struct fkt_guided_source){.codec = r->codec,
                                            .guide = r->guide,
                                            .codec_calibration = &r->calibration[0],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_bench.py - 'fedkt bench cost', and the scripts of bench/ that compare files and fill tables.
+"""test_bench.py - 'fedkt bench cost' and 'guided', and the scripts of bench/ that compare files and fill tables.
 
 Usage: test_bench.py FEDKT [test...]
 """
@@ -31,6 +31,15 @@ class Cost(binary.Case):
             self.assertGreater(row["bound"], 0)
         self.assertAlmostEqual(rows["total"]["value"], sum(rows[s]["value"] for s in stages))
         self.assertIn("3 classes, m = 65", rows["statistics and sampling"]["note"])
+
+
+class Guided(binary.Case):
+    def test_both_ways_of_the_shipped_pair(self):
+        out = self.fedkt("bench guided --images 1 --threads 1 --device cpu --json --quiet")
+        ways = [row["name"] for row in out["rows"]]
+        self.assertEqual(ways, ["guided/twin fedkt-ae 32 px", "guided/gradient fedkt-ae 32 px"])
+        for row in out["rows"]:
+            self.assertGreater(row["value"], 0)
 
 
 class Difference(binary.Case):

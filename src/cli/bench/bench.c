@@ -99,10 +99,10 @@ static fkt_status print_rows(const struct fkt_bench_row *rows, size_t n, struct 
 
 int cli_bench(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_bench o = {.codec = {.name = "taesd", .size = 32}, .dropout = 0.1};
+    struct cli_bench o = {.codec = {.size = 32}, .dropout = 0.1};
     const struct cli_option table[] = {
         CLI_OPT_HEAD("codec; cost: encode, statistics and sampling, decode; guided: images by twin and gradient"),
-        CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd)"),
+        CLI_OPT_TEXT("codec", &o.codec.name, "NAME", 0, "the codec to time (default: taesd; guided: fedkt-ae)"),
         CLI_OPT_WHOLE("size", &o.codec.size, "PX", 0, "side of the images, in pixels (default: 32)"),
         CLI_OPT_WHOLE("images", &o.images, "N", 0,
                       "number of images (default: as many as take a few seconds; cost: 1000)"),
@@ -138,6 +138,7 @@ int cli_bench(const struct cli_command *self, int argc, char **argv)
     fkt_status st = FKT_OK;
     int code = cli_begin(self, table, CLI_COUNT(table), suite ? argc - 1 : argc, suite ? argv + 1 : argv);
     if (code >= 0) return code;
+    if (!o.codec.name) o.codec.name = suite && !strcmp(suite, "guided") ? "fedkt-ae" : "taesd";
     if (has_network(suite, o.codec.name)) st = cli_device_settle(o.codec.settings.device, &device);
     for (size_t i = 0; i < CLI_COUNT(benches) && st == FKT_OK; i++) {
         size_t got = 0;
