@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the steps of bench/guide.py share: sets, arms, the order of cells, and files of cells.
+
+A cell is one measurement, named (set, arm, noise, epsilon, seed), and one file in OUT/cells.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+SETS = {"eurosat": ("eurosat", None), "cifar10": ("cifar10", "test"), "imagenette": ("imagenette64", "val")}
+NAMES = {"eurosat": "EuroSAT", "cifar10": "CIFAR-10", "imagenette": "Imagenette"}
+EPSILONS, NONE, NOISES, SEEDS = ("10", "1", "0.3"), "1000", ("central", "distributed"), (0, 1, 2)
+PAIRS = {
+    "own": "--codec fedkt-ae --guide fedkt-guide",
+    "paper": "--codec taesd --guide none --mechanism paper --adjacency replace --coordinates clip",
+    "lite0": "--codec none --guide efficientnet-lite0@128",
+}
+ARMS = {  # name: pair, options of `fedkt train`; the most important first
+    "guided, teacher": ("own", "--guided --teacher head"),
+    "guided, teacher, public images": ("own", "--guided --teacher head --public"),
+    "paper": ("paper", ""),
+    "real": ("real", ""),
+    "plain": ("own", "--guided none"),
+    "guided": ("own", "--guided"),
+    "plain, teacher": ("own", "--guided none --teacher head"),
+    "guided by gradient": ("own", "--guided 25"),
+}
+EXTRA = ("plain, teacher", "guided by gradient")  # after everything else
+FIRST = {"epsilon": ("1", "10", NONE, "0.3"), "set": ("cifar10", "eurosat", "imagenette")}
+
+
+def call(words):
+    print("+", " ".join(words), file=sys.stderr, flush=True)
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def write(path, value):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".part", "w") as f:
+        json.dump(value, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".part", path)
+
+
+def cell_path(out, *parts):
+    return os.path.join(out, "cells", "-".join(str(p).replace(", ", "+").replace(" ", "_") for p in parts) + ".json")
+
+
+def cells(folders, kind):
+    """What the files KIND-*.json of these folders hold; of files with one name, the last."""
+    found = {}
+    for folder in folders:
+        place = os.path.join(folder, "cells")
+        for file in sorted(os.listdir(place)) if os.path.isdir(place) else []:
+            if file.startswith(kind + "-") and file.endswith(".json"):
+                with open(os.path.join(place, file)) as f:
+                    found[file] = json.load(f)
+    return list(found.values())
+
+
+def rank(cell):
+    """Where a student stands in the order: what the paper's table needs first, then more sets, noises and budgets."""
+    name, arm, noise, epsilon, seed = cell
+    later = (arm in EXTRA, epsilon == "0.3", noise == "distributed", epsilon == NONE, name == "imagenette")
+    return later, list(ARMS).index(arm), seed, FIRST["epsilon"].index(epsilon), FIRST["set"].index(name)
+
+
+def inputs(cell):
+    """Files that the student of this cell needs, below the folder that `pack` makes; the training data first."""
+    name, arm, noise, epsilon, seed = cell
+    pair = ARMS[arm][0]
+    run = os.path.join("runs", f"{name}-{pair}-{noise}-{seed}", f"eps-{epsilon}", "release.safetensors")
+    needs = [os.path.join("sets", f"{name}-real.tar") if pair == "real" else run, f"sets/{name}-test.tar"]
+    needs += ["sets/public.tar"] if "public" in arm else []
+    return needs + (["codecs/taesd_encoder.safetensors", "codecs/taesd_decoder.safetensors"] if pair == "paper" else [])
+
+
+def students(seeds=SEEDS):
+    """All cells of students, the most important first."""
+    every = itertools.product(SETS, ARMS, NOISES, [*EPSILONS, NONE], seeds)
+    # Real images have neither noise nor budget: one cell a seed.
+    wanted = [c for c in every if ARMS[c[1]][0] != "real" or c[2:4] == ("central", "1")]
+    return sorted(wanted, key=rank)
