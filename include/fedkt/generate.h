@@ -58,6 +58,7 @@ struct fkt_generate_options {
         *pipeline; /* of the same codec, calibration and coordinates; NULL: opened from the release */
     struct fkt_guided_options guided; /* zeros: AUTO */
     struct fkt_guided_facts *made;    /* filled with how they are made, before the first one; may be NULL */
+    uint64_t *kept; /* filled with how many images come from an interrupted run, before the first one; may be NULL */
 };
 /* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,

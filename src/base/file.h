@@ -33,11 +33,13 @@ void fkt_file_clear(struct fkt_file *f);
 FKT_MUST_USE fkt_status fkt_file_write(const char *path, const void *data, size_t len, int flags); /* all three */
 
 /* A folder being written: fill f->tmp, then commit renames it to its final name. With force an old folder is replaced,
- * but only when it is empty or has the marker file `.fedkt` that commit puts into every folder of ours. */
+ * but only when it is empty or has the marker file `.fedkt` that commit puts into every folder of ours. begin removes
+ * what a killed process left of the same path. */
 struct fkt_folder {
     char *path, *tmp;
     int force;
     int keep; /* a commit that fails leaves tmp where it is */
+    int lock; /* descriptor of tmp, plus 1; 0: not locked */
 };
 /* FKT_E_EXISTS when a commit to `path` would be refused because of what exists there. */
 FKT_MUST_USE fkt_status fkt_folder_check(const char *path, int force);

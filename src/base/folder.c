@@ -5,7 +5,11 @@
  *
  * What exists under the final name is checked twice, at begin and at commit: a folder that is not empty is replaced
  * only with force and only when it has our marker. Where the file system supports it, old and new are exchanged in one
- * step (RENAME_EXCHANGE); elsewhere the old one is renamed away first and restored on failure. */
+ * step (RENAME_EXCHANGE); elsewhere the old one is renamed away first and restored on failure.
+ *
+ * A process that is killed leaves its temporary folder. The folder is locked while it is filled, and the system
+ * releases the lock when the process dies: the next begin for the same path removes the temporary folders that are
+ * unlocked, ours and without marker. Where the file system has no locks for folders, they stay. */
 #include "base/file.h"
 
 #include "base/alloc.h"
@@ -14,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +79,92 @@ void fkt_remove_tree(const char *path)
     if (unlink(path) != 0) remove_tree_at(AT_FDCWD, path);
 }
 
+/* 1: `name` is "<base>.tmp-<digits>-<digits>", as fkt_temp_name writes it. */
+static int is_temp_name(const char *name, const char *base)
+{
+    const size_t n = strlen(base);
+    size_t pid, number;
+    if (strncmp(name, base, n) != 0 || strncmp(name + n, ".tmp-", 5) != 0) return 0;
+    name += n + 5;
+    pid = strspn(name, "0123456789");
+    if (!pid || name[pid] != '-') return 0;
+    number = strspn(name + pid + 1, "0123456789");
+    return number && !name[pid + 1 + number];
+}
+
+/* Removes one temporary folder, unless a process is filling it, it is complete, or somebody else owns it. */
+static void remove_leftover(int at, const char *name)
+{
+    const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat sb;
+    if (fd < 0) return;
+    if (fstat(fd, &sb) == 0 && sb.st_uid == geteuid() && faccessat(fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        remove_tree_at(at, name); /* under the lock: a process that has just made this folder takes another name */
+    close(fd);
+}
+
+/* What killed processes left beside `path`. Failures do not matter here: the folders stay. */
+static void remove_leftovers(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    char parent[4096];
+    const size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    struct dirent *e;
+    DIR *d;
+    if (n >= sizeof parent) return;
+    snprintf(parent, sizeof parent, "%.*s", (int)n, path);
+    d = opendir(n ? parent : ".");
+    while (d && (e = readdir(d)))
+        if (is_temp_name(e->d_name, base)) remove_leftover(dirfd(d), e->d_name);
+    if (d) closedir(d);
+}
+
+/* Locks the temporary folder that was just made, where the file system can. 0: another process is removing it. */
+static int lock(struct fkt_folder *f, const char *tmp)
+{
+    struct stat sb;
+    const int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return errno != ENOENT;
+    if ((flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || (stat(tmp, &sb) != 0 && errno == ENOENT)) {
+        close(fd);
+        return 0;
+    }
+    f->lock = fd + 1;
+    return 1;
+}
+
+static fkt_status make_temp(struct fkt_folder *f)
+{
+    char *tmp = NULL;
+    int made;
+    fkt_status st;
+    do { /* only a folder made here is used: a name that is taken, by a link or a killed run, is skipped */
+        fkt_free(tmp);
+        tmp = NULL;
+        FKT_TRY(fkt_temp_name(&tmp, f->path));
+        made = mkdir(tmp, 0777) == 0;
+        if (!made && errno != EEXIST) FKT_TRY(fkt_io_fail("make folder", f->path));
+    } while (!made || !lock(f, tmp));
+    f->tmp = tmp;
+    tmp = NULL;
+out:
+    fkt_free(tmp);
+    return st;
+}
+
+/* A process that is killed meanwhile leaves a folder without marker, which the next run removes. */
+static void remove_marker_first(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)unlinkat(fd, MARKER, 0);
+        close(fd);
+    }
+    fkt_remove_tree(folder);
+}
+
 /* The folders above `path`, as far as they are missing. */
 static fkt_status make_parent(const char *path)
 {
@@ -92,7 +183,6 @@ static fkt_status make_parent(const char *path)
 fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force)
 {
     size_t n;
-    int made;
     fkt_status st;
     memset(f, 0, sizeof *f);
     f->force = force;
@@ -101,16 +191,8 @@ fkt_status fkt_folder_begin(struct fkt_folder *f, const char *path, int force)
     n = strlen(f->path);
     while (n > 1 && f->path[n - 1] == '/') f->path[--n] = '\0';
     FKT_TRY(make_parent(f->path));
-    do { /* only a folder made here is used: a name that is taken, by a link or a killed run, is skipped */
-        char *tmp = NULL;
-        fkt_free(f->tmp);
-        f->tmp = NULL;
-        FKT_TRY(fkt_temp_name(&tmp, f->path));
-        made = mkdir(tmp, 0777);
-        if (made == 0) f->tmp = tmp;
-        else fkt_free(tmp);
-    } while (made != 0 && errno == EEXIST);
-    if (made != 0) st = fkt_io_fail("make folder", f->path);
+    remove_leftovers(f->path);
+    FKT_TRY(make_temp(f));
 out:
     if (st != FKT_OK) fkt_folder_clear(f);
     return st;
@@ -172,7 +254,8 @@ out:
 
 void fkt_folder_clear(struct fkt_folder *f)
 {
-    if (f->tmp) fkt_remove_tree(f->tmp);
+    if (f->tmp) remove_marker_first(f->tmp);
+    if (f->lock) close(f->lock - 1);
     fkt_free(f->path);
     fkt_free(f->tmp);
     memset(f, 0, sizeof *f);

@@ -184,6 +184,7 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
     m.folder = f.tmp;
     if (guided.way) FKT_TRY(fkt_making_partial(&partial, &m, folder));
+    if (o->kept) *o->kept = partial ? fkt_partial_count(partial) : 0;
     FKT_TRY(grid_tiles(&m));
     FKT_TRY(fkt_making_images(&m, partial, fingerprint));
     FKT_TRY(write_grid(&m));

@@ -67,12 +67,37 @@ class Killed(binary.Case):
         self.assertGreater(killed, kills // 3, "hardly any run was caught alive")
         self.fedkt(f"{line} --out {out} --force")
         self.assertEqual(lasting(self.folder / out), wanted)
+        self.no_unfinished(out)
+
+    def no_unfinished(self, out):
+        """What is left beside the output is complete: the process was killed just before or after the rename."""
         for path in self.leftovers():
             self.assertTrue(path.name.startswith(f"{out}.tmp-"), path.name)
+            self.assertTrue((path / ".fedkt").exists(), path.name)
 
     def test_generate(self):
         self.release()
         self.whole_or_absent("generate --release run/release.safetensors --per-class 100", "made")
+
+    def test_guided(self):
+        """A run that is killed is continued: the images are the same, and the next run says how many it kept."""
+        self.fedkt("simulate --data demo:train --limit 100 --epsilon 10 --delta 1e-5 --insecure-seed 1 --out run")
+        line = "generate --release run/release.safetensors --per-class 4 --guided 3 --threads 1 --format npz --out"
+        wanted = self.fedkt(f"{line} whole --json")
+        self.assertEqual(wanted["kept"], 0)
+        process = self.start(f"{line} made")
+        kept = self.folder / "made.partial"
+        while process.poll() is None and (not kept.exists() or kept.stat().st_size < 10000):
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGKILL, "the run was over before it was killed")
+        self.assertEqual(len(self.leftovers()), 1)
+        done = self.fedkt(f"{line} made --json")
+        self.assertEqual(self.leftovers(), [])
+        self.assertTrue(0 < done["kept"] < done["images"], done)
+        self.assertEqual(tree(self.folder / "made"), tree(self.folder / "whole"))
+        self.assertFalse(kept.exists())
 
     def test_simulate(self):
         self.whole_or_absent(
@@ -211,8 +236,9 @@ class Interrupted(binary.Case):
         for number in range(3):
             (self.folder / f"made.tmp-1-{number}").mkdir()
             pathlib.Path(self.folder / f"made.tmp-1-{number}" / "half").write_text("x")
+        (self.folder / "made.tmp-1-1" / ".fedkt").write_text("")  # complete: only its new name was missing
         self.fedkt("generate --release run/release.safetensors --per-class 1 --out made")
-        self.assertEqual(len(list(self.folder.glob("made.tmp-*"))), 3)
+        self.assertEqual([path.name for path in self.folder.glob("made.tmp-*")], ["made.tmp-1-1"])
 
 
 if __name__ == "__main__":

@@ -49,7 +49,9 @@ static fkt_status run_generate(const struct asked *a)
     struct fkt_pipeline *pipeline = NULL;
     struct cli_progress progress;
     struct fkt_guided_facts made = {.kind = FKT_GUIDED_NONE};
+    uint64_t kept = 0;
     struct fkt_generate_options o = {.made = &made,
+                                     .kept = &kept,
                                      .per_class = (size_t)a->per_class,
                                      .seed = a->seed,
                                      .format = (enum fkt_export_format)a->format,
@@ -85,6 +87,7 @@ static fkt_status run_generate(const struct asked *a)
                       fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_codec(pipeline))), "device",
                       cli_codec_device_json(fkt_pipeline_codec(pipeline)), "private", !fkt_release_not_private(&r));
         if (fkt_task_part_of(&r.task, FKT_PART_GUIDE)) json_object_set_new(j, "guided", cli_guided_json(&made));
+        if (made.kind != FKT_GUIDED_NONE) json_object_set_new(j, "kept", json_integer((json_int_t)kept));
         cli_mark_weak_release(j, &r);
         FKT_TRY(cli_print_json(j));
     } else {
@@ -95,6 +98,7 @@ static fkt_status run_generate(const struct asked *a)
                (unsigned long long)(a->per_class * r.task.n_classes), r.task.n_classes, a->out, a->out, shown, a->out,
                r.insecure_seed ? "NOT PRIVATE: the noise of this release came from --insecure-seed\n" : "");
         cli_print_guided(&made);
+        if (kept) printf("%llu of them were kept from a run that was interrupted\n", (unsigned long long)kept);
         cli_print_weak_release(&r);
     }
     if (!a->run.quiet) FKT_TRY(print_below_noise(&r, &o.estimate));
