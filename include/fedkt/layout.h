@@ -22,6 +22,9 @@ extern "C" {
 #endif
 
 enum { FKT_PARTS_MAX = 4 };
+/* Numbers of a record vector, all parts together: no task has more, and class Gaussians and heads are computed for as
+ * many. A larger task would spend its budget on a release that nothing here can use. */
+#define FKT_LENGTH_MAX 16384U
 
 struct fkt_moments_layout {
     uint32_t parts;                 /* 1..FKT_PARTS_MAX */

@@ -249,10 +249,9 @@ static fkt_status read_sizes(uint64_t shape[2], enum fkt_head_kind kind, const s
     snprintf(name, sizeof name, "%s%s", prefix, kind == FKT_HEAD_QDA ? "mean" : "weight");
     t = fkt_safetensors_find(s, name);
     if (!t || t->rank != 2) return fkt_fail(FKT_E_FORMAT, "'%s' has no tensor '%s' of two dimensions", path, name);
-    if (t->shape[0] < 1 || t->shape[0] > CLASSES_MAX || t->shape[1] < 1 || t->shape[1] > FKT_HEAD_LENGTH_MAX)
+    if (t->shape[0] < 1 || t->shape[0] > CLASSES_MAX || t->shape[1] < 1 || t->shape[1] > FKT_LENGTH_MAX)
         return fkt_fail(FKT_E_FORMAT, "'%s' claims %llu classes of length %llu: at most %u and %u", path,
-                        (unsigned long long)t->shape[0], (unsigned long long)t->shape[1], CLASSES_MAX,
-                        FKT_HEAD_LENGTH_MAX);
+                        (unsigned long long)t->shape[0], (unsigned long long)t->shape[1], CLASSES_MAX, FKT_LENGTH_MAX);
     shape[0] = t->shape[0];
     shape[1] = t->shape[1];
     return FKT_OK;

@@ -186,9 +186,9 @@ static fkt_status check_parts(const struct fkt_class_statistics *s, uint32_t par
         end = (uint64_t)s[p].offset + s[p].length;
         length += s[p].length;
     }
-    if (length > FKT_HEAD_LENGTH_MAX)
+    if (length > FKT_LENGTH_MAX)
         return fkt_fail(FKT_E_ARG, "cannot fit a head to parts of length %llu together: at most %u",
-                        (unsigned long long)length, FKT_HEAD_LENGTH_MAX);
+                        (unsigned long long)length, FKT_LENGTH_MAX);
     return FKT_OK;
 }
 

@@ -10,6 +10,7 @@
 #define FKT_CLASSIFIER_HEADS_H
 
 #include "fedkt/classifier.h"
+#include "fedkt/layout.h"
 
 struct fkt_head_part {
     uint32_t offset, length; /* in the record vector */
@@ -29,8 +30,6 @@ struct fkt_head {
     double *map; /* quadratic heads: part after part, (K, m_p, m_p); map_kp map_kp^T is the inverse of the covariance of
                   * part p in class k; NULL in a linear one */
 };
-
-#define FKT_HEAD_LENGTH_MAX 16384U
 
 /* Allocates a head of this kind, all zero. */
 FKT_MUST_USE fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t classes,

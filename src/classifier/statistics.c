@@ -43,10 +43,10 @@ static fkt_status check_statistics(const struct fkt_class_statistics *s)
 {
     size_t k = s->classes, m = s->length, covariances = s->pooled ? 1 : k;
     fkt_status st;
-    if (k < 1 || m < 1 || m > FKT_HEAD_LENGTH_MAX)
+    if (k < 1 || m < 1 || m > FKT_LENGTH_MAX)
         return fkt_fail(FKT_E_ARG,
                         "cannot fit a head to %u classes of length %u: need at least 1 of each, length at most %u",
-                        s->classes, s->length, FKT_HEAD_LENGTH_MAX);
+                        s->classes, s->length, FKT_LENGTH_MAX);
     FKT_TRY(check_finite(s->count, k, 1, "count"));
     FKT_TRY(check_finite(s->mean, k * m, m, "mean"));
     FKT_TRY(check_finite(s->cov, covariances * m * m, m * m, "covariance"));

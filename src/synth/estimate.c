@@ -10,6 +10,7 @@
  * enters another's, so the bits do not depend on the number of threads. Pooled moments have one covariance and one
  * decomposition for all classes: a small file must not need memory for K of them. */
 #include "fedkt/advanced/synth.h"
+#include "fedkt/layout.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
@@ -21,7 +22,6 @@
 #include <math.h>
 #include <string.h>
 
-#define LENGTH_MAX 16384U
 #define TAU_DEFAULT 1e-6
 #define SIGNAL_MAX 1e9
 enum { THREADS_MAX = 16, THREADS_FROM = 48 }; /* below this length a class takes less than starting a thread */
@@ -45,10 +45,10 @@ static fkt_status check_noise(const struct fkt_layout_noise *l, uint32_t classes
     double sigma = l->sigma_count;
     for (uint32_t p = 0; p < l->parts; p++) {
         const struct fkt_part_noise *x = &l->part[p];
-        if (classes < 1 || x->length < 1 || x->length > LENGTH_MAX)
+        if (classes < 1 || x->length < 1 || x->length > FKT_LENGTH_MAX)
             return fkt_fail(FKT_E_ARG,
                             "cannot estimate %u classes of length %u: need at least 1 of each and length at most %u",
-                            classes, x->length, LENGTH_MAX);
+                            classes, x->length, FKT_LENGTH_MAX);
         for (int i = 0; i < 3; i++) {
             sigma = (const double[]){l->sigma_count, x->sigma_sum, x->sigma_moment}[i];
             if (!(sigma >= 0) || !isfinite(sigma))

@@ -63,6 +63,9 @@ static fkt_status lay_out(struct fkt_task *t, int pooled)
     t->privacy.parts = l->parts;
     t->privacy.pooled = pooled;
     for (uint32_t p = 0; p < l->parts; p++) t->privacy.part[p].radius = l->rq[p];
+    if (fkt_layout_length(l) > FKT_LENGTH_MAX)
+        return fkt_fail(FKT_E_ARG, "a record vector of %zu numbers is too long: at most %u, all parts together",
+                        fkt_layout_length(l), FKT_LENGTH_MAX);
     if (fkt_layout_numbers(l, t->n_classes) == 0)
         return fkt_fail(FKT_E_ARG, "%u classes with %zu numbers a record are too many", t->n_classes,
                         fkt_layout_length(l));
@@ -190,7 +193,7 @@ static fkt_status take_coordinates(struct fkt_coordinates *c, const json_t *j, c
                        "log_spread", &log_spread) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: coordinates of the %s: %s", kind_of_part, e.text);
     FKT_TRY(fkt_take_choice(&which, fkt_coordinate_parse, kind, "coordinates"));
-    if (dim < 1 || dim > 65535 || rq < 1 || rq > 65535)
+    if (dim < 1 || dim > FKT_LENGTH_MAX || rq < 1 || rq > 65535)
         return fkt_fail(FKT_E_FORMAT, "task: coordinates of the %s are out of range", kind_of_part);
     if (which == FKT_COORDINATE_CLIP) FKT_TRY(fkt_coordinates_clip(c, (uint32_t)dim, (uint32_t)rq, radius));
     else FKT_TRY(fkt_coordinates_gain_shape(c, (uint32_t)dim, (uint32_t)rq, gamma, log_mean, log_spread));

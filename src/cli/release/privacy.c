@@ -60,7 +60,7 @@ static fkt_status read_part(const char *word, size_t len, struct fkt_privacy_spe
         if (next) *next++ = '\0';
         if (fkt_parse_double(&number[n++], rest) != FKT_OK) return bad_part(word, (int)len);
     }
-    if (rest || (n != 2 && n != 4) || !(number[0] >= 1 && number[0] <= 65535) || number[0] != floor(number[0]))
+    if (rest || (n != 2 && n != 4) || !(number[0] >= 1 && number[0] <= FKT_LENGTH_MAX) || number[0] != floor(number[0]))
         return bad_part(word, (int)len);
     *part = (struct fkt_privacy_part){number[1], number[2], number[3]};
     l->length[l->parts++] = (uint32_t)number[0];
@@ -71,7 +71,8 @@ static fkt_status read_part(const char *word, size_t len, struct fkt_privacy_spe
 /* The whole query: the first part from --dim and --clip, further ones from --parts. */
 static fkt_status read_parts(const struct asked *a, struct fkt_privacy_spec *spec, struct fkt_moments_layout *l)
 {
-    if (a->dim < 1 || a->dim > 65535) return fkt_fail(FKT_E_ARG, "--dim must be between 1 and 65535");
+    if (a->dim < 1 || a->dim > FKT_LENGTH_MAX)
+        return fkt_fail(FKT_E_ARG, "--dim must be between 1 and %u", FKT_LENGTH_MAX);
     spec->part[0].radius = a->clip;
     spec->pooled = a->pooled;
     *l = (struct fkt_moments_layout){.parts = 1, .length = {(uint32_t)a->dim}, .pooled = a->pooled};
@@ -82,6 +83,9 @@ static fkt_status read_parts(const struct asked *a, struct fkt_privacy_spec *spe
         st = read_part(s, strcspn(s, ","), spec, l);
         if (st != FKT_OK) return st;
     }
+    if (fkt_layout_length(l) > FKT_LENGTH_MAX)
+        return fkt_fail(FKT_E_ARG, "--dim and --parts: a record vector has at most %u numbers, all parts together",
+                        FKT_LENGTH_MAX);
     if (a->classes > FKT_TASK_CLASSES_MAX)
         return fkt_fail(FKT_E_ARG, "--classes must be between 1 and %u", FKT_TASK_CLASSES_MAX);
     return FKT_OK;

@@ -128,8 +128,8 @@ static void false_parts_are_refused(void **state)
     t.cov[1][0] = NAN;
     CHECK_STATUS(fkt_head_fit_parts(&h, FKT_HEAD_LDA, t.s, 2), FKT_E_NUMERIC);
     CHECK(h == NULL && strstr(fkt_error_text(), "part 1"));
-    t.s[0].length = t.s[1].length = FKT_HEAD_LENGTH_MAX;
-    t.s[1].offset = FKT_HEAD_LENGTH_MAX;
+    t.s[0].length = t.s[1].length = FKT_LENGTH_MAX;
+    t.s[1].offset = FKT_LENGTH_MAX;
     CHECK_STATUS(fkt_head_fit_parts(&h, FKT_HEAD_LDA, t.s, 2), FKT_E_ARG);
     CHECK(fkt_alloc_live() == 0);
 }

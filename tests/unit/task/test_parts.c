@@ -220,6 +220,40 @@ static void hostile_parts_are_refused(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* What heads and class Gaussians refuse is refused before a budget is spent on it: the bound is on all parts
+ * together. */
+static void a_record_vector_has_a_longest_length(void **state)
+{
+    struct guided_task g;
+    struct fkt_task t;
+    char *text;
+    (void)state;
+    CHECK_OK(guided_task(&g, 1, 8, (struct fkt_task_choices){0}));
+    text = text_of(&g.task);
+    for (uint32_t more = 0; more <= 1; more++) {
+        const uint32_t m = FKT_LENGTH_MAX - g.task.layout.length[0] + more;
+        char value[256], *other;
+        snprintf(value, sizeof value,
+                 "{\"kind\": \"clip\", \"dim\": %u, \"length\": %u, \"rq\": 256, \"radius\": 3, \"gamma\": 0, "
+                 "\"log_mean\": 0, \"log_spread\": 0}",
+                 m, m);
+        other = changed(text, &(struct change){"guide", "coordinates", value});
+        if (more) {
+            CHECK_STATUS(fkt_task_parse_into(&t, other, strlen(other)), FKT_E_FORMAT);
+            assert_string_equal(fkt_error_text(), "task: a record vector of 16385 numbers is too long: at most 16384, "
+                                                  "all parts together");
+        } else {
+            CHECK_OK(fkt_task_parse_into(&t, other, strlen(other)));
+            CHECK(fkt_layout_length(&t.layout) == FKT_LENGTH_MAX);
+            fkt_task_clear(&t);
+        }
+        fkt_free(other);
+    }
+    fkt_free(text);
+    guided_parts_clear(&g);
+    CHECK(fkt_alloc_live() == 0);
+}
+
 /* A part of a later version must not be dropped in silence: every number of the round would be another. */
 static void an_unknown_part_is_named(void **state)
 {
@@ -355,10 +389,15 @@ static void a_guide_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codec_and_guide_are_two_parts), cmocka_unit_test(such_tasks_survive_their_json),
-        cmocka_unit_test(impossible_parts_are_refused),  cmocka_unit_test(hostile_parts_are_refused),
-        cmocka_unit_test(an_unknown_part_is_named),      cmocka_unit_test(the_guide_is_in_the_hash),
-        cmocka_unit_test(unknown_networks_are_named),    cmocka_unit_test(a_guide_without_memory),
+        cmocka_unit_test(codec_and_guide_are_two_parts),
+        cmocka_unit_test(such_tasks_survive_their_json),
+        cmocka_unit_test(impossible_parts_are_refused),
+        cmocka_unit_test(hostile_parts_are_refused),
+        cmocka_unit_test(an_unknown_part_is_named),
+        cmocka_unit_test(the_guide_is_in_the_hash),
+        cmocka_unit_test(unknown_networks_are_named),
+        cmocka_unit_test(a_guide_without_memory),
+        cmocka_unit_test(a_record_vector_has_a_longest_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
