@@ -3,7 +3,7 @@
 """One card: the client cost of the paper's table and ResNet-18 training, PyTorch beside us in one run.
 
 usage: bench/gpu.py PART[,PART...] --fedkt BINARY --out DIR [--device cuda] [--scratch DIR] [--codecs DIR]
-                    [--only SUBSTRING] [--again] [--quick]
+                    [--only SUBSTRING] [--forms eager,compiled,default] [--short] [--again] [--quick]
 
 Parts, in the order in which they are worth running:
   versions   card, driver, clocks, CUDA, cuDNN, PyTorch          -> OUT/versions.json
@@ -12,14 +12,16 @@ Parts, in the order in which they are worth running:
   peak       the best matrix product (cuBLAS through PyTorch)    -> OUT/peak.json
   cost       encode, statistics and sampling, decode             -> OUT/cost.json
   train      ResNet-18, batch 256                                -> OUT/train.json
+  pair       ours alone: encoders of the shipped pair, guided images -> OUT/pair.json
   any        ours again with algorithms that need not repeat (FEDKT_CUDA_ANY_ALGORITHM=1) -> OUT/any.json
 
 Run it with a Python that has PyTorch and safetensors; diffusers is not needed. A file is written again after every
 measurement; a measurement that fails or takes too long is a row with "error", and the rest goes on. What is timed on
 PyTorch's side stands in bench/gpu_torch.py. Ours is `fedkt bench cost` and `fedkt bench train`: images uint8 in
 pageable host memory, latents float32 in host memory, copies and conversions inside the measured time, best of five
-passes; training with the images on the card, an epoch at a time. --quick: few images, small networks, nothing
-compiled, for a look whether everything runs.
+passes; training with the images on the card, an epoch at a time. --forms: PyTorch's forms of training that are timed;
+--short: shorter epochs; `train,pair --forms eager --short` takes less than a minute. --quick: few images, small
+networks, nothing compiled, for a look whether everything runs.
 """
 
 import argparse
@@ -56,7 +58,9 @@ TRAIN = [  # network, side, dtype, images, forms
     ("resnet18", 64, "bf16", 25600, ("eager", "compiled", "default")),
     ("resnet18", 32, "f32", 25600, ("eager", "default")),
 ]
-QUICK_TRAIN = [("resnet8", 16, "f32", 64, ("eager",))]
+QUICK_TRAIN = [("resnet8", 16, "f32", 64, ("eager",)), ("resnet8", 16, "bf16", 64, ("eager",))]
+SHORT = {"bf16": 0.5, "f32": 0.4}  # of the images
+PAIR = [("fedkt-ae", 32), ("fedkt-guide", 32), ("fedkt-ae", 64), ("fedkt-guide", 64)]
 BATCH, EPOCHS, PASSES, CLASSES = 256, 2, 5, 10
 LIMIT = {"weights": 60, "warm": 180, "peak": 60, "codec": 90, "ours": 60, "train": 90}  # seconds of one child
 
@@ -75,18 +79,22 @@ def run(words, limit, env):
         return p.returncode, out, err
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, signal.SIGKILL)
-        p.communicate()
-        return -1, "", f"took more than {limit} s"
+        return -1, p.communicate()[0], f"took more than {limit} s"
+
+
+def answers(a, what, limit, questions):
+    """Answers of one process of bench/gpu_torch.py, each maybe {"error": ...}."""
+    words = [sys.executable, os.path.join(HERE, "gpu_torch.py"), what, json.dumps(questions)]
+    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(a.scratch, "inductor"))
+    if any(q.get("warm") for q in questions):
+        env["TORCHINDUCTOR_COMPILE_THREADS"] = "4"
+    rc, out, err = run([*words, "--device", a.device or "cpu"], limit, env)
+    found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]  # a process that died: the first
+    return found + [{"error": f"exit {rc}: {tail(err)}"}] * (len(questions) - len(found))
 
 
 def ask(a, what, limit, **q):
-    """An answer of bench/gpu_torch.py, or {"error": ...}."""
-    words = [sys.executable, os.path.join(HERE, "gpu_torch.py"), what, json.dumps(q), "--device", a.device or "cpu"]
-    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(a.scratch, "inductor"))
-    if q.get("warm"):
-        env["TORCHINDUCTOR_COMPILE_THREADS"] = "4"
-    rc, out, err = run(words, limit, env)
-    return json.loads(out.strip().splitlines()[-1]) if rc == 0 else {"error": f"exit {rc}: {tail(err)}"}
+    return answers(a, what, limit, [q])[0]
 
 
 def fedkt(a, *words, **env):
@@ -231,17 +239,35 @@ def ours_train(a, case, **env):
 
 def train(a):
     rows = []
-    for case in a.train:
-        row = dict(zip(("network", "size", "dtype", "images"), case), batch=min(BATCH, case[3] // 4))
+    eager = answers(a, "train", LIMIT["train"], [train_question(c, "eager") for c in a.train])  # they start at once
+    for case, said in zip(a.train, eager):
+        row = dict(zip(("network", "size", "dtype", "images"), case), batch=min(BATCH, case[3] // 4), eager=said)
         rows.append(row)
         row["ours"] = ours_train(a, case)
+        write(a, "train.json", rows)
         for form in case[4]:
-            row[form] = ask(a, "train", LIMIT["train"], **train_question(case, form))
-            write(a, "train.json", rows)
+            if form != "eager":
+                row[form] = ask(a, "train", LIMIT["train"], **train_question(case, form))
+                write(a, "train.json", rows)
         if a.again:
             row["ours_again"] = ours_train(a, case)
         write(a, "train.json", rows)
         print(json.dumps({k: v.get("error", "ok") for k, v in row.items() if isinstance(v, dict)}), flush=True)
+
+
+def pair(a):
+    """Rows of `fedkt bench codec` and `guided`; the definition by gradient is f32 whatever the encoders are."""
+    said = {"guided": fedkt(a, "guided", "--images", 8 if a.quick else 2048, "--dtype", "auto")}
+    for codec, size in PAIR[:2] if a.quick else PAIR:
+        words = ["codec", "--codec", codec, "--size", size, "--dtype", "auto"]
+        said[f"{codec} {size} px"] = fedkt(a, *words, *(["--images", 16] if a.quick else []))
+        write(a, "pair.json", said)
+    for name, document in said.items():
+        for r in document.get("rows", []):
+            if r["unit"] == "images/s":
+                print(f"{r['name']}: {r['value']:,.0f} images/s, {r['note']}")
+        if "error" in document:
+            print(f"{name}: {document['error']}")
 
 
 def any_algorithm(a):
@@ -255,7 +281,7 @@ def any_algorithm(a):
         write(a, "any.json", rows)
 
 
-PARTS = {f.__name__: f for f in (versions, weights, warm, peak, cost, train)} | {"any": any_algorithm}
+PARTS = {f.__name__: f for f in (versions, weights, warm, peak, cost, train, pair)} | {"any": any_algorithm}
 
 
 def main():
@@ -267,6 +293,8 @@ def main():
     p.add_argument("--scratch")
     p.add_argument("--codecs")
     p.add_argument("--only", default="", help="cases whose name contains this")
+    p.add_argument("--forms", default="eager,compiled,default", help="of PyTorch's training; eager is always timed")
+    p.add_argument("--short", action="store_true", help="fewer images in an epoch of training")
     p.add_argument("--images", type=int, default=1000)
     p.add_argument("--jobs", type=int, default=8, help="compilers at once")
     p.add_argument("--again", action="store_true", help="ours once more after PyTorch: what the card's clocks do")
@@ -278,6 +306,8 @@ def main():
     a.images = 20 if a.quick else a.images
     a.cases = [c for c in a.cases if a.only in c[0]]
     a.train = [t for t in a.train if a.only in f"{t[0]} {t[1]} px {t[2]}"]
+    a.train = [(*t[:3], int(t[3] * SHORT[t[2]]), t[4]) if a.short else t for t in a.train]
+    a.train = [(*t[:4], [f for f in t[4] if f in a.forms.split(",")]) for t in a.train]
     for folder in (a.out, a.scratch):
         os.makedirs(folder, exist_ok=True)
     for name in a.parts.split(","):

@@ -10,7 +10,7 @@
 #   OUT    a folder for the results (default: gpu-results): logs, JSON, and table.txt, which is also printed last.
 #
 # Environment:
-#   PARTS   some of "versions tests weights warm sanitizer peak cost train repeat any cpu" (default: all)
+#   PARTS   some of "versions tests weights warm sanitizer peak cost train pair repeat any cpu" (default: all)
 #   PYTHON  with PyTorch, safetensors and numpy (default: python3)
 #   CODECS  a folder with TAESD's published weights (default: random ones)
 #   CORES   for the comparison on the processor (default: 0,1)
@@ -30,7 +30,7 @@ out=$(cd "$out" && pwd)
 python=${PYTHON:-python3}
 device=${DEVICE-cuda}
 scratch=${SCRATCH:-$(mktemp -d)}
-parts=${PARTS:-versions tests weights warm sanitizer peak cost train repeat any cpu}
+parts=${PARTS:-versions tests weights warm sanitizer peak cost train pair repeat any cpu}
 fedkt=$build/bin/fedkt
 LD_LIBRARY_PATH=$build/lib:$build/libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
@@ -155,6 +155,7 @@ if wanted sanitizer; then own sanitizer 300 || failed=1; fi
 wanted peak && gpu peak 60
 wanted cost && gpu cost 360
 wanted train && gpu train 360
+wanted pair && gpu pair 150
 wanted repeat && { own repeat 120 || failed=1; }
 wanted any && gpu any 120
 wanted cpu && own cpu 300

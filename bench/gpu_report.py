@@ -190,6 +190,18 @@ def train(out):
     return table((*head, "ours, % of the matmul peak"), lines)
 
 
+def pair(out):
+    said = read(out, "pair.json")
+    if not said:
+        return None
+    lines = []
+    for name, document in said.items():
+        rates = [r for r in document.get("rows", []) if r["unit"] == "images/s"]
+        lines += [(r["name"].replace("/", ": "), f"{r['value']:,.0f}", r["note"]) for r in rates]
+        lines += [(name, error(said, name), "")] if not known(document) else []
+    return table(("the shipped pair", "images/s", "measured"), lines)
+
+
 def repeat(out):
     r = read(out, "repeat.json")
     if not r:
@@ -247,7 +259,7 @@ def cpu(out):
     return table(head, lines) + machine if lines else None
 
 
-TABLES = {f.__name__: f for f in (versions, tests, cost, ratios, train, repeat, cpu)} | {"any": any_algorithm}
+TABLES = {f.__name__: f for f in (versions, tests, cost, ratios, train, pair, repeat, cpu)} | {"any": any_algorithm}
 
 
 def fill(path, made):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's side of bench/gpu.py: one question, one JSON object on the last line of stdout.
+"""PyTorch's side of bench/gpu.py: a list of questions, an answer to each as a line of JSON on stdout.
 
-usage: bench/gpu_torch.py versions|peak|weights|codec|train JSON [--device cuda]
+usage: bench/gpu_torch.py versions|peak|weights|codec|train '[QUESTION, ...]' [--device cuda]
 
   versions  {}                                        of the card, its driver, CUDA, cuDNN and PyTorch, and its clocks
   peak      {"dtype": "bf16"}                         GFLOP/s of the best large matrix product (cuBLAS)
@@ -333,4 +333,9 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     DEVICE = torch.device(sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cuda")
     work = {"versions": versions, "peak": peak, "weights": weights, "codec": codec, "train": train}
-    print(json.dumps(work[sys.argv[1]](json.loads(sys.argv[2]))))
+    for question in json.loads(sys.argv[2]):
+        try:
+            answer = work[sys.argv[1]](question)
+        except Exception as e:  # the other questions are asked all the same
+            answer = {"error": f"{type(e).__name__}: {e}".splitlines()[0][:200]}
+        print(json.dumps(answer), flush=True)

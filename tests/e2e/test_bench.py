@@ -99,6 +99,8 @@ class Report(binary.Case):
         row = {"case": "A", "images": 1000, "paper": [0.5, 0.1, 1.4], "ours": side(0.1, 0.1, 0.2), "eager": peer}
         row["ours"]["statistics"]["note"] = "3 classes, m = 65; vectors 1 ms, noise 2; median 0.1 s"
         self.put("cost.json", [{**row, "ours_again": side(0.1, 0.1, 0.3), "compiled": {"error": "a|b"}}])
+        made = {"name": "codec/encode a", "value": 12345.6, "unit": "images/s", "note": "batch 8"}
+        self.put("pair.json", {"a": {"rows": [made, {**made, "unit": "s"}]}, "b": {"error": "exit 1"}})
         self.put("peak.json", {"bf16": {"gflops": 2e6}})
         self.put("tests.csv", "t_a_card,0,1\nt_b_card,1,2\n")
         text = "".join(f"{n}\n<!-- gpu:{n} -->\nold\n<!-- /gpu:{n} -->\n" for n in gpu_report.TABLES)
@@ -110,6 +112,7 @@ class Report(binary.Case):
         self.assertIn("0.100 / 0.100 / 0.300 = 0.500 | 0.200 / 0.100 / 0.500 = 0.800 | failed: a/b", filled)
         self.assertNotIn("vectors", filled)  # of the other run, which is the slower one
         self.assertIn("| A | 4.0 | 1.60, 1.75 |  | 50 / 33 |  |", filled)
+        self.assertIn("| codec: encode a | 12,346 | batch 8 |\n| b | failed: exit 1 |  |\n\n", filled)
         self.assertIn("| tests of label gpu | 2 | 1 | t_b_card |", filled)
         self.assertEqual(filled.count("old"), len([n for n, body in made.items() if not body]))
         again = filled
