@@ -397,6 +397,13 @@ class Phases(binary.Case):
         self.assertNotIn("federation", json.loads(self.bytes("run/task.json")))
         certificate = json.loads(self.bytes("run/certificate.json"))
         self.assertEqual((certificate["accounting"], certificate["noise_shares"]), ("gdp", None))
+        length = told["length"]  # what a site sends is not masked and not packed, and is not said to be
+        self.assertEqual(told["bytes_per_site"], 8 * told["classes"] * (1 + length + length * (length + 1) // 2))
+        report = self.bytes("run/report.html").decode()
+        self.assertIn("of exact sums from each site, unmasked", report)
+        words = self.SIMULATE.replace(" --json", "")
+        self.assertRegex(self.fedkt(f"{words} --sites 2"), r"length 7, \d+ KB of exact sums per site, once\n")
+        self.assertRegex(self.fedkt(f"{words} --sites 3"), r"length 7, \d+ KB per site, once\n")
 
     def test_further_releases_add_up(self):
         told = self.fedkt(self.SIMULATE.replace("--epsilon 10", "--epsilon 1,1.5,2"))

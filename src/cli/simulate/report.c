@@ -145,84 +145,6 @@ static void accuracy(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</tbody></table></div>\n</section>\n");
 }
 
-static void class_head(struct fkt_text *t, const struct fkt_report *r)
-{
-    fkt_text_add(t, "<div class=\"scroll\"><table><thead><tr><th>class</th>");
-    if (r->counts) {
-        fkt_text_add(t, "<th>true count<br>");
-        fkt_html_badge(t);
-        fkt_text_add(t, "</th>");
-    }
-    for (size_t a = 0; a < r->n_arms; a++)
-        for (int column = 0; column < 2; column++) {
-            if (!fkt_report_arm_is_private(&r->arms[a]) || !(column ? r->arms[a].signal : r->arms[a].noisy_count))
-                continue;
-            fkt_text_add(t, column ? "<th class=\"sig\">" : "<th>");
-            fkt_html_text(t, r->arms[a].name);
-            fkt_text_add(t, column ? "<br>signal / noise</th>" : "<br>noisy count</th>");
-        }
-    fkt_text_add(t, "</tr></thead><tbody>\n");
-}
-
-static double reach_of(const struct fkt_report *r) { return r->reach > 0 ? r->reach : 1; }
-
-static int is_below(const struct fkt_report *r, const struct fkt_report_arm *a, size_t k)
-{
-    return a->below ? a->below[k] : a->signal[k] < reach_of(r);
-}
-
-/* A class may be below the noise because of its count: the text then says so. */
-static void signal_cell(struct fkt_text *t, double signal, double reach, int below)
-{
-    fkt_text_add(t, "<td class=\"sig\">");
-    fkt_chart_signal(t, signal, reach);
-    if (below && signal >= reach) fkt_text_addf(t, "<span class=\"below\">%.2f, count below noise</span></td>", signal);
-    else if (below) fkt_text_addf(t, "<span class=\"below\">%.2f below noise</span></td>", signal);
-    else if (isfinite(signal)) fkt_text_addf(t, "%.1f</td>", signal);
-    else fkt_text_add(t, "\xe2\x80\x93</td>");
-}
-
-static void classes(struct fkt_text *t, const struct fkt_report *r)
-{
-    size_t below = 0;
-    if (!r->counts && !r->n_arms) return;
-    fkt_html_section(t, "classes", "Class by class", 0);
-    for (size_t a = 0; a < r->n_arms; a++)
-        for (size_t k = 0; fkt_report_arm_is_private(&r->arms[a]) && r->arms[a].signal && k < r->n_classes; k++)
-            below += (size_t)is_below(r, &r->arms[a], k);
-    fkt_text_addf(t,
-                  "<p>Signal is the largest variance of a class divided by the spectral edge of the noise. Noise alone "
-                  "can reach a signal of %.2f, the tick of the bar: a class with less, or whose count cannot be "
-                  "distinguished from 0, is below noise.",
-                  reach_of(r));
-    if (below)
-        fkt_text_add(
-            t,
-            " A class below noise keeps its mean, but its covariance is mostly noise: interpret its images with care.");
-    fkt_text_add(t, "</p>\n");
-    class_head(t, r);
-    for (size_t k = 0; k < r->n_classes; k++) {
-        fkt_text_add(t, "<tr><td>");
-        fkt_html_text(t, r->classes[k]);
-        fkt_text_add(t, "</td>");
-        if (r->counts) {
-            fkt_text_add(t, "<td>");
-            fkt_html_count(t, r->counts[k]);
-            fkt_text_add(t, "</td>");
-        }
-        for (size_t a = 0; a < r->n_arms; a++) {
-            const struct fkt_report_arm *arm = &r->arms[a];
-            if (!fkt_report_arm_is_private(arm)) continue; /* it has exact counts and no noise */
-            if (arm->noisy_count && isfinite(arm->noisy_count[k]))
-                fkt_text_addf(t, "<td>%.0f</td>", arm->noisy_count[k]);
-            else if (arm->noisy_count) fkt_text_add(t, "<td>\xe2\x80\x93</td>");
-            if (arm->signal) signal_cell(t, arm->signal[k], reach_of(r), is_below(r, arm, k));
-        }
-        fkt_text_add(t, "</tr>\n");
-    }
-    fkt_text_add(t, "</tbody></table></div>\n</section>\n");
-}
-
 static void partition(struct fkt_text *t, const struct fkt_report *r)
 {
     if (!r->owned || !r->sites) return;
@@ -243,8 +165,12 @@ static void norms(struct fkt_text *t, const struct fkt_report *r)
     const struct fkt_report_histogram *h = &r->norms;
     if (!h->bins || !h->counts || !(h->hi > h->lo)) return;
     fkt_html_section(t, "norms", "Lengths of the vectors", 1);
-    fkt_text_add(t, "<p>Lengths of the images' vectors before clipping to the public ball; beyond the marks they are "
-                    "scaled back.</p>\n");
+    fkt_text_add(t, "<p>Lengths of the images' vectors");
+    if (r->n_networks > 1) {
+        fkt_text_add(t, " from the ");
+        fkt_html_text(t, r->networks[0].kind);
+    }
+    fkt_text_add(t, " before clipping to the public ball; beyond the marks they are scaled back.</p>\n");
     fkt_chart_histogram(t, h);
     fkt_text_add(t, "</section>\n");
 }
@@ -312,6 +238,8 @@ static void cost(struct fkt_text *t, const struct fkt_report *r)
     if (r->bytes_per_site) {
         fkt_text_add(t, "<p>Each site sent ");
         fkt_html_bytes(t, r->bytes_per_site);
+        if (!r->aggregation.sites)
+            fkt_text_add(t, " of exact sums without masks, since fewer than three sites cannot hide in a sum,");
         fkt_text_add(t, " once and trained no network.</p>\n");
     }
     if (r->n_phases) fkt_chart_phases(t, r->phases, r->n_phases);
@@ -337,10 +265,13 @@ static void provenance(struct fkt_text *t, const struct fkt_report *r)
         fkt_text_add(t, "</pre>\n");
     }
     fkt_text_add(t, "<dl>\n");
-    fact(t, "codec", r->codec);
-    fact(t, "calibration", r->calibration);
-    fact(t, "coordinates", r->coordinates);
-    if (r->dim) fkt_text_addf(t, "<dt>d, m, Rq</dt><dd><code>%u, %u, %u</code></dd>\n", r->dim, r->length, r->rq);
+    for (size_t i = 0; i < r->n_networks; i++) {
+        const struct fkt_report_network *n = &r->networks[i];
+        fact(t, n->kind, n->identity);
+        fact(t, "calibration", n->calibration);
+        fact(t, "coordinates", n->coordinates);
+        if (n->dim) fkt_text_addf(t, "<dt>d, m, Rq</dt><dd><code>%u, %u, %u</code></dd>\n", n->dim, n->length, n->rq);
+    }
     for (size_t i = 0; i < r->n_facts; i++) fact(t, r->facts[i].name, r->facts[i].value);
     fact(t, "fedkt", r->version);
     fkt_text_add(t, "</dl>\n</section>\n");
@@ -360,7 +291,7 @@ fkt_status fkt_report_write(const struct fkt_report *r, const char *path, int fl
     fkt_report_privacy(&t, r);
     images(&t, r);
     accuracy(&t, r);
-    classes(&t, r);
+    fkt_report_classes(&t, r);
     partition(&t, r);
     norms(&t, r);
     aggregation(&t, r);

@@ -21,4 +21,7 @@ int fkt_report_arm_is_private(const struct fkt_report_arm *arm);
 void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r);
 void fkt_report_privacy(struct fkt_text *t, const struct fkt_report *r);
 
+/* report_classes.c */
+void fkt_report_classes(struct fkt_text *t, const struct fkt_report *r);
+
 #endif

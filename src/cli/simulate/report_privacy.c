@@ -19,6 +19,14 @@ static void tile_close(struct fkt_text *t, const char *words, int not_private)
     fkt_text_add(t, "</div>\n");
 }
 
+/* Numbers that describe an image, of all networks together. */
+static uint32_t length_of(const struct fkt_report *r)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->n_networks; i++) n += r->networks[i].length;
+    return n;
+}
+
 static void tiles(struct fkt_text *t, const struct fkt_report *r)
 {
     fkt_text_add(t, "<div class=\"tiles\">\n");
@@ -33,11 +41,11 @@ static void tiles(struct fkt_text *t, const struct fkt_report *r)
     if (r->bytes_per_site) {
         tile_open(t);
         fkt_html_bytes(t, r->bytes_per_site);
-        tile_close(t, "sent by each site, once", 0);
+        tile_close(t, r->aggregation.sites ? "sent by each site, once" : "of exact sums from each site, unmasked", 0);
     }
-    if (r->length) {
+    if (length_of(r)) {
         tile_open(t);
-        fkt_text_addf(t, "%u", r->length);
+        fkt_text_addf(t, "%u", length_of(r));
         tile_close(t, "numbers describe an image", 0);
     }
     if (r->records) {
@@ -57,6 +65,13 @@ static const struct fkt_report_arm *strictest(const struct fkt_report *r)
     return best;
 }
 
+static int has_images(const struct fkt_report *r)
+{
+    for (size_t a = 0; a < r->n_arms; a++)
+        if (r->arms[a].grid_len) return 1;
+    return 0;
+}
+
 static void data_words(struct fkt_text *t, const struct fkt_report *r, int safe)
 {
     fkt_text_add(t, "Labelled images of ");
@@ -68,14 +83,20 @@ static void data_words(struct fkt_text *t, const struct fkt_report *r, int safe)
         fkt_text_add(t, ")");
     }
     if (r->sites > 1) fkt_text_addf(t, ", spread over %u sites,", r->sites);
-    fkt_text_add(t, " were turned into one synthetic dataset");
-    fkt_text_add(t, safe ? " that anyone may train on" : "");
+    if (has_images(r)) fkt_text_add(t, " were turned into one synthetic dataset");
+    else fkt_text_add(t, " were turned into one set of class statistics");
+    if (safe) fkt_text_add(t, has_images(r) ? " that anyone may train on" : " that anyone may use");
     fkt_text_add(t, ". No image left its site: each was encoded as ");
-    if (r->length) fkt_text_addf(t, "%u", r->length);
+    if (length_of(r)) fkt_text_addf(t, "%u", length_of(r));
     else fkt_text_add(t, "a few");
     fkt_text_add(t, " numbers, and only sums over whole classes were sent");
-    fkt_text_add(t, safe ? ". Noise was added to the sums, and the images below are drawn from the noisy sums alone."
-                         : ". The images below are drawn from the sums alone.");
+    if (has_images(r))
+        fkt_text_add(t, safe
+                            ? ". Noise was added to the sums, and the images below are drawn from the noisy sums alone."
+                            : ". The images below are drawn from the sums alone.");
+    else
+        fkt_text_add(t, safe ? ". Noise was added to the sums, and classifiers are computed from the noisy sums alone."
+                             : ". Classifiers are computed from the sums alone.");
 }
 
 void fkt_report_summary(struct fkt_text *t, const struct fkt_report *r)
@@ -132,6 +153,20 @@ static void quantity(struct fkt_text *t, const char *name, double x)
     fkt_text_add(t, "</dd>\n");
 }
 
+/* One part has no name here. */
+static void noise(struct fkt_text *t, const struct fkt_report *r, const char *name, size_t p, double sigma)
+{
+    if (!(sigma > 0)) return;
+    fkt_text_addf(t, "<dt>noise on %s", name);
+    if (r->n_parts > 1) {
+        fkt_text_add(t, ", ");
+        fkt_html_text(t, r->parts[p].name);
+    }
+    fkt_text_add(t, "</dt><dd>");
+    fkt_text_number(t, sigma, 4);
+    fkt_text_add(t, "</dd>\n");
+}
+
 static void promise(struct fkt_text *t, const struct fkt_report_arm *arm)
 {
     fkt_text_add(t, "<p><strong>Protected:</strong> ");
@@ -174,8 +209,10 @@ static void card(struct fkt_text *t, const struct fkt_report *r, size_t a)
     definition(t, "unit", "one image");
     definition(t, "mechanism", arm->mechanism);
     quantity(t, "noise on counts", arm->sigma_count);
-    quantity(t, "noise on sums", arm->sigma_sum);
-    quantity(t, "noise on moments", arm->sigma_moment);
+    for (size_t p = 0; p < r->n_parts; p++) {
+        noise(t, r, "sums", p, arm->part[p].sigma_sum);
+        noise(t, r, "moments", p, arm->part[p].sigma_moment);
+    }
     fkt_text_add(t, "</dl></div>\n");
 }
 
@@ -188,8 +225,8 @@ void fkt_report_privacy(struct fkt_text *t, const struct fkt_report *r)
     fkt_text_add(t, "</div>\n<p class=\"note\" style=\"margin-top:14px\"><strong>Not protected:</strong> what is true "
                     "of a whole class; several images "
                     "of one person taken together (the promise weakens with their number); the public images behind "
-                    "the codec; sites that send "
+                    "the frozen networks; sites that send "
                     "wrong numbers on purpose. Releasing the same images again adds up: \xce\xbc\xc2\xb2 (or \xcf\x81) "
                     "of the releases is summed. Noise is given as "
-                    "standard deviations in units of the ball: 1, R and R\xc2\xb2.</p>\n</section>\n");
+                    "standard deviations in units of the ball of a part: 1, R and R\xc2\xb2.</p>\n</section>\n");
 }

@@ -103,10 +103,9 @@ int cli_below_noise(const struct fkt_sweep_arm *a, uint32_t k)
 }
 
 static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t i, const struct png p[2],
-                     uint8_t *below /* (K) */)
+                     uint8_t *below /* (parts, K) */)
 {
     const struct fkt_sweep_arm *a = fkt_sweep_arm(w, i);
-    const double rq = fkt_pipeline_task(fkt_sweep_pipeline(w))->part[0].coordinates.rq;
     const struct fkt_privacy_plan *plan;
     *r = (struct fkt_report_arm){.name = a->name,
                                  .grid_png = p[0].bytes,
@@ -120,16 +119,18 @@ static void fill_arm(struct fkt_report_arm *r, const struct fkt_sweep *w, size_t
     r->accuracy[FKT_REPORT_UNGUIDED] = a->unguided;
     if (!a->release) return;
     r->noisy_count = a->measured->count;
-    r->signal = a->measured->signal;
-    for (uint32_t k = 0; k < a->measured->classes; k++) below[k] = (uint8_t)cli_below_noise(a, k);
-    r->below = below;
     plan = &a->release->plan;
+    for (uint32_t j = 0; j < a->parts; j++, below += a->measured->classes) {
+        const double radius = plan->spec.part[j].radius;
+        r->part[j] = (struct fkt_report_noise){plan->sigma[j].sum / radius, plan->sigma[j].moment / (radius * radius),
+                                               a->measured[j].signal, below};
+        for (uint32_t k = 0; k < a->measured->classes; k++)
+            below[k] = (uint8_t)fkt_gaussians_below_noise(&a->measured[j], k);
+    }
     r->epsilon = plan->spec.epsilon;
     r->delta = plan->spec.delta;
     r->mu = plan->mu;
     r->sigma_count = plan->sigma_count;
-    r->sigma_sum = plan->sigma[0].sum / rq;
-    r->sigma_moment = plan->sigma[0].moment / (rq * rq);
     r->adjacency = fkt_adjacency_name(plan->spec.adjacency);
     r->protects = fkt_adjacency_protects(plan->spec.adjacency);
     r->question = fkt_adjacency_info((int)plan->spec.adjacency)->question;
@@ -207,6 +208,33 @@ static void name_networks(struct fkt_report *r, const struct fkt_sweep *w, char 
     r->unguided_network = names[1];
 }
 
+/* What networks and parts of the record vector a page describes. */
+struct record_vector {
+    struct fkt_report_network network[FKT_PARTS_MAX];
+    struct fkt_report_part part[FKT_PARTS_MAX];
+    struct fkt_report_pair fact[2 * FKT_PARTS_MAX + 3];
+    size_t n_facts;
+};
+
+static void describe(struct record_vector *v, const struct fkt_task *t, const char *release_sha256, const char *dtype)
+{
+    v->fact[v->n_facts++] = (struct fkt_report_pair){"task", t->sha256};
+    for (uint32_t p = 0; p < t->parts; p++) {
+        const struct fkt_task_part *part = &t->part[p];
+        const struct fkt_coordinates *c = &part->coordinates;
+        const char *kind = fkt_part_name(part->kind);
+        v->network[p] = (struct fkt_report_network){
+            kind, part->identity, part->calibration_source, fkt_coordinate_name(c->kind), c->dim, c->length, c->rq};
+        v->fact[v->n_facts++] = (struct fkt_report_pair){kind, part->sha256};
+        v->fact[v->n_facts++] = (struct fkt_report_pair){"calibration", part->calibration_sha256};
+    }
+    for (uint32_t p = 0; p < t->layout.parts; p++)
+        v->part[p] = (struct fkt_report_part){t->joined ? "codec and guide" : fkt_part_name(t->part[p].kind),
+                                              fkt_gaussians_reach(t->layout.length[p])};
+    v->fact[v->n_facts++] = (struct fkt_report_pair){"release", release_sha256};
+    v->fact[v->n_facts++] = (struct fkt_report_pair){"numbers of the network", dtype};
+}
+
 static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *o, const char *folder,
                              const struct png *real, struct png (*made)[2])
 {
@@ -220,24 +248,17 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     char recipe[96], names[2][48], words[FKT_GUIDED_WORDS];
     const struct fkt_codec *codec = fkt_pipeline_encoder(fkt_sweep_pipeline(w), 0);
     const int network = fkt_codec_is_network(t->part[0].name);
-    const struct fkt_report_pair facts[] = {
-        {"task", t->sha256},
-        {"codec", t->part[0].sha256},
-        {"calibration", t->part[0].calibration_sha256},
-        {"release", first->release->sha256},
-        {"numbers of the network", network ? cli_dtype_words(&s->codec.settings, codec) : NULL}};
+    struct record_vector v = {.n_facts = 0};
     struct fkt_report r = {.title = s->title,
                            .command = s->command,
                            .dataset = s->data.path,
                            .format = fkt_dataset_format(o->data),
-                           .codec = t->part[0].identity,
-                           .calibration = t->part[0].calibration_source,
-                           .coordinates = fkt_coordinate_name(t->part[0].coordinates.kind),
                            .partition = s->partition,
                            .size = t->size,
-                           .dim = t->part[0].coordinates.dim,
-                           .length = t->part[0].coordinates.length,
-                           .rq = t->part[0].coordinates.rq,
+                           .networks = v.network,
+                           .n_networks = t->parts,
+                           .parts = v.part,
+                           .n_parts = t->layout.parts,
                            .classes = (const char *const *)t->classes,
                            .n_classes = t->n_classes,
                            .sites = sim->sites,
@@ -247,7 +268,6 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .real_png = real->bytes,
                            .real_len = real->len,
                            .shown = shown_rows(t),
-                           .reach = fkt_gaussians_reach(t->part[0].coordinates.length),
                            .arms = arms,
                            .n_arms = fkt_sweep_arms(w),
                            .phases = phases,
@@ -256,8 +276,7 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
                            .network = fkt_sweep_network_name(w),
                            .network_recipe = recipe,
                            .composed_epsilon = fkt_sweep_composed_epsilon(w),
-                           .facts = facts,
-                           .n_facts = sizeof facts / sizeof *facts,
+                           .facts = v.fact,
                            .insecure_seed = s->seeded,
                            .version = fkt_version()};
     size_t n_test;
@@ -265,6 +284,8 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     uint8_t *below = NULL;
     char *path = NULL;
     fkt_status st;
+    describe(&v, t, first->release->sha256, network ? cli_dtype_words(&s->codec.settings, codec) : NULL);
+    r.n_facts = v.n_facts;
     (void)fkt_sweep_test_records(w, &n_test);
     r.test_records = n_test;
     r.n_phases = fill_phases(phases, w);
@@ -272,12 +293,13 @@ static fkt_status write_page(const struct cli_sim *s, const struct cli_outcome *
     snprintf(recipe, sizeof recipe, "%llu epoch%s on %llu images per class", (unsigned long long)s->epochs,
              s->epochs == 1 ? "" : "s", (unsigned long long)s->train_per_class);
     FKT_TRY(fkt_alloc(&counts, t->n_classes));
-    FKT_TRY(fkt_alloc(&below, fkt_sweep_arms(w) * t->n_classes));
+    FKT_TRY(fkt_alloc(&below, fkt_sweep_arms(w) * t->layout.parts * t->n_classes));
     for (uint32_t i = 0; i < sim->sites; i++)
         for (uint32_t k = 0; k < t->n_classes; k++)
             if (sim->survived[i]) counts[k] += sim->counts[(size_t)i * t->n_classes + k];
     r.counts = counts;
-    for (size_t i = 0; i < fkt_sweep_arms(w); i++) fill_arm(&arms[i], w, i, made[i], below + i * t->n_classes);
+    for (size_t i = 0; i < fkt_sweep_arms(w); i++)
+        fill_arm(&arms[i], w, i, made[i], below + i * t->layout.parts * t->n_classes);
     fill_marks(&r, marks, w);
     FKT_TRY(fkt_path_join(&path, folder, "report.html"));
     FKT_TRY(fkt_report_write(&r, path, FKT_FILE_PRIVATE));

@@ -84,8 +84,8 @@ static void print(const struct cli_sim *s, const struct fkt_sweep *w)
            (unsigned long long)sim->records, t->n_classes, fkt_coordinate_name(t->part[0].coordinates.kind),
            t->part[0].coordinates.length);
     for (uint32_t p = 1; p < t->parts; p++) printf(" + %u", t->part[p].coordinates.length);
-    printf("%s%s, %.0f KB per site, once\n", t->joined ? " joined" : "", t->layout.pooled ? ", pooled moments" : "",
-           (double)(r->survivors ? r->up : sim->bytes_per_site) / 1000);
+    printf("%s%s, %.0f KB%s per site, once\n", t->joined ? " joined" : "", t->layout.pooled ? ", pooled moments" : "",
+           (double)(r->survivors ? r->up : sim->bytes_per_site) / 1000, r->survivors ? "" : " of exact sums");
     cli_round_print(w);
     putchar('\n');
     if (fkt_sweep_test_data(w)) print_accuracies(s, w);

@@ -17,6 +17,8 @@ static const char evil[] = "<script>alert('x')</script> & \"q\" \xff\x01\u202e";
 struct sample {
     struct fkt_report report;
     struct fkt_report_arm arms[3];
+    struct fkt_report_network networks[2];
+    struct fkt_report_part parts[2];
     const char *names[K];
     uint64_t counts[K], bins[BINS];
     uint32_t owned[SITES * K];
@@ -85,8 +87,7 @@ static void make(struct sample *s)
                                          .delta = 1e-5,
                                          .mu = 0.2607,
                                          .sigma_count = 37,
-                                         .sigma_sum = 7.6,
-                                         .sigma_moment = 4.31,
+                                         .part = {{7.6, 4.31, NULL, NULL}},
                                          .adjacency = "add-remove",
                                          .protects = protects,
                                          .mechanism = "joint",
@@ -96,16 +97,18 @@ static void make(struct sample *s)
                                          .delta = 1e-5,
                                          .mu = 1.987,
                                          .sigma_count = 5,
-                                         .sigma_sum = 1.02,
-                                         .sigma_moment = 0.577,
+                                         .part = {{1.02, 0.577, NULL, NULL}},
                                          .adjacency = "add-remove",
                                          .protects = protects,
                                          .mechanism = "joint",
                                          .accuracy = {0.817, 0.871, 0.902}};
+    s->networks[0] = (struct fkt_report_network){
+        "codec", "dct/1 size=32 dim=64", "analytic natural-image spectrum", "gain-shape, gamma 0.35", 64, 65, 256};
+    s->parts[0] = (struct fkt_report_part){"codec", 0};
     s->arms[2] = (struct fkt_report_arm){.name = "no privacy", .accuracy = {0.826, 0.880, 0.975}};
     for (int a = 0; a < 3; a++) {
         s->arms[a].noisy_count = s->noisy[a];
-        s->arms[a].signal = s->signal[a];
+        s->arms[a].part[0].signal = s->signal[a];
         s->arms[a].grid_png = s->png[a + 1];
         s->arms[a].grid_len = s->len[a + 1];
     }
@@ -115,14 +118,12 @@ static void make(struct sample *s)
                             .command = "fedkt demo --out demo --sites 20 --partition dirichlet:0.5 --epsilon 1,10",
                             .dataset = "demo:train",
                             .format = "procedural demo",
-                            .codec = "dct/1 size=32 dim=64",
-                            .calibration = "analytic natural-image spectrum",
-                            .coordinates = "gain-shape, gamma 0.35",
                             .partition = "dirichlet:0.5",
                             .size = 32,
-                            .dim = 64,
-                            .length = 65,
-                            .rq = 256,
+                            .networks = s->networks,
+                            .n_networks = 1,
+                            .parts = s->parts,
+                            .n_parts = 1,
                             .classes = s->names,
                             .n_classes = K,
                             .sites = SITES,
@@ -301,9 +302,15 @@ static void strings_of_strangers_are_escaped(void **state)
     char *page;
     (void)state;
     make(&s);
-    s.report.title = s.report.command = s.report.dataset = s.report.format = s.report.codec = s.report.calibration =
-        s.report.network = s.report.network_recipe = evil;
-    s.report.coordinates = s.report.partition = s.report.version = s.report.norms.quantity = evil;
+    s.report.title = s.report.command = s.report.dataset = s.report.format = s.report.network =
+        s.report.network_recipe = evil;
+    for (int i = 0; i < 2; i++) {
+        s.networks[i] = (struct fkt_report_network){evil, evil, evil, evil, 64, 65, 256};
+        s.parts[i].name = evil;
+        for (int a = 0; a < 3; a++) s.arms[a].part[i] = s.arms[a].part[0];
+    }
+    s.report.n_networks = s.report.n_parts = 2;
+    s.report.partition = s.report.version = s.report.norms.quantity = evil;
     s.report.norms.marks = &mark;
     s.report.norms.n_marks = 1;
     s.report.phases = &phase;
@@ -370,9 +377,9 @@ static void below_noise_is_explained(void **state)
     char *page;
     (void)state;
     make(&s);
-    s.report.reach = 1.124;
+    s.parts[0].reach = 1.124;
     s.report.shown = 3;
-    s.arms[0].below = below;
+    s.arms[0].part[0].below = below;
     s.signal[0][0] = 1.11; /* less than noise alone may have */
     s.signal[0][1] = 3;    /* a count that is not told from 0 */
     s.signal[0][2] = 1.13;
@@ -385,6 +392,84 @@ static void below_noise_is_explained(void **state)
     s.report.shown = 0;
     page = render(&s.report, "all.html");
     CHECK(!strstr(section(page, "images"), "classes are shown"));
+    fkt_free(page);
+    unmake(&s);
+}
+
+/* Each part has its own noise, its own signal and its own reason to be below the noise. */
+static void every_part_is_shown(void **state)
+{
+    uint8_t below[K] = {0, 1};
+    double signal[K];
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    s.networks[1] = (struct fkt_report_network){"guide", "fedkt-guide/1", "public images", "gain-shape", 96, 97, 128};
+    s.parts[0].reach = 1.11;
+    s.parts[1] = (struct fkt_report_part){"guide", 1.07};
+    s.report.n_networks = s.report.n_parts = 2;
+    for (int k = 0; k < K; k++) {
+        s.signal[0][k] = 20;
+        signal[k] = k == 1 ? 0.25 : 30;
+    }
+    s.arms[0].part[1] = (struct fkt_report_noise){5.25, 3.125, signal, below};
+    s.report.n_arms = 1;
+    page = render(&s.report, "parts.html");
+    CHECK(strstr(section(page, "privacy"), "<dt>noise on sums, codec</dt><dd>7.6</dd>"));
+    CHECK(strstr(section(page, "privacy"), "<dt>noise on moments, codec</dt><dd>4.31</dd>"));
+    CHECK(strstr(section(page, "privacy"), "<dt>noise on sums, guide</dt><dd>5.25</dd>"));
+    CHECK(strstr(section(page, "privacy"), "<dt>noise on moments, guide</dt><dd>3.125</dd>"));
+    CHECK(occurrences(page, "<dt>noise on counts</dt>") == 1);
+    CHECK(strstr(section(page, "summary"), "each was encoded as 162 numbers"));
+    CHECK(strstr(section(page, "classes"), "a signal of 1.11 (codec) and 1.07 (guide), the tick of the bar"));
+    CHECK(strstr(section(page, "classes"), "epsilon 1<br>signal / noise, codec</th>"));
+    CHECK(strstr(section(page, "classes"), "epsilon 1<br>signal / noise, guide</th>"));
+    CHECK(occurrences(page, "0.25 below noise") == 1 && occurrences(page, "below noise</span>") == 1);
+    CHECK(strstr(section(page, "norms"), "Lengths of the images' vectors from the codec before"));
+    CHECK(strstr(section(page, "provenance"), "<dt>guide</dt><dd><code>fedkt-guide/1</code></dd>"));
+    CHECK(strstr(section(page, "provenance"), "<code>96, 97, 128</code>"));
+    fkt_free(page);
+    s.report.n_networks = s.report.n_parts = 1;
+    page = render(&s.report, "part.html");
+    CHECK(strstr(section(page, "privacy"), "<dt>noise on sums</dt><dd>7.6</dd>") && !strstr(page, "guide"));
+    fkt_free(page);
+    unmake(&s);
+}
+
+static void a_release_without_images_claims_none(void **state)
+{
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    s.networks[0].kind = s.parts[0].name = "guide";
+    for (int a = 0; a < 3; a++) s.arms[a].grid_len = 0;
+    page = render(&s.report, "heads.html");
+    CHECK(strstr(section(page, "summary"), "were turned into one set of class statistics"));
+    CHECK(strstr(section(page, "summary"), "classifiers are computed from the noisy sums alone"));
+    CHECK(!strstr(page, "synthetic dataset") && !strstr(page, "the images below"));
+    fkt_free(page);
+    unmake(&s);
+}
+
+/* Exact sums are not called masked ones. */
+static void fewer_than_three_sites_mask_nothing(void **state)
+{
+    struct sample s;
+    char *page;
+    (void)state;
+    make(&s);
+    page = render(&s.report, "unmasked.html");
+    CHECK(strstr(section(page, "summary"), "of exact sums from each site, unmasked"));
+    CHECK(strstr(section(page, "cost"), "Each site sent 177 kB of exact sums without masks"));
+    CHECK(!strstr(page, "sent by each site, once"));
+    fkt_free(page);
+    s.report.aggregation = (struct fkt_report_aggregation){.sites = 4, .survivors = 4, .degree = 3, .threshold = 3};
+    page = render(&s.report, "masked.html");
+    CHECK(strstr(section(page, "summary"), "sent by each site, once"));
+    CHECK(strstr(section(page, "cost"), "Each site sent 177 kB once and trained"));
+    CHECK(!strstr(page, "exact sums"));
     fkt_free(page);
     unmake(&s);
 }
@@ -484,6 +569,9 @@ int main(void)
         cmocka_unit_test(a_fixed_seed_is_told_in_red),
         cmocka_unit_test(large_and_empty_runs_fit),
         cmocka_unit_test(below_noise_is_explained),
+        cmocka_unit_test(every_part_is_shown),
+        cmocka_unit_test(a_release_without_images_claims_none),
+        cmocka_unit_test(fewer_than_three_sites_mask_nothing),
         cmocka_unit_test(missing_numbers_become_dashes),
         cmocka_unit_test(a_network_stands_beside_the_heads),
         cmocka_unit_test(guided_images_stand_beside_unguided_ones),
