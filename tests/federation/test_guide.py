@@ -94,15 +94,23 @@ class Guide(fed.Case):
 
         f.run = run
 
+    @staticmethod
+    def names(folder):
+        return {path.name for path in folder.iterdir()}
+
+    def one_line(self, process, words):
+        """The process ends with one sentence that has these words, and a hint."""
+        self.assertEqual(process.wait(), 1, process.words())
+        said = process.talk[-2:]  # notes about the task come first
+        self.assertEqual(len(said), 2, process.words())
+        self.assertRegex(said[0], f"^fedkt: .*{words}")
+        self.assertTrue(said[1].startswith("hint: "), process.words())
+
     def refused(self, f, site, words, *networks):
         """One line, before anything is sent or spent."""
-        process = f.join(site, *networks, state="x.state", ledger="x.ledger")
-        self.assertEqual(process.wait(), 1, process.words())
-        said = [line for line in process.talk if line.startswith("fedkt: ")]
-        self.assertTrue(any(word in said[-1] for word in words), said)
-        self.assertTrue(process.talk[-1].startswith("hint: "), process.words())
-        for name in ("x.ledger", "x.state"):
-            self.assertFalse((f.folder / name).exists(), process.words())
+        self.one_line(f.join(site, *networks, "--out", "x.out", state="x.state", ledger="x.ledger"), words)
+        for name in ("x.ledger", "x.state", "x.out"):
+            self.assertFalse((f.folder / name).exists(), name)
 
     def test_small(self):
         f = self.guided(features=16, top=6, sites=5, dropped=1, seed=11, phase=60)
@@ -110,10 +118,6 @@ class Guide(fed.Case):
         task = json.loads((f.folder / "task.json").read_text())
         self.assertEqual((task["guide"]["coordinates"]["length"], len(task["privacy"]["budget_split"])), (7, 5))
         f.serve(*self.networks())
-        self.refused(f, 0, ["weights"], *self.networks(weights="guide-other"))
-        self.refused(f, 0, ["calibration"], *self.networks(calibration="other.cal"))
-        self.refused(f, 0, ["guide", "resnet"])  # no weights at all
-        self.assertEqual(f.status()["ready"], 0)
         for i in range(f.sites):
             f.join(i, *self.networks())
         self.assertEqual(self.released(f), list(range(f.sites)), f.talk())
@@ -123,6 +127,30 @@ class Guide(fed.Case):
         certificate = json.loads((f.public / "certificate.json").read_text())
         self.assertGreater(certificate["sigma_moment"], certificate["guide"]["sigma_moment"])
         self.assertEqual(certificate["task_sha256"], f.plan_json["sha256"])
+
+    def test_other_networks(self):
+        """Another guide's weights, another calibration, or none: a site sends nothing, and a server does not listen."""
+        f = self.guided(features=16, top=6, sites=3, dropped=0, seed=11, phase=60)
+        other = {
+            "the weights in .* are not those of the task's guide": self.networks(weights="guide-other"),
+            "calibration": self.networks(calibration="other.cal"),
+            "guide 'resnet'": [],
+        }
+        proxied, port = f.address, fed.free_port()
+        f.address = f"127.0.0.1:{port}"
+        proxy = Proxy(proxied, port)
+        self.addCleanup(proxy.close)
+        held = {"operator.token", *self.names(f.folder / "state")}  # what the page needs may be there
+        for words, networks in other.items():
+            self.one_line(f.serve(*networks, wait=False), words)
+            self.assertLessEqual(self.names(f.folder / "state"), held)
+            with self.assertRaises(OSError):
+                socket.create_connection(("127.0.0.1", port), 1)
+        f.serve(*self.networks())
+        for words, networks in other.items():
+            self.refused(f, 0, words, *networks)
+        self.assertEqual(f.status()["ready"], 0)
+        self.assertEqual(proxy.up, 0, "a site with another network has sent something")
 
     def test_alone(self):
         """A guide alone, one second moment for all classes: heads, and no images."""
