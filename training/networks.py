@@ -59,11 +59,13 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Pixels in [0,1] of 32x32 -> scores of the public classes; features() gives the pooled vector before them."""
+    """Pixels in [0,1] -> scores of the public classes; features() gives the pooled vector before them. stem 1 is for
+    32x32 pixels; stem 2, a stride of two, for 64x64: as much work, and more of the image is seen."""
 
-    def __init__(self, classes, widths=GUIDE_WIDTHS, blocks=2):
+    def __init__(self, classes, widths=GUIDE_WIDTHS, blocks=2, stem=1):
         super().__init__()
-        self.conv1, self.bn1 = conv(3, widths[0], bias=False), nn.BatchNorm2d(widths[0])
+        self.stem = stem
+        self.conv1, self.bn1 = conv(3, widths[0], stride=stem, bias=False), nn.BatchNorm2d(widths[0])
         n_in = widths[0]
         for i, n_out in enumerate(widths):
             layer = [BasicBlock(n_in if b == 0 else n_out, n_out, 2 if b == 0 and i else 1) for b in range(blocks)]
@@ -72,6 +74,10 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(n_in, classes)
         self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(STD).view(1, 3, 1, 1), persistent=False)
+
+    def fit(self, x):
+        """Views of 64 px at the side that this network takes."""
+        return x if self.stem == 2 else F.avg_pool2d(x, 2)
 
     def maps(self, x, stages=4):
         x = F.relu(self.bn1(self.conv1((x - self.mean) / self.std)))

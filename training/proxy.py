@@ -14,7 +14,8 @@ import guided
 from guide import features
 from networks import LATENT, ResNet
 from release import Gaussians, score
-from views import half, pixels
+from step import Sgd, Step
+from views import half, pixels, shift
 
 RECORDS, MU = 400, 0.268 * 10
 STUDENT = (64, 128, 256, 512)  # ResNet-18
@@ -37,7 +38,7 @@ class Task:
         self.classes = len(classes)
 
 
-def head_accuracy(tasks, net, cal, mu=MU, shares=(0.01, 0.24, 0.75), draws=8):
+def head_accuracy(tasks, net, cal, mu=MU, shares=(0.01, 0.24, 0.75), draws=4):
     """Mean accuracy of LDA over tasks and draws of the noise."""
     hits = []
     for t in tasks:
@@ -54,30 +55,27 @@ def student(draw, test_x, test_y, classes, steps, dev, teacher=None, public=None
     public: uint8 images that make up half of each batch."""
     torch.manual_seed(seed)
     net = ResNet(classes, STUDENT).to(dev, memory_format=torch.channels_last)
-    opt = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    for step in range(steps):
-        fall = 0.5 * (1 + math.cos(math.pi * step / steps))
-        opt.param_groups[0]["lr"] = rate * min(1, (step + 1) / (0.1 * steps)) * fall
+    opt = Sgd(net.parameters())
+
+    def run():
         x, y = draw(batch if public is None else batch // 2)
         if public is not None:
-            p = pixels(public, torch.randint(len(public), (batch // 2,), device=dev))
-            x = torch.cat([x, p])
+            x = torch.cat([x, pixels(public, torch.randint(len(public), (batch // 2,), device=dev))])
         with half(dev):
             soft = None if teacher is None else F.softmax(teacher(x).float() / temperature, 1)
-            view = F.pad(x, (4,) * 4, mode="reflect")
-            dy, dx = (int(v) for v in torch.randint(0, 9, (2,)))
-            view = view[:, :, dy:dy + 32, dx:dx + 32]
-            flip = torch.rand(len(x), 1, 1, 1, device=dev) < 0.5
-            out = net(torch.where(flip, view.flip(3), view)).float()
+            out = net(shift(x, 4)).float()
             if soft is None:
                 loss = F.cross_entropy(out, y)
             else:
                 loss = temperature ** 2 * F.kl_div(F.log_softmax(out / temperature, 1), soft, reduction="batchmean")
                 if share < 1:
                     loss = share * loss + (1 - share) * F.cross_entropy(out[:len(y)], y)
-        opt.zero_grad(set_to_none=True)
-        loss.backward()
-        opt.step()
+        opt.step(loss)
+
+    step = Step(run, dev)
+    for i in range(steps):
+        opt.rate.fill_(rate * min(1, (i + 1) / (0.1 * steps)) * 0.5 * (1 + math.cos(math.pi * i / steps)))
+        step()
     net.eval()
     with torch.no_grad(), half(dev):
         return 100 * float((torch.cat([net(pixels(test_x, slice(i, i + 1000))).argmax(1)

@@ -3,8 +3,8 @@
 
     python training/run.py --data tiny-imagenet-200 --out models
 
-In order: public classifiers (several candidates for the guide, one of them chosen on the proxy), autoencoder, fast
-decoder of guided images, then the students of the proxy. Every step writes its files before the next begins, and is
+In order: wide public classifiers, the guide taught by them (the loss is chosen on the proxy), autoencoder, fast decoder
+of guided images, then the students of the proxy. Every step writes its files before the next begins, and is
 skipped when they are there. Needs PyTorch, Pillow, safetensors and one large GPU; --quick runs all of it on a few
 images on a CPU, to see that it works.
 """
@@ -27,7 +27,10 @@ from release import Calibration
 from save import save
 from views import pixels, shrink
 
-TOP = 96  # numbers of the guide
+TOP = 80  # numbers of the guide
+TEACHERS = {"moved": (14, "moved", 1), "mild": (16, "mild", 2), "both": (18, "both", 2)}  # epochs, views, stem
+LOSSES = {  # views; weights of the teachers' classes and features
+    "classes, mild": ("mild", (1, 0)), "evenly, mild": ("mild", (1, 1)), "evenly, both": ("both", (1, 1))}
 
 
 def parse():
@@ -36,9 +39,8 @@ def parse():
     p.add_argument("--out", required=True)
     p.add_argument("--seconds", type=float, default=220, help="for the autoencoder, and as many for the fast decoder")
     p.add_argument("--quick", action="store_true")
-    p.add_argument("--guide", help="train this candidate without comparing it with the others")
+    p.add_argument("--epochs", type=int, default=40, help="of the guide")
     p.add_argument("--until", type=float, default=1e9, help="begin no further student after so many seconds")
-    p.add_argument("--have", help="a guide.safetensors of an earlier run, in place of training candidates")
     p.add_argument("--keep", help="folder for what only a restart needs (default: --out)")
     p.add_argument("--seed", type=int, default=0)
     return p.parse_args()
@@ -102,49 +104,48 @@ class World:
 
 
 def guides(a, w, log):
-    """The wide network that serves perceptual loss and critic, and the candidates for the guide."""
-    rounds = (lambda n: 1) if a.quick else (lambda n: n)
-    kw = dict(log=log, **({"batch": 16, "most": 2} if a.quick else {}))
-    path = os.path.join(a.keep, "candidates.pt")
-    jobs = {"wide": (rounds(16), 1, w.wide), "14": (rounds(14), 2, GUIDE_WIDTHS)}
-    nets = {}
+    """Wide classifiers; short trainings of the guide by the losses above, one loss chosen on the proxy; then a long one.
+    Returns the guide, the first wide classifier (it serves perceptual loss and critic), and figures."""
+    path = os.path.join(a.keep, "guide.pt")
+    net, wide = ResNet(w.classes).to(w.dev).eval(), ResNet(w.classes, w.wide).to(w.dev).eval()
     if os.path.exists(path):
-        for name, state in torch.load(path, map_location=w.dev).items():
-            nets[name] = ResNet(w.classes, jobs[name][2] if name in jobs else GUIDE_WIDTHS).to(w.dev).eval()
-            nets[name].load_state_dict(state)
-            nets[name].requires_grad_(False)
-        return nets
-    if a.have:
-        jobs = {"wide": jobs["wide"]}
-    for name, (epochs, seed, widths) in jobs.items():
-        nets[name] = guide.train(w.images, w.labels, w.classes, epochs, seed + a.seed, widths, name=name, **kw)
-    if a.have:
-        from safetensors.torch import load_file
-        net = nets[a.guide] = ResNet(w.classes).to(w.dev).eval().requires_grad_(False)
-        net.load_state_dict({k: v.float() for k, v in load_file(a.have).items()}, strict=False)
-    for name, epochs in () if a.have else (("taught-24", 24),):
-        nets[name] = guide.train(w.images, w.labels, w.classes, rounds(epochs), epochs + a.seed, teacher=nets["wide"],
-                                 name=name, **kw)
-    torch.save({n: m.state_dict() for n, m in nets.items()}, path)
-    return nets
+        for m, state in zip((net, wide), torch.load(path, map_location=w.dev)):
+            m.load_state_dict(state)
+            m.requires_grad_(False)
+        return net, wide
+    few = {"batch": 16, "most": 2} if a.quick else {}
+    rounds = (lambda n: 1) if a.quick else (lambda n: n)
+
+    def make(name, epochs, seed, **more):
+        made = guide.train(w.images, w.labels, w.classes, rounds(epochs), seed + a.seed, name=name, log=log, **few, **more)
+        if made.stem == 1:
+            heads[name] = on_proxy(made, w)
+            log(f"heads on the proxy, {name}, by k: no noise, mu x4, mu, mu/3: {heads[name]}")
+        return made
+    heads, wides = {}, []
+    for i, (name, (epochs, view, stem)) in enumerate(TEACHERS.items()):
+        wides.append(make("wide " + name, epochs, i, view=view, widths=w.wide, stem=stem))
+    teachers = guide.Teachers(wides, w.images[::9])
+    for name, (view, by) in LOSSES.items():
+        make(name, a.epochs // 5, 10, view=view, teachers=teachers, by=by)
+    best = max(LOSSES, key=lambda n: sum(heads[n].get(TOP, [0] * 4)[1:]))
+    view, by = LOSSES[best]
+    net = make(f"guide by {best}", a.epochs, 20, view=view, teachers=teachers, by=by)
+    with open(os.path.join(a.out, "heads.json"), "w") as f:
+        json.dump({"chosen": best, "heads": heads}, f, indent=1)
+    torch.save([net.state_dict(), wides[0].state_dict()], path)
+    return net, wides[0]
 
 
-def choose(nets, w, log):
-    """The candidate with the best head on the proxy, over two amounts of noise; k is TOP."""
-    results, part = {}, slice(0, None, 9)
-    for name, net in nets.items():
-        f = guide.features(net, w.images32[part])
-        results[name] = {}
-        for k in (48, 64, 96, 128):
-            if k >= len(f):
-                continue
+def on_proxy(net, w):
+    """Accuracy of LDA on the proxy by k, without noise and with three amounts of it."""
+    f, out = guide.features(net, w.images32[::9]), {}
+    for k in (64, 80, 96):
+        if k < len(f):
             cal = Calibration(f, k)
-            results[name][k] = [round(proxy.head_accuracy(w.tasks, net, cal, mu), 1)
-                                for mu in (None, proxy.MU * 4, proxy.MU, proxy.MU / 3)]
-        log(f"heads on the proxy, {name}, by k: no noise, mu x4, mu, mu/3: {results[name]}")
-    best = max((n for n in nets if n != "wide"), key=lambda n: sum(results[n].get(TOP, [0] * 4)[1:]))
-    log(f"chosen: {best}")
-    return best, results
+            out[k] = [round(proxy.head_accuracy(w.tasks, net, cal, mu), 1)
+                      for mu in (None, proxy.MU * 4, proxy.MU, proxy.MU / 3)]
+    return out
 
 
 def students(a, w, enc, dec, twin, net, cal_z, cal_s, log):
@@ -172,9 +173,9 @@ def students(a, w, enc, dec, twin, net, cal_z, cal_s, log):
         w_test = cal_s.coordinates(guide.features(net, t.test_x))
         note("head", 100 * float((proxy.score(r.head, w_test).argmax(1) == t.test_y).float().mean()))
         soft, seen = {"teacher": r.teacher}, {"public": w.images32}
-        jobs = [("fast", soft), ("definition", soft), ("plain", soft), ("fast", {**soft, **seen}), ("fast", {}),
-                ("plain", {}), ("definition", {}), ("fast", {**soft, "temperature": 1.0}),
-                ("fast", {**soft, "share": 0.5}), ("fast", {**soft, **seen, "steps": 3 * steps})]
+        jobs = [("fast", soft), ("fast", {**soft, **seen}), ("definition", soft), ("fast", {**soft, "temperature": 4.0}),
+                ("plain", soft), ("fast", {}), ("fast", {**soft, **seen, "steps": 3 * steps}), ("plain", {}),
+                ("definition", {}), ("fast", {**soft, "temperature": 1.0}), ("fast", {**soft, "share": 0.5})]
         for name, more in jobs:
             if time.time() - began > a.until:
                 return
@@ -191,13 +192,7 @@ def main():
     torch.backends.cudnn.benchmark = True
     log = Log(os.path.join(a.out, "log.txt"))
     w = World(a, log)
-    nets = guides(a, w, log)
-    best = a.guide
-    if not best:
-        best, heads = choose(nets, w, log)
-        with open(os.path.join(a.out, "heads.json"), "w") as f:
-            json.dump({"chosen": best, "heads": heads}, f, indent=1)
-    net = nets[best]
+    net, wide = guides(a, w, log)
     save(net, os.path.join(a.out, "guide.safetensors"))
     path = os.path.join(a.keep, "autoencoder.pt")
     few = {"most": 3, "batch": 8} if a.quick else {}
@@ -206,7 +201,7 @@ def main():
         for m, state in zip((enc, dec), torch.load(path, map_location=w.dev)):
             m.load_state_dict(state)
     else:
-        enc, dec = autoencoder.train(w.images, nets["wide"], a.seconds, a.seed, log=log, **few)
+        enc, dec = autoencoder.train(w.images, wide, w.wide, a.seconds, a.seed, log=log, **few)
         torch.save([enc.state_dict(), dec.state_dict()], path)
     enc, dec = enc.eval().requires_grad_(False), dec.eval().requires_grad_(False)
     save(enc, os.path.join(a.out, "encoder.safetensors"))
@@ -227,12 +222,11 @@ def main():
     else:
         vectors = cal_z.coordinates(latents), cal_s.coordinates(feats)
         samples = guided.Samples(*vectors, w.labels, w.classes, cal_z, cal_s)
-        twin = guided.train(w.images32, enc, dec, net, nets["wide"], w.wide, samples, cal_z, cal_s, 1.25 * a.seconds,
-                            a.seed, log=log, **few)
+        twin = guided.train(w.images, enc, dec, net, wide, w.wide, samples, cal_z, cal_s, 1.25 * a.seconds, a.seed,
+                            log=log, **few)
         torch.save(twin.state_dict(), path)
     save(twin.requires_grad_(False), os.path.join(a.out, "guided.safetensors"))
-    if not a.guide or a.until < 1e9:
-        students(a, w, enc, dec, twin, net, cal_z, cal_s, log)
+    students(a, w, enc, dec, twin, net, cal_z, cal_s, log)
     log("done")
 
 

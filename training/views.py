@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random views of public images, made on the device from uint8."""
+"""Random views of public images, made on the device from uint8. Nothing here asks the device for a value, so that a
+whole training step can be recorded (step.py)."""
 import torch
 import torch.nn.functional as F
 
@@ -13,43 +14,62 @@ def shrink(x, side):
     return F.interpolate(x, size=(side, side), mode="bilinear", antialias=True, align_corners=False)
 
 
-def crop(x, side, least=0.3):
-    """A random part of each image (an area from `least` to all of it, sides 3:4 to 4:3), mirrored half of the time."""
+def uniform(n, low, high, dev):
+    return torch.rand(n, device=dev) * (high - low) + low
+
+
+def crop(x, least=0.3, most=1.0, stretch=0.2877, move=1.0):
+    """A random part of each image at the image's own side: an area between `least` and `most`, sides stretched by up to
+    exp(stretch), mirrored half of the time. move < 1 keeps to the middle; an area of 1 with move > 0 moves the whole
+    image, and what comes in at the edge is its mirror image."""
     n, dev = x.shape[0], x.device
-    area = torch.rand(n, device=dev) * (1 - least) + least
-    ratio = torch.exp((torch.rand(n, device=dev) * 2 - 1) * 0.2877)
-    sx, sy = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
-    theta = torch.zeros(n, 2, 3, device=dev)
-    theta[:, 0, 0] = sx * (torch.randint(0, 2, (n,), device=dev) * 2 - 1)
-    theta[:, 1, 1] = sy
-    theta[:, 0, 2] = (torch.rand(n, device=dev) * 2 - 1) * (1 - sx)
-    theta[:, 1, 2] = (torch.rand(n, device=dev) * 2 - 1) * (1 - sy)
-    grid = F.affine_grid(theta, (n, 3, side, side), align_corners=False)
+    area, ratio = uniform(n, least, most, dev), torch.exp(uniform(n, -stretch, stretch, dev))
+    sx, sy = (area * ratio).sqrt(), (area / ratio).sqrt()
+    flip = torch.randint(0, 2, (n,), device=dev) * 2 - 1
+    zero = torch.zeros(n, device=dev)
+    dx, dy = (uniform(n, -1, 1, dev) * move * (1 - s).clamp(min=0.15) for s in (sx, sy))
+    theta = torch.stack([torch.stack([sx * flip, zero, dx], 1), torch.stack([zero, sy, dy], 1)], 1)
+    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
 
 
 def jitter(x, amount=0.4, grey=0.1):
+    """Brightness, contrast and saturation of each image."""
     n, dev = x.shape[0], x.device
 
     def factor():
-        return 1 + (torch.rand(n, 1, 1, 1, device=dev) * 2 - 1) * amount
+        return uniform(n, 1 - amount, 1 + amount, dev).view(n, 1, 1, 1)
     x = x * factor()
-    x = (x - x.mean((1, 2, 3), keepdim=True)) * factor() + x.mean((1, 2, 3), keepdim=True)
+    mean = x.mean((1, 2, 3), keepdim=True)
+    x = (x - mean) * factor() + mean
     g = x.mean(1, keepdim=True)
-    s = torch.where(torch.rand(n, 1, 1, 1, device=dev) < grey, torch.zeros(1, device=dev), factor())
+    s = factor() * (torch.rand(n, 1, 1, 1, device=dev) >= grey)
     return ((x - g) * s + g).clamp(0, 1)
+
+
+def tint(x, amount=0.35):
+    """Another colour and contrast for each image, as pictures from above or through a microscope have."""
+    n, dev = x.shape[0], x.device
+    mean = x.mean((2, 3), keepdim=True)
+    away = (torch.rand(n, 3, 1, 1, device=dev) * 2 - 1) * amount
+    return ((x - mean) * uniform(n, 0.3, 1.2, dev).view(n, 1, 1, 1) + mean + away).clamp(0, 1)
+
+
+def either(share, a, b):
+    """Each image from a with probability `share`, else from b."""
+    return torch.where(torch.rand(a.shape[0], 1, 1, 1, device=a.device) < share, a, b)
 
 
 def shift(x, most=2):
     """A shift by whole pixels with repeated edges, and mirroring: one view for the whole batch, differentiable."""
-    dy, dx = (int(v) for v in torch.randint(-most, most + 1, (2,)))
-    if torch.rand(()) < 0.5:
-        x = x.flip(3)
-    side = x.shape[2]
-    x = F.pad(x, (most, most, most, most), mode="replicate")
-    return x[:, :, most + dy:most + dy + side, most + dx:most + dx + side]
+    side, dev = x.shape[2], x.device
+    place = torch.arange(side, device=dev)
+    rows = (place + torch.randint(-most, most + 1, (1,), device=dev)).clamp(0, side - 1)
+    columns = (place + torch.randint(-most, most + 1, (1,), device=dev)).clamp(0, side - 1)
+    columns = torch.where(torch.rand(1, device=dev) < 0.5, columns, columns.flip(0))
+    return x.index_select(2, rows).index_select(3, columns)
 
 
 def half(dev):
     """bfloat16 on a card; on a processor, where it is only for trying things out, single precision is faster."""
-    return torch.autocast("cuda", dtype=torch.bfloat16, enabled=dev.type == "cuda")
+    return torch.autocast("cuda", dtype=torch.bfloat16, enabled=dev.type == "cuda", cache_enabled=False)
