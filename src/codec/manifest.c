@@ -67,9 +67,9 @@ static const struct fkt_known_file known[] = {
      2464424},
     {"taesd3", "taesd3_decoder.safetensors", "e940e227e2a41919f0735ec423129724666f8b949c8bbce7a04b78ecfb4667de",
      2464414},
-    {"fedkt-ae", "encoder.safetensors", "0b131295129e9869d2b50de040072a08ae9ed1d247945d3fcf8520b3b7a09453", 1383032},
-    {"fedkt-ae", "decoder.safetensors", "6f74a65aeb92885629eae7f7798ccd3a3d4fb38109c2e6d86985b2ef05ba6231", 5497878},
-    {"fedkt-guide", "model.safetensors", "8f3b2f527e8dedcdbf05c8abced350720bcd0bee550d04120970ffee01f74bc2", 7788128},
+    {"fedkt-ae", "encoder.safetensors", "37a10600e2515591c58825df2488fc28bf525ced5732d44f5f74d86d3efa30a4", 1383032},
+    {"fedkt-ae", "decoder.safetensors", "aa66cbfe8f54a5bf50ea865ef11cac411c6865d105744990c2fb52910469645c", 5497878},
+    {"fedkt-guide", "model.safetensors", "028001dd57e9243d4d52706f2de80b9c2db4f39c3c508831047e70be944ac509", 7788128},
 };
 
 const struct fkt_known_file *fkt_known_file_find(const char *sha256)
