@@ -81,6 +81,9 @@ class Pieces(binary.Case):
         self.assertTrue(all(p.stat().st_size <= 51200 for p in pieces))
         with tarfile.open(pieces[0]) as tar:
             self.assertEqual(tar.getnames()[0], "runs/cifar10-own-central-0/eps-1/release.safetensors.xz")
+            self.assertIn("runs/cifar10-own-distributed-2/eps-0.3/release.safetensors.xz", tar.getnames())
+        with tarfile.open(pieces[-1]) as tar:
+            self.assertEqual(tar.getnames(), ["sets/cifar10-real.tar.xz.3-of-4"])
         self.guide("unpack", "--out", "there", *map(str, pieces[:0:-1]))
         self.assertFalse((self.folder / "there/sets/cifar10-test.tar").exists())
         self.guide("unpack", "--out", "there", str(pieces[0]))
