@@ -37,7 +37,7 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True, help="folder with train/ and val/")
     p.add_argument("--out", required=True)
-    p.add_argument("--seconds", type=float, default=220, help="for the autoencoder, and as many for the fast decoder")
+    p.add_argument("--seconds", type=float, default=130, help="for the autoencoder, and a quarter more for the fast decoder")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--epochs", type=int, default=40, help="of the guide")
     p.add_argument("--until", type=float, default=1e9, help="begin no further student after so many seconds")
