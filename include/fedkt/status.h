@@ -82,6 +82,8 @@ enum fkt_hint {
     FKT_HINT_TASK_SIGN = 49,            /* the operator signs the task */
     FKT_HINT_GUIDE_CALIBRATION = 51,    /* give the calibration of the task's guide */
     FKT_HINT_GUIDE_WEIGHTS = 52,        /* say where the weights of the task's guide are */
+    FKT_HINT_GUIDE_WEIGHTS_KIND = 53,   /* they are a safetensors file or a folder of published files */
+    FKT_HINT_GUIDE_PULL = 54,           /* guide: fetch its weights */
     FKT_HINT_TASK_EARLY = 50,           /* the operator's server pins and signs the task first */
 
     FKT_HINT_LATENTS_FILE = 60, /* give a latents file, or make it again */

@@ -12,6 +12,7 @@
  * says what to do when nothing is there; the codec reads the files. */
 #include "codec/cache.h"
 
+#include "codec/codec.h"
 #include "codec/family.h"
 #include "codec/manifest.h"
 #include "codec/models.h"
@@ -125,8 +126,23 @@ static fkt_status absent(const char *codec, const char *folder)
         return fkt_hint_code(fkt_fail(FKT_E_IO, "there are no weights for codec '%s'", codec), FKT_HINT_WEIGHTS_PATH,
                              "say where they are: the name stands for any weights of its family");
     fkt_codec_put_hint(put, sizeof put, codec, folder);
-    st = fkt_fail(FKT_E_IO, "the weights of codec '%s' are not on this machine", codec);
+    st = fkt_fail(FKT_E_IO, "the weights of %s '%s' are not on this machine",
+                  fkt_codec_known(codec, 1) ? "guide" : "codec", codec);
     return fkt_hint_values(fkt_hint_code(st, FKT_HINT_PULL, put), FKT_HINT_PULL, codec, NULL);
+}
+
+fkt_status fkt_codec_guide_failure(fkt_status st, const char *name)
+{
+    const enum fkt_hint was = st == FKT_OK ? FKT_HINT_NONE : fkt_error_hint_code();
+    const enum fkt_hint now = was == FKT_HINT_PULL ? FKT_HINT_GUIDE_PULL : FKT_HINT_GUIDE_WEIGHTS_KIND;
+    struct fkt_failure f;
+    if (was == FKT_HINT_WEIGHTS_PATH)
+        return fkt_hint_code(fkt_fail(st, "there are no weights for guide '%s'", name), FKT_HINT_GUIDE_WEIGHTS,
+                             "say where they are: the name stands for any weights of its family");
+    if (was != FKT_HINT_PULL && was != FKT_HINT_WEIGHTS_KIND) return st;
+    fkt_failure_save(&f, st);
+    fkt_fail(st, "%s", f.text);
+    return fkt_hint_values(fkt_hint_code(st, now, f.hint), now, f.value[0], NULL);
 }
 
 fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights)

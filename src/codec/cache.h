@@ -13,6 +13,10 @@
  * `codec` is not a valid folder name. */
 FKT_MUST_USE fkt_status fkt_codec_weights_path(char **out, const char *codec, const char *weights);
 
+/* After a failure to open network `name` as a task's guide: where its weights were missing, sentence and hint are of
+ * the guide's. Returns st. */
+fkt_status fkt_codec_guide_failure(fkt_status st, const char *name);
+
 /* The codec's folder in the cache, whether or not it is there: $FEDKT_CACHE, else $XDG_CACHE_HOME/fedkt, else
  * $HOME/.cache/fedkt, then codecs/<codec>. Gives *out. */
 FKT_MUST_USE fkt_status fkt_codec_cache(char **out, const char *codec);

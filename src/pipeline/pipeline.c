@@ -15,6 +15,7 @@
 #include "task/task.h"
 
 #include "base/alloc.h"
+#include "codec/cache.h"
 #include "codec/codec.h"
 #include "codec/family.h"
 #include "crypto/hash.h"
@@ -166,10 +167,7 @@ fkt_status fkt_pipeline_network(struct fkt_codec **out, const struct fkt_task *t
     if (settings) spec.settings = *settings;
     if (part->kind == FKT_PART_GUIDE) spec.settings.weights = settings ? settings->guide_weights : NULL;
     st = fkt_codec_open(out, &spec);
-    if (st != FKT_OK && part->kind == FKT_PART_GUIDE && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
-        st = fkt_hint_code(fkt_fail(st, "there are no weights for guide '%s'", part->name), FKT_HINT_GUIDE_WEIGHTS,
-                           "say where they are: the name stands for any weights of its family");
-    FKT_TRY(st);
+    FKT_TRY(part->kind == FKT_PART_GUIDE ? fkt_codec_guide_failure(st, part->name) : st);
     FKT_TRY(check_codec(part, *out));
 out:
     if (st != FKT_OK) {

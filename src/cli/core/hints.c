@@ -37,6 +37,9 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_GUIDE_CALIBRATION:
         return "ask for the guide's calibration file, and give it with --guide-calibration";
     case FKT_HINT_GUIDE_WEIGHTS: return "give --guide-weights PATH: the name stands for any weights of its family";
+    case FKT_HINT_GUIDE_WEIGHTS_KIND:
+        return "--guide-weights takes a safetensors file, or a folder with the published files";
+    case FKT_HINT_GUIDE_PULL: return "fetch them with 'fedkt codec pull {1}', or give --guide-weights PATH, or {hint}";
     case FKT_HINT_CALIBRATION_ALONE:
         return "give the task's calibration file with --calibration: then nothing else is needed";
     case FKT_HINT_CALIBRATION_BUILT_IN: return "leave --calibration out: the task was made with the codec's own";

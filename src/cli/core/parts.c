@@ -2,6 +2,7 @@
 /* parts.c - codec and guide of a task from options, each with its calibration and its share of the budget. */
 #include "cli/core/parts.h"
 
+#include "codec/cache.h"
 #include "codec/codec.h"
 
 #include <stdio.h>
@@ -28,14 +29,20 @@ fkt_status cli_parts_want_images(const struct cli_codec *c, const char *option)
     return FKT_OK;
 }
 
-static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
+/* `fedkt codec calibrate` for this network: its weights are --weights there, also for a guide. */
+static void calibrate_command(char out[256], const struct cli_codec *c, const struct fkt_codec *codec, int guide)
 {
     const char *name = guide ? cli_guide_name(c) : c->name;
     struct cli_codec shown = *c;
-    char command[256], hint[384];
     if (guide) shown.settings.weights = c->settings.guide_weights;
     if (fkt_codec_is_path(name)) shown.settings.weights = name;
-    cli_calibrate_command(command, sizeof command, &shown, codec);
+    cli_calibrate_command(out, 256, &shown, codec);
+}
+
+static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
+{
+    char command[256], hint[384];
+    calibrate_command(command, c, codec, guide);
     snprintf(hint, sizeof hint, "make one from a public image set and give it with --%scalibration: %s",
              guide ? "guide-" : "", command);
     if (fkt_codec_has_calibration(fkt_codec_name(codec))) /* it has some, for other sizes */
@@ -49,7 +56,7 @@ static fkt_status no_calibration(const struct cli_codec *c, const struct fkt_cod
 static fkt_status no_calibration_for_size(const struct cli_codec *c, const struct fkt_codec *codec, int guide)
 {
     char command[256], hint[384];
-    cli_calibrate_command(command, sizeof command, c, codec);
+    calibrate_command(command, c, codec, guide);
     snprintf(hint, sizeof hint, "give --size 32 or 64, or --%s, or a calibration of your own with --%scalibration: %s",
              !guide             ? "codec " FKT_PLAIN_CODEC
              : is_none(c->name) ? "codec " FKT_PLAIN_CODEC " --guide none"
@@ -57,6 +64,18 @@ static fkt_status no_calibration_for_size(const struct cli_codec *c, const struc
              guide ? "guide-" : "", command);
     return fkt_fail_hint(FKT_E_STATE, hint, "%s '%s' has no built-in calibration for this size: %u",
                          guide ? "guide" : "codec", fkt_codec_name(codec), fkt_codec_size(codec));
+}
+
+/* The weights were named as the network itself: --codec FILE or --guide FILE. */
+static fkt_status no_such_file(fkt_status st, int guide)
+{
+    struct fkt_failure f;
+    fkt_failure_save(&f, st);
+    return fkt_fail_hint(st,
+                         guide ? "--guide takes a name of 'fedkt codec list', a safetensors file, or a folder with one"
+                               : "--codec takes a name of 'fedkt codec list', a safetensors file, or a folder with the "
+                                 "published files",
+                         "%s", f.text);
 }
 
 /* The network and its calibration, into the next place of *out. */
@@ -81,10 +100,9 @@ static fkt_status open_part(struct cli_parts *out, const struct cli_codec *c, in
                              "'%s' is a guide, not a codec: it has no decoder", spec.name);
     out->n++;
     st = fkt_codec_open(codec, &spec);
-    if (guide && st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_PATH)
-        st = fkt_fail_hint(st, "give --guide-weights PATH: the name stands for any weights of its family",
-                           "there are no weights for guide '%s'", spec.name);
-    FKT_TRY(st);
+    if (st != FKT_OK && fkt_error_hint_code() == FKT_HINT_WEIGHTS_KIND && fkt_codec_is_path(spec.name))
+        st = no_such_file(st, guide);
+    FKT_TRY(guide ? fkt_codec_guide_failure(st, spec.name) : st);
     FKT_TRY(fkt_codec_want(*codec, guide));
     if (file) {
         FKT_TRY(fkt_calibration_load(cal, file));
