@@ -1,11 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hints.c - the library's hint codes (fedkt/status.h) in terms of this program's options and verbs. The library does
- * not know them: a program that embeds it has others. A new code is one row here; the compiler reports a code without
- * one. */
+ * not know them: a program that embeds it has others. A new code is one row here; tools/check_messages.py reports one
+ * that has no row. */
 #include "cli/core/hints.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Servers, receipts, keys and consent. */
+static const char *federation_phrase(enum fkt_hint code)
+{
+    switch (code) {
+    case FKT_HINT_SERVER_CHOICES:
+        return "start it with the same --per-class and --format as the first time, or without --per-class";
+    case FKT_HINT_SERVER_FOLDER: return "name another folder with --out, or give the --state folder that it belongs to";
+    case FKT_HINT_SERVER_NEW_FOLDER: return "name a new folder with --out, or move what is in this one away";
+    case FKT_HINT_RECEIPT_FILE:
+        return "the receipt is 'receipt.json' in the folder that 'fedkt join' was given with --out; without one, leave "
+               "--receipt out";
+    case FKT_HINT_OTHER_RECEIPT:
+        return "first check that the receipt is the right one: it is in the folder that 'fedkt join' was given with "
+               "--out";
+    case FKT_HINT_OTHER_TASK:
+        return "first check that the task file and the folder are the right ones ('fedkt task show' prints the hash); "
+               "if both are of the same study, do not use the release";
+    case FKT_HINT_KEY_FILE: return "give a file made by 'fedkt keygen'";
+    case FKT_HINT_SITE_KEY_FILE: return "give the file that ends in .pub, made by 'fedkt keygen'";
+    case FKT_HINT_ROSTER_FILE: return "the public part of a site's key is put on a roster with 'fedkt enroll'";
+    case FKT_HINT_ENROLL_MORE: return "enrol further sites with 'fedkt enroll'";
+    case FKT_HINT_ACCEPT_WEAK: return "{hint}: --accept-weak-promise";
+    case FKT_HINT_ACCEPT_SEED: return "for a rehearsal with images that are not private, say --accept-insecure-seed";
+    case FKT_HINT_LIMIT: return "{hint} (--limit)";
+    case FKT_HINT_OPERATOR_KEY:
+        return "give the operator's key with --key, so that the task can be signed with the pin";
+    case FKT_HINT_SERVER_KEY:
+        return "give its certificate with --certificate and --private-key, or the --state folder that holds it";
+    case FKT_HINT_STATE_FOLDER: return "name a folder with --state";
+    case FKT_HINT_SAME_STATE: return "run the same command again to continue";
+    case FKT_HINT_NAME_FILE: return "give --{1}";
+    default: return NULL;
+    }
+}
 
 const char *cli_hint_phrase(enum fkt_hint code)
 {
@@ -60,35 +95,8 @@ const char *cli_hint_phrase(enum fkt_hint code)
     case FKT_HINT_GUIDED_PLAIN: return "leave the guide aside with --guided none";
     case FKT_HINT_HEADS: return "this release has heads alone: fedkt heads --release FILE";
     case FKT_HINT_PARTIAL: return "repeat that run with its options, or give --force to begin again";
-    case FKT_HINT_SERVER_CHOICES:
-        return "start it with the same --per-class and --format as the first time, or without --per-class";
-    case FKT_HINT_SERVER_FOLDER: return "name another folder with --out, or give the --state folder that it belongs to";
-    case FKT_HINT_SERVER_NEW_FOLDER: return "name a new folder with --out, or move what is in this one away";
-    case FKT_HINT_RECEIPT_FILE:
-        return "the receipt is 'receipt.json' in the folder that 'fedkt join' was given with --out; without one, leave "
-               "--receipt out";
-    case FKT_HINT_OTHER_RECEIPT:
-        return "first check that the receipt is the right one: it is in the folder that 'fedkt join' was given with "
-               "--out";
-    case FKT_HINT_OTHER_TASK:
-        return "first check that the task file and the folder are the right ones ('fedkt task show' prints the hash); "
-               "if both are of the same study, do not use the release";
-    case FKT_HINT_KEY_FILE: return "give a file made by 'fedkt keygen'";
-    case FKT_HINT_SITE_KEY_FILE: return "give the file that ends in .pub, made by 'fedkt keygen'";
-    case FKT_HINT_ROSTER_FILE: return "the public part of a site's key is put on a roster with 'fedkt enroll'";
-    case FKT_HINT_ENROLL_MORE: return "enrol further sites with 'fedkt enroll'";
-    case FKT_HINT_ACCEPT_WEAK: return "{hint}: --accept-weak-promise";
-    case FKT_HINT_ACCEPT_SEED: return "for a rehearsal with images that are not private, say --accept-insecure-seed";
-    case FKT_HINT_LIMIT: return "{hint} (--limit)";
-    case FKT_HINT_OPERATOR_KEY:
-        return "give the operator's key with --key, so that the task can be signed with the pin";
-    case FKT_HINT_SERVER_KEY:
-        return "give its certificate with --certificate and --private-key, or the --state folder that holds it";
-    case FKT_HINT_STATE_FOLDER: return "name a folder with --state";
-    case FKT_HINT_SAME_STATE: return "run the same command again to continue";
-    case FKT_HINT_NAME_FILE: return "give --{1}";
+    default: return federation_phrase(code);
     }
-    return NULL;
 }
 
 /* The replacement of a placeholder such as "{1}" at the start of `s`, and the placeholder's length; NULL: none. */
