@@ -360,7 +360,7 @@ def main():
     p.add_argument("--times", type=float, default=1, help="as if each record were so many")
     p.add_argument("--public", type=int, default=5000, help="images of the calibrations")
     p.add_argument("--dim", type=int, default=64)
-    p.add_argument("--guide-dim", type=int, default=96)
+    p.add_argument("--guide-dim", type=int, default=80)
     p.add_argument("--split", default="1,8,25,16,50", help="budget: count; sum, moment of codec; sum, moment of guide")
     p.add_argument("--floor", type=float, nargs=2, default=[1, 4], help="in noise edges: class moments, pooled ones")
     p.add_argument("--heads", default=",".join(HEADS), help="which, with commas")
