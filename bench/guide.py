@@ -16,7 +16,7 @@ heads   DIR holds eurosat/CLASS/*, cifar10/{train,test}/CLASS/* and imagenette64
         EfficientNet-Lite0, adds that network at 128 px as guide, heads alone. "Without noise" is the release at
         epsilon 1000, the largest that `fedkt` takes: a little noise is left.
 take    reads SET-NOISE.json, written by `fedkt simulate --runs R --json`, as R seeds of our pair.
-pack    what a card needs: releases, test images, public images (--public, at most 10,000), TAESD's decoder, and
+pack    what a card needs: releases, test images, public images (--public, --public-limit of them), TAESD's weights, and
         training images for the bound on real data (--real N of a class; default: all; 0: none). --piece MB: the
         same once more as FOLDER/pieces/guide-NN.tar, compressed, each at most MB, what is needed first in the first.
 unpack  pieces, in any number and order, as FOLDER; it may be called again when more have arrived.
@@ -131,6 +131,7 @@ def main():
         p.add_argument(f"--{name}")
     p.add_argument("--sets", type=lambda s: s.split(","), default=list(SETS))
     p.add_argument("--real", type=int, help="training images of a class for the bound (default: all; 0: none)")
+    p.add_argument("--public-limit", type=int, default=10000, help="public images to pack; 0: all")
     p.add_argument("--seconds", type=float, default=1200)
     p.add_argument("--cell", type=float, default=30, help="seconds that must be left for the first cell of an arm")
     p.add_argument("--workers", type=int, default=1, help="cells at once on the card")

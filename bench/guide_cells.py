@@ -21,6 +21,7 @@ PAIRS = {
 ARMS = {  # name: pair, options of `fedkt train`; the most important first
     "guided, teacher": ("own", "--guided --teacher head"),
     "guided, teacher, public images": ("own", "--guided --teacher head --public"),
+    "guided, QDA teacher, public images": ("own", "--guided --teacher head --teacher-head qda --public"),
     "paper": ("paper", ""),
     "real": ("real", ""),
     "plain": ("own", "--guided none"),

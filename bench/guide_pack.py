@@ -61,7 +61,8 @@ def pack(a):
             pack_images(os.path.join(data, "train"), os.path.join(a.to, "sets", f"{name}-real.tar"), a.real or few)
     if a.public:
         classes = max(1, len(os.listdir(a.public)))
-        pack_images(a.public, os.path.join(a.to, "sets", "public.tar"), max(1, (200 if a.quick else 10000) // classes))
+        most = 200 if a.quick else a.public_limit
+        pack_images(a.public, os.path.join(a.to, "sets", "public.tar"), most and max(1, most // classes))
     if a.codecs:
         for half in ("encoder", "decoder"):
             file = f"taesd_{half}.safetensors"
