@@ -41,7 +41,7 @@ int cli_codec(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_HEAD("roundtrip"),
         CLI_OPT_TEXT("image", &a.image, "FILE", 0, "before/after sheet as PNG"),
         CLI_DATA_ROWS(a.data, 0),
-        CLI_CODEC_ROWS(a.codec, " (default: " FKT_PLAIN_CODEC ")"),
+        CLI_CODEC_ROWS(a.codec, " or a file (default: " FKT_PLAIN_CODEC ")"),
         CLI_DEVICE_ROW(a.codec.settings.device),
         CLI_RUN_ROWS(a.run),
     };

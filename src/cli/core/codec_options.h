@@ -15,8 +15,8 @@ struct cli_weights {
 };
 #define CLI_WEIGHTS_LINES(m)                                                                                           \
     CLI_OPT_TEXT("weights", &(m).weights, "PATH", 0,                                                                   \
-                 "weights of a network: a file, or a folder with the published files (default: the cache that 'fedkt " \
-                 "codec pull' fills)"),                                                                                \
+                 "weights of a network: a file, or a folder with the published files (default: those that come with "  \
+                 "fedkt, else the cache that 'fedkt codec pull' fills)"),                                              \
         CLI_OPT_CHOICE(                                                                                                \
             "dtype", &(m).dtype, fkt_codec_dtype_parse, "f32, bf16 or auto",                                           \
             "number format between a network's layers; auto: the faster one on this machine, bf16 on a card; "         \
@@ -52,7 +52,8 @@ struct cli_codec {
     }
 #define CLI_CODEC_ROWS(c, what)                                                                                        \
     CLI_OPT_HEAD("codec and coordinates"),                                                                             \
-        CLI_OPT_TEXT("codec", &(c).name, "NAME", 0, "frozen public autoencoder" what),                                 \
+        CLI_OPT_TEXT("codec", &(c).name, "NAME|FILE", 0,                                                               \
+                     "frozen public autoencoder: a name of 'fedkt codec list'" what),                                  \
         CLI_OPT_WHOLE("size", &(c).size, "PX", 0, "side of the images, in pixels (default: 32)"),                      \
         CLI_OPT_WHOLE("dim", &(c).dim, "D", 0,                                                                         \
                       "length of the latent, for codecs that let you choose (default: 64 for dct)"),                   \
@@ -70,15 +71,15 @@ struct cli_codec {
         CLI_OPT_WHOLE("rq", &(c).rq, "N", 0, "integer radius, 64 to 4096 (default: 256)")
 
 /* Beside CLI_CODEC_ROWS, for verbs that make a task. */
-#define CLI_TASK_CODEC ", or none (default: " FKT_DEFAULT_CODEC ", with " FKT_DEFAULT_GUIDE " as the guide)"
+#define CLI_TASK_CODEC ", a file, or none (default: " FKT_DEFAULT_CODEC ", with " FKT_DEFAULT_GUIDE " as the guide)"
 int cli_moments_parse(const char *word); /* "class": 0, "pooled": 1 */
 /* The guide that was given; else the default one, where the codec is the default one or none. NULL: no guide. */
 const char *cli_guide_name(const struct cli_codec *c);
 #define CLI_GUIDE_ROWS(c)                                                                                              \
     CLI_OPT_HEAD("guide"),                                                                                             \
-        CLI_OPT_TEXT("guide", &(c).guide, "NAME", 0,                                                                   \
-                     "frozen public encoder whose features are released beside the codec's: a name of 'fedkt codec "   \
-                     "list', a file, or none (default: " FKT_DEFAULT_GUIDE                                             \
+        CLI_OPT_TEXT("guide", &(c).guide, "NAME|FILE", 0,                                                              \
+                     "frozen public encoder whose features say what an image shows; released beside the codec's "      \
+                     "numbers: a name of 'fedkt codec list', a file, or none (default: " FKT_DEFAULT_GUIDE             \
                      "; none where --codec names another than " FKT_DEFAULT_CODEC ")"),                                \
         CLI_GUIDE_WEIGHTS_LINE((c).settings),                                                                          \
         CLI_OPT_TEXT("guide-calibration", &(c).guide_calibration, "FILE", 0,                                           \

@@ -11,9 +11,9 @@
 
 #define CLI_GUIDED_ROW(text)                                                                                           \
     CLI_OPT_MAYBE("guided", &(text), "[STEPS]",                                                                        \
-                  "images that match the drawn vector of the guide: by the decoder trained for it; with STEPS by so "  \
-                  "many steps of gradient descent, slow; 'none' decodes without the guide (default: by the trained "   \
-                  "decoder where there is one, else none)")
+                  "where the release has a guide: make each image show what the guide's part says of its class, by "   \
+                  "the decoder trained for that, or by so many STEPS of gradient descent (slow); 'none': leave the "   \
+                  "guide aside (default: the trained decoder where there is one, else none)")
 
 /* NULL: not given; "": without a value. */
 FKT_MUST_USE fkt_status cli_guided(const char *text, struct fkt_guided_options *out);

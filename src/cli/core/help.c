@@ -104,6 +104,9 @@ void cli_overview(FILE *to, const struct cli_command *commands, size_t n)
     for (size_t i = 0; i < n; i++) fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(
         to,
+        "\nA codec makes a short vector of an image, and an image of a vector; a guide makes features of what an image "
+        "shows.\nMoments are count, sum and second moment of a class's vectors; a release is the moments with noise: "
+        "images and\nheads (closed-form classifiers) are made from it alone.\n"
         "\n'fedkt help VERB' explains a verb; 'fedkt --version' prints the version. Results go to stdout, all else to "
         "stderr;\n--json prints results as JSON. Exit codes: 0 ok, 1 failed, 2 misuse, 3 the task is over (serve, "
         "join),\n130 stopped by Ctrl-C, 143 by SIGTERM. Start with 'fedkt demo'.\n");

@@ -14,8 +14,9 @@ static int help(const struct cli_command *self, int argc, char **argv);
 static const struct cli_command commands[] = {
     {"demo", "the whole pipeline on a built-in image set, in under two minutes", "[--out DIR]",
      "Twenty sites hold a procedural set of ten classes. They add up under masks, each with its noise share, and the\n"
-     "sums are released at epsilon 10 and 1; images are sampled, heads are fitted, and everything is shown beside a\n"
-     "bound without privacy in report.html.",
+     "sums are released at epsilon 10 and 1. From the sums alone come images, closed-form classifiers (heads) and, at\n"
+     "epsilon 1, a small network trained on the images; report.html shows them beside a bound without privacy. The\n"
+     "networks come with the program: nothing is fetched.",
      cli_demo},
     {"privacy", "the noise that a release needs, and the resulting error",
      "--epsilon E --delta D --dim d --clip R [...]",
@@ -75,8 +76,10 @@ static const struct cli_command commands[] = {
      "that one alone, with --data the one that these images belong to.\n"
      "Example: fedkt ledger --data photos/",
      cli_ledger},
-    {"generate", "a release to labelled synthetic images", "--release FILE --per-class N --out DIR",
-     "Any number of images, at any time, from the release alone, without further privacy cost.\n"
+    {"generate", "a release to labelled synthetic images",
+     "--release FILE --out DIR [--per-class N] [--guided [STEPS]]",
+     "Any number of images, at any time, from the release alone, without further privacy cost. Where the release has\n"
+     "a guide they are guided; such a run that is interrupted is continued by the same command.\n"
      "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
      cli_generate},
     {"heads", "closed-form classifiers directly from a release", "--release FILE [--out DIR] [--export FILE]",
@@ -88,10 +91,10 @@ static const struct cli_command commands[] = {
      cli_heads},
     {"train", "a ResNet on synthetic images from a folder, or directly from a release",
      "(--data PATH | --release FILE) --out model.safetensors [...]",
-     "Trains a ResNet-18 (or a small ResNet-8) with SGD. From a release images are drawn and decoded in memory. A\n"
-     "model that has seen nothing but a private release is as private as that release, and its file says so; with\n"
-     "--mix or any real images it is NOT, and its file says that. Ctrl-C writes the checkpoint; --resume continues\n"
-     "to the same bits.\n"
+     "Trains a ResNet-18 (or a small ResNet-8). From a release images are drawn and decoded in memory; --teacher head\n"
+     "gives them soft labels from the release's own head. A model that has seen nothing but a private release and\n"
+     "public images (--public) is as private as that release, and its file says so; with --mix or other real images\n"
+     "it is NOT, and its file says that. Ctrl-C writes the checkpoint; --resume continues to the same bits.\n"
      "Example: fedkt train --release release.safetensors --per-class 1000 --epochs 30 --out model.safetensors\n"
      "Example: fedkt train --data synthetic/ --network resnet8 --holdout 0.1 --test photos/ --out model.safetensors",
      cli_train},

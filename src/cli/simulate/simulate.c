@@ -179,7 +179,8 @@ static int parse_network(const char *word)
         CLI_OPT_CHOICE_GIVEN("teacher-head", &(s).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
                              "which head of the release teaches", &(s).head_kind_given),                               \
         CLI_OPT_CHOICE_GIVEN("teacher-parts", &(s).head_on, fkt_heads_on_parse, "default, all or guide",               \
-                             "which parts of an image's record vector it looks at", &(s).head_on_given),               \
+                             "which parts of an image's record vector it looks at; default: the guide alone, if any",  \
+                             &(s).head_on_given),                                                                      \
         {CLI_REAL, "temperature", &(s).temperature,      "T", "softmax temperature of the teacher (default: 2)", 0,    \
          NULL,     NULL,          &(s).temperature_given},                                                             \
         CLI_OPT_REAL("teacher-share", &(s).share, "F", 0, "weight of the teacher's loss (default: 1)"),                \
