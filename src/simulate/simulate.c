@@ -247,15 +247,7 @@ static fkt_status gather(struct pool *p, unsigned lanes)
         for (int b = 0; b < FKT_NORM_BINS; b++) sim->norms.bins[b] += l->norms.bins[b];
         sim->seconds_moments += l->moments_seconds;
         sim->seconds_aggregate += l->merge_seconds;
-        for (const char *s = l->skipped.names; s && *s;) { /* whole lines move over */
-            const char *end = strchr(s, '\n');
-            char line[1024];
-            snprintf(line, sizeof line, "%.*s", (int)(end - s), s);
-            FKT_TRY(fkt_skipped_add(p->spec->skipped, line));
-            l->skipped.count--;
-            s = end + 1;
-        }
-        if (p->spec->skipped) p->spec->skipped->count += l->skipped.count;
+        if (p->spec->skipped) FKT_TRY(fkt_skipped_merge(p->spec->skipped, &l->skipped));
     }
     sim->seconds_aggregate += fkt_now() - start;
 out:
