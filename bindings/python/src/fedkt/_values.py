@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
-import weakref
 
 import numpy as np
 
@@ -155,8 +154,8 @@ def view(pointer, ctype, shape, owner):
     count = int(np.prod(shape, dtype=np.int64))
     if count == 0:
         return np.empty(shape, dtype=np.dtype(ctype))
-    block = (ctype * count).from_address(pointer)
-    weakref.finalize(block, lambda kept: None, owner)
+    block = type("Block", (ctype * count,), {}).from_address(pointer)
+    block.owner = owner
     return np.frombuffer(block, dtype=np.dtype(ctype)).reshape(shape)
 
 
@@ -166,3 +165,20 @@ def copied(pointer, ctype, shape):
     if count == 0 or not pointer:
         return np.empty(shape, dtype=np.dtype(ctype))
     return np.frombuffer((ctype * count).from_address(pointer), dtype=np.dtype(ctype)).reshape(shape).copy()
+
+
+def _bytes(name, value, length):
+    data = bytes(value)
+    if len(data) != length:
+        raise argument_error(f"{name} must have {length} bytes, not {len(data)}")
+    return (ctypes.c_uint8 * length).from_buffer_copy(data)
+
+
+def key(value):
+    """A public key, 32 bytes."""
+    return _bytes("key", value, 32)
+
+
+def secret(value):
+    """A signing key, 64 bytes."""
+    return _bytes("secret", value, 64)

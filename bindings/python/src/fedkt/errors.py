@@ -15,15 +15,16 @@ import enum
 
 from . import _declarations as c
 
-#: What a call answers; values are pinned (`fedkt/status.h`).
 Status = enum.IntEnum(
     "Status",
     {"OK": c.FKT_OK, **{k.removeprefix("FKT_E_"): v for k, v in vars(c).items() if k.startswith("FKT_E_")}},
 )
-#: The remedy behind a hint, for programs that phrase it in their own words.
 Hint = enum.IntEnum(
     "Hint", {k.removeprefix("FKT_HINT_"): v for k, v in vars(c).items() if k.startswith("FKT_HINT_")}
 )
+
+Status.__doc__ = "What a call answers; values are pinned (`fedkt/status.h`)."
+Hint.__doc__ = "The remedy behind a hint, for programs that phrase it in their own words."
 
 
 class FedktError(Exception):
