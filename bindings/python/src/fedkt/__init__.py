@@ -25,10 +25,13 @@ from .errors import (
 from .draw import release
 from .gaussians import Gaussians
 from .heads import Head, WholeModel, evaluate_heads
+from .models import Evaluation, Model, evaluate
 from .pipelines import Moments, Pipeline, encode, moments
 from .plans import PrivacyPlan, privacy
 from .releases import Release
+from .simulation import Simulation, simulate
 from .tasks import Federation, Service, Task
+from .training import Epoch, train
 
 __all__ = [
     "ArgumentError",
@@ -37,27 +40,34 @@ __all__ = [
     "Codec",
     "DataError",
     "Dataset",
+    "Epoch",
+    "Evaluation",
     "Federation",
     "FedktError",
     "Gaussians",
     "Head",
     "Hint",
     "MachineError",
+    "Model",
     "Moments",
     "PeerError",
     "Pipeline",
     "PrivacyPlan",
     "Release",
     "Service",
+    "Simulation",
     "Status",
     "Stopped",
     "Task",
     "WholeModel",
     "__version__",
     "encode",
+    "evaluate",
     "evaluate_heads",
     "library_version",
     "moments",
     "privacy",
     "release",
+    "simulate",
+    "train",
 ]

@@ -53,7 +53,9 @@ class Handle:
         self._pointer = ctypes.c_void_p()
         self._owner = owner
         self._keep = None
-        self._users = 0
+        self._users = 0  # calls under way
+        self._loans = 0  # arrays over its memory, and handles that borrow it
+        self._held = []  # handles that it borrows
         self._closed = False
         self._make_locks()
         _handles.add(self)
@@ -73,15 +75,39 @@ class Handle:
             if self._closed:
                 return
             self._closed = True
-            last = self._users == 0
+            last = self._unused()
         if last:
             self._end()
+
+    def _unused(self):
+        return self._closed and self._users == 0 and self._loans == 0
 
     def _end(self):
         pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer and self._owner is None:
             getattr(lib, self._free)(pointer)
         self._owner = self._keep = None
+        while self._held:
+            self._held.pop()._take_back()
+
+    def _lend(self):
+        """Its memory is needed until _take_back(), whoever closes it meanwhile."""
+        with self._lock:
+            if self._closed:
+                raise state_error(f"the {self._noun} is closed")
+            self._loans += 1
+
+    def _take_back(self):
+        with self._lock:
+            self._loans -= 1
+            last = self._unused()
+        if last:
+            self._end()
+
+    def _hold(self, other):
+        """Borrows another handle until this one is freed."""
+        other._lend()
+        self._held.append(other)
 
     @contextlib.contextmanager
     def _use(self):
@@ -96,7 +122,7 @@ class Handle:
         finally:
             with self._lock:
                 self._users -= 1
-                last = self._closed and self._users == 0
+                last = self._unused()
             if last:
                 self._end()
 
@@ -118,6 +144,18 @@ class Handle:
 
     def __reduce__(self):
         raise TypeError(f"a {type(self).__name__} cannot be pickled: save it to a file, and load that")
+
+
+class Loan:
+    """Keeps a handle's memory alive as long as this object lives: the owner of an array over it."""
+
+    def __init__(self, handle):
+        handle._lend()
+        self.handle = handle
+
+    def __del__(self):
+        if hasattr(self, "handle"):
+            self.handle._take_back()
 
 
 def _after_fork():
