@@ -9,6 +9,7 @@ and what is computed are passed without copies. A failed call raises `FedktError
 """
 
 from ._library import __version__, library_version  # before NumPy: see _library.py
+from .carrier import Message, TaskClient, TaskServer
 from .codecs import Calibration, Codec
 from .datasets import Dataset
 from .errors import (
@@ -25,10 +26,13 @@ from .errors import (
 from .draw import release
 from .gaussians import Gaussians
 from .heads import Head, WholeModel, evaluate_heads
+from .keys import Key, SiteKey, enroll, load_roster
 from .models import Evaluation, Model, evaluate
 from .pipelines import Moments, Pipeline, encode, moments
 from .plans import PrivacyPlan, privacy
 from .releases import Release
+from .remote import JoinEvent, JoinResult, ServeEvent, ServeView, Verification, join, serve, verify
+from .secagg import SecAggClient, SecAggParams, SecAggServer
 from .simulation import Simulation, simulate
 from .tasks import Federation, Service, Task
 from .training import Epoch, train
@@ -47,27 +51,45 @@ __all__ = [
     "Gaussians",
     "Head",
     "Hint",
+    "JoinEvent",
+    "JoinResult",
+    "Key",
     "MachineError",
+    "Message",
     "Model",
     "Moments",
     "PeerError",
     "Pipeline",
     "PrivacyPlan",
     "Release",
+    "SecAggClient",
+    "SecAggParams",
+    "SecAggServer",
+    "ServeEvent",
+    "ServeView",
     "Service",
     "Simulation",
+    "SiteKey",
     "Status",
     "Stopped",
     "Task",
+    "TaskClient",
+    "TaskServer",
+    "Verification",
     "WholeModel",
     "__version__",
     "encode",
+    "enroll",
     "evaluate",
     "evaluate_heads",
+    "join",
     "library_version",
+    "load_roster",
     "moments",
     "privacy",
     "release",
+    "serve",
     "simulate",
     "train",
+    "verify",
 ]
