@@ -42,7 +42,8 @@ FKT_MUST_USE fkt_status fkt_rows_visit(enum fkt_rows_kind kind, const struct fkt
  * leave the range that fkt_moments_new ensures. Those of the other ranks are spent. It agrees on the status. */
 FKT_MUST_USE fkt_status fkt_moments_reduce(struct fkt_moments *m, struct fkt_ranks *ranks);
 
-/* What the ranks counted beside the records, to rank 0; either may be NULL on all. It agrees on the status. */
+/* What the ranks counted beside the records, to rank 0; either may be NULL on all. That of the other ranks is zero
+ * afterwards. It agrees on the status. */
 FKT_MUST_USE fkt_status fkt_rows_gather_notes(struct fkt_ranks *ranks, struct fkt_skipped *skipped,
                                               struct fkt_norms *norms);
 

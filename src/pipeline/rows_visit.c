@@ -144,11 +144,15 @@ out:
     return st;
 }
 
-static fkt_status give_skipped(struct fkt_ranks *r, const struct fkt_skipped *s)
+static fkt_status give_skipped(struct fkt_ranks *r, struct fkt_skipped *s)
 {
     const uint64_t size[2] = {s->count, s->names ? strlen(s->names) : 0};
-    fkt_status st = fkt_ranks_send(r, 0, size, sizeof size);
-    return st == FKT_OK ? fkt_ranks_send(r, 0, s->names, size[1]) : st;
+    fkt_status st;
+    FKT_TRY(fkt_ranks_send(r, 0, size, sizeof size));
+    FKT_TRY(fkt_ranks_send(r, 0, s->names, size[1]));
+    fkt_skipped_clear(s); /* the next walk may count on */
+out:
+    return st;
 }
 
 fkt_status fkt_rows_gather_notes(struct fkt_ranks *r, struct fkt_skipped *skipped, struct fkt_norms *norms)
@@ -157,6 +161,7 @@ fkt_status fkt_rows_gather_notes(struct fkt_ranks *r, struct fkt_skipped *skippe
     if (!fkt_ranks_several(r)) return FKT_OK;
     if (r->rank && skipped) FKT_TRY(give_skipped(r, skipped));
     if (r->rank && norms) FKT_TRY(fkt_ranks_send(r, 0, norms->bins, sizeof norms->bins));
+    if (r->rank && norms) memset(norms->bins, 0, sizeof norms->bins);
     for (uint32_t from = 1; !r->rank && from < r->size; from++) {
         uint64_t bins[FKT_NORM_BINS];
         if (skipped) FKT_TRY(take_skipped(r, from, skipped, &own));
