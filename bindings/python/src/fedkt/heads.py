@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import tempfile
 
 import numpy as np
 
 from . import _declarations as c
-from . import _values
+from . import _safetensors, _values
 from ._handle import Handle
 from ._library import check, lib
 from ._work import Work, run
@@ -93,10 +95,34 @@ class Head(Handle):
                     _values.real("temperature", temperature), _values.address(out))  # fmt: skip
         return out
 
+    def _bytes(self):
+        """Of its file."""
+        with tempfile.TemporaryDirectory(prefix="fedkt-") as folder:
+            path = os.path.join(folder, "head")
+            self.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def tensors(self):
+        """Its numbers, as in its file (docs/formats.md, "Heads"): "bias" (K) and, of a linear head, "weight" (K, m); of
+        QDA "mean" (K, m) and "map" (K, m, m), or "map.0", "map.1", ... of several parts."""
+        return _safetensors.parse(self._bytes())
+
+    def __reduce__(self):
+        return _head_of_bytes, (self._bytes(),)
+
     def __repr__(self):
         if self.closed:
             return "<fedkt.Head, closed>"
         return f"<fedkt.Head {self.kind}, {len(self.classes)} classes, {self.length} numbers>"
+
+
+def _head_of_bytes(data):
+    with tempfile.TemporaryDirectory(prefix="fedkt-") as folder:
+        path = os.path.join(folder, "head")
+        with open(path, "wb") as file:
+            file.write(data)
+        return Head.load(path)
 
 
 def heads_of(release_pointer, on):
