@@ -2,9 +2,12 @@
 """_work.py - long calls: progress, and Ctrl-C.
 
 Python runs signal handlers in its main thread alone, between two instructions, so that a main thread inside a C call
-does not see Ctrl-C. A long call of the main thread is therefore made in a thread of its own while the main thread
-waits; on an exception there, KeyboardInterrupt for example, the library is asked to stop, the main thread waits for it
-and then lets the exception go on. In any other thread the call is made directly.
+does not see Ctrl-C. A long call is therefore made in a thread of its own while the caller waits; on an exception there,
+KeyboardInterrupt for example, the library is asked to stop, the caller waits for it and then lets the exception go on.
+
+The same makes fork safe. GNU OpenMP, on which networks are trained, remembers its team of threads in the thread that
+began it. A process that is forked from such a thread has the memory of a team that does not exist, and waits for it for
+ever. The threads of calls are over when the call returns, so that no thread that can fork has a team.
 
 `progress` of a public function is None (silent), True (a bar of `tqdm`, where that is installed), or a function
 `(what, done, total)`, with total 0 where it is unknown; a true answer stops the work (`fedkt.Stopped`). It may be
@@ -97,12 +100,8 @@ class Work:
 
     def run(self, function, *arguments):
         """Calls and checks; FKT_OK or an exception. Gives the status, which is OK."""
-        error = None
         try:
-            if threading.current_thread() is threading.main_thread():
-                status, error = self._in_a_thread(function, arguments)
-            else:
-                status, error = self._here(function, arguments)
+            status, error = self._in_a_thread(function, arguments)
         finally:
             if isinstance(self.report, _Bar):
                 self.report.close()
@@ -119,7 +118,7 @@ class Work:
 
     def _in_a_thread(self, function, arguments):
         result = []
-        done = threading.Lock()
+        done = threading.Lock()  # not an Event: its acquire is the one wait that Ctrl-C ends on every Python 3
         done.acquire()
 
         def call():

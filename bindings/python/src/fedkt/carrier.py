@@ -14,7 +14,7 @@ import dataclasses
 
 from . import _declarations as c
 from . import _values
-from ._handle import Handle, under_way
+from ._handle import Handle
 from ._library import check, last_error, lib
 from ._work import run
 from .codecs import settings
@@ -119,9 +119,16 @@ class TaskServer(Handle):
 
     def work(self):
         """Does it; beside the other calls, in a thread of its own if they must not wait. Gives what worked() takes."""
-        with self._use(), under_way():
+        found = []
+
+        def call():
             status = self._mailbox.work(self._mailbox.self)
-            return status, None if status == Status.OK else last_error(status)
+            found.append((status, None if status == Status.OK else last_error(status)))
+            return Status.OK
+
+        with self._use():
+            run(call)
+        return found[0]
 
     def worked(self, result):
         """Brings the result of work() back. A round that failed is not an error of the server."""

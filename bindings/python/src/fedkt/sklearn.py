@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sklearn.py - a head of a release as a scikit-learn classifier, for pipelines and metrics of that package. Import it by
-its name, `import fedkt.sklearn`."""
+"""sklearn.py - a head of a release as a scikit-learn classifier, for pipelines and metrics of that package. Import it
+by its name, `import fedkt.sklearn`."""
 
 from __future__ import annotations
 

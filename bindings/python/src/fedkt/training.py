@@ -119,11 +119,8 @@ class _Job:
             teacher = _Teacher()
             kind = _values.choice("teacher_head", teach[0], lib.fkt_head_parse)
             parts = _values.choice("teacher_parts", teach[1], lib.fkt_heads_on_parse)
-            check(
-                lib.fkt_teacher_of_release(
-                    ctypes.byref(teacher._pointer), spec.release, spec.draw.pipeline, kind, parts
-                )
-            )
+            into, pipeline = ctypes.byref(teacher._pointer), spec.draw.pipeline
+            self.work.run(lib.fkt_teacher_of_release, into, spec.release, pipeline, kind, parts)
             spec.teacher = self.use(teacher)
         return self._source(spec)
 
@@ -199,7 +196,7 @@ def train(source, *, per_class=500, draw_seed=0, fresh=False, guided="auto", est
 def _add_images(job, images, holdout, numbers, mix, public, public_name, public_each):
     share = _values.real("holdout", holdout)
     if share != 0:
-        check(lib.fkt_training_source_hold_out(images, share, numbers.seed, numbers.epochs))
+        job.work.run(lib.fkt_training_source_hold_out, images, share, numbers.seed, numbers.epochs)
     if mix is not None:
         job.work.run(lib.fkt_training_source_mix, images, job.use(Dataset.of(mix)), None)
     if public is not None:
@@ -223,7 +220,7 @@ def _learn(job, images, numbers, network, stem, start, teacher, checkpoint, chec
     )
     first, trainer, model = Model(), _Trainer(), Model()
     given = None if start is None else job.use(start)
-    check(lib.fkt_model_start(ctypes.byref(first._pointer), given, ctypes.byref(spec), None))
+    job.work.run(lib.fkt_model_start, ctypes.byref(first._pointer), given, ctypes.byref(spec), None)
     run_spec = c.TrainerSpec(
         start=job.use(first),
         recipe=numbers,
@@ -235,7 +232,7 @@ def _learn(job, images, numbers, network, stem, start, teacher, checkpoint, chec
     path = _values.path("checkpoint", checkpoint)
     t = job.use(trainer)
     if resume and path is not None and os.path.exists(path):
-        check(lib.fkt_trainer_resume(t, path))
+        job.work.run(lib.fkt_trainer_resume, t, path)
 
     def epoch(_ctx, struct):
         if on_epoch is None:
@@ -252,7 +249,7 @@ def _learn(job, images, numbers, network, stem, start, teacher, checkpoint, chec
         progress=job.work.hook,
     )
     job.work.run(lib.fkt_trainer_run, t, ctypes.byref(hooks))
-    check(lib.fkt_trainer_model(t, bool(averaged), ctypes.byref(model._pointer)))
+    job.work.run(lib.fkt_trainer_model, t, bool(averaged), ctypes.byref(model._pointer))
     n = ctypes.c_size_t()
     history = lib.fkt_trainer_history(t, ctypes.byref(n))
     model.history = [Epoch.of(history[i]) for i in range(n.value)]
