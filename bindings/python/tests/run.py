@@ -26,6 +26,7 @@ if sanitizer:
     compiler = os.environ["FEDKT_CC"]
     found = [subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in names]
     environment["LD_PRELOAD"] = " ".join(found)
+    environment["PYTHONMALLOC"] = "malloc"  # so that the checks see the bounds of Python's own buffers
     # Python itself frees little at its end; leaks are looked for by the tests in C.
     environment["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
 for name in ("numpy", "pytest"):
