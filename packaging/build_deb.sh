@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# build_deb.sh - the Debian packages libfedkt0, libfedkt-dev, fedkt-models and fedkt, from a checkout, in
-# build/deb/packages.
+# build_deb.sh - the Debian packages libfedkt0, libfedkt-dev, fedkt-models and fedkt, and where MPI is installed
+# fedkt-mpi, from a checkout, in build/deb/packages.
 #
 # Usage: packaging/build_deb.sh       needs packages.txt [build], dpkg-dev and file; lintian checks, where installed
 #

@@ -4,6 +4,7 @@
 #     libfedkt-dev   dev
 #     fedkt-models   models
 #     fedkt          cli: it holds the library inside, so it does not depend on libfedkt0
+#     fedkt-mpi      mpi, where MPI was found
 # packaging/build_deb.sh makes them; docs/packaging.md says what is in them and why.
 if(NOT FEDKT_DEB)
   return()
@@ -34,7 +35,11 @@ add_custom_command(OUTPUT ${deb_build}/symbols ${deb_build}/shlibs ${deb_build}/
 configure_file(packaging/deb/cpack_project.cmake.in ${deb_build}/cpack_project.cmake @ONLY)
 set(CPACK_PROJECT_CONFIG_FILE ${deb_build}/cpack_project.cmake)
 add_custom_target(fedkt_deb ALL DEPENDS ${deb_build}/changelog.Debian.gz ${deb_build}/symbols)
-foreach(pair lib:${deb_lib} dev:libfedkt-dev models:fedkt-models cli:fedkt)
+set(deb_pairs lib:${deb_lib} dev:libfedkt-dev models:fedkt-models cli:fedkt)
+if(TARGET fedkt_mpi)
+  list(APPEND deb_pairs mpi:fedkt-mpi)
+endif()
+foreach(pair ${deb_pairs})
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 component)
   list(GET pair 1 package)
@@ -49,6 +54,9 @@ endforeach()
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL lib dev models cli)
+if(TARGET fedkt_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_SET_DESTDIR ON) # units are written for the prefix, not for the folder that the package is gathered in
 set(CPACK_STRIP_FILES ON)
@@ -105,6 +113,16 @@ ${about}
 
 This package has the program, systemd units for a server and for a site,
 and the documents.")
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_DESCRIPTION "private synthetic image data from many sites - MPI
+${about}
+
+This package has the part of the program that connects processes which
+mpirun or srun have started.")
+set(CPACK_DEBIAN_MPI_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "fedkt (= ${deb_version})")
+set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS openmpi-bin)
+
 set(CPACK_DEBIAN_CLI_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "fedkt-models (= ${deb_version}), systemd-standalone-sysusers | systemd-sysusers | systemd")
 set(CPACK_DEBIAN_CLI_PACKAGE_RECOMMENDS ca-certificates)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` lays out, in four components, which are the four Debian packages of deb.cmake:
+# What `cmake --install` lays out, in components, which are the Debian packages of deb.cmake:
 #     lib      the shared library
 #     dev      headers, static library, pkg-config file, CMake package
 #     models   the networks that come with the program; src/codec/models.c finds them from where it was loaded
 #     cli      the program, its man pages and completions, systemd units, documents
+#     mpi      the MPI plug-in of the program, where it was built
 # Nothing here may depend on the prefix of the configuration: `cmake --install --prefix P` decides it.
 include(CMakePackageConfigHelpers)
 
@@ -58,6 +59,9 @@ if(NOT TARGET fedkt_cli) # FEDKT_NET=OFF
   return()
 endif()
 install(TARGETS fedkt_cli RUNTIME COMPONENT cli)
+if(TARGET fedkt_mpi) # src/cli/core/launch.c finds it from where the program is
+  install(TARGETS fedkt_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fedkt COMPONENT mpi)
+endif()
 # The binary writes its own man pages and completions, from the option tables.
 set(help_folder ${CMAKE_BINARY_DIR}/help)
 set(compress "")

@@ -47,6 +47,7 @@ FKT_API const struct fkt_codec *fkt_pipeline_encoder(const struct fkt_pipeline *
 FKT_API const struct fkt_calibration *fkt_pipeline_calibration(const struct fkt_pipeline *w, uint32_t part);
 FKT_API size_t fkt_pipeline_length(const struct fkt_pipeline *w); /* m: numbers of w, all parts */
 
+struct fkt_ranks; /* advanced/ranks.h */
 /* Names and number of the images left out because they could not be read (only when the caller asks for it). */
 struct fkt_skipped {
     size_t count;
@@ -79,6 +80,8 @@ struct fkt_pipeline_options {
     struct fkt_records *records;     /* NULL: every record counts; else images are added, and exact copies count once */
     struct fkt_encodings *encodings; /* NULL: none are kept */
     double *moments_seconds;         /* may be NULL: thread-seconds spent adding up are added to it */
+    struct fkt_ranks *ranks; /* advanced/ranks.h: processes that share the work; all make the same call. NULL: alone.
+                                Results, files, records, skipped and norms are those of rank 0 */
 };
 /* Adds records idx[0..n-1] of ds (idx NULL: all) to m. Memory does not grow with n. */
 FKT_API FKT_MUST_USE fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds,

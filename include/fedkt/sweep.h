@@ -27,6 +27,7 @@ extern "C" {
 #define FKT_SWEEP_DRAWS_MAX 100
 #define FKT_SWEEP_DEFAULT UINT32_MAX
 
+struct fkt_ranks;
 struct fkt_sweep;
 struct fkt_federate_result; /* advanced/federation.h */
 struct fkt_simulation;      /* advanced/simulate.h */
@@ -54,13 +55,15 @@ struct fkt_sweep_spec {
     int noise;                 /* enum fkt_noise_place; -1: distributed where mechanism and sites allow it */
     enum fkt_sa_keystream keystream;
 
-    enum fkt_estimator estimator;        /* of images */
-    struct fkt_guided_options guided;    /* the same; zeros: AUTO */
-    uint64_t seed;                       /* drop-out, samples; public. The partition has its own */
-    const uint64_t *insecure_seed;       /* copied; NULL: noise and keys from the operating system */
-    struct fkt_encodings *encodings;     /* borrowed; NULL: none are kept */
-    int skip_bad;                        /* 1: an unreadable image is left out and counted */
-    unsigned threads;                    /* 0: all */
+    enum fkt_estimator estimator;     /* of images */
+    struct fkt_guided_options guided; /* the same; zeros: AUTO */
+    uint64_t seed;                    /* drop-out, samples; public. The partition has its own */
+    const uint64_t *insecure_seed;    /* copied; NULL: noise and keys from the operating system */
+    struct fkt_encodings *encodings;  /* borrowed; NULL: none are kept */
+    int skip_bad;                     /* 1: an unreadable image is left out and counted */
+    unsigned threads;                 /* 0: all */
+    struct fkt_ranks *ranks; /* advanced/ranks.h: processes that share the encoding; borrowed until the sweep is freed.
+                                Releases and results are those of rank 0; other ranks have none. NULL: alone */
     const struct fkt_progress *progress; /* borrowed until the sweep is freed; may be NULL */
     /* After each draw of an arm is made, before any is evaluated; a failure ends the sweep. May be NULL. */
     fkt_status (*released)(void *ctx, const struct fkt_sweep *s, size_t arm);

@@ -6,6 +6,7 @@
 
 #include "pipeline/public_images.h"
 #include "pipeline/records.h"
+#include "pipeline/rows.h"
 
 #include "base/alloc.h"
 #include "base/wipe.h"
@@ -57,6 +58,33 @@ out:
     return st;
 }
 
+static fkt_status add_part(void *ctx, const struct fkt_rows_part *p)
+{
+    return fkt_moments_add(ctx, p->label, p->q, p->n);
+}
+
+/* The same over several ranks; m of rank 0 gets the sum. */
+static fkt_status share_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
+                                struct fkt_moments *m, const struct fkt_pipeline_options *options)
+{
+    struct fkt_rows *rows = NULL;
+    struct fkt_moments *own = NULL;
+    double start;
+    fkt_status st = fkt_rows_walk(&rows, FKT_ROWS_Q, w, ds, idx, n, options, "encoding");
+    if (st == FKT_OK) st = fkt_pipeline_moments_new(w, &own);
+    FKT_TRY(fkt_ranks_agree(options->ranks, st));
+    start = fkt_now();
+    FKT_TRY(fkt_rows_counted(rows, options->ranks, options->records, add_part, own));
+    if (options->moments_seconds) *options->moments_seconds += fkt_now() - start;
+    FKT_TRY(fkt_moments_reduce(own, options->ranks));
+    FKT_TRY(fkt_rows_gather_notes(options->ranks, options->skipped, options->norms));
+    FKT_TRY(fkt_ranks_agree(options->ranks, options->ranks->rank ? FKT_OK : fkt_moments_merge(m, own)));
+out:
+    fkt_moments_free(own);
+    fkt_rows_free(rows);
+    return st;
+}
+
 fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx, size_t n,
                                 struct fkt_moments *m, const struct fkt_pipeline_options *options)
 {
@@ -64,7 +92,9 @@ fkt_status fkt_pipeline_moments(const struct fkt_pipeline *w, const struct fkt_d
     if (st != FKT_OK) return st;
     if (!idx) n = fkt_dataset_size(ds);
     st = fkt_public_images_refuse(w, ds, idx, n, options);
-    return st == FKT_OK ? fkt_pipeline_moments_compared(w, ds, idx, n, m, options) : st;
+    if (st != FKT_OK) return st;
+    if (fkt_ranks_several(options->ranks)) return share_moments(w, ds, idx, n, m, options);
+    return fkt_pipeline_moments_compared(w, ds, idx, n, m, options);
 }
 
 fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline *w, const struct fkt_dataset *ds, const size_t *idx,
@@ -121,6 +151,22 @@ fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why)
             if (*c == '\n' && c[1]) *c = '?';
     }
     s->count++;
+out:
+    return st;
+}
+
+fkt_status fkt_skipped_merge(struct fkt_skipped *into, const struct fkt_skipped *from)
+{
+    size_t lines = 0;
+    fkt_status st = FKT_OK;
+    for (const char *s = from->names; s && *s; lines++) { /* whole lines move over */
+        const char *end = strchr(s, '\n');
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s", (int)(end - s), s);
+        FKT_TRY(fkt_skipped_add(into, line));
+        s = end + 1;
+    }
+    into->count += from->count - lines;
 out:
     return st;
 }

@@ -2,7 +2,7 @@
 /* evaluate.c - heads scored on real images in one pass. A head takes some parts of the record vectors. */
 #include "fedkt/heads.h"
 
-#include "pipeline/pipeline.h"
+#include "pipeline/rows.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"
@@ -87,17 +87,13 @@ fkt_status fkt_heads_score(const struct fkt_pipeline *w, const struct fkt_datase
 {
     struct evaluate j = {.heads = heads, .n_heads = n_heads, .length = vector_length(&w->task), .scores = scores};
     struct fkt_visitor v = {.visit = evaluate_batch, .ctx = &j};
-    struct fkt_meter meter;
     fkt_status st;
     for (size_t h = 0; h < n_heads; h++) {
         st = heads[h] ? check_numbers(heads[h], &w->task) : FKT_OK;
         if (st != FKT_OK) return st;
     }
-    if (!idx) n = fkt_dataset_size(ds);
     pthread_mutex_init(&j.lock, NULL);
-    fkt_meter_init(&meter, options->progress, "evaluating", n);
-    st = fkt_pipeline_visit(w, ds, idx, n, &v, options, &meter);
-    fkt_meter_clear(&meter);
+    st = fkt_rows_visit(FKT_ROWS_W, w, ds, idx, n, &v, options, "evaluating");
     pthread_mutex_destroy(&j.lock);
     return st;
 }

@@ -10,6 +10,7 @@
 
 #include "pipeline/public_images.h"
 #include "pipeline/records.h"
+#include "pipeline/rows.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -47,10 +48,12 @@ out:
     return st;
 }
 
-/* Metadata and tensors of the parts. */
-static fkt_status lay_out(struct latent_sink *s, const struct fkt_pipeline *w)
+/* The file, its metadata and its tensors. */
+static fkt_status begin(struct latent_sink *s, const struct fkt_pipeline *w, const char *path, int flags)
 {
+    const uint64_t digest = FKT_HASH_BYTES;
     fkt_status st;
+    FKT_TRY(fkt_st_stream_new(&s->file, path, flags));
     FKT_TRY(fkt_st_stream_meta(s->file, "format", LATENTS_FORMAT));
     FKT_TRY(fkt_st_stream_meta(s->file, "secret", "yes: un-noised latents of single records; must not leave the site"));
     for (uint32_t p = 0; p < s->parts; p++) {
@@ -64,6 +67,8 @@ static fkt_status lay_out(struct latent_sink *s, const struct fkt_pipeline *w)
         const uint64_t tail = w->task.part[p].dim;
         FKT_TRY(fkt_st_stream_tensor(s->file, tensor_name(w->task.part[p].kind), FKT_F32, 1, &tail, &s->latents[p]));
     }
+    FKT_TRY(fkt_st_stream_tensor(s->file, "labels", FKT_I64, 0, NULL, &s->labels));
+    FKT_TRY(fkt_st_stream_tensor(s->file, "image_sha256", FKT_U8, 1, &digest, &s->digests));
 out:
     return st;
 }
@@ -73,23 +78,18 @@ fkt_status fkt_pipeline_encode(const struct fkt_pipeline *w, const struct fkt_da
 {
     struct latent_sink s = {.parts = w->task.parts};
     struct fkt_visitor v = {.visit = write_batch, .ctx = &s, .digests = 1, .in_order = 1};
-    const uint64_t digest = FKT_HASH_BYTES;
-    struct fkt_meter meter;
+    const int writes = !fkt_ranks_several(options->ranks) || !options->ranks->rank;
     fkt_status st = fkt_pipeline_can_encode(w);
     if (st != FKT_OK) return st;
     if (!idx) n = fkt_dataset_size(ds);
     st = fkt_public_images_refuse(w, ds, idx, n, options);
     if (st != FKT_OK) return st;
-    fkt_meter_init(&meter, options->progress, "encoding", n);
-    FKT_TRY(fkt_st_stream_new(&s.file, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE));
-    FKT_TRY(lay_out(&s, w));
-    FKT_TRY(fkt_st_stream_tensor(s.file, "labels", FKT_I64, 0, NULL, &s.labels));
-    FKT_TRY(fkt_st_stream_tensor(s.file, "image_sha256", FKT_U8, 1, &digest, &s.digests));
-    FKT_TRY(fkt_pipeline_visit(w, ds, idx, n, &v, options, &meter));
-    FKT_TRY(fkt_st_stream_close(&s.file));
+    if (writes) st = begin(&s, w, path, (force ? FKT_FILE_REPLACE : 0) | FKT_FILE_PRIVATE);
+    FKT_TRY(fkt_ranks_agree(options->ranks, st));
+    FKT_TRY(fkt_rows_visit(FKT_ROWS_Z, w, ds, idx, n, &v, options, "encoding"));
+    FKT_TRY(fkt_ranks_agree(options->ranks, writes ? fkt_st_stream_close(&s.file) : FKT_OK));
 out:
     fkt_st_stream_free(s.file);
-    fkt_meter_clear(&meter);
     return st;
 }
 

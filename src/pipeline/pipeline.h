@@ -52,6 +52,7 @@ FKT_MUST_USE fkt_status fkt_heads_score(const struct fkt_pipeline *w, const stru
 struct fkt_batch {
     size_t n;                         /* records in this batch, those left out not counted */
     const uint32_t *labels;           /* (n) */
+    const size_t *places;             /* (n) in the order that was asked for */
     const struct fkt_digest *digests; /* (n) of the original pixels */
     const float *z[FKT_PARTS_MAX];    /* by part of the task: (n, D) */
     const double *w;                  /* (n, m) parts side by side */
@@ -74,6 +75,7 @@ FKT_MUST_USE fkt_status fkt_pipeline_moments_compared(const struct fkt_pipeline 
                                                       const struct fkt_pipeline_options *options);
 
 FKT_MUST_USE fkt_status fkt_skipped_add(struct fkt_skipped *s, const char *why); /* one line, which names the image */
+FKT_MUST_USE fkt_status fkt_skipped_merge(struct fkt_skipped *into, const struct fkt_skipped *from);
 
 /* One record: its latents z[p] (D) -> w (m), q (m). u is room for the longest u of a part, and has that of part 0
  * afterwards. */

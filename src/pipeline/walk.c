@@ -44,6 +44,7 @@ struct workspace { /* one worker's buffers */
     uint32_t labels[BATCH_MAX];
     size_t asked, got;     /* records of the batch, and those of them that could be read */
     size_t ids[BATCH_MAX]; /* dataset index of each record, for error sentences */
+    size_t places[BATCH_MAX];
     struct fkt_digest digests[BATCH_MAX];
     struct fkt_digest keys[BATCH_MAX]; /* of the decoded pixels, on which the latents depend */
     struct fkt_digest news[BATCH_MAX];
@@ -170,6 +171,7 @@ static fkt_status read_batch(struct job *j, struct workspace *d, size_t first, s
                                  "repair it, remove it, or leave out images that cannot be read");
         d->labels[*got] = fkt_dataset_label(j->ds, id);
         d->ids[*got] = id;
+        d->places[*got] = first + i;
         note_read(j, d, &a);
         ++*got;
     }
@@ -226,8 +228,12 @@ out:
 
 static fkt_status show_workspace(struct job *j, const struct workspace *d, unsigned worker)
 {
-    struct fkt_batch b = {
-        .n = d->got, .labels = d->labels, .digests = j->visitor->digests ? d->digests : NULL, .w = d->w, .q = d->q};
+    struct fkt_batch b = {.n = d->got,
+                          .labels = d->labels,
+                          .places = d->places,
+                          .digests = j->visitor->digests ? d->digests : NULL,
+                          .w = d->w,
+                          .q = d->q};
     fkt_status st;
     for (uint32_t p = 0; p < j->pipeline->task.parts; p++) b.z[p] = d->latents[p].z;
     st = j->visitor->visit(j->visitor->ctx, worker, &b);

@@ -15,7 +15,9 @@
 #include "base/threads.h"
 #include "base/wipe.h"
 #include "pipeline/public_images.h"
+#include "ranks/ranks.h"
 #include "simulate/site_moments.h"
+#include "simulate/site_shards.h"
 #include "pipeline/pipeline.h"
 
 #include <math.h>
@@ -136,8 +138,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The index of a site in the roster. */
-static uint32_t place(const struct fkt_simulation *sim, uint32_t site)
+uint32_t fkt_simulation_place(const struct fkt_simulation *sim, uint32_t site)
 {
     const uint32_t *at = bsearch(&site, sim->roster, sim->parts, sizeof site, ascending);
     return (uint32_t)(at - sim->roster);
@@ -166,8 +167,8 @@ static fkt_status choose_survivors(struct fkt_simulation *sim, const struct fkt_
     next = sim->parts - lost; /* those lost in CONFIRM and REVEAL come first: they stay in the total */
     for (int turn = 0, phase = FKT_SA_STATE_CONFIRM; turn < FKT_SA_STATE_REVEAL; turn++) {
         for (uint32_t n = lost_in(spec, phase, sim->parts); n > 0; n--)
-            sim->lost[sim->n_lost++] =
-                (struct fkt_federate_loss){place(sim, (uint32_t)order[next++]), (enum fkt_sa_state)phase};
+            sim->lost[sim->n_lost++] = (struct fkt_federate_loss){fkt_simulation_place(sim, (uint32_t)order[next++]),
+                                                                  (enum fkt_sa_state)phase};
         phase = phase == FKT_SA_STATE_REVEAL ? FKT_SA_STATE_ADVERTISE : phase + 1;
     }
 out:
@@ -220,7 +221,7 @@ static fkt_status pipeline_site(struct pool *p, uint32_t s, struct lane *lane, u
     start = fkt_now();
     if (p->sim->site_moments) {
         FKT_TRY(fkt_moments_packed(m, &packed));
-        FKT_TRY(fkt_site_moments_put(p->sim->site_moments, place(p->sim, s), packed));
+        FKT_TRY(fkt_site_moments_put(p->sim->site_moments, fkt_simulation_place(p->sim, s), packed));
     }
     FKT_TRY(fkt_moments_merge(lane->total, m));
     lane->merge_seconds += fkt_now() - start;
@@ -247,15 +248,7 @@ static fkt_status gather(struct pool *p, unsigned lanes)
         for (int b = 0; b < FKT_NORM_BINS; b++) sim->norms.bins[b] += l->norms.bins[b];
         sim->seconds_moments += l->moments_seconds;
         sim->seconds_aggregate += l->merge_seconds;
-        for (const char *s = l->skipped.names; s && *s;) { /* whole lines move over */
-            const char *end = strchr(s, '\n');
-            char line[1024];
-            snprintf(line, sizeof line, "%.*s", (int)(end - s), s);
-            FKT_TRY(fkt_skipped_add(p->spec->skipped, line));
-            l->skipped.count--;
-            s = end + 1;
-        }
-        if (p->spec->skipped) p->spec->skipped->count += l->skipped.count;
+        if (p->spec->skipped) FKT_TRY(fkt_skipped_merge(p->spec->skipped, &l->skipped));
     }
     sim->seconds_aggregate += fkt_now() - start;
 out:
@@ -272,13 +265,43 @@ static fkt_status count_records(struct fkt_simulation *sim)
     return st;
 }
 
+/* Every site on the threads of this process. */
+static fkt_status walk_sites(struct pool *p, unsigned threads)
+{
+    struct fkt_simulation *sim = p->sim;
+    const unsigned lanes = sim->sites < threads ? sim->sites : threads;
+    double start;
+    fkt_status st;
+    FKT_TRY(sort_by_size(p, threads));
+    FKT_TRY(fkt_alloc(&p->lanes, lanes));
+    for (unsigned i = 0; i < lanes; i++) {
+        p->lanes[i].pool = p;
+        p->lanes[i].hook = (struct fkt_progress){lane_step, &p->lanes[i]};
+        p->lanes[i].norms = sim->norms;
+        FKT_TRY(fkt_pipeline_moments_new(p->spec->pipeline, &p->lanes[i].total));
+    }
+    start = fkt_now();
+    for (uint32_t i = 0; i < p->large; i++) FKT_TRY(pipeline_site(p, p->site[i], &p->lanes[0], threads));
+    FKT_TRY(fkt_parallel(lanes, sim->sites - p->large, small_site, p, NULL, "encoding"));
+    sim->seconds_encode = fkt_now() - start;
+    FKT_TRY(gather(p, lanes));
+    sim->seconds_moments /= threads;
+    sim->seconds_encode -= sim->seconds_moments;
+out:
+    for (unsigned i = 0; p->lanes && i < lanes; i++) {
+        fkt_moments_free(p->lanes[i].total);
+        fkt_skipped_clear(&p->lanes[i].skipped);
+    }
+    fkt_free(p->lanes);
+    return st;
+}
+
 fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_spec *spec)
 {
     const struct fkt_task *task = fkt_pipeline_task(spec->pipeline);
     const struct fkt_calibration *cal = fkt_pipeline_calibration(spec->pipeline, 0);
-    unsigned threads = spec->threads ? spec->threads : fkt_cpu_count(), lanes;
+    unsigned threads = spec->threads ? spec->threads : fkt_cpu_count();
     struct pool p = {.spec = spec, .sim = out};
-    double start;
     fkt_status st;
 
     memset(out, 0, sizeof *out);
@@ -287,10 +310,10 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
         return fkt_fail(FKT_E_ARG, "a simulation needs at least one site and one record");
     st = fkt_pipeline_can_encode(spec->pipeline);
     if (st != FKT_OK) return st;
-    st = fkt_public_images_refuse(spec->pipeline, spec->data, spec->train, spec->n_train,
-                                  &(struct fkt_pipeline_options){.threads = threads, .progress = spec->progress});
+    st = fkt_public_images_refuse(
+        spec->pipeline, spec->data, spec->train, spec->n_train,
+        &(struct fkt_pipeline_options){.threads = threads, .progress = spec->progress, .ranks = spec->ranks});
     if (st != FKT_OK) return st;
-    lanes = out->sites < threads ? out->sites : threads;
     fkt_meter_init(&p.meter, spec->progress, "encoding", spec->n_train);
     out->norms.lo = cal->log_mean - 1.5 * cal->log_spread;
     out->norms.hi = cal->log_mean + 1.5 * cal->log_spread;
@@ -303,28 +326,10 @@ fkt_status fkt_simulate(struct fkt_simulation *out, const struct fkt_simulation_
     if (spec->keep)
         FKT_TRY(fkt_site_moments_new(&out->site_moments, out->parts, fkt_task_numbers(task), SITE_MOMENTS_MEMORY));
     FKT_TRY(sort_by_owner(&p));
-    FKT_TRY(sort_by_size(&p, threads));
-    FKT_TRY(fkt_alloc(&p.lanes, lanes));
-    for (unsigned i = 0; i < lanes; i++) {
-        p.lanes[i].pool = &p;
-        p.lanes[i].hook = (struct fkt_progress){lane_step, &p.lanes[i]};
-        p.lanes[i].norms = out->norms;
-        FKT_TRY(fkt_pipeline_moments_new(spec->pipeline, &p.lanes[i].total));
-    }
-    start = fkt_now();
-    for (uint32_t i = 0; i < p.large; i++) FKT_TRY(pipeline_site(&p, p.site[i], &p.lanes[0], threads));
-    FKT_TRY(fkt_parallel(lanes, out->sites - p.large, small_site, &p, NULL, "encoding"));
-    out->seconds_encode = fkt_now() - start;
-    FKT_TRY(gather(&p, lanes));
-    out->seconds_moments /= threads;
-    out->seconds_encode -= out->seconds_moments;
+    if (fkt_ranks_several(spec->ranks)) FKT_TRY(fkt_site_shards(out, spec, p.order, p.first));
+    else FKT_TRY(walk_sites(&p, threads));
     FKT_TRY(count_records(out));
 out:
-    for (unsigned i = 0; p.lanes && i < lanes; i++) {
-        fkt_moments_free(p.lanes[i].total);
-        fkt_skipped_clear(&p.lanes[i].skipped);
-    }
-    fkt_free(p.lanes);
     fkt_free(p.order);
     fkt_free(p.first);
     fkt_free(p.site);

@@ -9,6 +9,7 @@
 #include "pipeline/gaussians.h"
 #include "pipeline/guided_draw.h"
 #include "pipeline/pipeline.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,7 +140,8 @@ static fkt_status evaluate(struct fkt_sweep *s)
     const struct fkt_pipeline_options options = {.threads = s->spec.threads,
                                                  .progress = s->spec.progress,
                                                  .skipped = s->spec.skip_bad ? &s->skipped : NULL,
-                                                 .encodings = s->spec.encodings};
+                                                 .encodings = s->spec.encodings,
+                                                 .ranks = s->spec.ranks};
     const uint32_t classes = fkt_pipeline_task(s->pipeline)->n_classes;
     const size_t n = list_heads(s, NULL, NULL);
     const struct fkt_head **heads = NULL;
@@ -173,8 +175,11 @@ fkt_status fkt_sweep_run(struct fkt_sweep *s)
     fkt_sweep_simulation_spec(s, &sim);
     if (s->spec.skip_bad) sim.skipped = &s->skipped;
     FKT_TRY(fkt_simulate(&s->sim, &sim));
-    FKT_TRY(fkt_moments_sha256(s->sim.total, s->moments_sha256));
-    FKT_TRY(fkt_sweep_release(s));
+    if (!s->spec.ranks || !s->spec.ranks->rank) {
+        st = fkt_moments_sha256(s->sim.total, s->moments_sha256);
+        if (st == FKT_OK) st = fkt_sweep_release(s);
+    }
+    FKT_TRY(fkt_ranks_agree(s->spec.ranks, st));
     if (s->test_data) FKT_TRY(evaluate(s));
     s->done = 1;
 out:

@@ -75,7 +75,8 @@ void fkt_sweep_simulation_spec(const struct fkt_sweep *s, struct fkt_simulation_
                                         .threads = s->spec.threads,
                                         .progress = s->spec.progress,
                                         .encodings = s->spec.encodings,
-                                        .records = s->records};
+                                        .records = s->records,
+                                        .ranks = s->spec.ranks};
     memcpy(out->dropout, s->spec.dropout, sizeof out->dropout);
 }
 

@@ -42,12 +42,15 @@ FILES = {
         "usr/share/man/man1/fedkt*.1.gz",
         "usr/share/zsh/vendor-completions/_fedkt",
     ],
+    "fedkt-mpi": ["usr/lib/*/fedkt/mpi.so"],
 }
+OPTIONAL = {"fedkt-mpi"}  # made where MPI is installed
 CONTROL = {
     "libfedkt0": {"control", "md5sums", "shlibs", "symbols", "triggers"},
     "libfedkt-dev": {"control", "md5sums"},
     "fedkt-models": {"control", "md5sums"},
     "fedkt": {"control", "md5sums", "postinst"},
+    "fedkt-mpi": {"control", "md5sums"},
 }
 wrong = []
 
@@ -97,7 +100,9 @@ def check_control(name, package, control):
         wrong.append(f"{name}: it does not depend on libfedkt0 of its own version")
     if name == "fedkt" and f"fedkt-models (= {version})" not in fields:
         wrong.append(f"{name}: it does not depend on fedkt-models of its own version")
-    if name in ("libfedkt0", "fedkt") and "libc6" not in fields:
+    if name == "fedkt-mpi" and not (f"fedkt (= {version})" in fields and "libopenmpi3" in fields):
+        wrong.append(f"{name}: it does not depend on fedkt of its own version and on MPI")
+    if name in ("libfedkt0", "fedkt", "fedkt-mpi") and "libc6" not in fields:
         wrong.append(f"{name}: dependencies on libraries are missing")
     if name == "libfedkt0":
         symbols = (control / "symbols").read_text()
@@ -117,7 +122,7 @@ def main():
         print("skipped: dpkg-deb or readelf is not installed")
         return 77
     names = [package.name.split("_")[0] for package in packages]
-    if sorted(names) != sorted(FILES):
+    if sorted({*names, *OPTIONAL}) != sorted(FILES):
         wrong.append(f"packages {sorted(names)}, expected {sorted(FILES)}")
     for name, package in zip(names, packages):
         with tempfile.TemporaryDirectory(prefix="fedkt-deb-") as folder:

@@ -9,6 +9,7 @@
  *   advanced/secagg.h       the state machines of secure aggregation
  *   advanced/federation.h   aggregation parameters of a task; one round inside a process
  *   advanced/simulate.h     many sites in one process
+ *   advanced/ranks.h        several processes that share the work of one call
  *   advanced/mailbox.h      the interface between a transport and the two sides of a task
  */
 #ifndef FEDKT_ADVANCED_ADVANCED_H
@@ -19,6 +20,7 @@
 #include "fedkt/advanced/mailbox.h"
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/privacy.h"
+#include "fedkt/advanced/ranks.h"
 #include "fedkt/advanced/secagg.h"
 #include "fedkt/advanced/simulate.h"
 #include "fedkt/advanced/synth.h"

@@ -74,6 +74,24 @@ FKT_API FKT_MUST_USE fkt_status fkt_privacy_gather(int64_t *noised, const int64_
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_total_sigmas(struct fkt_sigmas *out, const struct fkt_share_plan *plan,
                                                          uint32_t shares);
 
+/* ---- cohorts: totals of disjoint sites, each with shares of its own, added up ----
+ *
+ * A record is in one cohort, so all totals together cost what the costliest of them does; each needs the whole noise,
+ * since its total is known by itself. The sum of C equal cohorts has C times the variance of one cohort of all sites
+ * (src/privacy/cohorts.md). */
+struct fkt_cohort {
+    uint32_t sites, dropped, corrupt; /* of its task: `dropped` may be lost, `corrupt` may collude with the server */
+    uint32_t survivors;               /* whose vectors are in its total */
+};
+struct fkt_cohorts_noise {
+    struct fkt_privacy_plan plan; /* of the cohort with the largest mu: the promise of all totals together */
+    struct fkt_sigmas sigma;      /* noise that is really in the sum */
+    uint32_t sites, survivors, counted;
+    double variance_factor; /* of the second moments, against one cohort that has all sites and tolerates as many */
+};
+FKT_API FKT_MUST_USE fkt_status fkt_privacy_cohorts(struct fkt_cohorts_noise *out, const struct fkt_privacy_spec *spec,
+                                                    const struct fkt_cohort *cohort, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

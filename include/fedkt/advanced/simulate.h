@@ -39,6 +39,7 @@ struct fkt_simulation_spec {
     struct fkt_encodings *encodings; /* NULL: none are kept */
     struct fkt_skipped *skipped;
     struct fkt_records *records; /* NULL: exact copies count; else those in the total, exact copies of all sites once */
+    struct fkt_ranks *ranks; /* advanced/ranks.h: processes that share the walk; rank 0 gets the result. NULL: alone */
 };
 struct fkt_site_moments; /* not public */
 struct fkt_simulation {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int jsonl;
+static int jsonl, silent;
 static char line[8192]; /* an unfinished line; longer ones are cut into several */
 static size_t filled;
 
@@ -36,7 +36,7 @@ void cli_event(const char *event, json_t *fields)
         json_object_set_new(j, "at", json_integer((json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000)) == 0 &&
         json_object_update(j, fields) == 0)
         text = json_dumps(j, JSON_REAL_PRECISION(6));
-    if (text) dprintf(STDERR_FILENO, "%s\n", text);
+    if (text && !silent) dprintf(STDERR_FILENO, "%s\n", text);
     free(text);
     json_decref(fields);
     json_decref(j);
@@ -61,6 +61,21 @@ static ssize_t take(void *self, const char *bytes, size_t n)
         if (bytes[i] == '\n' || filled == sizeof line - 1) note();
     }
     return (ssize_t)n;
+}
+
+static ssize_t drop(void *self, const char *bytes, size_t n)
+{
+    (void)self;
+    (void)bytes;
+    return (ssize_t)n;
+}
+
+void cli_log_silence(void)
+{
+    const cookie_io_functions_t how = {.write = drop};
+    FILE *stream = fopencookie(NULL, "w", how);
+    silent = 1;
+    if (stream) stdout = stderr = stream;
 }
 
 void cli_log_begin(int argc, char **argv)

@@ -11,6 +11,7 @@ int cli_log_parse(const char *name); /* "text", "jsonl"; -1: neither */
  * JSON. */
 void cli_log_begin(int argc, char **argv);
 int cli_log_jsonl(void);
+void cli_log_silence(void); /* from here on nothing is printed, neither on stdout nor on stderr */
 /* A line {"event": event, "at": milliseconds since 1970, ...fields}. Takes ownership of `fields`; NULL (no memory):
  * writes nothing. */
 void cli_event(const char *event, json_t *fields);

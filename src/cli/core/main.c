@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - finds the verb, runs it, exits with 0 (ok), 1 (failed), 2 (misuse) or 128 and a signal's number. */
+#include "cli/core/launch.h"
 #include "cli/core/common.h"
 #include "cli/core/help.h"
 #include "cli/core/startup.h"
@@ -191,7 +192,10 @@ static int run(int argc, char **argv)
         return 0;
     }
     for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(&commands[i], argc - 2, argv + 2);
+        if (!strcmp(argv[1], commands[i].name)) {
+            const fkt_status st = cli_launch_begin(commands[i].name);
+            return st == FKT_OK ? commands[i].run(&commands[i], argc - 2, argv + 2) : cli_fail(st);
+        }
     return cli_fail(cli_unknown_verb(commands, CLI_COUNT(commands), argv[1]));
 }
 
@@ -202,5 +206,6 @@ int main(int argc, char **argv)
     cli_log_begin(argc, argv);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) fails as on a full disk */
     code = run(argc, argv);
+    cli_launch_end(code);
     return code ? code : cli_fail(cli_flush()); /* results that could not be written are a failure */
 }

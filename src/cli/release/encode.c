@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c - `fedkt encode | moments`: the pipeline's stages at a site, with files between them. */
 #include "cli/core/common.h"
+#include "cli/core/launch.h"
 #include "cli/core/verbs.h"
 
 #include "base/output.h"
@@ -19,6 +20,7 @@ struct asked {
 static fkt_status check_out(const struct asked *a)
 {
     fkt_status st;
+    if (!cli_first_rank()) return FKT_OK;
     FKT_TRY(cli_not_an_input(a->out, a->task));
     FKT_TRY(cli_not_an_input(a->out, a->data.path));
     FKT_TRY(cli_not_an_input(a->out, a->latents));
@@ -52,14 +54,16 @@ static json_t *parts_json(const struct fkt_pipeline *w)
     return j;
 }
 
-static fkt_status run_encode(const struct asked *a)
+static fkt_status run_encode(const void *ctx)
 {
+    const struct asked *a = ctx;
     const struct fkt_part_files files = {a->codec.calibration, a->codec.guide_calibration};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {
+        .progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL, .ranks = cli_ranks()};
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
     FKT_TRY(cli_threads(a->run.threads, &o.threads));
@@ -105,7 +109,7 @@ int cli_encode(const struct cli_command *self, int argc, char **argv)
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
-    return code >= 0 ? code : cli_misuse(self, run_encode(&a));
+    return code >= 0 ? code : cli_on_ranks(self, run_encode, &a);
 }
 
 /* Counts records and classes, so that a site can check that all its folders were read. */
@@ -124,8 +128,9 @@ static fkt_status count_records(struct fkt_moments *m, int64_t *records, uint32_
     return st;
 }
 
-static fkt_status run_moments(const struct asked *a)
+static fkt_status run_moments(const void *ctx)
 {
+    const struct asked *a = ctx;
     const struct fkt_part_files files = {a->codec.calibration, a->codec.guide_calibration};
     struct fkt_pipeline *pipeline = NULL;
     struct fkt_dataset *ds = NULL;
@@ -133,7 +138,8 @@ static fkt_status run_moments(const struct asked *a)
     struct fkt_records *records = NULL;
     struct fkt_skipped skipped = {0};
     struct cli_progress progress;
-    struct fkt_pipeline_options o = {.progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL};
+    struct fkt_pipeline_options o = {
+        .progress = &progress.hook, .skipped = a->data.skip_bad ? &skipped : NULL, .ranks = cli_ranks()};
     const struct fkt_task *task;
     char hash[FKT_SHA256_HEX];
     int64_t counted;
@@ -157,12 +163,14 @@ static fkt_status run_moments(const struct asked *a)
     FKT_TRY(fkt_records_new(&records, task->privacy.adjacency));
     o.records = records;
     if (a->latents) {
+        if (!cli_first_rank()) goto out; /* reading numbers is quick */
         FKT_TRY(fkt_pipeline_latents(pipeline, a->latents, m, records));
     } else {
         print_networks(a, pipeline);
         FKT_TRY(cli_open_data(&ds, &a->data, task, &a->run));
         FKT_TRY(fkt_pipeline_moments(pipeline, ds, NULL, 0, m, &o));
     }
+    if (!cli_first_rank()) goto out;
     FKT_TRY(fkt_moments_save(m, task, records, a->out, a->run.force));
     FKT_TRY(fkt_moments_sha256(m, hash));
     cli_progress_end(&progress);
@@ -209,5 +217,5 @@ int cli_moments(const struct cli_command *self, int argc, char **argv)
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
-    return code >= 0 ? code : cli_misuse(self, run_moments(&a));
+    return code >= 0 ? code : cli_on_ranks(self, run_moments, &a);
 }

@@ -2,6 +2,7 @@
 /* run.c - `fedkt simulate`: from its options to a finished sweep. */
 #include "cli/core/parts.h"
 #include "cli/core/guided.h"
+#include "cli/core/launch.h"
 #include "cli/learning/recipe.h"
 #include "cli/simulate/run.h"
 
@@ -14,6 +15,7 @@
 static fkt_status check_outputs(const struct cli_sim *s)
 {
     fkt_status st;
+    if (!cli_first_rank()) return FKT_OK;
     FKT_TRY(cli_not_an_input(s->out, s->data.path));
     FKT_TRY(cli_not_an_input(s->out, s->test.path));
     FKT_TRY(cli_not_an_input(s->out, s->codec.calibration));
@@ -239,6 +241,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     spec.skip_bad = s->data.skip_bad;
     spec.progress = &progress->hook;
     spec.released = after_release;
+    spec.ranks = cli_ranks();
     if (s->runs > FKT_SWEEP_DRAWS_MAX) return fkt_fail(FKT_E_ARG, "--runs must be at most %d", FKT_SWEEP_DRAWS_MAX);
     if (s->per_class) FKT_TRY(cli_parts_want_images(&s->codec, "--per-class"));
     if (s->sites < 1 || s->sites > 1000000) return fkt_fail(FKT_E_ARG, "--sites must be between 1 and 1000000");
@@ -255,7 +258,7 @@ fkt_status cli_sim_run(const struct cli_sim *s, struct cli_outcome *o, struct cl
     FKT_TRY(cli_open_encodings(&spec.encodings, s->encodings));
     FKT_TRY(open_sweep(s, o, &spec));
     FKT_TRY(too_few(fkt_sweep_run(o->sweep)));
-    if (s->train) FKT_TRY(train(s, o, spec.threads, progress));
+    if (s->train && cli_first_rank()) FKT_TRY(train(s, o, spec.threads, progress));
 out:
     cli_progress_end(progress);
     return cli_close_encodings(spec.encodings, s->encodings, &s->run, st);

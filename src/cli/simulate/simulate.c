@@ -2,6 +2,7 @@
 /* simulate.c - `fedkt simulate`, and `fedkt demo`, which is a simulation with fixed options. */
 #include "cli/core/common.h"
 #include "cli/core/guided.h"
+#include "cli/core/launch.h"
 #include "cli/simulate/run.h"
 #include "cli/core/verbs.h"
 
@@ -116,14 +117,16 @@ static fkt_status print_json(const struct fkt_sweep *w)
     return st;
 }
 
-static fkt_status run(const struct cli_sim *s)
+static fkt_status run(const void *ctx)
 {
+    const struct cli_sim *s = ctx;
     struct cli_outcome o = {0};
     struct cli_progress progress;
     enum fkt_adjacency adjacency = (enum fkt_adjacency)s->privacy.adjacency;
     fkt_status st;
     cli_progress_init(&progress, s->run.quiet);
     FKT_TRY(cli_sim_run(s, &o, &progress));
+    if (!cli_first_rank()) goto out;
     cli_print_skipped(fkt_sweep_skipped(o.sweep));
     cli_print_copies(fkt_sweep_records(o.sweep), adjacency);
     cli_print_limit(&s->data, adjacency);
@@ -265,7 +268,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
     if (command_line(&typed, "simulate", argc, argv) != FKT_OK) return cli_fail(FKT_E_NOMEM);
     s.command = typed.s;
     if (s.per_class && !s.out) code = cli_misuse(self, fkt_fail(FKT_E_ARG, "--per-class needs --out"));
-    else code = cli_misuse(self, run(&s));
+    else code = cli_on_ranks(self, run, &s);
     fkt_text_clear(&typed);
     return code;
 }
