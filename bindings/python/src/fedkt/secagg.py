@@ -185,7 +185,7 @@ class SecAggClient(_Machine):
             if found.dtype.kind not in "iu" or found.shape != (length,):
                 raise argument_error(f"the vector must be whole numbers of the shape ({length},), not {found.dtype} "
                                      f"{found.shape}")  # fmt: skip
-            if found.dtype.kind == "u" and found.size and found.max() > 2**63 - 1:
+            if found.dtype.kind == "u" and found.size and int(found.max()) > 2**63 - 1:
                 raise argument_error("the vector has a number beyond 63 bits")
             ctypes.memmove(x, found.astype(np.int64).tobytes(), 8 * length)
 
