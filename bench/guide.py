@@ -71,7 +71,8 @@ def release_run(a, pair, name, noise, seed):
     epsilons = ",".join([*EPSILONS, NONE])
     words = [a.fedkt, "simulate", "--data", data, "--split", "train", "--test-split", split, *pair_options(a, pair)]
     words += f"--size 32 --sites 20 --partition dirichlet:0.1 --delta 1e-5 --epsilon {epsilons}".split()
-    words += ["--noise", noise, "--seed", str(seed), "--accept-weak-promise", "--device", "cpu", "--out", run]
+    words += ["--noise", noise, "--seed", str(seed), "--accept-weak-promise", "--device", a.device or "cpu"]
+    words += ["--out", run]
     words += ["--encodings", os.path.join(a.out, "encodings"), "--force", "--json", "--quiet"]
     words += ["--limit", "400", "--test-limit", "200"] if a.quick else []
     result = call(words)
@@ -82,6 +83,7 @@ def release_run(a, pair, name, noise, seed):
 def heads(a):
     os.makedirs(os.path.join(a.out, "encodings"), mode=0o700, exist_ok=True)
     pairs = ["own"] + (["paper"] if a.codecs and a.public else []) + (["lite0"] if a.lite0 and a.public else [])
+    pairs = [p for p in pairs if not a.pairs or p in a.pairs]
     seeds = SEEDS[:1] if a.quick else SEEDS
     for pair, name, noise, seed in itertools.product(pairs, a.sets, NOISES, seeds):
         if noise == "distributed" and pair == "paper" and not a.all:
@@ -99,7 +101,8 @@ def heads(a):
             data, split = guide_sets.set_folder(a, name)
             release = os.path.join(run, f"eps-{epsilon}", "release.safetensors")
             words = [a.fedkt, "heads", "--release", release, "--parts", "all", "--test", data, "--test-split", split]
-            words += ["--encodings", os.path.join(a.out, "encodings"), "--device", "cpu", "--json", "--quiet"]
+            words += ["--encodings", os.path.join(a.out, "encodings"), "--device", a.device or "cpu", "--json"]
+            words += ["--quiet"]
             words += ["--test-limit", "200"] if a.quick else []
             write(path, {**facts, "parts": "all", "accuracy": call(words)["accuracy"]})
 
@@ -136,7 +139,8 @@ def main():
     p.add_argument("--cell", type=float, default=30, help="seconds that must be left for the first cell of an arm")
     p.add_argument("--workers", type=int, default=1, help="cells at once on the card")
     p.add_argument("--piece", type=float, help="MB, millions of bytes")
-    p.add_argument("--device", default="cuda")
+    p.add_argument("--device", help="default: cpu for heads, cuda for card")
+    p.add_argument("--pairs", type=lambda s: s.split(","), help="heads: these alone, of own, paper, lite0")
     p.add_argument("--all", action="store_true", help="distributed noise for the paper's mechanism too")
     p.add_argument("--quick", action="store_true")
     a = p.parse_intermixed_args()

@@ -43,7 +43,7 @@ def command(a, cell, worker):
         words += [below("sets", "public.tar")] if "public" in arm else []  # behind the option --public
     words += ["--weights", below("codecs")] if pair == "paper" else []
     words += ["--threads", str(max(1, (os.cpu_count() or 1) // a.workers))] if a.workers > 1 else []
-    words += ["--seed", str(seed + 1), "--test", below("sets", f"{name}-test.tar"), "--device", a.device]
+    words += ["--seed", str(seed + 1), "--test", below("sets", f"{name}-test.tar"), "--device", a.device or "cuda"]
     return [*words, "--out", below(f"model-{worker}.safetensors"), "--force", "--json", "--quiet"]
 
 
