@@ -18,6 +18,7 @@ import time
 from guide_cells import ARMS, SEEDS, cell_path, cells, inputs, students, write
 
 RECIPE = "--network resnet18 --per-class 1000 --fresh --epochs 50 --batch 256 --rate 0.1 --warmup 2 --dtype bf16"
+RECIPE += " --codec-dtype bf16"  # in f32 the guided decoder takes most of the time of a run
 QUICK = "--network resnet8 --per-class 4 --fresh --epochs 1 --batch 16"
 
 
