@@ -9,7 +9,8 @@ usage: bench/guide.py heads  --fedkt BINARY --data DIR --out OUT [--codecs DIR -
        bench/guide.py card   --fedkt BINARY --out FOLDER [--seconds 1200] [--workers 1] [--device cuda]
        bench/guide.py report OUT [OUT ...] [--fill docs/results.md]
 
-heads   DIR holds eurosat/CLASS/*, cifar10/{train,test}/CLASS/* and imagenette64/{train,val}/CLASS/*. For every set,
+heads   DIR holds eurosat/CLASS/*, cifar10/{train,test}/CLASS/*, imagenette64/{train,val}/CLASS/* and cifar10-jpeg
+        (CIFAR-10 once more, in a copy with losses), or some of them. For every set,
         kind of noise and seed `fedkt simulate` (20 sites, Dirichlet 0.1, epsilon 10, 1 and 0.3, delta 1e-5) leaves
         releases in OUT/runs, and `fedkt heads` scores all heads, on the guide alone and on all parts. --codecs, a
         folder with TAESD's weights, adds the paper's mechanism, calibrated on --public; --lite0, weights of
@@ -132,7 +133,7 @@ def main():
     p.add_argument("folders", nargs="*", help="report: folders with cells; take, unpack: files")
     for name in ("fedkt", "data", "out", "to", "codecs", "lite0", "public", "fill"):
         p.add_argument(f"--{name}")
-    p.add_argument("--sets", type=lambda s: s.split(","), default=list(SETS))
+    p.add_argument("--sets", type=lambda s: s.split(","), help="default: those that --data holds")
     p.add_argument("--real", type=int, help="training images of a class for the bound (default: all; 0: none)")
     p.add_argument("--public-limit", type=int, default=10000, help="public images to pack; 0: all")
     p.add_argument("--seconds", type=float, default=1200)
@@ -144,6 +145,8 @@ def main():
     p.add_argument("--all", action="store_true", help="distributed noise for the paper's mechanism too")
     p.add_argument("--quick", action="store_true")
     a = p.parse_intermixed_args()
+    if not a.sets:
+        a.sets = [s for s, (folder, _) in SETS.items() if not a.data or os.path.isdir(os.path.join(a.data, folder))]
     if a.workers < 1:
         p.error("--workers must be at least 1")
     STEPS[a.step](a)
