@@ -7,7 +7,8 @@ Usage: run_docs.py FEDKT CC [FILE...]      without files: README.md and docs/*.m
 A fenced block is tried when the line before it (blank lines between them do not count) is a mark:
   <!-- run -->       a ```sh block: the blocks of one file run in order, in one temporary folder, with `sh -eu`; the
                      folder of the binary comes first in PATH
-  <!-- python -->    a ```python block: runs in the same folder and order, with this Python (NumPy is there)
+  <!-- python -->    a ```python block: runs in the same folder and order, with this Python (NumPy is there) and the
+                     package of the build tree
   <!-- compile -->   a ```c block: a whole file, compiled against include/ with warnings as errors
 A mark before anything else is an error, so that no block is left out by a slip of the pen. Before all that the
 extractor is tried on a sample that it must read rightly, and on slips that it must notice.
@@ -120,10 +121,13 @@ def run_shell(code, fedkt, folder):
     )
 
 
-def run_python(code, folder):
+def run_python(code, fedkt, folder):
+    build = fedkt.parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(build / "python"), "FEDKT_LIBRARY": str(build / "lib/libfedkt.so")}
     return subprocess.run(
         [sys.executable, "-B", "-c", code],
         cwd=folder,
+        env=environment,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -166,7 +170,7 @@ def try_file(path, text, fedkt, compiler):
                 if mark == "run":
                     done = run_shell(code, fedkt, folder)
                 else:
-                    done = run_python(code, folder) if mark == "python" else compile_c(code, compiler, folder)
+                    done = run_python(code, fedkt, folder) if mark == "python" else compile_c(code, compiler, folder)
                 said += done.stdout
                 if done.returncode:
                     bad.append(f"{path}:{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
