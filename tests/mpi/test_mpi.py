@@ -6,7 +6,7 @@ Usage: test_mpi.py FEDKT [test...]
 
 The files of 2, 3, 4 and 7 processes have the bytes of one, with shards that are uneven or empty. A failure on one
 process ends all, with one sentence. A process that is killed ends the others, and there is no output.
-Without mpirun or the plug-in the test is skipped.
+Without mpirun or the plug-in the test is skipped; so it is where mpirun cannot start `true` twice.
 """
 
 import json
@@ -172,5 +172,9 @@ if __name__ == "__main__":
     plugin = pathlib.Path(sys.argv[1]).resolve().parent.parent / "lib" / "fedkt" / "mpi.so"
     if not shutil.which("mpirun") or not plugin.exists():
         print("skipped: mpirun or the MPI plug-in is missing")
+        sys.exit(77)
+    probe = subprocess.run(["mpirun", "-n", "2", "true"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if probe.returncode:
+        print("skipped: mpirun cannot start two processes here\n" + probe.stderr)
         sys.exit(77)
     binary.main()
