@@ -120,6 +120,24 @@ def test_ctrl_c_stops_a_long_call():
     assert 0.2 < time.monotonic() - before < 10
 
 
+def test_ctrl_c_while_the_thread_is_started_leaves_no_call_behind(monkeypatch):
+    class Interrupted(threading.Thread):
+        def start(self):
+            super().start()
+            raise KeyboardInterrupt
+
+    called, before = [], threading.active_count()
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _work.run(lambda: called.append(True) or fedkt.Status.OK)
+    monkeypatch.undo()
+    end = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() == before and not called
+    assert _work.run(lambda: called.append(True) or fedkt.Status.OK) == fedkt.Status.OK and called
+
+
 def test_an_exception_of_a_progress_function_comes_through():
     def report(what, done, total):
         if done == 3:

@@ -118,10 +118,15 @@ class Work:
 
     def _in_a_thread(self, function, arguments):
         result = []
-        done = threading.Lock()  # not an Event: its acquire is the one wait that Ctrl-C ends on every Python 3
+        given_up = []
+        go, done = threading.Lock(), threading.Lock()  # not Events: acquire is the wait that Ctrl-C ends everywhere
+        go.acquire()
         done.acquire()
 
         def call():
+            go.acquire()
+            if given_up:
+                return
             try:
                 result.append(self._here(function, arguments))
             except BaseException as error:  # noqa: B902
@@ -129,10 +134,17 @@ class Work:
             finally:
                 done.release()
 
-        threading.Thread(target=call, name="fedkt", daemon=True).start()
+        try:
+            threading.Thread(target=call, name="fedkt", daemon=True).start()
+        except BaseException:  # Ctrl-C in start(), which waits: the caller frees what the thread would use
+            given_up.append(True)
+            go.release()
+            raise
         interrupted = None
         while True:
             try:
+                if go.locked():
+                    go.release()  # more than once is harmless: the thread takes it once
                 done.acquire()
                 break
             except BaseException as error:  # noqa: B902
