@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fedkt
+from fedkt import _handle
 
 CLASSES = ["a", "b", "c"]
 
@@ -74,6 +75,19 @@ def test_a_forked_child_has_right_results(task, data):
     for _ in range(3):
         assert forked(child) == ""
     assert child()
+
+
+def test_a_collection_may_end_an_array_while_its_handle_is_locked():
+    """Python collects cycles at any function call, also at those inside a locked block of the same thread."""
+
+    def child():
+        data = fedkt.Dataset.open("demo:train", limit=10)
+        loans = [_handle.Loan(data)]
+        with data._lock:
+            loans.clear()
+        return data._loans == 0
+
+    assert forked(child, 20) == ""
 
 
 def test_a_child_forked_during_a_call_of_another_thread_refuses(task, data):

@@ -61,7 +61,7 @@ class Handle:
         _handles.add(self)
 
     def _make_locks(self):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a collection inside a locked block may end an array over this handle
         self._turn = threading.RLock()
 
     @property
