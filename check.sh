@@ -6,7 +6,7 @@
 #   2. fuzz:     clang; everything is built, and libFuzzer runs each fuzz target for some seconds under the same checks
 #   3. packages: gcc; the Debian packages, which lintian must accept
 #   4. release:  gcc; every test; its CTest summary is the last thing printed
-# Compiler warnings are errors in 1, 2 and 4. It takes about 20 minutes on two cores, without the packages.
+# Compiler warnings are errors in 1, 2 and 4. It takes about 25 minutes on two cores, without the packages.
 # The dataset card is tried with Hugging Face's datasets where that can be installed.
 # Tests on real image sets read the folder named by FEDKT_DATA and are skipped when it is not set.
 set -eu
