@@ -67,7 +67,8 @@ def cells(folders, kind):
 def rank(cell):
     """Where a student stands in the order: what the paper's table needs first, then more sets, noises and budgets."""
     name, arm, noise, epsilon, seed = cell
-    later = (arm in EXTRA, epsilon == "0.3", noise == "distributed", epsilon == NONE, name not in ("cifar10", "eurosat"))
+    main = name in ("cifar10", "eurosat")
+    later = (arm in EXTRA, epsilon == "0.3", noise == "distributed", epsilon == NONE, not main)
     return later, list(ARMS).index(arm), seed, FIRST["epsilon"].index(epsilon), FIRST["set"].index(name)
 
 
