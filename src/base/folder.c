@@ -98,8 +98,9 @@ static void remove_leftover(int at, const char *name)
     const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat sb;
     if (fd < 0) return;
-    if (fstat(fd, &sb) == 0 && sb.st_uid == geteuid() && faccessat(fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-        errno == ENOENT && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    /* The marker last: before the lock was ours, another process may have completed the folder. */
+    if (fstat(fd, &sb) == 0 && sb.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        faccessat(fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
         remove_tree_at(at, name); /* under the lock: a process that has just made this folder takes another name */
     close(fd);
 }
