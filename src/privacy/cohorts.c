@@ -75,7 +75,7 @@ fkt_status fkt_privacy_cohorts(struct fkt_cohorts_noise *out, const struct fkt_p
         if (!i || !same_shape(&cohort[i], &cohort[i - 1]))
             FKT_TRY(fkt_privacy_plan_shares(&plan, spec, cohort[i].sites - cohort[i].dropped - cohort[i].corrupt,
                                             cohort[i].sites));
-        if (!i || !(plan.plan.mu <= out->plan.mu)) out->plan = plan.plan; /* NaN would be kept */
+        if (!i || plan.plan.mu > out->plan.mu || isnan(plan.plan.mu)) out->plan = plan.plan; /* NaN stays */
         FKT_TRY(fkt_privacy_total_sigmas(&s, &plan, cohort[i].survivors));
         add_variances(&out->sigma, &s, spec->parts);
         out->sites += cohort[i].sites;
