@@ -166,7 +166,7 @@ class TaskServer(Handle):
 
 class TaskClient(Handle):
     """A site's side of one task over all its rounds, on a state file that survives a crash. moments: Moments of the
-    task, or None: those that the state holds, of these records. The ledger pays before anything leaves."""
+    task. The ledger pays before anything leaves."""
 
     _free = "fkt_client_close"
     _noun = "client"

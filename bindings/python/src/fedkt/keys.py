@@ -35,7 +35,8 @@ class SiteKey:
 
 
 class Key:
-    """A secret signing key, of a site or of the operator. It is wiped when the object is collected.
+    """A secret signing key, of a site or of the operator. It is wiped when the object is collected; the bytes that
+    `secret` gives are Python's and are not.
 
     >>> import fedkt
     >>> key = fedkt.Key.make("north hospital")
