@@ -51,6 +51,7 @@ def check():
     assert factor([(800, 1000)]) == 1
     assert factor([(80, 100), (800, 900)]) == Fraction(209, 100)  # neither
     assert 47 < bits(100000, 4000, 1000, 100) < 48 and 28 < bits(100000, 5000, 1000, 100) < 29
+    assert bits(100000, 4350, 1000, 100) >= 40 > bits(100000, 4360, 1000, 100)  # 4.35 %
     exact = sum(Fraction(math.comb(60, x) * math.comb(140, 40 - x), math.comb(200, 40)) for x in range(21, 41))
     assert abs(bits(200, 60, 40, 20) + math.log2(exact * 5)) < 1e-9
     print("factors and probabilities: as the page states them")
@@ -60,7 +61,8 @@ def table():
     for share in (2, 3, 4, 5, 6):
         print(f"{share} % of 100,000 collude: 2^-{bits(100000, 1000 * share, 1000, 100):.1f} for 100 cohorts of 1,000")
     for cohort in (200, 500, 1000, 2000, 5000):
-        print(f"cohorts of {cohort}: 10 % in each covers {covered(100000, cohort, cohort // 10) / 1000:.2f} % of all")
+        share = covered(100000, cohort, cohort // 10) // 10 / 100  # percent, rounded down: it is a bound
+        print(f"cohorts of {cohort}: 10 % in each covers {share:.2f} % of all")
 
 
 if __name__ == "__main__":
