@@ -22,15 +22,15 @@ PAIRS = {
 ARMS = {  # name: pair, options of `fedkt train`; the most important first
     "guided, teacher": ("own", "--guided --teacher head"),
     "guided, teacher, public images": ("own", "--guided --teacher head --public"),
-    "guided, QDA teacher, public images": ("own", "--guided --teacher head --teacher-head qda --public"),
     "paper": ("paper", ""),
     "real": ("real", ""),
     "plain": ("own", "--guided none"),
     "guided": ("own", "--guided"),
+    "guided, QDA teacher, public images": ("own", "--guided --teacher head --teacher-head qda --public"),
     "plain, teacher": ("own", "--guided none --teacher head"),
     "guided by gradient": ("own", "--guided 25"),
 }
-EXTRA = ("plain, teacher", "guided by gradient")  # after everything else
+EXTRA = ("guided, QDA teacher, public images", "plain, teacher", "guided by gradient")  # after everything else
 FIRST = {"epsilon": ("1", "10", NONE, "0.3"), "set": ("cifar10", "eurosat", "imagenette", "cifar10jpeg")}
 
 
