@@ -30,10 +30,7 @@
 #include "base/alloc.h"
 #include "classifier/average.h"
 
-#include <math.h>
 #include <string.h>
-
-enum { STREAM_START = 0x7374 }; /* of the seed; personal_site.c and personal_split.c have others */
 
 const char *fkt_personal_name(enum fkt_personal_way w)
 {
@@ -68,44 +65,6 @@ static fkt_status second_pass(struct fkt_personal_run *r)
     return st;
 }
 
-static uint32_t classes_of(const struct fkt_personal_run *r, uint32_t site, uint8_t *seen)
-{
-    uint32_t n = 0;
-    memset(seen, 0, r->spec->data->n_classes);
-    for (size_t i = r->split.train.start[site]; i < r->split.train.start[site + 1]; i++) { /* each is trained on */
-        uint32_t k = r->spec->data->label[r->split.train.record[i]];
-        n += !seen[k];
-        seen[k] = 1;
-    }
-    return n;
-}
-
-/* Fills what is known before any network runs. */
-static fkt_status describe_sites(struct fkt_personal_run *r)
-{
-    uint8_t *seen = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_alloc(&r->out->site, r->split.sites));
-    FKT_TRY(fkt_alloc(&r->out->mean, ((size_t)r->split.sites + 3) * FKT_PERSONAL_WAYS)); /* the one block of numbers */
-    FKT_TRY(fkt_alloc(&seen, r->spec->data->n_classes));
-    r->out->sites = r->split.sites;
-    r->out->ways = FKT_PERSONAL_WAYS;
-    r->out->spread = r->out->mean + FKT_PERSONAL_WAYS;
-    r->out->pooled = r->out->spread + FKT_PERSONAL_WAYS;
-    for (uint32_t s = 0; s < r->split.sites; s++) {
-        struct fkt_personal_site *site = &r->out->site[s];
-        site->train = fkt_personal_count(&r->split.train, s);
-        site->test = fkt_personal_count(&r->split.test, s);
-        site->classes = classes_of(r, s, seen);
-        site->untrained = site->train < FKT_PERSONAL_LEAST;
-        site->accuracy = r->out->pooled + ((size_t)s + 1) * FKT_PERSONAL_WAYS;
-        for (int w = 0; w < FKT_PERSONAL_WAYS; w++) site->accuracy[w] = NAN;
-    }
-out:
-    fkt_free(seen);
-    return st;
-}
-
 /* Checked before the first site trains. */
 static fkt_status check_average(const struct fkt_personal_run *r)
 {
@@ -115,71 +74,17 @@ static fkt_status check_average(const struct fkt_personal_run *r)
                          "no site has %d records to train on, so there is no model to average", FKT_PERSONAL_LEAST);
 }
 
-/* Mean and standard deviation over the sites that could be evaluated; NaN where there are too few for either. */
-static void summarise(struct fkt_personal *p, const struct fkt_evaluation *pooled)
-{
-    for (int w = 0; w < FKT_PERSONAL_WAYS; w++) {
-        double sum = 0, squares = 0, n = 0;
-        for (uint32_t s = 0; s < p->sites; s++)
-            if (!isnan(p->site[s].accuracy[w])) {
-                sum += p->site[s].accuracy[w];
-                n++;
-            }
-        p->mean[w] = n > 0 ? sum / n : NAN;
-        for (uint32_t s = 0; s < p->sites; s++)
-            if (!isnan(p->site[s].accuracy[w])) squares += pow(p->site[s].accuracy[w] - p->mean[w], 2);
-        p->spread[w] = n > 1 ? sqrt(squares / (n - 1)) : NAN;
-        p->pooled[w] = n > 0 ? fkt_evaluation_accuracy(&pooled[w]) : NAN;
-    }
-}
-
 /* ---- the entry point ---- */
-
-/* what: "records", "test records". */
-static fkt_status check_set(const struct fkt_model *m, const struct fkt_training_set *p, const char *what)
-{
-    if (fkt_model_size(m) != p->size)
-        return fkt_fail(FKT_E_MISMATCH, "the model takes images of %u px, but the %s have %u", fkt_model_size(m), what,
-                        p->size);
-    if (fkt_model_classes(m) != p->n_classes)
-        return fkt_fail(FKT_E_MISMATCH, "the model has %u classes, but the %s have %u", fkt_model_classes(m), what,
-                        p->n_classes);
-    for (uint32_t k = 0; k < p->n_classes; k++)
-        if (strcmp(fkt_model_class(m, k), p->classes[k]) != 0)
-            return fkt_fail(FKT_E_MISMATCH, "class %u of the model is '%s', of the %s '%s'", k, fkt_model_class(m, k),
-                            what, p->classes[k]);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->label[i] >= p->n_classes)
-            return fkt_fail(FKT_E_ARG, "label %u of the %s is out of range: %u classes", p->label[i], what,
-                            p->n_classes);
-    return FKT_OK;
-}
 
 static fkt_status check_spec(const struct fkt_personal_spec *spec)
 {
     fkt_status st = FKT_OK;
     if (spec->ways >> FKT_PERSONAL_WAYS) return fkt_fail(FKT_E_ARG, "unknown way %#x of personalising", spec->ways);
-    FKT_TRY(check_set(spec->pretrained, spec->data, "records"));
-    if (spec->test) FKT_TRY(check_set(spec->pretrained, spec->test, "test records"));
+    FKT_TRY(fkt_personal_check_sets(spec->pretrained, spec->data, spec->test));
     FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->local), "local training"));
     FKT_TRY(fkt_fail_in(fkt_recipe_check(&spec->tune), "tuning"));
 out:
     return st;
-}
-
-static fkt_status new_start(struct fkt_personal_run *r)
-{
-    const struct fkt_model *m = r->spec->pretrained;
-    struct fkt_model_spec spec = {.architecture = fkt_model_architecture(m),
-                                  .stem = fkt_model_stem(m),
-                                  .size = fkt_model_size(m),
-                                  .classes = (const char *const *)r->spec->data->classes,
-                                  .n_classes = r->spec->data->n_classes,
-                                  .mean = fkt_model_mean(m),
-                                  .std = fkt_model_std(m),
-                                  .seed = fkt_personal_seed(r, STREAM_START, 0)};
-    fkt_status st = fkt_model_new(&r->start, &spec);
-    return st == FKT_OK && fkt_personal_asked_average(r) ? fkt_model_average_new(&r->sum, r->start) : st;
 }
 
 static fkt_status open_run(struct fkt_personal_run *r)
@@ -191,7 +96,7 @@ static fkt_status open_run(struct fkt_personal_run *r)
     if (t) test = (struct fkt_personal_labels){t->label, t->n, t->n_classes};
     FKT_TRY(fkt_personal_split_init(&r->split, &data, t ? &test : NULL, &r->spec->partition, r->spec->holdout,
                                     r->spec->seed));
-    FKT_TRY(describe_sites(r));
+    FKT_TRY(fkt_personal_describe(r->out, &r->split, p, FKT_PERSONAL_WAYS));
     if (fkt_personal_asked_average(r)) FKT_TRY(check_average(r));
     for (uint32_t s = 0; s < r->split.sites; s++) {
         size_t n = r->out->site[s].train + r->out->site[s].test;
@@ -202,7 +107,8 @@ static fkt_status open_run(struct fkt_personal_run *r)
     FKT_TRY(fkt_alloc(&r->logits, most * p->n_classes));
     FKT_TRY(fkt_alloc(&r->features, most * fkt_model_features(r->spec->pretrained)));
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++) FKT_TRY(fkt_evaluation_init(&r->pooled[w], p->n_classes));
-    if (fkt_personal_asked_local(r)) FKT_TRY(new_start(r));
+    if (fkt_personal_asked_local(r)) FKT_TRY(fkt_personal_start(&r->start, r->spec->pretrained, p, r->spec->seed));
+    if (fkt_personal_asked_average(r)) FKT_TRY(fkt_model_average_new(&r->sum, r->start));
     fkt_personal_plan(r);
 out:
     return st;
@@ -231,16 +137,9 @@ fkt_status fkt_personalize(struct fkt_personal *out, const struct fkt_personal_s
     FKT_TRY(open_run(&r));
     FKT_TRY(first_pass(&r));
     if (fkt_personal_asked_average(&r)) FKT_TRY(second_pass(&r));
-    summarise(out, r.pooled);
+    fkt_personal_summarise(out, r.pooled);
 out:
     close_run(&r);
     if (st != FKT_OK) fkt_personal_clear(out);
     return st;
-}
-
-void fkt_personal_clear(struct fkt_personal *p)
-{
-    fkt_free(p->site);
-    fkt_free(p->mean);
-    memset(p, 0, sizeof *p);
 }

@@ -33,6 +33,19 @@ void fkt_personal_split_clear(struct fkt_personal_split *s);
 
 enum { FKT_PERSONAL_LEAST = 2 }; /* records to train on: batch norm needs two images in a batch */
 
+/* personal_result.c. FKT_E_MISMATCH: the sets are not of the network's size and classes. */
+FKT_MUST_USE fkt_status fkt_personal_check_sets(const struct fkt_model *m, const struct fkt_training_set *data,
+                                                const struct fkt_training_set *test /* NULL: none */);
+/* New weights for a network like `like`, from the seed of the run: the same for everything that starts anew on it. */
+FKT_MUST_USE fkt_status fkt_personal_start(struct fkt_model **out, const struct fkt_model *like,
+                                           const struct fkt_training_set *data, uint64_t seed);
+/* Fills what is known before any network runs; all accuracies are NaN. */
+FKT_MUST_USE fkt_status fkt_personal_describe(struct fkt_personal *out, const struct fkt_personal_split *split,
+                                              const struct fkt_training_set *data, uint32_t ways);
+/* Mean and standard deviation over the sites that could be evaluated; NaN where there are too few for either.
+ * pooled (ways). */
+void fkt_personal_summarise(struct fkt_personal *p, const struct fkt_evaluation *pooled);
+
 /* One count of images through a network, over all of a run. */
 struct fkt_personal_course {
     struct fkt_progress hook; /* what trainer and prediction step */
