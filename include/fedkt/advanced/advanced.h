@@ -11,10 +11,12 @@
  *   advanced/simulate.h     many sites in one process
  *   advanced/ranks.h        several processes that share the work of one call
  *   advanced/mailbox.h      the interface between a transport and the two sides of a task
+ *   advanced/baselines.h    personalised federated learning by others, to compare with
  */
 #ifndef FEDKT_ADVANCED_ADVANCED_H
 #define FEDKT_ADVANCED_ADVANCED_H
 
+#include "fedkt/advanced/baselines.h"
 #include "fedkt/advanced/calibration.h"
 #include "fedkt/advanced/federation.h"
 #include "fedkt/advanced/mailbox.h"

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vector.c - arithmetic on flat vectors of parameters.
+ *
+ * Every number is computed in double and rounded once to float; sums run in the order of the vector, so that a run
+ * repeats to the bit. Cost: memory bandwidth; a step of a network costs a hundred times as much. */
+#include "learning/baselines/vector.h"
+
+#include <math.h>
+#include <string.h>
+
+void fkt_vector_step(float *x, const float *g, size_t n, double rate)
+{
+    for (size_t i = 0; i < n; i++) x[i] = (float)((double)x[i] - rate * (double)g[i]);
+}
+
+void fkt_vector_proximal_step(float *x, const float *g, const float *anchor, size_t n, double rate, double pull)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double slope = (double)g[i] + pull * ((double)x[i] - (double)anchor[i]);
+        x[i] = (float)((double)x[i] - rate * slope);
+    }
+}
+
+void fkt_vector_mix(float *x, const float *y, size_t n, double part)
+{
+    for (size_t i = 0; i < n; i++) x[i] = (float)((1 - part) * (double)x[i] + part * (double)y[i]);
+}
+
+double fkt_vector_dot(const float *x, const float *y, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+double fkt_vector_distance2(const float *x, const float *y, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)x[i] - (double)y[i];
+        sum += d * d;
+    }
+    return sum;
+}
+
+void fkt_vector_add(double *sum, const float *x, size_t n, double weight)
+{
+    for (size_t i = 0; i < n; i++) sum[i] += weight * (double)x[i];
+}
+
+void fkt_vector_from_sum(float *x, const double *sum, size_t n, double by)
+{
+    for (size_t i = 0; i < n; i++) x[i] = (float)(sum[i] / by);
+}
+
+void fkt_vector_combine(float *out, const float *bank, size_t stride, size_t n, const double *weight, uint32_t rows,
+                        double *sum)
+{
+    memset(sum, 0, n * sizeof *sum);
+    for (uint32_t k = 0; k < rows; k++)
+        if (weight[k] != 0) fkt_vector_add(sum, bank + k * stride, n, weight[k]);
+    fkt_vector_from_sum(out, sum, n, 1);
+}
+
+int fkt_vector_finite(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
