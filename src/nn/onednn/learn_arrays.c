@@ -109,6 +109,7 @@ static fkt_status move(const struct fkt_learn *l, enum fkt_learned what, uint32_
     const struct fkt_array *a = &l->array[slot];
     const struct fkt_slot *s = &l->net->slot[slot];
     float *home = fkt_array_at(l, what, slot), *padded = NULL;
+    int team;
     fkt_status st = FKT_OK;
     if (!a->home) {
         memcpy(back ? x : home, back ? home : x, fkt_slot_count(s) * sizeof *x);
@@ -116,7 +117,10 @@ static fkt_status move(const struct fkt_learn *l, enum fkt_learned what, uint32_
     }
     FKT_TRY(fkt_alloc(&padded, (size_t)a->shape[0] * a->shape[1] * a->shape[2] * a->shape[3]));
     if (!back) pad(padded, x, a, s, 0);
-    FKT_TRY(fkt_dnn_task_pack(a->home, home, padded, back));
+    team = fkt_dnn_alone(); /* a copy: other threads would wait for longer than they help */
+    st = fkt_dnn_task_pack(a->home, home, padded, back);
+    fkt_dnn_together(team);
+    FKT_TRY(st);
     if (back) pad(padded, x, a, s, 1);
 out:
     fkt_free(padded);
