@@ -9,10 +9,10 @@
  *   p_j <- p_j - eta2 (<grad f(w), c_j> + lambda(t) mu (p_j - p0_j)),   p0_j = n_j / n
  *   lambda(t) = (1 + cos(pi t / L)) / 2 for t < L, then 0
  *
- * eta1 = rate * apple_scale, eta2 = apple_rate, L = apple_end * rounds. As in PFLlib, apple_scale is the number of sites
- * unless it is given: p_i is about 1 / N at first, and a core would hardly move. p begins at p0. Where we differ: all
- * sites download all cores (the paper's M = N - 1); inner products are sums, as in the paper, where PFLlib takes means;
- * the statistics of batch norms are the site's own, since a sum with negative weights is not a variance.
+ * eta1 = rate * apple_scale, eta2 = apple_rate, L = apple_end * rounds. As in PFLlib, apple_scale is the number of
+ * sites unless it is given: p_i is about 1 / N at first, and a core would hardly move. p begins at p0. Where we differ:
+ * all sites download all cores (the paper's M = N - 1); inner products are sums, as in the paper, where PFLlib takes
+ * means; the statistics of batch norms are the site's own, since a sum with negative weights is not a variance.
  *
  * Cost: 2 N passes over the parameters a step, and 2 N models. */
 #include "learning/baselines/method.h"

@@ -9,8 +9,8 @@
  *
  * Where we differ: HeurFedAMP is the default, since between networks of 10^5 parameters and more every squared distance
  * is far above a sigma of 1 or 100, so that A' is 0 and FedAMP is local training; cosines are of all parameters; the
- * statistics of batch norms stay at the site. alpha is constant, where the proof lets it fall. If alpha is so large that
- * the others' weights exceed 1, they are scaled to 1: the proof asks for smaller ones.
+ * statistics of batch norms stay at the site. alpha is constant, where the proof lets it fall. If alpha is so large
+ * that the others' weights exceed 1, they are scaled to 1: the proof asks for smaller ones.
  *
  * Cost: N^2 passes over the parameters a round. */
 #include "learning/baselines/method.h"

@@ -4,9 +4,9 @@
  * algorithm 1, with all sites in every round.
  *
  * `fedavg` does so after every round, `fedavg_once` after the last alone: its sites train as long without exchanging
- * anything before. Statistics of batch norms are averaged with the parameters, as in classifier/average.c; PFLlib, which
- * the paper's table follows, averages parameters alone and leaves the statistics of the sites where they are. A site is
- * evaluated with the common model, without any tuning. */
+ * anything before. Statistics of batch norms are averaged with the parameters, as in classifier/average.c; PFLlib,
+ * which the paper's table follows, averages parameters alone and leaves the statistics of the sites where they are. A
+ * site is evaluated with the common model, without any tuning. */
 #include "learning/baselines/method.h"
 
 #include <string.h>

@@ -7,9 +7,9 @@
  *   b_i <- b_i + sum over j of p_j (w_j - b_i);  then w_i <- b_i, trained
  *
  * L_i is the loss on fedfomo_validation of the site's training records, which it does not train on. Where no model is
- * better, b_i stays, as the equations say: the site's own training of that round is then lost too. Where we differ: each
- * site sees the models of all others, so there is no choice of M of them by affinity. Statistics of batch norms are
- * mixed as the parameters are: weights are at least 0 and add up to 1. The personal model is w_i.
+ * better, b_i stays, as the equations say: the site's own training of that round is then lost too. Where we differ:
+ * each site sees the models of all others, so there is no choice of M of them by affinity. Statistics of batch norms
+ * are mixed as the parameters are: weights are at least 0 and add up to 1. The personal model is w_i.
  *
  * Cost: N^2 evaluations of the validation records a round, and 2 N models. */
 #include "learning/baselines/method.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fedphp.c - FedPHP: a site keeps an inherited private model, the moving average of its trained models, which teaches
  * the common model when it arrives.
- * Source: Li et al., "FedPHP: Federated personalization with inherited private models", ECML PKDD 2021, and the authors'
- * program for what the text leaves open. In round t at a site, with h_i its inherited model:
+ * Source: Li et al., "FedPHP: Federated personalization with inherited private models", ECML PKDD 2021, and the
+ * authors' program for what the text leaves open. In round t at a site, with h_i its inherited model:
  *
  *   w_i <- w trained on (1 - share) CE + share T^2 KL(softmax(h_i / T) || softmax(w_i / T))
  *   h_i <- m h_i + (1 - m) w_i,   m = mu t / T_rounds: the later, the more history; in round 0 h_i becomes w_i

@@ -4,7 +4,8 @@
  * A problem has sites, and at each site a loss of one flat vector x of `state` floats: first `parameters` numbers that
  * are learnt, then statistics (running means and variances of batch norms) that a gradient moves and nobody learns. A
  * network with the sites' images is one (network.c); tests solve a small one in closed form. A method knows nothing of
- * networks: its rules are functions on such vectors, each declared below and tested against NumPy (oracle/baselines.py).
+ * networks: its rules are functions on such vectors, each declared below and tested against NumPy
+ * (oracle/baselines.py).
  *
  *   start -> method.round 0, 1, ... rounds - 1 -> method.personal(site)  -> evaluated at the site
  *

@@ -25,6 +25,7 @@ struct fkt_network_problem {
     struct fkt_learner *learner[2];    /* for whole batches; for those of the small site that was last */
     uint32_t learner_batch[2];
     int taught;
+    double last_loss; /* of the last gradient */
     struct fkt_loss loss;
     struct fkt_recipe views; /* flip, pad and the seed of the site at hand */
     size_t *order;           /* (records of the largest site), of site order_site in epoch order_epoch */

@@ -6,7 +6,7 @@
  *   1 model    model                    N + 1
  *   none       -                        1
  *
- * All of it is in memory: 20 sites with ResNet-18 (45 MB each) take 1.9 GB with two, 1000 sites with ResNet-8 (0.3 MB)
+ * All of it is in memory: 20 sites with ResNet-18 (45 MB each) take 2.2 GB with two, 1000 sites with ResNet-8 (0.3 MB)
  * 0.6 GB. Local training is plain SGD at a constant rate, as in the papers and in PFLlib, whose protocol the table
  * follows; all sites take part in every round. */
 #include "learning/baselines/method.h"

@@ -2,7 +2,7 @@
 /* vector.c - arithmetic on flat vectors of parameters.
  *
  * Every number is computed in double and rounded once to float; sums run in the order of the vector, so that a run
- * repeats to the bit. Cost: memory bandwidth; a step of a network costs a hundred times as much. */
+ * repeats to the bit. Cost: memory bandwidth. */
 #include "learning/baselines/vector.h"
 
 #include <math.h>

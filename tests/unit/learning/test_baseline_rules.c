@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_baseline_rules.c - the update rules of the baselines where they can be solved by hand, their settings, and NaN in
- * each of them. The whole methods are compared with NumPy in test_baseline_methods.c. */
+/* test_baseline_rules.c - the update rules of the baselines where they can be solved by hand, their settings, and NaN
+ * in each of them. The whole methods are compared with NumPy in test_baseline_methods.c. */
 #include "learning/baselines/method.h"
 #include "learning/baselines/vector.h"
 #include "tests/support/check.h"
