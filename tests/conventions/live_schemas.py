@@ -113,6 +113,8 @@ def a_personalised_network(walk):
     sites = ["--sites", "3", "--partition", "dirichlet:0.1", "--epochs-local", "1", "--out", "sites"]
     walk.check("personalize", walk.run(*words, *sites), "personalize")
     walk.check("personalize", walk.file("sites/results.json"), "personalize --out")
+    others = ["--sites", "3", "--ways", "global", "--baselines", "fedavg,apple", "--rounds", "1"]
+    walk.check("personalize", walk.run(*words, *others), "personalize --baselines")
     for more in (["--out", "mine"], ["--test", "demo:test", "--test-limit", "20"], ["--holdout", "0"]):
         walk.check("personalize", walk.run(*words, "--sites", "1", *more), f"personalize {more}")
     words[1:3] = ["--release", "release-0", "--network", "resnet8", "--per-class", "2", "--epochs", "1"]

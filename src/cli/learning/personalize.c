@@ -68,6 +68,7 @@ static fkt_status check(struct cli_personalize *a)
     if (a->test.path && a->holdout_given) return fkt_fail(FKT_E_ARG, "--holdout cannot be used with a test set");
     FKT_TRY(parse_ways(a));
     FKT_TRY(check_local(a));
+    FKT_TRY(cli_personalize_baselines_check(a));
     if (a->out && a->sites == 1 && !(a->mask >> FKT_PERSONAL_TUNED & 1))
         return fkt_fail_hint(FKT_E_ARG, "add tuned to --ways, or omit --out",
                              "with one site --out saves the tuned model, which --ways leaves out");
@@ -214,11 +215,15 @@ static fkt_status run(struct cli_personalize *a)
     FKT_TRY(fkt_personalize(&p.result, &p.spec));
     p.seconds = fkt_now() - start;
     cli_progress_end(&progress);
+    progress.unit = NULL;
+    FKT_TRY(cli_personalize_baselines_run(&p));
+    cli_progress_end(&progress);
     cli_print_skipped(&p.skipped);
     FKT_TRY(print(&p, a, keep(&p)));
 out:
     cli_progress_end(&progress);
     fkt_personal_clear(&p.result);
+    fkt_personal_clear(&p.baselines);
     fkt_skipped_clear(&p.skipped);
     fkt_training_set_clear(&p.data);
     fkt_training_set_clear(&p.test);
@@ -237,6 +242,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
                                 .epochs_tune = 20,
                                 .rate_local = 0.05,
                                 .rate_tune = 0.05,
+                                .rounds = 10,
                                 .batch = 32};
     struct cli_train *t = &a.train;
     const struct cli_option table[] = {
@@ -285,6 +291,14 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
          NULL, &a.rate_local_given},
         CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest learning rate of tuning (default: 0.05)"),
         CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "batch size of local training and tuning (default: 32)"),
+        CLI_OPT_HEAD("methods of others, on the same split, network and first weights"),
+        CLI_OPT_TEXT("baselines", &a.baselines, "LIST", 0,
+                     "a list of local, fedavg_once, fedavg, perfedavg, pfedme, fedamp, fedphp, fedfomo, apple, "
+                     "partialfed, or all (default: none)"),
+        {CLI_POSITIVE, "rounds", &a.rounds, "N", "rounds of each of them, all sites in every round (default: 10)", 0,
+         NULL, NULL, &a.rounds_given},
+        CLI_OPT_TEXT("baseline-set", &a.baseline_set, "LIST", 0,
+                     "their other numbers, as in rate=0.05,epochs=1,pfedme_lambda=15; docs/train.md has all"),
         CLI_DEVICE_ROW(t->settings.device),
         CLI_RUN_ROWS(a.run),
     };

@@ -75,6 +75,7 @@ void cli_personalize_print(const struct cli_personalized *p)
     if (p->asked->mask & ~(1U << FKT_PERSONAL_GLOBAL | 1U << FKT_PERSONAL_TUNED))
         print_sites(p, 1, "too few records to train on; its local network is untrained",
                     "too few records to train on; their local networks are untrained");
+    cli_personalize_baselines_print(p);
     print_training(&p->training);
     printf("the network: ");
     cli_origin_print(fkt_model_origin(p->network), 1);
@@ -169,6 +170,7 @@ json_t *cli_personalize_json(const struct cli_personalized *p)
     else if (j) json_object_set_new(j, "holdout", json_real(a->holdout));
     if (j) json_object_set_new(j, "device", cli_device_json(p->spec.local.device));
     if (j && a->out) json_object_set_new(j, "out", cli_path_json(a->out));
+    if (j && a->baseline_mask) json_object_set_new(j, "baselines", cli_personalize_baselines_json(p));
     if (j && p->training.trainer) json_object_set_new(j, "trained", training_json(&p->training));
     return j;
 }
@@ -178,6 +180,7 @@ static void csv(struct fkt_text *t, const struct cli_personalized *p)
     fkt_text_add(t, "site,train,test,classes");
     for (int w = 0; w < FKT_PERSONAL_WAYS; w++)
         if (asked(p, w)) fkt_text_addf(t, ",%s", fkt_personal_name((enum fkt_personal_way)w));
+    cli_personalize_baselines_csv(t, p, UINT32_MAX);
     fkt_text_add(t, "\n");
     for (uint32_t s = 0; s < p->result.sites; s++) {
         const struct fkt_personal_site *site = &p->result.site[s];
@@ -188,6 +191,7 @@ static void csv(struct fkt_text *t, const struct cli_personalized *p)
             if (isnan(site->accuracy[w])) fkt_text_add(t, ",");
             else fkt_text_addf(t, ",%.6f", site->accuracy[w]);
         }
+        cli_personalize_baselines_csv(t, p, s);
         fkt_text_add(t, "\n");
     }
 }
