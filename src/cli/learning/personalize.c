@@ -291,6 +291,7 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
          NULL, &a.rate_local_given},
         CLI_OPT_REAL("rate-tune", &a.rate_tune, "R", 0, "largest learning rate of tuning (default: 0.05)"),
         CLI_OPT_POSITIVE("batch", &a.batch, "N", 0, "batch size of local training and tuning (default: 32)"),
+        CLI_DEVICE_ROW(t->settings.device),
         CLI_OPT_HEAD("methods of others, on the same split, network and first weights"),
         CLI_OPT_TEXT("baselines", &a.baselines, "LIST", 0,
                      "a list of local, fedavg_once, fedavg, perfedavg, pfedme, fedamp, fedphp, fedfomo, apple, "
@@ -299,7 +300,6 @@ int cli_personalize(const struct cli_command *self, int argc, char **argv)
          NULL, NULL, &a.rounds_given},
         CLI_OPT_TEXT("baseline-set", &a.baseline_set, "LIST", 0,
                      "their other numbers, as in rate=0.05,epochs=1,pfedme_lambda=15; docs/train.md has all"),
-        CLI_DEVICE_ROW(t->settings.device),
         CLI_RUN_ROWS(a.run),
     };
     int code;
