@@ -541,6 +541,21 @@ class Personal(Train):
             before.pop("seconds")
             self.assertEqual(now, before)
 
+    def test_baselines_beside_ours(self):
+        self.fedkt(f"train --data demo:train --limit 20 {SMALL} --quiet --out m")
+        words = "--model m --partition pathological:4 --ways global,local --rounds 2 --baselines"
+        said = self.personalize(f"{words} fedavg,apple,local --out sites --baseline-set epochs=2")
+        found, alone = said["baselines"], self.personalize(f"{words} local --baseline-set epochs=2")["baselines"]
+        self.assertEqual(found["methods"], ["local", "fedavg", "apple"])
+        self.assertEqual((found["settings"]["rounds"], found["settings"]["epochs"]), (2, 2))
+        self.assertEqual(found["mean"]["local"], alone["mean"]["local"])
+        rows = [line.split(",") for line in (self.folder / "sites" / "sites.csv").read_text().splitlines()]
+        self.assertEqual(rows[0][6:], ["baseline_local", "baseline_fedavg", "baseline_apple"])
+        for site, row in zip(found["sites"], rows[1:]):
+            self.assertEqual([round(site[name], 6) for name in found["methods"]], [float(cell) for cell in row[6:]])
+        for name, mean in found["mean"].items():
+            self.assertAlmostEqual(mean, sum(site[name] for site in found["sites"]) / 3, 12)
+
     def test_a_table_that_cannot_be_kept_is_told(self):
         self.private_release()
         self.fedkt(f"train --release release --per-class 4 {SMALL} --quiet --out m")

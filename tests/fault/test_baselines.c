@@ -20,18 +20,13 @@ static enum fkt_baseline method;
 static fkt_status vectors(void)
 {
     const struct fkt_method *m = fkt_method_of(method);
-    struct fkt_baseline_settings s;
-    struct fkt_rounds r;
-    struct toy_federation q;
-    float start[TOY_STATE];
+    struct toy_run t;
     fkt_status st;
-    fkt_baseline_default(&s);
-    toy_federation_init(&q, start);
-    FKT_TRY(fkt_rounds_init(&r, m, &q.problem, &s, start, 1));
-    FKT_TRY(m->round(&r, 0));
-    FKT_TRY(m->round(&r, 1));
+    FKT_TRY(toy_run_init(&t, m));
+    FKT_TRY(m->round(&t.r, 0));
+    FKT_TRY(m->round(&t.r, 1));
 out:
-    fkt_rounds_clear(&r);
+    fkt_rounds_clear(&t.r);
     return st;
 }
 

@@ -122,4 +122,19 @@ static inline void toy_federation_init(struct toy_federation *q, float start[TOY
     start[TOY_P + 1] = 1;
 }
 
+/* A method on it, with the default settings; free with fkt_rounds_clear(&t->r). */
+struct toy_run {
+    struct toy_federation q;
+    struct fkt_baseline_settings s;
+    struct fkt_rounds r;
+    float start[TOY_STATE];
+};
+
+static inline fkt_status toy_run_init(struct toy_run *t, const struct fkt_method *m)
+{
+    fkt_baseline_default(&t->s);
+    toy_federation_init(&t->q, t->start);
+    return fkt_rounds_init(&t->r, m, &t->q.problem, &t->s, t->start, 1);
+}
+
 #endif

@@ -40,13 +40,23 @@ uint64_t fkt_rounds_bytes(const struct fkt_method *m, const struct fkt_problem *
            (state + numbers_of(m, p)) * sizeof(double);
 }
 
+/* n rows: not more than check_memory has seen. */
 static fkt_status copies(float **out, const struct fkt_rounds *r, uint32_t n)
 {
     const size_t state = r->p->state;
-    fkt_status st = n && state > SIZE_MAX / n ? fkt_fail(FKT_E_NOMEM, "%u models of %zu numbers do not fit", n, state)
-                                              : fkt_alloc(out, n * state);
+    fkt_status st = fkt_alloc(out, n * state);
     for (uint32_t i = 0; i < n && st == FKT_OK; i++) memcpy(*out + i * state, r->start, state * sizeof **out);
     return st;
+}
+
+/* An error that names the sites, rather than a killed process. */
+static fkt_status check_memory(const struct fkt_method *m, const struct fkt_problem *p)
+{
+    const uint64_t bytes = fkt_rounds_bytes(m, p), have = fkt_machine_memory();
+    if (bytes <= have / 4 * 3) return FKT_OK;
+    return fkt_fail_hint(FKT_E_NOMEM, "use fewer sites or a smaller network, or leave the method out",
+                         "the models of %u sites take %.1f GB, and this machine has %.1f GB of memory", p->sites,
+                         (double)bytes / 1e9, (double)have / 1e9);
 }
 
 fkt_status fkt_rounds_init(struct fkt_rounds *r, const struct fkt_method *m, const struct fkt_problem *p,
@@ -54,6 +64,7 @@ fkt_status fkt_rounds_init(struct fkt_rounds *r, const struct fkt_method *m, con
 {
     fkt_status st;
     *r = (struct fkt_rounds){.p = p, .s = s, .start = start, .seed = seed};
+    FKT_TRY(check_memory(m, p));
     if (m->models > 0) FKT_TRY(copies(&r->model, r, p->sites));
     if (m->models > 1) FKT_TRY(copies(&r->other, r, p->sites));
     FKT_TRY(copies(&r->common, r, 1));

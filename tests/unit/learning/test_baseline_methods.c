@@ -84,17 +84,12 @@ static void a_model_that_is_not_finite_fails(void **state)
     (void)state;
     for (int b = 0; b < FKT_BASELINES; b++) {
         const struct fkt_method *m = fkt_method_of((enum fkt_baseline)b);
-        struct fkt_baseline_settings s;
-        struct fkt_rounds r;
-        struct toy_federation q;
-        float start[TOY_STATE];
-        fkt_baseline_default(&s);
-        toy_federation_init(&q, start);
-        q.bad_site = 1;
-        CHECK_OK(fkt_rounds_init(&r, m, &q.problem, &s, start, 1));
-        CHECK_STATUS(m->round(&r, 0), FKT_E_NUMERIC);
+        struct toy_run t;
+        CHECK_OK(toy_run_init(&t, m));
+        t.q.bad_site = 1;
+        CHECK_STATUS(m->round(&t.r, 0), FKT_E_NUMERIC);
         assert_non_null(strstr(fkt_error_text(), "site 1"));
-        fkt_rounds_clear(&r);
+        fkt_rounds_clear(&t.r);
     }
 }
 
@@ -103,19 +98,29 @@ static void a_run_stops_where_it_is_asked_to(void **state)
     (void)state;
     for (int b = 0; b < FKT_BASELINES; b++) {
         const struct fkt_method *m = fkt_method_of((enum fkt_baseline)b);
-        struct fkt_baseline_settings s;
-        struct fkt_rounds r;
-        struct toy_federation q;
-        float start[TOY_STATE];
-        fkt_baseline_default(&s);
-        toy_federation_init(&q, start);
-        q.stop_after = 5;
-        CHECK_OK(fkt_rounds_init(&r, m, &q.problem, &s, start, 1));
-        CHECK_OK(m->round(&r, 0));
-        CHECK_STATUS(m->round(&r, 1), FKT_E_STOPPED);
-        assert_int_equal(q.done, 5);
-        fkt_rounds_clear(&r);
+        struct toy_run t;
+        CHECK_OK(toy_run_init(&t, m));
+        t.q.stop_after = 5;
+        CHECK_OK(m->round(&t.r, 0));
+        CHECK_STATUS(m->round(&t.r, 1), FKT_E_STOPPED);
+        assert_int_equal(t.q.done, 5);
+        fkt_rounds_clear(&t.r);
     }
+}
+
+static void models_that_do_not_fit_are_refused(void **state)
+{
+    struct fkt_baseline_settings s;
+    struct fkt_rounds r;
+    struct toy_federation q;
+    float start[TOY_STATE];
+    (void)state;
+    fkt_baseline_default(&s);
+    toy_federation_init(&q, start);
+    q.problem.state = (size_t)1 << 40;
+    CHECK_STATUS(fkt_rounds_init(&r, &fkt_method_local, &q.problem, &s, start, 1), FKT_E_NOMEM);
+    assert_non_null(strstr(fkt_error_text(), "the models of 3 sites take"));
+    fkt_rounds_clear(&r);
 }
 
 /* The figures of docs/train.md: gradients that a round of one epoch takes, and evaluations. */
@@ -129,29 +134,24 @@ static void the_cost_is_what_is_said(void **state)
     (void)state;
     for (int b = 0; b < FKT_BASELINES; b++) {
         const struct fkt_method *m = fkt_method_of((enum fkt_baseline)b);
-        struct fkt_baseline_settings s;
-        struct fkt_rounds r;
-        struct toy_federation q;
-        float start[TOY_STATE];
+        struct toy_run t;
         uint64_t first;
-        fkt_baseline_default(&s);
-        toy_federation_init(&q, start);
-        CHECK_OK(fkt_rounds_init(&r, m, &q.problem, &s, start, 1));
-        CHECK_OK(m->round(&r, 0));
-        first = q.gradients;
-        CHECK_OK(m->round(&r, 1));
-        if (q.gradients - first != gradients[b]) fail_msg("%s: %d gradients", m->name, (int)(q.gradients - first));
-        assert_int_equal(q.validations, m->validates ? TOY_SITES * (TOY_SITES + 1) : 0);
-        fkt_rounds_clear(&r);
+        CHECK_OK(toy_run_init(&t, m));
+        CHECK_OK(m->round(&t.r, 0));
+        first = t.q.gradients;
+        CHECK_OK(m->round(&t.r, 1));
+        if (t.q.gradients - first != gradients[b]) fail_msg("%s: %d gradients", m->name, (int)(t.q.gradients - first));
+        assert_int_equal(t.q.validations, m->validates ? TOY_SITES * (TOY_SITES + 1) : 0);
+        fkt_rounds_clear(&t.r);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_method_is_that_of_numpy),     cmocka_unit_test(the_vectors_tell_the_methods_apart),
-        cmocka_unit_test(a_model_that_is_not_finite_fails), cmocka_unit_test(a_run_stops_where_it_is_asked_to),
-        cmocka_unit_test(the_cost_is_what_is_said),
+        cmocka_unit_test(each_method_is_that_of_numpy),       cmocka_unit_test(the_vectors_tell_the_methods_apart),
+        cmocka_unit_test(a_model_that_is_not_finite_fails),   cmocka_unit_test(a_run_stops_where_it_is_asked_to),
+        cmocka_unit_test(models_that_do_not_fit_are_refused), cmocka_unit_test(the_cost_is_what_is_said),
     };
     return check_nothing_left(cmocka_run_group_tests(tests, NULL, NULL));
 }
