@@ -82,6 +82,9 @@ def personalize(a, seed, model, partition):
     words += ["--test-split", "test", "--test-limit", a.test_limit, "--sites", a.sites, "--partition", partition]
     words += ["--epochs-local", a.epochs_local, "--epochs-tune", a.epochs_tune, "--batch", a.batch, "--seed", seed]
     words += ["--threads", a.threads] if a.threads else []
+    if a.baselines:
+        words += ["--baselines", a.baselines, "--rounds", a.rounds]
+        words += ["--baseline-set", a.baseline_set] if a.baseline_set else []
     return run(a.fedkt, "personalize", *words)
 
 
@@ -109,6 +112,9 @@ def table(a, results, trained, seconds):
     for way in WAYS:
         cells = [cell([found["mean"][way] for found in results[partition]]) for partition in a.partitions]
         print(f"| {NAMES[way]} | " + " | ".join(cells) + " |")
+    for name in results[a.partitions[0]][0].get("baselines", {}).get("methods", []):
+        found = {p: [one["baselines"]["mean"][name] for one in results[p]] for p in a.partitions}
+        print(f"| {name}, {a.rounds} rounds | " + " | ".join(cell(found[p]) for p in a.partitions) + " |")
     print("| *standard deviation over the sites, ours* | ", end="")
     print(
         " | ".join(cell([found["spread"]["tuned"] for found in results[partition]]) for partition in a.partitions)
@@ -142,6 +148,9 @@ def arguments():
     p.add_argument("--batch", type=int, default=32, help="of local training and tuning")
     p.add_argument("--epsilon", default="10")
     p.add_argument("--delta", default="1e-5")
+    p.add_argument("--baselines", help="methods of others, as in `fedkt personalize --baselines`")
+    p.add_argument("--rounds", type=int, default=10, help="of those")
+    p.add_argument("--baseline-set", help="their other numbers")
     p.add_argument("--seeds", default="0,1,2")
     p.add_argument("--threads", type=int)
     p.add_argument("--keep", type=pathlib.Path, help="folder for every JSON, models and runs; made new")
