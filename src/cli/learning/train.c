@@ -46,6 +46,9 @@ void cli_train_defaults(struct cli_train *a)
          NULL,                                                                                                         \
          &(a).draw_seed_given},                                                                                        \
         CLI_GUIDED_ROW((a).guided),                                                                                    \
+        CLI_OPT_REAL("plain", &(a).plain, "F", 0, "decode this share of the images without the guide (default: 0)"),   \
+        CLI_OPT_REAL("blend", &(a).blend, "F", 0,                                                                      \
+                     "with --teacher head --fresh: this share of each epoch's images is made of two (default: 0)"),    \
         CLI_OPT_CHOICE("estimator", &(a).estimator, fkt_estimator_parse, "clamp or rie",                               \
                        "how covariances are repaired"),                                                                \
         CLI_OPT_REAL("tau", &(a).estimate.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),                     \
