@@ -81,6 +81,17 @@ def release_run(a, pair, name, noise, seed):
     return run, result
 
 
+def score(a, pair, name, release, parts):
+    """Accuracy of every head of this release on those parts."""
+    data, split = guide_sets.set_folder(a, name)
+    words = [a.fedkt, "heads", "--release", release, "--parts", parts, "--test", data, "--test-split", split]
+    words += ["--encodings", os.path.join(a.out, "encodings"), "--device", a.device or "cpu", "--json", "--quiet"]
+    words += ["--weights", a.codecs] if pair == "paper" else []
+    words += ["--guide-weights", a.lite0] if pair == "lite0" else []
+    words += ["--test-limit", "200"] if a.quick else []
+    return call(words)["accuracy"]
+
+
 def heads(a):
     os.makedirs(os.path.join(a.out, "encodings"), mode=0o700, exist_ok=True)
     pairs = ["own"] + (["paper"] if a.codecs and a.public else []) + (["lite0"] if a.lite0 and a.public else [])
@@ -94,18 +105,11 @@ def heads(a):
             epsilon = f"{arm['epsilon']:g}"
             facts = {"set": name, "pair": pair, "noise": noise, "epsilon": epsilon, "seed": seed}
             facts |= {"test_images": result["test_images"], "records": result["records"]}
-            path = cell_path(a.out, "head", name, pair, "default", noise, epsilon, seed)
-            write(path, {**facts, "parts": "default", "accuracy": arm["accuracy"]})
-            path = cell_path(a.out, "head", name, pair, "all", noise, epsilon, seed)
-            if pair != "own" or os.path.exists(path):
-                continue
-            data, split = guide_sets.set_folder(a, name)
-            release = os.path.join(run, f"eps-{epsilon}", "release.safetensors")
-            words = [a.fedkt, "heads", "--release", release, "--parts", "all", "--test", data, "--test-split", split]
-            words += ["--encodings", os.path.join(a.out, "encodings"), "--device", a.device or "cpu", "--json"]
-            words += ["--quiet"]
-            words += ["--test-limit", "200"] if a.quick else []
-            write(path, {**facts, "parts": "all", "accuracy": call(words)["accuracy"]})
+            for parts in ("default", "all") if pair == "own" else ("default",):
+                path = cell_path(a.out, "head", name, pair, parts, noise, epsilon, seed)
+                if not os.path.exists(path):
+                    accuracy = score(a, pair, name, os.path.join(run, f"eps-{epsilon}", "release.safetensors"), parts)
+                    write(path, {**facts, "parts": parts, "accuracy": accuracy})
 
 
 def take(a):

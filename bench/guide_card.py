@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from guide_cells import ARMS, SEEDS, cell_path, cells, inputs, students, write
+from guide_cells import ARMS, LONG, SEEDS, cell_path, cells, inputs, students, write
 
 RECIPE = "--network resnet18 --per-class 1000 --fresh --epochs 50 --batch 256 --rate 0.1 --warmup 2 --dtype bf16"
 RECIPE += " --codec-dtype bf16"  # in f32 the guided decoder takes most of the time of a run
@@ -35,13 +35,18 @@ def command(a, cell, worker):
     recipe = (QUICK if a.quick else RECIPE).split()
     if pair == "real":
         recipe.remove("--fresh")
+        at = recipe.index("--codec-dtype") if "--codec-dtype" in recipe else None
+        if at is not None:
+            del recipe[at : at + 2]
         at = recipe.index("--per-class")
         del recipe[at : at + 2]
         recipe[recipe.index("--epochs") + 1] = "1" if a.quick else "20"
         words = [a.fedkt, "train", "--data", source, *recipe]
     else:
+        if arm in LONG and not a.quick:
+            recipe[recipe.index("--epochs") + 1] = "75"
         words = [a.fedkt, "train", "--release", source, *recipe, "--draw-seed", str(seed), *options.split()]
-        words += [below("sets", "public.tar")] if "public" in arm else []  # behind the option --public
+        words += [below("sets", "public.tar")] if "--public" in options else []  # behind the option --public
     words += ["--weights", below("codecs")] if pair == "paper" else []
     words += ["--threads", str(max(1, (os.cpu_count() or 1) // a.workers))] if a.workers > 1 else []
     words += ["--seed", str(seed + 1), "--test", below("sets", f"{name}-test.tar"), "--device", a.device or "cuda"]

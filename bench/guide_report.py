@@ -18,7 +18,7 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(r) + " |" for r in (head, ["---"] * len(head), *rows))
 
 
-HEADS = {"nearest_mean": "nearest mean", "lda": "LDA", "qda": "QDA"}
+HEADS = {"nearest_mean": "nearest mean", "lda": "LDA", "qda": "QDA", "rda": "RDA"}
 TITLES = {
     ("own", "default"): "our pair, guide alone",
     ("own", "all"): "our pair, all parts",

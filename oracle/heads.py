@@ -5,15 +5,17 @@
 usage: oracle/heads.py OUT.bin
 
 Two cases of class statistics. The first has no noise and huge counts, so that the heads are the textbook's: LDA with a
-pooled covariance and np.linalg.solve, QDA by scipy's multivariate normal density. The second has noise and follows the
-rules of heads.c, statistics.c and quadratic.c, with explicit inverses, determinants and sums. Layout, little-endian;
+pooled covariance and np.linalg.solve, QDA by scipy's multivariate normal density, RDA by the same and sqrtm. The second
+has noise and follows the rules of heads.c, statistics.c and quadratic.c, with explicit inverses, determinants and sums.
+Layout, little-endian;
 per case: int64 K, m, n; float64 count (K), mean (K,m), cov (K,m,m), noise_edge (K), mean_noise (K), w (n,m), then
-scores (n,K), each row relative to its class 0, of nearest mean, LDA, QDA.
+scores (n,K), each row relative to its class 0, of nearest mean, LDA, QDA, RDA.
 """
 
 import sys
 
 import numpy as np
+from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
 
@@ -22,7 +24,15 @@ def textbook(count, mean, cov, w):
     nearest = np.stack([-0.5 * np.sum((w - mu) ** 2, axis=1) for mu in mean], 1)
     lda = np.stack([w @ np.linalg.solve(pooled, mu) - 0.5 * mu @ np.linalg.solve(pooled, mu) for mu in mean], 1)
     qda = np.stack([multivariate_normal(mu, c).logpdf(w) for mu, c in zip(mean, cov)], 1)
-    return nearest, lda, qda
+    rda = np.stack([multivariate_normal(mu, between(pooled, c)).logpdf(w) for mu, c in zip(mean, cov)], 1)
+    return nearest, lda, qda, rda
+
+
+def between(a, b):
+    """The geometric mean of two positive matrices."""
+    root = sqrtm(a)
+    inverse = np.linalg.inv(root)
+    return root @ sqrtm(inverse @ b @ inverse) @ root
 
 
 def floored(a, low):
@@ -51,7 +61,7 @@ def noise_aware(count, mean, cov, edge, noise, w):
         [-0.5 * np.einsum("ni,ij,nj->n", w - u, metric, w - u) - 0.5 * d * np.trace(metric) for u, d in zip(mu, doubt)],
         1,
     )
-    return nearest, lda, quadratic(count, cov, edge, mu, doubt, values, vectors, plain, w)
+    return nearest, lda, *quadratic(count, cov, edge, mu, doubt, values, vectors, plain, w)
 
 
 def spread(d, e, p, band):
@@ -85,16 +95,18 @@ def quadratic(count, cov, edge, mu, doubt, values, vectors, pool, w):
     e = [1 / n + s**2 / 2 / np.outer(values, values) for n, s in zip(count, noise)]
     weaker = np.minimum.outer(np.arange(m), np.arange(m))  # eigenvalues ascend
     t = sum(spread(d, e, count / count.sum(), weaker * 4 // m == b) * (weaker * 4 // m == b) for b in range(4))
-    qda, floors = [], 0
+    qda, rda, floors = [], [], 0
     for k in range(classes):
         f = t / (t + e[k])
         left = f * e[k] * (1 + np.eye(m))
         low = min(0.2 * 2 * np.sqrt(left.sum() / m), 1)
         ratio = np.eye(m) + f * d[k]
         floors += np.linalg.eigvalsh(ratio)[0] < low
-        qda.append(multivariate_normal(mu[k], root @ floored(ratio, low) @ root.T + doubt[k] * np.eye(m)).logpdf(w))
+        own = root @ floored(ratio, low) @ root.T
+        qda.append(multivariate_normal(mu[k], own + doubt[k] * np.eye(m)).logpdf(w))
+        rda.append(multivariate_normal(mu[k], between(root @ root.T, own) + doubt[k] * np.eye(m)).logpdf(w))
     assert t.max() > 0 and 0 < floors < classes, "the case should use the floor, but not everywhere"
-    return np.stack(qda, 1)
+    return np.stack(qda, 1), np.stack(rda, 1)
 
 
 def case(rng, classes, m, n, noisy):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classifier.h - closed-form heads from class Gaussians alone: nearest mean, LDA, QDA; noise-aware; no images needed.
+/* classifier.h - closed-form heads from class Gaussians alone: nearest mean, LDA, QDA, RDA; noise-aware; no images needed.
  * Letters: K classes, m length of w, n vectors. */
 #ifndef FEDKT_CLASSIFIER_H
 #define FEDKT_CLASSIFIER_H
@@ -13,12 +13,14 @@
 extern "C" {
 #endif
 
-enum fkt_head_kind { FKT_HEAD_NEAREST_MEAN = 0, FKT_HEAD_LDA = 1, FKT_HEAD_QDA = 2 };
-#define FKT_HEAD_KINDS 3
+enum fkt_head_kind { FKT_HEAD_NEAREST_MEAN = 0, FKT_HEAD_LDA = 1, FKT_HEAD_QDA = 2, FKT_HEAD_RDA = 3 };
+#define FKT_HEAD_KINDS 4
 FKT_API int fkt_head_kinds(void);                            /* 0 to this less one */
-FKT_API const char *fkt_head_name(enum fkt_head_kind kind);  /* in files: "nearest_mean", "lda", "qda" */
+FKT_API int fkt_head_is_quadratic(enum fkt_head_kind kind);  /* 1: it needs a covariance of each class */
+FKT_API enum fkt_head_kind fkt_head_default(int pooled);     /* of moments that are pooled over classes, or not */
+FKT_API const char *fkt_head_name(enum fkt_head_kind kind);  /* in files: "nearest_mean", "lda", "qda", "rda" */
 FKT_API int fkt_head_parse(const char *s);                   /* such a name; -1: unknown */
-FKT_API const char *fkt_head_title(enum fkt_head_kind kind); /* for people: "nearest mean", "LDA", "QDA" */
+FKT_API const char *fkt_head_title(enum fkt_head_kind kind); /* for people: "nearest mean", "LDA", "QDA", "RDA" */
 
 /* Class statistics as plain arrays (synth makes them; round carries them over). */
 struct fkt_class_statistics {

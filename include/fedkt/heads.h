@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 struct fkt_heads {
-    struct fkt_head **head; /* (n) owned, by enum fkt_head_kind; NULL where the moments do not allow it: QDA needs a
+    struct fkt_head *
+        *head; /* (n) owned, by enum fkt_head_kind; NULL where the moments do not allow it: QDA and RDA need a
                              * covariance for each class, and pooled moments have none */
     size_t n;
 };

@@ -17,7 +17,6 @@
 extern "C" {
 #endif
 
-#define FKT_TEACHER_HEAD_DEFAULT FKT_HEAD_LDA
 #define FKT_TEACHER_TEMPERATURE 2.0 /* of a head, where nothing else is asked for */
 
 struct fkt_teacher; /* immutable, shared by threads */

@@ -35,6 +35,9 @@ struct fkt_training_source_spec {
     const struct fkt_teacher
         *teacher; /* borrowed until the source is freed; may be NULL: its logits come with the images
                                           of each epoch. Needs a release */
+    double plain; /* of a release with a guide: this share of the images of an epoch is decoded without it, 0 to 1 */
+    double blend; /* fresh, with a teacher: this share of the images of an epoch, of all kinds, is replaced by blends
+                     of two, which the teacher labels as they are, 0 to 1 */
     struct fkt_training_set_options options; /* what it points to is borrowed until the source is freed */
 };
 struct fkt_training_source;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_file.c - heads on disk: safetensors, format "fedkt.head/1".
  *
- *   metadata   format = "fedkt.head/1", kind = "nearest_mean" | "lda" | "qda", classes = JSON list of K names (absent
+ *   metadata   format = "fedkt.head/1", kind = a name of heads.c's table, classes = JSON list of K names (absent
  *              in older files), task_sha256, release_sha256, private; parts = JSON list of [offset, length] in the
  *              record vector, unless the head takes one part from 0 on
  *   tensors    F64: bias (K); weight (K, m) for the linear heads; mean (K, m) and map (K, m, m) for qda (see heads.h),
@@ -47,7 +47,7 @@ static size_t tensors_of(struct named t[TENSORS_MAX], const struct fkt_head *h)
     size_t n = 2, square = 0;
     t[0] = (struct named){"bias", h->bias, 1, {h->classes, 0, 0}};
     t[1] = (struct named){"weight", h->weight, 2, {h->classes, h->length, 0}};
-    if (h->kind != FKT_HEAD_QDA) return n;
+    if (!fkt_head_is_quadratic(h->kind)) return n;
     t[1] = (struct named){"mean", h->mean, 2, {h->classes, h->length, 0}};
     for (uint32_t p = 0; p < h->parts; p++) {
         const uint64_t m = h->part[p].length;
@@ -246,7 +246,7 @@ static fkt_status read_sizes(uint64_t shape[2], enum fkt_head_kind kind, const s
 {
     const struct fkt_tensor *t;
     char name[32];
-    snprintf(name, sizeof name, "%s%s", prefix, kind == FKT_HEAD_QDA ? "mean" : "weight");
+    snprintf(name, sizeof name, "%s%s", prefix, fkt_head_is_quadratic(kind) ? "mean" : "weight");
     t = fkt_safetensors_find(s, name);
     if (!t || t->rank != 2) return fkt_fail(FKT_E_FORMAT, "'%s' has no tensor '%s' of two dimensions", path, name);
     if (t->shape[0] < 1 || t->shape[0] > CLASSES_MAX || t->shape[1] < 1 || t->shape[1] > FKT_LENGTH_MAX)
@@ -303,7 +303,7 @@ fkt_status fkt_head_read(struct fkt_head **out, const struct fkt_safetensors *s,
     FKT_TRY(read_kind(&kind, s, path));
     FKT_TRY(read_sizes(shape, kind, s, path, prefix));
     FKT_TRY(read_parts(part, &parts, s, shape[1], path));
-    if (kind == FKT_HEAD_QDA) FKT_TRY(check_maps(s, shape[0], part, parts, prefix));
+    if (fkt_head_is_quadratic(kind)) FKT_TRY(check_maps(s, shape[0], part, parts, prefix));
     FKT_TRY(fkt_head_new(&h, kind, (uint32_t)shape[0], part, parts));
     FKT_TRY(read_origin(h, s, path));
     FKT_TRY(read_classes(h, s, path));

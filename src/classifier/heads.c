@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heads.c - closed-form classifiers from class Gaussians that carry known noise: nearest mean, LDA, QDA.
+/* heads.c - closed-form classifiers from class Gaussians that carry known noise: nearest mean, LDA, QDA, RDA.
  * docs/method.md 1.7.
  *
  *   nearest mean   the class whose mean is nearest in expectation:         |w - mean|^2 + m doubt
  *   LDA            the same in the metric of the pooled covariance P:      (w - mean)^T P^-1 (w - mean) + doubt tr P^-1
  *   QDA            the most likely class Gaussian:                         (w - mean)^T C^-1 (w - mean) + log det C
+ *   RDA            the same with the geometric mean of C and P for C
  *
  * mean and doubt (its remaining variance per coordinate) come from statistics.c, as does P with its eigenvalues floored
  * at the noise edge; the average doubt is added to P. C_k lies between P and the class's own covariance; for each entry
@@ -29,6 +30,9 @@
 enum fkt_head_kind fkt_head_kind_of(const struct fkt_head *h) { return h->kind; }
 uint32_t fkt_head_classes(const struct fkt_head *h) { return h->classes; }
 uint32_t fkt_head_length(const struct fkt_head *h) { return h->length; }
+
+int fkt_head_is_quadratic(enum fkt_head_kind kind) { return kind == FKT_HEAD_QDA || kind == FKT_HEAD_RDA; }
+enum fkt_head_kind fkt_head_default(int pooled) { return pooled ? FKT_HEAD_LDA : FKT_HEAD_RDA; }
 
 uint32_t fkt_head_parts(const struct fkt_head *h) { return h->parts; }
 uint32_t fkt_head_part_offset(const struct fkt_head *h, uint32_t part)
@@ -57,7 +61,7 @@ fkt_status fkt_head_new(struct fkt_head **out, enum fkt_head_kind kind, uint32_t
         squares += (size_t)part[p].length * part[p].length;
     }
     FKT_TRY(fkt_alloc(&h->bias, k));
-    if (kind == FKT_HEAD_QDA) {
+    if (fkt_head_is_quadratic(kind)) {
         FKT_TRY(fkt_alloc(&h->mean, k * h->length));
         FKT_TRY(fkt_alloc(&h->map, k * squares)); /* m <= 2^14, k < 2^32: the product fits, the bytes are checked */
     } else FKT_TRY(fkt_alloc(&h->weight, k * h->length));
@@ -130,6 +134,7 @@ static const struct {
     [FKT_HEAD_NEAREST_MEAN] = {"nearest_mean", "nearest mean", fit_nearest_mean},
     [FKT_HEAD_LDA] = {"lda", "LDA", fit_lda},
     [FKT_HEAD_QDA] = {"qda", "QDA", fkt_quadratic_fit},
+    [FKT_HEAD_RDA] = {"rda", "RDA", fkt_quadratic_fit},
 };
 _Static_assert(sizeof table / sizeof *table == FKT_HEAD_KINDS, "each kind of head has a row");
 
@@ -147,9 +152,9 @@ const char *fkt_head_title(enum fkt_head_kind kind) { return known(kind) ? table
 
 static fkt_status check_pooled(enum fkt_head_kind kind, const struct fkt_class_statistics *s)
 {
-    if (!s->pooled || kind != FKT_HEAD_QDA) return FKT_OK;
+    if (!s->pooled || !fkt_head_is_quadratic(kind)) return FKT_OK;
     return fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
-                         "no QDA without a covariance for each class: the moments are pooled");
+                         "no %s without a covariance for each class: the moments are pooled", table[kind].title);
 }
 
 fkt_status fkt_head_fit(struct fkt_head **out, enum fkt_head_kind kind, const struct fkt_class_statistics *s)

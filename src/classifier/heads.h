@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heads.h - the contents of a head. Nearest mean and LDA are linear, QDA is quadratic:
+/* heads.h - the contents of a head. Nearest mean and LDA are linear, QDA and RDA are quadratic:
  *
  *   linear      score_k(w) = bias_k + weight_k . w
  *   quadratic   score_k(w) = bias_k - sum_p |(w_p - mean_kp) map_kp|^2 / 2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quadratic.c - class covariances for QDA, by empirical Bayes in the metric of the pooled covariance.
+/* quadratic.c - class covariances for QDA and RDA, by empirical Bayes in the metric of the pooled covariance.
  *
  * Let P = Q diag(l) Q^T be the pooled covariance, floored at its noise edge (statistics.c). Relative to it, class k is
  *     d_k = P^-1/2 (cov_k - pool) P^-1/2 in the basis Q,     pool = sum p_j cov_j before the floor,  p_j = n_j/sum n,
@@ -19,6 +19,12 @@
  *     C_k = P^1/2 (I + d^_k) P^1/2 + doubt_k I.
  * The remaining error is noise of a known edge, e_k = 2 sqrt(average row sum of its variances): no eigenvalue of I +
  * d^_k below a fifth of it is trusted; it is raised to that, or to 1 if that is less.
+ *
+ * RDA takes the geometric mean of P and C_k, P^1/2 (I + d^_k)^1/2 P^1/2 (+ doubt_k I): half-way between LDA and QDA
+ * on the shortest path between the two covariances in the metric of positive matrices. The posterior above knows the
+ * errors of a Gaussian class. Features of a network are not Gaussian: QDA is too sure of what it sees in their tails,
+ * whatever the noise. After Friedman 1989 (regularised discriminant analysis), who mixes the covariances linearly;
+ * docs/decisions/0032-rda.md has the figures.
  *
  * Limits: without noise and for n -> infinity f = 1 and the floor is 0, textbook QDA; if the classes cannot be
  * distinguished t = 0, f = 0 and C_k = P, LDA. Between the two only the fifth and the quarters are tuned; half or twice
@@ -144,14 +150,17 @@ struct scratch {
     double *values, *vectors, *a, *b; /* (m), (m,m) each */
 };
 
-/* ratio (m,m) = I + d^ -> cov (m,m) = P^1/2 ratio P^1/2, eigenvalues of ratio floored; in the coordinates of w. */
-static fkt_status colour(double *cov, const double *ratio, double floor, const struct fkt_ready *r, size_t m,
+/* ratio (m,m) = I + d^ -> cov (m,m) = P^1/2 ratio P^1/2, or with ratio^1/2; eigenvalues of ratio floored; in the
+ * coordinates of w. */
+static fkt_status colour(double *cov, const double *ratio, double floor, int root, const struct fkt_ready *r, size_t m,
                          struct scratch *x)
 {
     fkt_status st = fkt_eigen(x->values, x->vectors, ratio, m);
     if (st != FKT_OK) return st;
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < m; j++) x->vectors[i * m + j] *= sqrt(fmax(x->values[i], floor) * r->values[j]);
+    for (size_t i = 0; i < m; i++) {
+        const double value = fmax(x->values[i], floor), own = root ? sqrt(value) : value;
+        for (size_t j = 0; j < m; j++) x->vectors[i * m + j] *= sqrt(own * r->values[j]);
+    }
     fkt_gemm(x->b, x->vectors, r->vectors, m, m, m);
     memset(cov, 0, m * m * sizeof *cov);
     fkt_syrk(cov, x->b, m, m);
@@ -165,7 +174,7 @@ static fkt_status fit_class(struct fkt_head *h, size_t k, const struct fkt_ready
 {
     size_t m = h->length;
     double *map = h->map + k * m * m, floor = posterior(map, r, error_of(s, k), t, m);
-    fkt_status st = colour(x->a, map, floor, r, m, x);
+    fkt_status st = colour(x->a, map, floor, h->kind == FKT_HEAD_RDA, r, m, x);
     if (st == FKT_OK) st = fkt_eigen(x->values, x->vectors, x->a, m);
     if (st != FKT_OK) return fkt_fail_in(st, "covariance of class %zu", k);
     for (size_t i = 0; i < m; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "learning/blend.h"
 #include "learning/draw_ahead.h"
 #include "learning/public_set.h"
 #include "pipeline/provenance.h"
@@ -27,6 +28,7 @@ struct fkt_training_source {
     uint32_t *order;               /* (K) where label k goes; NULL: labels stay */
     uint32_t epoch;
     int mixed;
+    int blended; /* blend > 0: set has its blends */
     struct fkt_ahead ahead;
 };
 
@@ -134,16 +136,77 @@ out:
     return st;
 }
 
+/* Decoded without the guide. */
+static fkt_status draw_plain(const struct fkt_training_source *s, struct fkt_training_set *out, uint64_t first,
+                             size_t per_class, const struct fkt_training_set_options *options)
+{
+    struct fkt_draw_options d = s->spec.draw;
+    d.guided = (struct fkt_guided_options){.kind = FKT_GUIDED_NONE};
+    d.made = NULL;
+    d.first = first;
+    d.per_class = per_class;
+    return fkt_training_set_draw(out, s->spec.release, &d, options);
+}
+
 static fkt_status draw(const struct fkt_training_source *s, struct fkt_training_set *out, uint64_t first,
                        size_t per_class, const struct fkt_progress *progress)
 {
     struct fkt_training_set_options options = s->spec.options;
     struct fkt_draw_options d = s->spec.draw;
+    const size_t plain = (size_t)llround(s->spec.plain * (double)per_class);
+    struct fkt_training_set without = {0};
+    fkt_status st;
     options.progress = progress;
     d.first = first;
-    d.per_class = per_class;
+    d.per_class = per_class - plain;
     if (!per_class) return nothing_drawn(out, s->spec.release);
-    return fkt_training_set_draw(out, s->spec.release, &d, &options);
+    if (!d.per_class) return draw_plain(s, out, first, plain, &options);
+    FKT_TRY(fkt_training_set_draw(out, s->spec.release, &d, &options));
+    if (!plain) goto out;
+    FKT_TRY(draw_plain(s, &without, first + d.per_class, plain, &options));
+    FKT_TRY(fkt_training_set_append(out, &without));
+out:
+    if (st != FKT_OK) fkt_training_set_clear(out);
+    fkt_training_set_clear(&without);
+    return st;
+}
+
+/* ---- blends ---- */
+
+/* The images of `made` take the places that the plan names; their labels are the teacher's. */
+static void put_blends(struct fkt_training_set *p, const struct fkt_training_set *made, const struct fkt_blend *b)
+{
+    const size_t image = (size_t)p->size * p->size * 3, classes = p->n_classes;
+    for (size_t i = 0; i < made->n; i++) {
+        const float *logit = made->teacher + i * classes;
+        uint32_t best = 0;
+        for (uint32_t k = 1; k < classes; k++)
+            if (logit[k] > logit[best]) best = k;
+        memcpy(p->rgb + b[i].first * image, made->rgb + i * image, image);
+        memcpy(p->teacher + b[i].first * classes, logit, classes * sizeof *logit);
+        p->label[b[i].first] = best;
+    }
+}
+
+static fkt_status blend(const struct fkt_training_source *s, struct fkt_training_set *p, uint32_t epoch,
+                        const struct fkt_progress *progress)
+{
+    const size_t image = (size_t)p->size * p->size * 3;
+    struct fkt_training_set made = {.size = p->size};
+    struct fkt_blend *b = NULL;
+    fkt_status st;
+    if (!(s->spec.blend > 0)) return FKT_OK;
+    FKT_TRY(fkt_blend_plan(&b, &made.n, p->n, p->size, s->spec.blend, s->spec.draw.seed, epoch));
+    FKT_TRY(fkt_alloc(&made.rgb, made.n ? made.n * image : 1));
+    for (size_t i = 0; i < made.n; i++) fkt_blend_make(&b[i], p->rgb, p->size, made.rgb + i * image);
+    made.n_classes = p->n_classes;
+    FKT_TRY(teach(s, &made, progress));
+    if (made.n) put_blends(p, &made, b);
+out:
+    fkt_free(b);
+    fkt_free(made.rgb);
+    fkt_free(made.teacher);
+    return st;
 }
 
 static fkt_status make_epoch(void *ctx, uint32_t epoch, const struct fkt_progress *progress,
@@ -157,6 +220,7 @@ static fkt_status make_epoch(void *ctx, uint32_t epoch, const struct fkt_progres
     FKT_TRY(teach(s, out, progress));
     if (s->mixed) FKT_TRY(fkt_training_set_append(out, &s->mix));
     if (s->shared.set.n) FKT_TRY(fkt_public_set_append(&s->shared, epoch, out));
+    FKT_TRY(blend(s, out, epoch, progress));
     out->origin = s->set.origin;
 out:
     if (st != FKT_OK) fkt_training_set_clear(out);
@@ -172,6 +236,7 @@ static fkt_status draw_epoch(struct fkt_training_source *s, uint32_t epoch)
     fkt_training_set_clear(&s->set);
     s->set = next;
     s->epoch = epoch;
+    s->blended = s->spec.blend > 0;
 out:
     return st;
 }
@@ -193,7 +258,7 @@ static fkt_status images_of_epoch(void *ctx, uint32_t epoch, struct fkt_images *
 {
     struct fkt_training_source *s = ctx;
     fkt_status st = FKT_OK;
-    if (changes(s) && (epoch != s->epoch || !s->set.n))
+    if (changes(s) && (epoch != s->epoch || !s->set.n || (s->spec.blend > 0 && !s->blended)))
         FKT_TRY(s->spec.fresh ? draw_epoch(s, epoch) : exchange_public(s, epoch));
     if (s->spec.fresh && epoch + 1 < s->spec.ahead && !s->ahead.running)
         fkt_ahead_start(&s->ahead, make_epoch, s, epoch + 1);
@@ -225,6 +290,12 @@ fkt_status fkt_training_source_new(struct fkt_training_source **out, const struc
     if (!spec->release == !spec->data)
         return fkt_fail(FKT_E_ARG, "training images come from either a release or a dataset");
     if (spec->teacher && !spec->release) return fkt_fail(FKT_E_ARG, "a head is the teacher of its release's images");
+    if (!(spec->plain >= 0 && spec->plain <= 1 && spec->blend >= 0 && spec->blend <= 1))
+        return fkt_fail(FKT_E_ARG, "a share of plain images of %g, or of blends of %g, is not between 0 and 1",
+                        spec->plain, spec->blend);
+    if (spec->blend > 0 && !(spec->teacher && spec->fresh))
+        return fkt_fail(FKT_E_ARG, "blends need a teacher that labels them, and new images in each epoch");
+    if (spec->plain > 0 && !spec->release) return fkt_fail(FKT_E_ARG, "only a release has images without its guide");
     if (spec->fresh && !spec->release) return fkt_fail(FKT_E_ARG, "only a release gives new images in each epoch");
     FKT_TRY(fkt_alloc(&s, 1));
     s->spec = *spec;

@@ -135,7 +135,7 @@ fkt_status fkt_heads_fit(struct fkt_heads *out, const struct fkt_gaussians *g, c
     FKT_TRY(fkt_alloc(&out->head, FKT_HEAD_KINDS));
     out->n = FKT_HEAD_KINDS;
     for (int k = 0; k < FKT_HEAD_KINDS; k++) {
-        if (k == FKT_HEAD_QDA && task->layout.pooled) continue;
+        if (fkt_head_is_quadratic((enum fkt_head_kind)k) && task->layout.pooled) continue;
         FKT_TRY(fkt_head_fit_parts(&out->head[k], (enum fkt_head_kind)k, v.s, v.n));
         if (release) FKT_TRY(set_origin(out->head[k], release));
     }

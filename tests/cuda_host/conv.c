@@ -150,6 +150,7 @@ fkt_status fkt_cuda_conv_run(const struct fkt_cuda_conv *c, void *x, void *w, co
                              void *y, void *workspace, cudaStream_t stream)
 {
     struct call k = {c->s, x, w, y, bias, add};
+    if (!fkt_host_stream_known(stream)) return fkt_fail(FKT_E_ARG, "a convolution on a stream without a handle");
     if (fkt_cuda_conv_workspace(c) && !workspace) return fkt_fail(FKT_E_ARG, "a convolution without its workspace");
     fkt_host_submit(stream, run, &k, sizeof k);
     return fkt_cuda_check(cudaGetLastError(), "running a convolution");

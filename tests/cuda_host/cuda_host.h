@@ -14,6 +14,7 @@ struct fkt_host_machine {
 };
 extern struct fkt_host_machine fkt_host_machine;
 size_t fkt_host_memory_used(void);
+int fkt_host_stream_known(cudaStream_t stream); /* it is one of fkt_cuda_stream_new */
 
 /* For kernel_run.c and runtime.c: runs `call` at once, or records it while the stream is captured. */
 void fkt_host_submit(cudaStream_t s, void (*call)(const void *), const void *arguments, size_t bytes);

@@ -26,24 +26,17 @@ class Order(binary.Case):
         cells = guide_cells.students()
         self.assertEqual(len(cells), len(set(cells)))
         first = {"cifar10", "eurosat"}
-        for at, arm in enumerate(["guided, teacher", "guided, teacher, public images", "paper"]):
-            for name, which, noise, epsilon, _ in cells[12 * at : 12 * at + 12]:
-                self.assertEqual((which, noise), (arm, "central"))
-                self.assertTrue(name in first and epsilon in ("1", "10"))
-        self.assertEqual({c[:2] for c in cells[36:42]}, {(name, "real") for name in first})
-
-        def last(wanted):
-            return max(i for i, c in enumerate(cells) if c[1] not in guide_cells.EXTRA and wanted(*c[:4]))
-
-        ends = [
-            last(lambda name, arm, noise, e: noise == "central" and e in ("1", "10") and name in first),
-            last(lambda name, arm, noise, e: noise == "central" and e in ("1", "10")),
-            last(lambda name, arm, noise, e: noise == "central" and e != "0.3"),
-            last(lambda name, arm, noise, e: e != "0.3"),
-            last(lambda name, arm, noise, e: True),
-        ]
-        self.assertEqual(ends, sorted(ends))
-        self.assertTrue(all(c[1] in guide_cells.EXTRA for c in cells[ends[-1] + 1 :]))
+        for name, arm, noise, epsilon, _ in cells[:12]:
+            self.assertEqual((arm, noise), ("all images", "central"))
+            self.assertTrue(name in first and epsilon in ("1", "10"))
+        others = set(guide_cells.ARMS) - {"all images"} - set(guide_cells.EXTRA)
+        second = [c for c in cells if guide_cells.level(c) == 1]
+        self.assertEqual(cells[12 : 12 + len(second)], second)
+        self.assertEqual({c[:2] for c in second}, {(name, arm) for name in first for arm in others})
+        self.assertEqual({c[4] for c in second}, {0})
+        levels = [guide_cells.level(c) for c in cells]
+        self.assertEqual(levels, sorted(levels))
+        self.assertEqual({c[1] for c in cells if guide_cells.level(c) == 6}, set(guide_cells.EXTRA))
 
 
 class Pieces(binary.Case):

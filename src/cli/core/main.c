@@ -84,7 +84,8 @@ static const struct cli_command commands[] = {
      "Example: fedkt generate --release release.safetensors --per-class 500 --out synthetic/",
      cli_generate},
     {"heads", "closed-form classifiers directly from a release", "--release FILE [--out DIR] [--export FILE]",
-     "Nearest mean, LDA and QDA, corrected for the noise; names the classes that are below the noise. With --test\n"
+     "Nearest mean, LDA, QDA and RDA, corrected for the noise; names the classes that are below the noise. With "
+     "--test\n"
      "they are scored on real images. With --export one of them becomes a whole model, pixels in and classes out,\n"
      "with the encoders that it needs: as ONNX for other programs, or as safetensors for 'fedkt evaluate'.\n"
      "Example: fedkt heads --release release.safetensors --test photos/ --test-split test\n"

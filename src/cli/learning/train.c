@@ -22,7 +22,7 @@ void cli_train_defaults(struct cli_train *a)
     a->pad = a->recipe.pad;
     a->schedule = (int)a->recipe.schedule;
     a->share = -1;
-    a->head_kind = FKT_TEACHER_HEAD_DEFAULT;
+    a->head_kind = fkt_head_default(0);
     a->per_class = 500;
 }
 
@@ -46,6 +46,9 @@ void cli_train_defaults(struct cli_train *a)
          NULL,                                                                                                         \
          &(a).draw_seed_given},                                                                                        \
         CLI_GUIDED_ROW((a).guided),                                                                                    \
+        CLI_OPT_REAL("plain", &(a).plain, "F", 0, "decode this share of the images without the guide (default: 0)"),   \
+        CLI_OPT_REAL("blend", &(a).blend, "F", 0,                                                                      \
+                     "with --teacher head --fresh: this share of each epoch's images is made of two (default: 0)"),    \
         CLI_OPT_CHOICE("estimator", &(a).estimator, fkt_estimator_parse, "clamp or rie",                               \
                        "how covariances are repaired"),                                                                \
         CLI_OPT_REAL("tau", &(a).estimate.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),                     \
@@ -76,7 +79,7 @@ void cli_train_defaults(struct cli_train *a)
         CLI_OPT_TEXT("from", &(a).from, "FILE", 0, "start from these weights (safetensors or ONNX)"),                  \
         CLI_OPT_TEXT("teacher", &(a).teacher, "head|FILE", 0,                                                          \
                      "distillation: from the release's own head, or from a model"),                                    \
-        CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
+        CLI_OPT_CHOICE_GIVEN("teacher-head", &(a).head_kind, fkt_head_parse, "rda, lda, qda or nearest_mean",          \
                              "which head of the release teaches", &(a).head_kind_given),                               \
         CLI_OPT_CHOICE_GIVEN("teacher-parts", &(a).head_on, fkt_heads_on_parse, "default, all or guide",               \
                              "which parts of an image's record vector it looks at; default: the guide alone, if any",  \

@@ -15,6 +15,7 @@ struct cli_train {
     uint64_t per_class, draw_seed;
     const char *guided; /* as typed; NULL: not given */
     int fresh, filter;
+    double plain, blend; /* shares of the images of an epoch */
     int per_class_given, draw_seed_given, filter_given;
     struct fkt_estimate_options estimate;
     int estimator;

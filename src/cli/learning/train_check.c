@@ -56,6 +56,10 @@ static fkt_status check_images(const struct cli_train *a)
     FKT_TRY(needs(a->draw_seed_given, "--draw-seed", release, "--release"));
     FKT_TRY(needs(a->guided != NULL, "--guided", release, "--release"));
     FKT_TRY(cli_guided(a->guided, &guided));
+    FKT_TRY(needs(a->plain != 0, "--plain", release, "--release"));
+    FKT_TRY(needs(a->blend != 0, "--blend", a->head_teaches && a->fresh, "--teacher head and --fresh"));
+    if (!(a->plain >= 0 && a->plain <= 1)) return fkt_fail(FKT_E_ARG, "--plain must be between 0 and 1");
+    if (!(a->blend >= 0 && a->blend <= 1)) return fkt_fail(FKT_E_ARG, "--blend must be between 0 and 1");
     FKT_TRY(needs(a->estimator != 0, "--estimator", release, "--release"));
     FKT_TRY(needs(a->estimate.tau != 0, "--tau", release, "--release"));
     FKT_TRY(needs(a->estimate.pool != 0, "--pool", release, "--release"));

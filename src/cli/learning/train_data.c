@@ -97,6 +97,8 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     spec->draw = (struct fkt_draw_options){
         .per_class = (size_t)a->per_class, .seed = a->draw_seed, .estimate = a->estimate, .pipeline = p->pipeline};
     spec->draw.guided = guided;
+    spec->plain = a->plain;
+    spec->blend = a->blend;
     FKT_TRY(fkt_training_source_new(&p->source, spec));
 out:
     return st;

@@ -140,13 +140,14 @@ static fkt_status check_export(const struct asked *a)
 static fkt_status export_whole(const struct asked *a, const struct fkt_release *r, const struct fkt_pipeline *pipeline,
                                const struct fkt_heads *h)
 {
+    const int kind = a->head_given ? a->head : (int)fkt_head_default(r->task.layout.pooled);
     struct fkt_whole *m = NULL;
     fkt_status st;
-    if (!h->head[a->head])
+    if (!h->head[kind])
         FKT_TRY(fkt_fail_hint(FKT_E_ARG, "LDA and nearest mean need no covariance of each class",
                               "--head %s: the moments of this release are pooled over the classes",
-                              fkt_head_name((enum fkt_head_kind)a->head)));
-    FKT_TRY(fkt_whole_make(&m, pipeline, h->head[a->head], r));
+                              fkt_head_name((enum fkt_head_kind)kind)));
+    FKT_TRY(fkt_whole_make(&m, pipeline, h->head[kind], r));
     FKT_TRY(ends_in(a->export, ".onnx") ? fkt_whole_export_onnx(m, a->export, a->run.force)
                                         : fkt_whole_save(m, a->export, a->run.force));
 out:
@@ -193,12 +194,12 @@ out:
 
 int cli_heads(const struct cli_command *self, int argc, char **argv)
 {
-    struct asked a = {.head = FKT_HEAD_LDA};
+    struct asked a = {.head = fkt_head_default(0)};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("release", &a.release, "FILE", 1, "the release"),
         CLI_OPT_TEXT("export", &a.export, "FILE", 0,
                      "a whole model, pixels in and classes out: ONNX where FILE ends in .onnx, else .safetensors"),
-        CLI_OPT_CHOICE_GIVEN("head", &a.head, fkt_head_parse, "lda, nearest_mean or qda", "the head of --export",
+        CLI_OPT_CHOICE_GIVEN("head", &a.head, fkt_head_parse, "rda, lda, nearest_mean or qda", "the head of --export",
                              &a.head_given),
         CLI_OPT_CHOICE("parts", &a.parts, fkt_heads_on_parse, "default, all or guide",
                        "the parts of the record vector that heads take: all of them, or the guide alone, which is the "

@@ -179,7 +179,7 @@ static int parse_network(const char *word)
          NULL,                                                                                                         \
          &(s).train_per_class_given},                                                                                  \
         CLI_OPT_TEXT("teacher", &(s).teacher, "head", 0, "soft labels from the head of the same release"),             \
-        CLI_OPT_CHOICE_GIVEN("teacher-head", &(s).head_kind, fkt_head_parse, "lda, qda or nearest_mean",               \
+        CLI_OPT_CHOICE_GIVEN("teacher-head", &(s).head_kind, fkt_head_parse, "rda, lda, qda or nearest_mean",          \
                              "which head of the release teaches", &(s).head_kind_given),                               \
         CLI_OPT_CHOICE_GIVEN("teacher-parts", &(s).head_on, fkt_heads_on_parse, "default, all or guide",               \
                              "which parts of an image's record vector it looks at; default: the guide alone, if any",  \
@@ -202,7 +202,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                         .sites = 20,
                         .epochs = 20,
                         .train_per_class = 500,
-                        .head_kind = FKT_TEACHER_HEAD_DEFAULT,
+                        .head_kind = fkt_head_default(0),
                         .share = -1,
                         .title = "fedkt simulation"};
     struct fkt_text typed;

@@ -49,10 +49,14 @@ struct fkt_cuda_api {
 
 struct fkt_cuda_handles {
     const struct fkt_cuda_api *api;
-    cudnnHandle_t cudnn;   /* `lock` guards its stream and what is queued on it */
-    cublasLtHandle_t blas; /* needs no lock */
-    pthread_mutex_t lock;
+    cudnnHandle_t cudnn;      /* plans are made with it; nothing runs on it */
+    cublasLtHandle_t blas;    /* needs no lock */
+    pthread_mutex_t lock;     /* guards all of cuDNN, and the next two */
+    struct fkt_cuda_dnn *dnn; /* conv_stream.c: a handle for each stream */
+    cudaStream_t idle;        /* of handles that have none; NULL: not made yet */
 };
 struct fkt_cuda_handles *fkt_cuda_handles(const struct fkt_cuda_device *d); /* of a device that was opened */
+/* conv_stream.c: the handle of this stream; NULL: it is not one of fkt_cuda_stream_new. The lock is held. */
+cudnnHandle_t fkt_cuda_dnn_of(const struct fkt_cuda_handles *h, cudaStream_t stream);
 
 #endif

@@ -34,10 +34,15 @@ size_t fkt_cuda_conv_workspace(const struct fkt_cuda_conv *c); /* bytes; 0: none
  * BACK_DATA:     x = gradient of the input, from y = gradient of the output, and w
  * BACK_WEIGHTS:  w = gradient of the weights, always float, from x, and y = gradient of the output
  * All are replaced, not added to. `workspace`: that many bytes on the card, used until the stream is past it. Any
- * number of threads may run one convolution at once, each with its own workspace. */
+ * number of threads may run one convolution at once, each with its own workspace and its own stream, which must be one
+ * of fkt_cuda_stream_new. */
 FKT_MUST_USE fkt_status fkt_cuda_conv_run(const struct fkt_cuda_conv *c, void *x, void *w, const float *bias,
                                           const void *add, void *y, void *workspace, cudaStream_t stream);
 void fkt_cuda_conv_free(struct fkt_cuda_conv *c);
+/* A stream that convolutions can run on, with what cuDNN needs for it; of the current device. Nothing may be under way
+ * on a stream that is freed. NULL: nothing to free. */
+FKT_MUST_USE fkt_status fkt_cuda_stream_new(cudaStream_t *out, const struct fkt_cuda_device *d, int priority);
+void fkt_cuda_stream_free(cudaStream_t stream, const struct fkt_cuda_device *d);
 /* Frees the plans of all convolutions, which must not be in use: so that a test can count what is left. */
 void fkt_cuda_conv_forget(void);
 

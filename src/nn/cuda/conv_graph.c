@@ -307,6 +307,7 @@ fkt_status fkt_cuda_graph_run(const struct fkt_cuda_graph *g, void *x, void *w, 
     int64_t uid[5] = {UID_X, UID_W, UID_Y, 0, 0}, n = 3;
     void *at[5] = {x, w, y, NULL, NULL};
     cudnnBackendDescriptor_t pack = NULL;
+    cudnnHandle_t handle;
     cudnnStatus_t e;
     if (g->bias) {
         at[n] = (void *)(uintptr_t)bias; /* the library takes everything as writable */
@@ -324,8 +325,8 @@ fkt_status fkt_cuda_graph_run(const struct fkt_cuda_graph *g, void *x, void *w, 
     THEN(api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace));
     THEN(api->cudnnBackendFinalize(pack));
     pthread_mutex_lock(&g->h->lock);
-    THEN(api->cudnnSetStream(g->h->cudnn, stream));
-    THEN(api->cudnnBackendExecute(g->h->cudnn, g->plan, pack));
+    handle = fkt_cuda_dnn_of(g->h, stream);
+    THEN(handle ? api->cudnnBackendExecute(handle, g->plan, pack) : CUDNN_STATUS_BAD_PARAM);
     pthread_mutex_unlock(&g->h->lock);
 #undef THEN
     if (pack) (void)api->cudnnBackendDestroyDescriptor(pack);

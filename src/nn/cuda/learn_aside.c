@@ -75,7 +75,7 @@ fkt_status fkt_cuda_aside_new(struct fkt_cuda_learn *l)
     fkt_status st;
     if (!l->n_aside) return FKT_OK;
     FKT_TRY(fkt_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making a stream"));
-    FKT_TRY(fkt_cuda_check(cudaStreamCreateWithPriority(&l->beside, cudaStreamNonBlocking, least), "making a stream"));
+    FKT_TRY(fkt_cuda_stream_new(&l->beside, l->device, least));
     FKT_TRY(fkt_alloc(&l->ready, 2 * l->n_aside));
     for (size_t i = 0; i < 2 * l->n_aside; i++)
         FKT_TRY(fkt_cuda_check(cudaEventCreateWithFlags(&l->ready[i], cudaEventDisableTiming), "making an event"));
@@ -87,7 +87,7 @@ void fkt_cuda_aside_free(struct fkt_cuda_learn *l)
 {
     for (size_t i = 0; l->ready && i < 2 * l->n_aside; i++)
         if (l->ready[i]) cudaEventDestroy(l->ready[i]);
-    if (l->beside) cudaStreamDestroy(l->beside);
+    fkt_cuda_stream_free(l->beside, l->device);
     fkt_free(l->ready);
 }
 

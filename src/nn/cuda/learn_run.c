@@ -146,7 +146,7 @@ static void learner_free(void *self)
     fkt_cuda_free(l->planes);
     if (l->staging) fkt_wipe(l->staging, l->plane_floats * sizeof(float)); /* images */
     fkt_cuda_host_free(l->staging);
-    if (l->stream) cudaStreamDestroy(l->stream);
+    fkt_cuda_stream_free(l->stream, l->device);
     fkt_free(l->norm);
     fkt_free(l->step);
     fkt_free(l->buffer);
@@ -253,8 +253,7 @@ static fkt_status make(void **self, const struct fkt_net *net, const struct fkt_
     memcpy(l->shape, shapes, (net->n_ops + 1) * sizeof *shapes);
     l->align = spec->frozen ? fkt_cuda_frozen_align(net, shapes) : (uint32_t)FKT_CUDA_LANES;
     FKT_TRY(fkt_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making a stream"));
-    FKT_TRY(
-        fkt_cuda_check(cudaStreamCreateWithPriority(&l->stream, cudaStreamNonBlocking, greatest), "making a stream"));
+    FKT_TRY(fkt_cuda_stream_new(&l->stream, l->device, greatest));
     FKT_TRY(fkt_cuda_arrays_lay_out(l));
     FKT_TRY(fkt_cuda_learn_plan(l, facts));
     FKT_TRY(allocate(l, facts));

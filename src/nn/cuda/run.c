@@ -10,6 +10,7 @@
  *
  * An incomplete batch is filled with copies of its first image: all go through the same kernels, and what is not a
  * number in the filling is not one in the batch either. */
+#include "nn/cuda/conv.h"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/plan.h"
 
@@ -85,7 +86,7 @@ static void workspace_free(void *workspace)
     (void)cudaSetDevice(d->plan->device->index);
     if (d->stream) (void)cudaStreamSynchronize(d->stream);
     if (d->batch) (void)cudaGraphExecDestroy(d->batch);
-    if (d->stream) (void)cudaStreamDestroy(d->stream);
+    fkt_cuda_stream_free(d->stream, d->plan->device);
     fkt_cuda_free(d->arena);
     fkt_cuda_free(d->in);
     fkt_cuda_free(d->out);
@@ -119,7 +120,7 @@ static fkt_status workspace_new(void **out, const void *plan)
     FKT_TRY(fkt_cuda_host_alloc(&d->host_out, n * bytes_out(p), "a batch's output"));
     FKT_TRY(fkt_cuda_host_alloc(&at, sizeof *d->host_bad, "a batch's checks"));
     d->host_bad = at;
-    FKT_TRY(fkt_cuda_check(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "making a stream"));
+    FKT_TRY(fkt_cuda_stream_new(&d->stream, p->device, 0));
     *out = d;
     d = NULL;
 out:

@@ -364,7 +364,7 @@ static void bad_numbers_are_refused(void **state)
     s.classes = 0;
     CHECK_STATUS(fkt_head_fit(&h, FKT_HEAD_QDA, &s), FKT_E_ARG);
     s.classes = 2;
-    CHECK_STATUS(fkt_head_fit(&h, (enum fkt_head_kind)3, &s), FKT_E_ARG);
+    CHECK_STATUS(fkt_head_fit(&h, (enum fkt_head_kind)FKT_HEAD_KINDS, &s), FKT_E_ARG);
     CHECK_OK(fkt_head_fit(&h, FKT_HEAD_QDA, &s));
     CHECK_OK(fkt_head_predict(h, w, 1, label));
     CHECK_STATUS(fkt_head_predict(h, w, 2, label), FKT_E_NUMERIC);

@@ -77,7 +77,8 @@ static void check_teacher(const struct fkt_release *r, const struct fkt_pipeline
     h = heads.head[kind];
     if (!h) {
         CHECK_STATUS(fkt_teacher_of_release(&t, r, w, kind, on), FKT_E_ARG);
-        CHECK(strstr(fkt_error_text(), "moments are pooled: it has no QDA head") && !t);
+        CHECK(strstr(fkt_error_text(), "moments are pooled: it has no ") && !t);
+        CHECK(strstr(fkt_error_text(), kind == FKT_HEAD_QDA ? "QDA head" : "RDA head"));
         fkt_heads_clear(&heads);
         return;
     }

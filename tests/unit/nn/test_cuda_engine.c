@@ -97,6 +97,54 @@ static void *call(void *p)
     return NULL;
 }
 
+/* Makes engines, runs and frees them, each with streams of its own. */
+static void *come_and_go(void *p)
+{
+    struct caller *c = p;
+    for (int i = 0; i < 12 && c->st == FKT_OK; i++) {
+        struct engine_case b;
+        float *in, *out = NULL;
+        engine_case_init(&b, &fkt_backend_cuda, net_problem("a small autoencoder"),
+                         (struct fkt_engine_spec){.batch = 2});
+        in = engine_numbers(5 * b.each_in, 9);
+        c->st = fkt_alloc(&out, 5 * b.each_out);
+        if (c->st == FKT_OK) c->st = fkt_engine_run(b.e, in, 5, out);
+        engine_case_clear(&b);
+        fkt_free(in);
+        fkt_free(out);
+    }
+    return NULL;
+}
+
+/* Streams of other engines are destroyed while this one runs, and records: cuDNN must not reach for them. */
+static void engines_come_and_go_beside_one_that_stays(void **state)
+{
+    struct engine_case b;
+    struct caller other[2] = {{0}};
+    pthread_t thread[2];
+    float *in, *want = NULL, *out = NULL;
+    (void)state;
+    for (int i = 0; i < 2; i++) CHECK(!pthread_create(&thread[i], NULL, come_and_go, &other[i]));
+    engine_case_init(&b, &fkt_backend_cuda, net_problem("DC-AE's decoder in small"),
+                     (struct fkt_engine_spec){.batch = 2});
+    in = engine_numbers(5 * b.each_in, 9);
+    CHECK_OK(fkt_alloc(&want, 5 * b.each_out));
+    CHECK_OK(fkt_alloc(&out, 5 * b.each_out));
+    CHECK_OK(fkt_engine_run(b.e, in, 5, want));
+    for (int i = 0; i < 12; i++) {
+        CHECK_OK(fkt_engine_run(b.e, in, 5, out));
+        assert_memory_equal(out, want, 5 * b.each_out * sizeof *out);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK_OK(other[i].st);
+    }
+    engine_case_clear(&b);
+    fkt_free(in);
+    fkt_free(want);
+    fkt_free(out);
+}
+
 static void threads_do_not_matter(void **state)
 {
     struct engine_case b;
@@ -372,6 +420,7 @@ int main(void)
         cmocka_unit_test(bf16_agrees),
         cmocka_unit_test(place_does_not_matter),
         cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(engines_come_and_go_beside_one_that_stays),
         cmocka_unit_test(bytes_agree),
         cmocka_unit_test(not_a_number),
         cmocka_unit_test(overflow_inside_is_found),

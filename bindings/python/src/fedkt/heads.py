@@ -18,7 +18,7 @@ from .errors import argument_error
 
 
 class Head(Handle):
-    """A closed-form head: "nearest_mean", "lda" or "qda". It may be used from many threads.
+    """A closed-form head: "nearest_mean", "lda", "qda" or "rda". It may be used from many threads.
 
     It takes record vectors (`Pipeline.vectors`), all of their numbers or those of its own parts (`take`).
     """

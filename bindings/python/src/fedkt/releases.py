@@ -84,7 +84,7 @@ class Release(Handle):
     >>> images.shape, sorted(set(labels.tolist())) == list(range(10))
     ((30, 16, 16, 3), True)
     >>> sorted(release.heads())
-    ['lda', 'nearest_mean', 'qda']
+    ['lda', 'nearest_mean', 'qda', 'rda']
     """
 
     _free = "fkt_release_free"
@@ -256,13 +256,13 @@ class Release(Handle):
         return GUIDED_MADE[made.kind]
 
     def heads(self, parts="default"):
-        """{"nearest_mean": Head, "lda": ..., "qda": ...}; a kind is absent where the moments do not allow it. parts:
-        "all", "guide", or "default": the guide's where there is a guide."""
+        """{"nearest_mean": Head, "lda": ..., "qda": ..., "rda": ...}; a kind is absent where the moments do not allow
+        it. parts: "all", "guide", or "default": the guide's where there is a guide."""
         on = _values.choice("parts", parts, lib.fkt_heads_on_parse)
         with self._use() as p:
             return heads_of(p, on)
 
-    def whole(self, kind="lda", *, parts="default", **machine):
+    def whole(self, kind="rda", *, parts="default", **machine):
         """A whole model with this head: pixels in, classes out."""
         found = self.heads(parts)
         if kind not in found:

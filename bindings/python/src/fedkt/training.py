@@ -133,7 +133,7 @@ class _Job:
 
 def train(source, *, per_class=500, draw_seed=0, fresh=False, guided="auto", estimator="clamp", tau=0.0, pool=0.0,
           mix=None, public=None, public_name="public images", public_each=0, holdout=0.0, network="resnet18",
-          stem="cifar", size=None, filter="bilinear", start=None, teacher=None, teacher_head="lda",
+          stem="cifar", size=None, filter="bilinear", start=None, teacher=None, teacher_head="rda",
           teacher_parts="default", teacher_share=None, checkpoint=None, checkpoint_steps=0, resume=False,
           averaged=False, on_epoch=None, progress=None, machine=None, **recipe):  # fmt: skip
     """`fedkt train`: a Model that learns from a Release (images are drawn and decoded in memory) or from a dataset (a
