@@ -26,9 +26,9 @@ static struct {
     int heard; /* an alarm */
 } world;
 
-/* Ends a request after a stop: its buffer belongs to the caller, who wipes and frees it. A receive is cancelled, so that
- * no network card writes there later; MPI ends it without the other rank, unless the message is half here and its sender
- * is dead, and then the wait is given up. A send cannot be taken back and only reads. No call of MPI follows
+/* Ends a request after a stop: its buffer belongs to the caller, who wipes and frees it. A receive is cancelled, so
+ * that no network card writes there later; MPI ends it without the other rank, unless the message is half here and its
+ * sender is dead, and then the wait is given up. A send cannot be taken back and only reads. No call of MPI follows
  * (close_ranks), so neither goes on by itself. */
 static void give_up(MPI_Request *request, int sends)
 {

@@ -5,9 +5,9 @@
 Usage: check_wheel.py FOLDER      the folder with the wheel and the source distribution; without a wheel: exit 77
 
 The wheel is unpacked, which is what an installation does, and the tutorial runs with it, in the Python that
-FEDKT_PEERS_PYTHON names (with NumPy from PyPI, which has libraries of its own) or this one. Every library that is loaded
-must come from the wheel, from the Python packages or from the C library's own set. packaging/try_wheel.sh does the same
-in a new Debian that has no libraries of ours.
+FEDKT_PEERS_PYTHON names (with NumPy from PyPI, which has libraries of its own) or this one. Every library that is
+loaded must come from the wheel, from the Python packages or from the C library's own set. packaging/try_wheel.sh does
+the same in a new Debian that has no libraries of ours.
 """
 
 import os
@@ -21,8 +21,8 @@ import zipfile
 TUTORIAL = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/tutorial.py"
 CARRIED = ["openblas", "dnnl", "sodium", "archive", "curl", "microhttpd", "jansson", "sqlite3", "png16", "protobuf-c"]
 # What every Debian with a Python has: the C library, the compiler's runtime, what Python itself is linked with.
-SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nss_.*|stdc\+\+|gcc_s|z|expat|bz2|lzma|ffi|crypt|crypto"
-                    r"|ssl|uuid|tinfo|ncursesw|readline|sqlite3|python3.*|nsl|tirpc|mvec))[.-]")  # fmt: skip
+SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nss_.*|stdc\+\+|gcc_s|z|expat|bz2|lzma|ffi|crypt"
+                    r"|crypto|ssl|uuid|tinfo|ncursesw|readline|sqlite3|python3.*|nsl|tirpc|mvec))[.-]")  # fmt: skip
 LOADED = """
 import fedkt, sys
 print(fedkt.__version__, fedkt.__file__)
@@ -80,10 +80,10 @@ def main():
         environment["PYTHONPATH"] = str(installed)
         if os.environ.get("FEDKT_PEERS_PYTHON"):
             check_loaded(python, installed, environment)
-        (pathlib.Path(name) / "tutorial").mkdir()
-        done = subprocess.run(
-            [python, "-B", TUTORIAL], cwd=pathlib.Path(name) / "tutorial", env=environment, capture_output=True, text=True
-        )
+        folder = pathlib.Path(name) / "tutorial"
+        folder.mkdir()
+        words = [python, "-B", TUTORIAL]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
         if done.returncode or "private: True" not in done.stdout:
             fail(f"the tutorial failed\n{done.stdout}{done.stderr}")
     print(f"{wheels[0].name}: {wheels[0].stat().st_size / 1e6:.0f} MB, the tutorial ran")
