@@ -98,24 +98,34 @@ class Together:
             self.comm.Recv(bytearray(), tag=_ALARM)
         self.comm.Free()
 
-    def _wait(self, request):
+    def _wait(self, request, receives=False):
         pause = 20e-6
         while not request.Test():
             if self.work.stop and self.work.failure is None:  # Ctrl-C; a hook that failed is agreed on with the others
-                request.Cancel()
-                request.Free()
+                self._give_up(request, receives)
                 raise Stop
             time.sleep(pause)
             pause = min(2 * pause, 2e-3)
 
-    def _carry(self, begin, other, address, n):
+    @staticmethod
+    def _give_up(request, receives):
+        """The buffer is the library's, which frees it: a receive is cancelled first, as src/mpi/mpi.c explains."""
+        if receives:
+            request.Cancel()
+            for _ in range(250):
+                if request.Test():
+                    return
+                time.sleep(2e-3)
+        request.Free()
+
+    def _carry(self, begin, receives, other, address, n):
         """A status: an exception must not pass through C."""
         try:
             done = 0
             while True:
                 piece = min(n - done, _PIECE)
                 block = (ctypes.c_uint8 * piece).from_address(address + done) if piece else bytearray()
-                self._wait(begin(np.frombuffer(block, np.uint8), other, tag=_MESSAGE))
+                self._wait(begin(np.frombuffer(block, np.uint8), other, tag=_MESSAGE), receives)
                 done += piece
                 if done >= n:
                     return Status.OK
@@ -127,10 +137,10 @@ class Together:
             return Status.IO
 
     def _send(self, _self, to, data, n):
-        return self._carry(self.comm.Isend, to, data or 0, n)
+        return self._carry(self.comm.Isend, False, to, data or 0, n)
 
     def _recv(self, _self, origin, data, n):
-        return self._carry(self.comm.Irecv, origin, data or 0, n)
+        return self._carry(self.comm.Irecv, True, origin, data or 0, n)
 
     def _alarm(self, _self):
         try:
