@@ -58,9 +58,13 @@ struct fkt_generate_options {
         *pipeline; /* of the same codec, calibration and coordinates; NULL: opened from the release */
     struct fkt_guided_options guided; /* zeros: AUTO */
     struct fkt_guided_facts *made;    /* filled with how they are made, before the first one; may be NULL */
-    uint64_t *kept; /* filled with how many images come from an interrupted run, before the first one; may be NULL */
+    uint64_t *kept;  /* filled with how many images come from an interrupted run, before the first one; may be NULL */
+    int push_layout; /* FKT_EXPORT_FOLDER alone: as a hub for datasets takes it, the images in data/, .gitattributes */
+    struct fkt_publisher publisher; /* for README.md and croissant.json */
 };
-/* Folder with the images, metadata, README.md (dataset card), certificate.json, grid.png. */
+#define FKT_PUSH_FILES 10000 /* the most images of a class in that layout: hubs limit the files of a folder */
+/* Folder with the images, metadata, README.md (dataset card), croissant.json (of FKT_EXPORT_FOLDER), certificate.json,
+ * grid.png. */
 FKT_API FKT_MUST_USE fkt_status fkt_generate(const struct fkt_release *r, const char *folder,
                                              const struct fkt_generate_options *options);
 /* Samples for a sheet: the first `rows` classes, tiles (rows, cols, S, S, 3) into `rgb`. g: of the parts of the task's

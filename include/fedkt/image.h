@@ -169,14 +169,27 @@ FKT_API FKT_MUST_USE fkt_status fkt_grid_of(uint8_t **rgb, uint32_t *width, uint
 enum { FKT_GRID_CLASSES = 40 }; /* the most classes on a sheet: more would be too tall */
 FKT_API void fkt_image_free(uint8_t *rgb);
 
+/* What only the publisher of a set knows, for its card; NULL: left out. */
+struct fkt_publisher {
+    const char *license;   /* its SPDX identifier: "CC-BY-4.0" */
+    const char *creator;   /* a person or an organisation */
+    const char *url;       /* where the set is to be found: "https://..." */
+    const char *published; /* "2026-12-31" */
+};
+
 /* Writes a labelled set image by image; memory does not grow with their number. */
-enum fkt_export_format { FKT_EXPORT_FOLDER = 0, FKT_EXPORT_NPZ = 1, FKT_EXPORT_WEBDATASET = 2 };
+enum fkt_export_format {
+    FKT_EXPORT_FOLDER = 0,
+    FKT_EXPORT_NPZ = 1,
+    FKT_EXPORT_WEBDATASET = 2,
+    FKT_EXPORT_DPIMAGEBENCH = 3
+};
 struct fkt_export;
 /* FOLDER: path/train/<class>/<index>.png, path/train/metadata.jsonl. NPZ: path/dataset.npz with {train}_images
  * (n,S,S,3) uint8 and {train}_labels (n,1) uint8/uint16. WEBDATASET: path/train-000000.tar ... with key.png and
- * key.cls. `split` is "train" or "test". `total` images will follow. `path` is an existing folder (the caller's
- * temporary one). Class names are made safe for file systems, and their order as names of folders is that of the
- * labels. */
+ * key.cls. DPIMAGEBENCH: path/gen.npz with x (n,3,S,S) float32 between 0 and 1 and y (n) int64. `split` is "train" or
+ * "test". `total` images will follow. `path` is an existing folder (the caller's temporary one). Class names are made
+ * safe for file systems, and their order as names of folders is that of the labels. */
 FKT_API FKT_MUST_USE fkt_status fkt_export_open(struct fkt_export **out, const char *path,
                                                 enum fkt_export_format format, const char *split,
                                                 const char *const *classes, size_t n_classes, uint32_t size,

@@ -41,12 +41,12 @@ static void row(struct fkt_text *t, const char *name, const char *value)
     fkt_text_add(t, " |\n");
 }
 
-static int is_private(const struct fkt_card *c)
+int fkt_card_private(const struct fkt_card *c)
 {
     return c->epsilon > 0 && isfinite(c->epsilon) && !c->insecure_seed && !c->weak;
 }
 
-static uint64_t total(const struct fkt_card *c)
+uint64_t fkt_card_total(const struct fkt_card *c)
 {
     uint64_t sum = 0;
     for (size_t k = 0; c->counts && k < c->n_classes; k++) sum += c->counts[k];
@@ -86,13 +86,13 @@ static void yaml_quoted(struct fkt_text *t, const char *s)
  * is loaded so. Names of splits are ours. */
 static void columns(struct fkt_text *t, const struct fkt_card *c)
 {
-    const char *split = c->split ? c->split : "train";
+    const char *split = c->split ? c->split : "train", *data = c->data ? c->data : "";
     if (c->format && strcmp(c->format, "ImageFolder") != 0) return;
     fkt_text_addf(
         t,
-        "configs:\n- config_name: default\n  data_files:\n  - split: %s\n    path: %s/**\n  features:\n"
+        "configs:\n- config_name: default\n  data_files:\n  - split: %s\n    path: %s%s/**\n  features:\n"
         "  - name: image\n    dtype: image\n  - name: label\n    dtype:\n      class_label:\n        names:\n",
-        split, split);
+        split, data, split);
     for (size_t k = 0; k < c->n_classes; k++) {
         fkt_text_addf(t, "          '%zu': ", k);
         yaml_quoted(t, c->classes[k]);
@@ -101,15 +101,28 @@ static void columns(struct fkt_text *t, const struct fkt_card *c)
     fkt_text_add(t, "  - name: class\n    dtype: string\n");
 }
 
+/* A hub knows these by their SPDX identifiers in lower case, and takes others as `other` with a name. */
+static void license_lines(struct fkt_text *t, const char *license)
+{
+    static const char *const known[] = {"apache-2.0",          "cc-by-4.0",    "cc-by-nc-4.0", "cc-by-nc-nd-4.0",
+                                        "cc-by-nc-sa-4.0",     "cc-by-nd-4.0", "cc-by-sa-4.0", "cc0-1.0",
+                                        "cdla-permissive-2.0", "mit"};
+    size_t i = 0;
+    while (license && i < sizeof known / sizeof *known && strcasecmp(license, known[i]) != 0) i++;
+    if (license && i < sizeof known / sizeof *known) fkt_text_addf(t, "license: %s\n", known[i]);
+    else fkt_text_addf(t, "license: other\nlicense_name: %s\n", license ? license : "unknown");
+}
+
 static void front_matter(struct fkt_text *t, const struct fkt_card *c)
 {
     fkt_text_add(t, "---\npretty_name: ");
     fkt_json_quote(t, c->name);
-    fkt_text_add(
-        t, "\nlicense: other\nlicense_name: unknown\ntask_categories:\n- image-classification\ntags:\n- synthetic\n");
-    if (is_private(c)) fkt_text_add(t, "- differential-privacy\n");
+    fkt_text_add(t, "\n");
+    license_lines(t, c->publisher.license);
+    fkt_text_add(t, "task_categories:\n- image-classification\ntags:\n- synthetic\n");
+    if (fkt_card_private(c)) fkt_text_add(t, "- differential-privacy\n");
     fkt_text_add(t, "- federated-learning\n");
-    if (c->counts) fkt_text_addf(t, "size_categories:\n- %s\n", size_category(total(c)));
+    if (c->counts) fkt_text_addf(t, "size_categories:\n- %s\n", size_category(fkt_card_total(c)));
     columns(t, c);
     fkt_text_add(t, "---\n\n# ");
     escaped(t, c->name);
@@ -119,8 +132,8 @@ static void front_matter(struct fkt_text *t, const struct fkt_card *c)
 static void summary(struct fkt_text *t, const struct fkt_card *c)
 {
     fkt_text_add(t, "**Synthetic images.** ");
-    if (c->counts) fkt_text_addf(t, "%llu images", (unsigned long long)total(c));
-    else fkt_text_add(t, "Pictures");
+    if (c->counts) fkt_text_addf(t, "%llu images", (unsigned long long)fkt_card_total(c));
+    else fkt_text_add(t, "Images");
     fkt_text_addf(t, " of %u x %u pixels in %zu classes, sampled from class statistics", c->size, c->size,
                   c->n_classes);
     if (c->sites > 1) fkt_text_addf(t, " that %u sites contributed to", c->sites);
@@ -208,6 +221,10 @@ static void facts(struct fkt_text *t, const struct fkt_card *c)
             if ((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f')) fkt_text_addn(t, s, 1);
         fkt_text_add(t, "` |\n");
     }
+    row(t, "license (SPDX)", c->publisher.license);
+    row(t, "creator", c->publisher.creator);
+    row(t, "published", c->publisher.published);
+    row(t, "address", c->publisher.url);
     row(t, "made with fedkt", c->version);
     fkt_text_add(t, "\n");
 }
@@ -229,14 +246,22 @@ static void classes(struct fkt_text *t, const struct fkt_card *c)
 static void loading(struct fkt_text *t, const struct fkt_card *c)
 {
     const char *split = c->split ? c->split : "train", *format = c->format ? c->format : "ImageFolder";
-    fkt_text_add(t,
-                 "## Loading it\n\n`classes.json` lists the class names in the order of their labels.\n\n```python\n");
+    const char *data = c->data ? c->data : "";
+    fkt_text_addf(
+        t, "## Loading it\n\n`%sclasses.json` lists the class names in the order of their labels.\n\n```python\n",
+        data);
     if (!strcmp(format, "npz"))
         fkt_text_addf(t,
                       "import numpy as np\n\nz = np.load(\"dataset.npz\")\nimages, labels = z[\"%s_images\"], "
                       "z[\"%s_labels\"][:, 0]"
                       "   # (n, %u, %u, 3) uint8, (n,)\n",
                       split, split, c->size, c->size);
+    else if (!strcmp(format, "DPImageBench"))
+        fkt_text_addf(
+            t,
+            "import numpy as np\n\nz = np.load(\"gen.npz\")   # gen/gen.npz of an experiment of DPImageBench\n"
+            "images, labels = z[\"x\"], z[\"y\"]   # (n, 3, %u, %u) float32 between 0 and 1, (n,)\n",
+            c->size, c->size);
     else if (!strcmp(format, "WebDataset"))
         fkt_text_addf(t,
                       "import glob\nimport webdataset as wds\n\nshards = sorted(glob.glob(\"%s-*.tar\"))\n"
@@ -247,9 +272,46 @@ static void loading(struct fkt_text *t, const struct fkt_card *c)
                       "from datasets import load_dataset             # version 3.6 or later\n\n"
                       "data = load_dataset(\".\", split=\"%s\")        # columns: image, label, class\n\n"
                       "from torchvision.datasets import ImageFolder   # folders are in the order of the labels\n\n"
-                      "data = ImageFolder(\"%s\")\n",
-                      split, split);
+                      "data = ImageFolder(\"%s%s\")\n\n"
+                      "import mlcroissant                             # croissant.json describes the records\n\n"
+                      "data = mlcroissant.Dataset(\"croissant.json\").records(\"%s\")\n",
+                      split, data, split, split);
     fkt_text_add(t, "```\n");
+}
+
+static int is_date(const char *s)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int month, day;
+    if (strlen(s) != 10 || s[4] != '-' || s[7] != '-') return 0;
+    for (int i = 0; i < 10; i++)
+        if (i != 4 && i != 7 && (s[i] < '0' || s[i] > '9')) return 0;
+    month = (s[5] - '0') * 10 + s[6] - '0';
+    day = (s[8] - '0') * 10 + s[9] - '0';
+    return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+}
+
+static int is_address(const char *s)
+{
+    const char *rest = !strncmp(s, "https://", 8) ? s + 8 : !strncmp(s, "http://", 7) ? s + 7 : "";
+    for (const char *p = s; *p; p++)
+        if (*p <= ' ' || *p > '~' || strchr("<>\"\\^`{|}", *p)) return 0;
+    return *rest != '\0' && *rest != '/';
+}
+
+fkt_status fkt_publisher_check(const struct fkt_publisher *p)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-+";
+    if (p->license && (!*p->license || strlen(p->license) > 64 || p->license[strspn(p->license, letters)]))
+        return fkt_fail_hint(FKT_E_ARG, "for example 'CC-BY-4.0'", "license '%.80s' is not an SPDX identifier",
+                             p->license);
+    if (p->creator && (!fkt_plain_text(p->creator) || strlen(p->creator) > 255))
+        return fkt_fail(FKT_E_ARG, "the creator's name is empty, too long, or has control characters");
+    if (p->url && (strlen(p->url) > 1024 || !is_address(p->url)))
+        return fkt_fail_hint(FKT_E_ARG, "it begins with 'https://'", "'%.80s' is not the address of a page", p->url);
+    if (p->published && !is_date(p->published))
+        return fkt_fail_hint(FKT_E_ARG, "write it as 2026-12-31", "'%.20s' is not a date", p->published);
+    return FKT_OK;
 }
 
 fkt_status fkt_card_text(struct fkt_text *t, const struct fkt_card *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export.c - a labelled set on its way to disk: what the three formats have in common.
+/* export.c - a labelled set on its way to disk: what the formats have in common.
  *
  *   open (names, checks) -> add x total -> close          formats: export_folder.c, export_npz.c, export_webdataset.c
  *
@@ -22,6 +22,7 @@ static const struct fkt_export_ops *ops_of(enum fkt_export_format format)
     case FKT_EXPORT_FOLDER: return &fkt_export_folder;
     case FKT_EXPORT_NPZ: return &fkt_export_npz;
     case FKT_EXPORT_WEBDATASET: return &fkt_export_webdataset;
+    case FKT_EXPORT_DPIMAGEBENCH: return &fkt_export_dpimagebench;
     }
     return NULL;
 }
@@ -29,7 +30,7 @@ static const struct fkt_export_ops *ops_of(enum fkt_export_format format)
 static fkt_status check(const struct fkt_export_ops *ops, const char *split, size_t n_classes, uint32_t size,
                         size_t total)
 {
-    size_t pixels;
+    size_t bytes; /* the most that a format needs for them */
     if (!ops) return fkt_fail(FKT_E_ARG, "unknown export format");
     if (strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
         return fkt_fail(FKT_E_ARG, "split '%s' is neither 'train' nor 'test'", split);
@@ -37,7 +38,7 @@ static fkt_status check(const struct fkt_export_ops *ops, const char *split, siz
         return fkt_fail(FKT_E_ARG, "%zu classes: an export has 1 to 65536", n_classes);
     if (size < 1 || size > 4096)
         return fkt_fail(FKT_E_ARG, "images of %u pixels a side: an export takes 1 to 4096", size);
-    if (total < 1 || !fkt_mul_size(total, (size_t)size * size * 3, &pixels))
+    if (total < 1 || !fkt_mul_size(total, (size_t)size * size * 3 * sizeof(float) + sizeof(int64_t), &bytes))
         return fkt_fail(FKT_E_ARG, "cannot export %zu images", total);
     return FKT_OK;
 }
@@ -175,5 +176,6 @@ void fkt_export_free(struct fkt_export *e)
     fkt_free(e->split);
     fkt_free(e->made);
     fkt_free(e->labels);
+    fkt_free(e->planes);
     fkt_free(e);
 }

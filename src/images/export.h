@@ -30,14 +30,15 @@ struct fkt_export {
     struct archive *archive; /* over file.stream; NULL for a folder */
     int lost;                /* errno of the first failed write; from then on what libarchive writes is thrown away */
     uint8_t *made;           /* folder: (K) 1 once the class has its folder */
-    uint8_t *labels;         /* npz: (total) labels of one or two bytes, written last */
+    uint8_t *labels;         /* npz: (total) labels of one, two or eight bytes, written last */
+    float *planes;           /* npz of DPImageBench: (3, S, S) of the image being added */
 };
 
 /* rgb (n, S, S, 3) as n times fkt_export_add, to the same bytes; PNGs are made on several threads (0: all). */
 FKT_MUST_USE fkt_status fkt_export_add_some(struct fkt_export *e, const uint32_t *label, const uint8_t *rgb, size_t n,
                                             unsigned threads);
 
-extern const struct fkt_export_ops fkt_export_folder, fkt_export_npz, fkt_export_webdataset;
+extern const struct fkt_export_ops fkt_export_folder, fkt_export_npz, fkt_export_webdataset, fkt_export_dpimagebench;
 
 /* export_names.c: gives (n) names of at most 100 bytes that differ even where case does not count, and what frees them.
  */

@@ -42,8 +42,8 @@ int fkt_is_image_name(const char *name)
 
 int fkt_is_our_name(const char *name)
 {
-    static const char *const names[] = {"README.md",        "classes.json", "metadata.jsonl",
-                                        "certificate.json", "images.json",  "grid.png"};
+    static const char *const names[] = {"README.md",   "classes.json", "metadata.jsonl", "certificate.json",
+                                        "images.json", "grid.png",     "croissant.json"};
     const char *slash = strrchr(name, '/');
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(slash ? slash + 1 : name, names[i])) return 1;

@@ -10,6 +10,7 @@
  *           data_batch_1.bin ... -> CIFAR
  *           *images-idx3-ubyte -> idx
  *           tars and no folders -> shards of a WebDataset
+ *           images.json and data/classes.json -> the ImageFolder in data/, as fkt_generate lays a set out for a hub
  *           anything else -> ImageFolder */
 #include "images/formats.h"
 
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct inside {
     size_t folders, tars, npz;
@@ -96,6 +98,26 @@ out:
     return st;
 }
 
+/* Gives the path of `data` in a folder that is laid out for a hub; NULL: it is another kind. */
+static fkt_status find_pushed(char **out, const char *path)
+{
+    char *note = NULL, *data = NULL, *names = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_path_join(&note, path, "images.json"));
+    FKT_TRY(fkt_path_join(&data, path, "data"));
+    FKT_TRY(fkt_path_join(&names, data, "classes.json"));
+    if (access(note, F_OK) == 0 && access(names, F_OK) == 0) {
+        *out = data;
+        data = NULL;
+    }
+out:
+    fkt_free(note);
+    fkt_free(data);
+    fkt_free(names);
+    return st;
+}
+
 static fkt_status open_folder(struct fkt_dataset_builder *b, const char *path)
 {
     struct inside in;
@@ -116,7 +138,8 @@ static fkt_status open_folder(struct fkt_dataset_builder *b, const char *path)
     } else if (in.tars && !in.folders) {
         FKT_TRY(open_tars(b, path));
     } else {
-        FKT_TRY(fkt_imagefolder_open(b, path));
+        FKT_TRY(find_pushed(&file, path));
+        FKT_TRY(fkt_imagefolder_open(b, file ? file : path));
     }
 out:
     fkt_source_close(&source);

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate.c - from a release to a labelled image dataset: sample, decode, export, with a card that states the promise.
  *
- *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar
- *            grid.png  README.md  certificate.json  images.json
+ *   folder/  train/<class>/<number>.png + train/metadata.jsonl | dataset.npz | train-<shard>.tar | gen.npz
+ *            grid.png  README.md  certificate.json  images.json, of an ImageFolder croissant.json
+ *   pushed   the same with data/train/... and .gitattributes: a hub for datasets takes the folder as it is
  *
- * Image number i of class k depends on (release, seed, k, i) alone; generate_images.c makes them. images.json
- * identifies the images that the certificate was written for. */
+ * Image number i of class k depends on (release, seed, k, i) alone; generate_images.c makes them, generate_card.c what
+ * describes them. */
 #include "fedkt/generate.h"
 
 #include "pipeline/gaussians.h"
+#include "pipeline/generate_card.h"
 #include "pipeline/generate_images.h"
-#include "pipeline/provenance.h"
 #include "pipeline/release.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/text.h"
-#include "base/threads.h"
 #include "images/card.h"
-#include "images/export.h"
-
-#include <jansson.h>
-#include <string.h>
 
 enum { GRID_COLUMNS = 12 };
 
@@ -58,94 +53,16 @@ out:
     return st;
 }
 
-static fkt_status write_text(const char *folder, const char *name, const char *text)
+static fkt_status check_options(const struct fkt_generate_options *o)
 {
-    char *path = NULL;
-    fkt_status st = fkt_path_join(&path, folder, name);
-    if (st == FKT_OK) st = fkt_file_write(path, text, strlen(text), 0);
-    fkt_free(path);
-    return st;
-}
-
-static fkt_status write_card(const struct fkt_making *m, const char *fingerprint)
-{
-    const struct fkt_release *r = m->release;
-    const struct fkt_generate_options *o = m->options;
-    static const char *const formats[] = {"ImageFolder", "npz", "WebDataset"};
-    const struct fkt_task *t = &r->task;
-    const struct fkt_task_part *guide = fkt_task_part_of(t, FKT_PART_GUIDE);
-    struct fkt_card_hash hashes[6] = {{"release", r->sha256},
-                                      {"task", t->sha256},
-                                      {"codec", t->part[0].sha256},
-                                      {"calibration", t->part[0].calibration_sha256}};
-    size_t n_hashes = 4;
-    char guided[FKT_GUIDED_WORDS];
-    struct fkt_text text;
-    uint64_t *counts = NULL;
-    uint8_t *below = NULL;
-    char *certificate = NULL;
-    json_t *said = NULL;
-    char why[FKT_PROMISE_WORDS];
-    const int weak = fkt_release_promise(r, why) == FKT_PROMISE_WEAK;
-    fkt_status st;
-    fkt_text_init(&text);
-    if (guide) {
-        hashes[n_hashes++] = (struct fkt_card_hash){"guide", guide->sha256};
-        hashes[n_hashes++] = (struct fkt_card_hash){"calibration of the guide", guide->calibration_sha256};
-    }
-    FKT_TRY(fkt_alloc(&counts, t->n_classes));
-    FKT_TRY(fkt_alloc(&below, t->n_classes));
-    for (uint32_t k = 0; k < t->n_classes; k++) {
-        counts[k] = o->per_class;
-        below[k] = (uint8_t)fkt_gaussians_below_noise(m->g, k);
-    }
-    FKT_TRY(fkt_release_certificate(r, &certificate));
-    said = json_loads(certificate, 0, NULL);
-    if (!said) {
-        st = fkt_fail(FKT_E_NOMEM, "out of memory while writing a dataset card");
-        goto out;
-    }
-    FKT_TRY(fkt_card_text(&text,
-                          &(struct fkt_card){.name = t->name,
-                                             .classes = (const char *const *)t->classes,
-                                             .counts = counts,
-                                             .below = below,
-                                             .simulated = r->facts.simulated,
-                                             .composed_epsilon = r->facts.composed_epsilon,
-                                             .n_classes = t->n_classes,
-                                             .size = t->size,
-                                             .format = formats[o->format],
-                                             .split = "train",
-                                             .epsilon = t->privacy.epsilon,
-                                             .delta = t->privacy.delta,
-                                             .mu = r->plan.mu,
-                                             .adjacency = fkt_adjacency_name(t->privacy.adjacency),
-                                             .hides = fkt_adjacency_info((int)t->privacy.adjacency)->hides,
-                                             .mechanism = fkt_mechanism_name(t->privacy.mechanism),
-                                             .codec = t->part[0].identity,
-                                             .calibration = t->part[0].calibration_source,
-                                             .sites = r->facts.sites,
-                                             .holds_against = json_string_value(json_object_get(said, "holds_against")),
-                                             .counted = r->shares.counted,
-                                             .in_total = r->facts.survivors,
-                                             .hashes = hashes,
-                                             .n_hashes = n_hashes,
-                                             .guide = guide ? guide->identity : NULL,
-                                             .guided = fkt_guided_words(&m->guided->facts, guided),
-                                             .insecure_seed = r->insecure_seed,
-                                             .weak = weak ? why : NULL,
-                                             .version = fkt_version()}));
-    FKT_TRY(fkt_text_status(&text));
-    FKT_TRY(write_text(m->folder, "README.md", text.s));
-    FKT_TRY(write_text(m->folder, "certificate.json", certificate));
-    FKT_TRY(fkt_origin_note(m->folder, r, certificate, o->per_class * t->n_classes, fingerprint, &m->guided->facts));
-out:
-    fkt_free(counts);
-    fkt_free(below);
-    fkt_string_free(certificate);
-    json_decref(said);
-    fkt_text_clear(&text);
-    return st;
+    if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
+    if (o->push_layout && o->format != FKT_EXPORT_FOLDER)
+        return fkt_fail(FKT_E_ARG, "the layout for a hub is a folder of images, not '%s'", fkt_export_name(o->format));
+    if (o->push_layout && o->per_class > FKT_PUSH_FILES)
+        return fkt_fail_hint(FKT_E_ARG, "generate fewer, or several sets with other seeds",
+                             "%zu images per class: a hub takes at most %d files in a folder", o->per_class,
+                             FKT_PUSH_FILES);
+    return fkt_publisher_check(&o->publisher);
 }
 
 /* Everything that can be refused is, before the first file. */
@@ -154,7 +71,7 @@ static fkt_status prepare(struct fkt_making *m, struct fkt_pipeline **own, struc
     const struct fkt_generate_options *o = m->options;
     const struct fkt_release *r = m->release;
     fkt_status st;
-    if (o->per_class < 1) return fkt_fail(FKT_E_ARG, "at least one image per class must be asked for");
+    FKT_TRY(check_options(o));
     FKT_TRY(fkt_release_has_images(r));
     m->pipeline = o->pipeline;
     if (m->pipeline) FKT_TRY(fkt_draw_check_pipeline(m->pipeline, &r->task));
@@ -177,23 +94,29 @@ fkt_status fkt_generate(const struct fkt_release *r, const char *folder, const s
     struct fkt_guided_draw guided = {0};
     struct fkt_partial *partial = NULL;
     struct fkt_making m = {.release = r, .options = o, .guided = &guided};
-    char fingerprint[FKT_SHA256_HEX];
+    char fingerprint[FKT_SHA256_HEX], *images = NULL;
     fkt_status st;
     FKT_TRY(fkt_folder_check(folder, o->force));
     FKT_TRY(prepare(&m, &own, g));
     FKT_TRY(fkt_folder_begin(&f, folder, o->force));
     m.folder = f.tmp;
+    if (o->push_layout) {
+        FKT_TRY(fkt_path_join(&images, f.tmp, FKT_PUSH_FOLDER));
+        FKT_TRY(fkt_mkdir(images, 0777));
+    }
+    m.images = images ? images : f.tmp;
     if (guided.way) FKT_TRY(fkt_making_partial(&partial, &m, folder));
     if (o->kept) *o->kept = partial ? fkt_partial_count(partial) : 0;
     FKT_TRY(grid_tiles(&m));
     FKT_TRY(fkt_making_images(&m, partial, fingerprint));
     FKT_TRY(write_grid(&m));
-    FKT_TRY(write_card(&m, fingerprint));
+    FKT_TRY(fkt_making_card(&m, fingerprint));
     FKT_TRY(fkt_folder_commit(&f));
     fkt_partial_remove(partial);
 out:
     fkt_folder_fail(&f, st);
     fkt_partial_free(partial);
+    fkt_free(images);
     fkt_free(m.tiles);
     fkt_guided_draw_clear(&guided);
     fkt_gaussians_clear_all(g);

@@ -110,7 +110,7 @@ fkt_status fkt_making_images(const struct fkt_making *m, struct fkt_partial *par
     FKT_TRY(fkt_alloc(&label, most));
     FKT_TRY(fkt_alloc(&made, (size_t)all));
     marking.rgb = c.rgb;
-    FKT_TRY(fkt_export_open(&e, m->folder, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
+    FKT_TRY(fkt_export_open(&e, m->images, o->format, "train", (const char *const *)t->classes, t->n_classes, t->size,
                             o->per_class * t->n_classes));
     for (c.at = 0; c.at < all; c.at += c.n) {
         c.n = all - c.at < most ? (size_t)(all - c.at) : most;

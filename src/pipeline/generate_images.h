@@ -16,6 +16,7 @@ struct fkt_making {
     const struct fkt_gaussians *g; /* (parts of the layout) */
     struct fkt_guided_draw *guided;
     const char *folder; /* being filled */
+    const char *images; /* it, or a folder in it: the images go there */
     uint8_t *tiles; /* (rows, columns, S, S, 3): the first images of the first classes are copied here; may be NULL */
     uint32_t rows;
     size_t columns;
@@ -23,7 +24,7 @@ struct fkt_making {
 
 /* The file beside `folder`, the final name, that keeps images of an interrupted run. */
 FKT_MUST_USE fkt_status fkt_making_partial(struct fkt_partial **out, const struct fkt_making *m, const char *folder);
-/* All images into m->folder; partial may be NULL. Gives the fingerprint of images and labels. */
+/* All images into m->images; partial may be NULL. Gives the fingerprint of images and labels. */
 FKT_MUST_USE fkt_status fkt_making_images(const struct fkt_making *m, struct fkt_partial *partial,
                                           char fingerprint[FKT_SHA256_HEX]);
 /* fkt_generate_tiles with a way that is open already. */

@@ -31,8 +31,8 @@ struct shard {
     size_t n;
     struct fkt_moments *moments; /* of the current site; NULL: none yet */
     uint32_t current;
-    uint8_t *here; /* (parts) 1: this rank has moments of that site */
-    int64_t *room; /* (2, numbers) */
+    uint8_t *here;   /* (parts) 1: this rank has moments of that site */
+    int64_t *buffer; /* (2, numbers) */
     size_t numbers;
 };
 
@@ -93,7 +93,7 @@ out:
 /* pre: the total was reduced, so sums of a site's parts stay below 2^61 */
 static fkt_status add_to_site(struct shard *s, uint32_t slot, const int64_t *more)
 {
-    int64_t *sum = s->room;
+    int64_t *sum = s->buffer;
     fkt_status st = fkt_site_moments_get(s->sim->site_moments, slot, sum);
     if (st != FKT_OK) return st;
     for (size_t i = 0; i < s->numbers; i++) sum[i] += more[i];
@@ -106,10 +106,10 @@ static fkt_status give_sites(struct shard *s, struct fkt_ranks *r, fkt_status *o
     fkt_status st = FKT_OK;
     for (uint32_t slot = 0; slot < s->sim->parts && *own == FKT_OK; slot++) {
         if (!s->here[slot]) continue;
-        *own = fkt_site_moments_get(s->sim->site_moments, slot, s->room);
+        *own = fkt_site_moments_get(s->sim->site_moments, slot, s->buffer);
         if (*own != FKT_OK) break;
         FKT_TRY(fkt_ranks_send(r, 0, &slot, sizeof slot));
-        FKT_TRY(fkt_ranks_send(r, 0, s->room, s->numbers * sizeof *s->room));
+        FKT_TRY(fkt_ranks_send(r, 0, s->buffer, s->numbers * sizeof *s->buffer));
     }
     FKT_TRY(fkt_ranks_send(r, 0, &last, sizeof last));
 out:
@@ -118,7 +118,7 @@ out:
 
 static fkt_status take_sites(struct shard *s, struct fkt_ranks *r, uint32_t from, fkt_status *own)
 {
-    int64_t *more = s->room + s->numbers;
+    int64_t *more = s->buffer + s->numbers;
     uint32_t slot;
     fkt_status st;
     for (;;) {
@@ -149,7 +149,7 @@ static fkt_status prepare(struct shard *s, const size_t *order, const size_t *fi
     fkt_status st;
     FKT_TRY(list_records(s, order, first));
     FKT_TRY(fkt_alloc(&s->here, s->sim->parts));
-    FKT_TRY(fkt_alloc(&s->room, 2 * s->numbers));
+    FKT_TRY(fkt_alloc(&s->buffer, 2 * s->numbers));
     FKT_TRY(fkt_pipeline_moments_new(s->pipeline, &s->sim->total));
 out:
     return st;
@@ -188,6 +188,6 @@ out:
     fkt_free(s.idx);
     fkt_free(s.site);
     fkt_free(s.here);
-    fkt_free_secret(s.room);
+    fkt_free_secret(s.buffer);
     return st;
 }

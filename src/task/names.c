@@ -20,7 +20,7 @@ static const char *const estimators[] = {"clamp", "rie"};
 static const char *const dtypes[] = {"f32", "bf16", "auto"};
 static const char *const noises[] = {"distributed", "central"};
 static const char *const keystreams[] = {"aes-256-ctr", "chacha20"};
-static const char *const exports[] = {"folder", "npz", "webdataset"};
+static const char *const exports[] = {"folder", "npz", "webdataset", "dpimagebench"};
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 

@@ -6,7 +6,7 @@ with the columns that the card promises.
 Usage: test_card.py FEDKT [test...]
 
 `Card` reads the files by the rules of torchvision's ImageFolder and of the card's YAML. `Library` asks Hugging Face's
-`datasets` itself, from the Python that FEDKT_DATASETS_PYTHON names (a virtual environment with `pip install datasets`);
+`datasets` itself, from the Python that FEDKT_PEERS_PYTHON names (a virtual environment with `pip install datasets`);
 without one it is skipped and says so.
 """
 
@@ -20,7 +20,7 @@ import binary
 import numpy
 import yaml
 
-PYTHON = os.environ.get("FEDKT_DATASETS_PYTHON")
+PYTHON = os.environ.get("FEDKT_PEERS_PYTHON")
 CLASSES = ["road", "a/b", 'Zoo: "wild" <x>', "apple", "null", "\u00e9tang", "7"]
 EACH = 4
 LOAD = """
@@ -87,7 +87,7 @@ class Card(Made):
 
 
 class Library(Made):
-    @unittest.skipUnless(PYTHON, "FEDKT_DATASETS_PYTHON names no Python with Hugging Face's datasets")
+    @unittest.skipUnless(PYTHON, "FEDKT_PEERS_PYTHON names no Python with Hugging Face's datasets")
     def test_datasets_gives_our_labels(self):
         done = subprocess.run(
             [PYTHON, "-c", LOAD],

@@ -12,6 +12,7 @@ sentence, exit code 130 (128 and the signal's number), and no temporary files ei
 import json
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import time
@@ -230,6 +231,22 @@ class Interrupted(binary.Case):
         self.assertEqual((far["what"], far["unit"]), ("training", "images"))
         process = self.start("privacy --epsilon 1 --delta none --log=jsonl")
         self.assertEqual(json.loads(process.communicate()[1])["text"], "--delta: 'none' is not a number")
+
+    def test_no_core_dump(self):
+        """Records are in the memory of these verbs: a crash leaves no copy of it. (Nor may others of the same user look
+        in, which unit_cli_startup checks of the same call.)"""
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+            self.skipTest("no process here may leave a core dump")
+        self.fedkt("task new --data demo:train --epsilon 1 --delta 1e-5 --out task.json")
+        for verb in ("encode --task task.json", "moments --task task.json", "simulate --epsilon 1 --delta 1e-5"):
+            process = self.start(f"{verb} --data demo:train --out out")
+            core = None
+            while core != ["0", "0"] and process.poll() is None:
+                with open(f"/proc/{process.pid}/limits") as limits:
+                    core = [line.split()[4:6] for line in limits if line.startswith("Max core file size")][0]
+            process.kill()
+            process.communicate()
+            self.assertEqual(core, ["0", "0"], verb)
 
     def test_a_leftover_does_not_trouble_the_next(self):
         self.fedkt("simulate --codec dct --data demo:train --limit 200 --epsilon 10 --delta 1e-5 --out run")

@@ -293,7 +293,7 @@ class Invariance(binary.Case):
 
     def test_images_depend_on_the_seed_alone(self):
         self.fedkt(f"{self.SIMULATE.replace('1000', '200')} --sites 5 --out run")
-        for name in ("folder", "npz", "webdataset"):
+        for name in ("folder", "npz", "dpimagebench", "webdataset"):
             words = f"generate --release run/release.safetensors --per-class 40 --format {name}"
             for threads in (1, 2, 4):
                 self.fedkt(f"{words} --threads {threads} --seed 5 --out {name}{threads}")

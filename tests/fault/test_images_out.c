@@ -88,6 +88,7 @@ out:
 }
 static fkt_status export_folder(void) { return export_as(FKT_EXPORT_FOLDER); }
 static fkt_status export_npz(void) { return export_as(FKT_EXPORT_NPZ); }
+static fkt_status export_dpimagebench(void) { return export_as(FKT_EXPORT_DPIMAGEBENCH); }
 static fkt_status export_webdataset(void) { return export_as(FKT_EXPORT_WEBDATASET); }
 
 static fkt_status write_card(void)
@@ -97,6 +98,7 @@ static fkt_status write_card(void)
     fkt_status st;
     fkt_text_init(&t);
     st = fkt_card_text(&t, &card);
+    if (st == FKT_OK) st = fkt_croissant_text(&t, &card, &(struct fkt_croissant_files){"a", "b", "c"});
     fkt_text_clear(&t);
     return st;
 }
@@ -116,6 +118,7 @@ static void grid(void **state) { (void)state, sweep(write_grid, NULL, 1); }
 static void folders(void **state) { (void)state, sweep(export_folder, "classes.json", 40); }
 static void npz(void **state) { (void)state, sweep(export_npz, "classes.json", 15); }
 static void webdataset(void **state) { (void)state, sweep(export_webdataset, "classes.json", 35); }
+static void dpimagebench(void **state) { (void)state, sweep(export_dpimagebench, "classes.json", 16); }
 static void card(void **state) { (void)state, sweep(write_card, NULL, 2); }
 static void report(void **state) { (void)state, sweep(write_report, "report.html", 6); }
 
@@ -138,10 +141,11 @@ static void a_failed_export_stays_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png),        cmocka_unit_test(grid),
-        cmocka_unit_test(folders),    cmocka_unit_test(npz),
-        cmocka_unit_test(webdataset), cmocka_unit_test(card),
-        cmocka_unit_test(report),     cmocka_unit_test(a_failed_export_stays_failed),
+        cmocka_unit_test(png),          cmocka_unit_test(grid),
+        cmocka_unit_test(folders),      cmocka_unit_test(npz),
+        cmocka_unit_test(webdataset),   cmocka_unit_test(card),
+        cmocka_unit_test(report),       cmocka_unit_test(a_failed_export_stays_failed),
+        cmocka_unit_test(dpimagebench),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     if (*folder) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);

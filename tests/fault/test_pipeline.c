@@ -90,7 +90,12 @@ static void forget_kept(fkt_status st)
 /* release -> images and heads */
 static fkt_status use_pipeline(void)
 {
-    struct fkt_generate_options o = {.per_class = 1, .grid_columns = 1, .threads = 1, .force = 1};
+    struct fkt_generate_options o = {.per_class = 1,
+                                     .grid_columns = 1,
+                                     .threads = 1,
+                                     .force = 1,
+                                     .push_layout = 1,
+                                     .publisher = {"CC-BY-4.0", "somebody", "https://example.org", "2026-11-17"}};
     struct fkt_estimate_options rie = {FKT_ESTIMATOR_RIE, 0, 0};
     struct fkt_release r = {0};
     struct fkt_gaussians g = {0};

@@ -3,9 +3,9 @@
 """run.py - a file of tests under pytest, with the Python that has the packages; for CTest.
 
 FEDKT_BINDING_PYTHON names that Python (a virtual environment with NumPy, pytest and the packages that tests compare
-with); without it this one is taken. Without NumPy or pytest the test is skipped, exit 77; so it is when every test of
-the file was skipped (pytest says 5 where it found none). A library that was built with address checks needs their
-runtime first in the process.
+with); without it this one is taken, and for test_ecosystem.py the one that FEDKT_PEERS_PYTHON names. Without NumPy or
+pytest the test is skipped, exit 77; so it is when every test of the file was skipped (pytest says 5 where it found
+none). A library that was built with address checks needs their runtime first in the process.
 
 Usage: run.py TEST_FILE [argument of pytest...]
 """
@@ -15,7 +15,8 @@ import re
 import subprocess
 import sys
 
-python = os.environ.get("FEDKT_BINDING_PYTHON") or sys.executable
+peers = os.environ.get("FEDKT_PEERS_PYTHON") if "test_ecosystem" in sys.argv[1] else None
+python = os.environ.get("FEDKT_BINDING_PYTHON") or peers or sys.executable
 environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
 sanitizer = os.environ.get("FEDKT_SANITIZE", "")
 if sanitizer:

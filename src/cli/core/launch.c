@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cli/core/log.h"
 #include "cli/core/progress.h"
+#include "cli/core/startup.h"
 #include "mpi/plugin.h"
 
 #include <dlfcn.h>
@@ -116,8 +117,10 @@ int cli_first_rank(void) { return !cli_ranks() || !launch.ranks.rank; }
 
 int cli_on_ranks(const struct cli_command *self, fkt_status (*run)(const void *ctx), const void *ctx)
 {
-    fkt_status st = launch.by ? join_others() : FKT_OK;
+    fkt_status st;
     int code;
+    cli_keep_secrets(); /* all verbs that share their work hold records */
+    st = launch.by ? join_others() : FKT_OK;
     if (st == FKT_OK) st = run(ctx);
     st = fkt_ranks_agree(cli_ranks(), st);
     code = cli_misuse(self, st);

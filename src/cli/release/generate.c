@@ -20,7 +20,8 @@ struct asked {
     const char *guided;
     const char *release, *out, *encodings;
     uint64_t per_class, seed;
-    int format, estimator;
+    int format, estimator, push_layout;
+    struct fkt_publisher publisher;
     double pool, tau;
 };
 
@@ -57,6 +58,8 @@ static fkt_status run_generate(const struct asked *a)
                                      .format = (enum fkt_export_format)a->format,
                                      .estimate = {(enum fkt_estimator)a->estimator, a->tau, a->pool},
                                      .force = a->run.force,
+                                     .push_layout = a->push_layout,
+                                     .publisher = a->publisher,
                                      .progress = &progress.hook};
     fkt_status st;
     cli_progress_init(&progress, a->run.quiet);
@@ -117,7 +120,13 @@ int cli_generate(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_TEXT("out", &a.out, "DIR", 1, "folder for the images, which must not exist"),
         CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0, "images per class (default: 100)"),
         CLI_OPT_WHOLE("seed", &a.seed, "S", 0, "seed of the sample (default: 0); public, without privacy cost"),
-        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz or webdataset", "format of the images"),
+        CLI_OPT_CHOICE("format", &a.format, fkt_export_parse, "folder, npz, webdataset or dpimagebench",
+                       "format of the images"),
+        CLI_OPT_FLAG("push-layout", &a.push_layout, "lay the folder out for the upload to a hub for datasets"),
+        CLI_OPT_TEXT("license", &a.publisher.license, "SPDX", 0, "license of the set, for its card: CC-BY-4.0"),
+        CLI_OPT_TEXT("creator", &a.publisher.creator, "NAME", 0, "who publishes the set, for its card"),
+        CLI_OPT_TEXT("url", &a.publisher.url, "URL", 0, "where the set is to be found, for its card"),
+        CLI_OPT_TEXT("published", &a.publisher.published, "DATE", 0, "when, for its card: 2026-12-31"),
         CLI_GUIDED_ROW(a.guided),
         CLI_OPT_CHOICE("estimator", &a.estimator, fkt_estimator_parse, "clamp or rie", "how covariances are repaired"),
         CLI_OPT_REAL("tau", &a.tau, "T", 0, "clamp: eigenvalue floor (default: 1e-6)"),

@@ -2,6 +2,7 @@
 /* release.c - `fedkt release`: adds the sites' moments up, debits the ledger, draws the noise, writes the one file
  * that may leave. The order matters: every check comes before the ledger is debited. */
 #include "cli/core/common.h"
+#include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 
 #include "base/alloc.h"
@@ -242,5 +243,7 @@ int cli_release(const struct cli_command *self, int argc, char **argv)
         CLI_RUN_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
-    return code >= 0 ? code : cli_misuse(self, run_release(&a));
+    if (code >= 0) return code;
+    cli_keep_secrets();
+    return cli_misuse(self, run_release(&a));
 }

@@ -102,12 +102,75 @@ static void what_is_not_private_says_so(void **state)
     fkt_text_clear(&t);
 }
 
+static void the_publisher_is_named(void **state)
+{
+    static const struct fkt_croissant_files files = {"aa", "bb", "0123456789abcdef"};
+    struct fkt_card c = plain();
+    struct fkt_text t;
+    char *s;
+    (void)state;
+    fkt_text_init(&t);
+    CHECK(strstr(text_of(&t, &c), "license: other\nlicense_name: unknown\n") && !strstr(t.s, "| creator |"));
+    c.publisher = (struct fkt_publisher){"CC-BY-4.0", "A \"B\"", "https://example.org/x", "2026-11-17"};
+    c.data = "data/";
+    s = text_of(&t, &c);
+    CHECK(strstr(s, "\nlicense: cc-by-4.0\n") && strstr(s, "| creator | A \"B\" |\n"));
+    CHECK(strstr(s, "    path: data/train/**\n") && strstr(s, "ImageFolder(\"data/train\")"));
+    c.publisher.license = "EUPL-1.2";
+    CHECK(strstr(text_of(&t, &c), "license: other\nlicense_name: EUPL-1.2\n"));
+    fkt_text_clear(&t);
+    CHECK_OK(fkt_croissant_text(&t, &c, &files));
+    CHECK(strstr(t.s, "\"license\": \"https://spdx.org/licenses/EUPL-1.2\"") &&
+          strstr(t.s, "\"version\": \"1.0.0+0123456789ab\""));
+    CHECK(strstr(t.s, "\"creator\": {\"@type\": \"Organization\", \"name\": \"A \\\"B\\\"\"}"));
+    CHECK(strstr(t.s, "\"includes\": \"data/train/*/*.png\"") &&
+          strstr(t.s, "\"classes/name\": \"line\\u000abreak `x`\""));
+    CHECK(strstr(t.s, "(epsilon = 1.5, delta = 1e-05)-differential privacy") &&
+          strstr(t.s, "\"differential privacy\""));
+    c.insecure_seed = 1;
+    fkt_text_clear(&t);
+    CHECK_OK(fkt_croissant_text(&t, &c, &files));
+    CHECK(strstr(t.s, "NOT PRIVATE") && !strstr(t.s, "ifferential"));
+    c.classes = NULL;
+    CHECK_STATUS(fkt_croissant_text(&t, &c, &files), FKT_E_ARG);
+    fkt_text_clear(&t);
+    CHECK(fkt_alloc_live() == 0);
+}
+
+static void what_is_not_a_publisher_is_refused(void **state)
+{
+    static const struct fkt_publisher good[] = {
+        {0}, {"GPL-2.0+", "x", "http://a", "2024-02-29"}, {.creator = "\u00c9cole"}, {.published = "1999-12-31"}};
+    static const struct fkt_publisher bad[] = {{.license = ""},
+                                               {.license = "CC BY 4.0"},
+                                               {.license = "x\"y"},
+                                               {.creator = ""},
+                                               {.creator = "a\nb"},
+                                               {.url = ""},
+                                               {.url = "example.org"},
+                                               {.url = "https://"},
+                                               {.url = "https:///x"},
+                                               {.url = "https://a b"},
+                                               {.url = "https://a/\"x"},
+                                               {.url = "javascript:1"},
+                                               {.published = ""},
+                                               {.published = "2026-13-01"},
+                                               {.published = "2026-02-30"},
+                                               {.published = "2026-1-01x"},
+                                               {.published = "17.11.2026"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK_OK(fkt_publisher_check(&good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_STATUS(fkt_publisher_check(&bad[i]), FKT_E_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_promise_stands_in_words_and_numbers),
         cmocka_unit_test(strange_names_are_escaped),
         cmocka_unit_test(what_is_not_private_says_so),
+        cmocka_unit_test(the_publisher_is_named),
+        cmocka_unit_test(what_is_not_a_publisher_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ from . import _values
 from ._handle import Handle
 from ._library import check, last_error, lib
 from ._work import run
-from .codecs import settings
+from .codecs import network_files
 from .errors import FedktError, Status, argument_error, state_error
 from .tasks import Task
 
@@ -46,6 +46,27 @@ def _round(value):
     return data
 
 
+def server_output(out, per_class, format):
+    """Where a server puts the result and how many images of which kind: members of its spec."""
+    return {
+        "out": _values.path("out", out),
+        "per_class": _values.whole("per_class", per_class, 0, 10**8),
+        "format": _values.choice("format", format, lib.fkt_export_parse),
+    }
+
+
+def site_account(ledger, dataset, state, budget_epsilon, budget_delta, *, optional):
+    """Who pays for a site's records and what survives a crash: members of a site's spec. optional: names that are left
+    out are the library's to choose."""
+    return {
+        "ledger": _values.path("ledger", ledger, optional=optional),
+        "dataset": _values.text("dataset", dataset, optional=optional),
+        "state": _values.path("state", state, optional=optional),
+        "budget_epsilon": _values.real("budget_epsilon", budget_epsilon),
+        "budget_delta": _values.real("budget_delta", budget_delta),
+    }
+
+
 class TaskServer(Handle):
     """The server's side of one task over all its rounds, on a journal in a folder. One that is opened again on the same
     folder continues. task: signed, with a service; machine: weights, guide_weights, dtype, low_memory, device."""
@@ -59,13 +80,8 @@ class TaskServer(Handle):
         self.task = Task.of(task)
         spec = c.ServerSpec(
             folder=_values.path("folder", folder, optional=False),
-            out=_values.path("out", out),
-            calibration=_values.path("calibration", calibration),
-            guide_calibration=_values.path("guide_calibration", guide_calibration),
-            settings=settings(**machine),
-            per_class=_values.whole("per_class", per_class, 0, 10**8),
-            format=_values.choice("format", format, lib.fkt_export_parse),
-            threads=_values.whole("threads", threads, 0, 4096),
+            **server_output(out, per_class, format),
+            **network_files(calibration, guide_calibration, threads, machine),
         )
         with self.task._use() as t:
             spec.task = t
@@ -182,12 +198,8 @@ class TaskClient(Handle):
         key, exact = _values.secret(secret), moments.packed
         spec = c.ClientSpec(
             secret=ctypes.addressof(key),
-            state=_values.path("state", state, optional=False),
-            ledger=_values.path("ledger", ledger, optional=False),
-            budget_epsilon=_values.real("budget_epsilon", budget_epsilon),
-            budget_delta=_values.real("budget_delta", budget_delta),
+            **site_account(ledger, dataset, state, budget_epsilon, budget_delta, optional=False),
             most_epsilon=0.0 if accept_weak else c.FKT_PROMISE_EPSILON,
-            dataset=_values.text("dataset", dataset, optional=False),
             moments=_values.address(exact),
         )
         with self.task._use() as t, moments.records._change() as records:

@@ -29,6 +29,16 @@ def settings(weights=None, guide_weights=None, dtype="f32", low_memory=False, de
     )
 
 
+def network_files(calibration, guide_calibration, threads, machine):
+    """What join, serve and a task's server are told about networks: members of their specs."""
+    return {
+        "calibration": _values.path("calibration", calibration),
+        "guide_calibration": _values.path("guide_calibration", guide_calibration),
+        "settings": settings(**machine),
+        "threads": _values.whole("threads", threads, 0, 4096),
+    }
+
+
 class Codec(Handle):
     """A frozen public network: images to latents and, for a codec, back. A guide has no way back.
 

@@ -230,10 +230,11 @@ class Release(Handle):
         return drawn.arrays()
 
     def generate(self, folder, per_class, *, seed=0, format="folder", guided="auto", steps=0, rho=0.0, rate=0.0,
-                 estimator="clamp", tau=0.0, pool=0.0, columns=0, force=False, threads=0, progress=None,
-                 **machine):  # fmt: skip
+                 estimator="clamp", tau=0.0, pool=0.0, columns=0, force=False, push_layout=False, license=None,
+                 creator=None, url=None, published=None, threads=0, progress=None, **machine):  # fmt: skip
         """`fedkt generate`: a folder with images, dataset card, certificate and a sheet of samples. Gives how images
-        were guided: "none", "gradient" or "twin"."""
+        were guided: "none", "gradient" or "twin". push_layout: as a hub for datasets takes it. license (an SPDX
+        identifier), creator, url and published ("2026-12-31") are for README.md and croissant.json."""
         way = guided_options(guided, steps, rho, rate)
         work = Work(progress)
         made = c.GuidedFacts()
@@ -248,6 +249,13 @@ class Release(Handle):
             progress=work.hook,
             guided=way,
             made=ctypes.pointer(made),
+            push_layout=bool(push_layout),
+            publisher=c.Publisher(
+                license=_values.text("license", license),
+                creator=_values.text("creator", creator),
+                url=_values.text("url", url),
+                published=_values.text("published", published),
+            ),
         )
         pipeline = self._kept_pipeline(way, machine)
         with self._use() as p, pipeline._use() as w:

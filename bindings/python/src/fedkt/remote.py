@@ -14,7 +14,8 @@ from . import _declarations as c
 from . import _values
 from ._library import last_error, lib
 from ._work import Work
-from .codecs import settings
+from .carrier import server_output, site_account
+from .codecs import network_files
 from .errors import Status, state_error
 from .tasks import Task
 
@@ -165,21 +166,14 @@ def join(task, key, data, *, operator_key=None, split=None, limit=None, skip_bad
             skip_bad=bool(skip_bad),
             bits=_values.whole("bits", bits, 0, _values.U32),
         ),
-        calibration=_values.path("calibration", calibration),
-        guide_calibration=_values.path("guide_calibration", guide_calibration),
-        settings=settings(**machine),
         encodings=_values.path("encodings", encodings),
-        ledger=_values.path("ledger", ledger),
-        dataset=_values.text("dataset", dataset),
-        budget_epsilon=_values.real("budget_epsilon", budget_epsilon),
-        budget_delta=_values.real("budget_delta", budget_delta),
-        state=_values.path("state", state),
+        **network_files(calibration, guide_calibration, threads, machine),
+        **site_account(ledger, dataset, state, budget_epsilon, budget_delta, optional=True),
         out=_values.path("out", out),
         force=bool(force),
         accept_weak=bool(accept_weak),
         accept_insecure_seed=bool(accept_insecure_seed),
         patience_seconds=_values.whole("patience_seconds", patience_seconds, 0, _values.U32),
-        threads=_values.whole("threads", threads, 0, 4096),
         progress=work.hook,
         stop=ctypes.addressof(work.flag),
     )
@@ -238,13 +232,8 @@ def serve(task, state, listen, *, key=None, certificate=None, private_key=None, 
         key=_values.path("key", key),
         certificate=_values.path("certificate", certificate),
         private_key=_values.path("private_key", private_key),
-        out=_values.path("out", out),
-        calibration=_values.path("calibration", calibration),
-        guide_calibration=_values.path("guide_calibration", guide_calibration),
-        settings=settings(**machine),
-        per_class=_values.whole("per_class", per_class, 0, 10**8),
-        format=_values.choice("format", format, lib.fkt_export_parse),
-        threads=_values.whole("threads", threads, 0, 4096),
+        **server_output(out, per_class, format),
+        **network_files(calibration, guide_calibration, threads, machine),
         accept_weak=bool(accept_weak),
         stay=bool(stay),
         linger_seconds=_values.whole("linger_seconds", linger_seconds, 0, _values.U32),

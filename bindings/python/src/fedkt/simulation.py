@@ -15,7 +15,8 @@ from ._library import check, lib
 from ._work import Work
 from .codecs import DEFAULT_CODEC, DEFAULT_GUIDE, Calibration, Codec
 from .datasets import Dataset
-from .errors import argument_error
+from .errors import Status, argument_error
+from .ranks import shared
 from .releases import Release, guided_options
 from .training import recipe_of
 
@@ -104,6 +105,16 @@ class Simulation(Handle):
         return "<fedkt.Simulation, closed>" if self.closed else f"<fedkt.Simulation: {', '.join(self.names)}>"
 
 
+def _epsilons(epsilon):
+    try:
+        found = np.ascontiguousarray(np.atleast_1d(np.asarray(epsilon, float)))
+    except (TypeError, ValueError):
+        found = np.empty((0, 0))
+    if found.ndim != 1:
+        raise argument_error("epsilon must be a number or several")
+    return found
+
+
 def _dropout(spec, dropout):
     if dropout is None:
         return
@@ -144,13 +155,17 @@ def simulate(data, *, epsilon, delta, test=None, holdout=0.0, sites=20, partitio
              guide_calibration=None, adjacency="add-remove", mechanism="joint", filter="bilinear", fit="crop",
              joined=False, pooled=False, coordinates="gain-shape", gamma=0.0, clip=0.0, rq=0, estimator="clamp",
              guided="auto", name="fedkt simulation", accept_weak=False, encodings=None, skip_bad=False, threads=0,
-             train=None, train_per_class=500, progress=None, **machine):  # fmt: skip
+             train=None, train_per_class=500, comm=None, progress=None, **machine):  # fmt: skip
     """`fedkt simulate`: the records of `data` over sites, a round of secure aggregation and a release for each epsilon,
     closed-form heads and their accuracies on `test` or on a share of the data that is held out.
 
     epsilon: a number or several. partition: "iid", "dirichlet:0.3", "pfllib:0.3" or "pathological:2". dropout: the
     share of sites that are lost before their upload, or {phase: share}. train: "resnet18" or "resnet8", a network for
     each arm, with train_per_class images of each class; or a dictionary {"network": ..., "epochs": ..., ...}.
+
+    comm: a communicator of mpi4py, `MPI.COMM_WORLD` say, whose processes all make this call with the same arguments
+    and share the encoding. The first gets the simulation, the same as of one process to the bit; the others get None.
+    What they send each other is PRIVATE, and MPI does not encrypt it (`docs/cluster.md`).
 
     >>> import fedkt
     >>> found = fedkt.simulate("demo:train", epsilon=[10, 1], delta=1e-5, test="demo:test", sites=5, codec="dct",
@@ -163,67 +178,71 @@ def simulate(data, *, epsilon, delta, test=None, holdout=0.0, sites=20, partitio
     spec = c.SweepSpec()
     lib.fkt_sweep_default(ctypes.byref(spec))
     work = Work(progress)
-    adjacent = _values.choice("adjacency", adjacency, lib.fkt_adjacency_parse)
-    by_number = bool(lib.fkt_adjacency_counts_public(adjacent))
-    images = data if isinstance(data, Dataset) else Dataset.of(data, fit=fit, limit_by_number=by_number)
-    tested = None
-    if test is not None:
-        tested = test if isinstance(test, Dataset) else Dataset.of(test, fit=fit, classes=images.classes)
-    epsilons = np.ascontiguousarray(np.atleast_1d(np.asarray(epsilon, float)))
-    spec.epsilon, spec.n_epsilon = _values.address(epsilons), len(epsilons)
-    spec.holdout = _values.real("holdout", holdout)
-    spec.draws = _values.whole("runs", runs, 1, c.FKT_SWEEP_DRAWS_MAX)
-    spec.partition = c.PartitionSpec(sites=_values.whole("sites", sites, 1, 10**6), seed=_values.whole("seed", seed))
-    check(lib.fkt_partition_parse(ctypes.byref(spec.partition), _values.text("partition", partition, optional=False)))
-    spec.participation = _values.real("participation", participation)
-    _dropout(spec, dropout)
-    if dropped is not None:
-        spec.dropped = _values.whole("dropped", dropped, 0, _values.U32 - 1)
-    if corrupt is not None:
-        spec.corrupt = _values.whole("corrupt", corrupt, 0, _values.U32 - 1)
-    spec.records = _values.whole("records", records)
-    spec.noise = -1 if noise is None else _values.choice("noise", noise, lib.fkt_noise_parse)
-    spec.keystream = _values.choice("keystream", keystream, lib.fkt_keystream_parse)
-    spec.estimator = _values.choice("estimator", estimator, lib.fkt_estimator_parse)
-    spec.guided = guided_options(guided)
-    spec.seed = _values.whole("seed", seed)
-    known = ctypes.c_uint64(0 if insecure_seed is None else _values.whole("insecure_seed", insecure_seed))
-    if insecure_seed is not None:
-        spec.insecure_seed = ctypes.addressof(known)
-    spec.skip_bad, spec.threads = bool(skip_bad), _values.whole("threads", threads, 0, 4096)
-    spec.progress = work.hook
-    spec.task = c.TaskChoices(
-        name=_values.text("name", name),
-        filter=_values.choice("filter", filter, lib.fkt_filter_parse),
-        fit=_values.choice("fit", fit, lib.fkt_fit_parse),
-        joined=bool(joined),
-        pooled=bool(pooled),
-        accept_weak=bool(accept_weak),
-        privacy=c.PrivacySpec(
-            delta=_values.real("delta", delta),
-            adjacency=adjacent,
-            mechanism=_values.choice("mechanism", mechanism, lib.fkt_mechanism_parse),
-        ),
-    )
-    choices = {
-        "coordinates": _values.choice("coordinates", coordinates, lib.fkt_coordinate_parse),
-        "gamma": _values.real("gamma", gamma),
-        "clip": _values.real("clip", clip),
-        "rq": _values.whole("rq", rq, 0, _values.U32),
-    }
-    kept = ctypes.c_void_p()
-    if encodings is not None:
-        check(lib.fkt_encodings_open(ctypes.byref(kept), _values.path("encodings", encodings)))
-        spec.encodings = kept
-    self = Simulation()
+    self, kept = Simulation(), ctypes.c_void_p()
     try:
-        self._hold(images)  # the sweep reads them until it is freed
-        spec.data = images._pointer
-        if tested is not None:
-            self._hold(tested)
-            spec.test = tested._pointer
-        self._keep = (spec, work, known)
-        _run(self, spec, work, codec, guide, size, dim, calibration, guide_calibration, choices, machine)
+        with shared(comm, work) as ranks:
+            adjacent = _values.choice("adjacency", adjacency, lib.fkt_adjacency_parse)
+            by_number = bool(lib.fkt_adjacency_counts_public(adjacent))
+            images = data if isinstance(data, Dataset) else Dataset.of(data, fit=fit, limit_by_number=by_number)
+            tested = None
+            if test is not None:
+                tested = test if isinstance(test, Dataset) else Dataset.of(test, fit=fit, classes=images.classes)
+            epsilons = _epsilons(epsilon)
+            spec.epsilon, spec.n_epsilon = _values.address(epsilons), len(epsilons)
+            spec.holdout = _values.real("holdout", holdout)
+            spec.draws = _values.whole("runs", runs, 1, c.FKT_SWEEP_DRAWS_MAX)
+            spec.seed = _values.whole("seed", seed)
+            spec.partition = c.PartitionSpec(sites=_values.whole("sites", sites, 1, 10**6), seed=spec.seed)
+            words = _values.text("partition", partition, optional=False)
+            check(lib.fkt_partition_parse(ctypes.byref(spec.partition), words))
+            spec.participation = _values.real("participation", participation)
+            _dropout(spec, dropout)
+            if dropped is not None:
+                spec.dropped = _values.whole("dropped", dropped, 0, _values.U32 - 1)
+            if corrupt is not None:
+                spec.corrupt = _values.whole("corrupt", corrupt, 0, _values.U32 - 1)
+            spec.records = _values.whole("records", records)
+            spec.noise = -1 if noise is None else _values.choice("noise", noise, lib.fkt_noise_parse)
+            spec.keystream = _values.choice("keystream", keystream, lib.fkt_keystream_parse)
+            spec.estimator = _values.choice("estimator", estimator, lib.fkt_estimator_parse)
+            spec.guided = guided_options(guided)
+            known = ctypes.c_uint64(0 if insecure_seed is None else _values.whole("insecure_seed", insecure_seed))
+            if insecure_seed is not None:
+                spec.insecure_seed = ctypes.addressof(known)
+            spec.skip_bad, spec.threads = bool(skip_bad), _values.whole("threads", threads, 0, 4096)
+            spec.progress = work.hook
+            spec.task = c.TaskChoices(
+                name=_values.text("name", name),
+                filter=_values.choice("filter", filter, lib.fkt_filter_parse),
+                fit=_values.choice("fit", fit, lib.fkt_fit_parse),
+                joined=bool(joined),
+                pooled=bool(pooled),
+                accept_weak=bool(accept_weak),
+                privacy=c.PrivacySpec(
+                    delta=_values.real("delta", delta),
+                    adjacency=adjacent,
+                    mechanism=_values.choice("mechanism", mechanism, lib.fkt_mechanism_parse),
+                ),
+            )
+            choices = {
+                "coordinates": _values.choice("coordinates", coordinates, lib.fkt_coordinate_parse),
+                "gamma": _values.real("gamma", gamma),
+                "clip": _values.real("clip", clip),
+                "rq": _values.whole("rq", rq, 0, _values.U32),
+            }
+            if encodings is not None:
+                check(lib.fkt_encodings_open(ctypes.byref(kept), _values.path("encodings", encodings)))
+                spec.encodings = kept
+            self._hold(images)  # the sweep reads them until it is freed
+            spec.data = images._pointer
+            if tested is not None:
+                self._hold(tested)
+                spec.test = tested._pointer
+            self._keep = (spec, work, known, ranks)
+            opened = _parts(spec, codec, guide, size, dim, calibration, guide_calibration, choices, machine)
+            _run(self, spec, work, opened, ranks)
+        if not ranks.first:
+            return None
         if train is not None:
             _train(self, train, train_per_class, skip_bad, spec, work, machine.get("device", "cpu"))
     finally:
@@ -231,16 +250,23 @@ def simulate(data, *, epsilon, delta, test=None, holdout=0.0, sites=20, partitio
     return self
 
 
-def _run(self, spec, work, codec, guide, size, dim, calibration, guide_calibration, choices, machine):
-    opened = _parts(spec, codec, guide, size, dim, calibration, guide_calibration, choices, machine)
+def _run(self, spec, work, opened, ranks):
+    """The sweep. A rank that fails by itself calls fkt_ranks_agree, in which the others are waiting for it."""
+
+    def call():
+        status = lib.fkt_sweep_new(ctypes.byref(self._pointer), ctypes.byref(spec))
+        if status == Status.OK:
+            status = lib.fkt_sweep_run(self._pointer)
+        return lib.fkt_ranks_agree(ranks.struct, status)
+
+    ranks.begin()
+    spec.ranks = ranks.struct
     try:
-        work.run(lib.fkt_sweep_new, ctypes.byref(self._pointer), ctypes.byref(spec))
+        work.run(call)
     finally:
         for network, _ in opened:  # taken, also when it fails
             network._pointer = ctypes.c_void_p()
             network.close()
-    with self._change() as p:
-        work.run(lib.fkt_sweep_run, p)
 
 
 def _train(self, train, per_class, skip_bad, spec, work, device):
