@@ -126,7 +126,7 @@ static fkt_status write_card(const struct fkt_making *m, const char *fingerprint
                                              .calibration = t->part[0].calibration_source,
                                              .sites = r->facts.sites,
                                              .holds_against = json_string_value(json_object_get(said, "holds_against")),
-                                             .counted = r->shares.counted,
+                                             .counted = r->sum.n ? r->sum.noise.counted : r->shares.counted,
                                              .in_total = r->facts.survivors,
                                              .hashes = hashes,
                                              .n_hashes = n_hashes,
