@@ -3,12 +3,17 @@
 #ifndef FKT_TASK_DIVISION_H
 #define FKT_TASK_DIVISION_H
 
+#include "fedkt/keys.h"
 #include "fedkt/task.h"
 
 #include "base/status.h"
 #include "task/task.h"
 
 #include <jansson.h>
+
+/* fkt_roster_load for more sites than one federation takes. */
+#define FKT_ROSTER_SITES_MAX 1048576U
+FKT_MUST_USE fkt_status fkt_roster_load_all(struct fkt_roster *out, const char *path);
 
 /* The cohort of a site. */
 uint32_t fkt_division_cohort(const uint8_t seed[32], uint32_t number, const uint8_t key[FKT_SA_KEY]);
