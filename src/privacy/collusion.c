@@ -5,9 +5,9 @@
  * colluding ones in a cohort of n are hypergeometric; the cohorts' tails are added up (cohorts.md, step 6). The largest
  * A whose sum stays below 2^-40 is found by bisection: more colluding sites make every tail heavier.
  *
- * Rounding cannot make the result too large: a tail is a sum of positive terms whose first comes from logarithms with an
- * error below 1e-6 for 2^31 sites, and the sum is enlarged by more than that. oracle/cohorts.py computes the same with
- * 30 digits. Cost: some hundred terms for each cohort and step. */
+ * Rounding cannot make the result too large: a tail is a sum of positive terms whose first comes from logarithms with
+ * an error below 1e-6 for 2^31 sites, and the sum is enlarged by more than that. oracle/cohorts.py computes the same
+ * with 30 digits. Cost: some hundred terms for each cohort and step. */
 #include "fedkt/advanced/privacy.h"
 
 #include <math.h>

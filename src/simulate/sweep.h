@@ -23,6 +23,7 @@ struct sweep_arm {
     struct fkt_task task;
     struct fkt_release release;
     struct fkt_federate_result round;
+    double seconds_sum;            /* of adding the cohorts' releases up */
     struct fkt_federation largest; /* parameters of the largest cohort, without its roster; sites 0: no cohorts */
     struct fkt_gaussians images[FKT_PARTS_MAX], measured[FKT_PARTS_MAX]; /* by part of the layout */
     struct sweep_draw draw[FKT_SWEEP_DRAWS_MAX]; /* view.draws of them; the first is of the release */
@@ -77,6 +78,7 @@ FKT_MUST_USE fkt_status fkt_sweep_cohorts_price(const struct fkt_sweep *s, const
 /* A round of every cohort, and the sum of their releases; `round` is of all cohorts together. */
 FKT_MUST_USE fkt_status fkt_sweep_cohorts_release(const struct fkt_sweep *s, const struct fkt_task *task,
                                                   const uint64_t *seed, struct fkt_release *out,
-                                                  struct fkt_federate_result *round, struct fkt_federation *largest);
+                                                  struct fkt_federate_result *round, struct fkt_federation *largest,
+                                                  double *seconds_sum);
 
 #endif

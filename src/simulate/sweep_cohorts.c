@@ -15,6 +15,7 @@
 #include "task/federation.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/wipe.h"
 #include "crypto/entropy.h"
 
@@ -160,6 +161,8 @@ static void add_round(struct fkt_federate_result *all, const struct fkt_federate
     all->survivors = both;
     all->seconds += one->seconds;
     all->seconds_unmask += one->seconds_unmask;
+    all->cpu_sites += one->cpu_sites;
+    all->cpu_server += one->cpu_server;
 }
 
 /* *out stays NULL when the cohort fails: too few of its sites were left. */
@@ -204,12 +207,13 @@ out:
 
 fkt_status fkt_sweep_cohorts_release(const struct fkt_sweep *s, const struct fkt_task *task, const uint64_t *seed,
                                      struct fkt_release *out, struct fkt_federate_result *round,
-                                     struct fkt_federation *largest)
+                                     struct fkt_federation *largest, double *seconds_sum)
 {
     const uint32_t number = s->division.number;
     struct fkt_release **made = NULL;
     struct cohort c = {0};
     uint32_t n = 0;
+    double start;
     fkt_status st;
     memset(round, 0, sizeof *round);
     memset(largest, 0, sizeof *largest);
@@ -224,7 +228,9 @@ fkt_status fkt_sweep_cohorts_release(const struct fkt_sweep *s, const struct fkt
     }
     if (!n)
         FKT_TRY(fkt_fail(FKT_E_TOO_FEW, "every one of %u cohorts failed: too few of their sites were left", number));
+    start = fkt_now();
     FKT_TRY(fkt_release_sum_into(out, made, n));
+    *seconds_sum = fkt_now() - start;
 out:
     close_cohort(&c);
     for (uint32_t i = 0; made && i < number; i++) fkt_release_free(made[i]);

@@ -65,7 +65,8 @@ static fkt_status release(const struct fkt_sweep *s, struct sweep_arm *a, uint64
     if (!s->federation.sites) return fkt_release_make_into(out, &a->task, cal, s->sim.total, &facts, ledger, seeded);
     FKT_TRY(price(s, &a->task, &mu2, &in_shares));
     if (in_shares) FKT_TRY(fkt_ledger_debit(ledger, mu2));
-    if (s->division.number) return fkt_sweep_cohorts_release(s, &a->task, seeded, out, round, &a->largest);
+    if (s->division.number)
+        return fkt_sweep_cohorts_release(s, &a->task, seeded, out, round, &a->largest, &a->seconds_sum);
     FKT_TRY(fkt_simulation_aggregate(round, &s->sim, &how));
     facts.sites = s->sim.parts;
     facts.survivors = round->survivors;

@@ -112,7 +112,8 @@ static json_t *round_json(const struct fkt_sweep *s)
     if (!f->sites) return json_null();
     if (s->division.number) {
         cohorts = fkt_sum_json(&a->release);
-        json_object_set_new(cohorts, "seconds_unmask", json_real(r->seconds_unmask));
+        json_object_update_new(cohorts, json_pack("{s:f s:f s:f}", "cpu_seconds_sites", r->cpu_sites,
+                                                  "cpu_seconds_servers", r->cpu_server, "seconds_sum", a->seconds_sum));
     }
     lost = json_object();
     for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)

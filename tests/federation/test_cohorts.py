@@ -146,7 +146,8 @@ class Cohorts(fed.Federation):
 def simulate(f, out, *extra):
     f.run(
         "simulate", "--data", "all", "--sites", f.sites, "--codec", "dct", "--dim", f.dim, "--size", 16, "--epsilon",
-        10, "--delta", "1e-5", "--records", f.records, "--insecure-seed", f.seed, "--out", out, "--guide", "none", *extra
+        10, "--delta", "1e-5", "--records", f.records, "--insecure-seed", f.seed, "--out", out, "--guide", "none",
+        *extra
     )  # fmt: skip
     return f.folder / out
 
