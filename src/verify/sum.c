@@ -5,8 +5,8 @@
  *   folder/cohorts/0000/ ...                         each checked as the folder of an ordinary task (verify.c)
  *
  * The releases of the cohorts are added again and must give the numbers of the sum. A cohort that is not in the sum
- * must have a log that ends without a release: no release may be left out. All tasks were signed by one operator. A receipt
- * is compared with the log of its own cohort. */
+ * must have a log that ends without a release: no release may be left out. All tasks were signed by one operator. A
+ * receipt is compared with the log of its own cohort. */
 #include "verify/verify.h"
 
 #include "fedkt/verify.h"

@@ -18,7 +18,8 @@ OPTIONAL = {  # paths whose key may be absent
     "personalize": r"(mean|pooled|spread|sites\.\d+\.accuracy)\..*",
     "privacy": r"promise|with_records|parts|size",
     "results": r"(arms\.\d+\.)?accuracy(\..*)?|accuracy_without_privacy(\..*)?|codec(_dtype)?"
-    r"|aggregation\.cohorts|composed_epsilon|coordinates|arms\.\d+\.(accounting|classes|epsilon_spent|rho|sigma_(count|moment|sum)_in_total)"
+    r"|aggregation\.cohorts|composed_epsilon|coordinates"
+    r"|arms\.\d+\.(accounting|classes|epsilon_spent|rho|sigma_(count|moment|sum)_in_total)"
     r"|not_private|partition|seconds\..*|skipped|test_images",
     "task": r"cohorts|federation|moments|service|service\.(names|pin)|signature",
     "train": r"test\.through_codec|test\.(through_codec\.)?per_class\..*",

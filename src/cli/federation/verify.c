@@ -105,11 +105,11 @@ static fkt_status print_json(const struct asked *a, const struct fkt_verificatio
     const int there = r->release_sha256[0] != '\0';
     json_t *j =
         json_pack("{s:b s:I s:s? s:i s:i s:i s:i s:s s:s s:s? s:b s:b s:b s:o s:I s:I}", "ok", 1, "entries",
-                  (json_int_t)r->entries, "head", a->cohorts ? NULL : r->head, "rounds", (int)r->rounds, "sites", (int)r->sites,
-                  "survivors", (int)r->survivors, "signatures", (int)r->confirmed, "task_sha256", r->task_sha256,
-                  "operator_key", r->operator_key, "release_sha256", there ? r->release_sha256 : NULL, "task_compared",
-                  a->task != NULL, "operator_compared", operator_compared(a), "receipt_compared", a->receipt != NULL,
-                  "receipt_site", a->receipt ? json_integer(r->receipt_site) : json_null(), "heads",
+                  (json_int_t)r->entries, "head", a->cohorts ? NULL : r->head, "rounds", (int)r->rounds, "sites",
+                  (int)r->sites, "survivors", (int)r->survivors, "signatures", (int)r->confirmed, "task_sha256",
+                  r->task_sha256, "operator_key", r->operator_key, "release_sha256", there ? r->release_sha256 : NULL,
+                  "task_compared", a->task != NULL, "operator_compared", operator_compared(a), "receipt_compared",
+                  a->receipt != NULL, "receipt_site", a->receipt ? json_integer(r->receipt_site) : json_null(), "heads",
                   (json_int_t)r->heads, "messages", (json_int_t)r->messages);
     if (j && there)
         json_object_update_new(j, json_pack("{s:f s:f s:s s:b s:b s:b}", "epsilon", release->task.privacy.epsilon,
