@@ -305,7 +305,7 @@ class Test(fed.Case):
         f.serve_all()
         words = ["join", "--task", "others/cohort-0000.json", "--key", f"site{both}.key", "--data", f"data{both}"]
         said = f.run(*words, *join, code=1)
-        self.assertIn("task", said.stderr)
+        self.assertIn("the server runs another task than the one of this site", said.stderr)
         f.server.kill()
         shutil.copy(f.folder / "others" / "cohort-0001.json", f.folder / "tasks" / "cohort-0001.json")
         serve = ["serve", "--task", "tasks", "--state", "elsewhere", "--listen", "127.0.0.1:0"]
